@@ -1,0 +1,312 @@
+"""A run folder: stage folders with manifests, `metrics.jsonl`, progress, and files that are never half-written."""
+
+import contextlib
+import dataclasses
+import hashlib
+import importlib.metadata
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from bioptimus_jax.config import ConfigError, Experiment, result_keys
+
+MANIFEST = 'manifest.json'
+STARTED = '.started.json'
+PACKAGES = ('bioptimus-jax', 'jax', 'flax', 'optax', 'orbax-checkpoint', 'transformers', 'tokenizers', 'torch', 'numpy')
+
+
+class InputError(Exception):
+    """Input that cannot be used; the message names the file or record and the remedy."""
+
+
+class Stopped(Exception):
+    """SIGTERM came and the state is saved; the same command goes on from here."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """One verb: what it is for, the stages and config sections that it reads, and how it is built.
+
+    `build(run, folder)` writes into `folder` and returns counts for the manifest; the key `content` of the
+    returned dict, where present, is the stage's content digest (else the digest of its files).
+    `external(experiment)` lists the files outside the run that decide the result.
+    `extendable` are endings of keys that may change without starting anew: the stage goes on from what it has.
+    A stage that is made `always` reads whatever is there and is never up to date.
+    """
+
+    name: str
+    summary: str
+    reads: str
+    writes: str
+    sections: tuple[str, ...]
+    needs: Callable[['Run'], tuple[str, ...]]
+    build: Callable[['Run', Path], dict[str, Any]]
+    external: Callable[[Experiment], list[Path]] = lambda experiment: []
+    extendable: tuple[str, ...] = ()
+    always: bool = False
+
+
+class Run:
+    """The folder of one run and what every stage needs: config, earlier stages, metrics, progress, stopping."""
+
+    def __init__(self, workdir: Path | str, experiment: Experiment, *, quiet: bool = False):
+        self.workdir = Path(workdir)
+        self.config = experiment
+        self.quiet = quiet
+        self.stopping = threading.Event()
+        if self.workdir.exists() and not self.workdir.is_dir():
+            raise InputError(f'{self.workdir}: is a file; --workdir needs a folder')
+        self.workdir.mkdir(parents=True, exist_ok=True)
+
+    def folder(self, stage: str) -> Path:
+        """The finished folder of an earlier stage, in this run or in the base run that it was taken from."""
+        manifest = self.manifest(stage)
+        if manifest is None:
+            raise InputError(f'{self.workdir / stage}: stage {stage!r} has not been done; run `bioptimus {stage}` first')
+        folder = Path(manifest.get('folder', self.workdir / stage))
+        if not folder.is_dir():
+            raise InputError(f'{folder}: is gone, but {self.workdir / stage / MANIFEST} refers to it; restore it')
+        return folder
+
+    def manifest(self, stage: str) -> dict[str, Any] | None:
+        """The manifest of a finished stage, or None."""
+        return read_json(self.workdir / stage / MANIFEST)
+
+    def say(self, message: str) -> None:
+        """One line for the person who watches."""
+        if not self.quiet:
+            print(message, flush=True)
+
+    def progress(self, label: str, total: float, unit: str) -> 'Progress':
+        """A progress bar (terminal) or plain lines (elsewhere) with rate and ETA."""
+        return Progress(label, total, unit, self.quiet)
+
+    def check_stop(self) -> None:
+        """Raise Stopped if SIGTERM came; call it where everything worth keeping is on disk."""
+        if self.stopping.is_set():
+            raise Stopped
+
+    def log(self, stage: str, step: int, **values: Any) -> None:
+        """Append one record to metrics.jsonl, the one record that the report is made from."""
+        record = {'stage': stage, 'step': step, 'time': round(time.time(), 3), **values}
+        with open(self.workdir / 'metrics.jsonl', 'a', encoding='utf-8') as file:
+            file.write(json.dumps(record) + '\n')
+
+    def metrics(self, stage: str) -> list[dict[str, Any]]:
+        """The records of one stage in order of steps; a step that was done again after a kill counts once, the last time."""
+        latest: dict[tuple, dict] = {}
+        path = self.workdir / 'metrics.jsonl'
+        for line in path.read_text('utf-8').splitlines() if path.exists() else ():
+            with contextlib.suppress(json.JSONDecodeError):  # a line cut off by a kill
+                record = json.loads(line)
+                if record['stage'] == stage:
+                    latest[record['step'], record.get('kind', ''), record.get('name', '')] = record
+        return sorted(latest.values(), key=lambda r: r['step'])
+
+
+class Progress:
+    """Rate and ETA of long work; a bar that redraws on a terminal, a line every ten seconds elsewhere."""
+
+    def __init__(self, label: str, total: float, unit: str, quiet: bool):
+        self.label, self.total, self.unit, self.quiet = label, total, unit, quiet
+        self.done, self.started, self.shown = 0.0, time.monotonic(), 0.0
+        self.first = 0.0
+        self.terminal = sys.stdout.isatty()
+
+    def start_at(self, done: float) -> None:
+        """Resumed work: `done` units are there already and do not count for the rate."""
+        self.done = self.first = done
+
+    def update(self, amount: float, note: str = '') -> None:
+        self.done += amount
+        now = time.monotonic()
+        finished = self.done >= self.total
+        if self.quiet or (now - self.shown < (0.2 if self.terminal else 10) and not finished):
+            return
+        self.shown = now
+        seconds = max(now - self.started, 1e-9)
+        rate = (self.done - self.first) / seconds
+        left = (self.total - self.done) / rate if rate > 0 else 0
+        share = min(self.done / self.total, 1) if self.total else 1
+        text = f'{self.label}: {share:4.0%} {self.done:,.0f}/{self.total:,.0f} {self.unit}, {rate:,.0f}/s'
+        text += f', {clock(seconds)} in all' if finished else f', {clock(left)} left'
+        text += f', {note}' if note else ''
+        if self.terminal:
+            print('\r\x1b[K' + text, end='\n' if finished else '', flush=True)
+        else:
+            print(text, flush=True)
+
+
+def execute(run: Run, stage: Stage, replace: bool = False) -> dict[str, Any]:
+    """Bring one stage up to date and return its manifest.
+
+    A matching manifest is kept; an unfinished folder of the same fingerprint is resumed; anything else is refused
+    with what differs, unless `replace`. Raises ConfigError, InputError, Stopped.
+    """
+    folder = run.workdir / stage.name
+    print_of = fingerprint(run, stage)
+    manifest = run.manifest(stage.name)
+    previous = manifest or read_json(folder / STARTED)
+    changes = differences(previous, print_of) if previous else []
+    if previous and replace and (changes or manifest):
+        shutil.rmtree(folder)
+        manifest = previous = None
+        changes = []
+    if not all(change.split(':')[0].endswith(stage.extendable) for change in changes):
+        raise ConfigError(
+            f'{folder}: belongs to another configuration or other inputs ({"; ".join(changes[:4])}); '
+            f'use another --workdir, or `bioptimus {stage.name} --replace` to make it anew'
+        )
+    if manifest and not changes and not stage.always:
+        run.say(f'{stage.name}: up to date')
+        return manifest
+    if folder.exists() and not previous and any(folder.iterdir()):
+        raise ConfigError(f'{folder}: holds files that no stage of this program began; use another --workdir')
+    taken = _from_base(run, stage, print_of)
+    if taken and not previous:
+        return taken
+    folder.mkdir(exist_ok=True)
+    if manifest:  # extended: finished no longer
+        os.replace(folder / MANIFEST, folder / STARTED)
+    write_json(folder / STARTED, print_of)
+    started = time.monotonic()
+    run.say(f'{stage.name}: {stage.summary}')
+    counts = stage.build(run, folder)
+    files = {
+        str(p.relative_to(folder)): {'bytes': p.stat().st_size, 'sha256': sha256(p)}
+        for p in sorted(folder.rglob('*'))
+        if p.is_file() and not any(part.startswith('.') for part in p.relative_to(folder).parts)
+    }
+    content = counts.pop('content', None) or digest({name: entry['sha256'] for name, entry in files.items()})
+    manifest = {
+        'stage': stage.name,
+        **print_of,
+        'content': content,
+        'counts': counts,
+        'files': files,
+        'versions': versions(),
+        'seconds': round(time.monotonic() - started, 1),
+    }
+    write_json(folder / MANIFEST, manifest)
+    (folder / STARTED).unlink()
+    run.say(f'{stage.name}: done in {clock(manifest["seconds"])}')
+    return manifest
+
+
+def fingerprint(run: Run, stage: Stage) -> dict[str, Any]:
+    """What decides a stage's result: its result keys, and its inputs by content."""
+    inputs = {}
+    for name in stage.needs(run):
+        run.folder(name)  # says which stage is missing
+        inputs[name] = run.manifest(name)['content']  # type: ignore[index]
+    external = [(str(i), p) for i, p in enumerate(stage.external(run.config))]
+    for number, path in external:
+        if not path.is_file():
+            raise InputError(f'{path}: no such file; it is an input of stage {stage.name!r}')
+        inputs[f'{number}:{path.name}'] = sha256(path)
+    config = result_keys(run.config, stage.sections)
+    return {'config': config, 'inputs': inputs}
+
+
+def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """`key: old -> new` for every configuration key and input that is not the same."""
+    changes = []
+    for part in ('config', 'inputs'):
+        before, after = old.get(part, {}), new[part]
+        for name in sorted(before.keys() | after.keys()):
+            if before.get(name) != after.get(name):
+                changes.append(f'{part}.{name}: {_short(before.get(name))} -> {_short(after.get(name))}')
+    return changes
+
+
+def _short(value: Any) -> str:
+    text = 'none' if value is None else str(value)
+    return text if len(text) <= 24 else text[:12] + '…'
+
+
+def _from_base(run: Run, stage: Stage, print_of: dict[str, Any]) -> dict[str, Any] | None:
+    base = run.config.runtime.base_run
+    manifest = read_json(Path(base) / stage.name / MANIFEST) if base else None
+    if manifest is None or differences(manifest, print_of):
+        return None
+    manifest['folder'] = manifest.get('folder') or str((Path(base) / stage.name).resolve())
+    (run.workdir / stage.name).mkdir(exist_ok=True)
+    write_json(run.workdir / stage.name / MANIFEST, manifest)
+    run.say(f'{stage.name}: taken from {manifest["folder"]}')
+    return manifest
+
+
+@contextlib.contextmanager
+def atomic(path: Path, mode: str = 'w') -> Iterator[IO]:
+    """Open a file that appears under its name only when complete and on disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = path.with_name(f'.{path.name}.{os.getpid()}.tmp')
+    try:
+        with open(hidden, mode, encoding=None if 'b' in mode else 'utf-8') as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(hidden, path)
+    finally:
+        hidden.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    with atomic(path) as file:
+        json.dump(value, file, indent=1, ensure_ascii=False)
+        file.write('\n')
+
+
+def read_json(path: Path) -> Any | None:
+    """The parsed file, or None where there is none. Raises InputError for a damaged one."""
+    try:
+        return json.loads(path.read_text('utf-8'))
+    except FileNotFoundError:
+        return None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f'{path}: is damaged ({error}); delete it and run the stage again') from error
+
+
+def write_jsonl(path: Path, records: Iterable[dict[str, Any]]) -> None:
+    with atomic(path) as file:
+        for record in records:
+            file.write(json.dumps(record, ensure_ascii=False) + '\n')
+
+
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    with open(path, encoding='utf-8') as file:
+        return [json.loads(line) for line in file]
+
+
+def sha256(path: Path) -> str:
+    with open(path, 'rb') as file:
+        return hashlib.file_digest(file, 'sha256').hexdigest()
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a JSON value, independent of key order."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found
+
+
+def clock(seconds: float) -> str:
+    """Seconds as a person reads them: 7 s, 3 min 20 s, 2 h 5 min."""
+    seconds = int(seconds)
+    if seconds < 60:
+        return f'{seconds} s'
+    if seconds < 3600:
+        return f'{seconds // 60} min {seconds % 60} s'
+    return f'{seconds // 3600} h {seconds % 3600 // 60} min'

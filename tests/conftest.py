@@ -1,0 +1,33 @@
+"""A strict session: eight fake devices on the CPU, no network, rank promotion raises; warnings are errors (pyproject)."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+# Set before anybody imports jax, transformers or torch; workers started by tests inherit it.
+os.environ.setdefault('JAX_PLATFORMS', 'cpu')
+if 'xla_force_host_platform_device_count' not in os.environ.get('XLA_FLAGS', ''):
+    os.environ['XLA_FLAGS'] = (
+        f'{os.environ.get("XLA_FLAGS", "")} --xla_force_host_platform_device_count=8'.strip()
+    )
+os.environ.setdefault('JAX_NUMPY_RANK_PROMOTION', 'raise')
+os.environ.setdefault('HF_HUB_OFFLINE', '1')
+os.environ.setdefault('TOKENIZERS_PARALLELISM', 'false')
+os.environ.setdefault('MPLBACKEND', 'agg')
+os.environ.setdefault('OMP_NUM_THREADS', '1')  # two test processes share two cores
+
+_beside = Path(__file__).resolve().parents[2] / 'shared' / 'data'
+if not os.environ.get('BIOPTIMUS_DATA') and _beside.is_dir():
+    os.environ['BIOPTIMUS_DATA'] = str(_beside)
+
+
+@pytest.fixture(scope='session')
+def data() -> Path:
+    """The folder of real data; tests that ask for it are skipped without one."""
+    folder = os.environ.get('BIOPTIMUS_DATA', '')
+    if not folder:
+        pytest.skip('no real data: BIOPTIMUS_DATA is not set')
+    if not Path(folder).is_dir():
+        pytest.skip(f'no real data: BIOPTIMUS_DATA={folder} is no folder')
+    return Path(folder)
