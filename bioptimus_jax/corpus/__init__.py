@@ -1,0 +1,1 @@
+"""Documents: read, deduplicated, freed of benchmark texts, split, and stored as ArrayRecord shards."""

@@ -1,0 +1,221 @@
+"""Documents from jsonl, plain text and TSV files, gzipped or not, read as a stream with bounded memory.
+
+Anything that cannot be read raises InputError with file, line and remedy: no record is skipped silently.
+"""
+
+import glob
+import gzip
+import hashlib
+import json
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from bioptimus_jax.config import ConfigError, Corpus
+from bioptimus_jax.corpus.documents import Document
+from bioptimus_jax.run import InputError
+
+SUFFIXES = ('.jsonl', '.txt', '.tsv')
+BYTE_ORDER_MARK = b'\xef\xbb\xbf'
+PARAGRAPH_END = re.compile(r'\n[^\S\n]*\n')
+SURROGATE = re.compile('[\ud800-\udfff]')
+LINES_PER_REPORT = 256
+# Ids of records whose id is empty, as of abstracts from collections that kept none.
+MADE_ID = 'text-'
+
+
+def input_files(settings: Corpus) -> list[Path]:
+    """The files of `corpus.inputs`: patterns in their order, each expanded in sorted order, every file once.
+
+    Raises ConfigError for an empty list; InputError for a pattern without a match, a folder, another ending.
+    """
+    if not settings.inputs:
+        raise ConfigError(
+            'config.corpus.inputs: is empty; give files or globs of .jsonl, .txt or .tsv, gzipped or not'
+        )
+    files: dict[Path, None] = {}
+    for pattern in settings.inputs:
+        expanded = Path(pattern).expanduser()
+        if expanded.is_dir():
+            raise InputError(
+                f'{pattern}: is a folder; name its files in corpus.inputs, as in {pattern}/*.jsonl.gz'
+            )
+        found = (
+            [expanded] if expanded.is_file() else map(Path, sorted(glob.glob(str(expanded), recursive=True)))
+        )
+        matches = [path for path in found if path.is_file()]
+        if not matches:
+            raise InputError(
+                f'{pattern}: no such file, and no file matches it; correct --config.corpus.inputs'
+            )
+        for path in matches:
+            if _suffix(path) not in SUFFIXES:
+                endings = ', '.join(f'{s}[.gz]' for s in SUFFIXES)
+                raise InputError(f'{path}: unknown kind of file; corpus.inputs takes {endings}')
+            files[path] = None
+    return list(files)
+
+
+def read_inputs(
+    settings: Corpus, advance: Callable[[int], None] = lambda stored_bytes: None
+) -> Iterator[Document]:
+    """The documents of all input files in order; `advance` is told the stored bytes that were consumed.
+
+    White space is squeezed; paragraphs and text fields stay apart by a line break. Raises InputError.
+    """
+    stems: Counter[str] = Counter()
+    for path in input_files(settings):
+        lines = _lines(path, settings.encoding, advance)
+        suffix = _suffix(path)
+        if suffix == '.jsonl':
+            yield from _from_jsonl(path, lines, settings)
+            continue
+        stem = path.name.removesuffix('.gz').removesuffix(suffix)
+        stems[stem] += 1
+        # Files of the same name may lie in two folders; ids differ, whatever the folders are called.
+        prefix = stem if stems[stem] == 1 else f'{stem}~{stems[stem]}'
+        texts = _paragraphs(lines) if suffix == '.txt' else _column(path, lines, settings.tsv_column)
+        for number, text in enumerate(_joined(texts, settings.words_per_document)):
+            yield Document(f'{prefix}-{number}', text, path.name)
+
+
+def lines_of(path: Path, encoding: str = 'utf-8') -> Iterator[tuple[int, str]]:
+    """`(line number from 1, line without its end)` of a text file, gzipped or not. Raises InputError."""
+    return _lines(path, encoding, lambda stored_bytes: None)
+
+
+def squeezed(text: str) -> str:
+    """Valid Unicode with runs of white space made one space, and a line break between paragraphs."""
+    if '\n' in text:
+        parts = (' '.join(part.split()) for part in PARAGRAPH_END.split(text.replace('\r\n', '\n')))
+        text = '\n'.join(part for part in parts if part)
+    else:
+        text = ' '.join(text.split())
+    # JSON escapes may spell half a character, which no encoding can store.
+    return text if text.isascii() else SURROGATE.sub('\ufffd', text)
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.name.removesuffix('.gz')).suffix
+
+
+def _lines(path: Path, encoding: str, advance: Callable[[int], None]) -> Iterator[tuple[int, str]]:
+    number, reported = 0, 0
+    try:
+        with open(path, 'rb') as stored:
+            if not path.stat().st_size:
+                raise InputError(f'{path}: is empty; fetch it again or take it out of the inputs')
+            stream = cast(BinaryIO, gzip.GzipFile(fileobj=stored)) if path.name.endswith('.gz') else stored
+            for line in stream:
+                number += 1
+                if number == 1 and encoding == 'utf-8':
+                    line = line.removeprefix(BYTE_ORDER_MARK)
+                yield number, line.decode(encoding).rstrip('\r\n')
+                if number % LINES_PER_REPORT == 0:
+                    advance(stored.tell() - reported)
+                    reported = stored.tell()
+            advance(stored.tell() - reported)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f'{path}:{number}: is not UTF-8 (byte {error.object[error.start]:#04x} at {error.start}); '
+            'convert the file, or set --config.corpus.encoding=latin-1 if that is what it holds'
+        ) from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(
+            f'{path}: is a cut-off or damaged gzip file, after line {number}; fetch it again'
+        ) from error
+    except OSError as error:
+        raise InputError(
+            f'{path}: cannot be read ({error.strerror or error}); check the file and its rights'
+        ) from error
+
+
+def _from_jsonl(path: Path, lines: Iterable[tuple[int, str]], settings: Corpus) -> Iterator[Document]:
+    for number, line in lines:
+        if not line or line.isspace():
+            continue
+        where = f'{path}:{number}'
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f'{where}: is not JSON ({error}); correct or remove the line') from error
+        if not isinstance(record, dict):
+            raise InputError(
+                f'{where}: is JSON, but not an object; each line must hold one, as in {{"id": "1", ...}}'
+            )
+        text = _text_of(record, settings.text_fields, where)
+        yield Document(_id_of(record, settings.id_field, text, where), text, path.name)
+
+
+def _id_of(record: dict[str, Any], field: str, text: str, where: str) -> str:
+    if field not in record:
+        raise InputError(f'{where}: has no {field!r}; add it, or name its key in config.corpus.id_field')
+    value = record[field]
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if value is not None and not isinstance(value, str):
+        raise InputError(f'{where}: {field!r} is neither a string nor a whole number; correct it')
+    # Made from the text, so that it stays the same when files are cut or ordered otherwise.
+    return squeezed(value or '') or MADE_ID + hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _text_of(record: dict[str, Any], fields: tuple[str, ...], where: str) -> str:
+    present = [field for field in fields if field in record]
+    if not present:
+        wanted = ', '.join(fields)
+        raise InputError(
+            f'{where}: has none of the text fields ({wanted}); name its keys in config.corpus.text_fields'
+        )
+    texts = []
+    for field in present:
+        value = record[field]
+        if value is not None and not isinstance(value, str):
+            raise InputError(
+                f'{where}: {field!r} is not a string; correct it, or take it out of config.corpus.text_fields'
+            )
+        texts.append(squeezed(value or ''))
+    return '\n'.join(text for text in texts if text)
+
+
+def _paragraphs(lines: Iterable[tuple[int, str]]) -> Iterator[str]:
+    waiting: list[str] = []
+    for _, line in lines:
+        words = ' '.join(line.split())
+        if words:
+            waiting.append(words)
+        elif waiting:
+            yield ' '.join(waiting)
+            waiting = []
+    if waiting:
+        yield ' '.join(waiting)
+
+
+def _column(path: Path, lines: Iterable[tuple[int, str]], column: int) -> Iterator[str]:
+    for number, line in lines:
+        if not line or line.isspace():
+            continue
+        cells = line.split('\t')
+        if column >= len(cells):
+            raise InputError(
+                f'{path}:{number}: has {len(cells)} column(s), config.corpus.tsv_column={column} (from 0); '
+                'correct one of them'
+            )
+        text = squeezed(cells[column])
+        if text:
+            yield text
+
+
+def _joined(texts: Iterable[str], words_per_document: int) -> Iterator[str]:
+    waiting: list[str] = []
+    words = 0
+    for text in texts:
+        waiting.append(text)
+        words += text.count(' ') + 1
+        if words >= words_per_document:
+            yield '\n'.join(waiting)
+            waiting, words = [], 0
+    if waiting:
+        yield '\n'.join(waiting)

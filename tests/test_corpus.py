@@ -1,0 +1,381 @@
+"""Corpus: readers name what is wrong, the store returns what was written, the audit finds leaks by text."""
+
+import gzip
+import itertools
+import json
+import pickle
+import re
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bioptimus_jax import config
+from bioptimus_jax.config import Audit, ConfigError, Corpus, Experiment
+from bioptimus_jax.corpus import audit, build, documents, readers
+from bioptimus_jax.corpus.documents import Document, open_documents, write_documents
+from bioptimus_jax.run import InputError, Run, Stage, Stopped, execute, read_json, read_jsonl
+
+LEAK = 'Torsade de pointes ventricular tachycardia during low dose intermittent dobutamine treatment .'
+TWELVE_WORDS = 'this document has twelve words so that no filter leaves it out'
+
+
+def records(path: Path, rows: Sequence[dict[str, Any]]) -> str:
+    path.write_text(''.join(json.dumps(row) + '\n' for row in rows), 'utf-8')
+    return str(path)
+
+
+def read(*inputs: str | Path, **changes) -> list[Document]:
+    return list(readers.read_inputs(Corpus(inputs=tuple(map(str, inputs)), **changes)))
+
+
+def numbered(count: int) -> list[Document]:
+    return [Document(f'id-{i}', f'téxt {i}\nsecond line', 'made') for i in range(count)]
+
+
+def corpus_run(workdir: Path, inputs: str, **changes) -> tuple[Run, dict]:
+    """A finished corpus stage and its manifest, through the run folder's own machinery."""
+    settings_of_corpus = config.defaults()
+    settings_of_corpus.corpus.inputs = (inputs,)
+    for key, value in changes.items():
+        config.override(settings_of_corpus, f'corpus.{key.replace("__", ".")}', str(value))
+    run = Run(workdir, Experiment.from_config(settings_of_corpus), quiet=True)
+    stage = Stage('corpus', '', '', '', ('corpus',), lambda e: (), build.build, build.external_inputs)
+    return run, execute(run, stage)
+
+
+@pytest.fixture
+def ner_sets(tmp_path: Path) -> Path:
+    """Two sets that share a sentence, as BC5-chem and BC5-disease do, and a sentence too short to tell."""
+    for name in ('chem', 'disease'):
+        folder = tmp_path / 'ner' / name
+        folder.mkdir(parents=True)
+        tokens = '\n'.join(f'{token}\tO' for token in LEAK.split())
+        (folder / 'test.tsv').write_text(f'-DOCSTART-\tO\n\n{tokens}\n\nNo\tO\neffect\tO\n', 'utf-8')
+        (folder / 'devel.tsv').write_text('Short\tO\n', 'utf-8')
+    return tmp_path / 'ner'
+
+
+def test_jsonl_joins_fields_and_tolerates_empty_ones(tmp_path):
+    rows: list[dict[str, Any]] = [
+        {'id': 7, 'title': ' A\ttitle ', 'abstract': 'One\nline.\n\nA  paragraph.'},
+        {'id': 'b', 'title': None, 'abstract': 'Only text'},
+        {'id': 'c', 'title': 'Only title'},
+    ]
+    found = read(records(tmp_path / 'x.jsonl', rows))
+    assert [(d.id, d.text, d.source) for d in found] == [
+        ('7', 'A title\nOne line.\nA paragraph.', 'x.jsonl'),
+        ('b', 'Only text', 'x.jsonl'),
+        ('c', 'Only title', 'x.jsonl'),
+    ]
+
+
+def test_empty_ids_are_made_from_the_text(tmp_path):
+    rows = [{'id': name, 'title': text} for name, text in (('', 'one'), (None, 'two'), ('', 'one'))]
+    one, two, again = (d.id for d in read(records(tmp_path / 'x.jsonl', rows)))
+    assert one == again != two
+    assert read(records(tmp_path / 'y.jsonl', rows[2:]))[0].id == one
+
+
+def test_paragraphs_are_joined_to_documents(tmp_path):
+    text = '\ufeffone two\r\nthree\r\n\r\n \t \r\nfour five\r\n\r\nsix seven eight nine\n\nten'
+    (tmp_path / 'book.txt.gz').write_bytes(gzip.compress(text.encode()))
+    found = read(tmp_path / 'book.txt.gz', words_per_document=4)
+    assert [(d.id, d.text) for d in found] == [
+        ('book-0', 'one two three\nfour five'),
+        ('book-1', 'six seven eight nine'),
+        ('book-2', 'ten'),
+    ]
+
+
+def test_tsv_column_and_ids_of_files_with_one_name(tmp_path):
+    for folder in ('a', 'b'):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / 'x.tsv').write_text(f'no\t"{folder} b\n\nno\tc\tno\n', 'utf-8')
+    found = read(tmp_path / '*' / 'x.tsv', tsv_column=1, words_per_document=2)
+    assert [(d.id, d.text) for d in found] == [
+        ('x-0', '"a b'),
+        ('x-1', 'c'),
+        ('x~2-0', '"b b'),
+        ('x~2-1', 'c'),
+    ]
+
+
+def test_patterns_expand_sorted_and_once(tmp_path):
+    for name in ('b.txt', 'a.txt', 'c.tsv'):
+        (tmp_path / name).write_text('words', 'utf-8')
+    found = readers.input_files(Corpus(inputs=(str(tmp_path / 'c.tsv'), str(tmp_path / '*'))))
+    assert [p.name for p in found] == ['c.tsv', 'a.txt', 'b.txt']
+
+
+def test_advance_adds_up_to_the_stored_bytes(tmp_path):
+    (tmp_path / 'a.txt').write_text('words\n' * 2000, 'utf-8')
+    (tmp_path / 'b.txt.gz').write_bytes(gzip.compress(b'words\n' * 2000))
+    told: list[int] = []
+    list(readers.read_inputs(Corpus(inputs=(str(tmp_path / '*'),)), told.append))
+    assert sum(told) == sum(p.stat().st_size for p in tmp_path.iterdir())
+
+
+GOOD = b'{"id": "1", "title": "a title"}\n'
+BAD_FILES = {
+    'cut.jsonl.gz': (gzip.compress(GOOD * 5000)[:-20], r'cut\.jsonl\.gz: .*cut-off'),
+    'not.jsonl.gz': (GOOD, r'not\.jsonl\.gz: .*gzip'),
+    'bytes.jsonl': (GOOD + b'\xff\n', r'bytes\.jsonl:2: is not UTF-8 \(byte 0xff'),
+    'bytes.txt': (b'fine\n\nna\xefve\n', r'bytes\.txt:3: is not UTF-8'),
+    'json.jsonl': (GOOD + b'\n{"id": 1,}\n', r'json\.jsonl:3: is not JSON'),
+    'deep.jsonl': (b'[' * 100_000 + b'\n', r'deep\.jsonl:1: is not JSON'),
+    'list.jsonl': (GOOD + b'["1"]\n', r'list\.jsonl:2: is JSON, but not an object'),
+    'id.jsonl': (GOOD + b'{"title": "x"}\n', r"id\.jsonl:2: has no 'id'.*id_field"),
+    'idtype.jsonl': (b'{"id": true, "title": "x"}\n', r"idtype\.jsonl:1: 'id' is neither"),
+    'fields.jsonl': (
+        b'{"id": "1", "body": "x"}\n',
+        r'fields\.jsonl:1: has none of the text fields \(title, abstract\)',
+    ),
+    'type.jsonl': (b'{"id": "1", "title": 5}\n', r"type\.jsonl:1: 'title' is not a string"),
+    'column.tsv': (b'a\tb\nc\n', r'column\.tsv:2: has 1 column.*tsv_column'),
+    'zero.txt': (b'', r'zero\.txt: is empty'),
+    'unknown.xml': (b'<a/>', r'unknown\.xml: unknown kind.*\.jsonl\[\.gz\]'),
+}
+
+
+@pytest.mark.parametrize('name', BAD_FILES)
+def test_bad_files_give_one_line_that_names_them(tmp_path, name):
+    content, message = BAD_FILES[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        read(tmp_path / name, tsv_column=1)
+    assert '\n' not in str(caught.value)
+
+
+def test_inputs_that_are_not_there(tmp_path):
+    with pytest.raises(InputError, match=r'none/\*\.txt: no such file'):
+        read(tmp_path / 'none' / '*.txt')
+    with pytest.raises(InputError, match='is a folder'):
+        read(tmp_path)
+    with pytest.raises(ConfigError, match=r'config\.corpus\.inputs'):
+        read()
+
+
+def test_latin_1_on_request(tmp_path):
+    (tmp_path / 'x.txt').write_bytes(b'na\xefve')
+    assert read(tmp_path / 'x.txt', encoding='latin-1')[0].text == 'naïve'
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(st.characters(codec=None), max_size=30), min_size=1, max_size=5))
+def test_any_json_text_is_read_and_can_be_stored(tmp_path_factory, texts):
+    path = tmp_path_factory.mktemp('fuzz') / 'x.jsonl'
+    found = read(records(path, [{'id': str(i), 'title': text} for i, text in enumerate(texts)]))
+    assert [d.id for d in found] == [str(i) for i in range(len(texts))]
+    assert [documents.decoded(documents.encoded(d)) for d in found] == found
+    for document, text in zip(found, texts, strict=True):
+        assert document.text.split() == re.sub('[\ud800-\udfff]', '\ufffd', text).split()
+
+
+@pytest.mark.parametrize('shards', [1, 3])
+@pytest.mark.parametrize('count', [0, 1, 2, 7, 1100])
+def test_documents_come_back_in_order(tmp_path, count, shards):
+    written = numbered(count)
+    assert write_documents(tmp_path, 'train', iter(written), shards) == count
+    source = open_documents(tmp_path, 'train')
+    assert len(source) == count
+    assert list(source) == written
+    for start, stop in ((0, count), (1, 3), (2, 7), (count - 1, count + 9), (5, 5), (515, 1025)):
+        assert source.read(start, stop) == written[max(start, 0) : stop]
+    assert [source[i] for i in range(-count, min(count, 9))] == [
+        written[i] for i in range(-count, min(count, 9))
+    ]
+    with pytest.raises(IndexError):
+        source[count]
+    assert pickle.loads(pickle.dumps(source)).read(0, 5) == written[:5]
+
+
+def test_tfds_reads_the_folder_without_tensorflow(tmp_path):
+    import sys
+
+    import tensorflow_datasets as tfds
+
+    write_documents(tmp_path, 'train', numbered(10), 3)
+    write_documents(tmp_path, 'heldout', numbered(0), 1)
+    builder = tfds.builder_from_directory(str(tmp_path / 'documents'))
+    source = builder.as_data_source('train')
+    found = {Document(*(record[n].decode() for n in ('id', 'text', 'source'))) for record in source}
+    assert found == set(numbered(10))
+    assert builder.info.splits['heldout'].num_examples == 0
+    assert 'tensorflow' not in sys.modules
+
+
+def test_damaged_shards_are_found(tmp_path):
+    write_documents(tmp_path, 'train', numbered(2000), 2)
+    shard = documents.shard_path(tmp_path, 'train', 1, 2)
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=f'{shard.name}: .*corpus --replace'):
+        open_documents(tmp_path, 'train')
+    middle = len(whole) // 3
+    shard.write_bytes(
+        whole[:middle] + bytes(b ^ 0x55 for b in whole[middle : middle + 64]) + whole[middle + 64 :]
+    )
+    with pytest.raises(InputError, match=f'{shard.name}: .*corpus --replace'):
+        list(open_documents(tmp_path, 'train'))
+    shard.unlink()
+    with pytest.raises(InputError, match=f'{shard.name}: is missing'):
+        open_documents(tmp_path, 'train')
+    with pytest.raises(InputError, match="no split 'test'"):
+        open_documents(tmp_path, 'test')
+
+
+def test_a_writer_that_fails_leaves_nothing(tmp_path):
+    def failing():
+        yield from numbered(5)
+        raise OSError('the disk is full')
+
+    with pytest.raises(OSError, match='the disk is full'):
+        write_documents(tmp_path, 'train', failing(), 2)
+    assert not list((tmp_path / 'documents').iterdir())
+
+
+def test_document_key_is_pinned():
+    assert documents.document_key('10036953') == 736567574590666250
+    assert len({documents.document_key(str(i)) for i in range(10_000)}) == 10_000
+
+
+@given(st.text(max_size=60))
+def test_reduction_keeps_letters_and_digits_only(text):
+    fast = audit.reduced(text)
+    folded = unicodedata.normalize('NFKD', text).casefold()
+    assert fast == ''.join(c for c in folded if c.isalnum())
+
+
+def test_audit_finds_sentences_whatever_the_tokenisation(ner_sets):
+    auditor = audit.Auditor(Audit(folder=str(ner_sets)))
+    assert (auditor.searched, auditor.too_short) == (2, 4)
+    hidden = (
+        LEAK.upper().replace('POINTES', 'Pointes:').replace('LOW DOSE', 'low-\ndose').replace('DOBU', 'dobú')
+    )
+    hidden = f'Before. {hidden[:-2]}; after'
+    expected = [audit.Sentence(name, 'test', LEAK) for name in ('chem', 'disease')]
+    assert auditor.matches(audit.reduced(hidden)) == expected
+    assert auditor.matches(audit.reduced(hidden.replace('low', 'high'))) == []
+    assert auditor.matches(audit.reduced(hidden * 2)) == expected
+
+
+def test_audit_names_what_is_wrong(ner_sets):
+    folder = str(ner_sets)
+    for settings_of_audit, message in (
+        (Audit(folder=folder + '/none'), 'no such folder'),
+        (Audit(folder=folder + '/chem'), r'no NAME/SPLIT\.tsv'),
+        (Audit(folder=folder, datasets=('gene',)), 'gene: no such set.*chem, disease'),
+        (Audit(folder=folder, splits=('train',)), r'chem/train\.tsv: no such file'),
+    ):
+        with pytest.raises(InputError, match=message):
+            audit.Auditor(settings_of_audit)
+    (ner_sets / 'chem' / 'test.tsv').write_text('A\tO\nB O\n', 'utf-8')
+    with pytest.raises(InputError, match=r'test\.tsv:2: is not `token TAB tag`'):
+        audit.Auditor(Audit(folder=folder))
+
+
+def test_stage_leaves_out_for_every_reason(tmp_path, ner_sets):
+    rows = [
+        {'id': 'kept', 'title': TWELVE_WORDS},
+        {'id': 'same letters', 'title': TWELVE_WORDS.upper() + '.'},
+        {'id': 'kept', 'title': 'another text under an id that was there before'},
+        {'id': 'short', 'title': 'too few words'},
+        {'id': 'leak', 'title': 'A case.', 'abstract': LEAK.replace(' .', '.') + ' More.'},
+        {'id': '', 'title': 'a document without an id of its own'},
+    ]
+    path = records(tmp_path / 'x.jsonl', rows)
+    changes = dict(audit__folder=ner_sets, heldout_fraction=0, shards=2)
+    run, manifest = corpus_run(tmp_path / 'run', path, **changes)
+    counts = manifest['counts']
+    assert counts['left_out'] == {'too_short': 1, 'duplicate_text': 1, 'duplicate_id': 1, 'benchmark': 1}
+    assert (counts['read'], counts['train'], counts['heldout'], counts['ids_made']) == (6, 2, 0, 1)
+    assert counts['words'] == {'train': 20, 'heldout': 0}
+    ids = [d.id for d in open_documents(run.folder('corpus'), 'train')]
+    assert ids[0] == 'kept'
+    assert ids[1].startswith('text-')
+    assert list(open_documents(run.folder('corpus'), 'heldout')) == []
+    sentences = [{'dataset': name, 'split': 'test', 'text': LEAK} for name in ('chem', 'disease')]
+    found = read_jsonl(run.folder('corpus') / 'audit.jsonl')
+    assert found == [{'document': 'leak', 'source': 'x.jsonl', 'sentences': sentences}]
+
+
+def test_stage_is_decided_by_content_only(tmp_path):
+    rows = [{'id': str(i), 'title': f'{TWELVE_WORDS} number {i}'} for i in range(400)]
+    path = records(tmp_path / 'x.jsonl', rows)
+    packed = tmp_path / 'x.jsonl.gz'
+    packed.write_bytes(gzip.compress(Path(path).read_bytes()))
+    run, one = corpus_run(tmp_path / 'one', path, heldout_fraction=0.2)
+    _, two = corpus_run(tmp_path / 'two', str(packed), heldout_fraction=0.2, shards=3)
+    _, other = corpus_run(tmp_path / 'other', path, heldout_fraction=0.1)
+    assert one['content'] == two['content'] != other['content']
+    assert 50 < one['counts']['heldout'] < 110  # 80 expected, standard deviation 8
+    split = {
+        name: [d.id for d in open_documents(run.folder('corpus'), name)] for name in ('train', 'heldout')
+    }
+    assert sorted(split['train'] + split['heldout'], key=int) == [str(i) for i in range(400)]
+    assert split['heldout'] == sorted(split['heldout'], key=int)
+    # A document stays on its side when others come or go.
+    _, half = corpus_run(tmp_path / 'half', records(tmp_path / 'y.jsonl', rows[::2]), heldout_fraction=0.2)
+    assert half['counts']['heldout'] == sum(int(i) % 2 == 0 for i in split['heldout'])
+
+
+def test_manifest_and_shards_must_agree(tmp_path):
+    rows = [{'id': str(i), 'title': f'{TWELVE_WORDS} number {i}'} for i in range(20)]
+    run, _ = corpus_run(tmp_path / 'run', records(tmp_path / 'x.jsonl', rows))
+    write_documents(run.folder('corpus'), 'train', numbered(3), 4)
+    with pytest.raises(InputError, match='train: 3 documents, but the manifest says 2'):
+        open_documents(run.folder('corpus'), 'train')
+
+
+def test_nothing_left_is_an_error(tmp_path):
+    (tmp_path / 'blank.txt').write_text('\n\n', 'utf-8')
+    with pytest.raises(InputError, match=r'blank\.txt: hold no documents'):
+        corpus_run(tmp_path / 'run', str(tmp_path / 'blank.txt'))
+    (tmp_path / 'short.txt').write_text('two words', 'utf-8')
+    with pytest.raises(InputError, match=r'none is left for training \(1 too_short, 0 held out\)'):
+        corpus_run(tmp_path / 'run2', str(tmp_path / 'short.txt'))
+    left = [p.name for p in (tmp_path / 'run2' / 'corpus').rglob('*') if p.is_file()]
+    assert left == ['.started.json']
+
+
+def test_stopping_leaves_nothing_half_written_and_starts_again(tmp_path, monkeypatch):
+    path = records(tmp_path / 'x.jsonl', [{'id': '1', 'title': TWELVE_WORDS}])
+
+    def stop(self: Run) -> None:
+        raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, 'check_stop', stop)
+        with pytest.raises(Stopped):
+            corpus_run(tmp_path / 'run', path, heldout_fraction=0)
+    assert read_json(tmp_path / 'run' / 'corpus' / 'manifest.json') is None
+    (tmp_path / 'run' / 'corpus' / 'documents' / '.killed.tmp').write_text('left by a kill', 'utf-8')
+    (tmp_path / 'run' / 'corpus' / '.audit.jsonl.1.tmp').write_text('left by a kill', 'utf-8')
+    run, manifest = corpus_run(tmp_path / 'run', path, heldout_fraction=0)
+    assert manifest['counts']['train'] == 1
+    assert not [p for p in run.folder('corpus').rglob('.*')]
+
+
+def test_recall_on_real_benchmark_texts(data):
+    """Labelled abstracts of a sample are found by text, with all splits given: .99 of them or more."""
+    path = data / 'pubmed' / 'abstracts-00000-of-00004.jsonl.gz'
+    sets = ('bc5-chem', 'bc5-disease', 'ncbi-disease', 'jnlpba')
+    auditor = audit.Auditor(Audit(str(data / 'ner'), sets, ('train', 'devel', 'test')))
+    labelled = found = unlabelled = 0
+    with gzip.open(path, 'rt', encoding='utf-8') as file:
+        for record in map(json.loads, itertools.islice(file, 0, None, 3)):
+            hit = bool(auditor.matches(audit.reduced(f'{record["title"]}\n{record["abstract"]}')))
+            known = record.get('benchmark') in ('bc5cdr', 'ncbi-disease', 'jnlpba')
+            labelled, found, unlabelled = (
+                labelled + known,
+                found + (known and hit),
+                unlabelled + (hit and not known),
+            )
+    assert labelled > 300
+    assert found / labelled >= 0.99
+    assert unlabelled < 20
