@@ -1,0 +1,133 @@
+"""Stage `vocab`: the run's tokenizer, trained on the corpus, given as a file, or kept from the source."""
+
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from bioptimus_jax.config import ConfigError, Experiment
+from bioptimus_jax.corpus.documents import DocumentSource, open_documents
+from bioptimus_jax.run import Run, atomic, read_json, write_json
+from bioptimus_jax.vocab import wordpiece
+from bioptimus_jax.vocab.blocks import Workers, count_workers, ranges
+from bioptimus_jax.vocab.compare import compare, new_tokens
+
+TOKENIZER_FILES = ('tokenizer.json', 'vocab.txt', 'tokenizer_config.json')
+COUNTED_BLOCK = 8192  # documents
+MEASURED_DOCUMENTS = 2000
+
+_state: dict[str, Any] = {}
+
+
+def external_inputs(experiment: Experiment) -> list[Path]:
+    """The files outside the run that decide the vocabulary: the source's tokenizer, and `vocab.file`."""
+    files = [Path(experiment.vocab.file)] if experiment.vocab.kind == 'file' and experiment.vocab.file else []
+    folder = source_folder(experiment)
+    if folder is not None:
+        files += [folder / name for name in (*TOKENIZER_FILES, 'config.json') if (folder / name).is_file()]
+    return files
+
+
+def source_folder(experiment: Experiment) -> Path | None:
+    """The source's folder, or None without a source."""
+    if not experiment.source.path:
+        return None
+    from bioptimus_jax.model import hf  # late: it brings jax along, which worker processes must not load
+
+    return hf.source_folder(experiment.source)
+
+
+def build(run: Run, folder: Path) -> dict[str, Any]:
+    """Write the tokenizer's files, new_tokens.txt (one a line, in order of ids) and comparison.json.
+
+    Raises ConfigError where `vocab.lowercase` contradicts the source or the file, InputError for bad files.
+    """
+    settings = run.config.vocab
+    source_place = source_folder(run.config)
+    source = wordpiece.load_tokenizer(source_place) if source_place else None
+    if source is not None:
+        _check_casing(run.config, source, f'the source {run.config.source.path}')
+    documents = open_documents(run.folder('corpus'), 'train')
+    if settings.kind == 'train':
+        counts = count_corpus(run, documents)
+        run.say(f'vocab: training on {sum(counts.values()):,} words, {len(counts):,} different')
+        tokens = wordpiece.train_from_counts(counts, settings)
+        tokenizer = wordpiece.tokenizer_from_vocabulary(tokens, settings.lowercase)
+        if len(tokens) < settings.size:
+            run.say(f'vocab: the text gives {len(tokens):,} entries, not config.vocab.size={settings.size:,}')
+    elif settings.kind == 'file':
+        if not settings.file:
+            raise ConfigError('config.vocab.file: config.vocab.kind=file needs the path of a vocab.txt')
+        tokenizer = wordpiece.load_tokenizer(Path(settings.file))
+        _check_casing(run.config, tokenizer, f'{settings.file}')
+    else:
+        if source is None:
+            raise ConfigError('config.vocab.kind: source needs config.source.path; or take kind=train')
+        tokenizer = source
+    length = (
+        (read_json(source_place / 'config.json') or {}).get('max_position_embeddings')
+        if source_place
+        else None
+    )
+    wordpiece.save_tokenizer(tokenizer, folder, int(length or run.config.model.max_positions))
+    return _write_comparison(run, folder, tokenizer, source, documents)
+
+
+def _write_comparison(
+    run: Run,
+    folder: Path,
+    tokenizer: tokenizers.Tokenizer,
+    source: tokenizers.Tokenizer | None,
+    documents: DocumentSource,
+) -> dict[str, Any]:
+    tokens = wordpiece.vocabulary(tokenizer)
+    new = new_tokens(tokens, wordpiece.vocabulary(source) if source is not None else None)
+    with atomic(folder / 'new_tokens.txt', 'wb') as file:
+        file.write(''.join(token + '\n' for token in new).encode('utf-8'))
+    step = max(math.ceil(len(documents) / MEASURED_DOCUMENTS), 1)
+    report = compare(tokenizer, source, [documents[i].text for i in range(0, len(documents), step)])
+    write_json(folder / 'comparison.json', report)
+    pieces = f'{report["vocabulary"]["pieces_per_word"]:.2f} pieces a word'
+    if source is not None:
+        pieces += f' (source: {report["source"]["pieces_per_word"]:.2f}), {len(new):,} tokens are new'
+    run.say(f'vocab: {len(tokens):,} entries, {pieces}')
+    return {'size': len(tokens), **{name: report[name] for name in ('kept', 'new', 'lost') if name in report}}
+
+
+def read_new_tokens(vocab_folder: Path) -> list[str]:
+    """The tokens that the source does not have, in order of ids."""
+    return (vocab_folder / 'new_tokens.txt').read_bytes().decode('utf-8').split('\n')[:-1]
+
+
+def count_corpus(run: Run, documents: DocumentSource) -> Counter[str]:
+    """Word counts of all documents, counted in worker processes."""
+    blocks = ranges(len(documents), COUNTED_BLOCK)
+    progress = run.progress('vocab: counting words', len(documents), 'documents')
+    counts: Counter[str] = Counter()
+    workers = min(count_workers(run.config.runtime.workers), max(len(blocks), 1))
+    with Workers(workers, _prepare, (documents, run.config.vocab.lowercase)) as pool:
+        for (start, stop), part in zip(blocks, pool.map(_count_block, blocks), strict=True):
+            counts.update(part)
+            progress.update(stop - start)
+            run.check_stop()
+    return counts
+
+
+def _prepare(documents: DocumentSource, lowercase: bool) -> None:
+    _state.update(documents=documents, lowercase=lowercase)
+
+
+def _count_block(start: int, stop: int) -> Counter[str]:
+    return wordpiece.count_words((d.text for d in _state['documents'].read(start, stop)), _state['lowercase'])
+
+
+def _check_casing(experiment: Experiment, tokenizer: tokenizers.Tokenizer, owner: str) -> None:
+    lowercase = wordpiece.is_lowercase(tokenizer)
+    if lowercase != experiment.vocab.lowercase:
+        casing = 'lower case' if lowercase else 'cased'
+        raise ConfigError(
+            f'config.vocab.lowercase: is {experiment.vocab.lowercase}, but {owner} is {casing}; '
+            f'set --config.vocab.lowercase={lowercase}'
+        )

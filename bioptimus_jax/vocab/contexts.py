@@ -1,0 +1,244 @@
+"""Stage `contexts`: up to k sentences for every token that the source does not have (paper, section 3).
+
+A uniform sample over all sentences that contain the token, in one pass and the same for any number of workers
+and any order of the documents (sampling.py). The paper calls its program for this job qik-find.
+"""
+
+import dataclasses
+import itertools
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+
+from bioptimus_jax.corpus.documents import DocumentSource, document_key, open_documents
+from bioptimus_jax.run import InputError, Run
+from bioptimus_jax.vocab.blocks import Workers, count_workers, ranges
+from bioptimus_jax.vocab.build import read_new_tokens
+from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around, split_sentences
+from bioptimus_jax.vocab.sampling import Candidates, Search, hash_texts, priorities
+from bioptimus_jax.vocab.wordpiece import load_tokenizer
+
+BLOCK = 2048  # documents a worker takes at a time
+PARTIAL = '.partial.npz'
+SECONDS_BETWEEN_SAVES = 60
+
+SENTENCES = pyarrow.schema(
+    [
+        ('sentence', pyarrow.int64()),
+        ('document', pyarrow.string()),
+        ('number', pyarrow.int32()),
+        ('text', pyarrow.string()),
+    ]
+)
+OCCURRENCES = pyarrow.schema(
+    [
+        ('token', pyarrow.string()),
+        ('sentence', pyarrow.int64()),
+        ('start', pyarrow.int32()),
+        ('end', pyarrow.int32()),
+        ('rank', pyarrow.int32()),
+    ]
+)
+
+_state: dict[str, Any] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Contexts:
+    """The sampled sentences, and one entry per sampled occurrence of a token (columns of equal length).
+
+    `sentence` indexes `sentences`; `start` and `end` are characters of that text; `rank` counts a token's
+    contexts from 0, so that `rank < m` is a uniform sample of m.
+    """
+
+    sentences: list[str]
+    tokens: list[str]
+    sentence: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    rank: np.ndarray
+
+
+def load_contexts(folder: Path) -> Contexts:
+    """The contexts of a finished stage. Raises InputError for missing or damaged tables."""
+    sentences, occurrences = (_read(folder / name) for name in ('sentences.parquet', 'occurrences.parquet'))
+    columns = {name: occurrences[name].to_numpy() for name in ('sentence', 'start', 'end', 'rank')}
+    return Contexts(sentences['text'].to_pylist(), occurrences['token'].to_pylist(), **columns)
+
+
+def _read(path: Path) -> pyarrow.Table:
+    try:
+        return pyarrow.parquet.read_table(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise InputError(f'{path}: cannot be read ({error}); run `bioptimus contexts --replace`') from error
+
+
+def build(run: Run, folder: Path) -> dict[str, Any]:
+    """Write sentences.parquet and occurrences.parquet (both empty where no token is new); return counts."""
+    vocab_folder = run.folder('vocab')
+    tokens = read_new_tokens(vocab_folder)
+    if not tokens:
+        reason = (
+            'the vocabulary has no token that the source lacks'
+            if run.config.source.path
+            else 'there is no source'
+        )
+        run.say(f'contexts: nothing to look for, {reason}')
+        _write_tables(folder, tokens, [])
+        return {'tokens': 0, 'sentences': 0, 'occurrences': 0}
+    documents = open_documents(run.folder('corpus'), 'train')
+    k, longest = run.config.contexts.per_token, run.config.contexts.max_characters
+    workers = min(count_workers(run.config.runtime.workers), max(len(ranges(len(documents), BLOCK)), 1))
+    started = time.monotonic()
+    with Workers(workers, _prepare, (documents, vocab_folder, tokens, run.config.seed)) as pool:
+        search = Search(tokens=len(tokens), k=k)
+        search.resume(folder / PARTIAL)
+        _scan_all(run, pool, documents, search, folder / PARTIAL)
+        sample = search.candidates
+        located = _locate_all(run, pool, sample, longest)
+    _write_tables(folder, tokens, located)
+    (folder / PARTIAL).unlink(missing_ok=True)
+    seconds = time.monotonic() - started
+    per_token = np.bincount([row[0] for row in located], minlength=len(tokens))
+    counts = {
+        'tokens': len(tokens),
+        'tokens_without': int((per_token == 0).sum()),
+        'tokens_with_some': int(((per_token > 0) & (per_token < k)).sum()),
+        'tokens_with_all': int((per_token == k).sum()),
+        'sentences_searched': search.sentences,
+        'occurrences': len(located),
+        'not_located': len(sample) - len(located),
+        'sentences': len({row[2:5] for row in located}),
+    }
+    without, some, every = (
+        counts[f'tokens_{kind}'] / len(tokens) for kind in ('without', 'with_some', 'with_all')
+    )
+    run.say(
+        f'contexts: of {len(tokens):,} new tokens {without:.1%} have none, {some:.1%} have 1-{k - 1}, '
+        f'{every:.1%} have {k}; {search.sentences:,} sentences searched, {search.sentences / seconds:,.0f}/s'
+    )
+    return counts
+
+
+def _scan_all(run: Run, pool: Workers, documents: DocumentSource, search: Search, partial: Path) -> None:
+    blocks = ranges(len(documents), BLOCK)[search.blocks :]
+    progress = run.progress('contexts: searching', len(documents), 'documents')
+    progress.start_at(min(search.blocks * BLOCK, len(documents)))
+    saved = time.monotonic()
+
+    def tasks() -> Iterator[tuple]:
+        for start, stop in blocks:
+            yield (
+                start,
+                stop,
+                search.k,
+                search.limits,
+            )  # the limits known by now: pruning is exact whatever they are
+
+    for (start, stop), (candidates, sentences) in zip(blocks, pool.map(_scan, tasks()), strict=True):
+        search.add(candidates, sentences)
+        progress.update(stop - start)
+        if run.stopping.is_set() or time.monotonic() - saved > SECONDS_BETWEEN_SAVES:
+            search.save(partial)
+            saved = time.monotonic()
+            run.check_stop()
+    search.merge()
+
+
+def _locate_all(run: Run, pool: Workers, sample: Candidates, longest: int) -> list[tuple]:
+    """(token, priority, document id, number, text, start, end) of every sampled occurrence located."""
+    in_order = sample.take(np.argsort(sample.document, kind='stable'))
+    bounds = np.searchsorted(
+        in_order.document, np.arange(0, int(in_order.document.max(initial=-1)) + BLOCK + 1, BLOCK)
+    )
+    tasks = [(in_order.take(np.arange(a, b)), longest) for a, b in itertools.pairwise(bounds) if a < b]
+    progress = run.progress('contexts: cutting out', len(sample), 'contexts')
+    rows: list[tuple] = []
+    for (part, _), located in zip(tasks, pool.map(_locate, tasks), strict=True):
+        rows.extend(located)
+        progress.update(len(part))
+        run.check_stop()
+    return rows
+
+
+def _prepare(documents: DocumentSource, vocab_folder: Path, tokens: list[str], seed: int) -> None:
+    finder = TokenFinder(load_tokenizer(vocab_folder), tokens)
+    _state.update(documents=documents, finder=finder, token_hashes=hash_texts(tokens, seed))
+
+
+def _scan(start: int, stop: int, k: int, limits: np.ndarray | None) -> tuple[Candidates, int]:
+    """The bottom-k of one block, without what the sample so far rules out; and its number of sentences."""
+    documents = _state['documents'].read(start, stop)
+    split = [split_sentences(document.text) for document in documents]
+    lengths = np.fromiter(map(len, split), np.int64, len(split))
+    sentences = [sentence for part in split for sentence in part]
+    within = np.arange(len(sentences)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    owner = np.repeat(np.arange(len(split)), lengths)
+    keys = np.array([document_key(document.id) for document in documents], np.uint64)
+    sentence, token, _ = _state['finder'].find(sentences)
+    priority = priorities(_state['token_hashes'][token], keys[owner[sentence]], within[sentence])
+    if limits is not None:
+        kept = priority <= limits[token]
+        sentence, token, priority = sentence[kept], token[kept], priority[kept]
+    used, position = np.unique(sentence, return_inverse=True)
+    text = hash_texts([sentences[s] for s in used.tolist()])[position]
+    found = Candidates(
+        token.astype(np.int32), priority, text, start + owner[sentence], within[sentence].astype(np.int32)
+    )
+    return found.smallest(k), len(sentences)
+
+
+def _locate(sample: Candidates, longest: int) -> list[tuple]:
+    """Rows of `_locate_all` for candidates of one block, in order of documents."""
+    source: DocumentSource = _state['documents']
+    wanted, first = int(sample.document[0]), int(sample.document[-1]) + 1
+    documents = source.read(wanted, first)
+    split = {i: split_sentences(documents[i - wanted].text) for i in np.unique(sample.document).tolist()}
+    places = list(zip(sample.document.tolist(), sample.number.tolist(), strict=True))
+    different = {place: i for i, place in enumerate(dict.fromkeys(places))}
+    sentences = [split[document][number] for document, number in different]
+    index = np.array([different[place] for place in places], np.int64)
+    start_I, end_I = _state['finder'].locate(sentences, index, sample.token.astype(np.int64))
+    rows = []
+    for i, (document, number) in enumerate(places):
+        if start_I[i] >= 0:
+            cut = cut_around(sentences[index[i]], int(start_I[i]), int(end_I[i]), longest)
+            identity = documents[document - wanted].id
+            rows.append((int(sample.token[i]), int(sample.priority[i]), identity, number, *cut))
+    return rows
+
+
+def _write_tables(folder: Path, tokens: list[str], rows: list[tuple]) -> None:
+    """Sentences by (document id, number, text), occurrences by (token, rank): the order of work is gone."""
+    texts = sorted({row[2:5] for row in rows})
+    number_of = {text: i for i, text in enumerate(texts)}
+    documents, numbers, contents = zip(*texts, strict=True) if texts else ((), (), ())
+    columns = {'sentence': range(len(texts)), 'document': documents, 'number': numbers, 'text': contents}
+    _write(folder / 'sentences.parquet', columns, SENTENCES)
+    rows = sorted(rows)
+    rank, previous, ranks = 0, -1, []
+    for row in rows:
+        rank = rank + 1 if row[0] == previous else 0
+        previous = row[0]
+        ranks.append(rank)
+    columns = {
+        'token': [tokens[row[0]] for row in rows],
+        'sentence': [number_of[row[2:5]] for row in rows],
+        'start': [row[5] for row in rows],
+        'end': [row[6] for row in rows],
+        'rank': ranks,
+    }
+    _write(folder / 'occurrences.parquet', columns, OCCURRENCES)
+
+
+def _write(path: Path, columns: dict[str, Any], schema: pyarrow.Schema) -> None:
+    table = pyarrow.table({name: list(values) for name, values in columns.items()}, schema=schema)
+    hidden = path.with_name(f'.{path.name}.{os.getpid()}.tmp')
+    pyarrow.parquet.write_table(table, hidden, compression='zstd')
+    os.replace(hidden, path)

@@ -1,0 +1,161 @@
+"""Where tokens stand in text: sentences, the tokens in each, and character spans.
+
+BERT's tokenizer treats every stretch between two spaces on its own, and text repeats its stretches. So each
+different stretch ("chunk") is tokenised once per process and looked up afterwards; offsets are fetched for
+sampled ones only.
+"""
+
+import itertools
+
+import blingfire
+import numpy as np
+import tokenizers
+
+from bioptimus_jax.vocab.wordpiece import spelled
+
+CACHED_CHUNKS = 1_000_000  # about 150 MB
+BATCH = 500
+
+
+def split_sentences(text: str) -> list[str]:
+    """The sentences of a document, each exactly as it stands there; a line break always ends one (titles)."""
+    sentences: list[str] = []
+    for line in text.replace('\0', ' ').split('\n'):
+        if line.strip():
+            sentences.extend(_split_line(line))
+    return sentences
+
+
+def _split_line(line: str) -> list[str]:
+    found = blingfire.text_to_sentences(line).split('\n')
+    position = 0
+    for sentence in found:
+        position = line.find(sentence, position)
+        if (
+            position < 0 or not sentence
+        ):  # the library changed characters: cut the original by its offsets, slower
+            _, spans = blingfire.text_to_sentences_and_offsets(line)
+            return [s for s in (line[a:b].strip() for a, b in spans) if s] or [line.strip()]
+        position += len(sentence)
+    return found
+
+
+class TokenFinder:
+    """Finds some tokens of a vocabulary in sentences."""
+
+    def __init__(self, tokenizer: tokenizers.Tokenizer, tokens: list[str]):
+        """`tokens` are numbered by their order; each must be in the tokenizer's vocabulary."""
+        self.tokenizer = tokenizer
+        self.tokens = tokens
+        ids = tokenizer.get_vocab()
+        self.number_of_id = np.full(max(ids.values()) + 1, -1, np.int32)
+        self.number_of_id[[ids[t] for t in tokens]] = np.arange(len(tokens))
+        self._forget()
+
+    def _forget(self) -> None:
+        self.row_of_chunk: dict[str, int] = {}
+        self.row_counts: list[int] = [0]  # row 0: chunks without any of the tokens
+        self.row_tokens: list[int] = []
+
+    def _learn(self, chunks: list[str]) -> None:
+        if len(self.row_of_chunk) > CACHED_CHUNKS:
+            self._forget()
+        missing = list(set(chunks).difference(self.row_of_chunk))
+        for start in range(0, len(missing), BATCH):
+            batch = missing[start : start + BATCH]
+            encodings = self.tokenizer.encode_batch_fast(batch, add_special_tokens=False)
+            lists = [encoding.ids for encoding in encodings]
+            numbers = self.number_of_id[np.fromiter(itertools.chain.from_iterable(lists), np.int64)].tolist()
+            end = 0
+            for chunk, ids in zip(batch, lists, strict=True):
+                begin, end = end, end + len(ids)
+                wanted = [n for n in numbers[begin:end] if n >= 0]
+                self.row_of_chunk[chunk] = len(self.row_counts) if wanted else 0
+                if wanted:
+                    self.row_counts.append(len(wanted))
+                    self.row_tokens.extend(wanted)
+
+    def find(self, sentences: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(sentence, token, chunk) of the first occurrence of every token in every sentence, in that order.
+
+        int64 arrays of equal length; `chunk` counts the stretches between spaces within the sentence.
+        """
+        lists = [sentence.split(' ') for sentence in sentences]
+        lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+        chunks = list(itertools.chain.from_iterable(lists))
+        self._learn(chunks)
+        row_N = np.fromiter(map(self.row_of_chunk.__getitem__, chunks), np.int64, len(chunks))
+        hit_H = np.flatnonzero(row_N)
+        row_H = row_N[hit_H]
+        counts = np.array(self.row_counts)
+        starts = np.cumsum(counts) - counts
+        count_H = counts[row_H]
+        within = np.arange(count_H.sum()) - np.repeat(np.cumsum(count_H) - count_H, count_H)
+        token = np.array(self.row_tokens, np.int64)[np.repeat(starts[row_H], count_H) + within]
+        sentence_N = np.repeat(np.arange(len(lists)), lengths)
+        sentence = np.repeat(sentence_N[hit_H], count_H)
+        chunk = np.repeat(hit_H, count_H) - (np.cumsum(lengths) - lengths)[sentence]
+        _, first = np.unique(sentence * max(len(self.tokens), 1) + token, return_index=True)
+        return sentence[first], token[first], chunk[first]
+
+    def locate(
+        self, sentences: list[str], sentence: np.ndarray, token: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(start, end) in characters of the first occurrence of `token[i]` in `sentences[sentence[i]]`.
+
+        -1 where no span spells the token: a character that the normaliser takes apart (Hangul) holds several.
+        """
+        found_sentence, found_token, found_chunk = self.find(sentences)
+        width = max(len(self.tokens), 1)
+        keys = found_sentence * width + found_token
+        chunk = found_chunk[np.searchsorted(keys, sentence * width + token)]
+        lists = [text.split(' ') for text in sentences]
+        words = [lists[s][c] for s, c in zip(sentence.tolist(), chunk.tolist(), strict=True)]
+        pieces = self._pieces(words)
+        start_I, end_I = np.full(len(words), -1), np.full(len(words), -1)
+        for i, word in enumerate(words):
+            offset = sum(map(len, lists[sentence[i]][: chunk[i]])) + int(chunk[i])
+            for begin, end in pieces[word].get(int(token[i]), ()):
+                if self._normalised(word[begin:end]) == spelled(self.tokens[token[i]]):
+                    start_I[i], end_I[i] = offset + begin, offset + end
+                    break
+        return start_I, end_I
+
+    def _pieces(self, words: list[str]) -> dict[str, dict[int, list[tuple[int, int]]]]:
+        """Per word: the spans of every wanted token, in order."""
+        different = list(set(words))
+        pieces: dict[str, dict[int, list[tuple[int, int]]]] = {}
+        for start in range(0, len(different), BATCH):
+            batch = different[start : start + BATCH]
+            for word, encoding in zip(
+                batch, self.tokenizer.encode_batch(batch, add_special_tokens=False), strict=True
+            ):
+                spans: dict[int, list[tuple[int, int]]] = {}
+                for number, span in zip(
+                    self.number_of_id[encoding.ids].tolist(), encoding.offsets, strict=True
+                ):
+                    if number >= 0:
+                        spans.setdefault(number, []).append(span)
+                pieces[word] = spans
+        return pieces
+
+    def _normalised(self, text: str) -> str:
+        normalizer = self.tokenizer.normalizer
+        return normalizer.normalize_str(text).strip() if normalizer else text
+
+
+def cut_around(text: str, start: int, end: int, longest: int) -> tuple[str, int, int]:
+    """At most `longest` characters of `text` around [start, end), cut at spaces where there are any.
+
+    Returns the shorter text and the span in it. A text that fits comes back as it is.
+    """
+    if len(text) <= longest:
+        return text, start, end
+    room = max(longest - (end - start), 0)
+    left = max(min(start - room // 2, len(text) - longest), 0)
+    right = min(max(left + longest, end), len(text))
+    if left > 0 and text[left - 1] != ' ' and (space := text.find(' ', left, start)) >= 0:
+        left = space + 1
+    if right < len(text) and text[right] != ' ' and (space := text.rfind(' ', end, right)) >= 0:
+        right = space
+    return text[left:right], start - left, end - left

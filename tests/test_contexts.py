@@ -1,0 +1,323 @@
+"""The context finder: what it finds, that its sample is uniform, and that no order of work changes a byte."""
+
+import dataclasses
+import gzip
+import hashlib
+import json
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from bioptimus_jax import config
+from bioptimus_jax.corpus.documents import Document, write_documents
+from bioptimus_jax.run import InputError, Run, Stopped, write_json
+from bioptimus_jax.vocab import contexts, sampling, wordpiece
+from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around, split_sentences
+
+DATA = os.environ.get('BIOPTIMUS_DATA')
+needs_data = pytest.mark.skipif(not DATA, reason='BIOPTIMUS_DATA is not set')
+K = 5
+WORDS = [
+    'kinase',
+    'naproxenib',
+    'carcinoma',
+    'β-synuclein',
+    'Café',
+    'cells',
+    'IL-2',
+    'was',
+    'of',
+    'reduced',
+    '(p<0.05)',
+]
+SETTINGS = config.Vocab(size=160, min_frequency=1)
+
+
+def make_documents(count: int) -> list[Document]:
+    draw = random.Random(3)
+    documents = []
+    for number in range(count):
+        sentences = ['The ' + ' '.join(draw.choices(WORDS, k=6)) + '.' for _ in range(draw.randint(1, 5))]
+        documents.append(
+            Document(f'doc-{number}', 'Title of ' + draw.choice(WORDS) + '\n' + ' '.join(sentences))
+        )
+    return documents
+
+
+DOCUMENTS = make_documents(120)
+TRAINED = wordpiece.train((d.text for d in DOCUMENTS), SETTINGS)
+VOCABULARY = [t for t in TRAINED if t not in ('synuclein', 'reduced')]
+NEW = ['kinase', 'naproxenib', 'carcinoma', 'cafe', 'cells', 'synuc', '##lein', '##uced', '##ib']
+
+
+def make_run(
+    workdir: Path, documents: list[Document], workers: int = 1, shards: int = 2, **settings: int
+) -> Run:
+    count = write_documents(workdir / 'corpus', 'train', documents, shards)
+    write_json(workdir / 'corpus' / 'manifest.json', {'counts': {'train': count}, 'content': ''})
+    wordpiece.save_tokenizer(wordpiece.tokenizer_from_vocabulary(VOCABULARY, True), workdir / 'vocab', 512)
+    (workdir / 'vocab' / 'new_tokens.txt').write_text(''.join(t + '\n' for t in NEW), 'utf-8')
+    write_json(workdir / 'vocab' / 'manifest.json', {'counts': {}, 'content': ''})
+    (workdir / 'contexts').mkdir()
+    experiment = config.Experiment(
+        source=config.Source(path='some/source'),
+        contexts=config.Contexts(**{'per_token': K, **settings}),
+        runtime=config.Runtime(workers=workers),
+    )
+    return Run(workdir, experiment, quiet=True)
+
+
+def tables(run: Run) -> str:
+    names = ('sentences.parquet', 'occurrences.parquet')
+    return hashlib.sha256(b''.join((run.workdir / 'contexts' / n).read_bytes() for n in names)).hexdigest()
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contexts, 'BLOCK', 16)
+
+
+def brute_force(documents: list[Document], seed: int = 0) -> dict[str, list[str]]:
+    """Per token the texts of its bottom-k, found the slow way by another route."""
+    tokenizer = wordpiece.tokenizer_from_vocabulary(VOCABULARY, True)
+    best: dict[str, dict[str, int]] = {token: {} for token in NEW}
+    for document in documents:
+        for number, sentence in enumerate(split_sentences(document.text)):
+            for token in set(tokenizer.encode(sentence).tokens) & set(NEW):
+                token_hash = sampling.hash_texts([token], seed)
+                key = np.array([contexts.document_key(document.id)], np.uint64)
+                priority = int(sampling.priorities(token_hash, key, np.array([number]))[0])
+                best[token][sentence] = min(priority, best[token].get(sentence, priority))
+    return {token: sorted(found, key=found.__getitem__)[:K] for token, found in best.items()}
+
+
+def test_sample_is_the_bottom_k_with_right_spans(tmp_path: Path) -> None:
+    repeated = [dataclasses.replace(d, id=f'copy-{d.id}') for d in DOCUMENTS[:20]]
+    run = make_run(tmp_path, DOCUMENTS + repeated)
+    counts = contexts.build(run, tmp_path / 'contexts')
+    found = contexts.load_contexts(tmp_path / 'contexts')
+    by_token: dict[str, list[str]] = {token: [] for token in NEW}
+    for i, token in enumerate(found.tokens):
+        text = found.sentences[found.sentence[i]]
+        assert found.rank[i] == len(by_token[token])
+        by_token[token].append(text)
+        span = text[found.start[i] : found.end[i]]
+        assert span.lower().replace('é', 'e') == token.removeprefix('##')
+    assert by_token == brute_force(DOCUMENTS + repeated)
+    assert all(len(set(texts)) == len(texts) for texts in by_token.values()), 'identical sentences count once'
+    assert any(token.startswith('##') and by_token[token] for token in NEW)
+    assert counts['tokens'] == len(NEW)
+    assert counts['tokens_without'] + counts['tokens_with_some'] + counts['tokens_with_all'] == len(NEW)
+    assert counts['occurrences'] == len(found.tokens)
+    assert counts['not_located'] == 0
+    assert counts['sentences'] == len(found.sentences) == len(set(found.sentence.tolist()))
+
+
+def test_documents_and_numbers_lead_back_to_the_corpus(tmp_path: Path) -> None:
+    contexts.build(make_run(tmp_path, DOCUMENTS), tmp_path / 'contexts')
+    texts = {d.id: split_sentences(d.text) for d in DOCUMENTS}
+    rows = pyarrow.parquet.read_table(tmp_path / 'contexts' / 'sentences.parquet').to_pylist()
+    assert [row['sentence'] for row in rows] == list(range(len(rows)))
+    assert all(texts[row['document']][row['number']] == row['text'] for row in rows)
+    assert [(r['document'], r['number']) for r in rows] == sorted((r['document'], r['number']) for r in rows)
+
+
+def test_bytes_are_equal_for_any_workers_and_order(tmp_path: Path) -> None:
+    shuffled = random.Random(1).sample(DOCUMENTS, len(DOCUMENTS))
+    runs = [
+        make_run(tmp_path / 'one', DOCUMENTS),
+        make_run(tmp_path / 'two', DOCUMENTS, workers=2),
+        make_run(tmp_path / 'five', shuffled, workers=5, shards=3),
+        make_run(tmp_path / 'reversed', DOCUMENTS[::-1], shards=1),
+    ]
+    for run in runs:
+        contexts.build(run, run.workdir / 'contexts')
+    assert len({tables(run) for run in runs}) == 1
+    other = make_run(tmp_path / 'seed', DOCUMENTS)
+    other.config = dataclasses.replace(other.config, seed=1)
+    contexts.build(other, other.workdir / 'contexts')
+    assert tables(other) != tables(runs[0]), 'the seed decides the sample'
+
+
+def test_stopped_search_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = make_run(tmp_path / 'whole', DOCUMENTS)
+    contexts.build(whole, whole.workdir / 'contexts')
+    run = make_run(tmp_path / 'cut', DOCUMENTS)
+    scan, scanned = contexts._scan, []
+
+    def watched(start: int, *rest: object) -> object:
+        scanned.append(start)
+        if len(scanned) == 3:
+            run.stopping.set()
+        return scan(start, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(contexts, '_scan', watched)
+    with pytest.raises(Stopped):
+        contexts.build(run, run.workdir / 'contexts')
+    assert [p.name for p in (run.workdir / 'contexts').iterdir()] == [contexts.PARTIAL]
+    run.stopping.clear()
+    contexts.build(run, run.workdir / 'contexts')
+    assert scanned == list(range(0, 120, 16)), 'no block is searched twice'
+    assert tables(run) == tables(whole)
+    assert not (run.workdir / 'contexts' / contexts.PARTIAL).exists()
+
+
+def test_damaged_partial_record_starts_anew(tmp_path: Path) -> None:
+    whole, run = make_run(tmp_path / 'whole', DOCUMENTS), make_run(tmp_path / 'damaged', DOCUMENTS)
+    contexts.build(whole, whole.workdir / 'contexts')
+    (run.workdir / 'contexts' / contexts.PARTIAL).write_bytes(b'PK\x03\x04 cut off')
+    contexts.build(run, run.workdir / 'contexts')
+    assert tables(run) == tables(whole)
+
+
+def test_every_sentence_has_the_same_chance() -> None:
+    # 40 sentences, 10 kept, 4000 tokens: each is expected 1000 times; chi-square with 39 degrees of freedom.
+    sentences, tokens, k = 40, 4000, 10
+    token = np.repeat(np.arange(tokens, dtype=np.int32), sentences)
+    number = np.tile(np.arange(sentences), tokens)
+    hashes = sampling.hash_texts([f'token {t}' for t in range(tokens)], seed=7)
+    keys = np.array([contexts.document_key(f'document {n % 8}') for n in range(sentences)], np.uint64)
+    priority = sampling.priorities(hashes[token], keys[number], number // 8)
+    text = number.astype(np.uint64)
+    sample = sampling.Candidates(
+        token, priority, text, number.astype(np.int64), number.astype(np.int32)
+    ).smallest(k)
+    assert len(sample) == tokens * k
+    counts = np.bincount(sample.number, minlength=sentences)
+    expected = tokens * k / sentences
+    # Without replacement the variance of a count is smaller by (1 - k / n) * n / (n - 1).
+    statistic = ((counts - expected) ** 2 / expected).sum() / (
+        (1 - k / sentences) * sentences / (sentences - 1)
+    )
+    assert 14 < statistic < 75
+    together = np.zeros((tokens, sentences), bool)
+    together[sample.token, sample.number] = True
+    pairs = together.T.astype(int) @ together.astype(int)
+    off_diagonal = pairs[~np.eye(sentences, dtype=bool)]
+    expected_pairs = tokens * k * (k - 1) / (sentences * (sentences - 1))
+    assert abs(off_diagonal - expected_pairs).max() < 5.5 * np.sqrt(expected_pairs), (
+        'tokens must draw independently'
+    )
+
+
+def test_samples_of_parts_merge_exactly() -> None:
+    draw = np.random.default_rng(0)
+    count, k = 5000, 4
+    text = draw.integers(0, 900, count).astype(np.uint64)
+    whole = sampling.Candidates(
+        draw.integers(0, 30, count).astype(np.int32),
+        draw.integers(0, 2**63, count).astype(np.uint64),
+        text,
+        np.arange(count),
+        np.zeros(count, np.int32),
+    )
+    expected = whole.smallest(k)
+    parts = [whole.take(np.arange(a, count, 7)).smallest(k) for a in range(7)]
+    merged = sampling.Candidates.join(parts[::-1]).smallest(k)
+    for field in dataclasses.fields(sampling.Candidates):
+        np.testing.assert_array_equal(getattr(merged, field.name), getattr(expected, field.name))
+    limits = expected.thresholds(30, k)
+    assert (whole.priority[whole.token == 3] <= limits[3]).sum() >= k
+
+
+def test_finder_agrees_with_whole_sentences() -> None:
+    tokenizer = wordpiece.tokenizer_from_vocabulary(VOCABULARY, True)
+    finder = TokenFinder(tokenizer, NEW)
+    odd = [
+        'Kinase  kinase',
+        ' leading kinase\u00a0carcinoma',
+        'cafe\u0301 CAFÉ',
+        'cells,cells\tcells',
+        '(kinase)[MASK]',
+    ]
+    odd += ['İkinase ΣΑΣ kinase\u200bs', '中kinase文', 'x' * 99 + 'kinase kinase', 'cel\x1cls cel\u00adls']
+    sentences = odd + [s for d in DOCUMENTS[:30] for s in split_sentences(d.text)]
+    sentence, token, _ = finder.find(sentences)
+    start, end = finder.locate(sentences, sentence, token)
+    found: list[dict[str, tuple[int, int]]] = [{} for _ in sentences]
+    for i in range(len(sentence)):
+        found[sentence[i]][NEW[token[i]]] = (int(start[i]), int(end[i]))
+    for number, text in enumerate(sentences):
+        encoding = tokenizer.encode(text, add_special_tokens=False)
+        expected: dict[str, tuple[int, int]] = {}
+        for piece, span in zip(encoding.tokens, encoding.offsets, strict=True):
+            if piece in NEW:
+                expected.setdefault(piece, span)
+        assert found[number] == expected, text
+
+
+@needs_data
+def test_finder_agrees_on_real_text() -> None:
+    folder = Path(DATA or '')
+    with gzip.open(folder / 'pubmed' / 'abstracts-00001-of-00004.jsonl.gz', 'rt', encoding='utf-8') as file:
+        texts = [json.loads(line)['abstract'] for line, _ in zip(file, range(300), strict=False)]
+    tokenizer = wordpiece.load_tokenizer(folder / 'vocab' / 'bert-base-uncased')
+    tokens = wordpiece.vocabulary(tokenizer)[2000:]
+    sentences = [s for t in texts for s in split_sentences(t)]
+    assert len(sentences) > 2000
+    sentence, token, _ = TokenFinder(tokenizer, tokens).find(sentences)
+    found = set(zip(sentence.tolist(), (token + 2000).tolist(), strict=True))
+    encodings = [
+        e for i in range(0, len(sentences), 500) for e in tokenizer.encode_batch(sentences[i : i + 500])
+    ]
+    assert found == {(i, piece) for i, e in enumerate(encodings) for piece in e.ids if piece >= 2000}
+
+
+def test_sentences_are_cut_from_the_text_itself() -> None:
+    text = 'β-Catenin in E. coli\nThe café (Fig. 2) was 0.5 µm. Next\u2028one 😀 here! '
+    text += 'Third\r\none.\n\n \nLast\0 one.'
+    sentences = split_sentences(text)
+    assert sentences[0] == 'β-Catenin in E. coli', (
+        'a title is a sentence of its own, with or without a full stop'
+    )
+    assert 'The café (Fig. 2) was 0.5 µm.' in sentences
+    position = 0
+    for sentence in sentences:
+        position = text.replace('\0', ' ').index(sentence, position) + len(sentence)
+    assert ''.join(''.join(sentences).split()) == ''.join(text.replace('\0', ' ').split()), 'nothing is lost'
+    assert split_sentences(' \n ') == []
+
+
+def test_long_sentences_are_cut_around_the_token(tmp_path: Path) -> None:
+    text = ' '.join(['alpha'] * 40 + ['kinase'] + ['omega'] * 40)
+    start = text.index('kinase')
+    short, a, b = cut_around(text, start, start + 6, 60)
+    assert short[a:b] == 'kinase'
+    assert len(short) <= 60
+    assert set(short.split()) == {'alpha', 'kinase', 'omega'}, 'words stay whole'
+    assert abs(a - (len(short) - b)) <= 6
+    assert cut_around(text, 0, 5, 60) == (' '.join(['alpha'] * 10), 0, 5)
+    assert cut_around('x' * 200, 100, 110, 50) == ('x' * 50, 20, 30)
+    assert cut_around(text, start, start + 6, len(text)) == (text, start, start + 6)
+    documents = [Document(f'd{i}', f'Number {i} ' + text) for i in range(3)]
+    contexts.build(make_run(tmp_path, documents, max_characters=50), tmp_path / 'contexts')
+    found = contexts.load_contexts(tmp_path / 'contexts')
+    assert len(found.tokens) > 0
+    for i, token in enumerate(found.tokens):
+        sentence = found.sentences[found.sentence[i]]
+        assert len(sentence) <= 50
+        assert sentence[found.start[i] : found.end[i]] == token.removeprefix('##')
+
+
+def test_nothing_to_find_gives_empty_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = make_run(tmp_path, DOCUMENTS)
+    run.quiet = False
+    (tmp_path / 'vocab' / 'new_tokens.txt').write_text('', 'utf-8')
+    assert contexts.build(run, tmp_path / 'contexts')['occurrences'] == 0
+    assert 'nothing to look for, the vocabulary has no token' in capsys.readouterr().out
+    found = contexts.load_contexts(tmp_path / 'contexts')
+    assert found.sentences == found.tokens == []
+    assert found.start.dtype == np.int32
+    assert found.sentence.dtype == np.int64
+
+
+def test_damaged_tables_name_the_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r'sentences\.parquet'):
+        contexts.load_contexts(tmp_path)
+    (tmp_path / 'sentences.parquet').write_bytes(b'PAR1 cut off')
+    with pytest.raises(InputError, match=r'sentences\.parquet: cannot be read .*--replace'):
+        contexts.load_contexts(tmp_path)
