@@ -1,0 +1,215 @@
+"""Stage `surgery`: the weights at step 0, the source's grafted onto the run's vocabulary (paper, section 3).
+
+V: source tokens, W: the run's vocabulary, N: its new tokens, D: hidden size.
+"""
+
+import dataclasses
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bioptimus_jax.config import ConfigError, Experiment
+from bioptimus_jax.model import bert, hf
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.run import InputError, Run, write_json, write_jsonl
+from bioptimus_jax.surgery import account, reading, rows
+from bioptimus_jax.surgery.account import NewRows
+from bioptimus_jax.surgery.source import Source, load, spell, sum_states
+from bioptimus_jax.trees import flatten, unflatten
+from bioptimus_jax.vocab import wordpiece
+from bioptimus_jax.vocab.contexts import load_contexts
+
+TABLE, BIAS = 'embeddings/word_embeddings/embedding', 'cls/predictions/bias'
+
+
+def build(run: Run, folder: Path) -> dict[str, Any]:
+    """Write `folder`/model (a Hugging Face folder with the run's tokenizer), tokens.jsonl and report.json.
+
+    Raises ConfigError for settings that contradict the source or each other, InputError for a bad source.
+    """
+    experiment, strategy = run.config, run.config.surgery.strategy
+    vocabulary = wordpiece.vocabulary(wordpiece.load_tokenizer(run.folder('vocab')))
+    if strategy == 'scratch':
+        architecture, parameters, ledger = _scratch(experiment, vocabulary)
+    else:
+        source = load(experiment)
+        if source is None:
+            raise ConfigError(
+                f'config.source.path: is empty, but config.surgery.strategy={strategy!r} needs a source'
+            )
+        architecture = _fitted(experiment, source.architecture, len(vocabulary))
+        if strategy == 'copy':
+            architecture, parameters, ledger = _copied(experiment, source, vocabulary, architecture)
+        else:
+            parameters, ledger = graft(run, source, vocabulary, architecture)
+    _write_model(folder / 'model', architecture, parameters, run.folder('vocab'))
+    table_WxD = np.asarray(flatten(parameters)[TABLE])[: len(vocabulary)]
+    records = account.token_records(vocabulary, table_WxD, ledger)
+    write_jsonl(folder / 'tokens.jsonl', records)
+    report = account.report(experiment, records, parameters, ledger)
+    write_json(folder / 'report.json', report)
+    return {'strategy': strategy, **report['tokens'], **report['encoded'], 'fallbacks': report['fallbacks']}
+
+
+def external_inputs(experiment: Experiment) -> list[Path]:
+    """The source's files that decide the result: config.json, weights, tokenizer. None without a source."""
+    folder = hf.source_folder(experiment.source)
+    if folder is None:
+        return []
+    if experiment.surgery.strategy == 'scratch':
+        return [folder / 'config.json']
+    weights = [folder / name for name in hf.WEIGHTS if (folder / name).is_file()] or [folder / hf.WEIGHTS[0]]
+    tokenizer = [folder / name for name in hf.TOKENIZER_FILES if (folder / name).is_file()]
+    return [folder / 'config.json', weights[0], *tokenizer]
+
+
+def _fitted(experiment: Experiment, architecture: Architecture, vocab_size: int) -> Architecture:
+    """The source's architecture with the run's vocabulary and dropout. ConfigError if positions lack."""
+    positions = architecture.max_positions - architecture.position_offset
+    wanted = experiment.rows.max_document_pieces
+    if wanted > positions:
+        raise ConfigError(
+            f'config.rows.max_document_pieces: {wanted} pieces, but the position table '
+            f'has {positions}; set it to {positions} or less'
+        )
+    model = experiment.model
+    return dataclasses.replace(
+        architecture, vocab_size=vocab_size, dropout=model.dropout, attention_dropout=model.attention_dropout
+    )
+
+
+def _scratch(
+    experiment: Experiment, vocabulary: list[str]
+) -> tuple[Architecture, dict[str, Any], account.Ledger]:
+    """Every weight random, in the source's shape or, without a source, in that of config.model."""
+    folder, model = hf.source_folder(experiment.source), experiment.model
+    if folder is not None:
+        shape = hf.read_architecture(folder)
+    else:
+        names = {f.name for f in dataclasses.fields(Architecture)} & {
+            f.name for f in dataclasses.fields(model)
+        }
+        shape = Architecture(vocab_size=len(vocabulary), **{name: getattr(model, name) for name in names})
+    architecture = _fitted(experiment, shape, len(vocabulary))
+    key = jax.random.key(experiment.seed, impl='threefry2x32')
+    parameters = jax.tree.map(np.asarray, bert.initial_parameters(architecture, key))
+    return architecture, parameters, account.Ledger(dict.fromkeys(flatten(parameters), account.FRESH))
+
+
+def _copied(
+    experiment: Experiment, source: Source, vocabulary: list[str], architecture: Architecture
+) -> tuple[Architecture, dict[str, Any], account.Ledger]:
+    """The source as it is: vocabulary, rows (unused ones too) and every other weight."""
+    if experiment.vocab.kind != 'source':
+        raise ConfigError(
+            'config.surgery.strategy: copy keeps the source vocabulary, but '
+            f'config.vocab.kind={experiment.vocab.kind!r}; set config.vocab.kind=source'
+        )
+    if vocabulary != source.vocabulary:
+        raise InputError(
+            f'{source.folder}: its vocabulary is not the one of stage vocab; run `bioptimus vocab` again'
+        )
+    architecture = dataclasses.replace(architecture, vocab_size=source.architecture.vocab_size)
+    shared = np.arange(len(vocabulary))
+    return (
+        architecture,
+        source.parameters,
+        account.Ledger(_states(source), shared, source_table=source.table()),
+    )
+
+
+def graft(
+    run: Run, source: Source, vocabulary: list[str], architecture: Architecture
+) -> tuple[dict[str, Any], account.Ledger]:
+    """The source's parameters with table and MLM bias for the run's vocabulary, and where each row came from.
+
+    Shared rows and biases are copied by string, the others synthesised; the rows that pad the table are 0.
+    """
+    shared_W = rows.shared_ids(vocabulary, source.vocabulary)
+    new_W = np.flatnonzero(shared_W < 0)
+    new = synthesise(run, source, [vocabulary[i] for i in new_W])
+    flat = dict(flatten(source.parameters))
+    bias_V = np.asarray(flat[BIAS])[: len(source.vocabulary)]
+    zero = run.config.surgery.bias == 'zero'
+    new_bias_N = np.zeros(len(new_W)) if zero else rows.mean_bias(bias_V, new.spellings)
+    filled_WxD = rows.filled_table(shared_W, source.table(), new_W, new.rows)
+    filled_W = rows.filled_table(shared_W, bias_V[:, None], new_W, new_bias_N[:, None])[:, 0]
+    padding = architecture.padded_vocab_size - len(vocabulary)
+    flat[TABLE], flat[BIAS] = np.pad(filled_WxD, ((0, padding), (0, 0))), np.pad(filled_W, (0, padding))
+    states = _states(source)
+    if len(new_W):
+        states[TABLE] = new.kind
+        states[BIAS] = account.FRESH if BIAS in source.fresh else account.SYNTHESISED
+    return unflatten(flat), account.Ledger(states, shared_W, new_W, new, source.table())
+
+
+def synthesise(run: Run, source: Source, tokens: list[str]) -> NewRows:
+    """Rows for tokens that the source does not have: strategy, scale and fallbacks of the configuration."""
+    settings, seed, table_VxD = run.config.surgery, run.config.seed, source.table()
+    spellings = [spell(source, token) for token in tokens]
+    known_N = np.array([bool(pieces) for pieces in spellings], bool)
+    contexts_N, windows = np.zeros(len(tokens), np.int64), 0
+    fallback: list[str | None] = [None] * len(tokens)
+    if settings.strategy in ('averaged_last', 'contextualized'):
+        alone = reading.read_alone(source.tokenizer, source.capacity, spellings)
+        averaged_NxD = sum_states(source, alone, settings.batch_pieces, _advance(run, 'tokens alone', alone))
+    else:
+        averaged_NxD = rows.averaged_input(table_VxD, spellings)
+    averaged_NxD[~known_N] = rows.unknown_mean(table_VxD)
+    new_NxD = averaged_NxD
+    if settings.strategy == 'random_rows':
+        new_NxD = rows.random_rows(len(tokens), table_VxD.shape[1], seed)
+    else:
+        fallback = [None if known else 'unknown_mean' for known in known_N]
+    if settings.strategy == 'contextualized':
+        contexts = load_contexts(run.folder('contexts'))
+        targets = {token: number for number, token in enumerate(tokens)}
+        chosen = reading.choose_occurrences(contexts, targets, settings.contexts, seed)
+        read = reading.read_contexts(
+            source.tokenizer, source.capacity, contexts.sentences, chosen, len(tokens)
+        )
+        sums_NxD = sum_states(source, read, settings.batch_pieces, _advance(run, 'contexts', read))
+        contexts_N, windows = read.contexts, len(read.windows)
+        new_NxD = rows.contextualized(sums_NxD, contexts_N, averaged_NxD)
+        names = ('averaged_last' if known else 'unknown_mean' for known in known_N)
+        fallback = [None if n else name for n, name in zip(contexts_N, names, strict=True)]
+    # Rows of unknown_mean lie among the source's rows already.
+    scaled_N = np.array([name != 'unknown_mean' for name in fallback], bool)
+    factor = rows.rescale_factor(new_NxD[scaled_N], table_VxD) if settings.scale == 'rescaled' else 1.0
+    new_NxD = np.where(scaled_N[:, None], new_NxD * factor, new_NxD)
+    kind = account.FRESH if settings.strategy == 'random_rows' else account.SYNTHESISED
+    spelled = [[source.vocabulary[i] for i in pieces] for pieces in spellings]
+    return NewRows(new_NxD, averaged_NxD, spellings, spelled, contexts_N, fallback, factor, kind, windows)
+
+
+def _advance(run: Run, label: str, read: reading.Reading) -> Callable[[int], None]:
+    progress = run.progress(f'surgery, {label}', len(read.windows), 'windows')
+
+    def advance(windows: int) -> None:
+        progress.update(windows)
+        run.check_stop()
+
+    return advance
+
+
+def _states(source: Source) -> dict[str, str]:
+    return {
+        path: account.FRESH if path in source.fresh else account.COPIED for path in flatten(source.parameters)
+    }
+
+
+def _write_model(
+    folder: Path, architecture: Architecture, parameters: dict[str, Any], tokenizer_folder: Path
+) -> None:
+    hidden = folder.with_name(f'.{folder.name}.{os.getpid()}.tmp')
+    for left in folder.parent.glob(f'.{folder.name}.*.tmp'):
+        shutil.rmtree(left)
+    hf.write_folder(hidden, architecture, parameters, tokenizer_folder)
+    if folder.exists():
+        shutil.rmtree(folder)
+    os.replace(hidden, folder)

@@ -1,0 +1,164 @@
+"""Which states of the source are read: windows of pieces, and the pieces in them that spell each new token.
+
+S: pieces of a sentence, K: pieces read, N: new tokens ("targets", numbered from 0).
+"""
+
+import array
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import tokenizers
+
+from bioptimus_jax.run import InputError
+from bioptimus_jax.surgery.rows import contexts_wanted
+from bioptimus_jax.vocab.contexts import Contexts
+
+TOKENIZER_BATCH = 500
+
+# sentence number -> target -> spans in characters of the sentence
+Occurrences = dict[int, dict[int, list[tuple[int, int]]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """What is encoded, and what is read: piece `position[k]` of `windows[window[k]]` counts for `target[k]`.
+
+    `weight` is 1 / (pieces of that target in that context), so a target's sum over K is the sum over its
+    contexts of the means over pieces. `contexts` counts, per target, the contexts in which a piece was found.
+    """
+
+    windows: list[np.ndarray]
+    window: np.ndarray
+    position: np.ndarray
+    target: np.ndarray
+    weight: np.ndarray
+    contexts: np.ndarray
+
+
+def special_id(tokenizer: tokenizers.Tokenizer, token: str) -> int:
+    """The id of a token that `load_tokenizer` has made sure of."""
+    found = tokenizer.token_to_id(token)
+    assert found is not None, token
+    return found
+
+
+class _Collector:
+    """Windows and pieces of a `Reading` while it grows; windows are wrapped in [CLS] and [SEP]."""
+
+    def __init__(self, tokenizer: tokenizers.Tokenizer, targets: int):
+        self.first, self.last = special_id(tokenizer, '[CLS]'), special_id(tokenizer, '[SEP]')
+        self.windows: list[np.ndarray] = []
+        self.window, self.position, self.target = array.array('q'), array.array('q'), array.array('q')
+        self.weight = array.array('d')
+        self.contexts = np.zeros(targets, np.int64)
+
+    def add_window(self, pieces: np.ndarray) -> int:
+        self.windows.append(np.concatenate(([self.first], pieces, [self.last])).astype(np.int32))
+        return len(self.windows) - 1
+
+    def add_context(self, target: int, places: Iterable[tuple[int, int]]) -> None:
+        """One context of a target; `places` are (window, piece without [CLS])."""
+        distinct = sorted(set(places))
+        for window, piece in distinct:
+            self.window.append(window)
+            self.position.append(piece + 1)
+            self.target.append(target)
+            self.weight.append(1 / len(distinct))
+        self.contexts[target] += bool(distinct)
+
+    def reading(self) -> Reading:
+        window, position, target = (np.array(c, np.int64) for c in (self.window, self.position, self.target))
+        return Reading(
+            self.windows, window, position, target, np.array(self.weight, np.float64), self.contexts
+        )
+
+
+def read_alone(tokenizer: tokenizers.Tokenizer, capacity: int, spellings: Sequence[Sequence[int]]) -> Reading:
+    """Every token fed alone, as [CLS] pieces [SEP], and all its pieces read. Empty spellings are left out."""
+    collector = _Collector(tokenizer, len(spellings))
+    for target, pieces in enumerate(spellings):
+        if len(pieces):
+            kept = np.asarray(pieces[:capacity])
+            window = collector.add_window(kept)
+            collector.add_context(target, ((window, i) for i in range(len(kept))))
+    return collector.reading()
+
+
+def read_contexts(
+    tokenizer: tokenizers.Tokenizer,
+    capacity: int,
+    sentences: Sequence[str],
+    occurrences: Occurrences,
+    targets: int,
+) -> Reading:
+    """The pieces that overlap each token's character spans, in every sentence that serves a token.
+
+    A context is a sentence, so a token that stands there twice has one mean over the pieces of both. A piece
+    that only partly lies in a span counts whole; [UNK] pieces do not count, they spell nothing. A sentence is
+    one window however many tokens it serves, unless it has more than `capacity` pieces (the position table
+    without [CLS] and [SEP]): then every span has the window in whose middle it stands.
+    """
+    collector, unknown = _Collector(tokenizer, targets), special_id(tokenizer, '[UNK]')
+    wanted = sorted(occurrences)
+    for start in range(0, len(wanted), TOKENIZER_BATCH):
+        chunk = wanted[start : start + TOKENIZER_BATCH]
+        encodings = tokenizer.encode_batch([sentences[s] for s in chunk], add_special_tokens=False)
+        for sentence, encoding in zip(chunk, encodings, strict=True):
+            _read_sentence(collector, encoding, occurrences[sentence], capacity, unknown)
+    return collector.reading()
+
+
+def _read_sentence(
+    collector: _Collector,
+    encoding: tokenizers.Encoding,
+    spans_of: dict[int, list[tuple[int, int]]],
+    capacity: int,
+    unknown: int,
+) -> None:
+    ids_S = np.array(encoding.ids, np.int64)
+    offsets_Sx2 = np.array(encoding.offsets, np.int64).reshape(-1, 2)
+    known_S = ids_S != unknown
+    numbers: dict[int, int] = {}
+    for target, spans in sorted(spans_of.items()):
+        places: list[tuple[int, int]] = []
+        for begin, end in spans:
+            pieces = np.flatnonzero((offsets_Sx2[:, 0] < end) & (offsets_Sx2[:, 1] > begin) & known_S)
+            if len(pieces):
+                left = window_start(int(pieces[0]), int(pieces[-1]) + 1, len(ids_S), capacity)
+                if left not in numbers:
+                    numbers[left] = collector.add_window(ids_S[left : left + capacity])
+                places += [(numbers[left], int(p) - left) for p in pieces if p < left + capacity]
+        collector.add_context(target, places)
+
+
+def window_start(first: int, stop: int, pieces: int, capacity: int) -> int:
+    """Where a window of `capacity` pieces begins so that the span [first, stop) stands in its middle.
+
+    The window stays inside the sentence; a span longer than the window is read from its beginning.
+    """
+    if stop - first >= capacity:
+        return min(first, max(pieces - capacity, 0))
+    return min(max((first + stop - capacity) // 2, 0), max(pieces - capacity, 0))
+
+
+def choose_occurrences(contexts: Contexts, targets: dict[str, int], choice: str, seed: int) -> Occurrences:
+    """The occurrences that are used: per token the sentences of lowest rank, as many as `choice` wants.
+
+    Ranks are a random order of a token's sentences, so its first m are a uniform sample as well. Raises
+    InputError for a token that is not new: the contexts were then made for another vocabulary.
+    """
+    by_token: dict[str, dict[int, list[tuple[int, int]]]] = {}
+    for i in np.argsort(contexts.rank, kind='stable'):
+        spans = by_token.setdefault(contexts.tokens[i], {}).setdefault(int(contexts.sentence[i]), [])
+        spans.append((int(contexts.start[i]), int(contexts.end[i])))
+    chosen: Occurrences = {}
+    for token, sentences in by_token.items():
+        if token not in targets:
+            raise InputError(
+                f'contexts/occurrences.parquet: token {token!r} is not new; run `bioptimus contexts` again'
+            )
+        wanted = contexts_wanted(token, len(sentences), choice, seed)
+        for sentence in list(sentences)[:wanted]:
+            chosen.setdefault(sentence, {})[targets[token]] = sentences[sentence]
+    return chosen

@@ -1,0 +1,133 @@
+"""Embedding rows of tokens that the source does not have: the strategies of the paper's Table 1, in numpy.
+
+V: source tokens, N: new tokens, W: the run's vocabulary, D: hidden size. Sums are taken in float64.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+RANDOM_ROWS_DEVIATION = 0.02
+
+Spellings = Sequence[Sequence[int]]
+
+
+def shared_ids(vocabulary: Sequence[str], source_vocabulary: Sequence[str]) -> np.ndarray:
+    """For every entry of the run's vocabulary the source's id of the same string, or -1: int64 [W].
+
+    Strings decide, never ids: two vocabularies of one size have different orders.
+    """
+    source_id = {token: i for i, token in enumerate(source_vocabulary)}
+    return np.array([source_id.get(token, -1) for token in vocabulary], np.int64)
+
+
+def averaged_input(table_VxD: np.ndarray, spellings: Spellings) -> np.ndarray:
+    """Mean of the input rows of each token's source pieces: float64 [N, D]; NaN where a spelling is empty."""
+    rows_NxD = np.full((len(spellings), table_VxD.shape[1]), np.nan)
+    for row_D, pieces in zip(rows_NxD, spellings, strict=True):
+        if len(pieces):
+            row_D[:] = table_VxD[np.asarray(pieces)].mean(axis=0, dtype=np.float64)
+    return rows_NxD
+
+
+def contextualized(sums_NxD: np.ndarray, contexts_N: np.ndarray, averaged_NxD: np.ndarray) -> np.ndarray:
+    """Mean over contexts, and the context-free value for tokens without a context: float64 [N, D].
+
+    `sums_NxD` holds, per token, the sum over its contexts of the mean over the pieces that spell it there
+    (equations 1 and 2 of the paper, read without the context-free value among the contexts).
+    """
+    means_NxD = sums_NxD / np.maximum(contexts_N, 1)[:, None]
+    return np.where((contexts_N > 0)[:, None], means_NxD, averaged_NxD)
+
+
+def random_rows(count: int, width: int, seed: int) -> np.ndarray:
+    """Normal rows of mean 0 and standard deviation 0.02, the control: float64 [count, width]."""
+    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, count, width])))
+    return generator.normal(0.0, RANDOM_ROWS_DEVIATION, (count, width))
+
+
+def unknown_mean(table_VxD: np.ndarray) -> np.ndarray:
+    """Mean of all the source's rows, for tokens that the source can only spell as [UNK]: float64 [D]."""
+    return table_VxD.mean(axis=0, dtype=np.float64)
+
+
+def rescale_factor(rows_NxD: np.ndarray, table_VxD: np.ndarray) -> float:
+    """The one number that brings the mean Euclidean norm of `rows` to that of all the source's rows.
+
+    One factor for all rows: their directions and the ratios of their norms stay. 1.0 without rows.
+    """
+    if not len(rows_NxD):
+        return 1.0
+    mean = float(np.linalg.norm(rows_NxD, axis=1).mean())
+    return float(np.linalg.norm(table_VxD.astype(np.float64), axis=1).mean()) / mean if mean else 1.0
+
+
+def mean_bias(bias_V: np.ndarray, spellings: Spellings) -> np.ndarray:
+    """Mean MLM bias of each token's pieces; of the whole source where the spelling is empty: float64 [N]."""
+    overall = bias_V.mean(dtype=np.float64)
+    return np.array([bias_V[np.asarray(p)].mean(dtype=np.float64) if len(p) else overall for p in spellings])
+
+
+def contexts_wanted(token: str, found: int, choice: str, seed: int) -> int:
+    """How many of the contexts found are used: all, or m ~ U{1..found} as a function of (seed, token)."""
+    if choice == 'all' or found < 2:
+        return found
+    digest = hashlib.blake2b(f'{seed}\0{token}'.encode(), digest_size=8).digest()
+    return 1 + int.from_bytes(digest, 'little') % found
+
+
+def filled_table(
+    shared_W: np.ndarray, table_VxD: np.ndarray, new_W: np.ndarray, rows_NxD: np.ndarray
+) -> np.ndarray:
+    """Shared rows of the source beside new ones: float32 [W, D].
+
+    `new_W` lists the ids that `rows_NxD` belong to. Raises ValueError, naming the ids, for a row that nothing
+    filled, that two rules filled, or that is not finite.
+    """
+    filled_WxD = np.full((len(shared_W), table_VxD.shape[1]), np.nan, np.float32)
+    copied_W = np.flatnonzero(shared_W >= 0)
+    twice = np.intersect1d(copied_W, new_W)
+    if len(twice) or len(np.unique(new_W)) != len(new_W):
+        raise ValueError(f'rows filled twice: {twice[:5].tolist()}')
+    filled_WxD[copied_W] = table_VxD[shared_W[copied_W]]
+    filled_WxD[new_W] = rows_NxD
+    empty = np.flatnonzero(~np.isfinite(filled_WxD).all(axis=1))
+    if len(empty):
+        raise ValueError(f'{len(empty)} rows that nothing filled, or not finite: ids {empty[:5].tolist()}')
+    return filled_WxD
+
+
+def cosines(left_NxD: np.ndarray, right_NxD: np.ndarray) -> np.ndarray:
+    """Cosine of corresponding rows, 0 where one of them is 0: float64 [N]."""
+    return np.einsum('nd,nd->n', _unit(left_NxD), _unit(right_NxD))
+
+
+def neighbours(
+    table_WxD: np.ndarray, wanted_N: np.ndarray, count: int = 10, block: int = 512
+) -> tuple[np.ndarray, np.ndarray]:
+    """The `count` rows of highest cosine for each wanted id, itself left out, nearest first.
+
+    Returns ids int64 [N, count] and cosines float32 [N, count].
+    """
+    count = max(min(count, len(table_WxD) - 1), 0)
+    unit_WxD = _unit(table_WxD).astype(np.float32)
+    ids_NxC = np.empty((len(wanted_N), count), np.int64)
+    cosines_NxC = np.empty((len(wanted_N), count), np.float32)
+    for start in range(0, len(wanted_N) if count else 0, block):
+        own_B = wanted_N[start : start + block]
+        scores_BxW = unit_WxD[own_B] @ unit_WxD.T
+        scores_BxW[np.arange(len(own_B)), own_B] = -np.inf
+        best_BxC = np.argpartition(-scores_BxW, count - 1, axis=1)[:, :count]
+        best_BxC.sort(axis=1)
+        values_BxC = np.take_along_axis(scores_BxW, best_BxC, axis=1)
+        order_BxC = np.argsort(-values_BxC, axis=1, kind='stable')
+        ids_NxC[start : start + block] = np.take_along_axis(best_BxC, order_BxC, axis=1)
+        cosines_NxC[start : start + block] = np.take_along_axis(values_BxC, order_BxC, axis=1)
+    return ids_NxC, cosines_NxC
+
+
+def _unit(rows_NxD: np.ndarray) -> np.ndarray:
+    rows_NxD = rows_NxD.astype(np.float64)
+    norms_N = np.linalg.norm(rows_NxD, axis=1, keepdims=True)
+    return rows_NxD / np.where(norms_N > 0, norms_N, 1.0)
