@@ -1,0 +1,1 @@
+"""Measures that hold across vocabularies, and the geometry of the embeddings."""

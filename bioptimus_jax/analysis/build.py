@@ -1,0 +1,151 @@
+"""Stage `analyze`: hidden words and geometry for the source, step 0 and every exported phase."""
+
+import dataclasses
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bioptimus_jax.analysis import cloze, geometry
+from bioptimus_jax.config import Experiment
+from bioptimus_jax.corpus.documents import Document, document_key, open_documents
+from bioptimus_jax.model import hf
+from bioptimus_jax.run import InputError, Run, read_json, read_jsonl, write_json
+from bioptimus_jax.trees import flatten
+from bioptimus_jax.vocab.wordpiece import load_tokenizer, vocabulary
+
+PARTS = '.models'
+"""Finished models of an analysis that was cut off."""
+
+TABLE = 'embeddings/word_embeddings/embedding'
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """A model to be measured, with its own vocabulary."""
+
+    name: str
+    folder: Path
+    speller: cloze.Speller
+
+
+def build(run: Run, folder: Path) -> dict[str, Any]:
+    """Write cloze.json and geometry.json into `folder`, one record per model.
+
+    Models that a cut-off attempt has finished are kept. Raises InputError where nothing can be scored.
+    """
+    e = run.config
+    candidates = _candidates(run)
+    spellers = _vocabularies(e, candidates)
+    chosen = cloze.passages(
+        _documents(run),
+        spellers,
+        fraction=e.analysis.cloze_fraction,
+        seed=e.evaluation.seed,
+        max_pieces=e.rows.max_document_pieces,
+    )
+    if not chosen:
+        raise InputError(
+            f'{run.folder("corpus")}: its held-out documents have no word to hide;'
+            ' raise config.corpus.heldout_fraction'
+        )
+    new = _new_tokens(run)
+    records = []
+    progress = run.progress('hidden words', len(candidates) * len(chosen), 'documents')
+    (folder / PARTS).mkdir(exist_ok=True)
+    for candidate in candidates:
+        run.check_stop()
+        part = folder / PARTS / f'{candidate.name}.json'
+        record = read_json(part)
+        if record is None:
+            record = _analyse(candidate, chosen, spellers, new, e, progress.update)
+            write_json(part, record)
+        else:
+            progress.update(len(chosen))
+        records.append(record)
+    write_json(folder / 'cloze.json', [{'model': r['model'], **r['cloze']} for r in records])
+    write_json(folder / 'geometry.json', [{'model': r['model'], 'rows': r['geometry']} for r in records])
+    shutil.rmtree(folder / PARTS)
+    return {
+        'models': len(records),
+        'documents': len(chosen),
+        'hidden_words': sum(len(p.hidden) for p in chosen),
+        'words': sum(len(p.words) for p in chosen),
+        'vocabularies': len(spellers),
+    }
+
+
+def external_inputs(experiment: Experiment) -> list[Path]:
+    """The second vocabulary, where one is named."""
+    vocab = experiment.analysis.reference_vocab
+    return [cloze.reference_path(vocab)] if vocab else []
+
+
+def _analyse(
+    candidate: Candidate,
+    chosen: Sequence[cloze.Passage],
+    spellers: Sequence[cloze.Speller],
+    new: frozenset[str],
+    e: Experiment,
+    on_rows: Any,
+) -> dict[str, Any]:
+    architecture, params, fresh = hf.load_folder(candidate.folder)
+    words = vocabulary(candidate.speller.tokenizer)
+    table_VxD = np.asarray(flatten(params)[TABLE])[: len(words)]
+    of_source = frozenset() if candidate.name == 'source' else new
+    shape = geometry.by_kind(table_VxD, words, of_source, pairs=e.analysis.pairs, seed=e.evaluation.seed)
+    if any(path.startswith('cls/') for path in fresh):
+        score: dict[str, Any] = {'skipped': 'has no masked-language-model head'}
+        on_rows(len(chosen))
+    else:
+        scorer = cloze.make_scorer(architecture, params)
+        scored = cloze.score_words(chosen, candidate.speller, scorer, on_rows)
+        score = {'mask': cloze.mask_digest(chosen), **cloze.summarise(scored, spellers)}
+    return {'model': candidate.name, 'cloze': score, 'geometry': shape}
+
+
+def _candidates(run: Run) -> list[Candidate]:
+    folders = {'initial': run.folder('surgery') / 'model'}
+    source = hf.source_folder(run.config.source)
+    if source is not None:
+        folders = {'source': source, **folders}
+    export = run.folder('export')
+    folders |= {name: export / name for name in run.config.phases}
+    missing = [name for name, folder in folders.items() if not (folder / 'config.json').is_file()]
+    if missing:
+        raise InputError(
+            f'{folders[missing[0]]}: holds no model; run the stage that makes it again with --replace'
+        )
+    shared: dict[tuple[str, ...], cloze.Speller] = {}
+    candidates = []
+    for name, folder in folders.items():
+        speller = cloze.Speller(load_tokenizer(folder))
+        candidates.append(Candidate(name, folder, shared.setdefault(_key(speller), speller)))
+    return candidates
+
+
+def _vocabularies(e: Experiment, candidates: Sequence[Candidate]) -> list[cloze.Speller]:
+    """Every vocabulary that the mask must suit: the run's, the source's, and the reference."""
+    spellers = {_key(c.speller): c.speller for c in reversed(candidates)}  # the run's own first
+    if e.analysis.reference_vocab:
+        reference = cloze.Speller(load_tokenizer(Path(e.analysis.reference_vocab)))
+        spellers.setdefault(_key(reference), reference)
+    return list(spellers.values())
+
+
+def _key(speller: cloze.Speller) -> tuple[str, ...]:
+    return tuple(vocabulary(speller.tokenizer))
+
+
+def _documents(run: Run) -> list[Document]:
+    """Held-out documents, chosen by their ids' hashes: the same for every run over the same corpus."""
+    source = open_documents(run.folder('corpus'), 'heldout')
+    documents = sorted(source.read(0, len(source)), key=lambda d: document_key(d.id))
+    return documents[: run.config.analysis.cloze_documents]
+
+
+def _new_tokens(run: Run) -> frozenset[str]:
+    records = read_jsonl(run.folder('surgery') / 'tokens.jsonl')
+    return frozenset(r['token'] for r in records if r['kind'] != 'copied')

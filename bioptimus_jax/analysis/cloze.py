@@ -1,0 +1,278 @@
+"""Hidden words: a masked-language-model measure that compares models with different vocabularies.
+
+The mask is defined in words, not pieces: BERT's words after the normaliser, a fixed share of them chosen by a
+hash of (evaluation seed, document, word position). Whatever its vocabulary, every model sees the same words
+hidden, whole and all [MASK], in text that fits under all vocabularies compared. A word that some vocabulary
+can only spell as [UNK] is never hidden: its event would not be the same.
+
+B rows, L pieces, M masked slots of a whole batch, D hidden size, V padded vocabulary.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tokenizers
+
+from bioptimus_jax.corpus.documents import Document
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.bert import encode
+from bioptimus_jax.model.heads import masked_lm_logits
+from bioptimus_jax.run import InputError
+from bioptimus_jax.vocab.wordpiece import CLS, MASK, SEP, UNK, is_lowercase
+
+BATCH_PIECES = 4096
+NARROWEST = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class Passage:
+    """The beginning of a held-out document: its words, and the positions of those that are hidden."""
+
+    id: str
+    words: tuple[str, ...]
+    hidden: tuple[int, ...]
+
+
+class Speller:
+    """Pieces of words under one vocabulary; remembers what it has spelled."""
+
+    def __init__(self, tokenizer: tokenizers.Tokenizer):
+        self.tokenizer = tokenizer
+        self.ids = tokenizer.get_vocab()
+        self.unknown = self.ids[UNK]
+        self._known: dict[str, tuple[int, ...]] = {}
+
+    def __call__(self, word: str) -> tuple[int, ...]:
+        pieces = self._known.get(word)
+        if pieces is None:
+            pieces = self._known[word] = tuple(t.id for t in self.tokenizer.model.tokenize(word))
+        return pieces
+
+    def knows(self, word: str) -> bool:
+        return self.unknown not in self(word)
+
+
+def passages(
+    documents: Iterable[Document], spellers: Sequence[Speller], *, fraction: float, seed: int, max_pieces: int
+) -> list[Passage]:
+    """Held-out text under the frozen mask; passages without a hidden word are left out.
+
+    Each document is cut to the longest prefix of words that has at most `max_pieces` pieces (with [CLS] and
+    [SEP]) under every speller. Raises InputError where the spellers' casing differs.
+    """
+    if len({is_lowercase(s.tokenizer) for s in spellers}) > 1:
+        raise InputError(
+            'the vocabularies compared are cased and uncased, so they have no words in common;'
+            ' set config.analysis.reference_vocab to one of the same casing'
+        )
+    tokenizer = spellers[0].tokenizer
+    chosen = []
+    for document in documents:
+        text = tokenizer.normalizer.normalize_str(document.text)
+        words = [word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
+        lengths = [np.cumsum([len(s(w)) for w in words]) for s in spellers]
+        kept = min(int(np.searchsorted(total, max_pieces - 2, side='right')) for total in lengths)
+        hidden = [
+            i
+            for i, word in enumerate(words[:kept])
+            if is_hidden(seed, document.id, i, fraction) and all(s.knows(word) for s in spellers)
+        ]
+        if hidden:
+            chosen.append(Passage(document.id, tuple(words[:kept]), tuple(hidden)))
+    return chosen
+
+
+def is_hidden(seed: int, document: str, position: int, fraction: float) -> bool:
+    """Whether the word at `position` of a document is chosen: the same on every machine and vocabulary."""
+    drawn = hashlib.blake2b(f'{seed}\0{document}\0{position}'.encode(), digest_size=8).digest()
+    return int.from_bytes(drawn, 'little') < fraction * 2**64
+
+
+def mask_digest(chosen: Sequence[Passage]) -> str:
+    """Names a frozen mask: two runs whose digests agree have scored the same words in the same text."""
+    print_of = hashlib.sha256()
+    for p in sorted(chosen, key=lambda p: p.id):
+        print_of.update('\0'.join([p.id, *p.words, *map(str, p.hidden)]).encode() + b'\n')
+    return print_of.hexdigest()[:16]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A passage in pieces: `slots` are masked positions, `word_of` the hidden word of each."""
+
+    passage: int
+    tokens: np.ndarray
+    slots: np.ndarray
+    targets: np.ndarray
+    word_of: np.ndarray
+
+
+def rows_of(chosen: Sequence[Passage], speller: Speller) -> list[Row]:
+    ids = speller.ids
+    rows = []
+    for number, passage in enumerate(chosen):
+        tokens: list[int] = [ids[CLS]]
+        slots: list[int] = []
+        targets: list[int] = []
+        word_of: list[int] = []
+        hidden = set(passage.hidden)
+        for position, word in enumerate(passage.words):
+            pieces = speller(word)
+            if position in hidden:
+                slots += range(len(tokens), len(tokens) + len(pieces))
+                targets += pieces
+                word_of += [position] * len(pieces)
+                pieces = (ids[MASK],) * len(pieces)
+            tokens += pieces
+        tokens.append(ids[SEP])
+        rows.append(Row(number, *(np.array(x, np.int32) for x in (tokens, slots, targets, word_of))))
+    return rows
+
+
+Scorer = Callable[[dict[str, np.ndarray]], tuple[np.ndarray, np.ndarray]]
+"""Batch -> (nats, right) for each of its M slots."""
+
+
+@functools.partial(jax.jit, static_argnums=0)  # compiled once for all models of one shape
+def _score(
+    architecture: Architecture, params: dict[str, Any], batch: dict[str, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    hidden_BxLxD = jnp.asarray(encode(params, architecture, batch))
+    hidden_MxD = hidden_BxLxD[batch['rows'], batch['slots']]
+    logits_MxV = masked_lm_logits(params, architecture, hidden_MxD[None])[0]
+    target_M = jnp.take_along_axis(logits_MxV, batch['targets'][:, None], axis=1)[:, 0]
+    return jax.nn.logsumexp(logits_MxV, axis=1) - target_M, logits_MxV.argmax(axis=1) == batch['targets']
+
+
+def make_scorer(architecture: Architecture, params: dict[str, Any]) -> Scorer:
+    """A compiled function from a batch to each slot's negative log-likelihood and whether it is guessed."""
+
+    on_device = jax.device_put(params)
+
+    def call(batch: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        nats_M, right_M = _score(architecture, on_device, batch)
+        return np.asarray(nats_M, np.float64), np.asarray(right_M)
+
+    return call
+
+
+def batches(
+    rows: Sequence[Row], batch_pieces: int = BATCH_PIECES
+) -> Iterable[tuple[list[Row], dict[str, np.ndarray]]]:
+    """Rows of similar length together; one shape per power of two, the last batch filled with empty rows."""
+    by_width: dict[int, list[Row]] = {}
+    for row in rows:
+        by_width.setdefault(max(NARROWEST, 1 << (len(row.tokens) - 1).bit_length()), []).append(row)
+    for width, group in sorted(by_width.items()):
+        size = max(1, min(batch_pieces // width, len(group)))
+        parts = [group[start : start + size] for start in range(0, len(group), size)]
+        slots = -(-max(sum(len(row.slots) for row in part) for part in parts) // 8) * 8
+        for part in parts:
+            yield part, _batch(part, size, width, slots)
+
+
+def _batch(part: list[Row], size: int, width: int, slots: int) -> dict[str, np.ndarray]:
+    batch = {name: np.zeros((size, width), np.int32) for name in ('tokens', 'segments')}
+    batch['positions'] = np.tile(np.arange(width, dtype=np.int32), (size, 1))
+    used = sum(len(row.slots) for row in part)
+    columns = {
+        'rows': np.repeat(np.arange(len(part)), [len(row.slots) for row in part]),
+        'slots': np.concatenate([row.slots for row in part]),
+        'targets': np.concatenate([row.targets for row in part]),
+    }
+    batch |= {name: np.pad(column.astype(np.int32), (0, slots - used)) for name, column in columns.items()}
+    batch['segments'][:, 0] = 1  # no row without anything to attend to
+    for i, row in enumerate(part):
+        length = len(row.tokens)
+        batch['tokens'][i, :length] = row.tokens
+        batch['segments'][i, :length] = 1
+        batch['positions'][i, length:] = 0  # padding must stay inside the position table
+    return batch
+
+
+@dataclasses.dataclass
+class HiddenWord:
+    """One scored word: nats summed over its pieces, and whether all of them were guessed."""
+
+    passage: int
+    text: str
+    pieces: int
+    nats: float
+    right: bool
+
+
+def score_words(
+    chosen: Sequence[Passage],
+    speller: Speller,
+    scorer: Scorer,
+    on_rows: Callable[[int], None] = lambda rows: None,
+) -> list[HiddenWord]:
+    """Every hidden word under one model, in order of passages and positions."""
+    scored: dict[tuple[int, int], HiddenWord] = {}
+    for part, batch in batches(rows_of(chosen, speller)):
+        places = [(row.passage, int(position)) for row in part for position in row.word_of]
+        for (passage, position), nats, right in zip(
+            places, *scorer(batch), strict=False
+        ):  # empty slots follow
+            text = chosen[passage].words[position]
+            word = scored.setdefault((passage, position), HiddenWord(passage, text, 0, 0.0, True))
+            word.pieces += 1
+            word.nats += float(nats)
+            word.right &= bool(right)
+        on_rows(len(part))
+    return [scored[key] for key in sorted(scored)]
+
+
+def summarise(scored: Sequence[HiddenWord], spellers: Sequence[Speller]) -> dict[str, Any]:
+    """Nats per word (with its standard error over documents), bits per character, accuracy, nats per piece;
+    the same for the stratum of words that are one piece under every speller."""
+    one_piece = [w for w in scored if all(len(s(w.text)) == 1 for s in spellers)]
+    return {**_measures(scored), 'one_piece': _measures(one_piece)}
+
+
+def _measures(scored: Sequence[HiddenWord]) -> dict[str, Any]:
+    if not scored:
+        return {'words': 0}
+    nats = sum(w.nats for w in scored)
+    pieces, characters = sum(w.pieces for w in scored), sum(len(w.text) for w in scored)
+    return {
+        'words': len(scored),
+        'pieces': pieces,
+        'characters': characters,
+        'nats_per_word': nats / len(scored),
+        'nats_per_word_error': _ratio_error(scored),
+        'bits_per_character': nats / math.log(2) / characters,
+        'word_accuracy': sum(w.right for w in scored) / len(scored),
+        'nats_per_piece': nats / pieces,
+    }
+
+
+def _ratio_error(scored: Sequence[HiddenWord]) -> float | None:
+    """Standard error of nats per word. Words of a document depend on each other: documents are the units."""
+    _, unit = np.unique([w.passage for w in scored], return_inverse=True)
+    counts = np.bincount(unit).astype(np.float64)
+    sums = np.bincount(unit, [w.nats for w in scored])
+    n = len(counts)
+    if n < 2:
+        return None
+    residuals = sums - sums.sum() / counts.sum() * counts
+    return float(np.sqrt((residuals**2).sum() * n / (n - 1)) / counts.sum())
+
+
+def reference_path(vocab: str) -> Path:
+    """The file behind config.analysis.reference_vocab: a vocab.txt, or the tokenizer of a folder."""
+    path = Path(vocab)
+    if path.is_dir():
+        return next(
+            (path / name for name in ('tokenizer.json', 'vocab.txt') if (path / name).is_file()),
+            path / 'vocab.txt',
+        )
+    return path

@@ -1,0 +1,278 @@
+"""The figures of a run as inline SVG that follows the page's colours, light or dark.
+
+    python -m bioptimus_jax.report.figures NAME WORKDIR [FILE.svg]
+
+draws one of them alone, from the files of the run.
+"""
+
+import dataclasses
+import io
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.config import Experiment, Phase
+from bioptimus_jax.report.measures import PHASE_INITIAL, SOURCE, Measures, read_measures
+from bioptimus_jax.run import MANIFEST, STARTED, InputError, Run, atomic, read_json
+
+INK, GRID = '#010203', '#0a0b0c'
+SERIES = ('#2f6fab', '#c8553d', '#3c8d53', '#8a5aa8', '#b8860b', '#5f7a8a', '#c2568f')
+"""Drawn colours; in the page each becomes a CSS variable with a light and a dark value."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """One figure of the page; `svg` is empty where its data do not exist yet, and `absent` says why."""
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    svg: str = ''
+    absent: str = ''
+
+
+def all_figures(m: Measures) -> list[Figure]:
+    """Every figure, in the order of the page."""
+    return [draw(m) for draw in FIGURES.values()]
+
+
+def training_loss(m: Measures) -> Figure:
+    title = 'Training loss and learning rate'
+    if not m.training:
+        return Figure('training_loss', title, '', '', absent='stage pretrain has not been run.')
+    steps = [r['step'] for r in m.training]
+    losses = [r['loss'] for r in m.training]
+
+    def draw(axes: Any) -> None:
+        axes.plot(steps, losses, color=SERIES[0], linewidth=1.2, label='loss')
+        axes.set_ylabel('loss, nats per piece')
+        rate = axes.twinx()
+        rate.plot(
+            steps, [r['learning_rate'] for r in m.training], color=SERIES[1], linewidth=1.2, linestyle='--'
+        )
+        rate.set_ylabel('learning rate', color=SERIES[1])
+        rate.ticklabel_format(axis='y', style='sci', scilimits=(0, 0), useMathText=False)
+        rate.set_ylim(bottom=0)
+        rate.grid(False)
+        rate.tick_params(colors=SERIES[1])
+        _boundaries(axes, m)
+        axes.set_xlabel('step')
+
+    alt = (
+        f'Training loss from {losses[0]:.2f} at step {steps[0]} to {losses[-1]:.2f} at step {steps[-1]},'
+        f' with the learning rate; phase boundaries are marked.'
+    )
+    caption = 'The training loss jumps where the masking changes: it compares nothing between phases.'
+    return Figure('training_loss', title, caption, alt, _svg('training_loss', draw))
+
+
+def heldout_loss(m: Measures) -> Figure:
+    title = 'Held-out loss'
+    if not m.evaluations:
+        return Figure('heldout_loss', title, '', '', absent='stage pretrain has not been run.')
+    steps = [e['step'] for e in m.evaluations]
+    settings = list(dict.fromkeys(name for e in m.evaluations for name in e.get('losses', {})))
+
+    def draw(axes: Any) -> None:
+        axes.plot(
+            steps,
+            [e['frozen_loss'] for e in m.evaluations],
+            'o-',
+            color=SERIES[0],
+            markersize=3.5,
+            label='frozen mask',
+        )
+        for name, colour in zip(settings, SERIES[1:] * 9, strict=False):
+            points = [(e['step'], e['losses'][name]) for e in m.evaluations if name in e.get('losses', {})]
+            axes.plot(
+                *zip(*points, strict=True), '.--', color=colour, linewidth=1, label=f'masked as in {name}'
+            )
+        axes.set_ylabel('nats per [MASK]ed piece')
+        axes.set_xlabel('step')
+        _boundaries(axes, m)
+        axes.legend(ncols=2)
+
+    first, last = m.evaluations[0], m.evaluations[-1]
+    alt = (
+        f'Held-out loss on the frozen mask falls from {first["frozen_loss"]:.2f} at step {first["step"]} to'
+        f' {last["frozen_loss"]:.2f} at step {last["step"]}; one further line for each masking setting.'
+    )
+    caption = 'The same held-out documents and masks at every point; [MASK]ed positions only.'
+    return Figure('heldout_loss', title, caption, alt, _svg('heldout_loss', draw))
+
+
+def entity_f1(m: Measures) -> Figure:
+    title = 'Test F1 after each phase'
+    models = [x for x in m.models if any(r['model'] == x for r in m.ner)]
+    if not models:
+        return Figure('entity_f1', title, '', '', absent='stage ner has not been run.')
+
+    def draw(axes: Any) -> None:
+        for number, (dataset, colour) in enumerate(zip(m.datasets, SERIES * 9, strict=False)):
+            shift = (number - (len(m.datasets) - 1) / 2) * 0.08
+            scored = [(i, m.scores(x, dataset)) for i, x in enumerate(models) if m.scores(x, dataset)]
+            means = [sum(values) / len(values) for _, values in scored]
+            axes.plot([i + shift for i, _ in scored], means, '-', color=colour, linewidth=1.2, label=dataset)
+            for i, values in scored:
+                axes.plot([i + shift] * len(values), values, 'o', color=colour, markersize=3.5, alpha=0.7)
+        axes.set_xticks(range(len(models)), models)
+        axes.set_ylabel('test F1, %')
+        axes.legend(ncols=2)
+
+    parts = []
+    for dataset in m.datasets:
+        known = [(x, m.scores(x, dataset)) for x in models if m.scores(x, dataset)]
+        parts.append(f'{dataset} ' + ', '.join(f'{sum(v) / len(v):.1f} ({x})' for x, v in known))
+    caption = 'A dot per fine-tuning seed, lines through the means.'
+    return Figure('entity_f1', title, caption, f'Test F1: {"; ".join(parts)}.', _svg('entity_f1', draw))
+
+
+def masking_rate(m: Measures) -> Figure:
+    title = 'Realised masking rate'
+    points = [(r['step'], 100 * r['realised_rate']) for r in m.training if r.get('realised_rate') is not None]
+    if not points:
+        return Figure('masking_rate', title, '', '', absent='stage pretrain has not been run.')
+    wanted = {name: 100 * m.run.config.phase[name].rate for name in m.phases if name in m.run.config.phase}
+
+    def draw(axes: Any) -> None:
+        axes.plot(*zip(*points, strict=True), '.', color=SERIES[0], markersize=3)
+        for name, start, stop in _spans(m):
+            if name in wanted:
+                axes.hlines(wanted[name], start, stop, color=SERIES[1], linewidth=1.5)
+        axes.set_ylim(0, max(*(y for _, y in points), *wanted.values()) * 1.25)
+        axes.set_ylabel('maskable pieces predicted, %')
+        axes.set_xlabel('step')
+        _boundaries(axes, m)
+
+    low, high = min(y for _, y in points), max(y for _, y in points)
+    alt = f'Share of maskable pieces that were predicted: {low:.1f} to {high:.1f} percent over the run.'
+    caption = 'Dots: realised in a batch. Lines: the rate that the phase asks for.'
+    return Figure('masking_rate', title, caption, alt, _svg('masking_rate', draw))
+
+
+def row_norms(m: Measures) -> Figure:
+    title = 'Norms of shared and new rows'
+    shared = [t['norm'] for t in m.tokens if t.get('kind') == 'copied' and t.get('norm') is not None]
+    new = [t['norm'] for t in m.tokens if t.get('kind') != 'copied' and t.get('norm') is not None]
+    if not shared and not new:
+        return Figure('row_norms', title, '', '', absent='stage surgery has not been run.')
+
+    def draw(axes: Any) -> None:
+        low, high = min(shared + new), max(shared + new)
+        edges = [low + (high - low or 1) * i / 48 for i in range(49)]
+        for norms, colour, label in ((shared, SERIES[0], 'shared'), (new, SERIES[1], 'new')):
+            axes.hist(norms, edges, color=colour, alpha=0.65, label=f'{label}, {len(norms):,} rows')
+        axes.set_xlabel('norm of the row at step 0')
+        axes.set_ylabel('rows')
+        axes.legend()
+
+    means = [f'{label} {sum(x) / len(x):.2f}' for label, x in (('shared', shared), ('new', new)) if x]
+    caption = 'Literal last-layer states may be longer than the rows they join; see config.surgery.scale.'
+    return Figure(
+        'row_norms',
+        title,
+        caption,
+        f'Histogram of row norms; means: {", ".join(means)}.',
+        _svg('row_norms', draw),
+    )
+
+
+FIGURES: dict[str, Callable[[Measures], Figure]] = {
+    f.__name__: f for f in (heldout_loss, entity_f1, training_loss, masking_rate, row_norms)
+}
+
+
+def _spans(m: Measures) -> list[tuple[str, int, int]]:
+    """`(phase, first step, last step)` from the records."""
+    spans: dict[str, tuple[int, int]] = {}
+    for record in (*m.training, *m.evaluations):
+        if record['phase'] not in (PHASE_INITIAL, SOURCE):
+            low, high = spans.get(record['phase'], (record['step'], record['step']))
+            spans[record['phase']] = (min(low, record['step']), max(high, record['step']))
+    return [(name, *span) for name, span in sorted(spans.items(), key=lambda item: item[1])]
+
+
+def _boundaries(axes: Any, m: Measures) -> None:
+    start = 0
+    for name, _, stop in _spans(m):
+        axes.axvline(stop, color=INK, alpha=0.5, linewidth=0.9, linestyle=':')
+        axes.text(
+            (start + stop) / 2,
+            1.01,
+            name,
+            transform=axes.get_xaxis_transform(),
+            ha='center',
+            va='bottom',
+            fontsize=9,
+        )
+        start = stop
+
+
+def _svg(name: str, draw: Callable[[Any], None]) -> str:
+    import matplotlib
+
+    matplotlib.use('Agg')
+    from matplotlib import pyplot
+
+    style: Any = {
+        'svg.fonttype': 'none', 'svg.hashsalt': name, 'font.size': 10, 'text.color': INK,
+        'axes.edgecolor': INK, 'axes.labelcolor': INK, 'xtick.color': INK, 'ytick.color': INK,
+        'grid.color': GRID, 'axes.grid': True,
+        'grid.linewidth': 0.6, 'axes.spines.top': False, 'axes.spines.right': False, 'legend.frameon': False,
+        'legend.fontsize': 9, 'axes.axisbelow': True, 'axes.linewidth': 0.8,
+    }  # fmt: skip
+    with matplotlib.rc_context(style):
+        figure, axes = pyplot.subplots(figsize=(7.2, 3.6), layout='constrained')
+        draw(axes)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format='svg', transparent=True, metadata={'Date': None, 'Creator': None})
+        pyplot.close(figure)
+    return _inline(buffer.getvalue(), name)
+
+
+def _inline(svg: str, name: str) -> str:
+    """The <svg> element alone: sized by the page, ids of its own, colours as CSS variables."""
+    svg = svg[svg.index('<svg') :]
+    svg = re.sub(r'<metadata>.*?</metadata>', '', svg, flags=re.DOTALL)
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1', svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r'\1', svg, count=1)
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = svg.replace('url(#', f'url(#{name}-').replace('href="#', f'href="#{name}-')
+    svg = svg.replace(INK, 'var(--ink, #222)').replace(GRID, 'var(--grid, #ccc)')
+    for number, colour in enumerate(SERIES):
+        svg = svg.replace(colour, f'var(--series-{number}, {colour})')
+    return svg.strip()
+
+
+def _curriculum_of(workdir: Path) -> Experiment:
+    """The phases that the run was trained with; nothing else of its configuration decides a figure."""
+    manifest = read_json(workdir / 'pretrain' / MANIFEST) or read_json(workdir / 'pretrain' / STARTED) or {}
+    settings = manifest.get('config', {})
+    names = settings.get('phases')
+    if not names or any(f'phase.{name}.rate' not in settings for name in names):
+        return Experiment()
+    phases = {name: Phase(rate=settings[f'phase.{name}.rate']) for name in names}
+    return dataclasses.replace(Experiment(), phases=tuple(names), phase=phases)
+
+
+def main(arguments: list[str]) -> None:
+    if len(arguments) not in (2, 3) or arguments[0] not in FIGURES:
+        sys.exit(f'usage: python -m bioptimus_jax.report.figures {"|".join(FIGURES)} WORKDIR [FILE.svg]')
+    name, workdir = arguments[:2]
+    if not Path(workdir).is_dir():
+        sys.exit(f'{workdir}: no such run folder')
+    try:
+        figure = FIGURES[name](read_measures(Run(workdir, _curriculum_of(Path(workdir)), quiet=True)))
+    except InputError as error:
+        sys.exit(str(error))
+    if not figure.svg:
+        sys.exit(f'{workdir}: {figure.absent}')
+    with atomic(Path(arguments[2] if len(arguments) == 3 else f'{name}.svg')) as file:
+        file.write(figure.svg + '\n')
+
+
+if __name__ == '__main__':
+    main(sys.argv[1:])

@@ -1,0 +1,158 @@
+"""What is inside a run: new tokens, contexts, hidden words, geometry of the embeddings, stages."""
+
+from collections.abc import Sequence
+
+from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, percent, words
+from bioptimus_jax.report.measures import LABELS, Measures, flat
+from bioptimus_jax.run import clock
+
+
+def surgery_examples(m: Measures, how_many: int = 10) -> Table:
+    """New tokens: how the source spells them, contexts found, nearest neighbours; evenly spread."""
+    new = [t for t in m.tokens if t.get('spelling')]
+    telling = [t for t in new if len(t['token']) > 5 and not t['token'].startswith('##')] or new
+    chosen = telling[:: max(1, len(telling) // how_many)][:how_many]
+    rows = [
+        [
+            words(t['token']),
+            words(_joined(t['spelling'], ' ')),
+            count(t.get('contexts')),
+            fixed(t.get('norm'), 2),
+            fixed(t.get('cosine')),
+            words(_joined((t.get('neighbours') or [])[:5], ', ')),
+            words(t.get('fallback') or ''),
+        ]
+        for t in chosen
+    ]
+    columns = [
+        'new token',
+        'spelling in the source',
+        'contexts',
+        'norm',
+        'cosine to averaged',
+        'nearest rows',
+        'fallback',
+    ]
+    reason = (
+        'the vocabulary has no token that the source lacks' if m.tokens else 'stage surgery has not been run'
+    )
+    return Table('New tokens after surgery', columns, rows, absent=f'{reason}.')
+
+
+def contexts(m: Measures) -> Table:
+    """How many sentences were found for the new tokens."""
+    most = m.run.config.contexts.per_token
+    found = [t['contexts'] for t in m.tokens if 'contexts' in t]
+    groups = {
+        'none': sum(n == 0 for n in found),
+        f'1 to {most - 1}': sum(0 < n < most for n in found),
+        f'{most}': sum(n >= most for n in found),
+    }
+    rows = [[words(name), count(n), percent(n / len(found))] for name, n in groups.items()] if found else []
+    reason = 'no token needed one' if m.tokens else 'stage surgery has not been run'
+    return Table('Contexts of the new tokens', ['contexts', 'tokens', 'share'], rows, absent=f'{reason}.')
+
+
+def cloze(m: Measures) -> Table:
+    columns = [
+        'model',
+        'words',
+        'nats / word',
+        '± se',
+        'bits / character',
+        'words right',
+        'nats / one-piece word',
+    ]
+    columns += ['one-piece words right', 'nats / piece', 'pieces / word']
+    rows = []
+    for r in m.cloze:
+        if r.get('skipped'):
+            rows.append([words(LABELS.get(r['model'], r['model'])), *[missing()] * (len(columns) - 1)])
+            continue
+        nats, *others = cloze_cells(m, r['model'])
+        rows.append(
+            [
+                words(LABELS.get(r['model'], r['model'])),
+                count(r['words']),
+                nats,
+                fixed(r.get('nats_per_word_error')),
+                *others,
+                fixed(r['nats_per_piece']),
+                fixed(r['pieces'] / r['words'], 2),
+            ]
+        )
+    better = {c: 'low' for c in columns if c.startswith(('nats / w', 'nats / o', 'bits'))}
+    better |= {c: 'high' for c in columns if c.endswith('right')}
+    note = (
+        'The same held-out words are hidden whole for every model, whatever its vocabulary. One-piece words'
+        ' are one piece in both vocabularies. Nats per piece compares only models with the same vocabulary.'
+    )
+    skipped = [f'{r["model"]}: {r["skipped"]}' for r in m.cloze if r.get('skipped')]
+    note = ' '.join([note, *skipped])
+    return Table('Hidden words', columns, rows, better, note=note, absent='stage analyze has not been run.')
+
+
+def geometry(m: Measures) -> Table:
+    columns = [
+        'model',
+        'rows',
+        'count',
+        'mean norm',
+        'sd of norms',
+        'cosine',
+        'cosine, centred',
+        'top component',
+    ]
+    rows = []
+    for r in m.geometry:
+        for kind, g in r['rows'].items():
+            measures = [fixed(g[k]) for k in ('norm_mean', 'norm_sd', 'cosine', 'cosine_centred')]
+            label = words(LABELS.get(r['model'], r['model']))
+            rows.append([label, words(kind), count(g['count']), *measures, percent(g['top_component_share'])])
+    note = (
+        'Word-embedding rows without special and [unused] ones. Cosine: mean over random pairs,'
+        ' isotropic at 0. Top component: its share of the variance around the mean.'
+    )
+    return Table(
+        'Geometry of the embeddings', columns, rows, note=note, absent='stage analyze has not been run.'
+    )
+
+
+def summary(m: Measures) -> Table:
+    """Every stage: done or not, seconds, and the counts of its manifest."""
+    rows = []
+    for stage in m.run.config.stages:
+        manifest = m.manifests.get(stage)
+        if manifest is None:
+            state = 'being written' if stage == 'report' else 'not finished'
+            rows.append([words(stage), words(state), missing(), words('')])
+            continue
+        counted = '; '.join(
+            f'{k.replace("_", " ")} {_short(v)}' for k, v in flat(manifest.get('counts', {})).items()
+        )
+        seconds = float(manifest.get('seconds', 0))
+        state = 'taken from ' + manifest['folder'] if manifest.get('folder') else 'done'
+        rows.append([words(stage), words(state), Cell(clock(seconds), seconds), words(counted)])
+    return Table('Stages', ['stage', 'state', 'time', 'counts'], rows)
+
+
+def cloze_cells(m: Measures, model: str) -> list[Cell]:
+    r = m.cloze_of(model)
+    one_piece = r.get('one_piece', {})
+    return [
+        fixed(r.get('nats_per_word')),
+        fixed(r.get('bits_per_character')),
+        percent(r.get('word_accuracy')),
+        fixed(one_piece.get('nats_per_word')),
+        percent(one_piece.get('word_accuracy')),
+    ]
+
+
+def _joined(parts: Sequence[str] | str, by: str) -> str:
+    return parts if isinstance(parts, str) else by.join(p if isinstance(p, str) else str(p[0]) for p in parts)
+
+
+def _short(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f'{value:,}' if isinstance(value, int) else f'{value:,.4g}'

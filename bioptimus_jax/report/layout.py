@@ -1,0 +1,179 @@
+"""A table as data, and its four renderings: terminal, Markdown, HTML, CSV."""
+
+import csv
+import dataclasses
+import html
+import io
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+
+NOT_RUN = '—'
+"""What an empty cell shows; the table's note says why it is empty."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """What is shown, and the number behind it that is sorted and ranked (None: text)."""
+
+    text: str
+    value: float | None = None
+
+
+def words(text: object) -> Cell:
+    return Cell(str(text))
+
+
+def missing() -> Cell:
+    """A cell whose run has not been made."""
+    return Cell(NOT_RUN)
+
+
+def count(value: float | None) -> Cell:
+    return missing() if value is None else Cell(f'{value:,.0f}', float(value))
+
+
+def fixed(value: float | None, decimals: int = 3) -> Cell:
+    return missing() if value is None else Cell(f'{value:.{decimals}f}', float(value))
+
+
+def percent(share: float | None, decimals: int = 1) -> Cell:
+    """A share in [0, 1], shown as a percentage."""
+    return missing() if share is None else Cell(f'{100 * share:.{decimals}f} %', float(share))
+
+
+def spread(values: Sequence[float], decimals: int = 2) -> Cell:
+    """Mean ± sample standard deviation; one value has no deviation and is shown alone."""
+    if not values:
+        return missing()
+    mean = statistics.fmean(values)
+    if len(values) == 1:
+        return Cell(f'{mean:.{decimals}f}', mean)
+    return Cell(f'{mean:.{decimals}f} ± {statistics.stdev(values):.{decimals}f}', mean)
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Columns and rows of cells.
+
+    `better` says for a column whether 'low' or 'high' values are good: best is bold, second underlined,
+    within the rows that share the cell of the column `rank_within` (empty: all rows). Without rows, `absent`
+    is shown.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    better: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    rank_within: str = ''
+    note: str = ''
+    absent: str = 'nothing to show yet'
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f'{self.title}: a row of {len(row)} cells under {len(self.columns)} columns')
+
+    def marks(self) -> list[list[str]]:
+        """'best', 'second' or '' for every cell; equal texts share a mark, a lone value gets none."""
+        marks = [[''] * len(self.columns) for _ in self.rows]
+        within = self.columns.index(self.rank_within) if self.rank_within else None
+        groups: dict[str, list[int]] = {}
+        for number, row in enumerate(self.rows):
+            groups.setdefault('' if within is None else row[within].text, []).append(number)
+        for column, direction in self.better.items():
+            at = self.columns.index(column)
+            for members in groups.values():
+                _mark_group(self.rows, members, at, direction, marks)
+        return marks
+
+    def text(self) -> str:
+        """Aligned columns for a terminal; numbers to the right."""
+        if not self.rows:
+            return f'{self.title}: {self.absent}'
+        widths = [max(len(c), *(len(r[i].text) for r in self.rows)) for i, c in enumerate(self.columns)]
+        right = self._numeric()
+        lines = [self.title, self._aligned(self.columns, widths, right), '  '.join('-' * w for w in widths)]
+        lines += [self._aligned([cell.text for cell in row], widths, right) for row in self.rows]
+        return '\n'.join(lines + ([self.note] if self.note else []))
+
+    def markdown(self) -> str:
+        if not self.rows:
+            return f'### {self.title}\n\n{self.absent}\n'
+        rule = ['--:' if numeric else ':--' for numeric in self._numeric()]
+        lines = [f'### {self.title}', '', _piped(self.columns), _piped(rule)]
+        for row, marks in zip(self.rows, self.marks(), strict=True):
+            lines.append(_piped([_markdown_cell(c, m) for c, m in zip(row, marks, strict=True)]))
+        return '\n'.join(lines + (['', self.note] if self.note else [])) + '\n'
+
+    def html(self) -> str:
+        """A <figure> with a sortable table; the number behind a cell is in `data-value`."""
+        title = html.escape(self.title)
+        if not self.rows:
+            return f'<p class="absent"><b>{title}</b>: {html.escape(self.absent)}</p>'
+        numeric = self._numeric()
+        head = ''.join(
+            f'<th scope="col"{_class(n, c)}><button type="button">{html.escape(c)}</button></th>'
+            for c, n in zip(self.columns, numeric, strict=True)
+        )
+        body = ''
+        for row, marks in zip(self.rows, self.marks(), strict=True):
+            cells = zip(row, marks, numeric, strict=True)
+            body += '<tr>' + ''.join(_html_cell(c, m, n) for c, m, n in cells) + '</tr>\n'
+        note = f'<p class="note">{html.escape(self.note)}</p>' if self.note else ''
+        return (
+            f'<figure class="table"><figcaption>{title}</figcaption>\n<div class="scroll"><table>\n'
+            f'<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>{note}</figure>'
+        )
+
+    def csv(self) -> str:
+        """Title, columns, rows; numbers unrounded."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator='\n')
+        writer.writerow([f'# {self.title}'])
+        writer.writerow(self.columns)
+        for row in self.rows:
+            writer.writerow(
+                [('' if c.text == NOT_RUN else c.text) if c.value is None else c.value for c in row]
+            )
+        return buffer.getvalue()
+
+    def _numeric(self) -> list[bool]:
+        return [any(row[i].value is not None for row in self.rows) for i in range(len(self.columns))]
+
+    @staticmethod
+    def _aligned(texts: Iterable[str], widths: list[int], right: list[bool]) -> str:
+        padded = (t.rjust(w) if r else t.ljust(w) for t, w, r in zip(texts, widths, right, strict=True))
+        return '  '.join(padded).rstrip()
+
+
+def _mark_group(
+    rows: Sequence[Sequence[Cell]], members: list[int], at: int, direction: str, marks: list[list[str]]
+) -> None:
+    scored = [n for n in members if rows[n][at].value is not None]
+    order = sorted(scored, key=lambda n: rows[n][at].value or 0.0, reverse=direction == 'high')
+    places = list(dict.fromkeys(rows[n][at].text for n in order))
+    if len(places) < 2:
+        return
+    for number in scored:
+        place = places.index(rows[number][at].text)
+        marks[number][at] = ('best', 'second')[place] if place < 2 else ''
+
+
+def _piped(texts: Iterable[str]) -> str:
+    return '| ' + ' | '.join(t.replace('|', '\\|') for t in texts) + ' |'
+
+
+def _markdown_cell(cell: Cell, mark: str) -> str:
+    return {'best': f'**{cell.text}**', 'second': f'<u>{cell.text}</u>'}.get(mark, cell.text)
+
+
+def _class(numeric: bool, text: str) -> str:
+    names = ['number'] * numeric + ['long'] * (len(text) > (16 if numeric else 32))
+    return f' class="{" ".join(names)}"' if names else ''
+
+
+def _html_cell(cell: Cell, mark: str, numeric: bool) -> str:
+    text = html.escape(cell.text)
+    text = {'best': f'<strong>{text}</strong>', 'second': f'<u>{text}</u>'}.get(mark, text)
+    value = '' if cell.value is None else f' data-value="{cell.value!r}"'
+    return f'<td{_class(numeric, cell.text)}{value}>{text}</td>'

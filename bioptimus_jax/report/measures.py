@@ -1,0 +1,125 @@
+"""What a run has measured so far, read from its folder; an unfinished run gives what is there."""
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.run import InputError, Run, read_json
+
+PHASE_INITIAL = 'initial'
+SOURCE = 'source'
+LABELS = {SOURCE: 'source', PHASE_INITIAL: 'initial (step 0)'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Measures:
+    """Records of one run, in the formats that the stages write; empty where a stage has not been run."""
+
+    run: Run
+    training: list[dict[str, Any]]
+    evaluations: list[dict[str, Any]]
+    ner: list[dict[str, Any]]
+    cloze: list[dict[str, Any]]
+    geometry: list[dict[str, Any]]
+    tokens: list[dict[str, Any]]
+    manifests: dict[str, dict[str, Any]]
+
+    @property
+    def phases(self) -> list[str]:
+        return list(self.run.config.phases)
+
+    @property
+    def models(self) -> list[str]:
+        """Every model that something is known of: the source, step 0, phases, other paths."""
+        known = [SOURCE, PHASE_INITIAL, *self.phases]
+        seen = {r['model'] for r in (*self.ner, *self.cloze, *self.geometry)}
+        return [m for m in known if m != SOURCE or m in seen] + sorted(seen - set(known))
+
+    @property
+    def datasets(self) -> list[str]:
+        return list(dict.fromkeys(r['dataset'] for r in self.ner))
+
+    def phase_end(self, phase: str) -> dict[str, Any] | None:
+        """The evaluation at the end of a phase ('initial': before the first step), or None."""
+        for record in reversed(self.evaluations):
+            if record['phase'] == phase and (phase == PHASE_INITIAL or record.get('phase_end')):
+                return record
+        return None
+
+    def scores(
+        self, model: str, dataset: str, split: str = 'test', mode: str = 'default', what: str = 'f1'
+    ) -> list[float]:
+        """One number per seed, in percent."""
+        cells = [r for r in self.ner if r['model'] == model and r['dataset'] == dataset]
+        return [100 * r[split][mode][what] for r in sorted(cells, key=lambda r: r['seed'])]
+
+    def cloze_of(self, model: str) -> dict[str, Any]:
+        return next((r for r in self.cloze if r['model'] == model), {})
+
+
+def read_measures(run: Run) -> Measures:
+    """Everything the report is made from. Raises InputError for damaged files, never for missing ones."""
+    manifests = {s: m for s in run.config.stages if (m := run.manifest(s)) is not None}
+    pretrain = stage_metrics(run, 'pretrain')
+    analyze = stage_folder(run, 'analyze')
+    return Measures(
+        run=run,
+        training=[r for r in pretrain if r.get('kind') == 'train'],
+        evaluations=[r for r in pretrain if r.get('kind') == 'evaluation'],
+        ner=_ner_cells(stage_folder(run, 'ner')),
+        cloze=read_json(analyze / 'cloze.json') or [],
+        geometry=read_json(analyze / 'geometry.json') or [],
+        tokens=_lines(stage_folder(run, 'surgery') / 'tokens.jsonl'),
+        manifests=manifests,
+    )
+
+
+def stage_folder(run: Run, stage: str) -> Path:
+    """Where a stage's files lie, finished or not: in this run, or in the run that it was taken from."""
+    manifest = run.manifest(stage) or {}
+    return Path(manifest.get('folder', run.workdir / stage))
+
+
+def stage_metrics(run: Run, stage: str) -> list[dict[str, Any]]:
+    """The stage's lines of metrics.jsonl, from the run that made them."""
+    home = stage_folder(run, stage).parent
+    owner = run if home == run.workdir else Run(home, run.config, quiet=True)
+    return owner.metrics(stage)
+
+
+def flat(counts: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
+    """Nested counts as `a.b: value`; lists are left out."""
+    leaves: dict[str, Any] = {}
+    for name, value in counts.items():
+        if isinstance(value, Mapping):
+            leaves |= flat(value, f'{prefix}{name}.')
+        elif not isinstance(value, list):
+            leaves[prefix + name] = value
+    return leaves
+
+
+def _ner_cells(folder: Path) -> list[dict[str, Any]]:
+    if (folder / 'results.jsonl').exists():
+        return _lines(folder / 'results.jsonl')
+    cells = []
+    for file in sorted(folder.glob('*/*/seed-*/scores.json')):  # unfinished: the cells that are done
+        model, dataset, seed = file.parts[-4:-1]
+        place = {'model': model, 'dataset': dataset, 'seed': int(seed.removeprefix('seed-'))}
+        cells.append(place | (read_json(file) or {}))
+    return cells
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = []
+    with contextlib.suppress(FileNotFoundError):
+        for number, line in enumerate(path.read_text('utf-8').splitlines(), 1):
+            try:
+                records.append(json.loads(line))
+            except json.JSONDecodeError as error:
+                raise InputError(
+                    f'{path}, line {number}: is damaged ({error}); run its stage again'
+                ) from error
+    return records

@@ -1,0 +1,317 @@
+"""Hidden words against hand-computed values and transformers; geometry on inputs with known anisotropy."""
+
+import dataclasses
+import json
+import math
+
+import jax
+import numpy as np
+import pytest
+
+from bioptimus_jax.analysis import build, cloze, geometry
+from bioptimus_jax.config import Experiment
+from bioptimus_jax.corpus.documents import Document, write_documents, write_metadata
+from bioptimus_jax.model import hf
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.bert import initial_parameters
+from bioptimus_jax.run import InputError, Run, write_json, write_jsonl
+from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, save_tokenizer, tokenizer_from_vocabulary
+
+LETTERS = list('abcdefghijklmnopqrstuvwxyz')
+PIECES = [*SPECIAL_TOKENS, *LETTERS, *('##' + c for c in LETTERS), '.']
+SMALL = [*PIECES, 'the', 'drug', '##s', 'asp', '##irin']
+LARGE = [*PIECES, 'the', 'drugs', 'drug', 'aspirin', 'helps']
+SENTENCES = [
+    'The drug aspirin helps .',
+    'Drugs help the aspirin drugs the drug .',
+    'Aspirin the the helps drugs .',
+]
+
+
+def vocabulary_of(entries):
+    return list(dict.fromkeys(entries))
+
+
+@pytest.fixture(scope='module')
+def spellers():
+    return [
+        cloze.Speller(tokenizer_from_vocabulary(vocabulary_of(v), lowercase=True)) for v in (LARGE, SMALL)
+    ]
+
+
+def documents(count=12):
+    return [
+        Document(f'd{i}', ' '.join(SENTENCES[(i + j) % 3] for j in range(1 + i % 4)), 'made')
+        for i in range(count)
+    ]
+
+
+def hide(spellers, **changes):
+    return cloze.passages(documents(), spellers, **(dict(fraction=0.4, seed=7, max_pieces=64) | changes))
+
+
+def test_mask_is_the_same_whatever_the_order_of_the_vocabularies(spellers):
+    chosen = hide(spellers)
+    assert chosen == hide(spellers[::-1])
+    assert cloze.mask_digest(chosen) == cloze.mask_digest(hide(spellers)[::-1])
+    assert cloze.mask_digest(chosen) != cloze.mask_digest(hide(spellers, seed=8))
+    assert chosen[0].words[:5] == ('the', 'drug', 'aspirin', 'helps', '.')
+
+
+def test_mask_takes_its_share_of_the_words():
+    drawn = [cloze.is_hidden(1, f'd{i}', j, 0.15) for i in range(100) for j in range(200)]
+    assert np.mean(drawn) == pytest.approx(0.15, abs=4 * math.sqrt(0.15 * 0.85 / len(drawn)))
+
+
+def test_text_fits_under_both_vocabularies(spellers):
+    for most in (8, 20, 33):
+        for passage in hide(spellers, max_pieces=most):
+            lengths = [2 + sum(len(s(w)) for w in passage.words) for s in spellers]
+            assert max(lengths) <= most
+            words = documents()[int(passage.id[1:])].text.lower().split()
+            if len(passage.words) < len(words):  # cut, and not one word too early
+                following = words[len(passage.words)]
+                assert max(n + len(s(following)) for n, s in zip(lengths, spellers, strict=True)) > most
+
+
+def test_words_unknown_to_one_vocabulary_are_never_hidden(spellers):
+    greek = cloze.Speller(tokenizer_from_vocabulary([*vocabulary_of(LARGE), 'β'], lowercase=True))
+    texts = [Document(f'g{i}', 'the β drug', 'made') for i in range(30)]
+    both = cloze.passages(texts, [greek, spellers[1]], fraction=0.9, seed=0, max_pieces=16)
+    alone = cloze.passages(texts, [greek], fraction=0.9, seed=0, max_pieces=16)
+    assert any(1 in p.hidden for p in alone)
+    assert not any(1 in p.hidden for p in both)
+    assert all(p.words == ('the', 'β', 'drug') for p in both)
+
+
+def test_casings_do_not_mix(spellers):
+    cased = cloze.Speller(tokenizer_from_vocabulary(vocabulary_of(LARGE), lowercase=False))
+    with pytest.raises(InputError, match='same casing'):
+        hide([spellers[0], cased])
+
+
+def test_hidden_words_are_whole_and_all_masks(spellers):
+    passage = cloze.Passage('d', ('the', 'aspirin', 'helps'), (1,))
+    for speller, pieces in zip(spellers, (['aspirin'], ['asp', '##irin']), strict=True):
+        [row] = cloze.rows_of([passage], speller)
+        names = [speller.tokenizer.id_to_token(int(t)) for t in row.tokens]
+        assert names[: 2 + len(pieces)] == ['[CLS]', 'the', *['[MASK]'] * len(pieces)]
+        assert names[-1] == '[SEP]'
+        assert [speller.tokenizer.id_to_token(int(t)) for t in row.targets] == pieces
+        assert row.slots.tolist() == list(range(2, 2 + len(pieces)))
+        assert names.count('[MASK]') == len(pieces)
+
+
+def test_measures_of_a_uniform_model_are_known(spellers):
+    """Every piece costs ln V; the first id of the vocabulary is always the guess."""
+    chosen, (large, small) = hide(spellers), spellers
+
+    def uniform(batch):
+        return np.full(batch['targets'].shape, math.log(100)), np.zeros(batch['targets'].shape, bool)
+
+    scored = cloze.score_words(chosen, small, uniform)
+    result = cloze.summarise(scored, [large, small])
+    words = [p.words[i] for p in chosen for i in p.hidden]
+    pieces = sum(len(small(w)) for w in words)
+    assert [w.text for w in scored] == words
+    assert result['words'] == len(words)
+    assert result['pieces'] == pieces > len(words)
+    assert result['nats_per_word'] == pytest.approx(math.log(100) * pieces / len(words))
+    assert result['nats_per_piece'] == pytest.approx(math.log(100))
+    assert result['bits_per_character'] == pytest.approx(math.log2(100) * pieces / sum(map(len, words)))
+    assert result['one_piece']['words'] == sum(len(small(w)) == len(large(w)) == 1 for w in words) > 0
+    assert result['one_piece']['nats_per_word'] == pytest.approx(math.log(100))
+    assert result['one_piece']['nats_per_word_error'] == pytest.approx(0, abs=1e-12)
+    assert result['word_accuracy'] == 0
+
+
+def test_a_word_is_right_only_if_all_its_pieces_are(spellers):
+    chosen = [cloze.Passage('d', ('aspirin', 'the'), (0, 1))]
+    wrong = spellers[1].ids['##irin']
+
+    def scorer(batch):
+        return np.ones(batch['targets'].shape), batch['targets'] != wrong
+
+    scored = cloze.score_words(chosen, spellers[1], scorer)
+    assert [(w.text, w.pieces, w.nats, w.right) for w in scored] == [
+        ('aspirin', 2, 2.0, False),
+        ('the', 1, 1.0, True),
+    ]
+
+
+def test_error_is_that_of_documents_not_of_words():
+    def words(passage, nats, how_many):
+        return [cloze.HiddenWord(passage, 'w', 1, nats, True) for _ in range(how_many)]
+
+    result = cloze.summarise(words(0, 1.0, 10) + words(1, 3.0, 10), [])
+    # two documents with means 1 and 3: sd sqrt(2), standard error 1, however many words each has
+    assert result['nats_per_word_error'] == pytest.approx(1.0)
+    assert cloze.summarise(words(0, 1.0, 10), [])['nats_per_word_error'] is None
+
+
+def small_bert(vocab_size, seed=0):
+    architecture = Architecture(vocab_size, hidden=16, layers=1, heads=2, intermediate=32, max_positions=64)
+    params = jax.tree.map(lambda leaf: leaf * 4, initial_parameters(architecture, jax.random.key(seed)))
+    return architecture, params
+
+
+def test_scores_agree_with_transformers(spellers, tmp_path):
+    torch = pytest.importorskip('torch')
+    transformers = pytest.importorskip('transformers')
+    speller = spellers[0]
+    architecture, params = small_bert(len(speller.ids))
+    save_tokenizer(speller.tokenizer, tmp_path, 64)
+    hf.write_folder(tmp_path, architecture, jax.tree.map(np.asarray, params), tmp_path)
+    chosen = hide(spellers)
+    scored = cloze.score_words(chosen, speller, cloze.make_scorer(*hf.load_folder(tmp_path)[:2]))
+    model = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
+    nats = {}
+    for row in cloze.rows_of(chosen, speller):
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor(row.tokens[None], dtype=torch.long)).logits[0]
+        log_p = torch.log_softmax(logits, -1)
+        for slot, target, word in zip(row.slots, row.targets, row.word_of, strict=True):
+            key = (row.passage, int(word))
+            nats[key] = nats.get(key, 0.0) - float(log_p[int(slot), int(target)])
+    assert [w.nats for w in scored] == pytest.approx([nats[k] for k in sorted(nats)], abs=1e-4)
+
+
+def test_batches_cover_every_row_with_few_shapes(spellers):
+    rows = cloze.rows_of(hide(spellers), spellers[1])
+    parts = list(cloze.batches(rows, batch_pieces=128))
+    assert sorted(r.passage for part, _ in parts for r in part) == sorted(r.passage for r in rows)
+    shapes = {tuple(a.shape for a in batch.values()) for _, batch in parts}
+    assert len(shapes) <= len({b['tokens'].shape[1] for _, b in parts})
+    for part, batch in parts:
+        for i, row in enumerate(part):
+            assert batch['tokens'][i, : len(row.tokens)].tolist() == row.tokens.tolist()
+            assert batch['segments'][i].sum() == len(row.tokens)
+
+
+def test_isotropic_rows_have_no_common_direction():
+    rows = np.random.default_rng(0).normal(size=(4000, 32))
+    result = geometry.measure(rows, pairs=20000, seed=1)
+    assert result['cosine'] == pytest.approx(0, abs=5 * result['cosine_error'])
+    assert result['cosine_error'] == pytest.approx(1 / math.sqrt(32 * 20000), rel=0.05)
+    assert result['top_component_share'] == pytest.approx(1 / 32, rel=0.3)
+    assert result['norm_mean'] == pytest.approx(math.sqrt(32), rel=0.02)
+
+
+def test_a_common_direction_is_measured_and_centred_away():
+    """Rows u + noise with |u|^2 = 3 |noise|^2: the cosine of a pair is 3/4 on average."""
+    generator = np.random.default_rng(0)
+    noise = generator.normal(size=(4000, 64)) / 8
+    rows = noise + math.sqrt(3) * np.eye(64)[0]
+    result = geometry.measure(rows, pairs=20000, seed=1)
+    assert result['cosine'] == pytest.approx(0.75, abs=0.02)
+    assert result['cosine_centred'] == pytest.approx(0, abs=0.02)
+
+
+def test_a_dominant_component_has_its_share():
+    """Variance 9 along one axis and 1 along each of the other 9: the share is one half."""
+    rows = np.random.default_rng(0).normal(size=(20000, 10)) * np.array([3.0] + [1.0] * 9)
+    assert geometry.measure(rows, pairs=100, seed=0)['top_component_share'] == pytest.approx(0.5, abs=0.02)
+
+
+def test_shared_and_new_rows_are_told_apart():
+    words = ['[PAD]', '[unused3]', 'a', 'b', 'c', 'd']
+    table = np.diag([50.0, 50, 1, 1, 7, 7])
+    result = geometry.by_kind(table, words, frozenset({'c', 'd'}), pairs=50, seed=0)
+    assert {k: (v['count'], v['norm_mean']) for k, v in result.items()} == {
+        'all': (4, 4.0),
+        'shared': (2, 1.0),
+        'new': (2, 7.0),
+    }
+    assert list(geometry.by_kind(table, words, frozenset(), pairs=50, seed=0)) == ['all']
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+    """A run whose stages up to `export` are done, with tiny random models under two vocabularies."""
+    base = tmp_path_factory.mktemp('analysis')
+    texts = documents(20)
+    workdir = base / 'run'
+    models = {'source': (base / 'source', SMALL), 'initial': (workdir / 'surgery' / 'model', LARGE)}
+    models |= {name: (workdir / 'export' / name, LARGE) for name in ('0.1', '0.2')}
+    for seed, (folder, entries) in enumerate(models.values()):
+        words = vocabulary_of(entries)
+        folder.mkdir(parents=True)
+        save_tokenizer(tokenizer_from_vocabulary(words, lowercase=True), folder, 64)
+        architecture, params = small_bert(len(words), seed)
+        hf.write_folder(folder, architecture, jax.tree.map(np.asarray, params), folder)
+    write_documents(workdir / 'corpus', 'heldout', texts, 1)
+    write_metadata(workdir / 'corpus', {'heldout': [len(texts)]})
+    old = set(SMALL)
+    kinds = [{'token': t, 'kind': 'copied' if t in old else 'synthesised'} for t in vocabulary_of(LARGE)]
+    write_jsonl(workdir / 'surgery' / 'tokens.jsonl', kinds)
+    for stage in ('corpus', 'surgery', 'export'):
+        write_json(workdir / stage / 'manifest.json', {'counts': {}, 'content': stage})
+    e = Experiment()
+    e = dataclasses.replace(
+        e,
+        phases=('0.1', '0.2'),
+        source=dataclasses.replace(e.source, path=str(base / 'source')),
+        rows=dataclasses.replace(e.rows, max_document_pieces=40),
+        analysis=dataclasses.replace(e.analysis, cloze_documents=15, cloze_fraction=0.4, pairs=200),
+    )
+    (workdir / 'analyze').mkdir()
+    return Run(workdir, e, quiet=True)
+
+
+@pytest.mark.usefixtures('_built')
+def test_stage_scores_every_model_on_the_same_words(run):
+    records = json.loads((run.workdir / 'analyze' / 'cloze.json').read_text())
+    assert [r['model'] for r in records] == ['source', 'initial', '0.1', '0.2']
+    assert len({(r['mask'], r['words'], r['characters'], r['one_piece']['words']) for r in records}) == 1
+    assert len({r['nats_per_word'] for r in records}) == 4
+    assert records[0]['pieces'] > records[1]['pieces']  # the source spells in more pieces
+    shapes = json.loads((run.workdir / 'analyze' / 'geometry.json').read_text())
+    assert list(shapes[1]['rows']) == ['all', 'shared', 'new']
+    assert shapes[1]['rows']['new']['count'] == len(set(LARGE) - set(SMALL))
+    assert not (run.workdir / 'analyze' / build.PARTS).exists()
+
+
+@pytest.fixture(scope='module')
+def _built(run):
+    return build.build(run, run.workdir / 'analyze')
+
+
+@pytest.mark.usefixtures('_built')
+def test_a_cut_off_analysis_goes_on_where_it_was(run, tmp_path, monkeypatch):
+    whole = (run.workdir / 'analyze' / 'cloze.json').read_text()
+    analyse, seen = build._analyse, []
+
+    def killed(candidate, *rest):
+        if candidate.name == '0.1':
+            raise KeyboardInterrupt
+        seen.append(candidate.name)
+        return analyse(candidate, *rest)
+
+    def again(candidate, *rest):
+        seen.append(f'again {candidate.name}')
+        return analyse(candidate, *rest)
+
+    monkeypatch.setattr(build, '_analyse', killed)
+    with pytest.raises(KeyboardInterrupt):
+        build.build(run, tmp_path)
+    assert not (tmp_path / 'cloze.json').exists()
+    monkeypatch.setattr(
+        build, '_analyse', lambda c, *rest: seen.append('again ' + c.name) or analyse(c, *rest)
+    )
+    build.build(run, tmp_path)
+    assert seen == ['source', 'initial', 'again 0.1', 'again 0.2']
+    assert (tmp_path / 'cloze.json').read_text() == whole
+
+
+def test_a_missing_export_is_named(run):
+    more = dataclasses.replace(run.config, phases=('0.1', '0.2', '0.3'))
+    with pytest.raises(InputError, match=r'export/0\.3'):
+        build.build(Run(run.workdir, more, quiet=True), run.workdir / 'analyze')
+
+
+def test_a_reference_vocabulary_is_an_input(tmp_path):
+    e = Experiment()
+    assert build.external_inputs(e) == []
+    (tmp_path / 'vocab.txt').write_text('\n'.join(SPECIAL_TOKENS))
+    named = dataclasses.replace(e, analysis=dataclasses.replace(e.analysis, reference_vocab=str(tmp_path)))
+    assert build.external_inputs(named) == [tmp_path / 'vocab.txt']

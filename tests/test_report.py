@@ -1,0 +1,418 @@
+"""The report on fabricated run folders: finished, unfinished and empty ones."""
+
+import dataclasses
+import html.parser
+import json
+import re
+
+import pytest
+
+from bioptimus_jax.config import Experiment
+from bioptimus_jax.report import figures, inside, layout, page, paper, tables
+from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
+from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.run import InputError, Run, write_json, write_jsonl
+
+PHASES = ('0.1', '0.2', '0.3', '0.4')
+
+
+def fabricate(workdir, finished=True):
+    """A run folder in the stages' formats; unfinished: pre-training stopped in phase 0.2."""
+    run = Run(workdir, Experiment(), quiet=True)
+    last = 400 if finished else 150
+    for step in range(10, last + 1, 10):
+        phase = PHASES[(step - 1) // 100]
+        rate = Experiment().phase[phase].rate
+        loss = 6.0 - step / 150 + (0.4 if phase > '0.1' else 0)
+        run.log(
+            'pretrain',
+            step,
+            kind='train',
+            phase=phase,
+            loss=loss,
+            accuracy=step / 1000,
+            learning_rate=1e-4 * (1 - step / 400),
+            gradient_norm=1.0,
+            tokens=step * 4096,
+            tokens_per_second=9000.0,
+            realised_rate=rate + 0.002 * (step % 3 - 1),
+            fill=0.92,
+        )
+    for step in range(0, last + 1, 50):
+        phase = PHASES[(step - 1) // 100] if step else 'initial'
+        losses = {name: 6.1 - step / 140 + number / 20 for number, name in enumerate(PHASES)}
+        run.log(
+            'pretrain',
+            step,
+            kind='evaluation',
+            phase=phase,
+            tokens=step * 4096,
+            frozen_loss=6.2 - step / 140,
+            frozen_accuracy=0.1 + step / 1000,
+            losses=losses,
+            phase_end=step % 100 == 0,
+        )
+    tokens = [{'token': f'shared{i}', 'kind': 'copied', 'norm': 1.1 + i / 900} for i in range(90)]
+    for i in range(60):
+        tokens.append(
+            {
+                'token': f'immunoassay{i}',
+                'kind': 'synthesised',
+                'spelling': ['im', '##muno', '##assay'],
+                'contexts': (0, 7, 20)[i % 3],
+                'norm': 4 + i / 40,
+                'cosine': 0.7,
+                'neighbours': [f'shared{i}', '##assay', 'elisa'],
+                'fallback': '' if i % 3 else 'no context',
+            }
+        )
+    write_jsonl(run.workdir / 'surgery' / 'tokens.jsonl', tokens)
+    write_json(
+        run.workdir / 'corpus' / 'manifest.json',
+        manifest('corpus', {'train': 990, 'left_out': {'duplicate': 7}}),
+    )
+    if finished:
+        finish(run)
+    return run
+
+
+def finish(run):
+    cells = [
+        ner_cell(model, dataset, seed, number)
+        for number, model in enumerate(('initial', *PHASES))
+        for dataset in ('ncbi-disease', 'drugs')
+        for seed in (0, 1, 2)
+    ]
+    write_jsonl(run.workdir / 'ner' / 'results.jsonl', cells)
+    cloze = [
+        {
+            'model': model,
+            'mask': 'm',
+            'words': 1000,
+            'pieces': 1200,
+            'characters': 5000,
+            'nats_per_word': 6 - number,
+            'nats_per_word_error': 0.05,
+            'bits_per_character': 1.5 - number / 9,
+            'word_accuracy': 0.1 * number,
+            'nats_per_piece': 5 - number,
+            'one_piece': {'words': 880, 'nats_per_word': 4 - number / 2, 'word_accuracy': 0.5},
+        }
+        for number, model in enumerate(('initial', *PHASES))
+    ]
+    write_json(run.workdir / 'analyze' / 'cloze.json', cloze)
+    rows = {
+        'all': {
+            'count': 150,
+            'norm_mean': 1.4,
+            'norm_sd': 0.2,
+            'cosine': 0.31,
+            'cosine_centred': 0.01,
+            'top_component_share': 0.12,
+        }
+    }
+    write_json(
+        run.workdir / 'analyze' / 'geometry.json', [{'model': m, 'rows': rows} for m in ('initial', '0.4')]
+    )
+    for stage in ('vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'ner', 'analyze'):
+        write_json(run.workdir / stage / 'manifest.json', manifest(stage, {'tokens': 12345}))
+
+
+def manifest(stage, counts):
+    return {
+        'stage': stage,
+        'config': {},
+        'inputs': {},
+        'content': 'x',
+        'counts': counts,
+        'files': {},
+        'seconds': 65.0,
+    }
+
+
+def ner_cell(model, dataset, seed, number):
+    def scores(f1):
+        return {'precision': f1, 'recall': f1, 'f1': f1}
+
+    base = 0.6 + number / 20 + seed / 100
+    modes = {'default': scores(base), 'strict': scores(base - 0.02), 'relaxed': scores(base + 0.04)}
+    return {
+        'model': model,
+        'dataset': dataset,
+        'seed': seed,
+        'devel': modes,
+        'test': modes,
+        'gold_in_file': 960,
+        'gold_scored': 960,
+        'sentences': 940,
+        'seconds': 30.0,
+        'best_epoch': 3,
+    }
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+    return fabricate(tmp_path_factory.mktemp('runs') / 'demo')
+
+
+@pytest.fixture(scope='module')
+def built(run):
+    folder = run.workdir / 'report'
+    folder.mkdir()
+    return folder, page.build(run, folder)
+
+
+def row_of(table, first):
+    return {
+        c: cell for r in table.rows if r[0].text == first for c, cell in zip(table.columns, r, strict=True)
+    }
+
+
+def test_cells_show_what_they_hold():
+    assert count(1234567).text == '1,234,567'
+    assert percent(0.1234).text == '12.3 %'
+    assert fixed(None) == missing()
+    assert spread([]) == missing()
+    assert spread([88.0]).text == '88.00'
+    assert spread([1.0, 2.0, 3.0]).text == '2.00 ± 1.00'
+
+
+def test_best_and_second_are_marked_within_their_group():
+    values = [('a', 1.0), ('a', 3.0), ('a', 2.0), ('b', 9.0), ('b', None)]
+    rows = [[words(group), fixed(value, 1)] for group, value in values]
+    table = Table('t', ['group', 'x'], rows, {'x': 'high'}, rank_within='group')
+    assert [m[1] for m in table.marks()] == ['', 'best', 'second', '', '']
+    lowest = dataclasses.replace(table, better={'x': 'low'}, rank_within='')
+    assert [m[1] for m in lowest.marks()] == ['best', '', 'second', '', '']
+    assert '**1.0**' in lowest.markdown()
+    assert '<u>2.0</u>' in lowest.markdown()
+
+
+def test_cells_that_look_equal_share_their_mark():
+    table = Table('t', ['x'], [[fixed(v, 1)] for v in (2.01, 2.02, 1.0, 0.5)], {'x': 'high'})
+    assert [m[0] for m in table.marks()] == ['best', 'best', 'second', '']
+
+
+def test_a_table_refuses_a_row_of_another_length():
+    with pytest.raises(ValueError, match='2 cells under 1'):
+        Table('t', ['x'], [[words('a'), words('b')]])
+
+
+def test_text_rendering_is_aligned():
+    lines = (
+        Table('t', ['name', 'x'], [[words('a'), count(1)], [words('long name'), count(1000)]])
+        .text()
+        .splitlines()
+    )
+    assert lines == ['t', 'name           x', '---------  -----', 'a              1', 'long name  1,000']
+
+
+def test_html_escapes_what_it_shows():
+    text = Table('<t>', ['a&b'], [[words('<script>')]]).html()
+    assert '<script>' not in text
+    assert '&lt;script&gt;' in text
+    assert 'a&amp;b' in text
+
+
+def test_phase_table_has_the_numbers_of_the_records(run):
+    table = tables.phase_table(run)
+    end = row_of(table, '0.2')
+    assert end['steps'].value == 200
+    assert end['tokens'].value == 200 * 4096
+    assert end['held-out loss'].value == pytest.approx(6.2 - 200 / 140)
+    assert end['loss 0.4'].value == pytest.approx(6.1 - 200 / 140 + 3 / 20)
+    assert end['F1 drugs'].text == '71.00 ± 1.00'  # 70, 71, 72
+    assert row_of(table, 'initial (step 0)')['steps'].value == 0
+    best = table.marks()[-1]
+    assert best[table.columns.index('held-out loss')] == 'best'
+    assert best[table.columns.index('F1 drugs')] == 'best'
+
+
+def test_entity_table_keeps_the_three_modes_apart(run):
+    row = next(
+        r for r in tables.entities(read_measures(run)).rows if r[0].text == 'drugs' and r[1].text == '0.4'
+    )
+    cells = dict(zip(tables.entities(read_measures(run)).columns, row, strict=True))
+    assert (cells['F1'].value, cells['strict F1'].value, cells['relaxed F1'].value) == pytest.approx(
+        (81, 79, 85)
+    )
+    assert cells['seeds'].value == 3
+    assert cells['mentions scored'].text == '960 / 960'
+
+
+def test_paper_numbers_stand_only_beside_their_own_set(run):
+    table = tables.beside_paper(read_measures(run))
+    assert list(table.columns) == ['model', 'ncbi-disease, here', 'ncbi-disease, paper']
+    assert row_of(table, '0.1, contextualized')['ncbi-disease, paper'].value == 88.44
+    assert row_of(table, '0.4, contextualized')['ncbi-disease, paper'].value == 89.54
+    assert row_of(table, 'PubMedBERT')['ncbi-disease, here'] == missing()
+    assert paper.reported('random_rows', '0.1', 'bc2gm') is None
+    assert paper.reported('copy', '0.1', 'bc2gm') == 83.78
+    assert paper.reported('copy', '0.4', 'bc2gm') is None
+    assert paper.reported('contextualized', '0.1', 'drugs') is None
+
+
+def test_surgery_tables_count_the_contexts(run):
+    m = read_measures(run)
+    assert [r[1].value for r in inside.contexts(m).rows] == [20, 20, 20]
+    examples = inside.surgery_examples(m)
+    assert len(examples.rows) == 10
+    assert examples.rows[0][1].text == 'im ##muno ##assay'
+
+
+def test_comparison_ranks_arms_within_a_phase(tmp_path):
+    arms = []
+    for number, strategy in enumerate(('contextualized', 'random_rows')):
+        arm = fabricate(tmp_path / strategy)
+        surgery = dataclasses.replace(arm.config.surgery, strategy=strategy)
+        arms.append(Run(arm.workdir, dataclasses.replace(arm.config, surgery=surgery), quiet=True))
+        cloze = json.loads((arm.workdir / 'analyze' / 'cloze.json').read_text())
+        for record in cloze:
+            record['nats_per_word'] += number
+        write_json(arm.workdir / 'analyze' / 'cloze.json', cloze)
+    table = tables.comparison_table(arms)
+    assert [(r[0].text, r[1].text) for r in table.rows[:3]] == [
+        ('initial (step 0)', 'contextualized'),
+        ('initial (step 0)', 'random_rows'),
+        ('0.1', 'contextualized'),
+    ]
+    at = list(table.columns).index('nats / word')
+    assert {
+        marks[at]
+        for row, marks in zip(table.rows, table.marks(), strict=True)
+        if row[1].text == 'random_rows'
+    } == {'second'}
+    assert 'did not score the same words' not in table.note
+    cloze[0]['mask'] = 'another'
+    write_json(arms[1].workdir / 'analyze' / 'cloze.json', cloze)
+    assert 'did not score the same words' in tables.comparison_table(arms).note
+
+
+class Links(html.parser.HTMLParser):
+    """Collects what a browser would fetch, every id, and checks that tags close."""
+
+    VOID = ('meta', 'link', 'br', 'path', 'use', 'rect')
+
+    def __init__(self):
+        super().__init__()
+        self.fetched, self.ids, self.open = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.fetched += [found[k] for k in ('src', 'href', 'xlink:href', 'action', 'data') if found.get(k)]
+        if 'id' in found:
+            self.ids.append(found['id'])
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+def test_page_is_self_contained_and_well_formed(built):
+    folder, counts = built
+    text = (folder / 'index.html').read_text()
+    links = Links()
+    links.feed(text)
+    links.close()
+    assert links.open == []
+    outside = [
+        x for x in links.fetched if not x.startswith(('#', 'data:')) and x not in ('tables.md', 'tables.csv')
+    ]
+    assert outside == []
+    assert not re.search(r'@import|url\((?!#)', text)
+    assert len(links.ids) == len(set(links.ids))
+    references = {x[1:] for x in links.fetched if x.startswith('#') and len(x) > 1}
+    assert references <= set(links.ids)
+    assert counts['figures'] == text.count('role="img"') == len(figures.FIGURES)
+    assert counts['tables'] == text.count('<figure class="table">') == 8
+    for label in re.findall(r'role="img" aria-label="([^"]*)"', text):
+        assert len(label) > 40
+
+
+def test_figures_follow_the_page_s_colours(built):
+    text = (built[0] / 'index.html').read_text()
+    assert 'var(--ink' in text
+    for colour in (figures.INK, figures.GRID):
+        assert colour not in text
+    for svg in re.findall(r'<svg.*?</svg>', text, flags=re.DOTALL):
+        assert '#000000' not in svg
+        assert 'fill: #ffffff' not in svg
+
+
+def test_the_same_run_gives_the_same_page(run, built):
+    m = read_measures(run)
+    again = [
+        page.page(m, tables.all_tables(m), {f.name: f for f in figures.all_figures(m)}) for _ in range(2)
+    ]
+    assert again[0] == again[1]
+
+
+def test_unfinished_run_says_what_is_missing(tmp_path):
+    run = fabricate(tmp_path / 'half', finished=False)
+    (run.workdir / 'report').mkdir()
+    page.build(run, run.workdir / 'report')
+    text = (run.workdir / 'report' / 'index.html').read_text()
+    assert 'stage ner has not been run' in text
+    assert 'stage analyze has not been run' in text
+    table = tables.phase_table(run)
+    assert row_of(table, '0.1')['held-out loss'].value is not None
+    assert row_of(table, '0.2')['held-out loss'] == missing()  # begun, not ended
+
+
+def test_unfinished_scoring_shows_the_cells_that_are_done(tmp_path):
+    run = Run(tmp_path / 'r', Experiment(), quiet=True)
+    cell = ner_cell('0.1', 'drugs', 4, 1)
+    write_json(
+        run.workdir / 'ner' / '0.1' / 'drugs' / 'seed-4' / 'scores.json',
+        {k: cell[k] for k in cell if k != 'seed'},
+    )
+    assert read_measures(run).scores('0.1', 'drugs') == pytest.approx([69.0])
+
+
+def test_empty_run_has_a_page_too(tmp_path):
+    run = Run(tmp_path / 'empty', Experiment(), quiet=True)
+    (run.workdir / 'report').mkdir()
+    counts = page.build(run, run.workdir / 'report')
+    assert counts['figures'] == 0
+    assert (run.workdir / 'report' / 'tables.md').read_text().count('has not been run') >= 4
+
+
+def test_metrics_of_a_stage_taken_from_a_base_run_are_found(run, tmp_path):
+    later = Run(tmp_path / 'later', Experiment(), quiet=True)
+    write_json(
+        later.workdir / 'pretrain' / 'manifest.json', {'folder': str(run.workdir / 'pretrain'), 'counts': {}}
+    )
+    assert len(read_measures(later).training) == 40
+
+
+def test_damaged_record_is_named(tmp_path):
+    run = fabricate(tmp_path / 'r')
+    with open(run.workdir / 'ner' / 'results.jsonl', 'a') as file:
+        file.write('{"model": ')
+    with pytest.raises(InputError, match=r'results\.jsonl, line 31'):
+        read_measures(run)
+
+
+def test_one_figure_alone(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    figures.main(['heldout_loss', str(run.workdir)])
+    assert (tmp_path / 'heldout_loss.svg').read_text().startswith('<svg')
+    with pytest.raises(SystemExit, match='usage'):
+        figures.main(['nothing', str(run.workdir)])
+
+
+def test_one_figure_knows_the_phases_of_its_run(tmp_path):
+    run = Run(tmp_path / 'r', Experiment(), quiet=True)
+    config = {'phases': ['easy', 'hard'], 'phase.easy.rate': 0.1, 'phase.hard.rate': 0.3}
+    write_json(run.workdir / 'pretrain' / '.started.json', {'config': config, 'inputs': {}})
+    experiment = figures._curriculum_of(run.workdir)
+    assert experiment.phases == ('easy', 'hard')
+    assert experiment.phase['hard'].rate == 0.3
+
+
+def test_csv_holds_unrounded_numbers(built):
+    text = (built[0] / 'tables.csv').read_text()
+    assert str(6.2 - 200 / 140) in text
+    assert f',{layout.NOT_RUN}' not in text
