@@ -124,7 +124,7 @@ class Surgery:
     contexts: str = key('all', 'all found, or m ~ U{1..found} as the paper may be read', one_of=('all', 'uniform'))
     scale: str = key('literal', 'literal rows, or rescaled to the mean norm of the source rows', one_of=('literal', 'rescaled'))
     bias: str = key('zero', 'MLM bias of new tokens: zero, or mean over the source pieces', one_of=('zero', 'mean'))
-    batch_pieces: int = key(8192, 'source pieces encoded at once', low=16)
+    batch_pieces: int = key(2048, 'source pieces encoded at once', low=16)
 
 
 @dataclasses.dataclass(frozen=True)

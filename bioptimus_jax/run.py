@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import fcntl
 import hashlib
 import importlib.metadata
 import json
@@ -144,6 +145,18 @@ class Progress:
 
 
 def execute(run: Run, stage: Stage, replace: bool = False) -> dict[str, Any]:
+    """`bring_up_to_date` while no other process works on the same stage of the same run."""
+    with open(run.workdir / f'.{stage.name}.lock', 'w') as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigError(
+                f'{run.workdir / stage.name}: another process is working on it; wait for it or stop it'
+            ) from error
+        return bring_up_to_date(run, stage, replace)
+
+
+def bring_up_to_date(run: Run, stage: Stage, replace: bool = False) -> dict[str, Any]:
     """Bring one stage up to date and return its manifest.
 
     A matching manifest is kept; an unfinished folder of the same fingerprint is resumed; anything else is refused

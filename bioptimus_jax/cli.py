@@ -1,0 +1,188 @@
+"""The `bioptimus` program: verbs, flags, exit codes.
+
+0 done, 2 wrong usage or configuration, 3 bad input, 75 stopped by SIGTERM after saving (start it again), 1 anything else.
+"""
+
+import argparse
+import contextlib
+import errno
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bioptimus_jax import __version__, config
+from bioptimus_jax.config import ConfigError, Experiment
+from bioptimus_jax.run import InputError, Run, Stopped, execute
+from bioptimus_jax.stages import STAGES, run_all
+
+DONE, FAILED, USAGE, BAD_INPUT, STOPPED = 0, 1, 2, 3, 75
+
+SYNOPSIS = 'bioptimus VERB --config=NAME_or_FILE[:argument] --workdir=DIR [--config.key=value ...]'
+PROGRAM_HELP = """
+Adapt a general BERT to a domain: corpus, vocabulary, embedding surgery, curriculum masked-LM
+pre-training, Hugging Face export, NER scores, report.
+
+exit codes: 0 done, 2 wrong usage or configuration, 3 bad input, 75 stopped by SIGTERM after saving
+(start it again), 1 anything else
+
+examples:
+  bioptimus demo --workdir=runs/demo
+  bioptimus run --config=small --workdir=runs/small --config.source.path=FOLDER
+  bioptimus pretrain --help
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]
+        raise ConfigError(f'{message}; see `{self.prog} --help`')
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb; returns the exit code and prints one line for whatever went wrong."""
+    try:
+        return _dispatch(list(sys.argv[1:] if arguments is None else arguments))
+    except ConfigError as error:
+        return _fail(str(error), USAGE)
+    except InputError as error:
+        return _fail(str(error), BAD_INPUT)
+    except Stopped:
+        return _fail('stopped; everything is saved, start the same command again to go on', STOPPED)
+    except KeyboardInterrupt:
+        return _fail('interrupted; start the same command again to go on', 130)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            where = error.filename or 'the output folder'
+            return _fail(f'{where}: no space left; free some and start the same command again', FAILED)
+        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+            return _fail(f'{error.filename}: {error.strerror}; choose a folder that can be written', FAILED)
+        return _crash()
+    except Exception:
+        return _crash()
+
+
+def _dispatch(arguments: list[str]) -> int:
+    parser, overrides, arguments = _parser(), *_take_overrides(arguments)
+    options = parser.parse_args(arguments)
+    if options.verb is None:
+        parser.print_help()
+        return USAGE
+    if options.verb == 'demo':
+        from bioptimus_jax.demo.main import run_demo  # imports every stage
+
+        if overrides:
+            raise ConfigError('demo takes no --config keys; copy configs/demo.py and use `bioptimus run`')
+        with _stop_on_signal() as watch:
+            run_demo(Path(options.workdir), watch)
+        return DONE
+    run = Run(options.workdir, _experiment(options.config, overrides))
+    with _stop_on_signal() as watch:
+        watch(run)
+        if options.verb == 'run':
+            run_all(run, options.replace)
+        else:
+            execute(run, STAGES[options.verb], options.replace)
+    return DONE
+
+
+def _experiment(name: str, overrides: list[tuple[str, str]]) -> Experiment:
+    loaded = config.load(name)
+    for dotted, text in overrides:
+        config.override(loaded, dotted, text)
+    return Experiment.from_config(loaded)
+
+
+def _take_overrides(arguments: list[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Split off `--config.key=value` and `--config.key value`."""
+    overrides, rest = [], []
+    waiting = iter(arguments)
+    for argument in waiting:
+        if not argument.startswith('--config.'):
+            rest.append(argument)
+            continue
+        name, equals, value = argument.removeprefix('--config.').partition('=')
+        if not equals:
+            value = next(waiting, '')
+            if not value or value.startswith('--'):
+                raise ConfigError(f'{argument}: a value is missing; write {argument}=VALUE')
+        overrides.append((name, value))
+    return overrides, rest
+
+
+def _parser() -> argparse.ArgumentParser:
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = _Parser('bioptimus', SYNOPSIS, PROGRAM_HELP, formatter_class=plain)
+    parser.add_argument('--version', action='version', version=f'bioptimus {__version__}')
+    verbs = parser.add_subparsers(dest='verb', metavar='VERB', parser_class=_Parser)
+    for stage in STAGES.values():
+        example = f'bioptimus {stage.name} --config=small --workdir=runs/small'
+        text = f'{stage.summary}\n\nreads:  {stage.reads}\nwrites: {stage.writes}\n\nexample:\n  {example}'
+        keys = _describe_keys(stage.sections)
+        verb = verbs.add_parser(
+            stage.name, help=stage.summary.replace('%', '%%'), description=text, epilog=keys, formatter_class=plain
+        )
+        _add_run_flags(verb)
+    everything = (
+        'Every stage of config.stages in order; finished ones are skipped, an unfinished one goes on.\n\n'
+        'reads:  what the stages read\nwrites: WORKDIR/STAGE for each, WORKDIR/metrics.jsonl\n\n'
+        'example:\n  bioptimus run --config=small --workdir=runs/small --config.source.path=FOLDER'
+    )
+    verb = verbs.add_parser(
+        'run', help='every stage in order', description=everything, epilog=_describe_keys(()), formatter_class=plain
+    )
+    _add_run_flags(verb)
+    demo = (
+        'The whole job on generated text: no data, no download.\n\n'
+        'reads:  nothing\nwrites: WORKDIR (the run), WORKDIR/source (the source model), WORKDIR/data\n\n'
+        'example:\n  bioptimus demo --workdir=runs/demo'
+    )
+    verb = verbs.add_parser('demo', help='the whole job on generated text', description=demo, formatter_class=plain)
+    verb.add_argument('--workdir', default='runs/demo', help='run folder (default: runs/demo)')
+    return parser
+
+
+def _add_run_flags(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument('--config', required=True, metavar='NAME_or_FILE[:argument]', help='shipped config or .py file')
+    verb.add_argument('--workdir', required=True, metavar='DIR', help='run folder, made if it is not there')
+    verb.add_argument('--replace', action='store_true', help='delete what a stage made before and make it anew')
+
+
+def _describe_keys(sections: tuple[str, ...]) -> str:
+    """The keys of the sections that a verb reads, with defaults; runtime keys for all."""
+    lines = ['keys (--config.KEY=VALUE), with their defaults:']
+    for name, value, metadata in config.walk(Experiment()):
+        if name.split('.')[0] in (*sections, 'runtime') and not name.startswith(('phase.0.2', 'phase.0.3', 'phase.0.4')):
+            lines.append(f'  {name} = {value!r}\n      {metadata["doc"]}')
+    return '\n'.join(lines)
+
+
+@contextlib.contextmanager
+def _stop_on_signal() -> Iterator:
+    """Within it, SIGTERM asks the watched runs to save and stop at the next safe point."""
+    watched: list[Run] = []
+    before = signal.signal(signal.SIGTERM, lambda *_: [run.stopping.set() for run in watched] and None)
+    try:
+        yield watched.append
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _fail(message: str, code: int) -> int:
+    print(f'bioptimus: {" ".join(message.split())}', file=sys.stderr)
+    return code
+
+
+def _crash() -> int:
+    """A defect of ours: one line, and the traceback where it can be found."""
+    file = Path(tempfile.gettempdir()) / f'bioptimus-crash-{os.getpid()}.txt'
+    error = sys.exc_info()[1]
+    with contextlib.suppress(OSError):
+        file.write_text(traceback.format_exc(), 'utf-8')
+    return _fail(f'unexpected {type(error).__name__}: {error}; the details are in {file}', FAILED)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""The table of stages: what each verb reads and writes, and the function that does it."""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from bioptimus_jax.config import ConfigError
+from bioptimus_jax.run import Run, Stage, execute
+
+
+def _late(module: str, function: str) -> Callable[..., Any]:
+    """The function of a module that is imported when first called: `--help` stays fast."""
+    return lambda *arguments: getattr(importlib.import_module(f'bioptimus_jax.{module}'), function)(*arguments)
+
+
+def _surgery_needs(run: Run) -> tuple[str, ...]:
+    return ('vocab', 'contexts') if run.config.surgery.strategy == 'contextualized' else ('vocab',)
+
+
+def _export_needs(run: Run) -> tuple[str, ...]:
+    """Phases that have ended can be exported while pre-training goes on."""
+    return ('vocab', 'surgery', 'pretrain') if run.manifest('pretrain') else ('vocab', 'surgery')
+
+
+STAGES: dict[str, Stage] = {
+    stage.name: stage
+    for stage in (
+        Stage(
+            'corpus',
+            'documents, deduplicated, benchmark texts left out, 1 % held out',
+            'config.corpus.inputs, config.corpus.audit.folder',
+            'corpus/documents (ArrayRecord), corpus/audit.jsonl',
+            ('corpus',),
+            lambda run: (),
+            _late('corpus.build', 'build'),
+            _late('corpus.build', 'external_inputs'),
+        ),
+        Stage(
+            'vocab',
+            'the WordPiece vocabulary, and which of its tokens the source does not have',
+            'corpus/, the source\'s vocabulary',
+            'vocab/tokenizer.json, vocab.txt, new_tokens.txt, comparison.json',
+            ('vocab',),
+            lambda run: ('corpus',),
+            _late('vocab.build', 'build'),
+            _late('vocab.build', 'external_inputs'),
+        ),
+        Stage(
+            'contexts',
+            'sentences for every new token, uniform without replacement',
+            'corpus/, vocab/',
+            'contexts/sentences.parquet, occurrences.parquet',
+            ('seed', 'contexts'),
+            lambda run: ('corpus', 'vocab'),
+            _late('vocab.contexts', 'build'),
+        ),
+        Stage(
+            'surgery',
+            'the weights at step 0: the source\'s, with embedding rows for new tokens',
+            'vocab/, contexts/, the source',
+            'surgery/model (Hugging Face folder), tokens.jsonl, report.json',
+            ('seed', 'surgery', 'model'),
+            _surgery_needs,
+            _late('surgery.graft', 'build'),
+            _late('surgery.graft', 'external_inputs'),
+        ),
+        Stage(
+            'rows',
+            'documents tokenised once and packed into rows',
+            'corpus/, vocab/',
+            'rows/train, rows/heldout (.npy)',
+            ('rows',),
+            lambda run: ('corpus', 'vocab'),
+            _late('pretrain.rows', 'build'),
+        ),
+        Stage(
+            'pretrain',
+            'masked language modelling through the curriculum',
+            'surgery/, rows/',
+            'pretrain/checkpoints, metrics.jsonl',
+            ('seed', 'phases', 'phase', 'pretrain', 'evaluation'),
+            lambda run: ('surgery', 'rows'),
+            _late('pretrain.loop', 'build'),
+            extendable=('.duration', 'config.phases'),
+        ),
+        Stage(
+            'export',
+            'a Hugging Face folder per phase, checked on reload',
+            'pretrain/, vocab/',
+            'export/PHASE',
+            (),
+            _export_needs,
+            _late('export', 'build'),
+            extendable=('inputs.pretrain',),
+        ),
+        Stage(
+            'ner',
+            'fine-tuning and entity-level scores',
+            'export/, config.ner.folder',
+            'ner/MODEL/DATASET/seed-N, ner/results.jsonl',
+            ('ner',),
+            lambda run: ('surgery', 'export'),
+            _late('ner.build', 'build'),
+            _late('ner.build', 'external_inputs'),
+            extendable=('ner.seeds', 'ner.models', 'ner.datasets', 'inputs.export'),  # every cell knows what it is of
+        ),
+        Stage(
+            'analyze',
+            'word-level loss that compares across vocabularies, geometry of the embeddings',
+            'export/, surgery/, corpus/',
+            'analyze/cloze.json, geometry.json',
+            ('analysis', 'evaluation', 'rows'),
+            lambda run: ('corpus', 'vocab', 'surgery', 'export'),
+            _late('analysis.build', 'build'),
+            _late('analysis.build', 'external_inputs'),
+        ),
+        Stage(
+            'report',
+            'tables and figures of this run as one page',
+            'everything that is there',
+            'report/index.html, tables.md, tables.csv',
+            (),
+            lambda run: (),
+            _late('report.page', 'build'),
+            always=True,
+        ),
+    )
+}
+
+
+def run_all(run: Run, replace: bool = False) -> None:
+    """Every stage of `config.stages` in order; finished ones are kept."""
+    for name in run.config.stages:
+        if name not in STAGES:
+            raise ConfigError(f'config.stages: {name!r} is not a stage; known: {", ".join(STAGES)}')
+    for name in run.config.stages:
+        execute(run, STAGES[name], replace)
+        run.check_stop()

@@ -1,0 +1,128 @@
+"""The program: help, exit codes, and one clear line for everything that is wrong."""
+
+import gzip
+import json
+
+import pytest
+
+from bioptimus_jax import cli
+from bioptimus_jax.stages import STAGES
+
+CONFIG = """
+from bioptimus_jax import config as schema
+
+def get_config(argument=''):
+    c = schema.defaults()
+    c.runtime.workers = 1
+    return c
+"""
+
+
+@pytest.fixture
+def plain(tmp_path):
+    (tmp_path / 'plain.py').write_text(CONFIG)
+    return str(tmp_path / 'plain.py')
+
+
+def call(capsys, *arguments):
+    code = cli.main(list(arguments))
+    captured = capsys.readouterr()
+    assert 'Traceback' not in captured.err
+    return code, captured.err.strip()
+
+
+@pytest.mark.parametrize('verb', ['', *STAGES, 'run', 'demo'])
+def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([*([verb] if verb else []), '--help'])
+    assert stopped.value.code == 0
+    text = capsys.readouterr().out
+    assert 'example' in text
+    if verb:
+        assert 'reads:' in text
+        assert 'writes:' in text
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'expected'),
+    [
+        (['nonsense'], 'invalid choice'),
+        (['corpus'], '--config'),
+        (['corpus', '--config=nowhere', '--workdir={tmp}/run'], 'no such config; shipped ones'),
+        (['corpus', '--config=small:nonsense', '--workdir={tmp}/run'], 'nonsense'),
+        (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.corpus.min_word=3'], 'corpus.min_word: no such key'),
+        (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.corpus=3'], 'is a section'),
+        (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.corpus.min_words=many'], "expected int, got 'many'"),
+        (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.phases=5'], 'config.phases[0]: expected str'),
+        (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.phases=0.9'], "config.phases"),
+        (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.phase.0.1.rate=2'], 'phase.0.1.rate: must be at most'),
+        (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.phase.0.1.corruption=.5,.1,.1'], 'sum to 1'),
+        (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.rows.row_pieces=64'], 'does not fit'),
+        (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.seed'], 'a value is missing'),
+    ],
+)
+def test_wrong_usage_exits_2_with_one_line(arguments, expected, plain, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv('BIOPTIMUS_DATA', str(tmp_path))
+    filled = [a.format(plain=plain, tmp=tmp_path) for a in arguments]
+    code, error = call(capsys, *filled)
+    assert code == 2
+    assert expected in error
+    assert '\n' not in error
+
+
+def damaged_inputs(tmp_path):
+    good = json.dumps({'id': '1', 'title': 'T', 'abstract': 'Some words that are long enough to keep.'}) + '\n'
+    packed = gzip.compress(good.encode() * 500)
+    files = {
+        'cut.jsonl.gz': packed[: len(packed) // 2],
+        'bytes.txt': b'good line\n\nbad \xff\xfe line\n',
+        'broken.jsonl': good.encode() + b'{"id": "2", "title": \n',
+        'empty.txt': b'',
+        'noid.jsonl': b'{"title": "T", "abstract": "words"}\n',
+        'picture.png': b'\x89PNG',
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    return {
+        'cut.jsonl.gz': 'cut.jsonl.gz',
+        'bytes.txt': 'bytes.txt:3',
+        'broken.jsonl': 'broken.jsonl:2',
+        'empty.txt': 'is empty',
+        'noid.jsonl': 'noid.jsonl:1',
+        'picture.png': '.png',
+        'missing.txt': 'missing.txt',
+    }
+
+
+def test_bad_input_exits_3_and_names_the_file_and_line(plain, tmp_path, capsys):
+    for name, expected in damaged_inputs(tmp_path).items():
+        workdir = tmp_path / f'run-{name}'
+        code, error = call(
+            capsys, 'corpus', f'--config={plain}', f'--workdir={workdir}', f'--config.corpus.inputs={tmp_path / name}'
+        )
+        assert (code, '\n' in error) == (3, False), (name, error)
+        assert expected.lower() in error.lower(), (name, error)
+        assert not (workdir / 'corpus' / 'manifest.json').exists()
+
+
+def test_a_stage_without_its_earlier_stage_says_which(plain, tmp_path, capsys):
+    code, error = call(capsys, 'vocab', f'--config={plain}', f'--workdir={tmp_path}/run')
+    assert code == 3
+    assert 'bioptimus corpus' in error
+
+
+def test_a_full_disk_is_one_line(plain, tmp_path, capsys, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, 'No space left on device', str(tmp_path / 'run' / 'corpus' / 'x'))
+
+    monkeypatch.setattr(cli, 'execute', full)
+    code, error = call(capsys, 'corpus', f'--config={plain}', f'--workdir={tmp_path}/run')
+    assert code == 1
+    assert 'no space left' in error
+
+
+def test_a_workdir_that_is_a_file(plain, tmp_path, capsys):
+    (tmp_path / 'file').write_text('')
+    code, error = call(capsys, 'corpus', f'--config={plain}', f'--workdir={tmp_path}/file')
+    assert code == 3
+    assert 'is a file' in error

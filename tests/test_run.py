@@ -1,0 +1,154 @@
+"""Run folders: skip, refuse, replace, resume, base runs; files that are never half-written; metrics after a kill."""
+
+import json
+import os
+
+import pytest
+
+from bioptimus_jax import config
+from bioptimus_jax.config import ConfigError, Experiment
+from bioptimus_jax.run import InputError, Run, Stage, Stopped, atomic, execute, read_json
+
+CALLS = []
+
+
+def count_to_three(run, folder):
+    CALLS.append(run.config.corpus.min_words)
+    with atomic(folder / 'numbers.txt') as file:
+        file.write('1 2 3')
+    return {'numbers': 3}
+
+
+def make_stage(build=count_to_three, **changes):
+    settings = dict(sections=('corpus',), needs=lambda run: (), external=lambda experiment: [])
+    return Stage('corpus', 'counts', 'nothing', 'numbers', build=build, **{**settings, **changes})
+
+
+def experiment(**changes):
+    loaded = config.defaults()
+    for dotted, text in changes.items():
+        config.override(loaded, dotted.replace('__', '.'), str(text))
+    return Experiment.from_config(loaded)
+
+
+@pytest.fixture(autouse=True)
+def _no_calls():
+    CALLS.clear()
+
+
+def test_a_matching_stage_is_skipped_and_a_changed_one_is_refused_with_the_key(tmp_path):
+    stage = make_stage()
+    manifest = execute(Run(tmp_path, experiment(), quiet=True), stage)
+    assert manifest['counts'] == {'numbers': 3}
+    assert set(manifest['files']) == {'numbers.txt'}
+    execute(Run(tmp_path, experiment(), quiet=True), stage)
+    assert CALLS == [5]
+    with pytest.raises(ConfigError, match=r'config\.corpus\.min_words: 5 -> 9.*--replace'):
+        execute(Run(tmp_path, experiment(corpus__min_words=9), quiet=True), stage)
+    execute(Run(tmp_path, experiment(corpus__min_words=9), quiet=True), stage, replace=True)
+    assert CALLS == [5, 9]
+
+
+def test_runtime_keys_and_paths_do_not_enter_the_fingerprint(tmp_path):
+    stage = make_stage(sections=('corpus', 'runtime', 'ner'))
+    execute(Run(tmp_path, experiment(), quiet=True), make_stage())
+    execute(Run(tmp_path, experiment(corpus__inputs='elsewhere.txt'), quiet=True), make_stage())
+    assert CALLS == [5]
+    keys = config.result_keys(experiment(), stage.sections)
+    assert 'ner.epochs' in keys
+    assert 'ner.folder' not in keys
+
+
+def test_inputs_count_by_content_not_by_name(tmp_path):
+    first, second = tmp_path / 'a.txt', tmp_path / 'b.txt'
+    first.write_text('same')
+    second.write_text('same')
+    stage = make_stage(external=lambda e: [first])
+    execute(Run(tmp_path / 'run', experiment(), quiet=True), stage)
+    os.utime(first)
+    execute(Run(tmp_path / 'run', experiment(), quiet=True), stage)
+    assert len(CALLS) == 1
+    first.write_text('other')
+    with pytest.raises(ConfigError, match=r'a\.txt'):
+        execute(Run(tmp_path / 'run', experiment(), quiet=True), stage)
+    second.unlink()
+    with pytest.raises(InputError, match=r'b\.txt: no such file'):
+        execute(Run(tmp_path / 'new', experiment(), quiet=True), make_stage(external=lambda e: [second]))
+
+
+def test_an_unfinished_stage_is_begun_again_only_with_the_same_configuration(tmp_path):
+    def cut_off(run, folder):
+        (folder / 'part').write_text('1')
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        execute(Run(tmp_path, experiment(), quiet=True), make_stage(cut_off))
+    assert read_json(tmp_path / 'corpus' / 'manifest.json') is None
+    with pytest.raises(ConfigError, match='min_words'):
+        execute(Run(tmp_path, experiment(corpus__min_words=9), quiet=True), make_stage())
+    manifest = execute(Run(tmp_path, experiment(), quiet=True), make_stage())
+    assert 'part' in manifest['files']
+
+
+def test_a_folder_of_somebody_else_is_refused(tmp_path):
+    (tmp_path / 'corpus').mkdir()
+    (tmp_path / 'corpus' / 'thesis.doc').write_text('precious')
+    with pytest.raises(ConfigError, match='no stage of this program'):
+        execute(Run(tmp_path, experiment(), quiet=True), make_stage())
+    with pytest.raises(ConfigError, match='no stage of this program'):
+        execute(Run(tmp_path, experiment(), quiet=True), make_stage(), replace=True)
+    assert (tmp_path / 'corpus' / 'thesis.doc').exists()
+
+
+def test_a_base_run_lends_what_matches(tmp_path):
+    execute(Run(tmp_path / 'base', experiment(), quiet=True), make_stage())
+    arm = Run(tmp_path / 'arm', experiment(runtime__base_run=tmp_path / 'base'), quiet=True)
+    execute(arm, make_stage())
+    assert arm.folder('corpus') == tmp_path / 'base' / 'corpus'
+    other = experiment(runtime__base_run=tmp_path / 'base', corpus__min_words=7)
+    execute(Run(tmp_path / 'other', other, quiet=True), make_stage())
+    assert CALLS == [5, 7]
+
+
+def test_extendable_keys_continue(tmp_path):
+    stage = make_stage(extendable=('min_words',))
+    execute(Run(tmp_path, experiment(), quiet=True), stage)
+    execute(Run(tmp_path, experiment(corpus__min_words=9), quiet=True), stage)
+    assert CALLS == [5, 9]
+    with pytest.raises(ConfigError, match='shards'):
+        execute(Run(tmp_path, experiment(corpus__min_words=9, corpus__shards=2), quiet=True), stage)
+
+
+def test_a_missing_earlier_stage_is_named(tmp_path):
+    with pytest.raises(InputError, match='run `bioptimus vocab` first'):
+        execute(Run(tmp_path, experiment(), quiet=True), make_stage(needs=lambda run: ('vocab',)))
+
+
+def test_atomic_leaves_the_old_file_when_writing_fails(tmp_path):
+    path = tmp_path / 'file.json'
+    path.write_text('old')
+    with pytest.raises(RuntimeError), atomic(path) as file:
+        file.write('new')
+        raise RuntimeError
+    assert path.read_text() == 'old'
+    assert os.listdir(tmp_path) == ['file.json']
+
+
+def test_metrics_count_a_repeated_step_once_and_survive_a_cut_line(tmp_path):
+    run = Run(tmp_path, experiment(), quiet=True)
+    run.log('pretrain', 10, kind='train', loss=3.0)
+    run.log('pretrain', 10, kind='evaluation', loss=9.0)
+    run.log('ner', 1, loss=0.0)
+    with open(tmp_path / 'metrics.jsonl', 'a') as file:
+        file.write(json.dumps({'stage': 'pretrain', 'step': 12})[:-4] + '\n')
+    run.log('pretrain', 10, kind='train', loss=2.0)
+    assert [(r['kind'], r['loss']) for r in run.metrics('pretrain')] == [('train', 2.0), ('evaluation', 9.0)]
+
+
+def test_two_processes_cannot_work_on_one_stage(tmp_path):
+    def nested(run, folder):
+        execute(Run(tmp_path, experiment(), quiet=True), make_stage())
+        return {}
+
+    with pytest.raises(ConfigError, match='another process'):
+        execute(Run(tmp_path, experiment(), quiet=True), make_stage(nested))
