@@ -1,0 +1,57 @@
+"""A batch is a function of (seed, step): stream index = step * B + position, row = a seeded permutation at that index."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import grain
+import jax
+import numpy as np
+
+from bioptimus_jax.pretrain.rows import Rows
+
+FIELDS = ('tokens', 'word_starts', 'segment_lengths')
+
+
+class Batches:
+    """Global batches of B rows, read where the devices of this process need them.
+
+    Resuming means knowing the step; the order is the same on any number of hosts and devices.
+    """
+
+    def __init__(self, rows: Rows, batch_rows: int, seed: int, sharding: jax.sharding.Sharding):
+        self.rows, self.batch_rows, self.sharding = rows, batch_rows, sharding
+        self.order = grain.MapDataset.range(len(rows)).seed(seed).shuffle().repeat()
+
+    def row_numbers(self, step: int) -> np.ndarray:
+        """The rows of the global batch at `step`, in order."""
+        first = step * self.batch_rows
+        return np.array([self.order[first + position] for position in range(self.batch_rows)])
+
+    def at(self, step: int) -> dict[str, jax.Array]:
+        """The global batch at `step` as sharded arrays; each process reads only its own positions."""
+        numbers_B = self.row_numbers(step)
+        read: dict[tuple, dict[str, np.ndarray]] = {}
+
+        def load(name: str, index: tuple[slice, ...]) -> np.ndarray:
+            span = index[0].indices(self.batch_rows)
+            if span not in read:
+                read[span] = self.rows.read(numbers_B[slice(*span)])
+            return read[span][name]
+
+        widths = {'tokens': self.rows.pieces, 'word_starts': self.rows.pieces, 'segment_lengths': self.rows.segments}
+        return {
+            name: jax.make_array_from_callback(
+                (self.batch_rows, widths[name]), self.sharding, lambda index, name=name: load(name, index)
+            )
+            for name in FIELDS
+        }
+
+    def stream(self, start: int, stop: int) -> Iterator[tuple[int, dict[str, jax.Array]]]:
+        """(step, batch) from `start` to `stop`, the next batch read while the present one is used."""
+        with ThreadPoolExecutor(1) as reader:
+            following = reader.submit(self.at, start) if start < stop else None
+            for step in range(start, stop):
+                assert following is not None
+                batch = following.result()
+                following = reader.submit(self.at, step + 1) if step + 1 < stop else None
+                yield step, batch

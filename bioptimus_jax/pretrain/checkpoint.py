@@ -1,0 +1,142 @@
+"""Checkpoints that can be trusted: Orbax, a checksum per leaf, and restore steps back past a damaged one.
+
+Orbax does not checksum array data: a flipped bit is restored as a wrong weight without a word. So each checkpoint
+carries a sum per leaf that does not depend on the mesh, and `restore` walks down to the newest one that agrees.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+from orbax.checkpoint import checkpoint_managers
+
+from bioptimus_jax.run import InputError, read_json, write_json
+
+PHASES = 'phases.json'
+
+
+class Checkpoints:
+    """The checkpoints of one run: the newest `keep`, and every phase end."""
+
+    def __init__(self, folder: Path, keep: int, phase_ends: Iterable[int]):
+        policy = checkpoint_managers
+        self.manager = ocp.CheckpointManager(
+            (folder / 'checkpoints').resolve(),
+            options=ocp.CheckpointManagerOptions(
+                preservation_policy=policy.AnyPreservationPolicy(
+                    [policy.LatestN(keep), policy.CustomSteps(list(phase_ends))]
+                ),
+                cleanup_tmp_directories=True,
+                enable_async_checkpointing=True,
+            ),
+        )
+
+    def save(self, step: int, state: Any) -> None:
+        """Begin to save; arrays are copied before this returns, writing goes on in the background."""
+        sums = checksums(state)
+        arguments = ocp.args.Composite(state=ocp.args.StandardSave(state), checksums=ocp.args.JsonSave(sums))
+        self.manager.save(step, args=arguments, force=True)
+
+    def wait(self) -> None:
+        """Until everything begun is on disk. Raises what a background save ran into (a full disk, say)."""
+        self.manager.wait_until_finished()
+
+    def latest(self) -> int | None:
+        return self.manager.latest_step()
+
+    def restore(self, like: Any, warn: Any = print) -> tuple[Any, int] | None:
+        """The newest undamaged state, shaped and sharded like `like`, and its step; None without any checkpoint.
+
+        Raises InputError when there are checkpoints and none can be used.
+        """
+        steps = sorted(self.manager.all_steps(), reverse=True)
+        for step in steps:
+            try:
+                return self._restore(step, like), step
+            except Exception as error:  # Orbax raises many kinds for damaged files
+                reason = ' '.join(str(error).split())[:200]
+                warn(f'checkpoint {step} cannot be used ({reason}); trying the one before')
+                self.manager.delete(step)
+        if steps:
+            raise InputError(f'{self.manager.directory}: no checkpoint can be used; delete the folder to start anew')
+        return None
+
+    def _restore(self, step: int, like: Any) -> Any:
+        abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, like)
+        arguments = ocp.args.Composite(state=ocp.args.StandardRestore(abstract), checksums=ocp.args.JsonRestore())
+        restored = self.manager.restore(step, args=arguments)
+        _compare(checksums(restored['state']), restored['checksums'])
+        return restored['state']
+
+    def close(self) -> None:
+        self.manager.close()
+
+
+def finished_phases(folder: Path) -> list[str]:
+    """Names of the phases whose last checkpoint is on disk, in order."""
+    return list(read_json(folder / PHASES) or {})
+
+
+def record_phase(folder: Path, phase: str, step: int) -> None:
+    """Say that `phase` ended with the (finished) checkpoint of `step`."""
+    write_json(folder / PHASES, {**(read_json(folder / PHASES) or {}), phase: step})
+
+
+def phase_checksums(folder: Path, phase: str) -> dict[str, int]:
+    """The checksum of every leaf at the end of a phase. Raises InputError where the phase has not ended."""
+    steps = read_json(folder / PHASES) or {}
+    if phase not in steps:
+        raise InputError(f'{folder}: phase {phase!r} has not ended; finished: {", ".join(steps) or "none"}')
+    return read_json(folder / 'checkpoints' / str(steps[phase]) / 'checksums' / 'metadata') or {}
+
+
+def load_phase(folder: Path, phase: str) -> Any:
+    """The parameters at the end of a phase: a nested dict of numpy arrays. Raises InputError."""
+    expected = phase_checksums(folder, phase)
+    path = (folder / 'checkpoints' / str((read_json(folder / PHASES) or {})[phase])).resolve()
+    try:
+        with ocp.StandardCheckpointer() as checkpointer:
+            metadata = checkpointer.metadata(path / 'state').item_metadata.tree
+            device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+            abstract = jax.tree.map(lambda m: jax.ShapeDtypeStruct(m.shape, m.dtype, sharding=device), metadata)
+            state = checkpointer.restore(path / 'state', abstract)
+        _compare(checksums({'params': state['params']}), {n: v for n, v in expected.items() if n.startswith('params/')})
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f'{path}: cannot be read ({" ".join(str(error).split())[:200]}); run pretrain again') from error
+    return jax.tree.map(np.asarray, state['params'])
+
+
+def checksums(state: Any) -> dict[str, int]:
+    """Checksum per leaf of a tree, by path."""
+    paths = jax.tree_util.tree_flatten_with_path(_sums(state))[0]
+    return {jax.tree_util.keystr(path, simple=True, separator='/'): int(value) for path, value in paths}
+
+
+@jax.jit
+def _sums(state: Any) -> Any:
+    return jax.tree.map(_checksum, state)
+
+
+def _checksum(leaf: jax.Array) -> jax.Array:
+    """sum(bits * odd weight of the position) mod 2^32: sees every flipped bit, whatever the mesh."""
+    if leaf.dtype == jnp.bool_:
+        bits = leaf.astype(jnp.uint32)
+    else:
+        unsigned = {1: jnp.uint8, 2: jnp.uint16, 4: jnp.uint32}[leaf.dtype.itemsize]
+        bits = jax.lax.bitcast_convert_type(leaf, unsigned).astype(jnp.uint32)
+    index = jnp.zeros(leaf.shape, jnp.uint32)
+    for axis, size in enumerate(leaf.shape):
+        index = index * jnp.uint32(size % 2**32) + jax.lax.broadcasted_iota(jnp.uint32, leaf.shape, axis)
+    return jnp.sum(bits * ((index * jnp.uint32(2654435761)) | jnp.uint32(1)), dtype=jnp.uint32)
+
+
+def _compare(found: dict[str, int], expected: dict[str, int]) -> None:
+    wrong = [name for name, value in expected.items() if name not in found or found[name] != value]
+    if wrong or len(found) != len(expected):
+        raise InputError(f'checksum differs for {", ".join(wrong[:3]) or "the list of leaves"}')

@@ -1,0 +1,208 @@
+"""Stage `pretrain`: one loop through all phases, stoppable anywhere, resuming from this run's newest good checkpoint.
+
+Order of starting: this run's checkpoint, else the weights that surgery made.
+"""
+
+import dataclasses
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bioptimus_jax.model.hf import load_folder
+from bioptimus_jax.pretrain import curriculum, evaluate
+from bioptimus_jax.pretrain.batches import Batches
+from bioptimus_jax.pretrain.checkpoint import Checkpoints, phase_checksums, record_phase
+from bioptimus_jax.pretrain.masking import Vocabulary, slot_count
+from bioptimus_jax.pretrain.rows import Rows
+from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh, place_state
+from bioptimus_jax.pretrain.step import StepPlan, initial_state, make_train_step
+from bioptimus_jax.run import InputError, Progress, Run, Stopped, digest, read_json, write_json
+from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, load_tokenizer, vocabulary
+
+
+@dataclasses.dataclass
+class Session:
+    """What the loop works with, made once."""
+
+    run: Run
+    folder: Path
+    plan: StepPlan
+    placed: tuple[curriculum.Stretch, ...]
+    rows: Rows
+    batches: Batches
+    checkpoints: Checkpoints
+    frozen: evaluate.FrozenMasks
+    tokens: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.placed[-1].stop
+
+
+def build(run: Run, folder: Path) -> dict[str, Any]:
+    """Train through every phase; the checkpoint at each phase's end is kept for export."""
+    session, state = _open(run, folder)
+    compute = evaluate.make_evaluate(session.plan)
+    table = curriculum.table(session.placed, run.config)
+    train_step = jax.jit(make_train_step(session.plan), donate_argnums=0)
+    step = int(state['step'])
+    progress = run.progress('pretrain', session.total, 'steps')
+    progress.start_at(step)
+    if step == 0:
+        _evaluate(session, compute, state, 0, 'initial', phase_end=True)
+    try:
+        _train(session, state, step, train_step, compute, table, progress)
+    finally:
+        session.checkpoints.close()
+    ends = {s.name: s.stop for s in session.placed}
+    return {
+        'content': digest({name: phase_checksums(folder, name) for name in ends}),
+        'steps': session.total,
+        'phase_ends': ends,
+        'tokens': session.tokens,
+        'slots': session.plan.slots,
+    }
+
+
+def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
+    config = run.config
+    rows = Rows(run.folder('rows'), 'train')
+    counts = curriculum.RowCounts(len(rows), rows.counts['tokens'], rows.counts['words'])
+    placed = curriculum.stretches(config, counts)
+    tokens = vocabulary(load_tokenizer(run.folder('vocab')))
+    architecture, params, _ = load_folder(run.folder('surgery') / 'model')
+    words = any(config.phase[name].masking == 'words' for name in config.phases)
+    settings = config.pretrain if words else dataclasses.replace(config.pretrain, max_word_pieces=1)
+    plan = StepPlan(
+        architecture,
+        settings,
+        Vocabulary.of(tokens, SPECIAL_TOKENS),
+        slot_count(max(config.phase[n].rate for n in config.phases), rows.pieces, settings.max_word_pieces),
+        config.seed,
+        _dtype(config.pretrain.dtype),
+    )
+    mesh = make_mesh(config.pretrain.batch_rows // config.pretrain.micro_batches, config.runtime.devices)
+    state = place_state(initial_state(params, settings), mesh)
+    checkpoints = Checkpoints(folder, config.runtime.keep_checkpoints, [s.stop for s in placed])
+    found = checkpoints.restore(state, run.say)
+    if found:
+        state, step = found
+        curriculum.check_continues(read_json(folder / 'curriculum.json') or [], placed, step)
+        run.say(f'pretrain: resuming after step {step}')
+    write_json(folder / 'curriculum.json', [{'name': s.name, 'start': s.start, 'stop': s.stop} for s in placed])
+    frozen = evaluate.freeze(Rows(run.folder('rows'), 'heldout'), config, plan)
+    evaluate.save(frozen, folder / 'frozen_masks.npz')
+    batches = Batches(rows, config.pretrain.batch_rows, config.seed, batch_sharding(mesh))
+    tokens_done = next((r['tokens'] for r in reversed(run.metrics('pretrain')) if r['step'] <= int(state['step'])), 0)
+    return Session(run, folder, plan, placed, rows, batches, checkpoints, frozen, tokens_done), state
+
+
+def _train(
+    session: Session, state: Any, start: int, train_step: Any, compute: Any, table: Any, progress: Progress
+) -> None:
+    run, runtime = session.run, session.run.config.runtime
+    evaluate_at = _evaluation_steps(session.placed, run.config.evaluation.per_phase)
+    window: list[tuple[int, dict]] = []
+    window_started = time.monotonic()
+    for step, batch in session.batches.stream(start, session.total):
+        state, metrics = train_step(state, batch, table)
+        done = step + 1
+        window.append((done, metrics))
+        ended = next((s for s in session.placed if s.stop == done), None)
+        stopping = run.stopping.is_set()
+        save_now = ended is not None or stopping or done % runtime.checkpoint_every_steps == 0
+        if save_now or done % runtime.log_every_steps == 0:  # a checkpoint's step has a record: it counts the tokens
+            loss = _log(session, window, time.monotonic() - window_started)
+            progress.update(len(window), f'phase {_name_at(session, done)}, loss {loss:.3f}')
+            window, window_started = [], time.monotonic()
+        if done in evaluate_at:
+            _evaluate(session, compute, state, done, _name_at(session, done), phase_end=ended is not None)
+            window_started = time.monotonic()
+        if save_now:
+            session.checkpoints.save(done, state)
+        if ended:
+            session.checkpoints.wait()
+            record_phase(session.folder, ended.name, done)
+        if stopping:
+            session.checkpoints.wait()
+            raise Stopped
+
+
+def _log(session: Session, window: list[tuple[int, dict]], seconds: float) -> float:
+    """Read the window's metrics, check them, write one record; returns the mean loss."""
+    values = [(step, jax.device_get(metrics)) for step, metrics in window]
+    for step, metrics in values:
+        if not math.isfinite(float(metrics['loss'])) or not math.isfinite(float(metrics['gradient_norm'])):
+            _report_not_finite(session, step)
+    tokens = sum(int(m['tokens']) for _, m in values)
+    session.tokens += tokens
+    step, last = values[-1]
+    loss = float(np.mean([m['loss'] for _, m in values]))
+    selected = sum(m['selected_by_length'] for _, m in values)
+    maskable = sum(m['maskable_by_length'] for _, m in values)
+    by_length = {n: round(float(selected[n] / maskable[n]), 4) for n in range(1, len(maskable)) if maskable[n]}
+    cells = len(values) * session.run.config.pretrain.batch_rows * session.rows.pieces
+    session.run.log(
+        'pretrain',
+        step,
+        kind='train',
+        phase=_name_at(session, step),
+        loss=loss,
+        accuracy=float(np.mean([m['accuracy'] for _, m in values])),
+        learning_rate=float(last['learning_rate']),
+        gradient_norm=float(last['gradient_norm']),
+        tokens=session.tokens,
+        tokens_per_second=round(tokens / max(seconds, 1e-9), 1),
+        realised_rate=round(float(selected.sum() / max(maskable.sum(), 1)), 5),
+        realised_rate_by_length=by_length,
+        fill=round(tokens / cells, 4),
+    )
+    return loss
+
+
+def _report_not_finite(session: Session, step: int) -> None:
+    rows = session.batches.row_numbers(step - 1)[:8].tolist()
+    good = session.checkpoints.latest()
+    raise InputError(
+        f'pretrain: the loss or gradient of step {step} is not finite (rows {rows} ...); last checkpoint: step {good}. '
+        f'Lower config.pretrain.learning_rate or look at those rows'
+    )
+
+
+def _evaluate(session: Session, compute: Any, state: Any, step: int, phase: str, phase_end: bool) -> None:
+    values = dict(evaluate.scores(compute, state['params'], session.frozen, phase_end))
+    losses = {name.removeprefix('loss/'): v for name, v in values.items() if name.startswith('loss/')}
+    session.run.log(
+        'pretrain',
+        step,
+        kind='evaluation',
+        phase=phase,
+        phase_end=phase_end,
+        tokens=session.tokens,
+        frozen_loss=values['frozen_loss'],
+        frozen_accuracy=values['frozen_accuracy'],
+        losses=losses,
+    )
+    if phase_end:
+        session.run.say(f'pretrain: step {step}, end of phase {phase}: held-out loss {values["frozen_loss"]:.4f}')
+
+
+def _evaluation_steps(placed: tuple[curriculum.Stretch, ...], per_phase: int) -> set[int]:
+    return {
+        s.start + round((s.stop - s.start) * number / per_phase) for s in placed for number in range(1, per_phase + 1)
+    } - {0}
+
+
+def _name_at(session: Session, done: int) -> str:
+    """The phase that the step which made `done` steps belonged to."""
+    return next(s.name for s in session.placed if s.start < done <= s.stop)
+
+
+def _dtype(name: str) -> Any:
+    if name == 'auto':
+        name = 'float32' if jax.default_backend() == 'cpu' else 'bfloat16'
+    return jax.numpy.dtype(name)

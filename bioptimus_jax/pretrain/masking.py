@@ -1,0 +1,168 @@
+"""Masking on the device: a pure function of a row, a setting and a key, the same under every sharding.
+
+Legend: L pieces a row, M prediction slots, W pieces of the longest unit.
+
+Every word gets a random score that its pieces inherit; a stable sort puts words in random order, intact.
+A word is taken iff fewer than K pieces come before it, and then whole, so its own length plays no part
+and long words are masked as often as short ones. "Tokens" is the same with every piece its own word.
+"""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+MASKED, REPLACED, UNCHANGED = 0, 1, 2
+
+
+class Setting(NamedTuple):
+    """One masking setting as traced scalars, so that one compiled step serves a whole curriculum."""
+
+    whole_words: jax.Array
+    rate: jax.Array
+    p_mask: jax.Array
+    p_random: jax.Array
+    draw_per_word: jax.Array
+
+
+class Masked(NamedTuple):
+    """A masked row: corrupted inputs, and for each slot its position, true token, weight and corruption kind."""
+
+    inputs_L: jax.Array
+    slots_M: jax.Array
+    targets_M: jax.Array
+    weights_M: jax.Array
+    kinds_M: jax.Array
+    lengths_M: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Vocabulary:
+    """What masking needs to know of the vocabulary, by id (V entries)."""
+
+    size: int
+    mask_id: int
+    continuation_V: np.ndarray
+    special_V: np.ndarray
+    replacements_N: np.ndarray
+
+    @classmethod
+    def of(cls, tokens: list[str], special_tokens: tuple[str, ...]) -> 'Vocabulary':
+        """From the tokens in id order. Special and [unused] tokens are never drawn as replacements."""
+        continuation = np.array([t.startswith('##') for t in tokens])
+        special = np.array([t in special_tokens and t != '[UNK]' for t in tokens])
+        drawn = [i for i, t in enumerate(tokens) if t not in special_tokens and not t.startswith('[unused')]
+        return cls(len(tokens), tokens.index('[MASK]'), continuation, special, np.array(drawn, np.int32))
+
+
+def slot_count(max_rate: float, row_pieces: int, max_word_pieces: int) -> int:
+    """Static number of prediction slots M that no row can exceed, rounded up to a multiple of 8."""
+    return min(math.ceil((math.ceil(max_rate * row_pieces - 1e-6) + max_word_pieces - 1) / 8) * 8, row_pieces)
+
+
+def row_key(seed_key: jax.Array, step: jax.Array, position: jax.Array) -> jax.Array:
+    """The key of one row: seed, then step, then position in the *global* batch."""
+    return jax.random.fold_in(jax.random.fold_in(seed_key, step), position)
+
+
+def mask(
+    tokens_L: jax.Array,
+    word_starts_L: jax.Array,
+    maskable_L: jax.Array,
+    setting: Setting,
+    key: jax.Array,
+    *,
+    mask_id: int,
+    replacements_N: jax.Array,
+    max_word_pieces: int,
+    slots: int,
+) -> Masked:
+    """Select whole units up to the budget and corrupt them.
+
+    `maskable_L` is False for special tokens and padding; `word_starts_L` is True where a word begins, and must be
+    True at the first maskable piece of every document.
+    """
+    length = tokens_L.shape[0]
+    select_key, corrupt_key, replace_key, budget_key = jax.random.split(key, 4)
+    unit_L, offset_L, unit_length_L = _units(word_starts_L, maskable_L, setting.whole_words, max_word_pieces)
+
+    maskable_count = maskable_L.sum()
+    overshoot = (jnp.where(maskable_L, unit_length_L, 0).sum() / jnp.maximum(maskable_count, 1) - 1) / 2
+    wanted = setting.rate * maskable_count - overshoot + jax.random.uniform(budget_key)
+    budget = jnp.where(maskable_count > 0, jnp.maximum(1, jnp.floor(wanted)), 0).astype(jnp.int32)
+
+    scores_L = jax.random.uniform(select_key, (length,))[unit_L]
+    order_L = jnp.argsort(jnp.where(maskable_L, scores_L, 2.0), stable=True)
+    before_L = jnp.arange(length) - offset_L[order_L]
+    taken_L = maskable_L[order_L] & (before_L < budget)
+
+    draws_L = jax.random.uniform(corrupt_key, (length,))
+    draws_L = jnp.where(setting.draw_per_word, draws_L[unit_L], draws_L)
+    replacement_L = replacements_N[jax.random.randint(replace_key, (length,), 0, replacements_N.shape[0])]
+    is_mask_L = draws_L < setting.p_mask
+    is_random_L = ~is_mask_L & (draws_L < setting.p_mask + setting.p_random)
+    corrupted_L = jnp.where(is_mask_L, mask_id, jnp.where(is_random_L, replacement_L, tokens_L))
+    kinds_L = jnp.where(is_mask_L, MASKED, jnp.where(is_random_L, REPLACED, UNCHANGED))
+
+    taken_at_L = jnp.zeros(length, bool).at[order_L].set(taken_L)
+    weights_M = taken_L[:slots]
+    slots_M = jnp.where(weights_M, order_L[:slots], 0)
+    return Masked(
+        inputs_L=jnp.where(taken_at_L, corrupted_L, tokens_L),
+        slots_M=slots_M,
+        targets_M=tokens_L[slots_M],
+        weights_M=weights_M.astype(jnp.float32),
+        kinds_M=kinds_L[slots_M],
+        lengths_M=unit_length_L[slots_M],
+    )
+
+
+def mask_batch(
+    tokens_BxL: jax.Array,
+    word_starts_BxL: jax.Array,
+    segments_BxL: jax.Array,
+    setting: Setting,
+    keys_B: jax.Array,
+    vocabulary: Vocabulary,
+    max_word_pieces: int,
+    slots: int,
+) -> tuple[Masked, jax.Array]:
+    """`mask` over a batch; also returns maskable_BxL. Word starts are repaired after [CLS] and other specials."""
+    special_V = jnp.asarray(vocabulary.special_V)
+    maskable_BxL = (segments_BxL > 0) & ~special_V[tokens_BxL]
+    previous_BxL = jnp.pad(maskable_BxL[:, :-1], ((0, 0), (1, 0)))
+    starts_BxL = word_starts_BxL | ~previous_BxL
+
+    def one(tokens_L: jax.Array, starts_L: jax.Array, maskable_L: jax.Array, key: jax.Array) -> Masked:
+        return mask(
+            tokens_L,
+            starts_L,
+            maskable_L,
+            setting,
+            key,
+            mask_id=vocabulary.mask_id,
+            replacements_N=jnp.asarray(vocabulary.replacements_N),
+            max_word_pieces=max_word_pieces,
+            slots=slots,
+        )
+
+    return jax.vmap(one)(tokens_BxL, starts_BxL, maskable_BxL, keys_B), maskable_BxL
+
+
+def _units(
+    word_starts_L: jax.Array, maskable_L: jax.Array, whole_words: jax.Array, max_word_pieces: int
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Unit number, offset within the unit and length of the unit, for every piece; long words are cut into units."""
+    length = word_starts_L.shape[0]
+    index_L = jnp.arange(length)
+    previous_L = jnp.pad(maskable_L[:-1], (1, 0))
+    starts_L = word_starts_L | ~maskable_L | ~previous_L | ~whole_words
+    offset_L = index_L - jax.lax.cummax(jnp.where(starts_L, index_L, 0))
+    starts_L = starts_L | (offset_L % max_word_pieces == 0)
+    unit_L = jnp.cumsum(starts_L) - 1
+    offset_L = index_L - jax.lax.cummax(jnp.where(starts_L, index_L, 0))
+    unit_length_L = jax.ops.segment_sum(jnp.ones(length, jnp.int32), unit_L, length)[unit_L]
+    return unit_L, offset_L, unit_length_L

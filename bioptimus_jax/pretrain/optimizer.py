@@ -1,0 +1,27 @@
+"""AdamW with rules that cover every parameter, and its reset at the start of a phase."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from bioptimus_jax.config import Pretrain
+from bioptimus_jax.trees import match_rules
+
+# Weight decay as in BERT: on matrices, not on biases and LayerNorm. Every parameter must match a rule.
+DECAY_RULES = [(r'(^|/)bias$', False), (r'/scale$', False), (r'/kernel$', True), (r'/embedding$', True)]
+
+
+def make_optimizer(settings: Pretrain, params: Any) -> optax.GradientTransformation:
+    """Clipping, Adam with bias correction, decoupled weight decay. The learning rate is applied by the step."""
+    return optax.chain(
+        optax.clip_by_global_norm(settings.clip_norm) if settings.clip_norm else optax.identity(),
+        optax.scale_by_adam(settings.beta1, settings.beta2, settings.epsilon),
+        optax.add_decayed_weights(settings.weight_decay, mask=match_rules(params, DECAY_RULES)),
+    )
+
+
+def reset_where(condition: jax.Array, optimizer_state: Any) -> Any:
+    """The state as at step 0 (all zeros for Adam) where `condition` holds."""
+    return jax.tree.map(lambda x: jnp.where(condition, jnp.zeros_like(x), x), optimizer_state)

@@ -1,0 +1,297 @@
+"""Rows: every document tokenised once and packed, whole, into rows of fixed width.
+
+Legend: R rows, L pieces a row, G segments a row.
+
+A row holds documents (or parts of long ones), each [CLS] ... [SEP], best-fit within fixed blocks of documents, so
+that the rows are the same for any number of workers. Held-out rows hold one document each.
+"""
+
+import bisect
+import dataclasses
+import functools
+import multiprocessing
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bioptimus_jax.config import Rows as RowSettings
+from bioptimus_jax.corpus.documents import document_key, open_documents
+from bioptimus_jax.run import InputError, Run, read_json, write_json
+from bioptimus_jax.vocab.wordpiece import load_tokenizer, vocabulary
+
+ENCODE_DOCUMENTS = 250  # encodings of larger batches are heavy
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """Rows as arrays: tokens, whether a white-space word starts at a piece, segment lengths, document keys."""
+
+    tokens_RxL: np.ndarray
+    word_starts_RxL: np.ndarray
+    segment_lengths_RxG: np.ndarray
+    documents_RxG: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A document, or a part of a long one, with [CLS] and [SEP]."""
+
+    tokens: np.ndarray
+    word_starts: np.ndarray
+    document: int
+
+
+class Rows:
+    """Memory-mapped rows of one split, read by row numbers."""
+
+    def __init__(self, folder: Path, split: str):
+        facts = read_json(folder / split / 'rows.json')
+        if facts is None:
+            raise InputError(f'{folder / split}: holds no rows; run `bioptimus rows` first')
+        self.pieces, self.segments = facts['row_pieces'], facts['segments']
+        self.counts: dict[str, Any] = facts['counts']
+        self.shards = [
+            {name: np.load(folder / split / f'{name}-{number:05d}.npy', mmap_mode='r') for name in FIELDS}
+            for number in range(facts['shards'])
+        ]
+        lengths = [len(shard['tokens']) for shard in self.shards]
+        if sum(lengths) != self.counts['rows']:
+            raise InputError(f'{folder / split}: {sum(lengths)} rows, but rows.json says {self.counts["rows"]}')
+        self.ends = np.cumsum(lengths)
+
+    def __len__(self) -> int:
+        return self.counts['rows']
+
+    def read(self, numbers_B: np.ndarray) -> dict[str, np.ndarray]:
+        """Those rows: tokens [B, L] int32, word_starts [B, L] bool, segment_lengths [B, G] int32, documents [B, G]."""
+        shard_B = np.searchsorted(self.ends, numbers_B, side='right')
+        batch = len(numbers_B)
+        tokens = np.empty((batch, self.pieces), np.int32)
+        starts = np.empty((batch, (self.pieces + 7) // 8), np.uint8)
+        lengths = np.zeros((batch, self.segments), np.int32)
+        documents = np.zeros((batch, self.segments), np.uint64)
+        for shard in np.unique(shard_B):
+            here = np.flatnonzero(shard_B == shard)
+            local = numbers_B[here] - (self.ends[shard - 1] if shard else 0)
+            arrays = self.shards[shard]
+            width = arrays['segment_lengths'].shape[1]
+            tokens[here] = arrays['tokens'][local]
+            starts[here] = arrays['word_starts'][local]
+            lengths[here, :width] = arrays['segment_lengths'][local]
+            documents[here, :width] = arrays['documents'][local]
+        unpacked = np.unpackbits(starts, axis=1, count=self.pieces).astype(bool)
+        return {'tokens': tokens, 'word_starts': unpacked, 'segment_lengths': lengths, 'documents': documents}
+
+
+FIELDS = ('tokens', 'word_starts', 'segment_lengths', 'documents')
+
+
+def build(run: Run, folder: Path) -> dict[str, Any]:
+    """Stage `rows`: tokenise and pack the training split; one document a row for the held-out split."""
+    settings, counts = run.config.rows, {}
+    for split in ('train', 'heldout'):
+        pack = split == 'train'
+        documents = open_documents(run.folder('corpus'), split)
+        (folder / split).mkdir(exist_ok=True)
+        writer = _ShardWriter(folder / split, settings, pack)
+        progress = run.progress(f'rows: {split}', len(documents), 'documents')
+        for block, counted in _blocks(run, split, len(documents), pack):
+            writer.add(block, counted)
+            progress.update(counted['documents'])
+            run.check_stop()
+        counts[split] = writer.close()
+    train = counts['train']
+    if not train['rows']:
+        raise InputError(f'{run.folder("corpus")}: no training documents to make rows of; check corpus counts')
+    run.say(
+        f'rows: {train["rows"]:,} of {settings.row_pieces} pieces, fill {train["fill"]:.3f}, '
+        f'{train["documents_cut"]:,} documents cut, {train["tokens_dropped"]} tokens dropped'
+    )
+    return counts
+
+
+def _blocks(run: Run, split: str, documents: int, pack: bool) -> Iterator[tuple[Block, dict[str, int]]]:
+    settings = run.config.rows
+    task = functools.partial(_make_block, run.folder('corpus'), run.folder('vocab'), split, settings, pack)
+    ranges = [(at, min(at + settings.block_documents, documents)) for at in range(0, documents, settings.block_documents)]
+    workers = min(run.config.runtime.workers or os.cpu_count() or 1, len(ranges))
+    if workers <= 1:
+        yield from map(task, ranges)
+        return
+    with ProcessPoolExecutor(workers, multiprocessing.get_context('spawn')) as pool:
+        yield from pool.map(task, ranges)
+
+
+def _make_block(
+    corpus: Path, vocab: Path, split: str, settings: RowSettings, pack: bool, span: tuple[int, int]
+) -> tuple[Block, dict[str, int]]:
+    os.environ['TOKENIZERS_PARALLELISM'] = 'false'
+    tokenizer = load_tokenizer(vocab)
+    sentence_ends = np.array([t in ('.', '?', '!') for t in vocabulary(tokenizer)])
+    cls, sep = tokenizer.token_to_id('[CLS]'), tokenizer.token_to_id('[SEP]')
+    limit = settings.max_document_pieces - 2
+    parts: list[Part] = []
+    counted = {'documents': span[1] - span[0], 'documents_cut': 0, 'tokens_dropped': 0, 'words': 0, 'tokens': 0}
+    documents = open_documents(corpus, split)
+    for at in range(*span, ENCODE_DOCUMENTS):
+        batch = documents.read(at, min(at + ENCODE_DOCUMENTS, span[1]))
+        encodings = tokenizer.encode_batch([d.text for d in batch], add_special_tokens=False)
+        for document, encoding in zip(batch, encodings, strict=True):
+            tokens = np.array(encoding.ids, np.uint32)
+            if not len(tokens):
+                continue
+            starts = white_space_starts(document.text, encoding.offsets)
+            pieces = list(cut_points(tokens, starts, sentence_ends, limit))
+            counted['documents_cut'] += len(pieces) > 1
+            counted['words'] += int(starts.sum())
+            key = document_key(document.id)
+            for begin, end in pieces:
+                ids = np.concatenate([[cls], tokens[begin:end], [sep]])
+                parts.append(Part(ids, np.concatenate([[True], starts[begin:end], [True]]), key))
+            counted['tokens_dropped'] += len(tokens) - sum(end - begin for begin, end in pieces)
+    counted['tokens'] = sum(len(p.tokens) for p in parts)
+    width = settings.row_pieces if pack else settings.max_document_pieces
+    rows = best_fit([len(p.tokens) for p in parts], width) if pack else [[i] for i in range(len(parts))]
+    return _lay_out(parts, rows, width), counted
+
+
+def white_space_starts(text: str, offsets: list[tuple[int, int]]) -> np.ndarray:
+    """True where a piece is the first of a white-space word."""
+    spans = np.array(offsets, np.int64).reshape(-1, 2)
+    # Spaces before each character; decomposed text can give a piece that begins before its neighbour ended.
+    spaces = np.concatenate([[0], np.cumsum([character.isspace() for character in text])])
+    ended = np.maximum.accumulate(spans[:, 1])
+    starts = np.ones(len(spans), bool)
+    starts[1:] = spaces[np.maximum(spans[1:, 0], ended[:-1])] > spaces[ended[:-1]]
+    return starts
+
+
+def cut_points(
+    tokens: np.ndarray, starts: np.ndarray, sentence_ends_V: np.ndarray, limit: int
+) -> Iterator[tuple[int, int]]:
+    """Spans of at most `limit` pieces: cut after the last sentence end in the last half, else before a word, else hard."""
+    begin = 0
+    while len(tokens) - begin > limit:
+        window = np.arange(begin + 1, begin + limit + 1)
+        at_word = starts[window]
+        at_sentence = at_word & sentence_ends_V[tokens[window - 1]] & (window > begin + limit // 2)
+        candidates = window[at_sentence] if at_sentence.any() else window[at_word]
+        end = int(candidates[-1]) if len(candidates) else begin + limit
+        yield begin, end
+        begin = end
+    yield begin, len(tokens)
+
+
+def best_fit(lengths: list[int], width: int) -> list[list[int]]:
+    """Best-fit decreasing bin packing: the numbers of the parts in each row."""
+    order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
+    spaces: list[tuple[int, int]] = []  # (space left, row), sorted: the tightest row that fits comes first
+    rows: list[list[int]] = []
+    for part in order:
+        at = bisect.bisect_left(spaces, (lengths[part], -1))
+        if at == len(spaces):
+            rows.append([part])
+            space, row = width - lengths[part], len(rows) - 1
+        else:
+            space, row = spaces.pop(at)
+            rows[row].append(part)
+            space -= lengths[part]
+        if space > 2:  # nothing shorter than [CLS] piece [SEP] exists
+            bisect.insort(spaces, (space, row))
+    return rows
+
+
+def _lay_out(parts: list[Part], rows: list[list[int]], width: int) -> Block:
+    count, segments = len(rows), max(map(len, rows), default=1)
+    tokens = np.zeros((count, width), np.uint32)
+    starts = np.zeros((count, width), bool)
+    lengths = np.zeros((count, segments), np.uint16)
+    documents = np.zeros((count, segments), np.uint64)
+    for row, members in enumerate(rows):
+        at = 0
+        for segment, member in enumerate(members):
+            part = parts[member]
+            end = at + len(part.tokens)
+            tokens[row, at:end], starts[row, at:end] = part.tokens, part.word_starts
+            lengths[row, segment], documents[row, segment] = len(part.tokens), part.document
+            at = end
+    return Block(tokens, np.packbits(starts, axis=1), lengths, documents)
+
+
+class _ShardWriter:
+    """Collects blocks in order and writes shards of fixed size; rows.json, written last, makes them valid."""
+
+    def __init__(self, folder: Path, settings: RowSettings, pack: bool):
+        self.folder, self.settings = folder, settings
+        self.width = settings.row_pieces if pack else settings.max_document_pieces
+        self.waiting: list[Block] = []
+        self.shards = self.segments = self.rows = self.beyond_384 = 0
+        self.counted: dict[str, int] = {}
+
+    def add(self, block: Block, counted: dict[str, int]) -> None:
+        self.waiting.append(block)
+        for name, value in counted.items():
+            self.counted[name] = self.counted.get(name, 0) + value
+        while sum(len(b.tokens_RxL) for b in self.waiting) >= self.settings.shard_rows:
+            self._write(self.settings.shard_rows)
+
+    def _write(self, count: int) -> None:
+        segments = max(b.documents_RxG.shape[1] for b in self.waiting)
+        merged = {
+            'tokens': np.concatenate([b.tokens_RxL for b in self.waiting]),
+            'word_starts': np.concatenate([b.word_starts_RxL for b in self.waiting]),
+            'segment_lengths': np.concatenate([_widen(b.segment_lengths_RxG, segments) for b in self.waiting]),
+            'documents': np.concatenate([_widen(b.documents_RxG, segments) for b in self.waiting]),
+        }
+        if merged['tokens'].max(initial=0) < 65536:
+            merged['tokens'] = merged['tokens'].astype(np.uint16)
+        for name in FIELDS:
+            hidden = self.folder / f'.{name}-{self.shards:05d}.npy'
+            np.save(hidden, merged[name][:count])
+            os.replace(hidden, self.folder / f'{name}-{self.shards:05d}.npy')
+        self.segments = max(self.segments, segments)
+        self.beyond_384 += int(np.maximum(merged['segment_lengths'][:count].astype(int) - 384, 0).sum())
+        self.rows += len(merged['tokens'][:count])
+        self.shards += 1
+        rest = Block(*(merged[name][count:] for name in FIELDS))
+        self.waiting = [rest] if len(rest.tokens_RxL) else []
+
+    def close(self) -> dict[str, Any]:
+        if self.waiting:
+            self._write(sum(len(b.tokens_RxL) for b in self.waiting))
+        tokens = self.counted.get('tokens', 0)
+        counts = {
+            'rows': self.rows,
+            **{n: self.counted.get(n, 0) for n in ('documents', 'documents_cut', 'tokens_dropped', 'words', 'tokens')},
+            'fill': round(tokens / max(self.rows * self.width, 1), 4),
+            'share_at_384_and_more': round(self.beyond_384 / max(tokens, 1), 4),
+        }
+        facts = {'row_pieces': self.width, 'segments': max(self.segments, 1), 'shards': self.shards, 'counts': counts}
+        write_json(self.folder / 'rows.json', facts)
+        return counts
+
+
+def _widen(array_RxG: np.ndarray, segments: int) -> np.ndarray:
+    return np.pad(array_RxG, ((0, 0), (0, segments - array_RxG.shape[1])))
+
+
+def positions_and_segments(segment_lengths_BxG: Any, pieces: int, xp: Any = np) -> tuple[Any, Any]:
+    """Positions [B, L] (from 0 in every document) and segments [B, L] (1, 2, ...; 0 is padding) of packed rows."""
+    ends_BxG = xp.cumsum(segment_lengths_BxG, axis=1)
+    index_L = xp.arange(pieces)
+    over_BxLxG = index_L[None, :, None] >= ends_BxG[:, None, :]
+    number_BxL = over_BxLxG.sum(axis=-1)
+    real_BxL = index_L[None, :] < ends_BxG[:, -1:]
+    begin_BxL = xp.max(xp.where(over_BxLxG, ends_BxG[:, None, :], 0), axis=-1)
+    positions_BxL = xp.where(real_BxL, index_L[None, :] - begin_BxL, 0)
+    return positions_BxL, xp.where(real_BxL, number_BxL + 1, 0)
+
+
+def iterate(rows: Rows, batch_rows: int) -> Iterable[dict[str, np.ndarray]]:
+    """Every row once, in order, in batches; the last one may be smaller."""
+    for at in range(0, len(rows), batch_rows):
+        yield rows.read(np.arange(at, min(at + batch_rows, len(rows))))
