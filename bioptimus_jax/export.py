@@ -1,0 +1,147 @@
+"""Stage `export`: a Hugging Face folder per finished phase, behind a gate.
+
+Nothing appears under its final name unless transformers loads the folder back and computes what we compute.
+"""
+
+import dataclasses
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.config import Phase
+from bioptimus_jax.corpus.documents import open_documents
+from bioptimus_jax.gate import check
+from bioptimus_jax.model import hf
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.pretrain.checkpoint import finished_phases, load_phase, phase_checksums
+from bioptimus_jax.run import InputError, Run, atomic, digest, read_json, sha256, versions, write_json
+
+TEXTS = 4  # held-out documents that the gate compares on
+ABOUT, SUMS, CARD = 'export.json', 'sha256sums', 'README.md'
+CARD_TEXT = """---
+library_name: transformers
+pipeline_tag: fill-mask
+---
+
+# Phase {phase}
+
+A BERT pre-trained as a masked language model by bioptimus-jax.
+
+- Size: {size}
+- Last phase of the curriculum: {setting}
+- Reloaded with transformers: {agreement}
+- `sha256sums` holds the checksums of the files, `export.json` where they come from
+
+```python
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+tokenizer, model = (auto.from_pretrained('.') for auto in (AutoTokenizer, AutoModelForMaskedLM))
+```
+"""
+
+
+def build(run: Run, folder: Path) -> dict[str, Any]:
+    """Export every finished phase to PHASE/. Raises InputError at the end if some are unfinished."""
+    pretrain = run.folder('pretrain') if run.manifest('pretrain') else run.workdir / 'pretrain'
+    initial = run.folder('surgery') / 'model'
+    architecture = hf.read_architecture(initial)
+    texts = _heldout_texts(run)
+    finished = [phase for phase in finished_phases(pretrain) if phase in run.config.phases]
+    for leftover in folder.glob('.*.tmp'):  # of an attempt that was killed
+        if leftover.is_dir():
+            shutil.rmtree(leftover)
+    gates = {}
+    for phase in finished:
+        run.check_stop()
+        origin = [phase_checksums(pretrain, phase), [sha256(file) for file in sorted(initial.iterdir())]]
+        checkpoint = digest(origin)
+        about = _kept(folder / phase, checkpoint)
+        if about is None:
+            params = load_phase(pretrain, phase)
+            setting = dataclasses.asdict(run.config.phase[phase])
+            about = {'phase': phase, 'checkpoint': checkpoint, 'setting': setting}
+            threads = run.config.runtime.torch_threads
+            measured = export(folder / phase, architecture, params, initial, texts, about, threads=threads)
+            about['gate'] = measured
+            run.say(f'export: {phase} agrees with transformers, logits within {measured["logits"]:.1e}')
+        else:
+            run.say(f'export: {phase} is there already')
+        gates[phase] = about['gate']
+    missing = [phase for phase in run.config.phases if phase not in finished]
+    if missing:
+        raise InputError(
+            f'{pretrain}: phases {", ".join(missing)} are not finished; exported so far: '
+            f'{", ".join(finished) or "none"}. Run `bioptimus pretrain`, then `bioptimus export` again'
+        )
+    content = digest({phase: _sums(folder / phase) for phase in finished})
+    return {'phases': finished, 'gate': gates, 'content': content}
+
+
+def export(
+    folder: Path,
+    architecture: Architecture,
+    params: Mapping[str, Any],
+    tokenizer_folder: Path,
+    texts: Sequence[str],
+    about: Mapping[str, Any],
+    *,
+    threads: int = 1,
+) -> dict[str, Any]:
+    """Write `folder`, only if it passes the gate; gives what the gate measured. Raises GateError."""
+    hidden = folder.with_name(f'.{folder.name}.{os.getpid()}.tmp')
+    try:
+        hf.write_folder(hidden, architecture, params, tokenizer_folder)
+        measured = check(hidden, architecture, params, tokenizer_folder, texts, threads=threads)
+        write_json(hidden / ABOUT, {**about, 'gate': measured, 'versions': versions()})
+        with atomic(hidden / CARD) as file:
+            file.write(_card(architecture, about, measured))
+        sums = {p.name: sha256(p) for p in sorted(hidden.iterdir())}
+        with atomic(hidden / SUMS) as file:
+            file.writelines(f'{value}  {name}\n' for name, value in sums.items())
+        if folder.exists():
+            old = folder.with_name(f'.{folder.name}.old.tmp')
+            os.replace(folder, old)
+            os.replace(hidden, folder)
+            shutil.rmtree(old)
+        else:
+            os.replace(hidden, folder)
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+    return measured
+
+
+def _heldout_texts(run: Run) -> list[str]:
+    if not run.manifest('corpus'):
+        return []
+    documents = open_documents(run.folder('corpus'), 'heldout')
+    return [d.text for d in documents.read(0, min(TEXTS, len(documents)))]
+
+
+def _kept(folder: Path, checkpoint: str) -> dict[str, Any] | None:
+    """What is known of an export of the same checkpoint whose files are whole, or None."""
+    about = read_json(folder / ABOUT)
+    if not about or about.get('checkpoint') != checkpoint or not (folder / SUMS).is_file():
+        return None
+    sums = _sums(folder)
+    whole = all((folder / name).is_file() and sha256(folder / name) == value for name, value in sums.items())
+    return about if whole else None
+
+
+def _sums(folder: Path) -> dict[str, str]:
+    lines = (folder / SUMS).read_text('utf-8').splitlines()
+    return {name: value for value, name in (line.split('  ', 1) for line in lines)}
+
+
+def _card(architecture: Architecture, about: Mapping[str, Any], measured: Mapping[str, Any]) -> str:
+    setting = {**dataclasses.asdict(Phase()), **about.get('setting', {})}
+    corruption = '-'.join(f'{100 * share:.0f}' for share in setting['corruption'])
+    size = f'{architecture.layers} layers x {architecture.hidden}, {architecture.vocab_size:,} tokens'
+    agreement = f'hidden states within {measured["hidden"]:.1e}, logits within {measured["logits"]:.1e}'
+    return CARD_TEXT.format(
+        phase=about.get('phase', ''),
+        size=f'{size}, {architecture.max_positions} positions',
+        setting=f'{setting["masking"]} masked at {setting["rate"]:.0%}, {corruption} ([MASK], random, same)',
+        agreement=f'{measured["pieces"]} pieces compared, {agreement}',
+    )

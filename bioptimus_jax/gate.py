@@ -1,0 +1,161 @@
+"""The gate of an export: transformers must load the folder back and compute what we compute.
+
+Shapes: B texts, L pieces, D hidden size, V vocabulary.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.bert import encode
+from bioptimus_jax.model.heads import masked_lm_logits
+from bioptimus_jax.run import InputError
+from bioptimus_jax.vocab.wordpiece import is_lowercase, load_tokenizer
+
+TOLERANCE = 1e-4  # largest difference in float32 ...
+RELATIVE = 1e-5  # ... or this share of the largest value, where values are large
+MAX_PIECES = 128
+# Casing, accents, ideographs, zero-width and unknown characters: where two tokenizers would part.
+AWKWARD = (
+    '',
+    'Aspirin (ASA), 5-FU & β-Catenin',
+    'Naïve COX-2 µg/mL é\u0301',
+    '白血病 \u200bIL\u00ad2 [MASK]',
+)
+
+
+class GateError(InputError):
+    """An exported folder that transformers reads otherwise than we do; the message says where they part."""
+
+
+def check(
+    folder: Path,
+    architecture: Architecture,
+    params: Mapping[str, Any],
+    tokenizer_folder: Path,
+    texts: Sequence[str],
+    *,
+    threads: int = 1,
+) -> dict[str, Any]:
+    """The gate: reload `folder` with transformers and compare everything. Raises GateError.
+
+    Gives the largest differences of hidden states and logits (float32, without padding), and the sizes.
+    """
+    import torch
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+    from transformers.utils import logging
+
+    torch.set_num_threads(threads)
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    model, info = AutoModelForMaskedLM.from_pretrained(folder, output_loading_info=True)
+    for kind in ('missing_keys', 'unexpected_keys', 'mismatched_keys'):
+        if info[kind]:
+            names = ', '.join(sorted(map(str, info[kind]))[:4])
+            raise GateError(f'{folder}: {kind.replace("_", " ")} on reload: {names}')
+    _check_weights(folder, model)
+    ids = _check_tokenizer(
+        folder, AutoTokenizer.from_pretrained(folder), architecture, tokenizer_folder, texts
+    )
+    tokens_BxL, mask_BxL = _padded(ids, architecture)
+    model.eval()
+    with torch.inference_mode():
+        theirs = model(
+            input_ids=torch.from_numpy(tokens_BxL),
+            attention_mask=torch.from_numpy(mask_BxL),
+            output_hidden_states=True,
+        )
+    ours = _forward(params, architecture, tokens_BxL, mask_BxL)
+    measured: dict[str, Any] = {'texts': len(tokens_BxL), 'pieces': int(mask_BxL.sum())}
+    pairs = {'hidden': (ours[0], theirs.hidden_states[-1]), 'logits': (ours[1], theirs.logits)}
+    for name, (mine, tensor) in pairs.items():
+        other = tensor.numpy()
+        if mine.shape != other.shape:
+            raise GateError(f'{folder}: {name} have shape {other.shape} in transformers, {mine.shape} here')
+        mine, other = mine[mask_BxL > 0], other[mask_BxL > 0]
+        if not (np.isfinite(mine).all() and np.isfinite(other).all()):
+            raise GateError(
+                f'{folder}: {name} are not finite; the phase diverged, see its loss in metrics.jsonl'
+            )
+        difference = float(np.abs(mine - other).max())
+        if difference > max(TOLERANCE, RELATIVE * float(np.abs(mine).max())):
+            raise GateError(f'{folder}: {name} differ from transformers by {difference:.2e}')
+        measured[name] = difference
+    return measured
+
+
+def _forward(
+    params: Mapping[str, Any], architecture: Architecture, tokens_BxL: np.ndarray, mask_BxL: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    tokens, segments = jnp.asarray(tokens_BxL, jnp.int32), jnp.asarray(mask_BxL, jnp.int32)
+    positions = jnp.broadcast_to(jnp.arange(tokens.shape[1], dtype=jnp.int32)[None], tokens.shape)
+    batch = {'tokens': tokens, 'segments': segments, 'positions': positions}
+    with jax.default_matmul_precision('highest'):  # accelerators would round to bfloat16 or TF32
+        hidden_BxLxD, logits_BxLxV = _compiled(params, architecture, batch)
+    return np.asarray(hidden_BxLxD), np.asarray(logits_BxLxV)[..., : architecture.vocab_size]
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _compiled(
+    params: Mapping[str, Any], architecture: Architecture, batch: Mapping[str, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    hidden_BxLxD = cast(jax.Array, encode(params, architecture, batch))
+    return hidden_BxLxD, masked_lm_logits(dict(params), architecture, hidden_BxLxD)
+
+
+def _check_weights(folder: Path, model: Any) -> None:
+    if model.config.architectures != ['BertForMaskedLM']:
+        raise GateError(f'{folder / "config.json"}: architectures is {model.config.architectures}')
+    from safetensors import safe_open
+
+    with safe_open(folder / 'model.safetensors', 'np') as file:
+        odd = [name for name in file.keys() if file.get_slice(name).get_dtype() != 'F32']  # noqa: SIM118
+    if odd:
+        raise GateError(f'{folder / "model.safetensors"}: {", ".join(odd[:3])} are not float32')
+    words, head = model.get_input_embeddings().weight, model.cls.predictions
+    if head.decoder.weight.data_ptr() != words.data_ptr():
+        raise GateError(f'{folder}: decoder and word embeddings are not tied on reload')
+    if head.decoder.bias.data_ptr() != head.bias.data_ptr():
+        raise GateError(f'{folder}: the two names of the decoder bias are not tied on reload')
+
+
+def _check_tokenizer(
+    folder: Path, loaded: Any, architecture: Architecture, tokenizer_folder: Path, texts: Sequence[str]
+) -> list[list[int]]:
+    """The ids of `texts`, after comparing AutoTokenizer with the run's tokenizer on them and on AWKWARD."""
+    ours = load_tokenizer(tokenizer_folder)
+    facts = {
+        'model_max_length': (loaded.model_max_length, architecture.max_positions),
+        'number of tokens': (len(loaded), ours.get_vocab_size()),
+        'lower case': (is_lowercase(loaded.backend_tokenizer), is_lowercase(ours)),
+    }
+    for name, (reloaded, wanted) in facts.items():
+        if reloaded != wanted:
+            raise GateError(f'{folder}: {name} of the tokenizer is {reloaded} on reload, {wanted} in the run')
+    ids: list[list[int]] = []
+    for text in [*texts, *AWKWARD]:
+        expected, found = ours.encode(text).ids, loaded(text, verbose=False)['input_ids']
+        if expected != found:
+            where = f'{text[:40]!r}: {found[:8]} on reload, {expected[:8]} in the run'
+            raise GateError(f'{folder}: the tokenizer gives other ids for {where}')
+        ids.append(expected)
+    return ids[: len(texts)]
+
+
+def _padded(ids: Sequence[Sequence[int]], architecture: Architecture) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of at most MAX_PIECES with padding; random ids where there are no texts."""
+    width = min(MAX_PIECES, architecture.max_positions)
+    generator = np.random.default_rng(0)
+    lengths = [min(len(i), width) for i in ids] or [width, width // 2 + 1, 3]
+    tokens_BxL = np.zeros((len(lengths), max(lengths)), np.int64)
+    mask_BxL = (np.arange(max(lengths)) < np.array(lengths)[:, None]).astype(np.int64)
+    random_BxL = generator.integers(architecture.vocab_size, size=tokens_BxL.shape)
+    for row, length in enumerate(lengths):
+        tokens_BxL[row, :length] = ids[row][:length] if ids else random_BxL[row, :length]
+    return tokens_BxL, mask_BxL

@@ -1,0 +1,138 @@
+"""Stage `ner`: models x sets x seeds, each one a cell that is kept once finished."""
+
+import dataclasses
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.config import ConfigError, Experiment
+from bioptimus_jax.ner import corpora
+from bioptimus_jax.ner.cells import Cell, finished_cell, run_cells
+from bioptimus_jax.run import InputError, Run, digest, sha256, write_jsonl
+
+RECORD = ('model', 'dataset', 'seed', 'devel', 'test', 'gold_in_file', 'gold_scored', 'sentences', 'seconds')
+SPEEDS = ('train_sentences_per_second', 'predict_sentences_per_second', 'best_epoch')
+
+
+def external_inputs(experiment: Experiment) -> list[Path]:
+    """The files outside the run that decide the results: the NER sets, and models that are given as paths."""
+    given = [Path(name) for name in experiment.ner.models if _is_path(name)]
+    return corpora.dataset_files(experiment.ner) + [file for folder in given for file in _model_files(folder)]
+
+
+def build(run: Run, folder: Path) -> dict[str, Any]:
+    """Fine-tune and score every cell into MODEL/SET/seed-N/{scores.json,predictions.tsv}."""
+    cells = _cells(run, folder)
+    finished = {cell: record for cell in cells if (record := finished_cell(cell))}
+    waiting = [cell for cell in cells if cell not in finished]
+    workers = min(
+        len(waiting), max(1, (run.config.runtime.workers or os.cpu_count() or 1) // cells[0].threads)
+    )
+    run.say(f'ner: {len(cells)} cells, {len(finished)} of them done before, {max(workers, 1)} at a time')
+    progress = run.progress('ner', len(cells), 'cells')
+    progress.start_at(len(finished))
+    for cell, record in run_cells(run, waiting, workers):
+        finished[cell] = record
+        for epoch in record['history']:
+            run.log(
+                'ner',
+                epoch['epoch'],
+                kind='epoch',
+                name=cell.name,
+                loss=epoch['loss'],
+                devel_f1=epoch['devel_f1'],
+            )
+        progress.update(1)
+    records = [{key: finished[cell][key] for key in RECORD + SPEEDS} for cell in cells]
+    write_jsonl(folder / 'results.jsonl', records)
+    for record in records:
+        run.say(_line(record))
+    # Seconds differ from run to run; the scores and predictions decide whether a later stage is out of date.
+    content = digest([[r['model'], r['dataset'], r['seed'], r['devel'], r['test']] for r in records])
+    return {
+        'cells': len(cells),
+        'kept': len(cells) - len(waiting),
+        'gold_in_file': sum(r['gold_in_file'] for r in records),
+        'gold_scored': sum(r['gold_scored'] for r in records),
+        'content': content,
+    }
+
+
+def model_folders(run: Run) -> dict[str, Path]:
+    """Name -> Hugging Face folder of every model that is scored: phases, 'initial', 'source', or paths."""
+    found: dict[str, Path] = {}
+    for name in run.config.ner.models or run.config.phases:
+        label = name
+        if name == 'initial':
+            folder = run.folder('surgery') / 'model'
+        elif name == 'source':
+            folder = _source(run)
+        elif name in run.config.phases:
+            folder = run.folder('export') / name
+        elif _is_path(name):
+            folder, label = Path(name), re.sub(r'[^\w.-]+', '_', name).strip('_.')
+        else:
+            raise ConfigError(
+                f'config.ner.models: {name!r} is no phase ({", ".join(run.config.phases)}), '
+                'not "initial", not "source", and no path of a folder'
+            )
+        if label in found:
+            raise ConfigError(f'config.ner.models: {name!r} is there twice')
+        found[label] = folder
+    return found
+
+
+def _cells(run: Run, folder: Path) -> list[Cell]:
+    settings = run.config.ner
+    deciding = {
+        k: v
+        for k, v in dataclasses.asdict(settings).items()
+        if k not in ('folder', 'datasets', 'models', 'seeds')
+    }
+    if not settings.seeds or len(set(settings.seeds)) != len(settings.seeds):
+        raise ConfigError(f'config.ner.seeds: one or more different seeds are needed, got {settings.seeds}')
+    datasets = corpora.dataset_folders(settings)
+    dataset_prints = {d: [sha256(d / f'{name}.tsv') for name in corpora.SPLITS] for d in datasets}
+    cells = []
+    for model, model_folder in model_folders(run).items():
+        model_print = {file.name: sha256(file) for file in _model_files(model_folder)}
+        for dataset in datasets:
+            for seed in settings.seeds:
+                print_of = digest([model_print, dataset_prints[dataset], deciding, seed])
+                target = folder / model / dataset.name / f'seed-{seed}'
+                threads, quiet = run.config.runtime.torch_threads, run.quiet
+                cells.append(
+                    Cell(model, model_folder, dataset, seed, settings, target, threads, quiet, print_of)
+                )
+    return cells
+
+
+def _source(run: Run) -> Path:
+    from bioptimus_jax.model.hf import source_folder
+
+    folder = source_folder(run.config.source)
+    if folder is None:
+        raise ConfigError('config.ner.models: "source" needs config.source.path, which is empty')
+    return folder
+
+
+def _is_path(name: str) -> bool:
+    return os.sep in name or Path(name).is_dir()
+
+
+def _model_files(folder: Path) -> list[Path]:
+    """What decides a model: configuration, weights, tokenizer."""
+    if not (folder / 'config.json').is_file():
+        raise InputError(f'{folder}: is no Hugging Face folder (no config.json); export the model first')
+    endings = ('.json', '.txt', '.safetensors', '.bin', '.model')
+    return sorted(
+        p for p in folder.iterdir() if p.is_file() and p.suffix in endings and p.name != 'export.json'
+    )
+
+
+def _line(record: dict[str, Any]) -> str:
+    f1 = {mode: f'{100 * values["f1"]:.2f}' for mode, values in record['test'].items()}
+    gold = f'gold mentions in file {record["gold_in_file"]} = scored {record["gold_scored"]}'
+    name = f'{record["model"]}/{record["dataset"]}/seed-{record["seed"]}'
+    return f'ner: {name} test F1 {f1["default"]} (strict {f1["strict"]}, relaxed {f1["relaxed"]}), {gold}'

@@ -1,0 +1,360 @@
+"""Reading, alignment, windows, fine-tuning, the stage: on sets made here, and on the five real ones."""
+
+import dataclasses
+import itertools
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from bioptimus_jax import config
+from bioptimus_jax.ner import build as stage
+from bioptimus_jax.ner.align import align, piece_labels, tags_of_words
+from bioptimus_jax.ner.corpora import Sentence, count_mentions, read_dataset, read_iob2
+from bioptimus_jax.ner.finetune import bucketed, finetune, slanted_triangle
+from bioptimus_jax.run import InputError, Run, Stopped, read_jsonl
+
+PUBLISHED = {
+    'bc5-chem': (5203, 5347, 5385),
+    'bc5-disease': (4182, 4246, 4424),  # BLURB says 4244 in devel; the public files hold 4246
+    'ncbi-disease': (5134, 787, 960),
+    'bc2gm': (15197, 3061, 6325),
+    'jnlpba': (46750, 4551, 8662),
+}
+DRUGS = ('zolmipan', 'tercivir', 'amlozine', 'bexocillin')
+OTHER = ('the', 'patient', 'got', 'with', 'daily', 'dose', 'of', 'and')
+SPELLING = ('zol', '##mipan', 'terci', '##vir', 'amlo', '##zine', 'bexo', '##cillin')
+
+
+@pytest.fixture(scope='module')
+def tiny_bert(tmp_path_factory):
+    """A Hugging Face folder with a random BERT and a vocabulary of some words, letters and ##letters."""
+    import torch
+    from transformers import BertConfig, BertForMaskedLM
+
+    from bioptimus_jax.vocab.wordpiece import save_tokenizer, tokenizer_from_vocabulary
+
+    folder = tmp_path_factory.mktemp('tiny')
+    letters = 'abcdefghijklmnopqrstuvwxyz'
+    specials = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
+    vocabulary = [*specials, *OTHER, *SPELLING, *letters, *('##' + c for c in letters), '.', '-']
+    torch.manual_seed(0)
+    shape = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=128,
+    )
+    BertForMaskedLM(shape).save_pretrained(folder)
+    save_tokenizer(tokenizer_from_vocabulary(vocabulary, True), folder, 128)
+    return folder
+
+
+@pytest.fixture(scope='module')
+def tokenizer(tiny_bert):
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(tiny_bert)
+
+
+@pytest.fixture(scope='module')
+def toy_sets(tmp_path_factory):
+    """Two generated sets: drugs (two words with 'sodium'-like second word) among common words."""
+    root = tmp_path_factory.mktemp('sets')
+    generator = random.Random(1)
+    for name in ('one', 'two'):
+        for split, count in (('train', 120), ('devel', 30), ('test', 30)):
+            lines = []
+            for _ in range(count):
+                for _ in range(generator.randint(3, 8)):
+                    if generator.random() < 0.25:
+                        lines.append(f'{generator.choice(DRUGS)}\tB-Drug')
+                        lines += ['dose\tI-Drug'] * (generator.random() < 0.3)
+                    else:
+                        lines.append(f'{generator.choice(OTHER[:5])}\tO')
+                lines.append('')
+            (root / name).mkdir(exist_ok=True)
+            (root / name / f'{split}.tsv').write_text('\n'.join(lines) + '\n', 'utf-8')
+    return root
+
+
+def settings(**changes):
+    small = {'epochs': 4, 'learning_rate': 5e-3, 'batch_sentences': 8, 'max_pieces': 64, 'overlap_pieces': 8}
+    return dataclasses.replace(config.Ner(), **small, **changes)
+
+
+def experiment(sets, model, workers=1, **changes):
+    e = config.Experiment.from_config(config.defaults())
+    ner = settings(folder=str(sets), models=(str(model),), **changes)
+    return dataclasses.replace(e, ner=ner, runtime=dataclasses.replace(e.runtime, workers=workers))
+
+
+# ---- reading
+
+
+def write(path, content):
+    path.write_bytes(content)
+    return path
+
+
+def test_byte_order_mark_crlf_documents_and_odd_spaces_are_tolerated(tmp_path):
+    content = (
+        '\ufeff-DOCSTART-\tO\r\n\r\na\u2028b\tB-X\r\nc\u0085\tI-X\r\n \t\r\n-DOCSTART-\tO\r\n\r\nd\tO\r\n'
+    )
+    path = write(tmp_path / 'a.tsv', content.encode())
+    assert list(read_iob2(path)) == [
+        Sentence(('a\u2028b', 'c\u0085'), ('B-X', 'I-X'), 0),
+        Sentence(('d',), ('O',), 1),
+    ]
+    assert count_mentions(path) == 1
+
+
+@pytest.mark.parametrize(
+    ('content', 'message'),
+    [
+        (b'a\tO\nb\n', r'a\.tsv:2: expected token TAB tag, found 1 column'),
+        (b'a\tO\nb\tO\tO\n', r'a\.tsv:2: .*3 columns'),
+        (b'\tO\n', r'a\.tsv:1: '),
+        (b'a\tO\n\nb\tS-X\n', r"a\.tsv:3: unknown tag 'S-X'"),
+        (b'a\tB-\n', r'a\.tsv:1: unknown tag'),
+        (b'', r'a\.tsv: holds no sentence'),
+        (b'-DOCSTART-\tO\n\n', r'a\.tsv: holds no sentence'),
+        (b'a\tO\nb\xff\tO\n', r'a\.tsv:2: is not UTF-8'),
+    ],
+)
+def test_bad_files_are_named_with_their_line(tmp_path, content, message):
+    with pytest.raises(InputError, match=message):
+        list(read_iob2(write(tmp_path / 'a.tsv', content)))
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(InputError, match=r'train\.tsv: no such file'):
+        read_dataset(tmp_path)
+
+
+def test_a_type_that_only_test_has_is_counted_and_stays_gold(tmp_path):
+    write(tmp_path / 'train.tsv', b'a\tB-X\n')
+    write(tmp_path / 'devel.tsv', b'a\tO\n')
+    write(tmp_path / 'test.tsv', b'a\tB-Y\nb\tI-Y\nc\tI-X\n')
+    dataset = read_dataset(tmp_path)
+    assert dataset.labels == ('O', 'B-X', 'I-X')
+    assert dataset.unseen_labels == {'B-Y': 1, 'I-Y': 1}
+    assert dataset.gold_in_file['test'] == 2  # the orphan I-X is a mention, as conlleval reads it
+
+
+def test_published_mention_counts_of_the_five_sets():
+    if 'BIOPTIMUS_DATA' not in os.environ:
+        pytest.skip('BIOPTIMUS_DATA is not set')
+    from bioptimus_jax.ner.score import mentions
+
+    for name, counts in PUBLISHED.items():
+        dataset = read_dataset(Path(os.environ['BIOPTIMUS_DATA'], 'ner', name))
+        assert tuple(dataset.gold_in_file.values()) == counts, name
+        assert not dataset.unseen_labels
+        assert sum(len(mentions(s.tags)) for s in dataset.test) == counts[2]  # gold in the file = gold scored
+
+
+# ---- alignment
+
+
+def check_alignment(tokenizer, sentence, max_pieces, overlap):
+    aligned = align(tokenizer, [sentence], max_pieces, overlap)
+    plain = tokenizer(list(sentence.words), is_split_into_words=True, verbose=False)
+    expected = {}
+    for piece, word in zip(plain['input_ids'], plain.word_ids(), strict=True):
+        if word is not None:
+            expected.setdefault(word, []).append(piece)
+    predicted = [w for window in aligned.windows for w in window.words]
+    assert predicted == sorted(expected)  # each word with a piece exactly once, in order
+    for window in aligned.windows:
+        assert len(window.pieces) <= max_pieces
+        assert window.pieces[0] == tokenizer.cls_token_id
+        assert window.pieces[-1] == tokenizer.sep_token_id
+        for word, start, end in zip(window.words, window.starts, window.ends, strict=True):
+            assert list(window.pieces[start:end]) == expected[word]
+    return aligned
+
+
+def test_sentence_of_600_pieces_is_predicted_once_with_context(tokenizer):
+    generator = random.Random(0)
+    words, pieces = [], 0
+    while pieces < 600:
+        words.append(''.join(generator.choices('bcdfghjk', k=generator.randint(1, 6))))
+        pieces += len(words[-1])
+    sentence = Sentence(tuple(words), tuple(generator.choices(['O', 'B-X', 'I-X'], k=len(words))))
+    aligned = check_alignment(tokenizer, sentence, 128, 32)
+    assert aligned.long_sentences == 1
+    assert len(aligned.windows) > 5
+    for n, window in enumerate(aligned.windows):  # about 32 pieces on either side, whole words apart
+        assert n == 0 or window.starts[0] - 1 >= 32 - 6
+        assert n == len(aligned.windows) - 1 or len(window.pieces) - 1 - window.ends[-1] >= 32 - 6
+    # gold labels survive the way there and back
+    ids = {'O': 0, 'B-X': 1, 'I-X': 2}
+    labels = [piece_labels(w, sentence.tags, ids, 'first') for w in aligned.windows]
+    assert sum(label != -100 for row in labels for label in row) == len(words)
+    assert tags_of_words([sentence], aligned.windows, labels, list(ids)) == [list(sentence.tags)]
+
+
+def test_random_sentences_and_window_sizes(tokenizer):
+    generator = random.Random(3)
+    for _ in range(60):
+        lengths = [generator.choice([1, 1, 2, 3, 9]) for _ in range(generator.randint(1, 60))]
+        words = tuple('b' * n if generator.random() < 0.9 else '\u200b' for n in lengths)
+        overlap = generator.randint(0, 8)
+        size = generator.randint(max(16, 2 * overlap + 8), 48)
+        check_alignment(tokenizer, Sentence(words, ('O',) * len(words)), size, overlap)
+
+
+def test_words_without_pieces_are_scored_as_o_and_counted(tokenizer):
+    words = ('\u200b', 'zolmipan', '\u00ad', 'dose', '\u0096')
+    sentence = Sentence(words, ('O', 'B-X', 'I-X', 'I-X', 'O'))
+    aligned = align(tokenizer, [sentence, Sentence(('\u200b',), ('B-X',))], 64, 8)
+    assert aligned.zero_piece_words == 4
+    ids = {'O': 0, 'B-X': 1, 'I-X': 2}
+    labels = [piece_labels(w, sentence.tags, ids, 'first') for w in aligned.windows]
+    tags = tags_of_words([sentence, sentence], aligned.windows, labels, list(ids))
+    assert tags[0] == ['O', 'B-X', 'O', 'I-X', 'O']
+
+
+def test_a_word_longer_than_a_window_is_cut_and_still_tagged(tokenizer):
+    sentence = Sentence(('of', '-'.join('bcd' * 20), 'of'), ('O', 'B-X', 'O'))
+    aligned = align(tokenizer, [sentence], 32, 4)
+    assert aligned.cut_words == 1
+    assert [w for window in aligned.windows for w in window.words] == [0, 1, 2]
+
+
+def test_all_pieces_of_a_word_carry_a_label_that_keeps_iob2(tokenizer):
+    sentence = Sentence(('zolmipan', 'zolmipan'), ('B-X', 'O'))
+    (window,) = align(tokenizer, [sentence], 64, 8).windows
+    ids = {'O': 0, 'B-X': 1, 'I-X': 2}
+    assert piece_labels(window, sentence.tags, ids, 'first') == [-100, 1, -100, 0, -100, -100]
+    assert piece_labels(window, sentence.tags, ids, 'all') == [-100, 1, 2, 0, 0, -100]
+
+
+def test_a_sentence_of_100_000_words(tokenizer):
+    sentence = Sentence(('of',) * 100_000, ('O',) * 100_000)
+    windows = align(tokenizer, [sentence], 128, 32).windows
+    assert [w for window in windows for w in window.words] == list(range(100_000))
+
+
+# ---- fine-tuning
+
+
+def test_slanted_triangle_is_continuous_at_its_peak():
+    rates = [slanted_triangle(i, 100, 0.1) for i in range(100)]
+    assert rates[:10] == pytest.approx([(i + 1) / 10 for i in range(10)])
+    assert max(rates) == rates[9] == 1
+    steps = [a - b for a, b in itertools.pairwise(rates[9:])]
+    assert steps == pytest.approx([1 / 91] * 90)
+    assert rates[-1] == pytest.approx(1 / 91)
+
+
+def test_buckets_hold_everything_once_with_little_padding():
+    generator = random.Random(0)
+    lengths = [generator.randint(3, 100) for _ in range(1000)]
+    batches = bucketed(lengths, 8, (0, 1))
+    assert sorted(i for b in batches for i in b) == list(range(1000))
+    padded = sum(len(b) * max(lengths[i] for i in b) for b in batches)
+    assert padded < 1.1 * sum(lengths)
+    assert batches != bucketed(lengths, 8, (0, 2))
+    assert batches == bucketed(lengths, 8, (0, 1))
+
+
+def test_fine_tuning_learns_and_is_deterministic(tiny_bert, toy_sets):
+    dataset = read_dataset(toy_sets / 'one')
+    first = finetune(tiny_bert, dataset, settings(), 0)
+    again = finetune(tiny_bert, dataset, settings(), 0)
+    other = finetune(tiny_bert, dataset, settings(), 1)
+    from bioptimus_jax.ner.score import score
+
+    assert score([s.tags for s in dataset.test], first.test)['strict']['f1'] > 0.95
+    assert first.history == again.history
+    assert first.test == again.test
+    assert first.history[0]['loss'] != other.history[0]['loss']
+    assert first.history[first.best_epoch - 1]['devel_f1'] == max(h['devel_f1'] for h in first.history)
+
+
+def test_weights_that_are_missing_are_named_not_drawn_at_random(tiny_bert, toy_sets, tmp_path):
+    import safetensors.numpy
+
+    for file in tiny_bert.iterdir():
+        write(tmp_path / file.name, file.read_bytes())
+    state = safetensors.numpy.load_file(tmp_path / 'model.safetensors')
+    del state['bert.encoder.layer.0.output.dense.weight']
+    safetensors.numpy.save_file(state, tmp_path / 'model.safetensors', {'format': 'pt'})
+    with pytest.raises(InputError, match=r'encoder\.layer\.0\.output\.dense\.weight'):
+        finetune(tmp_path, read_dataset(toy_sets / 'one'), settings(), 0)
+
+
+def test_windows_beyond_the_position_table(tiny_bert, toy_sets):
+    with pytest.raises(config.ConfigError, match=r'config\.ner\.max_pieces: 256'):
+        finetune(
+            tiny_bert, read_dataset(toy_sets / 'one'), dataclasses.replace(settings(), max_pieces=256), 0
+        )
+
+
+# ---- stage
+
+
+def test_results_do_not_depend_on_workers_and_finished_cells_are_kept(tiny_bert, toy_sets, tmp_path):
+    counts, records = [], []
+    for workers in (1, 2):
+        run = Run(tmp_path / str(workers), experiment(toy_sets, tiny_bert, workers), quiet=True)
+        folder = run.workdir / 'ner'
+        folder.mkdir()
+        counts.append(stage.build(run, folder))
+        records.append(read_jsonl(folder / 'results.jsonl'))
+    assert counts[0] == counts[1]
+    assert counts[0]['gold_in_file'] == counts[0]['gold_scored'] > 0
+    for a, b in zip(*records, strict=True):
+        for key in ('model', 'dataset', 'seed', 'devel', 'test', 'best_epoch'):
+            assert a[key] == b[key]
+    assert {r['dataset'] for r in records[0]} == {'one', 'two'}
+    assert len(run.metrics('ner')) == 2 * 4
+    cell = next(folder.glob('*/one/seed-0'))
+    rows = (cell / 'predictions.tsv').read_text().splitlines()
+    tokens = [tuple(row.split('\t')[:2]) for row in rows if row]
+    assert tokens == [tuple(line.split('\t')) for line in _lines(toy_sets / 'one/test.tsv')]
+    # again: one cell was cut off, the other one stays
+    times = {p: p.stat().st_mtime_ns for p in folder.glob('*/*/*/scores.json')}
+    (cell / 'scores.json').unlink()
+    again = stage.build(run, folder)
+    assert again['content'] == counts[0]['content']
+    assert again['kept'] == 1
+    kept = [p for p, t in times.items() if p.stat().st_mtime_ns == t]
+    assert [p.parent.parent.name for p in kept] == ['two']
+    # other settings: nothing is taken for finished
+    changed = Run(run.workdir, experiment(toy_sets, tiny_bert, 1, weight_decay=0.0), quiet=True)
+    assert stage.build(changed, folder)['kept'] == 0
+
+
+def test_stopping_loses_no_finished_cell(tiny_bert, toy_sets, tmp_path):
+    run = Run(tmp_path, experiment(toy_sets, tiny_bert, 2), quiet=True)
+    run.stopping.set()
+    with pytest.raises(Stopped):
+        stage.build(run, tmp_path)
+    run = Run(tmp_path, experiment(toy_sets, tiny_bert, 1), quiet=True)
+    run.stopping.set()
+    with pytest.raises(Stopped):
+        stage.build(run, tmp_path)
+    assert not list(tmp_path.rglob('results.jsonl'))
+
+
+def test_external_inputs_and_wrong_names(tiny_bert, toy_sets, tmp_path):
+    e = experiment(toy_sets, tiny_bert, datasets=('two',))
+    names = [p.name for p in stage.external_inputs(e)]
+    assert names[:3] == ['train.tsv', 'devel.tsv', 'test.tsv']
+    assert 'model.safetensors' in names
+    with pytest.raises(InputError, match='has no set three'):
+        stage.external_inputs(experiment(toy_sets, tiny_bert, datasets=('three',)))
+    with pytest.raises(config.ConfigError, match=r"config\.ner\.models: '0\.9' is no phase"):
+        stage.model_folders(Run(tmp_path, experiment(toy_sets, '0.9'), quiet=True))
+    assert json.dumps(dataclasses.asdict(e.ner))
+
+
+def _lines(path):
+    return [line for line in path.read_text('utf-8').splitlines() if line]
