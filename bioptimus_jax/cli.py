@@ -78,6 +78,8 @@ def _dispatch(arguments: list[str]) -> int:
         with _stop_on_signal() as watch:
             run_demo(Path(options.workdir), watch)
         return DONE
+    if options.verb == 'compare':
+        return _compare(options.runs, _experiment(options.config, overrides), options.markdown)
     run = Run(options.workdir, _experiment(options.config, overrides))
     with _stop_on_signal() as watch:
         watch(run)
@@ -85,6 +87,17 @@ def _dispatch(arguments: list[str]) -> int:
             run_all(run, options.replace)
         else:
             execute(run, STAGES[options.verb], options.replace)
+    return DONE
+
+
+def _compare(folders: Sequence[str], experiment: Experiment, markdown: bool) -> int:
+    from bioptimus_jax.report.tables import comparison_table  # imports matplotlib
+
+    for folder in folders:
+        if not Path(folder).is_dir():
+            raise InputError(f'{folder}: no such run folder')
+    table = comparison_table([Run(folder, experiment, quiet=True) for folder in folders])
+    print(table.markdown() if markdown else table.text())
     return DONE
 
 
@@ -134,6 +147,15 @@ def _parser() -> argparse.ArgumentParser:
         'run', help='every stage in order', description=everything, epilog=_describe_keys(()), formatter_class=plain
     )
     _add_run_flags(verb)
+    compare = (
+        'Runs side by side: word-level loss at step 0 and after each phase, test F1. For arms of an ablation.\n\n'
+        'reads:  RUN/analyze, RUN/ner, RUN/metrics.jsonl of each\nwrites: a table to the terminal\n\n'
+        'example:\n  bioptimus compare --config=small runs/averaged_input runs/contextualized'
+    )
+    verb = verbs.add_parser('compare', help='runs side by side', description=compare, formatter_class=plain)
+    verb.add_argument('--config', required=True, metavar='NAME_or_FILE[:argument]', help='names the phases')
+    verb.add_argument('--markdown', action='store_true', help='print the table as Markdown')
+    verb.add_argument('runs', nargs='+', metavar='RUN', help='run folders')
     demo = (
         'The whole job on generated text: no data, no download.\n\n'
         'reads:  nothing\nwrites: WORKDIR (the run), WORKDIR/source (the source model), WORKDIR/data\n\n'

@@ -1,4 +1,4 @@
-"""A strict session: eight fake devices on the CPU, no network, rank promotion raises; warnings are errors (pyproject)."""
+"""A strict session: eight fake devices on the CPU, no network, rank promotion and warnings are errors."""
 
 import os
 from pathlib import Path

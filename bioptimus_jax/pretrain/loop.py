@@ -116,7 +116,7 @@ def _train(
         stopping = run.stopping.is_set()
         save_now = ended is not None or stopping or done % runtime.checkpoint_every_steps == 0
         if save_now or done % runtime.log_every_steps == 0:  # a checkpoint's step has a record: it counts the tokens
-            loss = _log(session, window, time.monotonic() - window_started)
+            loss = _log(session, window, window_started)
             progress.update(len(window), f'phase {_name_at(session, done)}, loss {loss:.3f}')
             window, window_started = [], time.monotonic()
         if done in evaluate_at:
@@ -132,9 +132,10 @@ def _train(
             raise Stopped
 
 
-def _log(session: Session, window: list[tuple[int, dict]], seconds: float) -> float:
-    """Read the window's metrics, check them, write one record; returns the mean loss."""
+def _log(session: Session, window: list[tuple[int, dict]], started: float) -> float:
+    """Read the window's metrics (which waits for its steps), check them, write one record; returns the mean loss."""
     values = [(step, jax.device_get(metrics)) for step, metrics in window]
+    seconds = time.monotonic() - started
     for step, metrics in values:
         if not math.isfinite(float(metrics['loss'])) or not math.isfinite(float(metrics['gradient_norm'])):
             _report_not_finite(session, step)

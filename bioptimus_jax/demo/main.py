@@ -1,0 +1,43 @@
+"""`bioptimus demo`: a generated world, a source trained on its general text, then the real job with the real stages."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ml_collections import ConfigDict
+
+from bioptimus_jax import config
+from bioptimus_jax.demo.generate import generate
+from bioptimus_jax.report.tables import phase_table
+from bioptimus_jax.run import Run, clock, read_json, write_json
+from bioptimus_jax.stages import run_all
+
+SEED = 0
+
+
+def run_demo(workdir: Path, watch: Callable[[Run], None]) -> None:
+    """Make `workdir` into a finished run, going on from whatever is there; print its table and where its page is."""
+    started = time.monotonic()
+    world = workdir / 'world'
+    if read_json(world / 'counts.json') is None:
+        print('demo: generating general text, abstracts and NER sets', flush=True)
+        write_json(world / 'counts.json', generate(world, SEED))
+    source = Run(workdir / 'source', _experiment('demo:source', inputs=(f'{world}/general.txt',)))
+    watch(source)
+    print('demo: a source model on general text', flush=True)
+    run_all(source)
+    target = config.load('demo')
+    target.source.path = str(source.folder('export') / source.config.phases[-1])
+    target.corpus.audit.folder = target.ner.folder = f'{world}/ner'
+    run = Run(workdir, _experiment(target, inputs=(f'{world}/pubmed.jsonl.gz',)))
+    watch(run)
+    print('demo: the source adapted to biomedical abstracts', flush=True)
+    run_all(run)
+    print(f'\n{phase_table(run).text()}\n')
+    print(f'done in {clock(time.monotonic() - started)}; the report: {workdir / "report" / "index.html"}')
+
+
+def _experiment(loaded: str | ConfigDict, inputs: tuple[str, ...]) -> config.Experiment:
+    loaded = config.load(loaded) if isinstance(loaded, str) else loaded
+    loaded.corpus.inputs = inputs
+    return config.Experiment.from_config(loaded)

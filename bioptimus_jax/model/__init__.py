@@ -1,0 +1,1 @@
+"""BERT in Flax Linen behind plain functions over nested dicts; the only folder that imports flax."""

@@ -1,0 +1,278 @@
+"""Hugging Face folders: read a BERT's config and weights, write one that transformers loads.
+
+One rule maps parameter paths to tensor names (`_tensor_name`); matrices are transposed, and the rows that pad
+the vocabulary are cut on the way out and added on the way in.
+"""
+
+import dataclasses
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from bioptimus_jax import config
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.bert import PADDED, initial_parameters, parameter_shapes
+from bioptimus_jax.run import InputError, atomic, read_json, write_json
+from bioptimus_jax.trees import flatten, merge_strict, unflatten
+
+# Architecture field -> key of config.json
+CONFIG_KEYS = {
+    'vocab_size': 'vocab_size',
+    'hidden': 'hidden_size',
+    'layers': 'num_hidden_layers',
+    'heads': 'num_attention_heads',
+    'intermediate': 'intermediate_size',
+    'max_positions': 'max_position_embeddings',
+    'token_types': 'type_vocab_size',
+    'layer_norm_epsilon': 'layer_norm_eps',
+    'dropout': 'hidden_dropout_prob',
+    'attention_dropout': 'attention_probs_dropout_prob',
+    'initializer_range': 'initializer_range',
+    'activation': 'hidden_act',
+}
+WEIGHTS = ('model.safetensors', 'pytorch_model.bin')
+TOKENIZER_FILES = ('vocab.txt', 'tokenizer.json', 'tokenizer_config.json', 'special_tokens_map.json')
+# Tensors of BERT checkpoints that a masked language model does not have, or has twice.
+IGNORED = re.compile(
+    r'pooler\.|embeddings\.position_ids$|cls\.seq_relationship\.|cls\.predictions\.decoder\.'
+)
+
+
+def read_architecture(folder: Path) -> Architecture:
+    """The architecture in `folder/config.json`. Raises InputError for anything that is not a plain BERT."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f'{folder}: no such folder; a Hugging Face BERT folder is needed')
+    file = folder / 'config.json'
+    values = read_json(file)
+    if values is None:
+        raise InputError(f'{file}: no such file; the folder must hold a Hugging Face model')
+    if not isinstance(values, dict) or values.get('model_type') != 'bert':
+        kind = values.get('model_type') if isinstance(values, dict) else None
+        raise InputError(f'{file}: model_type is {kind!r}; only "bert" can be read')
+    for name, plain in (
+        ('position_embedding_type', 'absolute'),
+        ('is_decoder', False),
+        ('tie_word_embeddings', True),
+    ):
+        if values.get(name, plain) != plain:
+            raise InputError(f'{file}: {name} is {values[name]!r}; only {plain!r} is supported')
+    fields = {f.name: f for f in dataclasses.fields(Architecture)}
+    settings = {}
+    for field, name in CONFIG_KEYS.items():
+        if name in values:
+            settings[field] = values[name]
+        elif fields[field].default is dataclasses.MISSING:
+            raise InputError(f'{file}: has no {name!r}; it is needed to build the model')
+        if field in settings and not isinstance(
+            settings[field], (int, float) if name != 'hidden_act' else str
+        ):
+            raise InputError(f'{file}: {name} is {settings[field]!r}; a {fields[field].type} is expected')
+    try:
+        return Architecture(**settings)
+    except (ValueError, TypeError, ZeroDivisionError) as error:
+        raise InputError(f'{file}: {error}') from error
+
+
+def load_folder(folder: Path, key: jax.Array | None = None) -> tuple[Architecture, dict[str, Any], list[str]]:
+    """Architecture, parameters (numpy, float32) and the paths that the folder lacks and `key` drew at random.
+
+    Only the masked-language-model head may be missing. Raises InputError, naming file and tensors, for a
+    folder without config or weights, a damaged file, and tensors missing, unknown or of another shape.
+    """
+    folder = Path(folder)
+    architecture = read_architecture(folder)
+    file = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
+    if file is None:
+        raise InputError(f'{folder}: holds no weights ({" or ".join(WEIGHTS)})')
+    state = _read_safetensors(file) if file.suffix == '.safetensors' else _read_bin(file)
+    params, fresh = from_hf(state, architecture, key, where=str(file))
+    return architecture, params, fresh
+
+
+def from_hf(
+    state: Mapping[str, np.ndarray],
+    architecture: Architecture,
+    key: jax.Array | None = None,
+    where: str = 'weights',
+) -> tuple[dict[str, Any], list[str]]:
+    """Parameters from a BERT state dict, with or without `bert.` in front, and the paths of a missing head.
+
+    A head that is missing altogether is drawn with `key` (default: seed 0) and listed; anything else that
+    does not fit raises InputError that begins with `where`.
+    """
+    tensors = _plain_names(state, where)
+    shapes = parameter_shapes(architecture)
+    known = {_tensor_name(path).removeprefix('bert.'): path for path in shapes}
+    given = {
+        known.get(name, name): _from_tensor(known.get(name, ''), value) for name, value in tensors.items()
+    }
+    fresh = [path for path in shapes if path.startswith('cls/')]
+    if any(path in given for path in fresh):
+        fresh = []
+    else:
+        key = jax.random.key(0, impl='threefry2x32') if key is None else key
+        drawn = flatten(initial_parameters(architecture, key))
+        given |= {path: np.asarray(_cut(path, drawn[path], architecture)) for path in fresh}
+    template = {path: _cut(path, np.broadcast_to(0, shape), architecture) for path, shape in shapes.items()}
+    merged = flatten(merge_strict(template, given, where))
+    rows = architecture.padded_vocab_size - architecture.vocab_size
+    for path in PADDED:
+        merged[path] = np.pad(merged[path], [(0, rows)] + [(0, 0)] * (merged[path].ndim - 1))
+    return unflatten(merged), fresh
+
+
+def to_hf(params: Mapping[str, Any], architecture: Architecture) -> dict[str, np.ndarray]:
+    """The state dict of transformers' BertForMaskedLM, float32 and contiguous.
+
+    The decoder, which is tied, and the rows that pad the vocabulary are left out.
+    """
+    state = {}
+    for path, leaf in flatten(params).items():
+        tensor = np.asarray(_cut(path, leaf, architecture), np.float32)
+        if path.endswith('/kernel'):
+            tensor = tensor.T
+        state[_tensor_name(path)] = np.ascontiguousarray(tensor)
+    return state
+
+
+def write_folder(
+    folder: Path, architecture: Architecture, params: Mapping[str, Any], tokenizer_folder: Path
+) -> None:
+    """A Hugging Face folder: tokenizer files, config.json, and last model.safetensors (float32).
+
+    Raises InputError where `tokenizer_folder` has no tokenizer, or one with more tokens than there are rows.
+    """
+    folder, tokenizer_folder = Path(folder), Path(tokenizer_folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    pad_id = _check_tokenizer(tokenizer_folder, architecture)
+    for name in TOKENIZER_FILES:
+        if (tokenizer_folder / name).is_file() and tokenizer_folder.resolve() != folder.resolve():
+            with atomic(folder / name, 'wb') as file:
+                file.write((tokenizer_folder / name).read_bytes())
+    values = {name: getattr(architecture, field) for field, name in CONFIG_KEYS.items()}
+    fixed = {'architectures': ['BertForMaskedLM'], 'model_type': 'bert', 'dtype': 'float32'}
+    write_json(
+        folder / 'config.json', {**fixed, **values, 'pad_token_id': pad_id, 'tie_word_embeddings': True}
+    )
+    hidden = folder / f'.{WEIGHTS[0]}.{os.getpid()}.tmp'
+    try:
+        safetensors.numpy.save_file(to_hf(params, architecture), hidden, metadata={'format': 'pt'})
+        with open(hidden, 'rb') as file:
+            os.fsync(file.fileno())
+        os.replace(hidden, folder / WEIGHTS[0])
+    finally:
+        hidden.unlink(missing_ok=True)
+
+
+def source_folder(source: config.Source) -> Path | None:
+    """The local folder of the source model; None without one. A hub id is downloaded at its revision.
+
+    Raises ConfigError for a hub id without a revision, InputError for a folder or download that is not there.
+    """
+    if not source.path:
+        return None
+    if Path(source.path).is_dir():
+        return Path(source.path)
+    if not re.fullmatch(r'\w[\w.-]*(/\w[\w.-]*)?', source.path):
+        raise InputError(f'{source.path}: no such folder; config.source.path must name a Hugging Face model')
+    if not source.revision:
+        raise config.ConfigError(
+            f'config.source.path: no folder {source.path!r}; '
+            'if it is a hub id, set config.source.revision to a commit or tag'
+        )
+    import huggingface_hub
+
+    try:
+        patterns = ['config.json', *WEIGHTS, *TOKENIZER_FILES]
+        return Path(
+            huggingface_hub.snapshot_download(source.path, revision=source.revision, allow_patterns=patterns)
+        )
+    except Exception as error:  # the hub client raises many kinds: network, credentials, names
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(f'{source.path}@{source.revision}: cannot be downloaded ({reason})') from error
+
+
+def _tensor_name(path: str) -> str:
+    *modules, leaf = path.split('/')
+    name = '.'.join([*modules, 'bias' if leaf == 'bias' else 'weight'])
+    return name if modules[0] == 'cls' else f'bert.{name}'
+
+
+def _cut(path: str, values: Any, architecture: Architecture) -> Any:
+    return values[: architecture.vocab_size] if path in PADDED else values
+
+
+def _from_tensor(path: str, tensor: np.ndarray) -> np.ndarray:
+    tensor = np.asarray(tensor).astype(np.float32)
+    return np.ascontiguousarray(tensor.T if path.endswith('/kernel') else tensor)
+
+
+def _plain_names(state: Mapping[str, np.ndarray], where: str) -> dict[str, np.ndarray]:
+    """Tensors by names without `bert.`; TensorFlow's LayerNorm names (gamma, beta) become PyTorch's."""
+    plain = {}
+    for name, tensor in state.items():
+        name = re.sub(r'LayerNorm\.gamma$', 'LayerNorm.weight', name.removeprefix('bert.'))
+        plain[re.sub(r'LayerNorm\.beta$', 'LayerNorm.bias', name)] = tensor
+    matrix, table = (
+        plain.get('cls.predictions.decoder.weight'),
+        plain.get('embeddings.word_embeddings.weight'),
+    )
+    if matrix is not None and table is not None and not np.array_equal(matrix, table):
+        raise InputError(
+            f'{where}: cls.predictions.decoder.weight differs from the word embeddings; '
+            'only tied ones are supported'
+        )
+    if 'cls.predictions.decoder.bias' in plain:
+        plain.setdefault('cls.predictions.bias', plain['cls.predictions.decoder.bias'])
+    return {name: tensor for name, tensor in plain.items() if not IGNORED.match(name)}
+
+
+def _read_safetensors(file: Path) -> dict[str, np.ndarray]:
+    try:
+        return safetensors.numpy.load_file(file)
+    except (safetensors.SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
+        raise InputError(f'{file}: is damaged or not a safetensors file ({error}); fetch it again') from error
+
+
+def _read_bin(file: Path) -> dict[str, np.ndarray]:
+    try:
+        import torch
+    except ImportError as error:
+        raise InputError(f'{file}: needs PyTorch to be read; install bioptimus-jax[ner]') from error
+    try:
+        state = torch.load(file, map_location='cpu', weights_only=True)
+        return {name: tensor.to(torch.float32).numpy() for name, tensor in state.items()}
+    except Exception as error:  # torch.load raises whatever the bytes lead it to
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(
+            f'{file}: is damaged or not a plain state dict ({reason}); fetch it again'
+        ) from error
+
+
+def _check_tokenizer(folder: Path, architecture: Architecture) -> int:
+    """The id of [PAD] in the tokenizer of `folder`, which must fit the model's rows."""
+    if (folder / 'vocab.txt').is_file():
+        try:
+            lines = (folder / 'vocab.txt').read_text('utf-8').split('\n')
+        except UnicodeDecodeError as error:
+            raise InputError(f'{folder / "vocab.txt"}: is not UTF-8 ({error})') from error
+        ids = {
+            line.rstrip('\r'): number for number, line in enumerate(lines[:-1] if not lines[-1] else lines)
+        }
+    elif (folder / 'tokenizer.json').is_file():
+        ids = (read_json(folder / 'tokenizer.json') or {})['model']['vocab']
+    else:
+        raise InputError(f'{folder}: holds no tokenizer (vocab.txt or tokenizer.json)')
+    if len(ids) > architecture.vocab_size:
+        raise InputError(f'{folder}: {len(ids)} tokens, but the model has {architecture.vocab_size} rows')
+    if '[PAD]' not in ids:
+        raise InputError(f'{folder}: the vocabulary has no [PAD]')
+    return ids['[PAD]']

