@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --progress-bar=off --constraint constraints.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --progress-bar=off --constraint constraints.txt
 ifneq ($(wildcard ../shared/data),)
 export BIOPTIMUS_DATA ?= $(abspath ../shared/data)
 endif

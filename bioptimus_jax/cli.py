@@ -1,6 +1,7 @@
 """The `bioptimus` program: verbs, flags, exit codes.
 
-0 done, 2 wrong usage or configuration, 3 bad input, 75 stopped by SIGTERM after saving (start it again), 1 anything else.
+0 done, 2 wrong usage or configuration, 3 bad input, 75 stopped by SIGTERM after saving (start it again),
+1 anything else.
 """
 
 import argparse
@@ -135,7 +136,11 @@ def _parser() -> argparse.ArgumentParser:
         text = f'{stage.summary}\n\nreads:  {stage.reads}\nwrites: {stage.writes}\n\nexample:\n  {example}'
         keys = _describe_keys(stage.sections)
         verb = verbs.add_parser(
-            stage.name, help=stage.summary.replace('%', '%%'), description=text, epilog=keys, formatter_class=plain
+            stage.name,
+            help=stage.summary.replace('%', '%%'),
+            description=text,
+            epilog=keys,
+            formatter_class=plain,
         )
         _add_run_flags(verb)
     everything = (
@@ -144,7 +149,11 @@ def _parser() -> argparse.ArgumentParser:
         'example:\n  bioptimus run --config=small --workdir=runs/small --config.source.path=FOLDER'
     )
     verb = verbs.add_parser(
-        'run', help='every stage in order', description=everything, epilog=_describe_keys(()), formatter_class=plain
+        'run',
+        help='every stage in order',
+        description=everything,
+        epilog=_describe_keys(()),
+        formatter_class=plain,
     )
     _add_run_flags(verb)
     compare = (
@@ -161,22 +170,30 @@ def _parser() -> argparse.ArgumentParser:
         'reads:  nothing\nwrites: WORKDIR (the run), WORKDIR/source (the source model), WORKDIR/data\n\n'
         'example:\n  bioptimus demo --workdir=runs/demo'
     )
-    verb = verbs.add_parser('demo', help='the whole job on generated text', description=demo, formatter_class=plain)
+    verb = verbs.add_parser(
+        'demo', help='the whole job on generated text', description=demo, formatter_class=plain
+    )
     verb.add_argument('--workdir', default='runs/demo', help='run folder (default: runs/demo)')
     return parser
 
 
 def _add_run_flags(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument('--config', required=True, metavar='NAME_or_FILE[:argument]', help='shipped config or .py file')
+    verb.add_argument(
+        '--config', required=True, metavar='NAME_or_FILE[:argument]', help='shipped config or .py file'
+    )
     verb.add_argument('--workdir', required=True, metavar='DIR', help='run folder, made if it is not there')
-    verb.add_argument('--replace', action='store_true', help='delete what a stage made before and make it anew')
+    verb.add_argument(
+        '--replace', action='store_true', help='delete what a stage made before and make it anew'
+    )
 
 
 def _describe_keys(sections: tuple[str, ...]) -> str:
     """The keys of the sections that a verb reads, with defaults; runtime keys for all."""
     lines = ['keys (--config.KEY=VALUE), with their defaults:']
     for name, value, metadata in config.walk(Experiment()):
-        if name.split('.')[0] in (*sections, 'runtime') and not name.startswith(('phase.0.2', 'phase.0.3', 'phase.0.4')):
+        if name.split('.')[0] in (*sections, 'runtime') and not name.startswith(
+            ('phase.0.2', 'phase.0.3', 'phase.0.4')
+        ):
             lines.append(f'  {name} = {value!r}\n      {metadata["doc"]}')
     return '\n'.join(lines)
 
@@ -185,7 +202,12 @@ def _describe_keys(sections: tuple[str, ...]) -> str:
 def _stop_on_signal() -> Iterator:
     """Within it, SIGTERM asks the watched runs to save and stop at the next safe point."""
     watched: list[Run] = []
-    before = signal.signal(signal.SIGTERM, lambda *_: [run.stopping.set() for run in watched] and None)
+
+    def stop(*_: object) -> None:
+        for run in watched:
+            run.stopping.set()
+
+    before = signal.signal(signal.SIGTERM, stop)
     try:
         yield watched.append
     finally:

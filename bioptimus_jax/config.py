@@ -83,7 +83,9 @@ class Corpus:
 class Vocab:
     """The WordPiece vocabulary of the adapted model."""
 
-    kind: str = key('train', 'train a new one, take `file`, or keep the source\'s', one_of=('train', 'file', 'source'))
+    kind: str = key(
+        'train', "train a new one, take `file`, or keep the source's", one_of=('train', 'file', 'source')
+    )
     file: str = key('', 'vocab.txt for kind=file', path=True)
     size: int = key(30522, 'entries, special tokens included', low=100)
     lowercase: bool = key(True, 'uncased (must agree with the source)')
@@ -121,9 +123,17 @@ class Surgery:
     """How the embedding rows of new tokens come about (paper, section 3, Table 1)."""
 
     strategy: str = key('contextualized', 'paper: contextualized', one_of=STRATEGIES)
-    contexts: str = key('all', 'all found, or m ~ U{1..found} as the paper may be read', one_of=('all', 'uniform'))
-    scale: str = key('literal', 'literal rows, or rescaled to the mean norm of the source rows', one_of=('literal', 'rescaled'))
-    bias: str = key('zero', 'MLM bias of new tokens: zero, or mean over the source pieces', one_of=('zero', 'mean'))
+    contexts: str = key(
+        'all', 'all found, or m ~ U{1..found} as the paper may be read', one_of=('all', 'uniform')
+    )
+    scale: str = key(
+        'literal',
+        'literal rows, or rescaled to the mean norm of the source rows',
+        one_of=('literal', 'rescaled'),
+    )
+    bias: str = key(
+        'zero', 'MLM bias of new tokens: zero, or mean over the source pieces', one_of=('zero', 'mean')
+    )
     batch_pieces: int = key(2048, 'source pieces encoded at once', low=16)
 
 
@@ -144,11 +154,15 @@ class Phase:
     masking: str = key('tokens', 'what is drawn', one_of=('tokens', 'words'))
     rate: float = key(0.15, 'share of pieces that are predicted', low=0.01, high=0.9)
     corruption: tuple[float, ...] = key((0.8, 0.1, 0.1), 'probabilities of [MASK], random token, unchanged')
-    corruption_unit: str = key('piece', 'one draw per piece (BERT) or per word (fairseq)', one_of=('piece', 'word'))
+    corruption_unit: str = key(
+        'piece', 'one draw per piece (BERT) or per word (fairseq)', one_of=('piece', 'word')
+    )
     duration: float = key(1.0, 'length of the phase, in its unit', low=0)
     duration_unit: str = key('epochs', 'unit of the duration', one_of=('steps', 'words', 'tokens', 'epochs'))
     learning_rate: float = key(0.0, 'peak of this phase; 0: pretrain.learning_rate', low=0)
-    schedule: str = key('continue', 'the learning rate goes on, or warms up again', one_of=('continue', 'restart'))
+    schedule: str = key(
+        'continue', 'the learning rate goes on, or warms up again', one_of=('continue', 'restart')
+    )
     optimizer: str = key('carry', 'optimiser state at the start of the phase', one_of=('carry', 'reset'))
 
 
@@ -168,7 +182,9 @@ class Pretrain:
 
     batch_rows: int = key(256, 'rows in the global batch', low=1)
     micro_batches: int = key(1, 'gradient accumulation: parts a batch is cut into', low=1)
-    word: str = key('wordpiece', 'what a word is: "##" continuation, or white space', one_of=('wordpiece', 'whitespace'))
+    word: str = key(
+        'wordpiece', 'what a word is: "##" continuation, or white space', one_of=('wordpiece', 'whitespace')
+    )
     max_word_pieces: int = key(16, 'longer words are masked in units of this many pieces', low=1)
     optimizer: str = key('adamw', 'AdamW', one_of=('adamw',))
     learning_rate: float = key(1e-4, 'peak (paper, section 8.2; Table 8 says 5e-4)', low=0)
@@ -179,7 +195,9 @@ class Pretrain:
     beta2: float = key(0.999, 'Adam', low=0, high=1)
     epsilon: float = key(1e-6, 'Adam', low=0)
     clip_norm: float = key(1.0, 'global gradient norm; 0: no clipping', low=0)
-    dtype: str = key('auto', 'compute type; auto: bfloat16 on GPU and TPU', one_of=('auto', 'float32', 'bfloat16'))
+    dtype: str = key(
+        'auto', 'compute type; auto: bfloat16 on GPU and TPU', one_of=('auto', 'float32', 'bfloat16')
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,7 +235,7 @@ class Analysis:
 
     cloze_documents: int = key(400, 'held-out documents scored', low=1)
     cloze_fraction: float = key(0.15, 'words hidden, chosen by hash of (document, word)', low=0.01, high=0.9)
-    reference_vocab: str = key('', 'a second vocab.txt or folder; empty: the source\'s', path=True)
+    reference_vocab: str = key('', "a second vocab.txt or folder; empty: the source's", path=True)
     pairs: int = key(20000, 'random pairs for the mean cosine', low=10)
 
 
@@ -292,9 +310,12 @@ def load(name: str) -> ConfigDict:
     file = next((c for c in candidates if c.is_file()), None)
     if file is None:
         known = sorted({p.stem for folder in CONFIG_FOLDERS if folder.is_dir() for p in folder.glob('*.py')})
-        raise ConfigError(f'--config={name}: no such config; shipped ones: {", ".join(known)}, or give a .py file')
+        raise ConfigError(
+            f'--config={name}: no such config; shipped ones: {", ".join(known)}, or give a .py file'
+        )
     specification = importlib.util.spec_from_file_location(f'config_{file.stem}', file)
-    assert specification and specification.loader
+    assert specification
+    assert specification.loader
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     try:
@@ -307,12 +328,16 @@ def override(config: ConfigDict, dotted: str, text: str) -> None:
     """Set one key from the command line. Raises ConfigError for an unknown key or a value of the wrong type."""
     node, rest = config, dotted
     while isinstance(node, ConfigDict):
-        name = next((n for n in sorted(node, key=len, reverse=True) if rest == n or rest.startswith(n + '.')), None)
+        name = next(
+            (n for n in sorted(node, key=len, reverse=True) if rest == n or rest.startswith(n + '.')), None
+        )
         if name is None:
             raise ConfigError(f'--config.{dotted}: no such key; known here: {", ".join(sorted(node))}')
         if rest == name:
             if isinstance(node[name], ConfigDict):
-                raise ConfigError(f'--config.{dotted}: is a section; set one of {", ".join(sorted(node[name]))}')
+                raise ConfigError(
+                    f'--config.{dotted}: is a section; set one of {", ".join(sorted(node[name]))}'
+                )
             with node.ignore_type():
                 node[name] = _parse(text, node[name])
             return
@@ -345,7 +370,9 @@ def walk(record: Any, prefix: str = '') -> Iterator[tuple[str, Any, Mapping]]:
 def _as_config(record: Any) -> ConfigDict:
     values = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
     nested = {n: _as_config(v) if dataclasses.is_dataclass(v) else v for n, v in values.items()}
-    return ConfigDict({n: v for n, v in nested.items() if not isinstance(v, Mapping) or isinstance(v, ConfigDict)})
+    return ConfigDict(
+        {n: v for n, v in nested.items() if not isinstance(v, Mapping) or isinstance(v, ConfigDict)}
+    )
 
 
 def _parse(text: str, current: Any) -> Any:
@@ -375,7 +402,9 @@ def _fill(record: type, values: Any, where: str) -> Any:
     filled = {}
     for name, field in fields.items():
         if name not in values:
-            raise ConfigError(f'config.{where}{name}: missing; begin your config with bioptimus_jax.config.defaults()')
+            raise ConfigError(
+                f'config.{where}{name}: missing; begin your config with bioptimus_jax.config.defaults()'
+            )
         value, full = values[name], f'{where}{name}'
         if name == 'phase':
             filled[name] = {n: _fill(Phase, values[name][n], f'{full}.{n}.') for n in values[name]}
@@ -414,10 +443,14 @@ def _check_consistency(e: Experiment) -> None:
             )
     for name in e.phases:
         if name not in e.phase:
-            raise ConfigError(f'config.phases: {name!r} has no config.phase entry; known: {", ".join(e.phase)}')
+            raise ConfigError(
+                f'config.phases: {name!r} has no config.phase entry; known: {", ".join(e.phase)}'
+            )
         triple = e.phase[name].corruption
         if len(triple) != 3 or min(triple) < 0 or abs(sum(triple) - 1) > 1e-6:
-            raise ConfigError(f'config.phase.{name}.corruption: three probabilities that sum to 1, got {triple}')
+            raise ConfigError(
+                f'config.phase.{name}.corruption: three probabilities that sum to 1, got {triple}'
+            )
     if len(set(e.phases)) != len(e.phases) or not e.phases:
         raise ConfigError(f'config.phases: one or more different names are needed, got {e.phases}')
     if e.rows.max_document_pieces > e.rows.row_pieces:
@@ -426,8 +459,12 @@ def _check_consistency(e: Experiment) -> None:
             f'config.rows.row_pieces={e.rows.row_pieces}'
         )
     if e.model.hidden % e.model.heads:
-        raise ConfigError(f'config.model.heads: {e.model.heads} does not divide config.model.hidden={e.model.hidden}')
+        raise ConfigError(
+            f'config.model.heads: {e.model.heads} does not divide config.model.hidden={e.model.hidden}'
+        )
     if e.pretrain.batch_rows % e.pretrain.micro_batches:
-        raise ConfigError(f'config.pretrain.micro_batches: does not divide batch_rows={e.pretrain.batch_rows}')
+        raise ConfigError(
+            f'config.pretrain.micro_batches: does not divide batch_rows={e.pretrain.batch_rows}'
+        )
     if e.ner.overlap_pieces * 2 + 8 > e.ner.max_pieces:
         raise ConfigError('config.ner.overlap_pieces: must leave room in config.ner.max_pieces')

@@ -19,7 +19,17 @@ from bioptimus_jax.config import ConfigError, Experiment, result_keys
 
 MANIFEST = 'manifest.json'
 STARTED = '.started.json'
-PACKAGES = ('bioptimus-jax', 'jax', 'flax', 'optax', 'orbax-checkpoint', 'transformers', 'tokenizers', 'torch', 'numpy')
+PACKAGES = (
+    'bioptimus-jax',
+    'jax',
+    'flax',
+    'optax',
+    'orbax-checkpoint',
+    'transformers',
+    'tokenizers',
+    'torch',
+    'numpy',
+)
 
 
 class InputError(Exception):
@@ -69,10 +79,14 @@ class Run:
         """The finished folder of an earlier stage, in this run or in the base run that it was taken from."""
         manifest = self.manifest(stage)
         if manifest is None:
-            raise InputError(f'{self.workdir / stage}: stage {stage!r} has not been done; run `bioptimus {stage}` first')
+            raise InputError(
+                f'{self.workdir / stage}: stage {stage!r} has not been done; run `bioptimus {stage}` first'
+            )
         folder = Path(manifest.get('folder', self.workdir / stage))
         if not folder.is_dir():
-            raise InputError(f'{folder}: is gone, but {self.workdir / stage / MANIFEST} refers to it; restore it')
+            raise InputError(
+                f'{folder}: is gone, but {self.workdir / stage / MANIFEST} refers to it; restore it'
+            )
         return folder
 
     def manifest(self, stage: str) -> dict[str, Any] | None:
@@ -100,7 +114,7 @@ class Run:
             file.write(json.dumps(record) + '\n')
 
     def metrics(self, stage: str) -> list[dict[str, Any]]:
-        """The records of one stage in order of steps; a step that was done again after a kill counts once, the last time."""
+        """The records of one stage in order of steps; a step done again after a kill counts once, the last time."""
         latest: dict[tuple, dict] = {}
         path = self.workdir / 'metrics.jsonl'
         for line in path.read_text('utf-8').splitlines() if path.exists() else ():
@@ -135,7 +149,7 @@ class Progress:
         rate = (self.done - self.first) / seconds
         left = (self.total - self.done) / rate if rate > 0 else 0
         share = min(self.done / self.total, 1) if self.total else 1
-        text = f'{self.label}: {share:4.0%} {self.done:,.0f}/{self.total:,.0f} {self.unit}, {rate:,.0f}/s'
+        text = f'{self.label}: {share:4.0%} {self.done:,.0f}/{self.total:,.0f} {self.unit}, {pace(rate)}'
         text += f', {clock(seconds)} in all' if finished else f', {clock(left)} left'
         text += f', {note}' if note else ''
         if self.terminal:
@@ -313,6 +327,13 @@ def versions() -> dict[str, str]:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)
     return found
+
+
+def pace(rate: float) -> str:
+    """A rate as a person reads it: 1,234/s, 2.5/s, 12 s each."""
+    if rate >= 10:
+        return f'{rate:,.0f}/s'
+    return f'{rate:.1f}/s' if rate >= 0.5 or rate <= 0 else f'{1 / rate:,.0f} s each'
 
 
 def clock(seconds: float) -> str:

@@ -10,7 +10,9 @@ from bioptimus_jax.run import Run, Stage, execute
 
 def _late(module: str, function: str) -> Callable[..., Any]:
     """The function of a module that is imported when first called: `--help` stays fast."""
-    return lambda *arguments: getattr(importlib.import_module(f'bioptimus_jax.{module}'), function)(*arguments)
+    return lambda *arguments: getattr(importlib.import_module(f'bioptimus_jax.{module}'), function)(
+        *arguments
+    )
 
 
 def _surgery_needs(run: Run) -> tuple[str, ...]:
@@ -38,7 +40,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             'vocab',
             'the WordPiece vocabulary, and which of its tokens the source does not have',
-            'corpus/, the source\'s vocabulary',
+            "corpus/, the source's vocabulary",
             'vocab/tokenizer.json, vocab.txt, new_tokens.txt, comparison.json',
             ('vocab',),
             lambda run: ('corpus',),
@@ -56,7 +58,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             'surgery',
-            'the weights at step 0: the source\'s, with embedding rows for new tokens',
+            "the weights at step 0: the source's, with embedding rows for new tokens",
             'vocab/, contexts/, the source',
             'surgery/model (Hugging Face folder), tokens.jsonl, report.json',
             ('seed', 'surgery', 'model'),
@@ -102,7 +104,12 @@ STAGES: dict[str, Stage] = {
             lambda run: ('surgery', 'export'),
             _late('ner.build', 'build'),
             _late('ner.build', 'external_inputs'),
-            extendable=('ner.seeds', 'ner.models', 'ner.datasets', 'inputs.export'),  # every cell knows what it is of
+            extendable=(
+                'ner.seeds',
+                'ner.models',
+                'ner.datasets',
+                'inputs.export',
+            ),  # every cell knows what it is of
         ),
         Stage(
             'analyze',

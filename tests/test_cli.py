@@ -50,14 +50,32 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
         (['corpus'], '--config'),
         (['corpus', '--config=nowhere', '--workdir={tmp}/run'], 'no such config; shipped ones'),
         (['corpus', '--config=small:nonsense', '--workdir={tmp}/run'], 'nonsense'),
-        (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.corpus.min_word=3'], 'corpus.min_word: no such key'),
+        (
+            ['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.corpus.min_word=3'],
+            'corpus.min_word: no such key',
+        ),
         (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.corpus=3'], 'is a section'),
-        (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.corpus.min_words=many'], "expected int, got 'many'"),
-        (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.phases=5'], 'config.phases[0]: expected str'),
-        (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.phases=0.9'], "config.phases"),
-        (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.phase.0.1.rate=2'], 'phase.0.1.rate: must be at most'),
-        (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.phase.0.1.corruption=.5,.1,.1'], 'sum to 1'),
-        (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.rows.row_pieces=64'], 'does not fit'),
+        (
+            ['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.corpus.min_words=many'],
+            "expected int, got 'many'",
+        ),
+        (
+            ['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.phases=5'],
+            'config.phases[0]: expected str',
+        ),
+        (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.phases=0.9'], 'config.phases'),
+        (
+            ['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.phase.0.1.rate=2'],
+            'phase.0.1.rate: must be at most',
+        ),
+        (
+            ['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.phase.0.1.corruption=.5,.1,.1'],
+            'sum to 1',
+        ),
+        (
+            ['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.rows.row_pieces=64'],
+            'does not fit',
+        ),
         (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.seed'], 'a value is missing'),
     ],
 )
@@ -71,7 +89,9 @@ def test_wrong_usage_exits_2_with_one_line(arguments, expected, plain, tmp_path,
 
 
 def damaged_inputs(tmp_path):
-    good = json.dumps({'id': '1', 'title': 'T', 'abstract': 'Some words that are long enough to keep.'}) + '\n'
+    good = (
+        json.dumps({'id': '1', 'title': 'T', 'abstract': 'Some words that are long enough to keep.'}) + '\n'
+    )
     packed = gzip.compress(good.encode() * 500)
     files = {
         'cut.jsonl.gz': packed[: len(packed) // 2],
@@ -98,7 +118,11 @@ def test_bad_input_exits_3_and_names_the_file_and_line(plain, tmp_path, capsys):
     for name, expected in damaged_inputs(tmp_path).items():
         workdir = tmp_path / f'run-{name}'
         code, error = call(
-            capsys, 'corpus', f'--config={plain}', f'--workdir={workdir}', f'--config.corpus.inputs={tmp_path / name}'
+            capsys,
+            'corpus',
+            f'--config={plain}',
+            f'--workdir={workdir}',
+            f'--config.corpus.inputs={tmp_path / name}',
         )
         assert (code, '\n' in error) == (3, False), (name, error)
         assert expected.lower() in error.lower(), (name, error)

@@ -25,13 +25,26 @@ COUNTS = RowCounts(rows=100, tokens=5000, words=4000)
 def test_the_papers_table():
     e = experiment()
     table = curriculum.table(curriculum.stretches(e, COUNTS), e)
-    wanted = {0: (False, 0.15, 0.8), 10: (True, 0.15, 0.8), 30: (True, 0.2, 0.8), 60: (True, 0.2, 1.0), 99: (True, 0.2, 1.0)}
+    wanted = {
+        0: (False, 0.15, 0.8),
+        10: (True, 0.15, 0.8),
+        30: (True, 0.2, 0.8),
+        60: (True, 0.2, 1.0),
+        99: (True, 0.2, 1.0),
+    }
     for step, (words, rate, p_mask) in wanted.items():
         s = curriculum.setting_at(table, step)
-        assert (bool(s.whole_words), float(s.rate), float(s.p_mask)) == (words, pytest.approx(rate), pytest.approx(p_mask))
+        assert (bool(s.whole_words), float(s.rate), float(s.p_mask)) == (
+            words,
+            pytest.approx(rate),
+            pytest.approx(p_mask),
+        )
 
 
-@pytest.mark.parametrize(('unit', 'duration', 'steps'), [('steps', 7, 7), ('epochs', 2, 20), ('tokens', 2500, 5), ('words', 1000, 2)])
+@pytest.mark.parametrize(
+    ('unit', 'duration', 'steps'),
+    [('steps', 7, 7), ('epochs', 2, 20), ('tokens', 2500, 5), ('words', 1000, 2)],
+)
 def test_units(unit, duration, steps):
     phase = config.Phase(duration=float(duration), duration_unit=unit)
     assert curriculum.phase_steps(phase, COUNTS, 10) == steps  # 100 rows at 10 a batch: 10 steps an epoch
@@ -47,7 +60,13 @@ def test_learning_rate_rises_falls_and_is_continuous_at_the_peak():
 
 
 def test_a_restarted_phase_warms_up_to_its_own_peak():
-    e = experiment(**{'phase__0__3__schedule': 'restart', 'phase__0__3__learning_rate': '0.5', 'pretrain__learning_rate': '1.0'})
+    e = experiment(
+        **{
+            'phase__0__3__schedule': 'restart',
+            'phase__0__3__learning_rate': '0.5',
+            'pretrain__learning_rate': '1.0',
+        }
+    )
     table = curriculum.table(curriculum.stretches(e, COUNTS), e)
     rate = lambda s: float(curriculum.learning_rate_at(table, s, 0.0))  # noqa: E731
     assert rate(29) == pytest.approx(1 / 27, rel=1e-5)  # the first path covers 30 steps, 3 of warm-up

@@ -9,11 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioptimus_jax.pretrain.masking import MASKED, REPLACED, Setting, Vocabulary, mask_batch, row_key, slot_count
+from bioptimus_jax.pretrain.masking import (
+    MASKED,
+    REPLACED,
+    Setting,
+    Vocabulary,
+    mask_batch,
+    row_key,
+    slot_count,
+)
 
-TOKENS = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', '[unused0]'] + [f'w{i}' for i in range(60)] + [
-    f'##c{i}' for i in range(40)
-]
+TOKENS = (
+    ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', '[unused0]']
+    + [f'w{i}' for i in range(60)]
+    + [f'##c{i}' for i in range(40)]
+)
 SPECIALS = ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]')
 VOCABULARY = Vocabulary.of(TOKENS, SPECIALS)
 LONGEST, LENGTH, ROWS = 6, 64, 32
@@ -96,7 +106,8 @@ def test_budget_and_intact_words(seed, rate, masking):
             assert min(budgets) <= len(taken) < max(budgets) + LONGEST
         changed = set(np.flatnonzero(np.asarray(masked.inputs_L[row]) != tokens[row]).tolist())
         assert changed <= taken
-        assert (np.asarray(masked.targets_M[row])[weights] == tokens[row][np.asarray(masked.slots_M[row])[weights]]).all()
+        at = np.asarray(masked.slots_M[row])[weights]
+        assert (np.asarray(masked.targets_M[row])[weights] == tokens[row][at]).all()
 
 
 @pytest.mark.parametrize('masking', ['tokens', 'words'])
@@ -149,7 +160,11 @@ def test_a_word_is_corrupted_as_one_when_asked():
     for row in range(ROWS):
         inputs = np.asarray(masked.inputs_L[row])
         kinds = dict(
-            zip(np.asarray(masked.slots_M[row]).tolist(), np.asarray(masked.kinds_M[row]).tolist(), strict=True)
+            zip(
+                np.asarray(masked.slots_M[row]).tolist(),
+                np.asarray(masked.kinds_M[row]).tolist(),
+                strict=True,
+            )
         )
         taken = set(np.asarray(masked.slots_M[row])[np.asarray(masked.weights_M[row]) > 0].tolist())
         for word in words_of(tokens[row], segments[row]):
@@ -165,13 +180,16 @@ def test_masks_are_the_same_on_one_device_and_on_eight():
     spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec('data'))
     assert len(jax.devices()) == 8
     one, _ = masked_rows(tokens, segments, setting('words', 0.2), 5, 24)
-    many, _ = masked_rows(jax.device_put(tokens, spread), jax.device_put(segments, spread), setting('words', 0.2), 5, 24)
+    everywhere = (jax.device_put(tokens, spread), jax.device_put(segments, spread))
+    many, _ = masked_rows(*everywhere, setting('words', 0.2), 5, 24)
     for name in one._fields:
         np.testing.assert_array_equal(getattr(one, name), getattr(many, name), err_msg=name)
 
 
 def test_an_empty_row_has_no_targets():
-    masked, _ = masked_rows(np.zeros((8, LENGTH), np.int32), np.zeros((8, LENGTH), np.int32), setting(), 0, 16)
+    masked, _ = masked_rows(
+        np.zeros((8, LENGTH), np.int32), np.zeros((8, LENGTH), np.int32), setting(), 0, 16
+    )
     assert float(masked.weights_M.sum()) == 0
 
 

@@ -1,4 +1,4 @@
-"""The loop and the step: accumulation, sharding, resume after a kill, damaged checkpoints, curriculum without recompiling."""
+"""The loop and the step: accumulation, sharding, resume after a kill, damaged checkpoints, no recompiling."""
 
 import dataclasses
 import json
@@ -17,6 +17,7 @@ import pytest
 
 from bioptimus_jax import config
 from bioptimus_jax.cli import STOPPED
+from bioptimus_jax.model.hf import load_folder
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import load_phase
@@ -29,7 +30,7 @@ from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, load_tokenizer, vocabulary
 
-CONFIG = '''
+CONFIG = """
 from bioptimus_jax import config as schema
 
 def get_config(argument=''):
@@ -45,7 +46,7 @@ def get_config(argument=''):
     c.evaluation.update(rows=8, per_phase=1)
     c.runtime.update(workers=1, devices=1, log_every_steps=2, checkpoint_every_steps=4)
     return c
-'''
+"""
 STEPS = 24
 
 
@@ -142,7 +143,11 @@ def run_killed(prepared, workdir, after, with_signal):
     metrics = workdir / 'metrics.jsonl'
     deadline = time.monotonic() + 120
     while process.poll() is None and time.monotonic() < deadline:
-        done = [json.loads(line)['step'] for line in metrics.read_text().splitlines()] if metrics.exists() else [0]
+        done = (
+            [json.loads(line)['step'] for line in metrics.read_text().splitlines()]
+            if metrics.exists()
+            else [0]
+        )
         if max(done, default=0) >= after:
             process.send_signal(with_signal)
             break
@@ -157,7 +162,9 @@ def test_a_damaged_checkpoint_is_found_and_the_one_before_is_used(damage, undist
     shutil.copytree(undisturbed[0], workdir)
     folder = workdir / 'pretrain'
     os.replace(folder / 'manifest.json', folder / '.started.json')
-    largest = max((folder / 'checkpoints' / '24' / 'state').rglob('*'), key=lambda p: p.stat().st_size * p.is_file())
+    largest = max(
+        (folder / 'checkpoints' / '24' / 'state').rglob('*'), key=lambda p: p.stat().st_size * p.is_file()
+    )
     content = bytearray(largest.read_bytes())
     if damage == 'flip':
         for at in range(len(content) // 2, len(content) // 2 + 4096, 512):
@@ -183,7 +190,9 @@ def test_raising_the_last_phase_continues_and_changing_the_first_is_refused(undi
     execute(Run(workdir, experiment(prepared, **{'phase__0.4__duration': 9}), quiet=True), STAGES['pretrain'])
     assert json.loads((workdir / 'pretrain' / 'phases.json').read_text())['0.4'] == 27
     with pytest.raises(config.ConfigError, match=r'phase\.0\.1\.duration'):
-        execute(Run(workdir, experiment(prepared, **{'phase__0.1__duration': 9}), quiet=True), STAGES['pretrain'])
+        execute(
+            Run(workdir, experiment(prepared, **{'phase__0.1__duration': 9}), quiet=True), STAGES['pretrain']
+        )
 
 
 class Parts:
@@ -191,8 +200,6 @@ class Parts:
 
     def __init__(self, prepared, *, micro_batches=1, devices=1, dropout=0.0, row_pieces=64):
         run = Run(prepared / 'run', experiment(prepared, pretrain__micro_batches=micro_batches))
-        from bioptimus_jax.model.hf import load_folder
-
         self.run = run
         architecture, self.params, _ = load_folder(run.folder('surgery') / 'model')
         architecture = dataclasses.replace(architecture, dropout=dropout, attention_dropout=dropout)
@@ -268,4 +275,16 @@ def test_rows_keep_every_token_and_do_not_depend_on_workers(prepared, tmp_path):
 def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_rows(prepared, tmp_path):
     workdir = copy_of(prepared, tmp_path)
     with pytest.raises(InputError, match=r'step \d+ is not finite \(rows \['):
-        execute(Run(workdir, experiment(prepared, pretrain__learning_rate=1e30), quiet=True), STAGES['pretrain'])
+        execute(
+            Run(workdir, experiment(prepared, pretrain__learning_rate=1e30), quiet=True), STAGES['pretrain']
+        )
+
+
+def test_documents_longer_than_the_position_table_are_refused(prepared, tmp_path):
+    workdir = copy_of(prepared, tmp_path)
+    file = workdir / 'surgery' / 'model' / 'config.json'
+    values = json.loads(file.read_text())
+    file.write_text(json.dumps({**values, 'max_position_embeddings': 16}))
+    run = Run(workdir, experiment(prepared), quiet=True)
+    with pytest.raises((config.ConfigError, InputError), match=r'max_document_pieces|position'):
+        execute(run, STAGES['pretrain'])

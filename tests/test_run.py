@@ -127,9 +127,14 @@ def test_a_missing_earlier_stage_is_named(tmp_path):
 def test_atomic_leaves_the_old_file_when_writing_fails(tmp_path):
     path = tmp_path / 'file.json'
     path.write_text('old')
-    with pytest.raises(RuntimeError), atomic(path) as file:
-        file.write('new')
-        raise RuntimeError
+
+    def write_half():
+        with atomic(path) as file:
+            file.write('new')
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_half()
     assert path.read_text() == 'old'
     assert os.listdir(tmp_path) == ['file.json']
 

@@ -1,5 +1,9 @@
-"""A batch is a function of (seed, step): stream index = step * B + position, row = a seeded permutation at that index."""
+"""A batch is a function of (seed, step).
 
+Stream index = step * B + position in the global batch; row = the seeded permutation at that index.
+"""
+
+import functools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -38,10 +42,14 @@ class Batches:
                 read[span] = self.rows.read(numbers_B[slice(*span)])
             return read[span][name]
 
-        widths = {'tokens': self.rows.pieces, 'word_starts': self.rows.pieces, 'segment_lengths': self.rows.segments}
+        widths = {
+            'tokens': self.rows.pieces,
+            'word_starts': self.rows.pieces,
+            'segment_lengths': self.rows.segments,
+        }
         return {
             name: jax.make_array_from_callback(
-                (self.batch_rows, widths[name]), self.sharding, lambda index, name=name: load(name, index)
+                (self.batch_rows, widths[name]), self.sharding, functools.partial(load, name)
             )
             for name in FIELDS
         }

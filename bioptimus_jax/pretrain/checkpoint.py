@@ -62,12 +62,16 @@ class Checkpoints:
                 warn(f'checkpoint {step} cannot be used ({reason}); trying the one before')
                 self.manager.delete(step)
         if steps:
-            raise InputError(f'{self.manager.directory}: no checkpoint can be used; delete the folder to start anew')
+            raise InputError(
+                f'{self.manager.directory}: no checkpoint can be used; delete the folder to start anew'
+            )
         return None
 
     def _restore(self, step: int, like: Any) -> Any:
         abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, like)
-        arguments = ocp.args.Composite(state=ocp.args.StandardRestore(abstract), checksums=ocp.args.JsonRestore())
+        arguments = ocp.args.Composite(
+            state=ocp.args.StandardRestore(abstract), checksums=ocp.args.JsonRestore()
+        )
         restored = self.manager.restore(step, args=arguments)
         _compare(checksums(restored['state']), restored['checksums'])
         return restored['state']
@@ -102,13 +106,20 @@ def load_phase(folder: Path, phase: str) -> Any:
         with ocp.StandardCheckpointer() as checkpointer:
             metadata = checkpointer.metadata(path / 'state').item_metadata.tree
             device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-            abstract = jax.tree.map(lambda m: jax.ShapeDtypeStruct(m.shape, m.dtype, sharding=device), metadata)
+            abstract = jax.tree.map(
+                lambda m: jax.ShapeDtypeStruct(m.shape, m.dtype, sharding=device), metadata
+            )
             state = checkpointer.restore(path / 'state', abstract)
-        _compare(checksums({'params': state['params']}), {n: v for n, v in expected.items() if n.startswith('params/')})
+        _compare(
+            checksums({'params': state['params']}),
+            {n: v for n, v in expected.items() if n.startswith('params/')},
+        )
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f'{path}: cannot be read ({" ".join(str(error).split())[:200]}); run pretrain again') from error
+        raise InputError(
+            f'{path}: cannot be read ({" ".join(str(error).split())[:200]}); run pretrain again'
+        ) from error
     return jax.tree.map(np.asarray, state['params'])
 
 

@@ -99,7 +99,8 @@ def learning_rate_at(table: dict[str, Any], step: Any, end_fraction: float) -> A
     """Linear warm-up to the peak, then linear decay to `end_fraction` of it, continuous at the peak."""
     at = phase_at(table, step)
     peak, start, steps, warmup = (
-        jnp.asarray(table[n])[at].astype(jnp.float32) for n in ('peak', 'path_start', 'path_steps', 'path_warmup')
+        jnp.asarray(table[n])[at].astype(jnp.float32)
+        for n in ('peak', 'path_start', 'path_steps', 'path_warmup')
     )
     done = step - start
     rising = (done + 1) / jnp.maximum(warmup, 1)
@@ -112,7 +113,11 @@ def check_continues(before: list[dict], placed: tuple[Stretch, ...], step: int) 
     for old, new in zip(before, placed, strict=False):
         unchanged = (old['name'], old['start'], old['stop']) == (new.name, new.start, new.stop)
         running = old['start'] <= step < old['stop'] or step == old['stop'] == before[-1]['stop']
-        if old['start'] < step and not unchanged and not (running and new.start == old['start'] and new.stop >= step):
+        if (
+            old['start'] < step
+            and not unchanged
+            and not (running and new.start == old['start'] and new.stop >= step)
+        ):
             raise ConfigError(
                 f'config.phase.{new.name}.duration: {step} steps are done, and phase {old["name"]} took steps '
                 f'{old["start"]}-{old["stop"]}; only phases that are not over can be changed'

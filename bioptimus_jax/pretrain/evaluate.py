@@ -77,7 +77,9 @@ def make_evaluate(plan: StepPlan) -> Callable:
     return evaluate
 
 
-def scores(evaluate: Callable, params: Any, frozen: FrozenMasks, every_setting: bool) -> Iterator[tuple[str, float]]:
+def scores(
+    evaluate: Callable, params: Any, frozen: FrozenMasks, every_setting: bool
+) -> Iterator[tuple[str, float]]:
     """(name, value) pairs: `frozen_loss`, `frozen_accuracy` and, if asked, `loss/<phase>` for every phase's setting."""
     for name, masked in frozen.masked.items():
         if name != FROZEN and not every_setting:
@@ -109,11 +111,13 @@ def _setting(phase: Phase) -> Setting:
 
 def _document_keys(seed: int, documents_B: np.ndarray, tokens_BxL: np.ndarray) -> jax.Array:
     """Keys from the document and the part's own text (parts of a cut document differ)."""
-    part_B = (tokens_BxL.astype(np.uint64) * np.arange(1, tokens_BxL.shape[1] + 1, dtype=np.uint64)).sum(axis=1)
+    part_B = (tokens_BxL.astype(np.uint64) * np.arange(1, tokens_BxL.shape[1] + 1, dtype=np.uint64)).sum(
+        axis=1
+    )
     words_Bx3 = np.stack([documents_B >> np.uint64(32), documents_B & np.uint64(0xFFFFFFFF), part_B], axis=1)
     words_Bx3 = (words_Bx3 & np.uint64(0xFFFFFFFF)).astype(np.uint32)
 
-    def fold(words_3: jax.Array) -> jax.Array:
+    def fold(words_3: Any) -> jax.Array:
         key = jax.random.key(seed, impl='threefry2x32')
         for at in range(3):
             key = jax.random.fold_in(key, words_3[at])

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bioptimus_jax.config import ConfigError
 from bioptimus_jax.model.hf import load_folder
 from bioptimus_jax.pretrain import curriculum, evaluate
 from bioptimus_jax.pretrain.batches import Batches
@@ -75,6 +76,16 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     placed = curriculum.stretches(config, counts)
     tokens = vocabulary(load_tokenizer(run.folder('vocab')))
     architecture, params, _ = load_folder(run.folder('surgery') / 'model')
+    if config.rows.max_document_pieces > architecture.max_positions:
+        raise ConfigError(
+            f'config.rows.max_document_pieces: {config.rows.max_document_pieces} positions a document, but the '
+            f'model has a table of {architecture.max_positions}; lower it and make the rows anew'
+        )
+    heldout = Rows(run.folder('rows'), 'heldout')
+    if not len(heldout):
+        raise InputError(
+            f'{run.folder("rows")}: no held-out rows to evaluate on; raise config.corpus.heldout_fraction'
+        )
     words = any(config.phase[name].masking == 'words' for name in config.phases)
     settings = config.pretrain if words else dataclasses.replace(config.pretrain, max_word_pieces=1)
     plan = StepPlan(
@@ -93,11 +104,15 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
         state, step = found
         curriculum.check_continues(read_json(folder / 'curriculum.json') or [], placed, step)
         run.say(f'pretrain: resuming after step {step}')
-    write_json(folder / 'curriculum.json', [{'name': s.name, 'start': s.start, 'stop': s.stop} for s in placed])
-    frozen = evaluate.freeze(Rows(run.folder('rows'), 'heldout'), config, plan)
+    write_json(
+        folder / 'curriculum.json', [{'name': s.name, 'start': s.start, 'stop': s.stop} for s in placed]
+    )
+    frozen = evaluate.freeze(heldout, config, plan)
     evaluate.save(frozen, folder / 'frozen_masks.npz')
     batches = Batches(rows, config.pretrain.batch_rows, config.seed, batch_sharding(mesh))
-    tokens_done = next((r['tokens'] for r in reversed(run.metrics('pretrain')) if r['step'] <= int(state['step'])), 0)
+    tokens_done = next(
+        (r['tokens'] for r in reversed(run.metrics('pretrain')) if r['step'] <= int(state['step'])), 0
+    )
     return Session(run, folder, plan, placed, rows, batches, checkpoints, frozen, tokens_done), state
 
 
@@ -115,7 +130,9 @@ def _train(
         ended = next((s for s in session.placed if s.stop == done), None)
         stopping = run.stopping.is_set()
         save_now = ended is not None or stopping or done % runtime.checkpoint_every_steps == 0
-        if save_now or done % runtime.log_every_steps == 0:  # a checkpoint's step has a record: it counts the tokens
+        if (
+            save_now or done % runtime.log_every_steps == 0
+        ):  # a checkpoint's step has a record: it counts the tokens
             loss = _log(session, window, window_started)
             progress.update(len(window), f'phase {_name_at(session, done)}, loss {loss:.3f}')
             window, window_started = [], time.monotonic()
@@ -145,7 +162,9 @@ def _log(session: Session, window: list[tuple[int, dict]], started: float) -> fl
     loss = float(np.mean([m['loss'] for _, m in values]))
     selected = sum(m['selected_by_length'] for _, m in values)
     maskable = sum(m['maskable_by_length'] for _, m in values)
-    by_length = {n: round(float(selected[n] / maskable[n]), 4) for n in range(1, len(maskable)) if maskable[n]}
+    by_length = {
+        n: round(float(selected[n] / maskable[n]), 4) for n in range(1, len(maskable)) if maskable[n]
+    }
     cells = len(values) * session.run.config.pretrain.batch_rows * session.rows.pieces
     session.run.log(
         'pretrain',
@@ -189,12 +208,16 @@ def _evaluate(session: Session, compute: Any, state: Any, step: int, phase: str,
         losses=losses,
     )
     if phase_end:
-        session.run.say(f'pretrain: step {step}, end of phase {phase}: held-out loss {values["frozen_loss"]:.4f}')
+        session.run.say(
+            f'pretrain: step {step}, end of phase {phase}: held-out loss {values["frozen_loss"]:.4f}'
+        )
 
 
 def _evaluation_steps(placed: tuple[curriculum.Stretch, ...], per_phase: int) -> set[int]:
     return {
-        s.start + round((s.stop - s.start) * number / per_phase) for s in placed for number in range(1, per_phase + 1)
+        s.start + round((s.stop - s.start) * number / per_phase)
+        for s in placed
+        for number in range(1, per_phase + 1)
     } - {0}
 
 

@@ -1,6 +1,6 @@
 """Masked language modelling on the prediction slots: sums, never means, so that they can be divided once, globally."""
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ def masked_lm(
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
     """Summed cross-entropy over the slots and sums for metrics (`weight`, `correct`, and both on [MASK] alone)."""
     batch = {'tokens': masked.inputs_L, 'segments': segments_BxL, 'positions': positions_BxL}
-    hidden_BxLxD = encode(params, architecture, batch, dtype=dtype, dropout_key=dropout_key)
+    hidden_BxLxD = cast(jax.Array, encode(params, architecture, batch, dtype=dtype, dropout_key=dropout_key))
     hidden_BxMxD = jnp.take_along_axis(hidden_BxLxD, masked.slots_M[..., None], axis=1)
     logits_BxMxV = masked_lm_logits(params, architecture, hidden_BxMxD, dtype=dtype)
     true_BxM = jnp.take_along_axis(logits_BxMxV, masked.targets_M[..., None], axis=-1)[..., 0]

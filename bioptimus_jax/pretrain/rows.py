@@ -60,7 +60,9 @@ class Rows:
         ]
         lengths = [len(shard['tokens']) for shard in self.shards]
         if sum(lengths) != self.counts['rows']:
-            raise InputError(f'{folder / split}: {sum(lengths)} rows, but rows.json says {self.counts["rows"]}')
+            raise InputError(
+                f'{folder / split}: {sum(lengths)} rows, but rows.json says {self.counts["rows"]}'
+            )
         self.ends = np.cumsum(lengths)
 
     def __len__(self) -> int:
@@ -106,7 +108,9 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         counts[split] = writer.close()
     train = counts['train']
     if not train['rows']:
-        raise InputError(f'{run.folder("corpus")}: no training documents to make rows of; check corpus counts')
+        raise InputError(
+            f'{run.folder("corpus")}: no training documents to make rows of; check corpus counts'
+        )
     run.say(
         f'rows: {train["rows"]:,} of {settings.row_pieces} pieces, fill {train["fill"]:.3f}, '
         f'{train["documents_cut"]:,} documents cut, {train["tokens_dropped"]} tokens dropped'
@@ -117,7 +121,10 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 def _blocks(run: Run, split: str, documents: int, pack: bool) -> Iterator[tuple[Block, dict[str, int]]]:
     settings = run.config.rows
     task = functools.partial(_make_block, run.folder('corpus'), run.folder('vocab'), split, settings, pack)
-    ranges = [(at, min(at + settings.block_documents, documents)) for at in range(0, documents, settings.block_documents)]
+    ranges = [
+        (at, min(at + settings.block_documents, documents))
+        for at in range(0, documents, settings.block_documents)
+    ]
     workers = min(run.config.runtime.workers or os.cpu_count() or 1, len(ranges))
     if workers <= 1:
         yield from map(task, ranges)
@@ -135,7 +142,13 @@ def _make_block(
     cls, sep = tokenizer.token_to_id('[CLS]'), tokenizer.token_to_id('[SEP]')
     limit = settings.max_document_pieces - 2
     parts: list[Part] = []
-    counted = {'documents': span[1] - span[0], 'documents_cut': 0, 'tokens_dropped': 0, 'words': 0, 'tokens': 0}
+    counted = {
+        'documents': span[1] - span[0],
+        'documents_cut': 0,
+        'tokens_dropped': 0,
+        'words': 0,
+        'tokens': 0,
+    }
     documents = open_documents(corpus, split)
     for at in range(*span, ENCODE_DOCUMENTS):
         batch = documents.read(at, min(at + ENCODE_DOCUMENTS, span[1]))
@@ -173,7 +186,7 @@ def white_space_starts(text: str, offsets: list[tuple[int, int]]) -> np.ndarray:
 def cut_points(
     tokens: np.ndarray, starts: np.ndarray, sentence_ends_V: np.ndarray, limit: int
 ) -> Iterator[tuple[int, int]]:
-    """Spans of at most `limit` pieces: cut after the last sentence end in the last half, else before a word, else hard."""
+    """Spans of at most `limit` pieces: cut after a sentence end in the last half, else before a word, else hard."""
     begin = 0
     while len(tokens) - begin > limit:
         window = np.arange(begin + 1, begin + limit + 1)
@@ -244,7 +257,9 @@ class _ShardWriter:
         merged = {
             'tokens': np.concatenate([b.tokens_RxL for b in self.waiting]),
             'word_starts': np.concatenate([b.word_starts_RxL for b in self.waiting]),
-            'segment_lengths': np.concatenate([_widen(b.segment_lengths_RxG, segments) for b in self.waiting]),
+            'segment_lengths': np.concatenate(
+                [_widen(b.segment_lengths_RxG, segments) for b in self.waiting]
+            ),
             'documents': np.concatenate([_widen(b.documents_RxG, segments) for b in self.waiting]),
         }
         if merged['tokens'].max(initial=0) < 65536:
@@ -266,11 +281,19 @@ class _ShardWriter:
         tokens = self.counted.get('tokens', 0)
         counts = {
             'rows': self.rows,
-            **{n: self.counted.get(n, 0) for n in ('documents', 'documents_cut', 'tokens_dropped', 'words', 'tokens')},
+            **{
+                n: self.counted.get(n, 0)
+                for n in ('documents', 'documents_cut', 'tokens_dropped', 'words', 'tokens')
+            },
             'fill': round(tokens / max(self.rows * self.width, 1), 4),
             'share_at_384_and_more': round(self.beyond_384 / max(tokens, 1), 4),
         }
-        facts = {'row_pieces': self.width, 'segments': max(self.segments, 1), 'shards': self.shards, 'counts': counts}
+        facts = {
+            'row_pieces': self.width,
+            'segments': max(self.segments, 1),
+            'shards': self.shards,
+            'counts': counts,
+        }
         write_json(self.folder / 'rows.json', facts)
         return counts
 

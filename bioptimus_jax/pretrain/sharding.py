@@ -10,12 +10,14 @@ from bioptimus_jax.config import ConfigError
 
 
 def make_mesh(batch_rows: int, devices: int = 0) -> Mesh:
-    """One `data` axis over the first `devices` devices (0: all). Raises ConfigError when they do not divide the batch."""
+    """One `data` axis over the first `devices` devices (0: all). ConfigError when they do not divide the batch."""
     count = devices or jax.device_count()
     if count > jax.device_count():
         raise ConfigError(f'config.runtime.devices: {count} asked for, {jax.device_count()} present')
     if batch_rows % count:
-        raise ConfigError(f'config.pretrain.batch_rows: {batch_rows} is not a multiple of the {count} devices')
+        raise ConfigError(
+            f'config.pretrain.batch_rows: {batch_rows} is not a multiple of the {count} devices'
+        )
     return Mesh(np.array(jax.devices()[:count]), ('data',))
 
 

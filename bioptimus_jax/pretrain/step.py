@@ -4,7 +4,7 @@ Legend: B rows of the global batch, L pieces a row, G segments, M slots, W longe
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -60,7 +60,7 @@ def mask_step_batch(
     return masked, maskable_BxL, segments_BxL, positions_BxL
 
 
-def word_starts(batch: dict[str, jax.Array], vocabulary: Vocabulary, rule: str) -> jax.Array:
+def word_starts(batch: Mapping[str, Any], vocabulary: Vocabulary, rule: str) -> jax.Array:
     """True where a word begins: no "##" prefix (`wordpiece`), or white space before it (`whitespace`)."""
     if rule == 'whitespace':
         return batch['word_starts']
@@ -77,7 +77,13 @@ def make_train_step(plan: StepPlan) -> Callable:
     def loss_of(params: Any, part: tuple, dropout_key: jax.Array) -> tuple[jax.Array, dict]:
         masked, segments_BxL, positions_BxL = part
         return masked_lm(
-            params, plan.architecture, masked, segments_BxL, positions_BxL, dtype=plan.dtype, dropout_key=dropout_key
+            params,
+            plan.architecture,
+            masked,
+            segments_BxL,
+            positions_BxL,
+            dtype=plan.dtype,
+            dropout_key=dropout_key,
         )
 
     def train_step(state: dict, batch: dict, table: dict) -> tuple[dict, dict]:
