@@ -1,7 +1,7 @@
 """The `bioptimus` program: verbs, flags, exit codes.
 
 0 done, 2 wrong usage or configuration, 3 bad input, 75 stopped by SIGTERM after saving (start it again),
-1 anything else.
+130 Ctrl-C, 1 anything else.
 """
 
 import argparse
@@ -21,6 +21,8 @@ from bioptimus_jax.run import InputError, Run, Stopped, execute
 from bioptimus_jax.stages import STAGES, run_all
 
 DONE, FAILED, USAGE, BAD_INPUT, STOPPED = 0, 1, 2, 3, 75
+FULL = (errno.ENOSPC, errno.EDQUOT)
+REFUSALS = (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR)
 
 SYNOPSIS = 'bioptimus VERB --config=NAME_or_FILE[:argument] --workdir=DIR [--config.key=value ...]'
 PROGRAM_HELP = """
@@ -28,7 +30,7 @@ Adapt a general BERT to a domain: corpus, vocabulary, embedding surgery, curricu
 pre-training, Hugging Face export, NER scores, report.
 
 exit codes: 0 done, 2 wrong usage or configuration, 3 bad input, 75 stopped by SIGTERM after saving
-(start it again), 1 anything else
+(start it again), 130 Ctrl-C, 1 anything else
 
 examples:
   bioptimus demo --workdir=runs/demo
@@ -54,15 +56,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail('stopped; everything is saved, start the same command again to go on', STOPPED)
     except KeyboardInterrupt:
         return _fail('interrupted; start the same command again to go on', 130)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            where = error.filename or 'the output folder'
+    except Exception as error:
+        where = getattr(error, 'filename', None) or 'the output folder'
+        if _is_full_disk(error):
             return _fail(f'{where}: no space left; free some and start the same command again', FAILED)
-        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-            return _fail(f'{error.filename}: {error.strerror}; choose a folder that can be written', FAILED)
+        if isinstance(error, OSError) and error.errno in REFUSALS:
+            return _fail(f'{where}: {error.strerror}; check its rights, or choose another place', FAILED)
         return _crash()
-    except Exception:
-        return _crash()
+
+
+def _is_full_disk(error: Exception) -> bool:
+    """By number, or by words: the writers of safetensors, tokenizers and ArrayRecord raise exceptions of their own."""
+    number = error.errno if isinstance(error, OSError) else None
+    return number in FULL or any(os.strerror(n) in str(error) for n in FULL)
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -134,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     for stage in STAGES.values():
         example = f'bioptimus {stage.name} --config=small --workdir=runs/small'
         text = f'{stage.summary}\n\nreads:  {stage.reads}\nwrites: {stage.writes}\n\nexample:\n  {example}'
-        keys = _describe_keys(stage.sections)
+        keys = _describe_keys((*stage.sections, *(('source',) if 'source' in stage.reads else ())))
         verb = verbs.add_parser(
             stage.name,
             help=stage.summary.replace('%', '%%'),
@@ -152,14 +158,15 @@ def _parser() -> argparse.ArgumentParser:
         'run',
         help='every stage in order',
         description=everything,
-        epilog=_describe_keys(()),
+        epilog=_describe_keys(('seed', 'stages', 'source')),
         formatter_class=plain,
     )
     _add_run_flags(verb)
     compare = (
         'Runs side by side: word-level loss at step 0 and after each phase, test F1. For arms of an ablation.\n\n'
         'reads:  RUN/analyze, RUN/ner, RUN/metrics.jsonl of each\nwrites: a table to the terminal\n\n'
-        'example:\n  bioptimus compare --config=small runs/averaged_input runs/contextualized'
+        'example:\n  bioptimus compare --config=small --config.source.path=FOLDER '
+        'runs/averaged_input runs/contextualized'
     )
     verb = verbs.add_parser('compare', help='runs side by side', description=compare, formatter_class=plain)
     verb.add_argument('--config', required=True, metavar='NAME_or_FILE[:argument]', help='names the phases')
@@ -167,7 +174,7 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument('runs', nargs='+', metavar='RUN', help='run folders')
     demo = (
         'The whole job on generated text: no data, no download.\n\n'
-        'reads:  nothing\nwrites: WORKDIR (the run), WORKDIR/source (the source model), WORKDIR/data\n\n'
+        'reads:  nothing\nwrites: WORKDIR (the run), WORKDIR/source (the source model), WORKDIR/world\n\n'
         'example:\n  bioptimus demo --workdir=runs/demo'
     )
     verb = verbs.add_parser(
@@ -183,7 +190,9 @@ def _add_run_flags(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument('--workdir', required=True, metavar='DIR', help='run folder, made if it is not there')
     verb.add_argument(
-        '--replace', action='store_true', help='delete what a stage made before and make it anew'
+        '--replace',
+        action='store_true',
+        help='delete what a stage made before and make it anew (run: where it differs)',
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
+LARGEST_SEED = 2**31 - 1  # jax keeps 32 bits of a seed and drops the rest in silence
 CONFIG_FOLDERS = (Path(__file__).parent.parent / 'configs', Path(__file__).parent / 'configs')
 
 
@@ -204,7 +205,7 @@ class Pretrain:
 class Evaluation:
     """Frozen-mask evaluation on the held-out documents."""
 
-    seed: int = key(1729, 'of the frozen masks: the same in every run')
+    seed: int = key(1729, 'of the frozen masks: the same in every run', low=0, high=LARGEST_SEED)
     rows: int = key(512, 'held-out rows scored', low=1)
     rate: float = key(0.15, 'rate of the frozen mask (tokens, all [MASK])', low=0.01, high=0.9)
     per_phase: int = key(4, 'evaluations within each phase', low=1)
@@ -217,7 +218,7 @@ class Ner:
     folder: str = key('', 'NER sets: NAME/{train,devel,test}.tsv, IOB2', path=True)
     datasets: tuple[str, ...] = key((), 'sets of that folder; empty: all of them')
     models: tuple[str, ...] = key((), 'exports that are scored; empty: every phase')
-    seeds: tuple[int, ...] = key((0,), 'one fine-tuning each')
+    seeds: tuple[int, ...] = key((0,), 'one fine-tuning each', low=0, high=LARGEST_SEED)
     epochs: int = key(5, 'passes over the training set (paper: 5-11)', low=1)
     batch_sentences: int = key(16, 'paper: 4, 8 or 16', low=1)
     learning_rate: float = key(2e-5, 'peak (paper: 1e-5 or 2e-5)', low=0)
@@ -258,7 +259,7 @@ class Runtime:
 class Experiment:
     """A whole experiment; `configs/*.py` change its defaults."""
 
-    seed: int = key(0, 'of everything but evaluation', low=0)
+    seed: int = key(0, 'of everything but evaluation', low=0, high=LARGEST_SEED)
     stages: tuple[str, ...] = key(
         ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'ner', 'analyze', 'report'),
         'what `run` does, in this order',
@@ -317,11 +318,19 @@ def load(name: str) -> ConfigDict:
     assert specification
     assert specification.loader
     module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
     try:
-        return module.get_config(argument) if argument else module.get_config()
-    except (KeyError, ValueError, AttributeError, TypeError) as error:
-        raise ConfigError(f'--config={name}: {error}') from error
+        specification.loader.exec_module(module)
+        loaded = module.get_config(argument) if argument else module.get_config()
+    except ConfigError:
+        raise
+    except Exception as error:  # a config is a program: it may fail in any way
+        kind = '' if isinstance(error, ValueError) else f'{type(error).__name__}: '
+        raise ConfigError(f'--config={name}: {kind}{error}') from error
+    if not isinstance(loaded, ConfigDict):
+        raise ConfigError(
+            f'--config={name}: its get_config() gives {type(loaded).__name__}, not a ConfigDict'
+        )
+    return loaded
 
 
 def override(config: ConfigDict, dotted: str, text: str) -> None:
@@ -380,6 +389,10 @@ def _parse(text: str, current: Any) -> Any:
         return text
     if isinstance(current, bool) and text.lower() in ('true', 'false'):
         return text.lower() == 'true'
+    # Empty tuples hold strings too; and phases are called 0.1, which is a name and no number.
+    strings = isinstance(current, tuple) and all(isinstance(c, str) for c in current)
+    if strings and text[:1] not in ('(', '[', '"', "'"):
+        return tuple(part for part in text.split(',') if part)
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -110,17 +110,26 @@ class Run:
     def log(self, stage: str, step: int, **values: Any) -> None:
         """Append one record to metrics.jsonl, the one record that the report is made from."""
         record = {'stage': stage, 'step': step, 'time': round(time.time(), 3), **values}
-        with open(self.workdir / 'metrics.jsonl', 'a', encoding='utf-8') as file:
-            file.write(json.dumps(record) + '\n')
+        with open(self.workdir / 'metrics.jsonl', 'ab+') as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b'\n':  # the last line was cut off: this one must not be lost with it
+                    file.write(b'\n')
+            file.write(json.dumps(record).encode() + b'\n')
 
     def metrics(self, stage: str) -> list[dict[str, Any]]:
-        """The records of one stage in order of steps; a step done again after a kill counts once, the last time."""
+        """The records of one stage in order of steps; a step done again after a kill counts once, the last time.
+
+        A record of kind 'start' says that the stage began anew: what came before it is of another attempt.
+        """
         latest: dict[tuple, dict] = {}
         path = self.workdir / 'metrics.jsonl'
         for line in path.read_text('utf-8').splitlines() if path.exists() else ():
             with contextlib.suppress(json.JSONDecodeError):  # a line cut off by a kill
                 record = json.loads(line)
-                if record['stage'] == stage:
+                if record['stage'] == stage and record.get('kind') == 'start':
+                    latest.clear()
+                elif record['stage'] == stage:
                     latest[record['step'], record.get('kind', ''), record.get('name', '')] = record
         return sorted(latest.values(), key=lambda r: r['step'])
 
@@ -158,7 +167,7 @@ class Progress:
             print(text, flush=True)
 
 
-def execute(run: Run, stage: Stage, replace: bool = False) -> dict[str, Any]:
+def execute(run: Run, stage: Stage, replace: bool = False, keep_matching: bool = False) -> dict[str, Any]:
     """`bring_up_to_date` while no other process works on the same stage of the same run."""
     with open(run.workdir / f'.{stage.name}.lock', 'w') as lock:
         try:
@@ -167,25 +176,30 @@ def execute(run: Run, stage: Stage, replace: bool = False) -> dict[str, Any]:
             raise ConfigError(
                 f'{run.workdir / stage.name}: another process is working on it; wait for it or stop it'
             ) from error
-        return bring_up_to_date(run, stage, replace)
+        return bring_up_to_date(run, stage, replace, keep_matching)
 
 
-def bring_up_to_date(run: Run, stage: Stage, replace: bool = False) -> dict[str, Any]:
+def bring_up_to_date(
+    run: Run, stage: Stage, replace: bool = False, keep_matching: bool = False
+) -> dict[str, Any]:
     """Bring one stage up to date and return its manifest.
 
     A matching manifest is kept; an unfinished folder of the same fingerprint is resumed; anything else is refused
-    with what differs, unless `replace`. Raises ConfigError, InputError, Stopped.
+    with what differs, unless `replace`. With `keep_matching`, `replace` touches only what would be refused, so that
+    the same command can be given again. Raises ConfigError, InputError, Stopped.
     """
     folder = run.workdir / stage.name
     print_of = fingerprint(run, stage)
     manifest = run.manifest(stage.name)
     previous = manifest or read_json(folder / STARTED)
     changes = differences(previous, print_of) if previous else []
-    if previous and replace and (changes or manifest):
-        shutil.rmtree(folder)
+    refused = not all(change.split(':')[0].endswith(stage.extendable) for change in changes)
+    unwanted = replace and (refused if keep_matching else changes or manifest)
+    if previous and (unwanted or (refused and not manifest and _is_empty(folder))):
+        _remove(folder)
         manifest = previous = None
-        changes = []
-    if not all(change.split(':')[0].endswith(stage.extendable) for change in changes):
+        changes, refused = [], False
+    if refused:
         raise ConfigError(
             f'{folder}: belongs to another configuration or other inputs ({"; ".join(changes[:4])}); '
             f'use another --workdir, or `bioptimus {stage.name} --replace` to make it anew'
@@ -195,8 +209,7 @@ def bring_up_to_date(run: Run, stage: Stage, replace: bool = False) -> dict[str,
         return manifest
     if folder.exists() and not previous and any(folder.iterdir()):
         raise ConfigError(f'{folder}: holds files that no stage of this program began; use another --workdir')
-    taken = _from_base(run, stage, print_of)
-    if taken and not previous:
+    if not previous and not stage.always and (taken := _from_base(run, stage, print_of)):
         return taken
     folder.mkdir(exist_ok=True)
     if manifest:  # extended: finished no longer
@@ -257,8 +270,25 @@ def _short(value: Any) -> str:
     return text if len(text) <= 24 else text[:12] + '…'
 
 
+def _is_empty(folder: Path) -> bool:
+    """Whether a stage began and left nothing: its input was bad, and whoever corrects it need not say --replace."""
+    return not any(p.is_file() and p.name != STARTED for p in folder.rglob('*'))
+
+
+def _remove(folder: Path) -> None:
+    """Delete a stage's folder so that a kill in between never leaves a manifest with half of its files."""
+    hidden = folder.with_name(f'.{folder.name}.removed')
+    shutil.rmtree(hidden, ignore_errors=True)
+    os.replace(folder, hidden)
+    shutil.rmtree(hidden)
+
+
 def _from_base(run: Run, stage: Stage, print_of: dict[str, Any]) -> dict[str, Any] | None:
     base = run.config.runtime.base_run
+    if base and not Path(base).is_dir():
+        raise ConfigError(
+            f'config.runtime.base_run: {base}: no such run folder; correct it, or leave it empty'
+        )
     manifest = read_json(Path(base) / stage.name / MANIFEST) if base else None
     if manifest is None or differences(manifest, print_of):
         return None
@@ -297,7 +327,9 @@ def read_json(path: Path) -> Any | None:
     except FileNotFoundError:
         return None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f'{path}: is damaged ({error}); delete it and run the stage again') from error
+        raise InputError(
+            f'{path}: is damaged ({error}); restore it, or run the stage that made it again'
+        ) from error
 
 
 def write_jsonl(path: Path, records: Iterable[dict[str, Any]]) -> None:

@@ -136,10 +136,10 @@ STAGES: dict[str, Stage] = {
 
 
 def run_all(run: Run, replace: bool = False) -> None:
-    """Every stage of `config.stages` in order; finished ones are kept."""
+    """Every stage of `config.stages` in order; finished ones are kept, with `replace` only those that still match."""
     for name in run.config.stages:
         if name not in STAGES:
             raise ConfigError(f'config.stages: {name!r} is not a stage; known: {", ".join(STAGES)}')
     for name in run.config.stages:
-        execute(run, STAGES[name], replace)
+        execute(run, STAGES[name], replace, keep_matching=True)
         run.check_stop()

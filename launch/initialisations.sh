@@ -20,4 +20,4 @@ for arm in contextualized averaged_last averaged_input random_rows copy scratch;
   echo "== $arm"
   bioptimus run --config="ablations:$arm" --workdir="$folder/$arm" --config.runtime.base_run="$base" "${extra[@]}" "$@"
 done
-bioptimus compare --config=ablations:contextualized "$folder"/*/
+bioptimus compare --config=ablations:contextualized "$folder"/*/ "$@"

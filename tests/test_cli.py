@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bioptimus_jax import cli
+from bioptimus_jax import cli, config
 from bioptimus_jax.stages import STAGES
 
 CONFIG = """
@@ -61,7 +61,7 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
         ),
         (
             ['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.phases=5'],
-            'config.phases[0]: expected str',
+            "config.phases: '5' has no config.phase entry",
         ),
         (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.phases=0.9'], 'config.phases'),
         (
@@ -77,6 +77,10 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
             'does not fit',
         ),
         (['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.seed'], 'a value is missing'),
+        (
+            ['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.seed=4294967296'],
+            'config.seed: must be at most',
+        ),
     ],
 )
 def test_wrong_usage_exits_2_with_one_line(arguments, expected, plain, tmp_path, capsys, monkeypatch):
@@ -86,6 +90,32 @@ def test_wrong_usage_exits_2_with_one_line(arguments, expected, plain, tmp_path,
     assert code == 2
     assert expected in error
     assert '\n' not in error
+
+
+@pytest.mark.parametrize(
+    ('program', 'expected'),
+    [
+        ('def get_config(:\n', 'SyntaxError'),
+        ('import nothing_of_this_name\n', 'nothing_of_this_name'),
+        ('def get_config():\n    return unknown\n', 'unknown'),
+        ('def get_config():\n    pass\n', 'NoneType, not a ConfigDict'),
+    ],
+)
+def test_a_config_file_that_fails_is_one_clear_line(program, expected, tmp_path, capsys):
+    (tmp_path / 'broken.py').write_text(program)
+    code, error = call(capsys, 'corpus', f'--config={tmp_path}/broken.py', f'--workdir={tmp_path}/run')
+    assert (code, '\n' in error) == (2, False)
+    assert 'broken.py' in error
+    assert expected in error
+
+
+def test_names_that_look_like_numbers_are_names():
+    loaded = config.defaults()
+    for dotted, text in {'phases': '0.1,0.2', 'ner.models': '0.4', 'ner.seeds': '1,2'}.items():
+        config.override(loaded, dotted, text)
+    experiment = config.Experiment.from_config(loaded)
+    assert (experiment.phases, experiment.ner.models) == (('0.1', '0.2'), ('0.4',))
+    assert experiment.ner.seeds == (1, 2)
 
 
 def damaged_inputs(tmp_path):
@@ -135,9 +165,16 @@ def test_a_stage_without_its_earlier_stage_says_which(plain, tmp_path, capsys):
     assert 'bioptimus corpus' in error
 
 
-def test_a_full_disk_is_one_line(plain, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    'error',
+    [
+        OSError(28, 'No space left on device', 'run/corpus/x'),
+        Exception('No space left on device (os error 28)'),  # as tokenizers and safetensors say it
+    ],
+)
+def test_a_full_disk_is_one_line(error, plain, tmp_path, capsys, monkeypatch):
     def full(*_, **__):
-        raise OSError(28, 'No space left on device', str(tmp_path / 'run' / 'corpus' / 'x'))
+        raise error
 
     monkeypatch.setattr(cli, 'execute', full)
     code, error = call(capsys, 'corpus', f'--config={plain}', f'--workdir={tmp_path}/run')

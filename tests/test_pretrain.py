@@ -1,6 +1,7 @@
 """The loop and the step: accumulation, sharding, resume after a kill, damaged checkpoints, no recompiling."""
 
 import dataclasses
+import errno
 import json
 import os
 import shutil
@@ -20,7 +21,7 @@ from bioptimus_jax.cli import STOPPED
 from bioptimus_jax.model.hf import load_folder
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.batches import Batches
-from bioptimus_jax.pretrain.checkpoint import load_phase
+from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
 from bioptimus_jax.pretrain.masking import Vocabulary, slot_count
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh, place_state
@@ -129,6 +130,57 @@ def test_sigterm_saves_says_so_and_goes_on(prepared, undisturbed, tmp_path):
     assert_identical(workdir, undisturbed[1])
 
 
+def test_a_kill_between_a_save_and_its_record_loses_no_phase(undisturbed, prepared, tmp_path):
+    workdir = tmp_path / 'run'
+    shutil.copytree(undisturbed[0], workdir)
+    os.replace(workdir / 'pretrain' / 'manifest.json', workdir / 'pretrain' / '.started.json')
+    (workdir / 'pretrain' / 'phases.json').write_text('{"0.1": 6}')
+    execute(Run(workdir, experiment(prepared), quiet=True), STAGES['pretrain'])
+    assert_identical(workdir, undisturbed[1])
+    ends = json.loads((workdir / 'pretrain' / 'phases.json').read_text())
+    assert ends == {'0.1': 6, '0.2': 12, '0.3': 18, '0.4': 24}
+
+
+def test_checkpoints_that_cannot_be_used_are_not_deleted(tmp_path):
+    state = {'params': {'a': jnp.arange(4.0)}, 'step': jnp.zeros((), jnp.int32)}
+    checkpoints = Checkpoints(tmp_path, 2, [1])
+    checkpoints.save(1, state)
+    checkpoints.wait()
+    wanted = {'params': {'b': jnp.arange(4.0)}, 'step': jnp.zeros((), jnp.int32)}
+    with pytest.raises(InputError, match='no checkpoint can be used'):
+        checkpoints.restore(wanted, lambda line: None)
+    assert checkpoints.steps() == [1]
+    assert checkpoints.restore(state)[1] == 1
+    checkpoints.close()
+
+
+def test_a_full_disk_is_an_os_error_that_names_the_folder(tmp_path, monkeypatch):
+    checkpoints = Checkpoints(tmp_path, 2, [1])
+
+    def full():
+        raise ValueError("RESOURCE_EXHAUSTED: Failed to write 9 bytes: No space left [os_error_code='28']")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoints.manager, 'wait_until_finished', full)
+        with pytest.raises(OSError, match='checkpoints') as caught:
+            checkpoints.wait()
+    assert caught.value.errno == errno.ENOSPC
+    checkpoints.close()
+
+
+def test_an_evaluation_between_two_records_counts_its_tokens(prepared, tmp_path):
+    workdir = copy_of(prepared, tmp_path)
+    changes = dict(phases='0.1,', evaluation__per_phase=2, runtime__log_every_steps=100)
+    run = Run(workdir, experiment(prepared, **changes), quiet=True)
+    execute(run, STAGES['pretrain'])
+    tokens = {
+        kind: {r['step']: r['tokens'] for r in run.metrics('pretrain') if r['kind'] == kind}
+        for kind in ('train', 'evaluation')
+    }
+    assert 0 < tokens['evaluation'][3] < tokens['evaluation'][6]
+    assert tokens['evaluation'][3] == tokens['train'][3]
+
+
 def run_killed(prepared, workdir, after, with_signal):
     """Run the program until metrics.jsonl shows `after` steps, then send the signal."""
     command = [sys.executable, '-m', 'bioptimus_jax.cli', 'pretrain', f'--config={prepared / "tiny.py"}']
@@ -167,8 +219,8 @@ def test_a_damaged_checkpoint_is_found_and_the_one_before_is_used(damage, undist
     )
     content = bytearray(largest.read_bytes())
     if damage == 'flip':
-        for at in range(len(content) // 2, len(content) // 2 + 4096, 512):
-            content[at % len(content)] ^= 0x10
+        for at in range(0, len(content), 512):  # some of them in parameters, wherever Orbax has put those
+            content[at] ^= 0x10
         largest.write_bytes(content)
     elif damage == 'truncate':
         largest.write_bytes(content[: len(content) // 2])

@@ -270,6 +270,8 @@ def test_comparison_ranks_arms_within_a_phase(tmp_path):
         for record in cloze:
             record['nats_per_word'] += number
         write_json(arm.workdir / 'analyze' / 'cloze.json', cloze)
+        write_json(arm.workdir / 'surgery' / 'manifest.json', {'config': {'surgery.strategy': strategy}})
+    arms = [Run(arm.workdir, arms[0].config, quiet=True) for arm in arms]  # `compare` has one config for all
     table = tables.comparison_table(arms)
     assert [(r[0].text, r[1].text) for r in table.rows[:3]] == [
         ('initial (step 0)', 'contextualized'),

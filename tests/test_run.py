@@ -90,6 +90,32 @@ def test_an_unfinished_stage_is_begun_again_only_with_the_same_configuration(tmp
     assert 'part' in manifest['files']
 
 
+def test_a_corrected_input_needs_no_flag_where_nothing_was_made(tmp_path):
+    def refuse(run, folder):
+        (folder / 'documents').mkdir()
+        raise InputError('bad')
+
+    path = tmp_path / 'input.txt'
+    path.write_text('bad')
+    with pytest.raises(InputError, match='bad'):
+        execute(Run(tmp_path, experiment(), quiet=True), make_stage(refuse, external=lambda e: [path]))
+    path.write_text('good')
+    execute(Run(tmp_path, experiment(), quiet=True), make_stage(external=lambda e: [path]))
+    assert CALLS == [5]
+
+
+def test_replace_that_keeps_what_matches_can_be_given_again(tmp_path):
+    execute(Run(tmp_path, experiment(), quiet=True), make_stage())
+    for _ in range(2):
+        changed = Run(tmp_path, experiment(corpus__min_words=9), quiet=True)
+        execute(changed, make_stage(), replace=True, keep_matching=True)
+    assert CALLS == [5, 9]
+    extended = Run(tmp_path, experiment(corpus__min_words=7), quiet=True)
+    manifest = execute(extended, make_stage(extendable=('min_words',)), replace=True, keep_matching=True)
+    assert manifest['config']['corpus.min_words'] == 7
+    assert sorted(p.name for p in tmp_path.iterdir()) == ['.corpus.lock', 'corpus']
+
+
 def test_a_folder_of_somebody_else_is_refused(tmp_path):
     (tmp_path / 'corpus').mkdir()
     (tmp_path / 'corpus' / 'thesis.doc').write_text('precious')
@@ -108,6 +134,19 @@ def test_a_base_run_lends_what_matches(tmp_path):
     other = experiment(runtime__base_run=tmp_path / 'base', corpus__min_words=7)
     execute(Run(tmp_path / 'other', other, quiet=True), make_stage())
     assert CALLS == [5, 7]
+
+
+def test_a_base_run_that_is_not_there_is_refused(tmp_path):
+    arm = Run(tmp_path / 'arm', experiment(runtime__base_run=tmp_path / 'nowhere'), quiet=True)
+    with pytest.raises(ConfigError, match='nowhere: no such run folder'):
+        execute(arm, make_stage())
+
+
+def test_a_base_run_lends_no_stage_that_reads_whatever_is_there(tmp_path):
+    execute(Run(tmp_path / 'base', experiment(), quiet=True), make_stage(always=True))
+    arm = Run(tmp_path / 'arm', experiment(runtime__base_run=tmp_path / 'base'), quiet=True)
+    execute(arm, make_stage(always=True))
+    assert arm.folder('corpus') == tmp_path / 'arm' / 'corpus'
 
 
 def test_extendable_keys_continue(tmp_path):
@@ -145,9 +184,19 @@ def test_metrics_count_a_repeated_step_once_and_survive_a_cut_line(tmp_path):
     run.log('pretrain', 10, kind='evaluation', loss=9.0)
     run.log('ner', 1, loss=0.0)
     with open(tmp_path / 'metrics.jsonl', 'a') as file:
-        file.write(json.dumps({'stage': 'pretrain', 'step': 12})[:-4] + '\n')
+        file.write(json.dumps({'stage': 'pretrain', 'step': 12})[:-4])
     run.log('pretrain', 10, kind='train', loss=2.0)
     assert [(r['kind'], r['loss']) for r in run.metrics('pretrain')] == [('train', 2.0), ('evaluation', 9.0)]
+
+
+def test_metrics_of_a_stage_made_anew_are_its_own(tmp_path):
+    run = Run(tmp_path, experiment(), quiet=True)
+    run.log('pretrain', 30, kind='evaluation', loss=3.0)
+    run.log('ner', 1, kind='epoch', loss=1.0)
+    run.log('pretrain', 0, kind='start')
+    run.log('pretrain', 20, kind='evaluation', loss=2.0)
+    assert [(r['step'], r['loss']) for r in run.metrics('pretrain')] == [(20, 2.0)]
+    assert len(run.metrics('ner')) == 1
 
 
 def test_two_processes_cannot_work_on_one_stage(tmp_path):

@@ -398,6 +398,7 @@ def test_copy_and_scratch(tmp_path):
     )
     new, _, _ = built(run)
     assert new[TABLE].shape == (128, 8)
+    assert read_json(run.workdir / 'surgery' / 'model' / 'tokenizer_config.json')['model_max_length'] == 40
     assert graft.external_inputs(run.config) == []
     with pytest.raises(ConfigError, match=r'config\.source\.path'):
         built(make_run(tmp_path / 'f', made, OLD, surgery__strategy='averaged_last', source__path=''))

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import random
+import signal
 from pathlib import Path
 
 import pytest
@@ -284,5 +285,15 @@ def test_killed_worker_is_one_clear_line() -> None:
         list(pool.map(os._exit, [(1,)] * 3))
 
 
+def test_a_signal_to_the_whole_group_leaves_the_workers_to_their_parent() -> None:
+    with Workers(2, _nothing, ()) as pool:
+        assert list(pool.map(_signal_oneself, [(signal.SIGTERM,), (signal.SIGINT,)])) == [True, True]
+
+
 def _nothing() -> None:
     pass
+
+
+def _signal_oneself(number: int) -> bool:
+    os.kill(os.getpid(), number)
+    return True

@@ -6,6 +6,7 @@ past, and a `DocumentSource` gives them back in the order in which they were wri
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import os
 import shutil
@@ -87,9 +88,7 @@ class DocumentWriter:
             except (RuntimeError, ValueError) as error:
                 raise OSError(f'{path}: cannot be written ({_first_line(error)})') from error
             if stored != length:
-                raise OSError(
-                    f'{path}: holds {stored} of {length} documents after writing; is the disk full?'
-                )
+                raise OSError(errno.ENOSPC, f'holds {stored} of {length} documents after writing', str(path))
             with open(hidden, 'rb') as file:
                 os.fsync(file.fileno())
         for hidden, path in zip(self.hidden, self.paths, strict=True):

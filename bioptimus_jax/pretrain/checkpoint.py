@@ -4,7 +4,10 @@ Orbax does not checksum array data: a flipped bit is restored as a wrong weight 
 carries a sum per leaf that does not depend on the mesh, and `restore` walks down to the newest one that agrees.
 """
 
-from collections.abc import Iterable
+import contextlib
+import errno
+import logging
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ class Checkpoints:
     """The checkpoints of one run: the newest `keep`, and every phase end."""
 
     def __init__(self, folder: Path, keep: int, phase_ends: Iterable[int]):
+        logging.getLogger('absl').setLevel(logging.CRITICAL)  # Orbax logs tracebacks of what it raises anyway
         policy = checkpoint_managers
         self.manager = ocp.CheckpointManager(
             (folder / 'checkpoints').resolve(),
@@ -39,29 +43,39 @@ class Checkpoints:
         """Begin to save; arrays are copied before this returns, writing goes on in the background."""
         sums = checksums(state)
         arguments = ocp.args.Composite(state=ocp.args.StandardSave(state), checksums=ocp.args.JsonSave(sums))
-        self.manager.save(step, args=arguments, force=True)
+        with self._plain_disk_errors():
+            self.manager.save(step, args=arguments, force=True)
 
     def wait(self) -> None:
         """Until everything begun is on disk. Raises what a background save ran into (a full disk, say)."""
-        self.manager.wait_until_finished()
+        with self._plain_disk_errors():
+            self.manager.wait_until_finished()
 
     def latest(self) -> int | None:
         return self.manager.latest_step()
 
+    def steps(self) -> list[int]:
+        return sorted(self.manager.all_steps())
+
     def restore(self, like: Any, warn: Any = print) -> tuple[Any, int] | None:
         """The newest undamaged state, shaped and sharded like `like`, and its step; None without any checkpoint.
 
-        Raises InputError when there are checkpoints and none can be used.
+        Damaged ones above it are deleted, since they will be made again. Raises InputError when there are
+        checkpoints and none can be used; then all of them stay.
         """
-        steps = sorted(self.manager.all_steps(), reverse=True)
-        for step in steps:
+        damaged: list[int] = []
+        for step in reversed(self.steps()):
             try:
-                return self._restore(step, like), step
+                state = self._restore(step, like)
             except Exception as error:  # Orbax raises many kinds for damaged files
                 reason = ' '.join(str(error).split())[:200]
                 warn(f'checkpoint {step} cannot be used ({reason}); trying the one before')
-                self.manager.delete(step)
-        if steps:
+                damaged.append(step)
+                continue
+            for higher in damaged:
+                self.manager.delete(higher)
+            return state, step
+        if damaged:
             raise InputError(
                 f'{self.manager.directory}: no checkpoint can be used; delete the folder to start anew'
             )
@@ -77,7 +91,18 @@ class Checkpoints:
         return restored['state']
 
     def close(self) -> None:
-        self.manager.close()
+        with self._plain_disk_errors():
+            self.manager.close()
+
+    @contextlib.contextmanager
+    def _plain_disk_errors(self) -> Iterator[None]:
+        """TensorStore reports a full disk as a ValueError: raise the OSError that it is."""
+        try:
+            yield
+        except ValueError as error:
+            if not any(f"os_error_code='{code}'" in str(error) for code in (errno.ENOSPC, errno.EDQUOT)):
+                raise
+            raise OSError(errno.ENOSPC, 'no space left', str(self.manager.directory)) from error
 
 
 def finished_phases(folder: Path) -> list[str]:
@@ -85,9 +110,9 @@ def finished_phases(folder: Path) -> list[str]:
     return list(read_json(folder / PHASES) or {})
 
 
-def record_phase(folder: Path, phase: str, step: int) -> None:
-    """Say that `phase` ended with the (finished) checkpoint of `step`."""
-    write_json(folder / PHASES, {**(read_json(folder / PHASES) or {}), phase: step})
+def record_phases(folder: Path, ends: Mapping[str, int]) -> None:
+    """Say which phases have ended, each with a finished checkpoint at its last step."""
+    write_json(folder / PHASES, dict(ends))
 
 
 def phase_checksums(folder: Path, phase: str) -> dict[str, int]:

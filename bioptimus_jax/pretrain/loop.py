@@ -16,7 +16,7 @@ from bioptimus_jax.config import ConfigError
 from bioptimus_jax.model.hf import load_folder
 from bioptimus_jax.pretrain import curriculum, evaluate
 from bioptimus_jax.pretrain.batches import Batches
-from bioptimus_jax.pretrain.checkpoint import Checkpoints, phase_checksums, record_phase
+from bioptimus_jax.pretrain.checkpoint import Checkpoints, phase_checksums, record_phases
 from bioptimus_jax.pretrain.masking import Vocabulary, slot_count
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh, place_state
@@ -54,6 +54,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     progress = run.progress('pretrain', session.total, 'steps')
     progress.start_at(step)
     if step == 0:
+        run.log('pretrain', 0, kind='start', tokens=0)
         _evaluate(session, compute, state, 0, 'initial', phase_end=True)
     try:
         _train(session, state, step, train_step, compute, table, progress)
@@ -100,6 +101,7 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     state = place_state(initial_state(params, settings), mesh)
     checkpoints = Checkpoints(folder, config.runtime.keep_checkpoints, [s.stop for s in placed])
     found = checkpoints.restore(state, run.say)
+    step = 0
     if found:
         state, step = found
         curriculum.check_continues(read_json(folder / 'curriculum.json') or [], placed, step)
@@ -107,12 +109,12 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     write_json(
         folder / 'curriculum.json', [{'name': s.name, 'start': s.start, 'stop': s.stop} for s in placed]
     )
+    # A kill may have come between a save and its record; a phase that was made longer has not ended.
+    _record_ended(folder, placed, checkpoints, step)
     frozen = evaluate.freeze(heldout, config, plan)
     evaluate.save(frozen, folder / 'frozen_masks.npz')
     batches = Batches(rows, config.pretrain.batch_rows, config.seed, batch_sharding(mesh))
-    tokens_done = next(
-        (r['tokens'] for r in reversed(run.metrics('pretrain')) if r['step'] <= int(state['step'])), 0
-    )
+    tokens_done = next((r['tokens'] for r in reversed(run.metrics('pretrain')) if r['step'] <= step), 0)
     return Session(run, folder, plan, placed, rows, batches, checkpoints, frozen, tokens_done), state
 
 
@@ -130,9 +132,8 @@ def _train(
         ended = next((s for s in session.placed if s.stop == done), None)
         stopping = run.stopping.is_set()
         save_now = ended is not None or stopping or done % runtime.checkpoint_every_steps == 0
-        if (
-            save_now or done % runtime.log_every_steps == 0
-        ):  # a checkpoint's step has a record: it counts the tokens
+        # Checkpoints and evaluations have a record of their step: it counts the tokens.
+        if save_now or done in evaluate_at or done % runtime.log_every_steps == 0:
             loss = _log(session, window, window_started)
             progress.update(len(window), f'phase {_name_at(session, done)}, loss {loss:.3f}')
             window, window_started = [], time.monotonic()
@@ -143,10 +144,17 @@ def _train(
             session.checkpoints.save(done, state)
         if ended:
             session.checkpoints.wait()
-            record_phase(session.folder, ended.name, done)
+            _record_ended(session.folder, session.placed, session.checkpoints, done)
         if stopping:
             session.checkpoints.wait()
             raise Stopped
+
+
+def _record_ended(
+    folder: Path, placed: tuple[curriculum.Stretch, ...], checkpoints: Checkpoints, step: int
+) -> None:
+    kept = checkpoints.steps()
+    record_phases(folder, {s.name: s.stop for s in placed if s.stop <= step and s.stop in kept})
 
 
 def _log(session: Session, window: list[tuple[int, dict]], started: float) -> float:

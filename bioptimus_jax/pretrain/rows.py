@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import multiprocessing
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -312,9 +312,3 @@ def positions_and_segments(segment_lengths_BxG: Any, pieces: int, xp: Any = np) 
     begin_BxL = xp.max(xp.where(over_BxLxG, ends_BxG[:, None, :], 0), axis=-1)
     positions_BxL = xp.where(real_BxL, index_L[None, :] - begin_BxL, 0)
     return positions_BxL, xp.where(real_BxL, number_BxL + 1, 0)
-
-
-def iterate(rows: Rows, batch_rows: int) -> Iterable[dict[str, np.ndarray]]:
-    """Every row once, in order, in batches; the last one may be smaller."""
-    for at in range(0, len(rows), batch_rows):
-        yield rows.read(np.arange(at, min(at + batch_rows, len(rows))))

@@ -150,9 +150,15 @@ def all_tables(m: Measures) -> dict[str, Table]:
 
 
 def _arm_name(run: Run, runs: Sequence[Run]) -> str:
-    strategy = run.config.surgery.strategy
-    alone = sum(other.config.surgery.strategy == strategy for other in runs) == 1
+    strategy = _strategy(run)
+    alone = sum(_strategy(other) == strategy for other in runs) == 1
     return strategy if alone else f'{run.workdir.name} ({strategy})'
+
+
+def _strategy(run: Run) -> str:
+    """What the run itself was made with: `compare` reads all arms under one configuration."""
+    made_with = (run.manifest('surgery') or {}).get('config', {})
+    return made_with.get('surgery.strategy', run.config.surgery.strategy)
 
 
 def _scored(cells: list[dict]) -> Cell:

@@ -16,7 +16,7 @@ import numpy as np
 from bioptimus_jax.config import ConfigError, Experiment
 from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.run import InputError, Run, write_json, write_jsonl
+from bioptimus_jax.run import InputError, Run, read_json, write_json, write_jsonl
 from bioptimus_jax.surgery import account, reading, rows
 from bioptimus_jax.surgery.account import NewRows
 from bioptimus_jax.surgery.source import Source, load, spell, sum_states
@@ -210,6 +210,11 @@ def _write_model(
     for left in folder.parent.glob(f'.{folder.name}.*.tmp'):
         shutil.rmtree(left)
     hf.write_folder(hidden, architecture, parameters, tokenizer_folder)
+    settings = read_json(hidden / 'tokenizer_config.json') or {}
+    positions = architecture.max_positions - architecture.position_offset
+    # Without a source, config.model may have changed since stage vocab wrote its tokenizer.
+    if settings.get('model_max_length', positions) != positions:
+        write_json(hidden / 'tokenizer_config.json', {**settings, 'model_max_length': positions})
     if folder.exists():
         shutil.rmtree(folder)
     os.replace(hidden, folder)

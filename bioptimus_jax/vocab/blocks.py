@@ -2,10 +2,12 @@
 
 import collections
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from typing import Any
 
 from bioptimus_jax.run import InputError
@@ -66,5 +68,16 @@ class Workers:
 
 
 def _begin(prepare: Callable[..., None], arguments: tuple) -> None:
+    # Both may be sent to the whole process group; the parent saves, and then ends its workers.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_follow_parent, daemon=True).start()
     os.environ['TOKENIZERS_PARALLELISM'] = 'false'  # one thread per worker, else scaling looks flat
     prepare(*arguments)
+
+
+def _follow_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()  # a killed parent must not leave workers behind
+    os._exit(1)

@@ -26,7 +26,7 @@ def external_inputs(experiment: Experiment) -> list[Path]:
     files = [Path(experiment.vocab.file)] if experiment.vocab.kind == 'file' and experiment.vocab.file else []
     folder = source_folder(experiment)
     if folder is not None:
-        files += [folder / name for name in (*TOKENIZER_FILES, 'config.json') if (folder / name).is_file()]
+        files += [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
     return files
 
 

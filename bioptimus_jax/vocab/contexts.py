@@ -6,7 +6,6 @@ and any order of the documents (sampling.py). The paper calls its program for th
 
 import dataclasses
 import itertools
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ import pyarrow
 import pyarrow.parquet
 
 from bioptimus_jax.corpus.documents import DocumentSource, document_key, open_documents
-from bioptimus_jax.run import InputError, Run
+from bioptimus_jax.run import InputError, Run, atomic
 from bioptimus_jax.vocab.blocks import Workers, count_workers, ranges
 from bioptimus_jax.vocab.build import read_new_tokens
 from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around, split_sentences
@@ -197,9 +196,9 @@ def _scan(start: int, stop: int, k: int, limits: np.ndarray | None) -> tuple[Can
 def _locate(sample: Candidates, longest: int) -> list[tuple]:
     """Rows of `_locate_all` for candidates of one block, in order of documents."""
     source: DocumentSource = _state['documents']
-    wanted, first = int(sample.document[0]), int(sample.document[-1]) + 1
-    documents = source.read(wanted, first)
-    split = {i: split_sentences(documents[i - wanted].text) for i in np.unique(sample.document).tolist()}
+    first, stop = int(sample.document[0]), int(sample.document[-1]) + 1
+    documents = source.read(first, stop)
+    split = {i: split_sentences(documents[i - first].text) for i in np.unique(sample.document).tolist()}
     places = list(zip(sample.document.tolist(), sample.number.tolist(), strict=True))
     different = {place: i for i, place in enumerate(dict.fromkeys(places))}
     sentences = [split[document][number] for document, number in different]
@@ -209,7 +208,7 @@ def _locate(sample: Candidates, longest: int) -> list[tuple]:
     for i, (document, number) in enumerate(places):
         if start_I[i] >= 0:
             cut = cut_around(sentences[index[i]], int(start_I[i]), int(end_I[i]), longest)
-            identity = documents[document - wanted].id
+            identity = documents[document - first].id
             rows.append((int(sample.token[i]), int(sample.priority[i]), identity, number, *cut))
     return rows
 
@@ -239,6 +238,5 @@ def _write_tables(folder: Path, tokens: list[str], rows: list[tuple]) -> None:
 
 def _write(path: Path, columns: dict[str, Any], schema: pyarrow.Schema) -> None:
     table = pyarrow.table({name: list(values) for name, values in columns.items()}, schema=schema)
-    hidden = path.with_name(f'.{path.name}.{os.getpid()}.tmp')
-    pyarrow.parquet.write_table(table, hidden, compression='zstd')
-    os.replace(hidden, path)
+    with atomic(path, 'wb') as file:
+        pyarrow.parquet.write_table(table, file, compression='zstd')

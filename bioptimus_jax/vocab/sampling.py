@@ -7,11 +7,12 @@ sentence number alone: the sample is the same in any order, and samples of parts
 import contextlib
 import dataclasses
 import hashlib
-import os
 import zipfile
 from pathlib import Path
 
 import numpy as np
+
+from bioptimus_jax.run import atomic
 
 LARGEST = np.uint64(2**64 - 1)
 
@@ -127,10 +128,8 @@ class Search:
 
     def save(self, path: Path) -> None:
         self.merge()
-        hidden = path.with_name(f'{path.name}.{os.getpid()}.tmp')
-        with open(hidden, 'wb') as file:
+        with atomic(path, 'wb') as file:
             np.savez(file, blocks=self.blocks, sentences=self.sentences, **vars(self.candidates))
-        os.replace(hidden, path)
 
     def resume(self, path: Path) -> None:
         """Go on from a search that was cut off; a damaged record starts anew."""

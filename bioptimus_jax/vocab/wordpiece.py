@@ -6,7 +6,6 @@ character (alone and with "##") in a fixed order before it starts: only the word
 """
 
 import itertools
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -177,9 +176,8 @@ def save_tokenizer(tokenizer: tokenizers.Tokenizer, folder: Path, model_max_leng
     folder.mkdir(parents=True, exist_ok=True)
     with atomic(folder / 'vocab.txt', 'wb') as file:
         file.write(''.join(token + '\n' for token in vocabulary(tokenizer)).encode('utf-8'))
-    hidden = folder / f'.tokenizer.{os.getpid()}.tmp'
-    tokenizer.save(str(hidden))
-    os.replace(hidden, folder / 'tokenizer.json')
+    with atomic(folder / 'tokenizer.json') as file:
+        file.write(tokenizer.to_str(pretty=True))
     names = dict(pad_token=PAD, unk_token=UNK, cls_token=CLS, sep_token=SEP, mask_token=MASK)
     settings = {
         'tokenizer_class': 'BertTokenizer',
