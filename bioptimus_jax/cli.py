@@ -88,6 +88,10 @@ def _dispatch(arguments: list[str]) -> int:
     if options.verb == 'compare':
         return _compare(options.runs, _experiment(options.config, overrides), options.markdown)
     run = Run(options.workdir, _experiment(options.config, overrides))
+    if run.config.runtime.deterministic:  # read by XLA when its first backend starts
+        os.environ['XLA_FLAGS'] = (
+            f'{os.environ.get("XLA_FLAGS", "")} --xla_gpu_deterministic_ops=true'.strip()
+        )
     with _stop_on_signal() as watch:
         watch(run)
         if options.verb == 'run':

@@ -20,7 +20,7 @@ from bioptimus_jax.vocab.wordpiece import is_lowercase, load_tokenizer
 
 TOLERANCE = 1e-4  # largest difference in float32 ...
 RELATIVE = 1e-5  # ... or this share of the largest value, where values are large
-MAX_PIECES = 128
+MAX_PIECES = 512
 # Casing, accents, ideographs, zero-width and unknown characters: where two tokenizers would part.
 AWKWARD = (
     '',

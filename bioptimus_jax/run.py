@@ -71,6 +71,7 @@ class Run:
         self.config = experiment
         self.quiet = quiet
         self.stopping = threading.Event()
+        self._events: Any = None
         if self.workdir.exists() and not self.workdir.is_dir():
             raise InputError(f'{self.workdir}: is a file; --workdir needs a folder')
         self.workdir.mkdir(parents=True, exist_ok=True)
@@ -116,6 +117,18 @@ class Run:
                 if file.read(1) != b'\n':  # the last line was cut off: this one must not be lost with it
                     file.write(b'\n')
             file.write(json.dumps(record).encode() + b'\n')
+        if self.config.runtime.tensorboard:
+            self._write_events(stage, step, values)
+
+    def _write_events(self, stage: str, step: int, values: dict[str, Any]) -> None:
+        from tensorboardX import SummaryWriter  # late: only those who ask for it pay for the import
+
+        if self._events is None:
+            self._events = SummaryWriter(str(self.workdir / 'tensorboard'))
+        for name, value in values.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                self._events.add_scalar(f'{stage}/{values.get("kind", "")}/{name}', value, step)
+        self._events.flush()
 
     def metrics(self, stage: str) -> list[dict[str, Any]]:
         """The records of one stage in order of steps; a step done again after a kill counts once, the last time.
@@ -217,7 +230,13 @@ def bring_up_to_date(
     write_json(folder / STARTED, print_of)
     started = time.monotonic()
     run.say(f'{stage.name}: {stage.summary}')
-    counts = stage.build(run, folder)
+    try:
+        counts = stage.build(run, folder)
+    except ConfigError:
+        if manifest:  # the change was refused: the stage is as finished as it was
+            write_json(folder / MANIFEST, manifest)
+            (folder / STARTED).unlink()
+        raise
     files = {
         str(p.relative_to(folder)): {'bytes': p.stat().st_size, 'sha256': sha256(p)}
         for p in sorted(folder.rglob('*'))

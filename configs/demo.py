@@ -18,8 +18,8 @@ from ml_collections import ConfigDict
 from bioptimus_jax import config as schema
 
 ARGUMENTS = ('', 'source')
-SOURCE_STEPS = 700
-PHASE_STEPS = {'0.1': 400, '0.2': 200, '0.3': 200, '0.4': 200}
+SOURCE_STEPS = 450
+PHASE_STEPS = {'0.1': 240, '0.2': 120, '0.3': 120, '0.4': 120}
 
 
 def get_config(argument: str = '') -> ConfigDict:
@@ -51,7 +51,7 @@ def get_config(argument: str = '') -> ConfigDict:
         config.phase[name].update(duration=float(steps), duration_unit='steps')
     config.ner.update(
         models=('initial', *PHASE_STEPS),
-        epochs=6,
+        epochs=5,
         batch_sentences=16,
         learning_rate=1e-3,
         max_pieces=64,

@@ -206,3 +206,24 @@ def test_two_processes_cannot_work_on_one_stage(tmp_path):
 
     with pytest.raises(ConfigError, match='another process'):
         execute(Run(tmp_path, experiment(), quiet=True), make_stage(nested))
+
+
+def test_tensorboard_events_are_written_beside_the_metrics(tmp_path):
+    run = Run(tmp_path, experiment(runtime__tensorboard='true'), quiet=True)
+    run.log('pretrain', 10, kind='train', loss=3.0, phase='0.1')
+    assert list((tmp_path / 'tensorboard').glob('events*'))
+    assert [r['loss'] for r in run.metrics('pretrain')] == [3.0]
+
+
+def test_a_refused_extension_leaves_the_stage_finished(tmp_path):
+    def refuse(run, folder):
+        raise ConfigError('no')
+
+    execute(Run(tmp_path, experiment(), quiet=True), make_stage(extendable=('min_words',)))
+    with pytest.raises(ConfigError, match='no'):
+        execute(
+            Run(tmp_path, experiment(corpus__min_words=9), quiet=True),
+            make_stage(refuse, extendable=('min_words',)),
+        )
+    execute(Run(tmp_path, experiment(), quiet=True), make_stage())
+    assert CALLS == [5]

@@ -143,7 +143,8 @@ def load_phase(folder: Path, phase: str) -> Any:
         raise
     except Exception as error:
         raise InputError(
-            f'{path}: cannot be read ({" ".join(str(error).split())[:200]}); run pretrain again'
+            f'{path}: cannot be read ({" ".join(str(error).split())[:200]}); '
+            'make it anew with `bioptimus pretrain --replace`'
         ) from error
     return jax.tree.map(np.asarray, state['params'])
 

@@ -90,11 +90,13 @@ def scores(
             sums = evaluate(params, part, frozen.segments_NxBxL[number], frozen.positions_NxBxL[number])
             for key, value in sums.items():
                 totals[key] = totals.get(key, 0.0) + float(value)
-        weight = max(totals.get('masked_weight', 0.0), 1.0)
-        loss = totals.get('masked_loss', 0.0) / weight
+        weight = totals.get('masked_weight', 0.0)
+        if not weight:  # a setting without [MASK] has nothing to score
+            continue
+        loss = totals['masked_loss'] / weight
         if name == FROZEN:
             yield 'frozen_loss', loss
-            yield 'frozen_accuracy', totals.get('masked_correct', 0.0) / weight
+            yield 'frozen_accuracy', totals['masked_correct'] / weight
         else:
             yield f'loss/{name}', loss
 

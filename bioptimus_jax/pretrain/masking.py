@@ -36,7 +36,6 @@ class Masked(NamedTuple):
     targets_M: jax.Array
     weights_M: jax.Array
     kinds_M: jax.Array
-    lengths_M: jax.Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +115,6 @@ def mask(
         targets_M=tokens_L[slots_M],
         weights_M=weights_M.astype(jnp.float32),
         kinds_M=kinds_L[slots_M],
-        lengths_M=unit_length_L[slots_M],
     )
 
 

@@ -19,6 +19,8 @@ from bioptimus_jax.pretrain.objective import SUMS, masked_lm
 from bioptimus_jax.pretrain.optimizer import make_optimizer, reset_where
 from bioptimus_jax.pretrain.rows import positions_and_segments
 
+DROPOUT_STREAM = 2**32 - 1  # beyond any step: masks fold the step into the same seed's key
+
 
 @dataclasses.dataclass(frozen=True)
 class StepPlan:
@@ -89,7 +91,8 @@ def make_train_step(plan: StepPlan) -> Callable:
     def train_step(state: dict, batch: dict, table: dict) -> tuple[dict, dict]:
         params, step = state['params'], state['step']
         masked, maskable_BxL, segments_BxL, positions_BxL = mask_step_batch(batch, plan, table, step)
-        dropout_key = jax.random.fold_in(jax.random.key(plan.seed + 1, impl='threefry2x32'), step)
+        seed_key = jax.random.key(plan.seed, impl='threefry2x32')
+        dropout_key = jax.random.fold_in(jax.random.fold_in(seed_key, DROPOUT_STREAM), step)
 
         def accumulate(totals: Any, numbered: tuple) -> tuple[Any, None]:
             number, part = numbered

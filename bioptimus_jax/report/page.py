@@ -105,9 +105,7 @@ def description(m: Measures) -> str:
             'file': 'a given vocabulary',
             'source': 'the vocabulary of the source',
         }
-        begin = (
-            f'{Path(e.source.path).name} adapted with {vocabulary[e.vocab.kind]}, rows {e.surgery.strategy}'
-        )
+        begin = f'{e.source.path} adapted with {vocabulary[e.vocab.kind]}, rows {e.surgery.strategy}'
     else:
         begin = f'A BERT from scratch, {e.model.layers} layers of {e.model.hidden}'
     phases = ', '.join(
