@@ -20,13 +20,13 @@ from orbax.checkpoint import checkpoint_managers
 from bioptimus_jax.run import InputError, read_json, write_json
 
 PHASES = 'phases.json'
+logging.getLogger('absl').setLevel(logging.CRITICAL)  # Orbax logs tracebacks of what it raises anyway
 
 
 class Checkpoints:
     """The checkpoints of one run: the newest `keep`, and every phase end."""
 
     def __init__(self, folder: Path, keep: int, phase_ends: Iterable[int]):
-        logging.getLogger('absl').setLevel(logging.CRITICAL)  # Orbax logs tracebacks of what it raises anyway
         policy = checkpoint_managers
         self.manager = ocp.CheckpointManager(
             (folder / 'checkpoints').resolve(),
