@@ -48,7 +48,10 @@ def phases(m: Measures) -> Table:
     columns = ['phase', 'steps', 'tokens', 'held-out loss', 'accuracy', *(f'loss {s}' for s in settings)]
     columns += [f'F1 {d}' for d in datasets]
     rows = []
+    planned = (PHASE_INITIAL, *m.phases)
     for model in m.models:
+        if model not in planned and not any(m.scores(model, d) for d in datasets):
+            continue  # known from other tables only
         record = m.phase_end(model) or {}
         losses = [fixed(record.get('losses', {}).get(s)) for s in settings]
         cells = [count(record.get('step')), count(record.get('tokens')), fixed(record.get('frozen_loss'))]
