@@ -1,6 +1,9 @@
 """A strict session: eight fake devices on the CPU, no network, rank promotion and warnings are errors."""
 
+import atexit
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,11 @@ os.environ.setdefault('HF_HUB_OFFLINE', '1')
 os.environ.setdefault('TOKENIZERS_PARALLELISM', 'false')
 os.environ.setdefault('MPLBACKEND', 'agg')
 os.environ.setdefault('OMP_NUM_THREADS', '1')  # two test processes share two cores
+# The same step is compiled by many tests and by the processes that they start: once is enough.
+if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
+    os.environ['JAX_COMPILATION_CACHE_DIR'] = tempfile.mkdtemp(prefix='bioptimus-tests-')
+    atexit.register(shutil.rmtree, os.environ['JAX_COMPILATION_CACHE_DIR'], ignore_errors=True)
+os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.2')
 
 _beside = Path(__file__).resolve().parents[2] / 'shared' / 'data'
 if not os.environ.get('BIOPTIMUS_DATA') and _beside.is_dir():
