@@ -28,10 +28,10 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -q -n 2 -m 'not slow'
+	$(BIN)/python -m pytest -q -n 2 --dist=worksteal -m 'not slow'
 
 test-long: lint
-	$(BIN)/python -m pytest -q -n 2 --timeout=3600
+	$(BIN)/python -m pytest -q -n 2 --dist=worksteal --timeout=3600
 
 check: lint
 	$(BIN)/python -m pytest -q -x tests/test_house.py tests/test_demo_generate.py

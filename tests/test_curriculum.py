@@ -82,3 +82,14 @@ def test_only_phases_that_are_not_over_can_change():
     curriculum.check_continues(old, longer, 20)
     with pytest.raises(config.ConfigError, match=r'phase\.0\.1\.duration'):
         curriculum.check_continues(old, changed, 15)
+
+
+def test_any_other_table_a_ramp_from_5_to_25_percent():
+    c = config.defaults()
+    c.phases = tuple(f'ramp.{n}' for n in range(1, 6))
+    for number, name in enumerate(c.phases, 1):
+        c.phase[name] = config.phase(masking='words', rate=0.05 * number, duration=4.0, duration_unit='steps')
+    e = config.Experiment.from_config(c)
+    table = curriculum.table(curriculum.stretches(e, COUNTS), e)
+    rates = [float(curriculum.setting_at(table, step).rate) for step in range(0, 20, 4)]
+    assert rates == pytest.approx([0.05, 0.1, 0.15, 0.2, 0.25])
