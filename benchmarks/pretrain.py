@@ -92,6 +92,7 @@ def main() -> None:
     print(f'ratio  {min(ratios):.2f} to {max(ratios):.2f}, fill of our rows {packed:.3f}, loss gap {gap:.1e}')
     if not quick:
         path = Path(__file__).parent / 'results' / 'pretrain.json'
+        path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(result, indent=1) + '\n')
     print(f'headline: useful_vs_hf_padded={statistics.median(ratios):.2f} fill={packed:.3f}')
 
