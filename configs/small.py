@@ -5,7 +5,7 @@ Data:     BIOPTIMUS_DATA names the folder with general/, pubmed/, ner/ and vocab
           the command line instead. ag_news stays out: it is the domain of the difficulty probe.
 Command:  bioptimus run --config=small:source --workdir=runs/small-source
           bioptimus run --config=small --workdir=runs/small --config.source.path=runs/small-source/export/0.1
-Time:     at most 75 minutes on two cores, both commands together.
+Time:     about 90 minutes on two idle cores by LOG.md's rates, both commands together; a quarter of it was run.
 Expect:   held-out loss falls from phase to phase; F1 on NCBI-disease and BC5-chem far below the paper's
           (88-94 with BERT-base) and above the model at step 0. All three splits of the NER sets stay out of
           the corpus.
