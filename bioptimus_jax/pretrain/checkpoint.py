@@ -117,16 +117,20 @@ def record_phases(folder: Path, ends: Mapping[str, int]) -> None:
 
 def phase_checksums(folder: Path, phase: str) -> dict[str, int]:
     """The checksum of every leaf at the end of a phase. Raises InputError where the phase has not ended."""
+    return read_json(_phase_path(folder, phase) / 'checksums' / 'metadata') or {}
+
+
+def _phase_path(folder: Path, phase: str) -> Path:
     steps = read_json(folder / PHASES) or {}
     if phase not in steps:
         raise InputError(f'{folder}: phase {phase!r} has not ended; finished: {", ".join(steps) or "none"}')
-    return read_json(folder / 'checkpoints' / str(steps[phase]) / 'checksums' / 'metadata') or {}
+    return (folder / 'checkpoints' / str(steps[phase])).resolve()
 
 
 def load_phase(folder: Path, phase: str) -> Any:
     """The parameters at the end of a phase: a nested dict of numpy arrays. Raises InputError."""
     expected = phase_checksums(folder, phase)
-    path = (folder / 'checkpoints' / str((read_json(folder / PHASES) or {})[phase])).resolve()
+    path = _phase_path(folder, phase)
     try:
         with ocp.StandardCheckpointer() as checkpointer:
             metadata = checkpointer.metadata(path / 'state').item_metadata.tree

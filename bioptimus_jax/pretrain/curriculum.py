@@ -12,6 +12,8 @@ import numpy as np
 from bioptimus_jax.config import ConfigError, Experiment, Phase
 from bioptimus_jax.pretrain.masking import Setting
 
+KINDS = {bool: np.bool_, int: np.int32, float: np.float32}
+
 
 @dataclasses.dataclass(frozen=True)
 class Stretch:
@@ -67,11 +69,7 @@ def table(placed: tuple[Stretch, ...], experiment: Experiment) -> dict[str, np.n
         phase, length = stretch.phase, members[-1].stop - members[0].start
         values = {
             'start': stretch.start,
-            'whole_words': phase.masking == 'words',
-            'rate': phase.rate,
-            'p_mask': phase.corruption[0],
-            'p_random': phase.corruption[1],
-            'draw_per_word': phase.corruption_unit == 'word',
+            **setting_values(phase),
             'peak': phase.learning_rate or base,
             'path_start': members[0].start,
             'path_steps': length,
@@ -80,8 +78,23 @@ def table(placed: tuple[Stretch, ...], experiment: Experiment) -> dict[str, np.n
         }
         for name, value in values.items():
             columns.setdefault(name, []).append(value)
-    kinds = {bool: np.bool_, int: np.int32, float: np.float32}
-    return {name: np.array(values, kinds[type(values[0])]) for name, values in columns.items()}
+    return {name: np.array(values, KINDS[type(values[0])]) for name, values in columns.items()}
+
+
+def setting_values(phase: Phase) -> dict[str, bool | float]:
+    """A phase's masking setting, by the names of `Setting`'s fields."""
+    return {
+        'whole_words': phase.masking == 'words',
+        'rate': phase.rate,
+        'p_mask': phase.corruption[0],
+        'p_random': phase.corruption[1],
+        'draw_per_word': phase.corruption_unit == 'word',
+    }
+
+
+def setting_of(phase: Phase) -> Setting:
+    """The masking setting of one phase, as scalars of the table's types."""
+    return Setting(**{n: jnp.asarray(v, KINDS[type(v)]) for n, v in setting_values(phase).items()})
 
 
 def setting_at(table: dict[str, Any], step: Any) -> Setting:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.config import Experiment, Phase
-from bioptimus_jax.pretrain.masking import Masked, Setting, mask_batch, slot_count
+from bioptimus_jax.pretrain.curriculum import setting_of
+from bioptimus_jax.pretrain.masking import Masked, mask_batch, slot_count
 from bioptimus_jax.pretrain.objective import masked_lm
 from bioptimus_jax.pretrain.rows import Rows, positions_and_segments
 from bioptimus_jax.pretrain.step import StepPlan, word_starts
@@ -42,17 +42,17 @@ def freeze(rows: Rows, experiment: Experiment, plan: StepPlan, batch_rows: int =
     positions, segments = positions_and_segments(batch['segment_lengths'], rows.pieces)
     settings = {FROZEN: Phase('tokens', experiment.evaluation.rate, (1.0, 0.0, 0.0))}
     settings |= {name: experiment.phase[name] for name in experiment.phases}
+    keys = _document_keys(experiment.evaluation.seed, batch['documents'][:, 0], batch['tokens'])
+    starts = word_starts(batch, plan.vocabulary, plan.settings.word)
+    longest = plan.settings.max_word_pieces
     masked = {}
     for name, phase in settings.items():
-        keys = _document_keys(experiment.evaluation.seed, batch['documents'][:, 0], batch['tokens'])
-        starts = word_starts(batch, plan.vocabulary, plan.settings.word)
-        slots = slot_count(phase.rate, rows.pieces, plan.settings.max_word_pieces)
-        longest = plan.settings.max_word_pieces
+        slots = slot_count(phase.rate, rows.pieces, longest)
         whole, _ = jax.jit(
-            lambda b, s, starts, keys, setting, slots=slots, longest=longest: mask_batch(
+            lambda b, s, starts, keys, setting, slots=slots: mask_batch(
                 b, starts, s, setting, keys, plan.vocabulary, longest, slots
             )
-        )(batch['tokens'], segments, starts, keys, _setting(phase))
+        )(batch['tokens'], segments, starts, keys, setting_of(phase))
         masked[name] = jax.tree.map(lambda x: np.asarray(x).reshape(-1, batch_rows, *x.shape[1:]), whole)
     shape = (-1, batch_rows, rows.pieces)
     return FrozenMasks(segments.reshape(shape), positions.reshape(shape), masked)
@@ -99,16 +99,6 @@ def scores(
             yield 'frozen_accuracy', totals['masked_correct'] / weight
         else:
             yield f'loss/{name}', loss
-
-
-def _setting(phase: Phase) -> Setting:
-    return Setting(
-        jnp.asarray(phase.masking == 'words'),
-        jnp.asarray(phase.rate, jnp.float32),
-        jnp.asarray(phase.corruption[0], jnp.float32),
-        jnp.asarray(phase.corruption[1], jnp.float32),
-        jnp.asarray(phase.corruption_unit == 'word'),
-    )
 
 
 def _document_keys(seed: int, documents_B: np.ndarray, tokens_BxL: np.ndarray) -> jax.Array:

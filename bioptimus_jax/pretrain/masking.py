@@ -81,8 +81,8 @@ def mask(
 ) -> Masked:
     """Select whole units up to the budget and corrupt them.
 
-    `maskable_L` is False for special tokens and padding; `word_starts_L` is True where a word begins, and must be
-    True at the first maskable piece of every document.
+    `maskable_L` is False for special tokens and padding; `word_starts_L` is True where a word begins; a
+    maskable piece after one that is not always begins a word.
     """
     length = tokens_L.shape[0]
     select_key, corrupt_key, replace_key, budget_key = jax.random.split(key, 4)
@@ -128,11 +128,9 @@ def mask_batch(
     max_word_pieces: int,
     slots: int,
 ) -> tuple[Masked, jax.Array]:
-    """`mask` over a batch; also returns maskable_BxL. Word starts are repaired after [CLS] and other specials."""
+    """`mask` over a batch; also returns maskable_BxL, False for special tokens and padding."""
     special_V = jnp.asarray(vocabulary.special_V)
     maskable_BxL = (segments_BxL > 0) & ~special_V[tokens_BxL]
-    previous_BxL = jnp.pad(maskable_BxL[:, :-1], ((0, 0), (1, 0)))
-    starts_BxL = word_starts_BxL | ~previous_BxL
 
     def one(tokens_L: jax.Array, starts_L: jax.Array, maskable_L: jax.Array, key: jax.Array) -> Masked:
         return mask(
@@ -147,7 +145,7 @@ def mask_batch(
             slots=slots,
         )
 
-    return jax.vmap(one)(tokens_BxL, starts_BxL, maskable_BxL, keys_B), maskable_BxL
+    return jax.vmap(one)(tokens_BxL, word_starts_BxL, maskable_BxL, keys_B), maskable_BxL
 
 
 def _units(

@@ -8,22 +8,23 @@ that the rows are the same for any number of workers. Held-out rows hold one doc
 
 import bisect
 import dataclasses
-import functools
-import multiprocessing
 import os
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tokenizers
 
 from bioptimus_jax.config import Rows as RowSettings
-from bioptimus_jax.corpus.documents import document_key, open_documents
+from bioptimus_jax.corpus.documents import DocumentSource, document_key, open_documents
 from bioptimus_jax.run import InputError, Run, read_json, write_json
+from bioptimus_jax.vocab.blocks import Workers, count_workers, ranges
 from bioptimus_jax.vocab.wordpiece import load_tokenizer, vocabulary
 
 ENCODE_DOCUMENTS = 250  # encodings of larger batches are heavy
+_documents: DocumentSource  # of this process: see _prepare
+_tokenizer: tokenizers.Tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,24 +121,21 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 
 def _blocks(run: Run, split: str, documents: int, pack: bool) -> Iterator[tuple[Block, dict[str, int]]]:
     settings = run.config.rows
-    task = functools.partial(_make_block, run.folder('corpus'), run.folder('vocab'), split, settings, pack)
-    ranges = [
-        (at, min(at + settings.block_documents, documents))
-        for at in range(0, documents, settings.block_documents)
-    ]
-    workers = min(run.config.runtime.workers or os.cpu_count() or 1, len(ranges))
-    if workers <= 1:
-        yield from map(task, ranges)
-        return
-    with ProcessPoolExecutor(workers, multiprocessing.get_context('spawn')) as pool:
-        yield from pool.map(task, ranges)
+    spans = ranges(documents, settings.block_documents)
+    number = min(count_workers(run.config.runtime.workers), len(spans))
+    arguments = (run.folder('corpus'), run.folder('vocab'), split)
+    with Workers(number, _prepare, arguments) as workers:
+        yield from workers.map(_make_block, ((settings, pack, span) for span in spans))
 
 
-def _make_block(
-    corpus: Path, vocab: Path, split: str, settings: RowSettings, pack: bool, span: tuple[int, int]
-) -> tuple[Block, dict[str, int]]:
-    os.environ['TOKENIZERS_PARALLELISM'] = 'false'
-    tokenizer = load_tokenizer(vocab)
+def _prepare(corpus: Path, vocab: Path, split: str) -> None:
+    """What every block of this process needs, made once."""
+    global _documents, _tokenizer
+    _documents, _tokenizer = open_documents(corpus, split), load_tokenizer(vocab)
+
+
+def _make_block(settings: RowSettings, pack: bool, span: tuple[int, int]) -> tuple[Block, dict[str, int]]:
+    documents, tokenizer = _documents, _tokenizer
     sentence_ends = np.array([t in ('.', '?', '!') for t in vocabulary(tokenizer)])
     cls, sep = tokenizer.token_to_id('[CLS]'), tokenizer.token_to_id('[SEP]')
     limit = settings.max_document_pieces - 2
@@ -149,7 +147,6 @@ def _make_block(
         'words': 0,
         'tokens': 0,
     }
-    documents = open_documents(corpus, split)
     for at in range(*span, ENCODE_DOCUMENTS):
         batch = documents.read(at, min(at + ENCODE_DOCUMENTS, span[1]))
         encodings = tokenizer.encode_batch([d.text for d in batch], add_special_tokens=False)
