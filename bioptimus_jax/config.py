@@ -129,7 +129,7 @@ class Surgery:
     )
     scale: str = key(
         'literal',
-        'literal rows, or rescaled to the mean norm of the source rows',
+        'literal rows, or rescaled to the mean norm of the source rows (random_rows never are)',
         one_of=('literal', 'rescaled'),
     )
     bias: str = key(

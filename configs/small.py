@@ -29,7 +29,8 @@ def get_config(argument: str = '') -> ConfigDict:
     config.model.update(dropout=0.0, attention_dropout=0.0, initializer_range=0.08)
     # Wider rows than documents fill better and waste fewer prediction slots.
     config.rows.update(row_pieces=256, max_document_pieces=128)
-    config.pretrain.update(batch_rows=16, micro_batches=4, learning_rate=1e-3)  # parts fit a CPU's cache
+    # Micro-batches: parts fit a CPU's cache. Beta 2: a thousand steps are no time for an average over a thousand.
+    config.pretrain.update(batch_rows=16, micro_batches=4, learning_rate=2e-3, beta2=0.98)
     config.evaluation.rows = 256
     config.runtime.checkpoint_every_steps = 250
     if argument == 'source':
@@ -40,13 +41,16 @@ def get_config(argument: str = '') -> ConfigDict:
             f'{data}/general/wiki-split/*.tsv',  # column 0; the other column says the same in two sentences
             f'{data}/general/gutenberg/*.txt',
         )
-        config.corpus.words_per_document = 200
+        # Short documents and small batches leave the unigram plateau first.
+        config.corpus.words_per_document = 40
+        config.rows.max_document_pieces = 64
+        config.pretrain.update(batch_rows=8, micro_batches=2, learning_rate=3e-3)
         config.vocab.update(kind='file', file=f'{data}/vocab/bert-base-uncased/vocab.txt')
         config.phases = ('0.1',)
-        config.phase['0.1'].duration = 1.0
-        config.pretrain.learning_rate = 2e-3
+        config.phase['0.1'].duration = 2.0
         return config
     config.source.path = schema.environment('BIOPTIMUS_SOURCE')  # in practice given on the command line
+    config.surgery.scale = 'rescaled'  # last-layer states are many times as long as this source's input rows
     config.corpus.inputs = (f'{data}/pubmed/*.jsonl.gz',)
     config.corpus.audit.update(folder=f'{data}/ner', splits=('train', 'devel', 'test'))
     for name in config.phases:

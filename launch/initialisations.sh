@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every initialisation of the paper's Table 2 and the control, with one corpus, vocabulary, contexts and rows.
+# Every initialisation of the paper's Table 2, rescaled and literal, and the control, with one corpus, vocabulary, contexts and rows.
 # Usage: launch/initialisations.sh BASE_RUN FOLDER [--config.key=value ...]
 #   BASE_RUN  a finished `bioptimus run --config=small` (or as far as its stage `rows`)
 #   FOLDER    holds one run folder per arm; start the same command again to go on
@@ -13,7 +13,7 @@ fi
 base=$1 folder=$2
 shift 2
 
-for arm in contextualized averaged_last averaged_input random_rows copy scratch; do
+for arm in contextualized averaged_last averaged_input random_rows copy scratch contextualized_literal averaged_last_literal; do
   extra=()
   # `copy` keeps the source's vocabulary: its hidden words must fit under the new one too.
   [[ $arm == copy ]] && extra+=(--config.analysis.reference_vocab="$base/vocab/vocab.txt")

@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -189,15 +190,7 @@ def shipped_configs() -> list[str]:
     """NAME or NAME:ARGUMENT for everything under configs/; each file lists its arguments in ARGUMENTS."""
     names = []
     for file in sorted((ROOT / 'configs').glob('*.py')):
-        assignments = {
-            target.id: statement.value
-            for statement in ast.parse(file.read_text('utf-8')).body
-            if isinstance(statement, ast.Assign)
-            for target in statement.targets
-            if isinstance(target, ast.Name)
-        }
-        value = assignments['ARGUMENTS']
-        arguments = ast.literal_eval(value) if isinstance(value, ast.Tuple) else schema.STRATEGIES
+        arguments = runpy.run_path(str(file))['ARGUMENTS']
         names += [f'{file.stem}:{argument}' if argument else file.stem for argument in arguments]
     return names
 

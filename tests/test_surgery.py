@@ -372,6 +372,16 @@ def test_rescaled_rows_have_the_sources_mean_norm(tmp_path):
     assert report['scale_factor'] != 1
 
 
+def test_random_rows_are_never_rescaled(tmp_path):
+    made = make_source(OLD)
+    names = [*SPECIAL, 'drugs', 'zzz']
+    changes = {'surgery__strategy': 'random_rows', 'surgery__scale': 'rescaled'}
+    new, report, _ = built(make_run(tmp_path, made, names, **changes))
+    drawn = rows.random_rows(2, made.architecture.hidden, 0)
+    np.testing.assert_allclose(new[TABLE][[5, 6]], drawn, rtol=1e-6)
+    assert report['scale_factor'] == 1
+
+
 def test_copy_and_scratch(tmp_path):
     made = make_source(OLD)
     with pytest.raises(ConfigError, match=r'config\.vocab\.kind'):

@@ -178,9 +178,10 @@ def synthesise(run: Run, source: Source, tokens: list[str]) -> NewRows:
         new_NxD = rows.contextualized(sums_NxD, contexts_N, averaged_NxD)
         names = ('averaged_last' if known else 'unknown_mean' for known in known_N)
         fallback = [None if n else name for n, name in zip(contexts_N, names, strict=True)]
-    # Rows of unknown_mean lie among the source's rows already.
+    # Rows of unknown_mean lie among the source's rows already; random rows keep their own deviation.
+    rescaled = settings.scale == 'rescaled' and settings.strategy != 'random_rows'
     scaled_N = np.array([name != 'unknown_mean' for name in fallback], bool)
-    factor = rows.rescale_factor(new_NxD[scaled_N], table_VxD) if settings.scale == 'rescaled' else 1.0
+    factor = rows.rescale_factor(new_NxD[scaled_N], table_VxD) if rescaled else 1.0
     new_NxD = np.where(scaled_N[:, None], new_NxD * factor, new_NxD)
     kind = account.FRESH if settings.strategy == 'random_rows' else account.SYNTHESISED
     spelled = [[source.vocabulary[i] for i in pieces] for pieces in spellings]
