@@ -149,7 +149,7 @@ def make_plan(shape: Shape, rows: int) -> tuple[StepPlan, dict]:
     names = [*SPECIALS, *(f'w{i}' for i in range(shape.vocabulary - len(SPECIALS)))]
     slots = slot_count(Phase().rate, WIDTH, 1)
     words = Vocabulary.of(names, SPECIALS)
-    plan = StepPlan(architecture(shape), experiment.pretrain, words, slots, 0, jnp.float32)
+    plan = StepPlan(architecture(shape), experiment.pretrain, words, slots, 0)
     placed = curriculum.stretches(experiment, curriculum.RowCounts(rows, 1, 1))
     return plan, curriculum.table(placed, experiment)
 

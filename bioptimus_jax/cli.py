@@ -17,6 +17,7 @@ from pathlib import Path
 
 from bioptimus_jax import __version__, config
 from bioptimus_jax.config import ConfigError, Experiment
+from bioptimus_jax.processes import follow, join
 from bioptimus_jax.run import InputError, Run, Stopped, execute
 from bioptimus_jax.stages import STAGES, run_all
 
@@ -87,14 +88,19 @@ def _dispatch(arguments: list[str]) -> int:
         return DONE
     if options.verb == 'compare':
         return _compare(options.runs, _experiment(options.config, overrides), options.markdown)
-    run = Run(options.workdir, _experiment(options.config, overrides))
-    if run.config.runtime.deterministic:  # read by XLA when its first backend starts
+    experiment = _experiment(options.config, overrides)
+    if experiment.runtime.deterministic:  # read by XLA when its first backend starts
         os.environ['XLA_FLAGS'] = (
             f'{os.environ.get("XLA_FLAGS", "")} --xla_gpu_deterministic_ops=true'.strip()
         )
+    leads = join(experiment.runtime.distributed) if experiment.runtime.distributed else True
+    run = Run(options.workdir, experiment, leads=leads)
     with _stop_on_signal() as watch:
         watch(run)
-        if options.verb == 'run':
+        if not leads:
+            names = experiment.stages if options.verb == 'run' else (options.verb,)
+            follow(run, [STAGES[name] for name in names if name in STAGES])
+        elif options.verb == 'run':
             run_all(run, options.replace)
         else:
             execute(run, STAGES[options.verb], options.replace)

@@ -187,7 +187,7 @@ class Pretrain:
         'wordpiece', 'what a word is: "##" continuation, or white space', one_of=('wordpiece', 'whitespace')
     )
     max_word_pieces: int = key(16, 'longer words are masked in units of this many pieces', low=1)
-    optimizer: str = key('adamw', 'AdamW', one_of=('adamw',))
+    optimizer: str = key('adamw', 'AdamW, or LAMB for very large batches', one_of=('adamw', 'lamb'))
     learning_rate: float = key(1e-4, 'peak (paper, section 8.2; Table 8 says 5e-4)', low=0)
     warmup_fraction: float = key(0.06, 'share of the steps with a rising learning rate', low=0, high=1)
     end_fraction: float = key(0.0, 'learning rate at the end, as a share of the peak', low=0, high=1)
@@ -196,6 +196,11 @@ class Pretrain:
     beta2: float = key(0.999, 'Adam', low=0, high=1)
     epsilon: float = key(1e-6, 'Adam', low=0)
     clip_norm: float = key(1.0, 'global gradient norm; 0: no clipping', low=0)
+    not_finite: str = key(
+        'stop',
+        'a loss or gradient that is not finite stops the run, or is skipped and counted',
+        one_of=('stop', 'skip'),
+    )
     dtype: str = key(
         'auto', 'compute type; auto: bfloat16 on GPU and TPU', one_of=('auto', 'float32', 'bfloat16')
     )
@@ -246,6 +251,20 @@ class Runtime:
 
     base_run: str = key('', 'another run whose finished stages are used where they match', path=True)
     devices: int = key(0, 'accelerators used for training; 0: all', low=0)
+    distributed: str = key(
+        '', 'several processes: auto (SLURM, TPU, MPI), or HOST:PORT,PROCESSES,INDEX; empty: one process'
+    )
+    fsdp: int = key(1, 'devices that parameters and optimiser state are split over', low=1)
+    tensor: int = key(1, 'devices that heads, feed-forward columns and vocabulary are split over', low=1)
+    remat: str = key(
+        'auto',
+        'what the backward pass computes anew, by layer; auto: dots beyond 12 layers',
+        one_of=('auto', 'none', 'dots', 'full'),
+    )
+    scan_layers: str = key(
+        'auto', 'one compiled layer in a loop; auto: beyond 12 layers', one_of=('auto', 'yes', 'no')
+    )
+    profile_steps: tuple[int, ...] = key((), 'first and last step of a profiler trace; empty: none', low=0)
     workers: int = key(0, 'processes for corpus, contexts and rows; 0: one per core', low=0)
     torch_threads: int = key(1, 'threads of PyTorch in fine-tuning', low=1)
     deterministic: bool = key(False, 'GPU: deterministic kernels, so that resuming is bit-identical')

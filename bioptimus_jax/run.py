@@ -66,10 +66,13 @@ class Stage:
 class Run:
     """The folder of one run and what every stage needs: config, earlier stages, metrics, progress, stopping."""
 
-    def __init__(self, workdir: Path | str, experiment: Experiment, *, quiet: bool = False):
+    def __init__(
+        self, workdir: Path | str, experiment: Experiment, *, quiet: bool = False, leads: bool = True
+    ):
         self.workdir = Path(workdir)
         self.config = experiment
-        self.quiet = quiet
+        self.leads = leads  # of several processes one writes
+        self.quiet = quiet or not leads
         self.stopping = threading.Event()
         self._events: Any = None
         if self.workdir.exists() and not self.workdir.is_dir():
@@ -110,6 +113,8 @@ class Run:
 
     def log(self, stage: str, step: int, **values: Any) -> None:
         """Append one record to metrics.jsonl, the one record that the report is made from."""
+        if not self.leads:
+            return
         record = {'stage': stage, 'step': step, 'time': round(time.time(), 3), **values}
         with open(self.workdir / 'metrics.jsonl', 'ab+') as file:
             if file.tell():

@@ -21,6 +21,7 @@ FLOORS = {
     'bioptimus_jax.config': 0,
     'bioptimus_jax.run': 0,
     'bioptimus_jax.trees': 0,
+    'bioptimus_jax.processes': 0,
     'bioptimus_jax.model': 1,
     'bioptimus_jax.corpus': 1,
     'bioptimus_jax.vocab': 2,

@@ -14,8 +14,9 @@ import safetensors.numpy
 
 from bioptimus_jax import config
 from bioptimus_jax.model import hf
-from bioptimus_jax.model.attention import attend, dropout
+from bioptimus_jax.model.attention import attend, dropout, layer_seed
 from bioptimus_jax.model.bert import PADDED, Architecture, encode, initial_parameters
+from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.heads import masked_lm_logits
 from bioptimus_jax.run import InputError
 from bioptimus_jax.trees import flatten, unflatten
@@ -196,12 +197,12 @@ def test_embedding_delta_acts_like_another_word_embedding(params):
 
 
 def test_bfloat16_stays_near_float32(params):
-    batch = packed_batch()
+    batch, compute = packed_batch(), Compute(dtype=jnp.bfloat16)
 
     @jax.jit
     def run(params):
-        states = encode(params, TINY, batch, dtype=jnp.bfloat16)
-        return states, masked_lm_logits(params, TINY, states, jnp.bfloat16)
+        states = encode(params, TINY, batch, compute=compute)
+        return states, masked_lm_logits(params, TINY, states, compute)
 
     states, logits = run(params)
     assert states.dtype == jnp.bfloat16
@@ -209,6 +210,43 @@ def test_bfloat16_stays_near_float32(params):
     exact = last_states(params, batch)
     real = batch['segments'] > 0
     assert np.abs(np.asarray(states, np.float32) - exact)[real].mean() < 0.03
+
+
+@pytest.mark.parametrize(
+    'compute',
+    [Compute(remat='dots'), Compute(remat='full'), Compute(scan_layers=True)],
+    ids=['dots', 'full', 'scan'],
+)
+def test_remat_and_scanned_layers_change_nothing(params, compute):
+    """States and the gradient of every tensor, with dropout, as of the plain stack."""
+    batch, architecture = packed_batch(), dataclasses.replace(TINY, dropout=0.1, attention_dropout=0.1)
+
+    @functools.partial(jax.jit, static_argnums=1)
+    def gradients(params, compute):
+        def loss(params):
+            states = encode(params, architecture, batch, compute=compute, dropout_key=jax.random.key(3))
+            return (states**2).sum()
+
+        return jax.value_and_grad(loss)({name: params[name] for name in ('embeddings', 'encoder')})
+
+    expected, found = gradients(params, Compute()), gradients(params, compute)
+    largest = max(np.abs(leaf).max() for leaf in jax.tree.leaves(expected[1]))
+    for (path, one), two in zip(jax.tree.leaves_with_path(expected), jax.tree.leaves(found), strict=True):
+        where = jax.tree_util.keystr(path)
+        np.testing.assert_allclose(two, one, rtol=1e-4, atol=1e-6 * largest, err_msg=where)
+
+
+def test_a_remat_policy_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match='dots'):
+        Compute(remat='everything')
+
+
+def test_every_layer_drops_by_its_own_seed():
+    seeds = [tuple(np.asarray(layer_seed(SEED, number))) for number in range(24)]
+    assert len(set(seeds)) == 24
+    masks = [kept((64, 32, 32), jnp.array(seed, jnp.uint32)) for seed in seeds[:3]]
+    assert np.abs(np.corrcoef([m.ravel() for m in masks]) - np.eye(3)).max() < 0.02
+    assert (layer_seed(SEED, jnp.int32(5)) == layer_seed(SEED, 5)).all()
 
 
 SEED = jnp.array([1, 2], jnp.uint32)

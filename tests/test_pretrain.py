@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -23,9 +24,10 @@ from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
 from bioptimus_jax.pretrain.masking import Vocabulary, slot_count
+from bioptimus_jax.pretrain.optimizer import make_optimizer
 from bioptimus_jax.pretrain.rows import Rows
-from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh, place_state
-from bioptimus_jax.pretrain.step import StepPlan, initial_state, make_train_step
+from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_compute, make_mesh
+from bioptimus_jax.pretrain.step import StepPlan, mask_step_batch, sharded_step
 from bioptimus_jax.run import InputError, Run, execute
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten
@@ -38,7 +40,7 @@ def get_config(argument=''):
     c = schema.defaults()
     c.corpus.update(inputs=({corpus!r},), heldout_fraction=0.1, shards=1)
     c.vocab.update(size=300)
-    c.model.update(layers=2, hidden=16, heads=2, intermediate=32, max_positions=32)
+    c.model.update(layers=2, hidden=16, heads=4, intermediate=32, max_positions=32)
     c.surgery.strategy = 'scratch'
     c.rows.update(row_pieces=64, max_document_pieces=32)
     c.pretrain.update(batch_rows=8, learning_rate=1e-3, max_word_pieces=4)
@@ -208,6 +210,40 @@ def run_killed(prepared, workdir, after, with_signal):
     return process.returncode, text
 
 
+@pytest.mark.timeout(300)
+def test_two_processes_train_the_model_of_one(prepared, undisturbed, tmp_path):
+    """The same command twice, one device each, through jax.distributed: parameters to rounding, one set of records."""
+    workdir = copy_of(prepared, tmp_path)
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, 'PYTHONPATH': str(Path(__file__).parent.parent), 'XLA_FLAGS': ''}
+    command = [sys.executable, '-m', 'bioptimus_jax.cli', 'pretrain', f'--config={prepared / "tiny.py"}']
+    started = [
+        subprocess.Popen(
+            [
+                *(*command, f'--workdir={workdir}', '--config.runtime.devices=0'),
+                f'--config.runtime.distributed=127.0.0.1:{port},2,{index}',
+            ],
+            env=environment,
+            cwd=prepared,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for index in (1, 0)
+    ]
+    texts = [process.communicate(timeout=240)[0] for process in started]
+    assert [process.returncode for process in started] == [0, 0], texts
+    assert 'pretrain: done' in texts[1]
+    found = flatten(load_phase(workdir / 'pretrain', '0.4'))
+    for name, value in undisturbed[1].items():
+        np.testing.assert_allclose(found[name], value, atol=1e-4, err_msg=name)
+    lines = [json.loads(line) for line in (workdir / 'metrics.jsonl').read_text().splitlines()]
+    steps = [r['step'] for r in lines if r['kind'] == 'train']
+    assert steps == sorted(set(steps))
+
+
 @pytest.mark.parametrize('damage', ['flip', 'truncate', 'delete'])
 def test_a_damaged_checkpoint_is_found_and_the_one_before_is_used(damage, undisturbed, prepared, tmp_path):
     workdir = tmp_path / 'run'
@@ -250,46 +286,130 @@ def test_raising_the_last_phase_continues_and_changing_the_first_is_refused(undi
 class Parts:
     """The pieces of a train step on the prepared rows."""
 
-    def __init__(self, prepared, *, micro_batches=1, devices=1, dropout=0.0, row_pieces=64):
-        run = Run(prepared / 'run', experiment(prepared, pretrain__micro_batches=micro_batches))
+    def __init__(self, prepared, *, micro_batches=1, devices=1, fsdp=1, tensor=1, dropout=0.0, **changes):
+        run = Run(prepared / 'run', experiment(prepared, pretrain__micro_batches=micro_batches, **changes))
         self.run = run
         architecture, self.params, _ = load_folder(run.folder('surgery') / 'model')
         architecture = dataclasses.replace(architecture, dropout=dropout, attention_dropout=dropout)
         tokens = vocabulary(load_tokenizer(run.folder('vocab')))
         slots = slot_count(0.2, 64, 4)
         words = Vocabulary.of(tokens, SPECIAL_TOKENS)
-        self.plan = StepPlan(architecture, run.config.pretrain, words, slots, 0, jnp.float32)
         rows = Rows(run.folder('rows'), 'train')
         placed = curriculum.stretches(run.config, curriculum.RowCounts(len(rows), 1, 1))
         self.table = curriculum.table(placed, run.config)
-        mesh = make_mesh(8, devices)
+        mesh = make_mesh(devices, fsdp, tensor)
+        check_fits(mesh, architecture, 8 // micro_batches, 'rows')
+        self.plan = StepPlan(
+            architecture, run.config.pretrain, words, slots, 0, make_compute(run.config, architecture, mesh)
+        )
         self.batches = Batches(rows, 8, 0, batch_sharding(mesh))
-        self.state = place_state(initial_state(self.params, run.config.pretrain), mesh)
-        self.step = jax.jit(make_train_step(self.plan))
+        self.step, self.state = sharded_step(self.plan, mesh, self.params)
 
     def after(self, steps):
         state, losses = self.state, []
         for step in range(steps):
             state, metrics = self.step(state, self.batches.at(step), self.table)
             losses.append(float(metrics['loss']))
-        return flatten(state['params']), losses
+        return state, losses
 
 
 def test_accumulation_gives_the_same_step(prepared):
     whole, losses = Parts(prepared).after(2)
     parts, losses_in_parts = Parts(prepared, micro_batches=4).after(2)
     assert losses == pytest.approx(losses_in_parts, rel=1e-5)
-    for name in whole:
-        np.testing.assert_allclose(whole[name], parts[name], atol=2e-5, err_msg=name)
+    for name, value in flatten(whole['params']).items():
+        np.testing.assert_allclose(flatten(parts['params'])[name], value, atol=2e-5, err_msg=name)
+
+
+def meshes(devices):
+    """Every way to spread devices over the axes data, fsdp and tensor; the model has four heads."""
+    tensors = [t for t in (1, 2, 4) if devices % t == 0]
+    return [
+        (devices // (f * t), f, t)
+        for t in tensors
+        for f in (1, 2, 4, 8)
+        if devices // t >= f and devices // t % f == 0
+    ]
+
+
+QUICK = [(2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 2), (1, 2, 4)]
+SLOW = [mesh for devices in (2, 4, 8) for mesh in meshes(devices) if mesh not in QUICK]
+
+
+@pytest.fixture(scope='module')
+def on_one_device(prepared):
+    return {dropout: Parts(prepared, dropout=dropout, micro_batches=1).after(2) for dropout in (0.0, 0.1)}
 
 
 @pytest.mark.parametrize('dropout', [0.0, 0.1])
-def test_eight_devices_give_the_same_step_as_one(dropout, prepared):
-    one, losses = Parts(prepared, dropout=dropout).after(2)
-    many, losses_on_many = Parts(prepared, devices=8, dropout=dropout).after(2)
-    assert losses == pytest.approx(losses_on_many, rel=1e-5)
-    for name in one:
-        np.testing.assert_allclose(one[name], many[name], atol=2e-5, err_msg=name)
+@pytest.mark.parametrize('mesh', [*QUICK, *(pytest.param(mesh, marks=pytest.mark.slow) for mesh in SLOW)])
+def test_every_mesh_gives_the_step_of_one_device(mesh, dropout, prepared, on_one_device):
+    """Loss and first moments (a tenth of the clipped gradients, summed over two steps), parameters too."""
+    data, fsdp, tensor = mesh
+    parts = Parts(prepared, devices=data * fsdp * tensor, fsdp=fsdp, tensor=tensor, dropout=dropout)
+    state, losses = parts.after(2)
+    expected, losses_on_one = on_one_device[dropout]
+    assert losses == pytest.approx(losses_on_one, rel=1e-5)
+    largest = max(np.abs(moment).max() for moment in jax.tree.leaves(expected['optimizer'][1].mu))
+    for (path, one), many in zip(
+        jax.tree.leaves_with_path(expected['optimizer'][1].mu),
+        jax.tree.leaves(state['optimizer'][1].mu),
+        strict=True,
+    ):
+        np.testing.assert_allclose(many, one, atol=1e-5 * largest, err_msg=jax.tree_util.keystr(path))
+    for name, value in flatten(expected['params']).items():
+        np.testing.assert_allclose(flatten(state['params'])[name], value, atol=2e-5, err_msg=name)
+
+
+def test_parameters_and_moments_are_split_and_masks_are_the_same_on_a_mesh(prepared):
+    one, many = Parts(prepared), Parts(prepared, devices=8, fsdp=2, tensor=2)
+    kernel = many.state['params']['encoder']['layer']['0']['intermediate']['dense']['kernel']
+    moment = many.state['optimizer'][1].mu['encoder']['layer']['0']['intermediate']['dense']['kernel']
+    assert kernel.addressable_shards[0].data.shape == (16 // 2, 32 // 2)
+    assert moment.sharding == kernel.sharding
+    masked = [
+        jax.jit(lambda batch, p=p: mask_step_batch(batch, p.plan, p.table, jnp.int32(13)))(p.batches.at(13))
+        for p in (one, many)
+    ]
+    for left, right in zip(jax.tree.leaves(masked[0]), jax.tree.leaves(masked[1]), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_a_mesh_that_does_not_fit_is_refused_by_its_key(prepared):
+    architecture = Parts(prepared).plan.architecture
+    with pytest.raises(config.ConfigError, match=r'runtime\.devices: 99'):
+        make_mesh(99)
+    with pytest.raises(config.ConfigError, match=r'runtime\.fsdp: 3'):
+        make_mesh(8, fsdp=3)
+    with pytest.raises(config.ConfigError, match=r'runtime\.tensor: 8 does not divide 4 attention heads'):
+        check_fits(make_mesh(8, tensor=8), architecture, 8, 'rows')
+    with pytest.raises(config.ConfigError, match=r'7 rows are not a multiple of the 8 devices'):
+        check_fits(make_mesh(8), architecture, 7, 'rows')
+    wide = dataclasses.replace(architecture, hidden=20)
+    with pytest.raises(config.ConfigError, match=r'runtime\.fsdp: 8 does not divide 20 in .*\(20, 20\)'):
+        check_fits(make_mesh(8, fsdp=8), wide, 8, 'rows')
+
+
+def test_lamb_scales_updates_to_the_norm_of_decayed_tensors():
+    params = {'a': {'kernel': jnp.full((2, 2), 3.0), 'bias': jnp.full(2, 3.0)}}
+    gradients = {'a': {'kernel': jnp.full((2, 2), 0.5), 'bias': jnp.full(2, 0.5)}}
+    settings = config.Pretrain(optimizer='lamb', weight_decay=0.0, clip_norm=0.0, epsilon=0.0)
+    optimizer = make_optimizer(settings, params)
+    updates, _ = optimizer.update(gradients, optimizer.init(params), params)
+    np.testing.assert_allclose(updates['a']['kernel'], np.full((2, 2), 3.0), rtol=1e-5)  # 1 each, times 6 / 2
+    np.testing.assert_allclose(updates['a']['bias'], np.ones(2), rtol=1e-5)
+
+
+def test_a_step_that_is_not_finite_is_skipped_and_counted_when_asked(prepared, tmp_path):
+    workdir = copy_of(prepared, tmp_path)
+    changes = dict(
+        phases='0.1,', pretrain__not_finite='skip', pretrain__learning_rate='1e30', pretrain__clip_norm=0
+    )
+    run = Run(workdir, experiment(prepared, **changes), quiet=True)
+    execute(run, STAGES['pretrain'])
+    records = [r for r in run.metrics('pretrain') if r['kind'] == 'train']
+    assert sum(r['skipped'] for r in records) >= 1
+    assert all(np.isfinite(v).all() for v in flatten(load_phase(workdir / 'pretrain', '0.1')).values())
 
 
 def test_one_compiled_step_serves_all_phases(prepared):

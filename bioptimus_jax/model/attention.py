@@ -56,6 +56,11 @@ def dropout(values: jax.Array, rate: float, seed_2: jax.Array, site: int) -> jax
     return jnp.where(kept, values / (1.0 - rate), 0).astype(values.dtype)
 
 
+def layer_seed(seed_2: jax.Array, number: jax.Array | int) -> jax.Array:
+    """The seed of one layer: another two words for every layer, which may be traced."""
+    return _mix(seed_2 ^ _mix(jnp.uint32(number) + jnp.uint32(1)))
+
+
 def _mix(words: jax.Array) -> jax.Array:
     """A bijection of 32-bit words in which every bit in changes every bit out with probability 1/2.
 

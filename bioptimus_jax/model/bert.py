@@ -12,10 +12,10 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import DTypeLike
 
 from bioptimus_jax.model.architecture import ACTIVATIONS, Architecture, dense, layer_norm
-from bioptimus_jax.model.attention import attend, dropout
+from bioptimus_jax.model.attention import dropout, layer_seed
+from bioptimus_jax.model.compute import PLAIN, REMAT, Compute
 from bioptimus_jax.model.heads import Predictions
 from bioptimus_jax.trees import flatten, unflatten
 
@@ -27,7 +27,7 @@ class Embeddings(nn.Module):
     """Word, position and token-type rows, summed and normalised."""
 
     architecture: Architecture
-    dtype: DTypeLike
+    compute: Compute = PLAIN
 
     @nn.compact
     def __call__(
@@ -42,7 +42,7 @@ class Embeddings(nn.Module):
         # One row for everything where no types are given: its gradient is a plain sum, not a scatter.
         types_BxLxD = types(batch.get('token_types', jnp.zeros((1, 1), jnp.int32)))
         total_BxLxD = words_BxLxD + types_BxLxD + positions(batch['positions'] + a.position_offset)
-        states_BxLxD = layer_norm(a)(total_BxLxD).astype(self.dtype)
+        states_BxLxD = layer_norm(a)(total_BxLxD).astype(self.compute.dtype)
         return _drop(self, states_BxLxD, seed_2)
 
     def _table(self, rows: int, name: str) -> nn.Embed:
@@ -53,18 +53,25 @@ class SelfAttention(nn.Module):
     """Queries, keys and values of one layer, and what they attend to."""
 
     architecture: Architecture
-    dtype: DTypeLike
+    compute: Compute = PLAIN
 
     @nn.compact
     def __call__(
         self, hidden_BxLxD: jax.Array, segments_BxL: jax.Array, seed_2: jax.Array | None
     ) -> jax.Array:
-        a = self.architecture
+        a, place = self.architecture, self.compute.place
         heads = (*hidden_BxLxD.shape[:2], a.heads, a.head_size)
         query, key, value = (
-            dense(a.hidden, self.dtype, n)(hidden_BxLxD).reshape(heads) for n in ('query', 'key', 'value')
+            place(
+                dense(a.hidden, self.compute.dtype, n)(hidden_BxLxD).reshape(heads),
+                'rows',
+                None,
+                'heads',
+                None,
+            )
+            for n in ('query', 'key', 'value')
         )
-        mixed_BxLxHxK = attend(
+        mixed_BxLxHxK = self.compute.attend(
             query,
             key,
             value,
@@ -80,40 +87,41 @@ class Residual(nn.Module):
     """Dense layer and dropout, added to what went in, normalised."""
 
     architecture: Architecture
-    dtype: DTypeLike
+    compute: Compute = PLAIN
 
     @nn.compact
     def __call__(self, inner: jax.Array, hidden_BxLxD: jax.Array, seed_2: jax.Array | None) -> jax.Array:
-        change_BxLxD = dense(self.architecture.hidden, self.dtype, 'dense')(inner)
+        change_BxLxD = dense(self.architecture.hidden, self.compute.dtype, 'dense')(inner)
         change_BxLxD = _drop(self, change_BxLxD, seed_2)
-        return layer_norm(self.architecture)(hidden_BxLxD + change_BxLxD).astype(self.dtype)
+        states_BxLxD = layer_norm(self.architecture)(hidden_BxLxD + change_BxLxD)
+        return self.compute.place(states_BxLxD.astype(self.compute.dtype), 'rows', None, None)
 
 
 class Attention(nn.Module):
     """Self-attention with its residual."""
 
     architecture: Architecture
-    dtype: DTypeLike
+    compute: Compute = PLAIN
 
     @nn.compact
     def __call__(
         self, hidden_BxLxD: jax.Array, segments_BxL: jax.Array, seed_2: jax.Array | None
     ) -> jax.Array:
-        mixed_BxLxD = SelfAttention(self.architecture, self.dtype, name='self')(
+        mixed_BxLxD = SelfAttention(self.architecture, self.compute, name='self')(
             hidden_BxLxD, segments_BxL, seed_2
         )
-        return Residual(self.architecture, self.dtype, name='output')(mixed_BxLxD, hidden_BxLxD, seed_2)
+        return Residual(self.architecture, self.compute, name='output')(mixed_BxLxD, hidden_BxLxD, seed_2)
 
 
 class Intermediate(nn.Module):
     """The wide half of the feed-forward block."""
 
     architecture: Architecture
-    dtype: DTypeLike
+    compute: Compute = PLAIN
 
     @nn.compact
     def __call__(self, hidden_BxLxD: jax.Array) -> jax.Array:
-        wide = dense(self.architecture.intermediate, self.dtype, 'dense')(hidden_BxLxD)
+        wide = dense(self.architecture.intermediate, self.compute.dtype, 'dense')(hidden_BxLxD)
         return ACTIVATIONS[self.architecture.activation](wide)
 
 
@@ -121,65 +129,16 @@ class Layer(nn.Module):
     """One encoder layer."""
 
     architecture: Architecture
-    dtype: DTypeLike
+    compute: Compute = PLAIN
 
     @nn.compact
     def __call__(
         self, hidden_BxLxD: jax.Array, segments_BxL: jax.Array, seed_2: jax.Array | None
     ) -> jax.Array:
-        options = (self.architecture, self.dtype)
+        options = (self.architecture, self.compute)
         hidden_BxLxD = Attention(*options, name='attention')(hidden_BxLxD, segments_BxL, seed_2)
         wide = Intermediate(*options, name='intermediate')(hidden_BxLxD)
         return Residual(*options, name='output')(wide, hidden_BxLxD, seed_2)
-
-
-class Layers(nn.Module):
-    """All layers in turn; gives the states after each."""
-
-    architecture: Architecture
-    dtype: DTypeLike
-
-    @nn.compact
-    def __call__(
-        self, hidden_BxLxD: jax.Array, segments_BxL: jax.Array, seed_2: jax.Array | None
-    ) -> list[jax.Array]:
-        states = [hidden_BxLxD]
-        for number in range(self.architecture.layers):
-            layer = Layer(self.architecture, self.dtype, name=str(number))
-            states.append(layer(states[-1], segments_BxL, seed_2))
-        return states
-
-
-class Encoder(nn.Module):
-    """The folder `encoder/layer` of Hugging Face's names."""
-
-    architecture: Architecture
-    dtype: DTypeLike
-
-    @nn.compact
-    def __call__(
-        self, hidden_BxLxD: jax.Array, segments_BxL: jax.Array, seed_2: jax.Array | None
-    ) -> list[jax.Array]:
-        return Layers(self.architecture, self.dtype, name='layer')(hidden_BxLxD, segments_BxL, seed_2)
-
-
-class Bert(nn.Module):
-    """Embeddings and encoder."""
-
-    architecture: Architecture
-    dtype: DTypeLike
-
-    @nn.compact
-    def __call__(
-        self,
-        batch: Mapping[str, jax.Array],
-        seed_2: jax.Array | None = None,
-        delta_BxLxD: jax.Array | None = None,
-    ) -> list[jax.Array]:
-        hidden_BxLxD = Embeddings(self.architecture, self.dtype, name='embeddings')(
-            batch, seed_2, delta_BxLxD
-        )
-        return Encoder(self.architecture, self.dtype, name='encoder')(hidden_BxLxD, batch['segments'], seed_2)
 
 
 def _drop(module: Embeddings | Residual, values: jax.Array, seed_2: jax.Array | None) -> jax.Array:
@@ -196,11 +155,12 @@ def parameter_shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
 
     def trace(key: jax.Array) -> dict[str, Any]:
         batch = {name: jnp.zeros((1, 1), jnp.int32) for name in ('tokens', 'segments', 'positions')}
-        params = Bert(architecture, jnp.float32).init(key, batch)['params']
-        hidden_BxMxD = jnp.zeros((1, 1, architecture.hidden))
-        table_VxD = params['embeddings']['word_embeddings']['embedding']
-        head = Predictions(architecture, jnp.float32).init(key, hidden_BxMxD, table_VxD)['params']
-        return {**params, 'cls': {'predictions': head}}
+        embeddings = Embeddings(architecture).init(key, batch, None, None)['params']
+        hidden_1x1xD = jnp.zeros((1, 1, architecture.hidden))
+        layer = Layer(architecture).init(key, hidden_1x1xD, batch['segments'], None)['params']
+        head = Predictions(architecture).init(key, hidden_1x1xD)['params']
+        layers = {str(number): layer for number in range(architecture.layers)}
+        return {'embeddings': embeddings, 'encoder': {'layer': layers}, 'cls': {'predictions': head}}
 
     return {path: leaf.shape for path, leaf in flatten(jax.eval_shape(trace, jax.random.key(0))).items()}
 
@@ -231,19 +191,40 @@ def encode(
     architecture: Architecture,
     batch: Mapping[str, jax.Array],
     *,
-    dtype: DTypeLike = jnp.float32,
+    compute: Compute = PLAIN,
     dropout_key: jax.Array | None = None,
     embedding_delta: jax.Array | None = None,
     all_layers: bool = False,
 ) -> jax.Array | tuple[jax.Array, ...]:
-    """The last layer's states BxLxD in `dtype`; with `all_layers` those of every layer, embeddings first.
+    """The last layer's states BxLxD in `compute.dtype`; with `all_layers` those of every layer, embeddings first.
 
     `batch` holds int32 BxL arrays: `tokens`; `segments`, 0 for padding, equal for the pieces of one document;
     `positions`, from 0 within each document; optionally `token_types`. A position beyond the table gives NaN.
     Without `dropout_key` nothing is dropped; with one the masks do not depend on the sharding.
     `embedding_delta` BxLxD is added to the word embeddings before they are normalised.
     """
-    variables = {'params': {name: params[name] for name in ('embeddings', 'encoder')}}
     seed_2 = None if dropout_key is None else jax.random.key_data(dropout_key).ravel()[:2]
-    states = cast(list, Bert(architecture, dtype).apply(variables, batch, seed_2, embedding_delta))
+    embeddings = Embeddings(architecture, compute)
+    hidden_BxLxD = cast(
+        jax.Array, embeddings.apply({'params': params['embeddings']}, batch, seed_2, embedding_delta)
+    )
+    hidden_BxLxD = compute.place(hidden_BxLxD, 'rows', None, None)
+
+    @REMAT[compute.remat]
+    def layer(hidden_BxLxD: jax.Array, number: Any, weights: Any) -> jax.Array:
+        seed = None if seed_2 is None else layer_seed(seed_2, number)
+        applied = Layer(architecture, compute).apply(
+            {'params': weights}, hidden_BxLxD, batch['segments'], seed
+        )
+        return cast(jax.Array, applied)
+
+    layers = [params['encoder']['layer'][str(number)] for number in range(architecture.layers)]
+    states = [hidden_BxLxD]
+    if compute.scan_layers and not all_layers:
+        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *layers)
+        numbered = (jnp.arange(len(layers)), stacked)
+        last_BxLxD, _ = jax.lax.scan(lambda hidden, x: (layer(hidden, *x), None), hidden_BxLxD, numbered)
+        return last_BxLxD
+    for number, weights in enumerate(layers):
+        states.append(layer(states[-1], number, weights))
     return tuple(states) if all_layers else states[-1]

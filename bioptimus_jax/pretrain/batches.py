@@ -4,6 +4,7 @@ Stream index = step * B + position in the global batch; row = the seeded permuta
 """
 
 import functools
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -54,12 +55,14 @@ class Batches:
             for name in FIELDS
         }
 
-    def stream(self, start: int, stop: int) -> Iterator[tuple[int, dict[str, jax.Array]]]:
-        """(step, batch) from `start` to `stop`, the next batch read while the present one is used."""
+    def stream(self, start: int, stop: int) -> Iterator[tuple[int, dict[str, jax.Array], float]]:
+        """(step, batch, seconds waited for it) from `start` to `stop`; the next one is read while this one is used."""
         with ThreadPoolExecutor(1) as reader:
             following = reader.submit(self.at, start) if start < stop else None
             for step in range(start, stop):
                 assert following is not None
+                asked = time.monotonic()
                 batch = following.result()
+                waited = time.monotonic() - asked
                 following = reader.submit(self.at, step + 1) if step + 1 < stop else None
-                yield step, batch
+                yield step, batch, waited

@@ -20,7 +20,7 @@ from bioptimus_jax.pretrain.rows import Rows, positions_and_segments
 from bioptimus_jax.pretrain.step import StepPlan, word_starts
 from bioptimus_jax.run import atomic
 
-FROZEN = 'frozen'
+FROZEN, FROZEN_WORDS = 'frozen', 'frozen_words'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,18 +33,22 @@ class FrozenMasks:
 
 
 def freeze(rows: Rows, experiment: Experiment, plan: StepPlan, batch_rows: int = 64) -> FrozenMasks:
-    """Masks for the frozen setting (tokens, all [MASK]) and for every phase of the curriculum."""
-    count = min(len(rows), experiment.evaluation.rows)
-    batch_rows = min(batch_rows, max(count, 1))
+    """Masks for the frozen settings (tokens and whole words, all [MASK]) and for every phase of the curriculum."""
+    count, shards = min(len(rows), experiment.evaluation.rows), plan.compute.row_shards
+    batch_rows = -(-min(batch_rows, max(count, 1)) // shards) * shards
     numbers = np.linspace(0, len(rows) - 1, count).astype(int) if count else np.zeros(0, int)
     padded = -(-count // batch_rows) * batch_rows
     batch = {name: _pad(value, padded) for name, value in rows.read(numbers).items()}
     positions, segments = positions_and_segments(batch['segment_lengths'], rows.pieces)
-    settings = {FROZEN: Phase('tokens', experiment.evaluation.rate, (1.0, 0.0, 0.0))}
+    all_masked = (1.0, 0.0, 0.0)
+    settings = {
+        FROZEN: Phase('tokens', experiment.evaluation.rate, all_masked),
+        FROZEN_WORDS: Phase('words', experiment.evaluation.rate, all_masked),
+    }
     settings |= {name: experiment.phase[name] for name in experiment.phases}
     keys = _document_keys(experiment.evaluation.seed, batch['documents'][:, 0], batch['tokens'])
     starts = word_starts(batch, plan.vocabulary, plan.settings.word)
-    longest = plan.settings.max_word_pieces
+    longest = experiment.pretrain.max_word_pieces
     masked = {}
     for name, phase in settings.items():
         slots = slot_count(phase.rate, rows.pieces, longest)
@@ -72,7 +76,9 @@ def make_evaluate(plan: StepPlan) -> Callable:
 
     @jax.jit
     def evaluate(params: Any, masked: Masked, segments_BxL: Any, positions_BxL: Any) -> dict[str, jax.Array]:
-        return masked_lm(params, plan.architecture, masked, segments_BxL, positions_BxL, dtype=plan.dtype)[1]
+        return masked_lm(
+            params, plan.architecture, masked, segments_BxL, positions_BxL, compute=plan.compute
+        )[1]
 
     return evaluate
 
@@ -80,9 +86,10 @@ def make_evaluate(plan: StepPlan) -> Callable:
 def scores(
     evaluate: Callable, params: Any, frozen: FrozenMasks, every_setting: bool
 ) -> Iterator[tuple[str, float]]:
-    """(name, value) pairs: `frozen_loss`, `frozen_accuracy` and, if asked, `loss/<phase>` for every phase's setting."""
+    """(name, value) pairs: `frozen_loss`, `frozen_accuracy` of pieces, `frozen_word_accuracy` of whole words and, if
+    asked, `loss/<phase>` for every phase's setting."""
     for name, masked in frozen.masked.items():
-        if name != FROZEN and not every_setting:
+        if name not in (FROZEN, FROZEN_WORDS) and not every_setting:
             continue
         totals: dict[str, float] = {}
         for number in range(len(frozen.segments_NxBxL)):
@@ -97,6 +104,8 @@ def scores(
         if name == FROZEN:
             yield 'frozen_loss', loss
             yield 'frozen_accuracy', totals['masked_correct'] / weight
+        elif name == FROZEN_WORDS:
+            yield 'frozen_word_accuracy', totals['correct_units'] / totals['units']
         else:
             yield f'loss/{name}', loss
 

@@ -4,23 +4,23 @@ Order of starting: this run's checkpoint, else the weights that surgery made.
 """
 
 import dataclasses
-import math
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 from bioptimus_jax.config import ConfigError
 from bioptimus_jax.model.hf import load_folder
-from bioptimus_jax.pretrain import curriculum, evaluate
+from bioptimus_jax.pretrain import curriculum, evaluate, watch
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, phase_checksums, record_phases
 from bioptimus_jax.pretrain.masking import Vocabulary, slot_count
 from bioptimus_jax.pretrain.rows import Rows
-from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh, place_state
-from bioptimus_jax.pretrain.step import StepPlan, initial_state, make_train_step
+from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_compute, make_mesh
+from bioptimus_jax.pretrain.step import StepPlan, sharded_step
+from bioptimus_jax.pretrain.watch import Profiler, Window
+from bioptimus_jax.processes import any_of, meet
 from bioptimus_jax.run import InputError, Progress, Run, Stopped, digest, read_json, write_json
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, load_tokenizer, vocabulary
 
@@ -32,6 +32,7 @@ class Session:
     run: Run
     folder: Path
     plan: StepPlan
+    train_step: Callable
     placed: tuple[curriculum.Stretch, ...]
     rows: Rows
     batches: Batches
@@ -46,18 +47,18 @@ class Session:
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
     """Train through every phase; the checkpoint at each phase's end is kept for export."""
+    if jax.process_count() > 1:
+        meet('pretrain')
     session, state = _open(run, folder)
-    compute = evaluate.make_evaluate(session.plan)
-    table = curriculum.table(session.placed, run.config)
-    train_step = jax.jit(make_train_step(session.plan), donate_argnums=0)
+    score = evaluate.make_evaluate(session.plan)
     step = int(state['step'])
     progress = run.progress('pretrain', session.total, 'steps')
     progress.start_at(step)
     if step == 0:
         run.log('pretrain', 0, kind='start', tokens=0)
-        _evaluate(session, compute, state, 0, 'initial', phase_end=True)
+        _evaluate(session, score, state, 0, 'initial', phase_end=True)
     try:
-        _train(session, state, step, train_step, compute, table, progress)
+        _train(session, state, step, score, progress)
     finally:
         session.checkpoints.close()
     ends = {s.name: s.stop for s in session.placed}
@@ -89,65 +90,80 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
         )
     words = any(config.phase[name].masking == 'words' for name in config.phases)
     settings = config.pretrain if words else dataclasses.replace(config.pretrain, max_word_pieces=1)
+    runtime = config.runtime
+    mesh = make_mesh(runtime.devices, runtime.fsdp, runtime.tensor)
+    part = settings.batch_rows // settings.micro_batches
+    check_fits(mesh, architecture, part, 'config.pretrain.batch_rows / config.pretrain.micro_batches')
     plan = StepPlan(
         architecture,
         settings,
         Vocabulary.of(tokens, SPECIAL_TOKENS),
         slot_count(max(config.phase[n].rate for n in config.phases), rows.pieces, settings.max_word_pieces),
         config.seed,
-        _dtype(config.pretrain.dtype),
+        make_compute(config, architecture, mesh),
     )
-    mesh = make_mesh(config.pretrain.batch_rows // config.pretrain.micro_batches, config.runtime.devices)
-    state = place_state(initial_state(params, settings), mesh)
-    checkpoints = Checkpoints(folder, config.runtime.keep_checkpoints, [s.stop for s in placed])
+    train_step, state = sharded_step(plan, mesh, params)
+    checkpoints = Checkpoints(folder, runtime.keep_checkpoints, [s.stop for s in placed])
     found = checkpoints.restore(state, run.say)
     step = 0
     if found:
         state, step = found
         curriculum.check_continues(read_json(folder / 'curriculum.json') or [], placed, step)
         run.say(f'pretrain: resuming after step {step}')
-    write_json(
-        folder / 'curriculum.json', [{'name': s.name, 'start': s.start, 'stop': s.stop} for s in placed]
-    )
-    # A kill may have come between a save and its record; a phase that was made longer has not ended.
-    _record_ended(folder, placed, checkpoints, step)
     frozen = evaluate.freeze(heldout, config, plan)
-    evaluate.save(frozen, folder / 'frozen_masks.npz')
+    if run.leads:
+        write_json(
+            folder / 'curriculum.json', [{'name': s.name, 'start': s.start, 'stop': s.stop} for s in placed]
+        )
+        # A kill may have come between a save and its record; a phase that was made longer has not ended.
+        _record_ended(folder, placed, checkpoints, step)
+        evaluate.save(frozen, folder / 'frozen_masks.npz')
     batches = Batches(rows, config.pretrain.batch_rows, config.seed, batch_sharding(mesh))
     tokens_done = next((r['tokens'] for r in reversed(run.metrics('pretrain')) if r['step'] <= step), 0)
-    return Session(run, folder, plan, placed, rows, batches, checkpoints, frozen, tokens_done), state
+    session = Session(run, folder, plan, train_step, placed, rows, batches, checkpoints, frozen, tokens_done)
+    return session, state
 
 
-def _train(
-    session: Session, state: Any, start: int, train_step: Any, compute: Any, table: Any, progress: Progress
-) -> None:
+def _train(session: Session, state: Any, start: int, score: Callable, progress: Progress) -> None:
     run, runtime = session.run, session.run.config.runtime
+    table = curriculum.table(session.placed, run.config)
     evaluate_at = _evaluation_steps(session.placed, run.config.evaluation.per_phase)
-    window: list[tuple[int, dict]] = []
-    window_started = time.monotonic()
-    for step, batch in session.batches.stream(start, session.total):
-        state, metrics = train_step(state, batch, table)
+    profiler = Profiler(runtime.profile_steps, session.folder / 'profile')
+    window = Window()
+    for step, batch, waited in session.batches.stream(start, session.total):
         done = step + 1
-        window.append((done, metrics))
+        profiler.before(done)
+        state, metrics = session.train_step(state, batch, table)
+        window.add(done, metrics, waited)
+        profiler.after(done, state)
         ended = next((s for s in session.placed if s.stop == done), None)
-        stopping = run.stopping.is_set()
+        stopping = _stopping(run, done)
         save_now = ended is not None or stopping or done % runtime.checkpoint_every_steps == 0
         # Checkpoints and evaluations have a record of their step: it counts the tokens.
         if save_now or done in evaluate_at or done % runtime.log_every_steps == 0:
-            loss = _log(session, window, window_started)
-            progress.update(len(window), f'phase {_name_at(session, done)}, loss {loss:.3f}')
-            window, window_started = [], time.monotonic()
+            record = _log(session, window)
+            progress.update(len(window.steps), f'phase {_name_at(session, done)}, {watch.line(record)}')
+            window = Window()
         if done in evaluate_at:
-            _evaluate(session, compute, state, done, _name_at(session, done), phase_end=ended is not None)
-            window_started = time.monotonic()
+            _evaluate(session, score, state, done, _name_at(session, done), phase_end=ended is not None)
+            window = Window()
         if save_now:
             session.checkpoints.save(done, state)
         if ended:
             session.checkpoints.wait()
-            _record_ended(session.folder, session.placed, session.checkpoints, done)
+            if run.leads:
+                _record_ended(session.folder, session.placed, session.checkpoints, done)
         if stopping:
             session.checkpoints.wait()
             raise Stopped
+    profiler.close()
+
+
+def _stopping(run: Run, done: int) -> bool:
+    """Whether to save and stop after this step; several processes agree, at every record, on the same one."""
+    if jax.process_count() == 1:
+        return run.stopping.is_set()
+    return done % run.config.runtime.log_every_steps == 0 and any_of(run.stopping.is_set())
 
 
 def _record_ended(
@@ -157,39 +173,21 @@ def _record_ended(
     record_phases(folder, {s.name: s.stop for s in placed if s.stop <= step and s.stop in kept})
 
 
-def _log(session: Session, window: list[tuple[int, dict]], started: float) -> float:
-    """Read the window's metrics (which waits for its steps), check them, write one record; returns the mean loss."""
-    values = [(step, jax.device_get(metrics)) for step, metrics in window]
-    seconds = time.monotonic() - started
-    for step, metrics in values:
-        if not math.isfinite(float(metrics['loss'])) or not math.isfinite(float(metrics['gradient_norm'])):
-            _report_not_finite(session, step)
-    tokens = sum(int(m['tokens']) for _, m in values)
-    session.tokens += tokens
-    step, last = values[-1]
-    loss = float(np.mean([m['loss'] for _, m in values]))
-    selected = sum(m['selected_by_length'] for _, m in values)
-    maskable = sum(m['maskable_by_length'] for _, m in values)
-    by_length = {
-        n: round(float(selected[n] / maskable[n]), 4) for n in range(1, len(maskable)) if maskable[n]
-    }
-    cells = len(values) * session.run.config.pretrain.batch_rows * session.rows.pieces
+def _log(session: Session, window: Window) -> dict[str, Any]:
+    """Read the window (which waits for its steps), stop on a value that is not finite, write one record."""
+    values, seconds = window.read()
+    settings = session.plan.settings
+    bad = watch.first_not_finite(values)
+    if bad is not None and settings.not_finite == 'stop':
+        _report_not_finite(session, bad)
+    session.tokens += sum(int(metrics['tokens']) for _, metrics in values)
+    cells = settings.batch_rows * session.rows.pieces
+    record = watch.summarise(window, values, seconds, cells, session.plan.architecture)
+    step = values[-1][0]
     session.run.log(
-        'pretrain',
-        step,
-        kind='train',
-        phase=_name_at(session, step),
-        loss=loss,
-        accuracy=float(np.mean([m['accuracy'] for _, m in values])),
-        learning_rate=float(last['learning_rate']),
-        gradient_norm=float(last['gradient_norm']),
-        tokens=session.tokens,
-        tokens_per_second=round(tokens / max(seconds, 1e-9), 1),
-        realised_rate=round(float(selected.sum() / max(maskable.sum(), 1)), 5),
-        realised_rate_by_length=by_length,
-        fill=round(tokens / cells, 4),
+        'pretrain', step, kind='train', phase=_name_at(session, step), tokens=session.tokens, **record
     )
-    return loss
+    return record
 
 
 def _report_not_finite(session: Session, step: int) -> None:
@@ -197,12 +195,12 @@ def _report_not_finite(session: Session, step: int) -> None:
     good = session.checkpoints.latest()
     raise InputError(
         f'pretrain: the loss or gradient of step {step} is not finite (rows {rows} ...); last checkpoint: step {good}. '
-        f'Lower config.pretrain.learning_rate or look at those rows'
+        'Lower config.pretrain.learning_rate, look at those rows, or set config.pretrain.not_finite=skip'
     )
 
 
-def _evaluate(session: Session, compute: Any, state: Any, step: int, phase: str, phase_end: bool) -> None:
-    values = dict(evaluate.scores(compute, state['params'], session.frozen, phase_end))
+def _evaluate(session: Session, score: Callable, state: Any, step: int, phase: str, phase_end: bool) -> None:
+    values = dict(evaluate.scores(score, state['params'], session.frozen, phase_end))
     losses = {name.removeprefix('loss/'): v for name, v in values.items() if name.startswith('loss/')}
     session.run.log(
         'pretrain',
@@ -213,6 +211,7 @@ def _evaluate(session: Session, compute: Any, state: Any, step: int, phase: str,
         tokens=session.tokens,
         frozen_loss=values['frozen_loss'],
         frozen_accuracy=values['frozen_accuracy'],
+        frozen_word_accuracy=values['frozen_word_accuracy'],
         losses=losses,
     )
     if phase_end:
@@ -232,9 +231,3 @@ def _evaluation_steps(placed: tuple[curriculum.Stretch, ...], per_phase: int) ->
 def _name_at(session: Session, done: int) -> str:
     """The phase that the step which made `done` steps belonged to."""
     return next(s.name for s in session.placed if s.start < done <= s.stop)
-
-
-def _dtype(name: str) -> Any:
-    if name == 'auto':
-        name = 'float32' if jax.default_backend() == 'cpu' else 'bfloat16'
-    return jax.numpy.dtype(name)

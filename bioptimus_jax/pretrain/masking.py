@@ -29,13 +29,15 @@ class Setting(NamedTuple):
 
 
 class Masked(NamedTuple):
-    """A masked row: corrupted inputs, and for each slot its position, true token, weight and corruption kind."""
+    """A masked row: corrupted inputs, and for each slot its position, true token, weight, corruption kind and
+    whether a unit (a word or a single piece) begins there; the slots of a unit lie side by side."""
 
     inputs_L: jax.Array
     slots_M: jax.Array
     targets_M: jax.Array
     weights_M: jax.Array
     kinds_M: jax.Array
+    begins_M: jax.Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,6 +117,7 @@ def mask(
         targets_M=tokens_L[slots_M],
         weights_M=weights_M.astype(jnp.float32),
         kinds_M=kinds_L[slots_M],
+        begins_M=weights_M & (offset_L[order_L[:slots]] == 0),
     )
 
 

@@ -1,4 +1,7 @@
-"""Masked language modelling on the prediction slots: sums, never means, so that they can be divided once, globally."""
+"""Masked language modelling on the prediction slots: sums, never means, so that they can be divided once, globally.
+
+B rows, L pieces a row, M slots, D hidden size.
+"""
 
 from typing import Any, cast
 
@@ -6,10 +9,12 @@ import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.model.bert import Architecture, encode
-from bioptimus_jax.model.heads import masked_lm_logits
+from bioptimus_jax.model.compute import PLAIN, Compute
+from bioptimus_jax.model.heads import output_layer
+from bioptimus_jax.pretrain.cross_entropy import cross_entropy
 from bioptimus_jax.pretrain.masking import MASKED, Masked
 
-SUMS = ('weight', 'correct', 'masked_loss', 'masked_weight', 'masked_correct')
+SUMS = ('weight', 'correct', 'units', 'correct_units', 'masked_loss', 'masked_weight', 'masked_correct')
 
 
 def masked_lm(
@@ -19,24 +24,40 @@ def masked_lm(
     segments_BxL: jax.Array,
     positions_BxL: jax.Array,
     *,
-    dtype: Any = jnp.float32,
+    compute: Compute = PLAIN,
     dropout_key: jax.Array | None = None,
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """Summed cross-entropy over the slots and sums for metrics (`weight`, `correct`, and both on [MASK] alone)."""
+    """Summed cross-entropy over the slots and sums for metrics.
+
+    `weight` and `correct` count pieces, `units` and `correct_units` the words (or pieces) that were drawn: a word is
+    right where all of its pieces are. `masked_*` count the pieces behind [MASK] alone.
+    """
     batch = {'tokens': masked.inputs_L, 'segments': segments_BxL, 'positions': positions_BxL}
-    hidden_BxLxD = cast(jax.Array, encode(params, architecture, batch, dtype=dtype, dropout_key=dropout_key))
+    hidden_BxLxD = cast(
+        jax.Array, encode(params, architecture, batch, compute=compute, dropout_key=dropout_key)
+    )
     hidden_BxMxD = jnp.take_along_axis(hidden_BxLxD, masked.slots_M[..., None], axis=1)
-    logits_BxMxV = masked_lm_logits(params, architecture, hidden_BxMxD, dtype=dtype)
-    true_BxM = jnp.take_along_axis(logits_BxMxV, masked.targets_M[..., None], axis=-1)[..., 0]
-    losses_BxM = jax.nn.logsumexp(logits_BxMxV, axis=-1) - true_BxM
-    correct_BxM = (true_BxM >= logits_BxMxV.max(axis=-1)).astype(jnp.float32)
+    output = output_layer(params, architecture, hidden_BxMxD, compute)
     weights_BxM = masked.weights_M
+    loss, losses_BxM, correct_BxM = cross_entropy(*output, masked.targets_M, weights_BxM, compute)
+    losses_BxM, right_BxM = jax.lax.stop_gradient(losses_BxM), correct_BxM * weights_BxM
     hidden_weights_BxM = weights_BxM * (masked.kinds_M == MASKED)
+    begins_BxM = masked.begins_M * weights_BxM
     sums = {
         'weight': weights_BxM.sum(),
-        'correct': (correct_BxM * weights_BxM).sum(),
+        'correct': right_BxM.sum(),
+        'units': begins_BxM.sum(),
+        'correct_units': _right_units(weights_BxM - right_BxM, begins_BxM).sum(),
         'masked_loss': (losses_BxM * hidden_weights_BxM).sum(),
         'masked_weight': hidden_weights_BxM.sum(),
-        'masked_correct': (correct_BxM * hidden_weights_BxM).sum(),
+        'masked_correct': (right_BxM * hidden_weights_BxM).sum(),
     }
-    return (losses_BxM * weights_BxM).sum(), sums
+    return loss, sums
+
+
+def _right_units(wrong_BxM: jax.Array, begins_BxM: jax.Array) -> jax.Array:
+    """1 at the first slot of every unit, whose slots lie side by side, that has no wrong slot."""
+    unit_BxM = jnp.cumsum(begins_BxM, axis=1).astype(jnp.int32) - 1
+    count = wrong_BxM.shape[1]
+    errors_BxM = jax.vmap(lambda wrong_M, unit_M: jax.ops.segment_sum(wrong_M, unit_M, count)[unit_M])
+    return begins_BxM * (errors_BxM(wrong_BxM, jnp.maximum(unit_BxM, 0)) == 0)

@@ -1,4 +1,4 @@
-"""AdamW with rules that cover every parameter, and its reset at the start of a phase."""
+"""AdamW and LAMB with rules that cover every parameter, and their reset at the start of a phase."""
 
 from typing import Any
 
@@ -14,11 +14,18 @@ DECAY_RULES = [(r'(^|/)bias$', False), (r'/scale$', False), (r'/kernel$', True),
 
 
 def make_optimizer(settings: Pretrain, params: Any) -> optax.GradientTransformation:
-    """Clipping, Adam with bias correction, decoupled weight decay. The learning rate is applied by the step."""
+    """Clipping, Adam with bias correction, decoupled weight decay; the learning rate is applied by the step.
+
+    LAMB (You et al., arXiv 1904.00962, algorithm 2), for batches of many thousand sequences, also scales the update of
+    each decayed tensor to the norm of the tensor.
+    """
+    decayed = match_rules(params, DECAY_RULES)
+    lamb = optax.masked(optax.scale_by_trust_ratio(), decayed)
     return optax.chain(
         optax.clip_by_global_norm(settings.clip_norm) if settings.clip_norm else optax.identity(),
         optax.scale_by_adam(settings.beta1, settings.beta2, settings.epsilon),
-        optax.add_decayed_weights(settings.weight_decay, mask=match_rules(params, DECAY_RULES)),
+        optax.add_decayed_weights(settings.weight_decay, mask=decayed),
+        *((lamb,) if settings.optimizer == 'lamb' else ()),
     )
 
 

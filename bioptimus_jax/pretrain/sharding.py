@@ -1,34 +1,142 @@
-"""Where arrays live: the device mesh, the sharding of a batch and of the train state."""
+"""Where arrays live: a mesh of three axes, and for every parameter the axes that it is split over.
 
+`data`: rows of the batch; parameters are copies. `fsdp`: rows of the batch too, and parameters are split ("fully
+sharded"). `tensor`: heads, the wide half of the feed-forward block, and the vocabulary.
+"""
+
+import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+import optax
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from bioptimus_jax.config import ConfigError
+from bioptimus_jax.config import ConfigError, Experiment
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.bert import parameter_shapes
+from bioptimus_jax.model.compute import Compute, unplaced
+from bioptimus_jax.trees import flatten, match_rules
+
+DEEP = 12  # layers; up to here an unrolled stack is faster, and fits
+AXES = ('data', 'fsdp', 'tensor')
+ROWS = ('data', 'fsdp')
+LOGICAL = {'rows': ROWS, 'heads': 'tensor', 'vocabulary': 'tensor', None: None}
+
+# Columns of a layer's first matrices and rows of its second ones are split over `tensor` (Megatron-LM,
+# arXiv 1909.08053, section 3), so that a layer needs two sums over that axis. Every parameter must match a rule.
+RULES: list[tuple[str, tuple[str | None, ...]]] = [
+    (r'^embeddings/word_embeddings/embedding$', ('tensor', 'fsdp')),
+    (r'^embeddings/.*/embedding$', (None, 'fsdp')),
+    (r'/attention/self/(query|key|value)/kernel$', ('fsdp', 'tensor')),
+    (r'/attention/self/(query|key|value)/bias$', ('tensor',)),
+    (r'/attention/output/dense/kernel$', ('tensor', 'fsdp')),
+    (r'/intermediate/dense/kernel$', ('fsdp', 'tensor')),
+    (r'/intermediate/dense/bias$', ('tensor',)),
+    (r'/\d+/output/dense/kernel$', ('tensor', 'fsdp')),
+    (r'^cls/predictions/transform/dense/kernel$', ('fsdp', None)),
+    (r'^cls/predictions/bias$', ('tensor',)),
+    (r'/(bias|scale)$', (None,)),
+]
 
 
-def make_mesh(batch_rows: int, devices: int = 0) -> Mesh:
-    """One `data` axis over the first `devices` devices (0: all). ConfigError when they do not divide the batch."""
+def make_mesh(devices: int = 0, fsdp: int = 1, tensor: int = 1) -> Mesh:
+    """A mesh over the first `devices` devices (0: all); what `fsdp` and `tensor` leave is `data`.
+
+    Raises ConfigError where they do not divide the devices.
+    """
     count = devices or jax.device_count()
     if count > jax.device_count():
         raise ConfigError(f'config.runtime.devices: {count} asked for, {jax.device_count()} present')
-    if batch_rows % count:
+    if count % (fsdp * tensor):
         raise ConfigError(
-            f'config.pretrain.batch_rows: {batch_rows} is not a multiple of the {count} devices'
+            f'config.runtime.fsdp: {fsdp} x config.runtime.tensor={tensor} does not divide {count} devices'
         )
-    return Mesh(np.array(jax.devices()[:count]), ('data',))
+    shape = (count // (fsdp * tensor), fsdp, tensor)
+    return Mesh(np.array(jax.devices()[:count]).reshape(shape), AXES, axis_types=(AxisType.Auto,) * 3)
+
+
+def check_fits(mesh: Mesh, architecture: Architecture, rows: int, name: str) -> None:
+    """Every split must come out even. Raises ConfigError that names the key to change; `name` is that of the rows."""
+    parts = row_shards(mesh)
+    if rows % parts:
+        raise ConfigError(f'{name}: {rows} rows are not a multiple of the {parts} devices that share them')
+    if architecture.heads % mesh.shape['tensor']:
+        raise ConfigError(
+            f'config.runtime.tensor: {mesh.shape["tensor"]} does not divide {architecture.heads} attention heads'
+        )
+    shapes = parameter_shapes(architecture)
+    for path, axes in flatten(match_rules(shapes, RULES)).items():
+        for size, axis in zip(shapes[path], axes, strict=True):
+            if axis and size % mesh.shape[axis]:
+                raise ConfigError(
+                    f'config.runtime.{axis}: {mesh.shape[axis]} does not divide {size} in {path} {shapes[path]}'
+                )
+
+
+def row_shards(mesh: Mesh) -> int:
+    """Parts that the rows of a batch are split into."""
+    return mesh.shape['data'] * mesh.shape['fsdp']
 
 
 def batch_sharding(mesh: Mesh) -> NamedSharding:
-    return NamedSharding(mesh, PartitionSpec('data'))
+    return NamedSharding(mesh, PartitionSpec(ROWS))
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
     return NamedSharding(mesh, PartitionSpec())
 
 
-def place_state(state: Any, mesh: Mesh) -> Any:
-    """The train state on the mesh (every device holds all of it)."""
-    return jax.device_put(state, replicated(mesh))
+def state_shardings(state: Mapping[str, Any], optimizer: optax.GradientTransformation, mesh: Mesh) -> Any:
+    """A tree like the train state that says where each leaf lives: moments lie where their parameters do."""
+    everywhere = replicated(mesh)
+    params = jax.tree.map(
+        lambda axes: NamedSharding(mesh, PartitionSpec(*axes)),
+        match_rules(state['params'], RULES),
+        is_leaf=lambda leaf: isinstance(leaf, tuple),
+    )
+    moments = optax.tree.map_params(
+        optimizer,
+        lambda _, sharding: sharding,
+        state['optimizer'],
+        params,
+        transform_non_params=lambda _: everywhere,
+    )
+    return {'params': params, 'optimizer': moments, 'step': everywhere}
+
+
+def place_state(state: Any, shardings: Any) -> Any:
+    """The train state on the mesh; every process brings the same values and keeps its own parts."""
+
+    def place(leaf: Any, sharding: NamedSharding) -> jax.Array:
+        values = np.asarray(leaf)
+        return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])
+
+    return jax.tree.map(place, state, shardings)
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """`Compute.place` on a mesh: a constraint that says how logical axes are split."""
+
+    mesh: Mesh
+
+    def __call__(self, values: jax.Array, *axes: str | None) -> jax.Array:
+        spec = PartitionSpec(*(LOGICAL[axis] for axis in axes))
+        return jax.lax.with_sharding_constraint(values, NamedSharding(self.mesh, spec))
+
+
+def make_compute(config: Experiment, architecture: Architecture, mesh: Mesh) -> Compute:
+    """How the model is computed on this mesh, by the configuration; 'auto' looks at the platform and the depth."""
+    runtime, deep = config.runtime, architecture.layers > DEEP
+    dtype = config.pretrain.dtype
+    if dtype == 'auto':
+        dtype = 'float32' if jax.default_backend() == 'cpu' else 'bfloat16'
+    return Compute(
+        dtype=jax.numpy.dtype(dtype),
+        remat=('dots' if deep else 'none') if runtime.remat == 'auto' else runtime.remat,
+        scan_layers=deep if runtime.scan_layers == 'auto' else runtime.scan_layers == 'yes',
+        place=Place(mesh) if mesh.size > 1 else unplaced,
+        row_shards=row_shards(mesh),
+    )

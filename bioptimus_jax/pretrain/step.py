@@ -1,4 +1,4 @@
-"""The train step: pure, jitted once for the whole curriculum.
+"""The train step: pure, jitted once for the whole curriculum and for one mesh.
 
 Legend: B rows of the global batch, L pieces a row, G segments, M slots, W longest unit.
 """
@@ -10,14 +10,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
+from jax.sharding import Mesh
 
 from bioptimus_jax.config import Pretrain
 from bioptimus_jax.model.bert import Architecture
+from bioptimus_jax.model.compute import PLAIN, Compute
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.masking import Masked, Vocabulary, mask_batch, row_key
 from bioptimus_jax.pretrain.objective import SUMS, masked_lm
 from bioptimus_jax.pretrain.optimizer import make_optimizer, reset_where
 from bioptimus_jax.pretrain.rows import positions_and_segments
+from bioptimus_jax.pretrain.sharding import batch_sharding, place_state, replicated, state_shardings
 
 DROPOUT_STREAM = 2**32 - 1  # beyond any step: masks fold the step into the same seed's key
 
@@ -31,13 +34,27 @@ class StepPlan:
     vocabulary: Vocabulary
     slots: int
     seed: int
-    dtype: Any
+    compute: Compute = PLAIN
 
 
 def initial_state(params: Any, settings: Pretrain) -> dict[str, Any]:
     """Train state: a plain dict of parameters, optimiser state and the number of steps done."""
     optimizer_state = make_optimizer(settings, params).init(params)
     return {'params': params, 'optimizer': optimizer_state, 'step': jnp.zeros((), jnp.int32)}
+
+
+def sharded_step(plan: StepPlan, mesh: Mesh, params: Any) -> tuple[Callable, dict[str, Any]]:
+    """The jitted train step on a mesh, its state donated, and the placed state at step 0."""
+    state = initial_state(params, plan.settings)
+    shardings = state_shardings(state, make_optimizer(plan.settings, params), mesh)
+    everywhere = replicated(mesh)
+    step = jax.jit(
+        make_train_step(plan),
+        donate_argnums=0,
+        in_shardings=(shardings, batch_sharding(mesh), everywhere),
+        out_shardings=(shardings, everywhere),
+    )
+    return step, place_state(state, shardings)
 
 
 def mask_step_batch(
@@ -84,7 +101,7 @@ def make_train_step(plan: StepPlan) -> Callable:
             masked,
             segments_BxL,
             positions_BxL,
-            dtype=plan.dtype,
+            compute=plan.compute,
             dropout_key=dropout_key,
         )
 
@@ -115,17 +132,29 @@ def make_train_step(plan: StepPlan) -> Callable:
         optimizer_state = reset_where(starts_anew, state['optimizer'])
         updates, optimizer_state = make_optimizer(settings, params).update(gradients, optimizer_state, params)
         learning_rate = curriculum.learning_rate_at(table, step, settings.end_fraction)
-        params = jax.tree.map(lambda p, u: p - learning_rate * u, params, updates)
+        moved = jax.tree.map(lambda p, u: p - learning_rate * u, params, updates)
+        norm = optax.tree.norm(gradients)
+        finite = jnp.isfinite(loss) & jnp.isfinite(norm)
+        if settings.not_finite == 'skip':  # this batch leaves no trace but in the count
+            moved, optimizer_state = jax.tree.map(
+                lambda new, old: jnp.where(finite, new, old),
+                (moved, optimizer_state),
+                (params, state['optimizer']),
+            )
         metrics = {
             'loss': loss / weight,
             'accuracy': sums['correct'] / weight,
-            'gradient_norm': optax.tree.norm(gradients),
+            'word_accuracy': sums['correct_units'] / jnp.maximum(sums['units'], 1),
+            'gradient_norm': norm,
+            'finite': finite,
             'learning_rate': learning_rate,
             'tokens': (segments_BxL > 0).sum(),
+            # Sum over pieces of the length of their document: what attention has to look at.
+            'attended': (batch['segment_lengths'].astype(jnp.float32) ** 2).sum(),
             'phase': at,
             **realised_rates(masked, maskable_BxL, batch, plan),
         }
-        return {'params': params, 'optimizer': optimizer_state, 'step': step + 1}, metrics
+        return {'params': moved, 'optimizer': optimizer_state, 'step': step + 1}, metrics
 
     return train_step
 

@@ -1,0 +1,72 @@
+"""How the model is computed, apart from what it computes.
+
+B rows, L positions, H heads, K size of a head.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+from jax.typing import DTypeLike
+
+from bioptimus_jax.model import attention
+
+REMAT: dict[str, Callable[[Callable], Callable]] = {
+    'none': lambda layer: layer,
+    # Keeps the results of the six matrix products of a layer, and computes scores and softmax anew.
+    'dots': functools.partial(
+        jax.checkpoint, policy=jax.checkpoint_policies.dots_with_no_batch_dims_saveable
+    ),
+    'full': jax.checkpoint,
+}
+
+
+class Attend(Protocol):
+    """Attention within segments: BxLxHxK three times and BxL to BxLxHxK."""
+
+    def __call__(
+        self,
+        query_BxLxHxK: jax.Array,
+        key_BxLxHxK: jax.Array,
+        value_BxLxHxK: jax.Array,
+        segments_BxL: jax.Array,
+        *,
+        dropout_rate: float = 0.0,
+        dropout_seed: jax.Array | None = None,
+        dropout_site: int = 0,
+    ) -> jax.Array: ...
+
+
+def unplaced(values: jax.Array, *axes: str | None) -> jax.Array:
+    """The values as they are: what `place` does without a mesh."""
+    del axes
+    return values
+
+
+@dataclasses.dataclass(frozen=True)
+class Compute:
+    """Settings that change the speed, the memory and the rounding of a model, never its function.
+
+    `dtype`: of matrix products; parameters, LayerNorm, softmax and logits are float32 throughout. `attend`: the
+    attention kernel. `remat`: what the backward pass computes anew, by layer ('none', 'dots', 'full').
+    `scan_layers`: one compiled layer in a loop instead of an unrolled stack. `place(values, *axes)`: says on which
+    logical axes ('rows', 'heads', 'vocabulary' or None, one per dimension) an array is split, `row_shards`: into
+    how many parts its rows are. Hashable, so static under jit.
+    """
+
+    dtype: DTypeLike = jnp.float32
+    attend: Attend = attention.attend
+    remat: str = 'none'
+    scan_layers: bool = False
+    place: Callable[..., Any] = unplaced
+    row_shards: int = 1
+
+    def __post_init__(self) -> None:
+        if self.remat not in REMAT:
+            raise ValueError(f'remat {self.remat!r} is not one of {", ".join(REMAT)}')
+
+
+PLAIN = Compute()

@@ -1,0 +1,37 @@
+"""Model FLOPs and the share of a device's peak that they come to (MFU)."""
+
+import jax
+
+from bioptimus_jax.model.architecture import Architecture
+
+# Dense bfloat16 peak in FLOP/s by a part of jax's device kind, as the makers state it.
+PEAKS = {
+    'H200': 989e12,
+    'H100': 989e12,
+    'A100': 312e12,
+    'TPU v6': 918e12,
+    'TPU v5p': 459e12,
+    'TPU v5': 459e12,
+    'TPU v5e': 197e12,
+    'TPU v5 lite': 197e12,
+    'TPU v4': 275e12,
+}
+
+
+def training_flops_per_token(architecture: Architecture, attended: float, rate: float) -> float:
+    """Forward and backward FLOPs of one piece: three times the forward products.
+
+    `attended`: pieces that a piece attends to, on average; `rate`: share of pieces that are predicted. Embedding
+    look-ups, norms, activations and the optimiser are not counted, nor is what remat computes twice.
+    """
+    a = architecture
+    layer = 8 * a.hidden**2 + 4 * a.hidden * a.intermediate + 4 * attended * a.hidden
+    head = 2 * a.hidden**2 + 2 * a.hidden * a.padded_vocab_size
+    return 3 * (a.layers * layer + rate * head)
+
+
+def peak_flops() -> float | None:
+    """Peak of one device in FLOP/s, None where it is not known (a CPU)."""
+    kind = jax.devices()[0].device_kind
+    found = [name for name in PEAKS if name.lower() in kind.lower()]
+    return PEAKS[max(found, key=len)] if found else None

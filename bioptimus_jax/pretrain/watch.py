@@ -1,0 +1,114 @@
+"""What a person sees of training: one record for the steps since the last one, and a profiler's window."""
+
+import dataclasses
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.pretrain.throughput import peak_flops, training_flops_per_token
+
+
+@dataclasses.dataclass
+class Window:
+    """The steps since the last record: their metrics, still on the device, and the time spent waiting for batches."""
+
+    steps: list[tuple[int, dict[str, Any]]] = dataclasses.field(default_factory=list)
+    started: float = dataclasses.field(default_factory=time.monotonic)
+    waited: float = 0.0
+
+    def add(self, done: int, metrics: dict[str, Any], waited: float) -> None:
+        self.steps.append((done, metrics))
+        self.waited += waited
+
+    def read(self) -> tuple[list[tuple[int, dict[str, Any]]], float]:
+        """The metrics on the host, which waits for the steps, and the seconds since the window opened."""
+        values = [(step, jax.device_get(metrics)) for step, metrics in self.steps]
+        return values, max(time.monotonic() - self.started, 1e-9)
+
+
+def first_not_finite(values: list[tuple[int, dict[str, Any]]]) -> int | None:
+    """The first step whose loss or gradient is not finite, or None."""
+    return next((step for step, metrics in values if not metrics['finite']), None)
+
+
+def summarise(
+    window: Window,
+    values: list[tuple[int, dict[str, Any]]],
+    seconds: float,
+    cells: int,
+    architecture: Architecture,
+) -> dict[str, Any]:
+    """One record: means over the window's finite steps, the last learning rate, rates per second, realised masking.
+
+    `cells`: places in a batch, padding included. MFU is left out where the device's peak is not known.
+    """
+    good = [metrics for _, metrics in values if metrics['finite']] or [values[-1][1]]
+    last = values[-1][1]
+    tokens = sum(int(metrics['tokens']) for _, metrics in values)
+    selected = sum(metrics['selected_by_length'] for _, metrics in values)
+    maskable = sum(metrics['maskable_by_length'] for _, metrics in values)
+    record = {
+        'loss': _mean(good, 'loss'),
+        'accuracy': _mean(good, 'accuracy'),
+        'word_accuracy': _mean(good, 'word_accuracy'),
+        'learning_rate': float(last['learning_rate']),
+        'gradient_norm': float(last['gradient_norm']),
+        'skipped': sum(not metrics['finite'] for _, metrics in values),
+        'tokens_per_second': round(tokens / seconds, 1),
+        'padded_tokens_per_second': round(cells * len(values) / seconds, 1),
+        'input_wait': round(window.waited / seconds, 4),
+        'fill': round(tokens / (cells * len(values)), 4),
+        'realised_rate': round(float(selected.sum() / max(maskable.sum(), 1)), 5),
+        'realised_rate_by_length': {
+            n: round(float(selected[n] / maskable[n]), 4) for n in range(1, len(maskable)) if maskable[n]
+        },
+    }
+    peak = peak_flops()
+    if peak and tokens:
+        attended = sum(float(metrics['attended']) for _, metrics in values) / tokens
+        flops = training_flops_per_token(architecture, attended, float(selected.sum()) / tokens)
+        record['mfu'] = round(flops * tokens / seconds / (peak * jax.device_count()), 4)
+    return record
+
+
+def line(record: dict[str, Any]) -> str:
+    """A record in a few words, for the progress line."""
+    parts = [f'loss {record["loss"]:.3f}', f'{record["tokens_per_second"]:,.0f} tokens/s']
+    if 'mfu' in record:
+        parts.append(f'MFU {record["mfu"]:.0%}')
+    if record['skipped']:
+        parts.append(f'{record["skipped"]} steps skipped')
+    return ', '.join(parts)
+
+
+class Profiler:
+    """A trace of the steps `first` to `last`, written to `folder`; does nothing without them."""
+
+    def __init__(self, steps: tuple[int, ...], folder: Path):
+        self.first: float = steps[0] if steps else math.inf
+        self.last: float = steps[-1] if steps else math.inf
+        self.folder, self.tracing = folder, False
+
+    def before(self, step: int) -> None:
+        if self.first <= step <= self.last and not self.tracing:
+            jax.profiler.start_trace(str(self.folder))
+            self.tracing = True
+
+    def after(self, step: int, state: Any) -> None:
+        if self.tracing and step >= self.last:
+            jax.block_until_ready(state)
+            self.close()
+
+    def close(self) -> None:
+        if self.tracing:
+            jax.profiler.stop_trace()
+            self.tracing, self.first = False, math.inf
+
+
+def _mean(values: list[dict[str, Any]], name: str) -> float:
+    return float(np.mean([metrics[name] for metrics in values]))
