@@ -1,0 +1,121 @@
+"""Fused attention kernels: what `attention.attend` computes, without the LxL matrices in memory.
+
+B rows, L positions, H heads, K size of a head.
+
+They come from jax.experimental.pallas, with fused backward passes. Padding is a segment like any other, so its
+rows stay finite. `interpret` runs a kernel on any platform, slowly. cuDNN is left out: its public route,
+jax.nn.dot_product_attention, takes no segment ids, and a mask reaches it as a bias with all pairs of positions.
+"""
+
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
+
+SMALLEST_GPU_BLOCK = 16  # of Triton's products; its blocks are powers of two
+SMALLEST_TPU_BLOCK = 128  # the lanes of a vector register, which hold positions
+
+
+class Attend(Protocol):
+    """The signature of `attention.attend`, of the kernels here, and of what stands for them."""
+
+    def __call__(
+        self,
+        query_BxLxHxK: jax.Array,
+        key_BxLxHxK: jax.Array,
+        value_BxLxHxK: jax.Array,
+        segments_BxL: jax.Array,
+        /,
+        *,
+        dropout_rate: float = 0.0,
+        dropout_seed: jax.Array | None = None,
+        dropout_site: int = 0,
+    ) -> jax.Array: ...
+
+
+def pallas_gpu(
+    query_BxLxHxK: jax.Array,
+    key_BxLxHxK: jax.Array,
+    value_BxLxHxK: jax.Array,
+    segments_BxL: jax.Array,
+    *,
+    dropout_rate: float = 0.0,
+    dropout_seed: jax.Array | None = None,
+    dropout_site: int = 0,
+    interpret: bool = False,
+) -> jax.Array:
+    """Pallas's `mha` for GPUs, by Triton, as BxLxHxK in the type of the queries, keys and values.
+
+    ValueError when there is something to drop, or when L is not a multiple of 16.
+    """
+    from jax.experimental.pallas.ops.gpu import attention as gpu
+
+    _refuse_dropout('pallas_gpu', dropout_rate, dropout_seed)
+    length, head_size = query_BxLxHxK.shape[1], query_BxLxHxK.shape[3]
+    # A block of float32 is half as long, to take the same shared memory; 32 is mha's default for gradients.
+    longest = 256 // query_BxLxHxK.dtype.itemsize
+    forward, backward = (_block('pallas_gpu', length, SMALLEST_GPU_BLOCK, most) for most in (longest, 32))
+    return gpu.mha(
+        query_BxLxHxK,
+        key_BxLxHxK,
+        value_BxLxHxK,
+        segments_BxL,
+        sm_scale=head_size**-0.5,
+        block_sizes=gpu.BlockSizes(forward, forward, backward, backward, backward, backward),
+        interpret=interpret,
+    )
+
+
+def splash(
+    query_BxLxHxK: jax.Array,
+    key_BxLxHxK: jax.Array,
+    value_BxLxHxK: jax.Array,
+    segments_BxL: jax.Array,
+    *,
+    dropout_rate: float = 0.0,
+    dropout_seed: jax.Array | None = None,
+    dropout_site: int = 0,
+    interpret: bool = False,
+) -> jax.Array:
+    """Pallas's splash attention for TPUs, as BxLxHxK in the type of the queries, keys and values.
+
+    ValueError when there is something to drop, or when L is not a multiple of 128.
+    """
+    from jax.experimental.pallas.ops.tpu import splash_attention as tpu
+
+    _refuse_dropout('splash', dropout_rate, dropout_seed)
+    length, heads, head_size = query_BxLxHxK.shape[1:]
+    block = _block('splash', length, SMALLEST_TPU_BLOCK, 512)
+    kernel = tpu.make_splash_mha_single_device(
+        tpu.MultiHeadMask([tpu.FullMask((length, length))] * heads),
+        block_sizes=tpu.BlockSizes(
+            block_q=block,
+            block_kv=block,
+            block_q_dkv=block,
+            block_kv_dkv=block,
+            block_q_dq=block,
+            block_kv_dq=block,
+        ),
+        interpret=interpret,
+    )
+
+    @jax.vmap
+    def of_rows(query_HxLxK, key_HxLxK, value_HxLxK, segments_L):
+        return kernel(query_HxLxK, key_HxLxK, value_HxLxK, tpu.SegmentIds(segments_L, segments_L))
+
+    query_BxHxLxK = jnp.swapaxes(query_BxLxHxK * head_size**-0.5, 1, 2)  # splash has no scale of its own
+    key_BxHxLxK, value_BxHxLxK = jnp.swapaxes(key_BxLxHxK, 1, 2), jnp.swapaxes(value_BxLxHxK, 1, 2)
+    return jnp.swapaxes(of_rows(query_BxHxLxK, key_BxHxLxK, value_BxHxLxK, segments_BxL), 1, 2)
+
+
+def _refuse_dropout(kernel: str, rate: float, seed: jax.Array | None) -> None:
+    if rate > 0 and seed is not None:
+        raise ValueError(f'{kernel} has no dropout of attention probabilities, and {rate} was asked for')
+
+
+def _block(kernel: str, length: int, smallest: int, largest: int) -> int:
+    """The largest power of two that divides `length`, between the bounds."""
+    block = min(length & -length, largest)
+    if block < smallest:
+        raise ValueError(f'{kernel} takes rows whose length is a multiple of {smallest}, not {length}')
+    return block

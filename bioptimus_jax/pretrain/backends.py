@@ -1,0 +1,211 @@
+"""Which attention a run uses: a fused kernel where the platform has one that passes a check, plain XLA elsewhere.
+
+B rows, L positions, H heads, K size of a head.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.typing import DTypeLike
+
+from bioptimus_jax.config import ConfigError
+from bioptimus_jax.model.attention import attend
+from bioptimus_jax.model.kernels import Attend, pallas_gpu, splash
+
+KERNELS: dict[str, Attend] = {'pallas_gpu': pallas_gpu, 'splash': splash}
+KERNEL_OF_PLATFORM = {'cuda': 'pallas_gpu', 'tpu': 'splash'}
+CHOICES = ('auto', 'xla', *KERNELS)
+# Axes of a mesh, where it has them.
+ROW_AXES = ('data', 'fsdp')
+HEAD_AXES = ('tensor',)
+# Share of the largest value by which a kernel may differ from plain attention in float32. Not tighter, because
+# GPUs round the factors of float32 products to TF32 and TPUs to bfloat16; a wrong kernel is off by far more.
+TOLERANCES = {'float32': 0.02, 'bfloat16': 0.05}
+
+
+@dataclasses.dataclass(frozen=True)
+class Sharded:
+    """A kernel that every device of the mesh runs on its own rows and heads; with the signature of `attend`.
+
+    Hashable, so static under jit. ValueError when the devices do not divide the rows or the heads.
+    """
+
+    kernel: Attend
+    mesh: Mesh
+
+    def __call__(
+        self,
+        query_BxLxHxK: jax.Array,
+        key_BxLxHxK: jax.Array,
+        value_BxLxHxK: jax.Array,
+        segments_BxL: jax.Array,
+        *,
+        dropout_rate: float = 0.0,
+        dropout_seed: jax.Array | None = None,
+        dropout_site: int = 0,
+    ) -> jax.Array:
+        rows, _, heads, _ = query_BxLxHxK.shape
+        for count, what, axes in ((rows, 'rows', ROW_AXES), (heads, 'heads', HEAD_AXES)):
+            if count % self.parts(axes):
+                raise ValueError(
+                    f'{count} {what} are not a multiple of the {self.parts(axes)} devices for them'
+                )
+        local = functools.partial(
+            self.kernel, dropout_rate=dropout_rate, dropout_seed=dropout_seed, dropout_site=dropout_site
+        )
+        spread = jax.shard_map(
+            local,
+            mesh=self.mesh,
+            in_specs=(self.heads_spec, self.heads_spec, self.heads_spec, self.rows_spec),
+            out_specs=self.heads_spec,
+            check_vma=False,  # Pallas's kernels do not declare the axes along which their results vary
+        )
+        return spread(query_BxLxHxK, key_BxLxHxK, value_BxLxHxK, segments_BxL)
+
+    def parts(self, axes: tuple[str, ...]) -> int:
+        """The number of parts that the mesh makes along these axes."""
+        return math.prod(self.mesh.shape.get(axis, 1) for axis in axes)
+
+    @property
+    def rows_spec(self) -> PartitionSpec:
+        """Of arrays BxL."""
+        return PartitionSpec(self._present(ROW_AXES))
+
+    @property
+    def heads_spec(self) -> PartitionSpec:
+        """Of arrays BxLxHxK."""
+        return PartitionSpec(self._present(ROW_AXES), None, self._present(HEAD_AXES))
+
+    def _present(self, axes: tuple[str, ...]) -> tuple[str, ...] | None:
+        return tuple(axis for axis in axes if axis in self.mesh.axis_names) or None
+
+
+def choose(
+    wanted: str,
+    mesh: Mesh,
+    *,
+    heads: int,
+    head_size: int,
+    row_pieces: int,
+    dtype: DTypeLike,
+    attention_dropout: float,
+    warn: Callable[[str], None],
+) -> Attend:
+    """The attention of a run: plain `attend`, or a kernel spread over the mesh, checked here on every device.
+
+    `auto` takes the platform's kernel unless attention probabilities are dropped, and warns in one line where
+    the check fails. A kernel that was asked for by name and cannot be used is a ConfigError with the reason.
+    """
+    if wanted not in CHOICES:
+        raise ConfigError(f'config.runtime.attention: {wanted!r} is not one of {", ".join(CHOICES)}')
+    name = KERNEL_OF_PLATFORM.get(_platform(mesh), 'xla') if wanted == 'auto' else wanted
+    if name == 'xla' or (wanted == 'auto' and attention_dropout > 0):
+        return attend
+    if attention_dropout > 0:
+        raise ConfigError(
+            f'config.runtime.attention: {name} cannot drop attention probabilities; choose xla, or set '
+            f'config.model.attention_dropout, now {attention_dropout}, to 0'
+        )
+    kernel = Sharded(KERNELS[name], mesh)
+    try:
+        flaw = find_flaw(kernel, heads, head_size, row_pieces, dtype)
+    except Exception as error:  # of compilers and drivers, which have no common type
+        lines = str(error).strip().splitlines() or ['']
+        flaw = f'{type(error).__name__}: {lines[0][:200]}'
+    if flaw is None:
+        return kernel
+    if wanted != 'auto':
+        raise ConfigError(
+            f'config.runtime.attention: {name} cannot be used here ({flaw}); choose xla or auto'
+        )
+    warn(f'attention: the kernel {name} cannot be used here ({flaw}); going on with plain XLA')
+    return attend
+
+
+def find_flaw(kernel: Sharded, heads: int, head_size: int, row_pieces: int, dtype: DTypeLike) -> str | None:
+    """Where the kernel differs from plain `attend` on two random rows a device, in words; None: nowhere.
+
+    It compares outputs and the gradients of queries, keys and values, and sees whether other keys and values
+    in one segment change a bit of the output of another. All on the devices, jitted like the train step.
+    """
+    shape = (2 * kernel.parts(ROW_AXES), row_pieces, heads, head_size)
+    # A shape that cannot be is refused here, in the kernel's own words.
+    jax.eval_shape(
+        kernel, *(jax.ShapeDtypeStruct(shape, dtype),) * 3, jax.ShapeDtypeStruct(shape[:2], jnp.int32)
+    )
+    whole = NamedSharding(kernel.mesh, PartitionSpec())
+    of_rows, of_heads = (NamedSharding(kernel.mesh, s) for s in (kernel.rows_spec, kernel.heads_spec))
+
+    @functools.partial(jax.jit, out_shardings=(*(of_heads,) * 6, of_rows))
+    def sample() -> tuple[jax.Array, ...]:
+        segments_BxL = jnp.tile(_two_rows(row_pieces), (kernel.parts(ROW_AXES), 1))
+        second = (segments_BxL == 2)[:, :, None, None]
+        query, key, value, weights, *others = jax.random.normal(jax.random.key(0), (6, *shape)).astype(dtype)
+        other_key, other_value = (jnp.where(second, *pair) for pair in zip(others, (key, value)))
+        return query, key, value, weights, other_key, other_value, segments_BxL
+
+    @functools.partial(jax.jit, out_shardings=whole)
+    def differences(
+        query: jax.Array, key: jax.Array, value: jax.Array, weights: jax.Array, segments_BxL: jax.Array
+    ) -> jax.Array:
+        exact = (x.astype(jnp.float32) for x in (query, key, value, weights))
+        ours = _with_gradients(kernel, segments_BxL, query, key, value, weights)
+        plain = _with_gradients(attend, segments_BxL, *exact)
+        # A maximum over several CPU devices loses NaN, but not infinity.
+        errors = (
+            jnp.nan_to_num(abs(a - b), nan=jnp.inf, posinf=jnp.inf).max() / abs(b).max()
+            for a, b in zip(ours, plain)
+        )
+        return jnp.stack([*errors])
+
+    @functools.partial(jax.jit, out_shardings=whole)
+    def changed(before: jax.Array, after: jax.Array, segments_BxL: jax.Array) -> jax.Array:
+        return jnp.any((before != after) & (segments_BxL != 2)[:, :, None, None])
+
+    query, key, value, weights, other_key, other_value, segments_BxL = sample()
+    tolerance = TOLERANCES[jnp.dtype(dtype).name]
+    found = np.asarray(differences(query, key, value, weights, segments_BxL))
+    for what, difference in zip(('output', 'gradient of q', 'gradient of k', 'gradient of v'), found):
+        if not difference <= tolerance:
+            return f'its {what} is off by {difference:.2g} of the largest value, more than {tolerance}'
+    forward = jax.jit(kernel)
+    before = forward(query, key, value, segments_BxL)
+    if changed(before, forward(query, other_key, other_value, segments_BxL), segments_BxL):
+        return 'a segment sees the keys or values of another'
+    return None
+
+
+def _with_gradients(
+    attention: Attend,
+    segments: jax.Array,
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    weights: jax.Array,
+) -> list[jax.Array]:
+    """Output, and the gradients of queries, keys and values of its weighted sum, in float32."""
+    output, pull = jax.vjp(lambda q, k, v: attention(q, k, v, segments), query, key, value)
+    return [x.astype(jnp.float32) for x in (output, *pull(weights))]
+
+
+def _two_rows(length: int) -> np.ndarray:
+    """Segment ids: four documents, one of a single piece, and padding; two documents that fill their row."""
+    ends = np.array(
+        [[0.3 * length, 0.3 * length + 1, 0.8 * length, 0.95 * length], [0.55 * length] + [length] * 3]
+    )
+    ended = (ends.astype(int)[:, None] <= np.arange(length)[:, None]).sum(-1)
+    return np.where(ended == 4, 0, ended + 1).astype(np.int32)
+
+
+def _platform(mesh: Mesh) -> str:
+    """`cpu`, `tpu`, and `cuda` or `rocm` for what jax calls `gpu`."""
+    device = mesh.devices.flat[0]
+    if device.platform != 'gpu':
+        return device.platform
+    return 'rocm' if 'rocm' in device.client.platform_version else 'cuda'

@@ -1,0 +1,310 @@
+"""Fused attention kernels, interpreted on the CPU, against the plain one; the choice among them.
+
+B rows, L positions, H heads, K size of a head.
+"""
+
+import dataclasses
+import functools
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh
+
+from bioptimus_jax.config import ConfigError
+from bioptimus_jax.model import kernels
+from bioptimus_jax.model.attention import attend
+from bioptimus_jax.pretrain import backends
+
+INTERPRETED = {name: functools.partial(kernel, interpret=True) for name, kernel in backends.KERNELS.items()}
+# Rows of three blocks in every pass of every kernel; a head size that is no power of two.
+LENGTHS = {'pallas_gpu': 96, 'splash': 384}
+HEADS, SIZE = 2, 24
+ATTENTIONS = [(name, dtype) for name in INTERPRETED for dtype in ('float32', 'bfloat16')]
+# Lengths of a row's documents in 96ths of the row; the rest is padding.
+LAYOUTS = {
+    'one document': [[96], [96]],
+    'padding': [[20, 30, 11], [95]],
+    'only padding': [[], [40, 1]],
+    'ends of blocks': [[32, 32, 32], [64]],
+    'many': [[5] * 19, [1] * 90],
+}
+
+
+def arrays(name, dtype='float32', rows=2):
+    shape = (4, rows, LENGTHS[name], HEADS, SIZE)
+    return jnp.asarray(np.random.default_rng(0).normal(size=shape), dtype)
+
+
+def segments_of(name, documents):
+    scale = LENGTHS[name] // 96
+    rows = [np.repeat(np.arange(1, len(row) + 1), np.array(row, int) * scale) for row in documents]
+    return jnp.asarray([np.pad(row, (0, LENGTHS[name] - len(row))) for row in rows], jnp.int32)
+
+
+@functools.cache
+def with_gradients(attention):
+    """`(query, key, value, weights, segments)` to the output and the gradients of its weighted sum."""
+
+    @jax.jit
+    def run(query, key, value, weights, segments):
+        output, pull = jax.vjp(lambda *x: attention(*x, segments), query, key, value)
+        return output, *pull(weights)
+
+    return run
+
+
+@pytest.mark.parametrize(('name', 'dtype'), ATTENTIONS)
+def test_outputs_and_gradients_equal_the_plain_ones(name, dtype):
+    """In bfloat16 a kernel may be as far from float32 as plain attention is, give or take one rounding."""
+    inputs = arrays(name, dtype)
+    for layout, documents in LAYOUTS.items():
+        segments = segments_of(name, documents)
+        ours = with_gradients(INTERPRETED[name])(*inputs, segments)
+        exact = with_gradients(attend)(*inputs.astype('float32'), segments)
+        for what, mine, truth in zip(('output', 'query', 'key', 'value'), ours, exact):
+            assert mine.dtype == dtype
+            error = np.abs(mine.astype('float32') - truth).max() / np.abs(truth).max()
+            assert error < {'float32': 2e-6, 'bfloat16': 1.2e-2}[dtype], (layout, what)
+
+
+@pytest.mark.parametrize('name', INTERPRETED)
+def test_nothing_leaks_between_segments(name):
+    """The second document's output, from its own queries, keys and values alone, to the last bit."""
+    query, key, value, weights = arrays(name)
+    segments = segments_of(name, [[20, 30, 11], [50, 46]])
+    second = (segments == 2)[:, :, None, None]
+    run = with_gradients(INTERPRETED[name])
+    output, *gradients = run(query, key, value, jnp.where(second, weights, 0), segments)
+    for gradient in gradients:
+        reached = np.abs(gradient).max(axis=(2, 3)) > 0
+        np.testing.assert_array_equal(reached, segments == 2)
+    others = (jnp.where(second, x, 100 * x + 3) for x in (key, value))
+    moved, *_ = run(query, *others, weights, segments)
+    assert not np.any((moved != output) & second)
+    assert np.all((moved != output).any(axis=(2, 3)) | (segments == 2))
+
+
+@pytest.mark.parametrize('name', INTERPRETED)
+def test_a_kernel_refuses_dropout_but_not_a_rate_that_is_not_used(name):
+    query, key, value, _ = arrays(name)
+    inputs = (query, key, value, segments_of(name, [[96], [96]]))
+    seed = jnp.zeros(2, jnp.uint32)
+    with pytest.raises(ValueError, match=rf'^{name} has no dropout of attention probabilities, and 0\.1 was'):
+        INTERPRETED[name](*inputs, dropout_rate=0.1, dropout_seed=seed)
+    for options in ({'dropout_rate': 0.1}, {'dropout_seed': seed, 'dropout_site': 3}):
+        attention = functools.partial(INTERPRETED[name], **options)
+        assert jax.eval_shape(attention, *inputs).shape == query.shape
+
+
+@pytest.mark.parametrize(('name', 'length', 'multiple'), [('pallas_gpu', 40, 16), ('splash', 192, 128)])
+def test_a_kernel_says_which_lengths_it_takes(name, length, multiple):
+    inputs = [jnp.zeros((1, length, 1, 16))] * 3
+    with pytest.raises(ValueError, match=f'^{name} .* a multiple of {multiple}, not {length}$'):
+        INTERPRETED[name](*inputs, jnp.ones((1, length), jnp.int32))
+
+
+@pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
+@pytest.mark.parametrize(
+    ('name', 'platform', 'call'),
+    [('pallas_gpu', 'cuda', '__gpu$xla.gpu.triton'), ('splash', 'tpu', 'tpu_custom_call')],
+)
+def test_both_passes_lower_for_the_platform_of_the_kernel(name, platform, call, dtype):
+    """Which needs no such device: the last step before its own compiler, with the shapes of BERT base."""
+    inputs = [jax.ShapeDtypeStruct((2, 512, 12, 64), dtype)] * 4
+    segments = jax.ShapeDtypeStruct((2, 512), jnp.int32)
+    traced = with_gradients(backends.KERNELS[name]).trace(*inputs, segments)
+    assert traced.lower(lowering_platforms=(platform,)).as_text().count(f'@{call}') >= 3
+
+
+def mesh_of(**axes):
+    count = int(np.prod(list(axes.values())))
+    if jax.device_count() < count:
+        pytest.skip(f'needs {count} devices (XLA_FLAGS=--xla_force_host_platform_device_count={count})')
+    return Mesh(np.array(jax.devices()[:count]).reshape(*axes.values()), tuple(axes))
+
+
+@dataclasses.dataclass(frozen=True)
+class Holder:
+    """Like the modules of the model: static under jit, with the attention as a field."""
+
+    attention: kernels.Attend
+
+
+@pytest.mark.parametrize(
+    ('name', 'axes'),
+    [
+        ('pallas_gpu', {'data': 8}),
+        ('pallas_gpu', {'data': 2, 'fsdp': 2, 'tensor': 2}),
+        ('splash', {'fsdp': 2, 'tensor': 2}),
+    ],
+)
+def test_spread_over_a_mesh_a_kernel_gives_the_same(name, axes, monkeypatch):
+    monkeypatch.setitem(LENGTHS, 'pallas_gpu', 32)
+    monkeypatch.setitem(LENGTHS, 'splash', 128)
+    inputs = arrays(name, rows=8)
+    segments = jnp.asarray(np.arange(8)[:, None] // 4 + (np.arange(LENGTHS[name]) > 13)[None], jnp.int32)
+    attention = backends.Sharded(INTERPRETED[name], mesh_of(**axes))
+    assert hash(Holder(attention)) == hash(Holder(dataclasses.replace(attention)))
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def run(holder, query, key, value, weights, segments):
+        def weighted(*x):
+            output = holder.attention(*x, segments)
+            return (output * weights).sum(), output
+
+        gradients, output = jax.grad(weighted, (0, 1, 2), has_aux=True)(query, key, value)
+        return output, *gradients
+
+    spread = run(Holder(attention), *inputs, segments)
+    assert len(spread[0].sharding.device_set) == np.prod(list(axes.values()))
+    assert spread[0].addressable_shards[0].data.shape == (
+        8 // attention.parts(backends.ROW_AXES),
+        LENGTHS[name],
+        HEADS // axes.get('tensor', 1),
+        SIZE,
+    )
+    for mine, whole in zip(spread, run(Holder(attend), *inputs, segments)):
+        np.testing.assert_allclose(mine, whole, atol=5e-6, rtol=0)
+
+
+def test_rows_and_heads_that_the_devices_do_not_divide_are_named():
+    attention = backends.Sharded(attend, mesh_of(data=2, tensor=4))
+    for rows, heads, message in ((3, 4, '3 rows .* the 2 devices'), (2, 6, '6 heads .* the 4 devices')):
+        with pytest.raises(ValueError, match=message):
+            attention(*[jnp.zeros((rows, 16, heads, 16))] * 3, jnp.ones((rows, 16), jnp.int32))
+
+
+SHAPE = {'heads': 2, 'head_size': 16, 'row_pieces': 32}
+
+
+def choose(wanted, dtype='float32', attention_dropout=0.0, **axes):
+    """The chosen attention and the warnings."""
+    warnings = []
+    chosen = backends.choose(
+        wanted,
+        mesh_of(**(axes or {'data': 2})),
+        **SHAPE,
+        dtype=dtype,
+        attention_dropout=attention_dropout,
+        warn=warnings.append,
+    )
+    return chosen, warnings
+
+
+def raising(*inputs, **options):
+    raise RuntimeError('no shared memory left\nand a long story')
+
+
+def without_segments(query, key, value, segments, **options):
+    return attend(query, key, value, jnp.ones_like(segments))
+
+
+def without_scale(query, key, value, segments, **options):
+    return attend(query * 1.2, key, value, segments)
+
+
+def without_gradient(query, key, value, segments, **options):
+    return attend(query, jax.lax.stop_gradient(key), value, segments)
+
+
+def with_a_small_leak(query, key, value, segments, **options):
+    return attend(query, key, value, segments) + 1e-3 * value.mean(axis=1, keepdims=True)
+
+
+def with_nan_in_padding(query, key, value, segments, **options):
+    return jnp.where((segments == 0)[:, :, None, None], jnp.nan, attend(query, key, value, segments))
+
+
+@pytest.mark.parametrize(
+    ('broken', 'reason'),
+    [
+        (raising, r'RuntimeError: no shared memory left'),
+        (without_segments, r'its output is off by 0\.\d+ of the largest value, more than 0\.02'),
+        (without_scale, r'its (output|gradient of .) is off by .*'),
+        (without_gradient, r'its gradient of k is off by 1 of the largest value, more than 0\.02'),
+        (with_a_small_leak, r'a segment sees the keys or values of another'),
+        (with_nan_in_padding, r'its output is off by inf of the largest value, more than 0\.02'),
+    ],
+)
+def test_a_kernel_that_fails_its_check_is_not_used(broken, reason, monkeypatch):
+    monkeypatch.setitem(backends.KERNEL_OF_PLATFORM, 'cpu', 'splash')
+    monkeypatch.setitem(backends.KERNELS, 'splash', broken)
+    chosen, warnings = choose('auto')
+    assert chosen is attend
+    (warning,) = warnings
+    before, after = r'attention: the kernel splash cannot be used here \(', r'\); going on with plain XLA'
+    assert re.fullmatch(before + reason + after, warning), warning
+    with pytest.raises(
+        ConfigError, match=rf'^config\.runtime\.attention: splash .* \({reason}\); choose xla'
+    ):
+        choose('splash')
+
+
+@pytest.mark.parametrize(('wanted', 'dtype'), [('auto', 'bfloat16'), ('pallas_gpu', 'float32')])
+def test_a_kernel_that_passes_its_check_is_used(wanted, dtype, monkeypatch):
+    monkeypatch.setitem(backends.KERNEL_OF_PLATFORM, 'cpu', 'pallas_gpu')
+    monkeypatch.setitem(backends.KERNELS, 'pallas_gpu', INTERPRETED['pallas_gpu'])
+    chosen, warnings = choose(wanted, dtype)
+    assert chosen == backends.Sharded(INTERPRETED['pallas_gpu'], mesh_of(data=2))
+    assert not warnings
+
+
+def test_a_shape_that_a_kernel_cannot_take_is_the_reason(monkeypatch):
+    monkeypatch.setitem(SHAPE, 'row_pieces', 40)
+    with pytest.raises(ConfigError, match=r'a multiple of 16, not 40\); choose xla or auto$'):
+        choose('pallas_gpu')
+    monkeypatch.setitem(SHAPE, 'heads', 3)
+    with pytest.raises(
+        ConfigError, match=r'\(ValueError: 3 heads are not a multiple of the 2 devices for them\)'
+    ):
+        choose('pallas_gpu', tensor=2)
+
+
+def test_a_cpu_gets_plain_attention_and_no_kernel_by_name():
+    assert choose('auto') == choose('xla') == (attend, [])
+    with pytest.raises(
+        ConfigError, match=r'^config\.runtime\.attention: pallas_gpu .*[Ii]nterpret.*; choose'
+    ):
+        choose('pallas_gpu')
+
+
+def test_attention_dropout_means_plain_attention(monkeypatch):
+    monkeypatch.setitem(backends.KERNEL_OF_PLATFORM, 'cpu', 'splash')
+    monkeypatch.setitem(backends.KERNELS, 'splash', raising)
+    assert choose('auto', attention_dropout=0.1) == choose('xla', attention_dropout=0.1) == (attend, [])
+    with pytest.raises(
+        ConfigError, match=r'config\.runtime\.attention: splash .* config\.model\.attention_dropout'
+    ):
+        choose('splash', attention_dropout=0.1)
+
+
+def test_an_unknown_attention_is_named():
+    with pytest.raises(ConfigError, match="'flash' is not one of auto, xla, pallas_gpu, splash"):
+        choose('flash')
+
+
+class Device:
+    """What of a jax device the choice looks at."""
+
+    def __init__(self, platform, version):
+        self.platform, self.client = platform, self
+        self.platform_version = version
+
+
+@pytest.mark.parametrize(
+    ('platform', 'version', 'kernel'),
+    [
+        ('cpu', '<unknown>', None),
+        ('gpu', 'PJRT C API\ncuda 13000', 'pallas_gpu'),
+        ('gpu', 'PJRT C API\nrocm 70000', None),
+        ('tpu', 'PJRT C API\nTFRT TPU v5 lite', 'splash'),
+    ],
+)
+def test_each_platform_has_its_kernel(platform, version, kernel):
+    class FakeMesh:
+        devices = np.array([Device(platform, version)])
+
+    assert backends.KERNEL_OF_PLATFORM.get(backends._platform(FakeMesh)) == kernel
