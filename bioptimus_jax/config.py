@@ -256,6 +256,11 @@ class Runtime:
     )
     fsdp: int = key(1, 'devices that parameters and optimiser state are split over', low=1)
     tensor: int = key(1, 'devices that heads, feed-forward columns and vocabulary are split over', low=1)
+    attention: str = key(
+        'auto',
+        "attention kernel; auto: the platform's fused one if nothing is dropped and it passes a check",
+        one_of=('auto', 'xla', 'pallas_gpu', 'splash'),
+    )
     remat: str = key(
         'auto',
         'what the backward pass computes anew, by layer; auto: dots beyond 12 layers',

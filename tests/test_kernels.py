@@ -161,7 +161,7 @@ def test_spread_over_a_mesh_a_kernel_gives_the_same(name, axes, monkeypatch):
     spread = run(Holder(attention), *inputs, segments)
     assert len(spread[0].sharding.device_set) == np.prod(list(axes.values()))
     assert spread[0].addressable_shards[0].data.shape == (
-        8 // attention.parts(backends.ROW_AXES),
+        8 // attention.parts(backends.ROWS),
         LENGTHS[name],
         HEADS // axes.get('tensor', 1),
         SIZE,

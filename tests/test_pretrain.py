@@ -21,12 +21,13 @@ from bioptimus_jax import config
 from bioptimus_jax.cli import STOPPED
 from bioptimus_jax.model.hf import load_folder
 from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.pretrain.backends import make_compute
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
 from bioptimus_jax.pretrain.masking import Vocabulary, slot_count
 from bioptimus_jax.pretrain.optimizer import make_optimizer
 from bioptimus_jax.pretrain.rows import Rows
-from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_compute, make_mesh
+from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
 from bioptimus_jax.pretrain.step import StepPlan, mask_step_batch, sharded_step
 from bioptimus_jax.run import InputError, Run, execute
 from bioptimus_jax.stages import STAGES
@@ -300,7 +301,12 @@ class Parts:
         mesh = make_mesh(devices, fsdp, tensor)
         check_fits(mesh, architecture, 8 // micro_batches, 'rows')
         self.plan = StepPlan(
-            architecture, run.config.pretrain, words, slots, 0, make_compute(run.config, architecture, mesh)
+            architecture,
+            run.config.pretrain,
+            words,
+            slots,
+            0,
+            make_compute(run.config, architecture, mesh, 64, print),
         )
         self.batches = Batches(rows, 8, 0, batch_sharding(mesh))
         self.step, self.state = sharded_step(self.plan, mesh, self.params)

@@ -1,18 +1,16 @@
-"""How the model is computed, apart from what it computes.
-
-B rows, L positions, H heads, K size of a head.
-"""
+"""How the model is computed, apart from what it computes."""
 
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from bioptimus_jax.model import attention
+from bioptimus_jax.model.attention import attend
+from bioptimus_jax.model.kernels import Attend
 
 REMAT: dict[str, Callable[[Callable], Callable]] = {
     'none': lambda layer: layer,
@@ -22,22 +20,6 @@ REMAT: dict[str, Callable[[Callable], Callable]] = {
     ),
     'full': jax.checkpoint,
 }
-
-
-class Attend(Protocol):
-    """Attention within segments: BxLxHxK three times and BxL to BxLxHxK."""
-
-    def __call__(
-        self,
-        query_BxLxHxK: jax.Array,
-        key_BxLxHxK: jax.Array,
-        value_BxLxHxK: jax.Array,
-        segments_BxL: jax.Array,
-        *,
-        dropout_rate: float = 0.0,
-        dropout_seed: jax.Array | None = None,
-        dropout_site: int = 0,
-    ) -> jax.Array: ...
 
 
 def unplaced(values: jax.Array, *axes: str | None) -> jax.Array:
@@ -58,7 +40,7 @@ class Compute:
     """
 
     dtype: DTypeLike = jnp.float32
-    attend: Attend = attention.attend
+    attend: Attend = attend
     remat: str = 'none'
     scan_layers: bool = False
     place: Callable[..., Any] = unplaced

@@ -1,4 +1,5 @@
-"""Which attention a run uses: a fused kernel where the platform has one that passes a check, plain XLA elsewhere.
+"""How a run computes its model; above all its attention: a fused kernel where the platform has one that passes a
+check, plain XLA elsewhere.
 
 B rows, L positions, H heads, K size of a head.
 """
@@ -14,19 +15,48 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.typing import DTypeLike
 
-from bioptimus_jax.config import ConfigError
+from bioptimus_jax.config import ConfigError, Experiment
+from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.attention import attend
+from bioptimus_jax.model.compute import Compute, unplaced
 from bioptimus_jax.model.kernels import Attend, pallas_gpu, splash
+from bioptimus_jax.pretrain.sharding import ROWS, Place, row_shards
 
 KERNELS: dict[str, Attend] = {'pallas_gpu': pallas_gpu, 'splash': splash}
 KERNEL_OF_PLATFORM = {'cuda': 'pallas_gpu', 'tpu': 'splash'}
 CHOICES = ('auto', 'xla', *KERNELS)
-# Axes of a mesh, where it has them.
-ROW_AXES = ('data', 'fsdp')
-HEAD_AXES = ('tensor',)
+HEADS = ('tensor',)  # the axis that heads are split over, as ROWS are those of rows; a mesh may lack some
+DEEP = 12  # layers; up to here an unrolled stack is faster, and fits
 # Share of the largest value by which a kernel may differ from plain attention in float32. Not tighter, because
 # GPUs round the factors of float32 products to TF32 and TPUs to bfloat16; a wrong kernel is off by far more.
 TOLERANCES = {'float32': 0.02, 'bfloat16': 0.05}
+
+
+def make_compute(
+    config: Experiment, architecture: Architecture, mesh: Mesh, row_pieces: int, warn: Callable[[str], None]
+) -> Compute:
+    """Types, attention, remat and placing by the configuration; 'auto' looks at the platform and the depth."""
+    runtime, deep, dtype = config.runtime, architecture.layers > DEEP, config.pretrain.dtype
+    if dtype == 'auto':
+        dtype = 'float32' if jax.default_backend() == 'cpu' else 'bfloat16'
+    attention = choose(
+        runtime.attention,
+        mesh,
+        heads=architecture.heads,
+        head_size=architecture.head_size,
+        row_pieces=row_pieces,
+        dtype=dtype,
+        attention_dropout=architecture.attention_dropout,
+        warn=warn,
+    )
+    return Compute(
+        dtype=jnp.dtype(dtype),
+        attend=attention,
+        remat=('dots' if deep else 'none') if runtime.remat == 'auto' else runtime.remat,
+        scan_layers=deep if runtime.scan_layers == 'auto' else runtime.scan_layers == 'yes',
+        place=Place(mesh) if mesh.size > 1 else unplaced,
+        row_shards=row_shards(mesh),
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +81,7 @@ class Sharded:
         dropout_site: int = 0,
     ) -> jax.Array:
         rows, _, heads, _ = query_BxLxHxK.shape
-        for count, what, axes in ((rows, 'rows', ROW_AXES), (heads, 'heads', HEAD_AXES)):
+        for count, what, axes in ((rows, 'rows', ROWS), (heads, 'heads', HEADS)):
             if count % self.parts(axes):
                 raise ValueError(
                     f'{count} {what} are not a multiple of the {self.parts(axes)} devices for them'
@@ -75,12 +105,12 @@ class Sharded:
     @property
     def rows_spec(self) -> PartitionSpec:
         """Of arrays BxL."""
-        return PartitionSpec(self._present(ROW_AXES))
+        return PartitionSpec(self._present(ROWS))
 
     @property
     def heads_spec(self) -> PartitionSpec:
         """Of arrays BxLxHxK."""
-        return PartitionSpec(self._present(ROW_AXES), None, self._present(HEAD_AXES))
+        return PartitionSpec(self._present(ROWS), None, self._present(HEADS))
 
     def _present(self, axes: tuple[str, ...]) -> tuple[str, ...] | None:
         return tuple(axis for axis in axes if axis in self.mesh.axis_names) or None
@@ -134,7 +164,7 @@ def find_flaw(kernel: Sharded, heads: int, head_size: int, row_pieces: int, dtyp
     It compares outputs and the gradients of queries, keys and values, and sees whether other keys and values
     in one segment change a bit of the output of another. All on the devices, jitted like the train step.
     """
-    shape = (2 * kernel.parts(ROW_AXES), row_pieces, heads, head_size)
+    shape = (2 * kernel.parts(ROWS), row_pieces, heads, head_size)
     # A shape that cannot be is refused here, in the kernel's own words.
     jax.eval_shape(
         kernel, *(jax.ShapeDtypeStruct(shape, dtype),) * 3, jax.ShapeDtypeStruct(shape[:2], jnp.int32)
@@ -144,7 +174,7 @@ def find_flaw(kernel: Sharded, heads: int, head_size: int, row_pieces: int, dtyp
 
     @functools.partial(jax.jit, out_shardings=(*(of_heads,) * 6, of_rows))
     def sample() -> tuple[jax.Array, ...]:
-        segments_BxL = jnp.tile(_two_rows(row_pieces), (kernel.parts(ROW_AXES), 1))
+        segments_BxL = jnp.tile(_two_rows(row_pieces), (kernel.parts(ROWS), 1))
         second = (segments_BxL == 2)[:, :, None, None]
         query, key, value, weights, *others = jax.random.normal(jax.random.key(0), (6, *shape)).astype(dtype)
         other_key, other_value = (jnp.where(second, *pair) for pair in zip(others, (key, value)))

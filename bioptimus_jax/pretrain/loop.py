@@ -13,11 +13,12 @@ import jax
 from bioptimus_jax.config import ConfigError
 from bioptimus_jax.model.hf import load_folder
 from bioptimus_jax.pretrain import curriculum, evaluate, watch
+from bioptimus_jax.pretrain.backends import make_compute
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, phase_checksums, record_phases
 from bioptimus_jax.pretrain.masking import Vocabulary, slot_count
 from bioptimus_jax.pretrain.rows import Rows
-from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_compute, make_mesh
+from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
 from bioptimus_jax.pretrain.step import StepPlan, sharded_step
 from bioptimus_jax.pretrain.watch import Profiler, Window
 from bioptimus_jax.processes import any_of, meet
@@ -100,7 +101,7 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
         Vocabulary.of(tokens, SPECIAL_TOKENS),
         slot_count(max(config.phase[n].rate for n in config.phases), rows.pieces, settings.max_word_pieces),
         config.seed,
-        make_compute(config, architecture, mesh),
+        make_compute(config, architecture, mesh, rows.pieces, run.say),
     )
     train_step, state = sharded_step(plan, mesh, params)
     checkpoints = Checkpoints(folder, runtime.keep_checkpoints, [s.stop for s in placed])

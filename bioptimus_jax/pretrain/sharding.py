@@ -13,13 +13,11 @@ import numpy as np
 import optax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from bioptimus_jax.config import ConfigError, Experiment
+from bioptimus_jax.config import ConfigError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import parameter_shapes
-from bioptimus_jax.model.compute import Compute, unplaced
 from bioptimus_jax.trees import flatten, match_rules
 
-DEEP = 12  # layers; up to here an unrolled stack is faster, and fits
 AXES = ('data', 'fsdp', 'tensor')
 ROWS = ('data', 'fsdp')
 LOGICAL = {'rows': ROWS, 'heads': 'tensor', 'vocabulary': 'tensor', None: None}
@@ -125,18 +123,3 @@ class Place:
     def __call__(self, values: jax.Array, *axes: str | None) -> jax.Array:
         spec = PartitionSpec(*(LOGICAL[axis] for axis in axes))
         return jax.lax.with_sharding_constraint(values, NamedSharding(self.mesh, spec))
-
-
-def make_compute(config: Experiment, architecture: Architecture, mesh: Mesh) -> Compute:
-    """How the model is computed on this mesh, by the configuration; 'auto' looks at the platform and the depth."""
-    runtime, deep = config.runtime, architecture.layers > DEEP
-    dtype = config.pretrain.dtype
-    if dtype == 'auto':
-        dtype = 'float32' if jax.default_backend() == 'cpu' else 'bfloat16'
-    return Compute(
-        dtype=jax.numpy.dtype(dtype),
-        remat=('dots' if deep else 'none') if runtime.remat == 'auto' else runtime.remat,
-        scan_layers=deep if runtime.scan_layers == 'auto' else runtime.scan_layers == 'yes',
-        place=Place(mesh) if mesh.size > 1 else unplaced,
-        row_shards=row_shards(mesh),
-    )
