@@ -1,0 +1,80 @@
+"""How things are timed here: one process per variant, one step at a time, in random order, ratios within a round."""
+
+import json
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.run import versions, write_json
+
+
+class Variant:
+    """A process that makes one step whenever it is asked to and says how long it took."""
+
+    def __init__(self, name: str, command: Sequence[str]):
+        self.name = name
+        self.process = subprocess.Popen(
+            [sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.facts = self._answer()
+
+    def step(self) -> dict[str, Any]:
+        assert self.process.stdin
+        self.process.stdin.write('step\n')
+        self.process.stdin.flush()
+        return self._answer()
+
+    def close(self) -> None:
+        if self.process.stdin:
+            self.process.stdin.close()
+        self.process.wait(60)
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(
+                f'variant {self.name} ended with code {self.process.wait()}; see its message above'
+            )
+        return json.loads(line)
+
+
+def serve(step: Callable[[], dict[str, Any]], facts: dict[str, Any]) -> None:
+    """A variant's side: the facts, then for every line read one step and its wall seconds and measures."""
+    answers, sys.stdout = sys.stdout, sys.stderr  # whatever libraries print must not get between
+    print(json.dumps(facts), file=answers, flush=True)
+    for _ in sys.stdin:
+        started = time.perf_counter()
+        measures = step()
+        print(json.dumps({'seconds': time.perf_counter() - started, **measures}), file=answers, flush=True)
+
+
+def interleave(variants: Sequence[Variant], rounds: int, warmups: int = 2) -> list[dict[str, dict[str, Any]]]:
+    """Answers by round and variant, every round in another order; warm-up rounds are left out."""
+    shuffled, answers = random.Random(0), []
+    for number in range(warmups + rounds):
+        order = shuffled.sample(list(variants), len(variants))
+        answers.append({variant.name: variant.step() for variant in order})
+        print(f'round {number + 1} of {warmups + rounds}', file=sys.stderr, flush=True)
+    return answers[warmups:]
+
+
+def ratio(over: Sequence[float], under: Sequence[float]) -> dict[str, float]:
+    """Median and range of the paired ratios."""
+    ratios = [a / b for a, b in zip(over, under, strict=True)]
+    return {'median': statistics.median(ratios), 'min': min(ratios), 'max': max(ratios)}
+
+
+def publish(name: str, result: dict[str, Any], quick: bool, **metrics: float) -> None:
+    """Write `results/NAME.json` unless `quick`, and print the headline, last."""
+    if not quick:
+        machine = {'processor': platform.processor() or platform.machine(), 'system': platform.platform()}
+        head = {'date': time.strftime('%Y-%m-%d'), 'machine': machine, 'versions': versions()}
+        write_json(Path(__file__).parent / 'results' / f'{name}.json', head | result | {'headline': metrics})
+    print('headline: ' + ' '.join(f'{key}={value:.4g}' for key, value in metrics.items()))

@@ -1,0 +1,124 @@
+"""What is trained on in the benchmarks: real abstracts, or generated ones of the same lengths, as rows of a run."""
+
+import dataclasses
+import gzip
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bioptimus_jax.config import Experiment, defaults
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.pretrain.rows import Rows
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.stages import STAGES
+from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
+
+LENGTHS = ((0.05, 128), (0.25, 246), (0.5, 345), (0.75, 440), (0.95, 605))  # pieces of real abstracts
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """The model, the batch and the corpus that are timed."""
+
+    layers: int
+    hidden: int
+    vocabulary: int
+    batch_rows: int
+    documents: int
+    row_pieces: int = 512
+
+
+QUICK = Shape(2, 128, 8000, 4, 400)
+SMALL = Shape(2, 128, 30522, 16, 4000)
+BASE = Shape(12, 768, 30522, 64, 8000)
+
+
+def experiment(shape: Shape, folder: Path, **changes: Any) -> Experiment:
+    config = defaults()
+    config.corpus.update(inputs=(str(folder / 'corpus.jsonl'),), min_words=1)
+    config.vocab.update(kind='file', file=str(folder / 'vocab.txt'))
+    config.model.update(
+        layers=shape.layers,
+        hidden=shape.hidden,
+        heads=max(shape.hidden // 64, 1),
+        intermediate=4 * shape.hidden,
+        dropout=0.0,
+        attention_dropout=0.0,
+    )
+    config.rows.update(row_pieces=shape.row_pieces, max_document_pieces=512)
+    config.pretrain.update(batch_rows=shape.batch_rows, micro_batches=4)
+    config.phases = ('0.1',)
+    config.phase['0.1'].update(duration=1000.0, duration_unit='steps')
+    config.surgery.strategy = 'scratch'
+    for dotted, value in changes.items():
+        section, name = dotted.split('__')
+        config[section][name] = value
+    return Experiment.from_config(config)
+
+
+def prepare(shape: Shape, folder: Path, real: bool) -> Run:
+    """A run with corpus, vocabulary, weights and rows; `real` takes the abstracts of BIOPTIMUS_DATA."""
+    data = Path(os.environ.get('BIOPTIMUS_DATA', ''))
+    if real and not (data / 'pubmed').is_dir():
+        raise SystemExit('BIOPTIMUS_DATA names no folder with pubmed/ and vocab/; set it, or take --quick')
+    texts = _real(data, shape.documents) if real else _generated(shape)
+    with open(folder / 'corpus.jsonl', 'w', encoding='utf-8') as file:
+        for number, text in enumerate(texts):
+            file.write(json.dumps({'id': str(number), 'title': '', 'abstract': text}) + '\n')
+    if real:
+        vocabulary = (data / 'vocab' / 'bert-base-uncased' / 'vocab.txt').read_text('utf-8')
+    else:
+        vocabulary = '\n'.join([*SPECIAL_TOKENS, *_words(shape)]) + '\n'
+    (folder / 'vocab.txt').write_text(vocabulary, 'utf-8')
+    run = Run(folder / 'run', experiment(shape, folder), quiet=True)
+    for stage in ('corpus', 'vocab', 'surgery', 'rows'):
+        execute(run, STAGES[stage])
+    return run
+
+
+def documents_of(batch: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """The documents of packed rows, [CLS] ... [SEP] each."""
+    found = []
+    for tokens_L, lengths_G in zip(batch['tokens'], batch['segment_lengths'], strict=True):
+        ends = np.cumsum(lengths_G)
+        found += [tokens_L[end - n : end] for end, n in zip(ends, lengths_G, strict=True) if n]
+    return found
+
+
+def opened(shape: Shape, folder: Path) -> tuple[Run, Rows]:
+    """The prepared run and its training rows, in another process."""
+    run = Run(folder / 'run', experiment(shape, folder), quiet=True)
+    return run, Rows(run.folder('rows'), 'train')
+
+
+def architecture(shape: Shape) -> Architecture:
+    return Architecture(
+        shape.vocabulary, shape.hidden, shape.layers, max(shape.hidden // 64, 1), 4 * shape.hidden, 512
+    )
+
+
+def _real(data: Path, count: int) -> list[str]:
+    texts: list[str] = []
+    for file in sorted((data / 'pubmed').glob('*.jsonl.gz')):
+        with gzip.open(file, 'rt', encoding='utf-8') as lines:
+            for line in lines:
+                record = json.loads(line)
+                texts.append(f'{record["title"]}\n{record["abstract"]}')
+                if len(texts) == count:
+                    return texts
+    return texts
+
+
+def _words(shape: Shape) -> list[str]:
+    return [f'w{number}' for number in range(shape.vocabulary - len(SPECIAL_TOKENS))]
+
+
+def _generated(shape: Shape) -> list[str]:
+    draw, words = random.Random(0), _words(shape)
+    shares, lengths = zip(*LENGTHS, strict=True)
+    counts = np.interp([draw.random() for _ in range(shape.documents)], shares, lengths).astype(int)
+    return [' '.join(draw.choices(words, k=int(count) - 2)) for count in counts]
