@@ -1,0 +1,82 @@
+"""Thirty losses of a tiny model through all four phases, against a text file per backend.
+
+A difference means that training has changed. If it was meant to, write the file anew and say why in the commit:
+
+    python tests/test_golden.py
+"""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from bioptimus_jax.config import Experiment, defaults
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.bert import initial_parameters
+from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.pretrain.backends import make_compute
+from bioptimus_jax.pretrain.masking import Vocabulary, slot_count
+from bioptimus_jax.pretrain.sharding import make_mesh
+from bioptimus_jax.pretrain.step import StepPlan, sharded_step
+
+PHASES = {'0.1': 8, '0.2': 8, '0.3': 7, '0.4': 7}
+ROWS, PIECES = 8, 64
+SPECIALS = ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]')
+
+
+def losses() -> list[float]:
+    config = defaults()
+    config.pretrain.update(batch_rows=ROWS, micro_batches=2, learning_rate=1e-3, max_word_pieces=8)
+    for name, steps in PHASES.items():
+        config.phase[name].update(duration=float(steps), duration_unit='steps')
+    experiment = Experiment.from_config(config)
+    names = [*SPECIALS, *(f'{"##" * (n % 3 == 0)}t{n}' for n in range(95))]
+    model = Architecture(100, 32, 2, 4, 64, PIECES, dropout=0.1, attention_dropout=0.1)
+    mesh = make_mesh(1)
+    plan = StepPlan(
+        model,
+        experiment.pretrain,
+        Vocabulary.of(names, SPECIALS),
+        slot_count(0.2, PIECES, 8),
+        0,
+        make_compute(experiment, model, mesh, PIECES, print),
+    )
+    table = curriculum.table(curriculum.stretches(experiment, curriculum.RowCounts(100, 1, 1)), experiment)
+    step, state = sharded_step(plan, mesh, initial_parameters(model, jax.random.key(0)))
+    found = []
+    for number in range(sum(PHASES.values())):
+        state, metrics = step(state, batch_of(np.random.default_rng(number)), table)
+        found.append(float(metrics['loss']))
+    return found
+
+
+def batch_of(rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Two documents a row, of pieces that follow one another more often than not, and some padding."""
+    tokens = np.zeros((ROWS, PIECES), np.int32)
+    lengths = np.stack([rng.integers(10, 30, ROWS), rng.integers(10, 34, ROWS)], axis=1)
+    for row, (first, second) in enumerate(lengths):
+        steps = rng.choice([1, 2, 50], first + second, p=[0.6, 0.2, 0.2])
+        tokens[row, : first + second] = 5 + (rng.integers(95) + steps.cumsum()) % 95
+        tokens[row, [0, first]] = 2
+        tokens[row, [first - 1, first + second - 1]] = 3
+    return {'tokens': tokens, 'word_starts': tokens > 0, 'segment_lengths': lengths.astype(np.int32)}
+
+
+def golden_file() -> Path:
+    return Path(__file__).parent / 'golden' / f'losses-{jax.default_backend()}.txt'
+
+
+def test_losses_are_the_golden_ones():
+    if not golden_file().is_file():
+        pytest.skip(
+            f'no golden losses for this backend; `python tests/test_golden.py` writes {golden_file().name}'
+        )
+    wanted = [float(line.split()[1]) for line in golden_file().read_text().splitlines()]
+    np.testing.assert_allclose(losses(), wanted, rtol=2e-4, err_msg=__doc__)
+
+
+if __name__ == '__main__':
+    lines = [f'{number:2} {loss:.6f}\n' for number, loss in enumerate(losses(), 1)]
+    golden_file().write_text(''.join(lines))
+    print(golden_file(), ''.join(lines), sep='\n')
