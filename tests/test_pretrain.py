@@ -398,6 +398,9 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
     facts = read_json(tmp_path / 'difficulty.json')
     assert facts['settings'] == found
     assert facts['texts'] == [difficulty.HELDOUT]
+    del facts['settings']['0.4']  # as if that phase were added later
+    (tmp_path / 'difficulty.json').write_text(json.dumps(facts))
+    assert difficulty.perplexities(run, tmp_path, parts.plan) == found
     assert facts['pieces'] == rows.counts['tokens']
 
 

@@ -71,13 +71,13 @@ def external_inputs(experiment: Experiment) -> list[Path]:
 
 
 def perplexities(run: Run, folder: Path, plan: StepPlan) -> dict[str, dict[str, Any]]:
-    """Phase -> perplexity of the probe under its setting, measured once and kept in difficulty.json.
+    """Phase -> perplexity of the probe under its setting, measured once (anew for added phases), in difficulty.json.
 
     Each has `perplexity` over all selected positions and `masked_only` over [MASK]ed ones (None without any), as
     `summary` gives them, and the mean number of `positions` selected in a sample.
     """
     known = read_json(folder / RECORD)
-    if known is not None:
+    if known is not None and set(run.config.phases) <= known['settings'].keys():
         return known['settings']
     e, settings = run.config, run.config.curriculum
     probe = _load_probe(run)
