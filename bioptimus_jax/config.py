@@ -177,6 +177,41 @@ PAPER_PHASES = types.MappingProxyType(
 )
 
 
+ORDERS = ('given', 'easy_to_hard', 'hard_to_easy', 'shuffled', 'self_paced')
+BY_DIFFICULTY = ('easy_to_hard', 'hard_to_easy')
+SNAPSHOT = '@'  # between a phase and the share of it that was done: 0.1@25
+
+
+@dataclasses.dataclass(frozen=True)
+class Curriculum:
+    """Order of the phases, the difficulty that it is computed from, and phases that end early (paper, section 4)."""
+
+    order: str = key(
+        'given',
+        'of `phases`: as given; by perplexity under each (Figure 4), easy or hard first; shuffled by `seed`; '
+        'self_paced: as given, and a phase ends once the held-out loss is flat',
+        one_of=ORDERS,
+    )
+    probe: str = key(
+        'initial',
+        'by difficulty: whose perplexity; initial: the weights at step 0, else a Hugging Face folder or hub id',
+        path=True,
+    )
+    probe_revision: str = key('', 'commit or tag of the hub id (required with a hub id)')
+    texts: tuple[str, ...] = key(
+        (),
+        'by difficulty: files or globs as in corpus.inputs, of a domain that the probe was not trained on; '
+        "empty: this run's held-out documents",
+        path=True,
+    )
+    samples: int = key(10, 'by difficulty: masks drawn per setting (paper: ten samples)', low=1)
+    documents: int = key(256, 'by difficulty: documents scored, chosen by hash of the id', low=1)
+    patience: int = key(2, 'self_paced: evaluations that must bring too little to end a phase', low=1)
+    min_improvement: float = key(
+        0.005, 'self_paced: what is enough, as a share of the frozen held-out loss', low=0, high=1
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class Pretrain:
     """Masked language modelling: batch, optimiser, word rule."""
@@ -214,6 +249,12 @@ class Evaluation:
     rows: int = key(512, 'held-out rows scored', low=1)
     rate: float = key(0.15, 'rate of the frozen mask (tokens, all [MASK])', low=0.01, high=0.9)
     per_phase: int = key(4, 'evaluations within each phase', low=1)
+    snapshots_per_phase: int = key(
+        1,
+        'checkpoints of each phase kept and exported, evenly spaced; 1: its end; 4: also PHASE@25, @50, @75',
+        low=1,
+        high=100,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,7 +263,7 @@ class Ner:
 
     folder: str = key('', 'NER sets: NAME/{train,devel,test}.tsv, IOB2', path=True)
     datasets: tuple[str, ...] = key((), 'sets of that folder; empty: all of them')
-    models: tuple[str, ...] = key((), 'exports that are scored; empty: every phase')
+    models: tuple[str, ...] = key((), 'exports that are scored, as 0.4 or 0.1@25; empty: every phase')
     seeds: tuple[int, ...] = key((0,), 'one fine-tuning each', low=0, high=LARGEST_SEED)
     epochs: int = key(5, 'passes over the training set (paper: 5-11)', low=1)
     batch_sentences: int = key(16, 'paper: 4, 8 or 16', low=1)
@@ -297,6 +338,7 @@ class Experiment:
     model: Model = section(Model)
     surgery: Surgery = section(Surgery)
     rows: Rows = section(Rows)
+    curriculum: Curriculum = section(Curriculum)
     pretrain: Pretrain = section(Pretrain)
     evaluation: Evaluation = section(Evaluation)
     ner: Ner = section(Ner)
@@ -326,6 +368,11 @@ def environment(name: str) -> str:
 def phase(**changes: Any) -> ConfigDict:
     """A curriculum phase for `config.phase[name]`, with every key of `Phase`."""
     return _as_config(dataclasses.replace(Phase(), **changes))
+
+
+def phase_of(model: str) -> str:
+    """The phase of an exported model: '0.1' for its end, '0.1', and for a snapshot on the way, '0.1@25'."""
+    return model.partition(SNAPSHOT)[0]
 
 
 def load(name: str) -> ConfigDict:
@@ -478,18 +525,7 @@ def _check_consistency(e: Experiment) -> None:
             raise ConfigError(
                 f'config.{name}: {unset[0]} is not set; set that environment variable, or give --config.{name}=...'
             )
-    for name in e.phases:
-        if name not in e.phase:
-            raise ConfigError(
-                f'config.phases: {name!r} has no config.phase entry; known: {", ".join(e.phase)}'
-            )
-        triple = e.phase[name].corruption
-        if len(triple) != 3 or min(triple) < 0 or abs(sum(triple) - 1) > 1e-6:
-            raise ConfigError(
-                f'config.phase.{name}.corruption: three probabilities that sum to 1, got {triple}'
-            )
-    if len(set(e.phases)) != len(e.phases) or not e.phases:
-        raise ConfigError(f'config.phases: one or more different names are needed, got {e.phases}')
+    _check_phases(e)
     if e.rows.max_document_pieces > e.rows.row_pieces:
         raise ConfigError(
             f'config.rows.max_document_pieces: {e.rows.max_document_pieces} does not fit into '
@@ -505,3 +541,26 @@ def _check_consistency(e: Experiment) -> None:
         )
     if e.ner.overlap_pieces * 2 + 8 > e.ner.max_pieces:
         raise ConfigError('config.ner.overlap_pieces: must leave room in config.ner.max_pieces')
+
+
+def _check_phases(e: Experiment) -> None:
+    for name in e.phases:
+        if name not in e.phase:
+            raise ConfigError(
+                f'config.phases: {name!r} has no config.phase entry; known: {", ".join(e.phase)}'
+            )
+        if SNAPSHOT in name:
+            raise ConfigError(f'config.phases: {name!r}: no "{SNAPSHOT}", it is for snapshots within a phase')
+        triple = e.phase[name].corruption
+        if len(triple) != 3 or min(triple) < 0 or abs(sum(triple) - 1) > 1e-6:
+            raise ConfigError(
+                f'config.phase.{name}.corruption: three probabilities that sum to 1, got {triple}'
+            )
+    if len(set(e.phases)) != len(e.phases) or not e.phases:
+        raise ConfigError(f'config.phases: one or more different names are needed, got {e.phases}')
+    least = e.curriculum.patience + 2  # one to compare with, `patience` that are flat, and the planned end
+    if e.curriculum.order == 'self_paced' and e.evaluation.per_phase < least:
+        raise ConfigError(
+            f'config.evaluation.per_phase: {e.evaluation.per_phase} evaluations cannot end a phase early with '
+            f'config.curriculum.patience={e.curriculum.patience}; at least {least} are needed'
+        )

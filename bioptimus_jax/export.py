@@ -1,4 +1,4 @@
-"""Stage `export`: a Hugging Face folder per finished phase, behind a gate.
+"""Stage `export`: a Hugging Face folder per finished phase and snapshot, behind a gate.
 
 Nothing appears under its final name unless transformers loads the folder back and computes what we compute.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.config import Phase
+from bioptimus_jax.config import Phase, phase_of
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.gate import check
 from bioptimus_jax.model import hf
@@ -43,12 +43,15 @@ tokenizer, model = (auto.from_pretrained('.') for auto in (AutoTokenizer, AutoMo
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
-    """Export every finished phase to PHASE/. Raises InputError at the end if some are unfinished."""
+    """Export every finished phase to PHASE/, every snapshot to PHASE@PERCENT/.
+
+    Raises InputError at the end if some phases are unfinished.
+    """
     pretrain = run.folder('pretrain') if run.manifest('pretrain') else run.workdir / 'pretrain'
     initial = run.folder('surgery') / 'model'
     architecture = hf.read_architecture(initial)
     texts = _heldout_texts(run)
-    finished = [phase for phase in finished_phases(pretrain) if phase in run.config.phases]
+    finished = [name for name in finished_phases(pretrain) if phase_of(name) in run.config.phases]
     for leftover in folder.glob('.*.tmp'):  # of an attempt that was killed
         if leftover.is_dir():
             shutil.rmtree(leftover)
@@ -60,7 +63,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         about = _kept(folder / phase, checkpoint)
         if about is None:
             params = load_phase(pretrain, phase)
-            setting = dataclasses.asdict(run.config.phase[phase])
+            setting = dataclasses.asdict(run.config.phase[phase_of(phase)])
             about = {'phase': phase, 'checkpoint': checkpoint, 'setting': setting}
             threads = run.config.runtime.torch_threads
             measured = export(folder / phase, architecture, params, initial, texts, about, threads=threads)

@@ -93,3 +93,165 @@ def test_any_other_table_a_ramp_from_5_to_25_percent():
     table = curriculum.table(curriculum.stretches(e, COUNTS), e)
     rates = [float(curriculum.setting_at(table, step).rate) for step in range(0, 20, 4)]
     assert rates == pytest.approx([0.05, 0.1, 0.15, 0.2, 0.25])
+
+
+@pytest.mark.parametrize(
+    ('order', 'wanted'),
+    [
+        ('given', ('0.1', '0.2', '0.3', '0.4')),
+        ('self_paced', ('0.1', '0.2', '0.3', '0.4')),
+        ('easy_to_hard', ('0.3', '0.1', '0.2', '0.4')),  # 0.1 and 0.2 are equally hard: as given
+        ('hard_to_easy', ('0.4', '0.1', '0.2', '0.3')),
+    ],
+)
+def test_orders_by_a_hand_made_difficulty(order, wanted):
+    e = experiment(curriculum__order=order)
+    assert curriculum.ordered(e, {'0.1': 7.0, '0.2': 7.0, '0.3': 3.0, '0.4': 9.5}) == wanted
+
+
+def test_shuffling_is_a_permutation_that_the_seed_decides():
+    orders = {curriculum.ordered(experiment(curriculum__order='shuffled', seed=str(s)), {}) for s in range(9)}
+    again = {curriculum.ordered(experiment(curriculum__order='shuffled', seed=str(s)), {}) for s in range(9)}
+    assert orders == again
+    assert len(orders) > 4
+    assert all(sorted(order) == ['0.1', '0.2', '0.3', '0.4'] for order in orders)
+
+
+def test_phases_keep_their_duration_and_setting_in_another_order():
+    e = experiment()
+    placed = curriculum.stretches(e, COUNTS, ('0.4', '0.2', '0.1', '0.3'))
+    assert [(s.name, s.start, s.stop) for s in placed] == [
+        ('0.4', 0, 40),
+        ('0.2', 40, 60),
+        ('0.1', 60, 70),
+        ('0.3', 70, 100),
+    ]
+    assert all(s.phase == e.phase[s.name] for s in placed)
+
+
+def test_a_run_keeps_the_order_that_it_began_with_and_new_phases_come_last():
+    e = experiment()
+    assert curriculum.recorded_order(e, []) == ()
+    record = [{'name': n} for n in ('0.3', '0.1', 'gone')]
+    assert curriculum.recorded_order(e, record) == ('0.3', '0.1', '0.2', '0.4')
+
+
+@pytest.mark.parametrize(
+    ('losses', 'patience', 'least', 'flat'),
+    [
+        ([], 2, 0.01, False),
+        ([5.0, 5.0], 2, 0.01, False),  # nothing before the last two
+        ([5.0, 4.96, 4.96], 2, 0.01, True),  # 0.8 % in two evaluations
+        ([5.0, 4.95, 4.96], 2, 0.01, False),  # exactly 1 %: enough, though one step up followed
+        ([5.0, 4.0, 4.1, 4.2], 2, 0.0, True),  # worse than the best before
+        ([5.0, 4.0, 4.0], 1, 0.0, False),  # no worse
+        ([5.0, 4.0, 3.99], 1, 0.01, True),
+    ],
+)
+def test_a_loss_is_flat_when_its_last_values_bring_too_little(losses, patience, least, flat):
+    assert curriculum.flattened(losses, patience, least) is flat
+
+
+def self_paced(**changes):
+    return experiment(
+        (40, 40, 40, 40),
+        curriculum__order='self_paced',
+        curriculum__patience='1',
+        curriculum__min_improvement='0.1',
+        **changes,
+    )
+
+
+def test_a_flat_phase_ends_early_and_the_last_one_takes_what_remains():
+    e = self_paced()
+    planned = curriculum.stretches(e, COUNTS)
+    assert curriculum.evaluation_steps(planned, 4) == set(range(10, 161, 10))
+    losses = {0: 9.0, 10: 5.0, 20: 4.0, 30: 3.9}
+    assert curriculum.paced(planned, 10, losses, e) == planned  # step 0 is not of this phase
+    assert curriculum.paced(planned, 20, losses, e) == planned
+    moved = curriculum.paced(planned, 30, losses, e)
+    assert [(s.name, s.start, s.stop, s.ended) for s in moved] == [
+        ('0.1', 0, 30, True),
+        ('0.2', 30, 70, False),
+        ('0.3', 70, 110, False),
+        ('0.4', 110, 160, False),
+    ]
+    assert {30, 40, 70, 110, 122, 160} <= curriculum.evaluation_steps(moved, 4)
+    # Losses before the phase do not count, and the next phase ends at its bound.
+    losses |= {40: 3.89, 50: 3.4, 60: 3.0, 70: 2.6}
+    for done in (40, 50, 60):
+        assert curriculum.paced(moved, done, losses, e) == moved
+    over = curriculum.paced(moved, 70, losses, e)
+    assert [(s.stop, s.ended) for s in over] == [(30, True), (70, True), (110, False), (160, False)]
+    # The last one is never cut, and nothing moves where self-pacing was not asked for.
+    flat = {122: 1.0, 135: 1.0, 148: 1.0}
+    at_last = curriculum.stretches(e, COUNTS, record=[{'name': '0.3', 'stop': 110, 'ended': True}])
+    assert curriculum.paced(at_last, 148, flat, e) == at_last
+    assert curriculum.paced(planned, 30, losses, experiment((40, 40, 40, 40))) == planned
+
+
+def test_the_record_places_the_phases_as_they_were_decided(tmp_path):
+    e = self_paced()
+    moved = curriculum.paced(curriculum.stretches(e, COUNTS), 20, {10: 5.0, 20: 5.0}, e)
+    curriculum.write_record(tmp_path, moved)
+    record = curriculum.read_record(tmp_path)
+    assert record[0] == {'name': '0.1', 'start': 0, 'stop': 20, 'ended': True}
+    assert record[1] == {'name': '0.2', 'start': 20, 'stop': 60}
+    assert curriculum.stretches(e, COUNTS, record=record) == moved
+    longer = self_paced(**{'phase__0__4__duration': '50'})
+    assert curriculum.stretches(longer, COUNTS, record=record)[-1].stop == 170
+    assert curriculum.read_record(tmp_path / 'nowhere') == []
+
+
+def test_moved_phases_leave_the_learning_rate_and_the_shapes_of_the_table_alone():
+    e = self_paced()
+    planned = curriculum.stretches(e, COUNTS)
+    moved = curriculum.paced(planned, 20, {10: 5.0, 20: 5.0}, e)
+    before, after = curriculum.table(planned, e), curriculum.table(moved, e)
+    assert {n: (v.shape, v.dtype) for n, v in before.items()} == {
+        n: (v.shape, v.dtype) for n, v in after.items()
+    }
+    for step in (0, 19, 20, 90, 159):
+        rate = [float(curriculum.learning_rate_at(t, step, 0.0)) for t in (before, after)]
+        assert rate[0] == rate[1]
+    assert [bool(curriculum.setting_at(t, 20).whole_words) for t in (before, after)] == [False, True]
+
+
+def test_snapshots_are_named_by_the_share_of_the_plan():
+    e = self_paced()
+    planned = curriculum.stretches(e, COUNTS)
+    assert curriculum.kept_steps(planned, 1, {}) == {'0.1': 40, '0.2': 80, '0.3': 120, '0.4': 160}
+    kept = curriculum.kept_steps(planned, 4, {})
+    assert list(kept.items())[:5] == [
+        ('0.1@25', 10),
+        ('0.1@50', 20),
+        ('0.1@75', 30),
+        ('0.1', 40),
+        ('0.2@25', 50),
+    ]
+    moved = curriculum.paced(planned, 20, {10: 5.0, 20: 5.0}, e)
+    kept = curriculum.kept_steps(moved, 4, {})
+    assert [n for n in kept if n.startswith('0.1')] == ['0.1@25', '0.1@50', '0.1']  # it never got to 75 %
+    assert (kept['0.1@50'], kept['0.1'], kept['0.2@25']) == (20, 20, 30)
+    longer = curriculum.stretches(experiment((10, 20, 30, 80)), COUNTS)
+    kept = curriculum.kept_steps(longer, 2, {'0.4@50': 80, '0.4': 100})
+    assert (kept['0.4@50'], kept['0.4']) == (80, 140)  # taken before the phase was made longer
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'curriculum__order': 'random'}, r'config\.curriculum\.order: \'random\' is not one of given, easy'),
+        ({'curriculum__order': 'self_paced', 'evaluation__per_phase': '3'}, r'per_phase: 3 .* at least 4'),
+    ],
+)
+def test_curricula_that_cannot_be_are_refused(changes, message):
+    with pytest.raises(config.ConfigError, match=message):
+        experiment(**changes)
+
+
+def test_phase_names_leave_the_sign_of_snapshots_free():
+    c = config.defaults()
+    c.phases, c.phase['a@b'] = ('a@b',), config.phase()
+    with pytest.raises(config.ConfigError, match=r"config\.phases: 'a@b'"):
+        config.Experiment.from_config(c)

@@ -19,8 +19,11 @@ import pytest
 
 from bioptimus_jax import config
 from bioptimus_jax.cli import STOPPED
+from bioptimus_jax.corpus.documents import document_key, open_documents
+from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.hf import load_folder
-from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.ner.build import model_folders
+from bioptimus_jax.pretrain import curriculum, difficulty
 from bioptimus_jax.pretrain.backends import make_compute
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
@@ -29,10 +32,17 @@ from bioptimus_jax.pretrain.optimizer import make_optimizer
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
 from bioptimus_jax.pretrain.step import StepPlan, mask_step_batch, sharded_step
-from bioptimus_jax.run import InputError, Run, execute
+from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.run import InputError, Run, execute, read_json
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, load_tokenizer, vocabulary
+from bioptimus_jax.vocab.wordpiece import (
+    SPECIAL_TOKENS,
+    load_tokenizer,
+    save_tokenizer,
+    tokenizer_from_vocabulary,
+    vocabulary,
+)
 
 CONFIG = """
 from bioptimus_jax import config as schema
@@ -184,11 +194,11 @@ def test_an_evaluation_between_two_records_counts_its_tokens(prepared, tmp_path)
     assert tokens['evaluation'][3] == tokens['train'][3]
 
 
-def run_killed(prepared, workdir, after, with_signal):
+def run_killed(prepared, workdir, after, with_signal, *flags):
     """Run the program until metrics.jsonl shows `after` steps, then send the signal."""
     command = [sys.executable, '-m', 'bioptimus_jax.cli', 'pretrain', f'--config={prepared / "tiny.py"}']
     process = subprocess.Popen(
-        [*command, f'--workdir={workdir}'],
+        [*command, f'--workdir={workdir}', *flags],
         env={**os.environ, 'PYTHONPATH': str(Path(__file__).parent.parent)},
         cwd=prepared,
         stdout=subprocess.PIPE,
@@ -282,6 +292,236 @@ def test_raising_the_last_phase_continues_and_changing_the_first_is_refused(undi
         execute(
             Run(workdir, experiment(prepared, **{'phase__0.1__duration': 9}), quiet=True), STAGES['pretrain']
         )
+
+
+# 6 evaluations a phase. What is enough lies between the gains of the run, so that some phases end early.
+SELF_PACED = {
+    'curriculum.order': 'self_paced',
+    'curriculum.patience': '1',
+    'curriculum.min_improvement': '0.0035',
+    'evaluation.per_phase': '6',
+    'runtime.keep_checkpoints': '1',
+    'pretrain.learning_rate': '3e-3',
+}
+
+
+def self_paced(prepared):
+    return experiment(prepared, **SELF_PACED)
+
+
+@pytest.fixture(scope='module')
+def paced(prepared, tmp_path_factory):
+    """A self-paced run that nobody disturbed: its folder and its final parameters."""
+    workdir = copy_of(prepared, tmp_path_factory.mktemp('paced'))
+    execute(Run(workdir, self_paced(prepared), quiet=True), STAGES['pretrain'])
+    return workdir, flatten(load_phase(workdir / 'pretrain', '0.4'))
+
+
+def test_self_paced_phases_end_where_the_logged_loss_is_flat(paced, prepared):
+    run = Run(paced[0], self_paced(prepared))
+    evaluations = [r for r in run.metrics('pretrain') if r['kind'] == 'evaluation']
+    ends = run.manifest('pretrain')['counts']['phase_ends']
+    start = 0
+    for name in ('0.1', '0.2', '0.3'):
+        losses = [r['frozen_loss'] for r in evaluations if start < r['step'] <= ends[name]]
+        flat = [last > (1 - 0.0035) * min(losses[:n]) for n, last in enumerate(losses) if n]
+        assert not any(flat[:-1])
+        assert flat[-1] or len(losses) == 6
+        start = ends[name]
+    assert ends['0.4'] == STEPS
+    assert ends['0.3'] < 18, 'none ended early: raise min_improvement'
+    assert read_json(paced[0] / 'pretrain' / 'phases.json') == ends
+    assert set(Checkpoints(paced[0] / 'pretrain', 1, ends.values()).steps()) == set(ends.values())
+    assert [r['step'] for r in evaluations if r['phase_end'] and r['step']] == list(ends.values())
+    assert all(set(r['losses']) == set(ends) for r in evaluations if r['phase_end'])
+
+
+def test_a_self_paced_run_that_was_killed_is_bit_identical(paced, prepared, tmp_path):
+    workdir = copy_of(prepared, tmp_path)
+    run_killed(prepared, workdir, 12, signal.SIGKILL, *(f'--config.{k}={v}' for k, v in SELF_PACED.items()))
+    execute(Run(workdir, self_paced(prepared), quiet=True), STAGES['pretrain'])
+    assert_same_course(workdir, paced)
+
+
+def test_a_kill_between_a_decision_and_its_checkpoint_changes_nothing(paced, prepared, tmp_path, monkeypatch):
+    workdir = copy_of(prepared, tmp_path)
+    save = Checkpoints.save
+
+    def killed(checkpoints, step, state):
+        record = curriculum.read_record(workdir / 'pretrain')
+        if any(r.get('ended') and r['stop'] == step < r['start'] + 6 for r in record):  # before its plan
+            raise KeyboardInterrupt
+        save(checkpoints, step, state)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoints, 'save', killed)
+        with pytest.raises(KeyboardInterrupt):
+            execute(Run(workdir, self_paced(prepared), quiet=True), STAGES['pretrain'])
+    decided = [r for r in curriculum.read_record(workdir / 'pretrain') if r.get('ended')]
+    assert decided[-1]['name'] not in read_json(workdir / 'pretrain' / 'phases.json')
+    execute(Run(workdir, self_paced(prepared), quiet=True), STAGES['pretrain'])
+    assert_same_course(workdir, paced)
+
+
+def assert_same_course(workdir, wanted):
+    assert_identical(workdir, wanted[1])
+    for name in ('curriculum.json', 'phases.json'):
+        assert read_json(workdir / 'pretrain' / name) == read_json(wanted[0] / 'pretrain' / name)
+    run, other = (read_json(w / 'pretrain' / 'manifest.json')['content'] for w in (workdir, wanted[0]))
+    assert run == other
+
+
+def test_snapshots_outlive_later_checkpoints_and_are_exported(prepared, tmp_path):
+    workdir = copy_of(prepared, tmp_path)
+    changes = {'evaluation.snapshots_per_phase': 2, 'runtime.keep_checkpoints': 1, 'phases': '0.1,0.2'}
+    run = Run(workdir, experiment(prepared, **changes, **{'ner.models': '0.1@50,0.2'}), quiet=True)
+    execute(run, STAGES['pretrain'])
+    kept = {'0.1@50': 3, '0.1': 6, '0.2@50': 9, '0.2': 12}
+    folder = workdir / 'pretrain'
+    assert read_json(folder / 'phases.json') == kept
+    assert sorted(int(p.name) for p in (folder / 'checkpoints').iterdir()) == list(kept.values())
+    assert run.manifest('pretrain')['counts']['snapshots'] == {'0.1@50': 3, '0.2@50': 9}
+    execute(run, STAGES['export'])
+    for name in kept:
+        _, params, fresh = load_folder(workdir / 'export' / name)
+        assert not fresh
+        trained = flatten(load_phase(folder, name))
+        for path, value in flatten(params).items():
+            np.testing.assert_array_equal(value, trained[path], err_msg=f'{name} {path}')
+    assert read_json(workdir / 'export' / '0.2@50' / 'export.json')['setting'] == json.loads(
+        json.dumps(dataclasses.asdict(run.config.phase['0.2']))
+    )
+    assert model_folders(run) == {n: workdir / 'export' / n for n in ('0.1@50', '0.2')}
+
+
+def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared, tmp_path):
+    import torch
+    from transformers import BertForMaskedLM
+
+    changes = {'curriculum.order': 'hard_to_easy', 'curriculum.samples': 3}
+    parts, run = Parts(prepared), Run(prepared / 'run', experiment(prepared, **changes), quiet=True)
+    found = difficulty.perplexities(run, tmp_path, parts.plan)
+
+    rows = Rows(run.folder('rows'), 'heldout')
+    batch = rows.read(np.arange(len(rows)))
+    model = BertForMaskedLM.from_pretrained(run.folder('surgery') / 'model').eval()
+    samples = {name: [] for name in run.config.phases}
+    for masks in difficulty.masks_of_samples(batch, parts.plan, run.config):
+        for name, masked in masks.masked.items():
+            nats = {'selected': [], 'masked': []}
+            for number, row in np.ndindex(masked.slots_M.shape[:2]):
+                real = torch.tensor(masks.segments_NxBxL[number, row] > 0, dtype=torch.long)[None]
+                inputs = torch.tensor(np.array(masked.inputs_L[number, row]))[None].long()
+                with torch.no_grad():
+                    logits = model(input_ids=inputs, attention_mask=real).logits[0].double().numpy()
+                for slot, target, weight in zip(
+                    *(getattr(masked, f)[number, row] for f in ('slots_M', 'targets_M', 'weights_M'))
+                ):
+                    if weight:
+                        loss = np.log(np.exp(logits[slot]).sum()) - logits[slot, target]
+                        nats['selected'].append(loss)
+                        if inputs[0, slot] == parts.plan.vocabulary.mask_id:
+                            nats['masked'].append(loss)
+            samples[name].append({what: np.exp(np.mean(losses)) for what, losses in nats.items()})
+    for name, expected in samples.items():
+        for what, field in (('selected', 'perplexity'), ('masked', 'masked_only')):
+            values = [s[what] for s in expected]
+            assert found[name][field]['samples'] == pytest.approx(values, rel=1e-4)
+            assert found[name][field]['mean'] == pytest.approx(np.mean(values), rel=1e-4)
+        low, high = found[name]['perplexity']['interval']
+        error = np.std([s['selected'] for s in expected], ddof=1) / np.sqrt(3)
+        assert high - low == pytest.approx(2 * 4.302653 * error, rel=1e-2)  # t with two degrees of freedom
+    assert len(set(found['0.1']['perplexity']['samples'])) == 3
+    facts = read_json(tmp_path / 'difficulty.json')
+    assert facts['settings'] == found
+    assert facts['texts'] == [difficulty.HELDOUT]
+    del facts['settings']['0.4']  # as if that phase were added later
+    (tmp_path / 'difficulty.json').write_text(json.dumps(facts))
+    assert difficulty.perplexities(run, tmp_path, parts.plan) == found
+    assert facts['pieces'] == rows.counts['tokens']
+
+
+def test_a_computed_order_is_trained_in_recorded_and_kept(prepared, tmp_path, monkeypatch):
+    workdir = copy_of(prepared, tmp_path)
+    changes = {'curriculum.order': 'easy_to_hard', 'curriculum.samples': 1, 'curriculum.documents': 5}
+    for name in ('0.1', '0.2', '0.3', '0.4'):
+        changes[f'phase.{name}.duration'] = 1
+    ranks = {'0.1': 4.0, '0.2': 3.0, '0.3': 9.0, '0.4': 3.0}
+    measure = difficulty._of_setting
+    given = iter(ranks.values())
+
+    def ranked(samples):
+        measured = measure(samples)
+        return {**measured, 'perplexity': {**measured['perplexity'], 'mean': next(given)}}
+
+    monkeypatch.setattr(difficulty, '_of_setting', ranked)
+    run = Run(workdir, experiment(prepared, **changes))
+    lines = []
+    run.say = lines.append
+    execute(run, STAGES['pretrain'])
+    wanted = ['0.2', '0.4', '0.1', '0.3']
+    assert [r['name'] for r in curriculum.read_record(workdir / 'pretrain')] == wanted
+    assert (
+        'pretrain: phases easy_to_hard, perplexity in brackets: 0.2 (3), 0.4 (3), 0.1 (4), 0.3 (9)' in lines
+    )
+    trained = [r['phase'] for r in run.metrics('pretrain') if r['kind'] == 'evaluation']
+    assert trained == ['initial', *wanted]
+    assert read_measures(run).phases == wanted
+    # Again, longer: nothing is measured anew, and the order stays.
+    longer = Run(workdir, experiment(prepared, **{**changes, 'phase.0.3.duration': 2}), quiet=True)
+    execute(longer, STAGES['pretrain'])
+    assert longer.manifest('pretrain')['counts']['phase_ends'] == {'0.2': 1, '0.4': 2, '0.1': 3, '0.3': 5}
+
+
+def test_a_probe_with_its_own_vocabulary_reads_the_texts_with_its_own_tokenizer(prepared, tmp_path):
+    letters = 'abcdeimnorst'
+    tokens = [*SPECIAL_TOKENS, *letters, *('##' + c for c in letters), '.']
+    save_tokenizer(tokenizer_from_vocabulary(tokens, True), tmp_path / 'probe', 24)
+    shape = dataclasses.replace(Parts(prepared).plan.architecture, vocab_size=len(tokens), max_positions=24)
+    params = bert.initial_parameters(shape, jax.random.key(0, impl='threefry2x32'))
+    hf.write_folder(tmp_path / 'probe', shape, params, tmp_path / 'probe')
+    (tmp_path / 'texts.txt').write_text('aster cone. ' * 30 + '\n\n' + 'distance. ' * 30)
+    changes = {
+        'curriculum.order': 'easy_to_hard',
+        'curriculum.probe': tmp_path / 'probe',
+        'curriculum.texts': f'{tmp_path}/*.txt,',
+        'corpus.words_per_document': 5,
+    }
+    e = experiment(prepared, **changes)
+    found = difficulty.perplexities(Run(prepared / 'run', e, quiet=True), tmp_path, Parts(prepared).plan)
+    for (
+        measured
+    ) in found.values():  # random weights know nothing: as many choices as tokens, not as the run's 300
+        assert measured['perplexity']['mean'] == pytest.approx(len(tokens), rel=0.05)
+    facts = read_json(tmp_path / 'difficulty.json')
+    assert (facts['documents'], facts['samples']) == (2, 10)
+    letters_and_stops = 30 * len('astercone.') + 30 * len('distance.')
+    assert facts['pieces'] == letters_and_stops + 2 * facts['rows']
+    names = [p.name for p in difficulty.external_inputs(e)]
+    assert names[:3] == ['texts.txt', 'config.json', 'model.safetensors']
+    assert (
+        difficulty.external_inputs(experiment(prepared, **{**changes, 'curriculum.order': 'shuffled'})) == []
+    )
+
+
+def test_texts_that_are_trained_on_are_refused(prepared, tmp_path):
+    changes = {'curriculum.order': 'easy_to_hard', 'curriculum.texts': f'{prepared}/*.jsonl,'}
+    run = Run(prepared / 'run', experiment(prepared, **changes), quiet=True)
+    with pytest.raises(config.ConfigError, match=r'config\.curriculum\.texts: .*corpus\.jsonl is a file of'):
+        difficulty.perplexities(run, tmp_path, Parts(prepared).plan)
+    with pytest.raises(InputError, match=r'correct --config\.curriculum\.texts'):
+        difficulty.external_inputs(experiment(prepared, **{**changes, 'curriculum.texts': 'gone/*.txt,'}))
+    with pytest.raises(config.ConfigError, match=r'set config\.curriculum\.probe_revision'):
+        difficulty.external_inputs(
+            experiment(prepared, **{'curriculum.order': 'easy_to_hard', 'curriculum.probe': 'some/bert'})
+        )
+
+
+def test_the_documents_scored_are_those_with_the_smallest_hashes(prepared):
+    e = experiment(prepared, **{'curriculum.order': 'easy_to_hard', 'curriculum.documents': 5})
+    run = Run(prepared / 'run', e)
+    keys = sorted(document_key(d.id) for d in open_documents(run.folder('corpus'), 'heldout'))
+    assert [document_key(d.id) for d in difficulty._documents(run)] == keys[:5]
 
 
 class Parts:

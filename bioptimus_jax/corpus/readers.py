@@ -27,34 +27,31 @@ LINES_PER_REPORT = 256
 MADE_ID = 'text-'
 
 
-def input_files(settings: Corpus) -> list[Path]:
-    """The files of `corpus.inputs`: patterns in their order, each expanded in sorted order, every file once.
+def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
+    """The files of `settings.inputs`: patterns in their order, each expanded in sorted order, every file once.
 
-    Raises ConfigError for an empty list; InputError for a pattern without a match, a folder, another ending.
+    Raises ConfigError for an empty list; InputError for a pattern without a match, a folder, another ending;
+    messages name the `key` that the patterns come from.
     """
     if not settings.inputs:
         raise ConfigError(
-            'config.corpus.inputs: is empty; give files or globs of .jsonl, .txt or .tsv, gzipped or not'
+            f'config.{key}: is empty; give files or globs of .jsonl, .txt or .tsv, gzipped or not'
         )
     files: dict[Path, None] = {}
     for pattern in settings.inputs:
         expanded = Path(pattern).expanduser()
         if expanded.is_dir():
-            raise InputError(
-                f'{pattern}: is a folder; name its files in corpus.inputs, as in {pattern}/*.jsonl.gz'
-            )
+            raise InputError(f'{pattern}: is a folder; name its files in {key}, as in {pattern}/*.jsonl.gz')
         found = (
             [expanded] if expanded.is_file() else map(Path, sorted(glob.glob(str(expanded), recursive=True)))
         )
         matches = [path for path in found if path.is_file()]
         if not matches:
-            raise InputError(
-                f'{pattern}: no such file, and no file matches it; correct --config.corpus.inputs'
-            )
+            raise InputError(f'{pattern}: no such file, and no file matches it; correct --config.{key}')
         for path in matches:
             if _suffix(path) not in SUFFIXES:
                 endings = ', '.join(f'{s}[.gz]' for s in SUFFIXES)
-                raise InputError(f'{path}: unknown kind of file; corpus.inputs takes {endings}')
+                raise InputError(f'{path}: unknown kind of file; {key} takes {endings}')
             files[path] = None
     return list(files)
 

@@ -172,21 +172,30 @@ def write_folder(
         hidden.unlink(missing_ok=True)
 
 
-def source_folder(source: config.Source) -> Path | None:
+def deciding_files(folder: Path) -> list[Path]:
+    """The files of a Hugging Face folder that decide what it computes: config.json, weights, tokenizer."""
+    weights = [folder / name for name in WEIGHTS if (folder / name).is_file()] or [folder / WEIGHTS[0]]
+    tokenizer = [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
+    return [folder / 'config.json', weights[0], *tokenizer]
+
+
+def source_folder(
+    source: config.Source, keys: tuple[str, str] = ('config.source.path', 'config.source.revision')
+) -> Path | None:
     """The local folder of the source model; None without one. A hub id is downloaded at its revision.
 
-    Raises ConfigError for a hub id without a revision, InputError for a folder or download that is not there.
+    Raises ConfigError for a hub id without a revision, InputError for a folder or download that is not there;
+    messages name the `keys` that path and revision come from.
     """
     if not source.path:
         return None
     if Path(source.path).is_dir():
         return Path(source.path)
     if not re.fullmatch(r'\w[\w.-]*(/\w[\w.-]*)?', source.path):
-        raise InputError(f'{source.path}: no such folder; config.source.path must name a Hugging Face model')
+        raise InputError(f'{source.path}: no such folder; {keys[0]} must name a Hugging Face model')
     if not source.revision:
         raise config.ConfigError(
-            f'config.source.path: no folder {source.path!r}; '
-            'if it is a hub id, set config.source.revision to a commit or tag'
+            f'{keys[0]}: no folder {source.path!r}; if it is a hub id, set {keys[1]} to a commit or tag'
         )
     import huggingface_hub
 

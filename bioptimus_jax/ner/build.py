@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.config import ConfigError, Experiment
+from bioptimus_jax.config import ConfigError, Experiment, phase_of
 from bioptimus_jax.ner import corpora
 from bioptimus_jax.ner.cells import Cell, finished_cell, run_cells
 from bioptimus_jax.run import InputError, Run, digest, sha256, write_jsonl
@@ -60,7 +60,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 
 
 def model_folders(run: Run) -> dict[str, Path]:
-    """Name -> Hugging Face folder of every model that is scored: phases, 'initial', 'source', or paths."""
+    """Name -> Hugging Face folder of every model that is scored: phases, snapshots, 'initial', 'source', paths."""
     found: dict[str, Path] = {}
     for name in run.config.ner.models or run.config.phases:
         label = name
@@ -68,7 +68,7 @@ def model_folders(run: Run) -> dict[str, Path]:
             folder = run.folder('surgery') / 'model'
         elif name == 'source':
             folder = _source(run)
-        elif name in run.config.phases:
+        elif phase_of(name) in run.config.phases:
             folder = run.folder('export') / name
         elif _is_path(name):
             folder, label = Path(name), re.sub(r'[^\w.-]+', '_', name).strip('_.')

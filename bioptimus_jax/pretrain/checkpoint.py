@@ -7,7 +7,7 @@ carries a sum per leaf that does not depend on the mesh, and `restore` walks dow
 import contextlib
 import errno
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +23,35 @@ PHASES = 'phases.json'
 logging.getLogger('absl').setLevel(logging.CRITICAL)  # Orbax logs tracebacks of what it raises anyway
 
 
-class Checkpoints:
-    """The checkpoints of one run: the newest `keep`, and every phase end."""
+class Marked:
+    """The preservation policy of steps that are kept for good; they may change while the run goes on."""
 
-    def __init__(self, folder: Path, keep: int, phase_ends: Iterable[int]):
+    def __init__(self, steps: Iterable[int]):
+        self.steps = set(steps)
+
+    def should_preserve(self, checkpoints: Sequence[Any], *, context: Any) -> list[bool]:
+        """Orbax's protocol: one answer for each checkpoint."""
+        return [checkpoint.step in self.steps for checkpoint in checkpoints]
+
+
+class Checkpoints:
+    """The checkpoints of one run: the newest `keep`, and those at `marked` steps: phase ends and snapshots."""
+
+    def __init__(self, folder: Path, keep: int, marked: Iterable[int]):
         policy = checkpoint_managers
+        self.marked = Marked(marked)
         self.manager = ocp.CheckpointManager(
             (folder / 'checkpoints').resolve(),
             options=ocp.CheckpointManagerOptions(
-                preservation_policy=policy.AnyPreservationPolicy(
-                    [policy.LatestN(keep), policy.CustomSteps(list(phase_ends))]
-                ),
+                preservation_policy=policy.AnyPreservationPolicy([policy.LatestN(keep), self.marked]),
                 cleanup_tmp_directories=True,
                 enable_async_checkpointing=True,
             ),
         )
+
+    def mark(self, steps: Iterable[int]) -> None:
+        """Keep these steps for good from now on, and no others: under self-pacing the ends of phases move."""
+        self.marked.steps = set(steps)
 
     def save(self, step: int, state: Any) -> None:
         """Begin to save; arrays are copied before this returns, writing goes on in the background."""
@@ -106,29 +120,34 @@ class Checkpoints:
 
 
 def finished_phases(folder: Path) -> list[str]:
-    """Names of the phases whose last checkpoint is on disk, in order."""
-    return list(read_json(folder / PHASES) or {})
+    """Names of the phases whose last checkpoint is on disk, and of the snapshots within phases, by step."""
+    return list(recorded_phases(folder))
+
+
+def recorded_phases(folder: Path) -> dict[str, int]:
+    """Name -> step of what is kept for good: '0.1' at the end of the phase, '0.1@25' a quarter into it."""
+    return read_json(folder / PHASES) or {}
 
 
 def record_phases(folder: Path, ends: Mapping[str, int]) -> None:
-    """Say which phases have ended, each with a finished checkpoint at its last step."""
+    """Say which phases have ended and which snapshots there are, each with a finished checkpoint at its step."""
     write_json(folder / PHASES, dict(ends))
 
 
 def phase_checksums(folder: Path, phase: str) -> dict[str, int]:
-    """The checksum of every leaf at the end of a phase. Raises InputError where the phase has not ended."""
+    """The checksum of every leaf at the end of a phase, or at a snapshot. InputError where it is not there yet."""
     return read_json(_phase_path(folder, phase) / 'checksums' / 'metadata') or {}
 
 
 def _phase_path(folder: Path, phase: str) -> Path:
-    steps = read_json(folder / PHASES) or {}
+    steps = recorded_phases(folder)
     if phase not in steps:
         raise InputError(f'{folder}: phase {phase!r} has not ended; finished: {", ".join(steps) or "none"}')
     return (folder / 'checkpoints' / str(steps[phase])).resolve()
 
 
 def load_phase(folder: Path, phase: str) -> Any:
-    """The parameters at the end of a phase: a nested dict of numpy arrays. Raises InputError."""
+    """The parameters at the end of a phase or at a snapshot: nested, numpy arrays. Raises InputError."""
     expected = phase_checksums(folder, phase)
     path = _phase_path(folder, phase)
     try:

@@ -1,28 +1,44 @@
 """The curriculum as data: phases become a table of steps, settings and learning rates, looked up by step.
 
 The paper's curriculum (section 4): 0.1 tokens 15 % -> 0.2 whole words 15 % -> 0.3 whole words 20 % -> 0.4 all [MASK].
+The order of the phases may be computed instead (`ordered`), and under self-pacing their ends too (`paced`): the
+record in curriculum.json says what was decided, so that a resumed run does not decide it again.
 """
 
 import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from bioptimus_jax.config import ConfigError, Experiment, Phase
+from bioptimus_jax.config import BY_DIFFICULTY, SNAPSHOT, ConfigError, Experiment, Phase
 from bioptimus_jax.pretrain.masking import Setting
+from bioptimus_jax.run import read_json, write_json
 
+RECORD = 'curriculum.json'
 KINDS = {bool: np.bool_, int: np.int32, float: np.float32}
 
 
 @dataclasses.dataclass(frozen=True)
 class Stretch:
-    """A phase with its place on the step axis: steps start <= step < stop."""
+    """A phase with its place on the step axis: steps start <= step < stop.
+
+    A self-paced phase that has `ended` may have stopped before its `bound`, the stop that was planned.
+    """
 
     name: str
     phase: Phase
     start: int
     stop: int
+    bound: int = 0
+    ended: bool = False
+
+    def marks(self, parts: int) -> list[int]:
+        """The steps where 1, 2, ... of so many parts of the planned length are done, over the end or not."""
+        length = max(self.stop, self.bound) - self.start
+        return [self.start + max(1, round(length * number / parts)) for number in range(1, parts + 1)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,15 +50,116 @@ class RowCounts:
     words: int
 
 
-def stretches(experiment: Experiment, counts: RowCounts) -> tuple[Stretch, ...]:
-    """Every phase in order with its first and last step."""
-    placed, start = [], 0
-    for name in experiment.phases:
-        phase = experiment.phase[name]
-        stop = start + phase_steps(phase, counts, experiment.pretrain.batch_rows, name)
-        placed.append(Stretch(name, phase, start, stop))
+def stretches(
+    experiment: Experiment, counts: RowCounts, order: Sequence[str] = (), record: Collection[dict] = ()
+) -> tuple[Stretch, ...]:
+    """Every phase with its first and last step, in `order` (default: as given).
+
+    Phases that self-pacing has ended, by the `record` of the run, end there; the last one takes what remains.
+    """
+    batch_rows = experiment.pretrain.batch_rows
+    steps = {
+        name: phase_steps(experiment.phase[name], counts, batch_rows, name)
+        for name in order or experiment.phases
+    }
+    ends = {r['name']: r['stop'] for r in record if r.get('ended')}
+    return _in_line([(n, experiment.phase[n], s) for n, s in steps.items()], sum(steps.values()), ends)
+
+
+def _in_line(
+    phases: Sequence[tuple[str, Phase, int]], total: int, ends: Mapping[str, int]
+) -> tuple[Stretch, ...]:
+    """Phases (name, settings, steps) one after the other; some `ends` are given, the last one's is the total."""
+    placed: list[Stretch] = []
+    start = 0
+    for name, phase, steps in phases:
+        bound = start + steps
+        if len(placed) == len(phases) - 1:
+            stop = bound = max(bound, total)
+        else:
+            stop = ends.get(name, bound)
+        placed.append(Stretch(name, phase, start, stop, bound, ends.get(name) == stop))
         start = stop
     return tuple(placed)
+
+
+def ordered(experiment: Experiment, difficulty: Mapping[str, float]) -> tuple[str, ...]:
+    """The phases in the order of `config.curriculum.order`; equally difficult ones as given (paper, section 4)."""
+    order, names = experiment.curriculum.order, experiment.phases
+    if order in BY_DIFFICULTY:
+        # Sorting is stable, and reversing would turn the ties round too.
+        sign = 1 if order == 'easy_to_hard' else -1
+        return tuple(sorted(names, key=lambda name: sign * difficulty[name]))
+    if order == 'shuffled':
+        return tuple(names[at] for at in np.random.default_rng(experiment.seed).permutation(len(names)))
+    return names
+
+
+def recorded_order(experiment: Experiment, record: Collection[dict]) -> tuple[str, ...]:
+    """The order that the run began with; phases added since come last. Empty for a run that begins."""
+    before = [r['name'] for r in record if r['name'] in experiment.phases]
+    return (*before, *(name for name in experiment.phases if name not in before)) if record else ()
+
+
+def paced(
+    placed: tuple[Stretch, ...], done: int, losses: Mapping[int, float], experiment: Experiment
+) -> tuple[Stretch, ...]:
+    """The phases after the evaluation at step `done`, given the frozen held-out `losses` by step.
+
+    Under self-pacing the phase ends here if its evaluations so far have flattened; those after it move up, and the
+    last one, which never ends early, takes the steps that are left. Otherwise `placed` as it was.
+    """
+    settings = experiment.curriculum
+    here = next(s for s in placed if s.start < done <= s.stop)
+    if settings.order != 'self_paced' or here.ended:
+        return placed
+    marks = sorted(set(here.marks(experiment.evaluation.per_phase)))
+    seen = [losses[mark] for mark in marks if mark <= done and mark in losses]
+    flat = here is not placed[-1] and flattened(seen, settings.patience, settings.min_improvement)
+    if not flat and done < here.stop:
+        return placed
+    phases = [(s.name, s.phase, s.bound - s.start) for s in placed]
+    ends = {s.name: s.stop for s in placed if s.ended} | {here.name: done}
+    return _in_line(phases, placed[-1].stop, ends)
+
+
+def flattened(losses: Sequence[float], patience: int, min_improvement: float) -> bool:
+    """Whether the last `patience` losses are no better than those before, by that share of the best of them."""
+    before, last = losses[:-patience], losses[-patience:]
+    return bool(before) and min(last) > min(before) * (1 - min_improvement)
+
+
+def evaluation_steps(placed: Collection[Stretch], per_phase: int) -> set[int]:
+    """The steps at which the held-out documents are scored, the end of every phase among them."""
+    marks = {mark for s in placed for mark in s.marks(per_phase) if mark <= s.stop}
+    return marks | {s.stop for s in placed}
+
+
+def kept_steps(placed: Collection[Stretch], per_phase: int, before: Mapping[str, int]) -> dict[str, int]:
+    """Name -> step, by step, of the checkpoints kept for good: phase ends, and snapshots as 0.1@25 on the way.
+
+    A snapshot that was taken `before` stays what it is if its phase is made longer afterwards.
+    """
+    snapshots = {
+        f'{s.name}{SNAPSHOT}{round(100 * number / per_phase)}': mark
+        for s in placed
+        for number, mark in enumerate(s.marks(per_phase)[:-1], 1)
+        if mark <= s.stop
+    }
+    snapshots |= {name: before[name] for name in snapshots if name in before}
+    kept = {**snapshots, **{s.name: s.stop for s in placed}}
+    return dict(sorted(kept.items(), key=lambda entry: entry[1]))
+
+
+def read_record(folder: Path) -> list[dict]:
+    """What curriculum.json says of the run so far; empty for a run that begins."""
+    return read_json(folder / RECORD) or []
+
+
+def write_record(folder: Path, placed: Collection[Stretch]) -> None:
+    """Write curriculum.json, whole or not at all: phases in order, their steps, and which self-pacing has ended."""
+    record = [{'name': s.name, 'start': s.start, 'stop': s.stop} for s in placed]
+    write_json(folder / RECORD, [r | ({'ended': True} if s.ended else {}) for r, s in zip(record, placed)])
 
 
 def phase_steps(phase: Phase, counts: RowCounts, batch_rows: int, name: str = '') -> int:

@@ -5,7 +5,7 @@ The training loss jumps between phases and compares nothing. Here every document
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from bioptimus_jax.config import Experiment, Phase
 from bioptimus_jax.pretrain.curriculum import setting_of
-from bioptimus_jax.pretrain.masking import Masked, mask_batch, slot_count
+from bioptimus_jax.pretrain.masking import Masked, Setting, mask_batch, slot_count
 from bioptimus_jax.pretrain.objective import masked_lm
 from bioptimus_jax.pretrain.rows import Rows, positions_and_segments
 from bioptimus_jax.pretrain.step import StepPlan, word_starts
@@ -32,34 +32,74 @@ class FrozenMasks:
     masked: dict[str, Masked]
 
 
+@dataclasses.dataclass(frozen=True)
+class Maskable:
+    """Rows that can be masked under any setting, R of them in equal batches of B, with a key for each."""
+
+    batch_rows: int
+    tokens_RxL: np.ndarray
+    starts_RxL: Any
+    segments_RxL: np.ndarray
+    positions_RxL: np.ndarray
+    keys_R: jax.Array
+
+    @classmethod
+    def of(cls, batch: Mapping[str, np.ndarray], plan: StepPlan, seed: int, batch_rows: int) -> 'Maskable':
+        """From rows of one document each, as `Rows.read` gives them; the last batch is filled with empty rows."""
+        count, pieces = batch['tokens'].shape
+        shards = plan.compute.row_shards
+        batch_rows = -(-min(batch_rows, max(count, 1)) // shards) * shards
+        batch = {name: _pad(value, -(-count // batch_rows) * batch_rows) for name, value in batch.items()}
+        positions, segments = positions_and_segments(batch['segment_lengths'], pieces)
+        starts = word_starts(batch, plan.vocabulary, plan.settings.word)
+        keys = _document_keys(seed, batch['documents'][:, 0], batch['tokens'])
+        return cls(batch_rows, batch['tokens'], starts, segments, positions, keys)
+
+    def batches(self, array: Any) -> np.ndarray:
+        """[R, ...] as [N, B, ...]."""
+        return np.asarray(array).reshape(-1, self.batch_rows, *array.shape[1:])
+
+    def under(
+        self, phases: Mapping[str, Phase], mask: Callable, slots: Callable[[Phase], int], keys_R: Any = None
+    ) -> FrozenMasks:
+        """The masks of each setting by `mask` (of `make_mask`); other keys, other masks."""
+        keys_R = self.keys_R if keys_R is None else keys_R
+        arrays = (self.tokens_RxL, self.starts_RxL, self.segments_RxL)
+        masked = {
+            name: jax.tree.map(self.batches, mask(*arrays, keys_R, setting_of(phase), slots(phase)))
+            for name, phase in phases.items()
+        }
+        return FrozenMasks(self.batches(self.segments_RxL), self.batches(self.positions_RxL), masked)
+
+
 def freeze(rows: Rows, experiment: Experiment, plan: StepPlan, batch_rows: int = 64) -> FrozenMasks:
     """Masks for the frozen settings (tokens and whole words, all [MASK]) and for every phase of the curriculum."""
-    count, shards = min(len(rows), experiment.evaluation.rows), plan.compute.row_shards
-    batch_rows = -(-min(batch_rows, max(count, 1)) // shards) * shards
+    count = min(len(rows), experiment.evaluation.rows)
     numbers = np.linspace(0, len(rows) - 1, count).astype(int) if count else np.zeros(0, int)
-    padded = -(-count // batch_rows) * batch_rows
-    batch = {name: _pad(value, padded) for name, value in rows.read(numbers).items()}
-    positions, segments = positions_and_segments(batch['segment_lengths'], rows.pieces)
     all_masked = (1.0, 0.0, 0.0)
     settings = {
         FROZEN: Phase('tokens', experiment.evaluation.rate, all_masked),
         FROZEN_WORDS: Phase('words', experiment.evaluation.rate, all_masked),
     }
     settings |= {name: experiment.phase[name] for name in experiment.phases}
-    keys = _document_keys(experiment.evaluation.seed, batch['documents'][:, 0], batch['tokens'])
-    starts = word_starts(batch, plan.vocabulary, plan.settings.word)
+    # A curriculum without whole words trains with units of one piece; its words are evaluated all the same.
     longest = experiment.pretrain.max_word_pieces
-    masked = {}
-    for name, phase in settings.items():
-        slots = slot_count(phase.rate, rows.pieces, longest)
-        whole, _ = jax.jit(
-            lambda b, s, starts, keys, setting, slots=slots: mask_batch(
-                b, starts, s, setting, keys, plan.vocabulary, longest, slots
-            )
-        )(batch['tokens'], segments, starts, keys, setting_of(phase))
-        masked[name] = jax.tree.map(lambda x: np.asarray(x).reshape(-1, batch_rows, *x.shape[1:]), whole)
-    shape = (-1, batch_rows, rows.pieces)
-    return FrozenMasks(segments.reshape(shape), positions.reshape(shape), masked)
+    maskable = Maskable.of(rows.read(numbers), plan, experiment.evaluation.seed, batch_rows)
+    return maskable.under(
+        settings, make_mask(plan, longest), lambda p: slot_count(p.rate, rows.pieces, longest)
+    )
+
+
+def make_mask(plan: StepPlan, longest: int) -> Callable:
+    """`(tokens, starts, segments, keys, setting, slots) -> Masked`, jitted: compiled once for a number of slots.
+
+    `longest`: pieces of the longest unit.
+    """
+
+    def mask(tokens: Any, starts: Any, segments: Any, keys: Any, setting: Setting, slots: int) -> Masked:
+        return mask_batch(tokens, starts, segments, setting, keys, plan.vocabulary, longest, slots)[0]
+
+    return jax.jit(mask, static_argnums=5)
 
 
 def save(frozen: FrozenMasks, path: Path) -> None:
@@ -72,13 +112,14 @@ def save(frozen: FrozenMasks, path: Path) -> None:
 
 
 def make_evaluate(plan: StepPlan) -> Callable:
-    """`(params, masked, segments, positions) -> sums` on one batch, jitted, without dropout."""
+    """`(params, masked, segments, positions) -> sums` on one batch, the loss among them, jitted, without dropout."""
 
     @jax.jit
     def evaluate(params: Any, masked: Masked, segments_BxL: Any, positions_BxL: Any) -> dict[str, jax.Array]:
-        return masked_lm(
+        loss, sums = masked_lm(
             params, plan.architecture, masked, segments_BxL, positions_BxL, compute=plan.compute
-        )[1]
+        )
+        return {'loss': loss, **sums}
 
     return evaluate
 
@@ -88,15 +129,10 @@ def scores(
 ) -> Iterator[tuple[str, float]]:
     """(name, value) pairs: `frozen_loss`, `frozen_accuracy` of pieces, `frozen_word_accuracy` of whole words and, if
     asked, `loss/<phase>` for every phase's setting."""
-    for name, masked in frozen.masked.items():
+    for name in frozen.masked:
         if name not in (FROZEN, FROZEN_WORDS) and not every_setting:
             continue
-        totals: dict[str, float] = {}
-        for number in range(len(frozen.segments_NxBxL)):
-            part = jax.tree.map(lambda x, n=number: x[n], masked)
-            sums = evaluate(params, part, frozen.segments_NxBxL[number], frozen.positions_NxBxL[number])
-            for key, value in sums.items():
-                totals[key] = totals.get(key, 0.0) + float(value)
+        totals = pooled(evaluate, params, frozen, name)
         weight = totals.get('masked_weight', 0.0)
         if not weight:  # a setting without [MASK] has nothing to score
             continue
@@ -108,6 +144,17 @@ def scores(
             yield 'frozen_word_accuracy', totals['correct_units'] / totals['units']
         else:
             yield f'loss/{name}', loss
+
+
+def pooled(evaluate: Callable, params: Any, frozen: FrozenMasks, name: str) -> dict[str, float]:
+    """The sums of all batches under one setting; empty without any row."""
+    totals: dict[str, float] = {}
+    for number in range(len(frozen.segments_NxBxL)):
+        part = jax.tree.map(lambda x, n=number: x[n], frozen.masked[name])
+        sums = evaluate(params, part, frozen.segments_NxBxL[number], frozen.positions_NxBxL[number])
+        for key, value in sums.items():
+            totals[key] = totals.get(key, 0.0) + float(value)
+    return totals
 
 
 def _document_keys(seed: int, documents_B: np.ndarray, tokens_BxL: np.ndarray) -> jax.Array:

@@ -4,7 +4,7 @@ Order of starting: this run's checkpoint, else the weights that surgery made.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +12,23 @@ import jax
 
 from bioptimus_jax.config import ConfigError
 from bioptimus_jax.model.hf import load_folder
-from bioptimus_jax.pretrain import curriculum, evaluate, watch
+from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, watch
 from bioptimus_jax.pretrain.backends import make_compute
 from bioptimus_jax.pretrain.batches import Batches
-from bioptimus_jax.pretrain.checkpoint import Checkpoints, phase_checksums, record_phases
+from bioptimus_jax.pretrain.checkpoint import (
+    Checkpoints,
+    finished_phases,
+    phase_checksums,
+    record_phases,
+    recorded_phases,
+)
 from bioptimus_jax.pretrain.masking import Vocabulary, slot_count
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
 from bioptimus_jax.pretrain.step import StepPlan, sharded_step
 from bioptimus_jax.pretrain.watch import Profiler, Window
 from bioptimus_jax.processes import any_of, meet
-from bioptimus_jax.run import InputError, Progress, Run, Stopped, digest, read_json, write_json
+from bioptimus_jax.run import InputError, Progress, Run, Stopped, digest
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, load_tokenizer, vocabulary
 
 
@@ -39,11 +45,17 @@ class Session:
     batches: Batches
     checkpoints: Checkpoints
     frozen: evaluate.FrozenMasks
+    losses: dict[int, float]
     tokens: int = 0
 
     @property
     def total(self) -> int:
         return self.placed[-1].stop
+
+    @property
+    def kept(self) -> dict[str, int]:
+        """Name -> step of the checkpoints that are kept for good."""
+        return _kept(self.run, self.folder, self.placed)
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
@@ -64,9 +76,10 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         session.checkpoints.close()
     ends = {s.name: s.stop for s in session.placed}
     return {
-        'content': digest({name: phase_checksums(folder, name) for name in ends}),
+        'content': digest({name: phase_checksums(folder, name) for name in finished_phases(folder)}),
         'steps': session.total,
         'phase_ends': ends,
+        'snapshots': {name: at for name, at in recorded_phases(folder).items() if name not in ends},
         'tokens': session.tokens,
         'slots': session.plan.slots,
     }
@@ -75,8 +88,6 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     config = run.config
     rows = Rows(run.folder('rows'), 'train')
-    counts = curriculum.RowCounts(len(rows), rows.counts['tokens'], rows.counts['words'])
-    placed = curriculum.stretches(config, counts)
     tokens = vocabulary(load_tokenizer(run.folder('vocab')))
     architecture, params, _ = load_folder(run.folder('surgery') / 'model')
     if config.rows.max_document_pieces > architecture.max_positions:
@@ -103,32 +114,45 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
         config.seed,
         make_compute(config, architecture, mesh, rows.pieces, run.say),
     )
+    record = curriculum.read_record(folder)
+    order = difficulty.phase_order(run, folder, plan, record)
+    counts = curriculum.RowCounts(len(rows), rows.counts['tokens'], rows.counts['words'])
+    placed = curriculum.stretches(config, counts, order, record)
     train_step, state = sharded_step(plan, mesh, params)
-    checkpoints = Checkpoints(folder, runtime.keep_checkpoints, [s.stop for s in placed])
+    kept = _kept(run, folder, placed)
+    checkpoints = Checkpoints(folder, runtime.keep_checkpoints, kept.values())
     found = checkpoints.restore(state, run.say)
     step = 0
     if found:
         state, step = found
-        curriculum.check_continues(read_json(folder / 'curriculum.json') or [], placed, step)
+        curriculum.check_continues(record, placed, step)
         run.say(f'pretrain: resuming after step {step}')
     frozen = evaluate.freeze(heldout, config, plan)
     if run.leads:
-        write_json(
-            folder / 'curriculum.json', [{'name': s.name, 'start': s.start, 'stop': s.stop} for s in placed]
-        )
+        curriculum.write_record(folder, placed)
         # A kill may have come between a save and its record; a phase that was made longer has not ended.
-        _record_ended(folder, placed, checkpoints, step)
+        _record_ended(folder, kept, checkpoints, step)
         evaluate.save(frozen, folder / 'frozen_masks.npz')
     batches = Batches(rows, config.pretrain.batch_rows, config.seed, batch_sharding(mesh))
-    tokens_done = next((r['tokens'] for r in reversed(run.metrics('pretrain')) if r['step'] <= step), 0)
-    session = Session(run, folder, plan, train_step, placed, rows, batches, checkpoints, frozen, tokens_done)
+    records = [r for r in run.metrics('pretrain') if r['step'] <= step]
+    tokens_done = next((r['tokens'] for r in reversed(records)), 0)
+    losses = {r['step']: r['frozen_loss'] for r in records if r.get('kind') == 'evaluation'}
+    session = Session(
+        run, folder, plan, train_step, placed, rows, batches, checkpoints, frozen, losses, tokens_done
+    )
     return session, state
+
+
+def _kept(run: Run, folder: Path, placed: tuple[curriculum.Stretch, ...]) -> dict[str, int]:
+    snapshots = run.config.evaluation.snapshots_per_phase
+    return curriculum.kept_steps(placed, snapshots, recorded_phases(folder))
 
 
 def _train(session: Session, state: Any, start: int, score: Callable, progress: Progress) -> None:
     run, runtime = session.run, session.run.config.runtime
     table = curriculum.table(session.placed, run.config)
-    evaluate_at = _evaluation_steps(session.placed, run.config.evaluation.per_phase)
+    evaluate_at = curriculum.evaluation_steps(session.placed, run.config.evaluation.per_phase)
+    kept = session.kept
     profiler = Profiler(runtime.profile_steps, session.folder / 'profile')
     window = Window()
     for step, batch, waited in session.batches.stream(start, session.total):
@@ -137,23 +161,29 @@ def _train(session: Session, state: Any, start: int, score: Callable, progress: 
         state, metrics = session.train_step(state, batch, table)
         window.add(done, metrics, waited)
         profiler.after(done, state)
-        ended = next((s for s in session.placed if s.stop == done), None)
         stopping = _stopping(run, done)
-        save_now = ended is not None or stopping or done % runtime.checkpoint_every_steps == 0
+        save_now = done in kept.values() or stopping or done % runtime.checkpoint_every_steps == 0
         # Checkpoints and evaluations have a record of their step: it counts the tokens.
         if save_now or done in evaluate_at or done % runtime.log_every_steps == 0:
             record = _log(session, window)
             progress.update(len(window.steps), f'phase {_name_at(session, done)}, {watch.line(record)}')
             window = Window()
         if done in evaluate_at:
-            _evaluate(session, score, state, done, _name_at(session, done), phase_end=ended is not None)
+            ending = any(s.stop == done for s in session.placed)
+            _evaluate(session, score, state, done, _name_at(session, done), phase_end=ending)
+            if _moved(session, done):
+                table = curriculum.table(session.placed, run.config)
+                evaluate_at = curriculum.evaluation_steps(session.placed, run.config.evaluation.per_phase)
+                kept = session.kept
+                if not ending:  # it is one now: under every setting, in place of the record just made
+                    _evaluate(session, score, state, done, _name_at(session, done), phase_end=True)
             window = Window()
-        if save_now:
+        if save_now or done in kept.values():
             session.checkpoints.save(done, state)
-        if ended:
+        if done in kept.values():
             session.checkpoints.wait()
             if run.leads:
-                _record_ended(session.folder, session.placed, session.checkpoints, done)
+                _record_ended(session.folder, kept, session.checkpoints, done)
         if stopping:
             session.checkpoints.wait()
             raise Stopped
@@ -167,11 +197,21 @@ def _stopping(run: Run, done: int) -> bool:
     return done % run.config.runtime.log_every_steps == 0 and any_of(run.stopping.is_set())
 
 
-def _record_ended(
-    folder: Path, placed: tuple[curriculum.Stretch, ...], checkpoints: Checkpoints, step: int
-) -> None:
-    kept = checkpoints.steps()
-    record_phases(folder, {s.name: s.stop for s in placed if s.stop <= step and s.stop in kept})
+def _moved(session: Session, done: int) -> bool:
+    """Whether self-pacing ends the phase here. It is on record before the checkpoint of this step can be."""
+    placed = curriculum.paced(session.placed, done, session.losses, session.run.config)
+    if placed == session.placed:
+        return False
+    session.placed = placed
+    if session.run.leads:
+        curriculum.write_record(session.folder, placed)
+    session.checkpoints.mark(session.kept.values())
+    return True
+
+
+def _record_ended(folder: Path, kept: Mapping[str, int], checkpoints: Checkpoints, step: int) -> None:
+    there = checkpoints.steps()
+    record_phases(folder, {name: at for name, at in kept.items() if at <= step and at in there})
 
 
 def _log(session: Session, window: Window) -> dict[str, Any]:
@@ -202,6 +242,7 @@ def _report_not_finite(session: Session, step: int) -> None:
 
 def _evaluate(session: Session, score: Callable, state: Any, step: int, phase: str, phase_end: bool) -> None:
     values = dict(evaluate.scores(score, state['params'], session.frozen, phase_end))
+    session.losses[step] = values['frozen_loss']
     losses = {name.removeprefix('loss/'): v for name, v in values.items() if name.startswith('loss/')}
     session.run.log(
         'pretrain',
@@ -219,14 +260,6 @@ def _evaluate(session: Session, score: Callable, state: Any, step: int, phase: s
         session.run.say(
             f'pretrain: step {step}, end of phase {phase}: held-out loss {values["frozen_loss"]:.4f}'
         )
-
-
-def _evaluation_steps(placed: tuple[curriculum.Stretch, ...], per_phase: int) -> set[int]:
-    return {
-        s.start + round((s.stop - s.start) * number / per_phase)
-        for s in placed
-        for number in range(1, per_phase + 1)
-    } - {0}
 
 
 def _name_at(session: Session, done: int) -> str:

@@ -9,7 +9,7 @@ that the rows are the same for any number of workers. Held-out rows hold one doc
 import bisect
 import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 import tokenizers
 
 from bioptimus_jax.config import Rows as RowSettings
-from bioptimus_jax.corpus.documents import DocumentSource, document_key, open_documents
+from bioptimus_jax.corpus.documents import Document, DocumentSource, document_key, open_documents
 from bioptimus_jax.run import InputError, Run, read_json, write_json
 from bioptimus_jax.vocab.blocks import Workers, count_workers, ranges
 from bioptimus_jax.vocab.wordpiece import load_tokenizer, vocabulary
@@ -135,27 +135,31 @@ def _prepare(corpus: Path, vocab: Path, split: str) -> None:
 
 
 def _make_block(settings: RowSettings, pack: bool, span: tuple[int, int]) -> tuple[Block, dict[str, int]]:
-    documents, tokenizer = _documents, _tokenizer
+    starts = range(*span, ENCODE_DOCUMENTS)
+    batches = (_documents.read(at, min(at + ENCODE_DOCUMENTS, span[1])) for at in starts)
+    parts, counted = document_parts(batches, _tokenizer, settings.max_document_pieces)
+    width = settings.row_pieces if pack else settings.max_document_pieces
+    rows = best_fit([len(p.tokens) for p in parts], width) if pack else [[i] for i in range(len(parts))]
+    return lay_out(parts, rows, width), counted
+
+
+def document_parts(
+    batches: Iterable[Sequence[Document]], tokenizer: tokenizers.Tokenizer, longest: int
+) -> tuple[list[Part], dict[str, int]]:
+    """Documents tokenised and cut into parts of at most `longest` pieces, and what was counted."""
     sentence_ends = np.array([t in ('.', '?', '!') for t in vocabulary(tokenizer)])
     cls, sep = tokenizer.token_to_id('[CLS]'), tokenizer.token_to_id('[SEP]')
-    limit = settings.max_document_pieces - 2
     parts: list[Part] = []
-    counted = {
-        'documents': span[1] - span[0],
-        'documents_cut': 0,
-        'tokens_dropped': 0,
-        'words': 0,
-        'tokens': 0,
-    }
-    for at in range(*span, ENCODE_DOCUMENTS):
-        batch = documents.read(at, min(at + ENCODE_DOCUMENTS, span[1]))
+    counted = dict.fromkeys(('documents', 'documents_cut', 'tokens_dropped', 'words', 'tokens'), 0)
+    for batch in batches:
+        counted['documents'] += len(batch)
         encodings = tokenizer.encode_batch([d.text for d in batch], add_special_tokens=False)
         for document, encoding in zip(batch, encodings, strict=True):
             tokens = np.array(encoding.ids, np.uint32)
             if not len(tokens):
                 continue
             starts = white_space_starts(document.text, encoding.offsets)
-            pieces = list(cut_points(tokens, starts, sentence_ends, limit))
+            pieces = list(cut_points(tokens, starts, sentence_ends, longest - 2))
             counted['documents_cut'] += len(pieces) > 1
             counted['words'] += int(starts.sum())
             key = document_key(document.id)
@@ -164,9 +168,7 @@ def _make_block(settings: RowSettings, pack: bool, span: tuple[int, int]) -> tup
                 parts.append(Part(ids, np.concatenate([[True], starts[begin:end], [True]]), key))
             counted['tokens_dropped'] += len(tokens) - sum(end - begin for begin, end in pieces)
     counted['tokens'] = sum(len(p.tokens) for p in parts)
-    width = settings.row_pieces if pack else settings.max_document_pieces
-    rows = best_fit([len(p.tokens) for p in parts], width) if pack else [[i] for i in range(len(parts))]
-    return _lay_out(parts, rows, width), counted
+    return parts, counted
 
 
 def white_space_starts(text: str, offsets: list[tuple[int, int]]) -> np.ndarray:
@@ -215,7 +217,8 @@ def best_fit(lengths: list[int], width: int) -> list[list[int]]:
     return rows
 
 
-def _lay_out(parts: list[Part], rows: list[list[int]], width: int) -> Block:
+def lay_out(parts: list[Part], rows: list[list[int]], width: int) -> Block:
+    """The block of those rows, each of the parts by number, `width` pieces wide."""
     count, segments = len(rows), max(map(len, rows), default=1)
     tokens = np.zeros((count, width), np.uint32)
     starts = np.zeros((count, width), bool)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.config import phase_of
 from bioptimus_jax.run import InputError, Run, read_json
 
 PHASE_INITIAL = 'initial'
@@ -29,14 +30,20 @@ class Measures:
 
     @property
     def phases(self) -> list[str]:
-        return list(self.run.config.phases)
+        """In the order of training, which the run may have computed; before it begins, in the order given."""
+        record = read_json(stage_folder(self.run, 'pretrain') / 'curriculum.json') or []
+        given, trained = self.run.config.phases, [r['name'] for r in record]
+        return [n for n in trained if n in given] + [n for n in given if n not in trained]
 
     @property
     def models(self) -> list[str]:
-        """Every model that something is known of: the source, step 0, phases, other paths."""
-        known = [SOURCE, PHASE_INITIAL, *self.phases]
+        """Every model that something is known of: the source, step 0, phases and their snapshots, other paths."""
         seen = {r['model'] for r in (*self.ner, *self.cloze, *self.geometry)}
-        return [m for m in known if m != SOURCE or m in seen] + sorted(seen - set(known))
+        known = [SOURCE] * (SOURCE in seen) + [PHASE_INITIAL]
+        for phase in self.phases:
+            snapshots = [name for name in seen if phase_of(name) == phase and name != phase]
+            known += [*sorted(snapshots, key=lambda name: (len(name), name)), phase]
+        return known + sorted(seen - set(known))
 
     @property
     def datasets(self) -> list[str]:

@@ -110,7 +110,7 @@ def description(m: Measures) -> str:
         begin = f'A BERT from scratch, {e.model.layers} layers of {e.model.hidden}'
     phases = ', '.join(
         f'{name} ({p.masking}, {p.rate:.0%}, {"-".join(f"{100 * c:.0f}" for c in p.corruption)})'
-        for name in e.phases
+        for name in m.phases
         for p in [e.phase[name]]
     )
     return f'{begin}; curriculum {phases}.'

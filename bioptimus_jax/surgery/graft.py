@@ -63,9 +63,7 @@ def external_inputs(experiment: Experiment) -> list[Path]:
         return []
     if experiment.surgery.strategy == 'scratch':
         return [folder / 'config.json']
-    weights = [folder / name for name in hf.WEIGHTS if (folder / name).is_file()] or [folder / hf.WEIGHTS[0]]
-    tokenizer = [folder / name for name in hf.TOKENIZER_FILES if (folder / name).is_file()]
-    return [folder / 'config.json', weights[0], *tokenizer]
+    return hf.deciding_files(folder)
 
 
 def _fitted(experiment: Experiment, architecture: Architecture, vocab_size: int) -> Architecture:
