@@ -434,6 +434,16 @@ def result_keys(experiment: Experiment, sections: tuple[str, ...]) -> dict[str, 
     return flat
 
 
+def default_of(dotted: str) -> Any:
+    """The default of a key by its dotted name, as `result_keys` gives values; None for a key that is not known."""
+    if dotted.startswith('phase.'):
+        flat = {name: value for name, value, _ in walk(Phase())}
+        value = flat.get(dotted.rsplit('.', 1)[1])
+    else:
+        value = next((value for name, value, _ in walk(Experiment()) if name == dotted), None)
+    return list(value) if isinstance(value, tuple) else value
+
+
 def walk(record: Any, prefix: str = '') -> Iterator[tuple[str, Any, Mapping]]:
     """Every leaf key of a record as `(dotted name, value, metadata)`."""
     for field in dataclasses.fields(record):

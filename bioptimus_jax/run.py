@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from bioptimus_jax.config import ConfigError, Experiment, result_keys
+from bioptimus_jax.config import ConfigError, Experiment, default_of, result_keys
 
 MANIFEST = 'manifest.json'
 STARTED = '.started.json'
@@ -279,12 +279,16 @@ def fingerprint(run: Run, stage: Stage) -> dict[str, Any]:
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """`key: old -> new` for every configuration key and input that is not the same."""
+    """`key: old -> new` for every configuration key and input that is not the same.
+
+    A key that the program has learned since, at its default, is no difference: defaults keep what was done before.
+    """
     changes = []
     for part in ('config', 'inputs'):
         before, after = old.get(part, {}), new[part]
         for name in sorted(before.keys() | after.keys()):
-            if before.get(name) != after.get(name):
+            learned = part == 'config' and name not in before and after[name] == default_of(name)
+            if before.get(name) != after.get(name) and not learned:
                 changes.append(f'{part}.{name}: {_short(before.get(name))} -> {_short(after.get(name))}')
     return changes
 

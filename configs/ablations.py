@@ -7,7 +7,7 @@ Command:  bioptimus run --config=ablations:averaged_input --workdir=runs/average
           --config.source.path=runs/small-source/export/0.1 --config.runtime.base_run=runs/small
           The argument is a strategy of config.surgery, or one with `_literal`. Stages that match the base run's
           are taken from there.
-Time:     about 20 minutes an arm on two cores: a quarter of small's pre-training, NER with three seeds.
+Time:     see LOG.md: some minutes an arm on two cores; an eighth of small's pre-training, NER with three seeds.
 Expect:   unknown at this size, so written down as unknown. Per-token losses compare all arms but `copy`,
           which keeps the source's vocabulary; the cloze measures of `analyze` and F1 compare all of them.
 """
@@ -18,11 +18,11 @@ from bioptimus_jax import config as schema
 
 LITERAL = '_literal'
 ARGUMENTS = (*schema.STRATEGIES, f'averaged_last{LITERAL}', f'contextualized{LITERAL}')
-BUDGET = 0.25
+BUDGET = 0.125
 
 
 def get_config(argument: str = '') -> ConfigDict:
-    """`small` with another initialisation and a quarter of its pre-training."""
+    """`small` with another initialisation and an eighth of its pre-training."""
     if argument not in ARGUMENTS:
         raise ValueError(f'needs an initialisation, got {argument!r}; there are {", ".join(ARGUMENTS)}')
     config = schema.load('small')

@@ -7,7 +7,7 @@ import pytest
 
 from bioptimus_jax import config
 from bioptimus_jax.config import ConfigError, Experiment
-from bioptimus_jax.run import InputError, Run, Stage, Stopped, atomic, execute, read_json
+from bioptimus_jax.run import InputError, Run, Stage, Stopped, atomic, differences, execute, read_json
 
 CALLS = []
 
@@ -57,6 +57,20 @@ def test_runtime_keys_and_paths_do_not_enter_the_fingerprint(tmp_path):
     keys = config.result_keys(experiment(), stage.sections)
     assert 'ner.epochs' in keys
     assert 'ner.folder' not in keys
+
+
+def test_a_key_that_the_program_has_learned_since_changes_nothing_at_its_default():
+    old = {'config': {'evaluation.seed': 1729}, 'inputs': {}}
+    new = {**old['config'], 'evaluation.snapshots_per_phase': 1, 'phase.late.rate': 0.15, 'phases': ['0.1']}
+    assert differences(old, {'config': new, 'inputs': {}}) == ["config.phases: none -> ['0.1']"]
+    new |= {'evaluation.snapshots_per_phase': 4, 'phase.late.rate': 0.2}
+    found = differences(old, {'config': new, 'inputs': {}})
+    assert [change.split(':')[0] for change in found] == [
+        'config.evaluation.snapshots_per_phase',
+        'config.phase.late.rate',
+        'config.phases',
+    ]
+    assert differences({'config': new, 'inputs': {}}, old)  # a key that is gone
 
 
 def test_inputs_count_by_content_not_by_name(tmp_path):
