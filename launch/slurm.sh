@@ -8,7 +8,8 @@
 #SBATCH --requeue
 #SBATCH --open-mode=append
 #SBATCH --signal=B:TERM@300
-# One node, one process for all of its GPUs; five minutes before the time limit the run saves and is queued again.
+# One process per node, for all of its GPUs; five minutes before the time limit the run saves and is queued again.
+# With `sbatch --nodes=N` the processes train together; DIR must lie where all nodes see it.
 #
 #   sbatch launch/slurm.sh --config=bioptimus --workdir=DIR [--config.key=value ...]
 #   bash launch/slurm.sh --dry-run --config=bioptimus --workdir=DIR      shows the command
@@ -21,16 +22,18 @@ if [[ "${1:-}" == --dry-run ]]; then
   dry_run=true
   shift
 fi
+nodes=${SLURM_NNODES:-1}
 command=("${BIOPTIMUS:-bioptimus}" run "$@")
+((nodes > 1)) && command+=(--config.runtime.distributed=auto)
 export XLA_PYTHON_CLIENT_PREALLOCATE="${XLA_PYTHON_CLIENT_PREALLOCATE:-false}"
 
 if $dry_run; then
-  echo "srun --ntasks=1 ${command[*]}"
+  echo "srun --ntasks=$nodes --ntasks-per-node=1 ${command[*]}"
   exit 0
 fi
 
 # Without --kill-on-bad-exit=0 srun would turn exit code 75 into its own.
-srun --ntasks=1 --kill-on-bad-exit=0 "${command[@]}" &
+srun --ntasks="$nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 "${command[@]}" &
 child=$!
 trap 'kill -TERM "$child" 2>/dev/null' TERM
 code=0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A Cloud TPU VM with one host (such as v4-8, v5litepod-8), run on the VM itself. Slices of several hosts need one
-# process per host and `jax.distributed`, which `bioptimus run` does not start yet.
+# A Cloud TPU VM, run on the VM itself. On a slice of several hosts start it on every host, with a DIR that all of them
+# see and --config.runtime.distributed=auto: the first process leads, the others train with it.
 #
 #   launch/tpu_vm.sh [--dry-run] --config=bioptimus --workdir=DIR [--config.key=value ...]
 #
