@@ -66,12 +66,12 @@ class Audit:
 class Corpus:
     """Documents: what is read, what is left out, what is held out."""
 
-    inputs: tuple[str, ...] = key((), 'files or globs: .jsonl[.gz], .txt[.gz], .tsv[.gz]', path=True)
+    inputs: tuple[str, ...] = key((), 'files or globs: .jsonl, .txt, .tsv, .csv, each also .gz', path=True)
     text_fields: tuple[str, ...] = key(('title', 'abstract'), 'jsonl fields joined by a line break')
     id_field: str = key('id', 'jsonl field with the document id')
-    tsv_column: int = key(0, 'column of .tsv files that holds the text, from 0', low=0)
+    tsv_column: int = key(0, 'column of .tsv and .csv files that holds the text, from 0', low=0)
     words_per_document: int = key(
-        200, '.txt and .tsv: paragraphs of a file are joined until they have this many words', low=1
+        200, '.txt, .tsv and .csv: paragraphs of a file are joined until they have this many words', low=1
     )
     encoding: str = key('utf-8', 'of text files', one_of=('utf-8', 'latin-1'))
     min_words: int = key(5, 'shorter documents are left out', low=1)

@@ -92,6 +92,15 @@ def test_paragraphs_are_joined_to_documents(tmp_path):
     ]
 
 
+def test_a_csv_column_with_quoted_commas_and_line_breaks(tmp_path):
+    (tmp_path / 'x.csv').write_text('"3","Fears, in ""T N""","two\nlines"\n\n4,b,c\n', 'utf-8')
+    found = [read(tmp_path / 'x.csv', tsv_column=column, words_per_document=1) for column in (1, 2)]
+    assert [[d.text for d in documents] for documents in found] == [
+        ['Fears, in "T N"', 'b'],
+        ['two lines', 'c'],
+    ]
+
+
 def test_tsv_column_and_ids_of_files_with_one_name(tmp_path):
     for folder in ('a', 'b'):
         (tmp_path / folder).mkdir()
@@ -136,6 +145,7 @@ BAD_FILES = {
         r'fields\.jsonl:1: has none of the text fields \(title, abstract\)',
     ),
     'type.jsonl': (b'{"id": "1", "title": 5}\n', r"type\.jsonl:1: 'title' is not a string"),
+    'quotes.csv': (b'1,"a"\n2,"b" c"\n', r'quotes\.csv:2: is not comma-separated'),
     'column.tsv': (b'a\tb\nc\n', r'column\.tsv:2: has 1 column.*tsv_column'),
     'zero.txt': (b'', r'zero\.txt: is empty'),
     'unknown.xml': (b'<a/>', r'unknown\.xml: unknown kind.*\.jsonl\[\.gz\]'),

@@ -1,8 +1,9 @@
-"""Documents from jsonl, plain text and TSV files, gzipped or not, read as a stream with bounded memory.
+"""Documents from jsonl, plain text, TSV and CSV files, gzipped or not, read as a stream with bounded memory.
 
 Anything that cannot be read raises InputError with file, line and remedy: no record is skipped silently.
 """
 
+import csv
 import glob
 import gzip
 import hashlib
@@ -18,7 +19,7 @@ from bioptimus_jax.config import ConfigError, Corpus
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.run import InputError
 
-SUFFIXES = ('.jsonl', '.txt', '.tsv')
+SUFFIXES = ('.jsonl', '.txt', '.tsv', '.csv')
 BYTE_ORDER_MARK = b'\xef\xbb\xbf'
 PARAGRAPH_END = re.compile(r'\n[^\S\n]*\n')
 SURROGATE = re.compile('[\ud800-\udfff]')
@@ -35,7 +36,7 @@ def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
     """
     if not settings.inputs:
         raise ConfigError(
-            f'config.{key}: is empty; give files or globs of .jsonl, .txt or .tsv, gzipped or not'
+            f'config.{key}: is empty; give files or globs of .jsonl, .txt, .tsv or .csv, gzipped or not'
         )
     files: dict[Path, None] = {}
     for pattern in settings.inputs:
@@ -74,7 +75,11 @@ def read_inputs(
         stems[stem] += 1
         # Files of the same name may lie in two folders; ids differ, whatever the folders are called.
         prefix = stem if stems[stem] == 1 else f'{stem}~{stems[stem]}'
-        texts = _paragraphs(lines) if suffix == '.txt' else _column(path, lines, settings.tsv_column)
+        if suffix == '.txt':
+            texts = _paragraphs(lines)
+        else:
+            cells = _tabbed(lines) if suffix == '.tsv' else _quoted(path, lines)
+            texts = _column(path, cells, settings.tsv_column)
         for number, text in enumerate(_joined(texts, settings.words_per_document)):
             yield Document(f'{prefix}-{number}', text, path.name)
 
@@ -190,11 +195,26 @@ def _paragraphs(lines: Iterable[tuple[int, str]]) -> Iterator[str]:
         yield ' '.join(waiting)
 
 
-def _column(path: Path, lines: Iterable[tuple[int, str]], column: int) -> Iterator[str]:
+def _tabbed(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
     for number, line in lines:
-        if not line or line.isspace():
-            continue
-        cells = line.split('\t')
+        if line and not line.isspace():
+            yield number, line.split('\t')
+
+
+def _quoted(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    rows = csv.reader((line + '\n' for _, line in lines), strict=True)
+    try:
+        for cells in rows:
+            if cells:
+                yield rows.line_num, cells
+    except csv.Error as error:
+        raise InputError(
+            f'{path}:{rows.line_num}: is not comma-separated text ({error}); correct its quotation marks'
+        ) from error
+
+
+def _column(path: Path, rows: Iterable[tuple[int, list[str]]], column: int) -> Iterator[str]:
+    for number, cells in rows:
         if column >= len(cells):
             raise InputError(
                 f'{path}:{number}: has {len(cells)} column(s), config.corpus.tsv_column={column} (from 0); '
