@@ -41,11 +41,12 @@ def setting(masking='tokens', rate=0.15, corruption=(0.8, 0.1, 0.1), unit='piece
 
 
 @functools.partial(jax.jit, static_argnames='slots')
-def masked_rows(tokens, segments, which, seed, slots):
+def masked_rows(tokens, segments, which, seed, slots, starts=None):
     keys = jax.vmap(lambda n: row_key(jax.random.key(seed, impl='threefry2x32'), jnp.asarray(3), n))(
         jnp.arange(tokens.shape[0])
     )
-    starts = ~jnp.asarray(VOCABULARY.continuation_V)[tokens]
+    if starts is None:
+        starts = ~jnp.asarray(VOCABULARY.continuation_V)[tokens]
     return mask_batch(tokens, starts, segments, which, keys, VOCABULARY, LONGEST, slots)
 
 
@@ -131,6 +132,44 @@ def test_realised_rate_is_the_one_asked_for_and_flat_in_word_length(masking, rat
         rate_here = selected[length] / total[length]
         spread = 4 * np.sqrt(length * rate * (1 - rate) / total[length])
         assert abs(rate_here - realised) < spread + 0.02 * rate, (length, rate_here, realised)
+
+
+@pytest.mark.parametrize('masking', ['tokens', 'words'])
+def test_the_mean_rate_of_long_rows_is_within_one_percent(masking):
+    """Rows of 512 pieces, where masking one piece at least lifts nothing: 100,000 draws."""
+    rng = np.random.default_rng(4)
+    tokens = rng.integers(FIRST_WORD, len(TOKENS), (100, 512)).astype(np.int32)
+    slots, taken = slot_count(0.15, 512, LONGEST), 0
+    for seed in range(13):
+        masked, maskable = masked_rows(tokens, np.ones_like(tokens), setting(masking), seed, slots)
+        assert maskable.all()
+        taken += float(masked.weights_M.sum())
+    assert taken / (13 * tokens.size) == pytest.approx(0.15, rel=0.01)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**30), st.floats(0.05, 0.4))
+def test_any_other_word_starts_are_kept_whole_too(seed, rate):
+    """Words by white space: starts come as a bitmap, and "##" says nothing."""
+    rng = np.random.default_rng(seed)
+    tokens, segments = random_rows(rng, rows=4)
+    starts = rng.random(tokens.shape) < 0.5
+    masked, maskable = masked_rows(
+        tokens, segments, setting('words', rate), seed, slot_count(0.4, LENGTH, LONGEST), starts
+    )
+    for row in range(4):
+        slots = np.asarray(masked.slots_M[row])[np.asarray(masked.weights_M[row]) > 0]
+        taken, word, first_slots = set(slots.tolist()), [], []
+        for at in range(LENGTH + 1):
+            open_ = at < LENGTH and bool(maskable[row, at])
+            if word and (not open_ or starts[row, at] or len(word) == LONGEST):
+                assert set(word) <= taken or not set(word) & taken, 'a word was torn'
+                first_slots += [word[0]] if word[0] in taken else []
+                word = []
+            if open_:
+                word.append(at)
+        begins = np.asarray(masked.begins_M[row])
+        assert sorted(np.asarray(masked.slots_M[row])[begins].tolist()) == first_slots
 
 
 @pytest.mark.parametrize('unit', ['piece', 'word'])

@@ -221,6 +221,26 @@ def run_killed(prepared, workdir, after, with_signal, *flags):
     return process.returncode, text
 
 
+def test_a_run_goes_on_on_another_mesh(prepared, tmp_path):
+    """Two phases on one device, two on eight: to rounding the parameters of the same on one device throughout."""
+    workdir = copy_of(prepared, tmp_path)
+    execute(Run(workdir, experiment(prepared, phases='0.1,0.2'), quiet=True), STAGES['pretrain'])
+    mesh = dict(runtime__devices=8, runtime__fsdp=2, runtime__tensor=2)
+    lines = []
+    run = Run(workdir, experiment(prepared, **mesh))
+    run.say = lines.append
+    execute(run, STAGES['pretrain'])
+    assert any('resuming after step 12' in line for line in lines)
+    (tmp_path / 'again').mkdir()
+    again = copy_of(prepared, tmp_path / 'again')
+    execute(Run(again, experiment(prepared, phases='0.1,0.2'), quiet=True), STAGES['pretrain'])
+    execute(Run(again, experiment(prepared), quiet=True), STAGES['pretrain'])
+    wanted = flatten(load_phase(again / 'pretrain', '0.4'))
+    found = flatten(load_phase(workdir / 'pretrain', '0.4'))
+    for name, value in wanted.items():
+        np.testing.assert_allclose(found[name], value, atol=2e-4, err_msg=name)
+
+
 @pytest.mark.timeout(300)
 def test_two_processes_train_the_model_of_one(prepared, undisturbed, tmp_path):
     """The same command twice, one device each, through jax.distributed: parameters to rounding, one set of records."""

@@ -114,7 +114,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         )
     run.say(
         f'rows: {train["rows"]:,} of {settings.row_pieces} pieces, fill {train["fill"]:.3f}, '
-        f'{train["documents_cut"]:,} documents cut, {train["tokens_dropped"]} tokens dropped'
+        f'{train["documents_cut"]:,} documents cut, {train["tokens_dropped"]} tokens dropped, '
+        f'{train["share_at_384_and_more"]:.1%} of tokens at positions of 384 and more'
     )
     return counts
 
