@@ -25,17 +25,19 @@ from typing import Any
 import numpy as np
 from protocol import publish
 
-from bioptimus_jax.config import Experiment, load
+from bioptimus_jax.config import load
+from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.pretrain.checkpoint import load_phase
-from bioptimus_jax.run import Run, execute, read_json, write_json
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten
 
 CONFIG = """
-from bioptimus_jax import config as schema
+from bioptimus_jax.config import defaults
 
 def get_config(argument=''):
-    c = schema.defaults()
+    c = defaults()
     c.corpus.update(inputs=({corpus!r},), heldout_fraction=0.1, shards=1)
     c.vocab.update(size=300)
     c.model.update(layers=2, hidden=32, heads=2, intermediate=64, max_positions=64)

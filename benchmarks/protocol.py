@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.run import versions, write_json
+from bioptimus_jax.files import write_json
+from bioptimus_jax.run import versions
 
 
 class Variant:

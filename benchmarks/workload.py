@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.config import Experiment, defaults
+from bioptimus_jax.config import defaults
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
 

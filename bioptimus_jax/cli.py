@@ -16,9 +16,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bioptimus_jax import __version__, config
-from bioptimus_jax.config import ConfigError, Experiment
+from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.processes import follow, join
-from bioptimus_jax.run import InputError, Run, Stopped, execute
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import Experiment, walk
 from bioptimus_jax.stages import STAGES, run_all
 
 DONE, FAILED, USAGE, BAD_INPUT, STOPPED = 0, 1, 2, 3, 75
@@ -209,7 +210,7 @@ def _add_run_flags(verb: argparse.ArgumentParser) -> None:
 def _describe_keys(sections: tuple[str, ...]) -> str:
     """The keys of the sections that a verb reads, with defaults; runtime keys for all."""
     lines = ['keys (--config.KEY=VALUE), with their defaults:']
-    for name, value, metadata in config.walk(Experiment()):
+    for name, value, metadata in walk(Experiment()):
         if name.split('.')[0] in (*sections, 'runtime') and not name.startswith(
             ('phase.0.2', 'phase.0.3', 'phase.0.4')
         ):

@@ -10,13 +10,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.config import Phase, phase_of
 from bioptimus_jax.corpus.documents import open_documents
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import atomic, digest, read_json, sha256, write_json
 from bioptimus_jax.gate import check
 from bioptimus_jax.model import hf
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.pretrain.checkpoint import finished_phases, load_phase, phase_checksums
-from bioptimus_jax.run import InputError, Run, atomic, digest, read_json, sha256, versions, write_json
+from bioptimus_jax.run import Run, versions
+from bioptimus_jax.schema import Phase, phase_of
 
 TEXTS = 4  # held-out documents that the gate compares on
 ABOUT, SUMS, CARD = 'export.json', 'sha256sums', 'README.md'

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import encode
 from bioptimus_jax.model.heads import masked_lm_logits
-from bioptimus_jax.run import InputError
 from bioptimus_jax.vocab.wordpiece import is_lowercase, load_tokenizer
 
 TOLERANCE = 1e-4  # largest difference in float32 ...

@@ -7,8 +7,9 @@ leader's; the followers wait until their manifests are there.
 import time
 from collections.abc import Sequence
 
-from bioptimus_jax.config import ConfigError
-from bioptimus_jax.run import STARTED, Run, Stage, differences, fingerprint, read_json
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.files import read_json
+from bioptimus_jax.run import STARTED, Run, Stage, differences, fingerprint
 
 AUTO = 'auto'
 TRAINED_TOGETHER = 'pretrain'

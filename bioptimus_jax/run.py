@@ -3,19 +3,20 @@
 import contextlib
 import dataclasses
 import fcntl
-import hashlib
 import importlib.metadata
 import json
 import os
 import shutil
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from bioptimus_jax.config import ConfigError, Experiment, default_of, result_keys
+from bioptimus_jax.errors import ConfigError, InputError, Stopped
+from bioptimus_jax.files import digest, read_json, sha256, write_json
+from bioptimus_jax.progress import Progress, clock
+from bioptimus_jax.schema import Experiment, default_of, result_keys
 
 MANIFEST = 'manifest.json'
 STARTED = '.started.json'
@@ -30,14 +31,6 @@ PACKAGES = (
     'torch',
     'numpy',
 )
-
-
-class InputError(Exception):
-    """Input that cannot be used; the message names the file or record and the remedy."""
-
-
-class Stopped(Exception):
-    """SIGTERM came and the state is saved; the same command goes on from here."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +95,7 @@ class Run:
         if not self.quiet:
             print(message, flush=True)
 
-    def progress(self, label: str, total: float, unit: str) -> 'Progress':
+    def progress(self, label: str, total: float, unit: str) -> Progress:
         """A progress bar (terminal) or plain lines (elsewhere) with rate and ETA."""
         return Progress(label, total, unit, self.quiet)
 
@@ -150,39 +143,6 @@ class Run:
                 elif record['stage'] == stage:
                     latest[record['step'], record.get('kind', ''), record.get('name', '')] = record
         return sorted(latest.values(), key=lambda r: r['step'])
-
-
-class Progress:
-    """Rate and ETA of long work; a bar that redraws on a terminal, a line every ten seconds elsewhere."""
-
-    def __init__(self, label: str, total: float, unit: str, quiet: bool):
-        self.label, self.total, self.unit, self.quiet = label, total, unit, quiet
-        self.done, self.started, self.shown = 0.0, time.monotonic(), 0.0
-        self.first = 0.0
-        self.terminal = sys.stdout.isatty()
-
-    def start_at(self, done: float) -> None:
-        """Resumed work: `done` units are there already and do not count for the rate."""
-        self.done = self.first = done
-
-    def update(self, amount: float, note: str = '') -> None:
-        self.done += amount
-        now = time.monotonic()
-        finished = self.done >= self.total
-        if self.quiet or (now - self.shown < (0.2 if self.terminal else 10) and not finished):
-            return
-        self.shown = now
-        seconds = max(now - self.started, 1e-9)
-        rate = (self.done - self.first) / seconds
-        left = (self.total - self.done) / rate if rate > 0 else 0
-        share = min(self.done / self.total, 1) if self.total else 1
-        text = f'{self.label}: {share:4.0%} {self.done:,.0f}/{self.total:,.0f} {self.unit}, {pace(rate)}'
-        text += f', {clock(seconds)} in all' if finished else f', {clock(left)} left'
-        text += f', {note}' if note else ''
-        if self.terminal:
-            print('\r\x1b[K' + text, end='\n' if finished else '', flush=True)
-        else:
-            print(text, flush=True)
 
 
 def execute(run: Run, stage: Stage, replace: bool = False, keep_matching: bool = False) -> dict[str, Any]:
@@ -327,80 +287,9 @@ def _from_base(run: Run, stage: Stage, print_of: dict[str, Any]) -> dict[str, An
     return manifest
 
 
-@contextlib.contextmanager
-def atomic(path: Path, mode: str = 'w') -> Iterator[IO]:
-    """Open a file that appears under its name only when complete and on disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    hidden = path.with_name(f'.{path.name}.{os.getpid()}.tmp')
-    try:
-        with open(hidden, mode, encoding=None if 'b' in mode else 'utf-8') as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(hidden, path)
-    finally:
-        hidden.unlink(missing_ok=True)
-
-
-def write_json(path: Path, value: Any) -> None:
-    with atomic(path) as file:
-        json.dump(value, file, indent=1, ensure_ascii=False)
-        file.write('\n')
-
-
-def read_json(path: Path) -> Any | None:
-    """The parsed file, or None where there is none. Raises InputError for a damaged one."""
-    try:
-        return json.loads(path.read_text('utf-8'))
-    except FileNotFoundError:
-        return None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(
-            f'{path}: is damaged ({error}); restore it, or run the stage that made it again'
-        ) from error
-
-
-def write_jsonl(path: Path, records: Iterable[dict[str, Any]]) -> None:
-    with atomic(path) as file:
-        for record in records:
-            file.write(json.dumps(record, ensure_ascii=False) + '\n')
-
-
-def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    with open(path, encoding='utf-8') as file:
-        return [json.loads(line) for line in file]
-
-
-def sha256(path: Path) -> str:
-    with open(path, 'rb') as file:
-        return hashlib.file_digest(file, 'sha256').hexdigest()
-
-
-def digest(value: Any) -> str:
-    """SHA-256 of a JSON value, independent of key order."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
 def versions() -> dict[str, str]:
     found = {}
     for package in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)
     return found
-
-
-def pace(rate: float) -> str:
-    """A rate as a person reads it: 1,234/s, 2.5/s, 12 s each."""
-    if rate >= 10:
-        return f'{rate:,.0f}/s'
-    return f'{rate:.1f}/s' if rate >= 0.5 or rate <= 0 else f'{1 / rate:,.0f} s each'
-
-
-def clock(seconds: float) -> str:
-    """Seconds as a person reads them: 7 s, 3 min 20 s, 2 h 5 min."""
-    seconds = int(seconds)
-    if seconds < 60:
-        return f'{seconds} s'
-    if seconds < 3600:
-        return f'{seconds // 60} min {seconds % 60} s'
-    return f'{seconds // 3600} h {seconds % 3600 // 60} min'

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from bioptimus_jax.config import ConfigError
+from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.run import Run, Stage, execute
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bioptimus_jax.run import InputError
+from bioptimus_jax.errors import InputError
 
 LISTED = 8
 

@@ -14,10 +14,11 @@ Expect:   unknown at this size, so written down as unknown. Per-token losses com
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax import config as schema
+from bioptimus_jax.config import load
+from bioptimus_jax.schema import STRATEGIES
 
 LITERAL = '_literal'
-ARGUMENTS = (*schema.STRATEGIES, f'averaged_last{LITERAL}', f'contextualized{LITERAL}')
+ARGUMENTS = (*STRATEGIES, f'averaged_last{LITERAL}', f'contextualized{LITERAL}')
 BUDGET = 0.125
 
 
@@ -25,7 +26,7 @@ def get_config(argument: str = '') -> ConfigDict:
     """`small` with another initialisation and an eighth of its pre-training."""
     if argument not in ARGUMENTS:
         raise ValueError(f'needs an initialisation, got {argument!r}; there are {", ".join(ARGUMENTS)}')
-    config = schema.load('small')
+    config = load('small')
     config.surgery.strategy = argument.removesuffix(LITERAL)
     if argument.endswith(LITERAL):
         config.surgery.scale = 'literal'

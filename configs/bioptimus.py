@@ -17,7 +17,7 @@ Attention dropout is 0.1 as in BERT, which needs plain attention.
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax import config as schema
+from bioptimus_jax.config import defaults, environment
 
 ARGUMENTS = ('',)
 EPOCHS = {'0.1': 7, '0.2': 9, '0.3': 9, '0.4': 9}
@@ -28,8 +28,8 @@ def get_config(argument: str = '') -> ConfigDict:
     """The paper's settings, with what it leaves open named above."""
     if argument not in ARGUMENTS:
         raise ValueError(f'takes no argument, got {argument!r}')
-    data = schema.environment('BIOPTIMUS_DATA')
-    config = schema.defaults()
+    data = environment('BIOPTIMUS_DATA')
+    config = defaults()
     config.source.update(path='bert-base-uncased', revision='86b5e0934494bd15c9632b12f734a8a67f723594')
     config.corpus.update(inputs=(f'{data}/pubmed/*.jsonl.gz',), shards=64)
     config.corpus.audit.update(folder=f'{data}/ner', splits=('devel', 'test'))

@@ -15,7 +15,7 @@ Why:      documents are cut into parts of 24 pieces, weights start with a deviat
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax import config as schema
+from bioptimus_jax.config import defaults
 
 ARGUMENTS = ('', 'source')
 SOURCE_STEPS = 450
@@ -26,7 +26,7 @@ def get_config(argument: str = '') -> ConfigDict:
     """The adaptation of the source, or with `source` the source itself."""
     if argument not in ARGUMENTS:
         raise ValueError(f'no argument {argument!r}; there are demo and demo:source')
-    config = schema.defaults()
+    config = defaults()
     config.model.update(layers=2, hidden=96, heads=4, intermediate=384, max_positions=64)
     config.model.update(dropout=0.0, attention_dropout=0.0, initializer_range=0.08)
     config.corpus.shards = 2

@@ -13,7 +13,7 @@ Expect:   held-out loss falls from phase to phase; F1 on NCBI-disease and BC5-ch
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax import config as schema
+from bioptimus_jax.config import defaults, environment
 
 ARGUMENTS = ('', 'source')
 
@@ -22,8 +22,8 @@ def get_config(argument: str = '') -> ConfigDict:
     """The adaptation of the source, or with `source` the source itself."""
     if argument not in ARGUMENTS:
         raise ValueError(f'no argument {argument!r}; there are small and small:source')
-    data = schema.environment('BIOPTIMUS_DATA')
-    config = schema.defaults()
+    data = environment('BIOPTIMUS_DATA')
+    config = defaults()
     config.model.update(layers=2, hidden=128, heads=2, intermediate=512, max_positions=512)
     # Dropout: no text is seen twice. Weights: 1 / sqrt(hidden); 0.02 is made for a hidden size of 768.
     config.model.update(dropout=0.0, attention_dropout=0.0, initializer_range=0.08)
@@ -49,7 +49,7 @@ def get_config(argument: str = '') -> ConfigDict:
         config.phases = ('0.1',)
         config.phase['0.1'].duration = 2.0
         return config
-    config.source.path = schema.environment('BIOPTIMUS_SOURCE')  # in practice given on the command line
+    config.source.path = environment('BIOPTIMUS_SOURCE')  # in practice given on the command line
     config.surgery.scale = 'rescaled'  # last-layer states are many times as long as this source's input rows
     config.corpus.inputs = (f'{data}/pubmed/*.jsonl.gz',)
     config.corpus.audit.update(folder=f'{data}/ner', splits=('train', 'devel', 'test'))

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from bioptimus_jax.analysis import build, cloze, geometry
-from bioptimus_jax.config import Experiment
 from bioptimus_jax.corpus.documents import Document, write_documents, write_metadata
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import write_json, write_jsonl
 from bioptimus_jax.model import hf
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import initial_parameters
-from bioptimus_jax.run import InputError, Run, write_json, write_jsonl
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, save_tokenizer, tokenizer_from_vocabulary
 
 LETTERS = list('abcdefghijklmnopqrstuvwxyz')

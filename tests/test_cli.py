@@ -9,10 +9,10 @@ from bioptimus_jax import cli, config
 from bioptimus_jax.stages import STAGES
 
 CONFIG = """
-from bioptimus_jax import config as schema
+from bioptimus_jax.config import defaults
 
 def get_config(argument=''):
-    c = schema.defaults()
+    c = defaults()
     c.runtime.workers = 1
     return c
 """

@@ -12,9 +12,11 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from bioptimus_jax import config
 from bioptimus_jax.corpus.documents import Document, write_documents
-from bioptimus_jax.run import InputError, Run, Stopped, write_json
+from bioptimus_jax.errors import InputError, Stopped
+from bioptimus_jax.files import write_json
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Contexts, Experiment, Runtime, Source, Vocab
 from bioptimus_jax.vocab import contexts, sampling, wordpiece
 from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around, split_sentences
 
@@ -34,7 +36,7 @@ WORDS = [
     'reduced',
     '(p<0.05)',
 ]
-SETTINGS = config.Vocab(size=160, min_frequency=1)
+SETTINGS = Vocab(size=160, min_frequency=1)
 
 
 def make_documents(count: int) -> list[Document]:
@@ -63,10 +65,10 @@ def make_run(
     (workdir / 'vocab' / 'new_tokens.txt').write_text(''.join(t + '\n' for t in NEW), 'utf-8')
     write_json(workdir / 'vocab' / 'manifest.json', {'counts': {}, 'content': ''})
     (workdir / 'contexts').mkdir()
-    experiment = config.Experiment(
-        source=config.Source(path='some/source'),
-        contexts=config.Contexts(**{'per_token': K, **settings}),
-        runtime=config.Runtime(workers=workers),
+    experiment = Experiment(
+        source=Source(path='some/source'),
+        contexts=Contexts(**{'per_token': K, **settings}),
+        runtime=Runtime(workers=workers),
     )
     return Run(workdir, experiment, quiet=True)
 

@@ -15,10 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioptimus_jax import config
-from bioptimus_jax.config import Audit, ConfigError, Corpus, Experiment
 from bioptimus_jax.corpus import audit, build, documents, readers
 from bioptimus_jax.corpus.documents import Document, open_documents, write_documents
-from bioptimus_jax.run import InputError, Run, Stage, Stopped, execute, read_json, read_jsonl
+from bioptimus_jax.errors import ConfigError, InputError, Stopped
+from bioptimus_jax.files import read_json, read_jsonl
+from bioptimus_jax.run import Run, Stage, execute
+from bioptimus_jax.schema import Audit, Corpus, Experiment
 
 LEAK = 'Torsade de pointes ventricular tachycardia during low dose intermittent dobutamine treatment .'
 TWELVE_WORDS = 'this document has twelve words so that no filter leaves it out'

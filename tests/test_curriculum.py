@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from bioptimus_jax import config
+from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.curriculum import RowCounts, Stretch
+from bioptimus_jax.schema import Experiment, Phase
 
 
 def experiment(durations=(10, 20, 30, 40), **changes):
@@ -16,7 +18,7 @@ def experiment(durations=(10, 20, 30, 40), **changes):
         c.phase[name].duration, c.phase[name].duration_unit = float(duration), 'steps'
     for dotted, text in changes.items():
         config.override(c, dotted.replace('__', '.'), text)
-    return config.Experiment.from_config(c)
+    return Experiment.from_config(c)
 
 
 COUNTS = RowCounts(rows=100, tokens=5000, words=4000)
@@ -46,7 +48,7 @@ def test_the_papers_table():
     [('steps', 7, 7), ('epochs', 2, 20), ('tokens', 2500, 5), ('words', 1000, 2)],
 )
 def test_units(unit, duration, steps):
-    phase = config.Phase(duration=float(duration), duration_unit=unit)
+    phase = Phase(duration=float(duration), duration_unit=unit)
     assert curriculum.phase_steps(phase, COUNTS, 10) == steps  # 100 rows at 10 a batch: 10 steps an epoch
 
 
@@ -76,11 +78,11 @@ def test_a_restarted_phase_warms_up_to_its_own_peak():
 
 def test_only_phases_that_are_not_over_can_change():
     old = [{'name': '0.1', 'start': 0, 'stop': 10}, {'name': '0.2', 'start': 10, 'stop': 20}]
-    longer = (Stretch('0.1', config.Phase(), 0, 10), Stretch('0.2', config.Phase(), 10, 35))
-    changed = (Stretch('0.1', config.Phase(), 0, 12), Stretch('0.2', config.Phase(), 12, 22))
+    longer = (Stretch('0.1', Phase(), 0, 10), Stretch('0.2', Phase(), 10, 35))
+    changed = (Stretch('0.1', Phase(), 0, 12), Stretch('0.2', Phase(), 12, 22))
     curriculum.check_continues(old, longer, 15)
     curriculum.check_continues(old, longer, 20)
-    with pytest.raises(config.ConfigError, match=r'phase\.0\.1\.duration'):
+    with pytest.raises(ConfigError, match=r'phase\.0\.1\.duration'):
         curriculum.check_continues(old, changed, 15)
 
 
@@ -89,7 +91,7 @@ def test_any_other_table_a_ramp_from_5_to_25_percent():
     c.phases = tuple(f'ramp.{n}' for n in range(1, 6))
     for number, name in enumerate(c.phases, 1):
         c.phase[name] = config.phase(masking='words', rate=0.05 * number, duration=4.0, duration_unit='steps')
-    e = config.Experiment.from_config(c)
+    e = Experiment.from_config(c)
     table = curriculum.table(curriculum.stretches(e, COUNTS), e)
     rates = [float(curriculum.setting_at(table, step).rate) for step in range(0, 20, 4)]
     assert rates == pytest.approx([0.05, 0.1, 0.15, 0.2, 0.25])
@@ -246,12 +248,12 @@ def test_snapshots_are_named_by_the_share_of_the_plan():
     ],
 )
 def test_curricula_that_cannot_be_are_refused(changes, message):
-    with pytest.raises(config.ConfigError, match=message):
+    with pytest.raises(ConfigError, match=message):
         experiment(**changes)
 
 
 def test_phase_names_leave_the_sign_of_snapshots_free():
     c = config.defaults()
     c.phases, c.phase['a@b'] = ('a@b',), config.phase()
-    with pytest.raises(config.ConfigError, match=r"config\.phases: 'a@b'"):
-        config.Experiment.from_config(c)
+    with pytest.raises(ConfigError, match=r"config\.phases: 'a@b'"):
+        Experiment.from_config(c)

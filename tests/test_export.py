@@ -9,10 +9,13 @@ import pytest
 import safetensors.numpy
 
 from bioptimus_jax import config, export, gate
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import sha256, write_json
 from bioptimus_jax.model import hf
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import initial_parameters
-from bioptimus_jax.run import InputError, Run, sha256, write_json
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import PAPER_PHASES, Experiment
 from bioptimus_jax.vocab.wordpiece import save_tokenizer, tokenizer_from_vocabulary
 
 LETTERS = 'abcdefghijklmnopqrstuvwxyz'
@@ -69,7 +72,7 @@ def test_gate_passes_and_measures(tmp_path, params, tokenizer_folder, texts):
 
 
 def test_export_is_complete_reproducible_and_leaves_nothing_behind(tmp_path, params, tokenizer_folder):
-    about = {'phase': '0.2', 'checkpoint': 'x', 'setting': dataclasses.asdict(config.PAPER_PHASES['0.2'])}
+    about = {'phase': '0.2', 'checkpoint': 'x', 'setting': dataclasses.asdict(PAPER_PHASES['0.2'])}
     for _ in range(2):  # the second one replaces the first
         export.export(tmp_path / '0.2', ARCHITECTURE, params, tokenizer_folder, TEXTS, about)
     assert [p.name for p in tmp_path.iterdir()] == ['0.2']
@@ -181,7 +184,7 @@ def test_stage_exports_finished_phases_says_what_is_missing_and_goes_on(
     monkeypatch.setattr(export, 'finished_phases', lambda folder: list(finished))
     monkeypatch.setattr(export, 'phase_checksums', lambda folder, phase: {'a': len(phase)})
     monkeypatch.setattr(export, 'load_phase', load_phase)
-    run = Run(tmp_path / 'run', config.Experiment.from_config(config.defaults()), quiet=True)
+    run = Run(tmp_path / 'run', Experiment.from_config(config.defaults()), quiet=True)
     written(run.workdir / 'surgery' / 'model', params, tokenizer_folder)
     write_json(run.workdir / 'surgery' / 'manifest.json', {'stage': 'surgery'})
     folder = run.workdir / 'export'

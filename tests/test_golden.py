@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from bioptimus_jax.config import Experiment, defaults
+from bioptimus_jax.config import defaults
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import initial_parameters
 from bioptimus_jax.pretrain import curriculum
@@ -19,6 +19,7 @@ from bioptimus_jax.pretrain.backends import make_compute
 from bioptimus_jax.pretrain.masking import Vocabulary, slot_count
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import StepPlan, sharded_step
+from bioptimus_jax.schema import Experiment
 
 PHASES = {'0.1': 8, '0.2': 8, '0.3': 7, '0.4': 7}
 ROWS, PIECES = 8, 64

@@ -11,30 +11,36 @@ from pathlib import Path
 
 import pytest
 
-from bioptimus_jax import config as schema
+from bioptimus_jax.config import load, override
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.schema import PAPER_PHASES, Experiment
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / 'bioptimus_jax'
 
 # A module imports from its own floor or from floors with a smaller number; the longest matching name decides.
 FLOORS = {
-    'bioptimus_jax.config': 0,
-    'bioptimus_jax.run': 0,
-    'bioptimus_jax.trees': 0,
-    'bioptimus_jax.processes': 0,
-    'bioptimus_jax.model': 1,
-    'bioptimus_jax.corpus': 1,
-    'bioptimus_jax.vocab': 2,
-    'bioptimus_jax.surgery': 3,
-    'bioptimus_jax.pretrain': 4,
-    'bioptimus_jax.gate': 5,
-    'bioptimus_jax.export': 5,
-    'bioptimus_jax.ner': 6,
-    'bioptimus_jax.analysis': 7,
-    'bioptimus_jax.report': 8,
-    'bioptimus_jax.stages': 9,
-    'bioptimus_jax.demo': 10,
-    'bioptimus_jax.cli': 11,
+    'bioptimus_jax.errors': 0,
+    'bioptimus_jax.schema': 1,
+    'bioptimus_jax.config': 2,
+    'bioptimus_jax.files': 2,
+    'bioptimus_jax.progress': 2,
+    'bioptimus_jax.run': 3,
+    'bioptimus_jax.trees': 3,
+    'bioptimus_jax.processes': 4,
+    'bioptimus_jax.model': 5,
+    'bioptimus_jax.corpus': 5,
+    'bioptimus_jax.vocab': 6,
+    'bioptimus_jax.surgery': 7,
+    'bioptimus_jax.pretrain': 8,
+    'bioptimus_jax.gate': 9,
+    'bioptimus_jax.export': 9,
+    'bioptimus_jax.ner': 10,
+    'bioptimus_jax.analysis': 11,
+    'bioptimus_jax.report': 12,
+    'bioptimus_jax.stages': 13,
+    'bioptimus_jax.demo': 14,
+    'bioptimus_jax.cli': 15,
 }
 # Who may import what: the package, and the modules of ours that may.
 CONFINED = {
@@ -200,7 +206,7 @@ def shipped_configs() -> list[str]:
 def test_every_shipped_config_is_a_valid_experiment(name, monkeypatch):
     monkeypatch.setenv('BIOPTIMUS_DATA', '/data')
     monkeypatch.setenv('BIOPTIMUS_SOURCE', '/source')
-    experiment = schema.Experiment.from_config(schema.load(name))
+    experiment = Experiment.from_config(load(name))
     assert experiment.phases
     assert set(experiment.ner.models) <= {'initial', 'source', *experiment.phases}
     if (
@@ -216,26 +222,26 @@ def test_every_shipped_config_is_a_valid_experiment(name, monkeypatch):
 
 def test_configs_say_which_environment_variable_is_missing(monkeypatch):
     monkeypatch.delenv('BIOPTIMUS_DATA', raising=False)
-    config = schema.load('small:source')
-    with pytest.raises(schema.ConfigError, match=r'config\.corpus\.inputs: \$BIOPTIMUS_DATA is not set'):
-        schema.Experiment.from_config(config)
-    schema.override(config, 'corpus.inputs', '/elsewhere/a.txt')
-    schema.override(config, 'vocab.file', '/elsewhere/vocab.txt')
-    assert schema.Experiment.from_config(config).corpus.inputs == ('/elsewhere/a.txt',)
+    config = load('small:source')
+    with pytest.raises(ConfigError, match=r'config\.corpus\.inputs: \$BIOPTIMUS_DATA is not set'):
+        Experiment.from_config(config)
+    override(config, 'corpus.inputs', '/elsewhere/a.txt')
+    override(config, 'vocab.file', '/elsewhere/vocab.txt')
+    assert Experiment.from_config(config).corpus.inputs == ('/elsewhere/a.txt',)
 
 
 @pytest.mark.parametrize(
     'name', ['demo:nothing', 'small:nothing', 'ablations', 'ablations:nothing', 'nothing']
 )
 def test_a_wrong_config_name_is_one_clear_line(name):
-    with pytest.raises(schema.ConfigError, match=re.escape(f'--config={name}: ')) as error:
-        schema.load(name)
+    with pytest.raises(ConfigError, match=re.escape(f'--config={name}: ')) as error:
+        load(name)
     assert '\n' not in str(error.value)
 
 
 def test_the_curriculum_of_the_demo_is_the_papers():
-    demo = schema.Experiment.from_config(schema.load('demo'))
-    for phase, paper in schema.PAPER_PHASES.items():
+    demo = Experiment.from_config(load('demo'))
+    for phase, paper in PAPER_PHASES.items():
         settings = demo.phase[phase]
         assert (settings.masking, settings.rate, settings.corruption) == (
             paper.masking,

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh
 
-from bioptimus_jax.config import ConfigError
+from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model import kernels
 from bioptimus_jax.model.attention import attend
 from bioptimus_jax.pretrain import backends

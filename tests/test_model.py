@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from bioptimus_jax import config
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model import hf
 from bioptimus_jax.model.attention import attend, dropout, layer_seed
 from bioptimus_jax.model.bert import PADDED, Architecture, encode, initial_parameters
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.heads import masked_lm_logits
-from bioptimus_jax.run import InputError
+from bioptimus_jax.schema import Source
 from bioptimus_jax.trees import flatten, unflatten
 
 TINY = Architecture(200, 32, 2, 4, 64, 40)
@@ -505,12 +505,12 @@ def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path, params, tokenizer_fo
 
 
 def test_source_folder_knows_none_local_and_hub(tmp_path):
-    assert hf.source_folder(config.Source()) is None
-    assert hf.source_folder(config.Source(str(tmp_path))) == tmp_path
-    with pytest.raises(config.ConfigError, match=r'set config\.source\.revision'):
-        hf.source_folder(config.Source('google-bert/bert-base-uncased'))
+    assert hf.source_folder(Source()) is None
+    assert hf.source_folder(Source(str(tmp_path))) == tmp_path
+    with pytest.raises(ConfigError, match=r'set config\.source\.revision'):
+        hf.source_folder(Source('google-bert/bert-base-uncased'))
     with pytest.raises(InputError, match='no such folder'):
-        hf.source_folder(config.Source(str(tmp_path / 'gone')))
+        hf.source_folder(Source(str(tmp_path / 'gone')))
 
 
 def minilm_folder():

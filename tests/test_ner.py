@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from bioptimus_jax import config
+from bioptimus_jax.errors import ConfigError, InputError, Stopped
+from bioptimus_jax.files import read_jsonl
 from bioptimus_jax.ner import build as stage
 from bioptimus_jax.ner.align import align, piece_labels, tags_of_words
 from bioptimus_jax.ner.corpora import Sentence, count_mentions, read_dataset, read_iob2
 from bioptimus_jax.ner.finetune import bucketed, finetune, slanted_triangle
-from bioptimus_jax.run import InputError, Run, Stopped, read_jsonl
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment, Ner
 
 PUBLISHED = {
     'bc5-chem': (5203, 5347, 5385),
@@ -84,11 +87,11 @@ def toy_sets(tmp_path_factory):
 
 def settings(**changes):
     small = {'epochs': 4, 'learning_rate': 5e-3, 'batch_sentences': 8, 'max_pieces': 64, 'overlap_pieces': 8}
-    return dataclasses.replace(config.Ner(), **small, **changes)
+    return dataclasses.replace(Ner(), **small, **changes)
 
 
 def experiment(sets, model, workers=1, **changes):
-    e = config.Experiment.from_config(config.defaults())
+    e = Experiment.from_config(config.defaults())
     ner = settings(folder=str(sets), models=(str(model),), **changes)
     return dataclasses.replace(e, ner=ner, runtime=dataclasses.replace(e.runtime, workers=workers))
 
@@ -291,7 +294,7 @@ def test_weights_that_are_missing_are_named_not_drawn_at_random(tiny_bert, toy_s
 
 
 def test_windows_beyond_the_position_table(tiny_bert, toy_sets):
-    with pytest.raises(config.ConfigError, match=r'config\.ner\.max_pieces: 256'):
+    with pytest.raises(ConfigError, match=r'config\.ner\.max_pieces: 256'):
         finetune(
             tiny_bert, read_dataset(toy_sets / 'one'), dataclasses.replace(settings(), max_pieces=256), 0
         )
@@ -351,7 +354,7 @@ def test_external_inputs_and_wrong_names(tiny_bert, toy_sets, tmp_path):
     assert 'model.safetensors' in names
     with pytest.raises(InputError, match='has no set three'):
         stage.external_inputs(experiment(toy_sets, tiny_bert, datasets=('three',)))
-    with pytest.raises(config.ConfigError, match=r"config\.ner\.models: '0\.9' is no phase"):
+    with pytest.raises(ConfigError, match=r"config\.ner\.models: '0\.9' is no phase"):
         stage.model_folders(Run(tmp_path, experiment(toy_sets, '0.9'), quiet=True))
     assert json.dumps(dataclasses.asdict(e.ner))
 

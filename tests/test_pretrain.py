@@ -20,6 +20,8 @@ import pytest
 from bioptimus_jax import config
 from bioptimus_jax.cli import STOPPED
 from bioptimus_jax.corpus.documents import document_key, open_documents
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import read_json
 from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.hf import load_folder
 from bioptimus_jax.ner.build import model_folders
@@ -33,7 +35,7 @@ from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
 from bioptimus_jax.pretrain.step import StepPlan, mask_step_batch, sharded_step
 from bioptimus_jax.report.measures import read_measures
-from bioptimus_jax.run import InputError, Run, execute, read_json
+from bioptimus_jax.run import Run, execute
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab.wordpiece import (
@@ -45,10 +47,10 @@ from bioptimus_jax.vocab.wordpiece import (
 )
 
 CONFIG = """
-from bioptimus_jax import config as schema
+from bioptimus_jax.config import defaults
 
 def get_config(argument=''):
-    c = schema.defaults()
+    c = defaults()
     c.corpus.update(inputs=({corpus!r},), heldout_fraction=0.1, shards=1)
     c.vocab.update(size=300)
     c.model.update(layers=2, hidden=16, heads=4, intermediate=32, max_positions=32)

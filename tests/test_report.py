@@ -7,11 +7,13 @@ import re
 
 import pytest
 
-from bioptimus_jax.config import Experiment
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import write_json, write_jsonl
 from bioptimus_jax.report import figures, inside, layout, page, paper, tables
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
 from bioptimus_jax.report.measures import read_measures
-from bioptimus_jax.run import InputError, Run, write_json, write_jsonl
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment
 
 PHASES = ('0.1', '0.2', '0.3', '0.4')
 

@@ -6,8 +6,10 @@ import os
 import pytest
 
 from bioptimus_jax import config
-from bioptimus_jax.config import ConfigError, Experiment
-from bioptimus_jax.run import InputError, Run, Stage, Stopped, atomic, differences, execute, read_json
+from bioptimus_jax.errors import ConfigError, InputError, Stopped
+from bioptimus_jax.files import atomic, read_json
+from bioptimus_jax.run import Run, Stage, differences, execute
+from bioptimus_jax.schema import Experiment, result_keys
 
 CALLS = []
 
@@ -54,7 +56,7 @@ def test_runtime_keys_and_paths_do_not_enter_the_fingerprint(tmp_path):
     execute(Run(tmp_path, experiment(), quiet=True), make_stage())
     execute(Run(tmp_path, experiment(corpus__inputs='elsewhere.txt'), quiet=True), make_stage())
     assert CALLS == [5]
-    keys = config.result_keys(experiment(), stage.sections)
+    keys = result_keys(experiment(), stage.sections)
     assert 'ner.epochs' in keys
     assert 'ner.folder' not in keys
 

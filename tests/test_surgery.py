@@ -12,10 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from bioptimus_jax import config
-from bioptimus_jax.config import ConfigError, Experiment
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import read_json, read_jsonl, write_json
 from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.run import InputError, Run, read_json, read_jsonl, write_json
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment
 from bioptimus_jax.surgery import graft, reading, rows, source
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab import wordpiece

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bioptimus_jax.run import InputError
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.trees import flatten, match_rules, merge_strict, unflatten
 
 TREE = {'encoder': {'0': {'kernel': 1, 'bias': 2}}, 'LayerNorm': {'scale': 3}}

@@ -11,15 +11,17 @@ from pathlib import Path
 import pytest
 import tokenizers
 
-from bioptimus_jax import config
 from bioptimus_jax.corpus.documents import Document, write_documents
-from bioptimus_jax.run import InputError, Run, write_json
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import write_json
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment, Runtime, Source, Vocab
 from bioptimus_jax.vocab import build, compare, wordpiece
 from bioptimus_jax.vocab.blocks import Workers
 
 DATA = os.environ.get('BIOPTIMUS_DATA')
 needs_data = pytest.mark.skipif(not DATA, reason='BIOPTIMUS_DATA is not set')
-SMALL = config.Vocab(size=300, min_frequency=1)
+SMALL = Vocab(size=300, min_frequency=1)
 TEXTS = [
     'Naproxenib inhibits the kinase in carcinoma cells.',
     'The kinase inhibitor reduced carcinomatosis (p<0.05).',
@@ -40,7 +42,7 @@ def abstracts(count: int) -> list[str]:
 @needs_data
 def test_training_is_the_same_for_any_order_of_real_text() -> None:
     texts = abstracts(2500)
-    settings = config.Vocab(size=8000)
+    settings = Vocab(size=8000)
     first = wordpiece.train(texts, settings)
     shuffled = random.Random(1).sample(texts, len(texts))
     assert wordpiece.train(shuffled, settings) == first
@@ -68,11 +70,11 @@ def test_merges_follow_the_counts() -> None:
         **counts,
         **{chr(0x4E00 + i): 1 for i in range(100)},
     }  # the schema asks for 100 entries at least
-    tokens = wordpiece.train_from_counts(padded, config.Vocab(size=least + 100 + 1))
+    tokens = wordpiece.train_from_counts(padded, Vocab(size=least + 100 + 1))
     assert tokens[-1] == 'ab'
     assert 'cd' not in tokens
-    assert wordpiece.train_from_counts(padded, config.Vocab(size=least + 150))[-2:] == ['ab', 'cd']
-    assert 'cd' not in wordpiece.train_from_counts(padded, config.Vocab(size=least + 150, min_frequency=4))
+    assert wordpiece.train_from_counts(padded, Vocab(size=least + 150))[-2:] == ['ab', 'cd']
+    assert 'cd' not in wordpiece.train_from_counts(padded, Vocab(size=least + 150, min_frequency=4))
 
 
 def test_word_counts_of_parts_add_up() -> None:
@@ -87,16 +89,14 @@ def test_word_counts_of_parts_add_up() -> None:
 
 def test_rare_characters_give_way_to_the_limit() -> None:
     counts = {'aab': 5, 'abc': 4, 'xyz': 1}
-    tokens = wordpiece.train_from_counts(counts, config.Vocab(size=100, limit_alphabet=3))
+    tokens = wordpiece.train_from_counts(counts, Vocab(size=100, limit_alphabet=3))
     assert [t for t in tokens if len(t) == 1] == ['a', 'b', 'c']
     assert not any('x' in t or 'z' in t for t in tokens[5:])
 
 
 def test_too_small_and_empty() -> None:
-    with pytest.raises(
-        config.ConfigError, match=r'config\.vocab\.size: 100 .* lower config\.vocab\.limit_alphabet'
-    ):
-        wordpiece.train_from_counts({chr(0x4E00 + i): 1 for i in range(200)}, config.Vocab(size=100))
+    with pytest.raises(ConfigError, match=r'config\.vocab\.size: 100 .* lower config\.vocab\.limit_alphabet'):
+        wordpiece.train_from_counts({chr(0x4E00 + i): 1 for i in range(200)}, Vocab(size=100))
     with pytest.raises(InputError, match='no words'):
         wordpiece.train(['', ' \n '], SMALL)
 
@@ -206,12 +206,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         workdir / 'corpus', 'train', (Document(f'd{i}', t) for i, t in enumerate(TEXTS)), 2
     )
     write_json(workdir / 'corpus' / 'manifest.json', {'counts': {'train': count}, 'content': ''})
-    source = wordpiece.train(TEXTS[:2], config.Vocab(size=100, min_frequency=1))
+    source = wordpiece.train(TEXTS[:2], Vocab(size=100, min_frequency=1))
     wordpiece.save_tokenizer(wordpiece.tokenizer_from_vocabulary(source, True), tmp_path / 'source', 512)
     write_json(tmp_path / 'source' / 'config.json', {'max_position_embeddings': 77})
     monkeypatch.setattr(build, 'source_folder', lambda e: Path(e.source.path) if e.source.path else None)
-    experiment = config.Experiment(
-        source=config.Source(path=str(tmp_path / 'source')), vocab=SMALL, runtime=config.Runtime(workers=1)
+    experiment = Experiment(
+        source=Source(path=str(tmp_path / 'source')), vocab=SMALL, runtime=Runtime(workers=1)
     )
     (workdir / 'vocab').mkdir()
     return Run(workdir, experiment, quiet=True)
@@ -256,13 +256,13 @@ def test_stage_keeps_the_source_or_takes_a_file(run: Run, tmp_path: Path) -> Non
 def test_stage_errors_name_the_key(run: Run) -> None:
     folder = run.workdir / 'vocab'
     with pytest.raises(
-        config.ConfigError, match=r'config\.vocab\.lowercase: is False, but the source .* lower case'
+        ConfigError, match=r'config\.vocab\.lowercase: is False, but the source .* lower case'
     ):
         build.build(change(run, lowercase=False), folder)
-    with pytest.raises(config.ConfigError, match=r'config\.vocab\.file'):
+    with pytest.raises(ConfigError, match=r'config\.vocab\.file'):
         build.build(change(run, kind='file'), folder)
-    alone = Run(run.workdir, dataclasses.replace(run.config, source=config.Source()), quiet=True)
-    with pytest.raises(config.ConfigError, match=r'config\.vocab\.kind'):
+    alone = Run(run.workdir, dataclasses.replace(run.config, source=Source()), quiet=True)
+    with pytest.raises(ConfigError, match=r'config\.vocab\.kind'):
         build.build(change(alone, kind='source'), folder)
     assert not list(folder.iterdir()), 'nothing may be left behind'
     assert 'new' not in build.build(alone, folder)
@@ -272,7 +272,7 @@ def test_stage_errors_name_the_key(run: Run) -> None:
 def test_word_counts_do_not_depend_on_workers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, 'COUNTED_BLOCK', 1)
     documents = build.open_documents(run.workdir / 'corpus', 'train')
-    parallel = dataclasses.replace(run.config, runtime=config.Runtime(workers=2))
+    parallel = dataclasses.replace(run.config, runtime=Runtime(workers=2))
     counts = build.count_corpus(Run(run.workdir, parallel, quiet=True), documents)
     assert counts == build.count_corpus(run, documents) == wordpiece.count_words(TEXTS, True)
 

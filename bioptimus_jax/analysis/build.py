@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.analysis import cloze, geometry
-from bioptimus_jax.config import Experiment
 from bioptimus_jax.corpus.documents import Document, document_key, open_documents
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import read_json, read_jsonl, write_json
 from bioptimus_jax.model import hf
-from bioptimus_jax.run import InputError, Run, read_json, read_jsonl, write_json
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab.wordpiece import load_tokenizer, vocabulary
 

@@ -22,10 +22,10 @@ import numpy as np
 import tokenizers
 
 from bioptimus_jax.corpus.documents import Document
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import encode
 from bioptimus_jax.model.heads import masked_lm_logits
-from bioptimus_jax.run import InputError
 from bioptimus_jax.vocab.wordpiece import CLS, MASK, SEP, UNK, is_lowercase
 
 BATCH_PIECES = 4096

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import ahocorasick_rs
 
-from bioptimus_jax.config import Audit
 from bioptimus_jax.corpus.readers import lines_of
-from bioptimus_jax.run import InputError
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.schema import Audit
 
 OTHER_THAN_LETTERS = re.compile(r'[\W_]+')
 ASCII_OTHER_THAN_LETTERS = bytes(i for i in range(128) if not chr(i).isalnum())

@@ -7,11 +7,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.config import Corpus, Experiment
 from bioptimus_jax.corpus.audit import Auditor, Sentence, audit_files, reduced
 from bioptimus_jax.corpus.documents import Document, DocumentWriter, document_key, write_metadata
 from bioptimus_jax.corpus.readers import MADE_ID, input_files, read_inputs
-from bioptimus_jax.run import InputError, Run, atomic
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import atomic
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Corpus, Experiment
 
 AUDIT_FILE = 'audit.jsonl'
 REASONS = ('too_short', 'duplicate_text', 'duplicate_id', 'benchmark')

@@ -17,7 +17,9 @@ from typing import Any
 from array_record.python.array_record_module import ArrayRecordReader, ArrayRecordWriter
 from tensorflow_datasets.proto import tf_example_pb2
 
-from bioptimus_jax.run import MANIFEST, InputError, read_json
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import read_json
+from bioptimus_jax.run import MANIFEST
 
 FOLDER = 'documents'
 SPLITS = ('train', 'heldout')

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from bioptimus_jax.config import ConfigError, Corpus
 from bioptimus_jax.corpus.documents import Document
-from bioptimus_jax.run import InputError
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.schema import Corpus
 
 SUFFIXES = ('.jsonl', '.txt', '.tsv', '.csv')
 BYTE_ORDER_MARK = b'\xef\xbb\xbf'

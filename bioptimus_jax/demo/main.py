@@ -8,8 +8,11 @@ from ml_collections import ConfigDict
 
 from bioptimus_jax import config
 from bioptimus_jax.demo.generate import generate
+from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.progress import clock
 from bioptimus_jax.report.tables import phase_table
-from bioptimus_jax.run import Run, clock, read_json, write_json
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import run_all
 
 SEED = 0
@@ -37,7 +40,7 @@ def run_demo(workdir: Path, watch: Callable[[Run], None]) -> None:
     print(f'done in {clock(time.monotonic() - started)}; the report: {workdir / "report" / "index.html"}')
 
 
-def _experiment(loaded: str | ConfigDict, inputs: tuple[str, ...]) -> config.Experiment:
+def _experiment(loaded: str | ConfigDict, inputs: tuple[str, ...]) -> Experiment:
     loaded = config.load(loaded) if isinstance(loaded, str) else loaded
     loaded.corpus.inputs = inputs
-    return config.Experiment.from_config(loaded)
+    return Experiment.from_config(loaded)

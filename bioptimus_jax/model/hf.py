@@ -16,10 +16,11 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from bioptimus_jax import config
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import atomic, read_json, write_json
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import PADDED, initial_parameters, parameter_shapes
-from bioptimus_jax.run import InputError, atomic, read_json, write_json
+from bioptimus_jax.schema import Source
 from bioptimus_jax.trees import flatten, merge_strict, unflatten
 
 # Architecture field -> key of config.json
@@ -180,7 +181,7 @@ def deciding_files(folder: Path) -> list[Path]:
 
 
 def source_folder(
-    source: config.Source, keys: tuple[str, str] = ('config.source.path', 'config.source.revision')
+    source: Source, keys: tuple[str, str] = ('config.source.path', 'config.source.revision')
 ) -> Path | None:
     """The local folder of the source model; None without one. A hub id is downloaded at its revision.
 
@@ -194,7 +195,7 @@ def source_folder(
     if not re.fullmatch(r'\w[\w.-]*(/\w[\w.-]*)?', source.path):
         raise InputError(f'{source.path}: no such folder; {keys[0]} must name a Hugging Face model')
     if not source.revision:
-        raise config.ConfigError(
+        raise ConfigError(
             f'{keys[0]}: no folder {source.path!r}; if it is a hub id, set {keys[1]} to a commit or tag'
         )
     import huggingface_hub

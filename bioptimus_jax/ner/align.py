@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.ner.corpora import Sentence
-from bioptimus_jax.run import InputError
 
 BATCH = 500  # larger batches of encodings are heavy in memory and not faster
 IGNORED = -100  # label id of pieces that carry no label

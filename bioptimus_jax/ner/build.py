@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.config import ConfigError, Experiment, phase_of
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import digest, sha256, write_jsonl
 from bioptimus_jax.ner import corpora
 from bioptimus_jax.ner.cells import Cell, finished_cell, run_cells
-from bioptimus_jax.run import InputError, Run, digest, sha256, write_jsonl
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment, phase_of
 
 RECORD = ('model', 'dataset', 'seed', 'devel', 'test', 'gold_in_file', 'gold_scored', 'sentences', 'seconds')
 SPEEDS = ('train_sentences_per_second', 'predict_sentences_per_second', 'best_epoch')

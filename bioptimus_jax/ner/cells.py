@@ -11,11 +11,13 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.config import Ner
+from bioptimus_jax.errors import InputError, Stopped
+from bioptimus_jax.files import atomic, read_json, write_json
 from bioptimus_jax.ner import corpora
 from bioptimus_jax.ner.finetune import finetune
 from bioptimus_jax.ner.score import by_type, score
-from bioptimus_jax.run import InputError, Run, Stopped, atomic, read_json, write_json
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Ner
 
 ATTEMPTS = (
     3  # a worker that the system killed is replaced, and its cell started again, this many times in all

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from bioptimus_jax.config import ConfigError, Ner
-from bioptimus_jax.run import InputError
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.schema import Ner
 
 SPLITS = ('train', 'devel', 'test')
 TAG = re.compile(r'O|[BI]-\S+')

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.config import ConfigError, Ner
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.ner.align import IGNORED, Aligned, Window, align, piece_labels, tags_of_words
 from bioptimus_jax.ner.corpora import SPLITS, Dataset, Sentence
 from bioptimus_jax.ner.score import score
-from bioptimus_jax.run import InputError
+from bioptimus_jax.schema import Ner
 
 BUCKET_BATCHES = 32  # batches of similar length are cut from pools of this many
 COUNTS = ('zero_piece_words', 'long_sentences', 'cut_words')

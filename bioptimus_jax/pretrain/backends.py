@@ -15,12 +15,13 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.typing import DTypeLike
 
-from bioptimus_jax.config import ConfigError, Experiment
+from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.attention import attend
 from bioptimus_jax.model.compute import Compute, unplaced
 from bioptimus_jax.model.kernels import Attend, pallas_gpu, splash
 from bioptimus_jax.pretrain.sharding import ROWS, Place, row_shards
+from bioptimus_jax.schema import Experiment
 
 KERNELS: dict[str, Attend] = {'pallas_gpu': pallas_gpu, 'splash': splash}
 KERNEL_OF_PLATFORM = {'cuda': 'pallas_gpu', 'tpu': 'splash'}

@@ -17,7 +17,8 @@ import numpy as np
 import orbax.checkpoint as ocp
 from orbax.checkpoint import checkpoint_managers
 
-from bioptimus_jax.run import InputError, read_json, write_json
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import read_json, write_json
 
 PHASES = 'phases.json'
 logging.getLogger('absl').setLevel(logging.CRITICAL)  # Orbax logs tracebacks of what it raises anyway

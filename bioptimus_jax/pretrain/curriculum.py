@@ -13,9 +13,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from bioptimus_jax.config import BY_DIFFICULTY, SNAPSHOT, ConfigError, Experiment, Phase
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.pretrain.masking import Setting
-from bioptimus_jax.run import read_json, write_json
+from bioptimus_jax.schema import BY_DIFFICULTY, SNAPSHOT, Experiment, Phase
 
 RECORD = 'curriculum.json'
 KINDS = {bool: np.bool_, int: np.int32, float: np.float32}

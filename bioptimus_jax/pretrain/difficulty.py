@@ -21,16 +21,18 @@ import jax
 import numpy as np
 from scipy import special
 
-from bioptimus_jax.config import BY_DIFFICULTY, ConfigError, Corpus, Experiment
-from bioptimus_jax.config import Source as SourceSettings
 from bioptimus_jax.corpus.documents import Document, document_key, open_documents
 from bioptimus_jax.corpus.readers import input_files, read_inputs
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.model import hf
 from bioptimus_jax.pretrain import curriculum, evaluate
 from bioptimus_jax.pretrain.masking import Vocabulary, slot_count
 from bioptimus_jax.pretrain.rows import document_parts, lay_out
 from bioptimus_jax.pretrain.step import StepPlan
-from bioptimus_jax.run import InputError, Run, read_json, write_json
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import BY_DIFFICULTY, Corpus, Experiment
+from bioptimus_jax.schema import Source as SourceSettings
 from bioptimus_jax.surgery import source
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
 

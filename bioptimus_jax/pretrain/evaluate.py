@@ -12,13 +12,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from bioptimus_jax.config import Experiment, Phase
+from bioptimus_jax.files import atomic
 from bioptimus_jax.pretrain.curriculum import setting_of
 from bioptimus_jax.pretrain.masking import Masked, Setting, mask_batch, slot_count
 from bioptimus_jax.pretrain.objective import masked_lm
 from bioptimus_jax.pretrain.rows import Rows, positions_and_segments
 from bioptimus_jax.pretrain.step import StepPlan, word_starts
-from bioptimus_jax.run import atomic
+from bioptimus_jax.schema import Experiment, Phase
 
 FROZEN, FROZEN_WORDS = 'frozen', 'frozen_words'
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import jax
 
-from bioptimus_jax.config import ConfigError
+from bioptimus_jax.errors import ConfigError, InputError, Stopped
+from bioptimus_jax.files import digest
 from bioptimus_jax.model.hf import load_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, watch
 from bioptimus_jax.pretrain.backends import make_compute
@@ -28,7 +29,8 @@ from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mes
 from bioptimus_jax.pretrain.step import StepPlan, sharded_step
 from bioptimus_jax.pretrain.watch import Profiler, Window
 from bioptimus_jax.processes import any_of, meet
-from bioptimus_jax.run import InputError, Progress, Run, Stopped, digest
+from bioptimus_jax.progress import Progress
+from bioptimus_jax.run import Run
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, load_tokenizer, vocabulary
 
 

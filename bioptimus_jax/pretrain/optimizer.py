@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from bioptimus_jax.config import Pretrain
+from bioptimus_jax.schema import Pretrain
 from bioptimus_jax.trees import match_rules
 
 # Weight decay as in BERT: on matrices, not on biases and LayerNorm. Every parameter must match a rule.

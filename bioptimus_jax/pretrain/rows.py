@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 import tokenizers
 
-from bioptimus_jax.config import Rows as RowSettings
 from bioptimus_jax.corpus.documents import Document, DocumentSource, document_key, open_documents
-from bioptimus_jax.run import InputError, Run, read_json, write_json
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Rows as RowSettings
 from bioptimus_jax.vocab.blocks import Workers, count_workers, ranges
 from bioptimus_jax.vocab.wordpiece import load_tokenizer, vocabulary
 

@@ -13,7 +13,7 @@ import numpy as np
 import optax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from bioptimus_jax.config import ConfigError
+from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import parameter_shapes
 from bioptimus_jax.trees import flatten, match_rules

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh
 
-from bioptimus_jax.config import Pretrain
 from bioptimus_jax.model.bert import Architecture
 from bioptimus_jax.model.compute import PLAIN, Compute
 from bioptimus_jax.pretrain import curriculum
@@ -21,6 +20,7 @@ from bioptimus_jax.pretrain.objective import SUMS, masked_lm
 from bioptimus_jax.pretrain.optimizer import make_optimizer, reset_where
 from bioptimus_jax.pretrain.rows import positions_and_segments
 from bioptimus_jax.pretrain.sharding import batch_sharding, place_state, replicated, state_shardings
+from bioptimus_jax.schema import Pretrain
 
 DROPOUT_STREAM = 2**32 - 1  # beyond any step: masks fold the step into the same seed's key
 

@@ -13,9 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.config import Experiment, Phase
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import atomic, read_json
 from bioptimus_jax.report.measures import PHASE_INITIAL, SOURCE, Measures, read_measures
-from bioptimus_jax.run import MANIFEST, STARTED, InputError, Run, atomic, read_json
+from bioptimus_jax.run import MANIFEST, STARTED, Run
+from bioptimus_jax.schema import Experiment, Phase
 
 INK, GRID = '#010203', '#0a0b0c'
 SERIES = ('#2f6fab', '#c8553d', '#3c8d53', '#8a5aa8', '#b8860b', '#5f7a8a', '#c2568f')

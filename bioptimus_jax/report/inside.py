@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from bioptimus_jax.progress import clock
 from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, percent, words
 from bioptimus_jax.report.measures import LABELS, Measures, flat
-from bioptimus_jax.run import clock
 
 
 def surgery_examples(m: Measures, how_many: int = 10) -> Table:

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.config import phase_of
-from bioptimus_jax.run import InputError, Run, read_json
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import read_json
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import phase_of
 
 PHASE_INITIAL = 'initial'
 SOURCE = 'source'

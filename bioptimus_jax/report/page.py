@@ -7,12 +7,14 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.config import walk
+from bioptimus_jax.files import atomic
+from bioptimus_jax.progress import clock
 from bioptimus_jax.report.figures import Figure, all_figures
 from bioptimus_jax.report.layout import Table
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.report.tables import all_tables
-from bioptimus_jax.run import Run, atomic, clock, versions
+from bioptimus_jax.run import Run, versions
+from bioptimus_jax.schema import walk
 
 SECTIONS = (
     (

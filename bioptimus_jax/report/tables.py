@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from bioptimus_jax.progress import clock
 from bioptimus_jax.report import inside, paper
 from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, percent, spread, words
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, read_measures
-from bioptimus_jax.run import Run, clock
+from bioptimus_jax.run import Run
 
 
 def phase_table(run: Run) -> Table:

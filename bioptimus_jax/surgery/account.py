@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.config import Experiment
+from bioptimus_jax.schema import Experiment
 from bioptimus_jax.surgery import rows
 from bioptimus_jax.trees import flatten
 

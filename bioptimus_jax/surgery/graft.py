@@ -13,10 +13,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from bioptimus_jax.config import ConfigError, Experiment
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import read_json, write_json, write_jsonl
 from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.run import InputError, Run, read_json, write_json, write_jsonl
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment
 from bioptimus_jax.surgery import account, reading, rows
 from bioptimus_jax.surgery.account import NewRows
 from bioptimus_jax.surgery.source import Source, load, spell, sum_states

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import tokenizers
 
-from bioptimus_jax.run import InputError
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.surgery.rows import contexts_wanted
 from bioptimus_jax.vocab.contexts import Contexts
 

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 import tokenizers
 
-from bioptimus_jax.config import Experiment
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.run import InputError
+from bioptimus_jax.schema import Experiment
 from bioptimus_jax.surgery.reading import Reading, special_id
 from bioptimus_jax.vocab import wordpiece
 

@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context, parent_process
 from typing import Any
 
-from bioptimus_jax.run import InputError
+from bioptimus_jax.errors import InputError
 
 
 def ranges(total: int, size: int) -> list[tuple[int, int]]:

@@ -7,9 +7,11 @@ from typing import Any
 
 import tokenizers
 
-from bioptimus_jax.config import ConfigError, Experiment
 from bioptimus_jax.corpus.documents import DocumentSource, open_documents
-from bioptimus_jax.run import Run, atomic, read_json, write_json
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.files import atomic, read_json, write_json
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab import wordpiece
 from bioptimus_jax.vocab.blocks import Workers, count_workers, ranges
 from bioptimus_jax.vocab.compare import compare, new_tokens

@@ -16,7 +16,9 @@ import pyarrow
 import pyarrow.parquet
 
 from bioptimus_jax.corpus.documents import DocumentSource, document_key, open_documents
-from bioptimus_jax.run import InputError, Run, atomic
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import atomic
+from bioptimus_jax.run import Run
 from bioptimus_jax.vocab.blocks import Workers, count_workers, ranges
 from bioptimus_jax.vocab.build import read_new_tokens
 from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around, split_sentences

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bioptimus_jax.run import atomic
+from bioptimus_jax.files import atomic
 
 LARGEST = np.uint64(2**64 - 1)
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from bioptimus_jax import config
-from bioptimus_jax.run import InputError, atomic, read_json, write_json
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import atomic, read_json, write_json
+from bioptimus_jax.schema import Vocab
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]')
 CONTINUATION = '##'
@@ -23,7 +24,7 @@ MAX_WORD_CHARACTERS = 100  # BERT makes longer words [UNK], so they teach nothin
 WORDS_PER_TEXT = 10_000
 
 
-def train(texts: Iterable[str], settings: config.Vocab) -> list[str]:
+def train(texts: Iterable[str], settings: Vocab) -> list[str]:
     """A WordPiece vocabulary of `settings.size` entries, special tokens at 0-4, for any order of `texts`."""
     return train_from_counts(count_words(texts, settings.lowercase), settings)
 
@@ -41,7 +42,7 @@ def count_words(texts: Iterable[str], lowercase: bool) -> Counter[str]:
     return words
 
 
-def train_from_counts(counts: Mapping[str, int], settings: config.Vocab) -> list[str]:
+def train_from_counts(counts: Mapping[str, int], settings: Vocab) -> list[str]:
     """The vocabulary of a word count, by id.
 
     Shorter than `settings.size` where no more pairs are seen `settings.min_frequency` times. Raises
@@ -56,7 +57,7 @@ def train_from_counts(counts: Mapping[str, int], settings: config.Vocab) -> list
     continued = [CONTINUATION + c for c in alphabet if c in inside]
     least = len(SPECIAL_TOKENS) + len(alphabet) + len(continued)
     if least > settings.size:
-        raise config.ConfigError(
+        raise ConfigError(
             f'config.vocab.size: {settings.size} is less than the {least} entries that single '
             'characters need; raise it, or lower config.vocab.limit_alphabet'
         )

@@ -1,0 +1,13 @@
+"""What ends a command with one line: see the exit codes of `cli`."""
+
+
+class ConfigError(Exception):
+    """A configuration or a command line that cannot be right; the message names the key and the remedy."""
+
+
+class InputError(Exception):
+    """Input that cannot be used; the message names the file or record and the remedy."""
+
+
+class Stopped(Exception):
+    """SIGTERM came and the state is saved; the same command goes on from here."""

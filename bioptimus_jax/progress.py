@@ -1,0 +1,54 @@
+"""Progress of long work: rate and time left, for a terminal or a log."""
+
+import sys
+import time
+
+
+class Progress:
+    """Rate and ETA of long work; a bar that redraws on a terminal, a line every ten seconds elsewhere."""
+
+    def __init__(self, label: str, total: float, unit: str, quiet: bool):
+        self.label, self.total, self.unit, self.quiet = label, total, unit, quiet
+        self.done, self.started, self.shown = 0.0, time.monotonic(), 0.0
+        self.first = 0.0
+        self.terminal = sys.stdout.isatty()
+
+    def start_at(self, done: float) -> None:
+        """Resumed work: `done` units are there already and do not count for the rate."""
+        self.done = self.first = done
+
+    def update(self, amount: float, note: str = '') -> None:
+        self.done += amount
+        now = time.monotonic()
+        finished = self.done >= self.total
+        if self.quiet or (now - self.shown < (0.2 if self.terminal else 10) and not finished):
+            return
+        self.shown = now
+        seconds = max(now - self.started, 1e-9)
+        rate = (self.done - self.first) / seconds
+        left = (self.total - self.done) / rate if rate > 0 else 0
+        share = min(self.done / self.total, 1) if self.total else 1
+        text = f'{self.label}: {share:4.0%} {self.done:,.0f}/{self.total:,.0f} {self.unit}, {pace(rate)}'
+        text += f', {clock(seconds)} in all' if finished else f', {clock(left)} left'
+        text += f', {note}' if note else ''
+        if self.terminal:
+            print('\r\x1b[K' + text, end='\n' if finished else '', flush=True)
+        else:
+            print(text, flush=True)
+
+
+def pace(rate: float) -> str:
+    """A rate as a person reads it: 1,234/s, 2.5/s, 12 s each."""
+    if rate >= 10:
+        return f'{rate:,.0f}/s'
+    return f'{rate:.1f}/s' if rate >= 0.5 or rate <= 0 else f'{1 / rate:,.0f} s each'
+
+
+def clock(seconds: float) -> str:
+    """Seconds as a person reads them: 7 s, 3 min 20 s, 2 h 5 min."""
+    seconds = int(seconds)
+    if seconds < 60:
+        return f'{seconds} s'
+    if seconds < 3600:
+        return f'{seconds // 60} min {seconds % 60} s'
+    return f'{seconds // 3600} h {seconds % 3600 // 60} min'

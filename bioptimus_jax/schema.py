@@ -1,0 +1,473 @@
+"""The schema of an experiment: frozen records whose fields carry type, default, bounds and meaning.
+
+Keys under `runtime`, and keys that hold paths, never change a result; every other key is a *result* key and enters the
+fingerprint of the stages that read its section.
+"""
+
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from bioptimus_jax.errors import ConfigError
+
+LARGEST_SEED = 2**31 - 1  # jax keeps 32 bits of a seed and drops the rest in silence
+
+
+def key(
+    default: Any,
+    doc: str,
+    *,
+    one_of: tuple = (),
+    low: float | None = None,
+    high: float | None = None,
+    path: bool = False,
+) -> Any:
+    """A schema key: its default, what it means, the values allowed, and whether it holds a path."""
+    metadata = dict(doc=doc, one_of=one_of, low=low, high=high, path=path)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def section(record: Callable) -> Any:
+    return dataclasses.field(default_factory=record)
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """The BERT that is adapted. An empty path means: none, every weight starts at random."""
+
+    path: str = key('', 'local Hugging Face folder, or a hub id', path=True)
+    revision: str = key('', 'commit or tag of the hub id (required with a hub id)')
+
+
+@dataclasses.dataclass(frozen=True)
+class Audit:
+    """Benchmark texts, found by text and left out before anything else is made from the corpus."""
+
+    folder: str = key('', 'folder of NER sets (NAME/{train,devel,test}.tsv); empty: no audit', path=True)
+    datasets: tuple[str, ...] = key((), 'sets of that folder; empty: all of them')
+    splits: tuple[str, ...] = key(('devel', 'test'), 'splits whose sentences are looked for')
+    min_letters: int = key(40, 'sentences with fewer letters and digits are too common to tell', low=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """Documents: what is read, what is left out, what is held out."""
+
+    inputs: tuple[str, ...] = key((), 'files or globs: .jsonl, .txt, .tsv, .csv, each also .gz', path=True)
+    text_fields: tuple[str, ...] = key(('title', 'abstract'), 'jsonl fields joined by a line break')
+    id_field: str = key('id', 'jsonl field with the document id')
+    tsv_column: int = key(0, 'column of .tsv and .csv files that holds the text, from 0', low=0)
+    words_per_document: int = key(
+        200, '.txt, .tsv and .csv: paragraphs of a file are joined until they have this many words', low=1
+    )
+    encoding: str = key('utf-8', 'of text files', one_of=('utf-8', 'latin-1'))
+    min_words: int = key(5, 'shorter documents are left out', low=1)
+    heldout_fraction: float = key(0.01, 'share of documents held out, by hash of the id', low=0, high=0.5)
+    shards: int = key(4, 'ArrayRecord shards of the training split', low=1)
+    audit: Audit = section(Audit)
+
+
+@dataclasses.dataclass(frozen=True)
+class Vocab:
+    """The WordPiece vocabulary of the adapted model."""
+
+    kind: str = key(
+        'train', "train a new one, take `file`, or keep the source's", one_of=('train', 'file', 'source')
+    )
+    file: str = key('', 'vocab.txt for kind=file', path=True)
+    size: int = key(30522, 'entries, special tokens included', low=100)
+    lowercase: bool = key(True, 'uncased (must agree with the source)')
+    min_frequency: int = key(2, 'pairs seen less often are not merged', low=1)
+    limit_alphabet: int = key(1000, 'distinct characters kept', low=30)
+
+
+@dataclasses.dataclass(frozen=True)
+class Contexts:
+    """Sentences of the corpus for every token that the source does not have (paper, section 3)."""
+
+    per_token: int = key(20, 'sentences kept per token, uniform without replacement', low=1)
+    max_characters: int = key(1000, 'longer sentences are cut around the token', low=50)
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """Shape of a model without a source. With a source, only the dropout rates are read."""
+
+    layers: int = key(12, 'encoder layers', low=1)
+    hidden: int = key(768, 'hidden size', low=8)
+    heads: int = key(12, 'attention heads', low=1)
+    intermediate: int = key(3072, 'feed-forward size', low=8)
+    max_positions: int = key(512, 'rows of the position table', low=8)
+    dropout: float = key(0.1, 'of embeddings and layer outputs', low=0, high=0.9)
+    attention_dropout: float = key(0.1, 'of attention probabilities', low=0, high=0.9)
+    initializer_range: float = key(0.02, 'standard deviation of random weights', low=0)
+
+
+STRATEGIES = ('scratch', 'copy', 'averaged_input', 'averaged_last', 'contextualized', 'random_rows')
+
+
+@dataclasses.dataclass(frozen=True)
+class Surgery:
+    """How the embedding rows of new tokens come about (paper, section 3, Table 1)."""
+
+    strategy: str = key('contextualized', 'paper: contextualized', one_of=STRATEGIES)
+    contexts: str = key(
+        'all', 'all found, or m ~ U{1..found} as the paper may be read', one_of=('all', 'uniform')
+    )
+    scale: str = key(
+        'literal',
+        'literal rows, or rescaled to the mean norm of the source rows (random_rows never are)',
+        one_of=('literal', 'rescaled'),
+    )
+    bias: str = key(
+        'zero', 'MLM bias of new tokens: zero, or mean over the source pieces', one_of=('zero', 'mean')
+    )
+    batch_pieces: int = key(2048, 'source pieces encoded at once', low=16)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Tokenised documents, packed into rows of fixed width."""
+
+    row_pieces: int = key(512, 'pieces a row', low=8)
+    max_document_pieces: int = key(512, 'longer documents are cut; [CLS] and [SEP] included', low=8)
+    block_documents: int = key(4096, 'documents packed together', low=1)
+    shard_rows: int = key(65536, 'rows a file', low=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """One masking setting of the curriculum (paper, Table 4 and section 4)."""
+
+    masking: str = key('tokens', 'what is drawn', one_of=('tokens', 'words'))
+    rate: float = key(0.15, 'share of pieces that are predicted', low=0.01, high=0.9)
+    corruption: tuple[float, ...] = key((0.8, 0.1, 0.1), 'probabilities of [MASK], random token, unchanged')
+    corruption_unit: str = key(
+        'piece', 'one draw per piece (BERT) or per word (fairseq)', one_of=('piece', 'word')
+    )
+    duration: float = key(1.0, 'length of the phase, in its unit', low=0)
+    duration_unit: str = key('epochs', 'unit of the duration', one_of=('steps', 'words', 'tokens', 'epochs'))
+    learning_rate: float = key(0.0, 'peak of this phase; 0: pretrain.learning_rate', low=0)
+    schedule: str = key(
+        'continue', 'the learning rate goes on, or warms up again', one_of=('continue', 'restart')
+    )
+    optimizer: str = key('carry', 'optimiser state at the start of the phase', one_of=('carry', 'reset'))
+
+
+PAPER_PHASES = types.MappingProxyType(
+    {
+        '0.1': Phase('tokens', 0.15),
+        '0.2': Phase('words', 0.15),
+        '0.3': Phase('words', 0.20),
+        '0.4': Phase('words', 0.20, (1.0, 0.0, 0.0)),
+    }
+)
+
+
+ORDERS = ('given', 'easy_to_hard', 'hard_to_easy', 'shuffled', 'self_paced')
+BY_DIFFICULTY = ('easy_to_hard', 'hard_to_easy')
+SNAPSHOT = '@'  # between a phase and the share of it that was done: 0.1@25
+
+
+@dataclasses.dataclass(frozen=True)
+class Curriculum:
+    """Order of the phases, the difficulty that it is computed from, and phases that end early (paper, section 4)."""
+
+    order: str = key(
+        'given',
+        'of `phases`: as given; by perplexity under each (Figure 4), easy or hard first; shuffled by `seed`; '
+        'self_paced: as given, and a phase ends once the held-out loss is flat',
+        one_of=ORDERS,
+    )
+    probe: str = key(
+        'initial',
+        'by difficulty: whose perplexity; initial: the weights at step 0, else a Hugging Face folder or hub id',
+        path=True,
+    )
+    probe_revision: str = key('', 'commit or tag of the hub id (required with a hub id)')
+    texts: tuple[str, ...] = key(
+        (),
+        'by difficulty: files or globs as in corpus.inputs, of a domain that the probe was not trained on; '
+        "empty: this run's held-out documents",
+        path=True,
+    )
+    samples: int = key(10, 'by difficulty: masks drawn per setting (paper: ten samples)', low=1)
+    documents: int = key(256, 'by difficulty: documents scored, chosen by hash of the id', low=1)
+    patience: int = key(2, 'self_paced: evaluations that must bring too little to end a phase', low=1)
+    min_improvement: float = key(
+        0.005, 'self_paced: what is enough, as a share of the frozen held-out loss', low=0, high=1
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Pretrain:
+    """Masked language modelling: batch, optimiser, word rule."""
+
+    batch_rows: int = key(256, 'rows in the global batch', low=1)
+    micro_batches: int = key(1, 'gradient accumulation: parts a batch is cut into', low=1)
+    word: str = key(
+        'wordpiece', 'what a word is: "##" continuation, or white space', one_of=('wordpiece', 'whitespace')
+    )
+    max_word_pieces: int = key(16, 'longer words are masked in units of this many pieces', low=1)
+    optimizer: str = key('adamw', 'AdamW, or LAMB for very large batches', one_of=('adamw', 'lamb'))
+    learning_rate: float = key(1e-4, 'peak (paper, section 8.2; Table 8 says 5e-4)', low=0)
+    warmup_fraction: float = key(0.06, 'share of the steps with a rising learning rate', low=0, high=1)
+    end_fraction: float = key(0.0, 'learning rate at the end, as a share of the peak', low=0, high=1)
+    weight_decay: float = key(0.01, 'on kernels and embeddings only', low=0)
+    beta1: float = key(0.9, 'Adam', low=0, high=1)
+    beta2: float = key(0.999, 'Adam', low=0, high=1)
+    epsilon: float = key(1e-6, 'Adam', low=0)
+    clip_norm: float = key(1.0, 'global gradient norm; 0: no clipping', low=0)
+    not_finite: str = key(
+        'stop',
+        'a loss or gradient that is not finite stops the run, or is skipped and counted',
+        one_of=('stop', 'skip'),
+    )
+    dtype: str = key(
+        'auto', 'compute type; auto: bfloat16 on GPU and TPU', one_of=('auto', 'float32', 'bfloat16')
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """Frozen-mask evaluation on the held-out documents."""
+
+    seed: int = key(1729, 'of the frozen masks: the same in every run', low=0, high=LARGEST_SEED)
+    rows: int = key(512, 'held-out rows scored', low=1)
+    rate: float = key(0.15, 'rate of the frozen mask (tokens, all [MASK])', low=0.01, high=0.9)
+    per_phase: int = key(4, 'evaluations within each phase', low=1)
+    snapshots_per_phase: int = key(
+        1,
+        'checkpoints of each phase kept and exported, evenly spaced; 1: its end; 4: also PHASE@25, @50, @75',
+        low=1,
+        high=100,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Ner:
+    """Fine-tuning for named-entity recognition and entity-level scores (paper, Table 9)."""
+
+    folder: str = key('', 'NER sets: NAME/{train,devel,test}.tsv, IOB2', path=True)
+    datasets: tuple[str, ...] = key((), 'sets of that folder; empty: all of them')
+    models: tuple[str, ...] = key((), 'exports that are scored, as 0.4 or 0.1@25; empty: every phase')
+    seeds: tuple[int, ...] = key((0,), 'one fine-tuning each', low=0, high=LARGEST_SEED)
+    epochs: int = key(5, 'passes over the training set (paper: 5-11)', low=1)
+    batch_sentences: int = key(16, 'paper: 4, 8 or 16', low=1)
+    learning_rate: float = key(2e-5, 'peak (paper: 1e-5 or 2e-5)', low=0)
+    warmup_fraction: float = key(0.1, 'of the slanted triangular schedule', low=0, high=1)
+    weight_decay: float = key(0.01, '', low=0)
+    dropout: float = key(0.1, '', low=0, high=0.9)
+    max_pieces: int = key(128, 'window; longer sentences get several, overlapping', low=16)
+    overlap_pieces: int = key(32, 'context repeated on either side of a window border', low=0)
+    label_pieces: str = key('first', 'pieces of a word that carry its label', one_of=('first', 'all'))
+
+
+@dataclasses.dataclass(frozen=True)
+class Analysis:
+    """Measures that compare across vocabularies, and the geometry of the embeddings."""
+
+    cloze_documents: int = key(400, 'held-out documents scored', low=1)
+    cloze_fraction: float = key(0.15, 'words hidden, chosen by hash of (document, word)', low=0.01, high=0.9)
+    reference_vocab: str = key('', "a second vocab.txt or folder; empty: the source's", path=True)
+    pairs: int = key(20000, 'random pairs for the mean cosine', low=10)
+
+
+@dataclasses.dataclass(frozen=True)
+class Runtime:
+    """How a run is carried out. Nothing here changes a result."""
+
+    base_run: str = key('', 'another run whose finished stages are used where they match', path=True)
+    devices: int = key(0, 'accelerators used for training; 0: all', low=0)
+    distributed: str = key(
+        '', 'several processes: auto (SLURM, TPU, MPI), or HOST:PORT,PROCESSES,INDEX; empty: one process'
+    )
+    fsdp: int = key(1, 'devices that parameters and optimiser state are split over', low=1)
+    tensor: int = key(1, 'devices that heads, feed-forward columns and vocabulary are split over', low=1)
+    attention: str = key(
+        'auto',
+        "attention kernel; auto: the platform's fused one if nothing is dropped and it passes a check",
+        one_of=('auto', 'xla', 'pallas_gpu', 'splash'),
+    )
+    remat: str = key(
+        'auto',
+        'what the backward pass computes anew, by layer; auto: dots beyond 12 layers',
+        one_of=('auto', 'none', 'dots', 'full'),
+    )
+    scan_layers: str = key(
+        'auto', 'one compiled layer in a loop; auto: beyond 12 layers', one_of=('auto', 'yes', 'no')
+    )
+    profile_steps: tuple[int, ...] = key((), 'first and last step of a profiler trace; empty: none', low=0)
+    workers: int = key(0, 'processes for corpus, contexts and rows; 0: one per core', low=0)
+    torch_threads: int = key(1, 'threads of PyTorch in fine-tuning', low=1)
+    deterministic: bool = key(False, 'GPU: deterministic kernels, so that resuming is bit-identical')
+    log_every_steps: int = key(20, 'lines in metrics.jsonl', low=1)
+    checkpoint_every_steps: int = key(200, 'steps between checkpoints', low=1)
+    keep_checkpoints: int = key(2, 'newest ones kept beside the phase ends', low=1)
+    tensorboard: bool = key(False, 'write TensorBoard events beside metrics.jsonl')
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """A whole experiment; `configs/*.py` change its defaults."""
+
+    seed: int = key(0, 'of everything but evaluation', low=0, high=LARGEST_SEED)
+    stages: tuple[str, ...] = key(
+        ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'ner', 'analyze', 'report'),
+        'what `run` does, in this order',
+    )
+    phases: tuple[str, ...] = key(tuple(PAPER_PHASES), 'curriculum: names of `phase`, in order')
+    phase: Mapping[str, Phase] = section(lambda: dict(PAPER_PHASES))
+    source: Source = section(Source)
+    corpus: Corpus = section(Corpus)
+    vocab: Vocab = section(Vocab)
+    contexts: Contexts = section(Contexts)
+    model: Model = section(Model)
+    surgery: Surgery = section(Surgery)
+    rows: Rows = section(Rows)
+    curriculum: Curriculum = section(Curriculum)
+    pretrain: Pretrain = section(Pretrain)
+    evaluation: Evaluation = section(Evaluation)
+    ner: Ner = section(Ner)
+    analysis: Analysis = section(Analysis)
+    runtime: Runtime = section(Runtime)
+
+    @classmethod
+    def from_config(cls, config: ConfigDict) -> 'Experiment':
+        """The frozen experiment of `config`. Raises ConfigError, naming the key, for anything unknown or wrong."""
+        experiment = _fill(cls, config, '')
+        _check_consistency(experiment)
+        return experiment
+
+
+def phase_of(model: str) -> str:
+    """The phase of an exported model: '0.1' for its end, '0.1', and for a snapshot on the way, '0.1@25'."""
+    return model.partition(SNAPSHOT)[0]
+
+
+def result_keys(experiment: Experiment, sections: tuple[str, ...]) -> dict[str, Any]:
+    """Flat `key -> value` of those sections, without runtime keys and paths: what a fingerprint covers."""
+    flat = {}
+    for name, value, metadata in walk(experiment):
+        if not metadata.get('path') and name.split('.')[0] in sections:
+            flat[name] = list(value) if isinstance(value, tuple) else value
+    return flat
+
+
+def default_of(dotted: str) -> Any:
+    """The default of a key by its dotted name, as `result_keys` gives values; None for a key that is not known."""
+    if dotted.startswith('phase.'):
+        flat = {name: value for name, value, _ in walk(Phase())}
+        value = flat.get(dotted.rsplit('.', 1)[1])
+    else:
+        value = next((value for name, value, _ in walk(Experiment()) if name == dotted), None)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def walk(record: Any, prefix: str = '') -> Iterator[tuple[str, Any, Mapping]]:
+    """Every leaf key of a record as `(dotted name, value, metadata)`."""
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from walk(value, f'{prefix}{field.name}.')
+        elif isinstance(value, Mapping):
+            for name, entry in value.items():
+                yield from walk(entry, f'{prefix}{field.name}.{name}.')
+        else:
+            yield f'{prefix}{field.name}', value, field.metadata
+
+
+def _fill(record: type, values: Any, where: str) -> Any:
+    if not isinstance(values, Mapping | ConfigDict):
+        raise ConfigError(f'config.{where.rstrip(".")}: is a section, got {values!r}')
+    fields = {f.name: f for f in dataclasses.fields(record)}
+    hints = typing.get_type_hints(record)
+    for name in values:
+        if name not in fields:
+            raise ConfigError(f'config.{where}{name}: no such key; known here: {", ".join(sorted(fields))}')
+    filled = {}
+    for name, field in fields.items():
+        if name not in values:
+            raise ConfigError(
+                f'config.{where}{name}: missing; begin your config with bioptimus_jax.config.defaults()'
+            )
+        value, full = values[name], f'{where}{name}'
+        if name == 'phase':
+            filled[name] = {n: _fill(Phase, values[name][n], f'{full}.{n}.') for n in values[name]}
+        elif dataclasses.is_dataclass(hints[name]):
+            filled[name] = _fill(typing.cast(type, hints[name]), value, f'{full}.')
+        else:
+            filled[name] = _check_value(value, hints[name], field.metadata, full)
+    return record(**filled)
+
+
+def _check_value(value: Any, expected: Any, metadata: Mapping, full: str) -> Any:
+    origin, arguments = typing.get_origin(expected), typing.get_args(expected)
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise ConfigError(f'config.{full}: expected a tuple, got {value!r}')
+        return tuple(_check_value(v, arguments[0], metadata, f'{full}[{i}]') for i, v in enumerate(value))
+    if expected is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
+        raise ConfigError(f'config.{full}: expected {expected.__name__}, got {value!r}')
+    if metadata['one_of'] and value not in metadata['one_of']:
+        raise ConfigError(f'config.{full}: {value!r} is not one of {", ".join(map(str, metadata["one_of"]))}')
+    for bound, wrong in (('low', lambda v, b: v < b), ('high', lambda v, b: v > b)):
+        if metadata[bound] is not None and not isinstance(value, str) and wrong(value, metadata[bound]):
+            word = 'at least' if bound == 'low' else 'at most'
+            raise ConfigError(f'config.{full}: must be {word} {metadata[bound]}, got {value!r}')
+    return value
+
+
+def _check_consistency(e: Experiment) -> None:
+    for name, value, metadata in walk(e):
+        unset = re.search(r'\$(\w+)', str(value)) if metadata.get('path') else None
+        if unset:
+            raise ConfigError(
+                f'config.{name}: {unset[0]} is not set; set that environment variable, or give --config.{name}=...'
+            )
+    _check_phases(e)
+    if e.rows.max_document_pieces > e.rows.row_pieces:
+        raise ConfigError(
+            f'config.rows.max_document_pieces: {e.rows.max_document_pieces} does not fit into '
+            f'config.rows.row_pieces={e.rows.row_pieces}'
+        )
+    if e.model.hidden % e.model.heads:
+        raise ConfigError(
+            f'config.model.heads: {e.model.heads} does not divide config.model.hidden={e.model.hidden}'
+        )
+    if e.pretrain.batch_rows % e.pretrain.micro_batches:
+        raise ConfigError(
+            f'config.pretrain.micro_batches: does not divide batch_rows={e.pretrain.batch_rows}'
+        )
+    if e.ner.overlap_pieces * 2 + 8 > e.ner.max_pieces:
+        raise ConfigError('config.ner.overlap_pieces: must leave room in config.ner.max_pieces')
+
+
+def _check_phases(e: Experiment) -> None:
+    for name in e.phases:
+        if name not in e.phase:
+            raise ConfigError(
+                f'config.phases: {name!r} has no config.phase entry; known: {", ".join(e.phase)}'
+            )
+        if SNAPSHOT in name:
+            raise ConfigError(f'config.phases: {name!r}: no "{SNAPSHOT}", it is for snapshots within a phase')
+        triple = e.phase[name].corruption
+        if len(triple) != 3 or min(triple) < 0 or abs(sum(triple) - 1) > 1e-6:
+            raise ConfigError(
+                f'config.phase.{name}.corruption: three probabilities that sum to 1, got {triple}'
+            )
+    if len(set(e.phases)) != len(e.phases) or not e.phases:
+        raise ConfigError(f'config.phases: one or more different names are needed, got {e.phases}')
+    least = e.curriculum.patience + 2  # one to compare with, `patience` that are flat, and the planned end
+    if e.curriculum.order == 'self_paced' and e.evaluation.per_phase < least:
+        raise ConfigError(
+            f'config.evaluation.per_phase: {e.evaluation.per_phase} evaluations cannot end a phase early with '
+            f'config.curriculum.patience={e.curriculum.patience}; at least {least} are needed'
+        )
