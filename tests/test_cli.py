@@ -6,6 +6,7 @@ import json
 import pytest
 
 from bioptimus_jax import cli, config
+from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
 
 CONFIG = """
@@ -113,7 +114,7 @@ def test_names_that_look_like_numbers_are_names():
     loaded = config.defaults()
     for dotted, text in {'phases': '0.1,0.2', 'ner.models': '0.4', 'ner.seeds': '1,2'}.items():
         config.override(loaded, dotted, text)
-    experiment = config.Experiment.from_config(loaded)
+    experiment = Experiment.from_config(loaded)
     assert (experiment.phases, experiment.ner.models) == (('0.1', '0.2'), ('0.4',))
     assert experiment.ner.seeds == (1, 2)
 

@@ -20,7 +20,7 @@ import pytest
 from bioptimus_jax import config
 from bioptimus_jax.cli import STOPPED
 from bioptimus_jax.corpus.documents import document_key, open_documents
-from bioptimus_jax.errors import InputError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json
 from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.hf import load_folder
@@ -36,6 +36,7 @@ from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mes
 from bioptimus_jax.pretrain.step import StepPlan, mask_step_batch, sharded_step
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import Experiment, Pretrain
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab.wordpiece import (
@@ -87,7 +88,7 @@ def experiment(folder, **changes):
     loaded = config.load(str(folder / 'tiny.py'))
     for dotted, value in changes.items():
         config.override(loaded, dotted.replace('__', '.'), str(value))
-    return config.Experiment.from_config(loaded)
+    return Experiment.from_config(loaded)
 
 
 def copy_of(prepared, tmp_path):
@@ -310,7 +311,7 @@ def test_raising_the_last_phase_continues_and_changing_the_first_is_refused(undi
     shutil.copytree(undisturbed[0], workdir)
     execute(Run(workdir, experiment(prepared, **{'phase__0.4__duration': 9}), quiet=True), STAGES['pretrain'])
     assert json.loads((workdir / 'pretrain' / 'phases.json').read_text())['0.4'] == 27
-    with pytest.raises(config.ConfigError, match=r'phase\.0\.1\.duration'):
+    with pytest.raises(ConfigError, match=r'phase\.0\.1\.duration'):
         execute(
             Run(workdir, experiment(prepared, **{'phase__0.1__duration': 9}), quiet=True), STAGES['pretrain']
         )
@@ -529,11 +530,11 @@ def test_a_probe_with_its_own_vocabulary_reads_the_texts_with_its_own_tokenizer(
 def test_texts_that_are_trained_on_are_refused(prepared, tmp_path):
     changes = {'curriculum.order': 'easy_to_hard', 'curriculum.texts': f'{prepared}/*.jsonl,'}
     run = Run(prepared / 'run', experiment(prepared, **changes), quiet=True)
-    with pytest.raises(config.ConfigError, match=r'config\.curriculum\.texts: .*corpus\.jsonl is a file of'):
+    with pytest.raises(ConfigError, match=r'config\.curriculum\.texts: .*corpus\.jsonl is a file of'):
         difficulty.perplexities(run, tmp_path, Parts(prepared).plan)
     with pytest.raises(InputError, match=r'correct --config\.curriculum\.texts'):
         difficulty.external_inputs(experiment(prepared, **{**changes, 'curriculum.texts': 'gone/*.txt,'}))
-    with pytest.raises(config.ConfigError, match=r'set config\.curriculum\.probe_revision'):
+    with pytest.raises(ConfigError, match=r'set config\.curriculum\.probe_revision'):
         difficulty.external_inputs(
             experiment(prepared, **{'curriculum.order': 'easy_to_hard', 'curriculum.probe': 'some/bert'})
         )
@@ -645,23 +646,23 @@ def test_parameters_and_moments_are_split_and_masks_are_the_same_on_a_mesh(prepa
 
 def test_a_mesh_that_does_not_fit_is_refused_by_its_key(prepared):
     architecture = Parts(prepared).plan.architecture
-    with pytest.raises(config.ConfigError, match=r'runtime\.devices: 99'):
+    with pytest.raises(ConfigError, match=r'runtime\.devices: 99'):
         make_mesh(99)
-    with pytest.raises(config.ConfigError, match=r'runtime\.fsdp: 3'):
+    with pytest.raises(ConfigError, match=r'runtime\.fsdp: 3'):
         make_mesh(8, fsdp=3)
-    with pytest.raises(config.ConfigError, match=r'runtime\.tensor: 8 does not divide 4 attention heads'):
+    with pytest.raises(ConfigError, match=r'runtime\.tensor: 8 does not divide 4 attention heads'):
         check_fits(make_mesh(8, tensor=8), architecture, 8, 'rows')
-    with pytest.raises(config.ConfigError, match=r'7 rows are not a multiple of the 8 devices'):
+    with pytest.raises(ConfigError, match=r'7 rows are not a multiple of the 8 devices'):
         check_fits(make_mesh(8), architecture, 7, 'rows')
     wide = dataclasses.replace(architecture, hidden=20)
-    with pytest.raises(config.ConfigError, match=r'runtime\.fsdp: 8 does not divide 20 in .*\(20, 20\)'):
+    with pytest.raises(ConfigError, match=r'runtime\.fsdp: 8 does not divide 20 in .*\(20, 20\)'):
         check_fits(make_mesh(8, fsdp=8), wide, 8, 'rows')
 
 
 def test_lamb_scales_updates_to_the_norm_of_decayed_tensors():
     params = {'a': {'kernel': jnp.full((2, 2), 3.0), 'bias': jnp.full(2, 3.0)}}
     gradients = {'a': {'kernel': jnp.full((2, 2), 0.5), 'bias': jnp.full(2, 0.5)}}
-    settings = config.Pretrain(optimizer='lamb', weight_decay=0.0, clip_norm=0.0, epsilon=0.0)
+    settings = Pretrain(optimizer='lamb', weight_decay=0.0, clip_norm=0.0, epsilon=0.0)
     optimizer = make_optimizer(settings, params)
     updates, _ = optimizer.update(gradients, optimizer.init(params), params)
     np.testing.assert_allclose(updates['a']['kernel'], np.full((2, 2), 3.0), rtol=1e-5)  # 1 each, times 6 / 2
@@ -726,5 +727,5 @@ def test_documents_longer_than_the_position_table_are_refused(prepared, tmp_path
     values = json.loads(file.read_text())
     file.write_text(json.dumps({**values, 'max_position_embeddings': 16}))
     run = Run(workdir, experiment(prepared), quiet=True)
-    with pytest.raises((config.ConfigError, InputError), match=r'max_document_pieces|position'):
+    with pytest.raises((ConfigError, InputError), match=r'max_document_pieces|position'):
         execute(run, STAGES['pretrain'])
