@@ -9,18 +9,24 @@ B rows, M slots, C slots of a chunk, D hidden size, V padded vocabulary, S parts
 """
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.model.compute import Compute
 
-POSITIONS_PER_CHUNK = {'cpu': 128}  # the logits of a chunk then fit a CPU's cache
-POSITIONS_PER_CHUNK_ELSEWHERE = (
-    4096  # large enough that matrix products, not their accumulation, take the time
-)
-Slots = tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]
+# On a CPU the logits of a chunk should fit the cache; elsewhere its products should outweigh their accumulation.
+POSITIONS_PER_CHUNK = {'cpu': 128}
+POSITIONS_PER_CHUNK_ELSEWHERE = 4096
+
+
+class Slots(NamedTuple):
+    """Slots, or a chunk of them: what is predicted from, what is right, and what counts."""
+
+    states_BxMxD: jax.Array
+    targets_BxM: jax.Array
+    weights_BxM: jax.Array
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
@@ -38,16 +44,20 @@ def cross_entropy(
     slots of weight 0 is 0 where their chunk was left out. Columns that pad the vocabulary need a bias of the lowest
     number.
     """
-    total, losses_BxM, correct_BxM, _ = _chunked(
-        (states_BxMxD, table_VxD, bias_V, targets_BxM, weights_BxM), compute, gradients=False
-    )
-    return total, losses_BxM, correct_BxM
+    slots = Slots(states_BxMxD, targets_BxM, weights_BxM)
+    return _in_chunks(slots, table_VxD, bias_V, compute, gradients=False)[0]
 
 
-def _forward(*arguments: Any) -> tuple[Any, Any]:
-    *slots, compute = arguments
-    total, losses_BxM, correct_BxM, gradients = _chunked(tuple(slots), compute, gradients=True)
-    return (total, losses_BxM, correct_BxM), gradients
+def _forward(
+    states_BxMxD: jax.Array,
+    table_VxD: jax.Array,
+    bias_V: jax.Array,
+    targets_BxM: jax.Array,
+    weights_BxM: jax.Array,
+    compute: Compute,
+) -> tuple[Any, Any]:
+    slots = Slots(states_BxMxD, targets_BxM, weights_BxM)
+    return _in_chunks(slots, table_VxD, bias_V, compute, gradients=True)
 
 
 def _backward(compute: Compute, gradients: Any, cotangents: Any) -> tuple[Any, ...]:
@@ -65,64 +75,73 @@ def chunk_slots(rows: int, slots: int) -> int:
     return min(-(-slots // (8 * chunks)) * 8, slots)
 
 
-def _chunked(slots: Slots, compute: Compute, gradients: bool) -> tuple[jax.Array, jax.Array, jax.Array, Any]:
-    states_BxMxD, table_VxD, bias_V, targets_BxM, weights_BxM = slots
-    rows, count, _ = states_BxMxD.shape
-    size = chunk_slots(rows // compute.row_shards, count)
-    padding = -count % size
-    states_BxMxD = jnp.pad(states_BxMxD, ((0, 0), (0, padding), (0, 0)))
-    targets_BxM, weights_BxM = (jnp.pad(x, ((0, 0), (0, padding))) for x in (targets_BxM, weights_BxM))
+def _in_chunks(
+    slots: Slots, table_VxD: jax.Array, bias_V: jax.Array, compute: Compute, gradients: bool
+) -> tuple[tuple[jax.Array, jax.Array, jax.Array], tuple[jax.Array, ...]]:
+    """(weighted sum, losses BxM, correct BxM), and the gradients of states, table and bias if asked for."""
+    (rows, count), shards = slots.weights_BxM.shape, compute.row_shards
+    size = chunk_slots(rows // shards, count)
+    slots = Slots(*(jnp.pad(x, ((0, 0), (0, -count % size)) + ((0, 0),) * (x.ndim - 2)) for x in slots))
     table_VxD = compute.place(table_VxD.astype(compute.dtype), 'vocabulary', None)
-    shards = compute.row_shards
-    column_V = jnp.arange(len(table_VxD))
 
     def chunk(number: jax.Array, carry: Any) -> Any:
         total, losses_BxM, correct_BxM, sums = carry
-        states_BxCxD, targets_BxC, weights_BxC = (
-            jax.lax.dynamic_slice_in_dim(x, number * size, size, axis=1)
-            for x in (states_BxMxD, targets_BxM, weights_BxM)
-        )
-        logits_BxCxV = jnp.einsum('bcd,vd->bcv', states_BxCxD, table_VxD, preferred_element_type=jnp.float32)
-        logits_BxCxV = compute.place(logits_BxCxV + bias_V[None, None], 'rows', None, 'vocabulary')
-        best_BxC = logits_BxCxV.max(axis=-1)
-        shares_BxCxV = jnp.exp(logits_BxCxV - best_BxC[..., None])
-        norm_BxC = shares_BxCxV.sum(axis=-1)
-        true_BxC = jnp.take_along_axis(logits_BxCxV, targets_BxC[..., None], axis=-1)[..., 0]
-        losses_BxC = best_BxC + jnp.log(norm_BxC) - true_BxC
-        correct_BxC = true_BxC >= best_BxC
-        total = total + (losses_BxC * weights_BxC).sum()
-        losses_BxM = jax.lax.dynamic_update_slice_in_dim(losses_BxM, losses_BxC, number * size, axis=1)
-        correct_BxM = jax.lax.dynamic_update_slice_in_dim(correct_BxM, correct_BxC, number * size, axis=1)
+        at = number * size
+        part = Slots(*(jax.lax.dynamic_slice_in_dim(x, at, size, axis=1) for x in slots))
+        losses_BxC, correct_BxC, shares_BxCxV = _losses(part, table_VxD, bias_V, compute)
+        total = total + (losses_BxC * part.weights_BxM).sum()
+        losses_BxM = jax.lax.dynamic_update_slice_in_dim(losses_BxM, losses_BxC, at, axis=1)
+        correct_BxM = jax.lax.dynamic_update_slice_in_dim(correct_BxM, correct_BxC, at, axis=1)
         if gradients:
-            is_target_BxCxV = column_V[None, None] == targets_BxC[..., None]
-            change_BxCxV = shares_BxCxV * (weights_BxC / norm_BxC)[..., None]
-            change_BxCxV = change_BxCxV - jnp.where(is_target_BxCxV, weights_BxC[..., None], 0)
-            low_BxCxV = change_BxCxV.astype(compute.dtype)
-            grown_BxCxD = jnp.einsum('bcv,vd->bcd', low_BxCxV, table_VxD, preferred_element_type=jnp.float32)
-            # A sum for every part of the rows: they are added across devices once, after the last chunk.
-            parts = (low_BxCxV, change_BxCxV, states_BxCxD)
-            low, change, states = (x.reshape(shards, rows // shards, *x.shape[1:]) for x in parts)
-            table = jnp.einsum('sbcv,sbcd->svd', low, states, preferred_element_type=jnp.float32)
+            states_BxCxD, table_SxVxD, bias_SxV = _gradients(part, shares_BxCxV, table_VxD, compute)
             sums = (
-                jax.lax.dynamic_update_slice_in_dim(sums[0], grown_BxCxD, number * size, axis=1),
-                compute.place(sums[1] + table, 'rows', 'vocabulary', None),
-                compute.place(sums[2] + change.sum((1, 2)), 'rows', 'vocabulary'),
+                jax.lax.dynamic_update_slice_in_dim(sums[0], states_BxCxD, at, axis=1),
+                compute.place(sums[1] + table_SxVxD, 'rows', 'vocabulary', None),
+                compute.place(sums[2] + bias_SxV, 'rows', 'vocabulary'),
             )
         return total, losses_BxM, correct_BxM, sums
 
-    sums: tuple[jax.Array, ...] = ()
-    if gradients:
-        sums = (
-            jnp.zeros(states_BxMxD.shape, jnp.float32),
-            jnp.zeros((shards, *table_VxD.shape), jnp.float32),
-            jnp.zeros((shards, *bias_V.shape), jnp.float32),
-        )
-    zeros_BxM = jnp.zeros(weights_BxM.shape, jnp.float32)
-    used = ((weights_BxM > 0) * jnp.arange(1, weights_BxM.shape[1] + 1)[None]).max()
+    shapes = (slots.states_BxMxD.shape, (shards, *table_VxD.shape), (shards, *bias_V.shape))
+    sums = tuple(jnp.zeros(shape, jnp.float32) for shape in shapes) if gradients else ()
+    zeros_BxM = jnp.zeros(slots.weights_BxM.shape, jnp.float32)
+    used = ((slots.weights_BxM > 0) * jnp.arange(1, zeros_BxM.shape[1] + 1)[None]).max()
     total, losses_BxM, correct_BxM, sums = jax.lax.fori_loop(
         0, -(-used // size), chunk, (jnp.zeros(()), zeros_BxM, zeros_BxM > 0, sums)
     )
-    found: tuple[jax.Array, ...] = ()
     if gradients:
-        found = (sums[0][:, :count].astype(states_BxMxD.dtype), sums[1].sum(0), sums[2].sum(0))
-    return total, losses_BxM[:, :count], correct_BxM[:, :count], found
+        states_BxMxD = sums[0][:, :count].astype(slots.states_BxMxD.dtype)
+        sums = (states_BxMxD, sums[1].sum(0), sums[2].sum(0))
+    return (total, losses_BxM[:, :count], correct_BxM[:, :count]), sums
+
+
+def _losses(
+    part: Slots, table_VxD: jax.Array, bias_V: jax.Array, compute: Compute
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Losses BxC, whether the target has the highest logit BxC, and the softmax BxCxV, of a chunk."""
+    logits_BxCxV = jnp.einsum('bcd,vd->bcv', part.states_BxMxD, table_VxD, preferred_element_type=jnp.float32)
+    logits_BxCxV = compute.place(logits_BxCxV + bias_V[None, None], 'rows', None, 'vocabulary')
+    best_BxC = logits_BxCxV.max(axis=-1)
+    powers_BxCxV = jnp.exp(logits_BxCxV - best_BxC[..., None])
+    norm_BxC = powers_BxCxV.sum(axis=-1)
+    true_BxC = jnp.take_along_axis(logits_BxCxV, part.targets_BxM[..., None], axis=-1)[..., 0]
+    losses_BxC = best_BxC + jnp.log(norm_BxC) - true_BxC
+    return losses_BxC, true_BxC >= best_BxC, powers_BxCxV * (1 / norm_BxC)[..., None]
+
+
+def _gradients(
+    part: Slots, shares_BxCxV: jax.Array, table_VxD: jax.Array, compute: Compute
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Gradients of a chunk's weighted sum: of its states BxCxD, of the table SxVxD and of the bias SxV.
+
+    Those of table and bias are sums for every part of the rows, to be added across devices once, after the last chunk.
+    """
+    is_target_BxCxV = jnp.arange(len(table_VxD))[None, None] == part.targets_BxM[..., None]
+    change_BxCxV = (shares_BxCxV - is_target_BxCxV) * part.weights_BxM[..., None]
+    low_BxCxV = change_BxCxV.astype(compute.dtype)
+    states_BxCxD = jnp.einsum('bcv,vd->bcd', low_BxCxV, table_VxD, preferred_element_type=jnp.float32)
+    split = (compute.row_shards, len(low_BxCxV) // compute.row_shards)
+    low, change, states = (
+        x.reshape(*split, *x.shape[1:]) for x in (low_BxCxV, change_BxCxV, part.states_BxMxD)
+    )
+    table_SxVxD = jnp.einsum('sbcv,sbcd->svd', low, states, preferred_element_type=jnp.float32)
+    return states_BxCxD, table_SxVxD, change.sum((1, 2))
