@@ -27,7 +27,7 @@ def model_of(shape: Shape) -> torch.nn.Module:
         vocab_size=shape.vocabulary,
         hidden_size=shape.hidden,
         num_hidden_layers=shape.layers,
-        num_attention_heads=max(shape.hidden // 64, 1),
+        num_attention_heads=shape.heads,
         intermediate_size=4 * shape.hidden,
         max_position_embeddings=512,
         hidden_dropout_prob=0.0,
@@ -39,7 +39,7 @@ def model_of(shape: Shape) -> torch.nn.Module:
 def make_step(
     name: str, shape: Shape, read: Callable[[int], dict[str, np.ndarray]]
 ) -> tuple[Callable[[], dict[str, Any]], dict[str, Any]]:
-    """A step on the documents of the next batch, and facts: threads chosen, fill of the rows."""
+    """A step on the documents of the next batch, and facts: threads chosen."""
     device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')
     model = model_of(shape).train().to(device)
     encoder = torch.compile(model.bert) if name == 'hf_compiled' else model.bert
@@ -51,7 +51,7 @@ def make_step(
         nonlocal number
         batch = read(number)
         number += 1
-        inputs = {key: torch.from_numpy(value) for key, value in layout(name, batch, shape).items()}
+        inputs = {key: torch.from_numpy(value) for key, value in layout(name, batch).items()}
         tokens = inputs.pop('input_ids')
         drawn = torch.rand(tokens.shape, generator=generator) < RATE
         chosen = (drawn & (tokens >= FIRST_WORD)).to(device)
@@ -75,7 +75,7 @@ def make_step(
     return step, {'threads': _better_threads(step) if device.type == 'cpu' else None}
 
 
-def layout(name: str, batch: dict[str, np.ndarray], shape: Shape) -> dict[str, np.ndarray]:
+def layout(name: str, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The documents of packed rows as this variant takes them: input_ids, attention_mask, position_ids."""
     documents, width = documents_of(batch), batch['tokens'].shape[1]
     if name in ('hf_padded', 'hf_masked'):

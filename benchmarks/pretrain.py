@@ -27,12 +27,11 @@ from protocol import Variant, interleave, publish, ratio, serve
 from workload import BASE, QUICK, SMALL, Shape, architecture, opened, prepare
 
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.backends import make_compute
 from bioptimus_jax.pretrain.batches import Batches
-from bioptimus_jax.pretrain.masking import Vocabulary, slot_count
+from bioptimus_jax.pretrain.masking import Vocabulary
 from bioptimus_jax.pretrain.objective import masked_lm
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
-from bioptimus_jax.pretrain.step import StepPlan, mask_step_batch, sharded_step
+from bioptimus_jax.pretrain.step import StepPlan, make_plan, mask_step_batch, sharded_step
 from bioptimus_jax.pretrain.throughput import peak_flops, training_flops_per_token
 from bioptimus_jax.pretrain.watch import Window, summarise
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, load_tokenizer, vocabulary
@@ -113,13 +112,13 @@ def measure(shape: Shape, folder: Path, quick: bool, rounds: int) -> None:
 
 def run_variant(name: str, shape: Shape, folder: Path) -> None:
     """A variant's process."""
-    _, rows = opened(shape, folder)
-    batches = Batches(rows, shape.batch_rows, 0, batch_sharding(make_mesh()))
     if name == OURS:
         step, facts = our_step(shape, folder)
     else:
         from peers import make_step
 
+        _, rows = opened(shape, folder)
+        batches = Batches(rows, shape.batch_rows, 0, batch_sharding(make_mesh()))
         step, facts = make_step(name, shape, lambda number: rows.read(batches.row_numbers(number)))
     serve(step, facts)
 
@@ -132,9 +131,7 @@ def parts(shape: Shape, folder: Path) -> tuple[StepPlan, Any, Batches, Any, Any]
     model, params, _ = load_folder(run.folder('surgery') / 'model')
     mesh = make_mesh()
     words = Vocabulary.of(vocabulary(load_tokenizer(run.folder('vocab'))), SPECIAL_TOKENS)
-    compute = make_compute(run.config, model, mesh, rows.pieces, lambda text: print(text, file=sys.stderr))
-    slots = slot_count(0.15, rows.pieces, 1)
-    plan = StepPlan(model, run.config.pretrain, words, slots, 0, compute)
+    plan = make_plan(run.config, model, words, rows.pieces, mesh, lambda text: print(text, file=sys.stderr))
     counts = curriculum.RowCounts(len(rows), rows.counts['tokens'], rows.counts['words'])
     table = curriculum.table(curriculum.stretches(run.config, counts), run.config)
     return plan, table, Batches(rows, shape.batch_rows, 0, batch_sharding(mesh)), mesh, params

@@ -6,7 +6,6 @@ import json
 import os
 import random
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -32,20 +31,24 @@ class Shape:
     documents: int
     row_pieces: int = 512
 
+    @property
+    def heads(self) -> int:
+        return self.hidden // 64
+
 
 QUICK = Shape(2, 128, 8000, 4, 400)
 SMALL = Shape(2, 128, 30522, 16, 4000)
 BASE = Shape(12, 768, 30522, 64, 8000)
 
 
-def experiment(shape: Shape, folder: Path, **changes: Any) -> Experiment:
+def experiment(shape: Shape, folder: Path) -> Experiment:
     config = defaults()
     config.corpus.update(inputs=(str(folder / 'corpus.jsonl'),), min_words=1)
     config.vocab.update(kind='file', file=str(folder / 'vocab.txt'))
     config.model.update(
         layers=shape.layers,
         hidden=shape.hidden,
-        heads=max(shape.hidden // 64, 1),
+        heads=shape.heads,
         intermediate=4 * shape.hidden,
         dropout=0.0,
         attention_dropout=0.0,
@@ -55,9 +58,6 @@ def experiment(shape: Shape, folder: Path, **changes: Any) -> Experiment:
     config.phases = ('0.1',)
     config.phase['0.1'].update(duration=1000.0, duration_unit='steps')
     config.surgery.strategy = 'scratch'
-    for dotted, value in changes.items():
-        section, name = dotted.split('__')
-        config[section][name] = value
     return Experiment.from_config(config)
 
 
@@ -97,9 +97,7 @@ def opened(shape: Shape, folder: Path) -> tuple[Run, Rows]:
 
 
 def architecture(shape: Shape) -> Architecture:
-    return Architecture(
-        shape.vocabulary, shape.hidden, shape.layers, max(shape.hidden // 64, 1), 4 * shape.hidden, 512
-    )
+    return Architecture(shape.vocabulary, shape.hidden, shape.layers, shape.heads, 4 * shape.hidden, 512)
 
 
 def _real(data: Path, count: int) -> list[str]:

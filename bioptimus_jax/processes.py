@@ -31,12 +31,6 @@ def join(setting: str) -> bool:
         raise ConfigError(
             f'config.runtime.distributed: {setting!r}: {reason}; give auto, or HOST:PORT,PROCESSES,INDEX'
         ) from error
-    return leads()
-
-
-def leads() -> bool:
-    import jax
-
     return jax.process_index() == 0
 
 

@@ -26,14 +26,13 @@ from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.hf import load_folder
 from bioptimus_jax.ner.build import model_folders
 from bioptimus_jax.pretrain import curriculum, difficulty
-from bioptimus_jax.pretrain.backends import make_compute
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
-from bioptimus_jax.pretrain.masking import Vocabulary, slot_count
+from bioptimus_jax.pretrain.masking import Vocabulary
 from bioptimus_jax.pretrain.optimizer import make_optimizer
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
-from bioptimus_jax.pretrain.step import StepPlan, mask_step_batch, sharded_step
+from bioptimus_jax.pretrain.step import make_plan, mask_step_batch, sharded_step
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment, Pretrain
@@ -556,21 +555,13 @@ class Parts:
         architecture, self.params, _ = load_folder(run.folder('surgery') / 'model')
         architecture = dataclasses.replace(architecture, dropout=dropout, attention_dropout=dropout)
         tokens = vocabulary(load_tokenizer(run.folder('vocab')))
-        slots = slot_count(0.2, 64, 4)
-        words = Vocabulary.of(tokens, SPECIAL_TOKENS)
         rows = Rows(run.folder('rows'), 'train')
         placed = curriculum.stretches(run.config, curriculum.RowCounts(len(rows), 1, 1))
         self.table = curriculum.table(placed, run.config)
         mesh = make_mesh(devices, fsdp, tensor)
         check_fits(mesh, architecture, 8 // micro_batches, 'rows')
-        self.plan = StepPlan(
-            architecture,
-            run.config.pretrain,
-            words,
-            slots,
-            0,
-            make_compute(run.config, architecture, mesh, 64, print),
-        )
+        words = Vocabulary.of(tokens, SPECIAL_TOKENS)
+        self.plan = make_plan(run.config, architecture, words, 64, mesh, print)
         self.batches = Batches(rows, 8, 0, batch_sharding(mesh))
         self.step, self.state = sharded_step(self.plan, mesh, self.params)
 

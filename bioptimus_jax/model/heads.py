@@ -69,6 +69,10 @@ def masked_lm_logits(
 ) -> jax.Array:
     """Logits BxMxV over the padded vocabulary, float32; padded columns hold about the lowest finite number."""
     states_BxMxD, table_VxD, bias_V = output_layer(params, architecture, hidden_BxMxD, compute)
-    table_VxD = table_VxD.astype(compute.dtype)
+    return logits_of(states_BxMxD, table_VxD.astype(compute.dtype), bias_V)
+
+
+def logits_of(states_BxMxD: jax.Array, table_VxD: jax.Array, bias_V: jax.Array) -> jax.Array:
+    """Logits BxMxV in float32 of an output layer whose states and table have the type of the products."""
     logits_BxMxV = jnp.einsum('bmd,vd->bmv', states_BxMxD, table_VxD, preferred_element_type=jnp.float32)
     return logits_BxMxV + bias_V[None, None]

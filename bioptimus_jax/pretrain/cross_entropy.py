@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.model.compute import Compute
+from bioptimus_jax.model.heads import logits_of
 
 # On a CPU the logits of a chunk should fit the cache; elsewhere its products should outweigh their accumulation.
 POSITIONS_PER_CHUNK = {'cpu': 128}
@@ -44,28 +45,8 @@ def cross_entropy(
     slots of weight 0 is 0 where their chunk was left out. Columns that pad the vocabulary need a bias of the lowest
     number.
     """
-    slots = Slots(states_BxMxD, targets_BxM, weights_BxM)
-    return _in_chunks(slots, table_VxD, bias_V, compute, gradients=False)[0]
-
-
-def _forward(
-    states_BxMxD: jax.Array,
-    table_VxD: jax.Array,
-    bias_V: jax.Array,
-    targets_BxM: jax.Array,
-    weights_BxM: jax.Array,
-    compute: Compute,
-) -> tuple[Any, Any]:
-    slots = Slots(states_BxMxD, targets_BxM, weights_BxM)
-    return _in_chunks(slots, table_VxD, bias_V, compute, gradients=True)
-
-
-def _backward(compute: Compute, gradients: Any, cotangents: Any) -> tuple[Any, ...]:
-    del compute
-    return *(g * cotangents[0].astype(g.dtype) for g in gradients), None, None
-
-
-cross_entropy.defvjp(_forward, _backward)
+    slots = (states_BxMxD, table_VxD, bias_V, targets_BxM, weights_BxM)
+    return _in_chunks(*slots, compute, gradients=False)[0]
 
 
 def chunk_slots(rows: int, slots: int) -> int:
@@ -76,12 +57,24 @@ def chunk_slots(rows: int, slots: int) -> int:
 
 
 def _in_chunks(
-    slots: Slots, table_VxD: jax.Array, bias_V: jax.Array, compute: Compute, gradients: bool
+    states_BxMxD: jax.Array,
+    table_VxD: jax.Array,
+    bias_V: jax.Array,
+    targets_BxM: jax.Array,
+    weights_BxM: jax.Array,
+    compute: Compute,
+    *,
+    gradients: bool = True,
 ) -> tuple[tuple[jax.Array, jax.Array, jax.Array], tuple[jax.Array, ...]]:
-    """(weighted sum, losses BxM, correct BxM), and the gradients of states, table and bias if asked for."""
-    (rows, count), shards = slots.weights_BxM.shape, compute.row_shards
+    """What `cross_entropy` gives, and the gradients of states, table and bias if asked for."""
+    (rows, count), shards = weights_BxM.shape, compute.row_shards
     size = chunk_slots(rows // shards, count)
-    slots = Slots(*(jnp.pad(x, ((0, 0), (0, -count % size)) + ((0, 0),) * (x.ndim - 2)) for x in slots))
+    padding = [(0, 0), (0, -count % size)]
+    slots = Slots(
+        jnp.pad(states_BxMxD, [*padding, (0, 0)]),
+        jnp.pad(targets_BxM, padding),
+        jnp.pad(weights_BxM, padding),
+    )
     table_VxD = compute.place(table_VxD.astype(compute.dtype), 'vocabulary', None)
 
     def chunk(number: jax.Array, carry: Any) -> Any:
@@ -114,12 +107,20 @@ def _in_chunks(
     return (total, losses_BxM[:, :count], correct_BxM[:, :count]), sums
 
 
+def _backward(compute: Compute, gradients: Any, cotangents: Any) -> tuple[Any, ...]:
+    del compute
+    return *(g * cotangents[0].astype(g.dtype) for g in gradients), None, None
+
+
+cross_entropy.defvjp(_in_chunks, _backward)
+
+
 def _losses(
     part: Slots, table_VxD: jax.Array, bias_V: jax.Array, compute: Compute
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Losses BxC, whether the target has the highest logit BxC, and the softmax BxCxV, of a chunk."""
-    logits_BxCxV = jnp.einsum('bcd,vd->bcv', part.states_BxMxD, table_VxD, preferred_element_type=jnp.float32)
-    logits_BxCxV = compute.place(logits_BxCxV + bias_V[None, None], 'rows', None, 'vocabulary')
+    logits_BxCxV = logits_of(part.states_BxMxD, table_VxD, bias_V)
+    logits_BxCxV = compute.place(logits_BxCxV, 'rows', None, 'vocabulary')
     best_BxC = logits_BxCxV.max(axis=-1)
     powers_BxCxV = jnp.exp(logits_BxCxV - best_BxC[..., None])
     norm_BxC = powers_BxCxV.sum(axis=-1)

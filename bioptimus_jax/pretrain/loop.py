@@ -14,7 +14,6 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import digest
 from bioptimus_jax.model.hf import load_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, watch
-from bioptimus_jax.pretrain.backends import make_compute
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import (
     Checkpoints,
@@ -23,10 +22,10 @@ from bioptimus_jax.pretrain.checkpoint import (
     record_phases,
     recorded_phases,
 )
-from bioptimus_jax.pretrain.masking import Vocabulary, slot_count
+from bioptimus_jax.pretrain.masking import Vocabulary
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
-from bioptimus_jax.pretrain.step import StepPlan, sharded_step
+from bioptimus_jax.pretrain.step import StepPlan, make_plan, sharded_step
 from bioptimus_jax.pretrain.watch import Profiler, Window
 from bioptimus_jax.processes import any_of, meet
 from bioptimus_jax.progress import Progress
@@ -102,20 +101,12 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
         raise InputError(
             f'{run.folder("rows")}: no held-out rows to evaluate on; raise config.corpus.heldout_fraction'
         )
-    words = any(config.phase[name].masking == 'words' for name in config.phases)
-    settings = config.pretrain if words else dataclasses.replace(config.pretrain, max_word_pieces=1)
     runtime = config.runtime
     mesh = make_mesh(runtime.devices, runtime.fsdp, runtime.tensor)
-    part = settings.batch_rows // settings.micro_batches
+    part = config.pretrain.batch_rows // config.pretrain.micro_batches
     check_fits(mesh, architecture, part, 'config.pretrain.batch_rows / config.pretrain.micro_batches')
-    plan = StepPlan(
-        architecture,
-        settings,
-        Vocabulary.of(tokens, SPECIAL_TOKENS),
-        slot_count(max(config.phase[n].rate for n in config.phases), rows.pieces, settings.max_word_pieces),
-        config.seed,
-        make_compute(config, architecture, mesh, rows.pieces, run.say),
-    )
+    known = Vocabulary.of(tokens, SPECIAL_TOKENS)
+    plan = make_plan(config, architecture, known, rows.pieces, mesh, run.say)
     record = curriculum.read_record(folder)
     order = difficulty.phase_order(run, folder, plan, record)
     counts = curriculum.RowCounts(len(rows), rows.counts['tokens'], rows.counts['words'])

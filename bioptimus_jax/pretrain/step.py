@@ -15,12 +15,13 @@ from jax.sharding import Mesh
 from bioptimus_jax.model.bert import Architecture
 from bioptimus_jax.model.compute import PLAIN, Compute
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.masking import Masked, Vocabulary, mask_batch, row_key
+from bioptimus_jax.pretrain.backends import make_compute
+from bioptimus_jax.pretrain.masking import Masked, Vocabulary, mask_batch, row_key, slot_count
 from bioptimus_jax.pretrain.objective import SUMS, masked_lm
 from bioptimus_jax.pretrain.optimizer import make_optimizer, reset_where
 from bioptimus_jax.pretrain.rows import positions_and_segments
 from bioptimus_jax.pretrain.sharding import batch_sharding, place_state, replicated, state_shardings
-from bioptimus_jax.schema import Pretrain
+from bioptimus_jax.schema import Experiment, Pretrain
 
 DROPOUT_STREAM = 2**32 - 1  # beyond any step: masks fold the step into the same seed's key
 
@@ -35,6 +36,29 @@ class StepPlan:
     slots: int
     seed: int
     compute: Compute = PLAIN
+
+
+def make_plan(
+    config: Experiment,
+    architecture: Architecture,
+    vocabulary: Vocabulary,
+    row_pieces: int,
+    mesh: Mesh,
+    warn: Callable[[str], None],
+) -> StepPlan:
+    """The plan of a configuration: slots for the largest rate of its phases, units of one piece without whole words."""
+    phases = [config.phase[name] for name in config.phases]
+    settings = config.pretrain
+    if not any(phase.masking == 'words' for phase in phases):
+        settings = dataclasses.replace(settings, max_word_pieces=1)
+    return StepPlan(
+        architecture,
+        settings,
+        vocabulary,
+        slot_count(max(phase.rate for phase in phases), row_pieces, settings.max_word_pieces),
+        config.seed,
+        make_compute(config, architecture, mesh, row_pieces, warn),
+    )
 
 
 def initial_state(params: Any, settings: Pretrain) -> dict[str, Any]:
