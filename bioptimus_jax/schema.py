@@ -55,18 +55,54 @@ class Audit:
 
 
 @dataclasses.dataclass(frozen=True)
+class Near:
+    """Near duplicates, by MinHash: of two documents that share most of their word n-grams the first stays."""
+
+    threshold: float = key(0.8, 'estimated Jaccard similarity that is too much; 0: none are sought', low=0, high=1)
+    words: int = key(5, 'words of an n-gram', low=1)
+
+
+@dataclasses.dataclass(frozen=True)
 class Corpus:
     """Documents: what is read, what is left out, what is held out."""
 
-    inputs: tuple[str, ...] = key((), 'files or globs: .jsonl, .txt, .tsv, .csv, each also .gz', path=True)
-    text_fields: tuple[str, ...] = key(('title', 'abstract'), 'jsonl fields joined by a line break')
-    id_field: str = key('id', 'jsonl field with the document id')
+    inputs: tuple[str, ...] = key(
+        (),
+        'files or globs: PubMed .xml, .jsonl, .txt, .tsv, .csv, each also .gz, and .parquet; PubMed updates come last',
+        path=True,
+    )
+    text_fields: tuple[str, ...] = key(
+        ('title', 'abstract'), '.jsonl and .parquet: fields joined by a line break'
+    )
+    id_field: str = key('id', '.jsonl and .parquet: field with the document id')
+    section_labels: bool = key(False, '.xml: keep BACKGROUND, METHODS ... before their parts of an abstract')
+    published_before: str = key(
+        '', '.xml: YYYY-MM-DD; records that appeared later or have no date are left out (paper: 2023-01-01)'
+    )
+    on_bad_record: str = key(
+        'skip',
+        'a record that cannot be read (.xml, .jsonl) is counted, listed in bad_records.jsonl and left out; or ends it',
+        one_of=('skip', 'fail'),
+    )
+    on_broken_file: str = key(
+        'fail',
+        'a file that is cut off, damaged or not what its .md5 says ends the stage; or is listed and left out',
+        one_of=('fail', 'skip'),
+    )
     tsv_column: int = key(0, 'column of .tsv and .csv files that holds the text, from 0', low=0)
     words_per_document: int = key(
         200, '.txt, .tsv and .csv: paragraphs of a file are joined until they have this many words', low=1
     )
     encoding: str = key('utf-8', 'of text files', one_of=('utf-8', 'latin-1'))
     min_words: int = key(5, 'shorter documents are left out', low=1)
+    max_document_words: int = key(0, 'longer documents are left out; 0: none are', low=0)
+    languages: tuple[str, ...] = key(
+        (), 'codes as in en, de: documents that read as another language are left out; empty: none are'
+    )
+    near: Near = section(Near)
+    max_words: int = key(
+        0, 'a random choice of documents with this many words in all (paper: 1.8e9), by `seed`; 0: all', low=0
+    )
     heldout_fraction: float = key(0.01, 'share of documents held out, by hash of the id', low=0, high=0.5)
     shards: int = key(4, 'ArrayRecord shards of the training split', low=1)
     audit: Audit = section(Audit)
@@ -303,7 +339,10 @@ class Runtime:
         'auto', 'one compiled layer in a loop; auto: beyond 12 layers', one_of=('auto', 'yes', 'no')
     )
     profile_steps: tuple[int, ...] = key((), 'first and last step of a profiler trace; empty: none', low=0)
-    workers: int = key(0, 'processes for corpus, contexts and rows; 0: one per core', low=0)
+    workers: int = key(0, 'processes for corpus, vocab, contexts and rows; 0: one per core', low=0)
+    cluster: str = key(
+        '', 'HOST:PORT of a dask scheduler that does their work instead; its workers see the same files'
+    )
     torch_threads: int = key(1, 'threads of PyTorch in fine-tuning', low=1)
     deterministic: bool = key(False, 'GPU: deterministic kernels, so that resuming is bit-identical')
     log_every_steps: int = key(20, 'lines in metrics.jsonl', low=1)

@@ -26,6 +26,7 @@ FLOORS = {
     'bioptimus_jax.files': 2,
     'bioptimus_jax.progress': 2,
     'bioptimus_jax.run': 3,
+    'bioptimus_jax.workers': 3,
     'bioptimus_jax.trees': 3,
     'bioptimus_jax.processes': 4,
     'bioptimus_jax.model': 5,
@@ -59,7 +60,7 @@ CONFINED = {
     ),
 }
 # Their workers are processes, or they need no accelerator: importing jax there costs seconds and memory.
-WITHOUT_JAX = ('bioptimus_jax.corpus', 'bioptimus_jax.vocab', 'bioptimus_jax.demo', 'bioptimus_jax.config')
+WITHOUT_JAX = ('bioptimus_jax.workers', 'bioptimus_jax.corpus', 'bioptimus_jax.vocab', 'bioptimus_jax.demo', 'bioptimus_jax.config')
 
 
 def module_of(file: Path) -> str:

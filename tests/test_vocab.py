@@ -17,7 +17,7 @@ from bioptimus_jax.files import write_json
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Runtime, Source, Vocab
 from bioptimus_jax.vocab import build, compare, wordpiece
-from bioptimus_jax.vocab.blocks import Workers
+from bioptimus_jax.workers import open_workers
 
 DATA = os.environ.get('BIOPTIMUS_DATA')
 needs_data = pytest.mark.skipif(not DATA, reason='BIOPTIMUS_DATA is not set')
@@ -279,14 +279,14 @@ def test_word_counts_do_not_depend_on_workers(run: Run, monkeypatch: pytest.Monk
 
 def test_killed_worker_is_one_clear_line() -> None:
     with (
-        Workers(2, _nothing, ()) as pool,
+        open_workers(Runtime(workers=2), 2, _nothing, ()) as pool,
         pytest.raises(InputError, match=r'worker process was killed.*runtime\.workers'),
     ):
         list(pool.map(os._exit, [(1,)] * 3))
 
 
 def test_a_signal_to_the_whole_group_leaves_the_workers_to_their_parent() -> None:
-    with Workers(2, _nothing, ()) as pool:
+    with open_workers(Runtime(workers=2), 2, _nothing, ()) as pool:
         assert list(pool.map(_signal_oneself, [(signal.SIGTERM,), (signal.SIGINT,)])) == [True, True]
 
 

@@ -236,7 +236,7 @@ class DocumentSource:
         return self._readers[shard]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, '_readers': {}}
+        return {**self.__dict__, 'paths': [path.absolute() for path in self.paths], '_readers': {}}
 
 
 def open_documents(folder: Path, split: str) -> DocumentSource:

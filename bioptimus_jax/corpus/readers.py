@@ -4,6 +4,7 @@ Anything that cannot be read raises InputError with file, line and remedy: no re
 """
 
 import csv
+import dataclasses
 import glob
 import gzip
 import hashlib
@@ -57,31 +58,64 @@ def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
     return list(files)
 
 
-def read_inputs(
-    settings: Corpus, advance: Callable[[int], None] = lambda stored_bytes: None
-) -> Iterator[Document]:
-    """The documents of all input files in order; `advance` is told the stored bytes that were consumed.
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """What a file says: a document, or why it is none.
+
+    `version` counts a PubMed record's versions from 1 and is 0 where a format knows none. `reason` is empty for a
+    document; `deletion` takes back what came before under this id, in this version; `bad_record` explains itself
+    in `note`.
+    """
+
+    id: str
+    text: str = ''
+    version: int = 0
+    reason: str = ''
+    note: str = ''
+
+
+def read_inputs(settings: Corpus) -> Iterator[Document]:
+    """The documents of all input files in order. Raises InputError, for a bad record too."""
+    for path, prefix in named_files(input_files(settings)):
+        for record in read_file(path, prefix, dataclasses.replace(settings, on_bad_record='fail')):
+            if not record.reason:
+                yield Document(record.id, record.text, path.name)
+
+
+def named_files(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """Files and the prefix of ids that their format does not give: the stem, numbered from the second of a name on.
+
+    Files of the same name may lie in two folders; ids differ, whatever the folders are called.
+    """
+    stems: Counter[str] = Counter()
+    for path in paths:
+        stem = path.name.removesuffix('.gz').removesuffix(_suffix(path))
+        stems[stem] += 1
+        yield path, stem if stems[stem] == 1 else f'{stem}~{stems[stem]}'
+
+
+def read_file(
+    path: Path,
+    prefix: str,
+    settings: Corpus,
+    advance: Callable[[int], None] = lambda stored_bytes: None,
+) -> Iterator[Record]:
+    """The records of one file in order; `advance` is told the stored bytes that were consumed.
 
     White space is squeezed; paragraphs and text fields stay apart by a line break. Raises InputError.
     """
-    stems: Counter[str] = Counter()
-    for path in input_files(settings):
-        lines = _lines(path, settings.encoding, advance)
-        suffix = _suffix(path)
-        if suffix == '.jsonl':
-            yield from _from_jsonl(path, lines, settings)
-            continue
-        stem = path.name.removesuffix('.gz').removesuffix(suffix)
-        stems[stem] += 1
-        # Files of the same name may lie in two folders; ids differ, whatever the folders are called.
-        prefix = stem if stems[stem] == 1 else f'{stem}~{stems[stem]}'
-        if suffix == '.txt':
-            texts = _paragraphs(lines)
-        else:
-            cells = _tabbed(lines) if suffix == '.tsv' else _quoted(path, lines)
-            texts = _column(path, cells, settings.tsv_column)
-        for number, text in enumerate(_joined(texts, settings.words_per_document)):
-            yield Document(f'{prefix}-{number}', text, path.name)
+    lines = _lines(path, settings.encoding, advance)
+    suffix = _suffix(path)
+    if suffix == '.jsonl':
+        yield from _from_jsonl(path, lines, settings)
+        return
+    if suffix == '.txt':
+        texts = _paragraphs(lines)
+    else:
+        cells = _tabbed(lines) if suffix == '.tsv' else _quoted(path, lines)
+        texts = _column(path, cells, settings.tsv_column)
+    for number, text in enumerate(_joined(texts, settings.words_per_document)):
+        yield Record(f'{prefix}-{number}', text)
 
 
 def lines_of(path: Path, encoding: str = 'utf-8') -> Iterator[tuple[int, str]]:
@@ -135,7 +169,7 @@ def _lines(path: Path, encoding: str, advance: Callable[[int], None]) -> Iterato
         ) from error
 
 
-def _from_jsonl(path: Path, lines: Iterable[tuple[int, str]], settings: Corpus) -> Iterator[Document]:
+def _from_jsonl(path: Path, lines: Iterable[tuple[int, str]], settings: Corpus) -> Iterator[Record]:
     for number, line in lines:
         if not line or line.isspace():
             continue
@@ -149,7 +183,7 @@ def _from_jsonl(path: Path, lines: Iterable[tuple[int, str]], settings: Corpus) 
                 f'{where}: is JSON, but not an object; each line must hold one, as in {{"id": "1", ...}}'
             )
         text = _text_of(record, settings.text_fields, where)
-        yield Document(_id_of(record, settings.id_field, text, where), text, path.name)
+        yield Record(_id_of(record, settings.id_field, text, where), text)
 
 
 def _id_of(record: dict[str, Any], field: str, text: str, where: str) -> str:

@@ -21,8 +21,8 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Rows as RowSettings
-from bioptimus_jax.vocab.blocks import Workers, count_workers, ranges
 from bioptimus_jax.vocab.wordpiece import load_tokenizer, vocabulary
+from bioptimus_jax.workers import open_workers, ranges
 
 ENCODE_DOCUMENTS = 250  # encodings of larger batches are heavy
 _documents: DocumentSource  # of this process: see _prepare
@@ -125,9 +125,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 def _blocks(run: Run, split: str, documents: int, pack: bool) -> Iterator[tuple[Block, dict[str, int]]]:
     settings = run.config.rows
     spans = ranges(documents, settings.block_documents)
-    number = min(count_workers(run.config.runtime.workers), len(spans))
-    arguments = (run.folder('corpus'), run.folder('vocab'), split)
-    with Workers(number, _prepare, arguments) as workers:
+    arguments = (run.folder('corpus').absolute(), run.folder('vocab').absolute(), split)
+    with open_workers(run.config.runtime, len(spans), _prepare, arguments) as workers:
         yield from workers.map(_make_block, ((settings, pack, span) for span in spans))
 
 

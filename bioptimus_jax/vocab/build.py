@@ -13,8 +13,8 @@ from bioptimus_jax.files import atomic, read_json, write_json
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab import wordpiece
-from bioptimus_jax.vocab.blocks import Workers, count_workers, ranges
 from bioptimus_jax.vocab.compare import compare, new_tokens
+from bioptimus_jax.workers import open_workers, ranges
 
 TOKENIZER_FILES = ('tokenizer.json', 'vocab.txt', 'tokenizer_config.json')
 COUNTED_BLOCK = 8192  # documents
@@ -108,8 +108,8 @@ def count_corpus(run: Run, documents: DocumentSource) -> Counter[str]:
     blocks = ranges(len(documents), COUNTED_BLOCK)
     progress = run.progress('vocab: counting words', len(documents), 'documents')
     counts: Counter[str] = Counter()
-    workers = min(count_workers(run.config.runtime.workers), max(len(blocks), 1))
-    with Workers(workers, _prepare, (documents, run.config.vocab.lowercase)) as pool:
+    arguments = (documents, run.config.vocab.lowercase)
+    with open_workers(run.config.runtime, len(blocks), _prepare, arguments) as pool:
         for (start, stop), part in zip(blocks, pool.map(_count_block, blocks), strict=True):
             counts.update(part)
             progress.update(stop - start)

@@ -19,11 +19,11 @@ from bioptimus_jax.corpus.documents import DocumentSource, document_key, open_do
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic
 from bioptimus_jax.run import Run
-from bioptimus_jax.vocab.blocks import Workers, count_workers, ranges
 from bioptimus_jax.vocab.build import read_new_tokens
 from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around, split_sentences
 from bioptimus_jax.vocab.sampling import Candidates, Search, hash_texts, priorities
 from bioptimus_jax.vocab.wordpiece import load_tokenizer
+from bioptimus_jax.workers import Workers, open_workers, ranges
 
 BLOCK = 2048  # documents a worker takes at a time
 PARTIAL = '.partial.npz'
@@ -95,9 +95,10 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         return {'tokens': 0, 'sentences': 0, 'occurrences': 0}
     documents = open_documents(run.folder('corpus'), 'train')
     k, longest = run.config.contexts.per_token, run.config.contexts.max_characters
-    workers = min(count_workers(run.config.runtime.workers), max(len(ranges(len(documents), BLOCK)), 1))
+    most = len(ranges(len(documents), BLOCK))
+    arguments = (documents, vocab_folder.absolute(), tokens, run.config.seed)
     started = time.monotonic()
-    with Workers(workers, _prepare, (documents, vocab_folder, tokens, run.config.seed)) as pool:
+    with open_workers(run.config.runtime, most, _prepare, arguments) as pool:
         search = Search(tokens=len(tokens), k=k)
         search.resume(folder / PARTIAL)
         _scan_all(run, pool, documents, search, folder / PARTIAL)
