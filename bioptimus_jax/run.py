@@ -90,6 +90,10 @@ class Run:
         """The manifest of a finished stage, or None."""
         return read_json(self.workdir / stage / MANIFEST)
 
+    def scratch(self, stage: str) -> Path:
+        """Where a stage may keep work between attempts, under names that say what it is of; gone once it is done."""
+        return self.workdir / f'.{stage}.scratch'
+
     def say(self, message: str) -> None:
         """One line for the person who watches."""
         if not self.quiet:
@@ -219,6 +223,7 @@ def bring_up_to_date(
     }
     write_json(folder / MANIFEST, manifest)
     (folder / STARTED).unlink()
+    shutil.rmtree(run.scratch(stage.name), ignore_errors=True)
     run.say(f'{stage.name}: done in {clock(manifest["seconds"])}')
     return manifest
 

@@ -58,7 +58,9 @@ class Audit:
 class Near:
     """Near duplicates, by MinHash: of two documents that share most of their word n-grams the first stays."""
 
-    threshold: float = key(0.8, 'estimated Jaccard similarity that is too much; 0: none are sought', low=0, high=1)
+    threshold: float = key(
+        0.8, 'estimated Jaccard similarity that is too much; 0: none are sought', low=0, high=1
+    )
     words: int = key(5, 'words of an n-gram', low=1)
 
 
@@ -101,8 +103,9 @@ class Corpus:
     )
     near: Near = section(Near)
     max_words: int = key(
-        0, 'a random choice of documents with this many words in all (paper: 1.8e9), by `seed`; 0: all', low=0
+        0, 'a random choice of documents with this many words in all (paper: 1.8e9); 0: all', low=0
     )
+    choice_seed: int = key(0, 'of that choice', low=0, high=LARGEST_SEED)
     heldout_fraction: float = key(0.01, 'share of documents held out, by hash of the id', low=0, high=0.5)
     shards: int = key(4, 'ArrayRecord shards of the training split', low=1)
     audit: Audit = section(Audit)

@@ -193,7 +193,7 @@ def test_any_json_text_is_read_and_can_be_stored(tmp_path_factory, texts):
 @pytest.mark.parametrize('count', [0, 1, 2, 7, 1100])
 def test_documents_come_back_in_order(tmp_path, count, shards):
     written = numbered(count)
-    assert write_documents(tmp_path, 'train', iter(written), shards) == count
+    assert write_documents(tmp_path, 'train', written, shards) == count
     source = open_documents(tmp_path, 'train')
     assert len(source) == count
     assert list(source) == written
@@ -248,7 +248,7 @@ def test_a_writer_that_fails_leaves_nothing(tmp_path):
         raise OSError('the disk is full')
 
     with pytest.raises(OSError, match='the disk is full'):
-        write_documents(tmp_path, 'train', failing(), 2)
+        documents.write_shard(tmp_path, 'train', 0, 2, failing())
     assert not list((tmp_path / 'documents').iterdir())
 
 
@@ -367,6 +367,7 @@ def test_stopping_leaves_nothing_half_written_and_starts_again(tmp_path, monkeyp
         with pytest.raises(Stopped):
             corpus_run(tmp_path / 'run', path, heldout_fraction=0)
     assert read_json(tmp_path / 'run' / 'corpus' / 'manifest.json') is None
+    (tmp_path / 'run' / 'corpus' / 'documents').mkdir()
     (tmp_path / 'run' / 'corpus' / 'documents' / '.killed.tmp').write_text('left by a kill', 'utf-8')
     (tmp_path / 'run' / 'corpus' / '.audit.jsonl.1.tmp').write_text('left by a kill', 'utf-8')
     run, manifest = corpus_run(tmp_path / 'run', path, heldout_fraction=0)

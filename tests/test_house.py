@@ -60,7 +60,13 @@ CONFINED = {
     ),
 }
 # Their workers are processes, or they need no accelerator: importing jax there costs seconds and memory.
-WITHOUT_JAX = ('bioptimus_jax.workers', 'bioptimus_jax.corpus', 'bioptimus_jax.vocab', 'bioptimus_jax.demo', 'bioptimus_jax.config')
+WITHOUT_JAX = (
+    'bioptimus_jax.workers',
+    'bioptimus_jax.corpus',
+    'bioptimus_jax.vocab',
+    'bioptimus_jax.demo',
+    'bioptimus_jax.config',
+)
 
 
 def module_of(file: Path) -> str:

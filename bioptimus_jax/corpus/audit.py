@@ -103,6 +103,10 @@ class Auditor:
         self.patterns = list(self.origins)
         self._automaton = ahocorasick_rs.AhoCorasick(self.patterns) if self.patterns else None
 
+    def sentences(self) -> Iterator[Sentence]:
+        """Everything that is looked for."""
+        return (sentence for sentences in self.origins.values() for sentence in sentences)
+
     def matches(self, reduced_text: str) -> list[Sentence]:
         """Every benchmark sentence in a text that `reduced` made, overlapping ones too, in sorted order."""
         if self._automaton is None:

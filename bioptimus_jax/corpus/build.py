@@ -1,23 +1,36 @@
-"""Stage `corpus`: read, sift, split and store the documents, with a count for every reason."""
+"""Stage `corpus`: sift every file, resolve what takes all of them, write the documents; a count for every reason."""
 
 import hashlib
+import itertools
 import json
-import shutil
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.corpus.audit import Auditor, Sentence, audit_files, reduced
-from bioptimus_jax.corpus.documents import Document, DocumentWriter, document_key, write_metadata
-from bioptimus_jax.corpus.readers import MADE_ID, input_files, read_inputs
+import numpy as np
+import pyarrow.parquet
+
+from bioptimus_jax.corpus.audit import Auditor, audit_files
+from bioptimus_jax.corpus.documents import (
+    Document,
+    shard_lengths,
+    shard_path,
+    stored_count,
+    write_metadata,
+    write_shard,
+)
+from bioptimus_jax.corpus.readers import input_files, named_files
+from bioptimus_jax.corpus.resolve import Verdicts, resolve
+from bioptimus_jax.corpus.sift import CODE, REASONS, Broken, Part, prepare, sift
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import atomic
+from bioptimus_jax.files import write_jsonl
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Corpus, Experiment
+from bioptimus_jax.workers import open_workers
 
-AUDIT_FILE = 'audit.jsonl'
-REASONS = ('too_short', 'duplicate_text', 'duplicate_id', 'benchmark')
-DOCUMENTS_PER_CHECK = 500
+AUDIT_FILE, BAD_RECORDS_FILE, BROKEN_FILES_FILE = 'audit.jsonl', 'bad_records.jsonl', 'broken_files.jsonl'
+NAMED_IN_MESSAGE = 5
 
 
 def external_inputs(experiment: Experiment) -> list[Path]:
@@ -26,122 +39,189 @@ def external_inputs(experiment: Experiment) -> list[Path]:
     return input_files(experiment.corpus) + audited
 
 
-class Sieve:
-    """Decides about documents one by one; remembers only hashes of them (16 and 8 bytes each)."""
-
-    def __init__(self, settings: Corpus):
-        self.min_words = settings.min_words
-        self.auditor = Auditor(settings.audit)
-        self._texts: set[bytes] = set()
-        self._keys: set[int] = set()
-
-    def judge(self, document: Document) -> tuple[str, list[Sentence]]:
-        """The reason to leave a document out ('' to keep it), with its benchmark sentences."""
-        if len(document.text.split()) < self.min_words:
-            return 'too_short', []
-        letters = reduced(document.text)
-        # A text without letters or digits is compared as it is.
-        text = hashlib.blake2b((letters or document.text).encode(), digest_size=16).digest()
-        if text in self._texts:
-            return 'duplicate_text', []
-        # Contexts and masks are keyed by id, so ids must be unique; the first document stays.
-        key = document_key(document.id)
-        if key in self._keys:
-            return 'duplicate_id', []
-        self._keys.add(key)
-        self._texts.add(text)
-        found = self.auditor.matches(letters)
-        return ('benchmark' if found else ''), found
-
-
-def is_heldout(id: str, fraction: float) -> bool:
-    """Whether a document is held out, by a hash of its id that is independent of `document_key`."""
-    number = int.from_bytes(hashlib.blake2b(id.encode(), digest_size=8, person=b'heldout').digest(), 'little')
-    return number < fraction * 2**64
-
-
 def build(run: Run, folder: Path) -> dict[str, Any]:
-    """Write `documents/` and `audit.jsonl`; returns counts and the digest of the decoded content.
+    """Write `documents/`, and lists of what was left out by the audit or could not be read; returns counts and the
+    digest of the documents in order.
 
     The result depends on the inputs and the corpus settings only. Raises InputError where nothing is left.
     """
     settings = run.config.corpus
-    _clear(folder)
-    sieve = Sieve(settings)
-    total = sum(path.stat().st_size for path in input_files(settings))
-    progress = run.progress('corpus', total / 1000, 'kB')
-    left_out = Counter(dict.fromkeys(REASONS, 0))
-    words, digests = Counter(train=0, heldout=0), {'train': hashlib.sha256(), 'heldout': hashlib.sha256()}
-    read = matched = ids_made = 0
-    with (
-        DocumentWriter(folder, 'train', settings.shards) as train,
-        DocumentWriter(folder, 'heldout', 1) as heldout,
-        atomic(folder / AUDIT_FILE) as audit,
-    ):
-        for document in read_inputs(settings, lambda stored_bytes: progress.update(stored_bytes / 1000)):
-            if read % DOCUMENTS_PER_CHECK == 0:
-                run.check_stop()
-            read += 1
-            reason, found = sieve.judge(document)
-            if reason:
-                left_out[reason] += 1
-                if found:
-                    matched += len(found)
-                    audit.write(json.dumps(_audit_record(document, found), ensure_ascii=False) + '\n')
-                continue
-            split = 'heldout' if is_heldout(document.id, settings.heldout_fraction) else 'train'
-            (heldout if split == 'heldout' else train).write(document)
-            ids_made += document.id.startswith(MADE_ID)
-            words[split] += len(document.text.split())
-            digests[split].update(_content(document))
-        _require_documents(settings, read, train.count, heldout.count, left_out)
-        lengths = {'train': train.finish(), 'heldout': heldout.finish()}
+    for left_by_a_kill in folder.rglob('.*.tmp'):
+        left_by_a_kill.unlink()
+    parts, broken = _sift_all(run)
+    progress = run.progress('corpus: near duplicates', 1, 'documents')
+    verdicts = resolve(parts, settings, run.scratch('corpus'), progress.update, run.check_stop)
+    counts = _count(parts, verdicts, len(broken))
+    _require_documents(settings, counts)
+    lengths = {
+        split: _write_split(run, folder, parts, verdicts, split, shards)
+        for split, shards in (('train', settings.shards), ('heldout', 1))
+    }
     write_metadata(folder, lengths)
-    if progress.done < progress.total:  # sums of rounded parts
-        progress.update(progress.total - progress.done)
-    counts = {
-        'read': read,
-        'left_out': dict(left_out),
-        'train': train.count,
-        'heldout': heldout.count,
+    counts['audit'] = _write_audit(folder, settings, parts, verdicts)
+    bad = _rows(parts, verdicts, np.flatnonzero(verdicts.reason_N == CODE['bad_record']), ('id', 'note'))
+    write_jsonl(folder / BAD_RECORDS_FILE, ({'file': part.source, **row} for part, row in bad))
+    write_jsonl(folder / BROKEN_FILES_FILE, ({'file': b.source, 'message': b.message} for b in broken))
+    run.say(f'corpus: {_summary(counts)}')
+    return {**counts, 'content': _content(parts, verdicts)}
+
+
+def _sift_all(run: Run) -> tuple[list[Part], list[Broken]]:
+    """The parts of all files in order, made in worker processes. Raises InputError with the list of broken files."""
+    settings, files = run.config.corpus, list(named_files(input_files(run.config.corpus)))
+    sizes = [path.stat().st_size for path, _ in files]
+    progress = run.progress('corpus', sum(sizes) / 1000, 'kB')
+    scratch = run.scratch('corpus')
+    scratch.mkdir(exist_ok=True)
+    found: list[Part | Broken] = []
+
+    def advance(stored_bytes: int) -> None:
+        progress.update(stored_bytes / 1000)
+        run.check_stop()
+
+    with open_workers(run.config.runtime, len(files), prepare, (settings, scratch.absolute())) as workers:
+        tasks = ((path.absolute(), prefix, *(() if workers.number else (advance,))) for path, prefix in files)
+        for part, size in zip(workers.map(sift, tasks), sizes, strict=True):
+            found.append(part)
+            if workers.number:
+                advance(size)
+    broken = [part for part in found if isinstance(part, Broken)]
+    if broken and settings.on_broken_file == 'fail':
+        named = '; '.join(b.message for b in broken[:NAMED_IN_MESSAGE])
+        more = f'; and {len(broken) - NAMED_IN_MESSAGE} more' if len(broken) > NAMED_IN_MESSAGE else ''
+        raise InputError(
+            f'{len(broken)} of {len(found)} input files are broken: {named}{more}; mend them and give the same command '
+            'again (whole files are not read anew), or leave them out with --config.corpus.on_broken_file=skip'
+        )
+    for part in broken:
+        run.say(f'corpus: left out: {part.message}')
+    return [part for part in found if isinstance(part, Part)], broken
+
+
+def _write_split(
+    run: Run, folder: Path, parts: Sequence[Part], verdicts: Verdicts, split: str, shards: int
+) -> list[int]:
+    """Write the shards of a split in worker processes; returns how many documents each holds."""
+    numbers = verdicts.chosen(heldout=split == 'heldout')
+    lengths = shard_lengths(len(numbers), shards)
+    progress = run.progress(f'corpus: writing {split}', len(numbers), 'documents')
+    with open_workers(run.config.runtime, shards, _nothing, ()) as workers:
+        tasks = (
+            (folder.absolute(), split, shard, shards, _places(parts, verdicts, numbers[end - length : end]))
+            for shard, (length, end) in enumerate(zip(lengths, itertools.accumulate(lengths), strict=True))
+        )
+        for written in workers.map(_write_shard, tasks):
+            progress.update(written)
+            run.check_stop()
+    return lengths
+
+
+def _nothing() -> None:
+    pass
+
+
+def _places(parts: Sequence[Part], verdicts: Verdicts, numbers: np.ndarray) -> list[tuple[Part, np.ndarray]]:
+    return [(parts[part], rows) for part, rows in verdicts.places(numbers)]
+
+
+def _write_shard(
+    folder: Path, split: str, shard: int, shards: int, places: list[tuple[Part, np.ndarray]]
+) -> int:
+    documents = (
+        Document(row['id'], row['text'], part.source)
+        for part, rows in places
+        for row in _rows_of(part, rows, ('id', 'text'))
+    )
+    wanted = sum(len(rows) for _, rows in places)
+    if (
+        stored_count(shard_path(folder, split, shard, shards)) == wanted
+    ):  # by an attempt that was cut off later
+        return wanted
+    return write_shard(folder, split, shard, shards, documents)
+
+
+def _rows(
+    parts: Sequence[Part], verdicts: Verdicts, numbers: np.ndarray, columns: tuple[str, ...]
+) -> Iterator[tuple[Part, dict[str, Any]]]:
+    for part, rows in _places(parts, verdicts, numbers):
+        for row in _rows_of(part, rows, columns):
+            yield part, row
+
+
+def _rows_of(part: Part, rows: np.ndarray, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """Those rows of a part, in order, one row group in memory at a time."""
+    file, start = pyarrow.parquet.ParquetFile(part.table), 0
+    for group in range(file.num_row_groups):
+        stop = start + file.metadata.row_group(group).num_rows
+        low, high = np.searchsorted(rows, (start, stop))
+        if low < high:
+            yield from file.read_row_group(group, list(columns)).take(rows[low:high] - start).to_pylist()
+        start = stop
+
+
+def _count(parts: Sequence[Part], verdicts: Verdicts, broken: int) -> dict[str, Any]:
+    codes = np.bincount(verdicts.reason_N, minlength=len(REASONS)).tolist()
+    left_out = {
+        reason: codes[code]
+        for reason, code in CODE.items()
+        if reason and reason != 'deletion' and codes[code]
+    }
+    words = Counter(train=0, heldout=0)
+    ids_made = 0
+    for split in ('train', 'heldout'):
+        for part, rows in _places(parts, verdicts, verdicts.chosen(heldout=split == 'heldout')):
+            table = pyarrow.parquet.read_table(part.table, columns=['words', 'id_made'])
+            words[split] += int(table['words'].to_numpy()[rows].sum())
+            ids_made += int(table['id_made'].to_numpy()[rows].sum())
+    return {
+        'files': len(parts) + broken,
+        'broken_files': broken,
+        'read': len(verdicts.reason_N) - codes[CODE['deletion']],
+        'deletions': codes[CODE['deletion']],
+        'left_out': left_out,
+        'train': len(verdicts.chosen(heldout=False)),
+        'heldout': len(verdicts.chosen(heldout=True)),
         'words': dict(words),
         'ids_made': ids_made,
-        'audit': {
-            'sentences': sieve.auditor.searched,
-            'too_short': sieve.auditor.too_short,
-            'matches': matched,
-        },
     }
-    run.say(f'corpus: {_summary(counts)}')
-    content = hashlib.sha256(digests['train'].digest() + digests['heldout'].digest()).hexdigest()
-    return {**counts, 'content': content}
 
 
-def _clear(folder: Path) -> None:
-    # An attempt that was killed leaves nothing to continue from: reading again is cheaper than checking.
-    shutil.rmtree(folder / 'documents', ignore_errors=True)
-    for path in (*folder.glob(f'.{AUDIT_FILE}.*'), folder / AUDIT_FILE):
-        path.unlink(missing_ok=True)
+def _write_audit(folder: Path, settings: Corpus, parts: Sequence[Part], verdicts: Verdicts) -> dict[str, int]:
+    """Write the benchmark sentences found, by document; returns how many were sought and found."""
+    auditor, matches = Auditor(settings.audit), 0
+    numbers = np.flatnonzero(verdicts.reason_N == CODE['benchmark'])
+
+    def entries() -> Iterator[dict[str, Any]]:
+        nonlocal matches
+        for part, row in _rows(parts, verdicts, numbers, ('id', 'sentences')):
+            sentences = json.loads(row['sentences'])
+            matches += len(sentences)
+            yield {'document': row['id'], 'source': part.source, 'sentences': sentences}
+
+    write_jsonl(folder / AUDIT_FILE, entries())
+    return {'sentences': auditor.searched, 'too_short': auditor.too_short, 'matches': matches}
 
 
-def _content(document: Document) -> bytes:
-    id, text = document.id.encode(), document.text.encode()
-    return len(id).to_bytes(8, 'little') + id + len(text).to_bytes(8, 'little') + text
+def _content(parts: Sequence[Part], verdicts: Verdicts) -> str:
+    """Digest of ids and texts in order, whatever the shards."""
+    total = hashlib.sha256()
+    for heldout in (False, True):
+        digest = hashlib.sha256()
+        for part, rows in _places(parts, verdicts, verdicts.chosen(heldout)):
+            contents = pyarrow.parquet.read_table(part.table, columns=['content'])['content'].take(rows)
+            digest.update(b''.join(contents.to_pylist()))
+        total.update(digest.digest())
+    return total.hexdigest()
 
 
-def _audit_record(document: Document, found: list[Sentence]) -> dict[str, Any]:
-    sentences = [{'dataset': s.dataset, 'split': s.split, 'text': s.text} for s in found]
-    return {'document': document.id, 'source': document.source, 'sentences': sentences}
-
-
-def _require_documents(settings: Corpus, read: int, train: int, heldout: int, left_out: Counter[str]) -> None:
-    if not read:
+def _require_documents(settings: Corpus, counts: dict[str, Any]) -> None:
+    if not counts['read']:
         raise InputError(f'{", ".join(settings.inputs)}: hold no documents; correct --config.corpus.inputs')
-    if not train:
-        reasons = ', '.join(f'{n} {reason}' for reason, n in left_out.items() if n) or 'none left out'
+    if not counts['train']:
+        reasons = ', '.join(f'{n} {reason}' for reason, n in counts['left_out'].items()) or 'none left out'
         raise InputError(
-            f'{", ".join(settings.inputs)}: of {read} documents none is left for training ({reasons}, '
-            f'{heldout} held out); give more text, or change config.corpus.min_words or heldout_fraction'
+            f'{", ".join(settings.inputs)}: of {counts["read"]} documents none is left for training ({reasons}, '
+            f'{counts["heldout"]} held out); give more text, or change config.corpus.min_words or heldout_fraction'
         )
 
 

@@ -1,13 +1,14 @@
 """Document store: ArrayRecord shards with TFDS folder metadata, readable by `tfds.builder_from_directory`.
 
-Document i of a split is record i // shards of shard i % shards, so shards fill evenly while documents stream
-past, and a `DocumentSource` gives them back in the order in which they were written.
+The shards of a split hold its documents one after the other, as evenly as whole documents allow, so that they can
+be written side by side; a `DocumentSource` numbers the documents through.
 """
 
 import contextlib
 import dataclasses
 import errno
 import hashlib
+import itertools
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -58,65 +59,60 @@ def decoded(record: bytes) -> Document:
     return Document(*(feature[name].bytes_list.value[0].decode() for name in ('id', 'text', 'source')))
 
 
-class DocumentWriter:
-    """Writes one split as a stream; its files get their names in `finish`, complete and on disk, or never.
+def write_shard(folder: Path, split: str, shard: int, shards: int, documents: Iterable[Document]) -> int:
+    """Write one shard of a split and return its number of documents.
 
-    A context manager: leaving it without `finish` removes what was written. Raises OSError (full disk).
+    The file gets its name when it is complete and on disk, or never. Raises OSError (full disk).
     """
-
-    def __init__(self, folder: Path, split: str, shards: int):
-        self.folder = folder / FOLDER
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.paths = [shard_path(folder, split, s, shards) for s in range(shards)]
-        self.hidden = [path.with_name(f'.{path.name}.tmp') for path in self.paths]
-        self.count = 0
-        self._writers = [ArrayRecordWriter(str(path), WRITER_OPTIONS) for path in self.hidden]
-
-    def write(self, document: Document) -> None:
-        shard = self.count % len(self.paths)
+    path = shard_path(folder, split, shard, shards)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = path.with_name(f'.{path.name}.tmp')
+    count = 0
+    try:
+        with _writing(path):
+            writer = ArrayRecordWriter(str(hidden), WRITER_OPTIONS)
         try:
-            self._writers[shard].write(encoded(document))
-        except (RuntimeError, ValueError) as error:
-            raise OSError(f'{self.paths[shard]}: cannot be written ({_first_line(error)})') from error
-        self.count += 1
-
-    def finish(self) -> list[int]:
-        """Close, check and name the shards; returns how many documents each holds."""
-        lengths = shard_lengths(self.count, len(self.paths))
-        for writer, hidden, path, length in zip(self._writers, self.hidden, self.paths, lengths, strict=True):
-            try:
+            for document in documents:
+                with _writing(path):
+                    writer.write(encoded(document))
+                count += 1
+        finally:
+            with _writing(path):
                 writer.close()
-                stored = ArrayRecordReader(str(hidden), READER_OPTIONS).num_records()
-            except (RuntimeError, ValueError) as error:
-                raise OSError(f'{path}: cannot be written ({_first_line(error)})') from error
-            if stored != length:
-                raise OSError(errno.ENOSPC, f'holds {stored} of {length} documents after writing', str(path))
-            with open(hidden, 'rb') as file:
-                os.fsync(file.fileno())
-        for hidden, path in zip(self.hidden, self.paths, strict=True):
-            os.replace(hidden, path)
-        return lengths
-
-    def __enter__(self) -> 'DocumentWriter':
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for writer, hidden in zip(self._writers, self.hidden, strict=True):
-            if hidden.exists():
-                if writer.is_open():
-                    with contextlib.suppress(RuntimeError, ValueError):  # it is thrown away in any case
-                        writer.close()
-                hidden.unlink()
+        if (stored := stored_count(hidden)) != count:
+            raise OSError(errno.ENOSPC, f'holds {stored} of {count} documents after writing', str(path))
+        with open(hidden, 'rb') as file:
+            os.fsync(file.fileno())
+        os.replace(hidden, path)
+    finally:
+        hidden.unlink(missing_ok=True)
+    return count
 
 
-def write_documents(folder: Path, split: str, documents: Iterable[Document], shards: int) -> int:
+def stored_count(path: Path) -> int:
+    """How many documents a shard holds; -1 where there is none, or none that can be read."""
+    try:
+        return ArrayRecordReader(str(path), READER_OPTIONS).num_records() if path.is_file() else -1
+    except (RuntimeError, ValueError):
+        return -1
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        raise OSError(f'{path}: cannot be written ({_first_line(error)})') from error
+
+
+def write_documents(folder: Path, split: str, documents: Sequence[Document], shards: int) -> int:
     """Write one split of a corpus folder, add it to the metadata, and return the number of documents."""
-    with DocumentWriter(folder, split, shards) as writer:
-        for document in documents:
-            writer.write(document)
-        lengths = writer.finish()
+    lengths = shard_lengths(len(documents), shards)
+    ends = list(itertools.accumulate(lengths))
+    for shard, (length, end) in enumerate(zip(lengths, ends, strict=True)):
+        write_shard(folder, split, shard, shards, documents[end - length : end])
     write_metadata(folder, {**stored_lengths(folder), split: lengths})
-    return sum(lengths)
+    return len(documents)
 
 
 def write_metadata(folder: Path, lengths: Mapping[str, Sequence[int]]) -> None:
@@ -167,8 +163,8 @@ def shard_path(folder: Path, split: str, shard: int, shards: int) -> Path:
 
 
 def shard_lengths(count: int, shards: int) -> list[int]:
-    """Documents of each shard when `count` of them are dealt out in turn."""
-    return [(count - s + shards - 1) // shards for s in range(shards)]
+    """Documents of each shard when `count` of them are shared out evenly."""
+    return [count * (s + 1) // shards - count * s // shards for s in range(shards)]
 
 
 class DocumentSource:
@@ -181,6 +177,7 @@ class DocumentSource:
     def __init__(self, folder: Path, split: str, lengths: Sequence[int]):
         self.paths = [shard_path(folder, split, s, len(lengths)) for s in range(len(lengths))]
         self.lengths = list(lengths)
+        self.ends = list(itertools.accumulate(lengths))
         self._readers: dict[int, Any] = {}
 
     def __len__(self) -> int:
@@ -198,14 +195,11 @@ class DocumentSource:
 
     def read(self, start: int, stop: int) -> list[Document]:
         """Documents start to stop - 1, fewer at the end."""
-        start, stop = max(start, 0), min(stop, len(self))
-        documents: list[Document] = [Document('', '')] * max(stop - start, 0)
-        shards = len(self.paths)
-        for shard in range(shards):
-            first = start + (shard - start) % shards
-            low, high = first // shards, (stop - 1 - shard) // shards + 1
+        documents: list[Document] = []
+        for shard, (length, end) in enumerate(zip(self.lengths, self.ends, strict=True)):
+            low, high = max(start - (end - length), 0), min(stop - (end - length), length)
             if low < high:
-                documents[first - start :: shards] = self._read_shard(shard, low, high)
+                documents += self._read_shard(shard, low, high)
         return documents
 
     def check(self) -> None:

@@ -58,6 +58,10 @@ def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
     return list(files)
 
 
+class BrokenFile(InputError):
+    """A file that is cut off or damaged as a whole."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Record:
     """What a file says: a document, or why it is none.

@@ -1,0 +1,142 @@
+"""What takes all parts to tell: newest versions, deletions, duplicates, near duplicates, the random choice.
+
+Works on the parts' columns, 36 bytes a record in memory. The order of records is that of the input files.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet
+
+from bioptimus_jax.corpus.near import near_duplicates
+from bioptimus_jax.corpus.sift import CODE, Part
+from bioptimus_jax.schema import Corpus
+
+COLUMNS = ('reason', 'version', 'words', 'key', 'letters', 'draw', 'heldout')
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdicts:
+    """The reason code of every record (0: a document of the corpus), whether it is held out, and where parts end."""
+
+    reason_N: np.ndarray
+    heldout_N: np.ndarray
+    ends: np.ndarray
+
+    def chosen(self, heldout: bool) -> np.ndarray:
+        """Numbers of the documents of a split, ascending."""
+        return np.flatnonzero((self.reason_N == 0) & (self.heldout_N == heldout))
+
+    def places(self, numbers: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """`(part, rows in it)` of records given by ascending numbers."""
+        bounds = np.searchsorted(numbers, self.ends)
+        for part, (low, high) in enumerate(zip([0, *bounds[:-1]], bounds, strict=True)):
+            if low < high:
+                yield part, numbers[low:high] - (self.ends[part - 1] if part else 0)
+
+
+def resolve(
+    parts: Sequence[Part],
+    settings: Corpus,
+    scratch: Path,
+    advance: Callable[[int], None],
+    check_stop: Callable[[], None],
+) -> Verdicts:
+    """The verdict on every record of the parts. `advance` is told how many records near duplicates were sought for."""
+    tables = [pyarrow.parquet.read_table(part.table, columns=list(COLUMNS)) for part in parts]
+    ends = np.cumsum([table.num_rows for table in tables])
+    column = {
+        name: np.concatenate([table[name].to_numpy() for table in tables]) if tables else np.zeros(0)
+        for name in COLUMNS
+    }
+    del tables
+    reason_N = column['reason'].copy()
+    own_N = reason_N == 0  # these have texts and signatures
+    _keep_newest(reason_N, column['key'], column['version'])
+    _drop_duplicates(reason_N, column['key'], column['letters'])
+    verdicts = Verdicts(reason_N, column['heldout'], ends)
+    if settings.near.threshold:
+        numbers = np.flatnonzero(reason_N == 0)
+        signed_N = (
+            np.cumsum(own_N) - 1
+        )  # row among its part's signatures, after the part's first is taken off
+        before = np.concatenate([[0], np.cumsum(own_N)[ends[:-1] - 1]]) if len(ends) > 1 else np.zeros(1, int)
+        rows = [np.zeros(0, np.int64) for _ in parts]
+        start = 0
+        for part, within in verdicts.places(numbers):
+            rows[part] = signed_N[numbers[start : start + len(within)]] - before[part]
+            start += len(within)
+        files = [part.signatures for part in parts]
+        near = near_duplicates(files, rows, settings.near, scratch, advance, check_stop)
+        reason_N[numbers[near]] = CODE['near_duplicate']
+    if settings.max_words:
+        _choose(reason_N, column['draw'], column['words'], settings.max_words)
+    return verdicts
+
+
+def _keep_newest(reason_N: np.ndarray, key_N: np.ndarray, version_N: np.ndarray) -> None:
+    """Of the records of one PubMed id: what a later deletion took back, and what a newer one replaces.
+
+    The highest version counts, and of several records of one version the last, whatever else is wrong with it.
+    """
+    deletion = CODE['deletion']
+    records = np.flatnonzero((version_N > 0) | (reason_N == deletion))
+    for group in _groups(key_N, records):
+        newest, taken_back = -1, set()
+        for number in group[::-1].tolist():
+            version = int(version_N[number])
+            if reason_N[number] == deletion:
+                taken_back.add(version)
+            elif taken_back & {0, version}:
+                reason_N[number] = CODE['deleted']
+            elif newest >= 0 and version <= version_N[newest]:
+                reason_N[number] = CODE['superseded']
+            else:
+                if newest >= 0:
+                    reason_N[newest] = CODE['superseded']
+                newest = number
+
+
+def _drop_duplicates(reason_N: np.ndarray, key_N: np.ndarray, letters_N: np.ndarray) -> None:
+    """Leave out, in order, whatever has the id or the text of a record that was not left out for that itself.
+
+    Ids must be unique, as contexts and masks are keyed by them. Benchmark texts take part: a copy of one is one.
+    """
+    records = np.flatnonzero((reason_N == 0) | (reason_N == CODE['benchmark']))
+    shared = [
+        number for column in (key_N, letters_N) for group in _groups(column, records) for number in group
+    ]
+    keys, texts = set(), set()
+    for number in np.unique(np.array(shared, np.int64)).tolist():
+        key, letters = int(key_N[number]), int(letters_N[number])
+        if letters in texts:
+            reason_N[number] = CODE['duplicate_text']
+        elif key in keys:
+            reason_N[number] = CODE['duplicate_id']
+        else:
+            keys.add(key)
+            texts.add(letters)
+
+
+def _groups(column_N: np.ndarray, records: np.ndarray) -> Iterator[np.ndarray]:
+    """The records that share a value with others, group by group, each in order."""
+    order = records[np.argsort(column_N[records], kind='stable')]
+    values = column_N[order]
+    starts = (
+        np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+        if len(order)
+        else np.zeros(0, int)
+    )
+    lengths = np.diff(np.append(starts, len(order)))
+    for start, length in zip(starts[lengths > 1].tolist(), lengths[lengths > 1].tolist(), strict=True):
+        yield order[start : start + length]
+
+
+def _choose(reason_N: np.ndarray, draw_N: np.ndarray, words_N: np.ndarray, max_words: int) -> None:
+    """Keep the documents that come first in the random order, up to the one that brings `max_words`."""
+    documents = np.flatnonzero(reason_N == 0)
+    order = documents[np.argsort(draw_N[documents], kind='stable')]
+    before = np.cumsum(words_N[order]) - words_N[order]
+    reason_N[order[before >= max_words]] = CODE['not_chosen']

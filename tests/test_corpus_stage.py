@@ -1,0 +1,266 @@
+"""The corpus stage as a whole: many files, any number of workers, cut-off work, and what takes all files to tell."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bioptimus_jax.config import defaults, override
+from bioptimus_jax.corpus import resolve, sift
+from bioptimus_jax.corpus.documents import open_documents
+from bioptimus_jax.corpus.sift import CODE
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import read_jsonl
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import Experiment
+from bioptimus_jax.stages import STAGES
+
+
+def experiment(inputs: list[str], **changes: object) -> Experiment:
+    config = defaults()
+    config.corpus.inputs = tuple(inputs)
+    for key, value in changes.items():
+        override(config, key.replace('__', '.'), str(value))
+    return Experiment.from_config(config)
+
+
+def made(workdir: Path, inputs: list[str], **changes: object) -> tuple[Run, dict]:
+    run = Run(workdir, experiment(inputs, **{'runtime__workers': 1, **changes}), quiet=True)
+    return run, execute(run, STAGES['corpus'])
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    """Five files of 60 documents of random words, some of them in two files."""
+    draw = random.Random(0)
+    words = [f'word{n}' for n in range(500)]
+    texts = [' '.join(draw.choices(words, k=draw.randint(8, 40))) for _ in range(292)]
+    paths = []
+    for number in range(5):
+        rows = [
+            {'id': f'{number}-{i}', 'title': text}
+            for i, text in enumerate(texts[58 * number : 58 * number + 60])
+        ]
+        path = tmp_path / f'file{number}.jsonl'
+        path.write_text(''.join(json.dumps(row) + '\n' for row in rows), 'utf-8')
+        paths.append(str(path))
+    return paths
+
+
+def shard_bytes(run: Run) -> dict[str, str]:
+    folder = run.folder('corpus') / 'documents'
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.glob('*array_record*'))
+    }
+
+
+@pytest.fixture
+def cluster():
+    distributed = pytest.importorskip('distributed')
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+    ) as running:
+        yield running.scheduler_address
+
+
+def test_workers_and_the_cluster_write_the_same_bytes(tmp_path, files, cluster):
+    """Documents, vocabulary, contexts and rows, by one process, by two, and by the workers of a dask cluster."""
+    results = {}
+    for name, runtime in {
+        'one': {'runtime__workers': 1},
+        'two': {'runtime__workers': 2},
+        'cluster': {'runtime__cluster': cluster},
+    }.items():
+        changes = {'vocab__size': 300, 'corpus__heldout_fraction': 0.1, 'rows__row_pieces': 64, **runtime}
+        e = experiment(files, **changes, rows__max_document_pieces=64)
+        run = Run(tmp_path / name, e, quiet=True)
+        for stage in ('corpus', 'vocab', 'rows'):
+            execute(run, STAGES[stage])
+        results[name] = {stage: run.manifest(stage)['content'] for stage in ('corpus', 'vocab', 'rows')}
+        results[name] |= shard_bytes(run)
+    assert results['one'] == results['two'] == results['cluster']
+
+
+def test_a_cluster_that_is_not_there_or_has_threads_is_refused(tmp_path, files):
+    distributed = pytest.importorskip('distributed')
+    with pytest.raises(ConfigError, match=r'runtime\.cluster: no dask scheduler at .*HOST:PORT'):
+        made(tmp_path / 'run', files, runtime__cluster='127.0.0.1:9')
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+        ) as wide,
+        pytest.raises(ConfigError, match='--nthreads=1'),
+    ):
+        made(tmp_path / 'run', files, runtime__cluster=wide.scheduler_address)
+
+
+def test_the_first_of_two_texts_stays_in_the_order_of_files(tmp_path, files):
+    run, manifest = made(tmp_path / 'run', files, corpus__heldout_fraction=0)
+    assert manifest['counts']['left_out'] == {'duplicate_text': 8}  # two of each file but the last
+    ids = [document.id for document in open_documents(run.folder('corpus'), 'train')]
+    assert ids == [f'{f}-{i}' for f in range(5) for i in range(60) if not (f and i < 2)]
+
+
+def test_work_that_was_cut_off_goes_on_by_file(tmp_path, files, monkeypatch):
+    whole, wanted = made(tmp_path / 'whole', files)
+    broken = Path(files[3])
+    content = broken.read_bytes()
+    broken.write_bytes(content[:100] + b'\xff' + content[100:])
+    with pytest.raises(
+        InputError, match=r'1 of 5 input files are broken: .*file3\.jsonl:.*on_broken_file=skip'
+    ):
+        made(tmp_path / 'run', files)
+    assert not list((tmp_path / 'run' / 'corpus').glob('[!.]*'))
+    broken.write_bytes(content)
+    read = []
+    real = sift.read_file
+    monkeypatch.setattr(sift, 'read_file', lambda path, *rest: read.append(path.name) or real(path, *rest))
+    run, manifest = made(tmp_path / 'run', files)
+    assert read == ['file3.jsonl']
+    assert manifest['content'] == wanted['content']
+    assert shard_bytes(run) == shard_bytes(whole)
+    assert not (tmp_path / 'run' / '.corpus.scratch').exists()
+
+
+def test_broken_files_are_left_out_on_request_and_listed(tmp_path, files):
+    Path(files[1]).write_bytes(b'\xff\xfe')
+    run, manifest = made(tmp_path / 'run', files, corpus__on_broken_file='skip')
+    assert (manifest['counts']['files'], manifest['counts']['broken_files']) == (5, 1)
+    assert [entry['file'] for entry in read_jsonl(run.folder('corpus') / 'broken_files.jsonl')] == [
+        'file1.jsonl'
+    ]
+    ids = {document.id.split('-')[0] for document in open_documents(run.folder('corpus'), 'train')}
+    assert ids == {'0', '2', '3', '4'}
+
+
+def test_a_kill_at_any_moment_changes_nothing(tmp_path, files):
+    """SIGKILL while files are read, resolved and written; the same command then gives the same bytes."""
+    whole, wanted = made(tmp_path / 'whole', files)
+    program = (
+        'import sys, os, signal; from bioptimus_jax.corpus import build; from test_corpus_stage import made\n'
+        'step, left = sys.argv[1], int(sys.argv[2])\n'
+        'real = getattr(build, step)\n'
+        'def dying(*a):\n'
+        '    global left\n'
+        '    left -= 1\n'
+        '    if left < 0: os.kill(os.getpid(), signal.SIGKILL)\n'
+        '    return real(*a)\n'
+        'setattr(build, step, dying)\n'
+        'from pathlib import Path\n'
+        'made(Path(sys.argv[3]), sys.argv[4:])\n'
+    )
+    environment = {**os.environ, 'PYTHONPATH': f'{Path(__file__).parents[1]}:{Path(__file__).parent}'}
+    for step, calls in (('sift', 2), ('resolve', 0), ('_write_shard', 3), ('write_metadata', 0)):
+        killed = subprocess.run(
+            [sys.executable, '-c', program, step, str(calls), str(tmp_path / 'run'), *files],
+            env=environment,
+            capture_output=True,
+        )
+        assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()[-500:]
+        assert not (tmp_path / 'run' / 'corpus' / 'manifest.json').exists()
+    run, manifest = made(tmp_path / 'run', files)
+    assert manifest['content'] == wanted['content']
+    assert shard_bytes(run) == shard_bytes(whole)
+
+
+def test_a_random_choice_of_words(tmp_path, files):
+    _, everything = made(tmp_path / 'all', files, corpus__heldout_fraction=0)
+    total = everything['counts']['words']['train']
+    chosen = {}
+    for seed in (0, 1):
+        run, manifest = made(
+            tmp_path / f'seed{seed}',
+            files,
+            corpus__heldout_fraction=0,
+            corpus__max_words=total // 3,
+            corpus__choice_seed=seed,
+        )
+        assert total // 3 <= manifest['counts']['words']['train'] < total // 3 + 40
+        chosen[seed] = {document.id for document in open_documents(run.folder('corpus'), 'train')}
+    run, _ = made(tmp_path / 'larger', files, corpus__heldout_fraction=0, corpus__max_words=total // 2)
+    assert chosen[0] < {document.id for document in open_documents(run.folder('corpus'), 'train')}
+    assert (
+        0.2 < len(chosen[0] & chosen[1]) / len(chosen[0]) < 0.5
+    )  # a third, if they have nothing to do with another
+
+
+def test_length_and_language(tmp_path):
+    german = 'Die Behandlung der Patienten mit diesem Arzneimittel führte zu einer deutlichen Besserung ihrer Leiden.'
+    english = 'Treatment of the patients with this drug led to a clear improvement of the complaints they had before.'
+    rows = [
+        {'id': 'de', 'title': german},
+        {'id': 'en', 'title': english},
+        {'id': 'long', 'title': f'{english} ' * 9},
+    ]
+    (tmp_path / 'x.jsonl').write_text(''.join(json.dumps(row) + '\n' for row in rows), 'utf-8')
+    run, manifest = made(
+        tmp_path / 'run',
+        [str(tmp_path / 'x.jsonl')],
+        corpus__languages='en,fr',
+        corpus__max_document_words=100,
+        corpus__heldout_fraction=0,
+    )
+    assert manifest['counts']['left_out'] == {'too_long': 1, 'language': 1}
+    assert [d.id for d in open_documents(run.folder('corpus'), 'train')] == ['en']
+
+
+RECORDS = st.lists(
+    st.tuples(
+        st.integers(0, 3),  # id
+        st.integers(0, 3),  # version; 0 of a deletion: all versions
+        st.booleans(),  # a deletion
+        st.sampled_from(('', '', 'no_abstract')),
+    ),
+    max_size=20,
+)
+
+
+@given(RECORDS)
+def test_newest_versions_by_the_book(records):
+    """Against a reading of the rules that goes through the records one by one."""
+    kept: dict[tuple[int, int], int] = {}
+    wanted = [reason for *_, reason in records]
+    for number, (key, version, deletion, _) in enumerate(records):
+        if deletion:
+            wanted[number] = 'deletion'
+            for place in [p for p in kept if p[0] == key and version in (0, p[1])]:
+                wanted[kept.pop(place)] = 'deleted'
+        elif version:
+            if (key, version) in kept:
+                wanted[kept[key, version]] = 'superseded'
+            kept[key, version] = number
+    for (key, version), number in kept.items():
+        if any(k == key and v > version for k, v in kept):
+            wanted[number] = 'superseded'
+    reasons = np.array([CODE['deletion' if d else reason] for *_, d, reason in records], np.uint8)
+    resolve._keep_newest(
+        reasons, np.array([r[0] for r in records], np.uint64), np.array([r[1] for r in records], np.int16)
+    )
+    # A version that was superseded and then taken back is out either way.
+    out = {'deleted': 'out', 'superseded': 'out'}
+    found = [sift.REASONS[code] for code in reasons]
+    assert [out.get(r, r) for r in found] == [out.get(r, r) for r in wanted]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=25))
+def test_duplicates_one_after_the_other(records):
+    keys, texts, wanted = set(), set(), []
+    for key, text in records:
+        reason = 'duplicate_text' if text in texts else 'duplicate_id' if key in keys else ''
+        if not reason:
+            keys.add(key)
+            texts.add(text)
+        wanted.append(reason)
+    reasons = np.zeros(len(records), np.uint8)
+    resolve._drop_duplicates(reasons, *(np.array([r[i] for r in records], np.uint64) for i in (0, 1)))
+    assert [sift.REASONS[code] for code in reasons] == wanted
