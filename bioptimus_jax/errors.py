@@ -9,5 +9,9 @@ class InputError(Exception):
     """Input that cannot be used; the message names the file or record and the remedy."""
 
 
+class BrokenFile(InputError):
+    """A file that is cut off, damaged or not what its checksum says, as a whole; the message names the remedy."""
+
+
 class Stopped(Exception):
     """SIGTERM came and the state is saved; the same command goes on from here."""

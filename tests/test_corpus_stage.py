@@ -219,7 +219,7 @@ RECORDS = st.lists(
         st.integers(0, 3),  # id
         st.integers(0, 3),  # version; 0 of a deletion: all versions
         st.booleans(),  # a deletion
-        st.sampled_from(('', '', 'no_abstract')),
+        st.sampled_from(('', '', 'no_abstract', 'bad_record')),
     ),
     max_size=20,
 )
@@ -230,12 +230,12 @@ def test_newest_versions_by_the_book(records):
     """Against a reading of the rules that goes through the records one by one."""
     kept: dict[tuple[int, int], int] = {}
     wanted = [reason for *_, reason in records]
-    for number, (key, version, deletion, _) in enumerate(records):
+    for number, (key, version, deletion, reason) in enumerate(records):
         if deletion:
             wanted[number] = 'deletion'
             for place in [p for p in kept if p[0] == key and version in (0, p[1])]:
                 wanted[kept.pop(place)] = 'deleted'
-        elif version:
+        elif version and reason != 'bad_record':
             if (key, version) in kept:
                 wanted[kept[key, version]] = 'superseded'
             kept[key, version] = number

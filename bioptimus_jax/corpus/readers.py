@@ -1,26 +1,28 @@
-"""Documents from jsonl, plain text, TSV and CSV files, gzipped or not, read as a stream with bounded memory.
+"""Documents from PubMed XML, jsonl, Parquet, plain text, TSV and CSV files, read as a stream with bounded memory.
 
-Anything that cannot be read raises InputError with file, line and remedy: no record is skipped silently.
+No record is skipped silently: what cannot be read becomes a record that says why, or raises InputError with file,
+line and remedy; a file that is cut off, damaged or not what its `.md5` says raises BrokenFile.
 """
 
 import csv
 import dataclasses
 import glob
-import gzip
 import hashlib
 import json
 import re
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
+from bioptimus_jax.corpus import medline, parquet, stored
 from bioptimus_jax.corpus.documents import Document
-from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.corpus.records import BadRecord, Record
+from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
 from bioptimus_jax.schema import Corpus
 
-SUFFIXES = ('.jsonl', '.txt', '.tsv', '.csv')
+GZIPPED_TOO = ('.xml', '.jsonl', '.txt', '.tsv', '.csv')
+SUFFIXES = (*GZIPPED_TOO, '.parquet')
 BYTE_ORDER_MARK = b'\xef\xbb\xbf'
 PARAGRAPH_END = re.compile(r'\n[^\S\n]*\n')
 SURROGATE = re.compile('[\ud800-\udfff]')
@@ -32,12 +34,13 @@ MADE_ID = 'text-'
 def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
     """The files of `settings.inputs`: patterns in their order, each expanded in sorted order, every file once.
 
-    Raises ConfigError for an empty list; InputError for a pattern without a match, a folder, another ending;
-    messages name the `key` that the patterns come from.
+    Raises ConfigError for an empty list or a wrong `published_before`; InputError for a pattern without a match,
+    a folder, another ending; messages name the `key` that the patterns come from.
     """
+    medline.cut_off(settings)  # a mistake in it shall not wait for the first XML file
     if not settings.inputs:
         raise ConfigError(
-            f'config.{key}: is empty; give files or globs of .jsonl, .txt, .tsv or .csv, gzipped or not'
+            f'config.{key}: is empty; give files or globs of {", ".join(GZIPPED_TOO)}, gzipped or not, or .parquet'
         )
     files: dict[Path, None] = {}
     for pattern in settings.inputs:
@@ -52,30 +55,10 @@ def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
             raise InputError(f'{pattern}: no such file, and no file matches it; correct --config.{key}')
         for path in matches:
             if _suffix(path) not in SUFFIXES:
-                endings = ', '.join(f'{s}[.gz]' for s in SUFFIXES)
-                raise InputError(f'{path}: unknown kind of file; {key} takes {endings}')
+                endings = ', '.join(f'{s}[.gz]' for s in GZIPPED_TOO)
+                raise InputError(f'{path}: unknown kind of file; {key} takes {endings}, .parquet')
             files[path] = None
     return list(files)
-
-
-class BrokenFile(InputError):
-    """A file that is cut off or damaged as a whole."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Record:
-    """What a file says: a document, or why it is none.
-
-    `version` counts a PubMed record's versions from 1 and is 0 where a format knows none. `reason` is empty for a
-    document; `deletion` takes back what came before under this id, in this version; `bad_record` explains itself
-    in `note`.
-    """
-
-    id: str
-    text: str = ''
-    version: int = 0
-    reason: str = ''
-    note: str = ''
 
 
 def read_inputs(settings: Corpus) -> Iterator[Document]:
@@ -106,12 +89,22 @@ def read_file(
 ) -> Iterator[Record]:
     """The records of one file in order; `advance` is told the stored bytes that were consumed.
 
-    White space is squeezed; paragraphs and text fields stay apart by a line break. Raises InputError.
+    White space is squeezed; paragraphs and text fields stay apart by a line break. A bad record says so, or raises
+    InputError if `on_bad_record` is `fail`. Raises BrokenFile, too, after the records before the damage.
     """
-    lines = _lines(path, settings.encoding, advance)
+    stored.check_md5(path)
     suffix = _suffix(path)
+    if suffix == '.xml':
+        yield from medline.read(path, settings, advance)
+        return
+    if suffix == '.parquet':
+        yield from _from_rows(
+            path, 'row', parquet.rows(path, settings.text_fields, settings.id_field, advance), settings
+        )
+        return
+    lines = _lines(path, settings.encoding, advance)
     if suffix == '.jsonl':
-        yield from _from_jsonl(path, lines, settings)
+        yield from _from_rows(path, 'line', _parsed(lines), settings)
         return
     if suffix == '.txt':
         texts = _paragraphs(lines)
@@ -139,83 +132,90 @@ def squeezed(text: str) -> str:
 
 
 def _suffix(path: Path) -> str:
-    return Path(path.name.removesuffix('.gz')).suffix
+    bare = Path(path.name.removesuffix('.gz')).suffix
+    return bare if bare in GZIPPED_TOO else path.suffix
 
 
 def _lines(path: Path, encoding: str, advance: Callable[[int], None]) -> Iterator[tuple[int, str]]:
-    number, reported = 0, 0
-    try:
-        with open(path, 'rb') as stored:
-            if not path.stat().st_size:
-                raise InputError(f'{path}: is empty; fetch it again or take it out of the inputs')
-            stream = cast(BinaryIO, gzip.GzipFile(fileobj=stored)) if path.name.endswith('.gz') else stored
-            for line in stream:
+    number = 0
+    with stored.opened(path, advance) as source:
+        try:
+            for line in source.stream:
                 number += 1
                 if number == 1 and encoding == 'utf-8':
                     line = line.removeprefix(BYTE_ORDER_MARK)
                 yield number, line.decode(encoding).rstrip('\r\n')
                 if number % LINES_PER_REPORT == 0:
-                    advance(stored.tell() - reported)
-                    reported = stored.tell()
-            advance(stored.tell() - reported)
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f'{path}:{number}: is not UTF-8 (byte {error.object[error.start]:#04x} at {error.start}); '
-            'convert the file, or set --config.corpus.encoding=latin-1 if that is what it holds'
-        ) from error
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(
-            f'{path}: is a cut-off or damaged gzip file, after line {number}; fetch it again'
-        ) from error
-    except OSError as error:
-        raise InputError(
-            f'{path}: cannot be read ({error.strerror or error}); check the file and its rights'
-        ) from error
+                    source.report()
+        except UnicodeDecodeError as error:
+            raise BrokenFile(
+                f'{path}:{number}: is not UTF-8 (byte {error.object[error.start]:#04x} at {error.start}); '
+                'convert the file, or set --config.corpus.encoding=latin-1 if that is what it holds'
+            ) from error
+        source.report()
 
 
-def _from_jsonl(path: Path, lines: Iterable[tuple[int, str]], settings: Corpus) -> Iterator[Record]:
+def _parsed(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, dict[str, Any] | BadRecord]]:
     for number, line in lines:
         if not line or line.isspace():
             continue
-        where = f'{path}:{number}'
         try:
-            record = json.loads(line)
+            row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise InputError(f'{where}: is not JSON ({error}); correct or remove the line') from error
-        if not isinstance(record, dict):
-            raise InputError(
-                f'{where}: is JSON, but not an object; each line must hold one, as in {{"id": "1", ...}}'
-            )
-        text = _text_of(record, settings.text_fields, where)
-        yield Record(_id_of(record, settings.id_field, text, where), text)
+            yield number, BadRecord(f'is not JSON ({error})')
+            continue
+        yield number, row if isinstance(row, dict) else BadRecord('is JSON, but not an object')
 
 
-def _id_of(record: dict[str, Any], field: str, text: str, where: str) -> str:
-    if field not in record:
-        raise InputError(f'{where}: has no {field!r}; add it, or name its key in config.corpus.id_field')
-    value = record[field]
+def _from_rows(
+    path: Path, unit: str, rows: Iterable[tuple[int, dict[str, Any] | BadRecord]], settings: Corpus
+) -> Iterator[Record]:
+    """Records of rows, numbered in `unit`s, each a mapping from field to value or what is wrong with it."""
+    for number, row in rows:
+        try:
+            if isinstance(row, BadRecord):
+                raise row
+            _require_fields(f'{path}:{number}', row, settings)
+            text = _text_of(row, settings.text_fields)
+            record = Record(_id_of(row[settings.id_field], settings.id_field, text), text)
+        except BadRecord as error:
+            if settings.on_bad_record == 'fail':
+                raise InputError(
+                    f'{path}:{number}: {error}; correct or remove the {unit}, or leave such records out with '
+                    '--config.corpus.on_bad_record=skip'
+                ) from error
+            record = Record('', reason='bad_record', note=f'{unit} {number} {error}')
+        yield record
+
+
+def _require_fields(where: str, names: Container[str], settings: Corpus) -> None:
+    # A field that is not there is not a bad record but a wrong configuration.
+    if settings.id_field not in names:
+        raise InputError(
+            f'{where}: has no {settings.id_field!r}; add it, or name its key in config.corpus.id_field'
+        )
+    if not any(field in names for field in settings.text_fields):
+        wanted = ', '.join(settings.text_fields)
+        raise InputError(
+            f'{where}: has none of the text fields ({wanted}); name its keys in config.corpus.text_fields'
+        )
+
+
+def _id_of(value: Any, field: str, text: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if value is not None and not isinstance(value, str):
-        raise InputError(f'{where}: {field!r} is neither a string nor a whole number; correct it')
+        raise BadRecord(f'has a {field!r} that is neither a string nor a whole number')
     # Made from the text, so that it stays the same when files are cut or ordered otherwise.
     return squeezed(value or '') or MADE_ID + hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _text_of(record: dict[str, Any], fields: tuple[str, ...], where: str) -> str:
-    present = [field for field in fields if field in record]
-    if not present:
-        wanted = ', '.join(fields)
-        raise InputError(
-            f'{where}: has none of the text fields ({wanted}); name its keys in config.corpus.text_fields'
-        )
+def _text_of(row: dict[str, Any], fields: tuple[str, ...]) -> str:
     texts = []
-    for field in present:
-        value = record[field]
+    for field in fields:
+        value = row.get(field)
         if value is not None and not isinstance(value, str):
-            raise InputError(
-                f'{where}: {field!r} is not a string; correct it, or take it out of config.corpus.text_fields'
-            )
+            raise BadRecord(f'has a {field!r} that is not a string')
         texts.append(squeezed(value or ''))
     return '\n'.join(text for text in texts if text)
 

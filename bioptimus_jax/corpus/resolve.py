@@ -79,10 +79,11 @@ def resolve(
 def _keep_newest(reason_N: np.ndarray, key_N: np.ndarray, version_N: np.ndarray) -> None:
     """Of the records of one PubMed id: what a later deletion took back, and what a newer one replaces.
 
-    The highest version counts, and of several records of one version the last, whatever else is wrong with it.
+    The highest version counts, and of several records of one version the last, with or without an abstract. A record
+    that could not be read replaces nothing.
     """
     deletion = CODE['deletion']
-    records = np.flatnonzero((version_N > 0) | (reason_N == deletion))
+    records = np.flatnonzero(((version_N > 0) | (reason_N == deletion)) & (reason_N != CODE['bad_record']))
     for group in _groups(key_N, records):
         newest, taken_back = -1, set()
         for number in group[::-1].tolist():

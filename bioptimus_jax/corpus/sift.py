@@ -19,7 +19,9 @@ import pyarrow.parquet
 from bioptimus_jax.corpus.audit import Auditor, reduced
 from bioptimus_jax.corpus.documents import document_key
 from bioptimus_jax.corpus.near import signatures
-from bioptimus_jax.corpus.readers import MADE_ID, BrokenFile, Record, read_file
+from bioptimus_jax.corpus.readers import MADE_ID, read_file
+from bioptimus_jax.corpus.records import Record
+from bioptimus_jax.errors import BrokenFile
 from bioptimus_jax.files import digest, sha256
 from bioptimus_jax.schema import Corpus
 
