@@ -158,6 +158,8 @@ class Judge:
             'note': record.note,
             'version': record.version,
             'key': document_key(record.id),
+            'heldout': False,
+            'id_made': False,
             'content': bytes(16),
             'sentences': '',
         }
