@@ -3,9 +3,10 @@
     python benchmarks/faults.py [--quick] [--kills N] [--damages N] [--folder DIR]
 
 Trains a tiny model through four phases once undisturbed. Then again and again from the start, each time killed with
-SIGKILL at random moments (between 2 and 4 times a run, checkpoint writing included: one is written every three steps)
-until it ends, and compares every parameter bit by bit. Then damages the newest checkpoint of unfinished runs, in a
-different way each time, and goes on. With --folder the work is kept there and the same command goes on from it.
+SIGKILL (2 to 4 times a run), and compares every parameter bit by bit. One kill in five comes within ten seconds of a
+start; the others up to half a second after a step drawn over all phases is on record, in which some steps and often the
+writing of a checkpoint fall: one is written every three steps. Then damages the newest checkpoint of unfinished runs,
+in a different way each time, and goes on. With --folder the work is kept there and the same command goes on from it.
 The full run makes 50 kills and damages 10 checkpoints and writes results/faults.json; --quick 4 and 2.
 """
 
@@ -14,7 +15,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -81,15 +81,13 @@ def measure(folder: Path, kills: int, damages: int, quick: bool) -> None:
     config = prepare(folder, 15 if quick else 40)
     undisturbed = folder / 'undisturbed'
     if not (undisturbed / 'pretrain' / 'manifest.json').is_file():
-        seconds = train(config, copied(folder, undisturbed))
-        write_json(folder / 'seconds.json', seconds)
-    seconds = read_json(folder / 'seconds.json')
+        train(config, copied(folder, undisturbed))
     wanted = flatten(load_phase(undisturbed / 'pretrain', LAST))
     record: dict[str, Any] = read_json(folder / 'record.json') or {'killed': [], 'damaged': []}
     while sum(run['kills'] for run in record['killed']) < kills:
         number = len(record['killed'])
         left = kills - sum(run['kills'] for run in record['killed'])
-        record['killed'].append(kill(config, folder, number, seconds, min(left, 2 + number % 3), wanted))
+        record['killed'].append(kill(config, folder, number, min(left, 2 + number % 3), wanted))
         write_json(folder / 'record.json', record)
         print(f'run {number}: {record["killed"][-1]}', flush=True)
     while len(record['damaged']) < damages:
@@ -139,36 +137,50 @@ def start(config: Path, workdir: Path) -> subprocess.Popen:
     )
 
 
-def train(config: Path, workdir: Path) -> float:
-    """Undisturbed to the end; returns the seconds. What it says goes into the message if it fails."""
-    started = time.monotonic()
+def train(config: Path, workdir: Path) -> None:
+    """To the end; what it says goes into the message if it fails."""
     process = start(config, workdir)
     text = process.communicate()[0]
     if process.returncode:
         raise SystemExit(f'training ended with code {process.returncode}:\n{text}')
-    return time.monotonic() - started
 
 
 def kill(
-    config: Path, folder: Path, number: int, seconds: float, times: int, wanted: dict[str, np.ndarray]
+    config: Path, folder: Path, number: int, times: int, wanted: dict[str, np.ndarray]
 ) -> dict[str, Any]:
-    """One run, killed `times` times at moments drawn over its length, then finished and compared."""
+    """One run, killed `times` times, then finished and compared."""
     workdir, draw, moments = copied(folder, folder / 'killed'), random.Random(number), []
+    last = 4 * steps_of(config) - 1
+    targets = sorted(draw.randrange(last) if draw.random() < 0.8 else -1 for _ in range(times))
     while len(moments) < times:
         process = start(config, workdir)
-        # Most of a start is imports and compiling: later moments are the interesting ones.
-        moment = seconds * draw.uniform(0.3, 1.0)
-        try:
-            process.wait(moment)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-            moments.append({'after_seconds': round(moment, 2), 'step': last_step(workdir)})
-            continue
-        shutil.rmtree(workdir)  # it came to its end before the moment did: begin this run again
-        copied(folder, workdir)
+        target = targets[len(moments)]
+        if target >= 0:
+            while process.poll() is None and last_step(workdir) < target:
+                time.sleep(0.01)
+        time.sleep(draw.uniform(0, 0.5 if target >= 0 else 10))
+        if process.poll() is None:
+            process.kill()
+            moments.append({'target': target, 'step': last_step(workdir), 'writing': being_written(workdir)})
+        elif process.returncode:
+            raise SystemExit(f'training ended with code {process.returncode}:\n{process.communicate()[0]}')
+        else:  # it came to its end before the moment did: begin this run again
+            copied(folder, workdir)
+            moments.clear()
+        process.communicate()
     train(config, workdir)
     return {'kills': times, 'moments': moments, 'identical': identical(workdir, wanted)}
+
+
+def steps_of(config: Path) -> int:
+    """Steps of each of the four phases."""
+    return int(load(str(config)).phase[LAST].duration)
+
+
+def being_written(workdir: Path) -> bool:
+    """Whether a checkpoint is half written: it has a temporary name until it is complete."""
+    folder = workdir / 'pretrain' / 'checkpoints'
+    return any('tmp' in path.name for path in folder.glob('*')) if folder.is_dir() else False
 
 
 def damage(config: Path, folder: Path, number: int, wanted: dict[str, np.ndarray]) -> dict[str, Any]:
