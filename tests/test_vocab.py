@@ -8,7 +8,7 @@ import os
 import random
 import signal
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pyarrow.parquet
@@ -17,12 +17,12 @@ import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioptimus_jax.corpus.documents import Document, write_documents
+from bioptimus_jax.corpus.documents import Document, document_key, write_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import write_json
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Runtime, Source, Vocab
-from bioptimus_jax.vocab import build, compare, counting, frequency, wordpiece
+from bioptimus_jax.vocab import build, compare, counting, frequency, sampling, wordpiece
 from bioptimus_jax.workers import open_workers
 
 DATA = os.environ.get('BIOPTIMUS_DATA')
@@ -424,11 +424,9 @@ def test_the_sample_depends_on_ids_alone(tmp_path: Path, monkeypatch: pytest.Mon
     assert sampled(tmp_path / 'e', documents, shards=1, workers=1, sample_words=3000)['of'] == 1000
 
 
-def test_the_sample_is_independent_of_other_choices_by_id() -> None:
-    from bioptimus_jax.corpus.documents import document_key
-
-    ids = [f'd{i}' for i in range(20_000)]
-    low = [id for id in ids if document_key(id) < 0.1 * 2**64]
+@pytest.mark.parametrize('other', [document_key, sampling.hash_text])
+def test_the_sample_is_independent_of_other_choices_by_id(other: Callable[[str], int]) -> None:
+    low = [id for id in (f'd{i}' for i in range(20_000)) if other(id) < 0.1 * 2**64]
     counted = sum(counting.is_counted(id, 0.5, 0) for id in low)
     assert counted == pytest.approx(len(low) / 2, abs=4 * (len(low) / 4) ** 0.5)
 

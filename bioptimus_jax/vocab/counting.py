@@ -1,7 +1,7 @@
 """Word counts of the run's corpus and of a general one, in worker processes; counts of parts add up.
 
-Of a large corpus a sample of documents is counted: tens of millions of abstracts add nothing to a vocabulary but
-memory, a string for every misspelling. Which documents is decided by a hash of their ids alone.
+Of a large corpus a sample of documents is counted: more text changes a vocabulary at its rare end only, and costs a
+string in memory for every misspelling. Which documents is decided by a hash of their ids alone.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ def general_files(experiment: Experiment) -> list[Path]:
 def count_corpora(run: Run, documents: DocumentSource) -> tuple[Counter[str], Counter[str]]:
     """Counts of BERT's words in a sample of `documents`, and in the general corpus (all of it; empty without one)."""
     settings = run.config.vocab
-    blocks, files = ranges(len(documents), BLOCK), [(file,) for file in general_files(run.config)]
+    blocks, files = ranges(len(documents), BLOCK), [(file.absolute(),) for file in general_files(run.config)]
     arguments = (
         documents,
         share_counted(run),
