@@ -33,14 +33,15 @@ def get_config(argument: str = '') -> ConfigDict:
     config.pretrain.update(batch_rows=16, micro_batches=4, learning_rate=2e-3, beta2=0.98)
     config.evaluation.rows = 256
     config.runtime.checkpoint_every_steps = 250
+    general = (
+        f'{data}/general/wikitext-2/*.txt',
+        f'{data}/general/wiki-split/*.tsv',  # column 0; the other column says the same in two sentences
+        f'{data}/general/gutenberg/*.txt',
+    )
     if argument == 'source':
         config.stages = ('corpus', 'vocab', 'surgery', 'rows', 'pretrain', 'export')
         config.surgery.strategy = 'scratch'
-        config.corpus.inputs = (
-            f'{data}/general/wikitext-2/*.txt',
-            f'{data}/general/wiki-split/*.tsv',  # column 0; the other column says the same in two sentences
-            f'{data}/general/gutenberg/*.txt',
-        )
+        config.corpus.inputs = general
         # Short documents and small batches leave the unigram plateau first.
         config.corpus.words_per_document = 40
         config.rows.max_document_pieces = 64
@@ -53,6 +54,7 @@ def get_config(argument: str = '') -> ConfigDict:
     config.surgery.scale = 'rescaled'  # last-layer states are many times as long as this source's input rows
     config.corpus.inputs = (f'{data}/pubmed/*.jsonl.gz',)
     config.corpus.audit.update(folder=f'{data}/ner', splits=('train', 'devel', 'test'))
+    config.vocab.general = general
     for name in config.phases:
         config.phase[name].duration = 0.25
     config.ner.update(

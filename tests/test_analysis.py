@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from bioptimus_jax.analysis import build, cloze, geometry
+from bioptimus_jax.analysis import build, cloze, entities, geometry
 from bioptimus_jax.corpus.documents import Document, write_documents, write_metadata
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
@@ -16,7 +16,7 @@ from bioptimus_jax.model import hf
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import initial_parameters
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.schema import Experiment, Ner
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, save_tokenizer, tokenizer_from_vocabulary
 
 LETTERS = list('abcdefghijklmnopqrstuvwxyz')
@@ -149,6 +149,68 @@ def test_error_is_that_of_documents_not_of_words():
     # two documents with means 1 and 3: sd sqrt(2), standard error 1, however many words each has
     assert result['nats_per_word_error'] == pytest.approx(1.0)
     assert cloze.summarise(words(0, 1.0, 10), [])['nats_per_word_error'] is None
+
+
+IOB2 = (
+    'Aspirin\tB-Drug\nhelps\tO\n.\tO\n\n'
+    'the\tO\naspirin\tB-Drug\ndrugs\tI-Drug\naspirin\tB-Drug\n\n'
+    'an\tO\nαβ\tI-Drug\nx-drug\tB-Gene\n'
+)
+
+
+def write_set(folder, name='drugs'):
+    (folder / name).mkdir(parents=True)
+    for split in ('train', 'devel', 'test'):
+        (folder / name / f'{split}.tsv').write_text(IOB2 if split == 'train' else 'zz\tB-Drug\n', 'utf-8')
+    return folder
+
+
+def test_entities_in_pieces_by_hand(tmp_path):
+    """Mentions: Aspirin, "aspirin drugs", aspirin, αβ (an orphan I-), x-drug."""
+    write_set(tmp_path)
+    files = entities.entity_files(Ner(folder=str(tmp_path)))
+    assert files == [tmp_path / 'drugs' / 'train.tsv']
+    assert entities.count_mentions(files[0]) == {
+        'Aspirin': 1,
+        'aspirin drugs': 1,
+        'aspirin': 1,
+        'αβ': 1,
+        'x-drug': 1,
+    }
+    large, small = (
+        tokenizer_from_vocabulary([*vocabulary_of(v), '-'], lowercase=True) for v in (LARGE, SMALL)
+    )
+    result = entities.compare_on_entities(files, large, small)
+    # words: aspirin, aspirin drugs, aspirin, αβ, x - drug = 8; the large vocabulary cuts none of them
+    assert result['datasets']['drugs']['vocabulary'] == {
+        'mentions': 5,
+        'different': 5,
+        'words': 8,
+        'pieces_per_word': 1.0,
+        'unknown_words': round(1 / 8, 6),
+        'one_piece_words': round(7 / 8, 4),
+        'one_piece_mentions': round(2 / 5, 4),
+    }
+    # the small one: asp ##irin, asp ##irin drug ##s, asp ##irin, [UNK], x - drug = 12 pieces
+    source = result['datasets']['drugs']['source']
+    assert source['pieces_per_word'] == round(12 / 8, 4)
+    assert source['one_piece_words'] == round(3 / 8, 4)
+    assert source['one_piece_mentions'] == 0
+    assert 'source' not in entities.compare_on_entities(files, large, None)['datasets']['drugs']
+
+
+def test_examples_are_cut_into_many_pieces_and_frequent(tmp_path):
+    sizes = {'Drug': 4, 'drug': 3, 'help': 9, 'helps': 6, 'xyz': 8, 'aspirin': 9}
+    lines = ''.join(f'{word}\tB-D\n\n' * times for word, times in sizes.items())
+    (tmp_path / 'd').mkdir()
+    (tmp_path / 'd' / 'train.tsv').write_text(lines, 'utf-8')
+    own = tokenizer_from_vocabulary([*vocabulary_of(PIECES), 'drug', 'helps', 'aspirin'], lowercase=True)
+    source = tokenizer_from_vocabulary([*vocabulary_of(PIECES), 'asp', '##irin'], lowercase=True)
+    result = entities.compare_on_entities([tmp_path / 'd' / 'train.tsv'], own, source)
+    assert result['examples'] == [  # not help, xyz: cut by both; not aspirin: two pieces
+        {'entity': 'drug', 'count': 7, 'source': ['d', '##r', '##u', '##g']},
+        {'entity': 'helps', 'count': 6, 'source': ['h', '##e', '##l', '##p', '##s']},
+    ]
 
 
 def small_bert(vocab_size, seed=0):
@@ -303,6 +365,22 @@ def test_a_cut_off_analysis_goes_on_where_it_was(run, tmp_path, monkeypatch):
     build.build(run, tmp_path)
     assert seen == ['source', 'initial', 'again 0.1', 'again 0.2']
     assert (tmp_path / 'cloze.json').read_text() == whole
+
+
+@pytest.mark.usefixtures('_built')
+def test_stage_cuts_the_entities_of_the_sets(run, tmp_path):
+    assert not (run.workdir / 'analyze' / 'entities.json').exists(), 'no sets are named'
+    write_set(tmp_path / 'ner', 'b')
+    write_set(tmp_path / 'ner', 'a')
+    e = dataclasses.replace(run.config, ner=Ner(folder=str(tmp_path / 'ner')), phases=())
+    build.build(Run(run.workdir, e, quiet=True), tmp_path)
+    found = json.loads((tmp_path / 'entities.json').read_text())
+    assert list(found['datasets']) == ['a', 'b']
+    rates = [found['datasets']['a'][owner]['pieces_per_word'] for owner in ('vocabulary', 'source')]
+    assert rates == [1.0, 12 / 8]  # as by hand above: a "-" that is unknown is one piece too
+    assert build.external_inputs(e) == [tmp_path / 'ner' / name / 'train.tsv' for name in 'ab']
+    alone = dataclasses.replace(e, ner=Ner(folder=str(tmp_path / 'ner'), datasets=('b',)))
+    assert build.external_inputs(alone) == [tmp_path / 'ner' / 'b' / 'train.tsv']
 
 
 def test_a_missing_export_is_named(run):

@@ -9,7 +9,7 @@ import pytest
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
-from bioptimus_jax.report import figures, inside, layout, page, paper, tables
+from bioptimus_jax.report import figures, inside, layout, page, paper, tables, vocabulary
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run import Run
@@ -113,11 +113,43 @@ def finish(run):
             'top_component_share': 0.12,
         }
     }
+    write_vocabulary(run)
     write_json(
         run.workdir / 'analyze' / 'geometry.json', [{'model': m, 'rows': rows} for m in ('initial', '0.4')]
     )
     for stage in ('vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'ner', 'analyze'):
         write_json(run.workdir / stage / 'manifest.json', manifest(stage, {'tokens': 12345}))
+
+
+CLASSES = ('100 or more', '10 to 100', '1 to 10', 'below 1')
+
+
+def write_vocabulary(run):
+    """The words of two corpora by class, and pieces of corpus and entities, as vocab and analyze write them."""
+    classes = {
+        name: {'different': 10**i, 'share': (0.7, 0.2, 0.08, 0.02)[i]} for i, name in enumerate(CLASSES)
+    }
+    corpora = {
+        name: {'words': 10**7, 'different': 1111, 'classes': classes} for name in ('domain', 'general')
+    }
+    every = (*CLASSES, 'absent')
+    cross = {g: {d: 10 * i + j for j, d in enumerate(every)} for i, g in enumerate(every)}
+    del cross['absent']['absent']
+    examples = [{'word': 'kinase', 'count': 1234}]
+    frequency = {'per_million': [100, 10, 1], **corpora, 'cross': cross, 'examples': examples}
+    write_json(run.workdir / 'vocab' / 'frequency.json', frequency)
+    owners = {
+        owner: {'words': 900, 'pieces_per_word': rate, 'unknown_words': 0.0, 'one_piece_words': 1 / rate}
+        for owner, rate in (('vocabulary', 1.25), ('source', 2.0))
+    }
+    comparison = {**owners, 'kept': 12000, 'new': 18522, 'lost': 18000}
+    write_json(run.workdir / 'vocab' / 'comparison.json', comparison)
+    mentions = {'mentions': 500, 'different': 400, 'one_piece_mentions': 0.3}
+    sets = {name: {owner: owners[owner] | mentions for owner in owners} for name in ('drugs', 'ncbi-disease')}
+    examples = [{'entity': 'lymphoma', 'count': 77, 'source': ['l', '##ym', '##ph', '##oma']}]
+    write_json(
+        run.workdir / 'analyze' / 'entities.json', {'split': 'train', 'datasets': sets, 'examples': examples}
+    )
 
 
 def manifest(stage, counts):
@@ -262,6 +294,41 @@ def test_surgery_tables_count_the_contexts(run):
     assert examples.rows[0][1].text == 'im ##muno ##assay'
 
 
+def test_vocabulary_tables_have_the_numbers_of_the_records(run):
+    m = read_measures(run)
+    row = row_of(vocabulary.frequency(m), '1 to 10')
+    assert row["different words, this run's corpus"].value == 100
+    assert row['of running words, general corpus'].text == '8.0 %'
+    cross = row_of(vocabulary.frequency_cross(m), '10 to 100')
+    assert [cross[f'{d} here'].value for d in (*CLASSES, 'absent')] == [10, 11, 12, 13, 14]
+    assert row_of(vocabulary.frequency_cross(m), 'absent')['absent here'] == missing()
+    assert 'kinase (1,234)' in vocabulary.frequency_cross(m).note
+    pieces = vocabulary.pieces(m)
+    assert [r[0].text for r in pieces.rows[::2]] == ['corpus', 'drugs, entities', 'ncbi-disease, entities']
+    assert [r[1].text for r in pieces.rows[:2]] == ['source', "this run's"]
+    at = list(pieces.columns).index('pieces / word')
+    assert [marks[at] for marks in pieces.marks()] == ['second', 'best'] * 3
+    assert '18,522' in pieces.note
+    assert vocabulary.whole_entities(m).rows[0][2].text == 'l ##ym ##ph ##oma'
+
+
+def test_vocabulary_without_general_text_source_or_sets(tmp_path):
+    run = fabricate(tmp_path / 'r')
+    frequency = json.loads((run.workdir / 'vocab' / 'frequency.json').read_text())
+    write_json(run.workdir / 'vocab' / 'frequency.json', {k: frequency[k] for k in ('per_million', 'domain')})
+    write_json(
+        run.workdir / 'vocab' / 'comparison.json',
+        {'vocabulary': {'words': 9, 'pieces_per_word': 1, 'unknown_words': 0, 'one_piece_words': 1}},
+    )
+    (run.workdir / 'analyze' / 'entities.json').unlink()
+    m = read_measures(run)
+    assert len(vocabulary.frequency(m).columns) == 3
+    assert not vocabulary.frequency_cross(m).rows
+    assert len(vocabulary.pieces(m).rows) == 1
+    assert 'config.vocab.general' in figures.word_frequency(m).absent
+    assert 'config.ner.folder' in figures.entity_pieces(m).absent
+
+
 def test_comparison_ranks_arms_within_a_phase(tmp_path):
     arms = []
     for number, strategy in enumerate(('contextualized', 'random_rows')):
@@ -330,7 +397,7 @@ def test_page_is_self_contained_and_well_formed(built):
     references = {x[1:] for x in links.fetched if x.startswith('#') and len(x) > 1}
     assert references <= set(links.ids)
     assert counts['figures'] == text.count('role="img"') == len(figures.FIGURES)
-    assert counts['tables'] == text.count('<figure class="table">') == 8
+    assert counts['tables'] == text.count('<figure class="table">') == 12
     for label in re.findall(r'role="img" aria-label="([^"]*)"', text):
         assert len(label) > 40
 

@@ -2,21 +2,27 @@
 
 import dataclasses
 import gzip
+import itertools
 import json
 import os
 import random
 import signal
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 import tokenizers
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bioptimus_jax.corpus.documents import Document, write_documents
+from bioptimus_jax.corpus.documents import Document, document_key, write_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import write_json
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Runtime, Source, Vocab
-from bioptimus_jax.vocab import build, compare, wordpiece
+from bioptimus_jax.vocab import build, compare, counting, frequency, sampling, wordpiece
 from bioptimus_jax.workers import open_workers
 
 DATA = os.environ.get('BIOPTIMUS_DATA')
@@ -85,6 +91,100 @@ def test_word_counts_of_parts_add_up() -> None:
     assert whole['cafe'] == 1, 'lower case takes accents off'
     assert whole['methylpropane'] == 1, 'a soft hyphen is a control character and vanishes'
     assert wordpiece.count_words(TEXTS, False)['Café'] == 1
+
+
+def pair_counts(counts: Mapping[str, int]) -> Counter[str]:
+    """How often each two characters stand side by side, one by one."""
+    found: Counter[str] = Counter()
+    for word, count in counts.items():
+        for i in range(len(word) - 1):
+            found[word[i : i + 2]] += count
+    return found
+
+
+def test_counts_beyond_the_trainers_32_bits_are_divided() -> None:
+    # "ab" stands in both words: 3e9 + 2e9 = 5e9, which needs a divisor of 3; a word seen twice is lost with it.
+    counts = {'ab': 3_000_000_000, 'cab': 2_000_000_000, 'x': 9_000_000_000, 'rare': 2, 'some': 8}
+    fitting = wordpiece.within_trainer(counts, wordpiece.LARGEST_PAIR_COUNT)
+    assert fitting == {'ab': 1_000_000_000, 'cab': 666_666_666, 'x': 3_000_000_000, 'some': 2}
+    assert wordpiece.within_trainer(fitting, wordpiece.LARGEST_PAIR_COUNT) is fitting
+    # A pair counts as often as it stands in a word: 3 x 2**30 overflow although no word count does.
+    twice = wordpiece.within_trainer({'aaaa': 2**30}, wordpiece.LARGEST_PAIR_COUNT)
+    assert twice == {'aaaa': 2**29}
+
+
+@given(
+    st.dictionaries(st.text('abc', min_size=1, max_size=8), st.integers(1, 2**40), min_size=1, max_size=30),
+    st.integers(1, 2**31 - 1),
+)
+def test_no_pair_can_exceed_the_trainer_and_order_stays(counts: dict[str, int], largest: int) -> None:
+    fitting = wordpiece.within_trainer(counts, largest)
+    most = max(pair_counts(counts).values(), default=0)
+    assert max(pair_counts(fitting).values(), default=0) <= largest
+    if most <= largest:
+        assert fitting == counts
+    for one, other in itertools.combinations(counts, 2):
+        if counts[one] <= counts[other]:
+            assert fitting.get(one, 0) <= fitting.get(other, 0)
+
+
+@given(
+    st.dictionaries(st.text('ab#', min_size=1, max_size=9), st.integers(1, 9), min_size=1, max_size=6),
+    st.randoms(use_true_random=False),
+)
+def test_pieces_are_never_counted_above_their_characters(
+    counts: dict[str, int], chance: random.Random
+) -> None:
+    """The trainer's bookkeeping, with merges in any order: why `within_trainer` looks at characters only."""
+    words = {word: [word[0], *('##' + c for c in word[1:])] for word in counts}
+    recorded: Counter[tuple[str, str]] = Counter()
+    for word, pieces in words.items():
+        for pair in itertools.pairwise(pieces):
+            recorded[pair] += counts[word]
+    most = max(pair_counts(counts).values(), default=0)
+    for _ in range(12):
+        if not (known := sorted(pair for pair, count in recorded.items() if count)):
+            break
+        first, second = chance.choice(known)
+        for word, pieces in words.items():
+            merge(pieces, first, second, counts[word], recorded)
+        assert min(recorded.values()) >= 0
+        assert max(recorded.values()) <= most
+
+
+def merge(pieces: list[str], first: str, second: str, count: int, recorded: Counter) -> None:
+    """As the trainer does it: neighbours' pairs are counted anew, the merged pair itself keeps its count."""
+    merged, at = first + second.removeprefix('##'), 0
+    while at < len(pieces) - 1:
+        if pieces[at : at + 2] == [first, second]:
+            pieces[at : at + 2] = [merged]
+            if at:
+                recorded[pieces[at - 1], first] -= count
+                recorded[pieces[at - 1], merged] += count
+            if at < len(pieces) - 1:
+                recorded[second, pieces[at + 1]] -= count
+                recorded[merged, pieces[at + 1]] += count
+        at += 1
+
+
+def test_training_divides_what_would_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    padding = {chr(0x4E00 + i): 1 for i in range(100)}
+    counts = {'ab': 40, 'cd': 30, 'ef': 9, **padding}
+    settings = Vocab(size=300, min_frequency=2)
+    assert wordpiece.train_from_counts(counts, settings)[-3:] == ['ab', 'cd', 'ef']
+    monkeypatch.setattr(wordpiece, 'LARGEST_PAIR_COUNT', 8)
+    tokens = wordpiece.train_from_counts(counts, settings)
+    assert tokens[-2:] == ['ab', 'cd'], '9 // 5 is below min_frequency'
+    assert {'e', '##f', chr(0x4E00)} <= set(tokens), 'no character is lost'
+
+
+def test_a_cased_vocabulary_keeps_capitals() -> None:
+    texts = ['Kinase kinase DNA DNA dna'] * 3
+    tokens = wordpiece.train(texts, dataclasses.replace(SMALL, lowercase=False))
+    assert {'Kinase', 'kinase', 'DNA', 'dna', 'K', '##N'} <= set(tokens)
+    assert not {'Kinase', 'DNA', 'K'} & set(wordpiece.train(texts, SMALL))
+    tokenizer = wordpiece.tokenizer_from_vocabulary(tokens, False)
+    assert tokenizer.encode('DNA kinase', add_special_tokens=False).tokens == ['DNA', 'kinase']
 
 
 def test_rare_characters_give_way_to_the_limit() -> None:
@@ -205,7 +305,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     count = write_documents(
         workdir / 'corpus', 'train', (Document(f'd{i}', t) for i, t in enumerate(TEXTS)), 2
     )
-    write_json(workdir / 'corpus' / 'manifest.json', {'counts': {'train': count}, 'content': ''})
+    words = sum(len(text.split()) for text in TEXTS)
+    counts = {'train': count, 'words': {'train': words}}
+    write_json(workdir / 'corpus' / 'manifest.json', {'counts': counts, 'content': ''})
     source = wordpiece.train(TEXTS[:2], Vocab(size=100, min_frequency=1))
     wordpiece.save_tokenizer(wordpiece.tokenizer_from_vocabulary(source, True), tmp_path / 'source', 512)
     write_json(tmp_path / 'source' / 'config.json', {'max_position_embeddings': 77})
@@ -234,6 +336,8 @@ def test_stage_trains_and_compares(run: Run, tmp_path: Path) -> None:
         'kept': len(set(tokens) & set(source)),
         'new': len(set(tokens) - set(source)),
         'lost': len(set(source) - set(tokens)),
+        'words_counted': sum(wordpiece.count_words(TEXTS, True).values()),
+        'content': counts['content'],
     }
     assert json.loads((folder / 'tokenizer_config.json').read_text('utf-8'))['model_max_length'] == 77
     assert build.external_inputs(run.config)[0] == tmp_path / 'source' / 'tokenizer.json'
@@ -270,11 +374,138 @@ def test_stage_errors_name_the_key(run: Run) -> None:
 
 
 def test_word_counts_do_not_depend_on_workers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, 'COUNTED_BLOCK', 1)
+    monkeypatch.setattr(counting, 'BLOCK', 1)
+    general = write_general(run.workdir)
+    run = change(run, general=(f'{general}/*.t*',))
     documents = build.open_documents(run.workdir / 'corpus', 'train')
     parallel = dataclasses.replace(run.config, runtime=Runtime(workers=2))
-    counts = build.count_corpus(Run(run.workdir, parallel, quiet=True), documents)
-    assert counts == build.count_corpus(run, documents) == wordpiece.count_words(TEXTS, True)
+    domain, everyday = counting.count_corpora(Run(run.workdir, parallel, quiet=True), documents)
+    assert (domain, everyday) == counting.count_corpora(run, documents)
+    assert domain == wordpiece.count_words(TEXTS, True)
+    assert everyday == wordpiece.count_words(GENERAL.values(), True)
+
+
+GENERAL = {'a.txt': 'The café was full of patients.', 'b.txt': 'The patients read 7 books.'}
+
+
+def write_general(folder: Path) -> Path:
+    target = folder / 'everyday'
+    target.mkdir()
+    for name, text in GENERAL.items():
+        (target / name).write_text(text + '\n', 'utf-8')
+    return target
+
+
+def sampled(folder: Path, documents: list[Document], shards: int, workers: int, **settings: int) -> Counter:
+    count = write_documents(folder / 'corpus', 'train', documents, shards)
+    words = sum(len(d.text.split()) for d in documents)
+    write_json(
+        folder / 'corpus' / 'manifest.json',
+        {'counts': {'train': count, 'words': {'train': words}}, 'content': ''},
+    )
+    experiment = Experiment(vocab=dataclasses.replace(SMALL, **settings), runtime=Runtime(workers=workers))
+    source = build.open_documents(folder / 'corpus', 'train')
+    return counting.count_corpora(Run(folder, experiment, quiet=True), source)[0]
+
+
+def test_the_sample_depends_on_ids_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, 'BLOCK', 300)
+    documents = [Document(f'd{i}', f'word{i} of text') for i in range(1000)]  # 3,000 words, each id its own
+    first = sampled(tmp_path / 'a', documents, shards=1, workers=1, sample_words=600)
+    shuffled = random.Random(3).sample(documents, len(documents))
+    assert sampled(tmp_path / 'b', shuffled, shards=3, workers=2, sample_words=600) == first
+    assert first['of'] == pytest.approx(200, abs=4 * (1000 * 0.2 * 0.8) ** 0.5)
+    assert first['of'] == sum(counting.is_counted(d.id, 0.2, 0) for d in documents)
+    assert all(first[f'word{i}'] == counting.is_counted(f'd{i}', 0.2, 0) for i in range(1000))
+    other = sampled(tmp_path / 'c', documents, shards=1, workers=1, sample_words=600, sample_seed=1)
+    both = sum(other[f'word{i}'] and first[f'word{i}'] for i in range(1000))
+    assert both == pytest.approx(40, abs=4 * 40**0.5), 'another seed is an independent choice'
+    assert sampled(tmp_path / 'd', documents, shards=1, workers=1, sample_words=0)['of'] == 1000
+    assert sampled(tmp_path / 'e', documents, shards=1, workers=1, sample_words=3000)['of'] == 1000
+
+
+@pytest.mark.parametrize('other', [document_key, sampling.hash_text])
+def test_the_sample_is_independent_of_other_choices_by_id(other: Callable[[str], int]) -> None:
+    low = [id for id in (f'd{i}' for i in range(20_000)) if other(id) < 0.1 * 2**64]
+    counted = sum(counting.is_counted(id, 0.5, 0) for id in low)
+    assert counted == pytest.approx(len(low) / 2, abs=4 * (len(low) / 4) ** 0.5)
+
+
+def test_frequency_classes_by_hand() -> None:
+    names = [frequency.class_of(n, 1_000_000) for n in (100, 99, 10, 9, 1, 0)]
+    assert names == ['100 or more', '10 to 100', '10 to 100', '1 to 10', '1 to 10', 'absent']
+    assert frequency.class_of(1, 1_000_001) == 'below 1'
+    # 20,000 running words: a word seen once has 50 in a million, twice has 100.
+    domain = {'the': 19_990, 'kinase': 5, 'il': 2, 'assay': 1, 'rare': 1, '.': 900, '2023': 80, 'x1': 1}
+    general = {'the': 999_958, 'assay': 9, 'kinase': 30, 'β': 2, 'house': 1, '!': 50}
+    result = frequency.classify(domain, general)
+    assert result['domain'] == {
+        'words': 20_000,
+        'different': 6,
+        'classes': {
+            '100 or more': {'different': 3, 'share': round(19_997 / 20_000, 6)},
+            '10 to 100': {'different': 3, 'share': round(3 / 20_000, 6)},
+            '1 to 10': {'different': 0, 'share': 0},
+            'below 1': {'different': 0, 'share': 0},
+        },
+    }
+    assert result['general']['words'] == 1_000_000
+    assert [c['different'] for c in result['general']['classes'].values()] == [1, 1, 3, 0]
+    cross = {(g, d): n for g, row in result['cross'].items() for d, n in row.items() if n}
+    assert cross == {
+        ('100 or more', '100 or more'): 1,  # the
+        ('10 to 100', '100 or more'): 1,  # kinase
+        ('1 to 10', '10 to 100'): 1,  # assay
+        ('1 to 10', 'absent'): 2,  # β, house
+        ('absent', '100 or more'): 1,  # il
+        ('absent', '10 to 100'): 2,  # rare, x1
+    }
+    assert 'absent' not in result['cross']['absent']
+    assert [x['word'] for x in result['examples']] == ['il', 'rare', 'x1']
+    assert list(frequency.classify(domain, {})) == ['per_million', 'domain']
+    assert frequency.classify({}, {})['domain']['different'] == 0
+
+
+@pytest.mark.parametrize('kind', ['train', 'source'])
+def test_stage_counts_words_of_both_corpora(run: Run, kind: str) -> None:
+    folder = run.workdir / 'vocab'
+    alone = build.build(change(run, kind=kind), folder)['content']
+    assert 'cross' not in json.loads((folder / 'frequency.json').read_text('utf-8'))
+    general = write_general(run.workdir)
+    beside = change(run, kind=kind, general=(f'{general}/*.txt',))
+    assert build.external_inputs(beside.config)[-2:] == [general / 'a.txt', general / 'b.txt']
+    assert build.build(beside, folder)['content'] == alone, 'later stages do not depend on frequencies'
+    table = pyarrow.parquet.read_table(folder / 'words.parquet').to_pylist()
+    domain = wordpiece.count_words(TEXTS, True)
+    everyday = wordpiece.count_words(GENERAL.values(), True)
+    assert {r['word']: (r['count'], r['general_count']) for r in table} == {
+        word: (domain[word], everyday[word])
+        for word in domain | everyday
+        if max(domain[word], everyday[word]) > 1
+    }
+    assert [r['count'] for r in table] == sorted((r['count'] for r in table), reverse=True)
+    assert (everyday['the'], everyday['patients'], everyday['cafe']) == (2, 2, 1)
+    cross = json.loads((folder / 'frequency.json').read_text('utf-8'))['cross']
+    here = {word for word in domain if any(map(str.isalpha, word))}
+    assert cross['absent']['100 or more'] == len(here - everyday.keys())
+
+
+def test_a_missing_general_corpus_names_its_key(run: Run) -> None:
+    with pytest.raises(InputError, match=r'nowhere\.txt: no such file.*config\.vocab\.general'):
+        build.external_inputs(change(run, general=(f'{run.workdir}/nowhere.txt',)).config)
+
+
+def test_stage_makes_a_cased_vocabulary(run: Run) -> None:
+    alone = Run(run.workdir, dataclasses.replace(run.config, source=Source()), quiet=True)
+    build.build(change(alone, lowercase=False), run.workdir / 'vocab')
+    tokenizer = wordpiece.load_tokenizer(run.workdir / 'vocab')
+    assert not wordpiece.is_lowercase(tokenizer)
+    assert wordpiece.vocabulary(tokenizer) == wordpiece.train(
+        TEXTS, dataclasses.replace(SMALL, lowercase=False)
+    )
+    counted = pyarrow.parquet.read_table(run.workdir / 'vocab' / 'words.parquet')['word'].to_pylist()
+    assert 'kinase' in counted
+    assert 'Naproxenib' not in counted, 'once with a capital, once without'
 
 
 def test_killed_worker_is_one_clear_line() -> None:

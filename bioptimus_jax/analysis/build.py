@@ -1,4 +1,4 @@
-"""Stage `analyze`: hidden words and geometry for the source, step 0 and every exported phase."""
+"""Stage `analyze`: hidden words and geometry for the source, step 0 and every exported phase; entities in pieces."""
 
 import dataclasses
 import shutil
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.analysis import cloze, geometry
+from bioptimus_jax.analysis.entities import compare_on_entities, entity_files
 from bioptimus_jax.corpus.documents import Document, document_key, open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, read_jsonl, write_json
@@ -34,7 +35,7 @@ class Candidate:
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
-    """Write cloze.json and geometry.json into `folder`, one record per model.
+    """Write cloze.json and geometry.json into `folder`, one record per model; entities.json with `ner.folder`.
 
     Models that a cut-off attempt has finished are kept. Raises InputError where nothing can be scored.
     """
@@ -69,6 +70,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         records.append(record)
     write_json(folder / 'cloze.json', [{'model': r['model'], **r['cloze']} for r in records])
     write_json(folder / 'geometry.json', [{'model': r['model'], 'rows': r['geometry']} for r in records])
+    if e.ner.folder:
+        write_json(folder / 'entities.json', _entities(run, candidates))
     shutil.rmtree(folder / PARTS)
     return {
         'models': len(records),
@@ -80,9 +83,15 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 
 
 def external_inputs(experiment: Experiment) -> list[Path]:
-    """The second vocabulary, where one is named."""
+    """The second vocabulary, where one is named, and the NER sets whose entities are cut into pieces."""
     vocab = experiment.analysis.reference_vocab
-    return [cloze.reference_path(vocab)] if vocab else []
+    return ([cloze.reference_path(vocab)] if vocab else []) + entity_files(experiment.ner)
+
+
+def _entities(run: Run, candidates: Sequence[Candidate]) -> dict[str, Any]:
+    """The run's vocabulary and the source's on the entities of the NER sets."""
+    known = {c.name: c.speller.tokenizer for c in candidates}
+    return compare_on_entities(entity_files(run.config.ner), known['initial'], known.get('source'))
 
 
 def _analyse(

@@ -16,6 +16,7 @@ from typing import Any
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, read_json
 from bioptimus_jax.report.measures import PHASE_INITIAL, SOURCE, Measures, read_measures
+from bioptimus_jax.report.vocabulary import OWNERS
 from bioptimus_jax.run import MANIFEST, STARTED, Run
 from bioptimus_jax.schema import Experiment, Phase
 
@@ -182,8 +183,76 @@ def row_norms(m: Measures) -> Figure:
     )
 
 
+def word_frequency(m: Measures) -> Figure:
+    """For every frequency class of this run's corpus: where its words are in general text (paper, Figure 1)."""
+    title = 'Words of the corpus by their frequency in general text'
+    cross = m.frequency.get('cross')
+    if not cross:
+        return Figure('word_frequency', title, '', '', absent='config.vocab.general names no general corpus.')
+    classes = list(m.frequency['domain']['classes'])
+    totals = {here: max(sum(cells[here] for cells in cross.values()), 1) for here in classes}
+
+    def draw(axes: Any) -> None:
+        floor = [0.0] * len(classes)
+        for (there, cells), colour in zip(cross.items(), SERIES, strict=False):
+            shares = [100 * cells[here] / totals[here] for here in classes]
+            axes.bar(range(len(classes)), shares, 0.7, floor, color=colour, label=there)
+            floor = [low + share for low, share in zip(floor, shares, strict=True)]
+        axes.set_xticks(range(len(classes)), [f'{here}\n{totals[here]:,} words' for here in classes])
+        axes.set_xlabel('occurrences in a million words of this corpus')
+        axes.set_ylabel('different words, %')
+        axes.grid(False, axis='x')
+        axes.legend(title='in general text', loc='center left', bbox_to_anchor=(1, 0.5), reverse=True)
+
+    top = classes[0]
+    parts = [f'{100 * cells[top] / totals[top]:.0f} percent {there}' for there, cells in cross.items()]
+    alt = f'Of the words that occur {top} times in a million here, in general text are: {", ".join(parts)}.'
+    caption = 'A bar is a frequency class of this corpus, its colours the classes of the same words in general text.'
+    return Figure('word_frequency', title, caption, alt, _svg('word_frequency', draw))
+
+
+def entity_pieces(m: Measures) -> Figure:
+    """Words of the benchmark's entities that are a single piece: the source's vocabulary against this run's."""
+    title = 'Words of entities that are one piece'
+    measured = m.entities.get('datasets', {})
+    if not measured:
+        reason = 'stage analyze has not cut the entities of config.ner.folder.'
+        return Figure('entity_pieces', title, '', '', absent=reason)
+    owners = [name for name in OWNERS if all(name in by_owner for by_owner in measured.values())]
+
+    def draw(axes: Any) -> None:
+        width = 0.8 / len(owners)
+        for number, (owner, colour) in enumerate(zip(owners, SERIES, strict=False)):
+            heights = [100 * by_owner[owner]['one_piece_words'] for by_owner in measured.values()]
+            places = [i + (number - (len(owners) - 1) / 2) * width for i in range(len(measured))]
+            bars = axes.bar(places, heights, width * 0.92, color=colour, label=OWNERS[owner])
+            axes.bar_label(bars, fmt='%.0f', fontsize=9)
+        axes.set_xticks(range(len(measured)), list(measured))
+        axes.set_ylabel('one-piece words, %')
+        axes.grid(False, axis='x')
+        axes.set_ylim(0, 108)
+        axes.legend(ncols=2, loc='lower left', bbox_to_anchor=(0, 1), title='vocabulary')
+
+    parts = []
+    for name, by_owner in measured.items():
+        shares = ', '.join(f'{100 * by_owner[o]["one_piece_words"]:.0f} ({OWNERS[o]})' for o in owners)
+        parts.append(f'{name} {shares}')
+    alt = f'Percent of the words of entities that are one piece: {"; ".join(parts)}.'
+    caption = "All mentions of the training splits; words are BERT's, punctuation apart."
+    return Figure('entity_pieces', title, caption, alt, _svg('entity_pieces', draw))
+
+
 FIGURES: dict[str, Callable[[Measures], Figure]] = {
-    f.__name__: f for f in (heldout_loss, entity_f1, training_loss, masking_rate, row_norms)
+    f.__name__: f
+    for f in (
+        heldout_loss,
+        entity_f1,
+        training_loss,
+        masking_rate,
+        row_norms,
+        word_frequency,
+        entity_pieces,
+    )
 }
 
 

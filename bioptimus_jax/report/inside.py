@@ -49,8 +49,15 @@ def contexts(m: Measures) -> Table:
         f'{most}': sum(n >= most for n in found),
     }
     rows = [[words(name), count(n), percent(n / len(found))] for name, n in groups.items()] if found else []
+    note = (
+        f'Tokens without any are {percent(groups["none"] / len(m.tokens)).text} of the whole vocabulary; the paper'
+        ' found none for fewer than a tenth.'
+        if found
+        else ''
+    )
     reason = 'no token needed one' if m.tokens else 'stage surgery has not been run'
-    return Table('Contexts of the new tokens', ['contexts', 'tokens', 'share'], rows, absent=f'{reason}.')
+    title, columns = 'Contexts of the new tokens', ['contexts', 'tokens', 'share']
+    return Table(title, columns, rows, note=note, absent=f'{reason}.')
 
 
 def cloze(m: Measures) -> Table:

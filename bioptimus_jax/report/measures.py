@@ -28,6 +28,9 @@ class Measures:
     cloze: list[dict[str, Any]]
     geometry: list[dict[str, Any]]
     tokens: list[dict[str, Any]]
+    comparison: dict[str, Any]
+    frequency: dict[str, Any]
+    entities: dict[str, Any]
     manifests: dict[str, dict[str, Any]]
 
     @property
@@ -73,7 +76,7 @@ def read_measures(run: Run) -> Measures:
     """Everything the report is made from. Raises InputError for damaged files, never for missing ones."""
     manifests = {s: m for s in run.config.stages if (m := run.manifest(s)) is not None}
     pretrain = stage_metrics(run, 'pretrain')
-    analyze = stage_folder(run, 'analyze')
+    analyze, vocab = stage_folder(run, 'analyze'), stage_folder(run, 'vocab')
     return Measures(
         run=run,
         training=[r for r in pretrain if r.get('kind') == 'train'],
@@ -82,6 +85,9 @@ def read_measures(run: Run) -> Measures:
         cloze=read_json(analyze / 'cloze.json') or [],
         geometry=read_json(analyze / 'geometry.json') or [],
         tokens=_lines(stage_folder(run, 'surgery') / 'tokens.jsonl'),
+        comparison=read_json(vocab / 'comparison.json') or {},
+        frequency=read_json(vocab / 'frequency.json') or {},
+        entities=read_json(analyze / 'entities.json') or {},
         manifests=manifests,
     )
 

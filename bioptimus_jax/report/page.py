@@ -26,6 +26,12 @@ SECTIONS = (
     ('Entity recognition', '', ('entities', 'paper'), ('entity_f1',)),
     ('Hidden words', 'The measure that compares models with different vocabularies.', ('cloze',), ()),
     (
+        'Vocabulary',
+        'Which words does the domain have, and how finely are they cut?',
+        ('frequency', 'frequency_cross', 'pieces', 'whole_entities'),
+        ('word_frequency', 'entity_pieces'),
+    ),
+    (
         'New tokens',
         'What surgery made of the tokens that the source does not have.',
         ('surgery', 'contexts'),

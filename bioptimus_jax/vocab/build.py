@@ -1,7 +1,6 @@
 """Stage `vocab`: the run's tokenizer, trained on the corpus, given as a file, or kept from the source."""
 
 import math
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,27 +8,27 @@ import tokenizers
 
 from bioptimus_jax.corpus.documents import DocumentSource, open_documents
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.files import atomic, read_json, write_json
+from bioptimus_jax.files import atomic, digest, read_json, sha256, write_json
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
-from bioptimus_jax.vocab import wordpiece
+from bioptimus_jax.vocab import frequency, wordpiece
 from bioptimus_jax.vocab.compare import compare, new_tokens
-from bioptimus_jax.workers import open_workers, ranges
+from bioptimus_jax.vocab.counting import count_corpora, general_files, share_counted
 
 TOKENIZER_FILES = ('tokenizer.json', 'vocab.txt', 'tokenizer_config.json')
-COUNTED_BLOCK = 8192  # documents
-MEASURED_DOCUMENTS = 2000
+DECIDING_FILES = (*TOKENIZER_FILES, 'new_tokens.txt', 'comparison.json')
+"""What later stages are made from; word frequencies are a result of their own."""
 
-_state: dict[str, Any] = {}
+MEASURED_DOCUMENTS = 2000
 
 
 def external_inputs(experiment: Experiment) -> list[Path]:
-    """The files outside the run that decide the vocabulary: the source's tokenizer, and `vocab.file`."""
+    """The files outside the run that decide the result: `vocab.file`, the source's tokenizer, the general corpus."""
     files = [Path(experiment.vocab.file)] if experiment.vocab.kind == 'file' and experiment.vocab.file else []
     folder = source_folder(experiment)
     if folder is not None:
         files += [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
-    return files
+    return files + general_files(experiment)
 
 
 def source_folder(experiment: Experiment) -> Path | None:
@@ -42,39 +41,55 @@ def source_folder(experiment: Experiment) -> Path | None:
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
-    """Write the tokenizer's files, new_tokens.txt (one a line, in order of ids) and comparison.json.
+    """Write the tokenizer's files, new_tokens.txt (one a line, in order of ids), comparison.json and word counts.
 
     Raises ConfigError where `vocab.lowercase` contradicts the source or the file, InputError for bad files.
     """
-    settings = run.config.vocab
     source_place = source_folder(run.config)
     source = wordpiece.load_tokenizer(source_place) if source_place else None
     if source is not None:
         _check_casing(run.config, source, f'the source {run.config.source.path}')
+    tokenizer = _given(run.config, source)
     documents = open_documents(run.folder('corpus'), 'train')
-    if settings.kind == 'train':
-        counts = count_corpus(run, documents)
-        run.say(f'vocab: training on {sum(counts.values()):,} words, {len(counts):,} different')
-        tokens = wordpiece.train_from_counts(counts, settings)
-        tokenizer = wordpiece.tokenizer_from_vocabulary(tokens, settings.lowercase)
-        if len(tokens) < settings.size:
-            run.say(f'vocab: the text gives {len(tokens):,} entries, not config.vocab.size={settings.size:,}')
-    elif settings.kind == 'file':
-        if not settings.file:
-            raise ConfigError('config.vocab.file: config.vocab.kind=file needs the path of a vocab.txt')
-        tokenizer = wordpiece.load_tokenizer(Path(settings.file))
-        _check_casing(run.config, tokenizer, f'{settings.file}')
-    else:
-        if source is None:
-            raise ConfigError('config.vocab.kind: source needs config.source.path; or take kind=train')
-        tokenizer = source
+    domain, general = count_corpora(run, documents)
+    share = share_counted(run)
+    run.say(
+        f'vocab: {sum(domain.values()):,} words counted, {len(domain):,} different'
+        + (f', in {share:.2%} of the documents' if share < 1 else '')
+    )
+    if tokenizer is None:
+        tokens = wordpiece.train_from_counts(domain, run.config.vocab)
+        tokenizer = wordpiece.tokenizer_from_vocabulary(tokens, run.config.vocab.lowercase)
+        if len(tokens) < run.config.vocab.size:
+            run.say(
+                f'vocab: the text gives {len(tokens):,} entries, not config.vocab.size={run.config.vocab.size:,}'
+            )
     length = (
         (read_json(source_place / 'config.json') or {}).get('max_position_embeddings')
         if source_place
         else None
     )
     wordpiece.save_tokenizer(tokenizer, folder, int(length or run.config.model.max_positions))
-    return _write_comparison(run, folder, tokenizer, source, documents)
+    frequency.write(folder, domain, general)
+    counts = _write_comparison(run, folder, tokenizer, source, documents)
+    content = digest({name: sha256(folder / name) for name in DECIDING_FILES})
+    return {**counts, 'words_counted': sum(domain.values()), 'content': content}
+
+
+def _given(experiment: Experiment, source: tokenizers.Tokenizer | None) -> tokenizers.Tokenizer | None:
+    """The tokenizer that is taken as it is; None where one is trained."""
+    settings = experiment.vocab
+    if settings.kind == 'train':
+        return None
+    if settings.kind == 'file':
+        if not settings.file:
+            raise ConfigError('config.vocab.file: config.vocab.kind=file needs the path of a vocab.txt')
+        tokenizer = wordpiece.load_tokenizer(Path(settings.file))
+        _check_casing(experiment, tokenizer, f'{settings.file}')
+        return tokenizer
+    if source is None:
+        raise ConfigError('config.vocab.kind: source needs config.source.path; or take kind=train')
+    return source
 
 
 def _write_comparison(
@@ -101,28 +116,6 @@ def _write_comparison(
 def read_new_tokens(vocab_folder: Path) -> list[str]:
     """The tokens that the source does not have, in order of ids."""
     return (vocab_folder / 'new_tokens.txt').read_bytes().decode('utf-8').split('\n')[:-1]
-
-
-def count_corpus(run: Run, documents: DocumentSource) -> Counter[str]:
-    """Word counts of all documents, counted in worker processes."""
-    blocks = ranges(len(documents), COUNTED_BLOCK)
-    progress = run.progress('vocab: counting words', len(documents), 'documents')
-    counts: Counter[str] = Counter()
-    arguments = (documents, run.config.vocab.lowercase)
-    with open_workers(run.config.runtime, len(blocks), _prepare, arguments) as pool:
-        for (start, stop), part in zip(blocks, pool.map(_count_block, blocks), strict=True):
-            counts.update(part)
-            progress.update(stop - start)
-            run.check_stop()
-    return counts
-
-
-def _prepare(documents: DocumentSource, lowercase: bool) -> None:
-    _state.update(documents=documents, lowercase=lowercase)
-
-
-def _count_block(start: int, stop: int) -> Counter[str]:
-    return wordpiece.count_words((d.text for d in _state['documents'].read(start, stop)), _state['lowercase'])
 
 
 def _check_casing(experiment: Experiment, tokenizer: tokenizers.Tokenizer, owner: str) -> None:

@@ -22,6 +22,8 @@ PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ('[PAD]', '[UNK]', '[CLS]', '[SEP]',
 CONTINUATION = '##'
 MAX_WORD_CHARACTERS = 100  # BERT makes longer words [UNK], so they teach nothing
 WORDS_PER_TEXT = 10_000
+LARGEST_PAIR_COUNT = 2**31 - 1
+"""The trainer of `tokenizers` sums in 32 bits, and beyond them drops the commonest pairs in silence (issue 2058)."""
 
 
 def train(texts: Iterable[str], settings: Vocab) -> list[str]:
@@ -45,8 +47,9 @@ def count_words(texts: Iterable[str], lowercase: bool) -> Counter[str]:
 def train_from_counts(counts: Mapping[str, int], settings: Vocab) -> list[str]:
     """The vocabulary of a word count, by id.
 
-    Shorter than `settings.size` where no more pairs are seen `settings.min_frequency` times. Raises
-    InputError without any word, ConfigError where characters alone need more than `settings.size` entries.
+    Shorter than `settings.size` where no more pairs are seen `settings.min_frequency` times, counted as
+    `within_trainer` says. Raises InputError without any word, ConfigError where characters alone need more than
+    `settings.size` entries.
     """
     alphabet = _alphabet(counts, settings.limit_alphabet)
     known = set(alphabet)
@@ -72,11 +75,26 @@ def train_from_counts(counts: Mapping[str, int], settings: Vocab) -> list[str]:
     )
     tokenizer = tokenizers.Tokenizer(models.WordPiece(unk_token=UNK))  # type: ignore[call-arg]
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.train_from_iterator(_texts(usable), trainer)
+    tokenizer.train_from_iterator(_texts(within_trainer(usable, LARGEST_PAIR_COUNT)), trainer)
     ids = tokenizer.get_vocab()
     first = [*SPECIAL_TOKENS, *alphabet, *continued]
     merged = sorted(ids.keys() - set(first), key=ids.__getitem__)
     return first + merged
+
+
+def within_trainer(counts: dict[str, int], largest: int) -> dict[str, int]:
+    """The counts; or, where a sum of the trainer could exceed `largest`, all divided by one whole number, rounded down.
+
+    Two pieces side by side meet between two characters, and in what the trainer counts for a pair every such place is
+    in once, whether it has merged the pair there or not. So no pair of pieces is ever counted more often than the two
+    characters where it meets stand side by side in the words, and those are counted here.
+    """
+    pairs: Counter[tuple[str, str]] = Counter()
+    for word, count in counts.items():
+        for pair in itertools.pairwise(word):
+            pairs[pair] += count
+    divisor = -(-max(pairs.values(), default=0) // largest)
+    return counts if divisor <= 1 else {w: n // divisor for w, n in counts.items() if n >= divisor}
 
 
 def _alphabet(counts: Mapping[str, int], limit: int) -> list[str]:

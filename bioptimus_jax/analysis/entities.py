@@ -1,0 +1,101 @@
+"""How finely a vocabulary cuts the entities of the benchmark: the case for a vocabulary of the domain.
+
+Tinn et al. (PubMedBERT) make it with single terms; here it is all mentions of each NER set. Training splits only:
+they are enough, and whoever looks at this table has seen nothing of devel and test.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from bioptimus_jax.ner.corpora import dataset_folders, read_iob2
+from bioptimus_jax.ner.score import mentions
+from bioptimus_jax.schema import Ner
+from bioptimus_jax.vocab.wordpiece import UNK
+
+MANY_PIECES = 3
+EXAMPLES = 20
+
+
+def entity_files(settings: Ner) -> list[Path]:
+    """The files whose mentions are measured; none without `ner.folder`. Raises InputError."""
+    return [folder / 'train.tsv' for folder in dataset_folders(settings)] if settings.folder else []
+
+
+def compare_on_entities(
+    files: Sequence[Path], own: tokenizers.Tokenizer, source: tokenizers.Tokenizer | None
+) -> dict[str, Any]:
+    """`measure` of every set under the run's own tokenizer and the source's, and `examples`, as a JSON value.
+
+    Examples are mentions of any set that the source cuts into `MANY_PIECES` or more while the run's vocabulary keeps
+    them whole, the most frequent first. Raises InputError.
+    """
+    sets = {file.parent.name: count_mentions(file) for file in files}
+    measured = {}
+    for name, counts in sets.items():
+        measured[name] = {'vocabulary': measure(own, counts)}
+        if source is not None:
+            measured[name]['source'] = measure(source, counts)
+    every: Counter[str] = sum(sets.values(), Counter())
+    return {
+        'split': 'train',
+        'datasets': measured,
+        'examples': _examples(every, own, source) if source else [],
+    }
+
+
+def count_mentions(file: Path) -> Counter[str]:
+    """How often each mention of an IOB2 file occurs, its words joined by a space. Raises InputError."""
+    counts: Counter[str] = Counter()
+    for sentence in read_iob2(file):
+        counts.update(
+            ' '.join(sentence.words[first : last + 1]) for _, first, last in mentions(sentence.tags)
+        )
+    return counts
+
+
+def measure(tokenizer: tokenizers.Tokenizer, mentions: Mapping[str, int]) -> dict[str, float]:
+    """Sizes and rates over all mentions, frequent ones as often as they occur.
+
+    Words are BERT's (punctuation apart): pieces a word, shares that are one piece or hold an unknown character; and
+    the share of mentions that are a single piece. [UNK] is no whole word.
+    """
+    total = words = pieces = whole = unknown = whole_mentions = 0
+    texts = list(mentions)
+    for text, encoding in zip(texts, tokenizer.encode_batch(texts, add_special_tokens=False), strict=True):
+        times = mentions[text]
+        lengths = Counter(encoding.word_ids)
+        lost = encoding.tokens.count(UNK)
+        total += times
+        words += times * len(lengths)
+        pieces += times * len(encoding.tokens)
+        unknown += times * lost
+        whole += times * (sum(n == 1 for n in lengths.values()) - lost)
+        whole_mentions += times * (len(encoding.tokens) == 1 and not lost)
+    return {
+        'mentions': total,
+        'different': len(texts),
+        'words': words,
+        'pieces_per_word': round(pieces / max(words, 1), 4),
+        'unknown_words': round(unknown / max(words, 1), 6),
+        'one_piece_words': round(whole / max(words, 1), 4),
+        'one_piece_mentions': round(whole_mentions / max(total, 1), 4),
+    }
+
+
+def _examples(
+    mentions: Mapping[str, int], own: tokenizers.Tokenizer, source: tokenizers.Tokenizer
+) -> list[dict[str, Any]]:
+    texts = list(mentions)
+    pairs = zip(*(t.encode_batch(texts, add_special_tokens=False) for t in (own, source)), strict=True)
+    counts: Counter[str] = Counter()
+    spelled: dict[str, list[str]] = {}
+    for text, (ours, theirs) in zip(texts, pairs, strict=True):
+        if len(ours.tokens) == 1 and ours.tokens != [UNK] and len(theirs.tokens) >= MANY_PIECES:
+            counts[ours.tokens[0]] += mentions[text]  # one entity, however its letters are capitalised
+            spelled[ours.tokens[0]] = theirs.tokens
+    frequent = sorted(counts, key=lambda token: (-counts[token], token))[:EXAMPLES]
+    return [{'entity': token, 'count': counts[token], 'source': spelled[token]} for token in frequent]

@@ -1,0 +1,93 @@
+"""Word counts of the run's corpus and of a general one, in worker processes; counts of parts add up.
+
+Of a large corpus a sample of documents is counted: more text changes a vocabulary at its rare end only, and costs a
+string in memory for every misspelling. Which documents is decided by a hash of their ids alone.
+"""
+
+import dataclasses
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.corpus.documents import DocumentSource
+from bioptimus_jax.corpus.readers import input_files, read_inputs
+from bioptimus_jax.progress import Progress
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Corpus, Experiment
+from bioptimus_jax.vocab.wordpiece import count_words
+from bioptimus_jax.workers import open_workers, ranges
+
+BLOCK = 8192  # documents
+
+_state: dict[str, Any] = {}
+
+
+def general_files(experiment: Experiment) -> list[Path]:
+    """The files of `vocab.general`, in order; none where it is empty. Raises InputError."""
+    return input_files(_general(experiment), 'vocab.general') if experiment.vocab.general else []
+
+
+def count_corpora(run: Run, documents: DocumentSource) -> tuple[Counter[str], Counter[str]]:
+    """Counts of BERT's words in a sample of `documents`, and in the general corpus (all of it; empty without one)."""
+    settings = run.config.vocab
+    blocks, files = ranges(len(documents), BLOCK), [(file.absolute(),) for file in general_files(run.config)]
+    arguments = (
+        documents,
+        share_counted(run),
+        settings.sample_seed,
+        settings.lowercase,
+        _general(run.config),
+    )
+    with open_workers(run.config.runtime, len(blocks) + len(files), _prepare, arguments) as pool:
+        progress = run.progress('vocab: counting words', len(documents), 'documents')
+        sizes = [stop - start for start, stop in blocks]
+        domain = _added(run, progress, sizes, pool.map(_count_block, blocks))
+        general: Counter[str] = Counter()
+        if files:
+            progress = run.progress('vocab: counting words of the general corpus', len(files), 'files')
+            general = _added(run, progress, [1] * len(files), pool.map(_count_file, files))
+    return domain, general
+
+
+def share_counted(run: Run) -> float:
+    """The share of the documents that has about `vocab.sample_words` words (between spaces); 1: all of them."""
+    wanted = run.config.vocab.sample_words
+    words = (run.manifest('corpus') or {})['counts']['words']['train']
+    return wanted / words if 0 < wanted < words else 1.0
+
+
+def is_counted(id: str, share: float, seed: int) -> bool:
+    """Whether a document is in the sample, by a hash of its id that no other choice of documents shares."""
+    key = seed.to_bytes(8, 'little')
+    hashed = hashlib.blake2b(id.encode(), digest_size=8, key=key, person=b'vocab').digest()
+    return int.from_bytes(hashed, 'little') < share * 2**64
+
+
+def _general(experiment: Experiment) -> Corpus:
+    return dataclasses.replace(experiment.corpus, inputs=experiment.vocab.general)
+
+
+def _added(run: Run, progress: Progress, sizes: Iterable[int], parts: Iterable[Counter[str]]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for size, part in zip(sizes, parts, strict=True):
+        counts.update(part)
+        progress.update(size)
+        run.check_stop()
+    return counts
+
+
+def _prepare(documents: DocumentSource, share: float, seed: int, lowercase: bool, general: Corpus) -> None:
+    _state.update(documents=documents, share=share, seed=seed, lowercase=lowercase, general=general)
+
+
+def _count_block(start: int, stop: int) -> Counter[str]:
+    documents, share, seed = _state['documents'], _state['share'], _state['seed']
+    chosen = (d.text for d in documents.read(start, stop) if is_counted(d.id, share, seed))
+    return count_words(chosen, _state['lowercase'])
+
+
+def _count_file(path: Path) -> Counter[str]:
+    reading = dataclasses.replace(_state['general'], inputs=(str(path),))
+    return count_words((document.text for document in read_inputs(reading)), _state['lowercase'])

@@ -1,0 +1,96 @@
+"""Words of the run's corpus and of a general one by how often they occur (paper, Figure 1).
+
+The paper draws four classes and leaves their bounds open; ours are in `PER_MILLION`. A word is one of BERT's that has
+a letter: punctuation and numbers are counted for the vocabulary, but they are no words of a field.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+
+from bioptimus_jax.files import atomic, write_json
+
+PER_MILLION = (100, 10, 1)
+"""Lower bounds of the classes, occurrences in a million running words; the last class is what is left."""
+
+CLASSES = (
+    f'{PER_MILLION[0]} or more',
+    *(f'{low} to {high}' for high, low in itertools.pairwise(PER_MILLION)),
+    f'below {PER_MILLION[-1]}',
+)
+ABSENT = 'absent'
+LEAST_STORED = 2
+EXAMPLES = 20
+
+WORDS = pyarrow.schema(
+    [('word', pyarrow.string()), ('count', pyarrow.int64()), ('general_count', pyarrow.int64())]
+)
+
+
+def write(folder: Path, domain: Mapping[str, int], general: Mapping[str, int]) -> None:
+    """Write frequency.json (`classify`), and words.parquet: what occurs twice or more in a corpus, frequent first."""
+    known = domain.keys() | general.keys()
+    counts = ((w, domain.get(w, 0), general.get(w, 0)) for w in known)
+    rows = sorted((c for c in counts if max(c[1:]) >= LEAST_STORED), key=lambda c: (-c[1], -c[2], c[0]))
+    columns = zip(*rows, strict=True) if rows else ((), (), ())
+    table = pyarrow.table(dict(zip(WORDS.names, map(list, columns), strict=True)), schema=WORDS)
+    with atomic(folder / 'words.parquet', 'wb') as file:
+        pyarrow.parquet.write_table(table, file, compression='zstd')
+    write_json(folder / 'frequency.json', classify(domain, general))
+
+
+def classify(domain: Mapping[str, int], general: Mapping[str, int]) -> dict[str, Any]:
+    """Both corpora by class, as a JSON value; without general words `domain` alone.
+
+    A corpus has its running `words`, how many are `different`, and for each class how many different words are in it
+    and their `share` of the running words. `cross[g][d]` counts the different words of class g in the general corpus
+    that are of class d in the domain; `examples` are the domain's most frequent words that the general corpus lacks.
+    """
+    domain, general = _with_letters(domain), _with_letters(general)
+    result: dict[str, Any] = {'per_million': list(PER_MILLION), 'domain': _by_class(domain)}
+    if not general:
+        return result
+    totals = sum(domain.values()), sum(general.values())
+    pairs: Counter[tuple[str, str]] = Counter()
+    for word in domain.keys() | general.keys():
+        here, there = domain.get(word, 0), general.get(word, 0)
+        pairs[class_of(there, totals[1]), class_of(here, totals[0])] += 1
+    every = (*CLASSES, ABSENT)
+    result['general'] = _by_class(general)
+    result['cross'] = {g: {d: pairs[g, d] for d in every if (g, d) != (ABSENT, ABSENT)} for g in every}
+    lacking = sorted((w for w in domain if w not in general), key=lambda w: (-domain[w], w))
+    result['examples'] = [{'word': w, 'count': domain[w]} for w in lacking[:EXAMPLES]]
+    return result
+
+
+def class_of(count: int, total: int) -> str:
+    """The class of a word that occurs `count` times among `total` running words."""
+    if not count:
+        return ABSENT
+    return next(
+        (name for name, low in zip(CLASSES, PER_MILLION, strict=False) if count * 1_000_000 >= low * total),
+        CLASSES[-1],
+    )
+
+
+def _with_letters(counts: Mapping[str, int]) -> dict[str, int]:
+    return {word: count for word, count in counts.items() if any(map(str.isalpha, word))}
+
+
+def _by_class(counts: Mapping[str, int]) -> dict[str, Any]:
+    total = sum(counts.values())
+    different, running = Counter(dict.fromkeys(CLASSES, 0)), Counter(dict.fromkeys(CLASSES, 0))
+    for count in counts.values():
+        name = class_of(count, total)
+        different[name] += 1
+        running[name] += count
+    classes = {
+        name: {'different': different[name], 'share': round(running[name] / max(total, 1), 6)}
+        for name in CLASSES
+    }
+    return {'words': total, 'different': len(counts), 'classes': classes}
