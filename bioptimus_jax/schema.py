@@ -124,7 +124,9 @@ class Vocab:
     min_frequency: int = key(2, 'pairs seen less often are not merged', low=1)
     limit_alphabet: int = key(1000, 'distinct characters kept', low=30)
     sample_words: int = key(
-        200_000_000, 'documents with about this many words are counted, chosen by hash of the id; 0: all', low=0
+        200_000_000,
+        'documents with about this many words are counted, chosen by hash of the id; 0: all',
+        low=0,
     )
     sample_seed: int = key(0, 'of that choice', low=0, high=LARGEST_SEED)
     general: tuple[str, ...] = key(
