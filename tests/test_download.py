@@ -113,8 +113,11 @@ class Handler(BaseHTTPRequestHandler):
             headers['Content-Length'] = str(len(body) - start)
         self.begin(status, headers)
         stop = start + details[0] if kind in ('drop', 'stall', 'unmarked', 'kill', 'cut') else len(body)
-        self.wfile.write(body[start:stop])
-        self.wfile.flush()
+        tail = 10 if kind == 'stall' else 0  # a last piece too small to fill any buffer
+        self.wfile.write(body[start : stop - tail])
+        if tail:
+            time.sleep(0.05)
+            self.wfile.write(body[stop - tail : stop])
         self.server.sent[self.path] += len(body[start:stop])
         if kind == 'stall':
             self.server.release.wait(30)
@@ -397,6 +400,15 @@ def test_a_server_that_is_gone_is_not_asked_for_every_file(server, tmp_path):
         make(server, tmp_path, what=('baseline',), parallel=1, tries=2).run()
     assert '0008' in str(error.value)
     assert len([path for path, _ in server.requests if path.endswith('.md5')]) == 16
+
+
+def test_failures_here_and_there_stop_nothing(server, tmp_path):
+    server.files = {f'/pubmed/baseline/pubmed26n{n:04}.xml.gz': b'x' for n in range(1, 21)}
+    server.always = {path: ('status', 404) for number, path in enumerate(server.files) if number % 2}
+    with pytest.raises(InputError, match=r'10 of 20 files') as error:
+        make(server, tmp_path, what=('baseline',), parallel=1).run()
+    assert 'not tried' not in str(error.value)
+    assert len(found(tmp_path)) == 20
 
 
 def test_a_stalled_connection_times_out_and_goes_on(server, tmp_path):
