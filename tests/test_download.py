@@ -223,8 +223,9 @@ def test_inputs_are_of_one_year_baseline_first(server, tmp_path):
     old.parent.mkdir()
     old.write_bytes(b'last year')
     make(server, tmp_path, what=('baseline',)).run()
+    server.files['/pubmed/updatefiles/pubmed25n1401.xml.gz'] = b'not taken away yet'
     one = make(server, tmp_path, what=('updates',))
-    one.run()
+    assert one.run()['fetched'] == 2
     assert one.inputs() == [
         f'{tmp_path}/{folder}/pubmed26n*.xml.gz' for folder in ('baseline', 'updatefiles')
     ]

@@ -259,9 +259,8 @@ class Download:
     def _recall(self) -> None:
         path = self.to / '.checked.jsonl'
         for line in path.read_bytes().splitlines() if path.exists() else ():
-            with contextlib.suppress(
-                ValueError, KeyError, TypeError
-            ):  # cut off by a kill: the file is read again
+            # Cut off by a kill: its file is read again.
+            with contextlib.suppress(ValueError, KeyError, TypeError):
                 note = json.loads(line)
                 self.checked[note['file']] = note
 
