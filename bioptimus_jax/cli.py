@@ -25,6 +25,7 @@ from bioptimus_jax.stages import STAGES, run_all
 DONE, FAILED, USAGE, BAD_INPUT, STOPPED = 0, 1, 2, 3, 75
 FULL = (errno.ENOSPC, errno.EDQUOT)
 REFUSALS = (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR)
+PUBMED = 'https://ftp.ncbi.nlm.nih.gov/pubmed'
 
 SYNOPSIS = 'bioptimus VERB --config=NAME_or_FILE[:argument] --workdir=DIR [--config.key=value ...]'
 PROGRAM_HELP = """
@@ -87,6 +88,10 @@ def _dispatch(arguments: list[str]) -> int:
         with _stop_on_signal() as watch:
             run_demo(Path(options.workdir), watch)
         return DONE
+    if options.verb == 'download':
+        if overrides:
+            raise ConfigError('download takes no --config keys; see `bioptimus download --help`')
+        return _download(options)
     if options.verb == 'compare':
         return _compare(options.runs, _experiment(options.config, overrides), options.markdown)
     experiment = _experiment(options.config, overrides)
@@ -116,6 +121,23 @@ def _compare(folders: Sequence[str], experiment: Experiment, markdown: bool) -> 
             raise InputError(f'{folder}: no such run folder')
     table = comparison_table([Run(folder, experiment, quiet=True) for folder in folders])
     print(table.markdown() if markdown else table.text())
+    return DONE
+
+
+def _download(options: argparse.Namespace) -> int:
+    from bioptimus_jax.corpus.download import Download  # imports the web client
+
+    download = Download(
+        options.to,
+        options.url,
+        tuple(part for part in options.what.split(',') if part),
+        options.files,
+        options.parallel,
+        check=options.check,
+    )
+    with _stop_on_signal() as watch:
+        watch(download)
+        download.run()
     return DONE
 
 
@@ -192,7 +214,39 @@ def _parser() -> argparse.ArgumentParser:
         'demo', help='the whole job on generated text', description=demo, formatter_class=plain
     )
     verb.add_argument('--workdir', default='runs/demo', help='run folder (default: runs/demo)')
+    _add_download(verbs)
     return parser
+
+
+def _add_download(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
+    text = (
+        "PubMed's yearly baseline and daily update files, each checked by its MD5. What is there and right is not\n"
+        'fetched again, what was cut off goes on: give the same command again, after a failure or for new updates.\n\n'
+        'reads:  the lists of files at URL/baseline and URL/updatefiles\n'
+        'writes: DIR/baseline, DIR/updatefiles: NAME.xml.gz with NAME.xml.gz.md5 beside it\n\n'
+        'example:\n  bioptimus download --to=pubmed --what=baseline --files="pubmed*n000*"'
+    )
+    verb = verbs.add_parser(
+        'download',
+        prog='bioptimus download',
+        help="PubMed's baseline and update files",
+        description=text,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument('--to', required=True, metavar='DIR', help='folder, made if it is not there')
+    verb.add_argument(
+        '--what', default='baseline,updates', help='baseline, updates or both (default: baseline,updates)'
+    )
+    verb.add_argument('--files', default='*', metavar='GLOB', help='only files with such names (default: *)')
+    verb.add_argument(
+        '--url',
+        default=PUBMED,
+        help='folder above baseline and updatefiles, of this server or of a mirror (default: %(default)s)',
+    )
+    verb.add_argument('--parallel', type=int, default=4, metavar='N', help='files at a time (default: 4)')
+    verb.add_argument(
+        '--check', action='store_true', help='read all that is there again, not only what has changed since'
+    )
 
 
 def _add_run_flags(verb: argparse.ArgumentParser) -> None:
@@ -235,7 +289,8 @@ def _stop_on_signal() -> Iterator:
 
 
 def _fail(message: str, code: int) -> int:
-    print(f'bioptimus: {" ".join(message.split())}', file=sys.stderr)
+    clear = '\r\x1b[K' if sys.stderr.isatty() else ''  # a progress bar may stand on the line
+    print(f'{clear}bioptimus: {" ".join(message.split())}', file=sys.stderr)
     return code
 
 

@@ -32,7 +32,7 @@ def call(capsys, *arguments):
     return code, captured.err.strip()
 
 
-@pytest.mark.parametrize('verb', ['', *STAGES, 'run', 'compare', 'demo'])
+@pytest.mark.parametrize('verb', ['', *STAGES, 'run', 'compare', 'demo', 'download'])
 def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main([*([verb] if verb else []), '--help'])
@@ -82,6 +82,11 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
             ['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.seed=4294967296'],
             'config.seed: must be at most',
         ),
+        (['download'], '--to'),
+        (['download', '--to={tmp}/pubmed', '--what=nonsense'], '--what=nonsense: takes baseline or updates'),
+        (['download', '--to={tmp}/pubmed', '--parallel=0'], '--parallel=0: must be from 1'),
+        (['download', '--to={tmp}/pubmed', '--url=ftp://server/pubmed'], '--url=ftp://server/pubmed: give'),
+        (['download', '--to={tmp}/pubmed', '--config.seed=3'], 'takes no --config keys'),
     ],
 )
 def test_wrong_usage_exits_2_with_one_line(arguments, expected, plain, tmp_path, capsys, monkeypatch):
