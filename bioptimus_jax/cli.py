@@ -169,7 +169,9 @@ def _parser() -> argparse.ArgumentParser:
     plain = argparse.RawDescriptionHelpFormatter
     parser = _Parser('bioptimus', SYNOPSIS, PROGRAM_HELP, formatter_class=plain)
     parser.add_argument('--version', action='version', version=f'bioptimus {__version__}')
-    verbs = parser.add_subparsers(dest='verb', metavar='VERB', parser_class=_Parser)
+    verbs = parser.add_subparsers(
+        dest='verb', metavar='VERB', parser_class=_Parser, prog='bioptimus'
+    )
     for stage in STAGES.values():
         example = f'bioptimus {stage.name} --config=small --workdir=runs/small'
         text = f'{stage.summary}\n\nreads:  {stage.reads}\nwrites: {stage.writes}\n\nexample:\n  {example}'
@@ -228,7 +230,6 @@ def _add_download(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
     )
     verb = verbs.add_parser(
         'download',
-        prog='bioptimus download',
         help="PubMed's baseline and update files",
         description=text,
         formatter_class=argparse.RawDescriptionHelpFormatter,
