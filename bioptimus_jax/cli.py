@@ -169,9 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     plain = argparse.RawDescriptionHelpFormatter
     parser = _Parser('bioptimus', SYNOPSIS, PROGRAM_HELP, formatter_class=plain)
     parser.add_argument('--version', action='version', version=f'bioptimus {__version__}')
-    verbs = parser.add_subparsers(
-        dest='verb', metavar='VERB', parser_class=_Parser, prog='bioptimus'
-    )
+    verbs = parser.add_subparsers(dest='verb', metavar='VERB', parser_class=_Parser, prog='bioptimus')
     for stage in STAGES.values():
         example = f'bioptimus {stage.name} --config=small --workdir=runs/small'
         text = f'{stage.summary}\n\nreads:  {stage.reads}\nwrites: {stage.writes}\n\nexample:\n  {example}'

@@ -43,6 +43,7 @@ def corpus_run(workdir: Path, inputs: str, **changes) -> tuple[Run, dict]:
     """A finished corpus stage and its manifest, through the run folder's own machinery."""
     settings_of_corpus = config.defaults()
     settings_of_corpus.corpus.inputs = (inputs,)
+    settings_of_corpus.corpus.near.threshold = 0.0  # texts that differ by a number are different here
     for key, value in changes.items():
         config.override(settings_of_corpus, f'corpus.{key.replace("__", ".")}', str(value))
     run = Run(workdir, Experiment.from_config(settings_of_corpus), quiet=True)

@@ -173,6 +173,31 @@ def test_a_kill_at_any_moment_changes_nothing(tmp_path, files):
     assert shard_bytes(run) == shard_bytes(whole)
 
 
+def test_near_duplicates_are_left_out_across_files(tmp_path, files):
+    rows = [json.loads(line) for line in Path(files[2]).read_text('utf-8').splitlines()]
+    copies = [{'id': f'copy-{i}', 'title': f'{row["title"]} {row["title"]} indeed'} for i, row in enumerate(rows)]
+    doubled = [{'id': f'double-{i}', 'title': f'{row["title"]} {row["title"]}'} for i, row in enumerate(rows)]
+    first = tmp_path / 'a.jsonl'
+    first.write_text('{"id": "short", "title": "two words"}\n', 'utf-8')  # a part without signatures
+    for name, entries in (('b.jsonl', doubled), ('c.jsonl', copies)):
+        (tmp_path / name).write_text(''.join(json.dumps(entry) + '\n' for entry in entries), 'utf-8')
+    run, manifest = made(
+        tmp_path / 'run', [str(tmp_path / f'{n}.jsonl') for n in 'abc'], corpus__heldout_fraction=0
+    )
+    left_out = manifest['counts']['left_out']
+    assert left_out['too_short'] == 1
+    assert left_out['near_duplicate'] >= 50  # the rest are so short that one word is more than a fifth
+    ids = [document.id for document in open_documents(run.folder('corpus'), 'train')]
+    assert ids[:60] == [f'double-{i}' for i in range(60)]
+    _, everything = made(
+        tmp_path / 'all',
+        [str(tmp_path / f'{n}.jsonl') for n in 'abc'],
+        corpus__heldout_fraction=0,
+        corpus__near__threshold=0,
+    )
+    assert everything['counts']['left_out'] == {'too_short': 1}
+
+
 def test_a_random_choice_of_words(tmp_path, files):
     _, everything = made(tmp_path / 'all', files, corpus__heldout_fraction=0)
     total = everything['counts']['words']['train']

@@ -49,8 +49,11 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     for left_by_a_kill in folder.rglob('.*.tmp'):
         left_by_a_kill.unlink()
     parts, broken = _sift_all(run)
-    progress = run.progress('corpus: near duplicates', 1, 'documents')
-    verdicts = resolve(parts, settings, run.scratch('corpus'), progress.update, run.check_stop)
+    if not parts:
+        raise InputError(
+            f'{", ".join(settings.inputs)}: none of the files can be read; see the messages above'
+        )
+    verdicts = resolve(run, parts)
     counts = _count(parts, verdicts, len(broken))
     _require_documents(settings, counts)
     lengths = {
@@ -102,7 +105,7 @@ def _write_split(
     run: Run, folder: Path, parts: Sequence[Part], verdicts: Verdicts, split: str, shards: int
 ) -> list[int]:
     """Write the shards of a split in worker processes; returns how many documents each holds."""
-    numbers = verdicts.chosen(heldout=split == 'heldout')
+    numbers = verdicts.split(heldout=split == 'heldout')
     lengths = shard_lengths(len(numbers), shards)
     progress = run.progress(f'corpus: writing {split}', len(numbers), 'documents')
     with open_workers(run.config.runtime, shards, _nothing, ()) as workers:
@@ -169,7 +172,7 @@ def _count(parts: Sequence[Part], verdicts: Verdicts, broken: int) -> dict[str, 
     words = Counter(train=0, heldout=0)
     ids_made = 0
     for split in ('train', 'heldout'):
-        for part, rows in _places(parts, verdicts, verdicts.chosen(heldout=split == 'heldout')):
+        for part, rows in _places(parts, verdicts, verdicts.split(heldout=split == 'heldout')):
             table = pyarrow.parquet.read_table(part.table, columns=['words', 'id_made'])
             words[split] += int(table['words'].to_numpy()[rows].sum())
             ids_made += int(table['id_made'].to_numpy()[rows].sum())
@@ -179,8 +182,8 @@ def _count(parts: Sequence[Part], verdicts: Verdicts, broken: int) -> dict[str, 
         'read': len(verdicts.reason_N) - codes[CODE['deletion']],
         'deletions': codes[CODE['deletion']],
         'left_out': left_out,
-        'train': len(verdicts.chosen(heldout=False)),
-        'heldout': len(verdicts.chosen(heldout=True)),
+        'train': len(verdicts.split(heldout=False)),
+        'heldout': len(verdicts.split(heldout=True)),
         'words': dict(words),
         'ids_made': ids_made,
     }
@@ -207,7 +210,7 @@ def _content(parts: Sequence[Part], verdicts: Verdicts) -> str:
     total = hashlib.sha256()
     for heldout in (False, True):
         digest = hashlib.sha256()
-        for part, rows in _places(parts, verdicts, verdicts.chosen(heldout)):
+        for part, rows in _places(parts, verdicts, verdicts.split(heldout)):
             contents = pyarrow.parquet.read_table(part.table, columns=['content'])['content'].take(rows)
             digest.update(b''.join(contents.to_pylist()))
         total.update(digest.digest())

@@ -4,15 +4,14 @@ Works on the parts' columns, 36 bytes a record in memory. The order of records i
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow.parquet
 
 from bioptimus_jax.corpus.near import near_duplicates
 from bioptimus_jax.corpus.sift import CODE, Part
-from bioptimus_jax.schema import Corpus
+from bioptimus_jax.run import Run
 
 COLUMNS = ('reason', 'version', 'words', 'key', 'letters', 'draw', 'heldout')
 
@@ -25,52 +24,39 @@ class Verdicts:
     heldout_N: np.ndarray
     ends: np.ndarray
 
-    def chosen(self, heldout: bool) -> np.ndarray:
+    def documents(self) -> np.ndarray:
+        """Numbers of the documents, ascending."""
+        return np.flatnonzero(self.reason_N == 0)
+
+    def split(self, heldout: bool) -> np.ndarray:
         """Numbers of the documents of a split, ascending."""
         return np.flatnonzero((self.reason_N == 0) & (self.heldout_N == heldout))
+
+    def start(self, part: int) -> int:
+        """The number of a part's first record."""
+        return int(self.ends[part - 1]) if part else 0
 
     def places(self, numbers: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """`(part, rows in it)` of records given by ascending numbers."""
         bounds = np.searchsorted(numbers, self.ends)
         for part, (low, high) in enumerate(zip([0, *bounds[:-1]], bounds, strict=True)):
             if low < high:
-                yield part, numbers[low:high] - (self.ends[part - 1] if part else 0)
+                yield part, numbers[low:high] - self.start(part)
 
 
-def resolve(
-    parts: Sequence[Part],
-    settings: Corpus,
-    scratch: Path,
-    advance: Callable[[int], None],
-    check_stop: Callable[[], None],
-) -> Verdicts:
-    """The verdict on every record of the parts. `advance` is told how many records near duplicates were sought for."""
+def resolve(run: Run, parts: Sequence[Part]) -> Verdicts:
+    """The verdict on every record of the parts."""
+    settings = run.config.corpus
     tables = [pyarrow.parquet.read_table(part.table, columns=list(COLUMNS)) for part in parts]
     ends = np.cumsum([table.num_rows for table in tables])
-    column = {
-        name: np.concatenate([table[name].to_numpy() for table in tables]) if tables else np.zeros(0)
-        for name in COLUMNS
-    }
+    column = {name: np.concatenate([table[name].to_numpy() for table in tables]) for name in COLUMNS}
     del tables
     reason_N = column['reason'].copy()
-    own_N = reason_N == 0  # these have texts and signatures
     _keep_newest(reason_N, column['key'], column['version'])
     _drop_duplicates(reason_N, column['key'], column['letters'])
     verdicts = Verdicts(reason_N, column['heldout'], ends)
     if settings.near.threshold:
-        numbers = np.flatnonzero(reason_N == 0)
-        signed_N = (
-            np.cumsum(own_N) - 1
-        )  # row among its part's signatures, after the part's first is taken off
-        before = np.concatenate([[0], np.cumsum(own_N)[ends[:-1] - 1]]) if len(ends) > 1 else np.zeros(1, int)
-        rows = [np.zeros(0, np.int64) for _ in parts]
-        start = 0
-        for part, within in verdicts.places(numbers):
-            rows[part] = signed_N[numbers[start : start + len(within)]] - before[part]
-            start += len(within)
-        files = [part.signatures for part in parts]
-        near = near_duplicates(files, rows, settings.near, scratch, advance, check_stop)
-        reason_N[numbers[near]] = CODE['near_duplicate']
+        _drop_near_duplicates(run, parts, verdicts, signed_N=column['reason'] == 0)
     if settings.max_words:
         _choose(reason_N, column['draw'], column['words'], settings.max_words)
     return verdicts
@@ -119,6 +105,26 @@ def _drop_duplicates(reason_N: np.ndarray, key_N: np.ndarray, letters_N: np.ndar
         else:
             keys.add(key)
             texts.add(letters)
+
+
+def _drop_near_duplicates(run: Run, parts: Sequence[Part], verdicts: Verdicts, signed_N: np.ndarray) -> None:
+    """Leave out documents near to an earlier one; `signed_N` says which records have a signature in their part."""
+    numbers = verdicts.documents()
+    signed_before = np.concatenate([[0], np.cumsum(signed_N)])
+    rows = [np.zeros(0, np.int64) for _ in parts]
+    for part, within in verdicts.places(numbers):
+        start = verdicts.start(part)
+        rows[part] = signed_before[start + within] - signed_before[start]
+    progress = run.progress('corpus: near duplicates', len(numbers), 'documents')
+    near = near_duplicates(
+        [part.signatures for part in parts],
+        rows,
+        run.config.corpus.near,
+        run.scratch('corpus'),
+        progress.update,
+        run.check_stop,
+    )
+    verdicts.reason_N[numbers[near]] = CODE['near_duplicate']
 
 
 def _groups(column_N: np.ndarray, records: np.ndarray) -> Iterator[np.ndarray]:
