@@ -159,6 +159,7 @@ def test_bad_input_exits_3_and_names_the_file_and_line(plain, tmp_path, capsys):
             f'--config={plain}',
             f'--workdir={workdir}',
             f'--config.corpus.inputs={tmp_path / name}',
+            '--config.corpus.on_bad_record=fail',
         )
         assert (code, '\n' in error) == (3, False), (name, error)
         assert expected.lower() in error.lower(), (name, error)

@@ -303,7 +303,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run with a tiny corpus and an uncased source."""
     workdir = tmp_path / 'run'
     count = write_documents(
-        workdir / 'corpus', 'train', (Document(f'd{i}', t) for i, t in enumerate(TEXTS)), 2
+        workdir / 'corpus', 'train', [Document(f'd{i}', t) for i, t in enumerate(TEXTS)], 2
     )
     words = sum(len(text.split()) for text in TEXTS)
     counts = {'train': count, 'words': {'train': words}}
