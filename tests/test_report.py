@@ -9,7 +9,7 @@ import pytest
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
-from bioptimus_jax.report import figures, inside, layout, page, paper, tables, vocabulary
+from bioptimus_jax.report import documents, figures, inside, layout, page, paper, tables, vocabulary
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run import Run
@@ -71,7 +71,26 @@ def fabricate(workdir, finished=True):
     write_jsonl(run.workdir / 'surgery' / 'tokens.jsonl', tokens)
     write_json(
         run.workdir / 'corpus' / 'manifest.json',
-        manifest('corpus', {'train': 990, 'left_out': {'duplicate': 7}}),
+        manifest(
+            'corpus',
+            {
+                'read': 1000,
+                'left_out': {'duplicate_text': 4, 'benchmark': 3},
+                'train': 983,
+                'heldout': 10,
+                'words': {'train': 98_300, 'heldout': 1000},
+            },
+        ),
+    )
+    leak = {'dataset': 'ncbi-disease', 'split': 'test', 'text': 'A <leaked> sentence .'}
+    other = {'dataset': 'drugs', 'split': 'devel', 'text': 'Another one .'}
+    write_jsonl(
+        run.workdir / 'corpus' / 'audit.jsonl',
+        [
+            {'document': 'a1', 'source': 'x.jsonl', 'sentences': [leak, other]},
+            {'document': 'a2', 'source': 'x.jsonl', 'sentences': [leak]},
+            {'document': 'a3', 'source': 'x.jsonl', 'sentences': [{**leak, 'text': 'A third .'}]},
+        ],
     )
     if finished:
         finish(run)
@@ -397,7 +416,7 @@ def test_page_is_self_contained_and_well_formed(built):
     references = {x[1:] for x in links.fetched if x.startswith('#') and len(x) > 1}
     assert references <= set(links.ids)
     assert counts['figures'] == text.count('role="img"') == len(figures.FIGURES)
-    assert counts['tables'] == text.count('<figure class="table">') == 12
+    assert counts['tables'] == text.count('<figure class="table">') == 15
     for label in re.findall(r'role="img" aria-label="([^"]*)"', text):
         assert len(label) > 40
 
@@ -487,3 +506,22 @@ def test_csv_holds_unrounded_numbers(built):
     text = (built[0] / 'tables.csv').read_text()
     assert str(6.2 - 200 / 140) in text
     assert f',{layout.NOT_RUN}' not in text
+
+
+def test_the_corpus_is_accounted_for(run):
+    m = read_measures(run)
+    cells = [[cell.text for cell in row] for row in documents.documents(m).rows]
+    assert cells == [
+        ['read', '1,000', '100.0 %', '—'],
+        ['left out: duplicate text', '4', '0.4 %', '—'],
+        ['left out: benchmark', '3', '0.3 %', '—'],
+        ['for training', '983', '98.3 %', '98,300'],
+        ['held out', '10', '1.0 %', '1,000'],
+    ]
+    assert [[cell.text for cell in row] for row in documents.leaks(m).rows] == [
+        ['drugs', 'devel', '1', '1'],
+        ['ncbi-disease', 'test', '2', '3'],
+    ]
+    sentences = [row[2].text for row in documents.leaked_sentences(m).rows]
+    assert sentences == ['A <leaked> sentence .', 'Another one .', 'A <leaked> sentence .', 'A third .']
+    assert '&lt;leaked&gt;' in documents.leaked_sentences(m).html()

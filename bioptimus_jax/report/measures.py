@@ -28,6 +28,7 @@ class Measures:
     cloze: list[dict[str, Any]]
     geometry: list[dict[str, Any]]
     tokens: list[dict[str, Any]]
+    audit: list[dict[str, Any]]
     comparison: dict[str, Any]
     frequency: dict[str, Any]
     entities: dict[str, Any]
@@ -85,6 +86,7 @@ def read_measures(run: Run) -> Measures:
         cloze=read_json(analyze / 'cloze.json') or [],
         geometry=read_json(analyze / 'geometry.json') or [],
         tokens=_lines(stage_folder(run, 'surgery') / 'tokens.jsonl'),
+        audit=_lines(stage_folder(run, 'corpus') / 'audit.jsonl'),
         comparison=read_json(vocab / 'comparison.json') or {},
         frequency=read_json(vocab / 'frequency.json') or {},
         entities=read_json(analyze / 'entities.json') or {},

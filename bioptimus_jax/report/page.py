@@ -26,6 +26,12 @@ SECTIONS = (
     ('Entity recognition', '', ('entities', 'paper'), ('entity_f1',)),
     ('Hidden words', 'The measure that compares models with different vocabularies.', ('cloze',), ()),
     (
+        'Corpus',
+        'What was read, what was left out and why, and which benchmark sentences stood in it.',
+        ('documents', 'leaks', 'leaked_sentences'),
+        (),
+    ),
+    (
         'Vocabulary',
         'Which words does the domain have, and how finely are they cut?',
         ('frequency', 'frequency_cross', 'pieces', 'whole_entities'),

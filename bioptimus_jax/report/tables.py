@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from bioptimus_jax.progress import clock
-from bioptimus_jax.report import inside, paper, vocabulary
+from bioptimus_jax.report import documents, inside, paper, vocabulary
 from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, percent, spread, words
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.run import Run
@@ -146,6 +146,9 @@ def all_tables(m: Measures) -> dict[str, Table]:
         'entities': entities(m),
         'paper': beside_paper(m),
         'cloze': inside.cloze(m),
+        'documents': documents.documents(m),
+        'leaks': documents.leaks(m),
+        'leaked_sentences': documents.leaked_sentences(m),
         'frequency': vocabulary.frequency(m),
         'frequency_cross': vocabulary.frequency_cross(m),
         'pieces': vocabulary.pieces(m),
