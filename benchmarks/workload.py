@@ -2,9 +2,11 @@
 
 import dataclasses
 import gzip
+import itertools
 import json
 import os
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -63,15 +65,12 @@ def experiment(shape: Shape, folder: Path) -> Experiment:
 
 def prepare(shape: Shape, folder: Path, real: bool) -> Run:
     """A run with corpus, vocabulary, weights and rows; `real` takes the abstracts of BIOPTIMUS_DATA."""
-    data = Path(os.environ.get('BIOPTIMUS_DATA', ''))
-    if real and not (data / 'pubmed').is_dir():
-        raise SystemExit('BIOPTIMUS_DATA names no folder with pubmed/ and vocab/; set it, or take --quick')
-    texts = _real(data, shape.documents) if real else _generated(shape)
+    texts = list(itertools.islice(titled_abstracts(), shape.documents)) if real else _generated(shape)
     with open(folder / 'corpus.jsonl', 'w', encoding='utf-8') as file:
         for number, text in enumerate(texts):
             file.write(json.dumps({'id': str(number), 'title': '', 'abstract': text}) + '\n')
     if real:
-        vocabulary = (data / 'vocab' / 'bert-base-uncased' / 'vocab.txt').read_text('utf-8')
+        vocabulary = (data_folder() / 'vocab' / 'bert-base-uncased' / 'vocab.txt').read_text('utf-8')
     else:
         vocabulary = '\n'.join([*SPECIAL_TOKENS, *_words(shape)]) + '\n'
     (folder / 'vocab.txt').write_text(vocabulary, 'utf-8')
@@ -100,16 +99,28 @@ def architecture(shape: Shape) -> Architecture:
     return Architecture(shape.vocabulary, shape.hidden, shape.layers, shape.heads, 4 * shape.hidden, 512)
 
 
-def _real(data: Path, count: int) -> list[str]:
-    texts: list[str] = []
-    for file in sorted((data / 'pubmed').glob('*.jsonl.gz')):
+def data_folder() -> Path:
+    """The folder of real data."""
+    data = Path(os.environ.get('BIOPTIMUS_DATA', ''))
+    if not (data / 'pubmed').is_dir():
+        raise SystemExit('BIOPTIMUS_DATA names no folder with pubmed/ and vocab/; set it, or take --quick')
+    return data
+
+
+def abstracts() -> Iterator[str]:
+    """Every real abstract."""
+    return (record['abstract'] for record in _records())
+
+
+def titled_abstracts() -> Iterator[str]:
+    """Every real abstract after its title and a line break, as the corpus stage joins them."""
+    return (f'{record["title"]}\n{record["abstract"]}' for record in _records())
+
+
+def _records() -> Iterator[dict[str, str]]:
+    for file in sorted((data_folder() / 'pubmed').glob('*.jsonl.gz')):
         with gzip.open(file, 'rt', encoding='utf-8') as lines:
-            for line in lines:
-                record = json.loads(line)
-                texts.append(f'{record["title"]}\n{record["abstract"]}')
-                if len(texts) == count:
-                    return texts
-    return texts
+            yield from map(json.loads, lines)
 
 
 def _words(shape: Shape) -> list[str]:

@@ -58,7 +58,9 @@ class Audit:
 class Near:
     """Near duplicates, by MinHash: of two documents that share most of their word n-grams the first stays."""
 
-    threshold: float = key(0.8, 'estimated Jaccard similarity that is too much; 0: none are sought', low=0, high=1)
+    threshold: float = key(
+        0.8, 'estimated Jaccard similarity that is too much; 0: none are sought', low=0, high=1
+    )
     words: int = key(5, 'words of an n-gram', low=1)
 
 
