@@ -72,6 +72,12 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> dict[str, float]:
     return {'median': statistics.median(ratios), 'min': min(ratios), 'max': max(ratios)}
 
 
+def resident_mb(peak: bool = False) -> float:
+    """Resident memory of this process now, or its peak (Linux; getrusage would begin with the parent's peak)."""
+    status = Path('/proc/self/status').read_text()
+    return int(status.split('VmHWM:' if peak else 'VmRSS:')[1].split()[0]) / 1024
+
+
 def publish(name: str, result: dict[str, Any], quick: bool, **metrics: float) -> None:
     """Write `results/NAME.json` unless `quick`, and print the headline, last."""
     if not quick:

@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from protocol import Variant, interleave, publish, ratio, serve
+from pubmed import abstracts, data_folder
 from splitters import HARD, NAMES, OURS, Splitter, make
-from workload import abstracts, data_folder
 
 from bioptimus_jax.corpus.audit import reduced, sentences_of
 

@@ -1,15 +1,13 @@
 """What is trained on in the benchmarks: real abstracts, or generated ones of the same lengths, as rows of a run."""
 
 import dataclasses
-import gzip
 import itertools
 import json
-import os
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from pubmed import LENGTHS, data_folder, titled_abstracts
 
 from bioptimus_jax.config import defaults
 from bioptimus_jax.model.architecture import Architecture
@@ -18,8 +16,6 @@ from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
-
-LENGTHS = ((0.05, 128), (0.25, 246), (0.5, 345), (0.75, 440), (0.95, 605))  # pieces of real abstracts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,30 +93,6 @@ def opened(shape: Shape, folder: Path) -> tuple[Run, Rows]:
 
 def architecture(shape: Shape) -> Architecture:
     return Architecture(shape.vocabulary, shape.hidden, shape.layers, shape.heads, 4 * shape.hidden, 512)
-
-
-def data_folder() -> Path:
-    """The folder of real data."""
-    data = Path(os.environ.get('BIOPTIMUS_DATA', ''))
-    if not (data / 'pubmed').is_dir():
-        raise SystemExit('BIOPTIMUS_DATA names no folder with pubmed/ and vocab/; set it, or take --quick')
-    return data
-
-
-def abstracts() -> Iterator[str]:
-    """Every real abstract."""
-    return (record['abstract'] for record in _records())
-
-
-def titled_abstracts() -> Iterator[str]:
-    """Every real abstract after its title and a line break, as the corpus stage joins them."""
-    return (f'{record["title"]}\n{record["abstract"]}' for record in _records())
-
-
-def _records() -> Iterator[dict[str, str]]:
-    for file in sorted((data_folder() / 'pubmed').glob('*.jsonl.gz')):
-        with gzip.open(file, 'rt', encoding='utf-8') as lines:
-            yield from map(json.loads, lines)
 
 
 def _words(shape: Shape) -> list[str]:
