@@ -138,7 +138,7 @@ BAD_FILES = {
     'not.jsonl.gz': (GOOD, r'not\.jsonl\.gz: .*gzip'),
     'bytes.jsonl': (GOOD + b'\xff\n', r'bytes\.jsonl:2: is not UTF-8 \(byte 0xff'),
     'bytes.txt': (b'fine\n\nna\xefve\n', r'bytes\.txt:3: is not UTF-8'),
-    'json.jsonl': (GOOD + b'\n{"id": 1,}\n', r'json\.jsonl:3: is not JSON'),
+    'json.jsonl': (GOOD + b'\n{"id": 1,}\n', r'json\.jsonl:3: is not JSON .*; correct .*on_bad_record=skip'),
     'deep.jsonl': (b'[' * 100_000 + b'\n', r'deep\.jsonl:1: is not JSON'),
     'list.jsonl': (GOOD + b'["1"]\n', r'list\.jsonl:2: is JSON, but not an object'),
     'id.jsonl': (GOOD + b'{"title": "x"}\n', r"id\.jsonl:2: has no 'id'.*id_field"),
@@ -151,7 +151,7 @@ BAD_FILES = {
     'quotes.csv': (b'1,"a"\n2,"b" c"\n', r'quotes\.csv:2: is not comma-separated'),
     'column.tsv': (b'a\tb\nc\n', r'column\.tsv:2: has 1 column.*tsv_column'),
     'zero.txt': (b'', r'zero\.txt: is empty'),
-    'unknown.xml': (b'<a/>', r'unknown\.xml: unknown kind.*\.jsonl\[\.gz\]'),
+    'unknown.html': (b'<a/>', r'unknown\.html: unknown kind.*\.jsonl\[\.gz\]'),
 }
 
 

@@ -125,7 +125,8 @@ def _records(element: etree._Element, number: int, labels: bool, too_new: Date |
             if citation is None:
                 raise BadRecord('has no citation')
         pmid, version = _identity(citation.find('PMID'))
-        yield _citation(pmid, version or 1, citation, labels, too_new)
+        version = version or 1
+        yield _citation(pmid, version, citation, labels, too_new)
     except BadRecord as error:
         name = f'PMID {pmid}' if pmid else f'record {number}'
         yield Record(pmid, version=version, reason='bad_record', note=f'{name} {error}')
@@ -208,7 +209,7 @@ def _published(citation: etree._Element, article: etree._Element) -> Date | None
     paths = ('Book/PubDate', 'ContributionDate', 'Journal/JournalIssue/PubDate', 'ArticleDate')
     dates = [_day(found) for path in paths for found in article.iterfind(path)]
     entry = citation.getparent()
-    if not any(dates) and entry is not None and entry.tag in WRAPPERS:
+    if not any(dates) and entry is not None:
         dates = [_day(found) for found in entry.iterfind('*/History/PubMedPubDate')]
     return min((day for day in dates if day), default=None)
 

@@ -184,7 +184,7 @@ def _from_rows(
                     f'{path}:{number}: {error}; correct or remove the {unit}, or leave such records out with '
                     '--config.corpus.on_bad_record=skip'
                 ) from error
-            record = Record('', reason='bad_record', note=f'{unit} {number} {error}')
+            record = Record('', reason='bad_record', note=f'{unit} {number}: {error}')
         yield record
 
 
@@ -205,7 +205,7 @@ def _id_of(value: Any, field: str, text: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if value is not None and not isinstance(value, str):
-        raise BadRecord(f'has a {field!r} that is neither a string nor a whole number')
+        raise BadRecord(f'{field!r} is neither a string nor a whole number')
     # Made from the text, so that it stays the same when files are cut or ordered otherwise.
     return squeezed(value or '') or MADE_ID + hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -215,7 +215,7 @@ def _text_of(row: dict[str, Any], fields: tuple[str, ...]) -> str:
     for field in fields:
         value = row.get(field)
         if value is not None and not isinstance(value, str):
-            raise BadRecord(f'has a {field!r} that is not a string')
+            raise BadRecord(f'{field!r} is not a string')
         texts.append(squeezed(value or ''))
     return '\n'.join(text for text in texts if text)
 

@@ -1,0 +1,635 @@
+"""PubMed XML and Parquet: every good record comes back exactly, everything else with a reason, whatever the bytes."""
+
+import datetime
+import gzip
+import hashlib
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bioptimus_jax.corpus import readers
+from bioptimus_jax.corpus.readers import Record
+from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
+from bioptimus_jax.schema import Corpus
+
+DATED = '<Journal><JournalIssue><PubDate><Year>1999</Year></PubDate></JournalIssue></Journal>'
+
+
+def citation(
+    pmid: str = '1',
+    title: str = 'A title.',
+    abstract: str = '<AbstractText>Some text.</AbstractText>',
+    version: str = ' Version="1"',
+    dates: str = DATED,
+    after: str = '',
+) -> str:
+    article = f'{dates}<ArticleTitle>{title}</ArticleTitle><Abstract>{abstract}</Abstract>'
+    return (
+        f'<MedlineCitation><PMID{version}>{pmid}</PMID><Article>{article}</Article>{after}</MedlineCitation>'
+    )
+
+
+def wrapped(inner: str, after: str = '') -> str:
+    return f'<PubmedArticle>{inner}<PubmedData>{after}</PubmedData></PubmedArticle>'
+
+
+def write(path: Path, *entries: str, root: str = 'PubmedArticleSet', doctype: str = '') -> Path:
+    data = f'<?xml version="1.0" encoding="utf-8"?>\n{doctype}<{root}>{"".join(entries)}</{root}>\n'.encode()
+    path.write_bytes(gzip.compress(data, 1) if path.suffix == '.gz' else data)
+    return path
+
+
+def read(path: Path, **changes) -> list[Record]:
+    return list(readers.read_file(path, 'prefix', Corpus(**changes)))
+
+
+def text_of(folder: Path, **parts) -> str:
+    [record] = read(write(folder / 'x.xml', wrapped(citation(**parts))))
+    assert not record.reason
+    return record.text
+
+
+MATH = '<mml:math xmlns:mml="http://www.w3.org/1998/Math/MathML">{}</mml:math>'
+
+
+@pytest.mark.parametrize(
+    ('markup', 'text'),
+    [
+        (
+            'in <i>E. coli</i>, CO<sub>2</sub> and <b>10<sup>-<u>5</u></sup></b> M',
+            'in E. coli, CO2 and 10-5 M',
+        ),
+        ('a &lt; b &amp;&#160;c &#x3b1;&beta;<![CDATA[<d>]]>', 'a < b & c αβ<d>'),
+        ('one<!-- a comment --> two<?page 3?> three', 'one two three'),
+        ('\n      printed\n\n\n      prettily\t\n   ', 'printed prettily'),
+        (
+            'of <DispFormula>'
+            + MATH.format('\n <mml:mi>p</mml:mi>\n <mml:mo>=</mml:mo>\n')
+            + '</DispFormula>and',
+            'of p= and',
+        ),
+        (
+            'at '
+            + MATH.format(
+                '\n  <mml:mrow>\n <mml:mi>P</mml:mi>\n\t<mml:mo>\n &lt; </mml:mo> <mml:mn>0.05</mml:mn>'
+                '<mml:mtext> in all</mml:mtext></mml:mrow>\n<mml:annotation>\\LaTeX</mml:annotation>\n'
+            )
+            + ', so',
+            'at P<0.05 in all, so',
+        ),
+        (MATH.format('<mml:mfrac><mml:mi>a</mml:mi><mml:mi>b</mml:mi></mml:mfrac>') + '.', 'a/b.'),
+        (
+            MATH.format(
+                '<mml:mi>f</mml:mi><mml:mfenced><mml:mi>x</mml:mi><mml:mi>y</mml:mi></mml:mfenced><mml:mo>≥</mml:mo>'
+                '<mml:msqrt><mml:mn>2</mml:mn></mml:msqrt><mml:mspace/><mml:mi>m</mml:mi>'
+            ),
+            'f(x,y)≥√2 m',
+        ),
+        (
+            MATH.format(
+                '<mml:mmultiscripts><mml:mi>He</mml:mi><mml:mn>2</mml:mn><mml:none/>'
+                '<mml:mprescripts/><mml:none/><mml:mn>3</mml:mn></mml:mmultiscripts>'
+            ),
+            '3He2',
+        ),
+        (MATH.replace(':mml', '').replace('mml:', '').format('<mi>x</mi> <mo>=</mo> <mn>1</mn>'), 'x=1'),
+    ],
+)
+def test_markup_is_kept_as_text_in_titles_and_abstracts(tmp_path, markup, text):
+    doctype = '<!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD" "https://example.org/none.dtd">\n'
+    entry = wrapped(citation(title=f'T {markup}', abstract=f'<AbstractText>A {markup}</AbstractText>'))
+    [record] = read(write(tmp_path / 'x.xml', entry, doctype=doctype))
+    assert record == Record('1', f'T {text}\nA {text}', 1)
+
+
+@pytest.mark.parametrize(
+    ('title', 'text'),
+    [
+        ('[A study of mice].', 'A study of mice.'),
+        ('[A study of mice]', 'A study of mice'),
+        ('[Of mice?]', 'Of mice?'),
+        ('[Of <i>mice</i>.].', 'Of mice.'),
+        ('[[14C]Glucose in mice].', '[14C]Glucose in mice.'),
+        ('[14C]Glucose [in mice].', '[14C]Glucose [in mice].'),
+        ('[Mice]. II. Rats.', '[Mice]. II. Rats.'),
+        ('[Unclosed.', '[Unclosed.'),
+        ('[Not Available].', ''),
+        ('[In process citation]', ''),
+        ('Not available.', ''),
+        ('[].', ''),
+        ('', ''),
+    ],
+)
+def test_brackets_of_translated_titles_and_titles_that_are_none(tmp_path, title, text):
+    expected = f'{text}\nSome text.' if text else 'Some text.'
+    assert text_of(tmp_path, title=title) == expected
+
+
+def test_parts_of_an_abstract_with_and_without_labels(tmp_path):
+    parts = (
+        '<AbstractText Label="AIM" NlmCategory="OBJECTIVE">To see.</AbstractText>\n'
+        '<AbstractText Label="LEVEL OF EVIDENCE: 4"/>\n'
+        '<AbstractText Label="UNLABELLED">It  was\nseen.</AbstractText>'
+        '<AbstractText>Once.(ABSTRACT TRUNCATED AT 250 WORDS)</AbstractText>'
+        '<CopyrightInformation>Copyright 1999.</CopyrightInformation>'
+    )
+    other = '<OtherAbstract Language="spa"><AbstractText>Ver.</AbstractText></OtherAbstract>'
+    path = write(tmp_path / 'x.xml.gz', wrapped(citation(abstract=parts, after=other)))
+    assert read(path)[0].text == 'A title.\nTo see.\nIt was seen.\nOnce.'
+    assert read(path, section_labels=True)[0].text == 'A title.\nAIM: To see.\nIt was seen.\nOnce.'
+
+
+@pytest.mark.parametrize(
+    'mark',
+    ['(ABSTRACT TRUNCATED)', '(ABSTRACT TRUNCATED AT 400 WORDS)', '( Abstract truncated at 250 words )'],
+)
+def test_marks_of_truncation_are_removed(tmp_path, mark):
+    assert text_of(tmp_path, abstract=f'<AbstractText>Half a.{mark}</AbstractText>') == 'A title.\nHalf a.'
+    only = write(tmp_path / 'y.xml', citation(abstract=f'<AbstractText>{mark}</AbstractText>'))
+    assert read(only) == [Record('1', version=1, reason='no_abstract')]
+
+
+def test_records_of_every_kind_in_the_order_of_the_file(tmp_path):
+    book = (
+        '<BookDocument><PMID>7</PMID><Book><BookTitle>A book</BookTitle></Book>{}'
+        '<Abstract><AbstractText>Of it.</AbstractText></Abstract></BookDocument>'
+    )
+    other = '<OtherAbstract><AbstractText>Andere.</AbstractText></OtherAbstract>'
+    entries = [
+        wrapped(citation('0012', version='')),
+        wrapped(citation('12', version=' Version="3"')),
+        '<DeleteCitation><PMID Version="2">5</PMID><PMID>6</PMID></DeleteCitation>',
+        wrapped(citation('13', abstract='', after=other)),
+        f'<PubmedBookArticle>{book.format("")}<PubmedBookData/></PubmedBookArticle>',
+        f'<PubmedBookArticle>{book.format("<ArticleTitle>A chapter</ArticleTitle>")}</PubmedBookArticle>',
+    ]
+    assert read(write(tmp_path / 'x.xml', *entries)) == [
+        Record('12', 'A title.\nSome text.', 1),
+        Record('12', 'A title.\nSome text.', 3),
+        Record('5', version=2, reason='deletion'),
+        Record('6', version=0, reason='deletion'),
+        Record('13', version=1, reason='no_abstract'),
+        Record('7', 'A book\nOf it.', 1),
+        Record('7', 'A chapter\nOf it.', 1),
+    ]
+    bare = write(tmp_path / 'y.xml', citation('1'), citation('2'), root='MedlineCitationSet')
+    assert [r.id for r in read(bare)] == ['1', '2']
+    deleted = '<DeleteDocument><PMID>7</PMID></DeleteDocument>'
+    books = read(write(tmp_path / 'z.xml', book.format(''), deleted, root='BookDocumentSet'))
+    assert books == [Record('7', 'A book\nOf it.', 1), Record('7', reason='deletion')]
+    assert read(write(tmp_path / 'none.xml')) == []
+
+
+ISSUE = '<Journal><JournalIssue><PubDate>{}</PubDate></JournalIssue></Journal>'
+
+
+@pytest.mark.parametrize(
+    ('date', 'first_day'),
+    [
+        ('<Year>2022</Year><Month>Dec</Month><Day>31</Day>', '2022-12-31'),
+        ('<Year>2022</Year><Month>09</Month><Day>5</Day>', '2022-09-05'),
+        ('<Year>2022</Year><Month>February</Month>', '2022-02-01'),
+        ('<Year>2022</Year>', '2022-01-01'),
+        ('<Year>2022</Year><Season>Fall</Season>', '2022-09-01'),
+        ('<Year>2022</Year><Season>Winter</Season>', '2022-01-01'),
+        ('<Year>2022</Year><Month>13</Month><Day>77</Day>', '2022-01-01'),
+        ('<Year>2022</Year><Day>31</Day>', '2022-01-01'),
+        ('<MedlineDate>1998 Dec-1999 Jan</MedlineDate>', '1998-12-01'),
+        ('<MedlineDate>1999 Mar 12-18</MedlineDate>', '1999-03-12'),
+        ('<MedlineDate>1999 Spring</MedlineDate>', '1999-03-01'),
+        ('<MedlineDate>1999 3rd Quarter</MedlineDate>', '1999-07-01'),
+        ('<MedlineDate>1976-1977</MedlineDate>', '1976-01-01'),
+        ('<MedlineDate>1976-1977 Summer</MedlineDate>', '1976-06-01'),
+    ],
+)
+def test_a_date_counts_as_its_first_day(tmp_path, date, first_day):
+    path = write(tmp_path / 'x.xml', citation(dates=ISSUE.format(date)))
+    next_day = str(datetime.date.fromisoformat(first_day) + datetime.timedelta(1))
+    assert read(path, published_before=first_day) == [Record('1', version=1, reason='too_new')]
+    assert [r.reason for r in read(path, published_before=next_day)] == ['']
+    assert [r.reason for r in read(path)] == ['']
+
+
+def test_the_earliest_date_decides_and_history_stands_in_for_none(tmp_path):
+    late, early = '<Year>2023</Year><Month>Feb</Month>', '<Year>2022</Year><Month>12</Month>'
+    electronic = f'<ArticleDate>{early}</ArticleDate>'
+    history = (
+        f'<History><PubMedPubDate>{late}</PubMedPubDate><PubMedPubDate>{early}</PubMedPubDate></History>'
+    )
+    broken = ISSUE.format('<Year>soon</Year>')
+    book = (
+        '<BookDocument><PMID>6</PMID><Book>{}</Book>{}'
+        '<Abstract><AbstractText>It.</AbstractText></Abstract></BookDocument>'
+    )
+    entries = [
+        wrapped(citation('1', dates=ISSUE.format(late) + electronic)),
+        wrapped(citation('2', dates=ISSUE.format(late)), after=history),
+        wrapped(citation('3', dates=broken), after=history),
+        wrapped(citation('4', dates=broken)),
+        citation('5', dates=''),
+        book.format(f'<PubDate>{late}</PubDate>', f'<ContributionDate>{early}</ContributionDate>'),
+        book.format(f'<PubDate>{late}</PubDate>', ''),
+    ]
+    path = write(tmp_path / 'x.xml', *entries)
+    reasons = ['', 'too_new', '', 'undated', 'undated', '', 'too_new']
+    assert [r.reason for r in read(path, published_before='2023-01-01')] == reasons
+    assert not any(r.reason for r in read(path))
+
+
+@pytest.mark.parametrize('value', ['2023', '2023-1-1', '2023-02-30', '01.01.2023', '2023-01-01 '])
+def test_a_wrong_cut_off_date_names_its_key(tmp_path, value):
+    path = write(tmp_path / 'x.xml', citation())
+    for call in (readers.input_files, lambda corpus: list(readers.read_file(path, '', corpus))):
+        with pytest.raises(ConfigError, match=r'config\.corpus\.published_before: .*YYYY-MM-DD'):
+            call(Corpus(inputs=(str(path),), published_before=value))
+
+
+BAD_RECORDS = {
+    '<PubmedArticle>wrong format</PubmedArticle>': ('', 'record 2 has no citation'),
+    wrapped('<MedlineCitation><Article/></MedlineCitation>'): ('', 'record 2 has no PMID'),
+    wrapped(citation('')): ('', 'record 2 has no PMID'),
+    wrapped(citation('PMC12')): ('', "record 2 has a PMID that is no number ('PMC12')"),
+    wrapped(citation('٣')): ('', "record 2 has a PMID that is no number ('٣')"),
+    wrapped(citation('9', version=' Version="a"')): ('', "record 2 has a Version that is no number ('a')"),
+    wrapped('<MedlineCitation><PMID>9</PMID></MedlineCitation>'): ('9', 'PMID 9 has no Article'),
+    '<BookDocument><PMID>9</PMID></BookDocument>': ('9', 'PMID 9 has no Book'),
+    '<DeleteCitation><PMID>x</PMID></DeleteCitation>': (
+        '',
+        "record 2, a deletion, has a PMID that is no number ('x')",
+    ),
+}
+
+
+@pytest.mark.parametrize('entry', BAD_RECORDS)
+def test_a_bad_record_is_named_and_stands_in_nobodys_way(tmp_path, entry):
+    path = write(tmp_path / 'x.xml', wrapped(citation('1')), entry, wrapped(citation('3')))
+    first, bad, last = read(path)
+    assert (first.id, last.id) == ('1', '3')
+    assert (bad.reason, (bad.id, bad.note), bad.text) == ('bad_record', BAD_RECORDS[entry], '')
+    with pytest.raises(InputError) as caught:
+        read(path, on_bad_record='fail')
+    assert str(caught.value).startswith(f'{path}: {bad.note}; ')
+    assert not isinstance(caught.value, BrokenFile)
+
+
+def test_md5_is_checked_where_it_lies_beside_the_file(tmp_path):
+    path = write(tmp_path / 'pubmed24n0001.xml.gz', citation())
+    beside = tmp_path / 'pubmed24n0001.xml.gz.md5'
+    right = hashlib.md5(path.read_bytes()).hexdigest()
+    wrong = right[::-1]
+    for form in ('MD5({name})= {sum}\n', '{sum}  {name}\n', '{sum}'):
+        beside.write_text(form.format(name=path.name, sum=right.upper()), 'ascii')
+        assert len(read(path)) == 1
+        beside.write_text(form.format(name=path.name, sum=wrong), 'ascii')
+        with pytest.raises(BrokenFile, match=rf'{path.name}: its MD5 is {right}, but .*{wrong}; fetch'):
+            read(path)
+    beside.write_text('<html>Not found</html>', 'ascii')
+    with pytest.raises(BrokenFile, match=r'\.md5: holds no MD5'):
+        read(path)
+
+
+GOOD = b'<PubmedArticleSet>' + citation('1').encode() * 300 + b'</PubmedArticleSet>'
+BROKEN = {
+    'cut.xml.gz': (gzip.compress(GOOD)[:-20], r'cut\.xml\.gz: is a cut-off .* of [\d,]+ bytes read\); fetch'),
+    'zeros.xml.gz': (gzip.compress(GOOD)[:200] + bytes(99), r'zeros\.xml\.gz: is a cut-off or damaged gzip'),
+    'not.xml.gz': (GOOD, r'not\.xml\.gz: .*gzip'),
+    'cut.xml': (GOOD[:-100], r'cut\.xml: is cut off or not well-formed XML, after record 299 .*line 1'),
+    'tags.xml': (b'<PubmedArticleSet><a></b></PubmedArticleSet>', r'tags\.xml: .*after record 0 .*mismatch'),
+    'bytes.xml': (GOOD.replace(b'Some', b'\xff', 1), r'bytes\.xml: .*not well-formed'),
+    'two.xml': (GOOD + GOOD, r'two\.xml: .*not well-formed XML, after record 300'),
+    'empty.xml': (b'', r'empty\.xml: is empty'),
+    'page.xml': (b'<html><PubmedArticle/></html>', r"page\.xml: is XML, but not PubMed's .*<html>"),
+    'text.parquet': (b'PAR1 and no more', r'text\.parquet: is no Parquet file'),
+}
+
+
+@pytest.mark.parametrize('name', BROKEN)
+def test_a_broken_file_is_one_line_with_file_place_and_remedy(tmp_path, name):
+    content, message = BROKEN[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(BrokenFile, match=message) as caught:
+        read(tmp_path / name)
+    assert '\n' not in str(caught.value)
+
+
+def test_nothing_outside_is_read_and_no_entity_explodes(tmp_path):
+    secret = tmp_path / 'secret.txt'
+    secret.write_text('the secret', 'utf-8')
+    entities = f'<!ENTITY own "mine"><!ENTITY s SYSTEM "{secret.as_uri()}">'
+    doctype = f'<!DOCTYPE PubmedArticleSet SYSTEM "none.dtd" [{entities}{{}}]>'
+    path = write(tmp_path / 'x.xml', citation(title='T &s; &own; &alpha;'), doctype=doctype.format(''))
+    assert read(path)[0].text == 'T &s; &own; α\nSome text.'
+    bomb = '<!ENTITY b0 "boom">' + ''.join(f'<!ENTITY b{i + 1} "{f"&b{i};" * 10}">' for i in range(12))
+    for place in (dict(title='T &b12;'), dict(abstract='<AbstractText Label="&b12;">A</AbstractText>')):
+        with pytest.raises(BrokenFile, match='not well-formed'):
+            read(write(path, citation(**place), doctype=doctype.format(bomb)))
+    deep = write(tmp_path / 'deep.xml', citation(title='<i>' * 5000 + 'x' + '</i>' * 5000))
+    with pytest.raises(BrokenFile, match='depth'):
+        read(deep)
+
+
+def test_advance_adds_up_to_the_stored_bytes(tmp_path):
+    entries = [wrapped(citation(str(i))) for i in range(1000)]
+    paths = [write(tmp_path / name, *entries) for name in ('a.xml', 'b.xml.gz')]
+    table(tmp_path / 'c.parquet', [{'id': str(i), 'title': 'text'} for i in range(2000)])
+    for path in [*paths, tmp_path / 'c.parquet']:
+        told: list[int] = []
+        list(readers.read_file(path, '', Corpus(), told.append))
+        assert sum(told) == path.stat().st_size
+        assert len(told) > 3
+        assert min(told) >= 0
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    entry = wrapped(citation(after='<MeshHeadingList>' + '<D UI="1">Mice</D>' * 200 + '</MeshHeadingList>'))
+    path = write(tmp_path / 'x.xml', *[entry + '\n  '] * 5000)
+    assert path.stat().st_size > 18_000_000
+    code = (
+        'import pathlib, resource, sys\n'
+        'from bioptimus_jax.corpus import readers\n'
+        'from bioptimus_jax.schema import Corpus\n'
+        'for n, record in enumerate(readers.read_file(pathlib.Path(sys.argv[1]), "", Corpus())):\n'
+        '    if n in (500, 4999):\n'
+        '        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n'
+    )
+    shown = subprocess.run([sys.executable, '-c', code, path], capture_output=True, text=True, check=True)
+    early, late = (int(kilobytes) / 1000 for kilobytes in shown.stdout.split())
+    assert late - early < 10
+    assert late < 300
+
+
+def table(path: Path, rows: list[dict], **types) -> Path:
+    columns = pyarrow.Table.from_pylist(rows)
+    for name, kind in types.items():
+        columns = columns.set_column(columns.schema.get_field_index(name), name, columns[name].cast(kind))
+    pyarrow.parquet.write_table(columns, path, row_group_size=700)
+    return path
+
+
+def test_parquet_gives_what_jsonl_gives(tmp_path):
+    rows = [
+        {'id': f'{i}', 'title': f' Title\t{i}', 'abstract': None if i % 3 else f'One.\n\nTwo  {i}', 'year': i}
+        for i in range(1500)
+    ]
+    rows.append({'id': None, 'title': 'no id', 'abstract': '', 'year': 0})
+    lines = tmp_path / 'x.jsonl'
+    lines.write_text(''.join(json.dumps(row) + '\n' for row in rows), 'utf-8')
+    expected = read(lines)
+    assert expected[3].text == 'Title 3\nOne.\nTwo 3'
+    assert read(table(tmp_path / 'x.parquet', rows)) == expected
+    kinds = dict(title=pyarrow.large_string(), abstract=pyarrow.dictionary(pyarrow.int32(), pyarrow.string()))
+    assert read(table(tmp_path / 'y.parquet', rows, id=pyarrow.int64(), **kinds)) == expected
+    assert [p.name for p in readers.input_files(Corpus(inputs=(str(tmp_path / '*'),)))] == [
+        'x.jsonl',
+        'x.parquet',
+        'y.parquet',
+    ]
+
+
+def test_parquet_columns_must_be_there_and_hold_text(tmp_path):
+    path = table(tmp_path / 'x.parquet', [{'id': 1.5, 'title': 'text', 'abstract': b'bytes', 'name': 'n'}])
+    for changes, message in (
+        (dict(id_field='name'), r"column 'abstract' holds binary, not text; .*text_fields"),
+        (dict(text_fields=('title',)), r"column 'id' holds double, not text; .*id_field"),
+        (dict(text_fields=('title',), id_field='pmid'), r"x\.parquet:1: has no 'pmid'"),
+        (dict(text_fields=('body',), id_field='name'), r'x\.parquet:1: has none of the text fields \(body\)'),
+    ):
+        with pytest.raises(InputError, match=message) as caught:
+            read(path, **changes)
+        assert not isinstance(caught.value, BrokenFile)
+    packed = tmp_path / 'x.parquet.gz'
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(InputError, match='unknown kind of file'):
+        readers.input_files(Corpus(inputs=(str(packed),)))
+
+
+# What XML can hold and a reader keeps: no controls but tabs and line ends, no surrogates, no non-characters.
+CHARACTERS = st.characters(
+    exclude_categories=('Cs', 'Cc'), exclude_characters='\ufffe\uffff', include_characters='\t\n'
+)
+TEXTS = st.text(CHARACTERS, max_size=12)
+MARKUP = st.recursive(
+    st.tuples(st.just(''), TEXTS, st.sampled_from(['entities', 'numbers', 'cdata'])),
+    lambda inner: st.tuples(st.sampled_from(['i', 'b', 'u', 'sub', 'sup']), st.lists(inner, max_size=3)),
+    max_leaves=5,
+)
+
+
+def serialised(node: tuple) -> tuple[str, str]:
+    """XML of a piece of marked-up text, and the text."""
+    tag, content, *how = node
+    if tag:
+        parts = [serialised(child) for child in content]
+        return f'<{tag}>{"".join(xml for xml, _ in parts)}</{tag}>', ''.join(text for _, text in parts)
+    if how == ['numbers']:
+        return ''.join(f'&#{ord(c)};' for c in content), content
+    if how == ['cdata'] and ']]>' not in content:
+        return f'<![CDATA[{content}]]>', content
+    return content.replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;'), content
+
+
+@st.composite
+def good_entries(draw) -> tuple[str, list[Record]]:
+    pmid, version = draw(st.integers(1, 10**8)), draw(st.integers(1, 9))
+    if draw(st.integers(0, 5)) == 0:
+        return f'<DeleteCitation><PMID Version="{version}">{pmid}</PMID></DeleteCitation>', [
+            Record(str(pmid), version=version, reason='deletion')
+        ]
+    title_xml, title = serialised(draw(MARKUP))
+    parts = [(draw(TEXTS), *serialised(draw(MARKUP))) for _ in range(draw(st.integers(0, 3)))]
+    # Begun with a letter: what brackets and empty parts do has tests of its own.
+    abstract = ''.join(
+        f'<AbstractText Label="L{serialised(("", label, "numbers"))[0]}">A{xml}</AbstractText>'
+        for label, xml, _ in parts
+    )
+    lines = [f'T{title}', *(f'L{label} : A{text}' for label, _, text in parts)]
+    text = '\n'.join(' '.join(line.split()).replace(' : A', ': A', 1) for line in lines)
+    entry = citation(str(pmid), f'T{title_xml}', abstract, f' Version="{version}"')
+    record = Record(str(pmid), text, version) if parts else Record(str(pmid), '', version, 'no_abstract')
+    return wrapped(entry), [record]
+
+
+BAD_ENTRIES = st.sampled_from(list(BAD_RECORDS)).map(lambda entry: (entry, []))
+NOISE = st.sampled_from(['', '\n  ', '<!-- <PubmedArticle> -->', '<Unknown><PMID>5</PMID></Unknown>'])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(NOISE, st.one_of(good_entries(), BAD_ENTRIES)), max_size=8), st.booleans())
+def test_fuzz_every_good_record_comes_back_exactly(tmp_path_factory, entries, packed):
+    path = tmp_path_factory.mktemp('fuzz') / ('x.xml.gz' if packed else 'x.xml')
+    write(path, *(noise + xml for noise, (xml, _) in entries))
+    found = read(path, section_labels=True)
+    assert [r for r in found if r.reason != 'bad_record'] == [r for _, (_, good) in entries for r in good]
+    assert len(found) == len(entries)
+
+
+@pytest.fixture(scope='module')
+def valid(tmp_path_factory) -> dict[str, tuple[bytes, list[Record]]]:
+    """Valid files and their records."""
+    folder = tmp_path_factory.mktemp('valid')
+    rows = [{'id': str(i), 'title': f'Some text {i}'} for i in range(40)]
+    entries = [wrapped(citation(str(i), title=f'Títle {i}')) for i in range(40)]
+    lines = ''.join(json.dumps(row) + '\n' for row in rows).encode()
+    write(folder / 'x.xml', *entries)
+    write(folder / 'x.xml.gz', *entries)
+    (folder / 'x.jsonl').write_bytes(lines)
+    (folder / 'x.jsonl.gz').write_bytes(gzip.compress(lines))
+    table(folder / 'x.parquet', rows)
+    return {path.name: (path.read_bytes(), read(path)) for path in folder.iterdir()}
+
+
+def survivors(path: Path) -> list[Record]:
+    """What is read before the end or the damage; anything but InputError is a crash."""
+    found, message = [], ''
+    try:
+        for record in readers.read_file(path, '', Corpus()):
+            found.append(record)
+    except InputError as error:
+        message = str(error)
+    assert '\n' not in message
+    return found
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(['x.xml', 'x.xml.gz', 'x.jsonl', 'x.jsonl.gz', 'x.parquet']),
+    st.floats(0, 1, exclude_max=True),
+)
+def test_fuzz_a_cut_file_gives_its_good_records_or_says_so(tmp_path_factory, valid, name, share):
+    whole, records = valid[name]
+    path = tmp_path_factory.mktemp('cut') / name
+    path.write_bytes(whole[: int(share * len(whole))])
+    found = survivors(path)
+    good = [record for record in found if record.reason != 'bad_record']
+    assert good == records[: len(good)]
+    if name == 'x.xml':
+        assert len(good) == path.read_bytes().count(b'</PubmedArticle>')
+    if name == 'x.jsonl':
+        assert len(good) in (path.read_bytes().count(b'}'), path.read_bytes().count(b'\n'))
+    elif share < 0.99:  # only lines may be cut where a record ends
+        with pytest.raises(BrokenFile):
+            read(path)
+
+
+@settings(max_examples=250, deadline=None)
+@given(
+    st.sampled_from(['x.xml', 'x.xml.gz', 'x.jsonl', 'x.jsonl.gz', 'x.parquet']),
+    st.integers(0),
+    st.binary(max_size=12),
+    st.integers(0, 12),
+)
+def test_fuzz_damaged_bytes_never_crash(tmp_path_factory, valid, name, place, junk, removed):
+    whole, _ = valid[name]
+    place %= len(whole)
+    path = tmp_path_factory.mktemp('damage') / name
+    path.write_bytes(whole[:place] + junk + whole[place + removed :])
+    survivors(path)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(['.xml', '.xml.gz', '.jsonl', '.jsonl.gz', '.parquet']), st.binary(max_size=200))
+def test_fuzz_random_bytes_never_crash(tmp_path_factory, suffix, content):
+    path = tmp_path_factory.mktemp('random') / f'x{suffix}'
+    path.write_bytes(content)
+    assert all(record.reason == 'bad_record' for record in survivors(path))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=4,
+)
+WRONG = st.one_of(
+    JSON.filter(lambda value: not isinstance(value, dict)).map(json.dumps),
+    st.text(st.characters(codec='utf-8', exclude_characters='\r\n'), min_size=1, max_size=20).map(
+        lambda t: '{' + t
+    ),
+    JSON.filter(lambda value: value is not None and not isinstance(value, str)).map(
+        lambda value: json.dumps({'id': '1', 'title': value})
+    ),
+    st.booleans().map(lambda value: json.dumps({'id': value, 'title': 'x'})),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.one_of(WRONG, st.text(min_size=1, max_size=20)), max_size=10), st.randoms())
+def test_fuzz_bad_lines_stand_in_nobodys_way(tmp_path_factory, wrong, randoms):
+    path = tmp_path_factory.mktemp('lines') / 'x.jsonl'
+    good = [json.dumps({'id': f'good {i}', 'title': f'text {i}'}) for i in range(5)]
+    lines: list[tuple[str, bool]] = [(line, True) for line in good]
+    for line in wrong:
+        lines.insert(randoms.randint(0, len(lines)), (_unlike_good(line), False))
+    path.write_text(''.join(line + '\n' for line, _ in lines), 'utf-8')
+    found = read(path)
+    assert [(r.id, r.text) for r in found if not r.reason] == [(f'good {i}', f'text {i}') for i in range(5)]
+    bad = [f'line {n}: ' for n, (_, fine) in enumerate(lines, 1) if not fine]
+    notes = [r.note for r in found if r.reason == 'bad_record']
+    assert len(notes) == len(bad)
+    assert all(note.startswith(start) for note, start in zip(notes, bad, strict=True))
+
+
+def _unlike_good(line: str) -> str:
+    """Text that is no JSON object by itself becomes a line that is none either."""
+    try:
+        if not isinstance(json.loads(line), dict) or '"id"' in line:
+            return line
+    except ValueError:
+        pass
+    return '{' + line.replace('\n', ' ').replace('\r', ' ').encode('utf-8', 'replace').decode()
+
+
+FORMULAS = '(formulas)'
+
+
+def oracle(path: Path) -> list[tuple[str, str]]:
+    """`(PMID, letters of title and abstract)` of every citation, from the standard library's parser."""
+    whole = gzip.decompress(path.read_bytes()) if path.suffix == '.gz' else path.read_bytes()
+    found = []
+    for entry in xml.etree.ElementTree.fromstring(whole).iter():
+        if entry.tag not in ('MedlineCitation', 'BookDocument'):
+            continue
+        book = entry.find('Book')
+        article = entry if book is not None else entry.find('Article')
+        if article is None:
+            continue
+        titles = [article.find('ArticleTitle'), article.find('Book/BookTitle')]
+        parts = [part for part in titles if part is not None][:1] + article.findall('Abstract/AbstractText')
+        text = ''.join(''.join(part.itertext()) for part in parts)
+        formulas = any('MathML' in child.tag for part in parts for child in part.iter())
+        found.append((entry.findtext('PMID', ''), FORMULAS if formulas else letters(text)))
+    return found
+
+
+def letters(text: str) -> str:
+    return ''.join(c for c in text if c.isalnum())
+
+
+def test_every_real_file_parses(data):
+    """The texts of all well-formed files are those of another parser; the malformed one is a broken file."""
+    files = sorted(p for p in (data / 'pubmed-xml').rglob('*') if p.name.endswith(('.xml', '.xml.gz')))
+    records = compared = 0
+    for path in files:
+        try:
+            expected = oracle(path)
+        except xml.etree.ElementTree.ParseError:
+            with pytest.raises(BrokenFile):
+                read(path)
+            continue
+        found = [r for r in read(path) if r.reason not in ('deletion', 'bad_record')]
+        assert [r.id for r in found] == [pmid for pmid, _ in expected], path
+        records += len(found)
+        for record, (_, text) in zip(found, expected, strict=True):
+            if not record.reason and text != FORMULAS:
+                compared += 1
+                assert letters(record.text) == text, (path, record.id)
+    assert len(files) > 100
+    assert records > 450
+    assert compared > 400
