@@ -313,7 +313,14 @@ def test_sentences_are_cut_from_the_text_itself() -> None:
             'A test at 37 degrees C.',
             'End.',
         ),
-        ('Rats woke within 24 h.', 'Most took 5 mg.', 'They ran 9 cm/min.', 'RESULTS: One died.'),
+        (
+            'It took 10 min.',
+            'Rats got 20 mg.',
+            'Relapse was seen in 6 wk.',
+            'RESULTS: It was 3 pmol/mg.',
+            'Growth stopped.',
+        ),
+        ('Loss was seen in the ligand.', 'beta-Catenin fell to 9 ml/min.', 'Carbachol was given.'),
         (
             'Treated with A. Fumigatus and B. Aeruginosa for 2 h daily, J. Smith wrote in J. Virol. 63:3040, it died.',
         ),
