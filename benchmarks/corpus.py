@@ -28,17 +28,17 @@ from typing import Any
 
 import corpus_steps as steps
 import pubmed
-from protocol import Variant, interleave, publish, ratio, serve
+from protocol import Variant, interleave, publish, ratio, serve, versions_of
 from read_xml import our_records, their_records
 
 from bioptimus_jax.corpus.audit import reduced
 from bioptimus_jax.vocab import wordpiece
 from bioptimus_jax.vocab.occurrences import TokenFinder, split_sentences
 
+PACKAGES = ('ahocorasick-rs', 'blingfire', 'lxml', 'pubmed-parser', 'pyahocorasick', 'rensa')
 GATE_RECORDS, GATE_DOCUMENTS = 3000, 200
-READERS_AGREE = (
-    0.97  # pubmed_parser keeps labels without text and marks of truncation, and drops markup within markup
-)
+# pubmed_parser keeps labels without text and marks of truncation, and drops text in markup within markup.
+READERS_AGREE = 0.97
 # All of PubMed: files of the yearly baseline, records in a file, abstracts, words; bytes of a word with its space.
 FILES, RECORDS, ABSTRACTS, WORDS, BYTES_PER_WORD = 1219, 30_000, 30e6, 4e9, 6.9
 
@@ -71,50 +71,53 @@ def measure(size: pubmed.Size, folder: Path, quick: bool, rounds: int) -> None:
     def run(names: Sequence[str], rounds: int, warmups: int = 1) -> Rows:
         return interleaved({name: [*common, f'--variant={name}'] for name in names}, rounds, warmups)
 
-    files = [file['path'] for file in facts['xml']]
-    script = str(Path(__file__).with_name('read_xml.py'))
-    xml = interleaved({name: [script, reader, *files] for name, reader in XML.items()}, rounds, 0)
+    files = {Path(file['path']): file['bytes'] for file in facts['xml']}
+    script = [str(Path(__file__).with_name('read_xml.py'))]
+    xml = interleaved({name: [*script, reader, *map(str, files)] for name, reader in XML.items()}, rounds, 0)
+    unpacked = {path.name: size for path, size in files.items()}
     for row in xml:
         for answer in row.values():
-            answer['bytes'] = next(f['bytes'] for f in facts['xml'] if f['path'].endswith(answer['file']))
+            answer['bytes'] = unpacked[answer['file']]
+    facts['xml'] = unpacked
     finders = run([steps.FINDER, *steps.COMPETITORS, *steps.OTHER_STAGES], rounds)
     scaling = run([steps.ONE, steps.TWO], min(rounds, (size.blocks - size.warm) // size.scaled - 1))
     memory = [row[steps.MEMORY]['resident_mb'] for row in run([steps.MEMORY], 2, warmups=0)]
+    result = {'facts': facts, 'peers': versions_of(*PACKAGES), 'gates': gates, 'finder_resident_mb': memory}
+    result['rounds'] = {'xml': xml, 'finder': finders, 'scaling': scaling}
+    print(f'finder: {memory[0]:,.0f} MB resident after a quarter of the text, {memory[1]:,.0f} MB after all')
+    summarise(result, quick)
 
+
+def summarise(result: dict[str, Any], quick: bool) -> None:
+    """Print ratios, rates and the estimate; publish."""
+    xml, finders, scaling = result['rounds'].values()
     ratios = {
         'xml_vs_pubmed_parser': over(xml, OUR_XML, XML_PEER),
+        **{
+            f'on {file}': over([row for row in xml if row[OUR_XML]['file'] == file], OUR_XML, XML_PEER)
+            for file in dict.fromkeys(row[OUR_XML]['file'] for row in xml)
+        },
         **{f'finder_vs_{name}': over(finders, steps.FINDER, name) for name in steps.COMPETITORS},
         'scaling2': over(scaling, steps.TWO, steps.ONE),
     }
     rates = {name: rate(rows, name) for rows in (xml, finders, scaling) for name in rows[0]}
-    peak = max(row[OUR_XML]['peak_mb'] for row in xml)
+    peaks = {name: max(row[name]['peak_mb'] for row in xml) for name in XML}
     records = statistics.median(row[OUR_XML]['records'] / row[OUR_XML]['seconds'] for row in xml)
-    print_measures(ratios, rates, facts)
+    print_measures(ratios, rates, result['facts'])
     print(
-        f'XML: {records:,.0f} records/s per core; peak {peak:,.0f} MB, pubmed_parser '
-        f'{max(row[XML_PEER]["peak_mb"] for row in xml):,.0f} MB'
+        f'XML: {records:,.0f} records/s per core; peak {peaks[OUR_XML]:,.0f} MB, '
+        f'pubmed_parser {peaks[XML_PEER]:,.0f} MB'
     )
-    print(
-        f'finder: {memory[0]:,.0f} MB resident after {size.blocks // 4} blocks, {memory[1]:,.0f} MB after {size.blocks}'
-    )
-    estimate = estimated(rates, records, ratios['scaling2']['median'] / 2)
+    estimate = estimated(rates, records, min(ratios['scaling2']['median'] / 2, 1.0))
+    measures = {'ratios': ratios, 'mb_per_second': rates, 'records_per_second': records, 'peak_mb': peaks}
     publish(
         'corpus',
-        {
-            'facts': {**facts, 'xml': [{**f, 'path': Path(f['path']).name} for f in facts['xml']]},
-            'gates': gates,
-            'ratios': ratios,
-            'mb_per_second': rates,
-            'records_per_second': records,
-            'finder_resident_mb': memory,
-            'rounds': {'xml': xml, 'finder': finders, 'scaling': scaling},
-            'estimate': estimate,
-        },
+        {**measures, 'estimate': estimate, **result},
         quick,
         xml_vs_pubmed_parser=ratios['xml_vs_pubmed_parser']['median'],
         finder_vs_tokenizer=ratios['finder_vs_tokenizer']['median'],
         scaling2=ratios['scaling2']['median'],
-        peak_mb=peak,
+        peak_mb=peaks[OUR_XML],
     )
 
 
@@ -145,7 +148,7 @@ def print_measures(ratios: dict[str, Any], rates: dict[str, float], facts: dict[
     text = sum(facts['bytes']) / 1e6
     print(
         f'{text:,.0f} MB of text, {facts["new_tokens"]:,} tokens to find; XML: '
-        + ', '.join(f'{Path(f["path"]).name} {f["bytes"] / 1e6:,.0f} MB' for f in facts['xml'])
+        + ', '.join(f'{name} {size / 1e6:,.0f} MB' for name, size in facts['xml'].items())
     )
     for name, value in rates.items():
         print(f'{name:18}{value:9.2f} MB/s')

@@ -20,9 +20,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from protocol import Variant, interleave, publish, ratio, serve
+from protocol import Variant, interleave, publish, ratio, serve, versions_of
 from pubmed import abstracts, data_folder
-from splitters import HARD, NAMES, OURS, Splitter, make
+from splitters import HARD, NAMES, OURS, PACKAGES, Splitter, make
 
 from bioptimus_jax.corpus.audit import reduced, sentences_of
 
@@ -69,7 +69,7 @@ def measure(quick: bool, rounds: int) -> None:
     ours = table[OURS]
     publish(
         'sentences',
-        {'hard_cases': len(HARD), 'table': table, 'rounds': rows},
+        {'peers': versions_of(*PACKAGES), 'hard_cases': len(HARD), 'table': table, 'rounds': rows},
         quick,
         f1=ours['sets']['all']['f1'],
         best_other_f1=table[best]['sets']['all']['f1'],

@@ -99,6 +99,7 @@ MAKERS: dict[str, Callable[[], Splitter]] = {
     'pysbd': _pysbd,
 }
 NAMES = (*MAKERS, 'nltk_punkt')
+PACKAGES = ('blingfire', 'icu4py', 'nltk', 'nupunkt', 'pysbd', 'sentencex', 'spacy', 'syntok')
 
 HARD = (
     ('As shown in Fig. 1, binding was lost.', 'It returned after washing.'),
