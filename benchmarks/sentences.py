@@ -12,12 +12,15 @@ The full run writes results/sentences.json; --quick takes texts made of the hard
 """
 
 import argparse
+import bisect
 import concurrent.futures
 import itertools
 import random
 import statistics
+import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from protocol import Variant, interleave, publish, ratio, serve, versions_of
@@ -25,15 +28,16 @@ from pubmed import abstracts, data_folder
 from splitters import HARD, NAMES, OURS, PACKAGES, Splitter, make
 
 from bioptimus_jax.corpus.audit import reduced, sentences_of
+from bioptimus_jax.files import read_json, write_json
 
 SETS = ('jnlpba', 'bc5-chem', 'ncbi-disease')  # BC2GM holds single sentences, BC5-disease those of BC5-chem
 NOT_COUNTED = ('ncbi-disease',)
 KEY = 40  # letters by which an abstract is looked up
-TRAINING_ABSTRACTS = 5000  # for the splitter that learns its abbreviations
+OTHER_ABSTRACTS = 5000  # to be timed on; one splitter learns its abbreviations from them
 MADE_TEXTS, SENTENCES_PER_TEXT = 300, 8
 STEP_SECONDS = 1.0  # --quick: half of it
 
-Gold = dict[str, list[tuple[str, set[int]]]]  # by set: abstracts and the boundaries inside them
+Gold = list[tuple[str, list[int]]]  # abstracts and the boundaries inside them
 
 
 def main() -> None:
@@ -42,16 +46,20 @@ def main() -> None:
     parser.add_argument('--quick', action='store_true', help='made texts, writes nothing; under a minute')
     parser.add_argument('--rounds', type=int, default=9, help='timed rounds (default 9; --quick: 1)')
     parser.add_argument('--variant', help=argparse.SUPPRESS)
+    parser.add_argument('--workload', help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.variant:
-        run_variant(options.variant, options.quick)
-    else:
-        measure(options.quick, 1 if options.quick else options.rounds)
+        run_variant(options.variant, Path(options.workload), options.quick)
+        return
+    with tempfile.TemporaryDirectory(prefix='bioptimus-sentences-') as folder:
+        measure(Path(folder) / 'workload.json', options.quick, 1 if options.quick else options.rounds)
 
 
-def measure(quick: bool, rounds: int) -> None:
+def measure(stored: Path, quick: bool, rounds: int) -> None:
+    write_json(stored, workload(quick))
+    common = [__file__, f'--workload={stored}', *(('--quick',) if quick else ())]
     with concurrent.futures.ThreadPoolExecutor(2) as starting:
-        variants = [v for v in starting.map(lambda name: opened(name, quick), NAMES) if v]
+        variants = [v for v in starting.map(lambda name: opened(name, common), NAMES) if v]
     rows = interleave(variants, rounds, warmups=0 if quick else 1)
     for variant in variants:
         variant.close()
@@ -78,9 +86,9 @@ def measure(quick: bool, rounds: int) -> None:
     )
 
 
-def opened(name: str, quick: bool) -> Variant | None:
+def opened(name: str, common: list[str]) -> Variant | None:
     """The splitter's process; None, and a line that says so, where its library is not installed."""
-    variant = Variant(name, [__file__, f'--variant={name}', *(('--quick',) if quick else ())])
+    variant = Variant(name, [*common, f'--variant={name}'])
     if 'missing' not in variant.facts:
         return variant
     print(f'{name}: left out, {variant.facts["missing"]} is not installed')
@@ -88,19 +96,20 @@ def opened(name: str, quick: bool) -> Variant | None:
     return None
 
 
-def run_variant(name: str, quick: bool) -> None:
+def run_variant(name: str, stored: Path, quick: bool) -> None:
     """A splitter's process: its scores are its facts; every step splits abstracts for a second."""
-    texts, gold = workload(quick)
+    facts = read_json(stored)
+    assert facts
     try:
-        split = make(name, texts[:TRAINING_ABSTRACTS])
+        split = make(name, facts['texts'])
     except ModuleNotFoundError as error:
         serve(dict, {'missing': error.name})
         return
-    sets = {key: scores(split, pairs) for key, pairs in gold.items()}
+    sets = {key: scores(split, pairs) for key, pairs in facts['gold'].items()}
     counted = [entry for key, entry in sets.items() if key not in NOT_COUNTED]
     sets['all'] = rated(*(sum(e[key] for e in counted) for key in ('abstracts', 'right', 'wrong', 'missed')))
     wrong = [case for case in HARD if [s.strip() for s in split(' '.join(case))] != list(case)]
-    stream = itertools.cycle(texts)
+    stream = itertools.cycle(facts['texts'])
 
     def step() -> dict[str, Any]:
         done, ends = 0, time.perf_counter() + (STEP_SECONDS / 2 if quick else STEP_SECONDS)
@@ -113,28 +122,29 @@ def run_variant(name: str, quick: bool) -> None:
     serve(step, {'sets': sets, 'hard_right': len(HARD) - len(wrong), 'hard_wrong': wrong})
 
 
-def workload(quick: bool) -> tuple[list[str], Gold]:
-    """Texts to be timed on, without those of the gold sets, and abstracts with known boundaries by set."""
+def workload(quick: bool) -> dict[str, Any]:
+    """`texts` to be timed on, and trained on, none of them gold; by set, `gold` abstracts with their boundaries."""
     if quick:
         made = made_texts()
-        return [text for text, _ in made], {'made': made}
+        return {'texts': [text for text, _ in made], 'gold': {'made': made}}
     texts = [' '.join(text.split()) for text in abstracts()]
     gold = {name: known_boundaries(name, texts) for name in SETS}
     known = {text for pairs in gold.values() for text, _ in pairs}
-    return [text for text in texts if text not in known], gold
+    others = (text for text in texts if text not in known)
+    return {'texts': list(itertools.islice(others, OTHER_ABSTRACTS)), 'gold': gold}
 
 
-def made_texts() -> list[tuple[str, set[int]]]:
+def made_texts() -> Gold:
     """Sentences of the hard cases in random order."""
     draw, sentences = random.Random(0), [sentence for case in HARD for sentence in case]
     found = []
     for _ in range(MADE_TEXTS):
         drawn = draw.choices(sentences, k=SENTENCES_PER_TEXT)
-        found.append((' '.join(drawn), boundaries(drawn)))
+        found.append((' '.join(drawn), sorted(boundaries(drawn))))
     return found
 
 
-def known_boundaries(dataset: str, texts: Sequence[str]) -> list[tuple[str, set[int]]]:
+def known_boundaries(dataset: str, texts: Sequence[str]) -> Gold:
     """The abstracts that stand, letter by letter, as whole sentences in the set's files, with their boundaries."""
     by_key: dict[str, list[tuple[str, str]]] = {}
     for text in texts:
@@ -150,7 +160,8 @@ def known_boundaries(dataset: str, texts: Sequence[str]) -> list[tuple[str, set[
             for text, letters in by_key.get(running[begin : begin + KEY], ()):
                 end = begin + len(letters)
                 if end in known and running.startswith(letters, begin):
-                    found[text] = {b - begin for b in known if begin < b < end}
+                    inside = starts[bisect.bisect_right(starts, begin) : bisect.bisect_left(starts, end)]
+                    found[text] = [b - begin for b in inside]
     return list(found.items())
 
 
@@ -160,10 +171,10 @@ def boundaries(sentences: Sequence[str]) -> set[int]:
     return {end for end in ends if 0 < end < ends[-1]}
 
 
-def scores(split: Splitter, gold: Sequence[tuple[str, set[int]]]) -> dict[str, Any]:
+def scores(split: Splitter, gold: Gold) -> dict[str, Any]:
     right = wrong = missed = 0
-    for text, expected in gold:
-        found = boundaries(split(text))
+    for text, inside in gold:
+        found, expected = boundaries(split(text)), set(inside)
         right += len(found & expected)
         wrong += len(found - expected)
         missed += len(expected - found)
