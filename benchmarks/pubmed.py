@@ -56,7 +56,7 @@ def prepare(folder: Path, size: Size) -> dict[str, Any]:
     """Documents, vocabulary and XML files in a folder; returns what `facts` gives."""
     count = size.block * size.blocks
     texts = list(itertools.islice(titled_abstracts() if size.real else generated_texts(count), count))
-    write_documents(folder, 'train', (Document(str(i), text) for i, text in enumerate(texts)), shards=4)
+    write_documents(folder, 'train', [Document(str(i), text) for i, text in enumerate(texts)], shards=4)
     vocabulary, new = _real_vocabulary(texts) if size.real else _generated_vocabulary()
     wordpiece.save_tokenizer(wordpiece.tokenizer_from_vocabulary(vocabulary, True), folder / 'vocab', 512)
     (folder / 'vocab' / 'new_tokens.txt').write_text(''.join(token + '\n' for token in new), 'utf-8')
