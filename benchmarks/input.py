@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from protocol import publish
+from protocol import publish, resident_mb
 from workload import BASE, QUICK, architecture, opened, prepare
 
 from bioptimus_jax.pretrain.batches import Batches
@@ -48,12 +48,6 @@ def main() -> None:
     facts = {'batches': count, 'batch_rows': BATCH_ROWS, 'row_pieces': rows.pieces}
     metrics = {'rows_per_second': speed, 'over_need': speed / need, 'early_mb': early, 'late_mb': late}
     publish('input', facts, options.quick, **metrics)
-
-
-def resident_mb() -> float:
-    """Resident memory of this process (Linux)."""
-    status = Path('/proc/self/status').read_text()
-    return int(status.split('VmRSS:')[1].split()[0]) / 1024
 
 
 if __name__ == '__main__':

@@ -1,5 +1,6 @@
 """How things are timed here: one process per variant, one step at a time, in random order, ratios within a round."""
 
+import importlib.metadata
 import json
 import platform
 import random
@@ -70,6 +71,24 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> dict[str, float]:
     """Median and range of the paired ratios."""
     ratios = [a / b for a, b in zip(over, under, strict=True)]
     return {'median': statistics.median(ratios), 'min': min(ratios), 'max': max(ratios)}
+
+
+def resident_mb(peak: bool = False) -> float:
+    """Resident memory of this process now, or its peak (Linux; getrusage would begin with the parent's peak)."""
+    status = Path('/proc/self/status').read_text()
+    return int(status.split('VmHWM:' if peak else 'VmRSS:')[1].split()[0]) / 1024
+
+
+def versions_of(*packages: str) -> dict[str, str]:
+    """Of those that are installed."""
+    return {d.name: d.version for d in map(_distribution, packages) if d}
+
+
+def _distribution(name: str) -> importlib.metadata.Distribution | None:
+    try:
+        return importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def publish(name: str, result: dict[str, Any], quick: bool, **metrics: float) -> None:

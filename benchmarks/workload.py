@@ -1,13 +1,13 @@
 """What is trained on in the benchmarks: real abstracts, or generated ones of the same lengths, as rows of a run."""
 
 import dataclasses
-import gzip
+import itertools
 import json
-import os
 import random
 from pathlib import Path
 
 import numpy as np
+from pubmed import LENGTHS, data_folder, titled_abstracts
 
 from bioptimus_jax.config import defaults
 from bioptimus_jax.model.architecture import Architecture
@@ -16,8 +16,6 @@ from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
-
-LENGTHS = ((0.05, 128), (0.25, 246), (0.5, 345), (0.75, 440), (0.95, 605))  # pieces of real abstracts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,15 +61,12 @@ def experiment(shape: Shape, folder: Path) -> Experiment:
 
 def prepare(shape: Shape, folder: Path, real: bool) -> Run:
     """A run with corpus, vocabulary, weights and rows; `real` takes the abstracts of BIOPTIMUS_DATA."""
-    data = Path(os.environ.get('BIOPTIMUS_DATA', ''))
-    if real and not (data / 'pubmed').is_dir():
-        raise SystemExit('BIOPTIMUS_DATA names no folder with pubmed/ and vocab/; set it, or take --quick')
-    texts = _real(data, shape.documents) if real else _generated(shape)
+    texts = list(itertools.islice(titled_abstracts(), shape.documents)) if real else _generated(shape)
     with open(folder / 'corpus.jsonl', 'w', encoding='utf-8') as file:
         for number, text in enumerate(texts):
             file.write(json.dumps({'id': str(number), 'title': '', 'abstract': text}) + '\n')
     if real:
-        vocabulary = (data / 'vocab' / 'bert-base-uncased' / 'vocab.txt').read_text('utf-8')
+        vocabulary = (data_folder() / 'vocab' / 'bert-base-uncased' / 'vocab.txt').read_text('utf-8')
     else:
         vocabulary = '\n'.join([*SPECIAL_TOKENS, *_words(shape)]) + '\n'
     (folder / 'vocab.txt').write_text(vocabulary, 'utf-8')
@@ -98,18 +93,6 @@ def opened(shape: Shape, folder: Path) -> tuple[Run, Rows]:
 
 def architecture(shape: Shape) -> Architecture:
     return Architecture(shape.vocabulary, shape.hidden, shape.layers, shape.heads, 4 * shape.hidden, 512)
-
-
-def _real(data: Path, count: int) -> list[str]:
-    texts: list[str] = []
-    for file in sorted((data / 'pubmed').glob('*.jsonl.gz')):
-        with gzip.open(file, 'rt', encoding='utf-8') as lines:
-            for line in lines:
-                record = json.loads(line)
-                texts.append(f'{record["title"]}\n{record["abstract"]}')
-                if len(texts) == count:
-                    return texts
-    return texts
 
 
 def _words(shape: Shape) -> list[str]:

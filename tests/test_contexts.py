@@ -284,6 +284,52 @@ def test_sentences_are_cut_from_the_text_itself() -> None:
     assert split_sentences(' \n ') == []
 
 
+@pytest.mark.parametrize(
+    'sentences',
+    [
+        ('As shown in Fig. 1, E. coli was grown overnight.', 'S. aureus was not added.'),
+        (
+            'Mice got 5 mg/kg i.v. and rats 0.5 mg i.p. (p < .05) vs. saline.',
+            'Strain no. 12 was new, cf. Table 2.',
+        ),
+        ('Smith et al. found approx. 20% (see figs. 2 and 3).', 'Others, i.e. Dr. Jones, found 30%.'),
+        ('Streptomyces spp. and S. enterica subsp. p53 grew.', 'HLA-A.2 bound.'),
+        (
+            'Binding was lost in cells.',
+            'p65 (Rel A) and hGR were not lost.',
+            'c-Fos was reduced.',
+            'mRNA rose.',
+        ),
+        (
+            'It rose in patients.',
+            '5-HTP fell in controls.',
+            '12 families took part (HTLV-I).',
+            '1,25(OH)2D3 failed.',
+        ),
+        (
+            'It needs NF-kappa B.',
+            'Analysis of vitamin D.',
+            'The work of protein kinase C.',
+            'A test at 37 degrees C.',
+            'End.',
+        ),
+        (
+            'It took 10 min.',
+            'Rats got 20 mg.',
+            'Relapse was seen in 6 wk.',
+            'RESULTS: It was 3 pmol/mg.',
+            'Growth stopped.',
+        ),
+        ('Loss was seen in the ligand.', 'beta-Catenin fell to 9 ml/min.', 'Carbachol was given.'),
+        (
+            'Treated with A. Fumigatus and B. Aeruginosa for 2 h daily, J. Smith wrote in J. Virol. 63:3040, it died.',
+        ),
+    ],
+)
+def test_sentences_of_the_field(sentences: tuple[str, ...]) -> None:
+    assert split_sentences(' '.join(sentences)) == list(sentences)
+
+
 def test_long_sentences_are_cut_around_the_token(tmp_path: Path) -> None:
     text = ' '.join(['alpha'] * 40 + ['kinase'] + ['omega'] * 40)
     start = text.index('kinase')
