@@ -556,7 +556,11 @@ def test_progress_counts_every_byte_once_and_ends_at_all(server, tmp_path):
 def start(server, to):
     command = [sys.executable, '-m', 'bioptimus_jax.cli', 'download', f'--to={to}', f'--url={server.url}']
     root = Path(cli.__file__).parents[1]
-    return subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
+    try:
+        return subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize(
@@ -573,7 +577,7 @@ def test_a_process_that_is_ended_in_mid_file_goes_on_there(number, code, server,
     process.send_signal(number)
     ended = time.monotonic()
     _, errors = process.communicate(timeout=20)
-    assert time.monotonic() - ended < 5
+    assert time.monotonic() - ended < 15
     assert process.returncode == code
     assert code < 0 or 'start the same command again' in errors
     assert FIRST not in found(tmp_path)
