@@ -4,18 +4,27 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+import socket
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from bioptimus_jax.errors import InputError
 
 
+def temporary(path: Path) -> Path:
+    """A hidden name beside `path` that no other process uses, on this or another host."""
+    return path.with_name(f'.{path.name}.{socket.gethostname()}-{os.getpid()}.tmp')
+
+
+REMEMBERED_BYTES = 4_000_000  # smaller files are read faster than looked up
+
+
 @contextlib.contextmanager
 def atomic(path: Path, mode: str = 'w') -> Iterator[IO]:
     """Open a file that appears under its name only when complete and on disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    hidden = path.with_name(f'.{path.name}.{os.getpid()}.tmp')
+    hidden = temporary(path)
     try:
         with open(hidden, mode, encoding=None if 'b' in mode else 'utf-8') as file:
             yield file
@@ -58,6 +67,32 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
 def sha256(path: Path) -> str:
     with open(path, 'rb') as file:
         return hashlib.file_digest(file, 'sha256').hexdigest()
+
+
+class Checksums:
+    """SHA-256 of files, remembered for large ones in a file by their size and time of change."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.known: dict[str, list[Any]] = (read_json(path) if path.is_file() else None) or {}
+        self.changed = False
+
+    def sha256(self, file: Path, advance: Callable[[float], None] = lambda megabytes: None) -> str:
+        """The checksum; `advance` is told the file's size once it is read, and nothing of one that was remembered."""
+        stat, name = file.stat(), str(file.absolute())
+        found = self.known.get(name)
+        if found and found[:2] == [stat.st_size, stat.st_mtime_ns]:
+            return found[2]
+        checksum = sha256(file)
+        if stat.st_size >= REMEMBERED_BYTES:
+            self.known[name] = [stat.st_size, stat.st_mtime_ns, checksum]
+            self.changed = True
+            advance(stat.st_size / 1e6)
+        return checksum
+
+    def save(self) -> None:
+        if self.changed:
+            write_json(self.path, self.known)
 
 
 def digest(value: Any) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.files import digest, read_json, sha256, write_json
+from bioptimus_jax.files import Checksums, digest, read_json, sha256, write_json
 from bioptimus_jax.progress import Progress, clock
 from bioptimus_jax.schema import Experiment, default_of, result_keys
 
@@ -41,7 +41,8 @@ class Stage:
     returned dict, where present, is the stage's content digest (else the digest of its files).
     `external(experiment)` lists the files outside the run that decide the result.
     `extendable` are endings of keys that may change without starting anew: the stage goes on from what it has.
-    A stage that is made `always` reads whatever is there and is never up to date.
+    A stage that is made `always` reads whatever is there and is never up to date. `format` is raised when a stage
+    would make something else of the same inputs and settings: what was made before is then refused.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Stage:
     external: Callable[[Experiment], list[Path]] = lambda experiment: []
     extendable: tuple[str, ...] = ()
     always: bool = False
+    format: int = 1
 
 
 class Run:
@@ -187,6 +189,9 @@ def bring_up_to_date(
             f'use another --workdir, or `bioptimus {stage.name} --replace` to make it anew'
         )
     if manifest and not changes and not stage.always:
+        shutil.rmtree(
+            run.scratch(stage.name), ignore_errors=True
+        )  # left where a kill came right after the manifest
         run.say(f'{stage.name}: up to date')
         return manifest
     if folder.exists() and not previous and any(folder.iterdir()):
@@ -235,11 +240,20 @@ def fingerprint(run: Run, stage: Stage) -> dict[str, Any]:
         run.folder(name)  # says which stage is missing
         inputs[name] = run.manifest(name)['content']  # type: ignore[index]
     external = [(str(i), p) for i, p in enumerate(stage.external(run.config))]
-    for number, path in external:
+    for _, path in external:
         if not path.is_file():
             raise InputError(f'{path}: no such file; it is an input of stage {stage.name!r}')
-        inputs[f'{number}:{path.name}'] = sha256(path)
+    progress = run.progress(
+        f'{stage.name}: checksums of the inputs', sum(p.stat().st_size for _, p in external) / 1e6, 'MB'
+    )
+    remembered = Checksums(run.workdir / '.checksums.json')
+    for number, path in external:
+        inputs[f'{number}:{path.name}'] = remembered.sha256(path, progress.update)
+        run.check_stop()
+    remembered.save()
     config = result_keys(run.config, stage.sections)
+    if stage.format > 1:
+        config[f'{stage.name}.format'] = stage.format
     return {'config': config, 'inputs': inputs}
 
 

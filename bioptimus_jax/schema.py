@@ -107,7 +107,11 @@ class Corpus:
     )
     choice_seed: int = key(0, 'of that choice', low=0, high=LARGEST_SEED)
     heldout_fraction: float = key(0.01, 'share of documents held out, by hash of the id', low=0, high=0.5)
-    shards: int = key(4, 'ArrayRecord shards of the training split', low=1)
+    shards: int = key(
+        0,
+        'ArrayRecord shards of the training split; 0: four, or one for 100,000 documents if that is more',
+        low=0,
+    )
     audit: Audit = section(Audit)
 
 

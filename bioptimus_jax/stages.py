@@ -36,6 +36,7 @@ STAGES: dict[str, Stage] = {
             lambda run: (),
             _late('corpus.build', 'build'),
             _late('corpus.build', 'external_inputs'),
+            format=2,  # documents in contiguous shards, near duplicates left out
         ),
         Stage(
             'vocab',

@@ -6,19 +6,23 @@ prepared stands in module variables, so a process works on one task at a time.
 
 import collections
 import contextlib
+import importlib.metadata
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.schema import Runtime
 
 SECONDS_TO_CONNECT = 20
+# Another release of these may give other bytes.
+DECISIVE_PACKAGES = ('bioptimus-jax', 'blingfire', 'numpy', 'py3langid', 'rensa', 'tokenizers')
 
 
 def ranges(total: int, size: int) -> list[tuple[int, int]]:
@@ -55,19 +59,22 @@ class _Pool(Workers):
     def __init__(self, number: int, prepare: Callable[..., None], arguments: tuple):
         context = get_context('spawn')
         self.number = number
-        self.abandoned = context.Event()
+        # Workers leave when the other end is closed, by us or because we were killed.
+        self.watched, self.lifeline = context.Pipe(duplex=False)
         self.pool = ProcessPoolExecutor(
-            number, context, initializer=_begin, initargs=(self.abandoned, prepare, arguments)
+            number, context, initializer=_begin, initargs=(self.watched, prepare, arguments)
         )
 
     def __exit__(self, *error: Any) -> None:
         if error[0] is not None:  # nobody waits for what is being done; whole files appear only when complete
-            self.abandoned.set()
+            self.lifeline.close()
         self.pool.shutdown(wait=True, cancel_futures=True)
+        self.lifeline.close()
+        self.watched.close()
 
     def map(self, function: Callable[..., Any], tasks: Iterable[tuple]) -> Iterator[Any]:
         try:
-            yield from _in_order(lambda task: self.pool.submit(function, *task), tasks, 2 * self.number)
+            yield from _in_order(lambda task: self.pool.submit(_work, function, task), tasks, 2 * self.number)
         except BrokenProcessPool as error:
             raise InputError(
                 'a worker process was killed (often: out of memory); give the same command again, '
@@ -99,8 +106,21 @@ class _Cluster(Workers):
                 f'config.runtime.cluster: {address} has {self.number} workers, with up to '
                 f'{max(threads.values(), default=0)} threads; start it with `dask worker ... --nthreads=1`'
             )
+        self._require_same_packages(address)
         self.address = address
         self.prepared = self.client.scatter((os.urandom(8), prepare, arguments), broadcast=True, hash=False)
+
+    def _require_same_packages(self, address: str) -> None:
+        own = versions_of_packages()
+        for worker, found in self.client.run(versions_of_packages).items():
+            wrong = {name: version for name, version in found.items() if version != own[name]}
+            if wrong:
+                self.client.close()
+                name, version = next(iter(wrong.items()))
+                raise ConfigError(
+                    f'config.runtime.cluster: worker {worker} of {address} has {name} {version}, this process '
+                    f'{own[name]}; install the same packages there'
+                )
 
     def __exit__(self, *error: Any) -> None:
         self.client.close()
@@ -120,7 +140,13 @@ class _Cluster(Workers):
             ) from error
 
 
-def open_workers(runtime: Runtime, most: int, prepare: Callable[..., None], arguments: tuple) -> Workers:
+def _nothing() -> None:
+    pass
+
+
+def open_workers(
+    runtime: Runtime, most: int, prepare: Callable[..., None] = _nothing, arguments: tuple = ()
+) -> Workers:
     """The workers that `runtime` asks for, at most `most` processes of this machine; a single one is this process.
 
     Raises ConfigError where the cluster cannot be used.
@@ -141,26 +167,47 @@ def _in_order(submit: Callable[[tuple], Any], tasks: Iterable[tuple], ahead: int
         yield waiting.popleft().result()
 
 
-def _begin(abandoned: Any, prepare: Callable[..., None], arguments: tuple) -> None:
+_failure: Exception | None = None  # of `prepare`, in a worker of a pool
+
+
+def _begin(watched: Connection, prepare: Callable[..., None], arguments: tuple) -> None:
+    global _failure
     # Both may be sent to the whole process group; the parent saves, and then ends its workers.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
-    parent = parent_process()
-    assert parent is not None
-    for wait in (parent.join, abandoned.wait):  # a killed parent must not leave workers behind
-        threading.Thread(target=_leave_after, args=(wait,), daemon=True).start()
+    threading.Thread(target=_leave_with_parent, args=(watched,), daemon=True).start()
     _one_thread()
-    prepare(*arguments)
+    try:
+        prepare(*arguments)
+    except Exception as error:  # raised here it would end the process, and the parent would not learn why
+        _failure = error
 
 
-def _leave_after(wait: Callable[[], Any]) -> None:
-    with contextlib.suppress(OSError):
-        wait()
+def _leave_with_parent(watched: Connection) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        watched.recv_bytes()
     os._exit(1)
+
+
+def _work(function: Callable[..., Any], task: tuple) -> Any:
+    if _failure is not None:
+        raise _failure
+    return function(*task)
 
 
 def _one_thread() -> None:
     os.environ['TOKENIZERS_PARALLELISM'] = 'false'  # one thread per worker, else scaling looks flat
+
+
+def versions_of_packages() -> dict[str, str]:
+    """Versions of the packages that decide about the bytes which workers give; `none` where one is missing."""
+    found = {}
+    for package in DECISIVE_PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = 'none'
+    return found
 
 
 _prepared: bytes = b''

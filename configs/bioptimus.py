@@ -1,8 +1,8 @@
 """The paper's run: BERT-base-uncased adapted to PubMed abstracts, phases 0.1 to 0.4.
 
 Paper:    BIOptimus (arXiv 2308.08625), sections 3, 4 and 8.2, Tables 5, 8 and 9.
-Command:  bioptimus run --config=bioptimus --workdir=DIR --config.corpus.inputs='/data/pubmed/*.jsonl.gz'
-          --config.corpus.audit.folder=/data/ner --config.ner.folder=/data/ner       (launch/ has scripts)
+Data:     BIOPTIMUS_DATA names the folder with pubmed/ (bioptimus download --to=$BIOPTIMUS_DATA/pubmed) and ner/.
+Command:  bioptimus run --config=bioptimus --workdir=DIR       (launch/ has scripts)
 Time:     8 x A100 in the paper; hours are not stated. At 35 % of peak an H200 needs 8 to 45 hours, depending
           on what an epoch is. Not run by us at this size.
 Expect:   Table 5: F1 of 0.4 on test: BC5-chem 94.10, BC5-disease 84.98, NCBI-disease 89.54, BC2GM 85.25,
@@ -31,7 +31,11 @@ def get_config(argument: str = '') -> ConfigDict:
     data = environment('BIOPTIMUS_DATA')
     config = defaults()
     config.source.update(path='bert-base-uncased', revision='86b5e0934494bd15c9632b12f734a8a67f723594')
-    config.corpus.update(inputs=(f'{data}/pubmed/*.jsonl.gz',), shards=64)
+    config.corpus.update(
+        inputs=(f'{data}/pubmed/*/*.xml.gz',),  # baseline, then updatefiles
+        published_before='2023-01-01',
+        max_words=1_800_000_000,
+    )
     config.corpus.audit.update(folder=f'{data}/ner', splits=('devel', 'test'))
     config.pretrain.update(batch_rows=256, learning_rate=1e-4)
     for number, (name, epochs) in enumerate(EPOCHS.items()):

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from bioptimus_jax import config
 from bioptimus_jax.corpus import audit, build, documents, readers
 from bioptimus_jax.corpus.documents import Document, open_documents, write_documents
+from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.run import Run, Stage, execute
@@ -33,6 +34,13 @@ def records(path: Path, rows: Sequence[dict[str, Any]]) -> str:
 
 def read(*inputs: str | Path, **changes) -> list[Document]:
     return list(readers.read_inputs(Corpus(inputs=tuple(map(str, inputs)), **changes)))
+
+
+def read_strictly(path: Path, **changes) -> list[Record]:
+    settings = Corpus(inputs=(str(path),), on_bad_record='fail', **changes)
+    return [
+        record for file in readers.input_files(settings) for record in readers.read_file(file, 'x', settings)
+    ]
 
 
 def numbered(count: int) -> list[Document]:
@@ -161,7 +169,7 @@ def test_bad_files_give_one_line_that_names_them(tmp_path, name):
     content, message = BAD_FILES[name]
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message) as caught:
-        read(tmp_path / name, tsv_column=1)
+        read_strictly(tmp_path / name, tsv_column=1)
     assert '\n' not in str(caught.value)
 
 
@@ -249,7 +257,7 @@ def test_a_writer_that_fails_leaves_nothing(tmp_path):
         raise OSError('the disk is full')
 
     with pytest.raises(OSError, match='the disk is full'):
-        documents.write_shard(tmp_path, 'train', 0, 2, failing())
+        documents.write_shard(documents.shard_path(tmp_path, 'train', 0, 2), failing())
     assert not list((tmp_path / 'documents').iterdir())
 
 
@@ -360,11 +368,11 @@ def test_nothing_left_is_an_error(tmp_path):
 def test_stopping_leaves_nothing_half_written_and_starts_again(tmp_path, monkeypatch):
     path = records(tmp_path / 'x.jsonl', [{'id': '1', 'title': TWELVE_WORDS}])
 
-    def stop(self: Run) -> None:
+    def stop(*_: Any) -> None:
         raise Stopped
 
     with monkeypatch.context() as patch:
-        patch.setattr(Run, 'check_stop', stop)
+        patch.setattr(build, 'resolve', stop)
         with pytest.raises(Stopped):
             corpus_run(tmp_path / 'run', path, heldout_fraction=0)
     assert read_json(tmp_path / 'run' / 'corpus' / 'manifest.json') is None

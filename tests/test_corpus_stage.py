@@ -1,6 +1,7 @@
 """The corpus stage as a whole: many files, any number of workers, cut-off work, and what takes all files to tell."""
 
 import hashlib
+import importlib.metadata
 import json
 import os
 import random
@@ -17,12 +18,14 @@ from hypothesis import strategies as st
 
 from bioptimus_jax.config import defaults, override
 from bioptimus_jax.corpus import resolve, sift
+from bioptimus_jax.corpus.audit import Auditor
 from bioptimus_jax.corpus.documents import open_documents
+from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.corpus.sift import CODE
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_jsonl
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.schema import Audit, Corpus, Experiment
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
 
@@ -75,8 +78,17 @@ def cluster():
         yield running.scheduler_address
 
 
-def test_workers_and_the_cluster_write_the_same_bytes(tmp_path, files, cluster):
-    """Documents, vocabulary, contexts and rows, by one process, by two, and by the workers of a dask cluster."""
+def test_workers_and_the_cluster_write_the_same_bytes(tmp_path, files, cluster, monkeypatch):
+    """Documents, vocabulary, contexts and rows, by one process, by two, and by the workers of a dask cluster.
+
+    Paths are relative here, and the cluster's workers have another working directory.
+    """
+    monkeypatch.chdir(tmp_path)
+    sentence = json.loads(Path(files[0]).read_text('utf-8').splitlines()[7])['title'].split()
+    (tmp_path / 'ner' / 'words').mkdir(parents=True)
+    for split in ('devel', 'test'):
+        text = ''.join(f'{word}\tO\n' for word in sentence)
+        (tmp_path / 'ner' / 'words' / f'{split}.tsv').write_text(text, 'utf-8')
     source = tmp_path / 'source'  # whose vocabulary alone is read: it spells everything in characters
     source.mkdir()
     characters = [*'adorw0123456789', *(f'##{c}' for c in 'adorw0123456789')]
@@ -88,13 +100,17 @@ def test_workers_and_the_cluster_write_the_same_bytes(tmp_path, files, cluster):
         'cluster': {'runtime__cluster': cluster},
     }.items():
         changes = {'vocab__size': 300, 'corpus__heldout_fraction': 0.1, 'rows__row_pieces': 64, **runtime}
-        e = experiment(files, **changes, rows__max_document_pieces=64, source__path=source)
-        run = Run(tmp_path / name, e, quiet=True)
+        names = [os.path.relpath(file) for file in files]
+        e = experiment(
+            names, **changes, rows__max_document_pieces=64, source__path='source', corpus__audit__folder='ner'
+        )
+        run = Run(name, e, quiet=True)
         for stage in ('corpus', 'vocab', 'contexts', 'rows'):
             execute(run, STAGES[stage])
             results[name, stage] = run.manifest(stage)['content']
         assert run.manifest('contexts')['counts']['occurrences'] > 50
         results[name, 'shards'] = shard_bytes(run)
+        assert run.manifest('corpus')['counts']['left_out']['benchmark'] == 1
     for (_, kind), found in results.items():
         assert found == results['one', kind], kind
 
@@ -112,6 +128,13 @@ def test_a_cluster_that_is_not_there_or_has_threads_is_refused(tmp_path, files):
         made(tmp_path / 'run', files, runtime__cluster=wide.scheduler_address)
 
 
+def test_a_cluster_with_another_release_is_refused(tmp_path, files, cluster, monkeypatch):
+    real = importlib.metadata.version
+    monkeypatch.setattr(importlib.metadata, 'version', lambda name: real(name) + '.dev1' * (name == 'rensa'))
+    with pytest.raises(ConfigError, match=r'worker .* has rensa .*this process .*dev1; install the same'):
+        made(tmp_path / 'run', files, runtime__cluster=cluster)
+
+
 def test_the_first_of_two_texts_stays_in_the_order_of_files(tmp_path, files):
     run, manifest = made(tmp_path / 'run', files, corpus__heldout_fraction=0)
     assert manifest['counts']['left_out'] == {'duplicate_text': 8}  # two of each file but the last
@@ -121,27 +144,28 @@ def test_the_first_of_two_texts_stays_in_the_order_of_files(tmp_path, files):
 
 def test_work_that_was_cut_off_goes_on_by_file(tmp_path, files, monkeypatch):
     whole, wanted = made(tmp_path / 'whole', files)
-    broken = Path(files[3])
-    content = broken.read_bytes()
-    broken.write_bytes(content[:100] + b'\xff' + content[100:])
-    with pytest.raises(
-        InputError, match=r'1 of 5 input files are broken: .*file3\.jsonl:.*on_broken_file=skip'
-    ):
+    checksum = Path(f'{files[3]}.md5')
+    checksum.write_text('0' * 32)
+    with pytest.raises(InputError, match=r'1 of 5 input files are broken: .*file3\.jsonl:.*file=skip'):
         made(tmp_path / 'run', files)
     assert not list((tmp_path / 'run' / 'corpus').glob('[!.]*'))
-    broken.write_bytes(content)
+    checksum.unlink()
+    table = sorted((tmp_path / 'run' / '.corpus.scratch').glob('*.parquet'))[0]
+    table.write_bytes(b'')  # as a power failure may leave it
     read = []
     real = sift.read_file
     monkeypatch.setattr(sift, 'read_file', lambda path, *rest: read.append(path.name) or real(path, *rest))
     run, manifest = made(tmp_path / 'run', files)
-    assert read == ['file3.jsonl']
+    assert 'file3.jsonl' in read
+    assert len(read) == 2
     assert manifest['content'] == wanted['content']
     assert shard_bytes(run) == shard_bytes(whole)
     assert not (tmp_path / 'run' / '.corpus.scratch').exists()
 
 
 def test_broken_files_are_left_out_on_request_and_listed(tmp_path, files):
-    Path(files[1]).write_bytes(b'\xff\xfe')
+    checksum = Path(f'{files[1]}.md5')
+    checksum.write_text('0' * 32)
     run, manifest = made(tmp_path / 'run', files, corpus__on_broken_file='skip')
     assert (manifest['counts']['files'], manifest['counts']['broken_files']) == (5, 1)
     assert [entry['file'] for entry in read_jsonl(run.folder('corpus') / 'broken_files.jsonl')] == [
@@ -149,26 +173,39 @@ def test_broken_files_are_left_out_on_request_and_listed(tmp_path, files):
     ]
     ids = {document.id.split('-')[0] for document in open_documents(run.folder('corpus'), 'train')}
     assert ids == {'0', '2', '3', '4'}
+    checksum.unlink()
+    with pytest.raises(ConfigError, match=r'file1\.jsonl\.md5'):
+        made(tmp_path / 'run', files, corpus__on_broken_file='skip')  # not: up to date
 
 
 def test_a_kill_at_any_moment_changes_nothing(tmp_path, files):
     """SIGKILL while files are read, resolved and written; the same command then gives the same bytes."""
     whole, wanted = made(tmp_path / 'whole', files)
     program = (
-        'import sys, os, signal; from bioptimus_jax.corpus import build; from test_corpus_stage import made\n'
+        'import sys, os, signal; from bioptimus_jax.corpus import build, documents\n'
+        'from test_corpus_stage import made\n'
         'step, left = sys.argv[1], int(sys.argv[2])\n'
-        'real = getattr(build, step)\n'
+        'place = build\n'
+        'if step == "os.replace": place, step = documents.os, "replace"\n'
+        'real = getattr(place, step)\n'
         'def dying(*a):\n'
         '    global left\n'
         '    left -= 1\n'
         '    if left < 0: os.kill(os.getpid(), signal.SIGKILL)\n'
         '    return real(*a)\n'
-        'setattr(build, step, dying)\n'
+        'if place is build: setattr(build, step, dying)\n'
+        'else: build.write_metadata = lambda *a: (setattr(place, step, dying), documents.write_metadata(*a))\n'
         'from pathlib import Path\n'
         'made(Path(sys.argv[3]), sys.argv[4:])\n'
     )
     environment = {**os.environ, 'PYTHONPATH': f'{Path(__file__).parents[1]}:{Path(__file__).parent}'}
-    for step, calls in (('sift', 2), ('resolve', 0), ('_write_shard', 3), ('write_metadata', 0)):
+    for step, calls in (
+        ('sift', 2),
+        ('resolve', 0),
+        ('_write_shard', 3),
+        ('write_metadata', 0),
+        ('os.replace', 0),
+    ):
         killed = subprocess.run(
             [sys.executable, '-c', program, step, str(calls), str(tmp_path / 'run'), *files],
             env=environment,
@@ -206,6 +243,49 @@ def test_near_duplicates_are_left_out_across_files(tmp_path, files):
         corpus__near__threshold=0,
     )
     assert everything['counts']['left_out'] == {'too_short': 1}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize('workers', [1, 2])
+def test_what_workers_cannot_prepare_is_said_by_the_parent(tmp_path, files, workers):
+    (tmp_path / 'ner' / 'chem').mkdir(parents=True)
+    for split in ('devel', 'test'):
+        (tmp_path / 'ner' / 'chem' / f'{split}.tsv').write_text('no tab here\n', 'utf-8')
+    with pytest.raises(InputError, match=r'devel\.tsv:1: is not `token TAB tag`'):
+        made(tmp_path / 'run', files, runtime__workers=workers, corpus__audit__folder=tmp_path / 'ner')
+
+
+def test_pubmed_files_come_in_their_order(tmp_path):
+    record = (
+        '<PubmedArticle><MedlineCitation><PMID Version="{version}">7</PMID><Article>'
+        '<ArticleTitle>{title}</ArticleTitle><Abstract><AbstractText>It has an abstract of some words.</AbstractText></Abstract></Article>'
+        '</MedlineCitation></PubmedArticle>'
+    )
+    for name, title, version in (('0001', 'Old', 1), ('1220', 'New', 1), ('1221', 'Newest', 99_999)):
+        text = f'<PubmedArticleSet>{record.format(title=title, version=version)}</PubmedArticleSet>'
+        (tmp_path / f'pubmed26n{name}.xml').write_text(text, 'utf-8')
+    for last, title in (('1220', 'New'), ('1221', 'Newest')):
+        inputs = [str(tmp_path / f'pubmed26n{name}.xml') for name in ('0001', '1220', last)]
+        run, manifest = made(tmp_path / last, inputs, corpus__heldout_fraction=0)
+        assert manifest['counts']['left_out'] == {'superseded': len(set(inputs)) - 1}
+        documents = list(open_documents(run.folder('corpus'), 'train'))
+        assert [(d.id, d.text.split('\n')[0]) for d in documents] == [('7', title)]
+    with pytest.raises(ConfigError, match=r'pubmed26n0001\.xml comes after .*1220\.xml.*baseline first'):
+        made(tmp_path / 'wrong', inputs[1::-1])
+
+
+def test_long_documents_are_not_gathered(monkeypatch):
+    monkeypatch.setattr(sift, 'BATCH_CHARACTERS', 100)
+    judge = sift.Judge(Corpus(), Auditor(Audit()))
+    records = [Record(str(i), 'word ' * n) for i, n in enumerate((1, 2, 30, 1, 1, 25, 1))]
+    assert [len(rows) for rows in sift._batches(iter(records), judge)] == [3, 3, 1]
+
+
+def test_scratch_that_a_kill_left_is_cleared(tmp_path, files):
+    run, _ = made(tmp_path / 'run', files)
+    run.scratch('corpus').mkdir()
+    made(tmp_path / 'run', files)
+    assert not run.scratch('corpus').exists()
 
 
 def test_a_random_choice_of_words(tmp_path, files):

@@ -556,7 +556,9 @@ def test_progress_counts_every_byte_once_and_ends_at_all(server, tmp_path):
 def start(server, to):
     command = [sys.executable, '-m', 'bioptimus_jax.cli', 'download', f'--to={to}', f'--url={server.url}']
     root = Path(cli.__file__).parents[1]
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # ignored where tests run in the background
     try:
         return subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     finally:

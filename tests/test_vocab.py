@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioptimus_jax.corpus.documents import Document, document_key, write_documents
-from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import write_json
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Runtime, Source, Vocab
@@ -510,19 +511,31 @@ def test_stage_makes_a_cased_vocabulary(run: Run) -> None:
 
 def test_killed_worker_is_one_clear_line() -> None:
     with (
-        open_workers(Runtime(workers=2), 2, _nothing, ()) as pool,
         pytest.raises(InputError, match=r'worker process was killed.*runtime\.workers'),
+        open_workers(Runtime(workers=2), 2) as pool,
     ):
-        list(pool.map(os._exit, [(1,)] * 3))
+        list(pool.map(_kill_oneself, [()] * 3))
+
+
+def test_work_that_nobody_waits_for_ends() -> None:
+    def stopped_after_one() -> None:
+        with open_workers(Runtime(workers=2), 2) as pool:
+            for _ in pool.map(time.sleep, [(0,), (100,), (100,)]):
+                raise Stopped
+
+    began = time.monotonic()
+    with pytest.raises(Stopped):
+        stopped_after_one()
+    assert time.monotonic() - began < 60
 
 
 def test_a_signal_to_the_whole_group_leaves_the_workers_to_their_parent() -> None:
-    with open_workers(Runtime(workers=2), 2, _nothing, ()) as pool:
+    with open_workers(Runtime(workers=2), 2) as pool:
         assert list(pool.map(_signal_oneself, [(signal.SIGTERM,), (signal.SIGINT,)])) == [True, True]
 
 
-def _nothing() -> None:
-    pass
+def _kill_oneself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _signal_oneself(number: int) -> bool:

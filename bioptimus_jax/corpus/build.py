@@ -1,9 +1,9 @@
 """Stage `corpus`: sift every file, resolve what takes all of them, write the documents; a count for every reason."""
 
+import dataclasses
 import hashlib
 import itertools
 import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pyarrow.parquet
 
 from bioptimus_jax.corpus.audit import Auditor, audit_files
 from bioptimus_jax.corpus.documents import (
+    SPLITS,
     Document,
     shard_lengths,
     shard_path,
@@ -24,19 +25,26 @@ from bioptimus_jax.corpus.readers import input_files, named_files
 from bioptimus_jax.corpus.resolve import Verdicts, resolve
 from bioptimus_jax.corpus.sift import CODE, REASONS, Broken, Part, prepare, sift
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import write_jsonl
+from bioptimus_jax.files import read_json, write_json, write_jsonl
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Corpus, Experiment
 from bioptimus_jax.workers import open_workers
 
 AUDIT_FILE, BAD_RECORDS_FILE, BROKEN_FILES_FILE = 'audit.jsonl', 'bad_records.jsonl', 'broken_files.jsonl'
 NAMED_IN_MESSAGE = 5
+FEWEST_SHARDS, DOCUMENTS_PER_SHARD = 4, 100_000
 
 
 def external_inputs(experiment: Experiment) -> list[Path]:
-    """The files outside the run that decide the corpus: the inputs, then the audited NER files."""
+    """The files outside the run that decide the corpus: the inputs, then the audited NER files.
+
+    A checksum beside an input decides, too, where a file that disagrees with it is left out.
+    """
+    inputs = input_files(experiment.corpus)
+    checksums = [path.with_name(path.name + '.md5') for path in inputs]
+    skipping = experiment.corpus.on_broken_file == 'skip'
     audited = [path for _, _, path in audit_files(experiment.corpus.audit)]
-    return input_files(experiment.corpus) + audited
+    return inputs + [path for path in checksums if skipping and path.is_file()] + audited
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
@@ -46,32 +54,40 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     The result depends on the inputs and the corpus settings only. Raises InputError where nothing is left.
     """
     settings = run.config.corpus
-    for left_by_a_kill in folder.rglob('.*.tmp'):
-        left_by_a_kill.unlink()
+    for left_by_a_kill in filter(Path.is_file, folder.rglob('.*.tmp')):
+        left_by_a_kill.unlink(missing_ok=True)
     parts, broken = _sift_all(run)
     if not parts:
         raise InputError(
             f'{", ".join(settings.inputs)}: none of the files can be read; see the messages above'
         )
     verdicts = resolve(run, parts)
-    counts = _count(parts, verdicts, len(broken))
+    counts = _count(verdicts, len(parts), len(broken))
     _require_documents(settings, counts)
-    lengths = {
-        split: _write_split(run, folder, parts, verdicts, split, shards)
-        for split, shards in (('train', settings.shards), ('heldout', 1))
-    }
-    write_metadata(folder, lengths)
+    written = {split: _write_split(run, folder, parts, verdicts, split) for split in SPLITS}
+    write_metadata(
+        folder, {split: [shard.documents for shard in shards] for split, shards in written.items()}
+    )
+    counts['words'] = {split: sum(shard.words for shard in shards) for split, shards in written.items()}
+    counts['ids_made'] = sum(shard.ids_made for shards in written.values() for shard in shards)
     counts['audit'] = _write_audit(folder, settings, parts, verdicts)
     bad = _rows(parts, verdicts, np.flatnonzero(verdicts.reason_N == CODE['bad_record']), ('id', 'note'))
     write_jsonl(folder / BAD_RECORDS_FILE, ({'file': part.source, **row} for part, row in bad))
     write_jsonl(folder / BROKEN_FILES_FILE, ({'file': b.source, 'message': b.message} for b in broken))
     run.say(f'corpus: {_summary(counts)}')
-    return {**counts, 'content': _content(parts, verdicts)}
+    content = [hashlib.sha256(b''.join(shard.contents for shard in written[split])) for split in SPLITS]
+    return {**counts, 'content': hashlib.sha256(b''.join(one.digest() for one in content)).hexdigest()}
+
+
+def _absolute(settings: Corpus) -> Corpus:
+    """With paths that hold in a worker of a cluster, which has a working directory of its own."""
+    folder = settings.audit.folder and str(Path(settings.audit.folder).expanduser().absolute())
+    return dataclasses.replace(settings, audit=dataclasses.replace(settings.audit, folder=folder))
 
 
 def _sift_all(run: Run) -> tuple[list[Part], list[Broken]]:
     """The parts of all files in order, made in worker processes. Raises InputError with the list of broken files."""
-    settings, files = run.config.corpus, list(named_files(input_files(run.config.corpus)))
+    settings, files = _absolute(run.config.corpus), list(named_files(input_files(run.config.corpus)))
     sizes = [path.stat().st_size for path, _ in files]
     progress = run.progress('corpus', sum(sizes) / 1000, 'kB')
     scratch = run.scratch('corpus')
@@ -101,46 +117,61 @@ def _sift_all(run: Run) -> tuple[list[Part], list[Broken]]:
     return [part for part in found if isinstance(part, Part)], broken
 
 
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """What a shard holds: counts, and the content hash of each document in order."""
+
+    documents: int
+    words: int
+    ids_made: int
+    contents: bytes
+
+
 def _write_split(
-    run: Run, folder: Path, parts: Sequence[Part], verdicts: Verdicts, split: str, shards: int
-) -> list[int]:
-    """Write the shards of a split in worker processes; returns how many documents each holds."""
-    numbers = verdicts.split(heldout=split == 'heldout')
+    run: Run, folder: Path, parts: Sequence[Part], verdicts: Verdicts, split: str
+) -> list[Shard]:
+    """Write the shards of a split in worker processes."""
+    numbers, shards = verdicts.split(split), 1
+    if split == 'train':
+        shards = run.config.corpus.shards or max(FEWEST_SHARDS, -(-len(numbers) // DOCUMENTS_PER_SHARD))
     lengths = shard_lengths(len(numbers), shards)
     progress = run.progress(f'corpus: writing {split}', len(numbers), 'documents')
-    with open_workers(run.config.runtime, shards, _nothing, ()) as workers:
+    scratch, written = run.scratch('corpus').absolute(), []
+    with open_workers(run.config.runtime, shards) as workers:
         tasks = (
-            (folder.absolute(), split, shard, shards, _places(parts, verdicts, numbers[end - length : end]))
-            for shard, (length, end) in enumerate(zip(lengths, itertools.accumulate(lengths), strict=True))
+            (
+                shard_path(folder.absolute(), split, number, shards),
+                scratch,
+                _places(parts, verdicts, numbers[end - length : end]),
+            )
+            for number, (length, end) in enumerate(zip(lengths, itertools.accumulate(lengths), strict=True))
         )
-        for written in workers.map(_write_shard, tasks):
-            progress.update(written)
+        for shard in workers.map(_write_shard, tasks):
+            written.append(shard)
+            progress.update(shard.documents)
             run.check_stop()
-    return lengths
-
-
-def _nothing() -> None:
-    pass
+    return written
 
 
 def _places(parts: Sequence[Part], verdicts: Verdicts, numbers: np.ndarray) -> list[tuple[Part, np.ndarray]]:
-    return [(parts[part], rows) for part, rows in verdicts.places(numbers)]
+    return [(parts[part], rows.astype(np.uint32)) for part, rows in verdicts.places(numbers)]
 
 
-def _write_shard(
-    folder: Path, split: str, shard: int, shards: int, places: list[tuple[Part, np.ndarray]]
-) -> int:
-    documents = (
-        Document(row['id'], row['text'], part.source)
-        for part, rows in places
-        for row in _rows_of(part, rows, ('id', 'text'))
-    )
-    wanted = sum(len(rows) for _, rows in places)
-    if (
-        stored_count(shard_path(folder, split, shard, shards)) == wanted
-    ):  # by an attempt that was cut off later
-        return wanted
-    return write_shard(folder, split, shard, shards, documents)
+def _write_shard(path: Path, scratch: Path, places: list[tuple[Part, np.ndarray]]) -> Shard:
+    """Write a shard, unless an attempt that was cut off later has written it with the same documents."""
+    facts = [row for part, rows in places for row in _rows_of(part, rows, ('content', 'words', 'id_made'))]
+    contents = b''.join(row['content'] for row in facts)
+    shard = Shard(len(facts), sum(r['words'] for r in facts), sum(r['id_made'] for r in facts), contents)
+    note, content = scratch / f'{path.name}.json', hashlib.sha256(contents).hexdigest()
+    if stored_count(path) != shard.documents or read_json(note) != content:
+        documents = (
+            Document(row['id'], row['text'], part.source)
+            for part, rows in places
+            for row in _rows_of(part, rows, ('id', 'text'))
+        )
+        write_shard(path, documents)
+        write_json(note, content)
+    return shard
 
 
 def _rows(
@@ -162,30 +193,16 @@ def _rows_of(part: Part, rows: np.ndarray, columns: tuple[str, ...]) -> Iterator
         start = stop
 
 
-def _count(parts: Sequence[Part], verdicts: Verdicts, broken: int) -> dict[str, Any]:
+def _count(verdicts: Verdicts, whole: int, broken: int) -> dict[str, Any]:
     codes = np.bincount(verdicts.reason_N, minlength=len(REASONS)).tolist()
-    left_out = {
-        reason: codes[code]
-        for reason, code in CODE.items()
-        if reason and reason != 'deletion' and codes[code]
-    }
-    words = Counter(train=0, heldout=0)
-    ids_made = 0
-    for split in ('train', 'heldout'):
-        for part, rows in _places(parts, verdicts, verdicts.split(heldout=split == 'heldout')):
-            table = pyarrow.parquet.read_table(part.table, columns=['words', 'id_made'])
-            words[split] += int(table['words'].to_numpy()[rows].sum())
-            ids_made += int(table['id_made'].to_numpy()[rows].sum())
+    left_out = {r: codes[code] for r, code in CODE.items() if r not in ('', 'deletion') and codes[code]}
     return {
-        'files': len(parts) + broken,
+        'files': whole + broken,
         'broken_files': broken,
         'read': len(verdicts.reason_N) - codes[CODE['deletion']],
         'deletions': codes[CODE['deletion']],
         'left_out': left_out,
-        'train': len(verdicts.split(heldout=False)),
-        'heldout': len(verdicts.split(heldout=True)),
-        'words': dict(words),
-        'ids_made': ids_made,
+        **{split: len(verdicts.split(split)) for split in SPLITS},
     }
 
 
@@ -203,18 +220,6 @@ def _write_audit(folder: Path, settings: Corpus, parts: Sequence[Part], verdicts
 
     write_jsonl(folder / AUDIT_FILE, entries())
     return {'sentences': auditor.searched, 'too_short': auditor.too_short, 'matches': matches}
-
-
-def _content(parts: Sequence[Part], verdicts: Verdicts) -> str:
-    """Digest of ids and texts in order, whatever the shards."""
-    total = hashlib.sha256()
-    for heldout in (False, True):
-        digest = hashlib.sha256()
-        for part, rows in _places(parts, verdicts, verdicts.split(heldout)):
-            contents = pyarrow.parquet.read_table(part.table, columns=['content'])['content'].take(rows)
-            digest.update(b''.join(contents.to_pylist()))
-        total.update(digest.digest())
-    return total.hexdigest()
 
 
 def _require_documents(settings: Corpus, counts: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from array_record.python.array_record_module import ArrayRecordReader, ArrayReco
 from tensorflow_datasets.proto import tf_example_pb2
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json
+from bioptimus_jax.files import read_json, temporary
 from bioptimus_jax.run import MANIFEST
 
 FOLDER = 'documents'
@@ -59,14 +59,13 @@ def decoded(record: bytes) -> Document:
     return Document(*(feature[name].bytes_list.value[0].decode() for name in ('id', 'text', 'source')))
 
 
-def write_shard(folder: Path, split: str, shard: int, shards: int, documents: Iterable[Document]) -> int:
+def write_shard(path: Path, documents: Iterable[Document]) -> int:
     """Write one shard of a split and return its number of documents.
 
     The file gets its name when it is complete and on disk, or never. Raises OSError (full disk).
     """
-    path = shard_path(folder, split, shard, shards)
     path.parent.mkdir(parents=True, exist_ok=True)
-    hidden = path.with_name(f'.{path.name}.tmp')
+    hidden = temporary(path)
     count = 0
     try:
         with _writing(path):
@@ -110,7 +109,7 @@ def write_documents(folder: Path, split: str, documents: Sequence[Document], sha
     lengths = shard_lengths(len(documents), shards)
     ends = list(itertools.accumulate(lengths))
     for shard, (length, end) in enumerate(zip(lengths, ends, strict=True)):
-        write_shard(folder, split, shard, shards, documents[end - length : end])
+        write_shard(shard_path(folder, split, shard, shards), documents[end - length : end])
     write_metadata(folder, {**stored_lengths(folder), split: lengths})
     return len(documents)
 

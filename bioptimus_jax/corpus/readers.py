@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ BYTE_ORDER_MARK = b'\xef\xbb\xbf'
 PARAGRAPH_END = re.compile(r'\n[^\S\n]*\n')
 SURROGATE = re.compile('[\ud800-\udfff]')
 LINES_PER_REPORT = 256
+PUBMED_NAME = re.compile(r'pubmed\d\dn\d{4}\.xml(\.gz)?')
 # Ids of records whose id is empty, as of abstracts from collections that kept none.
 MADE_ID = 'text-'
 
@@ -42,7 +43,7 @@ def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
         raise ConfigError(
             f'config.{key}: is empty; give files or globs of {", ".join(GZIPPED_TOO)}, gzipped or not, or .parquet'
         )
-    files: dict[Path, None] = {}
+    files: dict[Path, Path] = {}
     for pattern in settings.inputs:
         expanded = Path(pattern).expanduser()
         if expanded.is_dir():
@@ -57,14 +58,31 @@ def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
             if _suffix(path) not in SUFFIXES:
                 endings = ', '.join(f'{s}[.gz]' for s in GZIPPED_TOO)
                 raise InputError(f'{path}: unknown kind of file; {key} takes {endings}, .parquet')
-            files[path] = None
-    return list(files)
+            files.setdefault(path.resolve(), path)
+    _require_order(list(files.values()), key)
+    return list(files.values())
+
+
+def _require_order(paths: Sequence[Path], key: str) -> None:
+    """PubMed numbers its files in the order in which they apply, updates after the baseline."""
+    before: Path | None = None
+    for path in paths:
+        if not PUBMED_NAME.fullmatch(path.name):
+            continue
+        if before is not None and path.name < before.name:
+            raise ConfigError(
+                f'config.{key}: {path} comes after {before}; PubMed files apply in the order of their names, of one '
+                'year, the baseline first'
+            )
+        before = path
 
 
 def read_inputs(settings: Corpus) -> Iterator[Document]:
     """The documents of all input files in order. Raises InputError, for a bad record too."""
     for path, prefix in named_files(input_files(settings)):
-        for record in read_file(path, prefix, dataclasses.replace(settings, on_bad_record='fail')):
+        for record in read_file(path, prefix, dataclasses.replace(settings, on_bad_record='skip')):
+            if record.reason == 'bad_record':
+                raise InputError(f'{path}: {record.note}; correct or remove it')
             if not record.reason:
                 yield Document(record.id, record.text, path.name)
 
@@ -102,10 +120,11 @@ def read_file(
             path, 'row', parquet.rows(path, settings.text_fields, settings.id_field, advance), settings
         )
         return
-    lines = _lines(path, settings.encoding, advance)
     if suffix == '.jsonl':
-        yield from _from_rows(path, 'line', _parsed(lines), settings)
+        rows = _parsed(_byte_lines(path, advance), settings.encoding)
+        yield from _from_rows(path, 'line', rows, settings)
         return
+    lines = _lines(path, settings.encoding, advance)
     if suffix == '.txt':
         texts = _paragraphs(lines)
     else:
@@ -136,31 +155,42 @@ def _suffix(path: Path) -> str:
     return bare if bare in GZIPPED_TOO else path.suffix
 
 
-def _lines(path: Path, encoding: str, advance: Callable[[int], None]) -> Iterator[tuple[int, str]]:
-    number = 0
+def _byte_lines(path: Path, advance: Callable[[int], None]) -> Iterator[tuple[int, bytes]]:
     with stored.opened(path, advance) as source:
-        try:
-            for line in source.stream:
-                number += 1
-                if number == 1 and encoding == 'utf-8':
-                    line = line.removeprefix(BYTE_ORDER_MARK)
-                yield number, line.decode(encoding).rstrip('\r\n')
-                if number % LINES_PER_REPORT == 0:
-                    source.report()
-        except UnicodeDecodeError as error:
-            raise BrokenFile(
-                f'{path}:{number}: is not UTF-8 (byte {error.object[error.start]:#04x} at {error.start}); '
-                'convert the file, or set --config.corpus.encoding=latin-1 if that is what it holds'
-            ) from error
+        for number, line in enumerate(source.stream, 1):
+            yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+            if number % LINES_PER_REPORT == 0:
+                source.report()
         source.report()
 
 
-def _parsed(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, dict[str, Any] | BadRecord]]:
+def _lines(path: Path, encoding: str, advance: Callable[[int], None]) -> Iterator[tuple[int, str]]:
+    for number, line in _byte_lines(path, advance):
+        try:
+            text = line.decode(encoding)
+        except UnicodeDecodeError as error:
+            raise BrokenFile(f'{path}:{number}: {_undecodable(error)}') from error
+        yield number, text.rstrip('\r\n')
+
+
+def _undecodable(error: UnicodeDecodeError) -> str:
+    return (
+        f'is not UTF-8 (byte {error.object[error.start]:#04x} at {error.start}); '
+        'convert the file, or set --config.corpus.encoding=latin-1 if that is what it holds'
+    )
+
+
+def _parsed(
+    lines: Iterable[tuple[int, bytes]], encoding: str
+) -> Iterator[tuple[int, dict[str, Any] | BadRecord]]:
     for number, line in lines:
         if not line or line.isspace():
             continue
         try:
-            row = json.loads(line)
+            row = json.loads(line.decode(encoding))
+        except UnicodeDecodeError as error:
+            yield number, BadRecord(_undecodable(error))
+            continue
         except (ValueError, RecursionError) as error:
             yield number, BadRecord(f'is not JSON ({error})')
             continue
@@ -246,7 +276,7 @@ def _quoted(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int,
             if cells:
                 yield rows.line_num, cells
     except csv.Error as error:
-        raise InputError(
+        raise BrokenFile(
             f'{path}:{rows.line_num}: is not comma-separated text ({error}); correct its quotation marks'
         ) from error
 

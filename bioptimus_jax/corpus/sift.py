@@ -7,7 +7,6 @@ that was cut off goes on by file.
 
 import dataclasses
 import hashlib
-import itertools
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,11 +20,13 @@ from bioptimus_jax.corpus.documents import document_key
 from bioptimus_jax.corpus.near import signatures
 from bioptimus_jax.corpus.readers import MADE_ID, read_file
 from bioptimus_jax.corpus.records import Record
+from bioptimus_jax.corpus.stored import check_md5
 from bioptimus_jax.errors import BrokenFile
-from bioptimus_jax.files import digest, sha256
+from bioptimus_jax.files import atomic, digest, sha256
 from bioptimus_jax.schema import Corpus
+from bioptimus_jax.workers import versions_of_packages
 
-# Why a record is no document of the corpus, in the order in which it is found out; its code is its place here.
+# Why a record is no document of the corpus: by its reader, by itself, among others. Its code is its place here.
 REASONS = (
     '',
     'bad_record',
@@ -36,11 +37,11 @@ REASONS = (
     'too_short',
     'too_long',
     'language',
+    'benchmark',
     'deleted',
     'superseded',
     'duplicate_id',
     'duplicate_text',
-    'benchmark',
     'near_duplicate',
     'not_chosen',
 )
@@ -51,7 +52,7 @@ COLUMNS = pyarrow.schema(
         ('text', pyarrow.string()),  # empty where the reason says that it is not needed
         ('reason', pyarrow.uint8()),
         ('note', pyarrow.string()),
-        ('version', pyarrow.int16()),
+        ('version', pyarrow.int64()),
         ('words', pyarrow.int32()),
         ('key', pyarrow.uint64()),  # of the id
         ('letters', pyarrow.uint64()),  # hash of the text without punctuation, spaces and case
@@ -62,7 +63,8 @@ COLUMNS = pyarrow.schema(
         ('sentences', pyarrow.string()),  # JSON: the benchmark sentences in it
     ]
 )
-BATCH = 1000  # records
+BATCH_RECORDS, BATCH_CHARACTERS = 1000, 4_000_000
+FORMAT = 1  # of parts: other readers, rules or columns need another number
 
 _state: dict[str, Any] = {}
 
@@ -86,6 +88,8 @@ class Broken:
 
 def prepare(settings: Corpus, folder: Path) -> None:
     """Load what every file of this process needs. Raises InputError for bad audit files."""
+    if settings.languages:
+        language('')
     auditor = Auditor(settings.audit)
     _state.update(
         settings=settings,
@@ -103,30 +107,38 @@ def sift(
     Raises InputError for what its reader does not call a broken file.
     """
     settings, folder = _state['settings'], _state['folder']
-    name = digest([sha256(path), path.name, prefix, _state['decisive']])[:32]
-    part = Part(path.name, folder / f'{name}.parquet', folder / f'{name}.signatures')
-    if part.table.is_file():
-        advance(path.stat().st_size)
-        return part
-    hidden = [p.with_name(f'.{p.name}.tmp') for p in (part.signatures, part.table)]
     try:
-        with (
-            open(hidden[0], 'wb') as signed,
-            pyarrow.parquet.ParquetWriter(hidden[1], COLUMNS) as table,
-        ):
-            for rows in _batches(read_file(path, prefix, settings, advance), _state['judge']):
-                table.write_batch(pyarrow.RecordBatch.from_pylist(rows, COLUMNS))
-                if settings.near.threshold:
-                    texts = [row['text'] for row in rows if not row['reason']]
-                    signed.write(signatures(texts, settings.near).tobytes())
-        for file, final in zip(hidden, (part.signatures, part.table), strict=True):
-            file.replace(final)
+        check_md5(path)
+        name = digest([sha256(path), path.name, prefix, _state['decisive']])[:32]
+        part = Part(path.name, folder / f'{name}.parquet', folder / f'{name}.signatures')
+        if _is_whole(part.table):
+            advance(path.stat().st_size)
+        else:
+            _store(part, read_file(path, prefix, settings, advance))
     except BrokenFile as error:
         return Broken(path.name, str(error))
-    finally:
-        for file in hidden:
-            file.unlink(missing_ok=True)
     return part
+
+
+def _is_whole(table: Path) -> bool:
+    try:
+        return table.is_file() and pyarrow.parquet.read_metadata(table) is not None
+    except (OSError, pyarrow.ArrowException):  # cut off by a power failure
+        return False
+
+
+def _store(part: Part, records: Iterator[Record]) -> None:
+    settings: Corpus = _state['settings']
+    with (
+        atomic(part.table, 'wb') as stored,  # gets its name last, and says that the part is whole
+        atomic(part.signatures, 'wb') as signed,
+        pyarrow.parquet.ParquetWriter(stored, COLUMNS) as table,
+    ):
+        for rows in _batches(records, _state['judge']):
+            table.write_batch(pyarrow.RecordBatch.from_pylist(rows, COLUMNS))
+            if settings.near.threshold:
+                texts = [row['text'] for row in rows if not row['reason']]
+                signed.write(signatures(texts, settings.near).tobytes())
 
 
 def _decisive(settings: Corpus, auditor: Auditor) -> str:
@@ -135,12 +147,22 @@ def _decisive(settings: Corpus, auditor: Auditor) -> str:
     for later in ('inputs', 'on_broken_file', 'max_words', 'shards', 'audit'):
         del kept[later]
     kept['near']['threshold'] = settings.near.threshold > 0
-    return digest([kept, settings.audit.min_letters, sorted(map(dataclasses.astuple, auditor.sentences()))])
+    sentences = sorted(map(dataclasses.astuple, auditor.sentences()))
+    return digest([FORMAT, versions_of_packages(), kept, settings.audit.min_letters, sentences])
 
 
 def _batches(records: Iterator[Record], judge: 'Judge') -> Iterator[list[dict[str, Any]]]:
-    while batch := list(itertools.islice(records, BATCH)):
-        yield [judge.row(record) for record in batch]
+    """Rows of as many records at a time as memory should hold."""
+    rows: list[dict[str, Any]] = []
+    characters = 0
+    for record in records:
+        rows.append(judge.row(record))
+        characters += len(record.text)
+        if len(rows) == BATCH_RECORDS or characters > BATCH_CHARACTERS:
+            yield rows
+            rows, characters = [], 0
+    if rows:
+        yield rows
 
 
 class Judge:

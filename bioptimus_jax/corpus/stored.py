@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from bioptimus_jax.errors import BrokenFile, InputError
+from bioptimus_jax.errors import BrokenFile
 
 # `MD5(pubmed24n0001.xml.gz)= <hex>`, as PubMed writes it, and `<hex>  name`, as md5sum does.
 CHECKSUM = re.compile(r'(?:^|=)\s*([0-9a-f]{32})\b', re.IGNORECASE | re.MULTILINE)
@@ -69,6 +69,6 @@ def opened(path: Path, advance: Callable[[int], None] = lambda stored_bytes: Non
         raise unreadable(path, error) from error
 
 
-def unreadable(path: Path, error: OSError) -> InputError:
+def unreadable(path: Path, error: OSError) -> BrokenFile:
     """What to raise where the system does not give a file."""
-    return InputError(f'{path}: cannot be read ({error.strerror or error}); check the file and its rights')
+    return BrokenFile(f'{path}: cannot be read ({error.strerror or error}); check the file and its rights')

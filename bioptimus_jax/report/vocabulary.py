@@ -23,6 +23,8 @@ def frequency(m: Measures) -> Table:
         rows.append([words(kind), *(cell for pair in pairs for cell in pair)])
     sizes = [f'{CORPORA[name]} {m.frequency[name]["words"]:,} running words' for name in known]
     note = f'Words with a letter; {", ".join(sizes)}. The bounds of the four classes are ours.'
+    if (share := m.frequency.get('share_counted', 1)) < 1:
+        note += f' Of this corpus {share:.1%} of the documents were counted, chosen by hash.'
     return Table('Words by frequency', columns, rows, note=note, absent='stage vocab has not counted words.')
 
 

@@ -70,7 +70,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         else None
     )
     wordpiece.save_tokenizer(tokenizer, folder, int(length or run.config.model.max_positions))
-    frequency.write(folder, domain, general)
+    frequency.write(folder, domain, general, share)
     counts = _write_comparison(run, folder, tokenizer, source, documents)
     content = digest({name: sha256(folder / name) for name in DECIDING_FILES})
     return {**counts, 'words_counted': sum(domain.values()), 'content': content}

@@ -32,8 +32,9 @@ WORDS = pyarrow.schema(
 )
 
 
-def write(folder: Path, domain: Mapping[str, int], general: Mapping[str, int]) -> None:
-    """Write frequency.json (`classify`), and words.parquet: what occurs twice or more in a corpus, frequent first."""
+def write(folder: Path, domain: Mapping[str, int], general: Mapping[str, int], share: float) -> None:
+    """Write frequency.json (`classify`, and the share of documents counted), and words.parquet: what occurs twice or
+    more in a corpus, frequent first."""
     known = domain.keys() | general.keys()
     counts = ((w, domain.get(w, 0), general.get(w, 0)) for w in known)
     rows = sorted((c for c in counts if max(c[1:]) >= LEAST_STORED), key=lambda c: (-c[1], -c[2], c[0]))
@@ -41,7 +42,7 @@ def write(folder: Path, domain: Mapping[str, int], general: Mapping[str, int]) -
     table = pyarrow.table(dict(zip(WORDS.names, map(list, columns), strict=True)), schema=WORDS)
     with atomic(folder / 'words.parquet', 'wb') as file:
         pyarrow.parquet.write_table(table, file, compression='zstd')
-    write_json(folder / 'frequency.json', classify(domain, general))
+    write_json(folder / 'frequency.json', {'share_counted': share, **classify(domain, general)})
 
 
 def classify(domain: Mapping[str, int], general: Mapping[str, int]) -> dict[str, Any]:
