@@ -258,8 +258,9 @@ def test_what_workers_cannot_prepare_is_said_by_the_parent(tmp_path, files, work
 def test_pubmed_files_come_in_their_order(tmp_path):
     record = (
         '<PubmedArticle><MedlineCitation><PMID Version="{version}">7</PMID><Article>'
-        '<ArticleTitle>{title}</ArticleTitle><Abstract><AbstractText>It has an abstract of some words.</AbstractText></Abstract></Article>'
-        '</MedlineCitation></PubmedArticle>'
+        '<ArticleTitle>{title}</ArticleTitle>'
+        '<Abstract><AbstractText>It has an abstract of some words.</AbstractText></Abstract>'
+        '</Article></MedlineCitation></PubmedArticle>'
     )
     for name, title, version in (('0001', 'Old', 1), ('1220', 'New', 1), ('1221', 'Newest', 99_999)):
         text = f'<PubmedArticleSet>{record.format(title=title, version=version)}</PubmedArticleSet>'
