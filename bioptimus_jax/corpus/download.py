@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import fcntl
 import fnmatch
-import hashlib
 import json
 import os
 import re
@@ -19,7 +18,6 @@ import shlex
 import threading
 from collections.abc import Iterable, Iterator
 from html.parser import HTMLParser
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +25,13 @@ import httpx2
 
 from bioptimus_jax import __version__
 from bioptimus_jax.corpus.fetch import LastingFailure, Partial, Patience, Server
+from bioptimus_jax.corpus.stored import md5_in, md5_of
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import atomic
 from bioptimus_jax.progress import Progress
 
 FOLDERS = {'baseline': 'baseline', 'updates': 'updatefiles'}
 NAME = re.compile(r'(pubmed\d\dn)\d{4}\.xml\.gz')
-MD5 = re.compile(r'\b[0-9a-fA-F]{32}\b')
 MOST_PARALLEL = 16
 FAILURES_IN_A_ROW = 8  # the server is gone: what has not begun is not tried
 FAILURES_NAMED = 20
@@ -199,7 +197,7 @@ class Download:
         partial = Partial(file.path, lambda found: self._count(file, partial.size, partial.got, found))
         for fetch in range(1, self.patience.fetches + 1):
             line = await self._md5_line(server, file)
-            md5 = MD5.findall(line)[0].lower()
+            md5 = md5_in(line)
             if await asyncio.to_thread(self._is_there, file, line, md5):
                 size = file.path.stat().st_size
                 self._count(file, size, size, found=True)
@@ -219,16 +217,14 @@ class Download:
 
     async def _md5_line(self, server: Server, file: _File) -> str:
         try:
-            return await server.text(
-                f'{file.url}.md5', lambda line: '' if len(MD5.findall(line)) == 1 else 'holds no MD5'
-            )
+            return await server.text(f'{file.url}.md5', lambda line: '' if md5_in(line) else 'holds no MD5')
         except LastingFailure as error:
             raise LastingFailure(f'.md5: {error}') from error
 
     def _publish(self, file: _File, partial: Partial, line: str, md5: str) -> bool:
         """Whether the MD5 of what came is right: then the file appears, its .md5 before it."""
         with open(partial.path, 'rb') as came:
-            if _md5_of(came) != md5:
+            if md5_of(came) != md5:
                 return False
             os.fsync(came.fileno())
         self._keep_md5(file, line)
@@ -244,7 +240,7 @@ class Download:
         note = file.note(md5)
         if self.check or self.checked.get(note['file']) != note:
             with open(file.path, 'rb') as present:
-                if _md5_of(present) != md5:
+                if md5_of(present) != md5:
                     self._say(f'{file.path}: is not what the server has (by MD5); will be replaced')
                     return False
             self._remember(note)
@@ -324,7 +320,3 @@ def _is_address(url: str) -> bool:
     except httpx2.InvalidURL:
         return False
     return parts.scheme in ('http', 'https') and bool(parts.host) and not parts.query and not parts.fragment
-
-
-def _md5_of(file: BufferedReader) -> str:
-    return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

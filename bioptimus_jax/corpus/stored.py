@@ -6,6 +6,7 @@ import hashlib
 import re
 import zlib
 from collections.abc import Callable, Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -20,17 +21,27 @@ def check_md5(path: Path) -> None:
     beside = path.with_name(path.name + '.md5')
     try:
         text = beside.read_text('ascii', errors='replace')
-        wanted = CHECKSUM.search(text)
+        wanted = md5_in(text)
         with open(path, 'rb') as file:
-            found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+            found = md5_of(file)
     except FileNotFoundError:
         return  # where it is the file itself that is missing, opening it says so
     except OSError as error:
         raise unreadable(path, error) from error
-    if wanted is None:
+    if not wanted:
         raise BrokenFile(f'{beside}: holds no MD5 checksum; fetch it again, or delete it')
-    if wanted[1].lower() != found:
-        raise BrokenFile(f'{path}: its MD5 is {found}, but {beside.name} says {wanted[1]}; fetch both again')
+    if wanted != found:
+        raise BrokenFile(f'{path}: its MD5 is {found}, but {beside.name} says {wanted}; fetch both again')
+
+
+def md5_in(text: str) -> str:
+    """The checksum that the text of a `.md5` holds, in small letters; empty if it holds none, or several."""
+    found = CHECKSUM.findall(text)
+    return found[0].lower() if len(found) == 1 else ''
+
+
+def md5_of(file: BufferedReader) -> str:
+    return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 class Source:
