@@ -31,7 +31,7 @@ STAGES: dict[str, Stage] = {
             'corpus',
             'documents, deduplicated, benchmark texts left out, 1 % held out',
             'config.corpus.inputs, config.corpus.audit.folder',
-            'corpus/documents (ArrayRecord), corpus/audit.jsonl',
+            'corpus/documents (ArrayRecord), audit.jsonl, bad_records.jsonl, broken_files.jsonl',
             ('corpus',),
             lambda run: (),
             _late('corpus.build', 'build'),
