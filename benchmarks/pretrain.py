@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument(
         '--quick', action='store_true', help='small, generated, writes nothing; under a minute'
     )
-    parser.add_argument('--rounds', type=int, default=9, help='timed rounds (default 9; --quick: 5)')
+    parser.add_argument('--rounds', type=int, default=9, help='timed rounds (default 9; --quick: 3)')
     parser.add_argument('--variant', help=argparse.SUPPRESS)
     parser.add_argument('--folder', help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -55,7 +55,7 @@ def main() -> None:
         run_variant(options.variant, shape, Path(options.folder))
         return
     with tempfile.TemporaryDirectory(prefix='bioptimus-bench-') as folder:
-        measure(shape, Path(folder), options.quick, 5 if options.quick else options.rounds)
+        measure(shape, Path(folder), options.quick, 3 if options.quick else options.rounds)
 
 
 def measure(shape: Shape, folder: Path, quick: bool, rounds: int) -> None:

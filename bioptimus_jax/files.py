@@ -74,8 +74,10 @@ class Checksums:
 
     def __init__(self, path: Path):
         self.path = path
-        self.known: dict[str, list[Any]] = (read_json(path) if path.is_file() else None) or {}
+        self.known: dict[str, list[Any]] = {}
         self.changed = False
+        with contextlib.suppress(InputError):  # damaged: it is only a memory
+            self.known = read_json(path) or {}
 
     def sha256(self, file: Path, advance: Callable[[float], None] = lambda megabytes: None) -> str:
         """The checksum; `advance` is told the file's size once it is read, and nothing of one that was remembered."""

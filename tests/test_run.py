@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from bioptimus_jax import config
+from bioptimus_jax import config, files
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import atomic, read_json
 from bioptimus_jax.run import Run, Stage, differences, execute
@@ -243,3 +243,20 @@ def test_a_refused_extension_leaves_the_stage_finished(tmp_path):
         )
     execute(Run(tmp_path, experiment(), quiet=True), make_stage())
     assert CALLS == [5]
+
+
+def test_checksums_are_remembered_until_a_file_changes(tmp_path, monkeypatch):
+    large, memory = tmp_path / 'large', tmp_path / 'memory.json'
+    large.write_bytes(bytes(files.REMEMBERED_BYTES))
+    told: list[float] = []
+    first = files.Checksums(memory)
+    checksum = first.sha256(large, told.append)
+    first.save()
+    monkeypatch.setattr(files, 'sha256', lambda path: pytest.fail('read again'))
+    assert files.Checksums(memory).sha256(large, told.append) == checksum
+    assert told == [files.REMEMBERED_BYTES / 1e6]
+    monkeypatch.undo()
+    large.write_bytes(b'1' + bytes(files.REMEMBERED_BYTES))
+    assert files.Checksums(memory).sha256(large) != checksum
+    memory.write_text('{')
+    assert files.Checksums(memory).sha256(large) == files.sha256(large)
