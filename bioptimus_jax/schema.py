@@ -120,10 +120,12 @@ class Vocab:
     """The WordPiece vocabulary of the adapted model."""
 
     kind: str = key(
-        'train', "train a new one, take `file`, or keep the source's", one_of=('train', 'file', 'source')
+        'train',
+        "train a new one, take `file`, keep the source's, or append what a new one has beside it to the source's",
+        one_of=('train', 'file', 'source', 'append'),
     )
     file: str = key('', 'vocab.txt for kind=file', path=True)
-    size: int = key(30522, 'entries, special tokens included', low=100)
+    size: int = key(30522, 'entries of a vocabulary that is trained, special tokens included', low=100)
     lowercase: bool = key(True, 'uncased (must agree with the source)')
     min_frequency: int = key(2, 'pairs seen less often are not merged', low=1)
     limit_alphabet: int = key(1000, 'distinct characters kept', low=30)
