@@ -131,7 +131,7 @@ def test_contextualized_is_a_mean_over_contexts_of_means_over_pieces(visible):
     assert len(read.windows) == 3  # sentence 0 serves two tokens and is encoded once
     sums = source.sum_states(visible, read, 64)
     averaged = np.array([[0, 0], [0, 0], [70.0, 80.0]])
-    found = rows.contextualized(sums, read.contexts, averaged)
+    found = rows.contextualized(sums, read.contexts, averaged, np.zeros(3))
     # token 0: positions 2..7 (mean 4.5) and 1..6 (3.5); token 1: 9, 10 and 2, 3; token 2: no context
     np.testing.assert_allclose(found, [[7.5, 4.0], [14.5, 6.0], [70, 80]])
 

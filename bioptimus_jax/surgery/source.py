@@ -119,13 +119,16 @@ def sum_states(
     reading: Reading,
     batch_pieces: int,
     advance: Callable[[int], None] = lambda windows: None,
+    layers: Sequence[int] = (),
 ) -> np.ndarray:
     """Per target the weighted sum of the last layer's states that `reading` names: float64 [N, D].
 
     Every window is encoded once, in float32; the sums are taken in float64 and in a fixed order. `advance` is
     called after each batch with the number of its windows, and may raise to stop.
+    With `layers` (0: the embeddings) the states of those layers side by side: [N, len(layers) * D].
     """
-    sums_NxD = np.zeros((len(reading.contexts), source.architecture.hidden))
+    sums_NxD = np.zeros((len(reading.contexts), source.architecture.hidden * max(len(layers), 1)))
+    encode = functools.partial(_encode_layers, layers=tuple(layers)) if layers else _encode
     parameters = jax.device_put(source.parameters)
     by_window = np.argsort(reading.window, kind='stable')
     edges = np.searchsorted(reading.window[by_window], np.arange(len(reading.windows) + 1))
@@ -135,7 +138,7 @@ def sum_states(
         for row, number in enumerate(numbers):
             window = reading.windows[number]
             tokens_BxL[row, : len(window)], lengths_B[row] = window, len(window)
-        states_BxLxD = np.asarray(_encode(parameters, source.architecture, tokens_BxL, lengths_B))
+        states_BxLxD = np.asarray(encode(parameters, source.architecture, tokens_BxL, lengths_B))
         entries_K = np.concatenate([by_window[edges[n] : edges[n + 1]] for n in numbers])
         rows_K = np.repeat(np.arange(len(numbers)), [edges[n + 1] - edges[n] for n in numbers])
         states_KxD = states_BxLxD[rows_K, reading.position[entries_K]].astype(np.float64)
@@ -153,11 +156,22 @@ def _add_by_target(sums_NxD: np.ndarray, target_K: np.ndarray, values_KxD: np.nd
 
 @functools.partial(jax.jit, static_argnums=1)
 def _encode(parameters: Any, architecture: Architecture, tokens_BxL: Any, lengths_B: Any) -> jax.Array:
+    states_BxLxD = bert.encode(parameters, architecture, _batch(tokens_BxL, lengths_B))
+    assert isinstance(states_BxLxD, jax.Array)
+    return states_BxLxD
+
+
+@functools.partial(jax.jit, static_argnums=1, static_argnames='layers')
+def _encode_layers(
+    parameters: Any, architecture: Architecture, tokens_BxL: Any, lengths_B: Any, layers: tuple[int, ...]
+) -> jax.Array:
+    states = bert.encode(parameters, architecture, _batch(tokens_BxL, lengths_B), all_layers=True)
+    return jnp.concatenate([states[number] for number in layers], axis=-1)
+
+
+def _batch(tokens_BxL: Any, lengths_B: Any) -> dict[str, Any]:
     positions_BxL = jnp.broadcast_to(
         jnp.arange(tokens_BxL.shape[1], dtype=jnp.int32)[None, :], tokens_BxL.shape
     )
     segments_BxL = (positions_BxL < lengths_B[:, None]).astype(jnp.int32)
-    batch = {'tokens': tokens_BxL, 'segments': segments_BxL, 'positions': positions_BxL}
-    states_BxLxD = bert.encode(parameters, architecture, batch)
-    assert isinstance(states_BxLxD, jax.Array)
-    return states_BxLxD
+    return {'tokens': tokens_BxL, 'segments': segments_BxL, 'positions': positions_BxL}
