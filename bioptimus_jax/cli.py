@@ -119,7 +119,7 @@ def _probe(run: Run, options: argparse.Namespace) -> None:
     from bioptimus_jax.surgery.probe import probe  # imports jax
 
     if run.leads:
-        probe(run, options.probe_tokens, options.probe_contexts)
+        probe(run, options.probe_tokens, options.probe_contexts, options.probe_fit_steps)
 
 
 def _compare(folders: Sequence[str], experiment: Experiment, markdown: bool) -> int:
@@ -284,6 +284,13 @@ def _add_probe_flags(verb: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         '--probe-contexts', type=int, default=10, metavar='N', help='sentences a token (default: %(default)s)'
+    )
+    group.add_argument(
+        '--probe-fit-steps',
+        type=int,
+        default=0,
+        metavar='N',
+        help='compare a gradient fit too (default: %(default)s)',
     )
 
 

@@ -214,6 +214,12 @@ class Surgery:
         'each as a piece of the same sentences; respelled, each spelled in other pieces as if the source lacked it',
         one_of=('none', 'linear', 'respelled'),
     )
+    fit_steps: int = key(
+        0,
+        'contextualized: steps of gradient descent on the new rows alone, until one piece does what the pieces of '
+        'the source do (token distillation); 0: none',
+        low=0,
+    )
     scale: str = key(
         'literal',
         'literal rows, or rescaled to the mean norm of the source rows (random_rows and mean_resizing never are)',
@@ -555,7 +561,7 @@ def _check_consistency(e: Experiment) -> None:
 def _check_surgery(s: Surgery) -> None:
     if not s.layers or len(set(s.layers)) != len(s.layers):
         raise ConfigError(f'config.surgery.layers: one or more different layers are needed, got {s.layers}')
-    for name, unused in (('map', 'none'), ('shrinkage', 0.0)):
+    for name, unused in (('map', 'none'), ('shrinkage', 0.0), ('fit_steps', 0)):
         value = getattr(s, name)
         if value != unused and s.strategy != 'contextualized':
             raise ConfigError(

@@ -20,17 +20,19 @@ from bioptimus_jax.surgery import recovery, shared
 from bioptimus_jax.surgery.bias import token_counts
 from bioptimus_jax.surgery.material import Material, gather
 from bioptimus_jax.surgery.source import Source, load
-from bioptimus_jax.surgery.synthesis import make, summing
+from bioptimus_jax.surgery.synthesis import distilled, make, summing, watched
 from bioptimus_jax.vocab import wordpiece
-from bioptimus_jax.vocab.contexts import sample_contexts
+from bioptimus_jax.vocab.contexts import Contexts, sample_contexts
 
 FILE = 'probe.json'
 MOST_DOCUMENTS = 50_000  # searched for contexts: minutes, whatever the size of the corpus
 STRATA = 10
 
 
-def probe(run: Run, tokens: int, contexts: int) -> dict[str, Any]:
+def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str, Any]:
     """Hide about `tokens` tokens, give each up to `contexts` sentences, write WORKDIR/probe.json, print the table.
+
+    With `fit_steps` the gradient fit of so many steps is among the variants; it takes longest by far.
 
     Needs the stages corpus and vocab. Returns what it has written. Raises ConfigError without a source or for a
     useless number, InputError where too few tokens can be hidden.
@@ -48,9 +50,10 @@ def probe(run: Run, tokens: int, contexts: int) -> dict[str, Any]:
     )
     run.say(f'probe: {len(hidden):,} of {len(source.vocabulary):,} tokens of the source are hidden')
     found = sample_contexts(run, hidden, contexts, MOST_DOCUMENTS)
-    wanted = variants(source.architecture.layers, contexts)
+    wanted = variants(source.architecture.layers, contexts, fit_steps)
     sums = summing(run, run.config.surgery.batch_pieces)
-    material = gather(hiding(source, hidden), hidden, found, wanted, run.config.seed, sums)
+    without = hiding(source, hidden)
+    material = gather(without, hidden, found, wanted, run.config.seed, sums)
     true_N = np.array([source.vocabulary.index(token) for token in hidden])
     result = {
         'source': run.config.source.path,
@@ -58,7 +61,7 @@ def probe(run: Run, tokens: int, contexts: int) -> dict[str, Any]:
         'contexts_per_token': contexts,
         'source_tokens': len(source.vocabulary),
         'windows': material.windows,
-        **_compared(run, wanted, material, true_N, hidden),
+        **_compared(run, wanted, material, true_N, hidden, without, found),
     }
     result['seconds'] = round(time.monotonic() - started, 1)
     write_json(run.workdir / FILE, result)
@@ -100,7 +103,7 @@ def hiding(source: Source, hidden: Sequence[str]) -> Source:
     return dataclasses.replace(source, tokenizer=shared.without(source.tokenizer, ids))
 
 
-def variants(layers: int, contexts: int) -> list[Surgery]:
+def variants(layers: int, contexts: int, fit_steps: int = 0) -> list[Surgery]:
     """What is compared, for a source of so many layers: every strategy, and `contextualized` with other layers,
     poolings, numbers of contexts, shrinkages and maps."""
     middle = ((layers + 1) // 2, (layers + 1) // 2 + 1) if layers > 1 else (0, 1)
@@ -116,7 +119,11 @@ def variants(layers: int, contexts: int) -> list[Surgery]:
         found += [dataclasses.replace(one, shrinkage=k) for k in (1.0, 5.0)]
         found += [dataclasses.replace(one, map='respelled', shrinkage=k) for k in (1.0, 5.0)]
         found += [dataclasses.replace(one, map='respelled', max_contexts=m) for m in (1, 5) if m < contexts]
-    return list(dict.fromkeys([*found, Surgery(scale='rescaled')]))
+    scaled = Surgery(scale='rescaled')
+    if fit_steps:
+        starts = (scaled, Surgery(layers=middle, map='respelled'))
+        found += [dataclasses.replace(start, fit_steps=fit_steps) for start in starts]
+    return list(dict.fromkeys([*found, scaled]))
 
 
 def named(settings: Surgery) -> str:
@@ -131,7 +138,13 @@ def named(settings: Surgery) -> str:
 
 
 def _compared(
-    run: Run, wanted: Sequence[Surgery], material: Material, true_N: np.ndarray, hidden: Sequence[str]
+    run: Run,
+    wanted: Sequence[Surgery],
+    material: Material,
+    true_N: np.ndarray,
+    hidden: Sequence[str],
+    source: Source,
+    contexts: Contexts,
 ) -> dict[str, Any]:
     contexts_N = next((found for _, found in material.sums.values()), np.zeros(len(hidden), np.int64))
     for (_, _, most), (_, found) in material.sums.items():
@@ -141,6 +154,10 @@ def _compared(
     records = []
     for settings in wanted:
         made = make(settings, material, run.config.seed)
+        if settings.fit_steps:
+            fitting = run.progress('probe: gradient fit', settings.fit_steps, 'steps')
+            advance = watched(run, fitting)
+            made = distilled(settings, made, source, hidden, contexts, run.config.seed, advance)
         measured = recovery.measure(made.rows, true_N, material.table)
         summary = recovery.summary(measured, contexts_N, pieces_N, run.config.seed)
         records.append({'name': named(settings), 'map': made.map, **summary})

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import WITH_CONTEXTS, Surgery
-from bioptimus_jax.surgery import account, comparators, linear, rows
+from bioptimus_jax.surgery import account, comparators, distil, linear, rows
 from bioptimus_jax.surgery.account import NewRows
 from bioptimus_jax.surgery.material import Fitted, Material, Sums, gather
-from bioptimus_jax.surgery.reading import Reading
+from bioptimus_jax.surgery.reading import Reading, choose_occurrences
 from bioptimus_jax.surgery.source import Source, sum_states
-from bioptimus_jax.vocab.contexts import load_contexts
+from bioptimus_jax.vocab.contexts import Contexts, load_contexts
 
 DRAWN = ('random_rows', 'mean_resizing')
 
@@ -39,6 +40,9 @@ def synthesise(run: Run, source: Source, tokens: list[str]) -> NewRows:
     contexts = load_contexts(run.folder('contexts')) if settings.strategy in WITH_CONTEXTS else None
     material = gather(source, tokens, contexts, [settings], seed, summing(run, settings.batch_pieces))
     made = make(settings, material, seed)
+    if settings.fit_steps and contexts is not None:
+        progress = run.progress('"\'surgery, gradient fit\'"', settings.fit_steps, '"\'steps\'"')
+        made = distilled(settings, made, source, tokens, contexts, seed, watched(run, progress))
     kind = account.FRESH if settings.strategy in DRAWN else account.SYNTHESISED
     spelled = [[source.vocabulary[i] for i in pieces] for pieces in material.spellings]
     return NewRows(
@@ -60,17 +64,34 @@ def summing(run: Run, batch_pieces: int) -> Sums:
 
     def sums(source: Source, read: Reading, layers: Sequence[int], label: str) -> np.ndarray:
         only_last = tuple(layers) == (source.architecture.layers,)
-        advance = _advance(run, label, read)
+        advance = watched(run, run.progress(f'surgery, {label}', len(read.windows), 'windows'))
         return sum_states(source, read, batch_pieces, advance, () if only_last else layers)
 
     return sums
 
 
-def _advance(run: Run, label: str, read: Reading) -> Callable[[int], None]:
-    progress = run.progress(f'surgery, {label}', len(read.windows), 'windows')
+def distilled(
+    settings: Surgery,
+    made: Made,
+    source: Source,
+    tokens: Sequence[str],
+    contexts: Contexts,
+    seed: int,
+    advance: Callable[[int], None],
+) -> Made:
+    """The rows after `surgery.fit_steps` steps of their gradient fit, on the contexts that the setting uses."""
+    targets = {token: number for number, token in enumerate(tokens)}
+    chosen = choose_occurrences(contexts, targets, settings.contexts, seed, settings.max_contexts)
+    taught = distil.lessons(source, contexts.sentences, chosen)
+    refined_NxD = distil.refine(source, made.rows, taught, settings.fit_steps, seed, advance)
+    return dataclasses.replace(made, rows=refined_NxD)
 
-    def advance(windows: int) -> None:
-        progress.update(windows)
+
+def watched(run: Run, progress: Progress) -> Callable[[int], None]:
+    """What is called after a piece of work: it shows progress, and raises Stopped if the run is asked to stop."""
+
+    def advance(amount: int) -> None:
+        progress.update(amount)
         run.check_stop()
 
     return advance
