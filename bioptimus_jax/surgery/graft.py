@@ -6,7 +6,6 @@ V: source tokens, W: the run's vocabulary, N: its new tokens, D: hidden size.
 import dataclasses
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +156,9 @@ def synthesise(run: Run, source: Source, tokens: list[str]) -> NewRows:
     fallback: list[str | None] = [None] * len(tokens)
     if settings.strategy in ('averaged_last', 'contextualized'):
         alone = reading.read_alone(source.tokenizer, source.capacity, spellings)
-        averaged_NxD = sum_states(source, alone, settings.batch_pieces, _advance(run, 'tokens alone', alone))
+        averaged_NxD = sum_states(
+            source, alone, settings.batch_pieces, **_keeping(run, 'tokens alone', alone)
+        )
     else:
         averaged_NxD = rows.averaged_input(table_VxD, spellings)
     averaged_NxD[~known_N] = rows.unknown_mean(table_VxD)
@@ -173,7 +174,7 @@ def synthesise(run: Run, source: Source, tokens: list[str]) -> NewRows:
         read = reading.read_contexts(
             source.tokenizer, source.capacity, contexts.sentences, chosen, len(tokens)
         )
-        sums_NxD = sum_states(source, read, settings.batch_pieces, _advance(run, 'contexts', read))
+        sums_NxD = sum_states(source, read, settings.batch_pieces, **_keeping(run, 'contexts', read))
         contexts_N, windows = read.contexts, len(read.windows)
         new_NxD = rows.contextualized(sums_NxD, contexts_N, averaged_NxD)
         names = ('averaged_last' if known else 'unknown_mean' for known in known_N)
@@ -188,14 +189,16 @@ def synthesise(run: Run, source: Source, tokens: list[str]) -> NewRows:
     return NewRows(new_NxD, averaged_NxD, spellings, spelled, contexts_N, fallback, factor, kind, windows)
 
 
-def _advance(run: Run, label: str, read: reading.Reading) -> Callable[[int], None]:
+def _keeping(run: Run, label: str, read: reading.Reading) -> dict[str, Any]:
+    """What `sum_states` needs to show its progress, to stop, and to go on from there."""
     progress = run.progress(f'surgery, {label}', len(read.windows), 'windows')
 
     def advance(windows: int) -> None:
         progress.update(windows)
         run.check_stop()
 
-    return advance
+    kept = run.scratch('surgery') / f'{label}.npz'
+    return {'advance': advance, 'kept': kept, 'start_at': progress.start_at}
 
 
 def _states(source: Source) -> dict[str, str]:
