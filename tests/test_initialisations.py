@@ -21,22 +21,30 @@ from bioptimus_jax.vocab.contexts import Contexts
 SPELLING = list(dict.fromkeys([*OLD, *LETTERS]))  # every word of small letters can be spelled
 
 
-def seen(tokens_BxL: np.ndarray, layers: tuple[int, ...]) -> np.ndarray:
-    """States that show (token id, position), n + 1 times as long in layer n."""
-    positions = np.broadcast_to(np.arange(tokens_BxL.shape[1]), tokens_BxL.shape)
-    states = np.stack([tokens_BxL, positions], axis=-1).astype(np.float32)
-    return np.concatenate([(n + 1) * states for n in layers], axis=-1)
+def seen(layers: tuple[int, ...], tokens, positions, slots) -> np.ndarray:
+    """States in the slots that show (token id, position), n + 1 times as long in layer n."""
+    states = np.stack([tokens, positions], axis=-1).astype(np.float32)
+    return in_slots(np.concatenate([(n + 1) * states for n in layers], axis=-1), slots)
+
+
+def in_slots(states_BxLxD, slots_SxK) -> np.ndarray:
+    parts = np.split(np.asarray(states_BxLxD), len(slots_SxK))
+    flat = [p.reshape(-1, p.shape[-1])[k] for p, k in zip(parts, np.asarray(slots_SxK), strict=True)]
+    return np.concatenate(flat)
 
 
 @pytest.fixture
 def visible(monkeypatch):
     """A source of three layers whose states can be computed by hand."""
 
-    def layered(parameters, architecture, tokens, lengths, layers):
-        return seen(tokens, layers)
+    def read(parameters, architecture, dtype, mesh, tokens, segments, positions, slots):
+        return seen((3,), tokens, positions, slots)
 
-    monkeypatch.setattr(source, '_encode', lambda p, architecture, tokens, lengths: seen(tokens, (3,)))
-    monkeypatch.setattr(source, '_encode_layers', layered)
+    def layered(layers, parameters, architecture, dtype, mesh, tokens, segments, positions, slots):
+        return seen(layers, tokens, positions, slots)
+
+    monkeypatch.setattr(source, '_read', read)
+    monkeypatch.setattr(source, '_read_layers', layered)
     return make_source(OLD, hidden=2, heads=1, layers=3)
 
 
@@ -162,11 +170,10 @@ def affine(made_, monkeypatch):
     table = made_.table().astype(np.float64)
     mix = np.random.default_rng(1).normal(size=(table.shape[1], table.shape[1]))
 
-    def encode(parameters, architecture, tokens, lengths, layers=(0,)):
-        return np.concatenate([(table[tokens] @ mix + 5).astype(np.float32)] * len(layers), axis=-1)
+    def read(parameters, architecture, dtype, mesh, tokens, segments, positions, slots):
+        return in_slots((table[np.asarray(tokens)] @ mix + 5).astype(np.float32), slots)
 
-    monkeypatch.setattr(source, '_encode', encode)
-    monkeypatch.setattr(source, '_encode_layers', encode)
+    monkeypatch.setattr(source, '_read', read)
 
 
 WORDS = ['the', 'of', 'drug', 'drugs', 'naive', 'broncho', 'lymphoma', 'x', 'kinase', WORD]

@@ -51,7 +51,7 @@ def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str,
     run.say(f'probe: {len(hidden):,} of {len(source.vocabulary):,} tokens of the source are hidden')
     found = sample_contexts(run, hidden, contexts, MOST_DOCUMENTS)
     wanted = variants(source.architecture.layers, contexts, fit_steps)
-    sums = summing(run, run.config.surgery.batch_pieces)
+    sums = summing(run, run.config.surgery.batch_pieces, keep=False)
     without = hiding(source, hidden)
     material = gather(without, hidden, found, wanted, run.config.seed, sums)
     true_N = np.array([source.vocabulary.index(token) for token in hidden])

@@ -38,7 +38,9 @@ def synthesise(run: Run, source: Source, tokens: list[str]) -> NewRows:
     """Rows for tokens that the source does not have, as the configuration wants them."""
     settings, seed = run.config.surgery, run.config.seed
     contexts = load_contexts(run.folder('contexts')) if settings.strategy in WITH_CONTEXTS else None
-    material = gather(source, tokens, contexts, [settings], seed, summing(run, settings.batch_pieces))
+    material = gather(
+        source, tokens, contexts, [settings], seed, summing(run, settings.batch_pieces, keep=True)
+    )
     made = make(settings, material, seed)
     if settings.fit_steps and contexts is not None:
         progress = run.progress('"\'surgery, gradient fit\'"', settings.fit_steps, '"\'steps\'"')
@@ -59,13 +61,17 @@ def synthesise(run: Run, source: Source, tokens: list[str]) -> NewRows:
     )
 
 
-def summing(run: Run, batch_pieces: int) -> Sums:
-    """`sum_states` with progress, which stops when the run is asked to."""
+def summing(run: Run, batch_pieces: int, keep: bool) -> Sums:
+    """`sum_states` with progress, which stops when the run is asked to; with `keep` the stage can go on from there."""
 
     def sums(source: Source, read: Reading, layers: Sequence[int], label: str) -> np.ndarray:
         only_last = tuple(layers) == (source.architecture.layers,)
-        advance = watched(run, run.progress(f'surgery, {label}', len(read.windows), 'windows'))
-        return sum_states(source, read, batch_pieces, advance, () if only_last else layers)
+        progress = run.progress(f'surgery, {label}', len(read.windows), 'windows')
+        keeping: dict[str, Any] = {}
+        if keep:
+            keeping = {'kept': run.scratch('surgery') / f'{label}.npz', 'start_at': progress.start_at}
+        wanted = () if only_last else layers
+        return sum_states(source, read, batch_pieces, watched(run, progress), wanted, **keeping)
 
     return sums
 
