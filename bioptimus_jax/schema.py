@@ -211,7 +211,8 @@ class Surgery:
     map: str = key(
         'none',
         "contextualized: states as they are, or mapped linearly to input rows. Fitted on the source's tokens: linear, "
-        'each as a piece of the same sentences; respelled, each spelled in other pieces as if the source lacked it',
+        'each as a piece of the same sentences; respelled, each spelled in other pieces as if the source lacked it. '
+        'Mapped rows are short: see scale',
         one_of=('none', 'linear', 'respelled'),
     )
     fit_steps: int = key(

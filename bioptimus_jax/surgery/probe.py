@@ -117,7 +117,9 @@ def variants(layers: int, contexts: int, fit_steps: int = 0) -> list[Surgery]:
         found += [dataclasses.replace(one, pooling=name) for name in ('first', 'last')]
         found += [dataclasses.replace(one, max_contexts=m) for m in (1, 2, 5) if m < contexts]
         found += [dataclasses.replace(one, shrinkage=k) for k in (1.0, 5.0)]
-        found += [dataclasses.replace(one, map='respelled', shrinkage=k) for k in (1.0, 5.0)]
+        for name in ('linear', 'respelled'):
+            found += [dataclasses.replace(one, map=name, shrinkage=k) for k in (1.0, 5.0)]
+            found.append(dataclasses.replace(one, map=name, scale='rescaled'))
         found += [dataclasses.replace(one, map='respelled', max_contexts=m) for m in (1, 5) if m < contexts]
     scaled = Surgery(scale='rescaled')
     if fit_steps:
