@@ -232,7 +232,9 @@ class Surgery:
         'shared tokens',
         one_of=('zero', 'mean', 'log_count'),
     )
-    batch_pieces: int = key(2048, 'source pieces encoded at once', low=16)
+    batch_pieces: int = key(
+        0, 'source pieces encoded at once; 0: 2,048 on CPUs, 65,536 a device on GPU and TPU', low=0
+    )
 
 
 @dataclasses.dataclass(frozen=True)
