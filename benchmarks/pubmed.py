@@ -57,7 +57,7 @@ def prepare(folder: Path, size: Size) -> dict[str, Any]:
     count = size.block * size.blocks
     texts = list(itertools.islice(titled_abstracts() if size.real else generated_texts(count), count))
     write_documents(folder, 'train', [Document(str(i), text) for i, text in enumerate(texts)], shards=4)
-    vocabulary, new = _real_vocabulary(texts) if size.real else _generated_vocabulary()
+    vocabulary, new = _real_vocabulary(texts) if size.real else generated_vocabulary()
     wordpiece.save_tokenizer(wordpiece.tokenizer_from_vocabulary(vocabulary, True), folder / 'vocab', 512)
     (folder / 'vocab' / 'new_tokens.txt').write_text(''.join(token + '\n' for token in new), 'utf-8')
     files = baseline_files() if size.real else [_generated_xml(folder / 'made.xml.gz', size.xml_records)]
@@ -166,7 +166,7 @@ def spelled(number: int) -> str:
     return (spelled(number - 1) if number else '') + SYLLABLES[last]
 
 
-def _generated_vocabulary() -> tuple[list[str], list[str]]:
+def generated_vocabulary() -> tuple[list[str], list[str]]:
     """Characters, syllables and the commonest words, in the proportion that a trained vocabulary has new tokens."""
     characters = [chr(c) for c in range(33, 127) if not chr(c).isupper()]
     whole = [spelled(rank) for rank in range(9000)]

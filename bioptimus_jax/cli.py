@@ -103,7 +103,9 @@ def _dispatch(arguments: list[str]) -> int:
     run = Run(options.workdir, experiment, leads=leads)
     with _stop_on_signal() as watch:
         watch(run)
-        if not leads:
+        if options.verb == 'surgery' and options.probe:
+            _probe(run, options)
+        elif not leads:
             names = experiment.stages if options.verb == 'run' else (options.verb,)
             follow(run, [STAGES[name] for name in names if name in STAGES])
         elif options.verb == 'run':
@@ -111,6 +113,13 @@ def _dispatch(arguments: list[str]) -> int:
         else:
             execute(run, STAGES[options.verb], options.replace)
     return DONE
+
+
+def _probe(run: Run, options: argparse.Namespace) -> None:
+    from bioptimus_jax.surgery.probe import probe  # imports jax
+
+    if run.leads:
+        probe(run, options.probe_tokens, options.probe_contexts, options.probe_fit_steps)
 
 
 def _compare(folders: Sequence[str], experiment: Experiment, markdown: bool) -> int:
@@ -182,6 +191,8 @@ def _parser() -> argparse.ArgumentParser:
             formatter_class=plain,
         )
         _add_run_flags(verb)
+        if stage.name == 'surgery':
+            _add_probe_flags(verb)
     everything = (
         'Every stage of config.stages in order; finished ones are skipped, an unfinished one goes on.\n\n'
         'reads:  what the stages read\nwrites: WORKDIR/STAGE for each, WORKDIR/metrics.jsonl\n\n'
@@ -257,6 +268,29 @@ def _add_run_flags(verb: argparse.ArgumentParser) -> None:
         '--replace',
         action='store_true',
         help='delete what a stage made before and make it anew (run: where it differs)',
+    )
+
+
+def _add_probe_flags(verb: argparse.ArgumentParser) -> None:
+    group = verb.add_argument_group(
+        'the probe',
+        'Which strategy and variant is best for this source and corpus? Needs the stages corpus and vocab and makes no '
+        'stage: it hides tokens from the source, rebuilds their rows by every strategy and variant, and says how '
+        'near they come to the true rows. Writes WORKDIR/probe.json and prints a table, the best first.',
+    )
+    group.add_argument('--probe', action='store_true', help='do that in place of the stage')
+    group.add_argument(
+        '--probe-tokens', type=int, default=1000, metavar='N', help='tokens hidden (default: %(default)s)'
+    )
+    group.add_argument(
+        '--probe-contexts', type=int, default=10, metavar='N', help='sentences a token (default: %(default)s)'
+    )
+    group.add_argument(
+        '--probe-fit-steps',
+        type=int,
+        default=0,
+        metavar='N',
+        help='compare a gradient fit too (default: %(default)s)',
     )
 
 

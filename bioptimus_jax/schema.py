@@ -120,10 +120,12 @@ class Vocab:
     """The WordPiece vocabulary of the adapted model."""
 
     kind: str = key(
-        'train', "train a new one, take `file`, or keep the source's", one_of=('train', 'file', 'source')
+        'train',
+        "train a new one, take `file`, keep the source's, or append what a new one has beside it to the source's",
+        one_of=('train', 'file', 'source', 'append'),
     )
     file: str = key('', 'vocab.txt for kind=file', path=True)
-    size: int = key(30522, 'entries, special tokens included', low=100)
+    size: int = key(30522, 'entries of a vocabulary that is trained, special tokens included', low=100)
     lowercase: bool = key(True, 'uncased (must agree with the source)')
     min_frequency: int = key(2, 'pairs seen less often are not merged', low=1)
     limit_alphabet: int = key(1000, 'distinct characters kept', low=30)
@@ -162,26 +164,77 @@ class Model:
     initializer_range: float = key(0.02, 'standard deviation of random weights', low=0)
 
 
-STRATEGIES = ('scratch', 'copy', 'averaged_input', 'averaged_last', 'contextualized', 'random_rows')
+STRATEGIES = (
+    'scratch',
+    'copy',
+    'averaged_input',
+    'averaged_last',
+    'contextualized',
+    'random_rows',
+    'mean_resizing',
+    'similarity',
+)
+WITH_CONTEXTS = ('contextualized', 'similarity')
 
 
 @dataclasses.dataclass(frozen=True)
 class Surgery:
     """How the embedding rows of new tokens come about (paper, section 3, Table 1)."""
 
-    strategy: str = key('contextualized', 'paper: contextualized', one_of=STRATEGIES)
+    strategy: str = key(
+        'contextualized',
+        "paper: contextualized; not in the paper: random_rows, mean_resizing (drawn around the mean of the source's "
+        'rows), similarity (copies of rows of tokens with similar contexts, weighted)',
+        one_of=STRATEGIES,
+    )
     contexts: str = key(
         'all', 'all found, or m ~ U{1..found} as the paper may be read', one_of=('all', 'uniform')
     )
+    max_contexts: int = key(0, 'contexts of a token used at most, drawn from those found; 0: no bound', low=0)
+    layers: tuple[int, ...] = key(
+        (-1,),
+        'averaged_last, contextualized, similarity: layers of the source whose states are read, their mean where '
+        'there are several; 0: the embeddings, -1: the last',
+        low=-1,
+    )
+    pooling: str = key(
+        'mean',
+        'of the pieces that spell a token: their mean, or the first or last piece alone',
+        one_of=('mean', 'first', 'last'),
+    )
+    shrinkage: float = key(
+        0.0,
+        'contextualized: k; n contexts count n / (n + k) and the context-free value the rest; 1: equation 2 with that '
+        'value as one more context',
+        low=0,
+    )
+    map: str = key(
+        'none',
+        "contextualized: states as they are, or mapped linearly to input rows. Fitted on the source's tokens: linear, "
+        'each as a piece of the same sentences; respelled, each spelled in other pieces as if the source lacked it. '
+        'Mapped rows are short: see scale',
+        one_of=('none', 'linear', 'respelled'),
+    )
+    fit_steps: int = key(
+        0,
+        'contextualized: steps of gradient descent on the new rows alone, until one piece does what the pieces of '
+        'the source do (token distillation); 0: none',
+        low=0,
+    )
     scale: str = key(
         'literal',
-        'literal rows, or rescaled to the mean norm of the source rows (random_rows never are)',
+        'literal rows, or rescaled to the mean norm of the source rows (random_rows and mean_resizing never are)',
         one_of=('literal', 'rescaled'),
     )
     bias: str = key(
-        'zero', 'MLM bias of new tokens: zero, or mean over the source pieces', one_of=('zero', 'mean')
+        'zero',
+        'MLM bias of new tokens: zero, mean over the source pieces, or a log(count in the corpus) + c as fitted on '
+        'shared tokens',
+        one_of=('zero', 'mean', 'log_count'),
     )
-    batch_pieces: int = key(2048, 'source pieces encoded at once', low=16)
+    batch_pieces: int = key(
+        0, 'source pieces encoded at once; 0: 2,048 on CPUs, 65,536 a device on GPU and TPU', low=0
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -505,6 +558,19 @@ def _check_consistency(e: Experiment) -> None:
         )
     if e.ner.overlap_pieces * 2 + 8 > e.ner.max_pieces:
         raise ConfigError('config.ner.overlap_pieces: must leave room in config.ner.max_pieces')
+    _check_surgery(e.surgery)
+
+
+def _check_surgery(s: Surgery) -> None:
+    if not s.layers or len(set(s.layers)) != len(s.layers):
+        raise ConfigError(f'config.surgery.layers: one or more different layers are needed, got {s.layers}')
+    for name, unused in (('map', 'none'), ('shrinkage', 0.0), ('fit_steps', 0)):
+        value = getattr(s, name)
+        if value != unused and s.strategy != 'contextualized':
+            raise ConfigError(
+                f'config.surgery.{name}: {value} is for config.surgery.strategy=contextualized, not for '
+                f'{s.strategy}; set it to {unused}'
+            )
 
 
 def _check_phases(e: Experiment) -> None:

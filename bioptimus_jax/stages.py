@@ -6,6 +6,7 @@ from typing import Any
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.run import Run, Stage, execute
+from bioptimus_jax.schema import WITH_CONTEXTS
 
 
 def _late(module: str, function: str) -> Callable[..., Any]:
@@ -16,7 +17,7 @@ def _late(module: str, function: str) -> Callable[..., Any]:
 
 
 def _surgery_needs(run: Run) -> tuple[str, ...]:
-    return ('vocab', 'contexts') if run.config.surgery.strategy == 'contextualized' else ('vocab',)
+    return ('vocab', 'contexts') if run.config.surgery.strategy in WITH_CONTEXTS else ('vocab',)
 
 
 def _export_needs(run: Run) -> tuple[str, ...]:

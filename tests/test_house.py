@@ -28,6 +28,7 @@ FLOORS = {
     'bioptimus_jax.run': 3,
     'bioptimus_jax.workers': 3,
     'bioptimus_jax.trees': 3,
+    'bioptimus_jax.packing': 3,
     'bioptimus_jax.processes': 4,
     'bioptimus_jax.model': 5,
     'bioptimus_jax.corpus': 5,

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioptimus_jax.pretrain.rows import best_fit, cut_points, positions_and_segments, white_space_starts
+from bioptimus_jax.packing import best_fit
+from bioptimus_jax.pretrain.rows import cut_points, positions_and_segments, white_space_starts
 
 
 @settings(max_examples=60, deadline=None)

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import shutil
 from pathlib import Path
 
 import jax
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bioptimus_jax import config
-from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import read_json, read_jsonl, write_json
 from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.architecture import Architecture
@@ -70,11 +71,13 @@ def contexts_of(source_: source.Source, sentences, occurrences, targets):
 def visible(monkeypatch):
     """A source whose states show (token id, position): what was read can then be computed by hand."""
 
-    def encode(parameters, architecture, tokens_BxL, lengths_B):
-        positions = np.broadcast_to(np.arange(tokens_BxL.shape[1]), tokens_BxL.shape)
-        return np.stack([tokens_BxL, positions], axis=-1).astype(np.float32)
+    def read(parameters, architecture, dtype, mesh, tokens, segments, positions, slots):
+        states_BxLx2 = np.stack([tokens, positions], axis=-1).astype(np.float32)
+        return np.concatenate(
+            [s.reshape(-1, 2)[k] for s, k in zip(np.split(states_BxLx2, len(slots)), slots, strict=True)]
+        )
 
-    monkeypatch.setattr(source, '_encode', encode)
+    monkeypatch.setattr(source, '_read', read)
     return make_source(OLD, hidden=2, heads=1)
 
 
@@ -131,7 +134,7 @@ def test_contextualized_is_a_mean_over_contexts_of_means_over_pieces(visible):
     assert len(read.windows) == 3  # sentence 0 serves two tokens and is encoded once
     sums = source.sum_states(visible, read, 64)
     averaged = np.array([[0, 0], [0, 0], [70.0, 80.0]])
-    found = rows.contextualized(sums, read.contexts, averaged)
+    found = rows.contextualized(sums, read.contexts, averaged, np.zeros(3))
     # token 0: positions 2..7 (mean 4.5) and 1..6 (3.5); token 1: 9, 10 and 2, 3; token 2: no context
     np.testing.assert_allclose(found, [[7.5, 4.0], [14.5, 6.0], [70, 80]])
 
@@ -195,16 +198,6 @@ def test_windows_hold_their_span_and_stay_inside(capacity):
                 assert 0 <= left <= max(pieces - capacity, 0)
                 assert left <= first < left + capacity or stop - first > capacity
                 assert stop <= left + capacity or stop - first > capacity
-
-
-def test_batches_cover_every_window_once_with_few_shapes():
-    lengths = np.random.default_rng(0).integers(3, 200, 1000).tolist()
-    planned = source.batches(lengths, 1024, 200)
-    assert sorted(np.concatenate([numbers for numbers, _, _ in planned]).tolist()) == list(range(1000))
-    assert all(rows_ * length <= 1024 and len(n) <= rows_ for n, rows_, length in planned)
-    assert all(max(lengths[i] for i in n) <= length for n, _, length in planned)
-    assert all(len(n) == rows_ for n, rows_, _ in planned[:-1])
-    assert len({shape[1:] for shape in planned}) <= 9
 
 
 def test_random_rows_follow_their_seed_and_deviation():
@@ -300,6 +293,7 @@ def built(run: Run) -> tuple[dict, dict, list[dict]]:
     """Flat parameters, report and token records of the stage."""
     folder = run.workdir / 'surgery'
     folder.mkdir(exist_ok=True)
+    shutil.rmtree(run.scratch('surgery'), ignore_errors=True)
     graft.build(run, folder)
     _, parameters, fresh = hf.load_folder(folder / 'model')
     assert not fresh
@@ -523,3 +517,24 @@ def test_the_grafted_folder_loads_in_transformers(tmp_path):
     assert transformers.AutoTokenizer.from_pretrained(folder).convert_tokens_to_ids('drugs') == 5
     assert json.loads((folder / 'config.json').read_text())['vocab_size'] == 7
     assert not list((run.workdir / 'surgery').glob('.*'))
+
+
+def test_a_stopped_stage_goes_on_from_its_sums(tmp_path, monkeypatch):
+    vocabulary = [*SPECIAL, WORD, 'drugs', 'the']
+    run = make_run(tmp_path, make_source(OLD), vocabulary, [('drugs', 'the drugs', 4, 9, 0)])
+    file = run.workdir / 'surgery' / 'model' / 'model.safetensors'
+    built(run)
+    whole = file.read_bytes()
+    shutil.rmtree(run.scratch('surgery'))
+    read, calls = source._read, []
+    monkeypatch.setattr(source, '_read', lambda *arguments: calls.append(1) or read(*arguments))
+    run.stopping.set()
+    with pytest.raises(Stopped):
+        graft.build(run, run.workdir / 'surgery')
+    assert len(calls) == 1  # the tokens alone, which are encoded first
+    assert [kept.name for kept in run.scratch('surgery').iterdir()] == ['tokens alone.npz']
+    run.stopping.clear()
+    file.unlink()
+    graft.build(run, run.workdir / 'surgery')
+    assert len(calls) == 2
+    assert file.read_bytes() == whole

@@ -358,6 +358,17 @@ def test_stage_keeps_the_source_or_takes_a_file(run: Run, tmp_path: Path) -> Non
     assert given in build.external_inputs(with_file.config)
 
 
+def test_stage_appends_what_is_new_to_the_source(run: Run, tmp_path: Path) -> None:
+    folder = run.workdir / 'vocab'
+    counts = build.build(change(run, kind='append'), folder)
+    tokens = wordpiece.vocabulary(wordpiece.load_tokenizer(folder))
+    source = wordpiece.vocabulary(wordpiece.load_tokenizer(tmp_path / 'source'))
+    trained = wordpiece.train(TEXTS, SMALL)
+    assert tokens[: len(source)] == source
+    assert tokens[len(source) :] == build.read_new_tokens(folder) == [t for t in trained if t not in source]
+    assert (counts['kept'], counts['lost']) == (len(source), 0)
+
+
 def test_stage_errors_name_the_key(run: Run) -> None:
     folder = run.workdir / 'vocab'
     with pytest.raises(
@@ -369,6 +380,8 @@ def test_stage_errors_name_the_key(run: Run) -> None:
     alone = Run(run.workdir, dataclasses.replace(run.config, source=Source()), quiet=True)
     with pytest.raises(ConfigError, match=r'config\.vocab\.kind'):
         build.build(change(alone, kind='source'), folder)
+    with pytest.raises(ConfigError, match=r'config\.vocab\.kind: append needs config\.source\.path'):
+        build.build(change(alone, kind='append'), folder)
     assert not list(folder.iterdir()), 'nothing may be left behind'
     assert 'new' not in build.build(alone, folder)
     assert build.read_new_tokens(folder) == []

@@ -98,18 +98,24 @@ class Residual(nn.Module):
 
 
 class Attention(nn.Module):
-    """Self-attention with its residual."""
+    """Self-attention with its residual, everywhere or (as 1xKxD) in slots alone."""
 
     architecture: Architecture
     compute: Compute = PLAIN
 
     @nn.compact
     def __call__(
-        self, hidden_BxLxD: jax.Array, segments_BxL: jax.Array, seed_2: jax.Array | None
+        self,
+        hidden_BxLxD: jax.Array,
+        segments_BxL: jax.Array,
+        seed_2: jax.Array | None,
+        slots_K: jax.Array | None,
     ) -> jax.Array:
         mixed_BxLxD = SelfAttention(self.architecture, self.compute, name='self')(
             hidden_BxLxD, segments_BxL, seed_2
         )
+        if slots_K is not None:
+            mixed_BxLxD, hidden_BxLxD = (_at(states, slots_K) for states in (mixed_BxLxD, hidden_BxLxD))
         return Residual(self.architecture, self.compute, name='output')(mixed_BxLxD, hidden_BxLxD, seed_2)
 
 
@@ -126,23 +132,33 @@ class Intermediate(nn.Module):
 
 
 class Layer(nn.Module):
-    """One encoder layer."""
+    """One encoder layer; with `slots_K` nothing but attention is computed elsewhere."""
 
     architecture: Architecture
     compute: Compute = PLAIN
 
     @nn.compact
     def __call__(
-        self, hidden_BxLxD: jax.Array, segments_BxL: jax.Array, seed_2: jax.Array | None
+        self,
+        hidden_BxLxD: jax.Array,
+        segments_BxL: jax.Array,
+        seed_2: jax.Array | None,
+        slots_K: jax.Array | None = None,
     ) -> jax.Array:
         options = (self.architecture, self.compute)
-        hidden_BxLxD = Attention(*options, name='attention')(hidden_BxLxD, segments_BxL, seed_2)
+        hidden_BxLxD = Attention(*options, name='attention')(hidden_BxLxD, segments_BxL, seed_2, slots_K)
         wide = Intermediate(*options, name='intermediate')(hidden_BxLxD)
         return Residual(*options, name='output')(wide, hidden_BxLxD, seed_2)
 
 
 def _drop(module: Embeddings | Residual, values: jax.Array, seed_2: jax.Array | None) -> jax.Array:
     return values if seed_2 is None else dropout(values, module.architecture.dropout, seed_2, _site(module))
+
+
+def _at(states_BxLxD: jax.Array, slots_K: jax.Array) -> jax.Array:
+    """The states in the slots, as 1xKxD."""
+    flat = states_BxLxD.reshape(-1, states_BxLxD.shape[-1])
+    return jnp.take(flat, slots_K, axis=0, mode='clip')[None]
 
 
 def _site(module: nn.Module) -> int:
@@ -195,14 +211,20 @@ def encode(
     dropout_key: jax.Array | None = None,
     embedding_delta: jax.Array | None = None,
     all_layers: bool = False,
+    slots_K: jax.Array | None = None,
 ) -> jax.Array | tuple[jax.Array, ...]:
     """The last layer's states BxLxD in `compute.dtype`; with `all_layers` those of every layer, embeddings first.
+
+    With `slots_K`, places among the B * L pieces, the last layer's states there alone, KxD: most of that layer is
+    then computed for these places only. Not with dropout, whose masks depend on the place.
 
     `batch` holds int32 BxL arrays: `tokens`; `segments`, 0 for padding, equal for the pieces of one document;
     `positions`, from 0 within each document; optionally `token_types`. A position beyond the table gives NaN.
     Without `dropout_key` nothing is dropped; with one the masks do not depend on the sharding.
     `embedding_delta` BxLxD is added to the word embeddings before they are normalised.
     """
+    if slots_K is not None and (dropout_key is not None or all_layers):
+        raise ValueError('slots are for the last layer, without dropout')
     seed_2 = None if dropout_key is None else jax.random.key_data(dropout_key).ravel()[:2]
     embeddings = Embeddings(architecture, compute)
     hidden_BxLxD = cast(
@@ -211,20 +233,23 @@ def encode(
     hidden_BxLxD = compute.place(hidden_BxLxD, 'rows', None, None)
 
     @REMAT[compute.remat]
-    def layer(hidden_BxLxD: jax.Array, number: Any, weights: Any) -> jax.Array:
+    def layer(hidden_BxLxD: jax.Array, number: Any, weights: Any, slots: Any = None) -> jax.Array:
         seed = None if seed_2 is None else layer_seed(seed_2, number)
         applied = Layer(architecture, compute).apply(
-            {'params': weights}, hidden_BxLxD, batch['segments'], seed
+            {'params': weights}, hidden_BxLxD, batch['segments'], seed, slots
         )
         return cast(jax.Array, applied)
 
     layers = [params['encoder']['layer'][str(number)] for number in range(architecture.layers)]
     states = [hidden_BxLxD]
-    if compute.scan_layers and not all_layers:
+    if compute.scan_layers and not all_layers and slots_K is None:
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *layers)
         numbered = (jnp.arange(len(layers)), stacked)
         last_BxLxD, _ = jax.lax.scan(lambda hidden, x: (layer(hidden, *x), None), hidden_BxLxD, numbered)
         return last_BxLxD
     for number, weights in enumerate(layers):
-        states.append(layer(states[-1], number, weights))
+        slots = slots_K if number == len(layers) - 1 else None
+        states.append(layer(states[-1], number, weights, slots))
+    if slots_K is not None:
+        return states[-1][0]
     return tuple(states) if all_layers else states[-1]

@@ -6,7 +6,6 @@ A row holds documents (or parts of long ones), each [CLS] ... [SEP], best-fit wi
 that the rows are the same for any number of workers. Held-out rows hold one document each.
 """
 
-import bisect
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ import tokenizers
 from bioptimus_jax.corpus.documents import Document, DocumentSource, document_key, open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.packing import best_fit
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Rows as RowSettings
 from bioptimus_jax.vocab.wordpiece import load_tokenizer, vocabulary
@@ -198,25 +198,6 @@ def cut_points(
         yield begin, end
         begin = end
     yield begin, len(tokens)
-
-
-def best_fit(lengths: list[int], width: int) -> list[list[int]]:
-    """Best-fit decreasing bin packing: the numbers of the parts in each row."""
-    order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
-    spaces: list[tuple[int, int]] = []  # (space left, row), sorted: the tightest row that fits comes first
-    rows: list[list[int]] = []
-    for part in order:
-        at = bisect.bisect_left(spaces, (lengths[part], -1))
-        if at == len(spaces):
-            rows.append([part])
-            space, row = width - lengths[part], len(rows) - 1
-        else:
-            space, row = spaces.pop(at)
-            rows[row].append(part)
-            space -= lengths[part]
-        if space > 2:  # nothing shorter than [CLS] piece [SEP] exists
-            bisect.insort(spaces, (space, row))
-    return rows
 
 
 def lay_out(parts: list[Part], rows: list[list[int]], width: int) -> Block:

@@ -118,6 +118,7 @@ def description(m: Measures) -> str:
             'train': 'a vocabulary of its own',
             'file': 'a given vocabulary',
             'source': 'the vocabulary of the source',
+            'append': 'the vocabulary of the source and new tokens',
         }
         begin = f'{e.source.path} adapted with {vocabulary[e.vocab.kind]}, rows {e.surgery.strategy}'
     else:

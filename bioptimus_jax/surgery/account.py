@@ -22,8 +22,10 @@ NEIGHBOURS = 10
 class NewRows:
     """Rows of new tokens [N, D], the context-free rows beside them, and what is known of each token.
 
-    `averaged` is averaged_last where the strategy encodes with the source, else averaged_input; unscaled.
+    `averaged` is averaged_last (through the map, where there is one) where it is what a row falls back to, else
+    averaged_input; unscaled.
     `spellings` are source ids, `spelled` the same as strings, `windows` counts the sentences encoded.
+    `map` says how well the map of `surgery.map` was fitted.
     """
 
     rows: np.ndarray
@@ -35,6 +37,7 @@ class NewRows:
     factor: float
     kind: str
     windows: int
+    map: dict[str, Any] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Ledger:
     """Origin of every parameter (path -> copied | synthesised | fresh) and, with a source, of every row.
 
     A parameter with rows of several origins counts as what its new rows are. `shared` holds source ids or -1.
+    `bias` holds what the rule for the new tokens' MLM bias has fitted.
     """
 
     parameters: dict[str, str]
@@ -49,6 +53,7 @@ class Ledger:
     new_ids: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
     new: NewRows | None = None
     source_table: np.ndarray | None = None
+    bias: dict[str, float] | None = None
 
 
 def token_records(vocabulary: list[str], table_WxD: np.ndarray, ledger: Ledger) -> list[dict[str, Any]]:
@@ -110,6 +115,8 @@ def report(
             'shared': _summary(norms_W[~is_new_W] if ledger.shared is not None else np.zeros(0)),
             'new': _summary(norms_W[is_new_W] if ledger.shared is not None else norms_W),
         },
+        'map': new.map if new is not None else None,
+        'bias': ledger.bias,
         'parameters': origins,
     }
 

@@ -6,7 +6,6 @@ V: source tokens, W: the run's vocabulary, N: its new tokens, D: hidden size.
 import dataclasses
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,11 @@ from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
-from bioptimus_jax.surgery import account, reading, rows
-from bioptimus_jax.surgery.account import NewRows
-from bioptimus_jax.surgery.source import Source, load, spell, sum_states
+from bioptimus_jax.surgery import account, bias, rows
+from bioptimus_jax.surgery.source import Source, load
+from bioptimus_jax.surgery.synthesis import synthesise
 from bioptimus_jax.trees import flatten, unflatten
 from bioptimus_jax.vocab import wordpiece
-from bioptimus_jax.vocab.contexts import load_contexts
 
 TABLE, BIAS = 'embeddings/word_embeddings/embedding', 'cls/predictions/bias'
 
@@ -135,8 +133,7 @@ def graft(
     new = synthesise(run, source, [vocabulary[i] for i in new_W])
     flat = dict(flatten(source.parameters))
     bias_V = np.asarray(flat[BIAS])[: len(source.vocabulary)]
-    zero = run.config.surgery.bias == 'zero'
-    new_bias_N = np.zeros(len(new_W)) if zero else rows.mean_bias(bias_V, new.spellings)
+    new_bias_N, fitted_bias = _bias(run, bias_V, shared_W, new_W, new.spellings)
     filled_WxD = rows.filled_table(shared_W, source.table(), new_W, new.rows)
     filled_W = rows.filled_table(shared_W, bias_V[:, None], new_W, new_bias_N[:, None])[:, 0]
     padding = architecture.padded_vocab_size - len(vocabulary)
@@ -145,57 +142,22 @@ def graft(
     if len(new_W):
         states[TABLE] = new.kind
         states[BIAS] = account.FRESH if BIAS in source.fresh else account.SYNTHESISED
-    return unflatten(flat), account.Ledger(states, shared_W, new_W, new, source.table())
+    return unflatten(flat), account.Ledger(states, shared_W, new_W, new, source.table(), fitted_bias)
 
 
-def synthesise(run: Run, source: Source, tokens: list[str]) -> NewRows:
-    """Rows for tokens that the source does not have: strategy, scale and fallbacks of the configuration."""
-    settings, seed, table_VxD = run.config.surgery, run.config.seed, source.table()
-    spellings = [spell(source, token) for token in tokens]
-    known_N = np.array([bool(pieces) for pieces in spellings], bool)
-    contexts_N, windows = np.zeros(len(tokens), np.int64), 0
-    fallback: list[str | None] = [None] * len(tokens)
-    if settings.strategy in ('averaged_last', 'contextualized'):
-        alone = reading.read_alone(source.tokenizer, source.capacity, spellings)
-        averaged_NxD = sum_states(source, alone, settings.batch_pieces, _advance(run, 'tokens alone', alone))
-    else:
-        averaged_NxD = rows.averaged_input(table_VxD, spellings)
-    averaged_NxD[~known_N] = rows.unknown_mean(table_VxD)
-    new_NxD = averaged_NxD
-    if settings.strategy == 'random_rows':
-        new_NxD = rows.random_rows(len(tokens), table_VxD.shape[1], seed)
-    else:
-        fallback = [None if known else 'unknown_mean' for known in known_N]
-    if settings.strategy == 'contextualized':
-        contexts = load_contexts(run.folder('contexts'))
-        targets = {token: number for number, token in enumerate(tokens)}
-        chosen = reading.choose_occurrences(contexts, targets, settings.contexts, seed)
-        read = reading.read_contexts(
-            source.tokenizer, source.capacity, contexts.sentences, chosen, len(tokens)
-        )
-        sums_NxD = sum_states(source, read, settings.batch_pieces, _advance(run, 'contexts', read))
-        contexts_N, windows = read.contexts, len(read.windows)
-        new_NxD = rows.contextualized(sums_NxD, contexts_N, averaged_NxD)
-        names = ('averaged_last' if known else 'unknown_mean' for known in known_N)
-        fallback = [None if n else name for n, name in zip(contexts_N, names, strict=True)]
-    # Rows of unknown_mean lie among the source's rows already; random rows keep their own deviation.
-    rescaled = settings.scale == 'rescaled' and settings.strategy != 'random_rows'
-    scaled_N = np.array([name != 'unknown_mean' for name in fallback], bool)
-    factor = rows.rescale_factor(new_NxD[scaled_N], table_VxD) if rescaled else 1.0
-    new_NxD = np.where(scaled_N[:, None], new_NxD * factor, new_NxD)
-    kind = account.FRESH if settings.strategy == 'random_rows' else account.SYNTHESISED
-    spelled = [[source.vocabulary[i] for i in pieces] for pieces in spellings]
-    return NewRows(new_NxD, averaged_NxD, spellings, spelled, contexts_N, fallback, factor, kind, windows)
-
-
-def _advance(run: Run, label: str, read: reading.Reading) -> Callable[[int], None]:
-    progress = run.progress(f'surgery, {label}', len(read.windows), 'windows')
-
-    def advance(windows: int) -> None:
-        progress.update(windows)
-        run.check_stop()
-
-    return advance
+def _bias(
+    run: Run, bias_V: np.ndarray, shared_W: np.ndarray, new_W: np.ndarray, spellings: rows.Spellings
+) -> tuple[np.ndarray, dict[str, float] | None]:
+    """MLM bias of the new tokens, [N], by the one rule of the configuration; and what that rule fitted."""
+    match run.config.surgery.bias:
+        case 'mean':
+            return bias.mean_bias(bias_V, spellings), None
+        case 'log_count':
+            folder = run.folder('vocab')
+            counts_W = bias.token_counts(folder, wordpiece.load_tokenizer(folder))
+            made_N, slope, level = bias.log_count_bias(bias_V, shared_W, counts_W, new_W)
+            return made_N, {'log_count': slope, 'constant': level}
+    return np.zeros(len(new_W)), None
 
 
 def _states(source: Source) -> dict[str, str]:

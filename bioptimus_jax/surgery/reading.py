@@ -5,7 +5,8 @@ S: pieces of a sentence, K: pieces read, N: new tokens ("targets", numbered from
 
 import array
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import tokenizers
@@ -15,6 +16,9 @@ from bioptimus_jax.surgery.rows import contexts_wanted
 from bioptimus_jax.vocab.contexts import Contexts
 
 TOKENIZER_BATCH = 500
+POOLINGS = ('mean', 'first', 'last')
+
+Pieces = TypeVar('Pieces', range, np.ndarray)
 
 # sentence number -> target -> spans in characters of the sentence
 Occurrences = dict[int, dict[int, list[tuple[int, int]]]]
@@ -74,14 +78,19 @@ class _Collector:
         )
 
 
-def read_alone(tokenizer: tokenizers.Tokenizer, capacity: int, spellings: Sequence[Sequence[int]]) -> Reading:
-    """Every token fed alone, as [CLS] pieces [SEP], and all its pieces read. Empty spellings are left out."""
+def read_alone(
+    tokenizer: tokenizers.Tokenizer,
+    capacity: int,
+    spellings: Sequence[Sequence[int]],
+    pooling: str = POOLINGS[0],
+) -> Reading:
+    """Every token fed alone, as [CLS] pieces [SEP], and its pieces read. Empty spellings are left out."""
     collector = _Collector(tokenizer, len(spellings))
     for target, pieces in enumerate(spellings):
         if len(pieces):
             kept = np.asarray(pieces[:capacity])
             window = collector.add_window(kept)
-            collector.add_context(target, ((window, i) for i in range(len(kept))))
+            collector.add_context(target, ((window, i) for i in pooled(range(len(kept)), pooling)))
     return collector.reading()
 
 
@@ -91,6 +100,7 @@ def read_contexts(
     sentences: Sequence[str],
     occurrences: Occurrences,
     targets: int,
+    pooling: Mapping[int, str] | None = None,
 ) -> Reading:
     """The pieces that overlap each token's character spans, in every sentence that serves a token.
 
@@ -98,6 +108,7 @@ def read_contexts(
     that only partly lies in a span counts whole; [UNK] pieces do not count, they spell nothing. A sentence is
     one window however many tokens it serves, unless it has more than `capacity` pieces (the position table
     without [CLS] and [SEP]): then every span has the window in whose middle it stands.
+    `pooling` names, by target, which pieces of a span are read (POOLINGS); of other targets all are.
     """
     collector, unknown = _Collector(tokenizer, targets), special_id(tokenizer, '[UNK]')
     wanted = sorted(occurrences)
@@ -105,7 +116,7 @@ def read_contexts(
         chunk = wanted[start : start + TOKENIZER_BATCH]
         encodings = tokenizer.encode_batch([sentences[s] for s in chunk], add_special_tokens=False)
         for sentence, encoding in zip(chunk, encodings, strict=True):
-            _read_sentence(collector, encoding, occurrences[sentence], capacity, unknown)
+            _read_sentence(collector, encoding, occurrences[sentence], capacity, unknown, pooling or {})
     return collector.reading()
 
 
@@ -115,6 +126,7 @@ def _read_sentence(
     spans_of: dict[int, list[tuple[int, int]]],
     capacity: int,
     unknown: int,
+    pooling: Mapping[int, str],
 ) -> None:
     ids_S = np.array(encoding.ids, np.int64)
     offsets_Sx2 = np.array(encoding.offsets, np.int64).reshape(-1, 2)
@@ -128,8 +140,14 @@ def _read_sentence(
                 left = window_start(int(pieces[0]), int(pieces[-1]) + 1, len(ids_S), capacity)
                 if left not in numbers:
                     numbers[left] = collector.add_window(ids_S[left : left + capacity])
-                places += [(numbers[left], int(p) - left) for p in pieces if p < left + capacity]
+                inside = pooled(pieces[pieces < left + capacity], pooling.get(target, POOLINGS[0]))
+                places += [(numbers[left], int(p) - left) for p in inside]
         collector.add_context(target, places)
+
+
+def pooled(pieces: Pieces, pooling: str) -> Pieces:
+    """The pieces of a span that are read: all of them for `mean`, else the first or the last."""
+    return {'mean': pieces, 'first': pieces[:1], 'last': pieces[-1:]}[pooling]
 
 
 def window_start(first: int, stop: int, pieces: int, capacity: int) -> int:
@@ -142,8 +160,10 @@ def window_start(first: int, stop: int, pieces: int, capacity: int) -> int:
     return min(max((first + stop - capacity) // 2, 0), max(pieces - capacity, 0))
 
 
-def choose_occurrences(contexts: Contexts, targets: dict[str, int], choice: str, seed: int) -> Occurrences:
-    """The occurrences that are used: per token the sentences of lowest rank, as many as `choice` wants.
+def choose_occurrences(
+    contexts: Contexts, targets: dict[str, int], choice: str, seed: int, most: int = 0
+) -> Occurrences:
+    """The occurrences that are used: per token the sentences of lowest rank, as many as `choice` and `most` want.
 
     Ranks are a random order of a token's sentences, so its first m are a uniform sample as well. Raises
     InputError for a token that is not new: the contexts were then made for another vocabulary.
@@ -158,7 +178,7 @@ def choose_occurrences(contexts: Contexts, targets: dict[str, int], choice: str,
             raise InputError(
                 f'contexts/occurrences.parquet: token {token!r} is not new; run `bioptimus contexts` again'
             )
-        wanted = contexts_wanted(token, len(sentences), choice, seed)
+        wanted = contexts_wanted(token, len(sentences), choice, seed, most)
         for sentence in list(sentences)[:wanted]:
             chosen.setdefault(sentence, {})[targets[token]] = sentences[sentence]
     return chosen

@@ -31,13 +31,18 @@ def averaged_input(table_VxD: np.ndarray, spellings: Spellings) -> np.ndarray:
     return rows_NxD
 
 
-def contextualized(sums_NxD: np.ndarray, contexts_N: np.ndarray, averaged_NxD: np.ndarray) -> np.ndarray:
+def contextualized(
+    sums_NxD: np.ndarray, contexts_N: np.ndarray, averaged_NxD: np.ndarray, shrinkage_N: np.ndarray
+) -> np.ndarray:
     """Mean over contexts, and the context-free value for tokens without a context: float64 [N, D].
 
     `sums_NxD` holds, per token, the sum over its contexts of the mean over the pieces that spell it there
-    (equations 1 and 2 of the paper, read without the context-free value among the contexts).
+    (equations 1 and 2 of the paper, read without the context-free value among the contexts). With a shrinkage of
+    k the context-free value counts as k contexts more: the mean has the weight n / (n + k).
     """
-    means_NxD = sums_NxD / np.maximum(contexts_N, 1)[:, None]
+    weights_N = contexts_N + shrinkage_N
+    shrunk_NxD = sums_NxD + shrinkage_N[:, None] * averaged_NxD
+    means_NxD = shrunk_NxD / np.where(weights_N > 0, weights_N, 1)[:, None]
     return np.where((contexts_N > 0)[:, None], means_NxD, averaged_NxD)
 
 
@@ -63,14 +68,12 @@ def rescale_factor(rows_NxD: np.ndarray, table_VxD: np.ndarray) -> float:
     return float(np.linalg.norm(table_VxD.astype(np.float64), axis=1).mean()) / mean if mean else 1.0
 
 
-def mean_bias(bias_V: np.ndarray, spellings: Spellings) -> np.ndarray:
-    """Mean MLM bias of each token's pieces; of the whole source where the spelling is empty: float64 [N]."""
-    overall = bias_V.mean(dtype=np.float64)
-    return np.array([bias_V[np.asarray(p)].mean(dtype=np.float64) if len(p) else overall for p in spellings])
+def contexts_wanted(token: str, found: int, choice: str, seed: int, most: int = 0) -> int:
+    """How many of the contexts found are used: all, or m ~ U{1..found} as a function of (seed, token).
 
-
-def contexts_wanted(token: str, found: int, choice: str, seed: int) -> int:
-    """How many of the contexts found are used: all, or m ~ U{1..found} as a function of (seed, token)."""
+    `most`, where it is not 0, is a bound: no more are then taken to be found.
+    """
+    found = min(found, most or found)
     if choice == 'all' or found < 2:
         return found
     digest = hashlib.blake2b(f'{seed}\0{token}'.encode(), digest_size=8).digest()

@@ -1,11 +1,14 @@
 """The source BERT: its spelling of new tokens, and its last layer's states of the pieces that spell them.
 
-V: source tokens, D: hidden size, B: windows in a batch, L: their padded length, N: new tokens, K: pieces.
+V: source tokens, D: hidden size, B: rows of a batch, L: pieces a row, S: shards of a batch, K: slots of a shard (of all
+shards in states), E: pieces read, N: new tokens.
 """
 
+import collections
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +16,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import tokenizers
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from bioptimus_jax.errors import InputError
+from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.schema import Experiment
+from bioptimus_jax.surgery import partial
+from bioptimus_jax.surgery.layout import Batch, Layout
 from bioptimus_jax.surgery.reading import Reading, special_id
+from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab import wordpiece
 
-PADDED_LENGTHS = (8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+SECONDS_BETWEEN_SAVES = 60
+CPU_PIECES = 2048  # on one core 4,096 took half as long again per piece
+DEVICE_PIECES = 65536  # of a GPU or TPU
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +49,11 @@ class Source:
     def capacity(self) -> int:
         """Pieces that a window holds beside [CLS] and [SEP]."""
         return self.architecture.max_positions - self.architecture.position_offset - 2
+
+    @property
+    def encoder(self) -> dict[str, Any]:
+        """The parameters that states depend on."""
+        return {name: self.parameters[name] for name in ('embeddings', 'encoder')}
 
     def table(self) -> np.ndarray:
         """Input rows of the tokens (the rows beyond the vocabulary left out): [V, D]."""
@@ -97,67 +112,135 @@ def _spell_continuation(source: Source, text: str) -> list[int]:
     return pieces
 
 
-def batches(lengths: Sequence[int], batch_pieces: int, longest: int) -> list[tuple[np.ndarray, int, int]]:
-    """Windows by falling length as `(window numbers, rows, padded length)`, with few different shapes.
-
-    rows * padded length <= batch_pieces, except that a batch has one row at least. A batch takes the padded
-    length of its longest window and is filled up with shorter ones: only the very last one has empty rows.
-    """
-    order = np.argsort(-np.asarray(lengths, np.int64), kind='stable')
-    allowed = sorted({min(n, longest) for n in PADDED_LENGTHS} | {longest})
-    planned, start = [], 0
-    while start < len(order):
-        length = next(n for n in allowed if n >= lengths[order[start]])
-        rows = max(batch_pieces // length, 1)
-        planned.append((order[start : start + rows], rows, length))
-        start += rows
-    return planned
-
-
 def sum_states(
     source: Source,
     reading: Reading,
     batch_pieces: int,
     advance: Callable[[int], None] = lambda windows: None,
+    layers: Sequence[int] = (),
+    *,
+    kept: Path | None = None,
+    start_at: Callable[[int], None] = lambda windows: None,
 ) -> np.ndarray:
     """Per target the weighted sum of the last layer's states that `reading` names: float64 [N, D].
 
-    Every window is encoded once, in float32; the sums are taken in float64 and in a fixed order. `advance` is
-    called after each batch with the number of its windows, and may raise to stop.
+    `batch_pieces`: places in a batch at most, but a row for every device at least; 0: what suits the devices.
+    Every window is encoded once, on all devices of this process, in float32 on CPUs and bfloat16 elsewhere; the
+    sums are taken in float64 and in a fixed order. `advance` is called after each batch with the number of its
+    windows, and may raise to stop. With a file `kept` the sums so far are kept there from time to time, when
+    Stopped is raised, and at the end; the same call goes on from them bit by bit, and tells `start_at` how many
+    windows are done.
+    With `layers` (0: the embeddings) the states of those layers side by side: [N, len(layers) * D].
     """
-    sums_NxD = np.zeros((len(reading.contexts), source.architecture.hidden))
-    parameters = jax.device_put(source.parameters)
-    by_window = np.argsort(reading.window, kind='stable')
-    edges = np.searchsorted(reading.window[by_window], np.arange(len(reading.windows) + 1))
-    longest = source.capacity + 2
-    for numbers, rows, length in batches([len(w) for w in reading.windows], batch_pieces, longest):
-        tokens_BxL, lengths_B = np.zeros((rows, length), np.int32), np.zeros(rows, np.int32)
-        for row, number in enumerate(numbers):
-            window = reading.windows[number]
-            tokens_BxL[row, : len(window)], lengths_B[row] = window, len(window)
-        states_BxLxD = np.asarray(_encode(parameters, source.architecture, tokens_BxL, lengths_B))
-        entries_K = np.concatenate([by_window[edges[n] : edges[n + 1]] for n in numbers])
-        rows_K = np.repeat(np.arange(len(numbers)), [edges[n + 1] - edges[n] for n in numbers])
-        states_KxD = states_BxLxD[rows_K, reading.position[entries_K]].astype(np.float64)
-        _add_by_target(sums_NxD, reading.target[entries_K], states_KxD * reading.weight[entries_K, None])
-        advance(len(numbers))
+    devices = jax.local_devices()
+    mesh = Mesh(np.array(devices), ('rows',), axis_types=(AxisType.Auto,))
+    dtype, suitable = suiting(devices)
+    batch_pieces = batch_pieces or suitable
+    layout = Layout(reading, batch_pieces, source.capacity + 2, mesh.size)
+    width = source.architecture.hidden * max(len(layers), 1)
+    sums_NxD, done, key = np.zeros((len(reading.contexts), width)), 0, ''
+    if kept is not None:
+        facts = (source.architecture, batch_pieces, mesh.size, dtype, tuple(layers))
+        key = partial.key_of(reading, flatten(source.encoder), *facts)
+        sums_NxD, done = partial.load(kept, key) or (sums_NxD, done)
+        start_at(layout.windows_before(done))
+    saved = time.monotonic()
+    for batch, states_KxD in _encoded(source, dtype, mesh, layout, done, tuple(layers)):
+        values_ExD = states_KxD[batch.slot_of_entry].astype(np.float64)
+        values_ExD *= reading.weight[batch.entries, None]
+        _add_by_target(sums_NxD, reading.target[batch.entries], values_ExD)
+        done += 1
+        try:
+            advance(batch.windows)
+        except Stopped:
+            if kept is not None:
+                partial.save(kept, key, sums_NxD, done)
+            raise
+        if kept is not None and (done == len(layout) or time.monotonic() - saved > SECONDS_BETWEEN_SAVES):
+            partial.save(kept, key, sums_NxD, done)
+            saved = time.monotonic()
     return sums_NxD
 
 
-def _add_by_target(sums_NxD: np.ndarray, target_K: np.ndarray, values_KxD: np.ndarray) -> None:
-    if len(target_K):
-        order_K = np.argsort(target_K, kind='stable')
-        targets, firsts = np.unique(target_K[order_K], return_index=True)
-        sums_NxD[targets] += np.add.reduceat(values_KxD[order_K], firsts, axis=0)
+def suiting(devices: Sequence[jax.Device]) -> tuple[str, int]:
+    """The type of the products, and the places of a batch."""
+    if devices[0].platform == 'cpu':
+        return 'float32', CPU_PIECES
+    return 'bfloat16', DEVICE_PIECES * len(devices)
 
 
-@functools.partial(jax.jit, static_argnums=1)
-def _encode(parameters: Any, architecture: Architecture, tokens_BxL: Any, lengths_B: Any) -> jax.Array:
-    positions_BxL = jnp.broadcast_to(
-        jnp.arange(tokens_BxL.shape[1], dtype=jnp.int32)[None, :], tokens_BxL.shape
+def _add_by_target(sums_NxD: np.ndarray, target_E: np.ndarray, values_ExD: np.ndarray) -> None:
+    if len(target_E):
+        order_E = np.argsort(target_E, kind='stable')
+        targets, firsts = np.unique(target_E[order_E], return_index=True)
+        sums_NxD[targets] += np.add.reduceat(values_ExD[order_E], firsts, axis=0)
+
+
+def _encoded(
+    source: Source, dtype: str, mesh: Mesh, layout: Layout, first: int, layers: tuple[int, ...] = ()
+) -> Iterator[tuple[Batch, np.ndarray]]:
+    """The batches from number `first` on with the states in their slots; the devices are one batch ahead."""
+    everywhere, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec('rows'))
+    parameters = jax.device_put(source.encoder, everywhere)
+    read = functools.partial(_read_layers, layers) if layers else _read
+    waiting: collections.deque[tuple[Batch, jax.Array]] = collections.deque()
+    for number in range(first, len(layout)):
+        batch = layout.batch(number)
+        arrays = (batch.tokens_BxL, batch.segments_BxL, batch.positions_BxL, batch.slots_SxK)
+        placed = jax.device_put(arrays, split)
+        waiting.append((batch, read(parameters, source.architecture, dtype, mesh, *placed)))
+        if len(waiting) > 1:
+            batch, states_KxD = waiting.popleft()
+            yield batch, np.asarray(states_KxD)
+    for batch, states_KxD in waiting:
+        yield batch, np.asarray(states_KxD)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))
+def _read(
+    parameters: Any, architecture: Architecture, dtype: str, mesh: Mesh, *arrays: jax.Array
+) -> jax.Array:
+    """The last layer's states in the slots: of tokens BxL, segments BxL, positions BxL and slots SxK."""
+
+    def read(parameters: Any, batch: dict[str, Any], slots_K: Any) -> Any:
+        return bert.encode(
+            parameters, architecture, batch, compute=Compute(dtype=jnp.dtype(dtype)), slots_K=slots_K
+        )
+
+    return _by_shard(read, mesh, parameters, *arrays)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 2, 3, 4))
+def _read_layers(
+    layers: tuple[int, ...],
+    parameters: Any,
+    architecture: Architecture,
+    dtype: str,
+    mesh: Mesh,
+    *arrays: jax.Array,
+) -> jax.Array:
+    """The same for several layers, side by side."""
+
+    def read(parameters: Any, batch: dict[str, Any], slots_K: Any) -> Any:
+        states = bert.encode(
+            parameters, architecture, batch, compute=Compute(dtype=jnp.dtype(dtype)), all_layers=True
+        )
+        flat = (states[number].reshape(-1, architecture.hidden) for number in layers)
+        return jnp.concatenate([jnp.take(f, slots_K, axis=0, mode='clip') for f in flat], axis=-1)
+
+    return _by_shard(read, mesh, parameters, *arrays)
+
+
+def _by_shard(read: Callable[..., Any], mesh: Mesh, parameters: Any, *arrays: jax.Array) -> jax.Array:
+    """What `read` gives for one shard after the other: every device works on its rows by itself."""
+
+    def shard(parameters: Any, tokens: Any, segments: Any, positions: Any, slots_1xK: Any) -> Any:
+        return read(
+            parameters, {'tokens': tokens, 'segments': segments, 'positions': positions}, slots_1xK[0]
+        )
+
+    rows = PartitionSpec('rows')
+    spread = jax.shard_map(
+        shard, mesh=mesh, in_specs=(PartitionSpec(), rows, rows, rows, rows), out_specs=rows
     )
-    segments_BxL = (positions_BxL < lengths_B[:, None]).astype(jnp.int32)
-    batch = {'tokens': tokens_BxL, 'segments': segments_BxL, 'positions': positions_BxL}
-    states_BxLxD = bert.encode(parameters, architecture, batch)
-    assert isinstance(states_BxLxD, jax.Array)
-    return states_BxLxD
+    return spread(parameters, *arrays)

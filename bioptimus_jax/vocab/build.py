@@ -1,6 +1,7 @@
-"""Stage `vocab`: the run's tokenizer, trained on the corpus, given as a file, or kept from the source."""
+"""Stage `vocab`: the run's tokenizer: trained on the corpus, given, or the source's, kept or with tokens appended."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +59,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         + (f', in {share:.2%} of the documents' if share < 1 else '')
     )
     if tokenizer is None:
-        tokens = wordpiece.train_from_counts(domain, run.config.vocab)
-        tokenizer = wordpiece.tokenizer_from_vocabulary(tokens, run.config.vocab.lowercase)
-        if len(tokens) < run.config.vocab.size:
-            run.say(
-                f'vocab: the text gives {len(tokens):,} entries, not config.vocab.size={run.config.vocab.size:,}'
-            )
+        tokenizer = _trained(run, domain, source)
     length = (
         (read_json(source_place / 'config.json') or {}).get('max_position_embeddings')
         if source_place
@@ -76,10 +72,28 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     return {**counts, 'words_counted': sum(domain.values()), 'content': content}
 
 
+def _trained(
+    run: Run, counts: Mapping[str, int], source: tokenizers.Tokenizer | None
+) -> tokenizers.Tokenizer:
+    """A tokenizer trained on word counts; for kind=append the source's entries come first, then what is new to it."""
+    settings = run.config.vocab
+    tokens = wordpiece.train_from_counts(counts, settings)
+    if len(tokens) < settings.size:
+        run.say(f'vocab: the text gives {len(tokens):,} entries, not config.vocab.size={settings.size:,}')
+    if settings.kind == 'append' and source is not None:
+        known = wordpiece.vocabulary(source)
+        tokens = known + new_tokens(tokens, known)
+    return wordpiece.tokenizer_from_vocabulary(tokens, settings.lowercase)
+
+
 def _given(experiment: Experiment, source: tokenizers.Tokenizer | None) -> tokenizers.Tokenizer | None:
     """The tokenizer that is taken as it is; None where one is trained."""
     settings = experiment.vocab
-    if settings.kind == 'train':
+    if source is None and settings.kind in ('source', 'append'):
+        raise ConfigError(
+            f'config.vocab.kind: {settings.kind} needs config.source.path; or take config.vocab.kind=train'
+        )
+    if settings.kind in ('train', 'append'):
         return None
     if settings.kind == 'file':
         if not settings.file:
@@ -87,8 +101,7 @@ def _given(experiment: Experiment, source: tokenizers.Tokenizer | None) -> token
         tokenizer = wordpiece.load_tokenizer(Path(settings.file))
         _check_casing(experiment, tokenizer, f'{settings.file}')
         return tokenizer
-    if source is None:
-        raise ConfigError('config.vocab.kind: source needs config.source.path; or take kind=train')
+    assert source is not None
     return source
 
 

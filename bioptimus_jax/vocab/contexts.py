@@ -6,6 +6,7 @@ and any order of the documents (sampling.py). The paper calls its program for th
 
 import dataclasses
 import itertools
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,7 +102,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     with open_workers(run.config.runtime, most, _prepare, arguments) as pool:
         search = Search(tokens=len(tokens), k=k)
         search.resume(folder / PARTIAL)
-        _scan_all(run, pool, documents, search, folder / PARTIAL)
+        _scan_all(run, pool, ranges(len(documents), BLOCK), search, folder / PARTIAL)
         sample = search.candidates
         located = _locate_all(run, pool, sample, longest)
     _write_tables(folder, tokens, located)
@@ -128,10 +129,30 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     return counts
 
 
-def _scan_all(run: Run, pool: Workers, documents: DocumentSource, search: Search, partial: Path) -> None:
-    blocks = ranges(len(documents), BLOCK)[search.blocks :]
-    progress = run.progress('contexts: searching', len(documents), 'documents')
-    progress.start_at(min(search.blocks * BLOCK, len(documents)))
+def sample_contexts(run: Run, tokens: list[str], k: int, most_documents: int) -> Contexts:
+    """Up to k contexts for tokens of the run's vocabulary, in memory; nothing is written.
+
+    At most about `most_documents` training documents are searched, in blocks spread over the corpus.
+    """
+    documents, seed = open_documents(run.folder('corpus'), 'train'), run.config.seed
+    blocks = ranges(len(documents), BLOCK)
+    blocks = blocks[:: max(math.ceil(len(documents) / most_documents), 1)]
+    arguments = (documents, run.folder('vocab').absolute(), tokens, seed)
+    with open_workers(run.config.runtime, len(blocks), _prepare, arguments) as pool:
+        search = Search(tokens=len(tokens), k=k)
+        _scan_all(run, pool, blocks, search, None)
+        rows = _locate_all(run, pool, search.candidates, run.config.contexts.max_characters)
+    sentences, occurrences = _tables(tokens, rows)
+    columns = {name: np.array(occurrences[name], np.int64) for name in ('sentence', 'start', 'end', 'rank')}
+    return Contexts(list(sentences['text']), occurrences['token'], **columns)
+
+
+def _scan_all(
+    run: Run, pool: Workers, all_blocks: list[tuple[int, int]], search: Search, partial: Path | None
+) -> None:
+    sizes, blocks = [b - a for a, b in all_blocks], all_blocks[search.blocks :]
+    progress = run.progress('contexts: searching', sum(sizes), 'documents')
+    progress.start_at(sum(sizes[: search.blocks]))
     saved = time.monotonic()
 
     def tasks() -> Iterator[tuple]:
@@ -147,7 +168,8 @@ def _scan_all(run: Run, pool: Workers, documents: DocumentSource, search: Search
         search.add(candidates, sentences)
         progress.update(stop - start)
         if run.stopping.is_set() or time.monotonic() - saved > SECONDS_BETWEEN_SAVES:
-            search.save(partial)
+            if partial is not None:
+                search.save(partial)
             saved = time.monotonic()
             run.check_stop()
     search.merge()
@@ -217,26 +239,31 @@ def _locate(sample: Candidates, longest: int) -> list[tuple]:
 
 
 def _write_tables(folder: Path, tokens: list[str], rows: list[tuple]) -> None:
+    sentences, occurrences = _tables(tokens, rows)
+    _write(folder / 'sentences.parquet', sentences, SENTENCES)
+    _write(folder / 'occurrences.parquet', occurrences, OCCURRENCES)
+
+
+def _tables(tokens: list[str], rows: list[tuple]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Sentences by (document id, number, text), occurrences by (token, rank): the order of work is gone."""
     texts = sorted({row[2:5] for row in rows})
     number_of = {text: i for i, text in enumerate(texts)}
     documents, numbers, contents = zip(*texts, strict=True) if texts else ((), (), ())
-    columns = {'sentence': range(len(texts)), 'document': documents, 'number': numbers, 'text': contents}
-    _write(folder / 'sentences.parquet', columns, SENTENCES)
+    by_sentence = {'sentence': range(len(texts)), 'document': documents, 'number': numbers, 'text': contents}
     rows = sorted(rows)
     rank, previous, ranks = 0, -1, []
     for row in rows:
         rank = rank + 1 if row[0] == previous else 0
         previous = row[0]
         ranks.append(rank)
-    columns = {
+    by_occurrence = {
         'token': [tokens[row[0]] for row in rows],
         'sentence': [number_of[row[2:5]] for row in rows],
         'start': [row[5] for row in rows],
         'end': [row[6] for row in rows],
         'rank': ranks,
     }
-    _write(folder / 'occurrences.parquet', columns, OCCURRENCES)
+    return by_sentence, by_occurrence
 
 
 def _write(path: Path, columns: dict[str, Any], schema: pyarrow.Schema) -> None:

@@ -1,0 +1,55 @@
+"""Initialisations that are not in the paper and that users ask for: mean_resizing, and similarity-weighted copies.
+
+V: source tokens, M: source tokens with contexts, N: new tokens, D: hidden size.
+"""
+
+import numpy as np
+
+MEAN_RESIZING_VARIANCE = 1e-9  # what transformers multiplies the covariance with
+BLOCK = 512
+
+
+def mean_resizing(table_VxD: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """Normal rows around the mean of the source's rows, as transformers' resize_token_embeddings draws them.
+
+    Their covariance is that of the source's rows times 1e-9: they are all but equal. float64 [count, D].
+    """
+    mean_D = table_VxD.mean(axis=0, dtype=np.float64)
+    centred_VxD = table_VxD.astype(np.float64) - mean_D
+    values_D, vectors_DxD = np.linalg.eigh(centred_VxD.T @ centred_VxD / len(table_VxD))
+    # The symmetric root is the one that does not depend on the signs of eigenvectors.
+    root_DxD = (vectors_DxD * np.sqrt(np.maximum(values_D, 0))) @ vectors_DxD.T
+    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, count])))
+    drawn_NxD = generator.standard_normal((count, len(mean_D)))
+    return mean_D + np.sqrt(MEAN_RESIZING_VARIANCE) * drawn_NxD @ root_DxD
+
+
+def similarity(states_NxD: np.ndarray, known_MxD: np.ndarray, rows_MxD: np.ndarray) -> np.ndarray:
+    """Weighted sums of known rows; the weights are the sparsemax of the cosines of context means: float64 [N, D].
+
+    As in FOCUS, with context means of the source in place of fastText vectors, centred by the mean of the known
+    ones, because states of one layer all point the same way.
+    """
+    centre_D = known_MxD.mean(axis=0, dtype=np.float64)
+    known_MxD = _unit(known_MxD - centre_D)
+    made_NxD = np.empty((len(states_NxD), rows_MxD.shape[1]))
+    for start in range(0, len(states_NxD), BLOCK):
+        cosines_BxM = _unit(states_NxD[start : start + BLOCK] - centre_D) @ known_MxD.T
+        made_NxD[start : start + BLOCK] = sparsemax(cosines_BxM) @ rows_MxD
+    return made_NxD
+
+
+def sparsemax(scores_BxM: np.ndarray) -> np.ndarray:
+    """Per row the point of the probability simplex that is nearest to the scores; most weights are 0 (Martins and
+    Astudillo, 2016)."""
+    descending_BxM = -np.sort(-scores_BxM, axis=1)
+    sums_BxM = np.cumsum(descending_BxM, axis=1)
+    numbers_M = np.arange(1, scores_BxM.shape[1] + 1)
+    size_B = (1 + numbers_M * descending_BxM > sums_BxM).sum(axis=1)
+    threshold_B = (np.take_along_axis(sums_BxM, size_B[:, None] - 1, axis=1)[:, 0] - 1) / size_B
+    return np.maximum(scores_BxM - threshold_B[:, None], 0)
+
+
+def _unit(rows_NxD: np.ndarray) -> np.ndarray:
+    norms_N = np.linalg.norm(rows_NxD, axis=1, keepdims=True)
+    return rows_NxD / np.where(norms_N > 0, norms_N, 1.0)

@@ -1,0 +1,146 @@
+"""A short gradient fit of new rows alone: one piece with the new row has to do what the source's pieces do.
+
+Token distillation (Dobler and others, 2025) for an encoder: the source reads a context in its own spelling, and again
+with the spelling replaced by one piece whose input row is the new one; the last layer's states of all other pieces
+are to agree. Only new rows move.
+
+B: contexts in a batch, P: pieces of a window, N: new tokens, D: hidden size.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from bioptimus_jax.model import bert
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.surgery.reading import TOKENIZER_BATCH, Occurrences, special_id, window_start
+from bioptimus_jax.surgery.source import Source
+
+PIECES = 64
+BATCH = 32
+RATE = 0.02  # Adam's first step, as a share of the mean size of an entry of the source's table
+
+
+@dataclasses.dataclass(frozen=True)
+class Lessons:
+    """Contexts in both spellings, one a row: `source` and `own` pieces [X, P] with 0 behind their lengths [X].
+
+    `slot` is the place of the new token in `own`, `target` its number, and `beside` [X, P] says where each piece of
+    `own` stands in `source`; -1 for the slot and the padding.
+    """
+
+    source: np.ndarray
+    own: np.ndarray
+    source_length: np.ndarray
+    own_length: np.ndarray
+    slot: np.ndarray
+    target: np.ndarray
+    beside: np.ndarray
+
+
+def lessons(source: Source, sentences: Sequence[str], occurrences: Occurrences) -> Lessons:
+    """Every context in which the source spells a token in whole pieces, cut to PIECES around it; first spans only."""
+    rows: list[tuple] = []
+    first, last = (special_id(source.tokenizer, t) for t in ('[CLS]', '[SEP]'))
+    slot_id, width = special_id(source.tokenizer, '[MASK]'), min(PIECES, source.capacity + 2)
+    wanted = sorted(occurrences)
+    for start in range(0, len(wanted), TOKENIZER_BATCH):
+        chunk = wanted[start : start + TOKENIZER_BATCH]
+        encodings = source.tokenizer.encode_batch([sentences[s] for s in chunk], add_special_tokens=False)
+        for sentence, encoding in zip(chunk, encodings, strict=True):
+            offsets_Sx2 = np.array(encoding.offsets, np.int64).reshape(-1, 2)
+            for target, spans in sorted(occurrences[sentence].items()):
+                begin, end = spans[0]
+                inside = np.flatnonzero((offsets_Sx2[:, 0] < end) & (offsets_Sx2[:, 1] > begin))
+                if not len(inside) or offsets_Sx2[inside[0], 0] != begin or offsets_Sx2[inside[-1], 1] != end:
+                    continue
+                a, b = int(inside[0]), int(inside[-1]) + 1
+                left = window_start(a, b, len(encoding.ids), width - 2)
+                ids = encoding.ids[left : left + width - 2]
+                if b - left <= len(ids):
+                    rows.append(
+                        _lesson([first, *ids, last], a - left + 1, b - left + 1, target, slot_id, width)
+                    )
+    return Lessons(*(np.array([row[i] for row in rows]) for i in range(7)))
+
+
+def _lesson(spelled: list[int], a: int, b: int, target: int, slot_id: int, width: int) -> tuple:
+    """One row of `Lessons` for a window whose pieces [a, b) spell the target."""
+    own = [*spelled[:a], slot_id, *spelled[b:]]
+    beside = [*range(a), -1, *range(b, len(spelled))]
+
+    def padded(values: list[int], empty: int) -> np.ndarray:
+        return np.pad(np.array(values, np.int32), (0, width - len(values)), constant_values=empty)
+
+    return padded(spelled, 0), padded(own, 0), len(spelled), len(own), a, target, padded(beside, -1)
+
+
+def refine(
+    source: Source,
+    rows_NxD: np.ndarray,
+    taught: Lessons,
+    steps: int,
+    seed: int,
+    advance: Callable[[int], None] = lambda steps: None,
+) -> np.ndarray:
+    """The rows after so many steps of Adam on BATCH contexts each, drawn with the seed: float64 [N, D].
+
+    A token without a context keeps its row. The rate falls linearly to 0. `advance` is called after each step.
+    """
+    if not steps or not len(taught.target):
+        return rows_NxD
+    table_VxD = source.table()
+    slot_D = jnp.asarray(table_VxD[special_id(source.tokenizer, '[MASK]')])
+    rate = RATE * float(np.abs(table_VxD).mean())
+    optimizer = optax.adam(optax.linear_schedule(rate, 0.0, steps))
+    new_NxD = jnp.asarray(rows_NxD, jnp.float32)
+    state = optimizer.init(new_NxD)
+    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, steps])))
+    parameters = jax.device_put(source.parameters)
+
+    @jax.jit
+    def step(new_NxD: jax.Array, state: Any, batch: Any) -> tuple[jax.Array, Any]:
+        gradient = jax.grad(_disagreement)(new_NxD, parameters, source.architecture, slot_D, batch)
+        updates, state = optimizer.update(gradient, state)
+        return optax.apply_updates(new_NxD, updates), state  # type: ignore[return-value]
+
+    for _ in range(steps):
+        drawn = generator.integers(0, len(taught.target), BATCH)
+        batch = {f.name: getattr(taught, f.name)[drawn] for f in dataclasses.fields(Lessons)}
+        new_NxD, state = step(new_NxD, state, batch)
+        advance(1)
+    found_N = np.bincount(taught.target, minlength=len(rows_NxD)) > 0
+    return np.where(found_N[:, None], np.asarray(new_NxD, np.float64), rows_NxD)
+
+
+def _disagreement(
+    new_NxD: jax.Array, parameters: Any, architecture: Architecture, slot_D: jax.Array, batch: Any
+) -> jax.Array:
+    """Mean squared difference of the last layer's states of all pieces but the slot."""
+    encode = functools.partial(bert.encode, parameters, architecture)
+    wanted_BxPxD = cast(jax.Array, encode(_batch(batch['source'], batch['source_length'])))
+    at_slot_BxP = jnp.arange(batch['own'].shape[1])[None, :] == batch['slot'][:, None]
+    delta_BxPxD = jnp.where(
+        at_slot_BxP[:, :, None], (new_NxD[batch['target']] - slot_D[None, :])[:, None, :], 0.0
+    )
+    own_batch = _batch(batch['own'], batch['own_length'])
+    own_BxPxD = cast(jax.Array, encode(own_batch, embedding_delta=delta_BxPxD))
+    kept_BxP = batch['beside'] >= 0
+    places_BxPx1 = jnp.maximum(batch['beside'], 0)[:, :, None]
+    aligned_BxPxD = jnp.take_along_axis(wanted_BxPxD, places_BxPx1, axis=1)
+    squares_BxP = ((own_BxPxD - aligned_BxPxD) ** 2).mean(axis=-1)
+    return (squares_BxP * kept_BxP).sum() / kept_BxP.sum()
+
+
+def _batch(tokens_BxP: Any, lengths_B: Any) -> dict[str, Any]:
+    positions_BxP = jnp.broadcast_to(
+        jnp.arange(tokens_BxP.shape[1], dtype=jnp.int32)[None, :], tokens_BxP.shape
+    )
+    segments_BxP = (positions_BxP < lengths_B[:, None]).astype(jnp.int32)
+    return {'tokens': tokens_BxP, 'segments': segments_BxP, 'positions': positions_BxP}

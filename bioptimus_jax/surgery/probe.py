@@ -1,0 +1,173 @@
+"""`bioptimus surgery --probe`: which initialisation rebuilds rows that are known? No training, some minutes.
+
+A seeded choice of tokens that the source has is hidden from its vocabulary: its tokenizer then spells them in other
+pieces, as it does new tokens. Their rows are rebuilt by every strategy and variant and compared with the true ones.
+"""
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import write_json
+from bioptimus_jax.progress import clock
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import WITH_CONTEXTS, Surgery
+from bioptimus_jax.surgery import recovery, shared
+from bioptimus_jax.surgery.bias import token_counts
+from bioptimus_jax.surgery.material import Material, gather
+from bioptimus_jax.surgery.source import Source, load
+from bioptimus_jax.surgery.synthesis import distilled, make, summing, watched
+from bioptimus_jax.vocab import wordpiece
+from bioptimus_jax.vocab.contexts import Contexts, sample_contexts
+
+FILE = 'probe.json'
+MOST_DOCUMENTS = 50_000  # searched for contexts: minutes, whatever the size of the corpus
+STRATA = 10
+
+
+def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str, Any]:
+    """Hide about `tokens` tokens, give each up to `contexts` sentences, write WORKDIR/probe.json, print the table.
+
+    With `fit_steps` the gradient fit of so many steps is among the variants; it takes longest by far.
+
+    Needs the stages corpus and vocab. Returns what it has written. Raises ConfigError without a source or for a
+    useless number, InputError where too few tokens can be hidden.
+    """
+    for flag, value in (('--probe-tokens', tokens), ('--probe-contexts', contexts)):
+        if value < 1:
+            raise ConfigError(f'{flag}={value}: must be at least 1')
+    source, started = load(run.config), time.monotonic()
+    if source is None:
+        raise ConfigError('config.source.path: is empty, but --probe needs a source')
+    folder = run.folder('vocab')
+    tokenizer = wordpiece.load_tokenizer(folder)
+    hidden = choose(
+        source, wordpiece.vocabulary(tokenizer), token_counts(folder, tokenizer), tokens, run.config.seed
+    )
+    run.say(f'probe: {len(hidden):,} of {len(source.vocabulary):,} tokens of the source are hidden')
+    found = sample_contexts(run, hidden, contexts, MOST_DOCUMENTS)
+    wanted = variants(source.architecture.layers, contexts, fit_steps)
+    sums = summing(run, run.config.surgery.batch_pieces, keep=False)
+    without = hiding(source, hidden)
+    material = gather(without, hidden, found, wanted, run.config.seed, sums)
+    true_N = np.array([source.vocabulary.index(token) for token in hidden])
+    result = {
+        'source': run.config.source.path,
+        'seed': run.config.seed,
+        'contexts_per_token': contexts,
+        'source_tokens': len(source.vocabulary),
+        'windows': material.windows,
+        **_compared(run, wanted, material, true_N, hidden, without, found),
+    }
+    result['seconds'] = round(time.monotonic() - started, 1)
+    write_json(run.workdir / FILE, result)
+    run.say(recovery.text(result['variants']))
+    run.say(f'probe: {run.workdir / FILE}, {clock(result["seconds"])}')
+    return result
+
+
+def choose(
+    source: Source, vocabulary: Sequence[str], counts_W: np.ndarray, wanted: int, seed: int
+) -> list[str]:
+    """Tokens of both vocabularies that occur in the corpus and that other pieces can spell, equally many from each
+    of ten classes of frequency; never more than half of them, so that something is left to spell and to fit with.
+    """
+    usable = {source.vocabulary[i] for i in shared.respellable(source.tokenizer)}
+    counted = sorted(
+        (int(count), token)
+        for token, count in zip(vocabulary, counts_W, strict=True)
+        if count and token in usable
+    )
+    if len(counted) < 2:
+        raise InputError(
+            f'--probe: {len(counted)} tokens of the source occur in the corpus and can be spelled without themselves; '
+            'take a larger corpus, or a vocabulary that shares more with the source'
+        )
+    wanted = min(wanted, len(counted) // 2)
+    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, wanted])))
+    strata = min(STRATA, wanted)
+    chosen: list[str] = []
+    for number, places in enumerate(np.array_split(np.arange(len(counted)), strata)):
+        size = (number + 1) * wanted // strata - number * wanted // strata
+        chosen += [counted[i][1] for i in generator.choice(places, size, replace=False)]
+    return sorted(chosen)
+
+
+def hiding(source: Source, hidden: Sequence[str]) -> Source:
+    """The source as if its vocabulary lacked those tokens; ids, and the table with the true rows, stay."""
+    ids = [source.vocabulary.index(token) for token in hidden]
+    return dataclasses.replace(source, tokenizer=shared.without(source.tokenizer, ids))
+
+
+def variants(layers: int, contexts: int, fit_steps: int = 0) -> list[Surgery]:
+    """What is compared, for a source of so many layers: every strategy, and `contextualized` with other layers,
+    poolings, numbers of contexts, shrinkages and maps."""
+    middle = ((layers + 1) // 2, (layers + 1) // 2 + 1) if layers > 1 else (0, 1)
+    read = [(-1,), *((n,) for n in range(layers)), middle]
+    usual, inside = Surgery(), Surgery(layers=middle)
+    found = [Surgery(strategy=name) for name in ('averaged_input', 'random_rows', 'mean_resizing')]
+    for strategy in ('averaged_last', *WITH_CONTEXTS):
+        found += [Surgery(strategy=strategy, layers=each) for each in read]
+    found += [Surgery(layers=each, map=name) for name in ('linear', 'respelled') for each in read]
+    for one in (usual, inside):
+        found += [dataclasses.replace(one, pooling=name) for name in ('first', 'last')]
+        found += [dataclasses.replace(one, max_contexts=m) for m in (1, 2, 5) if m < contexts]
+        found += [dataclasses.replace(one, shrinkage=k) for k in (1.0, 5.0)]
+        for name in ('linear', 'respelled'):
+            found += [dataclasses.replace(one, map=name, shrinkage=k) for k in (1.0, 5.0)]
+            found.append(dataclasses.replace(one, map=name, scale='rescaled'))
+        found += [dataclasses.replace(one, map='respelled', max_contexts=m) for m in (1, 5) if m < contexts]
+    scaled = Surgery(scale='rescaled')
+    if fit_steps:
+        starts = (scaled, Surgery(layers=middle, map='respelled'))
+        found += [dataclasses.replace(start, fit_steps=fit_steps) for start in starts]
+    return list(dict.fromkeys([*found, scaled]))
+
+
+def named(settings: Surgery) -> str:
+    """The settings that differ from the defaults, as on the command line: `contextualized layers=3,4 map=linear`."""
+    different = [settings.strategy]
+    for field in dataclasses.fields(Surgery):
+        value = getattr(settings, field.name)
+        if field.name != 'strategy' and value != field.default:
+            shown = ','.join(map(str, value)) if isinstance(value, tuple) else value
+            different.append(f'{field.name}={shown}')
+    return ' '.join(different)
+
+
+def _compared(
+    run: Run,
+    wanted: Sequence[Surgery],
+    material: Material,
+    true_N: np.ndarray,
+    hidden: Sequence[str],
+    source: Source,
+    contexts: Contexts,
+) -> dict[str, Any]:
+    contexts_N = next((found for _, found in material.sums.values()), np.zeros(len(hidden), np.int64))
+    for (_, _, most), (_, found) in material.sums.items():
+        contexts_N = found if most == 0 else contexts_N
+    pieces_N = np.array([len(pieces) for pieces in material.spellings])
+    progress = run.progress('probe: comparing', len(wanted), 'variants')
+    records = []
+    for settings in wanted:
+        made = make(settings, material, run.config.seed)
+        if settings.fit_steps:
+            fitting = run.progress('probe: gradient fit', settings.fit_steps, 'steps')
+            advance = watched(run, fitting)
+            made = distilled(settings, made, source, hidden, contexts, run.config.seed, advance)
+        measured = recovery.measure(made.rows, true_N, material.table)
+        summary = recovery.summary(measured, contexts_N, pieces_N, run.config.seed)
+        records.append({'name': named(settings), 'map': made.map, **summary})
+        progress.update(1)
+        run.check_stop()
+    records.sort(key=lambda r: (r['rank_cosine'][0], -r['cosine'][0]))
+    tokens = [
+        {'token': token, 'contexts': int(n), 'pieces': int(p)}
+        for token, n, p in zip(hidden, contexts_N, pieces_N, strict=True)
+    ]
+    return {'variants': records, 'hidden': tokens}

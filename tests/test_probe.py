@@ -1,0 +1,192 @@
+"""The probe: ranks by hand, tokens that are really hidden, and what it says about a tiny source."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+from test_surgery import LETTERS, OLD, SPECIAL, make_source
+
+from bioptimus_jax import cli, config
+from bioptimus_jax.corpus.documents import Document, write_documents
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.model import hf
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment, Surgery
+from bioptimus_jax.surgery import probe, recovery, synthesis
+from bioptimus_jax.surgery.source import spell
+from bioptimus_jax.vocab import frequency, wordpiece
+
+SYLLABLES = ['ka', 'lo', 'mi', 'nu', 'pe', 'ra', 'so', 'ti', 've', 'wo']
+DRAW = random.Random(2)
+WORDS = sorted({''.join(DRAW.choices(SYLLABLES, k=DRAW.randint(1, 3))) for _ in range(70)})
+SOURCE = list(dict.fromkeys([*OLD, *LETTERS, *WORDS, *(f'##{s}' for s in SYLLABLES)]))
+OWN = [*SPECIAL, 'novel', *LETTERS, *WORDS, *(f'##{s}' for s in SYLLABLES)]
+
+
+def test_ranks_cosines_and_norms_by_hand():
+    table = np.array([[1.0, 0], [0, 1], [3, 3]], np.float32)
+    found = recovery.measure(np.array([[1.0, 0.1], [1.0, 0.1], [0.0, 2.0]]), np.array([0, 1, 1]), table)
+    # to (1, .1): cosines .995, .0995, .774 and products 1, .1, 3.3; to (0, 2): 0, 1, .707 and 0, 2, 6
+    assert found['rank_cosine'].tolist() == [1, 3, 1]
+    assert found['rank_dot'].tolist() == [2, 3, 2]
+    np.testing.assert_allclose(found['cosine'], [1 / 1.01**0.5, 0.1 / 1.01**0.5, 1], rtol=1e-6)
+    np.testing.assert_allclose(found['norm_ratio'], [1.01**0.5, 1.01**0.5, 2], rtol=1e-6)
+
+
+def test_the_true_rows_are_recovered_exactly():
+    table = make_source(SOURCE).table()
+    true = np.arange(5, len(table), 3)
+    found = recovery.measure(table[true].astype(np.float64), true, table)
+    assert set(found['rank_cosine']) == {1}
+    np.testing.assert_allclose(found['cosine'], 1, atol=1e-6)
+    np.testing.assert_allclose(found['norm_ratio'], 1, atol=1e-6)
+    summary = recovery.summary(found, np.zeros(len(true)), np.ones(len(true)), 0)
+    assert summary['rank_cosine'] == [1, 1, 1]
+    longer = recovery.measure(table[true] * 3.0, true, table)
+    np.testing.assert_array_equal(longer['rank_dot'], found['rank_dot'])
+    np.testing.assert_allclose(longer['norm_ratio'], 3, atol=1e-5)
+
+
+def test_medians_by_class_and_their_intervals():
+    ranks = np.array([1.0, 3, 5, 100, 200])
+    measured = dict.fromkeys(recovery.MEASURES, ranks)
+    found = recovery.summary(measured, np.array([0, 1, 3, 12, 12]), np.array([1, 1, 2, 4, 9]), 0)
+    assert found['rank_cosine'][0] == 5
+    assert {n: c[0] for n, c in found['by_contexts'].items()} == {'0': 1, '1': 3, '2-4': 5, '10+': 150}
+    assert {n: (c[0], c[3]) for n, c in found['by_pieces'].items()} == {
+        '1': (2, 2),
+        '2': (5, 1),
+        '4+': (150, 2),
+    }
+    draw = np.random.default_rng(0)
+    inside = 0
+    for seed in range(100):
+        _, low, high = recovery._median(draw.exponential(size=80), seed)
+        inside += low <= np.log(2) <= high
+    assert 85 <= inside <= 100  # 95 % of intervals hold the true median
+
+
+def test_choice_is_by_frequency_seeded_and_leaves_half():
+    made = make_source(SOURCE)
+    counts = np.array([OWN.index(t) + 1 for t in OWN])
+    chosen = probe.choose(made, OWN, counts, 20, 0)
+    assert len(chosen) == len(set(chosen)) == 20
+    assert chosen == probe.choose(made, OWN, counts, 20, 0)
+    assert chosen != probe.choose(made, OWN, counts, 20, 1)
+    usable = [t for t in OWN if t in SOURCE and len(wordpiece.spelled(t)) > 1 and t not in SPECIAL]
+    assert set(chosen) <= set(usable)
+    for tenth in np.array_split(np.array(usable), 10):  # counts rise with the id
+        assert len(set(chosen) & set(tenth)) == 2
+    assert len(probe.choose(made, OWN, counts, 10_000, 0)) == len(usable) // 2
+    assert 'novel' not in usable
+    with pytest.raises(InputError, match='0 tokens'):
+        probe.choose(made, OWN, np.zeros(len(OWN), int), 20, 0)
+
+
+def test_a_hidden_token_is_spelled_in_other_pieces():
+    made = make_source(SOURCE)
+    hidden = [WORDS[0], '##ka', WORDS[5]]
+    without = probe.hiding(made, hidden)
+    for token in hidden:
+        pieces = [made.vocabulary[i] for i in spell(without, token)]
+        assert token not in pieces
+        assert ''.join(map(wordpiece.spelled, pieces)) == wordpiece.spelled(token)
+    np.testing.assert_array_equal(without.table(), made.table())
+    assert spell(made, WORDS[0]) == [made.vocabulary.index(WORDS[0])]
+
+
+def test_names_are_settings():
+    assert probe.named(Surgery()) == 'contextualized'
+    changed = Surgery(layers=(3, 4), map='linear', shrinkage=5.0)
+    assert probe.named(changed) == 'contextualized layers=3,4 shrinkage=5.0 map=linear'
+    for layers in (1, 2, 6, 12):
+        found = probe.variants(layers, 10)
+        assert len({probe.named(s) for s in found}) == len(found)
+        assert max(n for s in found for n in s.layers) <= layers
+        for settings in found:  # every one can be chosen in a configuration
+            values = config.defaults()
+            values.surgery.update(dataclasses.asdict(settings))
+            Experiment.from_config(values)
+    assert Surgery(layers=(3, 4)) in probe.variants(6, 10)
+
+
+@pytest.fixture
+def run(tmp_path):
+    made = make_source(SOURCE, layers=2)
+    wordpiece.save_tokenizer(made.tokenizer, tmp_path / 'tokenizer', 32)
+    hf.write_folder(tmp_path / 'source', made.architecture, made.parameters, tmp_path / 'tokenizer')
+    settings = config.defaults()
+    settings.source.path, settings.runtime.workers, settings.seed = str(tmp_path / 'source'), 1, 4
+    run = Run(tmp_path / 'run', Experiment.from_config(settings), quiet=True)
+    draw = random.Random(0)
+    texts = [' '.join(draw.choices([*WORDS, 'the', 'of'], k=12)) + '.' for _ in range(150)]
+    count = write_documents(
+        run.workdir / 'corpus', 'train', [Document(f'd{i}', t) for i, t in enumerate(texts)], 1
+    )
+    write_json(run.workdir / 'corpus' / 'manifest.json', {'counts': {'train': count}, 'content': ''})
+    own = wordpiece.tokenizer_from_vocabulary(OWN, True)
+    wordpiece.save_tokenizer(own, run.workdir / 'vocab', 32)
+    frequency.write(run.workdir / 'vocab', wordpiece.count_words(texts, True), {}, 1.0)
+    write_json(run.workdir / 'vocab' / 'manifest.json', {'counts': {}, 'content': ''})
+    return run
+
+
+def test_the_probe_of_a_tiny_source(run, monkeypatch):
+    read = []
+    plain = synthesis.sum_states
+
+    def watched(source, reading, *rest):
+        read.append(reading)
+        return plain(source, reading, *rest)
+
+    monkeypatch.setattr(synthesis, 'sum_states', watched)
+    result = probe.probe(run, 12, 6)
+    assert result == read_json(run.workdir / 'probe.json')
+    hidden = {SOURCE.index(t['token']) for t in result['hidden']}
+    assert len(hidden) == 12
+    pieces = {int(i) for reading in read for window in reading.windows for i in window}
+    assert not pieces & hidden
+    assert all(1 <= t['contexts'] <= 6 and t['pieces'] for t in result['hidden'])
+    names = [v['name'] for v in result['variants']]
+    assert {'averaged_input', 'contextualized', 'contextualized layers=0 map=respelled', 'similarity'} <= set(
+        names
+    )
+    ranks = [v['rank_cosine'][0] for v in result['variants']]
+    assert ranks == sorted(ranks)
+    assert all(v['rank_cosine'][1] <= v['rank_cosine'][0] <= v['rank_cosine'][2] for v in result['variants'])
+    by_name = {v['name']: v for v in result['variants']}
+    scaled, literal = by_name['contextualized scale=rescaled'], by_name['contextualized']
+    assert scaled['rank_cosine'] == literal['rank_cosine']
+    assert scaled['norm_ratio'][0] < literal['norm_ratio'][0]  # last layers are long
+    lines = recovery.text(result['variants']).splitlines()
+    assert len(lines) == len(names) + 1
+    assert [line.split('  ')[-1] for line in lines[1:]] == names
+    again = probe.probe(run, 12, 6)
+    assert {**again, 'seconds': 0} == {**result, 'seconds': 0}
+
+
+def test_contexts_of_the_probe_hold_their_tokens(run):
+    found = probe.sample_contexts(run, WORDS[:5], 4, 1000)
+    assert set(found.tokens) == set(WORDS[:5])
+    assert max(found.rank) == 3
+    for token, sentence, start, end in zip(found.tokens, found.sentence, found.start, found.end, strict=True):
+        assert found.sentences[sentence][start:end] == token
+
+
+def test_the_probe_says_what_it_lacks(run, tmp_path, capsys):
+    with pytest.raises(ConfigError, match='--probe-tokens=0'):
+        probe.probe(run, 0, 5)
+    alone = dataclasses.replace(run.config, source=dataclasses.replace(run.config.source, path=''))
+    with pytest.raises(ConfigError, match='needs a source'):
+        probe.probe(Run(run.workdir, alone, quiet=True), 5, 5)
+    arguments = [
+        '--config=demo',
+        f'--workdir={tmp_path}/new',
+        f'--config.source.path={tmp_path}/source',
+        '--probe',
+    ]
+    assert cli.main(['surgery', *arguments]) == 3
+    assert 'bioptimus vocab' in capsys.readouterr().err
+    assert not (tmp_path / 'new' / 'surgery').exists()
