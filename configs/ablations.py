@@ -1,8 +1,8 @@
 """Table 2 in small: each initialisation with the same corpus, vocabulary, contexts, rows and budget.
 
 Paper:    BIOptimus (arXiv 2308.08625), Table 2 (four initialisations); `random_rows` is our control, `mean_resizing`
-          and `similarity` are what others do. New rows are rescaled to the source's mean norm; `_literal` arms write the last layer's states as they are, as the
-          paper does.
+          and `similarity` are what others do. New rows are rescaled to the source's mean norm; `_literal` arms write
+          the last layer's states as they are, as the paper does.
 Command:  bioptimus run --config=ablations:averaged_input --workdir=runs/averaged_input
           --config.source.path=runs/small-source/export/0.1 --config.runtime.base_run=runs/small
           The argument is a strategy of config.surgery, or one with `_literal`. Stages that match the base run's
