@@ -518,8 +518,8 @@ def test_a_wrong_file_is_replaced_and_a_right_one_taken_over(server, tmp_path):
 def test_a_file_is_read_again_when_it_changed_and_on_demand(server, tmp_path, monkeypatch):
     make(server, tmp_path).run()
     read = []
-    md5_of = download._md5_of
-    monkeypatch.setattr(download, '_md5_of', lambda file: read.append(Path(file.name).name) or md5_of(file))
+    md5_of = download.md5_of
+    monkeypatch.setattr(download, 'md5_of', lambda file: read.append(Path(file.name).name) or md5_of(file))
     make(server, tmp_path).run()
     assert read == []
     file = tmp_path / 'baseline' / 'pubmed26n0001.xml.gz'
