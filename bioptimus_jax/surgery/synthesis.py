@@ -43,7 +43,7 @@ def synthesise(run: Run, source: Source, tokens: list[str]) -> NewRows:
     )
     made = make(settings, material, seed)
     if settings.fit_steps and contexts is not None:
-        progress = run.progress('"\'surgery, gradient fit\'"', settings.fit_steps, '"\'steps\'"')
+        progress = run.progress('surgery, gradient fit', settings.fit_steps, 'steps')
         made = distilled(settings, made, source, tokens, contexts, seed, watched(run, progress))
     kind = account.FRESH if settings.strategy in DRAWN else account.SYNTHESISED
     spelled = [[source.vocabulary[i] for i in pieces] for pieces in material.spellings]
