@@ -1,5 +1,6 @@
 """How things are timed here: one process per variant, one step at a time, in random order, ratios within a round."""
 
+import functools
 import importlib.metadata
 import json
 import platform
@@ -17,16 +18,25 @@ from bioptimus_jax.run import versions
 
 
 class Variant:
-    """A process that makes one step whenever it is asked to and says how long it took."""
+    """A process that makes one step whenever it is asked to and says how long it took.
 
-    def __init__(self, name: str, command: Sequence[str]):
+    `facts` is what it says of itself once it is ready; with `wait` nothing else starts before.
+    """
+
+    def __init__(self, name: str, command: Sequence[str], wait: bool = True):
         self.name = name
         self.process = subprocess.Popen(
             [sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        self.facts = self._answer()
+        if wait:
+            assert self.facts is not None
+
+    @functools.cached_property
+    def facts(self) -> dict[str, Any]:
+        return self._answer()
 
     def step(self) -> dict[str, Any]:
+        assert self.facts is not None
         assert self.process.stdin
         self.process.stdin.write('step\n')
         self.process.stdin.flush()

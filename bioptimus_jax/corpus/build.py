@@ -33,6 +33,7 @@ from bioptimus_jax.workers import open_workers
 AUDIT_FILE, BAD_RECORDS_FILE, BROKEN_FILES_FILE = 'audit.jsonl', 'bad_records.jsonl', 'broken_files.jsonl'
 NAMED_IN_MESSAGE = 5
 FEWEST_SHARDS, DOCUMENTS_PER_SHARD = 4, 100_000
+DOCUMENTS_PER_WORKER = 10_000
 
 
 def external_inputs(experiment: Experiment) -> list[Path]:
@@ -137,7 +138,10 @@ def _write_split(
     lengths = shard_lengths(len(numbers), shards)
     progress = run.progress(f'corpus: writing {split}', len(numbers), 'documents')
     scratch, written = run.scratch('corpus').absolute(), []
-    with open_workers(run.config.runtime, shards) as workers:
+    most = min(
+        shards, -(-len(numbers) // DOCUMENTS_PER_WORKER)
+    )  # fewer are written before a process has started
+    with open_workers(run.config.runtime, most) as workers:
         tasks = (
             (
                 shard_path(folder.absolute(), split, number, shards),
