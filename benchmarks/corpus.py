@@ -18,7 +18,6 @@ results/corpus.json; --quick takes generated text and XML, and writes nothing.
 """
 
 import argparse
-import concurrent.futures
 import itertools
 import statistics
 import tempfile
@@ -28,7 +27,7 @@ from typing import Any
 
 import corpus_steps as steps
 import pubmed
-from protocol import Variant, interleave, publish, ratio, serve, versions_of
+from protocol import interleave, publish, ratio, serve, start, versions_of
 from read_xml import our_records, their_records
 
 from bioptimus_jax.corpus.audit import reduced
@@ -123,8 +122,7 @@ def summarise(result: dict[str, Any], quick: bool) -> None:
 
 def interleaved(commands: dict[str, list[str]], rounds: int, warmups: int) -> Rows:
     """The answers of a process per name."""
-    with concurrent.futures.ThreadPoolExecutor(2) as starting:
-        variants = list(starting.map(lambda item: Variant(*item), commands.items()))
+    variants = start(commands, at_once=2)
     rows = interleave(variants, rounds, warmups)
     for variant in variants:
         variant.close()

@@ -16,14 +16,14 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from protocol import Variant, interleave, publish, ratio, serve
+from protocol import interleave, publish, ratio, serve, start
 from workload import BASE, QUICK, SMALL, Shape, architecture, opened, prepare
 
 from bioptimus_jax.pretrain import curriculum
@@ -65,11 +65,11 @@ def measure(shape: Shape, folder: Path, quick: bool, rounds: int) -> None:
     run = prepare(shape, folder, real=not quick)
     fill = run.manifest('rows')['counts']['train']['fill']  # type: ignore[index]
     names = [OURS, *(name for name in PEERS if not quick or name in QUICK_PEERS)]
-    variants = start(names, folder, quick) if quick else []  # while they start, the gate
     gaps = gate(shape, folder)
     if max(gaps.values()) > 1e-4:
         raise SystemExit(f'the two models disagree on the same masked batch ({gaps}); nothing was timed')
-    variants = variants or start(names, folder, quick)
+    command = [__file__, *(('--quick',) if quick else ()), f'--folder={folder}']
+    variants = start({name: [*command, f'--variant={name}'] for name in names}, at_once=3 if quick else 1)
     rows = interleave(variants, rounds)
     for variant in variants:
         variant.close()
@@ -109,12 +109,6 @@ def measure(shape: Shape, folder: Path, quick: bool, rounds: int) -> None:
         input_wait=wait,
         fill=fill,
     )
-
-
-def start(names: Sequence[str], folder: Path, quick: bool) -> list[Variant]:
-    """The processes; but for `quick` one after the other, so that each chooses its threads undisturbed."""
-    command = [__file__, *(('--quick',) if quick else ()), f'--folder={folder}']
-    return [Variant(name, [*command, f'--variant={name}'], wait=not quick) for name in names]
 
 
 def run_variant(name: str, shape: Shape, folder: Path) -> None:

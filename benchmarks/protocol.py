@@ -1,6 +1,6 @@
 """How things are timed here: one process per variant, one step at a time, in random order, ratios within a round."""
 
-import functools
+import concurrent.futures
 import importlib.metadata
 import json
 import platform
@@ -18,25 +18,16 @@ from bioptimus_jax.run import versions
 
 
 class Variant:
-    """A process that makes one step whenever it is asked to and says how long it took.
+    """A process that makes one step whenever it is asked to, and says how long it took; `facts` came first."""
 
-    `facts` is what it says of itself once it is ready; with `wait` nothing else starts before.
-    """
-
-    def __init__(self, name: str, command: Sequence[str], wait: bool = True):
+    def __init__(self, name: str, command: Sequence[str]):
         self.name = name
         self.process = subprocess.Popen(
             [sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        if wait:
-            assert self.facts is not None
-
-    @functools.cached_property
-    def facts(self) -> dict[str, Any]:
-        return self._answer()
+        self.facts = self._answer()
 
     def step(self) -> dict[str, Any]:
-        assert self.facts is not None
         assert self.process.stdin
         self.process.stdin.write('step\n')
         self.process.stdin.flush()
@@ -55,6 +46,12 @@ class Variant:
                 f'variant {self.name} ended with code {self.process.wait()}; see its message above'
             )
         return json.loads(line)
+
+
+def start(commands: dict[str, Sequence[str]], at_once: int = 1) -> list[Variant]:
+    """A process per name, ready for its first step; one starts alone where it chooses its threads then."""
+    with concurrent.futures.ThreadPoolExecutor(at_once) as starting:
+        return list(starting.map(lambda item: Variant(*item), commands.items()))
 
 
 def serve(step: Callable[[], dict[str, Any]], facts: dict[str, Any]) -> None:

@@ -13,7 +13,6 @@ The full run writes results/sentences.json; --quick takes texts made of the hard
 
 import argparse
 import bisect
-import concurrent.futures
 import itertools
 import random
 import statistics
@@ -23,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from protocol import Variant, interleave, publish, ratio, serve, versions_of
+from protocol import Variant, interleave, publish, ratio, serve, start, versions_of
 from pubmed import abstracts, data_folder
 from splitters import HARD, NAMES, OURS, PACKAGES, Splitter, make
 
@@ -58,8 +57,8 @@ def main() -> None:
 def measure(stored: Path, quick: bool, rounds: int) -> None:
     write_json(stored, workload(quick))
     common = [__file__, f'--workload={stored}', *(('--quick',) if quick else ())]
-    with concurrent.futures.ThreadPoolExecutor(2) as starting:
-        variants = [v for v in starting.map(lambda name: opened(name, common), NAMES) if v]
+    started = start({name: [*common, f'--variant={name}'] for name in NAMES}, at_once=2)
+    variants = [variant for variant in started if is_installed(variant)]
     rows = interleave(variants, rounds, warmups=0 if quick else 1)
     for variant in variants:
         variant.close()
@@ -86,14 +85,13 @@ def measure(stored: Path, quick: bool, rounds: int) -> None:
     )
 
 
-def opened(name: str, common: list[str]) -> Variant | None:
-    """The splitter's process; None, and a line that says so, where its library is not installed."""
-    variant = Variant(name, [*common, f'--variant={name}'])
+def is_installed(variant: Variant) -> bool:
+    """Whether the splitter's library is there; if not, its process ends, with a line that says so."""
     if 'missing' not in variant.facts:
-        return variant
-    print(f'{name}: left out, {variant.facts["missing"]} is not installed')
+        return True
+    print(f'{variant.name}: left out, {variant.facts["missing"]} is not installed')
     variant.close()
-    return None
+    return False
 
 
 def run_variant(name: str, stored: Path, quick: bool) -> None:

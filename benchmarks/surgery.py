@@ -21,7 +21,7 @@ from typing import Any
 import jax
 import numpy as np
 import surgery_steps as steps
-from protocol import Variant, interleave, publish, ratio, serve
+from protocol import interleave, publish, ratio, serve, start
 
 from bioptimus_jax.pretrain.throughput import peak_flops
 from bioptimus_jax.surgery.layout import Layout
@@ -62,7 +62,7 @@ def measure(size: steps.Size, folder: Path, quick: bool, rounds: int) -> None:
     facts = steps.prepare(folder, size)
     check_layout(folder)
     command = [__file__, *(('--quick',) if quick else ()), f'--folder={folder}']
-    variants = [Variant(name, [*command, f'--variant={name}']) for name in NAMES]
+    variants = start({name: [*command, f'--variant={name}'] for name in NAMES})
     gaps = gate(folder)
     rows = interleave(variants, rounds, warmups=1)
     for variant in variants:

@@ -12,7 +12,7 @@ from typing import Any
 
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import atomic, digest, read_json, sha256, write_json
+from bioptimus_jax.files import atomic, digest, read_json, sha256, temporary, write_json
 from bioptimus_jax.gate import check
 from bioptimus_jax.model import hf
 from bioptimus_jax.model.architecture import Architecture
@@ -95,7 +95,7 @@ def export(
     threads: int = 1,
 ) -> dict[str, Any]:
     """Write `folder`, only if it passes the gate; gives what the gate measured. Raises GateError."""
-    hidden = folder.with_name(f'.{folder.name}.{os.getpid()}.tmp')
+    hidden = temporary(folder)
     try:
         hf.write_folder(hidden, architecture, params, tokenizer_folder)
         measured = check(hidden, architecture, params, tokenizer_folder, texts, threads=threads)

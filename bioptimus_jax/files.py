@@ -1,6 +1,7 @@
 """Files that are never half-written under their final name, JSON, and checksums."""
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from bioptimus_jax.errors import InputError
+from bioptimus_jax.errors import ConfigError, InputError
 
 
 def temporary(path: Path) -> Path:
@@ -33,6 +34,17 @@ def atomic(path: Path, mode: str = 'w') -> Iterator[IO]:
         os.replace(hidden, path)
     finally:
         hidden.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def alone(lock: Path, whose: str) -> Iterator[None]:
+    """Hold a lock file. Raises ConfigError, which begins with `whose`, while another process holds it."""
+    with open(lock, 'w') as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigError(f'{whose}; wait for it or stop it') from error
+        yield
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import fcntl
 import importlib.metadata
 import json
 import os
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.files import Checksums, digest, read_json, sha256, write_json
+from bioptimus_jax.files import Checksums, alone, digest, read_json, sha256, write_json
 from bioptimus_jax.progress import Progress, clock
 from bioptimus_jax.schema import Experiment, default_of, result_keys
 
@@ -96,6 +95,10 @@ class Run:
         """Where a stage may keep work between attempts, under names that say what it is of; gone once it is done."""
         return self.workdir / f'.{stage}.scratch'
 
+    def checksums(self) -> Checksums:
+        """What is remembered of the files outside the run."""
+        return Checksums(self.workdir / '.checksums.json')
+
     def say(self, message: str) -> None:
         """One line for the person who watches."""
         if not self.quiet:
@@ -153,13 +156,8 @@ class Run:
 
 def execute(run: Run, stage: Stage, replace: bool = False, keep_matching: bool = False) -> dict[str, Any]:
     """`bring_up_to_date` while no other process works on the same stage of the same run."""
-    with open(run.workdir / f'.{stage.name}.lock', 'w') as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ConfigError(
-                f'{run.workdir / stage.name}: another process is working on it; wait for it or stop it'
-            ) from error
+    whose = f'{run.workdir / stage.name}: another process is working on it'
+    with alone(run.workdir / f'.{stage.name}.lock', whose):
         return bring_up_to_date(run, stage, replace, keep_matching)
 
 
@@ -189,9 +187,8 @@ def bring_up_to_date(
             f'use another --workdir, or `bioptimus {stage.name} --replace` to make it anew'
         )
     if manifest and not changes and not stage.always:
-        shutil.rmtree(
-            run.scratch(stage.name), ignore_errors=True
-        )  # left where a kill came right after the manifest
+        # Left where a kill came right after the manifest.
+        shutil.rmtree(run.scratch(stage.name), ignore_errors=True)
         run.say(f'{stage.name}: up to date')
         return manifest
     if folder.exists() and not previous and any(folder.iterdir()):
@@ -246,7 +243,7 @@ def fingerprint(run: Run, stage: Stage) -> dict[str, Any]:
     progress = run.progress(
         f'{stage.name}: checksums of the inputs', sum(p.stat().st_size for _, p in external) / 1e6, 'MB'
     )
-    remembered = Checksums(run.workdir / '.checksums.json')
+    remembered = run.checksums()
     for number, path in external:
         inputs[f'{number}:{path.name}'] = remembered.sha256(path, progress.update)
         run.check_stop()

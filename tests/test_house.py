@@ -25,6 +25,7 @@ FLOORS = {
     'bioptimus_jax.config': 2,
     'bioptimus_jax.files': 2,
     'bioptimus_jax.progress': 2,
+    'bioptimus_jax.hashing': 2,
     'bioptimus_jax.run': 3,
     'bioptimus_jax.workers': 3,
     'bioptimus_jax.trees': 3,

@@ -23,6 +23,7 @@ import tokenizers
 
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.hashing import hash64
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import encode
 from bioptimus_jax.model.heads import masked_lm_logits
@@ -92,8 +93,7 @@ def passages(
 
 def is_hidden(seed: int, document: str, position: int, fraction: float) -> bool:
     """Whether the word at `position` of a document is chosen: the same on every machine and vocabulary."""
-    drawn = hashlib.blake2b(f'{seed}\0{document}\0{position}'.encode(), digest_size=8).digest()
-    return int.from_bytes(drawn, 'little') < fraction * 2**64
+    return hash64(f'{seed}\0{document}\0{position}') < fraction * 2**64
 
 
 def mask_digest(chosen: Sequence[Passage]) -> str:

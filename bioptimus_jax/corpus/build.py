@@ -24,6 +24,7 @@ from bioptimus_jax.corpus.documents import (
 from bioptimus_jax.corpus.readers import input_files, named_files
 from bioptimus_jax.corpus.resolve import Verdicts, resolve
 from bioptimus_jax.corpus.sift import CODE, REASONS, Broken, Part, prepare, sift
+from bioptimus_jax.corpus.stored import md5_beside
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json, write_jsonl
 from bioptimus_jax.run import Run
@@ -42,7 +43,7 @@ def external_inputs(experiment: Experiment) -> list[Path]:
     A checksum beside an input decides, too, where a file that disagrees with it is left out.
     """
     inputs = input_files(experiment.corpus)
-    checksums = [path.with_name(path.name + '.md5') for path in inputs]
+    checksums = [md5_beside(path) for path in inputs]
     skipping = experiment.corpus.on_broken_file == 'skip'
     audited = [path for _, _, path in audit_files(experiment.corpus.audit)]
     return inputs + [path for path in checksums if skipping and path.is_file()] + audited
@@ -91,7 +92,7 @@ def _sift_all(run: Run) -> tuple[list[Part], list[Broken]]:
     settings, files = _absolute(run.config.corpus), list(named_files(input_files(run.config.corpus)))
     sizes = [path.stat().st_size for path, _ in files]
     progress = run.progress('corpus', sum(sizes) / 1000, 'kB')
-    scratch = run.scratch('corpus')
+    scratch, checksums = run.scratch('corpus'), run.checksums()
     scratch.mkdir(exist_ok=True)
     found: list[Part | Broken] = []
 
@@ -100,7 +101,10 @@ def _sift_all(run: Run) -> tuple[list[Part], list[Broken]]:
         run.check_stop()
 
     with open_workers(run.config.runtime, len(files), prepare, (settings, scratch.absolute())) as workers:
-        tasks = ((path.absolute(), prefix, *(() if workers.number else (advance,))) for path, prefix in files)
+        tasks = (
+            (path.absolute(), checksums.sha256(path), prefix, *(() if workers.number else (advance,)))
+            for path, prefix in files
+        )
         for part, size in zip(workers.map(sift, tasks), sizes, strict=True):
             found.append(part)
             if workers.number:
@@ -138,9 +142,8 @@ def _write_split(
     lengths = shard_lengths(len(numbers), shards)
     progress = run.progress(f'corpus: writing {split}', len(numbers), 'documents')
     scratch, written = run.scratch('corpus').absolute(), []
-    most = min(
-        shards, -(-len(numbers) // DOCUMENTS_PER_WORKER)
-    )  # fewer are written before a process has started
+    # Fewer are written before a process has started.
+    most = min(shards, -(-len(numbers) // DOCUMENTS_PER_WORKER))
     with open_workers(run.config.runtime, most) as workers:
         tasks = (
             (

@@ -7,7 +7,6 @@ be written side by side; a `DocumentSource` numbers the documents through.
 import contextlib
 import dataclasses
 import errno
-import hashlib
 import itertools
 import os
 import shutil
@@ -20,6 +19,7 @@ from tensorflow_datasets.proto import tf_example_pb2
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, temporary
+from bioptimus_jax.hashing import hash64
 from bioptimus_jax.run import MANIFEST
 
 FOLDER = 'documents'
@@ -41,7 +41,7 @@ class Document:
 
 def document_key(id: str) -> int:
     """Stable 64-bit hash of a document id, below 2**64."""
-    return int.from_bytes(hashlib.blake2b(id.encode(), digest_size=8).digest(), 'little')
+    return hash64(id)
 
 
 def encoded(document: Document) -> bytes:

@@ -9,7 +9,6 @@ server for its .md5 only, and reads a file again if its size or time, or the ser
 import asyncio
 import contextlib
 import dataclasses
-import fcntl
 import fnmatch
 import json
 import os
@@ -25,9 +24,9 @@ import httpx2
 
 from bioptimus_jax import __version__
 from bioptimus_jax.corpus.fetch import LastingFailure, Partial, Patience, Server
-from bioptimus_jax.corpus.stored import md5_in, md5_of
+from bioptimus_jax.corpus.stored import md5_beside, md5_in, md5_of
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.files import atomic
+from bioptimus_jax.files import alone, atomic
 from bioptimus_jax.progress import Progress
 
 FOLDERS = {'baseline': 'baseline', 'updates': 'updatefiles'}
@@ -48,7 +47,7 @@ class _File:
 
     @property
     def md5_path(self) -> Path:
-        return self.path.with_name(f'{self.path.name}.md5')
+        return md5_beside(self.path)
 
     def note(self, md5: str) -> dict[str, Any]:
         stat = self.path.stat()
@@ -104,13 +103,7 @@ class Download:
         another process downloads into the folder.
         """
         self.to.mkdir(parents=True, exist_ok=True)
-        with open(self.to / '.download.lock', 'w') as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise ConfigError(
-                    f'{self.to}: another process downloads into it; wait for it or stop it'
-                ) from error
+        with alone(self.to / '.download.lock', f'{self.to}: another process downloads into it'):
             self._recall()
             asyncio.run(self._until_stopped())
         if self.failures:

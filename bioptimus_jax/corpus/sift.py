@@ -22,7 +22,8 @@ from bioptimus_jax.corpus.readers import MADE_ID, read_file
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.corpus.stored import check_md5
 from bioptimus_jax.errors import BrokenFile
-from bioptimus_jax.files import atomic, digest, sha256
+from bioptimus_jax.files import atomic, digest
+from bioptimus_jax.hashing import hash64
 from bioptimus_jax.schema import Corpus
 from bioptimus_jax.workers import versions_of_packages
 
@@ -100,18 +101,18 @@ def prepare(settings: Corpus, folder: Path) -> None:
 
 
 def sift(
-    path: Path, prefix: str, advance: Callable[[int], None] = lambda stored_bytes: None
+    path: Path, checksum: str, prefix: str, advance: Callable[[int], None] = lambda stored_bytes: None
 ) -> Part | Broken:
     """The part of one file: the one that is there, or a new one. `advance` is told the stored bytes consumed.
 
-    Raises InputError for what its reader does not call a broken file.
+    `checksum` is the file's SHA-256. Raises InputError for what its reader does not call a broken file.
     """
     settings, folder = _state['settings'], _state['folder']
+    name = digest([checksum, path.name, prefix, _state['decisive']])[:32]
+    part = Part(path.name, folder / f'{name}.parquet', folder / f'{name}.signatures')
     try:
-        check_md5(path)
-        name = digest([sha256(path), path.name, prefix, _state['decisive']])[:32]
-        part = Part(path.name, folder / f'{name}.parquet', folder / f'{name}.signatures')
         if _is_whole(part.table):
+            check_md5(path)  # its .md5 may be newer than the part; whoever reads the file checks it, too
             advance(path.stat().st_size)
         else:
             _store(part, read_file(path, prefix, settings, advance))
@@ -193,8 +194,8 @@ class Judge:
         row.update(
             words=words,
             # A text without letters or digits is compared as it is.
-            letters=_hashed(letters or record.text, b'letters'),
-            draw=_hashed(f'{self.settings.choice_seed} {record.id}', b'draw'),
+            letters=hash64(letters or record.text, purpose=b'letters'),
+            draw=hash64(f'{self.settings.choice_seed} {record.id}', purpose=b'draw'),
             heldout=is_heldout(record.id, self.settings.heldout_fraction),
             id_made=record.id.startswith(MADE_ID),
             content=_content(record),
@@ -218,7 +219,7 @@ class Judge:
 
 def is_heldout(id: str, fraction: float) -> bool:
     """Whether a document is held out, by a hash of its id that is independent of `document_key`."""
-    return _hashed(id, b'heldout') < fraction * 2**64
+    return hash64(id, purpose=b'heldout') < fraction * 2**64
 
 
 def language(text: str) -> str:
@@ -226,10 +227,6 @@ def language(text: str) -> str:
     import py3langid  # late: its model takes memory, and few ask for it
 
     return py3langid.classify(text)[0]
-
-
-def _hashed(text: str, purpose: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, person=purpose).digest(), 'little')
 
 
 def _content(record: Record) -> bytes:

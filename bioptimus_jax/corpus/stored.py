@@ -18,7 +18,7 @@ CHECKSUM = re.compile(r'(?:^|=)\s*([0-9a-f]{32})\b', re.IGNORECASE | re.MULTILIN
 
 def check_md5(path: Path) -> None:
     """Compare a file with the checksum in the `.md5` beside it, where there is one. Raises BrokenFile."""
-    beside = path.with_name(path.name + '.md5')
+    beside = md5_beside(path)
     try:
         text = beside.read_text('ascii', errors='replace')
         wanted = md5_in(text)
@@ -32,6 +32,11 @@ def check_md5(path: Path) -> None:
         raise BrokenFile(f'{beside}: holds no MD5 checksum; fetch it again, or delete it')
     if wanted != found:
         raise BrokenFile(f'{path}: its MD5 is {found}, but {beside.name} says {wanted}; fetch both again')
+
+
+def md5_beside(path: Path) -> Path:
+    """Where a file's checksum lies, if it has one."""
+    return path.with_name(f'{path.name}.md5')
 
 
 def md5_in(text: str) -> str:

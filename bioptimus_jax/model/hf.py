@@ -17,7 +17,7 @@ import safetensors
 import safetensors.numpy
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import atomic, read_json, write_json
+from bioptimus_jax.files import atomic, read_json, temporary, write_json
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import PADDED, initial_parameters, parameter_shapes
 from bioptimus_jax.schema import Source
@@ -163,7 +163,7 @@ def write_folder(
     write_json(
         folder / 'config.json', {**fixed, **values, 'pad_token_id': pad_id, 'tie_word_embeddings': True}
     )
-    hidden = folder / f'.{WEIGHTS[0]}.{os.getpid()}.tmp'
+    hidden = temporary(folder / WEIGHTS[0])
     try:
         safetensors.numpy.save_file(to_hf(params, architecture), hidden, metadata={'format': 'pt'})
         with open(hidden, 'rb') as file:

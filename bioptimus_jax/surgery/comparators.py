@@ -5,6 +5,8 @@ V: source tokens, M: source tokens with contexts, N: new tokens, D: hidden size.
 
 import numpy as np
 
+from bioptimus_jax.surgery.rows import seeded, unit
+
 MEAN_RESIZING_VARIANCE = 1e-9  # what transformers multiplies the covariance with
 BLOCK = 512
 
@@ -19,8 +21,7 @@ def mean_resizing(table_VxD: np.ndarray, count: int, seed: int) -> np.ndarray:
     values_D, vectors_DxD = np.linalg.eigh(centred_VxD.T @ centred_VxD / len(table_VxD))
     # The symmetric root is the one that does not depend on the signs of eigenvectors.
     root_DxD = (vectors_DxD * np.sqrt(np.maximum(values_D, 0))) @ vectors_DxD.T
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, count])))
-    drawn_NxD = generator.standard_normal((count, len(mean_D)))
+    drawn_NxD = seeded(seed, count).standard_normal((count, len(mean_D)))
     return mean_D + np.sqrt(MEAN_RESIZING_VARIANCE) * drawn_NxD @ root_DxD
 
 
@@ -31,10 +32,10 @@ def similarity(states_NxD: np.ndarray, known_MxD: np.ndarray, rows_MxD: np.ndarr
     ones, because states of one layer all point the same way.
     """
     centre_D = known_MxD.mean(axis=0, dtype=np.float64)
-    known_MxD = _unit(known_MxD - centre_D)
+    known_MxD = unit(known_MxD - centre_D)
     made_NxD = np.empty((len(states_NxD), rows_MxD.shape[1]))
     for start in range(0, len(states_NxD), BLOCK):
-        cosines_BxM = _unit(states_NxD[start : start + BLOCK] - centre_D) @ known_MxD.T
+        cosines_BxM = unit(states_NxD[start : start + BLOCK] - centre_D) @ known_MxD.T
         made_NxD[start : start + BLOCK] = sparsemax(cosines_BxM) @ rows_MxD
     return made_NxD
 
@@ -48,8 +49,3 @@ def sparsemax(scores_BxM: np.ndarray) -> np.ndarray:
     size_B = (1 + numbers_M * descending_BxM > sums_BxM).sum(axis=1)
     threshold_B = (np.take_along_axis(sums_BxM, size_B[:, None] - 1, axis=1)[:, 0] - 1) / size_B
     return np.maximum(scores_BxM - threshold_B[:, None], 0)
-
-
-def _unit(rows_NxD: np.ndarray) -> np.ndarray:
-    norms_N = np.linalg.norm(rows_NxD, axis=1, keepdims=True)
-    return rows_NxD / np.where(norms_N > 0, norms_N, 1.0)

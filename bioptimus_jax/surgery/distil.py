@@ -20,6 +20,7 @@ import optax
 from bioptimus_jax.model import bert
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.surgery.reading import TOKENIZER_BATCH, Occurrences, special_id, window_start
+from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.surgery.source import Source
 
 PIECES = 64
@@ -101,7 +102,7 @@ def refine(
     optimizer = optax.adam(optax.linear_schedule(rate, 0.0, steps))
     new_NxD = jnp.asarray(rows_NxD, jnp.float32)
     state = optimizer.init(new_NxD)
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, steps])))
+    generator = seeded(seed, steps)
     parameters = jax.device_put(source.parameters)
 
     @jax.jit

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json, write_json, write_jsonl
+from bioptimus_jax.files import read_json, temporary, write_json, write_jsonl
 from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.run import Run
@@ -169,7 +169,7 @@ def _states(source: Source) -> dict[str, str]:
 def _write_model(
     folder: Path, architecture: Architecture, parameters: dict[str, Any], tokenizer_folder: Path
 ) -> None:
-    hidden = folder.with_name(f'.{folder.name}.{os.getpid()}.tmp')
+    hidden = temporary(folder)
     for left in folder.parent.glob(f'.{folder.name}.*.tmp'):
         shutil.rmtree(left)
     hf.write_folder(hidden, architecture, parameters, tokenizer_folder)

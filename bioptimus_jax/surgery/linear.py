@@ -11,6 +11,7 @@ import dataclasses
 import numpy as np
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.surgery.rows import seeded
 
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
 HELD_OUT = 0.2
@@ -41,8 +42,7 @@ def fit(states_MxD: np.ndarray, rows_MxD: np.ndarray, seed: int) -> LinearMap:
             f'config.surgery.map: only {count} tokens of the source can be fitted on in the contexts, '
             f'{LEAST_TOKENS} are needed; take a larger corpus, or config.surgery.map=none'
         )
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, count])))
-    order = generator.permutation(count)
+    order = seeded(seed, count).permutation(count)
     held, seen = np.split(order, [max(int(count * HELD_OUT), 1)])
     spread = ((rows_MxD[held] - rows_MxD[seen].mean(axis=0, dtype=np.float64)) ** 2).sum()
     errors = []

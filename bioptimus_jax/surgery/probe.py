@@ -19,6 +19,7 @@ from bioptimus_jax.schema import WITH_CONTEXTS, Surgery
 from bioptimus_jax.surgery import recovery, shared
 from bioptimus_jax.surgery.bias import token_counts
 from bioptimus_jax.surgery.material import Material, gather
+from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.surgery.source import Source, load
 from bioptimus_jax.surgery.synthesis import distilled, make, summing, watched
 from bioptimus_jax.vocab import wordpiece
@@ -88,7 +89,7 @@ def choose(
             'take a larger corpus, or a vocabulary that shares more with the source'
         )
     wanted = min(wanted, len(counted) // 2)
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, wanted])))
+    generator = seeded(seed, wanted)
     strata = min(STRATA, wanted)
     chosen: list[str] = []
     for number, places in enumerate(np.array_split(np.arange(len(counted)), strata)):

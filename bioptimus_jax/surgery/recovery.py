@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.surgery.rows import seeded
+
 MEASURES = ('rank_cosine', 'rank_dot', 'cosine', 'norm_ratio')
 RESAMPLES = 1000
 BLOCK = 512
@@ -59,8 +61,7 @@ def summary(
 
 def _median(values_N: np.ndarray, seed: int) -> list[float]:
     """[median, 2.5 %, 97.5 %] over RESAMPLES resamples; the same ones for every variant of a probe."""
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, len(values_N)])))
-    drawn = generator.integers(0, len(values_N), (RESAMPLES, len(values_N)))
+    drawn = seeded(seed, len(values_N)).integers(0, len(values_N), (RESAMPLES, len(values_N)))
     low, high = np.quantile(np.median(values_N[drawn], axis=1), (0.025, 0.975))
     return [round(float(value), 4) for value in (np.median(values_N), low, high)]
 

@@ -3,14 +3,20 @@
 V: source tokens, N: new tokens, W: the run's vocabulary, D: hidden size. Sums are taken in float64.
 """
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
 
+from bioptimus_jax.hashing import hash64
+
 RANDOM_ROWS_DEVIATION = 0.02
 
 Spellings = Sequence[Sequence[int]]
+
+
+def seeded(*numbers: int) -> np.random.Generator:
+    """A generator whose stream is a function of these numbers: the seed, and sizes that tell its uses apart."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(numbers)))
 
 
 def shared_ids(vocabulary: Sequence[str], source_vocabulary: Sequence[str]) -> np.ndarray:
@@ -48,8 +54,7 @@ def contextualized(
 
 def random_rows(count: int, width: int, seed: int) -> np.ndarray:
     """Normal rows of mean 0 and standard deviation 0.02, the control: float64 [count, width]."""
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, count, width])))
-    return generator.normal(0.0, RANDOM_ROWS_DEVIATION, (count, width))
+    return seeded(seed, count, width).normal(0.0, RANDOM_ROWS_DEVIATION, (count, width))
 
 
 def unknown_mean(table_VxD: np.ndarray) -> np.ndarray:
@@ -76,8 +81,7 @@ def contexts_wanted(token: str, found: int, choice: str, seed: int, most: int = 
     found = min(found, most or found)
     if choice == 'all' or found < 2:
         return found
-    digest = hashlib.blake2b(f'{seed}\0{token}'.encode(), digest_size=8).digest()
-    return 1 + int.from_bytes(digest, 'little') % found
+    return 1 + hash64(f'{seed}\0{token}') % found
 
 
 def filled_table(
@@ -103,7 +107,7 @@ def filled_table(
 
 def cosines(left_NxD: np.ndarray, right_NxD: np.ndarray) -> np.ndarray:
     """Cosine of corresponding rows, 0 where one of them is 0: float64 [N]."""
-    return np.einsum('nd,nd->n', _unit(left_NxD), _unit(right_NxD))
+    return np.einsum('nd,nd->n', unit(left_NxD), unit(right_NxD))
 
 
 def neighbours(
@@ -114,7 +118,7 @@ def neighbours(
     Returns ids int64 [N, count] and cosines float32 [N, count].
     """
     count = max(min(count, len(table_WxD) - 1), 0)
-    unit_WxD = _unit(table_WxD).astype(np.float32)
+    unit_WxD = unit(table_WxD).astype(np.float32)
     ids_NxC = np.empty((len(wanted_N), count), np.int64)
     cosines_NxC = np.empty((len(wanted_N), count), np.float32)
     for start in range(0, len(wanted_N) if count else 0, block):
@@ -130,7 +134,8 @@ def neighbours(
     return ids_NxC, cosines_NxC
 
 
-def _unit(rows_NxD: np.ndarray) -> np.ndarray:
+def unit(rows_NxD: np.ndarray) -> np.ndarray:
+    """The rows at length 1, those of length 0 as they are: float64 [N, D]."""
     rows_NxD = rows_NxD.astype(np.float64)
     norms_N = np.linalg.norm(rows_NxD, axis=1, keepdims=True)
     return rows_NxD / np.where(norms_N > 0, norms_N, 1.0)

@@ -11,6 +11,7 @@ import numpy as np
 import tokenizers
 
 from bioptimus_jax.surgery.reading import TOKENIZER_BATCH, Occurrences
+from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.vocab.wordpiece import CONTINUATION, SPECIAL_TOKENS, spelled
 
 CONTEXTS_EACH = 10
@@ -29,7 +30,7 @@ def piece_occurrences(
     ids = tokenizer.get_vocab()
     open_V = np.full(max(ids.values()) + 1, CONTEXTS_EACH)
     open_V[[ids[t] for t in SPECIAL_TOKENS if t in ids]] = 0
-    generator = _generator(seed, len(among))
+    generator = seeded(seed, len(among))
     order = generator.permutation(np.asarray(among, np.int64))
     found: Occurrences = {}
     for start in range(0, len(order), TOKENIZER_BATCH):
@@ -66,7 +67,7 @@ def respelled_folds(tokenizer: tokenizers.Tokenizer, found: Occurrences, seed: i
     """Disjoint seeded choices of tokens that occur and that other pieces can spell."""
     can = respellable(tokenizer)
     usable = sorted({i for spans_of in found.values() for i in spans_of if i in can})
-    order = _generator(seed, len(usable)).permutation(np.array(usable, np.int64)).tolist()
+    order = seeded(seed, len(usable)).permutation(np.array(usable, np.int64)).tolist()
     size = min(RESPELLED_TOKENS, len(order) // RESPELLED_FOLDS)
     return [sorted(order[n * size : (n + 1) * size]) for n in range(RESPELLED_FOLDS)]
 
@@ -101,7 +102,3 @@ def without(tokenizer: tokenizers.Tokenizer, hidden: Sequence[int]) -> tokenizer
         f'hidden {number}' if number in gone else token: number for token, number in vocabulary.items()
     }
     return tokenizers.Tokenizer.from_str(json.dumps(description))
-
-
-def _generator(seed: int, size: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, size])))

@@ -5,7 +5,6 @@ string in memory for every misspelling. Which documents is decided by a hash of 
 """
 
 import dataclasses
-import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from bioptimus_jax.corpus.documents import DocumentSource
 from bioptimus_jax.corpus.readers import input_files, read_inputs
+from bioptimus_jax.hashing import hash64
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Corpus, Experiment
@@ -61,8 +61,7 @@ def share_counted(run: Run) -> float:
 def is_counted(id: str, share: float, seed: int) -> bool:
     """Whether a document is in the sample, by a hash of its id that no other choice of documents shares."""
     key = seed.to_bytes(8, 'little')
-    hashed = hashlib.blake2b(id.encode(), digest_size=8, key=key, person=b'vocab').digest()
-    return int.from_bytes(hashed, 'little') < share * 2**64
+    return hash64(id, key=key, purpose=b'vocab') < share * 2**64
 
 
 def _general(experiment: Experiment) -> Corpus:

@@ -6,21 +6,20 @@ sentence number alone: the sample is the same in any order, and samples of parts
 
 import contextlib
 import dataclasses
-import hashlib
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from bioptimus_jax.files import atomic
+from bioptimus_jax.hashing import hash64
 
 LARGEST = np.uint64(2**64 - 1)
 
 
 def hash_text(text: str, seed: int = 0) -> int:
     """A stable 64-bit hash."""
-    key = seed.to_bytes(8, 'little')
-    return int.from_bytes(hashlib.blake2b(text.encode('utf-8'), digest_size=8, key=key).digest(), 'little')
+    return hash64(text, key=seed.to_bytes(8, 'little'))
 
 
 def hash_texts(texts: list[str], seed: int = 0) -> np.ndarray:
