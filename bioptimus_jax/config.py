@@ -23,6 +23,7 @@ def defaults() -> ConfigDict:
     """Every key with its default, to be changed by a config file and the command line."""
     config = _as_config(Experiment())
     config.phase = ConfigDict({n: _as_config(p) for n, p in PAPER_PHASES.items()}, allow_dotted_keys=True)
+    config.ner.setting = ConfigDict(allow_dotted_keys=True)
     return config
 
 

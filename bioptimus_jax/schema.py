@@ -32,6 +32,9 @@ def key(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+STANDARD = 'standard'
+
+
 def section(record: Callable) -> Any:
     return dataclasses.field(default_factory=record)
 
@@ -356,23 +359,74 @@ class Evaluation:
     )
 
 
+HEADS = ('linear', 'crf', 'bilstm', 'bilstm_crf')
+
+
 @dataclasses.dataclass(frozen=True)
 class Ner:
-    """Fine-tuning for named-entity recognition and entity-level scores (paper, Table 9)."""
+    """Fine-tuning for named-entity recognition and entity-level scores (paper, Table 9; Tinn et al., sections 3-4)."""
 
-    folder: str = key('', 'NER sets: NAME/{train,devel,test}.tsv, IOB2', path=True)
+    folder: str = key(
+        '', 'NER sets: NAME/{train,devel,test}.tsv in any tag scheme, BRAT or PubTator', path=True
+    )
     datasets: tuple[str, ...] = key((), 'sets of that folder; empty: all of them')
-    models: tuple[str, ...] = key((), 'exports that are scored, as 0.4 or 0.1@25; empty: every phase')
+    models: tuple[str, ...] = key(
+        (),
+        'exports that are scored, as 0.4 or 0.1@25; initial, source, or paths of Hugging Face folders; '
+        'empty: every phase',
+    )
     seeds: tuple[int, ...] = key((0,), 'one fine-tuning each', low=0, high=LARGEST_SEED)
-    epochs: int = key(5, 'passes over the training set (paper: 5-11)', low=1)
-    batch_sentences: int = key(16, 'paper: 4, 8 or 16', low=1)
-    learning_rate: float = key(2e-5, 'peak (paper: 1e-5 or 2e-5)', low=0)
+    settings: tuple[str, ...] = key(
+        (STANDARD,), 'names of `setting`, each tried with every model, set and seed; standard: the keys below'
+    )
+    setting: Mapping[str, Mapping[str, Any]] = dataclasses.field(
+        default_factory=dict, metadata={'doc': 'by name, which of the keys below are different'}
+    )
+    epochs: int = key(
+        5, 'passes over the training set (paper: 5-11; BLURB: 2-60; Tinn et al.: up to 100)', low=1
+    )
+    batch_sentences: int = key(16, 'paper: 4, 8 or 16; BLURB: 16 or 32', low=1)
+    learning_rate: float = key(2e-5, 'peak (paper: 1e-5 or 2e-5; BLURB: 1e-5, 3e-5 or 5e-5)', low=0)
+    head_learning_rate: float = key(0.0, 'peak for the head, which starts at random; 0: learning_rate', low=0)
     warmup_fraction: float = key(0.1, 'of the slanted triangular schedule', low=0, high=1)
-    weight_decay: float = key(0.01, '', low=0)
-    dropout: float = key(0.1, '', low=0, high=0.9)
+    weight_decay: float = key(0.01, 'on weights; none on biases and layer norms', low=0)
+    bias_correction: bool = key(True, 'of Adam; the original BERT has none, which Tinn et al. find unstable')
+    dropout: float = key(0.1, 'of hidden states, attention probabilities and the head', low=0, high=0.9)
+    head: str = key('linear', "on the last layer's states (PubMedBERT, section 5.2)", one_of=HEADS)
+    lstm_hidden: int = key(0, 'bilstm: units a direction; 0: half of the hidden size', low=0)
+    scheme: str = key(
+        'bio', 'tags that the model learns, whatever those of the files', one_of=('bio', 'io', 'bioul')
+    )
+    label_pieces: str = key('first', 'pieces of a word that carry its label', one_of=('first', 'all'))
+    freeze_layers: int = key(
+        0,
+        'lowest encoder layers that stay as they are, with the embeddings (Tinn et al.: half of them)',
+        low=0,
+    )
+    layer_decay: float = key(
+        1.0, "each layer's learning rate as a share of the next one's; 1: none", low=0.1, high=1
+    )
+    layer_decay_rule: str = key(
+        'electra',
+        'the top layer has learning_rate x decay (zhang), or x decay^2 (electra, whose removed pooler counts)',
+        one_of=('electra', 'zhang'),
+    )
+    reinit_layers: int = key(0, 'top encoder layers that begin at random (Zhang et al.)', low=0)
+    remove_layers: int = key(0, 'top encoder layers left out (Tinn et al., Table 8)', low=0)
+    train_sentences: int = key(
+        0, 'a random choice of so many training sentences, for a low-resource setting; 0: all', low=0
+    )
+    train_seed: int = key(0, 'of that choice', low=0, high=LARGEST_SEED)
     max_pieces: int = key(128, 'window; longer sentences get several, overlapping', low=16)
     overlap_pieces: int = key(32, 'context repeated on either side of a window border', low=0)
-    label_pieces: str = key('first', 'pieces of a word that carry its label', one_of=('first', 'all'))
+    dtype: str = key('auto', 'compute type; auto: bfloat16 on GPUs', one_of=('auto', 'float32', 'bfloat16'))
+
+    def named(self, setting: str) -> 'Ner':
+        """The keys under one of `settings`: those of config.ner, but for the ones that it changes."""
+        return dataclasses.replace(self, settings=(setting,), setting={}, **self.setting.get(setting, {}))
+
+
+NOT_OF_A_SETTING = ('folder', 'datasets', 'models', 'seeds', 'settings', 'setting')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -485,7 +539,7 @@ def walk(record: Any, prefix: str = '') -> Iterator[tuple[str, Any, Mapping]]:
         value = getattr(record, field.name)
         if dataclasses.is_dataclass(value):
             yield from walk(value, f'{prefix}{field.name}.')
-        elif isinstance(value, Mapping):
+        elif isinstance(value, Mapping) and any(dataclasses.is_dataclass(entry) for entry in value.values()):
             for name, entry in value.items():
                 yield from walk(entry, f'{prefix}{field.name}.{name}.')
         else:
@@ -509,11 +563,27 @@ def _fill(record: type, values: Any, where: str) -> Any:
         value, full = values[name], f'{where}{name}'
         if name == 'phase':
             filled[name] = {n: _fill(Phase, values[name][n], f'{full}.{n}.') for n in values[name]}
+        elif name == 'setting':
+            filled[name] = {n: _differences(values[name][n], f'{full}.{n}') for n in values[name]}
         elif dataclasses.is_dataclass(hints[name]):
             filled[name] = _fill(typing.cast(type, hints[name]), value, f'{full}.')
         else:
             filled[name] = _check_value(value, hints[name], field.metadata, full)
     return record(**filled)
+
+
+def _differences(values: Any, where: str) -> dict[str, Any]:
+    """The keys of a fine-tuning setting, checked as those of `Ner`."""
+    if not isinstance(values, Mapping | ConfigDict):
+        raise ConfigError(f'config.{where}: is a section of keys of config.ner, got {values!r}')
+    fields = {f.name: f for f in dataclasses.fields(Ner) if f.name not in NOT_OF_A_SETTING}
+    hints = typing.get_type_hints(Ner)
+    for name in values:
+        if name not in fields:
+            raise ConfigError(
+                f'config.{where}.{name}: no such key; a setting may have {", ".join(sorted(fields))}'
+            )
+    return {n: _check_value(values[n], hints[n], fields[n].metadata, f'{where}.{n}') for n in sorted(values)}
 
 
 def _check_value(value: Any, expected: Any, metadata: Mapping, full: str) -> Any:
@@ -556,9 +626,28 @@ def _check_consistency(e: Experiment) -> None:
         raise ConfigError(
             f'config.pretrain.micro_batches: does not divide batch_rows={e.pretrain.batch_rows}'
         )
-    if e.ner.overlap_pieces * 2 + 8 > e.ner.max_pieces:
-        raise ConfigError('config.ner.overlap_pieces: must leave room in config.ner.max_pieces')
+    _check_ner(e.ner)
     _check_surgery(e.surgery)
+
+
+def _check_ner(ner: Ner) -> None:
+    for name, values in (('seeds', ner.seeds), ('settings', ner.settings)):
+        if not values or len(set(values)) != len(values):
+            raise ConfigError(f'config.ner.{name}: one or more different ones are needed, got {values}')
+    for name in ner.settings:
+        if name not in (STANDARD, *ner.setting):
+            raise ConfigError(
+                f'config.ner.settings: {name!r} has no config.ner.setting entry; known: '
+                f'{", ".join((STANDARD, *ner.setting))}'
+            )
+        if STANDARD in ner.setting or not re.fullmatch(r'[\w.+-]+', name):
+            raise ConfigError(
+                f'config.ner.setting: {STANDARD!r} is what config.ner itself says, and a name is of letters, digits '
+                'and . _ + -; choose others'
+            )
+        of_name = ner.named(name)
+        if of_name.overlap_pieces * 2 + 8 > of_name.max_pieces:
+            raise ConfigError('config.ner.overlap_pieces: must leave room in config.ner.max_pieces')
 
 
 def _check_surgery(s: Surgery) -> None:
