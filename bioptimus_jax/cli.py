@@ -92,6 +92,8 @@ def _dispatch(arguments: list[str]) -> int:
         if overrides:
             raise ConfigError('download takes no --config keys; see `bioptimus download --help`')
         return _download(options)
+    if options.verb == 'sweep':
+        return _sweep(options, overrides)
     if options.verb == 'compare':
         return _compare(options.runs, _experiment(options.config, overrides), options.markdown)
     experiment = _experiment(options.config, overrides)
@@ -120,6 +122,27 @@ def _probe(run: Run, options: argparse.Namespace) -> None:
 
     if run.leads:
         probe(run, options.probe_tokens, options.probe_contexts, options.probe_fit_steps)
+
+
+def _sweep(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int:
+    from bioptimus_jax.report.tables import comparison_table  # imports matplotlib
+    from bioptimus_jax.sweep import Sweep
+
+    sweep = Sweep(options.config, options.workdir, overrides, options.arms, options.jobs)
+    if options.status:
+        print(sweep.table().text())
+        return DONE
+    with _stop_on_signal() as watch:
+        watch(sweep)
+        failed = sweep.make()
+    print(comparison_table([arm.run for arm in sweep.arms]).text())
+    if failed:
+        names = ', '.join(arm.name for arm in failed)
+        raise InputError(
+            f'{len(failed)} of {len(sweep.arms)} arms failed: {names}; see log.txt in their folders in '
+            f'{options.workdir}, then give the same command again'
+        )
+    return DONE
 
 
 def _compare(folders: Sequence[str], experiment: Experiment, markdown: bool) -> int:
@@ -216,6 +239,7 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument('--config', required=True, metavar='NAME_or_FILE[:argument]', help='names the phases')
     verb.add_argument('--markdown', action='store_true', help='print the table as Markdown')
     verb.add_argument('runs', nargs='+', metavar='RUN', help='run folders')
+    _add_sweep(verbs)
     demo = (
         'The whole job on generated text: no data, no download.\n\n'
         'reads:  nothing\nwrites: WORKDIR (the run), WORKDIR/source (the source model), WORKDIR/world\n\n'
@@ -227,6 +251,35 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument('--workdir', default='runs/demo', help='run folder (default: runs/demo)')
     _add_download(verbs)
     return parser
+
+
+def _add_sweep(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
+    text = (
+        'Every arm of an ablation, each an ordinary run in WORKDIR/ARM; corpus, vocabulary, contexts, rows and\n'
+        'whatever else is the same for several arms is made once. Finished arms are skipped, an unfinished one\n'
+        'goes on.\n\n'
+        'reads:  what the stages read\n'
+        'writes: WORKDIR/ARM (a run, with log.txt), WORKDIR/results.jsonl; a table to the terminal\n\n'
+        'example:\n  bioptimus sweep --config=ablations:table2 --workdir=runs/table2 '
+        '--config.source.path=FOLDER --jobs=2'
+    )
+    plain = argparse.RawDescriptionHelpFormatter
+    verb = verbs.add_parser('sweep', help='the arms of an ablation', description=text, formatter_class=plain)
+    verb.add_argument(
+        '--config', required=True, metavar='NAME_or_FILE[:argument]', help='a config with get_arms()'
+    )
+    verb.add_argument('--workdir', required=True, metavar='DIR', help='folder of the arms')
+    verb.add_argument(
+        '--arms', default='*', metavar='GLOB,...', help='only arms with such names (default: *)'
+    )
+    verb.add_argument(
+        '--jobs',
+        type=int,
+        default=1,
+        metavar='N',
+        help='arms at a time, each with its share of the cores and GPUs (default: 1)',
+    )
+    verb.add_argument('--status', action='store_true', help='only say which stages are done')
 
 
 def _add_download(verbs: 'argparse._SubParsersAction[_Parser]') -> None:

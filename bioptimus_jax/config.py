@@ -18,6 +18,11 @@ from bioptimus_jax.schema import PAPER_PHASES, Experiment, Phase
 
 CONFIG_FOLDERS = (Path(__file__).parent.parent / 'configs', Path(__file__).parent / 'configs')
 
+MISSING = {
+    'get_config': 'a config file is Python that defines it',
+    'get_arms': 'it is no ablation, use `bioptimus run`',
+}
+
 
 def defaults() -> ConfigDict:
     """Every key with its default, to be changed by a config file and the command line."""
@@ -39,6 +44,24 @@ def phase(**changes: Any) -> ConfigDict:
 
 def load(name: str) -> ConfigDict:
     """The `ConfigDict` of `NAME_or_FILE[:argument]`; names are looked up in the shipped configs."""
+    loaded = _call(name, 'get_config')
+    if not isinstance(loaded, ConfigDict):
+        raise ConfigError(
+            f'--config={name}: its get_config() gives {type(loaded).__name__}, not a ConfigDict'
+        )
+    return loaded
+
+
+def arms(name: str) -> tuple[str, ...]:
+    """The names of the arms of `NAME_or_FILE[:argument]`. Raises ConfigError where the config has none."""
+    named = _call(name, 'get_arms')
+    if not named or len(set(named)) != len(named):
+        raise ConfigError(f'--config={name}: its get_arms() gives {named!r}, not one or more different names')
+    return tuple(named)
+
+
+def _call(name: str, function: str) -> Any:
+    """What a function of a config file gives for the argument in the name."""
     target, _, argument = name.partition(':')
     candidates = [Path(target)] if target.endswith('.py') else [f / f'{target}.py' for f in CONFIG_FOLDERS]
     file = next((c for c in candidates if c.is_file()), None)
@@ -53,17 +76,15 @@ def load(name: str) -> ConfigDict:
     module = importlib.util.module_from_spec(specification)
     try:
         specification.loader.exec_module(module)
-        loaded = module.get_config(argument) if argument else module.get_config()
+        called = getattr(module, function, None)
+        if called is None:
+            raise ConfigError(f'--config={name}: has no {function}(); {MISSING[function]}')
+        return called(argument) if argument else called()
     except ConfigError:
         raise
     except Exception as error:  # a config is a program: it may fail in any way
         kind = '' if isinstance(error, ValueError) else f'{type(error).__name__}: '
         raise ConfigError(f'--config={name}: {kind}{error}') from error
-    if not isinstance(loaded, ConfigDict):
-        raise ConfigError(
-            f'--config={name}: its get_config() gives {type(loaded).__name__}, not a ConfigDict'
-        )
-    return loaded
 
 
 def override(config: ConfigDict, dotted: str, text: str) -> None:

@@ -288,19 +288,23 @@ def _remove(folder: Path) -> None:
 
 
 def _from_base(run: Run, stage: Stage, print_of: dict[str, Any]) -> dict[str, Any] | None:
-    base = run.config.runtime.base_run
-    if base and not Path(base).is_dir():
+    if not run.config.runtime.base_run:
+        return None
+    base = Path(run.config.runtime.base_run)
+    if not base.is_dir():
         raise ConfigError(
             f'config.runtime.base_run: {base}: no such run folder; correct it, or leave it empty'
         )
-    manifest = read_json(Path(base) / stage.name / MANIFEST) if base else None
-    if manifest is None or differences(manifest, print_of):
-        return None
-    manifest['folder'] = manifest.get('folder') or str((Path(base) / stage.name).resolve())
-    (run.workdir / stage.name).mkdir(exist_ok=True)
-    write_json(run.workdir / stage.name / MANIFEST, manifest)
-    run.say(f'{stage.name}: taken from {manifest["folder"]}')
-    return manifest
+    for place in [base, *sorted(p for p in base.iterdir() if p.is_dir() and not p.name.startswith('.'))]:
+        manifest = read_json(place / stage.name / MANIFEST)
+        if manifest is None or differences(manifest, print_of):
+            continue
+        manifest['folder'] = manifest.get('folder') or str((place / stage.name).resolve())
+        (run.workdir / stage.name).mkdir(exist_ok=True)
+        write_json(run.workdir / stage.name / MANIFEST, manifest)
+        run.say(f'{stage.name}: taken from {manifest["folder"]}')
+        return manifest
+    return None
 
 
 def versions() -> dict[str, str]:

@@ -443,7 +443,9 @@ class Analysis:
 class Runtime:
     """How a run is carried out. Nothing here changes a result."""
 
-    base_run: str = key('', 'another run whose finished stages are used where they match', path=True)
+    base_run: str = key(
+        '', 'another run, or a folder of runs, whose finished stages are used where they match', path=True
+    )
     devices: int = key(0, 'accelerators used for training; 0: all', low=0)
     distributed: str = key(
         '', 'several processes: auto (SLURM, TPU, MPI), or HOST:PORT,PROCESSES,INDEX; empty: one process'

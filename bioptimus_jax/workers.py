@@ -25,6 +25,13 @@ SECONDS_TO_CONNECT = 20
 DECISIVE_PACKAGES = ('bioptimus-jax', 'blingfire', 'numpy', 'py3langid', 'rensa', 'tokenizers')
 
 
+def cores() -> list[int]:
+    """The cores that this process may use."""
+    if hasattr(os, 'sched_getaffinity'):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
 def ranges(total: int, size: int) -> list[tuple[int, int]]:
     """[start, stop) of consecutive blocks of `size` items."""
     return [(start, min(start + size, total)) for start in range(0, total, size)]
@@ -153,7 +160,7 @@ def open_workers(
     """
     if runtime.cluster:
         return _Cluster(runtime.cluster, prepare, arguments)
-    number = min(runtime.workers or os.cpu_count() or 1, most)
+    number = min(runtime.workers or len(cores()), most)
     return _Pool(number, prepare, arguments) if number > 1 else Workers(prepare, arguments)
 
 

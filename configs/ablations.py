@@ -1,38 +1,86 @@
-"""Table 2 in small: each initialisation with the same corpus, vocabulary, contexts, rows and budget.
+"""What the paper compares, in small: arms that differ in one thing and share all else (`bioptimus sweep`).
 
-Paper:    BIOptimus (arXiv 2308.08625), Table 2 (four initialisations); `random_rows` is our control, `mean_resizing`
-          and `similarity` are what others do. New rows are rescaled to the source's mean norm; `_literal` arms write
-          the last layer's states as they are, as the paper does.
-Command:  bioptimus run --config=ablations:averaged_input --workdir=runs/averaged_input
-          --config.source.path=runs/small-source/export/0.1 --config.runtime.base_run=runs/small
-          The argument is a strategy of config.surgery, or one with `_literal`. Stages that match the base run's
-          are taken from there.
-Time:     see LOG.md: some minutes an arm on two cores; an eighth of small's pre-training, NER with three seeds.
-Expect:   unknown at this size, so written down as unknown. Per-token losses compare all arms but `copy`,
-          which keeps the source's vocabulary; the cloze measures of `analyze` and F1 compare all of them.
+Paper:    BIOptimus (arXiv 2308.08625), Table 2.
+Command:  bioptimus sweep --config=ablations:table2 --workdir=runs/table2 --config.source.path=FOLDER --jobs=2
+          table2   each initialisation with an eighth of small's pre-training, and NER. `random_rows` is our control,
+                   `mean_resizing` and `similarity` are what others do; `_literal` arms write the last layer's states as
+                   they are, as the paper does, the others are rescaled to the source's mean norm.
+          curves   the first steps of each initialisation, the paper's and its variants, with three seeds: phases 100,
+                   300 and 600 are one phase of as many steps of 2,000 pieces, cut to look at the weights.
+Time:     see LOG.md: some minutes an arm on two cores.
+Expect:   table2: unknown at this size. curves: contextualized < averaged_* < random_rows in nats per hidden word,
+          and a variant better than the literal one.
+          Per-token losses compare all arms but `copy`, which keeps the source's vocabulary; the measures of hidden
+          words of `analyze` and F1 compare all of them.
 """
 
 from ml_collections import ConfigDict
 
-from bioptimus_jax.config import load
+from bioptimus_jax.config import load, phase
 from bioptimus_jax.schema import STRATEGIES
 
 LITERAL = '_literal'
-ARGUMENTS = (*STRATEGIES, f'averaged_last{LITERAL}', f'contextualized{LITERAL}')
+INITIALISATIONS = (*STRATEGIES, f'averaged_last{LITERAL}', f'contextualized{LITERAL}')
+VARIANTS: dict[str, dict] = {
+    'mapped': {'layers': (1,), 'map': 'respelled'},
+    'mapped_linear': {'layers': (1,), 'map': 'linear'},
+    'middle': {'layers': (1,)},
+}
+SEEDS = (0, 1, 2)
 BUDGET = 0.125
+WORDS_PER_STEP = 1500
+STEPS = (100, 300, 600)
+ARMS = {
+    'table2': INITIALISATIONS,
+    'curves': tuple(f'{name}.seed-{seed}' for seed in SEEDS for name in (*INITIALISATIONS, *VARIANTS)),
+}
+ARGUMENTS = tuple(f'{ablation}/{arm}' for ablation, arms in ARMS.items() for arm in arms)
+
+
+def get_arms(argument: str = '') -> tuple[str, ...]:
+    """The arms of an ablation, the one that others share most with first."""
+    if argument not in ARMS:
+        raise ValueError(f'no ablation {argument!r}; there are {", ".join(ARMS)}')
+    return ARMS[argument]
 
 
 def get_config(argument: str = '') -> ConfigDict:
-    """`small` with another initialisation and an eighth of its pre-training."""
-    if argument not in ARGUMENTS:
-        raise ValueError(f'needs an initialisation, got {argument!r}; there are {", ".join(ARGUMENTS)}')
+    """One arm, named as in `table2/averaged_input`."""
+    ablation, _, arm = argument.partition('/')
+    if arm not in get_arms(ablation):
+        raise ValueError(f'no arm {arm!r} in {ablation}; there are {", ".join(get_arms(ablation))}')
+    name, _, seed = arm.partition('.seed-')
     config = load('small')
-    config.surgery.strategy = argument.removesuffix(LITERAL)
-    if argument.endswith(LITERAL):
-        config.surgery.scale = 'literal'
-    if argument == 'copy':
-        config.vocab.kind = 'source'
+    _initialise(config, name)
+    if ablation == 'curves':
+        config.seed = int(seed)
+        _first_steps(config)
+        return config
     for name in config.phases:
         config.phase[name].duration *= BUDGET
-    config.ner.update(models=('0.4',), seeds=(0, 1, 2))
+    config.ner.update(models=('0.4',), seeds=SEEDS)
     return config
+
+
+def _initialise(config: ConfigDict, name: str) -> None:
+    if name in VARIANTS:
+        config.surgery.update(strategy='contextualized', **VARIANTS[name])
+        return
+    config.surgery.strategy = name.removesuffix(LITERAL)
+    if name.endswith(LITERAL):
+        config.surgery.scale = 'literal'
+    if name == 'copy':
+        config.vocab.kind = 'source'
+
+
+def _first_steps(config: ConfigDict) -> None:
+    """Equal words for every arm: `copy` needs more steps for them, since its words have more pieces."""
+    config.stages = ('corpus', 'vocab', 'contexts', 'rows', 'surgery', 'pretrain', 'export', 'analyze')
+    config.ner.models = ()
+    config.phases = tuple(map(str, STEPS))
+    for steps, before in zip(STEPS, (0, *STEPS), strict=False):
+        words = float(WORDS_PER_STEP * (steps - before))
+        config.phase[str(steps)] = phase(duration=words, duration_unit='words')
+    config.pretrain.update(batch_rows=8, micro_batches=2)
+    config.evaluation.update(rows=128, per_phase=1)
+    config.runtime.checkpoint_every_steps = 600

@@ -42,6 +42,7 @@ FLOORS = {
     'bioptimus_jax.analysis': 11,
     'bioptimus_jax.report': 12,
     'bioptimus_jax.stages': 13,
+    'bioptimus_jax.sweep': 14,
     'bioptimus_jax.demo': 14,
     'bioptimus_jax.cli': 15,
 }
@@ -240,7 +241,15 @@ def test_configs_say_which_environment_variable_is_missing(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    'name', ['demo:nothing', 'small:nothing', 'ablations', 'ablations:nothing', 'nothing']
+    'name',
+    [
+        'demo:nothing',
+        'small:nothing',
+        'ablations',
+        'ablations:nothing',
+        'ablations:table2/nothing',
+        'nothing',
+    ],
 )
 def test_a_wrong_config_name_is_one_clear_line(name):
     with pytest.raises(ConfigError, match=re.escape(f'--config={name}: ')) as error:

@@ -152,6 +152,15 @@ def test_a_base_run_lends_what_matches(tmp_path):
     assert CALLS == [5, 7]
 
 
+def test_a_folder_of_runs_lends_the_stage_of_whichever_matches(tmp_path):
+    execute(Run(tmp_path / 'runs' / 'a', experiment(corpus__min_words=7), quiet=True), make_stage())
+    execute(Run(tmp_path / 'runs' / 'b', experiment(), quiet=True), make_stage())
+    arm = Run(tmp_path / 'runs' / 'c', experiment(runtime__base_run=tmp_path / 'runs'), quiet=True)
+    assert execute(arm, make_stage())['folder'] == str(tmp_path / 'runs' / 'b' / 'corpus')
+    other = experiment(runtime__base_run=tmp_path / 'runs', corpus__min_words=9)
+    assert 'folder' not in execute(Run(tmp_path / 'runs' / 'd', other, quiet=True), make_stage())
+
+
 def test_a_base_run_that_is_not_there_is_refused(tmp_path):
     arm = Run(tmp_path / 'arm', experiment(runtime__base_run=tmp_path / 'nowhere'), quiet=True)
     with pytest.raises(ConfigError, match='nowhere: no such run folder'):

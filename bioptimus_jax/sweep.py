@@ -1,0 +1,206 @@
+"""`bioptimus sweep`: the arms of an ablation, each an ordinary run, sharing every stage that is the same for several.
+
+A config with arms has `get_arms(argument)`, which names them, and gives each one's ConfigDict for the argument
+`ARGUMENT/ARM`; so `bioptimus run --config=FILE:ARGUMENT/ARM` makes one alone.
+"""
+
+import ctypes
+import dataclasses
+import fnmatch
+import functools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax import config
+from bioptimus_jax.errors import ConfigError, Stopped
+from bioptimus_jax.files import alone, write_jsonl
+from bioptimus_jax.progress import clock
+from bioptimus_jax.report.layout import Table, words
+from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import Experiment
+from bioptimus_jax.stages import STAGES
+from bioptimus_jax.workers import cores
+
+SHARED = ('corpus', 'vocab', 'contexts', 'rows')
+"""Made one arm after another before the arms run side by side: whoever comes second takes what the first has made."""
+
+PARENT_DEATH_SIGNAL = 1  # prctl's PR_SET_PDEATHSIG
+SECONDS_BETWEEN_LOOKS = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Arm:
+    """One run of a sweep, and the arguments of `bioptimus run` that make it."""
+
+    name: str
+    run: Run
+    arguments: tuple[str, ...]
+
+    @property
+    def finished(self) -> bool:
+        """Whether every stage has a manifest; whether it still matches is found out by running it."""
+        return all(self.run.manifest(name) for name in self.run.config.stages)
+
+
+class Sweep:
+    """The arms of `--config=NAME:ARGUMENT` in WORKDIR/ARM; `jobs` at a time, each with its share of cores and GPUs.
+
+    Raises ConfigError for a config without arms, for a glob that names none, and for what one of the arms refuses.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        workdir: Path | str,
+        overrides: Sequence[tuple[str, str]],
+        only: str = '*',
+        jobs: int = 1,
+    ):
+        if jobs < 1:
+            raise ConfigError(f'--jobs={jobs}: at least 1')
+        self.workdir, self.jobs = Path(workdir), jobs
+        self.stopping = threading.Event()
+        known = config.arms(name)
+        chosen = [arm for arm in known if any(fnmatch.fnmatch(arm, glob) for glob in only.split(','))]
+        if not chosen:
+            raise ConfigError(f'--arms={only}: names none of the arms of {name}: {", ".join(known)}')
+        joined = name if ':' in name else f'{name}:'
+        slash = '' if joined.endswith(':') else '/'
+        self.arms = [self._arm(f'{joined}{slash}{arm}', arm, overrides) for arm in chosen]
+
+    def _arm(self, name: str, arm: str, overrides: Sequence[tuple[str, str]]) -> Arm:
+        given = [*overrides, ('runtime.base_run', str(self.workdir))]
+        loaded = config.load(name)
+        for dotted, text in given:
+            config.override(loaded, dotted, text)
+        folder = self.workdir / arm
+        run = Run(folder, Experiment.from_config(loaded))
+        run.stopping = self.stopping
+        flags = tuple(f'--config.{dotted}={text}' for dotted, text in given)
+        return Arm(arm, run, (f'--config={name}', f'--workdir={folder}', *flags))
+
+    def make(self) -> list[Arm]:
+        """Bring every arm up to date; returns those that failed. Raises Stopped once all that run have saved."""
+        with alone(self.workdir / '.sweep.lock', f'{self.workdir}: another sweep is working in it'):
+            self._share()
+            failed = self._run_beside_each_other()
+            write_jsonl(
+                self.workdir / 'results.jsonl', [_result(arm) for arm in self.arms if arm not in failed]
+            )
+            return failed
+
+    def table(self) -> Table:
+        """Which stages of which arm are done, and how long they took."""
+        stages = list(dict.fromkeys(name for arm in self.arms for name in arm.run.config.stages))
+        rows = []
+        for arm in self.arms:
+            manifests = [arm.run.manifest(name) for name in stages]
+            rows.append([words(arm.name), *(words(_state(manifest)) for manifest in manifests)])
+        return Table('Arms', ['arm', *stages], rows)
+
+    def _share(self) -> None:
+        for arm in self.arms:
+            if arm.finished:
+                continue
+            for name in (name for name in arm.run.config.stages if name in SHARED):
+                execute(arm.run, STAGES[name])
+                arm.run.check_stop()
+
+    def _run_beside_each_other(self) -> list[Arm]:
+        waiting = [(arm, self._arguments(arm)) for arm in self.arms]
+        running: dict[int, tuple[Arm, subprocess.Popen]] = {}
+        failed: list[Arm] = []
+        started, done = time.monotonic(), 0
+        try:
+            while waiting or running:
+                for place in range(self.jobs):
+                    if place not in running and waiting:
+                        arm, arguments = waiting.pop(0)
+                        running[place] = arm, _start(arm, arguments, place, self.jobs)
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+                for place, (arm, process) in list(running.items()):
+                    if process.poll() is None:
+                        continue
+                    del running[place]
+                    done += 1
+                    if process.returncode:
+                        failed.append(arm)
+                    how = f'failed: {_last_line(arm)}' if process.returncode else 'done'
+                    left = (time.monotonic() - started) / done * (len(waiting) + len(running))
+                    print(
+                        f'sweep: {arm.name} {how} ({done} of {len(self.arms)}, {clock(left)} left)',
+                        flush=True,
+                    )
+                if self.stopping.is_set():
+                    raise Stopped
+        finally:
+            for _, process in running.values():
+                process.terminate()
+            for _, process in running.values():
+                process.wait()
+        return failed
+
+    def _arguments(self, arm: Arm) -> tuple[str, ...]:
+        """With the first arm's vocabulary as reference for those that have another: all hide the same words."""
+        first, own = (a.run.manifest('vocab') or {} for a in (self.arms[0], arm))
+        given = any('analysis.reference_vocab' in argument for argument in arm.arguments)
+        if given or first.get('content') == own.get('content') or 'analyze' not in arm.run.config.stages:
+            return arm.arguments
+        return (*arm.arguments, f'--config.analysis.reference_vocab={self.arms[0].run.folder("vocab")}')
+
+
+def share_of(things: Sequence[Any], place: int, places: int) -> list[Any]:
+    """The part of `things` for one of several places, as even as it goes; where there are fewer, they are shared."""
+    if len(things) < places:
+        return list(things[place % len(things) :][:1])
+    return list(things[place * len(things) // places : (place + 1) * len(things) // places])
+
+
+def _start(arm: Arm, arguments: Sequence[str], place: int, places: int) -> subprocess.Popen:
+    environment = dict(os.environ)
+    gpus = [gpu for gpu in environment.get('CUDA_VISIBLE_DEVICES', '').split(',') if gpu] or [
+        path.name.removeprefix('nvidia') for path in sorted(Path('/dev').glob('nvidia[0-9]*'))
+    ]
+    if gpus and places > 1:
+        environment['CUDA_VISIBLE_DEVICES'] = ','.join(share_of(gpus, place, places))
+    command = [sys.executable, '-m', 'bioptimus_jax.cli', 'run', *arguments]
+    with open(arm.run.workdir / 'log.txt', 'ab') as log:
+        return subprocess.Popen(
+            command,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            preexec_fn=functools.partial(_begin, share_of(cores(), place, places)),
+        )
+
+
+def _begin(own: Sequence[int]) -> None:
+    """In the new process: its cores, and SIGTERM when the sweep dies, so that no arm goes on unseen."""
+    if sys.platform == 'linux':
+        os.sched_setaffinity(0, own)
+        ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGTERM)
+
+
+def _state(manifest: dict[str, Any] | None) -> str:
+    if manifest is None:
+        return ''
+    return 'shared' if manifest.get('folder') else clock(manifest.get('seconds', 0))
+
+
+def _last_line(arm: Arm) -> str:
+    lines = (arm.run.workdir / 'log.txt').read_text('utf-8', 'replace').splitlines()
+    return lines[-1] if lines else f'see {arm.run.workdir / "log.txt"}'
+
+
+def _result(arm: Arm) -> dict[str, Any]:
+    measured = read_measures(arm.run)
+    seconds = {name: m['seconds'] for name, m in measured.manifests.items() if not m.get('folder')}
+    return {'arm': arm.name, 'cloze': measured.cloze, 'ner': measured.ner, 'seconds': seconds}

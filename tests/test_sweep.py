@@ -1,0 +1,208 @@
+"""Sweeps: arms share what is the same, failures are named and the rest goes on, signals end everything."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bioptimus_jax import cli, config
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.files import read_json, read_jsonl
+from bioptimus_jax.sweep import Sweep, share_of
+
+CONFIG = """
+from bioptimus_jax.config import defaults
+
+ARMS = ('plain', 'seed-1', 'long')
+
+def get_arms(argument=''):
+    if argument == 'broken':
+        return ('plain', 'broken')
+    return ARMS
+
+def get_config(argument=''):
+    arm = argument.rpartition('/')[2]
+    c = defaults()
+    c.stages = ('corpus', 'vocab', 'slow') if argument.startswith('slow') else ('corpus', 'vocab')
+    c.runtime.workers = 1
+    c.corpus.inputs = ('{text}',)
+    c.corpus.words_per_document = 12
+    c.corpus.heldout_fraction = 0.2
+    c.vocab.size = 120
+    c.vocab.limit_alphabet = 40
+    if arm == 'seed-1':
+        c.seed = 1
+    if arm == 'long':
+        c.vocab.size = 105
+        c.corpus.min_words = 8
+    if arm == 'broken':
+        c.stages = ('corpus', 'vocab', 'surgery')
+    return c
+"""
+
+
+@pytest.fixture
+def shipped(tmp_path):
+    text = tmp_path / 'text.txt'
+    words = 'the patients were given naloxone and the others aspirin for a month without harm'.split()
+    lines = (' '.join(words[(i + j) % len(words)] for j in range(12)) + f' {i}.' for i in range(60))
+    text.write_text('\n\n'.join(lines))
+    (tmp_path / 'arms.py').write_text(CONFIG.format(text=text))
+    return str(tmp_path / 'arms.py')
+
+
+def call(capsys, *arguments):
+    code = cli.main(list(arguments))
+    captured = capsys.readouterr()
+    assert 'Traceback' not in captured.err
+    return code, captured.out, captured.err.strip()
+
+
+def test_arms_share_what_is_the_same_and_a_second_sweep_makes_nothing(shipped, tmp_path, capsys):
+    folder = tmp_path / 'sweep'
+    code, out, _ = call(capsys, 'sweep', f'--config={shipped}:x', f'--workdir={folder}', '--jobs=2')
+    assert code == 0
+    assert '(3 of 3' in out
+    # A seed is nothing to the corpus; another least number of words is.
+    corpora = [read_json(folder / arm / 'corpus' / 'manifest.json') for arm in ('plain', 'seed-1', 'long')]
+    assert [c.get('folder') for c in corpora] == [None, str(folder / 'plain' / 'corpus'), None]
+    results = read_jsonl(folder / 'results.jsonl')
+    assert [r['arm'] for r in results] == ['plain', 'seed-1', 'long']
+    assert set(results[0]['seconds']) == {'corpus', 'vocab'}
+    assert results[1]['seconds'] == {}
+    before = (folder / 'long' / 'corpus' / 'manifest.json').stat().st_mtime_ns
+    assert call(capsys, 'sweep', f'--config={shipped}:x', f'--workdir={folder}')[0] == 0
+    assert (folder / 'long' / 'corpus' / 'manifest.json').stat().st_mtime_ns == before
+    _, out, _ = call(capsys, 'sweep', f'--config={shipped}:x', f'--workdir={folder}', '--status')
+    assert 'shared' in out
+
+
+def test_an_arm_is_a_run_that_can_be_made_alone(shipped, tmp_path, capsys):
+    folder = tmp_path / 'sweep'
+    code, *_ = call(
+        capsys,
+        'sweep',
+        f'--config={shipped}:x',
+        f'--workdir={folder}',
+        '--arms=pl*',
+        '--config.vocab.size=110',
+    )
+    assert code == 0
+    assert [p.name for p in folder.iterdir() if p.is_dir()] == ['plain']
+    alone = tmp_path / 'alone'
+    assert (
+        call(capsys, 'run', f'--config={shipped}:x/plain', f'--workdir={alone}', '--config.vocab.size=110')[0]
+        == 0
+    )
+    contents = [read_json(f / 'vocab' / 'manifest.json')['content'] for f in (folder / 'plain', alone)]
+    assert contents[0] == contents[1]
+
+
+def test_a_failed_arm_is_named_and_the_others_are_made(shipped, tmp_path, capsys):
+    folder = tmp_path / 'sweep'
+    code, out, err = call(capsys, 'sweep', f'--config={shipped}:broken', f'--workdir={folder}')
+    assert code == 3
+    assert '1 of 2 arms failed: broken; see log.txt' in err
+    assert 'broken failed: bioptimus: ' in out
+    assert 'plain done' in out
+    assert [r['arm'] for r in read_jsonl(folder / 'results.jsonl')] == ['plain']
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'expected'),
+    [
+        (['--config={shipped}:x', '--arms=nothing'], 'names none of the arms'),
+        (['--config={shipped}:x', '--jobs=0'], '--jobs=0: at least 1'),
+        (['--config=small'], 'has no get_arms(); it is no ablation'),
+        (['--config={shipped}:x', '--config.vocab.sise=3'], 'vocab.sise: no such key'),
+    ],
+)
+def test_wrong_usage_is_one_line_before_anything_is_made(shipped, tmp_path, capsys, arguments, expected):
+    filled = [a.format(shipped=shipped) for a in arguments]
+    code, _, err = call(capsys, 'sweep', f'--workdir={tmp_path / "sweep"}', *filled)
+    assert code == 2
+    assert expected in err
+    assert '\n' not in err
+
+
+def test_a_config_whose_arms_are_not_different_is_refused(tmp_path):
+    (tmp_path / 'twice.py').write_text("def get_arms(argument=''):\n    return ('a', 'a')\n")
+    with pytest.raises(ConfigError, match='one or more different names'):
+        config.arms(str(tmp_path / 'twice.py'))
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+from bioptimus_jax import stages
+from bioptimus_jax.run import Stage
+
+def wait(run, folder):
+    (run.workdir / 'began').write_text(str(__import__('os').getpid()))
+    while True:
+        run.check_stop()
+        time.sleep(.05)
+
+stages.STAGES['slow'] = Stage('slow', 'waits', '', '', (), lambda run: (), wait)
+"""
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGKILL])
+def test_arms_end_with_the_sweep(shipped, tmp_path, number):
+    """SIGTERM: they save, and the sweep says 75. SIGKILL: they are told by the system."""
+    (tmp_path / 'sitecustomize.py').write_text(SLOW)
+    folder = tmp_path / 'sweep'
+    environment = os.environ | {'PYTHONPATH': os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [sys.executable, '-m', 'bioptimus_jax.cli', 'sweep', f'--config={shipped}:slow']
+    sweep = subprocess.Popen([*command, f'--workdir={folder}', '--arms=plain'], env=environment)
+    process = int(_wait_for(folder / 'plain' / 'began'))
+    sweep.send_signal(number)
+    assert sweep.wait(30) == (75 if number == signal.SIGTERM else -signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while _is_alive(process) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _is_alive(process)
+    assert not (folder / 'plain' / 'slow' / 'manifest.json').exists()
+    assert json.loads((folder / 'plain' / 'vocab' / 'manifest.json').read_text())
+
+
+def _wait_for(file):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if file.exists() and file.read_text():
+            return file.read_text()
+        time.sleep(0.05)
+    raise AssertionError(f'{file} did not appear')
+
+
+def _is_alive(process):
+    try:
+        return Path(f'/proc/{process}/stat').read_text().rpartition(')')[2].split()[0] != 'Z'
+    except FileNotFoundError:
+        return False
+
+
+@given(st.integers(1, 40), st.integers(1, 12))
+def test_every_place_has_a_share_and_nothing_is_left_over(things, places):
+    shares = [share_of(list(range(things)), place, places) for place in range(places)]
+    assert all(shares)
+    assert {t for share in shares for t in share} == set(range(things))
+    if things >= places:
+        assert sorted(t for share in shares for t in share) == list(range(things))
+        assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_a_vocabulary_of_ones_own_is_scored_on_the_first_arms_words(shipped, tmp_path):
+    sweep = Sweep(f'{shipped}:x', tmp_path / 'sweep', [('stages', 'corpus,vocab,analyze')])
+    sweep._share()
+    plain, same, other = (sweep._arguments(arm) for arm in sweep.arms)
+    assert plain == sweep.arms[0].arguments
+    assert same == sweep.arms[1].arguments
+    assert other[-1] == f'--config.analysis.reference_vocab={tmp_path / "sweep" / "plain" / "vocab"}'
