@@ -125,17 +125,16 @@ def _probe(run: Run, options: argparse.Namespace) -> None:
 
 
 def _sweep(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int:
-    from bioptimus_jax.report.tables import comparison_table  # imports matplotlib
-    from bioptimus_jax.sweep import Sweep
+    from bioptimus_jax.sweep import Sweep  # imports matplotlib
 
-    sweep = Sweep(options.config, options.workdir, overrides, options.arms, options.jobs)
+    sweep = Sweep(options.config, options.workdir, overrides, options.arms, options.jobs, options.control)
     if options.status:
         print(sweep.table().text())
         return DONE
     with _stop_on_signal() as watch:
         watch(sweep)
         failed = sweep.make()
-    print(comparison_table([arm.run for arm in sweep.arms]).text())
+    print('\n\n'.join(table.text() for table in sweep.tables))
     if failed:
         names = ', '.join(arm.name for arm in failed)
         raise InputError(
@@ -259,7 +258,7 @@ def _add_sweep(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
         'whatever else is the same for several arms is made once. Finished arms are skipped, an unfinished one\n'
         'goes on.\n\n'
         'reads:  what the stages read\n'
-        'writes: WORKDIR/ARM (a run, with log.txt), WORKDIR/results.jsonl; a table to the terminal\n\n'
+        'writes: WORKDIR/ARM (a run, with log.txt), WORKDIR/results.jsonl, arms.md, arms.svg; tables\n\n'
         'example:\n  bioptimus sweep --config=ablations:table2 --workdir=runs/table2 '
         '--config.source.path=FOLDER --jobs=2'
     )
@@ -278,6 +277,9 @@ def _add_sweep(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
         default=1,
         metavar='N',
         help='arms at a time, each with its share of the cores and GPUs (default: 1)',
+    )
+    verb.add_argument(
+        '--control', default='', metavar='ARM', help='differences to this arm, and the steps that others save'
     )
     verb.add_argument('--status', action='store_true', help='only say which stages are done')
 

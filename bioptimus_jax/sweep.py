@@ -20,10 +20,11 @@ from typing import Any
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, Stopped
-from bioptimus_jax.files import alone, write_jsonl
+from bioptimus_jax.files import alone, atomic, write_jsonl
 from bioptimus_jax.progress import clock
+from bioptimus_jax.report import arms
 from bioptimus_jax.report.layout import Table, words
-from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
@@ -63,15 +64,19 @@ class Sweep:
         overrides: Sequence[tuple[str, str]],
         only: str = '*',
         jobs: int = 1,
+        control: str = '',
     ):
         if jobs < 1:
             raise ConfigError(f'--jobs={jobs}: at least 1')
         self.workdir, self.jobs = Path(workdir), jobs
+        self.control, self.tables = control, list[Table]()
         self.stopping = threading.Event()
         known = config.arms(name)
         chosen = [arm for arm in known if any(fnmatch.fnmatch(arm, glob) for glob in only.split(','))]
         if not chosen:
             raise ConfigError(f'--arms={only}: names none of the arms of {name}: {", ".join(known)}')
+        if control and control not in {arm.partition(arms.SEED)[0] for arm in chosen}:
+            raise ConfigError(f'--control={control}: is none of the arms {", ".join(chosen)}')
         joined = name if ':' in name else f'{name}:'
         slash = '' if joined.endswith(':') else '/'
         self.arms = [self._arm(f'{joined}{slash}{arm}', arm, overrides) for arm in chosen]
@@ -92,9 +97,7 @@ class Sweep:
         with alone(self.workdir / '.sweep.lock', f'{self.workdir}: another sweep is working in it'):
             self._share()
             failed = self._run_beside_each_other()
-            write_jsonl(
-                self.workdir / 'results.jsonl', [_result(arm) for arm in self.arms if arm not in failed]
-            )
+            self._write([arm for arm in self.arms if arm not in failed])
             return failed
 
     def table(self) -> Table:
@@ -105,6 +108,18 @@ class Sweep:
             manifests = [arm.run.manifest(name) for name in stages]
             rows.append([words(arm.name), *(words(_state(manifest)) for manifest in manifests)])
         return Table('Arms', ['arm', *stages], rows)
+
+    def _write(self, made: Sequence[Arm]) -> None:
+        """results.jsonl, a record an arm; arms.md, the tables; arms.svg, the curves."""
+        measured = {arm.name: read_measures(arm.run) for arm in made}
+        write_jsonl(self.workdir / 'results.jsonl', [_result(name, m) for name, m in measured.items()])
+        self.tables = arms.all_tables(measured, self.control)
+        with atomic(self.workdir / 'arms.md') as file:
+            file.write(f'# {self.workdir.name}\n\n' + '\n'.join(table.markdown() for table in self.tables))
+        drawn = arms.figure(measured, self.control)
+        if drawn.svg:
+            with atomic(self.workdir / 'arms.svg') as file:
+                file.write(drawn.svg + '\n')
 
     def _share(self) -> None:
         for arm in self.arms:
@@ -200,7 +215,6 @@ def _last_line(arm: Arm) -> str:
     return lines[-1] if lines else f'see {arm.run.workdir / "log.txt"}'
 
 
-def _result(arm: Arm) -> dict[str, Any]:
-    measured = read_measures(arm.run)
+def _result(arm: str, measured: Measures) -> dict[str, Any]:
     seconds = {name: m['seconds'] for name, m in measured.manifests.items() if not m.get('folder')}
-    return {'arm': arm.name, 'cloze': measured.cloze, 'ner': measured.ner, 'seconds': seconds}
+    return {'arm': arm, 'cloze': measured.cloze, 'ner': measured.ner, 'seconds': seconds}

@@ -9,7 +9,7 @@ import pytest
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
-from bioptimus_jax.report import documents, figures, inside, layout, page, paper, tables, vocabulary
+from bioptimus_jax.report import documents, figures, layout, page, paper, surgery, tables, vocabulary
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run import Run
@@ -307,10 +307,33 @@ def test_paper_numbers_stand_only_beside_their_own_set(run):
 
 def test_surgery_tables_count_the_contexts(run):
     m = read_measures(run)
-    assert [r[1].value for r in inside.contexts(m).rows] == [20, 20, 20]
-    examples = inside.surgery_examples(m)
+    assert [r[1].value for r in surgery.contexts(m).rows] == [20, 20, 20]
+    examples = surgery.surgery_examples(m)
     assert len(examples.rows) == 10
     assert examples.rows[0][1].text == 'im ##muno ##assay'
+
+
+def test_the_probe_is_on_the_page_once_it_was_made(run):
+    assert 'surgery --probe' in surgery.probe(read_measures(run)).text()
+    variant = {
+        'rank_dot': [30.0, 20, 40],
+        'cosine': [0.5, 0.4, 0.6],
+        'norm_ratio': [1.5, 1.4, 1.6],
+        'by_contexts': {'0': [99.0, 90, 100, 3]},
+        'by_pieces': {'2': [7.0, 6, 8, 50]},
+    }
+    variants = [
+        {'name': 'contextualized layers=1', 'rank_cosine': [6.0, 5, 8], **variant},
+        {'name': 'random_rows', 'rank_cosine': [1500.0, 1400, 1600], **variant, 'by_contexts': {}},
+    ]
+    probe = {'hidden': [{}] * 1000, 'contexts_per_token': 10, 'variants': variants}
+    table = surgery.probe(dataclasses.replace(read_measures(run), probe=probe))
+    best = row_of(table, 'contextualized layers=1')
+    assert (best['median rank'].value, best['95 %'].text, best['norm ratio'].text) == (6, '5-8', '1.50')
+    assert best['rank, 0 contexts'].value == 99
+    assert row_of(table, 'random_rows')['rank, 0 contexts'] == missing()
+    assert table.marks()[0][1] == 'best'
+    assert '1,000 tokens' in table.note
 
 
 def test_vocabulary_tables_have_the_numbers_of_the_records(run):

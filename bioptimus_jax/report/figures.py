@@ -69,7 +69,7 @@ def training_loss(m: Measures) -> Figure:
         f' with the learning rate; phase boundaries are marked.'
     )
     caption = 'The training loss jumps where the masking changes: it compares nothing between phases.'
-    return Figure('training_loss', title, caption, alt, _svg('training_loss', draw))
+    return Figure('training_loss', title, caption, alt, draw_svg('training_loss', draw))
 
 
 def heldout_loss(m: Measures) -> Figure:
@@ -104,7 +104,7 @@ def heldout_loss(m: Measures) -> Figure:
         f' {last["frozen_loss"]:.2f} at step {last["step"]}; one further line for each masking setting.'
     )
     caption = 'The same held-out documents and masks at every point; [MASK]ed positions only.'
-    return Figure('heldout_loss', title, caption, alt, _svg('heldout_loss', draw))
+    return Figure('heldout_loss', title, caption, alt, draw_svg('heldout_loss', draw))
 
 
 def entity_f1(m: Measures) -> Figure:
@@ -130,7 +130,7 @@ def entity_f1(m: Measures) -> Figure:
         known = [(x, m.scores(x, dataset)) for x in models if m.scores(x, dataset)]
         parts.append(f'{dataset} ' + ', '.join(f'{sum(v) / len(v):.1f} ({x})' for x, v in known))
     caption = 'A dot per fine-tuning seed, lines through the means.'
-    return Figure('entity_f1', title, caption, f'Test F1: {"; ".join(parts)}.', _svg('entity_f1', draw))
+    return Figure('entity_f1', title, caption, f'Test F1: {"; ".join(parts)}.', draw_svg('entity_f1', draw))
 
 
 def masking_rate(m: Measures) -> Figure:
@@ -153,7 +153,7 @@ def masking_rate(m: Measures) -> Figure:
     low, high = min(y for _, y in points), max(y for _, y in points)
     alt = f'Share of maskable pieces that were predicted: {low:.1f} to {high:.1f} percent over the run.'
     caption = 'Dots: realised in a batch. Lines: the rate that the phase asks for.'
-    return Figure('masking_rate', title, caption, alt, _svg('masking_rate', draw))
+    return Figure('masking_rate', title, caption, alt, draw_svg('masking_rate', draw))
 
 
 def row_norms(m: Measures) -> Figure:
@@ -179,7 +179,7 @@ def row_norms(m: Measures) -> Figure:
         title,
         caption,
         f'Histogram of row norms; means: {", ".join(means)}.',
-        _svg('row_norms', draw),
+        draw_svg('row_norms', draw),
     )
 
 
@@ -208,7 +208,7 @@ def word_frequency(m: Measures) -> Figure:
     parts = [f'{100 * cells[top] / totals[top]:.0f} percent {there}' for there, cells in cross.items()]
     alt = f'Of the words that occur {top} times in a million here, in general text are: {", ".join(parts)}.'
     caption = 'A bar is a frequency class of this corpus, its colours the classes of the same words in general text.'
-    return Figure('word_frequency', title, caption, alt, _svg('word_frequency', draw))
+    return Figure('word_frequency', title, caption, alt, draw_svg('word_frequency', draw))
 
 
 def entity_pieces(m: Measures) -> Figure:
@@ -239,7 +239,7 @@ def entity_pieces(m: Measures) -> Figure:
         parts.append(f'{name} {shares}')
     alt = f'Percent of the words of entities that are one piece: {"; ".join(parts)}.'
     caption = "All mentions of the training splits; words are BERT's, punctuation apart."
-    return Figure('entity_pieces', title, caption, alt, _svg('entity_pieces', draw))
+    return Figure('entity_pieces', title, caption, alt, draw_svg('entity_pieces', draw))
 
 
 FIGURES: dict[str, Callable[[Measures], Figure]] = {
@@ -282,7 +282,7 @@ def _boundaries(axes: Any, m: Measures) -> None:
         start = stop
 
 
-def _svg(name: str, draw: Callable[[Any], None]) -> str:
+def draw_svg(name: str, draw: Callable[[Any], None]) -> str:
     import matplotlib
 
     matplotlib.use('Agg')

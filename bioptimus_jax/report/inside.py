@@ -1,63 +1,8 @@
-"""What is inside a run: new tokens, contexts, hidden words, geometry of the embeddings, stages."""
-
-from collections.abc import Sequence
+"""What is inside a run: hidden words, geometry of the embeddings, stages."""
 
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, percent, words
 from bioptimus_jax.report.measures import LABELS, Measures, flat
-
-
-def surgery_examples(m: Measures, how_many: int = 10) -> Table:
-    """New tokens: how the source spells them, contexts found, nearest neighbours; evenly spread."""
-    new = [t for t in m.tokens if t.get('spelling')]
-    telling = [t for t in new if len(t['token']) > 5 and not t['token'].startswith('##')] or new
-    chosen = telling[:: max(1, len(telling) // how_many)][:how_many]
-    rows = [
-        [
-            words(t['token']),
-            words(_joined(t['spelling'], ' ')),
-            count(t.get('contexts')),
-            fixed(t.get('norm'), 2),
-            fixed(t.get('cosine')),
-            words(_joined((t.get('neighbours') or [])[:5], ', ')),
-            words(t.get('fallback') or ''),
-        ]
-        for t in chosen
-    ]
-    columns = [
-        'new token',
-        'spelling in the source',
-        'contexts',
-        'norm',
-        'cosine to averaged',
-        'nearest rows',
-        'fallback',
-    ]
-    reason = (
-        'the vocabulary has no token that the source lacks' if m.tokens else 'stage surgery has not been run'
-    )
-    return Table('New tokens after surgery', columns, rows, absent=f'{reason}.')
-
-
-def contexts(m: Measures) -> Table:
-    """How many sentences were found for the new tokens."""
-    most = m.run.config.contexts.per_token
-    found = [t['contexts'] for t in m.tokens if 'contexts' in t]
-    groups = {
-        'none': sum(n == 0 for n in found),
-        f'1 to {most - 1}': sum(0 < n < most for n in found),
-        f'{most}': sum(n >= most for n in found),
-    }
-    rows = [[words(name), count(n), percent(n / len(found))] for name, n in groups.items()] if found else []
-    note = (
-        f'Tokens without any are {percent(groups["none"] / len(m.tokens)).text} of the whole vocabulary; the paper'
-        ' found none for fewer than a tenth.'
-        if found
-        else ''
-    )
-    reason = 'no token needed one' if m.tokens else 'stage surgery has not been run'
-    title, columns = 'Contexts of the new tokens', ['contexts', 'tokens', 'share']
-    return Table(title, columns, rows, note=note, absent=f'{reason}.')
 
 
 def cloze(m: Measures) -> Table:
@@ -153,10 +98,6 @@ def cloze_cells(m: Measures, model: str) -> list[Cell]:
         fixed(one_piece.get('nats_per_word')),
         percent(one_piece.get('word_accuracy')),
     ]
-
-
-def _joined(parts: Sequence[str] | str, by: str) -> str:
-    return parts if isinstance(parts, str) else by.join(p if isinstance(p, str) else str(p[0]) for p in parts)
 
 
 def _short(value: object) -> str:

@@ -12,6 +12,7 @@ from bioptimus_jax.files import read_json
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import phase_of
 
+PROBE = 'probe.json'
 PHASE_INITIAL = 'initial'
 SOURCE = 'source'
 LABELS = {SOURCE: 'source', PHASE_INITIAL: 'initial (step 0)'}
@@ -32,6 +33,7 @@ class Measures:
     comparison: dict[str, Any]
     frequency: dict[str, Any]
     entities: dict[str, Any]
+    probe: dict[str, Any]
     manifests: dict[str, dict[str, Any]]
 
     @property
@@ -90,6 +92,7 @@ def read_measures(run: Run) -> Measures:
         comparison=read_json(vocab / 'comparison.json') or {},
         frequency=read_json(vocab / 'frequency.json') or {},
         entities=read_json(analyze / 'entities.json') or {},
+        probe=read_json(run.workdir / PROBE) or {},
         manifests=manifests,
     )
 

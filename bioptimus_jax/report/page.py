@@ -40,7 +40,7 @@ SECTIONS = (
     (
         'New tokens',
         'What surgery made of the tokens that the source does not have.',
-        ('surgery', 'contexts'),
+        ('surgery', 'contexts', 'probe'),
         ('row_norms',),
     ),
     ('Training', '', (), ('training_loss', 'masking_rate')),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from bioptimus_jax.progress import clock
-from bioptimus_jax.report import documents, inside, paper, vocabulary
+from bioptimus_jax.report import documents, inside, paper, surgery, vocabulary
 from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, percent, spread, words
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.run import Run
@@ -153,8 +153,9 @@ def all_tables(m: Measures) -> dict[str, Table]:
         'frequency_cross': vocabulary.frequency_cross(m),
         'pieces': vocabulary.pieces(m),
         'whole_entities': vocabulary.whole_entities(m),
-        'surgery': inside.surgery_examples(m),
-        'contexts': inside.contexts(m),
+        'surgery': surgery.surgery_examples(m),
+        'contexts': surgery.contexts(m),
+        'probe': surgery.probe(m),
         'geometry': inside.geometry(m),
         'stages': inside.summary(m),
     }

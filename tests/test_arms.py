@@ -1,0 +1,123 @@
+"""Arms against each other: hand-computed intervals, paired differences, steps saved; the figure of the curves."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bioptimus_jax import config
+from bioptimus_jax.files import write_json
+from bioptimus_jax.report import arms
+from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment
+
+STEPS = {'initial': 0, '100': 100, '300': 300}
+
+
+def measured(folder, nats, mask='m', steps=STEPS):
+    """A run whose models have these nats per word, in order of STEPS."""
+    loaded = config.defaults()
+    loaded.phases = tuple(name for name in steps if name != 'initial')
+    for name in loaded.phases:
+        loaded.phase[name] = config.phase()
+    run = Run(folder, Experiment.from_config(loaded), quiet=True)
+    records = [
+        {
+            'model': name,
+            'mask': mask,
+            'words': 10,
+            'pieces': 12,
+            'nats_per_word': value,
+            'word_accuracy': 1 / value,
+        }
+        for name, value in zip(steps, nats, strict=False)
+    ]
+    write_json(folder / 'analyze' / 'cloze.json', records)
+    for name, step in steps.items():
+        run.log('pretrain', step, kind='evaluation', phase=name, phase_end=True, frozen_loss=1.0)
+    return read_measures(run)
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    """Two seeds: random_rows 10, 8, 6 and 10, 8, 7; better is 1 lower at the end, worse 1 higher."""
+    nats = {
+        'better.seed-0': (9, 7, 5),
+        'better.seed-1': (9, 6, 6),
+        'random_rows.seed-0': (10, 8, 6),
+        'random_rows.seed-1': (10, 8, 7),
+        'worse.seed-0': (10, 9, 7),
+    }
+    return {name: measured(tmp_path / name, values) for name, values in nats.items()}
+
+
+def test_a_table_has_a_row_per_arm_and_intervals_over_its_seeds(sweep):
+    made = arms.table(sweep, 'nats_per_word')
+    assert [row[0].text for row in made.rows] == ['better', 'random_rows', 'worse']
+    assert made.columns == ['arm', 'initial (step 0)', '100', '300']
+    # Means 6 and 7: deviation sqrt(.5), error .5, and Student's 97.5 % with one degree of freedom is 12.706.
+    assert made.rows[0][2].text == '6.500 ± 6.353'
+    assert made.rows[2][3].text == '7.000'
+    assert made.rows[0][1].text == '9.000 ± 0.000'
+
+
+def test_differences_are_paired_by_seed_and_steps_are_those_of_the_control(sweep):
+    made = arms.against(sweep, 'random_rows')
+    assert [row[0].text for row in made.rows] == ['better', 'worse']
+    better, worse = made.rows
+    assert better[3].text == '-1.000 ± 0.000'
+    # Seed 0: from 7 at 100 to 5 at 300, so 6 at 200: 100 saved. Seed 1: 9 to 6 in 100 steps, 7 at 66.7: 233.3 saved.
+    assert better[4].value == pytest.approx((100 + 300 - 200 / 3) / 2)
+    # The control is at 7 half-way between 100 and 300.
+    assert worse[4].value == pytest.approx(-100)
+
+
+def test_an_arm_without_runs_and_a_missing_control_say_so(sweep):
+    assert 'nothing has not been trained' in arms.against(sweep, 'nothing').text()
+    assert arms.table({}, 'nats_per_word').rows == []
+
+
+def test_other_words_are_said_to_be_other_words(sweep, tmp_path):
+    assert 'did not score the same words' not in arms.table(sweep, 'nats_per_word').note
+    other = sweep | {'copy.seed-0': measured(tmp_path / 'copy', (9, 9, 9), mask='another')}
+    assert 'did not score the same words' in arms.table(other, 'nats_per_word').note
+
+
+def test_the_figure_draws_every_arm_and_says_its_numbers(sweep):
+    drawn = arms.figure(sweep, 'random_rows')
+    assert 'better 9.00 to 5.50' in drawn.alt
+    assert drawn.svg.count('arms-PolyCollection') >= 3 or drawn.svg.count('FillBetween') >= 3
+    for name in ('better', 'random_rows', 'worse'):
+        assert name in drawn.svg
+
+
+def test_all_tables_leave_out_what_nobody_measured(sweep):
+    titles = [made.title for made in arms.all_tables(sweep, 'random_rows')]
+    assert titles == [
+        'Hidden words: nats / word',
+        'Hidden words: words right, %',
+        'nats / word: differences to random_rows',
+    ]
+
+
+@given(st.lists(st.floats(0.5, 3), min_size=2, max_size=6), st.data())
+def test_steps_saved_is_zero_against_oneself_and_has_the_sign_of_the_difference(drops, data):
+    steps = list(range(0, 100 * (len(drops) + 1), 100))
+    control = 20 - np.concatenate([[0], np.cumsum(drops)])
+    assert arms.steps_saved(steps, control, control) == pytest.approx(0)
+    shift = data.draw(st.floats(0.01, 0.5))
+    assert arms.steps_saved(steps, control - shift, control) > 0
+    assert arms.steps_saved(steps, control + shift, control) < 0
+    assert arms.steps_saved(steps, control - shift, control) == pytest.approx(
+        -arms.steps_saved(steps, control, control - shift)
+    )
+
+
+def test_an_interval_is_students():
+    mean, half = arms.interval([1.0, 2.0, 3.0])
+    assert mean == 2
+    assert half == pytest.approx(4.302653 / math.sqrt(3), rel=1e-5)
+    assert arms.interval([5.0]) == (5.0, 0.0)
