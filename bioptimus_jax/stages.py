@@ -6,7 +6,7 @@ from typing import Any
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.run import Run, Stage, execute
-from bioptimus_jax.schema import WITH_CONTEXTS
+from bioptimus_jax.schema import WITH_CONTEXTS, phase_of
 
 
 def _late(module: str, function: str) -> Callable[..., Any]:
@@ -23,6 +23,13 @@ def _surgery_needs(run: Run) -> tuple[str, ...]:
 def _export_needs(run: Run) -> tuple[str, ...]:
     """Phases that have ended can be exported while pre-training goes on."""
     return ('vocab', 'surgery', 'pretrain') if run.manifest('pretrain') else ('vocab', 'surgery')
+
+
+def _ner_needs(run: Run) -> tuple[str, ...]:
+    """What the models come from: phases from export, `initial` from surgery, folders from nowhere."""
+    wanted = run.config.ner.models or run.config.phases
+    of_phases = any(phase_of(name) in run.config.phases for name in wanted)
+    return (*(['surgery'] if 'initial' in wanted else []), *(['export'] if of_phases else []))
 
 
 STAGES: dict[str, Stage] = {
@@ -102,15 +109,18 @@ STAGES: dict[str, Stage] = {
             'ner',
             'fine-tuning and entity-level scores',
             'export/, config.ner.folder',
-            'ner/MODEL/DATASET/seed-N, ner/results.jsonl',
+            'ner/MODEL/SET/SETTING/seed-N, ner/results.jsonl',
             ('ner',),
-            lambda run: ('surgery', 'export'),
+            _ner_needs,
             _late('ner.build', 'build'),
             _late('ner.build', 'external_inputs'),
             extendable=(
                 'ner.seeds',
                 'ner.models',
                 'ner.datasets',
+                'ner.settings',
+                'ner.setting',
+                'inputs.surgery',
                 'inputs.export',
             ),  # every cell knows what it is of
         ),

@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -21,6 +21,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.schema import Runtime
 
 SECONDS_TO_CONNECT = 20
+SECONDS_BETWEEN_CHECKS = 0.5
 # Another release of these may give other bytes.
 DECISIVE_PACKAGES = ('bioptimus-jax', 'blingfire', 'numpy', 'py3langid', 'rensa', 'tokenizers')
 
@@ -35,6 +36,14 @@ def cores() -> list[int]:
 def ranges(total: int, size: int) -> list[tuple[int, int]]:
     """[start, stop) of consecutive blocks of `size` items."""
     return [(start, min(start + size, total)) for start in range(0, total, size)]
+
+
+class WorkerKilled(InputError):
+    """A process was killed from outside, most often for lack of memory; what it had finished is kept."""
+
+
+def _nothing() -> None:
+    pass
 
 
 class Workers:
@@ -54,9 +63,15 @@ class Workers:
     def __exit__(self, *error: Any) -> None:
         pass
 
-    def map(self, function: Callable[..., Any], tasks: Iterable[tuple]) -> Iterator[Any]:
-        """`function(*task)` of every task, in their order. Tasks are drawn late, few results wait."""
+    def map(
+        self, function: Callable[..., Any], tasks: Iterable[tuple], check: Callable[[], None] = _nothing
+    ) -> Iterator[Any]:
+        """`function(*task)` of every task, in their order. Tasks are drawn late, few results wait.
+
+        `check` is called while a result is waited for, and may raise. Raises WorkerKilled.
+        """
         for task in tasks:
+            check()
             yield function(*task)
 
 
@@ -79,11 +94,14 @@ class _Pool(Workers):
         self.lifeline.close()
         self.watched.close()
 
-    def map(self, function: Callable[..., Any], tasks: Iterable[tuple]) -> Iterator[Any]:
+    def map(
+        self, function: Callable[..., Any], tasks: Iterable[tuple], check: Callable[[], None] = _nothing
+    ) -> Iterator[Any]:
         try:
-            yield from _in_order(lambda task: self.pool.submit(_work, function, task), tasks, 2 * self.number)
+            submit = lambda task: self.pool.submit(_work, function, task)  # noqa: E731
+            yield from _in_order(submit, tasks, 2 * self.number, check)
         except BrokenProcessPool as error:
-            raise InputError(
+            raise WorkerKilled(
                 'a worker process was killed (often: out of memory); give the same command again, '
                 f'with --config.runtime.workers below {self.number} if it happens twice'
             ) from error
@@ -132,23 +150,21 @@ class _Cluster(Workers):
     def __exit__(self, *error: Any) -> None:
         self.client.close()
 
-    def map(self, function: Callable[..., Any], tasks: Iterable[tuple]) -> Iterator[Any]:
+    def map(
+        self, function: Callable[..., Any], tasks: Iterable[tuple], check: Callable[[], None] = _nothing
+    ) -> Iterator[Any]:
         from distributed import CancelledError, KilledWorker
 
         def submit(task: tuple) -> Any:
             return self.client.submit(_on_cluster, self.prepared, function, task, pure=False)
 
         try:
-            yield from _in_order(submit, tasks, 2 * self.number)
+            yield from _in_order(submit, tasks, 2 * self.number, check)
         except (KilledWorker, CancelledError) as error:
-            raise InputError(
+            raise WorkerKilled(
                 f'the cluster at {self.address} gave up a task ({error}); see the logs of its workers, then give '
                 'the same command again'
             ) from error
-
-
-def _nothing() -> None:
-    pass
 
 
 def open_workers(
@@ -164,14 +180,26 @@ def open_workers(
     return _Pool(number, prepare, arguments) if number > 1 else Workers(prepare, arguments)
 
 
-def _in_order(submit: Callable[[tuple], Any], tasks: Iterable[tuple], ahead: int) -> Iterator[Any]:
-    waiting: collections.deque[Future] = collections.deque()
+def _in_order(
+    submit: Callable[[tuple], Any], tasks: Iterable[tuple], ahead: int, check: Callable[[], None]
+) -> Iterator[Any]:
+    waiting: collections.deque[Any] = collections.deque()
     for task in tasks:
         waiting.append(submit(task))
         if len(waiting) > ahead:
-            yield waiting.popleft().result()
+            yield _result(waiting.popleft(), check)
     while waiting:
-        yield waiting.popleft().result()
+        yield _result(waiting.popleft(), check)
+
+
+def _result(future: Any, check: Callable[[], None]) -> Any:
+    while True:
+        check()
+        try:
+            return future.result(SECONDS_BETWEEN_CHECKS)
+        except TimeoutError:
+            if future.done():  # the task's own
+                raise
 
 
 _failure: Exception | None = None  # of `prepare`, in a worker of a pool

@@ -318,18 +318,18 @@ def test_results_do_not_depend_on_workers_and_finished_cells_are_kept(tiny_bert,
             assert a[key] == b[key]
     assert {r['dataset'] for r in records[0]} == {'one', 'two'}
     assert len(run.metrics('ner')) == 2 * 4
-    cell = next(folder.glob('*/one/seed-0'))
+    cell = next(folder.glob('*/one/standard/seed-0'))
     rows = (cell / 'predictions.tsv').read_text().splitlines()
     tokens = [tuple(row.split('\t')[:2]) for row in rows if row]
     assert tokens == [tuple(line.split('\t')) for line in _lines(toy_sets / 'one/test.tsv')]
     # again: one cell was cut off, the other one stays
-    times = {p: p.stat().st_mtime_ns for p in folder.glob('*/*/*/scores.json')}
+    times = {p: p.stat().st_mtime_ns for p in folder.glob('*/*/*/*/scores.json')}
     (cell / 'scores.json').unlink()
     again = stage.build(run, folder)
     assert again['content'] == counts[0]['content']
     assert again['kept'] == 1
     kept = [p for p, t in times.items() if p.stat().st_mtime_ns == t]
-    assert [p.parent.parent.name for p in kept] == ['two']
+    assert [p.parents[2].name for p in kept] == ['two']
     # other settings: nothing is taken for finished
     changed = Run(run.workdir, experiment(toy_sets, tiny_bert, 1, weight_decay=0.0), quiet=True)
     assert stage.build(changed, folder)['kept'] == 0

@@ -101,6 +101,14 @@ def test_names_are_settings():
     assert probe.named(Surgery()) == 'contextualized'
     changed = Surgery(layers=(3, 4), map='linear', shrinkage=5.0)
     assert probe.named(changed) == 'contextualized layers=3,4 shrinkage=5.0 map=linear'
+    assert probe.flags(changed).split() == [
+        '--config.surgery.strategy=contextualized',
+        '--config.surgery.layers=3,4',
+        '--config.surgery.shrinkage=5.0',
+        '--config.surgery.map=linear',
+        '--config.surgery.scale=rescaled',
+    ]
+    assert probe.flags(Surgery(strategy='random_rows')) == '--config.surgery.strategy=random_rows'
     for layers in (1, 2, 6, 12):
         found = probe.variants(layers, 10)
         assert len({probe.named(s) for s in found}) == len(found)

@@ -305,6 +305,27 @@ def test_paper_numbers_stand_only_beside_their_own_set(run):
     assert paper.reported('contextualized', '0.1', 'drugs') is None
 
 
+def test_of_several_settings_devel_chooses_and_every_one_is_shown(run):
+    m = read_measures(run)
+    cells = [
+        ner_cell('0.1', 'drugs', seed, 0) | {'setting': name}
+        for name in ('standard', 'frozen')
+        for seed in (0, 1)
+    ]
+    for cell in cells:
+        better = 0.2 if cell['setting'] == 'frozen' else 0.1
+        cell['devel'] = {mode: scores | {'f1': better} for mode, scores in cell['devel'].items()}
+        cell['test'] = {mode: scores | {'f1': 1 - better} for mode, scores in cell['test'].items()}
+    m = dataclasses.replace(m, ner=cells)
+    assert m.chosen('0.1', 'drugs') == 'frozen'  # which is worse on test
+    assert m.scores('0.1', 'drugs') == pytest.approx([80, 80])
+    assert m.scores('0.1', 'drugs', setting='standard') == pytest.approx([90, 90])
+    assert m.scores('0.2', 'drugs') == []
+    shown = [row[2].text for row in tables.entities(m).rows if row[1].text == '0.1']
+    assert shown == ['standard', 'frozen, chosen']
+    assert 'setting' not in tables.entities(read_measures(run)).columns
+
+
 def test_surgery_tables_count_the_contexts(run):
     m = read_measures(run)
     assert [r[1].value for r in surgery.contexts(m).rows] == [20, 20, 20]
@@ -478,7 +499,7 @@ def test_unfinished_scoring_shows_the_cells_that_are_done(tmp_path):
     run = Run(tmp_path / 'r', Experiment(), quiet=True)
     cell = ner_cell('0.1', 'drugs', 4, 1)
     write_json(
-        run.workdir / 'ner' / '0.1' / 'drugs' / 'seed-4' / 'scores.json',
+        run.workdir / 'ner' / '0.1' / 'drugs' / 'standard' / 'seed-4' / 'scores.json',
         {k: cell[k] for k in cell if k != 'seed'},
     )
     assert read_measures(run).scores('0.1', 'drugs') == pytest.approx([69.0])

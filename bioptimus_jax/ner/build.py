@@ -1,6 +1,7 @@
-"""Stage `ner`: models x sets x seeds, each one a cell that is kept once finished."""
+"""Stage `ner`: models x sets x settings x seeds, each one a cell that is kept once finished."""
 
 import dataclasses
+import itertools
 import os
 import re
 from pathlib import Path
@@ -11,9 +12,20 @@ from bioptimus_jax.files import digest, sha256, write_jsonl
 from bioptimus_jax.ner import corpora
 from bioptimus_jax.ner.cells import Cell, finished_cell, run_cells
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment, phase_of
+from bioptimus_jax.schema import NOT_OF_A_SETTING, Experiment, phase_of
 
-RECORD = ('model', 'dataset', 'seed', 'devel', 'test', 'gold_in_file', 'gold_scored', 'sentences', 'seconds')
+RECORD = (
+    'model',
+    'dataset',
+    'setting',
+    'seed',
+    'devel',
+    'test',
+    'gold_in_file',
+    'gold_scored',
+    'sentences',
+    'seconds',
+)
 SPEEDS = ('train_sentences_per_second', 'predict_sentences_per_second', 'best_epoch')
 
 
@@ -24,39 +36,30 @@ def external_inputs(experiment: Experiment) -> list[Path]:
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
-    """Fine-tune and score every cell into MODEL/SET/seed-N/{scores.json,predictions.tsv}."""
+    """Fine-tune and score every cell into MODEL/SET/SETTING/seed-N/{scores.json,predictions.tsv}."""
     cells = _cells(run, folder)
-    finished = {cell: record for cell in cells if (record := finished_cell(cell))}
-    waiting = [cell for cell in cells if cell not in finished]
-    workers = min(
-        len(waiting), max(1, (run.config.runtime.workers or os.cpu_count() or 1) // cells[0].threads)
-    )
-    run.say(f'ner: {len(cells)} cells, {len(finished)} of them done before, {max(workers, 1)} at a time')
+    records = {cell.name: record for cell in cells if (record := finished_cell(cell))}
+    waiting = [cell for cell in cells if cell.name not in records]
+    run.say(f'ner: {len(cells)} cells, {len(records)} of them done before')
     progress = run.progress('ner', len(cells), 'cells')
-    progress.start_at(len(finished))
-    for cell, record in run_cells(run, waiting, workers):
-        finished[cell] = record
+    progress.start_at(len(records))
+    for cell, record in run_cells(run, waiting):
+        records[cell.name] = record
         for epoch in record['history']:
-            run.log(
-                'ner',
-                epoch['epoch'],
-                kind='epoch',
-                name=cell.name,
-                loss=epoch['loss'],
-                devel_f1=epoch['devel_f1'],
-            )
-        progress.update(1)
-    records = [{key: finished[cell][key] for key in RECORD + SPEEDS} for cell in cells]
-    write_jsonl(folder / 'results.jsonl', records)
-    for record in records:
-        run.say(_line(record))
+            numbers = {'loss': epoch['loss'], 'devel_f1': epoch['devel_f1']}
+            run.log('ner', epoch['epoch'], kind='epoch', name=cell.name, **numbers)
+        progress.update(1, _line(cell.name, record))
+    ordered = [records[cell.name] for cell in cells]
+    write_jsonl(folder / 'results.jsonl', [{key: r[key] for key in RECORD + SPEEDS} for r in ordered])
     # Seconds differ from run to run; the scores and predictions decide whether a later stage is out of date.
-    content = digest([[r['model'], r['dataset'], r['seed'], r['devel'], r['test']] for r in records])
+    content = digest(
+        [[r['model'], r['dataset'], r['setting'], r['seed'], r['devel'], r['test']] for r in ordered]
+    )
     return {
         'cells': len(cells),
         'kept': len(cells) - len(waiting),
-        'gold_in_file': sum(r['gold_in_file'] for r in records),
-        'gold_scored': sum(r['gold_scored'] for r in records),
+        'gold_in_file': sum(r['gold_in_file'] for r in ordered),
+        'gold_scored': sum(r['gold_scored'] for r in ordered),
         'content': content,
     }
 
@@ -86,27 +89,33 @@ def model_folders(run: Run) -> dict[str, Path]:
 
 
 def _cells(run: Run, folder: Path) -> list[Cell]:
-    settings = run.config.ner
-    deciding = {
-        k: v
-        for k, v in dataclasses.asdict(settings).items()
-        if k not in ('folder', 'datasets', 'models', 'seeds')
-    }
-    if not settings.seeds or len(set(settings.seeds)) != len(settings.seeds):
-        raise ConfigError(f'config.ner.seeds: one or more different seeds are needed, got {settings.seeds}')
+    """Every model with every set, setting and seed, as far as a setting goes with the model."""
+    settings, runtime = run.config.ner, run.config.runtime
     datasets = corpora.dataset_folders(settings)
     dataset_prints = {d: [sha256(d / f'{name}.tsv') for name in corpora.SPLITS] for d in datasets}
+    named = {name: settings.named(name) for name in settings.settings}
+    deciding = {
+        n: {k: v for k, v in dataclasses.asdict(s).items() if k not in NOT_OF_A_SETTING}
+        for n, s in named.items()
+    }
     cells = []
     for model, model_folder in model_folders(run).items():
         model_print = {file.name: sha256(file) for file in _model_files(model_folder)}
-        for dataset in datasets:
-            for seed in settings.seeds:
-                print_of = digest([model_print, dataset_prints[dataset], deciding, seed])
-                target = folder / model / dataset.name / f'seed-{seed}'
-                threads, quiet = run.config.runtime.torch_threads, run.quiet
-                cells.append(
-                    Cell(model, model_folder, dataset, seed, settings, target, threads, quiet, print_of)
+        for dataset, setting, seed in itertools.product(datasets, settings.settings, settings.seeds):
+            cells.append(
+                Cell(
+                    model=model,
+                    model_folder=model_folder,
+                    dataset_folder=dataset,
+                    setting=setting,
+                    settings=named[setting],
+                    seed=seed,
+                    target=folder / model / dataset.name / setting / f'seed-{seed}',
+                    threads=runtime.torch_threads,
+                    quiet=run.quiet,
+                    print_of=digest([model_print, dataset_prints[dataset], deciding[setting], seed]),
                 )
+            )
     return cells
 
 
@@ -133,8 +142,7 @@ def _model_files(folder: Path) -> list[Path]:
     )
 
 
-def _line(record: dict[str, Any]) -> str:
+def _line(name: str, record: dict[str, Any]) -> str:
     f1 = {mode: f'{100 * values["f1"]:.2f}' for mode, values in record['test'].items()}
     gold = f'gold mentions in file {record["gold_in_file"]} = scored {record["gold_scored"]}'
-    name = f'{record["model"]}/{record["dataset"]}/seed-{record["seed"]}'
-    return f'ner: {name} test F1 {f1["default"]} (strict {f1["strict"]}, relaxed {f1["relaxed"]}), {gold}'
+    return f'{name}: test F1 {f1["default"]} (strict {f1["strict"]}, relaxed {f1["relaxed"]}), {gold}'

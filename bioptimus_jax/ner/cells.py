@@ -1,27 +1,23 @@
 """One fine-tuning from files to files, and many of them in worker processes."""
 
-import concurrent.futures
+import collections
 import dataclasses
-import multiprocessing
-import os
-import threading
+import functools
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.errors import InputError, Stopped
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, read_json, write_json
 from bioptimus_jax.ner import corpora
 from bioptimus_jax.ner.finetune import finetune
 from bioptimus_jax.ner.score import by_type, score
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Ner
+from bioptimus_jax.workers import WorkerKilled, cores, open_workers
 
-ATTEMPTS = (
-    3  # a worker that the system killed is replaced, and its cell started again, this many times in all
-)
+ATTEMPTS = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +27,9 @@ class Cell:
     model: str
     model_folder: Path
     dataset_folder: Path
-    seed: int
+    setting: str
     settings: Ner
+    seed: int
     target: Path
     threads: int
     quiet: bool
@@ -40,11 +37,16 @@ class Cell:
 
     @property
     def name(self) -> str:
-        return f'{self.model}/{self.dataset_folder.name}/seed-{self.seed}'
+        return f'{self.model}/{self.dataset_folder.name}/{self.setting}/seed-{self.seed}'
 
 
-def run_cell(cell: Cell, check: Callable[[], None] | None = None) -> dict[str, Any]:
-    """One fine-tuning from files to files. Raises InputError where a gold mention would not be scored."""
+def run_cell(cell: Cell, check: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """One fine-tuning from files to files, or what it gave before.
+
+    Raises InputError where a gold mention would not be scored.
+    """
+    if kept := finished_cell(cell):
+        return kept
     started = time.monotonic()
     dataset = corpora.read_dataset(cell.dataset_folder)
 
@@ -65,7 +67,7 @@ def run_cell(cell: Cell, check: Callable[[], None] | None = None) -> dict[str, A
         cell.seed,
         threads=cell.threads,
         on_epoch=on_epoch,
-        check=check or _check_worker,
+        check=check,
     )
     gold = [s.tags for s in dataset.test]
     test = score(gold, outcome.test)
@@ -78,6 +80,7 @@ def run_cell(cell: Cell, check: Callable[[], None] | None = None) -> dict[str, A
     record = {
         'model': cell.model,
         'dataset': dataset.name,
+        'setting': cell.setting,
         'seed': cell.seed,
         'devel': score([s.tags for s in dataset.devel], outcome.devel),
         'test': test,
@@ -114,65 +117,25 @@ def finished_cell(cell: Cell) -> dict[str, Any] | None:
     )
 
 
-def run_cells(run: Run, cells: list[Cell], workers: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    """Cells as they finish. Each uses the same number of threads, so results do not depend on `workers`."""
-    run.check_stop()
-    if workers <= 1:
-        for cell in cells:
-            yield cell, run_cell(cell, run.check_stop)
-        return
+def run_cells(run: Run, cells: Sequence[Cell]) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    """Cells in their order. Each uses the same number of threads, so results do not depend on how many run at once.
+
+    A worker that the system killed is replaced and its cell begun again, ATTEMPTS times in all. Raises WorkerKilled.
+    """
+    runtime = run.config.runtime
+    most = min(len(cells), max(1, (runtime.workers or len(cores())) // runtime.torch_threads))
+    waiting = collections.deque(cells)
     for attempt in range(1, ATTEMPTS + 1):
-        left = set(cells)
         try:
-            for cell, record in _pool(run, cells, workers):
-                left.discard(cell)
-                yield cell, record
+            with open_workers(dataclasses.replace(runtime, workers=most, cluster=''), most) as workers:
+                # Alone in this process a cell looks for itself whether to stop; workers are left by closing their pool.
+                task = run_cell if workers.number else functools.partial(run_cell, check=run.check_stop)
+                for record in workers.map(task, [(cell,) for cell in waiting], run.check_stop):
+                    yield waiting.popleft(), record
             return
-        except BrokenProcessPool as error:
-            run.check_stop()
+        except WorkerKilled:
             if attempt == ATTEMPTS:
-                raise InputError(
-                    f'ner: a worker process was killed {ATTEMPTS} times, perhaps for lack of memory; '
-                    'try --config.runtime.workers=1'
-                ) from error
+                raise
             run.say(
                 f'ner: a worker process was killed; starting its cell again ({attempt} of {ATTEMPTS - 1})'
             )
-            cells = [cell for cell in cells if cell in left]
-
-
-def _pool(run: Run, cells: list[Cell], workers: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    context = multiprocessing.get_context('spawn')
-    stop = context.Event()
-    pool = concurrent.futures.ProcessPoolExecutor(workers, context, _start_worker, (stop, os.getpid()))
-    try:
-        futures = {pool.submit(run_cell, cell): cell for cell in cells}
-        pending = set(futures)
-        while pending:
-            done, pending = concurrent.futures.wait(pending, 0.5, concurrent.futures.FIRST_COMPLETED)
-            run.check_stop()
-            for future in done:
-                yield futures[future], future.result()
-    finally:
-        stop.set()  # cells that are under way end at their next update
-        pool.shutdown(cancel_futures=True)
-
-
-_stop: Any = None  # of a worker process: set when its cell should end
-
-
-def _start_worker(stop: Any, parent: int) -> None:
-    global _stop
-    _stop = stop
-
-    def watch() -> None:  # a killed parent must not leave workers behind
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def _check_worker() -> None:
-    if _stop is not None and _stop.is_set():
-        raise Stopped

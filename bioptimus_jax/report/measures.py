@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import statistics
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import phase_of
+from bioptimus_jax.schema import STANDARD, phase_of
 
 PROBE = 'probe.json'
 PHASE_INITIAL = 'initial'
@@ -64,12 +65,37 @@ class Measures:
                 return record
         return None
 
+    def cells(self, model: str, dataset: str, setting: str = '') -> list[dict[str, Any]]:
+        """The fine-tunings of a model on a set, in order of seeds; '': under the setting that devel chooses."""
+        own = [r for r in self.ner if r['model'] == model and r['dataset'] == dataset]
+        setting = setting or self.chosen(model, dataset)
+        return sorted((r for r in own if r['setting'] == setting), key=lambda r: r['seed'])
+
+    def settings(self, model: str, dataset: str) -> list[str]:
+        own = (r for r in self.ner if r['model'] == model and r['dataset'] == dataset)
+        return list(dict.fromkeys(r['setting'] for r in own))
+
+    def chosen(self, model: str, dataset: str) -> str:
+        """The setting with the highest mean F1 on devel, the first of equals; test has no say."""
+        means = {
+            setting: statistics.fmean(self.scores(model, dataset, 'devel', setting=setting))
+            for setting in self.settings(model, dataset)
+        }
+        return max(means, key=lambda name: means[name], default='')
+
     def scores(
-        self, model: str, dataset: str, split: str = 'test', mode: str = 'default', what: str = 'f1'
+        self,
+        model: str,
+        dataset: str,
+        split: str = 'test',
+        mode: str = 'default',
+        what: str = 'f1',
+        setting: str = '',
     ) -> list[float]:
-        """One number per seed, in percent."""
-        cells = [r for r in self.ner if r['model'] == model and r['dataset'] == dataset]
-        return [100 * r[split][mode][what] for r in sorted(cells, key=lambda r: r['seed'])]
+        """One number per seed, in percent, under one setting; '': the one that devel chooses."""
+        if not setting and not (setting := self.chosen(model, dataset)):
+            return []
+        return [100 * r[split][mode][what] for r in self.cells(model, dataset, setting)]
 
     def cloze_of(self, model: str) -> dict[str, Any]:
         return next((r for r in self.cloze if r['model'] == model), {})
@@ -123,11 +149,16 @@ def flat(counts: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
 
 def _ner_cells(folder: Path) -> list[dict[str, Any]]:
     if (folder / 'results.jsonl').exists():
-        return _lines(folder / 'results.jsonl')
+        return [{'setting': STANDARD, **record} for record in _lines(folder / 'results.jsonl')]
     cells = []
-    for file in sorted(folder.glob('*/*/seed-*/scores.json')):  # unfinished: the cells that are done
-        model, dataset, seed = file.parts[-4:-1]
-        place = {'model': model, 'dataset': dataset, 'seed': int(seed.removeprefix('seed-'))}
+    for file in sorted(folder.glob('*/*/*/seed-*/scores.json')):  # unfinished: the cells that are done
+        model, dataset, setting, seed = file.parts[-5:-1]
+        place = {
+            'model': model,
+            'dataset': dataset,
+            'setting': setting,
+            'seed': int(seed.removeprefix('seed-')),
+        }
         cells.append(place | (read_json(file) or {}))
     return cells
 

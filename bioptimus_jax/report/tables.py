@@ -1,10 +1,12 @@
 """The tables of a run: phases, entity F1, the paper's numbers, comparison of runs."""
 
+import functools
+import itertools
 from collections.abc import Sequence
 
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report import documents, inside, paper, surgery, vocabulary
-from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, percent, spread, words
+from bioptimus_jax.report.layout import NOT_RUN, Cell, Table, count, fixed, missing, percent, spread, words
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.run import Run
 
@@ -84,29 +86,36 @@ def entities(m: Measures) -> Table:
     ]
     columns += ['mentions scored', 'training time']
     rows = []
-    for dataset in m.datasets:
-        for model in m.models:
-            cells = [r for r in m.ner if r['model'] == model and r['dataset'] == dataset]
-            modes = [spread(m.scores(model, dataset, mode=mode)) for mode in ('default', 'strict', 'relaxed')]
-            detail = [spread(m.scores(model, dataset, what=w)) for w in ('precision', 'recall')]
+    several = any(len(m.settings(model, d)) > 1 for model in m.models for d in m.datasets)
+    for dataset, model in itertools.product(m.datasets, m.models):
+        for setting in m.settings(model, dataset) or ['']:
+            cells = m.cells(model, dataset, setting)
+            score = functools.partial(m.scores, model, dataset, setting=setting)
+            modes = [spread(score(mode=mode)) for mode in ('default', 'strict', 'relaxed')]
+            detail = [spread(score(what=w)) for w in ('precision', 'recall')]
             seconds = sum(r.get('seconds', 0) for r in cells)
+            mark = ', chosen' if several and setting == m.chosen(model, dataset) else ''
             rows.append(
                 [
                     words(dataset),
                     words(LABELS.get(model, model)),
+                    *([words(f'{setting or NOT_RUN}{mark}')] if several else []),
                     *detail,
                     *modes,
-                    spread(m.scores(model, dataset, split='devel')),
+                    spread(score('devel')),
                     count(len(cells)) if cells else missing(),
                     _scored(cells),
                     Cell(clock(seconds), seconds) if cells else missing(),
                 ]
             )
-    better = dict.fromkeys(columns[2:8], 'high')
+    if several:
+        columns.insert(2, 'setting')
+    better = dict.fromkeys(columns[-9:-3], 'high')
     note = (
         'Test, percent, mean ± sd over seeds; epoch chosen on devel. F1 is default mode of seqeval,'
         ' strict needs exact IOB2,'
-        ' relaxed counts an overlap of the same type. Mentions scored / in the file. — : not run.'
+        ' relaxed counts an overlap of the same type. Chosen: the setting with the highest mean on devel, which other'
+        ' tables show. Mentions scored / in the file. — : not run.'
     )
     absent = 'stage ner has not been run.'
     return Table('Entity recognition', columns, rows, better, rank_within='dataset', note=note, absent=absent)

@@ -21,7 +21,7 @@ from bioptimus_jax.surgery.bias import token_counts
 from bioptimus_jax.surgery.material import Material, gather
 from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.surgery.source import Source, load
-from bioptimus_jax.surgery.synthesis import distilled, make, summing, watched
+from bioptimus_jax.surgery.synthesis import DRAWN, distilled, make, summing, watched
 from bioptimus_jax.vocab import wordpiece
 from bioptimus_jax.vocab.contexts import Contexts, sample_contexts
 
@@ -67,6 +67,7 @@ def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str,
     result['seconds'] = round(time.monotonic() - started, 1)
     write_json(run.workdir / FILE, result)
     run.say(recovery.text(result['variants']))
+    run.say(f'probe: nearest to the true rows: {result["variants"][0]["flags"]}')
     run.say(f'probe: {run.workdir / FILE}, {clock(result["seconds"])}')
     return result
 
@@ -130,14 +131,26 @@ def variants(layers: int, contexts: int, fit_steps: int = 0) -> list[Surgery]:
 
 
 def named(settings: Surgery) -> str:
-    """The settings that differ from the defaults, as on the command line: `contextualized layers=3,4 map=linear`."""
-    different = [settings.strategy]
+    """The strategy and the settings that differ from the defaults: `contextualized layers=3,4 map=linear`."""
+    strategy, *others = (f'{name}={value}' for name, value in _different(settings).items())
+    return ' '.join([strategy.removeprefix('strategy='), *others])
+
+
+def flags(settings: Surgery) -> str:
+    """What makes these rows on the command line. Ranks by cosine say nothing about length, so they are rescaled."""
+    wanted = _different(settings)
+    if settings.strategy not in DRAWN:
+        wanted['scale'] = 'rescaled'
+    return ' '.join(f'--config.surgery.{name}={value}' for name, value in wanted.items())
+
+
+def _different(settings: Surgery) -> dict[str, str]:
+    found = {'strategy': settings.strategy}
     for field in dataclasses.fields(Surgery):
         value = getattr(settings, field.name)
         if field.name != 'strategy' and value != field.default:
-            shown = ','.join(map(str, value)) if isinstance(value, tuple) else value
-            different.append(f'{field.name}={shown}')
-    return ' '.join(different)
+            found[field.name] = ','.join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return found
 
 
 def _compared(
@@ -163,7 +176,7 @@ def _compared(
             made = distilled(settings, made, source, hidden, contexts, run.config.seed, advance)
         measured = recovery.measure(made.rows, true_N, material.table)
         summary = recovery.summary(measured, contexts_N, pieces_N, run.config.seed)
-        records.append({'name': named(settings), 'map': made.map, **summary})
+        records.append({'name': named(settings), 'flags': flags(settings), 'map': made.map, **summary})
         progress.update(1)
         run.check_stop()
     records.sort(key=lambda r: (r['rank_cosine'][0], -r['cosine'][0]))
