@@ -197,7 +197,7 @@ class Surgery:
     layers: tuple[int, ...] = key(
         (-1,),
         'averaged_last, contextualized, similarity: layers of the source whose states are read, their mean where '
-        'there are several; 0: the embeddings, -1: the last',
+        'there are several; 0: the embeddings, -1: the last, (): the two in the middle',
         low=-1,
     )
     pooling: str = key(
@@ -226,8 +226,9 @@ class Surgery:
     )
     scale: str = key(
         'literal',
-        'literal rows, or rescaled to the mean norm of the source rows (random_rows and mean_resizing never are)',
-        one_of=('literal', 'rescaled'),
+        "literal; rescaled to the mean norm of the source's rows; or centred: moved and stretched as a whole until "
+        "mean and mean distance from it are the source's (random_rows and mean_resizing stay as drawn)",
+        one_of=('literal', 'rescaled', 'centred'),
     )
     bias: str = key(
         'zero',
@@ -653,8 +654,8 @@ def _check_ner(ner: Ner) -> None:
 
 
 def _check_surgery(s: Surgery) -> None:
-    if not s.layers or len(set(s.layers)) != len(s.layers):
-        raise ConfigError(f'config.surgery.layers: one or more different layers are needed, got {s.layers}')
+    if len(set(s.layers)) != len(s.layers):
+        raise ConfigError(f'config.surgery.layers: different layers are needed, got {s.layers}')
     for name, unused in (('map', 'none'), ('shrinkage', 0.0), ('fit_steps', 0)):
         value = getattr(s, name)
         if value != unused and s.strategy != 'contextualized':

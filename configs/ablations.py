@@ -22,9 +22,10 @@ from bioptimus_jax.schema import STRATEGIES
 LITERAL = '_literal'
 INITIALISATIONS = (*STRATEGIES, f'averaged_last{LITERAL}', f'contextualized{LITERAL}')
 VARIANTS: dict[str, dict] = {
-    'mapped': {'layers': (1,), 'map': 'respelled'},
-    'mapped_linear': {'layers': (1,), 'map': 'linear'},
-    'middle': {'layers': (1,)},
+    'averaged_input_centred': {'strategy': 'averaged_input', 'scale': 'centred'},
+    'centred': {'scale': 'centred'},
+    'middle_centred': {'layers': (), 'scale': 'centred'},
+    'mapped_centred': {'layers': (), 'map': 'respelled', 'shrinkage': 1.0, 'scale': 'centred'},
 }
 SEEDS = (0, 1, 2)
 BUDGET = 0.125
@@ -32,7 +33,11 @@ WORDS_PER_STEP = 1500
 STEPS = (100, 300, 600)
 ARMS = {
     'table2': INITIALISATIONS,
-    'curves': tuple(f'{name}.seed-{seed}' for seed in SEEDS for name in (*INITIALISATIONS, *VARIANTS)),
+    'curves': tuple(
+        f'{name}.seed-{seed}'
+        for seed in SEEDS
+        for name in (*STRATEGIES, f'contextualized{LITERAL}', *VARIANTS)
+    ),
 }
 ARGUMENTS = tuple(f'{ablation}/{arm}' for ablation, arms in ARMS.items() for arm in arms)
 
@@ -64,7 +69,7 @@ def get_config(argument: str = '') -> ConfigDict:
 
 def _initialise(config: ConfigDict, name: str) -> None:
     if name in VARIANTS:
-        config.surgery.update(strategy='contextualized', **VARIANTS[name])
+        config.surgery.update(VARIANTS[name])
         return
     config.surgery.strategy = name.removesuffix(LITERAL)
     if name.endswith(LITERAL):
@@ -82,5 +87,5 @@ def _first_steps(config: ConfigDict) -> None:
         words = float(WORDS_PER_STEP * (steps - before))
         config.phase[str(steps)] = phase(duration=words, duration_unit='words')
     config.pretrain.update(batch_rows=8, micro_batches=2)
-    config.evaluation.update(rows=128, per_phase=1)
+    config.evaluation.update(rows=64, per_phase=1)
     config.runtime.checkpoint_every_steps = 600

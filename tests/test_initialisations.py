@@ -77,6 +77,7 @@ PAPER = found((WORD, f'the {WORD} of drugs', 4, 23, 0), (WORD, WORD, 0, 19, 1))
         ({'layers': (0,)}, (7.5, 4.0)),
         ({'layers': (1, 2)}, (2.5 * 7.5, 2.5 * 4.0)),
         ({'layers': (0, -1)}, (2.5 * 7.5, 2.5 * 4.0)),
+        ({'layers': ()}, (3.5 * 7.5, 3.5 * 4.0)),  # the middle of three: 2 and 3
         ({'layers': (0,), 'pooling': 'first'}, (5, 1.5)),
         ({'layers': (0,), 'pooling': 'last'}, (10, 6.5)),
         ({'layers': (0,), 'max_contexts': 1}, (7.5, 4.5)),
@@ -404,8 +405,7 @@ def test_log_count_bias_in_the_stage(tmp_path):
     [
         ({'strategy': 'averaged_last', 'map': 'linear'}, r'surgery\.map: linear is for .*contextualized'),
         ({'strategy': 'random_rows', 'shrinkage': '2'}, r'surgery\.shrinkage: 2\.0 is for'),
-        ({'layers': '1,1'}, r'surgery\.layers: one or more different'),
-        ({'layers': '()'}, r'surgery\.layers: one or more'),
+        ({'layers': '1,1'}, r'surgery\.layers: different layers are needed'),
         ({'layers': '-2'}, r'surgery\.layers.*at least -1'),
         ({'pooling': 'max'}, r'surgery\.pooling'),
         ({'max_contexts': '-1'}, r'surgery\.max_contexts'),

@@ -15,6 +15,7 @@ from bioptimus_jax.model import hf
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Surgery
 from bioptimus_jax.surgery import probe, recovery, synthesis
+from bioptimus_jax.surgery.material import middle
 from bioptimus_jax.surgery.source import spell
 from bioptimus_jax.vocab import frequency, wordpiece
 
@@ -29,21 +30,38 @@ def test_ranks_cosines_and_norms_by_hand():
     table = np.array([[1.0, 0], [0, 1], [3, 3]], np.float32)
     found = recovery.measure(np.array([[1.0, 0.1], [1.0, 0.1], [0.0, 2.0]]), np.array([0, 1, 1]), table)
     # to (1, .1): cosines .995, .0995, .774 and products 1, .1, 3.3; to (0, 2): 0, 1, .707 and 0, 2, 6
-    assert found['rank_cosine'].tolist() == [1, 3, 1]
+    assert found['rank_uncentred'].tolist() == [1, 3, 1]
     assert found['rank_dot'].tolist() == [2, 3, 2]
-    np.testing.assert_allclose(found['cosine'], [1 / 1.01**0.5, 0.1 / 1.01**0.5, 1], rtol=1e-6)
     np.testing.assert_allclose(found['norm_ratio'], [1.01**0.5, 1.01**0.5, 2], rtol=1e-6)
+    # From the mean (4/3, 4/3), in thirds: rows (-1, -4), (-4, -1), (5, 5); rebuilt (-1, -3.7) and (-4, 2).
+    assert found['rank'].tolist() == [1, 2, 1]
+    near = (1 + 4 * 3.7) / (17 * (1 + 3.7**2)) ** 0.5
+    far = (4 + 3.7) / (17 * (1 + 3.7**2)) ** 0.5
+    np.testing.assert_allclose(found['cosine'], [near, far, (16 - 2) / (17 * 20) ** 0.5], rtol=1e-6)
+
+
+def test_a_part_that_all_rows_share_hides_nothing():
+    draw = np.random.default_rng(0)
+    table = draw.normal(size=(300, 8))
+    rebuilt = table[:50] + draw.normal(size=(50, 8)) * 0.3
+    found = recovery.measure(rebuilt + 100, np.arange(50), (table + 100).astype(np.float32))
+    assert np.median(found['rank']) == 1
+    assert np.median(found['rank_uncentred']) == 1
+    moved = recovery.measure(rebuilt, np.arange(50), (table + 100).astype(np.float32))
+    assert (
+        np.median(moved['rank']) > 50
+    )  # literal rows that lack the shared part are far from where they belong
 
 
 def test_the_true_rows_are_recovered_exactly():
     table = make_source(SOURCE).table()
     true = np.arange(5, len(table), 3)
     found = recovery.measure(table[true].astype(np.float64), true, table)
-    assert set(found['rank_cosine']) == {1}
+    assert set(found['rank']) == set(found['rank_uncentred']) == {1}
     np.testing.assert_allclose(found['cosine'], 1, atol=1e-6)
     np.testing.assert_allclose(found['norm_ratio'], 1, atol=1e-6)
-    summary = recovery.summary(found, np.zeros(len(true)), np.ones(len(true)), 0)
-    assert summary['rank_cosine'] == [1, 1, 1]
+    summary = recovery.summary(found, {}, 0)
+    assert summary['rank'] == [1, 1, 1]
     longer = recovery.measure(table[true] * 3.0, true, table)
     np.testing.assert_array_equal(longer['rank_dot'], found['rank_dot'])
     np.testing.assert_allclose(longer['norm_ratio'], 3, atol=1e-5)
@@ -52,8 +70,10 @@ def test_the_true_rows_are_recovered_exactly():
 def test_medians_by_class_and_their_intervals():
     ranks = np.array([1.0, 3, 5, 100, 200])
     measured = dict.fromkeys(recovery.MEASURES, ranks)
-    found = recovery.summary(measured, np.array([0, 1, 3, 12, 12]), np.array([1, 1, 2, 4, 9]), 0)
-    assert found['rank_cosine'][0] == 5
+    numbers = {'contexts': [0, 1, 3, 12, 12], 'pieces': [1, 1, 2, 4, 9], 'frequency': [0, 0, 1, 1, 2]}
+    found = recovery.summary(measured, {name: np.array(n) for name, n in numbers.items()}, 0)
+    assert found['rank'][0] == 5
+    assert {n: c[0] for n, c in found['by_frequency'].items()} == {'rare': 2, 'middle': 52.5, 'frequent': 200}
     assert {n: c[0] for n, c in found['by_contexts'].items()} == {'0': 1, '1': 3, '2-4': 5, '10+': 150}
     assert {n: (c[0], c[3]) for n, c in found['by_pieces'].items()} == {
         '1': (2, 2),
@@ -117,7 +137,8 @@ def test_names_are_settings():
             values = config.defaults()
             values.surgery.update(dataclasses.asdict(settings))
             Experiment.from_config(values)
-    assert Surgery(layers=(3, 4)) in probe.variants(6, 10)
+    assert [middle(n) for n in (1, 2, 6, 12)] == [(0, 1), (1, 2), (3, 4), (6, 7)]
+    assert Surgery(layers=()) in probe.variants(6, 10)
 
 
 @pytest.fixture
@@ -161,12 +182,12 @@ def test_the_probe_of_a_tiny_source(run, monkeypatch):
     assert {'averaged_input', 'contextualized', 'contextualized layers=0 map=respelled', 'similarity'} <= set(
         names
     )
-    ranks = [v['rank_cosine'][0] for v in result['variants']]
+    ranks = [v['rank'][0] for v in result['variants']]
     assert ranks == sorted(ranks)
-    assert all(v['rank_cosine'][1] <= v['rank_cosine'][0] <= v['rank_cosine'][2] for v in result['variants'])
+    assert all(v['rank'][1] <= v['rank'][0] <= v['rank'][2] for v in result['variants'])
     by_name = {v['name']: v for v in result['variants']}
     scaled, literal = by_name['contextualized scale=rescaled'], by_name['contextualized']
-    assert scaled['rank_cosine'] == literal['rank_cosine']
+    assert scaled['rank_uncentred'] == literal['rank_uncentred']
     assert scaled['norm_ratio'][0] < literal['norm_ratio'][0]  # last layers are long
     lines = recovery.text(result['variants']).splitlines()
     assert len(lines) == len(names) + 1

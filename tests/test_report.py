@@ -307,11 +307,8 @@ def test_paper_numbers_stand_only_beside_their_own_set(run):
 
 def test_of_several_settings_devel_chooses_and_every_one_is_shown(run):
     m = read_measures(run)
-    cells = [
-        ner_cell('0.1', 'drugs', seed, 0) | {'setting': name}
-        for name in ('standard', 'frozen')
-        for seed in (0, 1)
-    ]
+    names = ('standard', 'frozen')
+    cells = [ner_cell('0.1', 'drugs', seed, 0) | {'setting': name} for name in names for seed in (0, 1)]
     for cell in cells:
         better = 0.2 if cell['setting'] == 'frozen' else 0.1
         cell['devel'] = {mode: scores | {'f1': better} for mode, scores in cell['devel'].items()}
@@ -337,6 +334,7 @@ def test_surgery_tables_count_the_contexts(run):
 def test_the_probe_is_on_the_page_once_it_was_made(run):
     assert 'surgery --probe' in surgery.probe(read_measures(run)).text()
     variant = {
+        'rank_uncentred': [31.0, 20, 40],
         'rank_dot': [30.0, 20, 40],
         'cosine': [0.5, 0.4, 0.6],
         'norm_ratio': [1.5, 1.4, 1.6],
@@ -344,8 +342,8 @@ def test_the_probe_is_on_the_page_once_it_was_made(run):
         'by_pieces': {'2': [7.0, 6, 8, 50]},
     }
     variants = [
-        {'name': 'contextualized layers=1', 'rank_cosine': [6.0, 5, 8], **variant},
-        {'name': 'random_rows', 'rank_cosine': [1500.0, 1400, 1600], **variant, 'by_contexts': {}},
+        {'name': 'contextualized layers=1', 'rank': [6.0, 5, 8], **variant},
+        {'name': 'random_rows', 'rank': [1500.0, 1400, 1600], **variant, 'by_contexts': {}},
     ]
     probe = {'hidden': [{}] * 1000, 'contexts_per_token': 10, 'variants': variants}
     table = surgery.probe(dataclasses.replace(read_measures(run), probe=probe))

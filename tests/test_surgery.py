@@ -215,6 +215,17 @@ def test_rescaling_is_one_factor_to_the_mean_norm():
     assert rows.rescale_factor(made[:0], table) == 1.0
 
 
+def test_centred_rows_have_the_mean_and_the_spread_of_the_sources():
+    made = np.array([[3.0, 4.0], [9.0, 12.0]])  # 5 on either side of (6, 8)
+    table = np.array([[100.0, 0.0], [100.0, 2.0]], np.float32)  # 1 on either side of (100, 1)
+    moved, factor = rows.centred(made, table)
+    assert factor == pytest.approx(0.2)
+    np.testing.assert_allclose(moved, [[99.4, 0.2], [100.6, 1.8]])
+    alone, factor = rows.centred(made[:1], table)
+    assert factor == 1.0
+    np.testing.assert_allclose(alone, [[100, 1]])
+
+
 def test_number_of_contexts_wanted():
     assert rows.contexts_wanted('drug', 20, 'all', 0) == 20
     drawn = [rows.contexts_wanted(f't{i}', 5, 'uniform', 0) for i in range(2000)]
@@ -365,6 +376,20 @@ def test_rescaled_rows_have_the_sources_mean_norm(tmp_path):
     wanted = np.linalg.norm(table, axis=1).mean()
     assert np.linalg.norm(new[TABLE][[5, 7]], axis=1).mean() == pytest.approx(wanted, rel=1e-5)
     np.testing.assert_allclose(new[TABLE][6], table.mean(0), rtol=1e-4, atol=1e-6)
+    assert report['scale_factor'] != 1
+
+
+def test_centred_rows_in_the_stage(tmp_path):
+    made = make_source(OLD)
+    vocabulary = [*SPECIAL, WORD, 'éé', 'drugs']
+    run = make_run(tmp_path, made, vocabulary, surgery__strategy='averaged_last', surgery__scale='centred')
+    new, report, _ = built(run)
+    table = flatten(made.parameters)[TABLE][: len(OLD)]
+    own = new[TABLE][[5, 7]]
+    np.testing.assert_allclose(own.mean(0), table.mean(0), rtol=1e-4, atol=1e-6)
+    wanted = np.linalg.norm(table - table.mean(0), axis=1).mean()
+    assert np.linalg.norm(own - own.mean(0), axis=1).mean() == pytest.approx(wanted, rel=1e-5)
+    np.testing.assert_allclose(new[TABLE][6], table.mean(0), rtol=1e-4, atol=1e-6)  # unknown_mean stays
     assert report['scale_factor'] != 1
 
 

@@ -61,25 +61,35 @@ def contexts(m: Measures) -> Table:
 
 def probe(m: Measures) -> Table:
     """Known tokens hidden from the source and rebuilt by every initialisation: how near the true rows they come."""
-    columns = ['initialisation', 'median rank', '95 %', 'rank, dot product', 'cosine', 'norm ratio']
+    variants = m.probe.get('variants', ())
     classes = [
-        (title, word, list(dict.fromkeys(name for v in m.probe.get('variants', ()) for name in v[title])))
-        for title, word in (('by_contexts', 'contexts'), ('by_pieces', 'pieces'))
+        (f'by_{title}', name, word)
+        for title, word in (('contexts', ' contexts'), ('pieces', ' pieces'), ('frequency', ' tokens'))
+        for name in dict.fromkeys(name for v in variants for name in v.get(f'by_{title}', ()))
     ]
-    columns += [f'rank, {name} {word}' for _, word, names in classes for name in names]
+    columns = [
+        'initialisation',
+        'median rank',
+        '95 %',
+        'rank, uncentred',
+        'rank, dot product',
+        'cosine',
+        'norm ratio',
+    ]
+    columns += [f'rank, {name}{word}' for _, name, word in classes]
     rows = []
-    for v in m.probe.get('variants', ()):
-        rank, low, high = v['rank_cosine']
-        by_class = [fixed(v[title].get(name, [None])[0], 0) for title, _, names in classes for name in names]
-        cells = [fixed(rank, 0), words(f'{low:,.0f}-{high:,.0f}'), fixed(v['rank_dot'][0], 0)]
-        rows.append(
-            [words(v['name']), *cells, fixed(v['cosine'][0]), fixed(v['norm_ratio'][0], 2), *by_class]
-        )
+    for v in variants:
+        rank, low, high = v['rank']
+        ranks = [fixed(v[name][0], 0) for name in ('rank_uncentred', 'rank_dot')]
+        by_class = [fixed(v.get(title, {}).get(name, [None])[0], 0) for title, name, _ in classes]
+        cells = [words(v['name']), fixed(rank, 0), words(f'{low:,.0f}-{high:,.0f}'), *ranks]
+        rows.append([*cells, fixed(v['cosine'][0]), fixed(v['norm_ratio'][0], 2), *by_class])
     better = {c: 'high' if c == 'cosine' else 'low' for c in columns if 'rank' in c or c == 'cosine'}
     note = (
         f'{len(m.probe.get("hidden", ())):,} tokens of the source hidden from its vocabulary, up to '
         f'{m.probe.get("contexts_per_token")} sentences each; medians, with bootstrap intervals over tokens. Rank: of'
-        ' the true token among all by cosine (or dot product) with the rebuilt row. Norm ratio: rebuilt to true.'
+        ' the true token among all by cosine with the rebuilt row, both seen from the mean of all rows (uncentred: from'
+        ' zero), or by dot product. Norm ratio: rebuilt to true.'
     )
     absent = '`bioptimus surgery --probe` has not been run.'
     title = 'Known rows rebuilt by every initialisation'

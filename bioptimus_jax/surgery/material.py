@@ -53,9 +53,9 @@ class Material:
         return np.array([bool(pieces) for pieces in self.spellings], bool)
 
     def of_layers(self, states_xCxD: np.ndarray, wanted: Sequence[int]) -> np.ndarray:
-        """Mean over some of the layers that were read: [..., D]."""
+        """Mean over some of the layers that were read, named as in config.surgery.layers: [..., D]."""
         last = max(self.layers)
-        chosen = [self.layers.index(last if number < 0 else number) for number in wanted]
+        chosen = [self.layers.index(last if number < 0 else number) for number in wanted or middle(last)]
         return states_xCxD[..., chosen, :].mean(axis=-2)
 
 
@@ -82,10 +82,15 @@ def gather(
     return _with_contexts(material, source, tokens, contexts, wanted, seed, sums)
 
 
+def middle(layers: int) -> tuple[int, int]:
+    """The two layers in the middle of so many; of a single one, the embeddings and it."""
+    return ((layers + 1) // 2, (layers + 1) // 2 + 1) if layers > 1 else (0, 1)
+
+
 def _layers(source: Source, wanted: Sequence[Surgery]) -> tuple[int, ...]:
     """The layers that any setting reads, and the last one."""
     last = source.architecture.layers
-    named = {n for s in wanted if s.strategy in WITH_STATES for n in s.layers}
+    named = {n for s in wanted if s.strategy in WITH_STATES for n in s.layers or middle(last)}
     if max(named, default=0) > last:
         raise ConfigError(
             f'config.surgery.layers: {max(named)}, but {source.folder} has {last} layers; give 0 to {last}'

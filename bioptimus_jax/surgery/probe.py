@@ -46,9 +46,9 @@ def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str,
         raise ConfigError('config.source.path: is empty, but --probe needs a source')
     folder = run.folder('vocab')
     tokenizer = wordpiece.load_tokenizer(folder)
-    hidden = choose(
-        source, wordpiece.vocabulary(tokenizer), token_counts(folder, tokenizer), tokens, run.config.seed
-    )
+    vocabulary, counts_W = wordpiece.vocabulary(tokenizer), token_counts(folder, tokenizer)
+    hidden = choose(source, vocabulary, counts_W, tokens, run.config.seed)
+    counts_N = counts_W[[vocabulary.index(token) for token in hidden]]
     run.say(f'probe: {len(hidden):,} of {len(source.vocabulary):,} tokens of the source are hidden')
     found = sample_contexts(run, hidden, contexts, MOST_DOCUMENTS)
     wanted = variants(source.architecture.layers, contexts, fit_steps)
@@ -62,7 +62,7 @@ def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str,
         'contexts_per_token': contexts,
         'source_tokens': len(source.vocabulary),
         'windows': material.windows,
-        **_compared(run, wanted, material, true_N, hidden, without, found),
+        **_compared(run, wanted, material, true_N, hidden, without, found, counts_N),
     }
     result['seconds'] = round(time.monotonic() - started, 1)
     write_json(run.workdir / FILE, result)
@@ -108,9 +108,8 @@ def hiding(source: Source, hidden: Sequence[str]) -> Source:
 def variants(layers: int, contexts: int, fit_steps: int = 0) -> list[Surgery]:
     """What is compared, for a source of so many layers: every strategy, and `contextualized` with other layers,
     poolings, numbers of contexts, shrinkages and maps."""
-    middle = ((layers + 1) // 2, (layers + 1) // 2 + 1) if layers > 1 else (0, 1)
-    read = [(-1,), *((n,) for n in range(layers)), middle]
-    usual, inside = Surgery(), Surgery(layers=middle)
+    read: list[tuple[int, ...]] = [(-1,), *((n,) for n in range(layers)), ()]
+    usual, inside = Surgery(), Surgery(layers=())
     found = [Surgery(strategy=name) for name in ('averaged_input', 'random_rows', 'mean_resizing')]
     for strategy in ('averaged_last', *WITH_CONTEXTS):
         found += [Surgery(strategy=strategy, layers=each) for each in read]
@@ -121,13 +120,19 @@ def variants(layers: int, contexts: int, fit_steps: int = 0) -> list[Surgery]:
         found += [dataclasses.replace(one, shrinkage=k) for k in (1.0, 5.0)]
         for name in ('linear', 'respelled'):
             found += [dataclasses.replace(one, map=name, shrinkage=k) for k in (1.0, 5.0)]
-            found.append(dataclasses.replace(one, map=name, scale='rescaled'))
         found += [dataclasses.replace(one, map='respelled', max_contexts=m) for m in (1, 5) if m < contexts]
-    scaled = Surgery(scale='rescaled')
+    # One factor for all rows changes no rank but that by dot product; moving them to the source's mean does.
+    found.append(Surgery(scale='rescaled'))
+    found.append(Surgery(strategy='averaged_input', scale='centred'))
+    moved = [
+        Surgery(strategy=name, layers=each) for name in ('averaged_last', 'contextualized') for each in read
+    ]
+    moved += [Surgery(layers=each, map=name) for name in ('linear', 'respelled') for each in read]
+    found += [dataclasses.replace(one, scale='centred') for one in moved]
     if fit_steps:
-        starts = (scaled, Surgery(layers=middle, map='respelled'))
+        starts = (Surgery(scale='centred'), Surgery(layers=(), map='respelled', scale='centred'))
         found += [dataclasses.replace(start, fit_steps=fit_steps) for start in starts]
-    return list(dict.fromkeys([*found, scaled]))
+    return list(dict.fromkeys(found))
 
 
 def named(settings: Surgery) -> str:
@@ -137,10 +142,10 @@ def named(settings: Surgery) -> str:
 
 
 def flags(settings: Surgery) -> str:
-    """What makes these rows on the command line. Ranks by cosine say nothing about length, so they are rescaled."""
+    """What makes these rows on the command line. Ranks say nothing about length: literal rows are rescaled."""
     wanted = _different(settings)
     if settings.strategy not in DRAWN:
-        wanted['scale'] = 'rescaled'
+        wanted.setdefault('scale', 'rescaled')
     return ' '.join(f'--config.surgery.{name}={value}' for name, value in wanted.items())
 
 
@@ -149,7 +154,9 @@ def _different(settings: Surgery) -> dict[str, str]:
     for field in dataclasses.fields(Surgery):
         value = getattr(settings, field.name)
         if field.name != 'strategy' and value != field.default:
-            found[field.name] = ','.join(map(str, value)) if isinstance(value, tuple) else str(value)
+            found[field.name] = (
+                (','.join(map(str, value)) or '()') if isinstance(value, tuple) else str(value)
+            )
     return found
 
 
@@ -161,11 +168,14 @@ def _compared(
     hidden: Sequence[str],
     source: Source,
     contexts: Contexts,
+    counts_N: np.ndarray,
 ) -> dict[str, Any]:
     contexts_N = next((found for _, found in material.sums.values()), np.zeros(len(hidden), np.int64))
     for (_, _, most), (_, found) in material.sums.items():
         contexts_N = found if most == 0 else contexts_N
     pieces_N = np.array([len(pieces) for pieces in material.spellings])
+    thirds_N = np.argsort(np.argsort(counts_N, kind='stable')) * 3 // len(counts_N)
+    numbers = {'contexts': contexts_N, 'pieces': pieces_N, 'frequency': thirds_N}
     progress = run.progress('probe: comparing', len(wanted), 'variants')
     records = []
     for settings in wanted:
@@ -175,13 +185,13 @@ def _compared(
             advance = watched(run, fitting)
             made = distilled(settings, made, source, hidden, contexts, run.config.seed, advance)
         measured = recovery.measure(made.rows, true_N, material.table)
-        summary = recovery.summary(measured, contexts_N, pieces_N, run.config.seed)
+        summary = recovery.summary(measured, numbers, run.config.seed)
         records.append({'name': named(settings), 'flags': flags(settings), 'map': made.map, **summary})
         progress.update(1)
         run.check_stop()
-    records.sort(key=lambda r: (r['rank_cosine'][0], -r['cosine'][0]))
+    records.sort(key=lambda r: (r['rank'][0], -r['cosine'][0]))
     tokens = [
-        {'token': token, 'contexts': int(n), 'pieces': int(p)}
-        for token, n, p in zip(hidden, contexts_N, pieces_N, strict=True)
+        {'token': token, 'contexts': int(n), 'pieces': int(p), 'count': int(c)}
+        for token, n, p, c in zip(hidden, contexts_N, pieces_N, counts_N, strict=True)
     ]
     return {'variants': records, 'hidden': tokens}

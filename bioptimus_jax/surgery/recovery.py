@@ -3,59 +3,74 @@
 N: tokens rebuilt, V: source tokens, D: hidden size.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from bioptimus_jax.surgery.rows import seeded
 
-MEASURES = ('rank_cosine', 'rank_dot', 'cosine', 'norm_ratio')
+MEASURES = ('rank', 'rank_uncentred', 'rank_dot', 'cosine', 'norm_ratio')
 RESAMPLES = 1000
 BLOCK = 512
-BY_CONTEXTS = {'0': (0, 0), '1': (1, 1), '2-4': (2, 4), '5-9': (5, 9), '10+': (10, None)}
-BY_PIECES = {'1': (0, 1), '2': (2, 2), '3': (3, 3), '4+': (4, None)}
+CLASSES: dict[str, dict[str, tuple[int, int | None]]] = {
+    'contexts': {'0': (0, 0), '1': (1, 1), '2-4': (2, 4), '5-9': (5, 9), '10+': (10, None)},
+    'pieces': {'1': (0, 1), '2': (2, 2), '3': (3, 3), '4+': (4, None)},
+    'frequency': {
+        'rare': (0, 0),
+        'middle': (1, 1),
+        'frequent': (2, 2),
+    },  # thirds, by their count in the corpus
+}
 
 
 def measure(rows_NxD: np.ndarray, true_N: np.ndarray, table_VxD: np.ndarray) -> dict[str, np.ndarray]:
     """Of every rebuilt row, beside the true row table[true_N]: MEASURES, each [N].
 
-    A rank counts the rows of the table that score higher than the true one, plus 1: by cosine with the rebuilt row,
-    and by dot product, where long rows have it easier, as in the output layer. `norm_ratio` is rebuilt to true.
+    A rank counts the rows of the table that score higher than the true one, plus 1. `rank` and `cosine` look from the
+    mean of the table's rows: rows of a BERT share a large common part, beside which all are alike. `rank_uncentred` is
+    by plain cosine; `rank_dot` by dot product, as in the output layer, where long rows have it easier. `norm_ratio` is
+    the length of the rebuilt row to that of the true one.
     """
     table_VxD = table_VxD.astype(np.float32)
+    mean_D = table_VxD.mean(axis=0)
+    rank_N, cosine_N = _ranks(rows_NxD - mean_D, true_N, table_VxD - mean_D)
+    uncentred_N, _ = _ranks(rows_NxD, true_N, table_VxD)
+    by_dot_N, _ = _ranks(rows_NxD, true_N, table_VxD, by_dot=True)
+    norms_N = np.linalg.norm(table_VxD[true_N], axis=1)
+    ratio_N = np.linalg.norm(rows_NxD, axis=1) / np.where(norms_N > 0, norms_N, 1)
+    return dict(zip(MEASURES, (rank_N, uncentred_N, by_dot_N, cosine_N, ratio_N), strict=True))
+
+
+def _ranks(
+    rows_NxD: np.ndarray, true_N: np.ndarray, table_VxD: np.ndarray, by_dot: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rank and score of the true row for each rebuilt one; scores are cosines, or dot products."""
     norms_V = np.linalg.norm(table_VxD, axis=1)
-    safe_V = np.where(norms_V > 0, norms_V, 1)
-    by_cosine_N, by_dot_N, cosine_N = (np.empty(len(true_N)) for _ in range(3))
+    safe_V = np.ones_like(norms_V) if by_dot else np.where(norms_V > 0, norms_V, 1)
+    rank_N, score_N = np.empty(len(true_N)), np.empty(len(true_N))
     for start in range(0, len(true_N), BLOCK):
         part = slice(start, start + BLOCK)
         rows_BxD, own = rows_NxD[part].astype(np.float32), np.arange(len(true_N[part]))
-        scores_BxV = rows_BxD @ table_VxD.T
-        by_dot_N[part] = 1 + (scores_BxV > scores_BxV[own, true_N[part]][:, None]).sum(axis=1)
-        scores_BxV /= safe_V
+        scores_BxV = rows_BxD @ table_VxD.T / safe_V
         true_B = scores_BxV[own, true_N[part]]
-        by_cosine_N[part] = 1 + (scores_BxV > true_B[:, None]).sum(axis=1)
+        rank_N[part] = 1 + (scores_BxV > true_B[:, None]).sum(axis=1)
         lengths_B = np.linalg.norm(rows_BxD, axis=1)
-        cosine_N[part] = true_B / np.where(lengths_B > 0, lengths_B, 1)
-    ratio_N = np.linalg.norm(rows_NxD, axis=1) / safe_V[true_N]
-    return {'rank_cosine': by_cosine_N, 'rank_dot': by_dot_N, 'cosine': cosine_N, 'norm_ratio': ratio_N}
+        score_N[part] = true_B / (1 if by_dot else np.where(lengths_B > 0, lengths_B, 1))
+    return rank_N, score_N
 
 
-def summary(
-    measured: dict[str, np.ndarray], contexts_N: np.ndarray, pieces_N: np.ndarray, seed: int
-) -> dict[str, Any]:
-    """Per measure [median, low, high] with a bootstrap interval of 95 % over tokens; the rank by cosine by classes
-    of contexts and of pieces as well, each [median, low, high, tokens]; classes without a token are left out."""
+def summary(measured: dict[str, np.ndarray], numbers: Mapping[str, np.ndarray], seed: int) -> dict[str, Any]:
+    """Per measure [median, low, high] with a bootstrap interval of 95 % over tokens; and the rank in every class of
+    CLASSES that `numbers` [N] are given for, as by_NAME: [median, low, high, tokens], without empty classes."""
     result: dict[str, Any] = {name: _median(measured[name], seed) for name in MEASURES}
-    for title, numbers_N, classes in (
-        ('by_contexts', contexts_N, BY_CONTEXTS),
-        ('by_pieces', pieces_N, BY_PIECES),
-    ):
-        result[title] = {}
-        for name, (low, high) in classes.items():
+    for title, numbers_N in numbers.items():
+        classes = result[f'by_{title}'] = {}
+        for name, (low, high) in CLASSES[title].items():
             within = (numbers_N >= low) & (numbers_N <= (np.inf if high is None else high))
             if within.any():
-                values = measured['rank_cosine'][within]
-                result[title][name] = [*_median(values, seed), int(within.sum())]
+                values = measured['rank'][within]
+                classes[name] = [*_median(values, seed), int(within.sum())]
     return result
 
 
@@ -68,18 +83,22 @@ def _median(values_N: np.ndarray, seed: int) -> list[float]:
 
 def text(variants: list[dict[str, Any]]) -> str:
     """The table for a terminal: a line a variant, in the order given."""
-    lines = [f'{"rank":>7} {"95 %":>13} {"by dot":>7} {"cosine":>7} {"norm":>7}']
+    lines = [f'{"rank":>7} {"95 %":>13} {"uncentred":>9} {"by dot":>7} {"cosine":>7} {"norm":>7}']
     classes = {
-        t: list(dict.fromkeys(n for v in variants for n in v[t])) for t in ('by_contexts', 'by_pieces')
+        title: list(dict.fromkeys(name for v in variants for name in v.get(f'by_{title}', ())))
+        for title in CLASSES
     }
-    for title, word in (('by_contexts', 'ctx'), ('by_pieces', 'pcs')):
-        lines[0] += ''.join(f' {f"{name} {word}":>8}' for name in classes[title])
+    short = {'contexts': ' ctx', 'pieces': ' pcs', 'frequency': ''}
+    lines[0] += ''.join(f' {name + short[title]:>8}' for title, names in classes.items() for name in names)
     lines[0] += '  variant (medians; the classes are ranks)'
     for v in variants:
-        rank, low, high = v['rank_cosine']
-        line = f'{rank:7.0f} {f"{low:.0f}-{high:.0f}":>13} {v["rank_dot"][0]:7.0f} {v["cosine"][0]:7.3f} '
-        line += f'{v["norm_ratio"][0]:7.2f}'
+        rank, low, high = v['rank']
+        line = (
+            f'{rank:7.0f} {f"{low:.0f}-{high:.0f}":>13} {v["rank_uncentred"][0]:9.0f} {v["rank_dot"][0]:7.0f}'
+        )
+        line += f' {v["cosine"][0]:7.3f} {v["norm_ratio"][0]:7.2f}'
         for title, names in classes.items():
-            line += ''.join(f' {v[title][n][0]:8.0f}' if n in v[title] else f' {"":>8}' for n in names)
+            of_class = v.get(f'by_{title}', {})
+            line += ''.join(f' {of_class[n][0]:8.0f}' if n in of_class else f' {"":>8}' for n in names)
         lines.append(f'{line}  {v["name"]}')
     return '\n'.join(lines)

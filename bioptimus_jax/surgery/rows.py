@@ -73,6 +73,19 @@ def rescale_factor(rows_NxD: np.ndarray, table_VxD: np.ndarray) -> float:
     return float(np.linalg.norm(table_VxD.astype(np.float64), axis=1).mean()) / mean if mean else 1.0
 
 
+def centred(rows_NxD: np.ndarray, table_VxD: np.ndarray) -> tuple[np.ndarray, float]:
+    """The rows moved and stretched as a whole: mean, and mean distance from it, become those of the source's rows.
+
+    States and rows each lie around a mean of their own, far from zero; one factor for all cannot bring one to the
+    other. Returns float64 [N, D] and the factor on distances (1.0 where there is none).
+    """
+    table_VxD = table_VxD.astype(np.float64)
+    mean_D, own_D = table_VxD.mean(axis=0), rows_NxD.mean(axis=0)
+    distance = float(np.linalg.norm(rows_NxD - own_D, axis=1).mean())
+    factor = float(np.linalg.norm(table_VxD - mean_D, axis=1).mean()) / distance if distance else 1.0
+    return mean_D + factor * (rows_NxD - own_D), factor
+
+
 def contexts_wanted(token: str, found: int, choice: str, seed: int, most: int = 0) -> int:
     """How many of the contexts found are used: all, or m ~ U{1..found} as a function of (seed, token).
 

@@ -110,8 +110,14 @@ def make(settings: Surgery, material: Material, seed: int) -> Made:
         return made
     # Rows of unknown_mean lie among the source's rows already.
     scaled_N = np.array([name != 'unknown_mean' for name in made.fallback], bool)
-    factor = rows.rescale_factor(made.rows[scaled_N], material.table)
-    scaled_NxD = np.where(scaled_N[:, None], made.rows * factor, made.rows)
+    if not scaled_N.any():
+        return made
+    own_NxD, scaled_NxD = made.rows[scaled_N], made.rows.copy()
+    if settings.scale == 'centred':
+        scaled_NxD[scaled_N], factor = rows.centred(own_NxD, material.table)
+    else:
+        factor = rows.rescale_factor(own_NxD, material.table)
+        scaled_NxD[scaled_N] = own_NxD * factor
     return dataclasses.replace(made, rows=scaled_NxD, factor=factor)
 
 
