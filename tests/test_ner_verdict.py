@@ -8,9 +8,10 @@ import pytest
 from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json
+from bioptimus_jax.ner.finished import read_model
 from bioptimus_jax.ner.predictions import Predicted, read_predictions, write_predictions
 from bioptimus_jax.ner.score import score
-from bioptimus_jax.ner.verdict import compare_models, read_model
+from bioptimus_jax.ner.verdict import compare_models
 
 
 def gold_sentences(seed, number=120, documents=0):
@@ -107,6 +108,19 @@ def test_seeds_are_paired_and_the_others_named(tmp_path, sets):
     c = write_model(tmp_path / 'c', {'drugs': sets['drugs']}, (7,), 0.05)
     with pytest.raises(InputError, match=r'drugs: .*a has seeds 0, 1, 2, but .*c 7: none in common'):
         compare_models(a, c)
+
+
+def test_a_verdict_that_hangs_on_the_seeds_says_so(tmp_path, sets):
+    one = {'drugs': sets['drugs']}
+    for seed, errors in ((0, 0.10), (1, 0.10), (2, 0.001)):
+        a = write_model(tmp_path / 'a', one, (seed,), errors)
+    b = write_model(tmp_path / 'b', one, (0, 1, 2), 0.04)
+    lines = compare_models(a, b)
+    assert lines[2].startswith('drugs: B is better than A by ')
+    assert lines[3] == '  B is ahead with 2 of 3 seeds: other seeds may turn this'
+    shutil.rmtree(tmp_path / 'b' / 'drugs' / 'standard' / 'seed-1')
+    shutil.rmtree(tmp_path / 'b' / 'drugs' / 'standard' / 'seed-2')
+    assert '  one seed: another fine-tuning may turn this' in compare_models(a, b)
 
 
 def test_failed_runs_are_named_and_left_out_in_a_second_verdict(tmp_path, sets):

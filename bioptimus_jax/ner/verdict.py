@@ -2,38 +2,25 @@
 
 import dataclasses
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import digest, read_json
+from bioptimus_jax.files import digest
+from bioptimus_jax.ner.finished import Model, read_model
 from bioptimus_jax.ner.predictions import Predicted, read_predictions, units
 from bioptimus_jax.ner.score import counts
 from bioptimus_jax.ner.statistics import RESAMPLES, Difference, failures, holm, macro, mean_f1, paired
-from bioptimus_jax.schema import STANDARD
 
 ALPHA = 0.05
-NEEDED = ('model', 'dataset', 'seed', 'devel', 'history')  # of scores.json
 NOTE = (
     'F1: entities of the test sets, default mode of seqeval, percent, mean ± sd over seeds. [95 % interval]: paired '
     'bootstrap; p: approximate randomisation, corrected for {sets} (Holm). They speak of these fine-tuned models on '
     'more such text; how far other seeds would move the result is seen by seed.'
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class Model:
-    """The finished cells of one model under one setting: dataset -> seed -> folder, and the records beside."""
-
-    folder: str
-    name: str
-    setting: str
-    cells: Mapping[str, Mapping[int, Path]]
-    records: Mapping[str, Mapping[int, dict[str, Any]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +64,8 @@ def compare_models(a: str, b: str) -> list[str]:
         lines += [f'{name}: only {side} has it' for name in one.cells if name not in other.cells]
     for pairing, difference, p in zip(pairings, differences, p_values, strict=True):
         lines.append(f'{pairing.dataset}: {verdict(difference, p)} ({_material(pairing)})')
-        lines += [f'  {note}' for note in (*pairing.notes, *_without_failed(pairing))]
+        notes = *pairing.notes, *_without_failed(pairing), *_doubts(pairing, _winner(difference, p))
+        lines += [f'  {note}' for note in notes]
     wins = [_winner(d, p) for d, p in zip(differences, p_values, strict=True)]
     overall = macro(differences)
     tally = f'A better on {wins.count("A")}, B on {wins.count("B")}, not distinguishable on {wins.count("")}'
@@ -85,45 +73,6 @@ def compare_models(a: str, b: str) -> list[str]:
         f'all {_number(len(common), "set")}: {verdict(overall, overall.p)} (mean over sets; {tally})'
     )
     return [*lines, NOTE.format(sets=_number(len(common), 'set'))]
-
-
-def read_model(name: str) -> Model:
-    """The finished cells of FOLDER or FOLDER:SETTING. Raises InputError unless of one model and setting."""
-    folder, setting = Path(name), ''
-    if not folder.is_dir() and ':' in name:
-        head, _, setting = name.rpartition(':')
-        folder = Path(head)
-    if not folder.is_dir():
-        raise InputError(f'{folder}: no such folder; give RUN/ner/MODEL of a finished `bioptimus ner`')
-    found = [(file.parent, _record(file)) for file in sorted(folder.rglob('scores.json'))]
-    if not found:
-        raise InputError(
-            f'{folder}: holds no finished fine-tuning (seed-N/scores.json); run `bioptimus ner` first'
-        )
-    models = sorted({record['model'] for _, record in found})
-    if len(models) > 1:
-        raise InputError(f'{folder}: holds several models, {", ".join(models)}; give the folder of one')
-    settings = sorted({record.get('setting', STANDARD) for _, record in found})
-    if setting and setting not in settings:
-        raise InputError(f'{folder}: has no setting {setting!r}; found: {", ".join(settings)}')
-    if not setting and len(settings) > 1:
-        raise InputError(
-            f'{folder}: holds several settings, {", ".join(settings)}; choose one, as {folder}:{settings[0]}'
-        )
-    setting = setting or settings[0]
-    cells: dict[str, dict[int, Path]] = {}
-    records: dict[str, dict[int, dict[str, Any]]] = {}
-    for cell, record in found:
-        if record.get('setting', STANDARD) != setting:
-            continue
-        dataset, seed = record['dataset'], record['seed']
-        if seed in cells.setdefault(dataset, {}):
-            raise InputError(
-                f'{cell}: is {dataset}, seed {seed}, and so is {cells[dataset][seed]}; remove one'
-            )
-        cells[dataset][seed] = cell
-        records.setdefault(dataset, {})[seed] = record
-    return Model(str(folder), models[0], setting, cells, records)
 
 
 def verdict(difference: Difference, p: float) -> str:
@@ -156,14 +105,6 @@ def same_text(first: Path, ours: Sequence[Predicted], second: Path, theirs: Sequ
             )
     if len(ours) != len(theirs):
         raise InputError(f'{second}: has {len(theirs)} sentences, but {first} {len(ours)}; {remedy}')
-
-
-def _record(file: Path) -> dict[str, Any]:
-    record = read_json(file)
-    missing = [key for key in NEEDED if not isinstance(record, dict) or key not in record]
-    if missing or not isinstance(record, dict):
-        raise InputError(f'{file}: lacks {", ".join(missing)}; it was not written by `bioptimus ner`')
-    return record
 
 
 def _pairing(dataset: str, a: Model, b: Model) -> Pairing:
@@ -222,8 +163,24 @@ def _without_failed(pairing: Pairing) -> list[str]:
     return [f'without failed runs: {verdict(difference, difference.p)} ({_material(left)}; not corrected)']
 
 
+def _doubts(pairing: Pairing, winner: str) -> list[str]:
+    """What the test cannot see: it knows the models that were fine-tuned, not those of other seeds."""
+    if len(pairing.seeds) == 1:
+        return ['one seed: another fine-tuning may turn this']
+    a, b = _by_seed(pairing)
+    ahead = sum((y > x) if winner == 'B' else (x > y) for x, y in zip(a, b, strict=True))
+    if winner and ahead < len(a):
+        return [f'{winner} is ahead with {ahead} of {len(a)} seeds: other seeds may turn this']
+    return []
+
+
+def _by_seed(pairing: Pairing) -> list[list[float]]:
+    """F1 in percent of A and of B, by seed."""
+    return [[100 * mean_f1(seed[None]) for seed in side] for side in (pairing.a_SxUx3, pairing.b_SxUx3)]
+
+
 def _material(pairing: Pairing) -> str:
-    f1 = [[100 * mean_f1(seed[None]) for seed in side] for side in (pairing.a_SxUx3, pairing.b_SxUx3)]
+    f1 = _by_seed(pairing)
     parts = [f'{_number(len(pairing.seeds), "seed")}, {_number(pairing.a_SxUx3.shape[1], pairing.unit[:-1])}']
     parts.append(', '.join(f'{name} {_spread(values)}' for name, values in zip('AB', f1, strict=True)))
     if len(pairing.seeds) > 1:
