@@ -74,16 +74,30 @@ def test_the_better_model_is_named_from_either_side(tmp_path, sets, capsys):
     assert 0 < low < float(drugs.partition(' by ')[2].split()[0]) < high
 
 
-def test_the_difference_is_that_of_the_scores(tmp_path, sets):
-    a, b = (write_model(tmp_path / str(e), {'drugs': sets['drugs']}, (0, 1), e) for e in (0.05, 0.06))
+@pytest.mark.parametrize('name', ['drugs', 'genes'])
+def test_the_difference_is_that_of_the_scores(name, tmp_path, sets):
+    a, b = (write_model(tmp_path / str(e), {name: sets[name]}, (0, 1), e) for e in (0.05, 0.06))
     means = []
     for folder in (a, b):
-        records = read_model(folder).records['drugs'].values()
+        records = read_model(folder).records[name].values()
         means.append(50 * sum(record['test']['default']['f1'] for record in records))
     line = compare_models(a, b)[2]
     assert f'A {means[0]:.2f} ± ' in line
     assert f'B {means[1]:.2f} ± ' in line
     assert f'{abs(means[1] - means[0]):.2f} F1 [' in line.replace('-', '')
+
+
+def test_p_is_corrected_for_the_number_of_sets(tmp_path, sets):
+    """genes are the same in both models (p = 1), so Holm doubles the other p."""
+    a, b = (write_model(tmp_path / x, {'genes': sets['genes']}, (0, 1), 0.05) for x in 'ab')
+    one = {'drugs': sets['drugs']}
+    a, b = (write_model(tmp_path / x, one, (0, 1), e) for x, e in (('a', 0.05), ('b', 0.046)))
+    p = [
+        float(compare_models(f'{a}{below}', f'{b}{below}')[2].partition('p = ')[2].split()[0])
+        for below in ('', '/drugs')
+    ]
+    assert 0.01 < p[1] < 0.5
+    assert p[0] == pytest.approx(2 * p[1], abs=0.0015)
 
 
 def test_a_model_is_not_distinguishable_from_itself(tmp_path, sets):
