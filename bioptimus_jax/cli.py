@@ -95,7 +95,7 @@ def _dispatch(arguments: list[str]) -> int:
     if options.verb == 'sweep':
         return _sweep(options, overrides)
     if options.verb == 'compare':
-        return _compare(options.runs, _experiment(options.config, overrides), options.markdown)
+        return _compare_models(options, overrides) if options.ner else _compare(options, overrides)
     experiment = _experiment(options.config, overrides)
     if experiment.runtime.deterministic:  # read by XLA when its first backend starts
         os.environ['XLA_FLAGS'] = (
@@ -144,14 +144,30 @@ def _sweep(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int
     return DONE
 
 
-def _compare(folders: Sequence[str], experiment: Experiment, markdown: bool) -> int:
+def _compare(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int:
     from bioptimus_jax.report.tables import comparison_table  # imports matplotlib
 
-    for folder in folders:
+    if not options.config:
+        raise ConfigError(
+            '--config=NAME_or_FILE[:argument] is missing: it names the phases; or did you mean --ner?'
+        )
+    experiment = _experiment(options.config, overrides)
+    for folder in options.runs:
         if not Path(folder).is_dir():
             raise InputError(f'{folder}: no such run folder')
-    table = comparison_table([Run(folder, experiment, quiet=True) for folder in folders])
-    print(table.markdown() if markdown else table.text())
+    table = comparison_table([Run(folder, experiment, quiet=True) for folder in options.runs])
+    print(table.markdown() if options.markdown else table.text())
+    return DONE
+
+
+def _compare_models(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int:
+    from bioptimus_jax.ner.verdict import compare_models
+
+    if options.config or overrides or options.markdown:
+        raise ConfigError('compare --ner takes two folders, and no --config, no --config keys, no --markdown')
+    if len(options.runs) != 2:
+        raise ConfigError(f'compare --ner takes two folders, RUN/ner/MODEL each; got {len(options.runs)}')
+    print('\n'.join(compare_models(*options.runs)))
     return DONE
 
 
@@ -228,16 +244,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=plain,
     )
     _add_run_flags(verb)
-    compare = (
-        'Runs side by side: word-level loss at step 0 and after each phase, test F1. For arms of an ablation.\n\n'
-        'reads:  RUN/analyze, RUN/ner, RUN/metrics.jsonl of each\nwrites: a table to the terminal\n\n'
-        'example:\n  bioptimus compare --config=small --config.source.path=FOLDER '
-        'runs/averaged_input runs/contextualized'
-    )
-    verb = verbs.add_parser('compare', help='runs side by side', description=compare, formatter_class=plain)
-    verb.add_argument('--config', required=True, metavar='NAME_or_FILE[:argument]', help='names the phases')
-    verb.add_argument('--markdown', action='store_true', help='print the table as Markdown')
-    verb.add_argument('runs', nargs='+', metavar='RUN', help='run folders')
+    _add_compare(verbs)
     _add_sweep(verbs)
     demo = (
         'The whole job on generated text: no data, no download.\n\n'
@@ -282,6 +289,29 @@ def _add_sweep(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
         '--control', default='', metavar='ARM', help='differences to this arm, and the steps that others save'
     )
     verb.add_argument('--status', action='store_true', help='only say which stages are done')
+
+
+def _add_compare(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
+    text = (
+        'Runs side by side: word-level loss at step 0 and after each phase, test F1. For arms of an ablation.\n'
+        'With --ner: is model B better than model A at finding entities, on each set and over all? Test F1 over the\n'
+        'seeds that both have, bootstrap intervals, a paired randomisation test, corrected for several sets (Holm).\n\n'
+        'reads:  RUN/analyze, RUN/ner, RUN/metrics.jsonl of each; with --ner two folders RUN/ner/MODEL, or folders\n'
+        '        below them, with :SETTING behind where a model was fine-tuned under several settings\n'
+        'writes: a table, or a line for each set, to the terminal\n\n'
+        'examples:\n  bioptimus compare --config=small --config.source.path=FOLDER '
+        'runs/averaged_input runs/contextualized\n'
+        '  bioptimus compare --ner runs/small/ner/0.1 runs/small/ner/0.4\n'
+        '  bioptimus compare --ner runs/small/ner/0.4:standard runs/small/ner/0.4:frozen'
+    )
+    plain = argparse.RawDescriptionHelpFormatter
+    verb = verbs.add_parser(
+        'compare', help='runs or NER models side by side', description=text, formatter_class=plain
+    )
+    verb.add_argument('--config', metavar='NAME_or_FILE[:argument]', help='names the phases; not with --ner')
+    verb.add_argument('--markdown', action='store_true', help='print the table as Markdown')
+    verb.add_argument('--ner', action='store_true', help='two models by their NER predictions')
+    verb.add_argument('runs', nargs='+', metavar='FOLDER', help='run folders; with --ner A and B')
 
 
 def _add_download(verbs: 'argparse._SubParsersAction[_Parser]') -> None:

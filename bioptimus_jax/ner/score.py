@@ -1,35 +1,84 @@
-"""Entity-level precision, recall and F1: seqeval's default, strict IOB2 and relaxed overlap."""
+"""Entity-level precision, recall and F1: seqeval's default, strict IOB2 and relaxed overlap, typed and untyped.
 
-import warnings
-from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any
+Counted from sets of mentions, several times faster than seqeval; the tests hold the numbers equal to its own.
+Shapes: U sentences; the three counts are mentions that are right, in gold, and predicted.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from bioptimus_jax.errors import InputError
 
 Tags = Sequence[Sequence[str]]
 Mention = tuple[str, int, int]  # type, first word, last word
 
 MODES = ('default', 'strict', 'relaxed')
+ANY_TYPE = 'entity'  # the type of every mention in untyped scores
 
 
-def score(gold: Tags, predicted: Tags, modes: Sequence[str] = MODES) -> dict[str, dict[str, float]]:
-    """`{mode: {precision, recall, f1, gold, predicted}}`, micro-averaged over mentions.
+def score(
+    gold: Tags, predicted: Tags, modes: Sequence[str] = MODES, *, typed: bool = True
+) -> dict[str, dict[str, float]]:
+    """`{mode: {precision, recall, f1, gold, predicted}}`, micro-averaged over mentions. Raises InputError.
 
     default: as conlleval reads tags, an orphan I- opens a mention; what the papers report.
     strict: only mentions that are valid IOB2 count, on both sides; can be higher or lower than default.
     relaxed: mentions as in default; right if types agree and spans overlap, matched one to one (Tinn et al.,
     Table 11; type and one-to-one are this project's reading).
+    Not `typed`: where a mention lies is all that counts. Neighbours of different types stay two mentions.
     """
-    measures = {'default': _default, 'strict': _strict, 'relaxed': _relaxed}
-    return {mode: measures[mode](gold, predicted) for mode in modes}
+    return {mode: rates(*counts(gold, predicted, mode, typed=typed).sum(0).tolist()) for mode in modes}
+
+
+def counts(gold: Tags, predicted: Tags, mode: str = 'default', *, typed: bool = True) -> np.ndarray:
+    """counts_Ux3: what `score` adds up, sentence by sentence. Raises InputError."""
+    read = READERS[mode]
+    counts_Ux3 = np.zeros((len(gold), 3), np.int64)
+    for row, left, right in zip(counts_Ux3, gold, predicted, strict=True):
+        if len(left) != len(right):
+            raise InputError(f'a sentence of {len(left)} words has {len(right)} predicted tags')
+        pair = read(left), read(right)
+        if pair[0] or pair[1]:
+            row[:] = _matched(mode, *(pair if typed else map(untyped, pair))), len(pair[0]), len(pair[1])
+    return counts_Ux3
+
+
+def by_type(gold: Tags, predicted: Tags, mode: str = 'default') -> dict[str, dict[str, float]]:
+    """The measure for every entity type of either side. Raises InputError."""
+    found: dict[str, list[int]] = {}
+    read = READERS[mode]
+    for left, right in zip(map(read, gold), map(read, predicted), strict=True):
+        for kind in {m[0] for m in (*left, *right)}:
+            ours = [m for m in left if m[0] == kind]
+            theirs = [m for m in right if m[0] == kind]
+            new = _matched(mode, ours, theirs), len(ours), len(theirs)
+            found[kind] = [a + b for a, b in zip(found.get(kind, (0, 0, 0)), new, strict=True)]
+    return {kind: rates(*found[kind]) for kind in sorted(found)}
 
 
 def mentions(tags: Sequence[str]) -> list[Mention]:
-    """The mentions of one sentence as seqeval's default mode reads them."""
-    from seqeval.metrics.sequence_labeling import get_entities
+    """The mentions of one sentence as seqeval's default mode and conlleval read IOB2. Raises InputError.
 
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        return get_entities(list(tags))
+    A mention begins at B-, and at an I- that does not continue one of its type.
+    """
+    return _read(tags, orphans_open=True)
+
+
+def strict_mentions(tags: Sequence[str]) -> list[Mention]:
+    """The mentions of one sentence that are valid IOB2, as seqeval's strict mode reads them. Raises InputError.
+
+    A mention begins at B- only; an I- that continues nothing of its type belongs to no mention.
+    """
+    return _read(tags, orphans_open=False)
+
+
+def untyped(found: Sequence[Mention]) -> list[Mention]:
+    """The same mentions without their types.
+
+    Renaming the tags would not do: in B-Drug I-Gene the second tag opens a mention, in B-x I-x it continues one.
+    """
+    return [(ANY_TYPE, first, last) for _, first, last in found]
 
 
 def overlapping_pairs(gold: Sequence[Mention], predicted: Sequence[Mention]) -> int:
@@ -53,56 +102,50 @@ def overlapping_pairs(gold: Sequence[Mention], predicted: Sequence[Mention]) -> 
     return found
 
 
-def by_type(gold: Tags, predicted: Tags) -> dict[str, dict[str, float]]:
-    """The default measure for every entity type of either side."""
-    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
-    for g, p in zip(gold, predicted, strict=True):
-        left, right = set(mentions(g)), set(mentions(p))
-        for at, group in enumerate((left & right, left, right)):
-            for mention in group:
-                counts[mention[0]][at] += 1
-    return {kind: _rates(*counts[kind]) for kind in sorted(counts)}
+def rates(correct: int, in_gold: int, in_predicted: int) -> dict[str, float]:
+    """Precision, recall and F1 with the counts that they are made of; 0 where nothing is there to divide by."""
+    return {
+        'precision': correct / in_predicted if in_predicted else 0.0,
+        'recall': correct / in_gold if in_gold else 0.0,
+        'f1': 2 * correct / (in_gold + in_predicted) if correct else 0.0,
+        'gold': in_gold,
+        'predicted': in_predicted,
+    }
 
 
-def _default(gold: Tags, predicted: Tags) -> dict[str, float]:
-    from seqeval.metrics.sequence_labeling import precision_recall_fscore_support
-
-    return _quietly(precision_recall_fscore_support, gold, predicted)
-
-
-def _strict(gold: Tags, predicted: Tags) -> dict[str, float]:
-    # f1_score(mode='strict') without a scheme silently runs the default mode; this function takes no mode and
-    # always uses its scheme.
-    from seqeval.metrics.v1 import precision_recall_fscore_support
-    from seqeval.scheme import IOB2
-
-    return _quietly(precision_recall_fscore_support, gold, predicted, scheme=IOB2)
+READERS: dict[str, Callable[[Sequence[str]], list[Mention]]] = {
+    'default': mentions,
+    'strict': strict_mentions,
+    'relaxed': mentions,
+}
 
 
-def _quietly(function: Any, gold: Tags, predicted: Tags, **options: Any) -> dict[str, float]:
-    left, right = [list(s) for s in gold], [list(s) for s in predicted]
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        if not any(tag != 'O' for s in (*left, *right) for tag in s):
-            return _rates(0, 0, 0)  # seqeval cannot average over no types
-        values = function(left, right, average='micro', zero_division=0, **options)
-        swapped = function(right, left, average='micro', zero_division=0, **options)
-    precision, recall, f1, in_gold = (float(v) for v in values)
-    return _record(precision, recall, f1, int(in_gold), int(swapped[3]))
+def _matched(mode: str, gold: Sequence[Mention], predicted: Sequence[Mention]) -> int:
+    if mode == 'relaxed':
+        return overlapping_pairs(gold, predicted)
+    return len(set(gold) & set(predicted))
 
 
-def _relaxed(gold: Tags, predicted: Tags) -> dict[str, float]:
-    pairs = [(mentions(g), mentions(p)) for g, p in zip(gold, predicted, strict=True)]
-    matched = sum(overlapping_pairs(g, p) for g, p in pairs)
-    return _rates(matched, sum(len(g) for g, _ in pairs), sum(len(p) for _, p in pairs))
+def _read(tags: Sequence[str], orphans_open: bool) -> list[Mention]:
+    found: list[Mention] = []
+    kind, start = '', 0
+    for at, tag in enumerate(tags):
+        if tag == 'O' and not kind:
+            continue
+        this = _type_of(tag)
+        if kind and (this != kind or tag[0] == 'B'):
+            found.append((kind, start, at - 1))
+            kind = ''
+        if this and not kind and (orphans_open or tag[0] == 'B'):
+            kind, start = this, at
+    if kind:
+        found.append((kind, start, len(tags) - 1))
+    return found
 
 
-def _rates(correct: int, in_gold: int, in_predicted: int) -> dict[str, float]:
-    precision = correct / in_predicted if in_predicted else 0.0
-    recall = correct / in_gold if in_gold else 0.0
-    f1 = 2 * correct / (in_gold + in_predicted) if correct else 0.0
-    return _record(precision, recall, f1, in_gold, in_predicted)
-
-
-def _record(precision: float, recall: float, f1: float, in_gold: int, in_predicted: int) -> dict[str, float]:
-    return {'precision': precision, 'recall': recall, 'f1': f1, 'gold': in_gold, 'predicted': in_predicted}
+def _type_of(tag: str) -> str:
+    if tag == 'O':
+        return ''
+    if tag[:2] not in ('B-', 'I-') or len(tag) == 2:
+        raise InputError(f'unknown tag {tag!r}; IOB2 has O, B-TYPE and I-TYPE')
+    return tag[2:]

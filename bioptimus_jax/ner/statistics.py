@@ -1,0 +1,213 @@
+"""How sure a score is: bootstrap intervals, a paired test, correction for several sets, runs that failed.
+
+Shapes: S seeds, U units (documents, or sentences where a set has no documents), R resamples, D sets over the same
+units; the last axis of a count is (correct, gold, predicted) mentions. What is drawn is the same for all seeds: units
+are what was sampled from the literature, and seeds share them.
+"""
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+RESAMPLES = 10_000
+CONFIDENCE = 0.95
+CHUNK_CELLS = 250_000  # of resamples x units held at a time
+FAILED_SHARE_OF_PEERS = 0.5
+FAILED_SHARE_OF_LOSS = 0.9
+BOOTSTRAP, SHUFFLE = 1, 2  # streams of random numbers
+TIE = 1e-12  # below the rounding of F1, above that of a mean
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """Mean F1 of B minus that of A: observed, as bootstrapped, and as it comes out when A and B are shuffled."""
+
+    observed: float
+    bootstrapped_R: np.ndarray
+    shuffled_R: np.ndarray
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Of `CONFIDENCE`, by percentiles of the paired bootstrap."""
+        return interval(self.bootstrapped_R)
+
+    @property
+    def p(self) -> float:
+        """Two-sided; the observed difference counts as one of the shuffles, so it is never 0."""
+        as_large = np.sum(np.abs(self.shuffled_R) >= abs(self.observed) - TIE)
+        return float((as_large + 1) / (len(self.shuffled_R) + 1))
+
+
+def mean_f1(counts_SxUx3: np.ndarray) -> float:
+    """F1 of every seed over all units, averaged over seeds; 0 where a seed finds nothing."""
+    return float(_f1(counts_SxUx3.sum(1)).mean())
+
+
+def bootstrap_f1(counts_SxUx3: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> np.ndarray:
+    """mean_f1_R over units drawn with replacement, the same for every seed."""
+    return _f1(resampled(counts_SxUx3, resamples, seed)).mean(1)
+
+
+def interval(draws_R: np.ndarray, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The percentile interval of bootstrapped values; NaN, where a measure was undefined, is left out."""
+    draws_R = draws_R[~np.isnan(draws_R)]
+    if not len(draws_R):
+        return math.nan, math.nan
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(draws_R, (tail, 1 - tail))
+    return float(low), float(high)
+
+
+def paired(
+    first_DxSxUx3: Sequence[np.ndarray],
+    second_DxSxUx3: Sequence[np.ndarray],
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> list[Difference]:
+    """`Difference` second - first for every set, all sets drawn together: they share their units.
+
+    The test is approximate randomisation (Noreen 1989): under the null hypothesis the two predictions of a unit
+    could as well change places, for all seeds together, as seeds of one unit are alike. It says whether these
+    fine-tuned models differ on more such text, not whether other seeds would: look at the differences by seed.
+    Sets may have different numbers of seeds, models may not.
+    """
+    a, b = np.concatenate(first_DxSxUx3), np.concatenate(second_DxSxUx3)
+    seeds = [len(counts) for counts in first_DxSxUx3]
+    observed_D = _f1_by_set(b.sum(1), seeds) - _f1_by_set(a.sum(1), seeds)
+    totals = resampled(np.concatenate([a, b]), resamples, seed)
+    bootstrapped_RxD = _f1_by_set(totals[:, len(a) :], seeds) - _f1_by_set(totals[:, : len(a)], seeds)
+    moved = _swapped(b - a, resamples, seed)
+    shuffled_RxD = _f1_by_set(b.sum(1) - moved, seeds) - _f1_by_set(a.sum(1) + moved, seeds)
+    columns = zip(observed_D.tolist(), bootstrapped_RxD.T, shuffled_RxD.T, strict=True)
+    return [Difference(*column) for column in columns]
+
+
+def macro(differences: Sequence[Difference]) -> Difference:
+    """The mean over sets; sets of one `paired` keep the units that they share."""
+    return Difference(
+        float(np.mean([d.observed for d in differences])),
+        np.mean([d.bootstrapped_R for d in differences], axis=0),
+        np.mean([d.shuffled_R for d in differences], axis=0),
+    )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values corrected for their number by Holm's step-down procedure (1979), in the order given."""
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
+    for rank, at in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[at]))
+        adjusted[at] = largest
+    return adjusted
+
+
+def failure(record: dict[str, Any], peers: Sequence[float]) -> str:
+    """Why a fine-tuning failed, in words, or ''; `peers` are the devel F1 of the other seeds.
+
+    Mosbach et al. (2021) call a run failed that is no better than the majority baseline, which tags everything O.
+    Three rules: devel F1 is 0; the last epoch's training loss is not below 90 % of the first one's; devel F1 is
+    below half of its peers' median.
+    """
+    f1 = record['devel']['default']['f1']
+    losses = [epoch['loss'] for epoch in record['history']]
+    if f1 == 0:
+        return 'devel F1 is 0'
+    if len(losses) > 1 and losses[-1] >= FAILED_SHARE_OF_LOSS * losses[0]:
+        return f'the training loss did not fall by a tenth ({losses[0]:.4g} to {losses[-1]:.4g})'
+    if peers and f1 < FAILED_SHARE_OF_PEERS * statistics.median(peers):
+        return f'devel F1 {100 * f1:.2f} is below half of the median of its peers, {100 * statistics.median(peers):.2f}'
+    return ''
+
+
+def failures(records: dict[int, dict[str, Any]]) -> dict[int, str]:
+    """Seed -> reason, for the failed ones among the records of one model, set and setting."""
+    f1 = {seed: record['devel']['default']['f1'] for seed, record in records.items()}
+    found = {
+        seed: failure(record, [value for other, value in f1.items() if other != seed])
+        for seed, record in records.items()
+    }
+    return {seed: reason for seed, reason in found.items() if reason}
+
+
+def summary(values: dict[int, float], failed: Sequence[int] = ()) -> dict[str, Any]:
+    """`{seeds, failed, mean, sd, mean_without_failed, sd_without_failed}` over seeds; None where nothing is left.
+
+    sd is the sample standard deviation, None for a single seed.
+    """
+    left = [value for seed, value in values.items() if seed not in failed]
+    mean, sd = _mean_and_sd(list(values.values()))
+    mean_left, sd_left = _mean_and_sd(left)
+    return {
+        'seeds': len(values),
+        'failed': len(values) - len(left),
+        'mean': mean,
+        'sd': sd,
+        'mean_without_failed': mean_left,
+        'sd_without_failed': sd_left,
+    }
+
+
+def resampled(counts_SxUx3: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> np.ndarray:
+    """totals_RxSx3: the counts summed over U units drawn with replacement, the same for every seed.
+
+    Units without any mention add nothing: of them only the number that is drawn matters, not which.
+    """
+    units = counts_SxUx3.shape[1]
+    counts_UxC = _by_unit(counts_SxUx3)
+    counts_UxC = counts_UxC[counts_UxC.any(1)]
+    filled = len(counts_UxC)
+    generator = np.random.default_rng((seed, BOOTSTRAP))
+    totals = []
+    for size in _chunks(resamples, filled):
+        drawn_R = generator.binomial(units, filled / units, size)
+        cells = generator.integers(0, max(filled, 1), drawn_R.sum())
+        cells += np.repeat(np.arange(size) * filled, drawn_R)
+        times_RxU = np.bincount(cells, minlength=size * filled).reshape(size, filled)
+        totals.append(times_RxU.astype(np.float64) @ counts_UxC)
+    return np.concatenate(totals).reshape(resamples, -1, 3)
+
+
+def _swapped(differences_SxUx3: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+    """moved_RxSx3: the differences of the units that change places, each with probability 1/2, summed."""
+    counts_UxC = _by_unit(differences_SxUx3)
+    counts_UxC = counts_UxC[counts_UxC.any(1)]  # where both are alike nothing changes
+    generator = np.random.default_rng((seed, SHUFFLE))
+    totals = []
+    for size in _chunks(resamples, len(counts_UxC)):
+        swaps_RxU = generator.integers(0, 2, (size, len(counts_UxC)), dtype=np.uint8)
+        totals.append(swaps_RxU.astype(np.float64) @ counts_UxC)
+    return np.concatenate(totals).reshape(resamples, -1, 3)
+
+
+def _f1(totals_x3: np.ndarray) -> np.ndarray:
+    found = totals_x3[..., 1] + totals_x3[..., 2]
+    return np.where(found > 0, 2 * totals_x3[..., 0] / np.maximum(found, 1), 0.0)
+
+
+def _f1_by_set(totals_xNx3: np.ndarray, seeds: Sequence[int]) -> np.ndarray:
+    """mean_f1_xD: N is the seeds of all D sets, one set after the other."""
+    f1_xN = _f1(totals_xNx3)
+    parts = np.split(f1_xN, np.cumsum(seeds)[:-1], axis=-1)
+    return np.stack([part.mean(-1) for part in parts], axis=-1)
+
+
+def _by_unit(counts_SxUx3: np.ndarray) -> np.ndarray:
+    """Sums of these are exact: they are whole numbers far below 2**53."""
+    return counts_SxUx3.transpose(1, 0, 2).reshape(counts_SxUx3.shape[1], -1).astype(np.float64)
+
+
+def _chunks(resamples: int, units: int) -> Iterator[int]:
+    size = max(1, CHUNK_CELLS // max(units, 1))
+    for start in range(0, resamples, size):
+        yield min(size, resamples - start)
+
+
+def _mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:
+    return (
+        statistics.fmean(values) if values else None,
+        statistics.stdev(values) if len(values) > 1 else None,
+    )

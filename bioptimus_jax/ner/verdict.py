@@ -1,0 +1,203 @@
+"""Is one model better than another at finding entities? Two folders of stage `ner` against each other, set by set."""
+
+import dataclasses
+import statistics
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import digest
+from bioptimus_jax.ner.finished import Model, read_model
+from bioptimus_jax.ner.predictions import Predicted, read_predictions, units
+from bioptimus_jax.ner.score import counts
+from bioptimus_jax.ner.statistics import RESAMPLES, Difference, failures, holm, macro, mean_f1, paired
+
+ALPHA = 0.05
+NOTE = (
+    'F1: entities of the test sets, default mode of seqeval, percent, mean ± sd over seeds. [95 % interval]: paired '
+    'bootstrap; p: approximate randomisation, corrected for {sets} (Holm). They speak of these fine-tuned models on '
+    'more such text; how far other seeds would move the result is seen by seed.'
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pairing:
+    """One set: the test predictions of both models by common seeds, as counts over the same units."""
+
+    dataset: str
+    seeds: tuple[int, ...]
+    unit: str
+    text: str  # digest: sets with the same text are drawn together
+    a_SxUx3: np.ndarray
+    b_SxUx3: np.ndarray
+    notes: tuple[str, ...]
+    failed: tuple[int, ...]
+
+    def without_failed(self) -> 'Pairing':
+        """The seeds with which neither model failed."""
+        at = [i for i, seed in enumerate(self.seeds) if seed not in self.failed]
+        seeds = tuple(self.seeds[i] for i in at)
+        return dataclasses.replace(
+            self, seeds=seeds, a_SxUx3=self.a_SxUx3[at], b_SxUx3=self.b_SxUx3[at], failed=()
+        )
+
+
+def compare_models(a: str, b: str) -> list[str]:
+    """The lines that `bioptimus compare --ner A B` prints: a verdict for each set and one over all.
+
+    `a`, `b`: RUN/ner/MODEL, or a folder below it, with :SETTING behind it where there are several settings. Raises
+    InputError where the two cannot be compared: no set or seed in common, other text, other gold tags.
+    """
+    first, second = read_model(a), read_model(b)
+    common = [name for name in first.cells if name in second.cells]
+    if not common:
+        names = [', '.join(model.cells) for model in (first, second)]
+        raise InputError(f'{a} has {names[0]}, but {b} has {names[1]}: no set in common')
+    pairings = [_pairing(name, first, second) for name in common]
+    differences = _differences(pairings)
+    p_values = holm([d.p for d in differences])
+    lines = [f'{side}: {m.folder} ({m.name}, {m.setting})' for side, m in (('A', first), ('B', second))]
+    for side, one, other in (('A', first, second), ('B', second, first)):
+        lines += [f'{name}: only {side} has it' for name in one.cells if name not in other.cells]
+    for pairing, difference, p in zip(pairings, differences, p_values, strict=True):
+        lines.append(f'{pairing.dataset}: {verdict(difference, p)} ({_material(pairing)})')
+        notes = *pairing.notes, *_without_failed(pairing), *_doubts(pairing, _winner(difference, p))
+        lines += [f'  {note}' for note in notes]
+    wins = [_winner(d, p) for d, p in zip(differences, p_values, strict=True)]
+    overall = macro(differences)
+    tally = f'A better on {wins.count("A")}, B on {wins.count("B")}, not distinguishable on {wins.count("")}'
+    lines.append(
+        f'all {_number(len(common), "set")}: {verdict(overall, overall.p)} (mean over sets; {tally})'
+    )
+    return [*lines, NOTE.format(sets=_number(len(common), 'set'))]
+
+
+def verdict(difference: Difference, p: float) -> str:
+    """`B is better than A by 1.23 F1 [0.40, 2.01], p = 0.004`, or that they are not distinguishable."""
+    winner = _winner(difference, p)
+    low, high = difference.interval
+    by = difference.observed
+    if winner == 'A':
+        by, low, high = -by, -high, -low
+    numbers = f'{100 * by:.2f} F1 [{100 * low:.2f}, {100 * high:.2f}], p = {p:.{3 if p >= 0.001 else 4}f}'
+    if winner:
+        return f'{winner} is better than {"A" if winner == "B" else "B"} by {numbers}'
+    return f'not distinguishable: B - A = {numbers}'
+
+
+def same_text(first: Path, ours: Sequence[Predicted], second: Path, theirs: Sequence[Predicted]) -> None:
+    """Nothing, where words, gold tags and documents are the same. Raises InputError that names the first difference."""
+    remedy = 'both models must be scored on the same test file'
+    for number, (one, other) in enumerate(zip(ours, theirs, strict=False), 1):
+        for what, left, right in (('word', one.words, other.words), ('gold tag', one.gold, other.gold)):
+            if left != right:
+                at = next(i for i, (x, y) in enumerate(zip_longest(left, right)) if x != y)
+                shown = [repr(side[at]) if at < len(side) else 'missing' for side in (right, left)]
+                raise InputError(
+                    f'{second}: sentence {number}, {what} {at + 1} is {shown[0]}, but {shown[1]} in {first}; {remedy}'
+                )
+        if one.document != other.document:
+            raise InputError(
+                f'{second}: sentence {number} is of document {other.document}, but {one.document} in {first}; {remedy}'
+            )
+    if len(ours) != len(theirs):
+        raise InputError(f'{second}: has {len(theirs)} sentences, but {first} {len(ours)}; {remedy}')
+
+
+def _pairing(dataset: str, a: Model, b: Model) -> Pairing:
+    seeds = sorted(a.cells[dataset].keys() & b.cells[dataset].keys())
+    if not seeds:
+        have = [', '.join(map(str, sorted(m.cells[dataset]))) for m in (a, b)]
+        raise InputError(
+            f'{dataset}: {a.folder} has seeds {have[0]}, but {b.folder} {have[1]}: none in common'
+        )
+    notes, failed = [], set()
+    for side, model in (('A', a), ('B', b)):
+        alone = sorted(model.cells[dataset].keys() - set(seeds))
+        if alone:
+            notes.append(f'left out, for only {side} has them: seeds {", ".join(map(str, alone))}')
+        for seed, reason in failures(dict(model.records[dataset])).items():
+            notes.append(f'{side}, seed {seed}, failed: {reason}')
+            failed.add(seed)
+    reference: tuple[Path, list[Predicted]] | None = None
+    counted = []
+    for model in (a, b):
+        rows = []
+        for seed in seeds:
+            file = model.cells[dataset][seed] / 'predictions.tsv'
+            sentences = read_predictions(file)
+            reference = reference or (file, sentences)
+            same_text(*reference, file, sentences)
+            name, unit_U = units(sentences)
+            by_sentence = counts([s.gold for s in sentences], [s.predicted for s in sentences])
+            by_unit = np.zeros((int(unit_U.max()) + 1, 3), np.int64)
+            np.add.at(by_unit, unit_U, by_sentence)
+            rows.append(by_unit)
+        counted.append(np.stack(rows))
+    assert reference is not None
+    text = digest([[s.words, s.document] for s in reference[1]])
+    in_both = tuple(seed for seed in seeds if seed in failed)
+    return Pairing(dataset, tuple(seeds), name, text, counted[0], counted[1], tuple(notes), in_both)
+
+
+def _differences(pairings: Sequence[Pairing]) -> list[Difference]:
+    """One for each set. Those over one text (BC5-chem, BC5-disease) are not independent: they are drawn together."""
+    found: dict[str, Difference] = {}
+    for number, text in enumerate(dict.fromkeys(p.text for p in pairings)):
+        group = [p for p in pairings if p.text == text]
+        results = paired([p.a_SxUx3 for p in group], [p.b_SxUx3 for p in group], RESAMPLES, seed=number)
+        found.update(zip((p.dataset for p in group), results, strict=True))
+    return [found[p.dataset] for p in pairings]
+
+
+def _without_failed(pairing: Pairing) -> list[str]:
+    if not pairing.failed:
+        return []
+    left = pairing.without_failed()
+    if not left.seeds:
+        return ['without failed runs no seed is left']
+    [difference] = paired([left.a_SxUx3], [left.b_SxUx3], RESAMPLES)
+    return [f'without failed runs: {verdict(difference, difference.p)} ({_material(left)}; not corrected)']
+
+
+def _doubts(pairing: Pairing, winner: str) -> list[str]:
+    """What the test cannot see: it knows the models that were fine-tuned, not those of other seeds."""
+    if len(pairing.seeds) == 1:
+        return ['one seed: another fine-tuning may turn this']
+    a, b = _by_seed(pairing)
+    ahead = sum((y > x) if winner == 'B' else (x > y) for x, y in zip(a, b, strict=True))
+    if winner and ahead < len(a):
+        return [f'{winner} is ahead with {ahead} of {len(a)} seeds: other seeds may turn this']
+    return []
+
+
+def _by_seed(pairing: Pairing) -> list[list[float]]:
+    """F1 in percent of A and of B, by seed."""
+    return [[100 * mean_f1(seed[None]) for seed in side] for side in (pairing.a_SxUx3, pairing.b_SxUx3)]
+
+
+def _material(pairing: Pairing) -> str:
+    f1 = _by_seed(pairing)
+    parts = [f'{_number(len(pairing.seeds), "seed")}, {_number(pairing.a_SxUx3.shape[1], pairing.unit[:-1])}']
+    parts.append(', '.join(f'{name} {_spread(values)}' for name, values in zip('AB', f1, strict=True)))
+    if len(pairing.seeds) > 1:
+        parts.append('by seed ' + ' '.join(f'{y - x:+.2f}' for x, y in zip(*f1, strict=True)))
+    return '; '.join(parts)
+
+
+def _spread(values: Sequence[float]) -> str:
+    mean = f'{statistics.fmean(values):.2f}'
+    return f'{mean} ± {statistics.stdev(values):.2f}' if len(values) > 1 else mean
+
+
+def _winner(difference: Difference, p: float) -> str:
+    if p >= ALPHA:
+        return ''
+    return 'B' if difference.observed > 0 else 'A'
+
+
+def _number(count: int, noun: str) -> str:
+    return f'{count:,} {noun}' if count == 1 else f'{count:,} {noun}s'
