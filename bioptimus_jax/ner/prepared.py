@@ -22,9 +22,9 @@ def read_prepared(folder: Path, split: str) -> Reading:
         name = next((n for n in NAMES[split] if n in builder.info.splits), '')
         records = builder.as_data_source(name) if name else []
     except Exception as error:  # the library raises whatever its readers do
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f'{folder}: cannot be read as a TFDS folder ({str(error).splitlines()[0]}); '
-            'prepare it with file_format array_record'
+            f'{folder}: cannot be read as a TFDS folder ({reason}); prepare it with file_format array_record'
         ) from error
     if not name:
         raise InputError(f'{folder}: has no split {" or ".join(NAMES[split])}')
