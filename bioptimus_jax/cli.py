@@ -25,7 +25,6 @@ from bioptimus_jax.stages import STAGES, run_all
 DONE, FAILED, USAGE, BAD_INPUT, STOPPED = 0, 1, 2, 3, 75
 FULL = (errno.ENOSPC, errno.EDQUOT)
 REFUSALS = (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR)
-PUBMED = 'https://ftp.ncbi.nlm.nih.gov/pubmed'
 
 SYNOPSIS = 'bioptimus VERB --config=NAME_or_FILE[:argument] --workdir=DIR [--config.key=value ...]'
 PROGRAM_HELP = """
@@ -94,6 +93,10 @@ def _dispatch(arguments: list[str]) -> int:
         return _download(options)
     if options.verb == 'sweep':
         return _sweep(options, overrides)
+    if options.verb == 'lint':
+        if overrides:
+            raise ConfigError('lint takes no --config keys; see `bioptimus lint --help`')
+        return _lint(options)
     if options.verb == 'compare':
         return _compare_models(options, overrides) if options.ner else _compare(options, overrides)
     experiment = _experiment(options.config, overrides)
@@ -172,19 +175,39 @@ def _compare_models(options: argparse.Namespace, overrides: list[tuple[str, str]
 
 
 def _download(options: argparse.Namespace) -> int:
-    from bioptimus_jax.corpus.download import Download  # imports the web client
+    from bioptimus_jax.corpus.download import Catalogue, Download  # imports the web client
+    from bioptimus_jax.corpus.pubmed import ADDRESS, PubMed
+    from bioptimus_jax.ner.blurb import SOURCE
+    from bioptimus_jax.ner.download import NerSets
 
-    download = Download(
-        options.to,
-        options.url,
-        tuple(part for part in options.what.split(',') if part),
-        options.files,
-        options.parallel,
-        check=options.check,
-    )
+    what = tuple(part for part in options.what.split(',') if part)
+    catalogue: Catalogue
+    if 'ner' in what:
+        if len(what) > 1:
+            raise ConfigError(f'--what={options.what}: ner has a server of its own; give it alone')
+        catalogue = NerSets(options.url or SOURCE, options.files)
+    else:
+        catalogue = PubMed(options.url or ADDRESS, what, options.files)
+    download = Download(options.to, catalogue, options.parallel, check=options.check)
     with _stop_on_signal() as watch:
         watch(download)
         download.run()
+    return DONE
+
+
+def _lint(options: argparse.Namespace) -> int:
+    from bioptimus_jax.ner import lint
+
+    folders = [Path(name) for name in options.model]
+    short = len({folder.name for folder in folders}) == len(folders)
+    models = {folder.name if short else str(folder): lint.load_tokenizer(folder) for folder in folders}
+    records, errors = lint.lint_folder(Path(options.ner), models)
+    for record in records:
+        print('\n'.join(lint.lines(record)), flush=True)
+    if errors:
+        for error in errors[1:]:
+            _fail(error, BAD_INPUT)
+        raise InputError(errors[0])
     return DONE
 
 
@@ -255,6 +278,7 @@ def _parser() -> argparse.ArgumentParser:
         'demo', help='the whole job on generated text', description=demo, formatter_class=plain
     )
     verb.add_argument('--workdir', default='runs/demo', help='run folder (default: runs/demo)')
+    _add_lint(verbs)
     _add_download(verbs)
     return parser
 
@@ -314,29 +338,61 @@ def _add_compare(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
     verb.add_argument('runs', nargs='+', metavar='FOLDER', help='run folders; with --ner A and B')
 
 
+def _add_lint(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
+    text = (
+        'What is worth knowing about NER sets before a model is trained on them: counts beside those of BLURB, tag '
+        'scheme,\nrepairs, orphan I- tags, sentences that are in two splits or tagged in two ways; with a model, words '
+        'that its\ntokenizer loses and sentences too long for one window.\n\n'
+        'reads:  a set (train, devel, test as .tsv, .conll, PubTator, BRAT or TFDS), or a folder of sets\n'
+        'writes: lines to the terminal; exit code 3 where a set cannot be read\n\n'
+        'example:\n  bioptimus lint --ner=$BIOPTIMUS_DATA/ner --model=runs/small/export/0.4'
+    )
+    plain = argparse.RawDescriptionHelpFormatter
+    verb = verbs.add_parser('lint', help='look through NER sets', description=text, formatter_class=plain)
+    verb.add_argument('--ner', required=True, metavar='FOLDER', help='a set or a folder of sets')
+    verb.add_argument(
+        '--model',
+        action='append',
+        default=[],
+        metavar='HF_FOLDER',
+        help='count its pieces too; may be repeated',
+    )
+
+
 def _add_download(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
     text = (
-        "PubMed's yearly baseline and daily update files, each checked by its MD5. What is there and right is not\n"
-        'fetched again, what was cut off goes on: give the same command again, after a failure or for new updates.\n\n'
-        'reads:  the lists of files at URL/baseline and URL/updatefiles\n'
-        'writes: DIR/baseline, DIR/updatefiles: NAME.xml.gz with NAME.xml.gz.md5 beside it\n\n'
-        'example:\n  bioptimus download --to=pubmed --what=baseline --files="pubmed*n000*"'
+        "PubMed's yearly baseline and daily update files, each checked by its MD5; or the five NER sets of BLURB,\n"
+        'each checked by SHA-256. What is there and right is not fetched again, what was cut off goes on: give the\n'
+        'same command again, after a failure or for new updates.\n\n'
+        'reads:  the lists of files at URL/baseline and URL/updatefiles; ner: URL/BC2GM-IOB/train.tsv and others\n'
+        'writes: DIR/baseline, DIR/updatefiles: NAME.xml.gz with NAME.xml.gz.md5 beside it\n'
+        '        ner: DIR/{bc2gm,bc5-chem,bc5-disease,ncbi-disease,jnlpba}/{train,devel,test}.tsv\n\n'
+        'examples:\n  bioptimus download --to=pubmed --what=baseline --files="pubmed*n000*"\n'
+        '  bioptimus download --to=ner --what=ner'
     )
     verb = verbs.add_parser(
         'download',
-        help="PubMed's baseline and update files",
+        help="PubMed's baseline and update files; NER sets",
         description=text,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verb.add_argument('--to', required=True, metavar='DIR', help='folder, made if it is not there')
     verb.add_argument(
-        '--what', default='baseline,updates', help='baseline, updates or both (default: baseline,updates)'
+        '--what',
+        default='baseline,updates',
+        help='baseline, updates or both, or ner (default: baseline,updates)',
     )
-    verb.add_argument('--files', default='*', metavar='GLOB', help='only files with such names (default: *)')
+    verb.add_argument(
+        '--files',
+        default='*',
+        metavar='GLOB',
+        help='only files with such names; ner: as bc2gm/train.tsv (default: *)',
+    )
     verb.add_argument(
         '--url',
-        default=PUBMED,
-        help='folder above baseline and updatefiles, of this server or of a mirror (default: %(default)s)',
+        default='',
+        help='folder above baseline and updatefiles, or above BC2GM-IOB, of a mirror '
+        "(default: PubMed's server; ner: the repository of Crichton et al.)",
     )
     verb.add_argument('--parallel', type=int, default=4, metavar='N', help='files at a time (default: 4)')
     verb.add_argument(

@@ -170,7 +170,8 @@ def test_entities_in_pieces_by_hand(tmp_path):
     write_set(tmp_path)
     files = entities.entity_files(Ner(folder=str(tmp_path)))
     assert files == [tmp_path / 'drugs' / 'train.tsv']
-    assert entities.count_mentions(files[0]) == {
+    folders = entities.entity_folders(Ner(folder=str(tmp_path)))
+    assert entities.count_mentions(folders[0]) == {
         'Aspirin': 1,
         'aspirin drugs': 1,
         'aspirin': 1,
@@ -180,7 +181,7 @@ def test_entities_in_pieces_by_hand(tmp_path):
     large, small = (
         tokenizer_from_vocabulary([*vocabulary_of(v), '-'], lowercase=True) for v in (LARGE, SMALL)
     )
-    result = entities.compare_on_entities(files, large, small)
+    result = entities.compare_on_entities(folders, large, small)
     # words: aspirin, aspirin drugs, aspirin, αβ, x - drug = 8; the large vocabulary cuts none of them
     assert result['datasets']['drugs']['vocabulary'] == {
         'mentions': 5,
@@ -196,7 +197,7 @@ def test_entities_in_pieces_by_hand(tmp_path):
     assert source['pieces_per_word'] == round(12 / 8, 4)
     assert source['one_piece_words'] == round(3 / 8, 4)
     assert source['one_piece_mentions'] == 0
-    assert 'source' not in entities.compare_on_entities(files, large, None)['datasets']['drugs']
+    assert 'source' not in entities.compare_on_entities(folders, large, None)['datasets']['drugs']
 
 
 def test_examples_are_cut_into_many_pieces_and_frequent(tmp_path):
@@ -206,7 +207,7 @@ def test_examples_are_cut_into_many_pieces_and_frequent(tmp_path):
     (tmp_path / 'd' / 'train.tsv').write_text(lines, 'utf-8')
     own = tokenizer_from_vocabulary([*vocabulary_of(PIECES), 'drug', 'helps', 'aspirin'], lowercase=True)
     source = tokenizer_from_vocabulary([*vocabulary_of(PIECES), 'asp', '##irin'], lowercase=True)
-    result = entities.compare_on_entities([tmp_path / 'd' / 'train.tsv'], own, source)
+    result = entities.compare_on_entities([tmp_path / 'd'], own, source)
     assert result['examples'] == [  # not help, xyz: cut by both; not aspirin: two pieces
         {'entity': 'drug', 'count': 7, 'source': ['d', '##r', '##u', '##g']},
         {'entity': 'helps', 'count': 6, 'source': ['h', '##e', '##l', '##p', '##s']},

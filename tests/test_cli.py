@@ -32,7 +32,7 @@ def call(capsys, *arguments):
     return code, captured.err.strip()
 
 
-@pytest.mark.parametrize('verb', ['', *STAGES, 'run', 'sweep', 'compare', 'demo', 'download'])
+@pytest.mark.parametrize('verb', ['', *STAGES, 'run', 'sweep', 'compare', 'demo', 'download', 'lint'])
 def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main([*([verb] if verb else []), '--help'])
@@ -84,6 +84,16 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
         ),
         (['download'], '--to'),
         (['download', '--to={tmp}/pubmed', '--what=nonsense'], '--what=nonsense: takes baseline or updates'),
+        (
+            ['download', '--to={tmp}/ner', '--what=ner,updates'],
+            '--what=ner,updates: ner has a server of its own',
+        ),
+        (
+            ['download', '--to={tmp}/ner', '--what=ner', '--url=ner'],
+            '--url=ner: give the folder above BC2GM-IOB',
+        ),
+        (['lint'], '--ner'),
+        (['lint', '--ner={tmp}', '--config.seed=3'], 'lint takes no --config keys'),
         (['download', '--to={tmp}/pubmed', '--parallel=0'], '--parallel=0: must be from 1'),
         (['download', '--to={tmp}/pubmed', '--url=ftp://server/pubmed'], '--url=ftp://server/pubmed: give'),
         (['download', '--to={tmp}/pubmed', '--config.seed=3'], 'takes no --config keys'),

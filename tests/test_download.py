@@ -23,10 +23,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioptimus_jax import cli
-from bioptimus_jax.corpus import download, fetch
-from bioptimus_jax.corpus.download import Download, linked_files
+from bioptimus_jax.corpus import download, fetch, pubmed
+from bioptimus_jax.corpus.download import Download
 from bioptimus_jax.corpus.fetch import Patience
+from bioptimus_jax.corpus.pubmed import linked_files
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
+from bioptimus_jax.ner import blurb
+from bioptimus_jax.ner import download as ner_download
+from bioptimus_jax.ner.sentences import SPLITS
 
 FIRST = '/pubmed/baseline/pubmed26n0001.xml.gz'
 SECOND = '/pubmed/baseline/pubmed26n0002.xml.gz'
@@ -164,14 +168,20 @@ class Waits(list):
         await asyncio.sleep(0)
 
 
-def make(server, to, *, sleep=None, tries=4, timeout=10.0, first=0.0, **changes):
-    patience = Patience(
+def patience_of(*, sleep=None, tries=4, timeout=10.0, first=0.0):
+    return Patience(
         tries=tries,
         first_wait_seconds=first,
         timeout_seconds=timeout,
         sleep=Waits() if sleep is None else sleep,
     )
-    return Download(to, server.url, patience=patience, **{'quiet': True, **changes})
+
+
+def make(
+    server, to, *, what=tuple(pubmed.FOLDERS), files='*', parallel=4, check=False, quiet=True, **patience
+):
+    catalogue = pubmed.PubMed(server.url, what, files)
+    return Download(to, catalogue, parallel, check=check, patience=patience_of(**patience), quiet=quiet)
 
 
 def found(to):
@@ -226,7 +236,7 @@ def test_inputs_are_of_one_year_baseline_first(server, tmp_path):
     server.files['/pubmed/updatefiles/pubmed25n1401.xml.gz'] = b'not taken away yet'
     one = make(server, tmp_path, what=('updates',))
     assert one.run()['fetched'] == 2
-    assert one.inputs() == [
+    assert one.catalogue.inputs(one.to, one.wanted) == [
         f'{tmp_path}/{folder}/pubmed26n*.xml.gz' for folder in ('baseline', 'updatefiles')
     ]
 
@@ -473,7 +483,7 @@ def test_links_are_found_however_they_are_written():
 
 @given(st.text(alphabet='<>a href="\'=pubmed26n0001.xml.gz/?#&;!-\n\x00é', max_size=200))
 def test_no_page_breaks_the_reader(text):
-    assert all(download.NAME.fullmatch(name) for name in linked_files(text))
+    assert all(pubmed.NAME.fullmatch(name) for name in linked_files(text))
 
 
 FAULTS = st.sampled_from(
@@ -518,8 +528,13 @@ def test_a_wrong_file_is_replaced_and_a_right_one_taken_over(server, tmp_path):
 def test_a_file_is_read_again_when_it_changed_and_on_demand(server, tmp_path, monkeypatch):
     make(server, tmp_path).run()
     read = []
-    md5_of = download.md5_of
-    monkeypatch.setattr(download, 'md5_of', lambda file: read.append(Path(file.name).name) or md5_of(file))
+    checksum_of = download.checksum_of
+
+    def watched(file, algorithm):
+        read.append(Path(file.name).name)
+        return checksum_of(file, algorithm)
+
+    monkeypatch.setattr(download, 'checksum_of', watched)
     make(server, tmp_path).run()
     assert read == []
     file = tmp_path / 'baseline' / 'pubmed26n0001.xml.gz'
@@ -619,7 +634,7 @@ def test_what_failed_exits_3_with_one_line(server, tmp_path, capsys):
     assert cli.main(['download', f'--to={tmp_path}', f'--url={server.url}']) == 3
     line = capsys.readouterr().err.strip()
     assert line.startswith(
-        'bioptimus: 2 of 3 files could not be fetched: pubmed26n0001.xml.gz (the server answers 404'
+        'bioptimus: 2 of 3 files could not be fetched: baseline/pubmed26n0001.xml.gz (the server answers 404'
     )
     assert 'pubmed26n0003.xml.gz (' in line
     assert '\n' not in line
@@ -654,3 +669,102 @@ def test_certificates_are_verified(server, tmp_path, monkeypatch):
     assert found(tmp_path / 'a') == complete(server)
     secure.shutdown()
     secure.server_close()
+
+
+# ---- the NER sets
+
+
+def ner_address(server):
+    return f'{server.url}/data'
+
+
+def ner_files(table):
+    """What the server has: bytes by path, and a table as `blurb.FILES` with their checksums."""
+    files, made = {}, {}
+    for number, (name, (folder, *_)) in enumerate(table.items()):
+        contents = [f'{name}\tB-X\n{split}\tO\n\n'.encode() * (1000 + number) for split in SPLITS]
+        files |= {f'/pubmed/data/{folder}/{split}.tsv': c for split, c in zip(SPLITS, contents, strict=True)}
+        made[name] = (folder, *(hashlib.sha256(c).hexdigest() for c in contents))
+    return files, made
+
+
+@pytest.fixture
+def ner_server(server, monkeypatch):
+    server.files, table = ner_files(blurb.FILES)
+    monkeypatch.setattr(ner_download, 'FILES', table)
+    return server
+
+
+def ner_sets(server, to, *, files='*', check=False, quiet=True, **patience):
+    catalogue = ner_download.NerSets(ner_address(server), files)
+    return Download(to, catalogue, check=check, patience=patience_of(**patience), quiet=quiet)
+
+
+def sets_in(to, table):
+    """The files below `to` by their path at the server."""
+    return {
+        f'/pubmed/data/{table[p.parent.name][0]}/{p.name}': p.read_bytes()
+        for p in to.rglob('*')
+        if p.is_file() and not p.name.startswith('.')
+    }
+
+
+def test_ner_sets_come_once_whatever_the_server_does(ner_server, tmp_path, capsys):
+    path = '/pubmed/data/BC2GM-IOB/train.tsv'
+    ner_server.faults[path] = [('drop', 500), ('corrupt',), ('status', 503)]
+    assert ner_sets(ner_server, tmp_path, quiet=False).run() == {'files': 15, 'fetched': 15, 'there': 0}
+    assert sets_in(tmp_path, blurb.FILES) == ner_server.files
+    assert not hidden(tmp_path)
+    assert ner_server.asked(path) == [None, 'bytes=500-', None, None]
+    text = capsys.readouterr().out
+    assert 'BC2GM-IOB/train.tsv: its bytes are not what was published (by SHA-256); thrown away' in text
+    assert f'--config.ner.folder={tmp_path}' in text
+    ner_server.requests.clear()
+    assert ner_sets(ner_server, tmp_path).run() == {'files': 15, 'fetched': 0, 'there': 15}
+    assert not ner_server.requests
+
+
+def test_ner_files_that_changed_on_either_side(ner_server, tmp_path):
+    one = ner_sets(ner_server, tmp_path, files='ncbi-disease/*')
+    assert one.run()['files'] == 3
+    path = tmp_path / 'ncbi-disease' / 'devel.tsv'
+    before, content = path.stat(), path.read_bytes()
+    path.write_bytes(content[::-1])
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert ner_sets(ner_server, tmp_path, files='ncbi-disease/*').run()['there'] == 3
+    assert ner_sets(ner_server, tmp_path, files='ncbi-disease/*', check=True).run()['fetched'] == 1
+    assert path.read_bytes() == content
+    ner_server.files['/pubmed/data/JNLPBA/test.tsv'] += b'more'
+    with pytest.raises(
+        InputError, match=r'1 of 15 files .*: jnlpba/test\.tsv \(its bytes are not what was published'
+    ):
+        ner_sets(ner_server, tmp_path).run()
+    assert not (tmp_path / 'jnlpba' / 'test.tsv').exists()
+    assert len(sets_in(tmp_path, blurb.FILES)) == 14
+
+
+def test_ner_sets_on_the_command_line(ner_server, tmp_path, capsys):
+    flags = ['download', '--what=ner', f'--to={tmp_path}', f'--url={ner_address(ner_server)}']
+    assert cli.main([*flags, '--files=nothing']) == 2
+    assert '--files=nothing: no file is named so; they are SET/train.tsv' in capsys.readouterr().err
+    assert cli.main([*flags, '--files=*/train.tsv']) == 0
+    assert len(sets_in(tmp_path, blurb.FILES)) == 5
+    ner_server.always['/pubmed/data/JNLPBA/test.tsv'] = ('status', 404)
+    assert cli.main(flags) == 3
+    assert (
+        '1 of 15 files could not be fetched: jnlpba/test.tsv (the server answers 404'
+        in capsys.readouterr().err
+    )
+    del ner_server.always['/pubmed/data/JNLPBA/test.tsv']
+    assert cli.main([*flags, '--check']) == 0
+    assert sets_in(tmp_path, blurb.FILES) == ner_server.files
+
+
+def test_the_checksums_are_those_of_the_real_files(data, server, tmp_path):
+    server.files = {
+        f'/pubmed/data/{folder}/{split}.tsv': (data / 'ner' / name / f'{split}.tsv').read_bytes()
+        for name, (folder, *_) in blurb.FILES.items()
+        for split in SPLITS
+    }
+    assert ner_sets(server, tmp_path).run() == {'files': 15, 'fetched': 15, 'there': 0}
+    assert sets_in(tmp_path, blurb.FILES) == server.files

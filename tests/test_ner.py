@@ -1,11 +1,9 @@
-"""Reading, alignment, windows, fine-tuning, the stage: on sets made here, and on the five real ones."""
+"""Alignment, windows, fine-tuning, the stage: on sets made here."""
 
 import dataclasses
 import itertools
 import json
-import os
 import random
-from pathlib import Path
 
 import pytest
 
@@ -14,18 +12,11 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import read_jsonl
 from bioptimus_jax.ner import build as stage
 from bioptimus_jax.ner.align import align, piece_labels, tags_of_words
-from bioptimus_jax.ner.corpora import Sentence, count_mentions, read_dataset, read_iob2
+from bioptimus_jax.ner.corpora import Sentence, read_dataset
 from bioptimus_jax.ner.finetune import bucketed, finetune, slanted_triangle
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Ner
 
-PUBLISHED = {
-    'bc5-chem': (5203, 5347, 5385),
-    'bc5-disease': (4182, 4246, 4424),  # BLURB says 4244 in devel; the public files hold 4246
-    'ncbi-disease': (5134, 787, 960),
-    'bc2gm': (15197, 3061, 6325),
-    'jnlpba': (46750, 4551, 8662),
-}
 DRUGS = ('zolmipan', 'tercivir', 'amlozine', 'bexocillin')
 OTHER = ('the', 'patient', 'got', 'with', 'daily', 'dose', 'of', 'and')
 SPELLING = ('zol', '##mipan', 'terci', '##vir', 'amlo', '##zine', 'bexo', '##cillin')
@@ -94,71 +85,6 @@ def experiment(sets, model, workers=1, **changes):
     e = Experiment.from_config(config.defaults())
     ner = settings(folder=str(sets), models=(str(model),), **changes)
     return dataclasses.replace(e, ner=ner, runtime=dataclasses.replace(e.runtime, workers=workers))
-
-
-# ---- reading
-
-
-def write(path, content):
-    path.write_bytes(content)
-    return path
-
-
-def test_byte_order_mark_crlf_documents_and_odd_spaces_are_tolerated(tmp_path):
-    content = (
-        '\ufeff-DOCSTART-\tO\r\n\r\na\u2028b\tB-X\r\nc\u0085\tI-X\r\n \t\r\n-DOCSTART-\tO\r\n\r\nd\tO\r\n'
-    )
-    path = write(tmp_path / 'a.tsv', content.encode())
-    assert list(read_iob2(path)) == [
-        Sentence(('a\u2028b', 'c\u0085'), ('B-X', 'I-X'), 0),
-        Sentence(('d',), ('O',), 1),
-    ]
-    assert count_mentions(path) == 1
-
-
-@pytest.mark.parametrize(
-    ('content', 'message'),
-    [
-        (b'a\tO\nb\n', r'a\.tsv:2: expected token TAB tag, found 1 column'),
-        (b'a\tO\nb\tO\tO\n', r'a\.tsv:2: .*3 columns'),
-        (b'\tO\n', r'a\.tsv:1: '),
-        (b'a\tO\n\nb\tS-X\n', r"a\.tsv:3: unknown tag 'S-X'"),
-        (b'a\tB-\n', r'a\.tsv:1: unknown tag'),
-        (b'', r'a\.tsv: holds no sentence'),
-        (b'-DOCSTART-\tO\n\n', r'a\.tsv: holds no sentence'),
-        (b'a\tO\nb\xff\tO\n', r'a\.tsv:2: is not UTF-8'),
-    ],
-)
-def test_bad_files_are_named_with_their_line(tmp_path, content, message):
-    with pytest.raises(InputError, match=message):
-        list(read_iob2(write(tmp_path / 'a.tsv', content)))
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(InputError, match=r'train\.tsv: no such file'):
-        read_dataset(tmp_path)
-
-
-def test_a_type_that_only_test_has_is_counted_and_stays_gold(tmp_path):
-    write(tmp_path / 'train.tsv', b'a\tB-X\n')
-    write(tmp_path / 'devel.tsv', b'a\tO\n')
-    write(tmp_path / 'test.tsv', b'a\tB-Y\nb\tI-Y\nc\tI-X\n')
-    dataset = read_dataset(tmp_path)
-    assert dataset.labels == ('O', 'B-X', 'I-X')
-    assert dataset.unseen_labels == {'B-Y': 1, 'I-Y': 1}
-    assert dataset.gold_in_file['test'] == 2  # the orphan I-X is a mention, as conlleval reads it
-
-
-def test_published_mention_counts_of_the_five_sets():
-    if 'BIOPTIMUS_DATA' not in os.environ:
-        pytest.skip('BIOPTIMUS_DATA is not set')
-    from bioptimus_jax.ner.score import mentions
-
-    for name, counts in PUBLISHED.items():
-        dataset = read_dataset(Path(os.environ['BIOPTIMUS_DATA'], 'ner', name))
-        assert tuple(dataset.gold_in_file.values()) == counts, name
-        assert not dataset.unseen_labels
-        assert sum(len(mentions(s.tags)) for s in dataset.test) == counts[2]  # gold in the file = gold scored
 
 
 # ---- alignment
@@ -285,7 +211,7 @@ def test_weights_that_are_missing_are_named_not_drawn_at_random(tiny_bert, toy_s
     import safetensors.numpy
 
     for file in tiny_bert.iterdir():
-        write(tmp_path / file.name, file.read_bytes())
+        (tmp_path / file.name).write_bytes(file.read_bytes())
     state = safetensors.numpy.load_file(tmp_path / 'model.safetensors')
     del state['bert.encoder.layer.0.output.dense.weight']
     safetensors.numpy.save_file(state, tmp_path / 'model.safetensors', {'format': 'pt'})

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.analysis import cloze, geometry
-from bioptimus_jax.analysis.entities import compare_on_entities, entity_files
+from bioptimus_jax.analysis.entities import compare_on_entities, entity_files, entity_folders
 from bioptimus_jax.corpus.documents import Document, document_key, open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, read_jsonl, write_json
@@ -91,7 +91,7 @@ def external_inputs(experiment: Experiment) -> list[Path]:
 def _entities(run: Run, candidates: Sequence[Candidate]) -> dict[str, Any]:
     """The run's vocabulary and the source's on the entities of the NER sets."""
     known = {c.name: c.speller.tokenizer for c in candidates}
-    return compare_on_entities(entity_files(run.config.ner), known['initial'], known.get('source'))
+    return compare_on_entities(entity_folders(run.config.ner), known['initial'], known.get('source'))
 
 
 def _analyse(

@@ -11,8 +11,8 @@ from typing import Any
 
 import tokenizers
 
-from bioptimus_jax.ner.corpora import dataset_folders, read_iob2
-from bioptimus_jax.ner.score import mentions
+from bioptimus_jax.ner.corpora import dataset_folders, read_split, split_files
+from bioptimus_jax.ner.tags import spans
 from bioptimus_jax.schema import Ner
 from bioptimus_jax.vocab.wordpiece import UNK
 
@@ -20,20 +20,25 @@ MANY_PIECES = 3
 EXAMPLES = 20
 
 
+def entity_folders(settings: Ner) -> list[Path]:
+    """The sets whose mentions are measured; none without `ner.folder`. Raises InputError."""
+    return dataset_folders(settings) if settings.folder else []
+
+
 def entity_files(settings: Ner) -> list[Path]:
-    """The files whose mentions are measured; none without `ner.folder`. Raises InputError."""
-    return [folder / 'train.tsv' for folder in dataset_folders(settings)] if settings.folder else []
+    """The files that their mentions are read from. Raises InputError."""
+    return [file for folder in entity_folders(settings) for file in split_files(folder, 'train')]
 
 
 def compare_on_entities(
-    files: Sequence[Path], own: tokenizers.Tokenizer, source: tokenizers.Tokenizer | None
+    folders: Sequence[Path], own: tokenizers.Tokenizer, source: tokenizers.Tokenizer | None
 ) -> dict[str, Any]:
     """`measure` of every set under the run's own tokenizer and the source's, and `examples`, as a JSON value.
 
     Examples are mentions of any set that the source cuts into `MANY_PIECES` or more while the run's vocabulary keeps
     them whole, the most frequent first. Raises InputError.
     """
-    sets = {file.parent.name: count_mentions(file) for file in files}
+    sets = {folder.name: count_mentions(folder) for folder in folders}
     measured = {}
     for name, counts in sets.items():
         measured[name] = {'vocabulary': measure(own, counts)}
@@ -47,13 +52,11 @@ def compare_on_entities(
     }
 
 
-def count_mentions(file: Path) -> Counter[str]:
-    """How often each mention of an IOB2 file occurs, its words joined by a space. Raises InputError."""
+def count_mentions(folder: Path) -> Counter[str]:
+    """How often each mention of a set's training split occurs, its words joined by a space. Raises InputError."""
     counts: Counter[str] = Counter()
-    for sentence in read_iob2(file):
-        counts.update(
-            ' '.join(sentence.words[first : last + 1]) for _, first, last in mentions(sentence.tags)
-        )
+    for sentence in read_split(folder, 'train'):
+        counts.update(' '.join(sentence.words[first : last + 1]) for _, first, last in spans(sentence.tags))
     return counts
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import httpx2
 
-from bioptimus_jax.errors import InputError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.progress import clock
 
@@ -160,6 +160,17 @@ class Server:
                 seconds = self.patience.wait_seconds(failed, getattr(error, 'seconds', 0))
             self.say(f'{what}: {reason}; again in {clock(seconds + 0.5)}')
             await self.patience.sleep(seconds)
+
+
+def check_address(url: str, expected: str) -> None:
+    """Raise ConfigError for a --url that is no address of a folder on a web server."""
+    try:
+        parts = httpx2.URL(url)
+        good = parts.scheme in ('http', 'https') and bool(parts.host) and not (parts.query or parts.fragment)
+    except httpx2.InvalidURL:
+        good = False
+    if not good:
+        raise ConfigError(f'--url={url}: give {expected}')
 
 
 def _accept(response: httpx2.Response, url: str) -> None:

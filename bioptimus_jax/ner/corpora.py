@@ -1,30 +1,40 @@
-"""NER sets as IOB2 files: `token TAB tag`, a blank line between sentences, `-DOCSTART-` before a document."""
+"""NER sets: three splits in any form and tag scheme that the readers know, as sentences with IOB2 tags.
+
+A set is a folder with train, devel (or dev, valid, validation) and test, all in one of these forms: NAME.tsv, .txt,
+.conll or .bio (columns.py); NAME.pubtator or NAME.PubTator.txt, or folders NAME of BRAT's .txt and .ann (standoff.py);
+or a TFDS folder with these splits (prepared.py).
+"""
 
 import dataclasses
-import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.ner.columns import count_mentions, first_lines, read_columns
+from bioptimus_jax.ner.prepared import prepared_files, read_prepared
+from bioptimus_jax.ner.sentences import NAMES, SPLITS, Reading, Sentence
+from bioptimus_jax.ner.standoff import read_brat, read_pubtator
+from bioptimus_jax.ner.tags import OUTSIDE, Scheme, broken, labels_of, recognise, to_iob2
 from bioptimus_jax.schema import Ner
 
-SPLITS = ('train', 'devel', 'test')
-TAG = re.compile(r'O|[BI]-\S+')
+__all__ = ['SPLITS', 'Dataset', 'Sentence', 'count_mentions', 'read_dataset', 'read_iob2']
 
-
-@dataclasses.dataclass(frozen=True)
-class Sentence:
-    """Words with their IOB2 tags as they stand in the file; `document` counts -DOCSTART- lines from 0."""
-
-    words: tuple[str, ...]
-    tags: tuple[str, ...]
-    document: int = 0
+ENDINGS = {
+    'columns': ('.tsv', '.txt', '.conll', '.bio'),
+    'PubTator': ('.pubtator', '.PubTator', '.PubTator.txt', '.pubtator.txt'),
+    'BRAT': ('',),
+}
+EXPECTED = 'train, devel (or dev, valid, validation) and test as .tsv, .conll, PubTator or folders of BRAT'
 
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """The three splits of one set, its labels, and what was counted while reading."""
+    """The three splits of one set in IOB2, the labels of its training split, and what was counted while reading.
+
+    `gold_in_file`: mentions of each split, counted apart from its sentences. `unseen_labels`: tags that only devel or
+    test have. `form` and `scheme`: how the files are written. `repairs`: of each split, see sentences.Reading.
+    """
 
     name: str
     train: tuple[Sentence, ...]
@@ -33,60 +43,60 @@ class Dataset:
     labels: tuple[str, ...]
     gold_in_file: dict[str, int]
     unseen_labels: dict[str, int]
+    form: str = 'columns'
+    scheme: str = 'IOB2'
+    repairs: Mapping[str, Mapping[str, int]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The entity types of the training split."""
+        return tuple(dict.fromkeys(label[2:] for label in self.labels if label != OUTSIDE))
 
 
 def read_dataset(folder: Path) -> Dataset:
-    """Read `folder`/{train,devel,test}.tsv.
+    """Read the set in `folder`.
 
     `labels` are O and B-, I- of every type in the training split. A type that only devel or test have cannot
     be learned, but its mentions stay in the gold standard: `unseen_labels` counts those tags, for a warning.
     Raises InputError naming file and line.
     """
-    splits = {name: tuple(read_iob2(folder / f'{name}.tsv')) for name in SPLITS}
-    types = sorted({tag[2:] for s in splits['train'] for tag in s.tags if tag != 'O'})
+    form, sources = _sources(folder)
+    read = {name: _read(form, sources[name], name) for name in SPLITS}
+    scheme = _scheme([r for r in read.values()], list(sources.values()), folder)
+    splits = {name: _in_iob2(reading, scheme) for name, reading in read.items()}
+    types = sorted({tag[2:] for s in splits['train'] for tag in s.tags if tag != OUTSIDE})
     if not types:
-        raise InputError(f'{folder / "train.tsv"}: has no entity at all; there is nothing to learn')
-    labels = ('O', *(f'{prefix}-{kind}' for kind in types for prefix in 'BI'))
+        raise InputError(f'{sources["train"]}: has no entity at all; there is nothing to learn')
+    labels = labels_of(types, 'bio')
     later = Counter(tag for name in ('devel', 'test') for s in splits[name] for tag in s.tags)
-    unseen = {tag: count for tag, count in sorted(later.items()) if tag not in labels}
-    gold = {name: count_mentions(folder / f'{name}.tsv') for name in SPLITS}
-    return Dataset(folder.name, **splits, labels=labels, gold_in_file=gold, unseen_labels=unseen)
+    return Dataset(
+        folder.name,
+        **splits,
+        labels=labels,
+        gold_in_file={name: reading.mentions for name, reading in read.items()},
+        unseen_labels={tag: count for tag, count in sorted(later.items()) if tag not in labels},
+        form=form,
+        scheme=str(scheme),
+        repairs={name: _repairs(reading, scheme) for name, reading in read.items()},
+    )
 
 
-def read_iob2(path: Path) -> Iterator[Sentence]:
-    """The sentences of one file; CRLF and a byte-order mark are tolerated, other oddities are not."""
-    words: list[str] = []
-    tags: list[str] = []
-    document, found = -1, False
-    for number, line in _lines(path):
-        if line.strip(' \t') and not _starts_document(line):
-            word, tag = _columns(path, number, line)
-            words.append(word)
-            tags.append(tag)
-            continue
-        if words:
-            found = True
-            yield Sentence(tuple(words), tuple(tags), max(document, 0))
-            words, tags = [], []
-        document += _starts_document(line)
-    if words:
-        yield Sentence(tuple(words), tuple(tags), max(document, 0))
-    elif not found:
-        raise InputError(f'{path}: holds no sentence; expected lines of token TAB tag')
+def read_split(folder: Path, split: str) -> tuple[Sentence, ...]:
+    """One split of a set, in IOB2; the others may be missing. Raises InputError."""
+    form, source = _source(folder, split)
+    reading = _read(form, source, split)
+    return _in_iob2(reading, _scheme([reading], [source], folder))
 
 
-def count_mentions(path: Path) -> int:
-    """Mentions counted straight from the lines of the file, apart from any sentence, window or scorer.
+def read_iob2(path: Path) -> tuple[Sentence, ...]:
+    """The sentences of one file of columns, in IOB2 whatever its scheme. Raises InputError naming file and line."""
+    reading = read_columns(path)
+    return _in_iob2(reading, _scheme([reading], [path], path))
 
-    A mention begins at B-, and at an I- that continues nothing of its type (as conlleval reads it).
-    """
-    count, previous = 0, 'O'
-    for _, line in _lines(path):
-        tag = line.rpartition('\t')[2] if '\t' in line and not _starts_document(line) else 'O'
-        if tag.startswith('B-') or (tag.startswith('I-') and previous[2:] != tag[2:]):
-            count += 1
-        previous = tag
-    return count
+
+def is_dataset(folder: Path) -> bool:
+    """Whether a training split lies here."""
+    return any(_candidates(folder, 'train'))
 
 
 def dataset_folders(settings: Ner) -> list[Path]:
@@ -98,7 +108,7 @@ def dataset_folders(settings: Ner) -> list[Path]:
         raise InputError(
             f'{root}: no such folder; config.ner.folder needs NAME/{{train,devel,test}}.tsv in it'
         )
-    known = sorted(p.name for p in root.iterdir() if (p / 'train.tsv').is_file())
+    known = sorted(p.name for p in root.iterdir() if p.is_dir() and is_dataset(p))
     wrong = [name for name in settings.datasets if name not in known]
     if wrong or not known:
         raise InputError(
@@ -107,34 +117,74 @@ def dataset_folders(settings: Ner) -> list[Path]:
     return [root / name for name in settings.datasets or known]
 
 
+def split_files(folder: Path, split: str) -> list[Path]:
+    """The files that one split of a set is read from. Raises InputError where it is missing."""
+    form, source = _source(folder, split)
+    if form == 'BRAT':
+        return sorted(p for p in source.iterdir() if p.suffix in ('.txt', '.ann'))
+    return prepared_files(source, split) if form == 'TFDS' else [source]
+
+
 def dataset_files(settings: Ner) -> list[Path]:
     """Every file that the chosen sets are read from."""
-    return [folder / f'{name}.tsv' for folder in dataset_folders(settings) for name in SPLITS]
+    folders = dataset_folders(settings)
+    found = [file for folder in folders for split in SPLITS for file in split_files(folder, split)]
+    return list(dict.fromkeys(found))  # splits of a TFDS folder share its metadata
 
 
-def _starts_document(line: str) -> bool:
-    return line.startswith('-DOCSTART-')
+def _candidates(folder: Path, split: str) -> list[tuple[str, Path]]:
+    """Everything in a folder that may be a split of a set, with its form."""
+    found = []
+    for form, endings in ENDINGS.items():
+        paths = [folder / f'{name}{ending}' for name in NAMES[split] for ending in endings]
+        found += [(form, p) for p in paths if (p.is_dir() if form == 'BRAT' else p.is_file())]
+    prepared = [folder, *sorted(folder.glob('*.*.*'))]
+    found += [('TFDS', p) for p in prepared if (p / 'dataset_info.json').is_file()]
+    return found
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def _source(folder: Path, split: str) -> tuple[str, Path]:
+    """The form of a split and where it lies. Raises InputError for a missing or a second one."""
+    candidates = _candidates(folder, split)
+    if not candidates:
+        raise InputError(f'{folder / split}: no such file (.tsv ...) or folder; a set needs {EXPECTED}')
+    if len(candidates) > 1:
+        names = ' and '.join(path.name for _, path in candidates)
+        raise InputError(f'{folder}: {split} is there twice ({names}); leave one')
+    return candidates[0]
+
+
+def _sources(folder: Path) -> tuple[str, dict[str, Path]]:
+    """The form of a set and where each split lies. Raises InputError."""
+    found = {split: _source(folder, split) for split in SPLITS}
+    forms = sorted({form for form, _ in found.values()})
+    if len(forms) > 1:
+        raise InputError(f'{folder}: its splits are in different forms ({", ".join(forms)})')
+    return forms[0], {split: path for split, (_, path) in found.items()}
+
+
+def _read(form: str, source: Path, split: str) -> Reading:
+    if form == 'TFDS':
+        return read_prepared(source, split)
+    return {'columns': read_columns, 'PubTator': read_pubtator, 'BRAT': read_brat}[form](source)
+
+
+def _scheme(readings: list[Reading], sources: list[Path], place: Path) -> Scheme:
     try:
-        content = path.read_bytes()
-    except FileNotFoundError as error:
-        raise InputError(f'{path}: no such file; a set needs train.tsv, devel.tsv and test.tsv') from error
-    # Split on line feeds only: str.splitlines would also cut at U+0085, U+2028 and others, found in tokens.
-    for number, raw in enumerate(content.removeprefix(b'\xef\xbb\xbf').split(b'\n'), 1):
-        try:
-            yield number, raw.decode('utf-8').rstrip('\r')
-        except UnicodeDecodeError as error:
-            raise InputError(f'{path}:{number}: is not UTF-8 ({error.reason}); convert the file') from error
+        return recognise(s.tags for reading in readings for s in reading.sentences)
+    except ValueError as error:
+        files = [source for source in sources if source.is_file()]
+        where = ', '.join(f'{tag} at {line}' for tag, line in sorted(first_lines(files).items()))
+        raise InputError(f'{place}: {error}; first {where or "in its TFDS records"}') from error
 
 
-def _columns(path: Path, number: int, line: str) -> tuple[str, str]:
-    columns = line.split('\t')
-    if len(columns) != 2 or not columns[0]:
-        raise InputError(
-            f'{path}:{number}: expected token TAB tag, found {len(columns)} columns in {line[:60]!r}'
-        )
-    if not TAG.fullmatch(columns[1]):
-        raise InputError(f'{path}:{number}: unknown tag {columns[1]!r}; IOB2 has O, B-TYPE and I-TYPE')
-    return columns[0], columns[1]
+def _in_iob2(reading: Reading, scheme: Scheme) -> tuple[Sentence, ...]:
+    if scheme == Scheme('IOB2'):
+        return reading.sentences
+    return tuple(dataclasses.replace(s, tags=to_iob2(s.tags, scheme)) for s in reading.sentences)
+
+
+def _repairs(reading: Reading, scheme: Scheme) -> dict[str, int]:
+    what = 'orphan I- tags' if scheme.name == 'IOB2' else f'tags that contradict {scheme.name}'
+    count = sum(broken(s.tags, scheme) for s in reading.sentences)
+    return {**reading.repairs, **({what: count} if count else {})}

@@ -1,0 +1,61 @@
+"""NER sets that TFDS has prepared as ArrayRecord: a feature of tokens beside one of tags, read without TensorFlow."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.ner.columns import count_beginnings
+from bioptimus_jax.ner.sentences import NAMES, Reading, Sentence
+from bioptimus_jax.ner.tags import OUTSIDE, is_tag
+
+TOKENS = ('tokens', 'words')
+TAGS = ('tags', 'ner_tags', 'ner')
+
+
+def read_prepared(folder: Path, split: str) -> Reading:
+    """One split of a TFDS folder, tags as they stand there. Raises InputError with the number of the record."""
+    import tensorflow_datasets as tfds
+
+    try:
+        builder = tfds.builder_from_directory(str(folder))
+        name = next((n for n in NAMES[split] if n in builder.info.splits), '')
+        records = builder.as_data_source(name) if name else []
+    except Exception as error:  # the library raises whatever its readers do
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f'{folder}: cannot be read as a TFDS folder ({reason}); prepare it with file_format array_record'
+        ) from error
+    if not name:
+        raise InputError(f'{folder}: has no split {" or ".join(NAMES[split])}')
+    columns = [next((n for n in names if n in builder.info.features), '') for names in (TOKENS, TAGS)]
+    if not all(columns):
+        raise InputError(f'{folder}: needs a feature of {" or ".join(TOKENS)} and one of {" or ".join(TAGS)}')
+    names = getattr(getattr(builder.info.features[columns[1]], 'feature', None), 'names', None)
+    sentences = []
+    for number in range(len(records)):
+        record = records[number]
+        words = tuple(word.decode('utf-8') for word in record[columns[0]])
+        tags = tuple(names[tag] if names else tag.decode('utf-8') for tag in record[columns[1]])
+        wrong = next((tag for tag in tags if not is_tag(tag)), None)
+        if wrong is not None or len(words) != len(tags) or not all(words):
+            flaw = f'unknown tag {wrong!r}' if wrong is not None else f'{len(words)} words, {len(tags)} tags'
+            raise InputError(f'{folder}: record {number} of {name}: {flaw}, or an empty word')
+        sentences.append(Sentence(words, tags))
+    repairs = {'records without a word': sum(not s.words for s in sentences)}
+    whole = tuple(s for s in sentences if s.words)
+    if not whole:
+        raise InputError(f'{folder}: {name} holds no sentence')
+    return Reading(whole, count_beginnings(_row(whole)), {k: v for k, v in repairs.items() if v})
+
+
+def prepared_files(folder: Path, split: str) -> list[Path]:
+    """The files of a TFDS folder that decide a split: its records and the metadata."""
+    marks: list[Any] = [f'-{name}.' for name in NAMES[split]]
+    return sorted(p for p in folder.iterdir() if p.suffix == '.json' or any(m in p.name for m in marks))
+
+
+def _row(sentences: tuple[Sentence, ...]) -> Iterator[str]:
+    for sentence in sentences:
+        yield from sentence.tags
+        yield OUTSIDE

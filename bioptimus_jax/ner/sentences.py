@@ -1,0 +1,46 @@
+"""What a reader of NER files gives: sentences, how many mentions the files mark, and what had to be repaired."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+from bioptimus_jax.errors import InputError
+
+SPLITS = ('train', 'devel', 'test')
+NAMES = {'train': ('train',), 'devel': ('devel', 'dev', 'valid', 'validation'), 'test': ('test',)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Sentence:
+    """Words with one tag each; `document` counts documents from 0 (all 0 where the files mark none)."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    document: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """One split, its tags in the scheme of its files.
+
+    `mentions` are counted in the files, apart from any sentence. `repairs`: in words, what was not as it should be
+    -> how often. Nothing is left out that is not counted there.
+    """
+
+    sentences: tuple[Sentence, ...]
+    mentions: int
+    repairs: Mapping[str, int]
+
+
+def text_of(path: Path) -> str:
+    """The text of a file, line ends and byte-order mark as they are. Raises InputError with file and line."""
+    try:
+        content = path.read_bytes()
+        return content.decode('utf-8')
+    except UnicodeDecodeError as error:
+        number = content.count(b'\n', 0, error.start) + 1
+        raise InputError(f'{path}:{number}: is not UTF-8 ({error.reason}); convert the file') from error
+    except OSError as error:
+        raise InputError(
+            f'{path}: cannot be read ({error.strerror or error}); check the file and its rights'
+        ) from error

@@ -1,0 +1,190 @@
+"""Schemes of tags: those that files come in, recognised and brought to IOB2, and those that a model learns.
+
+Everything between the files and the model is IOB2, with one reading of it: a mention begins at B-, and at an I- that
+continues nothing of its type (as conlleval reads it, and seqeval by default).
+"""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from bioptimus_jax.errors import ConfigError
+
+NAMELESS = 'entity'  # the type of tags that have none
+OUTSIDE = 'O'
+# The letters of each family, in the order begin, inside, end, single.
+CLOSED = {'BILOU': 'BILU', 'IOBES': 'BIES', 'BMES': 'BMES', 'BMEWO': 'BMEW'}
+LEARNED = {'bio': 'BI', 'io': 'I', 'bioul': 'BILU'}
+
+Span = tuple[str, int, int]  # type, first word, last word
+
+
+@dataclasses.dataclass(frozen=True)
+class Scheme:
+    """How a file writes its mentions: IOB2, IOB1, IO or one of CLOSED; `typed` tags name a type after a hyphen."""
+
+    name: str
+    typed: bool = True
+
+    def __str__(self) -> str:
+        return self.name if self.typed else f'{self.name} without types'
+
+
+def is_tag(text: str) -> bool:
+    """Whether some scheme has this tag: O, a letter, or a letter, a hyphen and a type."""
+    if text == OUTSIDE:
+        return True
+    return text[:1] in tuple('BIMELSUW') and (len(text) == 1 or (text[1] == '-' and len(text) > 2))
+
+
+def recognise(sentences: Iterable[Sequence[str]]) -> Scheme:
+    """The scheme that all these tags are written in; IOB2 for nothing but O.
+
+    Files with B- and I- are IOB1 where some I- opens a mention and every B- follows a tag of its type; any other of
+    them is IOB2, perhaps with orphan I- tags. Files with I- alone are IO: as IOB1 they mean the same. Raises ValueError
+    for tags that no scheme has together.
+    """
+    pairs: set[tuple[str, str]] = set()
+    for tags in sentences:
+        pairs.update(zip((OUTSIDE, *tags), tags, strict=False))
+    found = {tag for _, tag in pairs if tag != OUTSIDE}
+    letters = ''.join(sorted({tag[0] for tag in found}))
+    bare = sorted(tag for tag in found if len(tag) == 1)
+    if 0 < len(bare) < len(found):
+        raise ValueError(f'tags with a type and without one ({bare[0]!r}) are mixed')
+    typed = not bare
+    if set(letters) <= set('BI'):
+        if letters == 'I':
+            return Scheme('IO', typed)
+        opened = any(tag[0] == 'I' and not _follows(before, tag) for before, tag in pairs)
+        apart = any(tag[0] == 'B' and not _follows(before, tag) for before, tag in pairs)
+        return Scheme('IOB1' if opened and not apart else 'IOB2', typed)
+    for name, family in CLOSED.items():
+        if set(letters) <= set(family):
+            return Scheme(name, typed)
+    raise ValueError(f'no scheme has the tags {", ".join(letters)} together')
+
+
+def to_iob2(tags: Sequence[str], scheme: Scheme) -> tuple[str, ...]:
+    """Tags of a file as IOB2; no mention that the file marks is lost.
+
+    IOB2 stays as it stands, orphan I- tags included. In the closed schemes (end and single have letters) a mention
+    that is not closed ends before the next tag that does not go on with it, and one that is not opened is opened.
+    """
+    if not scheme.typed:
+        tags = [tag if tag == OUTSIDE else f'{tag}-{NAMELESS}' for tag in tags]
+    if scheme.name == 'IOB2':
+        return tuple(tags)
+    if scheme.name in CLOSED:
+        return from_spans(_closed_spans(tags, CLOSED[scheme.name]), len(tags))
+    if scheme.name == 'IO':
+        return decode(tags, 'io')
+    return from_spans(spans(tags), len(tags))
+
+
+def broken(tags: Sequence[str], scheme: Scheme) -> int:
+    """How many tags of a sentence contradict the scheme of their file, end of sentence included.
+
+    IOB2: orphan I- tags. Closed schemes: tags that go on where nothing is open, or do not where something is. IOB1 and
+    IO cannot be contradicted.
+    """
+    if scheme.name == 'IOB2':
+        pairs = zip((OUTSIDE, *tags), tags, strict=False)
+        return sum(tag[0] == 'I' and not _follows(before, tag) for before, tag in pairs)
+    if scheme.name not in CLOSED:
+        return 0
+    begin, inside, end = tuple(CLOSED[scheme.name])[:3]
+    count, running = 0, None
+    for tag in (*tags, OUTSIDE):
+        goes_on = tag[0] in (inside, end)
+        if goes_on != (running is not None) or (goes_on and tag[1:] != running):
+            count += 1
+        running = tag[1:] if tag[0] in (begin, inside) else None
+    return count
+
+
+def spans(tags: Sequence[str]) -> list[Span]:
+    """The mentions of IOB2 tags, orphan I- tags included: what seqeval's default mode gives, several times faster."""
+    found: list[Span] = []
+    kind, first = '', -1
+    for at, tag in enumerate((*tags, OUTSIDE)):
+        if kind and (tag[0] != 'I' or tag[2:] != kind):
+            found.append((kind, first, at - 1))
+            kind = ''
+        if not kind and tag != OUTSIDE:
+            kind, first = tag[2:], at
+    return found
+
+
+def from_spans(mentions: Iterable[Span], words: int) -> tuple[str, ...]:
+    """Valid IOB2 tags for mentions that do not overlap."""
+    tags = [OUTSIDE] * words
+    for kind, first, last in mentions:
+        tags[first : last + 1] = [f'B-{kind}', *[f'I-{kind}'] * (last - first)]
+    return tuple(tags)
+
+
+def labels_of(types: Sequence[str], scheme: str) -> tuple[str, ...]:
+    """The labels that a model learns for these types under `config.ner.scheme`; O is the first."""
+    letters = _learned(scheme)
+    return (OUTSIDE, *(f'{letter}-{kind}' for kind in types for letter in letters))
+
+
+def encode(tags: Sequence[str], scheme: str) -> tuple[str, ...]:
+    """IOB2 tags of one sentence in the scheme that a model learns: bio (as they stand), io or bioul."""
+    _learned(scheme)
+    if scheme == 'bio':
+        return tuple(tags)
+    if scheme == 'io':
+        return tuple(tag if tag == OUTSIDE else f'I{tag[1:]}' for tag in tags)
+    encoded = [OUTSIDE] * len(tags)
+    for kind, first, last in spans(tags):
+        letters = 'U' if first == last else f'B{"I" * (last - first - 1)}L'
+        encoded[first : last + 1] = [f'{letter}-{kind}' for letter in letters]
+    return tuple(encoded)
+
+
+def decode(tags: Sequence[str], scheme: str) -> tuple[str, ...]:
+    """IOB2 tags from a model's tags of one sentence, whatever they are.
+
+    bio: as predicted, so that the scorer's mode decides how an orphan I- counts. io: a run of one type is one mention,
+    so that adjacent mentions of a type come back as one. bioul: valid IOB2; B and U open a mention, I and L go on with
+    an open one of their type and open one otherwise, L and U close it: what is not closed is a mention all the same
+    (seqeval's default reading of IOBES).
+    """
+    _learned(scheme)
+    if scheme == 'bio':
+        return tuple(tags)
+    if scheme == 'bioul':
+        return from_spans(_closed_spans(tags, LEARNED['bioul']), len(tags))
+    return tuple(
+        tag if tag in (OUTSIDE, before) else f'B{tag[1:]}'
+        for before, tag in zip((OUTSIDE, *tags), tags, strict=False)
+    )
+
+
+def _closed_spans(tags: Sequence[str], letters: str) -> list[Span]:
+    begin, _, end, single = tuple(letters)
+    found: list[Span] = []
+    is_open = False
+    for at, tag in enumerate(tags):
+        if tag == OUTSIDE:
+            is_open = False
+            continue
+        kind = tag[2:]
+        if is_open and tag[0] not in (begin, single) and found[-1][0] == kind:
+            found[-1] = (kind, found[-1][1], at)
+        else:
+            found.append((kind, at, at))
+        is_open = tag[0] not in (end, single)
+    return found
+
+
+def _follows(before: str, tag: str) -> bool:
+    """Whether a tag of a mention has a tag of its type before it."""
+    return before != OUTSIDE and before[1:] == tag[1:]
+
+
+def _learned(scheme: str) -> str:
+    if scheme not in LEARNED:
+        raise ConfigError(f'config.ner.scheme: {scheme!r} is none of {", ".join(LEARNED)}')
+    return LEARNED[scheme]
