@@ -29,7 +29,8 @@ def _ner_needs(run: Run) -> tuple[str, ...]:
     """What the models come from: phases from export, `initial` from surgery, folders from nowhere."""
     wanted = run.config.ner.models or run.config.phases
     of_phases = any(phase_of(name) in run.config.phases for name in wanted)
-    return (*(['surgery'] if 'initial' in wanted else []), *(['export'] if of_phases else []))
+    own = ('vocab', 'surgery') if of_phases or 'initial' in wanted else ()
+    return (*own, 'export') if of_phases else own
 
 
 STAGES: dict[str, Stage] = {
@@ -109,7 +110,7 @@ STAGES: dict[str, Stage] = {
             'ner',
             'fine-tuning and entity-level scores',
             'export/, config.ner.folder',
-            'ner/MODEL/SET/SETTING/seed-N, ner/results.jsonl',
+            'ner/lint.json, MODEL/SET/SETTING/seed-N, results.jsonl, statistics.json, slices.json, labels.json',
             ('ner',),
             _ner_needs,
             _late('ner.build', 'build'),
@@ -120,6 +121,7 @@ STAGES: dict[str, Stage] = {
                 'ner.datasets',
                 'ner.settings',
                 'ner.setting',
+                'inputs.vocab',
                 'inputs.surgery',
                 'inputs.export',
             ),  # every cell knows what it is of

@@ -4,13 +4,17 @@ import dataclasses
 import itertools
 import os
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import digest, sha256, write_jsonl
-from bioptimus_jax.ner import corpora
+from bioptimus_jax.files import digest, sha256, write_json, write_jsonl
+from bioptimus_jax.ner import corpora, lint
 from bioptimus_jax.ner.cells import Cell, finished_cell, run_cells
+from bioptimus_jax.ner.corpora import Dataset
+from bioptimus_jax.ner.slices import label_distribution
+from bioptimus_jax.ner.summary import Group, Known, grouped, known_of_run, slices_of, statistics_of
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import NOT_OF_A_SETTING, Experiment, phase_of
 
@@ -21,6 +25,7 @@ RECORD = (
     'seed',
     'devel',
     'test',
+    'test_untyped',
     'gold_in_file',
     'gold_scored',
     'sentences',
@@ -36,8 +41,16 @@ def external_inputs(experiment: Experiment) -> list[Path]:
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
-    """Fine-tune and score every cell into MODEL/SET/SETTING/seed-N/{scores.json,predictions.tsv}."""
+    """Fine-tune and score every cell into MODEL/SET/SETTING/seed-N, then write what they say together.
+
+    lint.json and labels.json: of the sets, before anything is trained. results.jsonl: a record a cell. statistics.json:
+    of every model, set and setting. slices.json: of the mentions, for the models of this run with their new tokens.
+    """
     cells = _cells(run, folder)
+    datasets = {
+        path.name: corpora.read_dataset(path) for path in dict.fromkeys(c.dataset_folder for c in cells)
+    }
+    _lint(run, folder, cells, datasets)
     records = {cell.name: record for cell in cells if (record := finished_cell(cell))}
     waiting = [cell for cell in cells if cell.name not in records]
     run.say(f'ner: {len(cells)} cells, {len(records)} of them done before')
@@ -48,9 +61,11 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         for epoch in record['history']:
             numbers = {'loss': epoch['loss'], 'devel_f1': epoch['devel_f1']}
             run.log('ner', epoch['epoch'], kind='epoch', name=cell.name, **numbers)
-        progress.update(1, _line(cell.name, record))
+        run.say(f'ner: {_line(cell.name, record)}')
+        progress.update(1)
     ordered = [records[cell.name] for cell in cells]
     write_jsonl(folder / 'results.jsonl', [{key: r[key] for key in RECORD + SPEEDS} for r in ordered])
+    failed = _summarise(run, folder, grouped(cells, records), datasets)
     # Seconds differ from run to run; the scores and predictions decide whether a later stage is out of date.
     content = digest(
         [[r['model'], r['dataset'], r['setting'], r['seed'], r['devel'], r['test']] for r in ordered]
@@ -58,10 +73,55 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     return {
         'cells': len(cells),
         'kept': len(cells) - len(waiting),
+        'failed': failed,
         'gold_in_file': sum(r['gold_in_file'] for r in ordered),
         'gold_scored': sum(r['gold_scored'] for r in ordered),
         'content': content,
     }
+
+
+def _lint(run: Run, folder: Path, cells: Sequence[Cell], datasets: Mapping[str, Dataset]) -> None:
+    """Look through the sets, with every tokenizer once, and keep and say what was found."""
+    tokenizers: dict[str, tuple[str, Any]] = {}
+    for cell in cells:
+        tokenizer = lint.load_tokenizer(cell.model_folder)
+        tokenizers.setdefault(tokenizer.backend_tokenizer.to_str(), (cell.model, tokenizer))
+    most = min(cell.settings.max_pieces for cell in cells)
+    found = [lint.lint_dataset(d, dict(tokenizers.values()), most) for d in datasets.values()]
+    write_json(folder / 'lint.json', found)
+    for line in (line for record in found for line in lint.lines(record)):
+        run.say(line)
+    tags = {
+        d.name: {split: [s.tags for s in getattr(d, split)] for split in corpora.SPLITS}
+        for d in datasets.values()
+    }
+    write_json(folder / 'labels.json', {name: label_distribution(splits) for name, splits in tags.items()})
+
+
+def _summarise(run: Run, folder: Path, groups: Sequence[Group], datasets: Mapping[str, Dataset]) -> int:
+    """Write statistics.json and slices.json; gives the number of failed cells, and says which."""
+    own = {
+        'initial',
+        *(cell.model for g in groups for cell, _ in g if phase_of(cell.model) in run.config.phases),
+    }
+    known = known_of_run(run) if own & {group[0][0].model for group in groups} else Known()
+    statistics, sliced = [], []
+    progress = run.progress('ner: slices', len(groups), 'models and sets')
+    for group in groups:
+        cell = group[0][0]
+        statistics.append(statistics_of(group))
+        sliced.append(
+            slices_of(group, datasets[cell.dataset_folder.name], known if cell.model in own else Known())
+        )
+        for seed, reason in statistics[-1]['failures'].items():
+            run.say(
+                f'ner: {cell.model}/{cell.dataset_folder.name}/{cell.setting}, seed {seed}, failed: {reason}'
+            )
+        progress.update(1)
+        run.check_stop()
+    write_json(folder / 'statistics.json', statistics)
+    write_json(folder / 'slices.json', sliced)
+    return sum(len(record['failures']) for record in statistics)
 
 
 def model_folders(run: Run) -> dict[str, Path]:
@@ -92,7 +152,10 @@ def _cells(run: Run, folder: Path) -> list[Cell]:
     """Every model with every set, setting and seed, as far as a setting goes with the model."""
     settings, runtime = run.config.ner, run.config.runtime
     datasets = corpora.dataset_folders(settings)
-    dataset_prints = {d: [sha256(d / f'{name}.tsv') for name in corpora.SPLITS] for d in datasets}
+    dataset_prints = {
+        d: [sha256(file) for split in corpora.SPLITS for file in corpora.split_files(d, split)]
+        for d in datasets
+    }
     named = {name: settings.named(name) for name in settings.settings}
     deciding = {
         n: {k: v for k, v in dataclasses.asdict(s).items() if k not in NOT_OF_A_SETTING}

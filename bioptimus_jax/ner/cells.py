@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import atomic, read_json, write_json
+from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.ner import corpora
 from bioptimus_jax.ner.finetune import finetune
-from bioptimus_jax.ner.score import by_type, score
+from bioptimus_jax.ner.predictions import Predicted, write_predictions, write_standoff
+from bioptimus_jax.ner.score import by_type, check_with_seqeval, score
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Ner
 from bioptimus_jax.workers import WorkerKilled, cores, open_workers
@@ -71,6 +72,7 @@ def run_cell(cell: Cell, check: Callable[[], None] = lambda: None) -> dict[str, 
     )
     gold = [s.tags for s in dataset.test]
     test = score(gold, outcome.test)
+    check_with_seqeval(gold, outcome.test, test['default'])
     scored = int(test['default']['gold'])
     if scored != dataset.gold_in_file['test']:
         raise InputError(
@@ -84,6 +86,7 @@ def run_cell(cell: Cell, check: Callable[[], None] = lambda: None) -> dict[str, 
         'seed': cell.seed,
         'devel': score([s.tags for s in dataset.devel], outcome.devel),
         'test': test,
+        'test_untyped': score(gold, outcome.test, typed=False),
         'test_by_type': by_type(gold, outcome.test),
         'gold_in_file': dataset.gold_in_file['test'],
         'gold_scored': scored,
@@ -97,12 +100,10 @@ def run_cell(cell: Cell, check: Callable[[], None] = lambda: None) -> dict[str, 
         'seconds': round(time.monotonic() - started, 1),
         'print': cell.print_of,
     }
-    with atomic(cell.target / 'predictions.tsv') as file:
-        for sentence, tags in zip(dataset.test, outcome.test, strict=True):
-            file.writelines(
-                '\t'.join(row) + '\n' for row in zip(sentence.words, sentence.tags, tags, strict=True)
-            )
-            file.write('\n')
+    pairs = zip(dataset.test, outcome.test, strict=True)
+    sentences = [Predicted(s.words, s.tags, tuple(tags), s.document) for s, tags in pairs]
+    write_predictions(cell.target / 'predictions.tsv', sentences)
+    write_standoff(cell.target, sentences)
     write_json(cell.target / 'scores.json', record)  # last: its presence says that the cell is finished
     return record
 

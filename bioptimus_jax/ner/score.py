@@ -57,6 +57,26 @@ def by_type(gold: Tags, predicted: Tags, mode: str = 'default') -> dict[str, dic
     return {kind: rates(*found[kind]) for kind in sorted(found)}
 
 
+def check_with_seqeval(gold: Tags, predicted: Tags, scores: dict[str, float]) -> None:
+    """Nothing, where the default mode of seqeval, which others publish, gives the same. Raises InputError."""
+    import warnings
+
+    from seqeval.metrics import f1_score, precision_score, recall_score
+
+    left, right = [list(tags) for tags in gold], [list(tags) for tags in predicted]
+    if not scores['gold'] and not scores['predicted']:
+        return  # seqeval cannot average over no types
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        measures = {'precision': precision_score, 'recall': recall_score, 'f1': f1_score}
+        theirs = {name: float(measure(left, right)) for name, measure in measures.items()}
+    for name, value in theirs.items():
+        if abs(value - scores[name]) > 1e-9:
+            raise InputError(
+                f'{name} is {scores[name]:.6f} here but {value:.6f} by seqeval: report this as a defect'
+            )
+
+
 def mentions(tags: Sequence[str]) -> list[Mention]:
     """The mentions of one sentence as seqeval's default mode and conlleval read IOB2. Raises InputError.
 

@@ -6,12 +6,10 @@ V: source tokens, W: the run's vocabulary, N: its new tokens.
 from pathlib import Path
 
 import numpy as np
-import pyarrow
-import pyarrow.parquet
 import tokenizers
 
-from bioptimus_jax.errors import InputError
 from bioptimus_jax.surgery.rows import Spellings
+from bioptimus_jax.vocab import frequency
 
 BATCH = 10_000
 
@@ -46,12 +44,7 @@ def token_counts(vocab_folder: Path, tokenizer: tokenizers.Tokenizer) -> np.ndar
 
     Words that occur once are not among them. Raises InputError where the word counts cannot be read.
     """
-    path = vocab_folder / 'words.parquet'
-    try:
-        table = pyarrow.parquet.read_table(path, columns=['word', 'count'])
-    except (OSError, pyarrow.ArrowException) as error:
-        raise InputError(f'{path}: cannot be read ({error}); run `bioptimus vocab --replace`') from error
-    words, count_of = table['word'].to_pylist(), table['count'].to_numpy()
+    words, count_of = frequency.read(vocab_folder)
     counts_W = np.zeros(tokenizer.get_vocab_size(), np.int64)
     for start in range(0, len(words), BATCH):
         encodings = tokenizer.encode_batch_fast(words[start : start + BATCH], add_special_tokens=False)

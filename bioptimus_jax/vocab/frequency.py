@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow
 import pyarrow.parquet
 
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, write_json
 
 PER_MILLION = (100, 10, 1)
@@ -43,6 +45,16 @@ def write(folder: Path, domain: Mapping[str, int], general: Mapping[str, int], s
     with atomic(folder / 'words.parquet', 'wb') as file:
         pyarrow.parquet.write_table(table, file, compression='zstd')
     write_json(folder / 'frequency.json', {'share_counted': share, **classify(domain, general)})
+
+
+def read(folder: Path) -> tuple[list[str], np.ndarray]:
+    """The words of words.parquet and how often each was counted: int64 [words]. Raises InputError."""
+    path = folder / 'words.parquet'
+    try:
+        table = pyarrow.parquet.read_table(path, columns=['word', 'count'])
+    except (OSError, pyarrow.ArrowException) as error:
+        raise InputError(f'{path}: cannot be read ({error}); run `bioptimus vocab --replace`') from error
+    return table['word'].to_pylist(), table['count'].to_numpy()
 
 
 def classify(domain: Mapping[str, int], general: Mapping[str, int]) -> dict[str, Any]:
