@@ -15,35 +15,17 @@ import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bioptimus_jax import __version__, config
+from bioptimus_jax import config
+from bioptimus_jax.arguments import make_parser, take_overrides
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.processes import follow, join
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment, walk
+from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES, run_all
 
 DONE, FAILED, USAGE, BAD_INPUT, STOPPED = 0, 1, 2, 3, 75
 FULL = (errno.ENOSPC, errno.EDQUOT)
 REFUSALS = (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR)
-
-SYNOPSIS = 'bioptimus VERB --config=NAME_or_FILE[:argument] --workdir=DIR [--config.key=value ...]'
-PROGRAM_HELP = """
-Adapt a general BERT to a domain: corpus, vocabulary, embedding surgery, curriculum masked-LM
-pre-training, Hugging Face export, NER scores, report.
-
-exit codes: 0 done, 2 wrong usage or configuration, 3 bad input, 75 stopped by SIGTERM after saving
-(start it again), 130 Ctrl-C, 1 anything else
-
-examples:
-  bioptimus demo --workdir=runs/demo
-  bioptimus run --config=small --workdir=runs/small --config.source.path=FOLDER
-  bioptimus pretrain --help
-"""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:  # type: ignore[override]
-        raise ConfigError(f'{message}; see `{self.prog} --help`')
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,7 +56,7 @@ def _is_full_disk(error: Exception) -> bool:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    parser, overrides, arguments = _parser(), *_take_overrides(arguments)
+    parser, overrides, arguments = make_parser(), *take_overrides(arguments)
     options = parser.parse_args(arguments)
     if options.verb is None:
         parser.print_help()
@@ -216,234 +198,6 @@ def _experiment(name: str, overrides: list[tuple[str, str]]) -> Experiment:
     for dotted, text in overrides:
         config.override(loaded, dotted, text)
     return Experiment.from_config(loaded)
-
-
-def _take_overrides(arguments: list[str]) -> tuple[list[tuple[str, str]], list[str]]:
-    """Split off `--config.key=value` and `--config.key value`."""
-    overrides, rest = [], []
-    waiting = iter(arguments)
-    for argument in waiting:
-        if not argument.startswith('--config.'):
-            rest.append(argument)
-            continue
-        name, equals, value = argument.removeprefix('--config.').partition('=')
-        if not equals:
-            value = next(waiting, '')
-            if not value or value.startswith('--'):
-                raise ConfigError(f'{argument}: a value is missing; write {argument}=VALUE')
-        overrides.append((name, value))
-    return overrides, rest
-
-
-def _parser() -> argparse.ArgumentParser:
-    plain = argparse.RawDescriptionHelpFormatter
-    parser = _Parser('bioptimus', SYNOPSIS, PROGRAM_HELP, formatter_class=plain)
-    parser.add_argument('--version', action='version', version=f'bioptimus {__version__}')
-    verbs = parser.add_subparsers(dest='verb', metavar='VERB', parser_class=_Parser, prog='bioptimus')
-    for stage in STAGES.values():
-        example = f'bioptimus {stage.name} --config=small --workdir=runs/small'
-        text = f'{stage.summary}\n\nreads:  {stage.reads}\nwrites: {stage.writes}\n\nexample:\n  {example}'
-        keys = _describe_keys((*stage.sections, *(('source',) if 'source' in stage.reads else ())))
-        verb = verbs.add_parser(
-            stage.name,
-            help=stage.summary.replace('%', '%%'),
-            description=text,
-            epilog=keys,
-            formatter_class=plain,
-        )
-        _add_run_flags(verb)
-        if stage.name == 'surgery':
-            _add_probe_flags(verb)
-    everything = (
-        'Every stage of config.stages in order; finished ones are skipped, an unfinished one goes on.\n\n'
-        'reads:  what the stages read\nwrites: WORKDIR/STAGE for each, WORKDIR/metrics.jsonl\n\n'
-        'example:\n  bioptimus run --config=small --workdir=runs/small --config.source.path=FOLDER'
-    )
-    verb = verbs.add_parser(
-        'run',
-        help='every stage in order',
-        description=everything,
-        epilog=_describe_keys(('seed', 'stages', 'source')),
-        formatter_class=plain,
-    )
-    _add_run_flags(verb)
-    _add_compare(verbs)
-    _add_sweep(verbs)
-    demo = (
-        'The whole job on generated text: no data, no download.\n\n'
-        'reads:  nothing\nwrites: WORKDIR (the run), WORKDIR/source (the source model), WORKDIR/world\n\n'
-        'example:\n  bioptimus demo --workdir=runs/demo'
-    )
-    verb = verbs.add_parser(
-        'demo', help='the whole job on generated text', description=demo, formatter_class=plain
-    )
-    verb.add_argument('--workdir', default='runs/demo', help='run folder (default: runs/demo)')
-    _add_lint(verbs)
-    _add_download(verbs)
-    return parser
-
-
-def _add_sweep(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
-    text = (
-        'Every arm of an ablation, each an ordinary run in WORKDIR/ARM; corpus, vocabulary, contexts, rows and\n'
-        'whatever else is the same for several arms is made once. Finished arms are skipped, an unfinished one\n'
-        'goes on.\n\n'
-        'reads:  what the stages read\n'
-        'writes: WORKDIR/ARM (a run, with log.txt), WORKDIR/results.jsonl, arms.md, arms.svg; tables\n\n'
-        'example:\n  bioptimus sweep --config=ablations:table2 --workdir=runs/table2 '
-        '--config.source.path=FOLDER --jobs=2'
-    )
-    plain = argparse.RawDescriptionHelpFormatter
-    verb = verbs.add_parser('sweep', help='the arms of an ablation', description=text, formatter_class=plain)
-    verb.add_argument(
-        '--config', required=True, metavar='NAME_or_FILE[:argument]', help='a config with get_arms()'
-    )
-    verb.add_argument('--workdir', required=True, metavar='DIR', help='folder of the arms')
-    verb.add_argument(
-        '--arms', default='*', metavar='GLOB,...', help='only arms with such names (default: *)'
-    )
-    verb.add_argument(
-        '--jobs',
-        type=int,
-        default=1,
-        metavar='N',
-        help='arms at a time, each with its share of the cores and GPUs (default: 1)',
-    )
-    verb.add_argument(
-        '--control', default='', metavar='ARM', help='differences to this arm, and the steps that others save'
-    )
-    verb.add_argument('--status', action='store_true', help='only say which stages are done')
-
-
-def _add_compare(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
-    text = (
-        'Runs side by side: word-level loss at step 0 and after each phase, test F1. For arms of an ablation.\n'
-        'With --ner: is model B better than model A at finding entities, on each set and over all? Test F1 over the\n'
-        'seeds that both have, bootstrap intervals, a paired randomisation test, corrected for several sets (Holm).\n\n'
-        'reads:  RUN/analyze, RUN/ner, RUN/metrics.jsonl of each; with --ner two folders RUN/ner/MODEL, or folders\n'
-        '        below them, with :SETTING behind where a model was fine-tuned under several settings\n'
-        'writes: a table, or a line for each set, to the terminal\n\n'
-        'examples:\n  bioptimus compare --config=small --config.source.path=FOLDER '
-        'runs/averaged_input runs/contextualized\n'
-        '  bioptimus compare --ner runs/small/ner/0.1 runs/small/ner/0.4\n'
-        '  bioptimus compare --ner runs/small/ner/0.4:standard runs/small/ner/0.4:frozen'
-    )
-    plain = argparse.RawDescriptionHelpFormatter
-    verb = verbs.add_parser(
-        'compare', help='runs or NER models side by side', description=text, formatter_class=plain
-    )
-    verb.add_argument('--config', metavar='NAME_or_FILE[:argument]', help='names the phases; not with --ner')
-    verb.add_argument('--markdown', action='store_true', help='print the table as Markdown')
-    verb.add_argument('--ner', action='store_true', help='two models by their NER predictions')
-    verb.add_argument('runs', nargs='+', metavar='FOLDER', help='run folders; with --ner A and B')
-
-
-def _add_lint(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
-    text = (
-        'What is worth knowing about NER sets before a model is trained on them: counts beside those of BLURB, tag '
-        'scheme,\nrepairs, orphan I- tags, sentences that are in two splits or tagged in two ways; with a model, words '
-        'that its\ntokenizer loses and sentences too long for one window.\n\n'
-        'reads:  a set (train, devel, test as .tsv, .conll, PubTator, BRAT or TFDS), or a folder of sets\n'
-        'writes: lines to the terminal; exit code 3 where a set cannot be read\n\n'
-        'example:\n  bioptimus lint --ner=$BIOPTIMUS_DATA/ner --model=runs/small/export/0.4'
-    )
-    plain = argparse.RawDescriptionHelpFormatter
-    verb = verbs.add_parser('lint', help='look through NER sets', description=text, formatter_class=plain)
-    verb.add_argument('--ner', required=True, metavar='FOLDER', help='a set or a folder of sets')
-    verb.add_argument(
-        '--model',
-        action='append',
-        default=[],
-        metavar='HF_FOLDER',
-        help='count its pieces too; may be repeated',
-    )
-
-
-def _add_download(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
-    text = (
-        "PubMed's yearly baseline and daily update files, each checked by its MD5; or the five NER sets of BLURB,\n"
-        'each checked by SHA-256. What is there and right is not fetched again, what was cut off goes on: give the\n'
-        'same command again, after a failure or for new updates.\n\n'
-        'reads:  the lists of files at URL/baseline and URL/updatefiles; ner: URL/BC2GM-IOB/train.tsv and others\n'
-        'writes: DIR/baseline, DIR/updatefiles: NAME.xml.gz with NAME.xml.gz.md5 beside it\n'
-        '        ner: DIR/{bc2gm,bc5-chem,bc5-disease,ncbi-disease,jnlpba}/{train,devel,test}.tsv\n\n'
-        'examples:\n  bioptimus download --to=pubmed --what=baseline --files="pubmed*n000*"\n'
-        '  bioptimus download --to=ner --what=ner'
-    )
-    verb = verbs.add_parser(
-        'download',
-        help="PubMed's baseline and update files; NER sets",
-        description=text,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    verb.add_argument('--to', required=True, metavar='DIR', help='folder, made if it is not there')
-    verb.add_argument(
-        '--what',
-        default='baseline,updates',
-        help='baseline, updates or both, or ner (default: baseline,updates)',
-    )
-    verb.add_argument(
-        '--files',
-        default='*',
-        metavar='GLOB',
-        help='only files with such names; ner: as bc2gm/train.tsv (default: *)',
-    )
-    verb.add_argument(
-        '--url',
-        default='',
-        help='folder above baseline and updatefiles, or above BC2GM-IOB, of a mirror '
-        "(default: PubMed's server; ner: the repository of Crichton et al.)",
-    )
-    verb.add_argument('--parallel', type=int, default=4, metavar='N', help='files at a time (default: 4)')
-    verb.add_argument(
-        '--check', action='store_true', help='read all that is there again, not only what has changed since'
-    )
-
-
-def _add_run_flags(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        '--config', required=True, metavar='NAME_or_FILE[:argument]', help='shipped config or .py file'
-    )
-    verb.add_argument('--workdir', required=True, metavar='DIR', help='run folder, made if it is not there')
-    verb.add_argument(
-        '--replace',
-        action='store_true',
-        help='delete what a stage made before and make it anew (run: where it differs)',
-    )
-
-
-def _add_probe_flags(verb: argparse.ArgumentParser) -> None:
-    group = verb.add_argument_group(
-        'the probe',
-        'Which strategy and variant is best for this source and corpus? Needs the stages corpus and vocab and makes no '
-        'stage: it hides tokens from the source, rebuilds their rows by every strategy and variant, and says how '
-        'near they come to the true rows. Writes WORKDIR/probe.json and prints a table, the best first.',
-    )
-    group.add_argument('--probe', action='store_true', help='do that in place of the stage')
-    group.add_argument(
-        '--probe-tokens', type=int, default=1000, metavar='N', help='tokens hidden (default: %(default)s)'
-    )
-    group.add_argument(
-        '--probe-contexts', type=int, default=10, metavar='N', help='sentences a token (default: %(default)s)'
-    )
-    group.add_argument(
-        '--probe-fit-steps',
-        type=int,
-        default=0,
-        metavar='N',
-        help='compare a gradient fit too (default: %(default)s)',
-    )
-
-
-def _describe_keys(sections: tuple[str, ...]) -> str:
-    """The keys of the sections that a verb reads, with defaults; runtime keys for all."""
-    lines = ['keys (--config.KEY=VALUE), with their defaults:']
-    for name, value, metadata in walk(Experiment()):
-        if name.split('.')[0] in (*sections, 'runtime') and not name.startswith(
-            ('phase.0.2', 'phase.0.3', 'phase.0.4')
-        ):
-            lines.append(f'  {name} = {value!r}\n      {metadata["doc"]}')
-    return '\n'.join(lines)
 
 
 @contextlib.contextmanager

@@ -44,6 +44,7 @@ FLOORS = {
     'bioptimus_jax.stages': 13,
     'bioptimus_jax.sweep': 14,
     'bioptimus_jax.demo': 14,
+    'bioptimus_jax.arguments': 14,
     'bioptimus_jax.cli': 15,
 }
 # Who may import what: the package, and the modules of ours that may.

@@ -1,4 +1,4 @@
-"""What the fine-tunings of a model on a set say together: mean and interval over seeds, failures, slices of mentions."""
+"""What the fine-tunings of a model on a set say together: mean and interval over seeds, failures, slices."""
 
 import dataclasses
 import itertools
