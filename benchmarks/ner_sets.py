@@ -46,7 +46,7 @@ class Size:
     settings: Ner
 
 
-QUICK = Size(False, 192, 40, 160, Ner(epochs=4, batch_sentences=8, learning_rate=1e-3))
+QUICK = Size(False, 160, 40, 120, Ner(epochs=4, batch_sentences=8, learning_rate=1e-3))
 FULL = Size(True, 480, 100, 940, Ner(epochs=3, learning_rate=3e-4))
 
 
