@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.ner.tags import spans
 
 Tags = Sequence[Sequence[str]]
 Mention = tuple[str, int, int]  # type, first word, last word
@@ -78,19 +79,13 @@ def check_with_seqeval(gold: Tags, predicted: Tags, scores: dict[str, float]) ->
 
 
 def mentions(tags: Sequence[str]) -> list[Mention]:
-    """The mentions of one sentence as seqeval's default mode and conlleval read IOB2. Raises InputError.
-
-    A mention begins at B-, and at an I- that does not continue one of its type.
-    """
-    return _read(tags, orphans_open=True)
+    """The mentions of one sentence as seqeval's default mode and conlleval read IOB2. Raises InputError."""
+    return spans(tags)
 
 
 def strict_mentions(tags: Sequence[str]) -> list[Mention]:
-    """The mentions of one sentence that are valid IOB2, as seqeval's strict mode reads them. Raises InputError.
-
-    A mention begins at B- only; an I- that continues nothing of its type belongs to no mention.
-    """
-    return _read(tags, orphans_open=False)
+    """The mentions of one sentence that are valid IOB2, as seqeval's strict mode reads them. Raises InputError."""
+    return spans(tags, orphans_open=False)
 
 
 def untyped(found: Sequence[Mention]) -> list[Mention]:
@@ -144,28 +139,3 @@ def _matched(mode: str, gold: Sequence[Mention], predicted: Sequence[Mention]) -
     if mode == 'relaxed':
         return overlapping_pairs(gold, predicted)
     return len(set(gold) & set(predicted))
-
-
-def _read(tags: Sequence[str], orphans_open: bool) -> list[Mention]:
-    found: list[Mention] = []
-    kind, start = '', 0
-    for at, tag in enumerate(tags):
-        if tag == 'O' and not kind:
-            continue
-        this = _type_of(tag)
-        if kind and (this != kind or tag[0] == 'B'):
-            found.append((kind, start, at - 1))
-            kind = ''
-        if this and not kind and (orphans_open or tag[0] == 'B'):
-            kind, start = this, at
-    if kind:
-        found.append((kind, start, len(tags) - 1))
-    return found
-
-
-def _type_of(tag: str) -> str:
-    if tag == 'O':
-        return ''
-    if tag[:2] not in ('B-', 'I-') or len(tag) == 2:
-        raise InputError(f'unknown tag {tag!r}; IOB2 has O, B-TYPE and I-TYPE')
-    return tag[2:]
