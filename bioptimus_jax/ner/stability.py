@@ -59,7 +59,8 @@ def reinitialise(tagger: Tagger, count: int) -> None:
     Zhang et al. (2021), who follow BERT's pre-training but for the truncation. Draws from torch's generator.
     """
     deviation = tagger.encoder.config.initializer_range
-    for layer in encoder_layers(tagger)[len(encoder_layers(tagger)) - count :]:
+    layers = encoder_layers(tagger)
+    for layer in layers[len(layers) - count :]:
         for name, parameter in layer.named_parameters():
             with torch.no_grad():
                 if _is_bias(name):
