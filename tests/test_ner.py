@@ -12,8 +12,10 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import read_jsonl
 from bioptimus_jax.ner import build as stage
 from bioptimus_jax.ner.align import align, piece_labels, tags_of_words
+from bioptimus_jax.ner.batches import bucketed
 from bioptimus_jax.ner.corpora import Sentence, read_dataset
-from bioptimus_jax.ner.finetune import bucketed, finetune, slanted_triangle
+from bioptimus_jax.ner.finetune import finetune
+from bioptimus_jax.ner.optimizer import slanted_triangle
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Ner
 

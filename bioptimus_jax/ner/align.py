@@ -15,6 +15,7 @@ from bioptimus_jax.ner.corpora import Sentence
 
 BATCH = 500  # larger batches of encodings are heavy in memory and not faster
 IGNORED = -100  # label id of pieces that carry no label
+CONTINUED = {'B': 'I', 'U': 'L'}  # letter of a word's first piece -> of its other pieces
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +23,8 @@ class Window:
     """Pieces of one stretch of a sentence, special tokens included, and the words that are predicted here.
 
     `words`: indices in the sentence; `starts`, `ends`: their first and one-past-last piece within `pieces`.
+    `shown`, `shown_starts`: the same for all its words, with those that are context here and predicted in another
+    window. `opens`, `closes`: whether it shows the sentence's first and last word, of those with a piece.
     """
 
     sentence: int
@@ -29,6 +32,10 @@ class Window:
     words: tuple[int, ...]
     starts: tuple[int, ...]
     ends: tuple[int, ...]
+    shown: tuple[int, ...]
+    shown_starts: tuple[int, ...]
+    opens: bool
+    closes: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,11 +75,23 @@ def align(tokenizer: Any, sentences: Sequence[Sentence], max_pieces: int, overla
         for low, high, own_low, own_high in spans:
             shown = zip(starts_W[low:high], sizes_W[low:high], strict=True)
             inner = np.concatenate([pieces_N[start : start + size] for start, size in shown]).tolist()
-            ends_W = len(before) + np.cumsum(sizes_W[low:high])[own_low - low : own_high - low]
-            own = slice(own_low, own_high)
-            names, starts, ends = word_N[starts_W[own]], ends_W - sizes_W[own], ends_W
-            positions = (tuple(array.tolist()) for array in (names, starts, ends))
-            windows.append(Window(number, (*before, *inner, *after), *positions))
+            names = word_N[starts_W[low:high]].tolist()
+            ends_W = len(before) + np.cumsum(sizes_W[low:high])
+            starts, ends = (ends_W - sizes_W[low:high]).tolist(), ends_W.tolist()
+            own = slice(own_low - low, own_high - low)
+            windows.append(
+                Window(
+                    sentence=number,
+                    pieces=(*before, *inner, *after),
+                    words=tuple(names[own]),
+                    starts=tuple(starts[own]),
+                    ends=tuple(ends[own]),
+                    shown=tuple(names),
+                    shown_starts=tuple(starts),
+                    opens=low == 0,
+                    closes=high == len(starts_W),
+                )
+            )
     return Aligned(windows, zero, long, cut)
 
 
@@ -81,16 +100,22 @@ def piece_labels(
 ) -> list[int]:
     """A label id for every piece of the window; IGNORED where there is none.
 
-    With `label_pieces='all'` the later pieces of a word tagged B-X carry I-X, so that IOB2 stays valid.
+    With `label_pieces='all'` the later pieces of a word carry what goes on with its tag: I-X after B-X, L-X after
+    U-X, otherwise the tag itself. So every scheme stays valid between the last piece of a word and the next word.
     """
     labels = [IGNORED] * len(window.pieces)
     for word, start, end in zip(window.words, window.starts, window.ends, strict=True):
         tag = tags[word]
         labels[start] = label_ids[tag]
         if label_pieces == 'all':
-            rest = label_ids['I' + tag[1:] if tag.startswith('B-') else tag]
+            rest = label_ids[CONTINUED.get(tag[0], tag[0]) + tag[1:]]
             labels[start + 1 : end] = [rest] * (end - start - 1)
     return labels
+
+
+def word_labels(window: Window, tags: Sequence[str], label_ids: dict[str, int]) -> list[int]:
+    """A label id for every word that the window shows, context included."""
+    return [label_ids[tags[word]] for word in window.shown]
 
 
 def tags_of_words(

@@ -1,0 +1,122 @@
+"""A linear-chain conditional random field over the words of a window (Lafferty et al., 2001), for tags.
+
+No library for it is alive (the newest for PyTorch are of 2019 to 2021), and it is short.
+
+Shapes: B windows, T words of the longest window, C labels.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from bioptimus_jax.ner.tags import OUTSIDE
+
+FORBIDDEN = float('-inf')
+
+
+def may_follow(before: str, tag: str, scheme: str) -> bool:
+    """Whether a scheme that models learn allows these tags side by side; O stands for both ends of a sentence."""
+    goes_on = before[1:] == tag[1:] and tag[0] in 'IL'
+    if scheme == 'bio':
+        return tag[0] != 'I' or (before != OUTSIDE and goes_on)
+    if scheme == 'bioul':
+        return goes_on if before[0] in 'BI' else tag[0] not in 'IL'
+    return True  # io
+
+
+class Chain(torch.nn.Module):
+    """Scores of label sequences: emissions of the words, transitions between neighbours, both ends.
+
+    A chain runs over one piece per word (its first), so that neither later pieces nor special tokens are part
+    of it. Every score starts at zero, where the loss is the cross-entropy of the words one by one. What
+    contradicts the tag scheme is forbidden in decoding only: a gold standard may contradict it too (an orphan
+    I-), and must keep a finite loss. The scores of both ends, and what the scheme says of them, hold where a
+    sentence begins or ends, not where a window cuts it.
+    """
+
+    def __init__(self, labels: Sequence[str], scheme: str) -> None:
+        super().__init__()
+        size = len(labels)
+        self.transitions_CxC = torch.nn.Parameter(torch.zeros(size, size))
+        self.begin_C = torch.nn.Parameter(torch.zeros(size))
+        self.end_C = torch.nn.Parameter(torch.zeros(size))
+        self.forbidden_CxC: torch.Tensor
+        self.forbidden_begin_C: torch.Tensor
+        self.forbidden_end_C: torch.Tensor
+        for name, allowed in {
+            'forbidden_CxC': [[may_follow(a, b, scheme) for b in labels] for a in labels],
+            'forbidden_begin_C': [may_follow(OUTSIDE, label, scheme) for label in labels],
+            'forbidden_end_C': [may_follow(label, OUTSIDE, scheme) for label in labels],
+        }.items():
+            penalty = torch.where(torch.tensor(allowed), 0.0, FORBIDDEN)
+            self.register_buffer(name, penalty, persistent=False)
+
+    def log_likelihood(
+        self,
+        emissions_BxTxC: torch.Tensor,
+        labels_BxT: torch.Tensor,
+        mask_BxT: torch.Tensor,
+        opens_B: torch.Tensor,
+        closes_B: torch.Tensor,
+    ) -> torch.Tensor:
+        """Of every chain's labels, in nats, by the forward algorithm in log space; gives a tensor of B.
+
+        `mask_BxT`: true for a chain's words, which come first in their row. `opens_B`, `closes_B`: whether the
+        sentence begins, ends with the chain.
+        """
+        path_B = self._path_score(emissions_BxTxC, labels_BxT, mask_BxT, opens_B, closes_B)
+        return path_B - self.log_partition(emissions_BxTxC, mask_BxT, opens_B, closes_B)
+
+    def log_partition(
+        self,
+        emissions_BxTxC: torch.Tensor,
+        mask_BxT: torch.Tensor,
+        opens_B: torch.Tensor,
+        closes_B: torch.Tensor,
+    ) -> torch.Tensor:
+        """The logarithm of the sum over all label sequences of their exponentiated scores; a tensor of B."""
+        alpha_BxC = emissions_BxTxC[:, 0] + opens_B[:, None] * self.begin_C
+        for t in range(1, emissions_BxTxC.shape[1]):
+            longer_BxC = torch.logsumexp(alpha_BxC[:, :, None] + self.transitions_CxC, 1)
+            alpha_BxC = torch.where(mask_BxT[:, t, None], longer_BxC + emissions_BxTxC[:, t], alpha_BxC)
+        return torch.logsumexp(alpha_BxC + closes_B[:, None] * self.end_C, -1)
+
+    def _path_score(
+        self,
+        emissions_BxTxC: torch.Tensor,
+        labels_BxT: torch.Tensor,
+        mask_BxT: torch.Tensor,
+        opens_B: torch.Tensor,
+        closes_B: torch.Tensor,
+    ) -> torch.Tensor:
+        emitted_BxT = emissions_BxTxC.gather(2, labels_BxT[:, :, None])[:, :, 0]
+        passed_BxT = self.transitions_CxC[labels_BxT[:, :-1], labels_BxT[:, 1:]]
+        last_B = labels_BxT.gather(1, mask_BxT.sum(1, keepdim=True) - 1)[:, 0]
+        inner_B = (emitted_BxT * mask_BxT).sum(1) + (passed_BxT * mask_BxT[:, 1:]).sum(1)
+        ends_B = opens_B * self.begin_C[labels_BxT[:, 0]] + closes_B * self.end_C[last_B]
+        return inner_B + ends_B
+
+    @torch.no_grad()
+    def best_labels(
+        self,
+        emissions_BxTxC: torch.Tensor,
+        mask_BxT: torch.Tensor,
+        opens_B: torch.Tensor,
+        closes_B: torch.Tensor,
+    ) -> torch.Tensor:
+        """The best label sequence that the scheme allows, by Viterbi's algorithm; [B, T], padding arbitrary."""
+        step_CxC = self.transitions_CxC + self.forbidden_CxC
+        begin_BxC = torch.where(opens_B[:, None], self.begin_C + self.forbidden_begin_C, 0.0)
+        end_BxC = torch.where(closes_B[:, None], self.end_C + self.forbidden_end_C, 0.0)
+        best_BxC = emissions_BxTxC[:, 0] + begin_BxC
+        stay_BxC = torch.arange(len(self.begin_C), device=best_BxC.device).expand_as(best_BxC)
+        pointers = []
+        for t in range(1, emissions_BxTxC.shape[1]):
+            longer_BxC, from_BxC = (best_BxC[:, :, None] + step_CxC).max(1)
+            here_Bx1 = mask_BxT[:, t, None]
+            best_BxC = torch.where(here_Bx1, longer_BxC + emissions_BxTxC[:, t], best_BxC)
+            pointers.append(torch.where(here_Bx1, from_BxC, stay_BxC))
+        path = [(best_BxC + end_BxC).argmax(-1, keepdim=True)]
+        for from_BxC in reversed(pointers):
+            path.append(from_BxC.gather(1, path[-1]))
+        return torch.cat(path[::-1], 1)

@@ -1,0 +1,102 @@
+"""A Hugging Face folder as tokenizer and tagger."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.ner.heads import Tagger
+from bioptimus_jax.ner.stability import freeze, reinitialise, remove_layers
+from bioptimus_jax.ner.tags import labels_of
+from bioptimus_jax.schema import Ner
+
+
+def load_tagger(folder: Path, types: list[str], settings: Ner, seed: int) -> tuple[Any, Tagger]:
+    """Tokenizer and tagger of a Hugging Face folder, on the GPU if there is one; only the head may be new.
+
+    transformers initialises whatever weight is missing at random without raising, so this checks.
+    Raises InputError naming folder and weights, ConfigError where windows or layers do not fit.
+    """
+    from transformers import AutoConfig, AutoModelForTokenClassification
+    from transformers.utils import logging
+
+    os.environ['TOKENIZERS_PARALLELISM'] = 'false'
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    if settings.head.endswith('crf') and settings.label_pieces != 'first':
+        raise ConfigError(
+            f'config.ner.label_pieces: {settings.label_pieces!r}, but the chain of head={settings.head!r} runs over '
+            "words' first pieces; set 'first'"
+        )
+    if not (folder / 'config.json').is_file():
+        raise InputError(
+            f'{folder}: is no Hugging Face folder (no config.json); run `bioptimus export`, or give its path'
+        )
+    labels = labels_of(types, settings.scheme)
+    try:
+        config = AutoConfig.from_pretrained(folder)
+        _set_dropout(config, settings.dropout)
+        config.id2label = dict(enumerate(labels))
+        config.label2id = {label: i for i, label in enumerate(labels)}
+        tokenizer = _tokenizer(folder)
+        remove_layers(config, settings, folder)
+        torch.manual_seed(seed)
+        model, info = AutoModelForTokenClassification.from_pretrained(
+            folder, config=config, dtype=torch.float32, output_loading_info=True
+        )
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f'{folder}: cannot be loaded by transformers ({str(error).splitlines()[0]})'
+        ) from error
+    _check_weights(folder, model, info)
+    limit = min(tokenizer.model_max_length, _positions(model, settings.max_pieces))
+    if settings.max_pieces > limit:
+        raise ConfigError(f'config.ner.max_pieces: {settings.max_pieces}, but {folder} has {limit} positions')
+    device = 'cuda' if torch.cuda.is_available() else 'cpu'
+    dtype = ('bfloat16' if device == 'cuda' else 'float32') if settings.dtype == 'auto' else settings.dtype
+    tagger = Tagger(model, labels, settings, dtype)
+    if settings.reinit_layers:
+        reinitialise(tagger, settings.reinit_layers)
+    if settings.freeze_layers:
+        freeze(tagger, settings.freeze_layers)
+    return tokenizer, tagger.to(device)
+
+
+def _tokenizer(folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=True)
+    if getattr(tokenizer, 'add_prefix_space', None) is False:
+        # Byte-level vocabularies (RoBERTa's) spell a word otherwise unless a space precedes it.
+        tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=True, add_prefix_space=True)
+    if not tokenizer.is_fast:
+        raise InputError(
+            f'{folder}: has no fast tokenizer (tokenizer.json); words cannot be aligned without one'
+        )
+    return tokenizer
+
+
+def _set_dropout(config: Any, rate: float) -> None:
+    """Every architecture has its own names: hidden_dropout_prob, attention_dropout, classifier_dropout ..."""
+    for name, value in config.to_dict().items():
+        if 'dropout' in name and (value is None or isinstance(value, float)):
+            setattr(config, name, rate)
+
+
+def _check_weights(folder: Path, model: Any, info: dict[str, Any]) -> None:
+    missing = sorted(k for k in info['missing_keys'] if k.startswith(f'{model.base_model_prefix}.'))
+    if missing or info['mismatched_keys']:
+        wrong = ', '.join(map(str, [*missing, *info['mismatched_keys']][:4]))
+        raise InputError(
+            f'{folder}: weights are missing or have another shape: {wrong}; export the model again'
+        )
+
+
+def _positions(model: Any, unlimited: int) -> int:
+    """Pieces that the position table can number; RoBERTa's begins after the padding's row."""
+    for name, module in model.named_modules():
+        if name.endswith('position_embeddings') and isinstance(module, torch.nn.Embedding):
+            return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+    return getattr(model.config, 'max_position_embeddings', unlimited)
