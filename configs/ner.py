@@ -53,8 +53,7 @@ def get_config(argument: str = '') -> ConfigDict:
     config = defaults()
     config.stages = ('ner', 'report')
     config.ner.update(folder=f'{environment("BIOPTIMUS_DATA")}/ner', seeds=(0, 1, 2, 3, 4), epochs=10)
-    config.ner.models = ('source',)
-    config.source.path = environment('BIOPTIMUS_SOURCE')  # unless config.ner.models names other folders
+    config.ner.models = (environment('BIOPTIMUS_SOURCE'),)  # in practice given on the command line
     config.ner.setting.update(GRIDS[argument])
     config.ner.settings = (*(() if argument == 'blurb' else ('standard',)), *GRIDS[argument])
     return config

@@ -219,7 +219,7 @@ def test_every_shipped_config_is_a_valid_experiment(name, monkeypatch):
     monkeypatch.setenv('BIOPTIMUS_SOURCE', '/source')
     experiment = Experiment.from_config(load(name))
     assert experiment.phases
-    assert set(experiment.ner.models) <= {'initial', 'source', *experiment.phases}
+    assert set(experiment.ner.models) <= {'initial', 'source', '/source', *experiment.phases}
     if (
         not experiment.source.path
     ):  # the position table is ours: positions restart with every document of a row

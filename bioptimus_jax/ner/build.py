@@ -135,6 +135,10 @@ def model_folders(run: Run) -> dict[str, Path]:
             folder = _source(run)
         elif phase_of(name) in run.config.phases:
             folder = run.folder('export') / name
+        elif name.startswith('$'):
+            raise ConfigError(
+                f'config.ner.models: {name} is not set; set that environment variable, or give folders'
+            )
         elif _is_path(name):
             folder, label = Path(name), re.sub(r'[^\w.-]+', '_', name).strip('_.')
         else:
