@@ -373,8 +373,8 @@ class Ner:
     datasets: tuple[str, ...] = key((), 'sets of that folder; empty: all of them')
     models: tuple[str, ...] = key(
         (),
-        'exports that are scored, as 0.4 or 0.1@25; initial, source, or paths of Hugging Face folders; '
-        'empty: every phase',
+        'exports that are scored, as 0.4 or 0.1@25; initial, source, or Hugging Face folders, as /models/a or '
+        'NAME=/models/a; empty: every phase',
     )
     seeds: tuple[int, ...] = key((0,), 'one fine-tuning each', low=0, high=LARGEST_SEED)
     settings: tuple[str, ...] = key(

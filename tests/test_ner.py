@@ -4,12 +4,13 @@ import dataclasses
 import itertools
 import json
 import random
+from pathlib import Path
 
 import pytest
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.files import read_jsonl
+from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.ner import build as stage
 from bioptimus_jax.ner.align import align, piece_labels, tags_of_words
 from bioptimus_jax.ner.batches import bucketed
@@ -285,6 +286,75 @@ def test_external_inputs_and_wrong_names(tiny_bert, toy_sets, tmp_path):
     with pytest.raises(ConfigError, match=r"config\.ner\.models: '0\.9' is no phase"):
         stage.model_folders(Run(tmp_path, experiment(toy_sets, '0.9'), quiet=True))
     assert json.dumps(dataclasses.asdict(e.ner))
+
+
+def test_folders_have_names_of_their_own(tmp_path):
+    for path, name in {
+        '/models/bert-base': 'bert-base',
+        'runs/small/export/0.4': 'small_0.4',
+        '/a/runs/small/export/0.1@50': 'small_0.1@50',
+        'runs/small/surgery/model': 'small_initial',
+        '/models/x y/': 'x_y',
+    }.items():
+        assert stage.name_of(path) == name
+    run = Run(tmp_path, experiment(tmp_path, '/models/a/bert'), quiet=True)
+    ner = dataclasses.replace(run.config.ner, models=('/models/a/bert', 'other=/models/b/bert'))
+    run.config = dataclasses.replace(run.config, ner=ner)
+    assert stage.model_folders(run) == {'bert': Path('/models/a/bert'), 'other': Path('/models/b/bert')}
+    ner = dataclasses.replace(run.config.ner, models=('/models/a/bert', '/models/b/bert'))
+    run.config = dataclasses.replace(run.config, ner=ner)
+    with pytest.raises(
+        ConfigError, match=r"two models are called 'bert'; name one of them as in bert-2=/models/b"
+    ):
+        stage.model_folders(run)
+
+
+def test_settings_are_cells_of_their_own_and_the_stage_says_what_they_gave(
+    tiny_bert, toy_sets, tmp_path, capsys
+):
+    e = experiment(toy_sets, tiny_bert, datasets=('one',), seeds=(0, 1))
+    ner = dataclasses.replace(
+        e.ner,
+        epochs=2,
+        settings=('standard', 'frozen'),
+        setting={'frozen': {'freeze_layers': 1, 'epochs': 1}},
+    )
+    run = Run(tmp_path, dataclasses.replace(e, ner=ner))
+    folder = run.workdir / 'ner'
+    folder.mkdir()
+    counts = stage.build(run, folder)
+    assert (counts['cells'], counts['kept']) == (4, 0)
+    out = capsys.readouterr().out
+    name = stage.name_of(str(tiny_bert))
+    last = out[out.rindex('devel F1, seeds done') :].splitlines()
+    assert last[1].split()[0] == name
+    assert last[2].startswith(f'{name}, frozen')
+    assert last[1].endswith('2/2')
+    assert last[2].endswith('2/2')
+    assert 'train 120 sentences' in out.replace('  ', ' ')
+    assert len(read_json(folder / name / 'one' / 'frozen' / 'seed-1' / 'scores.json')['history']) == 1
+    made = read_json(folder / 'statistics.json')
+    assert [(r['setting'], r['test']['default']['seeds'], r['unit']) for r in made] == [
+        ('standard', 2, 'sentences'),
+        ('frozen', 2, 'sentences'),
+    ]
+    assert all(r['interval'][0] <= r['test']['default']['mean'] <= r['interval'][1] for r in made)
+    sliced = read_json(folder / 'slices.json')[0]['slices']
+    assert set(sliced) == {
+        'surface',
+        'surface_and_type',
+        'pieces',
+        'words',
+    }  # no run's tokens are known of a folder
+    gold = counts['gold_in_file'] // 4
+    assert all(sum(c['gold'] for c in classes.values()) == gold for classes in sliced.values())
+    assert read_json(folder / 'lint.json')[0]['dataset'] == 'one'
+    assert set(read_json(folder / 'labels.json')['one']) == {'train', 'devel', 'test'}
+    # Another setting is added: the others stay as they are.
+    more = dataclasses.replace(
+        ner, settings=('standard', 'frozen', 'crf'), setting={**ner.setting, 'crf': {'head': 'crf'}}
+    )
+    assert stage.build(Run(tmp_path, dataclasses.replace(e, ner=more), quiet=True), folder)['kept'] == 4
 
 
 def _lines(path):

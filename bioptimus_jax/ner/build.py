@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import os
 import re
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from bioptimus_jax.ner.corpora import Dataset
 from bioptimus_jax.ner.slices import label_distribution
 from bioptimus_jax.ner.summary import Group, Known, grouped, known_of_run, slices_of, statistics_of
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import NOT_OF_A_SETTING, Experiment, phase_of
+from bioptimus_jax.schema import NOT_OF_A_SETTING, STANDARD, Experiment, phase_of
 
 RECORD = (
     'model',
@@ -36,7 +37,7 @@ SPEEDS = ('train_sentences_per_second', 'predict_sentences_per_second', 'best_ep
 
 def external_inputs(experiment: Experiment) -> list[Path]:
     """The files outside the run that decide the results: the NER sets, and models that are given as paths."""
-    given = [Path(name) for name in experiment.ner.models if _is_path(name)]
+    given = [Path(name.rpartition('=')[2]) for name in experiment.ner.models if _is_path(name)]
     return corpora.dataset_files(experiment.ner) + [file for folder in given for file in _model_files(folder)]
 
 
@@ -63,6 +64,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
             run.log('ner', epoch['epoch'], kind='epoch', name=cell.name, **numbers)
         run.say(f'ner: {_line(cell.name, record)}')
         progress.update(1)
+        if _is_last(cell, cells):
+            run.say(state(cells, records))
     ordered = [records[cell.name] for cell in cells]
     write_jsonl(folder / 'results.jsonl', [{key: r[key] for key in RECORD + SPEEDS} for r in ordered])
     failed = _summarise(run, folder, grouped(cells, records), datasets)
@@ -78,6 +81,30 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         'gold_scored': sum(r['gold_scored'] for r in ordered),
         'content': content,
     }
+
+
+def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:
+    """A table for the terminal: models and settings against sets, how many seeds are done and their mean devel F1."""
+    sets = list(dict.fromkeys(cell.dataset_folder.name for cell in cells))
+    rows = [['devel F1, seeds done', *sets]]
+    for model, setting in dict.fromkeys((cell.model, cell.setting) for cell in cells):
+        row = [model if setting == STANDARD else f'{model}, {setting}']
+        for name in sets:
+            own = [c for c in cells if (c.model, c.setting, c.dataset_folder.name) == (model, setting, name)]
+            done = [records[c.name]['devel']['default']['f1'] for c in own if c.name in records]
+            row.append(
+                f'{100 * statistics.fmean(done):.2f} {len(done)}/{len(own)}' if done else f'0/{len(own)}'
+            )
+        rows.append(row)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    aligned = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows)
+    return '\n'.join('  '.join(cells) for cells in aligned)
+
+
+def _is_last(cell: Cell, cells: Sequence[Cell]) -> bool:
+    """Whether it is the last seed of its model, set and setting."""
+    place = lambda c: (c.model, c.dataset_folder, c.setting)  # noqa: E731
+    return cell.name == [c for c in cells if place(c) == place(cell)][-1].name
 
 
 def _lint(run: Run, folder: Path, cells: Sequence[Cell], datasets: Mapping[str, Dataset]) -> None:
@@ -105,51 +132,69 @@ def _summarise(run: Run, folder: Path, groups: Sequence[Group], datasets: Mappin
         *(cell.model for g in groups for cell, _ in g if phase_of(cell.model) in run.config.phases),
     }
     known = known_of_run(run) if own & {group[0][0].model for group in groups} else Known()
-    statistics, sliced = [], []
+    made, sliced = [], []
     progress = run.progress('ner: slices', len(groups), 'models and sets')
     for group in groups:
         cell = group[0][0]
-        statistics.append(statistics_of(group))
+        made.append(statistics_of(group))
         sliced.append(
             slices_of(group, datasets[cell.dataset_folder.name], known if cell.model in own else Known())
         )
-        for seed, reason in statistics[-1]['failures'].items():
+        for seed, reason in made[-1]['failures'].items():
             run.say(
                 f'ner: {cell.model}/{cell.dataset_folder.name}/{cell.setting}, seed {seed}, failed: {reason}'
             )
         progress.update(1)
         run.check_stop()
-    write_json(folder / 'statistics.json', statistics)
+    write_json(folder / 'statistics.json', made)
     write_json(folder / 'slices.json', sliced)
-    return sum(len(record['failures']) for record in statistics)
+    return sum(len(record['failures']) for record in made)
 
 
 def model_folders(run: Run) -> dict[str, Path]:
-    """Name -> Hugging Face folder of every model that is scored: phases, snapshots, 'initial', 'source', paths."""
+    """Name -> Hugging Face folder of every model that is scored: phases, snapshots, 'initial', 'source', folders."""
     found: dict[str, Path] = {}
-    for name in run.config.ner.models or run.config.phases:
-        label = name
-        if name == 'initial':
-            folder = run.folder('surgery') / 'model'
-        elif name == 'source':
-            folder = _source(run)
-        elif phase_of(name) in run.config.phases:
-            folder = run.folder('export') / name
-        elif name.startswith('$'):
+    for entry in run.config.ner.models or run.config.phases:
+        name, folder = _named_folder(run, entry)
+        if name in found:
             raise ConfigError(
-                f'config.ner.models: {name} is not set; set that environment variable, or give folders'
+                f'config.ner.models: two models are called {name!r}; name one of them as in {name}-2={entry}'
             )
-        elif _is_path(name):
-            folder, label = Path(name), re.sub(r'[^\w.-]+', '_', name).strip('_.')
-        else:
-            raise ConfigError(
-                f'config.ner.models: {name!r} is no phase ({", ".join(run.config.phases)}), '
-                'not "initial", not "source", and no path of a folder'
-            )
-        if label in found:
-            raise ConfigError(f'config.ner.models: {name!r} is there twice')
-        found[label] = folder
+        found[name] = folder
     return found
+
+
+def name_of(folder: str) -> str:
+    """What a folder's model is called: its last part, with the run's for what a run has exported. Always the same."""
+    *parents, last = Path(folder).parts
+    if parents[-1:] == ['export'] and len(parents) > 1:
+        last = f'{parents[-2]}_{last}'
+    elif [*parents[-1:], last] == ['surgery', 'model'] and len(parents) > 1:
+        last = f'{parents[-2]}_initial'
+    return re.sub(r'[^\w.@-]+', '_', last).strip('_.')
+
+
+def _named_folder(run: Run, entry: str) -> tuple[str, Path]:
+    """The name and folder behind one of config.ner.models. Raises ConfigError."""
+    given, equals, path = entry.partition('=')
+    if equals and re.fullmatch(r'[\w.@-]+', given):
+        return given, Path(path)
+    if entry == 'initial':
+        return entry, run.folder('surgery') / 'model'
+    if entry == 'source':
+        return entry, _source(run)
+    if phase_of(entry) in run.config.phases:
+        return entry, run.folder('export') / entry
+    if entry.startswith('$'):
+        raise ConfigError(
+            f'config.ner.models: {entry} is not set; set that environment variable, or give folders'
+        )
+    if _is_path(entry):
+        return name_of(entry), Path(entry)
+    raise ConfigError(
+        f'config.ner.models: {entry!r} is no phase ({", ".join(run.config.phases)}), not "initial", not "source", and '
+        'no path of a folder'
+    )
 
 
 def _cells(run: Run, folder: Path) -> list[Cell]:
