@@ -179,10 +179,11 @@ def _download(options: argparse.Namespace) -> int:
 
 def _lint(options: argparse.Namespace) -> int:
     from bioptimus_jax.ner import lint
+    from bioptimus_jax.ner.tokenizer import load_tokenizer
 
     folders = [Path(name) for name in options.model]
     short = len({folder.name for folder in folders}) == len(folders)
-    models = {folder.name if short else str(folder): lint.load_tokenizer(folder) for folder in folders}
+    models = {folder.name if short else str(folder): load_tokenizer(folder) for folder in folders}
     records, errors = lint.lint_folder(Path(options.ner), models)
     for record in records:
         print('\n'.join(lint.lines(record)), flush=True)

@@ -9,6 +9,7 @@ from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.ner import blurb, lint
 from bioptimus_jax.ner.corpora import SPLITS, read_dataset
+from bioptimus_jax.ner.tokenizer import load_tokenizer
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, save_tokenizer, tokenizer_from_vocabulary
 
 LETTERS = 'abcdefghijklmnopqrstuvwxyz'
@@ -193,6 +194,6 @@ def test_what_the_verb_cannot_use(tmp_path, capsys):
     write_set(tmp_path / 'drugs')
     for model in ('none', 'empty'):
         with pytest.raises(InputError, match=f'{model}: (no such folder|holds no tokenizer)'):
-            lint.load_tokenizer(tmp_path / model)
+            load_tokenizer(tmp_path / model)
         assert cli.main(['lint', f'--ner={tmp_path}', f'--model={tmp_path / model}']) == 3
         assert '\n' not in capsys.readouterr().err.strip()

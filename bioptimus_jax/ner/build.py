@@ -16,6 +16,7 @@ from bioptimus_jax.ner.cells import Cell, finished_cell, run_cells
 from bioptimus_jax.ner.corpora import Dataset
 from bioptimus_jax.ner.slices import label_distribution
 from bioptimus_jax.ner.summary import Group, Known, grouped, known_of_run, slices_of, statistics_of
+from bioptimus_jax.ner.tokenizer import load_tokenizer
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import NOT_OF_A_SETTING, STANDARD, Experiment, phase_of
 
@@ -111,7 +112,7 @@ def _lint(run: Run, folder: Path, cells: Sequence[Cell], datasets: Mapping[str, 
     """Look through the sets, with every tokenizer once, and keep and say what was found."""
     tokenizers: dict[str, tuple[str, Any]] = {}
     for cell in cells:
-        tokenizer = lint.load_tokenizer(cell.model_folder)
+        tokenizer = load_tokenizer(cell.model_folder)
         tokenizers.setdefault(tokenizer.backend_tokenizer.to_str(), (cell.model, tokenizer))
     most = min(cell.settings.max_pieces for cell in cells)
     found = [lint.lint_dataset(d, dict(tokenizers.values()), most) for d in datasets.values()]

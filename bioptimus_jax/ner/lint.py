@@ -112,24 +112,6 @@ def lines(record: Mapping[str, Any]) -> list[str]:
     return text + [f'  {note}' for note in notes] + [f'  {note}' for note in _piece_notes(record)]
 
 
-def load_tokenizer(folder: Path) -> Any:
-    """The fast tokenizer of a Hugging Face folder. Raises InputError."""
-    from transformers import AutoTokenizer
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
-    if not folder.is_dir():
-        raise InputError(f'{folder}: no such folder; give a Hugging Face folder with a tokenizer')
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=True)
-    except (OSError, ValueError, KeyError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f'{folder}: holds no tokenizer that transformers can load ({reason})') from error
-    if not getattr(tokenizer, 'is_fast', False):
-        raise InputError(f'{folder}: its tokenizer has no fast version, which the alignment of words needs')
-    return tokenizer
-
-
 def _measure(sentences: Sequence[Sentence]) -> dict[str, Any]:
     by_type: Counter[str] = Counter()
     longest: tuple[int, str] = (0, '')

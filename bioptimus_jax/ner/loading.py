@@ -10,6 +10,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.ner.heads import Tagger
 from bioptimus_jax.ner.stability import freeze, reinitialise, remove_layers
 from bioptimus_jax.ner.tags import labels_of
+from bioptimus_jax.ner.tokenizer import load_tokenizer
 from bioptimus_jax.schema import Ner
 
 
@@ -34,13 +35,12 @@ def load_tagger(folder: Path, types: list[str], settings: Ner, seed: int) -> tup
         raise InputError(
             f'{folder}: is no Hugging Face folder (no config.json); run `bioptimus export`, or give its path'
         )
-    labels = labels_of(types, settings.scheme)
+    labels, tokenizer = labels_of(types, settings.scheme), load_tokenizer(folder)
     try:
         config = AutoConfig.from_pretrained(folder)
         _set_dropout(config, settings.dropout)
         config.id2label = dict(enumerate(labels))
         config.label2id = {label: i for i, label in enumerate(labels)}
-        tokenizer = _tokenizer(folder)
         remove_layers(config, settings, folder)
         torch.manual_seed(seed)
         model, info = AutoModelForTokenClassification.from_pretrained(
@@ -62,20 +62,6 @@ def load_tagger(folder: Path, types: list[str], settings: Ner, seed: int) -> tup
     if settings.freeze_layers:
         freeze(tagger, settings.freeze_layers)
     return tokenizer, tagger.to(device)
-
-
-def _tokenizer(folder: Path) -> Any:
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=True)
-    if getattr(tokenizer, 'add_prefix_space', None) is False:
-        # Byte-level vocabularies (RoBERTa's) spell a word otherwise unless a space precedes it.
-        tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=True, add_prefix_space=True)
-    if not tokenizer.is_fast:
-        raise InputError(
-            f'{folder}: has no fast tokenizer (tokenizer.json); words cannot be aligned without one'
-        )
-    return tokenizer
 
 
 def _set_dropout(config: Any, rate: float) -> None:

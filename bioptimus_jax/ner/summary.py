@@ -14,6 +14,7 @@ from bioptimus_jax.ner.predictions import Predicted, read_predictions, units
 from bioptimus_jax.ner.score import MODES, counts
 from bioptimus_jax.ner.slices import Material, slices, training_mentions
 from bioptimus_jax.ner.statistics import bootstrap_f1, failures, interval, summary
+from bioptimus_jax.ner.tokenizer import load_tokenizer
 from bioptimus_jax.run import Run
 from bioptimus_jax.vocab import frequency
 
@@ -52,10 +53,8 @@ def statistics_of(group: Group) -> dict[str, Any]:
 
 def slices_of(group: Group, dataset: Dataset, known: 'Known') -> dict[str, Any]:
     """`slices` of the test mentions, over all seeds, with what is known of the model's tokens."""
-    from transformers import AutoTokenizer
-
     cell = group[0][0]
-    tokenizer = AutoTokenizer.from_pretrained(cell.model_folder, use_fast=True)
+    tokenizer = load_tokenizer(cell.model_folder)
 
     def pieces(words: Sequence[str]) -> list[str]:
         return tokenizer(
