@@ -438,6 +438,12 @@ class Analysis:
     cloze_fraction: float = key(0.15, 'words hidden, chosen by hash of (document, word)', low=0.01, high=0.9)
     reference_vocab: str = key('', "a second vocab.txt or folder; empty: the source's", path=True)
     pairs: int = key(20000, 'random pairs for the mean cosine', low=10)
+    geometry_words: int = key(
+        2000, 'words whose geometry is measured, half of them rare, half frequent; 0: none', low=0
+    )
+    geometry_contexts: int = key(10, 'occurrences that a word in context is the mean of', low=1)
+    geometry_documents: int = key(20000, 'documents that are searched for them', low=1)
+    geometry_points: int = key(500, 'of these words drawn as t-SNE; 0: none', low=0)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -128,9 +128,9 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             'analyze',
-            "word-level loss across vocabularies, geometry of the embeddings, the sets' entities in pieces",
-            'export/, surgery/, corpus/, config.ner.folder',
-            'analyze/cloze.json, geometry.json, entities.json',
+            "word-level loss across vocabularies, geometry of embeddings and words, the sets' entities in pieces",
+            'export/, surgery/, corpus/, vocab/, config.ner.folder',
+            'analyze/cloze.json, geometry.json, points.json, entities.json',
             ('analysis', 'evaluation', 'rows'),
             lambda run: ('corpus', 'vocab', 'surgery', 'export'),
             _late('analysis.build', 'build'),

@@ -58,4 +58,5 @@ def get_config(argument: str = '') -> ConfigDict:
         overlap_pieces=16,
     )
     config.analysis.update(cloze_documents=100, pairs=5000)
+    config.analysis.update(geometry_words=160, geometry_contexts=3, geometry_points=80)
     return config

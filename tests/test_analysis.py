@@ -17,6 +17,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import initial_parameters
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Ner
+from bioptimus_jax.vocab import frequency
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, save_tokenizer, tokenizer_from_vocabulary
 
 LETTERS = list('abcdefghijklmnopqrstuvwxyz')
@@ -304,12 +305,15 @@ def run(tmp_path_factory):
         save_tokenizer(tokenizer_from_vocabulary(words, lowercase=True), folder, 64)
         architecture, params = small_bert(len(words), seed)
         hf.write_folder(folder, architecture, jax.tree.map(np.asarray, params), folder)
-    write_documents(workdir / 'corpus', 'heldout', texts, 1)
-    write_metadata(workdir / 'corpus', {'heldout': [len(texts)]})
+    for split in ('heldout', 'train'):
+        write_documents(workdir / 'corpus', split, texts, 1)
+    write_metadata(workdir / 'corpus', {'heldout': [len(texts)], 'train': [len(texts)]})
+    (workdir / 'vocab').mkdir()
+    frequency.write(workdir / 'vocab', {'the': 40, 'drug': 20, 'aspirin': 20, 'helps': 15}, {}, 1.0)
     old = set(SMALL)
     kinds = [{'token': t, 'kind': 'copied' if t in old else 'synthesised'} for t in vocabulary_of(LARGE)]
     write_jsonl(workdir / 'surgery' / 'tokens.jsonl', kinds)
-    for stage in ('corpus', 'surgery', 'export'):
+    for stage in ('corpus', 'vocab', 'surgery', 'export'):
         write_json(workdir / stage / 'manifest.json', {'counts': {}, 'content': stage})
     e = Experiment()
     e = dataclasses.replace(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.analysis import cloze, geometry
+from bioptimus_jax.analysis import cloze, contexts, geometry, word_geometry
 from bioptimus_jax.analysis.entities import compare_on_entities, entity_files, entity_folders
 from bioptimus_jax.corpus.documents import Document, document_key, open_documents
 from bioptimus_jax.errors import InputError
@@ -22,8 +22,6 @@ from bioptimus_jax.vocab.wordpiece import load_tokenizer, vocabulary
 PARTS = '.models'
 """Finished models of an analysis that was cut off."""
 
-TABLE = 'embeddings/word_embeddings/embedding'
-
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
@@ -35,7 +33,8 @@ class Candidate:
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
-    """Write cloze.json and geometry.json into `folder`, one record per model; entities.json with `ner.folder`.
+    """Write cloze.json and geometry.json into `folder`, one record per model; points.json, their words in the plane;
+    entities.json with `ner.folder`.
 
     Models that a cut-off attempt has finished are kept. Raises InputError where nothing can be scored.
     """
@@ -54,22 +53,28 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
             f'{run.folder("corpus")}: its held-out documents have no word to hide;'
             ' raise config.corpus.heldout_fraction'
         )
+    measured = word_geometry.choose(run, spellers)
     new = _new_tokens(run)
     records = []
-    progress = run.progress('hidden words', len(candidates) * len(chosen), 'documents')
+    per_model = len(chosen) + len(measured.passages)
+    progress = run.progress('hidden words, words in context', len(candidates) * per_model, 'documents')
     (folder / PARTS).mkdir(exist_ok=True)
     for candidate in candidates:
         run.check_stop()
         part = folder / PARTS / f'{candidate.name}.json'
         record = read_json(part)
         if record is None:
-            record = _analyse(candidate, chosen, spellers, new, e, progress.update)
+            record = _analyse(candidate, chosen, measured, spellers, new, e, progress.update)
             write_json(part, record)
         else:
-            progress.update(len(chosen))
+            progress.update(per_model)
         records.append(record)
     write_json(folder / 'cloze.json', [{'model': r['model'], **r['cloze']} for r in records])
-    write_json(folder / 'geometry.json', [{'model': r['model'], 'rows': r['geometry']} for r in records])
+    write_json(
+        folder / 'geometry.json',
+        [{'model': r['model'], 'rows': r['geometry'], 'words': r['words']} for r in records],
+    )
+    write_json(folder / 'points.json', word_geometry.points(records, measured))
     if e.ner.folder:
         write_json(folder / 'entities.json', _entities(run, candidates))
     shutil.rmtree(folder / PARTS)
@@ -78,6 +83,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         'documents': len(chosen),
         'hidden_words': sum(len(p.hidden) for p in chosen),
         'words': sum(len(p.words) for p in chosen),
+        'geometry_words': len(measured.texts),
         'vocabularies': len(spellers),
     }
 
@@ -97,6 +103,7 @@ def _entities(run: Run, candidates: Sequence[Candidate]) -> dict[str, Any]:
 def _analyse(
     candidate: Candidate,
     chosen: Sequence[cloze.Passage],
+    measured: contexts.Words,
     spellers: Sequence[cloze.Speller],
     new: frozenset[str],
     e: Experiment,
@@ -104,7 +111,7 @@ def _analyse(
 ) -> dict[str, Any]:
     architecture, params, fresh = hf.load_folder(candidate.folder)
     words = vocabulary(candidate.speller.tokenizer)
-    table_VxD = np.asarray(flatten(params)[TABLE])[: len(words)]
+    table_VxD = np.asarray(flatten(params)[word_geometry.TABLE])[: len(words)]
     of_source = frozenset() if candidate.name == 'source' else new
     shape = geometry.by_kind(table_VxD, words, of_source, pairs=e.analysis.pairs, seed=e.evaluation.seed)
     if any(path.startswith('cls/') for path in fresh):
@@ -114,7 +121,8 @@ def _analyse(
         scorer = cloze.make_scorer(architecture, params)
         scored = cloze.score_words(chosen, candidate.speller, scorer, on_rows)
         score = {'mask': cloze.mask_digest(chosen), **cloze.summarise(scored, spellers)}
-    return {'model': candidate.name, 'cloze': score, 'geometry': shape}
+    of_words = word_geometry.measure(measured, candidate.speller, architecture, params, of_source, e, on_rows)
+    return {'model': candidate.name, 'cloze': score, 'geometry': shape, **of_words}
 
 
 def _candidates(run: Run) -> list[Candidate]:

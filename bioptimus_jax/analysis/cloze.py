@@ -106,7 +106,7 @@ def mask_digest(chosen: Sequence[Passage]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A passage in pieces: `slots` are masked positions, `word_of` the hidden word of each."""
+    """A passage in pieces: `slots` are those of its `hidden` words, `word_of` the word of each."""
 
     passage: int
     tokens: np.ndarray
@@ -115,7 +115,8 @@ class Row:
     word_of: np.ndarray
 
 
-def rows_of(chosen: Sequence[Passage], speller: Speller) -> list[Row]:
+def rows_of(chosen: Sequence[Passage], speller: Speller, masked: bool = True) -> list[Row]:
+    """Passages in pieces, their hidden words as [MASK], or with `masked` off as they are written."""
     ids = speller.ids
     rows = []
     for number, passage in enumerate(chosen):
@@ -130,7 +131,7 @@ def rows_of(chosen: Sequence[Passage], speller: Speller) -> list[Row]:
                 slots += range(len(tokens), len(tokens) + len(pieces))
                 targets += pieces
                 word_of += [position] * len(pieces)
-                pieces = (ids[MASK],) * len(pieces)
+                pieces = (ids[MASK],) * len(pieces) if masked else pieces
             tokens += pieces
         tokens.append(ids[SEP])
         rows.append(Row(number, *(np.array(x, np.int32) for x in (tokens, slots, targets, word_of))))
