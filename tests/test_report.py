@@ -282,6 +282,17 @@ def test_html_escapes_what_it_shows():
     assert 'a&amp;b' in text
 
 
+def test_long_tables_scroll_and_wide_ones_are_printed_small():
+    def box(rows, columns):
+        table = Table('t', [f'c{i}' for i in range(columns)], [[count(i)] * columns for i in range(rows)])
+        return re.search('<div class="(.*?)">', table.html())[1]
+
+    assert box(24, 10) == 'scroll'
+    assert box(25, 10) == 'scroll tall'
+    assert box(24, 11) == 'scroll wide'
+    assert box(25, 11) == 'scroll tall wide'
+
+
 def test_phase_table_has_the_numbers_of_the_records(run):
     table = tables.phase_table(run)
     end = row_of(table, '0.2')

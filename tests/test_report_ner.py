@@ -268,6 +268,7 @@ def test_sets_beside_published_counts(run):
     record = lint_record('ncbi-disease', unseen_labels={'B-Z': 4})
     record['splits']['train'] |= {'blurb': 5000, 'repairs': {'orphan I-': 2}}
     record['splits']['devel'] |= {'blurb': 5003, 'repairs': {'orphan I-': 1, 'no blank line': 1}}
+    record['splits']['test'] |= {'blurb': 4998, 'public_files': 5000}
     record['tagged_differently'] = {'sentences': 7, 'occurrences': 20, 'examples': ['A b .', 'C .']}
     mixed = lint_record('mixed', form='BRAT')
     mixed['splits']['test']['documents'] = 12
@@ -281,7 +282,7 @@ def test_sets_beside_published_counts(run):
     assert rows == [
         ['ncbi-disease', 'train', 'IOB2', *counts, '5,000', '2', '0', NOT_RUN, NOT_RUN],
         ['ncbi-disease', 'devel', 'IOB2', *counts, '5,003 (-3)', '2', '1', '3', NOT_RUN],
-        ['ncbi-disease', 'test', 'IOB2', *counts, NOT_RUN, '0', '2', '4', '5'],
+        ['ncbi-disease', 'test', 'IOB2', *counts, '4,998 (+2, known)', '0', '2', '4', '5'],
         ['mixed', 'train', 'BRAT', *counts, NOT_RUN, '0', '0', NOT_RUN, NOT_RUN],
         ['mixed', 'devel', 'BRAT', *counts, NOT_RUN, '0', '1', '3', NOT_RUN],
         ['mixed', 'test', 'BRAT', '12', *counts[1:], NOT_RUN, '0', '2', '4', '5'],

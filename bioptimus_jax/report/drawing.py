@@ -57,7 +57,8 @@ def name_axes(panels: Sequence[Any], x: str, y: str) -> None:
     lines = dict(zip(*reversed(panels[0].get_legend_handles_labels()), strict=True))
     for axes in panels[1:]:
         lines |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    columns = max(1, min(len(lines), LEGEND_LETTERS // (max(map(len, lines), default=0) + 6)))
+    letters = sum(len(name) + 6 for name in lines)
+    columns = max(1, min(len(lines), LEGEND_LETTERS * len(lines) // max(letters, 1)))
     panels[0].figure.legend(lines.values(), lines.keys(), loc='outside lower center', ncols=columns)
 
 

@@ -51,7 +51,7 @@ def counted(m: Measures) -> Table:
         ' sentences that stand before in the same split; from train, from devel: whose words stand in that split.'
     )
     if published:
-        note += ' BLURB: mentions by Gu et al. (2021), Table 1, and the difference of these files, if any.'
+        note += ' BLURB: mentions by Gu et al. (2021), Table 1, and by how much these files differ; known: as all public files.'
     note += _notes(m)
     return Table('The sets', columns, rows, note=note, absent=ABSENT)
 
@@ -83,7 +83,9 @@ def _beside(found: dict[str, Any]) -> Cell:
     if 'blurb' not in found:
         return missing()
     difference = found['mentions'] - found['blurb']
-    return Cell(f'{found["blurb"]:,}' + (f' ({difference:+,})' if difference else ''), float(found['blurb']))
+    known = ', known' if found['mentions'] == found.get('public_files') else ''
+    shown = f' ({difference:+,}{known})' if difference else ''
+    return Cell(f'{found["blurb"]:,}{shown}', float(found['blurb']))
 
 
 def _notes(m: Measures) -> str:
