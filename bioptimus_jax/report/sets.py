@@ -39,7 +39,7 @@ def counted(m: Measures) -> Table:
                     words(record['dataset']),
                     words(split),
                     words(record['scheme'] if record['form'] == 'columns' else record['form']),
-                    *([count(found['documents'])] if documents else []),
+                    *([count(found['documents'] if found['documents'] > 1 else None)] if documents else []),
                     *(count(found[what]) for what in ('sentences', 'words', 'mentions')),
                     *([_beside(found)] if published else []),
                     count(sum(found['repairs'].values())),
@@ -51,7 +51,10 @@ def counted(m: Measures) -> Table:
         ' sentences that stand before in the same split; from train, from devel: whose words stand in that split.'
     )
     if published:
-        note += ' BLURB: mentions by Gu et al. (2021), Table 1, and by how much these files differ; known: as all public files.'
+        note += ' BLURB: mentions by Gu et al. (2021), Table 1, and how far the files are from it; known: all public'
+        note += ' files are.'
+    if documents:
+        note += ' Documents: — where the files do not mark them.'
     note += _notes(m)
     return Table('The sets', columns, rows, note=note, absent=ABSENT)
 
