@@ -6,10 +6,22 @@ import json
 import re
 
 import pytest
+from test_report_ner import write_ner
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
-from bioptimus_jax.report import documents, figures, layout, page, paper, surgery, tables, vocabulary
+from bioptimus_jax.report import (
+    documents,
+    drawing,
+    entities,
+    figures,
+    layout,
+    page,
+    paper,
+    surgery,
+    tables,
+    vocabulary,
+)
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run import Run
@@ -105,6 +117,7 @@ def finish(run):
         for seed in (0, 1, 2)
     ]
     write_jsonl(run.workdir / 'ner' / 'results.jsonl', cells)
+    write_ner(run.workdir / 'ner', ('initial', *PHASES), ('ncbi-disease', 'drugs'), own=PHASES)
     cloze = [
         {
             'model': model,
@@ -185,7 +198,7 @@ def manifest(stage, counts):
 
 def ner_cell(model, dataset, seed, number):
     def scores(f1):
-        return {'precision': f1, 'recall': f1, 'f1': f1}
+        return {'precision': f1, 'recall': f1, 'f1': f1, 'gold': 480}
 
     base = 0.6 + number / 20 + seed / 100
     modes = {'default': scores(base), 'strict': scores(base - 0.02), 'relaxed': scores(base + 0.04)}
@@ -199,6 +212,8 @@ def ner_cell(model, dataset, seed, number):
         'gold_scored': 960,
         'sentences': 940,
         'seconds': 30.0,
+        'test_by_type': {'X': scores(base), 'Y': scores(base + 0.1)},
+        'history': [{'epoch': e, 'loss': 1 / e, 'devel_f1': base * e / 3} for e in (1, 2, 3)],
         'best_epoch': 3,
     }
 
@@ -267,6 +282,17 @@ def test_html_escapes_what_it_shows():
     assert 'a&amp;b' in text
 
 
+def test_long_tables_scroll_and_wide_ones_are_printed_small():
+    def box(rows, columns):
+        table = Table('t', [f'c{i}' for i in range(columns)], [[count(i)] * columns for i in range(rows)])
+        return re.search('<div class="(.*?)">', table.html())[1]
+
+    assert box(24, 10) == 'scroll'
+    assert box(25, 10) == 'scroll tall'
+    assert box(24, 11) == 'scroll wide'
+    assert box(25, 11) == 'scroll tall wide'
+
+
 def test_phase_table_has_the_numbers_of_the_records(run):
     table = tables.phase_table(run)
     end = row_of(table, '0.2')
@@ -283,9 +309,9 @@ def test_phase_table_has_the_numbers_of_the_records(run):
 
 def test_entity_table_keeps_the_three_modes_apart(run):
     row = next(
-        r for r in tables.entities(read_measures(run)).rows if r[0].text == 'drugs' and r[1].text == '0.4'
+        r for r in entities.scores(read_measures(run)).rows if r[0].text == 'drugs' and r[1].text == '0.4'
     )
-    cells = dict(zip(tables.entities(read_measures(run)).columns, row, strict=True))
+    cells = dict(zip(entities.scores(read_measures(run)).columns, row, strict=True))
     assert (cells['F1'].value, cells['strict F1'].value, cells['relaxed F1'].value) == pytest.approx(
         (81, 79, 85)
     )
@@ -294,7 +320,7 @@ def test_entity_table_keeps_the_three_modes_apart(run):
 
 
 def test_paper_numbers_stand_only_beside_their_own_set(run):
-    table = tables.beside_paper(read_measures(run))
+    table = entities.beside_paper(read_measures(run))
     assert list(table.columns) == ['model', 'ncbi-disease, here', 'ncbi-disease, paper']
     assert row_of(table, '0.1, contextualized')['ncbi-disease, paper'].value == 88.44
     assert row_of(table, '0.4, contextualized')['ncbi-disease, paper'].value == 89.54
@@ -318,9 +344,9 @@ def test_of_several_settings_devel_chooses_and_every_one_is_shown(run):
     assert m.scores('0.1', 'drugs') == pytest.approx([80, 80])
     assert m.scores('0.1', 'drugs', setting='standard') == pytest.approx([90, 90])
     assert m.scores('0.2', 'drugs') == []
-    shown = [row[2].text for row in tables.entities(m).rows if row[1].text == '0.1']
+    shown = [row[2].text for row in entities.scores(m).rows if row[1].text == '0.1']
     assert shown == ['standard', 'frozen, chosen']
-    assert 'setting' not in tables.entities(read_measures(run)).columns
+    assert 'setting' not in entities.scores(read_measures(run)).columns
 
 
 def test_surgery_tables_count_the_contexts(run):
@@ -458,7 +484,7 @@ def test_page_is_self_contained_and_well_formed(built):
     references = {x[1:] for x in links.fetched if x.startswith('#') and len(x) > 1}
     assert references <= set(links.ids)
     assert counts['figures'] == text.count('role="img"') == len(figures.FIGURES)
-    assert counts['tables'] == text.count('<figure class="table">') == 15
+    assert counts['tables'] == text.count('<figure class="table">') == 25
     for label in re.findall(r'role="img" aria-label="([^"]*)"', text):
         assert len(label) > 40
 
@@ -466,7 +492,7 @@ def test_page_is_self_contained_and_well_formed(built):
 def test_figures_follow_the_page_s_colours(built):
     text = (built[0] / 'index.html').read_text()
     assert 'var(--ink' in text
-    for colour in (figures.INK, figures.GRID):
+    for colour in (drawing.INK, drawing.GRID):
         assert colour not in text
     for svg in re.findall(r'<svg.*?</svg>', text, flags=re.DOTALL):
         assert '#000000' not in svg
@@ -539,7 +565,7 @@ def test_one_figure_knows_the_phases_of_its_run(tmp_path):
     run = Run(tmp_path / 'r', Experiment(), quiet=True)
     config = {'phases': ['easy', 'hard'], 'phase.easy.rate': 0.1, 'phase.hard.rate': 0.3}
     write_json(run.workdir / 'pretrain' / '.started.json', {'config': config, 'inputs': {}})
-    experiment = figures._curriculum_of(run.workdir)
+    experiment = figures._made_with(run.workdir)
     assert experiment.phases == ('easy', 'hard')
     assert experiment.phase['hard'].rate == 0.3
 

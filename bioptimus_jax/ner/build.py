@@ -28,10 +28,12 @@ RECORD = (
     'devel',
     'test',
     'test_untyped',
+    'test_by_type',
     'gold_in_file',
     'gold_scored',
     'sentences',
     'seconds',
+    'history',
 )
 SPEEDS = ('train_sentences_per_second', 'predict_sentences_per_second', 'best_epoch')
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.report.figures import SERIES, Figure, draw_svg
+from bioptimus_jax.report.drawing import SERIES, Figure, draw_svg
 from bioptimus_jax.report.layout import Cell, Table, missing, spread, words
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures
 

@@ -6,8 +6,6 @@ draws one of them alone, from the files of the run.
 """
 
 import dataclasses
-import io
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,26 +13,12 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, read_json
+from bioptimus_jax.report import ner_figures, slice_figures
+from bioptimus_jax.report.drawing import INK, SERIES, Figure, draw_svg
 from bioptimus_jax.report.measures import PHASE_INITIAL, SOURCE, Measures, read_measures
 from bioptimus_jax.report.vocabulary import OWNERS
 from bioptimus_jax.run import MANIFEST, STARTED, Run
-from bioptimus_jax.schema import Experiment, Phase
-
-INK, GRID = '#010203', '#0a0b0c'
-SERIES = ('#2f6fab', '#c8553d', '#3c8d53', '#8a5aa8', '#b8860b', '#5f7a8a', '#c2568f')
-"""Drawn colours; in the page each becomes a CSS variable with a light and a dark value."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Figure:
-    """One figure of the page; `svg` is empty where its data do not exist yet, and `absent` says why."""
-
-    name: str
-    title: str
-    caption: str
-    alt: str
-    svg: str = ''
-    absent: str = ''
+from bioptimus_jax.schema import Experiment, Ner, Phase
 
 
 def all_figures(m: Measures) -> list[Figure]:
@@ -105,32 +89,6 @@ def heldout_loss(m: Measures) -> Figure:
     )
     caption = 'The same held-out documents and masks at every point; [MASK]ed positions only.'
     return Figure('heldout_loss', title, caption, alt, draw_svg('heldout_loss', draw))
-
-
-def entity_f1(m: Measures) -> Figure:
-    title = 'Test F1 after each phase'
-    models = [x for x in m.models if any(r['model'] == x for r in m.ner)]
-    if not models:
-        return Figure('entity_f1', title, '', '', absent='stage ner has not been run.')
-
-    def draw(axes: Any) -> None:
-        for number, (dataset, colour) in enumerate(zip(m.datasets, SERIES * 9, strict=False)):
-            shift = (number - (len(m.datasets) - 1) / 2) * 0.08
-            scored = [(i, m.scores(x, dataset)) for i, x in enumerate(models) if m.scores(x, dataset)]
-            means = [sum(values) / len(values) for _, values in scored]
-            axes.plot([i + shift for i, _ in scored], means, '-', color=colour, linewidth=1.2, label=dataset)
-            for i, values in scored:
-                axes.plot([i + shift] * len(values), values, 'o', color=colour, markersize=3.5, alpha=0.7)
-        axes.set_xticks(range(len(models)), models)
-        axes.set_ylabel('test F1, %')
-        axes.legend(ncols=2)
-
-    parts = []
-    for dataset in m.datasets:
-        known = [(x, m.scores(x, dataset)) for x in models if m.scores(x, dataset)]
-        parts.append(f'{dataset} ' + ', '.join(f'{sum(v) / len(v):.1f} ({x})' for x, v in known))
-    caption = 'A dot per fine-tuning seed, lines through the means.'
-    return Figure('entity_f1', title, caption, f'Test F1: {"; ".join(parts)}.', draw_svg('entity_f1', draw))
 
 
 def masking_rate(m: Measures) -> Figure:
@@ -246,7 +204,8 @@ FIGURES: dict[str, Callable[[Measures], Figure]] = {
     f.__name__: f
     for f in (
         heldout_loss,
-        entity_f1,
+        *ner_figures.DRAWN,
+        *slice_figures.DRAWN,
         training_loss,
         masking_rate,
         row_norms,
@@ -282,51 +241,19 @@ def _boundaries(axes: Any, m: Measures) -> None:
         start = stop
 
 
-def draw_svg(name: str, draw: Callable[[Any], None]) -> str:
-    import matplotlib
-
-    matplotlib.use('Agg')
-    from matplotlib import pyplot
-
-    style: Any = {
-        'svg.fonttype': 'none', 'svg.hashsalt': name, 'font.size': 10, 'text.color': INK,
-        'axes.edgecolor': INK, 'axes.labelcolor': INK, 'xtick.color': INK, 'ytick.color': INK,
-        'grid.color': GRID, 'axes.grid': True,
-        'grid.linewidth': 0.6, 'axes.spines.top': False, 'axes.spines.right': False, 'legend.frameon': False,
-        'legend.fontsize': 9, 'axes.axisbelow': True, 'axes.linewidth': 0.8,
-    }  # fmt: skip
-    with matplotlib.rc_context(style):
-        figure, axes = pyplot.subplots(figsize=(7.2, 3.6), layout='constrained')
-        draw(axes)
-        buffer = io.StringIO()
-        figure.savefig(buffer, format='svg', transparent=True, metadata={'Date': None, 'Creator': None})
-        pyplot.close(figure)
-    return _inline(buffer.getvalue(), name)
-
-
-def _inline(svg: str, name: str) -> str:
-    """The <svg> element alone: sized by the page, ids of its own, colours as CSS variables."""
-    svg = svg[svg.index('<svg') :]
-    svg = re.sub(r'<metadata>.*?</metadata>', '', svg, flags=re.DOTALL)
-    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1', svg, count=1)
-    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r'\1', svg, count=1)
-    svg = re.sub(r'\bid="', f'id="{name}-', svg)
-    svg = svg.replace('url(#', f'url(#{name}-').replace('href="#', f'href="#{name}-')
-    svg = svg.replace(INK, 'var(--ink, #222)').replace(GRID, 'var(--grid, #ccc)')
-    for number, colour in enumerate(SERIES):
-        svg = svg.replace(colour, f'var(--series-{number}, {colour})')
-    return svg.strip()
-
-
-def _curriculum_of(workdir: Path) -> Experiment:
-    """The phases that the run was trained with; nothing else of its configuration decides a figure."""
+def _made_with(workdir: Path) -> Experiment:
+    """What the run was made with, as far as it decides a figure: the phases trained, the models scored."""
+    models = (read_json(workdir / 'ner' / MANIFEST) or {}).get('config', {}).get('ner.models', ())
+    experiment = dataclasses.replace(Experiment(), ner=dataclasses.replace(Ner(), models=tuple(models)))
+    if not (workdir / 'pretrain').exists():
+        return dataclasses.replace(experiment, stages=('ner',))
     manifest = read_json(workdir / 'pretrain' / MANIFEST) or read_json(workdir / 'pretrain' / STARTED) or {}
     settings = manifest.get('config', {})
     names = settings.get('phases')
     if not names or any(f'phase.{name}.rate' not in settings for name in names):
-        return Experiment()
+        return experiment
     phases = {name: Phase(rate=settings[f'phase.{name}.rate']) for name in names}
-    return dataclasses.replace(Experiment(), phases=tuple(names), phase=phases)
+    return dataclasses.replace(experiment, phases=tuple(names), phase=phases)
 
 
 def main(arguments: list[str]) -> None:
@@ -336,7 +263,7 @@ def main(arguments: list[str]) -> None:
     if not Path(workdir).is_dir():
         sys.exit(f'{workdir}: no such run folder')
     try:
-        figure = FIGURES[name](read_measures(Run(workdir, _curriculum_of(Path(workdir)), quiet=True)))
+        figure = FIGURES[name](read_measures(Run(workdir, _made_with(Path(workdir)), quiet=True)))
     except InputError as error:
         sys.exit(str(error))
     if not figure.svg:

@@ -2,7 +2,7 @@
 
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, percent, words
-from bioptimus_jax.report.measures import LABELS, Measures, flat
+from bioptimus_jax.report.measures import Measures, flat
 
 
 def cloze(m: Measures) -> Table:
@@ -19,12 +19,12 @@ def cloze(m: Measures) -> Table:
     rows = []
     for r in m.cloze:
         if r.get('skipped'):
-            rows.append([words(LABELS.get(r['model'], r['model'])), *[missing()] * (len(columns) - 1)])
+            rows.append([words(m.label(r['model'])), *[missing()] * (len(columns) - 1)])
             continue
         nats, *others = cloze_cells(m, r['model'])
         rows.append(
             [
-                words(LABELS.get(r['model'], r['model'])),
+                words(m.label(r['model'])),
                 count(r['words']),
                 nats,
                 fixed(r.get('nats_per_word_error')),
@@ -59,7 +59,7 @@ def geometry(m: Measures) -> Table:
     for r in m.geometry:
         for kind, g in r['rows'].items():
             measures = [fixed(g[k]) for k in ('norm_mean', 'norm_sd', 'cosine', 'cosine_centred')]
-            label = words(LABELS.get(r['model'], r['model']))
+            label = words(m.label(r['model']))
             rows.append([label, words(kind), count(g['count']), *measures, percent(g['top_component_share'])])
     note = (
         'Word-embedding rows without special and [unused] ones. Cosine: mean over random pairs,'

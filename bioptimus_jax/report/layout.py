@@ -9,6 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 NOT_RUN = '—'
 """What an empty cell shows; the table's note says why it is empty."""
+TALL = 24
+"""Rows above which a table scrolls within the page, under its head."""
+WIDE = 10
+"""Columns above which a table is printed in smaller type."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,8 +124,9 @@ class Table:
             cells = zip(row, marks, numeric, strict=True)
             body += '<tr>' + ''.join(_html_cell(c, m, n) for c, m, n in cells) + '</tr>\n'
         note = f'<p class="note">{html.escape(self.note)}</p>' if self.note else ''
+        box = 'scroll' + ' tall' * (len(self.rows) > TALL) + ' wide' * (len(self.columns) > WIDE)
         return (
-            f'<figure class="table"><figcaption>{title}</figcaption>\n<div class="scroll"><table>\n'
+            f'<figure class="table"><figcaption>{title}</figcaption>\n<div class="{box}"><table>\n'
             f'<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>{note}</figure>'
         )
 

@@ -3,10 +3,11 @@
 import contextlib
 import dataclasses
 import json
+import os
 import statistics
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
@@ -16,7 +17,10 @@ from bioptimus_jax.schema import STANDARD, phase_of
 PROBE = 'probe.json'
 PHASE_INITIAL = 'initial'
 SOURCE = 'source'
+NO_PHASES = 'this run trains no phases; it fine-tunes models that were made before.'
+KEPT = 'phases.json'
 LABELS = {SOURCE: 'source', PHASE_INITIAL: 'initial (step 0)'}
+Records = TypeVar('Records', list, dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,11 +39,24 @@ class Measures:
     frequency: dict[str, Any]
     entities: dict[str, Any]
     probe: dict[str, Any]
+    statistics: list[dict[str, Any]]
+    slices: list[dict[str, Any]]
+    lint: list[dict[str, Any]]
+    labels: dict[str, Any]
+    epochs: dict[str, list[dict[str, Any]]]
+    kept_steps: dict[str, int]
     manifests: dict[str, dict[str, Any]]
+
+    @property
+    def trains(self) -> bool:
+        """Whether pre-training belongs to this run: one that only fine-tunes given models has no phases."""
+        return 'pretrain' in self.run.config.stages or bool(self.evaluations)
 
     @property
     def phases(self) -> list[str]:
         """In the order of training, which the run may have computed; before it begins, in the order given."""
+        if not self.trains:
+            return []
         record = read_json(stage_folder(self.run, 'pretrain') / 'curriculum.json') or []
         given, trained = self.run.config.phases, [r['name'] for r in record]
         return [n for n in trained if n in given] + [n for n in given if n not in trained]
@@ -47,16 +64,33 @@ class Measures:
     @property
     def models(self) -> list[str]:
         """Every model that something is known of: the source, step 0, phases and their snapshots, other paths."""
-        seen = {r['model'] for r in (*self.ner, *self.cloze, *self.geometry)}
-        known = [SOURCE] * (SOURCE in seen) + [PHASE_INITIAL]
+        seen = list(dict.fromkeys(r['model'] for r in (*self.ner, *self.cloze, *self.geometry)))
+        known = [SOURCE] * (SOURCE in seen) + [PHASE_INITIAL] * (self.trains or PHASE_INITIAL in seen)
         for phase in self.phases:
             snapshots = [name for name in seen if phase_of(name) == phase and name != phase]
             known += [*sorted(snapshots, key=lambda name: (len(name), name)), phase]
-        return known + sorted(seen - set(known))
+        return known + [name for name in seen if name not in known]
+
+    @property
+    def on_the_way(self) -> list[str]:
+        """Step 0, the phases and their snapshots: the models that follow one another in training."""
+        return [x for x in self.models if x == PHASE_INITIAL or phase_of(x) in self.phases]
 
     @property
     def datasets(self) -> list[str]:
         return list(dict.fromkeys(r['dataset'] for r in self.ner))
+
+    def label(self, model: str) -> str:
+        """A model's name in tables and figures: of a path that was scored, the last folder if no other has it."""
+        if model in LABELS or phase_of(model) in self.phases:
+            return LABELS.get(model, model)
+        names = [Path(name).name for name in self.run.config.ner.models if os.sep in name]
+        return max((x for x in names if model.endswith(x) and names.count(x) == 1), key=len, default=model)
+
+    def step_of(self, model: str) -> int | None:
+        """The pre-training step at which a phase ended or a snapshot was kept, or None where it is not known."""
+        end = self.phase_end(model)
+        return end['step'] if end else self.kept_steps.get(model)
 
     def phase_end(self, phase: str) -> dict[str, Any] | None:
         """The evaluation at the end of a phase ('initial': before the first step), or None."""
@@ -97,6 +131,25 @@ class Measures:
             return []
         return [100 * r[split][mode][what] for r in self.cells(model, dataset, setting)]
 
+    def statistics_of(self, model: str, dataset: str, setting: str = '') -> dict[str, Any]:
+        """The record of statistics.json; '': of the setting that devel chooses."""
+        return self._record(self.statistics, model, dataset, setting)
+
+    def slices_of(self, model: str, dataset: str, setting: str = '') -> dict[str, Any]:
+        """`{slicing: {class: measures}}` of slices.json; '': of the setting that devel chooses."""
+        return self._record(self.slices, model, dataset, setting).get('slices', {})
+
+    def history(self, cell: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Loss and devel F1 after every epoch of a fine-tuning; of older runs, what metrics.jsonl says."""
+        name = f'{cell["model"]}/{cell["dataset"]}/{cell["setting"]}/seed-{cell["seed"]}'
+        return cell.get('history') or self.epochs.get(name, [])
+
+    def _record(
+        self, records: list[dict[str, Any]], model: str, dataset: str, setting: str
+    ) -> dict[str, Any]:
+        wanted = model, dataset, setting or self.chosen(model, dataset)
+        return next((r for r in records if (r['model'], r['dataset'], r['setting']) == wanted), {})
+
     def cloze_of(self, model: str) -> dict[str, Any]:
         return next((r for r in self.cloze if r['model'] == model), {})
 
@@ -106,11 +159,12 @@ def read_measures(run: Run) -> Measures:
     manifests = {s: m for s in run.config.stages if (m := run.manifest(s)) is not None}
     pretrain = stage_metrics(run, 'pretrain')
     analyze, vocab = stage_folder(run, 'analyze'), stage_folder(run, 'vocab')
+    ner = stage_folder(run, 'ner')
     return Measures(
         run=run,
         training=[r for r in pretrain if r.get('kind') == 'train'],
         evaluations=[r for r in pretrain if r.get('kind') == 'evaluation'],
-        ner=_ner_cells(stage_folder(run, 'ner')),
+        ner=_ner_cells(ner),
         cloze=read_json(analyze / 'cloze.json') or [],
         geometry=read_json(analyze / 'geometry.json') or [],
         tokens=_lines(stage_folder(run, 'surgery') / 'tokens.jsonl'),
@@ -119,6 +173,12 @@ def read_measures(run: Run) -> Measures:
         frequency=read_json(vocab / 'frequency.json') or {},
         entities=read_json(analyze / 'entities.json') or {},
         probe=read_json(run.workdir / PROBE) or {},
+        statistics=_read(ner / 'statistics.json', list),
+        slices=_read(ner / 'slices.json', list),
+        lint=_read(ner / 'lint.json', list),
+        labels=_read(ner / 'labels.json', dict),
+        epochs=_epochs(stage_metrics(run, 'ner')),
+        kept_steps=_read(stage_folder(run, 'pretrain') / KEPT, dict),
         manifests=manifests,
     )
 
@@ -161,6 +221,23 @@ def _ner_cells(folder: Path) -> list[dict[str, Any]]:
         }
         cells.append(place | (read_json(file) or {}))
     return cells
+
+
+def _epochs(records: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Cell -> its epochs in order."""
+    epochs: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        if record.get('kind') == 'epoch':
+            epochs.setdefault(record['name'], []).append({**record, 'epoch': record['step']})
+    return epochs
+
+
+def _read(path: Path, kind: type[Records]) -> Records:
+    """The records of a file, or none of them where it does not exist. Raises InputError."""
+    value = read_json(path)
+    if value is not None and not isinstance(value, kind):
+        raise InputError(f'{path}: is damaged (no {kind.__name__}); run the stage that made it again')
+    return kind() if value is None else value
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

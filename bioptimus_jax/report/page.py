@@ -1,53 +1,111 @@
 """Stage `report`: one self-contained page, and the tables as Markdown and CSV."""
 
+import dataclasses
 import importlib.resources
 import json
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.files import atomic
 from bioptimus_jax.progress import clock
-from bioptimus_jax.report.figures import Figure, all_figures
+from bioptimus_jax.report.drawing import Figure
+from bioptimus_jax.report.figures import all_figures
 from bioptimus_jax.report.layout import Table
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
+from bioptimus_jax.report.slices import TITLES as SLICED
 from bioptimus_jax.report.tables import all_tables
 from bioptimus_jax.run import Run, versions
 from bioptimus_jax.schema import walk
 
+NAMED = 6
+"""Models or sets that the description names."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """A heading with what stands under it; `folded` tables open on a click, `stages` are those that fill it."""
+
+    title: str
+    lead: str
+    stages: tuple[str, ...]
+    tables: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+    folded: tuple[str, ...] = ()
+
+    @property
+    def anchor(self) -> str:
+        return self.title.lower().replace(' ', '-')
+
+
 SECTIONS = (
-    (
+    Section(
         'Phases',
         'Does pre-training on the new corpus help, and which phase does?',
+        ('pretrain',),
         ('phases',),
         ('heldout_loss',),
     ),
-    ('Entity recognition', '', ('entities', 'paper'), ('entity_f1',)),
-    ('Hidden words', 'The measure that compares models with different vocabularies.', ('cloze',), ()),
-    (
+    Section(
+        'Entity recognition',
+        'How well does each model find entities after fine-tuning, and how sure is that?',
+        ('ner',),
+        ('entities', 'types', 'paper'),
+        ('entity_f1', 'checkpoint_f1', 'epoch_f1'),
+    ),
+    Section(
+        'Mentions found and missed',
+        'Is it memory or understanding: which mentions of the test sets does a model find?',
+        ('ner',),
+        ('recall_surface',),
+        ('seen_recall', 'piece_recall', 'context_recall'),
+        tuple(f'recall_{name}' for name in SLICED if name != 'surface'),
+    ),
+    Section(
+        'Entity sets',
+        'What the models were fine-tuned and scored on, and what is wrong with it.',
+        ('ner',),
+        ('sets', 'sets_in_pieces'),
+        ('label_shares',),
+    ),
+    Section(
+        'Hidden words',
+        'The measure that compares models with different vocabularies.',
+        ('analyze',),
+        ('cloze',),
+    ),
+    Section(
         'Corpus',
         'What was read, what was left out and why, and which benchmark sentences stood in it.',
+        ('corpus',),
         ('documents', 'leaks', 'leaked_sentences'),
-        (),
     ),
-    (
+    Section(
         'Vocabulary',
         'Which words does the domain have, and how finely are they cut?',
+        ('vocab',),
         ('frequency', 'frequency_cross', 'pieces', 'whole_entities'),
         ('word_frequency', 'entity_pieces'),
     ),
-    (
+    Section(
         'New tokens',
         'What surgery made of the tokens that the source does not have.',
+        ('surgery',),
         ('surgery', 'contexts', 'probe'),
         ('row_norms',),
     ),
-    ('Training', '', (), ('training_loss', 'masking_rate')),
-    ('Geometry', 'Are the embeddings spread out, or do they share one direction?', ('geometry',), ()),
-    ('Stages', 'What was done, how long it took, and what was counted.', ('stages',), ()),
+    Section('Training', '', ('pretrain',), figures=('training_loss', 'masking_rate')),
+    Section(
+        'Geometry',
+        'Are the embeddings spread out, or do they share one direction?',
+        ('analyze',),
+        ('geometry',),
+    ),
+    Section('Stages', 'What was done, how long it took, and what was counted.', (), ('stages',)),
 )
-"""Heading, lead, tables and figures of each section, in the order of the page."""
+"""In the order of the page."""
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
@@ -82,24 +140,29 @@ def page(m: Measures, tables: dict[str, Table], figures: dict[str, Figure]) -> s
     workdir = (
         os.path.relpath(m.run.workdir) if m.run.workdir.is_relative_to(Path.cwd()) else str(m.run.workdir)
     )
-    sections = [
+    shown, left_out = sections(m, tables, figures)
+    blocks = [
         {
-            'title': title,
-            'anchor': title.lower().replace(' ', '-'),
-            'lead': lead,
-            'tables': [tables[name].html() for name in shown],
+            'title': section.title,
+            'anchor': section.anchor,
+            'lead': section.lead,
+            'tables': [tables[name].html() for name in section.tables],
             'figures': [
                 (figures[name], f'python -m bioptimus_jax.report.figures {name} {shlex.quote(workdir)}')
-                for name in drawn
+                for name in section.figures
             ],
+            'folded': [tables[name].html() for name in section.folded if tables[name].rows],
+            'absent': _absent(section, tables, figures),
         }
-        for title, lead, shown, drawn in SECTIONS
+        for section in shown
     ]
     return environment.from_string(text).render(
         name=m.run.workdir.name,
         description=description(m),
         headlines=headlines(m),
-        sections=sections,
+        sections=blocks,
+        left_out=', '.join(section.title for section in left_out),
+        stages=', '.join(m.run.config.stages),
         command=f'bioptimus report --config=… --workdir={shlex.quote(workdir)}',
         versions=', '.join(f'{name} {version}' for name, version in versions().items()),
         settings=[
@@ -110,9 +173,35 @@ def page(m: Measures, tables: dict[str, Table], figures: dict[str, Figure]) -> s
     )
 
 
+def sections(
+    m: Measures, tables: dict[str, Table], figures: dict[str, Figure]
+) -> tuple[list[Section], list[Section]]:
+    """Those of the page, and those that are empty because their stages do not belong to this run."""
+
+    def belongs(section: Section) -> bool:
+        filled = [tables[x].rows for x in (*section.tables, *section.folded)]
+        drawn = [figures[x].svg for x in section.figures]
+        planned = not section.stages or bool(set(section.stages) & set(m.run.config.stages))
+        return planned or any(filled) or any(drawn)
+
+    return [s for s in SECTIONS if belongs(s)], [s for s in SECTIONS if not belongs(s)]
+
+
+def _absent(section: Section, tables: dict[str, Table], figures: dict[str, Figure]) -> dict[str, str]:
+    """Reason -> titles of the folded tables that it keeps empty; once where a figure says the same."""
+    said = {figures[name].title for name in section.figures if not figures[name].svg}
+    reasons: dict[str, list[str]] = {}
+    for table in (tables[name] for name in section.folded):
+        if not table.rows and table.title not in said:
+            reasons.setdefault(table.absent, []).append(table.title)
+    return {reason: '; '.join(titles) for reason, titles in reasons.items()}
+
+
 def description(m: Measures) -> str:
     """What this run is, in one sentence."""
     e = m.run.config
+    if not m.trains:
+        return _scoring(m) if 'ner' in e.stages else f'Stages {", ".join(e.stages)}.'
     if e.source.path:
         vocabulary = {
             'train': 'a vocabulary of its own',
@@ -143,18 +232,35 @@ def headlines(m: Measures) -> list[tuple[str, str]]:
                 f'held-out loss, step 0 to {best["phase"]}',
             )
         )
-    before, after = m.cloze_of(PHASE_INITIAL), m.cloze_of(m.phases[-1])
+    last = m.phases[-1] if m.phases else ''
+    before, after = m.cloze_of(PHASE_INITIAL), m.cloze_of(last)
     if 'word_accuracy' in before and 'word_accuracy' in after:
         change = f'{before["word_accuracy"]:.1%} → {after["word_accuracy"]:.1%}'
-        found.append((change, f'hidden words guessed right, step 0 to {m.phases[-1]}'))
+        found.append((change, f'hidden words guessed right, step 0 to {last}'))
     for dataset in m.datasets[:3]:
         means = {x: sum(s) / len(s) for x in m.models if (s := m.scores(x, dataset))}
         top = max(means, key=lambda x: means[x])
-        found.append((f'{means[top]:.1f}', f'test F1 on {dataset}, best: {top}'))
+        found.append((f'{means[top]:.1f}', f'test F1 on {dataset}, best: {m.label(top)}'))
     seconds = sum(manifest.get('seconds', 0) for manifest in m.manifests.values())
     if seconds:
         found.append((clock(seconds), 'for all finished stages'))
     return found
+
+
+def _scoring(m: Measures) -> str:
+    """Of a run that fine-tunes models and trains none; before there are scores, what is planned."""
+    ner = m.run.config.ner
+    names = [m.label(x) for x in m.models] or list(ner.models)
+    sets = m.datasets or list(ner.datasets)
+    parts = [_counted(len(names), 'model', names)]
+    parts += [f'on {_counted(len(sets), "set", sets)}'] if sets else []
+    parts += [_counted(len(ner.settings), 'setting'), _counted(len(ner.seeds), 'seed')]
+    return f'Fine-tuning for entity recognition: {", ".join(parts)}. Nothing is pre-trained here.'
+
+
+def _counted(number: int, what: str, names: Sequence[str] = ()) -> str:
+    named = f' ({", ".join(names[:NAMED])}{", …" if len(names) > NAMED else ""})' if names else ''
+    return f'{number} {what}{"s" * (number != 1)}{named}'
 
 
 def _setting(value: Any) -> str:

@@ -1,13 +1,10 @@
-"""The tables of a run: phases, entity F1, the paper's numbers, comparison of runs."""
+"""The tables of a run: phases, comparison of runs, and the list of all tables."""
 
-import functools
-import itertools
 from collections.abc import Sequence
 
-from bioptimus_jax.progress import clock
-from bioptimus_jax.report import documents, inside, paper, surgery, vocabulary
-from bioptimus_jax.report.layout import NOT_RUN, Cell, Table, count, fixed, missing, percent, spread, words
-from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, read_measures
+from bioptimus_jax.report import documents, entities, inside, sets, slices, surgery, vocabulary
+from bioptimus_jax.report.layout import Table, count, fixed, percent, spread, words
+from bioptimus_jax.report.measures import LABELS, NO_PHASES, PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.run import Run
 
 
@@ -52,14 +49,14 @@ def phases(m: Measures) -> Table:
     columns += [f'F1 {d}' for d in datasets]
     rows = []
     planned = (PHASE_INITIAL, *m.phases)
-    for model in m.models:
+    for model in m.models if m.trains else ():
         if model not in planned and not any(m.scores(model, d) for d in datasets):
             continue  # known from other tables only
         record = m.phase_end(model) or {}
         losses = [fixed(record.get('losses', {}).get(s)) for s in settings]
-        cells = [count(record.get('step')), count(record.get('tokens')), fixed(record.get('frozen_loss'))]
+        cells = [count(m.step_of(model)), count(record.get('tokens')), fixed(record.get('frozen_loss'))]
         rows.append(
-            [words(LABELS.get(model, model)), *cells, percent(record.get('frozen_accuracy')), *losses]
+            [words(m.label(model)), *cells, percent(record.get('frozen_accuracy')), *losses]
             + [spread(m.scores(model, d)) for d in datasets]
         )
     better = {c: 'low' for c in columns if 'loss' in c} | {
@@ -68,92 +65,19 @@ def phases(m: Measures) -> Table:
     note = 'Held-out loss: one frozen mask, nats per [MASK]ed piece.'
     note += ' Loss 0.1 …: masked as in that phase, [MASK]ed positions only.' if settings else ''
     note += ' F1: test, percent, mean ± sd over seeds.' if datasets else ' F1: stage ner has not been run.'
-    return Table('Phases', columns, rows, better, note=note + ' — : not run.')
-
-
-def entities(m: Measures) -> Table:
-    """Every model on every dataset: precision, recall, F1 in three modes, and what was scored."""
-    columns = [
-        'dataset',
-        'model',
-        'precision',
-        'recall',
-        'F1',
-        'strict F1',
-        'relaxed F1',
-        'devel F1',
-        'seeds',
-    ]
-    columns += ['mentions scored', 'training time']
-    rows = []
-    several = any(len(m.settings(model, d)) > 1 for model in m.models for d in m.datasets)
-    for dataset, model in itertools.product(m.datasets, m.models):
-        for setting in m.settings(model, dataset) or ['']:
-            cells = m.cells(model, dataset, setting)
-            score = functools.partial(m.scores, model, dataset, setting=setting)
-            modes = [spread(score(mode=mode)) for mode in ('default', 'strict', 'relaxed')]
-            detail = [spread(score(what=w)) for w in ('precision', 'recall')]
-            seconds = sum(r.get('seconds', 0) for r in cells)
-            mark = ', chosen' if several and setting == m.chosen(model, dataset) else ''
-            rows.append(
-                [
-                    words(dataset),
-                    words(LABELS.get(model, model)),
-                    *([words(f'{setting or NOT_RUN}{mark}')] if several else []),
-                    *detail,
-                    *modes,
-                    spread(score('devel')),
-                    count(len(cells)) if cells else missing(),
-                    _scored(cells),
-                    Cell(clock(seconds), seconds) if cells else missing(),
-                ]
-            )
-    if several:
-        columns.insert(2, 'setting')
-    better = dict.fromkeys(columns[-9:-3], 'high')
-    note = (
-        'Test, percent, mean ± sd over seeds; epoch chosen on devel. F1 is default mode of seqeval,'
-        ' strict needs exact IOB2,'
-        ' relaxed counts an overlap of the same type. Chosen: the setting with the highest mean on devel, which other'
-        ' tables show. Mentions scored / in the file. — : not run.'
-    )
-    absent = 'stage ner has not been run.'
-    return Table('Entity recognition', columns, rows, better, rank_within='dataset', note=note, absent=absent)
-
-
-def beside_paper(m: Measures) -> Table:
-    """Test F1 of this run beside the paper's, for the five sets that the paper names."""
-    strategy = m.run.config.surgery.strategy
-    datasets = [d for d in paper.DATASETS if d in m.datasets]
-    columns = ['model', *(f'{d}{who}' for d in datasets for who in (', here', ', paper'))]
-    rows = []
-    for model in m.models if datasets else ():
-        pairs = [(spread(m.scores(model, d)), fixed(paper.reported(strategy, model, d), 2)) for d in datasets]
-        rows.append(
-            [words(f'{LABELS.get(model, model)}, {strategy}'), *(cell for pair in pairs for cell in pair)]
-        )
-    for name, scores in paper.RIVALS.items() if datasets else ():
-        pairs = [(missing(), fixed(scores[paper.DATASETS.index(d)], 2)) for d in datasets]
-        rows.append([words(name), *(cell for pair in pairs for cell in pair)])
-    note = (
-        'Paper: arXiv 2308.08625, Tables 2, 5 and 6; 12 layers, 1.8 billion words, seeds not stated. Best and'
-        ' second per column. — : not run here, or not in the paper.'
-    )
-    absent = (
-        'none of the sets scored here is one of the five in the paper.'
-        if m.datasets
-        else 'stage ner has not been run.'
-    )
-    better = dict.fromkeys(columns[1:], 'high')
-    return Table('Beside the paper', columns, rows, better, note=note, absent=absent)
+    return Table('Phases', columns, rows, better, note=note + ' — : not run.', absent=NO_PHASES)
 
 
 def all_tables(m: Measures) -> dict[str, Table]:
     """Every table of the page by its short name, in the order of the page."""
     return {
         'phases': phases(m),
-        'entities': entities(m),
-        'paper': beside_paper(m),
+        'entities': entities.scores(m),
+        'types': entities.by_type(m),
+        'paper': entities.beside_paper(m),
+        **{f'recall_{slicing}': slices.table(m, slicing) for slicing in slices.TITLES},
+        'sets': sets.counted(m),
+        'sets_in_pieces': sets.in_pieces(m),
         'cloze': inside.cloze(m),
         'documents': documents.documents(m),
         'leaks': documents.leaks(m),
@@ -180,9 +104,3 @@ def _strategy(run: Run) -> str:
     """What the run itself was made with: `compare` reads all arms under one configuration."""
     made_with = (run.manifest('surgery') or {}).get('config', {})
     return made_with.get('surgery.strategy', run.config.surgery.strategy)
-
-
-def _scored(cells: list[dict]) -> Cell:
-    if not cells:
-        return missing()
-    return Cell(f'{cells[0]["gold_scored"]:,} / {cells[0]["gold_in_file"]:,}', float(cells[0]['gold_scored']))

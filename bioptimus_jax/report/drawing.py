@@ -1,0 +1,116 @@
+"""How figures are drawn: inline SVG that follows the page's colours, light or dark."""
+
+import dataclasses
+import io
+import re
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.schema import phase_of
+
+INK, GRID = '#010203', '#0a0b0c'
+SERIES = ('#2f6fab', '#c8553d', '#3c8d53', '#8a5aa8', '#b8860b', '#5f7a8a', '#c2568f')
+"""Drawn colours; in the page each becomes a CSS variable with a light and a dark value."""
+COLUMNS = 3
+"""Panels side by side."""
+LEGEND_LETTERS = 95
+"""In a row of the legend, its lines included."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """One figure of the page; `svg` is empty where its data do not exist yet, and `absent` says why."""
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    svg: str = ''
+    absent: str = ''
+
+
+def shown(m: Measures) -> tuple[list[str], str]:
+    """The scored models that a figure has colours for, and a sentence where some are left out."""
+    models = [x for x in m.models if any(r['model'] == x for r in m.ner)]
+    if len(models) <= len(SERIES):
+        return models, ''
+    ends = [x for x in models if x not in m.on_the_way or phase_of(x) == x]
+    if len(ends) <= len(SERIES):
+        return ends, 'Snapshots are left out.'
+    means = {x: statistics.fmean(s for d in m.datasets for s in m.scores(x, d, 'devel')) for x in ends}
+    best = sorted(ends, key=lambda x: -means[x])[: len(SERIES)]
+    left_out = f'The {len(best)} of {len(models)} models with the highest mean on devel.'
+    return [x for x in ends if x in best], left_out
+
+
+def name_axes(panels: Sequence[Any], x: str, y: str) -> None:
+    """Labels at the outer panels, one legend below all of them."""
+    columns = min(len(panels), COLUMNS)
+    for number, axes in enumerate(panels):
+        if number >= len(panels) - columns:
+            axes.set_xlabel(x)
+            axes.tick_params(labelbottom=True)
+        if number % columns == 0:
+            axes.set_ylabel(y)
+    lines = dict(zip(*reversed(panels[0].get_legend_handles_labels()), strict=True))
+    for axes in panels[1:]:
+        lines |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    letters = sum(len(name) + 6 for name in lines)
+    columns = max(1, min(len(lines), LEGEND_LETTERS * len(lines) // max(letters, 1)))
+    panels[0].figure.legend(lines.values(), lines.keys(), loc='outside lower center', ncols=columns)
+
+
+def draw_svg(name: str, draw: Callable[[Any], None], height: float = 3.6) -> str:
+    """A drawing on one pair of axes, `height` in inches."""
+    return draw_panels(name, lambda panels: draw(panels[0]), height=height)
+
+
+def draw_panels(name: str, draw: Callable[[list[Any]], None], panels: int = 1, height: float = 2.8) -> str:
+    """A drawing on several pairs of axes with one scale for all; `height` of a row of them, in inches."""
+    import matplotlib
+
+    matplotlib.use('Agg')
+    from matplotlib import pyplot
+
+    style: Any = {
+        'svg.fonttype': 'none', 'svg.hashsalt': name, 'font.size': 10, 'text.color': INK,
+        'axes.edgecolor': INK, 'axes.labelcolor': INK, 'xtick.color': INK, 'ytick.color': INK,
+        'grid.color': GRID, 'axes.grid': True,
+        'grid.linewidth': 0.6, 'axes.spines.top': False, 'axes.spines.right': False, 'legend.frameon': False,
+        'legend.fontsize': 9, 'axes.axisbelow': True, 'axes.linewidth': 0.8,
+    }  # fmt: skip
+    with matplotlib.rc_context(style):
+        columns = min(panels, COLUMNS)
+        rows = -(-panels // columns)
+        figure, axes = pyplot.subplots(
+            rows,
+            columns,
+            figsize=(7.2, rows * height),
+            layout='constrained',
+            sharex=True,
+            sharey=True,
+            squeeze=False,
+        )
+        for unused in axes.flat[panels:]:
+            unused.remove()
+        draw(list(axes.flat[:panels]))
+        buffer = io.StringIO()
+        figure.savefig(buffer, format='svg', transparent=True, metadata={'Date': None, 'Creator': None})
+        pyplot.close(figure)
+    return _inline(buffer.getvalue(), name)
+
+
+def _inline(svg: str, name: str) -> str:
+    """The <svg> element alone: sized by the page, ids of its own, colours as CSS variables."""
+    svg = svg[svg.index('<svg') :]
+    svg = re.sub(r'<metadata>.*?</metadata>', '', svg, flags=re.DOTALL)
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1', svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r'\1', svg, count=1)
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = svg.replace('url(#', f'url(#{name}-').replace('href="#', f'href="#{name}-')
+    svg = svg.replace(INK, 'var(--ink, #222)').replace(GRID, 'var(--grid, #ccc)')
+    for number, colour in enumerate(SERIES):
+        svg = svg.replace(colour, f'var(--series-{number}, {colour})')
+    return svg.strip()
