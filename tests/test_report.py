@@ -5,9 +5,11 @@ import html.parser
 import json
 import re
 
+import numpy as np
 import pytest
 from test_report_ner import write_ner
 
+from bioptimus_jax.analysis.geometry import of_words
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
 from bioptimus_jax.report import (
@@ -15,6 +17,7 @@ from bioptimus_jax.report import (
     drawing,
     entities,
     figures,
+    geometry,
     layout,
     page,
     paper,
@@ -146,11 +149,40 @@ def finish(run):
         }
     }
     write_vocabulary(run)
+    models = ('initial', '0.1', '0.4')
     write_json(
-        run.workdir / 'analyze' / 'geometry.json', [{'model': m, 'rows': rows} for m in ('initial', '0.4')]
+        run.workdir / 'analyze' / 'geometry.json',
+        [{'model': m, 'rows': rows, 'words': measured_words(shift)} for shift, m in enumerate(models)],
     )
+    plane = {kind: np.random.default_rng(0).normal(size=(20, 2)).tolist() for kind in geometry.KINDS}
+    points = {
+        'words': ['w'] * 20,
+        'high': [False, True] * 10,
+        'models': [{'model': m, **plane} for m in models],
+    }
+    write_json(run.workdir / 'analyze' / 'points.json', points)
     for stage in ('vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'ner', 'analyze'):
         write_json(run.workdir / stage / 'manifest.json', manifest(stage, {'tokens': 12345}))
+
+
+def measured_words(shift):
+    """The geometry of forty words around a common direction: the larger `shift`, the smaller it is."""
+    high = np.arange(40) % 2 == 1
+    cloud = np.random.default_rng(0).normal(size=(40, 6)) + (3 - shift) * np.eye(6)[0]
+    vectors = {kind: of_words(cloud, high, seed=0) for kind in geometry.KINDS}
+    classes = {
+        'low': {'median_count': 12.0, 'new': 0.9},
+        'high': {'median_count': 3456.0, 'new': 0.25},
+    }
+    return {
+        'digest': 'd',
+        'count': 40,
+        'split': 'train',
+        'contexts': 10,
+        'one_piece': 1.0,
+        **classes,
+        **vectors,
+    }
 
 
 CLASSES = ('100 or more', '10 to 100', '1 to 10', 'below 1')
@@ -484,7 +516,7 @@ def test_page_is_self_contained_and_well_formed(built):
     references = {x[1:] for x in links.fetched if x.startswith('#') and len(x) > 1}
     assert references <= set(links.ids)
     assert counts['figures'] == text.count('role="img"') == len(figures.FIGURES)
-    assert counts['tables'] == text.count('<figure class="table">') == 25
+    assert counts['tables'] == text.count('<figure class="table">') == 27
     for label in re.findall(r'role="img" aria-label="([^"]*)"', text):
         assert len(label) > 40
 
@@ -593,3 +625,50 @@ def test_the_corpus_is_accounted_for(run):
     sentences = [row[2].text for row in documents.leaked_sentences(m).rows]
     assert sentences == ['A <leaked> sentence .', 'Another one .', 'A <leaked> sentence .', 'A third .']
     assert '&lt;leaked&gt;' in documents.leaked_sentences(m).html()
+
+
+def test_geometry_shows_every_phase_and_its_change(run):
+    m = read_measures(run)
+    table = geometry.of_words(m)
+    assert [(r[0].text, r[1].text) for r in table.rows[:3]] == [
+        ('embedding row', x) for x in ('initial (step 0)', '0.1', '0.4')
+    ]
+    cosine = m.geometry[0]['words']['embeddings']['cosine']
+    shown = table.rows[0][list(table.columns).index('cosine')]
+    assert shown.value == cosine['value']
+    assert shown.text == f'{cosine["value"]:.3f} [{cosine["low"]:.3f}, {cosine["high"]:.3f}]'
+    assert 'mean last-layer state over 10 places in unmasked training text' in table.note
+    assert 'several pieces' not in table.note
+    changes = geometry.changes(m)
+    steps = [(r[1].text, r[2].text) for r in changes.rows[:3]]
+    assert steps == [('initial (step 0)', '0.1'), ('0.1', '0.4'), ('initial (step 0)', '0.4')]
+    by_step = [r[list(changes.columns).index('cosine')] for r in changes.rows[:3]]
+    assert by_step[0].value + by_step[1].value == pytest.approx(by_step[2].value)
+    assert all(cell.value < 0 for cell in by_step)
+    at = list(changes.columns).index('cosine, centred')
+    assert changes.rows[0][at].value == pytest.approx(0, abs=1e-9)
+    drawn = geometry.words_in_the_plane(m)
+    assert 'no evidence' in drawn.caption
+    assert drawn.svg.count('>rare<') == 1
+    assert sum(label in drawn.svg for label in ('0.4, embedding row', '0.4, in context')) == 2
+
+
+def test_other_words_are_not_compared(tmp_path):
+    run = fabricate(tmp_path / 'r')
+    path = run.workdir / 'analyze' / 'geometry.json'
+    records = json.loads(path.read_text())
+    records[1]['words']['digest'] = 'other'
+    write_json(path, records)
+    changes = geometry.changes(read_measures(run))
+    assert {(r[1].text, r[2].text) for r in changes.rows} == {('initial (step 0)', '0.4')}
+    records = [{**r, 'words': {'skipped': 'only 4 words'}} for r in records]
+    write_json(path, records)
+    (run.workdir / 'analyze' / 'points.json').unlink()
+    m = read_measures(run)
+    assert [geometry.of_words(m).absent, geometry.words_in_the_plane(m).absent] == ['only 4 words.'] * 2
+    write_json(
+        path, [{k: r[k] for k in ('model', 'rows')} for r in records]
+    )  # an analysis of an older version
+    m = read_measures(run)
+    assert '--replace' in geometry.anisotropy(m).absent
+    assert geometry.rows(m).rows

@@ -67,8 +67,15 @@ def draw_svg(name: str, draw: Callable[[Any], None], height: float = 3.6) -> str
     return draw_panels(name, lambda panels: draw(panels[0]), height=height)
 
 
-def draw_panels(name: str, draw: Callable[[list[Any]], None], panels: int = 1, height: float = 2.8) -> str:
-    """A drawing on several pairs of axes with one scale for all; `height` of a row of them, in inches."""
+def draw_panels(
+    name: str,
+    draw: Callable[[list[Any]], None],
+    panels: int = 1,
+    height: float = 2.8,
+    share_x: bool = True,
+    share_y: bool = True,
+) -> str:
+    """A drawing on several pairs of axes, by default with one scale for all; `height` of a row of them, in inches."""
     import matplotlib
 
     matplotlib.use('Agg')
@@ -89,8 +96,8 @@ def draw_panels(name: str, draw: Callable[[list[Any]], None], panels: int = 1, h
             columns,
             figsize=(7.2, rows * height),
             layout='constrained',
-            sharex=True,
-            sharey=True,
+            sharex=share_x,
+            sharey=share_y,
             squeeze=False,
         )
         for unused in axes.flat[panels:]:

@@ -1,4 +1,4 @@
-"""What is inside a run: hidden words, geometry of the embeddings, stages."""
+"""What is inside a run: hidden words, stages."""
 
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, percent, words
@@ -42,32 +42,6 @@ def cloze(m: Measures) -> Table:
     skipped = [f'{r["model"]}: {r["skipped"]}' for r in m.cloze if r.get('skipped')]
     note = ' '.join([note, *skipped])
     return Table('Hidden words', columns, rows, better, note=note, absent='stage analyze has not been run.')
-
-
-def geometry(m: Measures) -> Table:
-    columns = [
-        'model',
-        'rows',
-        'count',
-        'mean norm',
-        'sd of norms',
-        'cosine',
-        'cosine, centred',
-        'top component',
-    ]
-    rows = []
-    for r in m.geometry:
-        for kind, g in r['rows'].items():
-            measures = [fixed(g[k]) for k in ('norm_mean', 'norm_sd', 'cosine', 'cosine_centred')]
-            label = words(m.label(r['model']))
-            rows.append([label, words(kind), count(g['count']), *measures, percent(g['top_component_share'])])
-    note = (
-        'Word-embedding rows without special and [unused] ones. Cosine: mean over random pairs,'
-        ' isotropic at 0. Top component: its share of the variance around the mean.'
-    )
-    return Table(
-        'Geometry of the embeddings', columns, rows, note=note, absent='stage analyze has not been run.'
-    )
 
 
 def summary(m: Measures) -> Table:

@@ -33,6 +33,7 @@ class Measures:
     ner: list[dict[str, Any]]
     cloze: list[dict[str, Any]]
     geometry: list[dict[str, Any]]
+    points: dict[str, Any]
     tokens: list[dict[str, Any]]
     audit: list[dict[str, Any]]
     comparison: dict[str, Any]
@@ -167,6 +168,7 @@ def read_measures(run: Run) -> Measures:
         ner=_ner_cells(ner),
         cloze=read_json(analyze / 'cloze.json') or [],
         geometry=read_json(analyze / 'geometry.json') or [],
+        points=read_json(analyze / 'points.json') or {},
         tokens=_lines(stage_folder(run, 'surgery') / 'tokens.jsonl'),
         audit=_lines(stage_folder(run, 'corpus') / 'audit.jsonl'),
         comparison=read_json(vocab / 'comparison.json') or {},

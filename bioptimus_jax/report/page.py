@@ -99,9 +99,10 @@ SECTIONS = (
     Section('Training', '', ('pretrain',), figures=('training_loss', 'masking_rate')),
     Section(
         'Geometry',
-        'Are the embeddings spread out, or do they share one direction?',
+        'Are words spread out, or do they share one direction? Do rare and frequent ones lie apart?',
         ('analyze',),
-        ('geometry',),
+        ('geometry_words', 'geometry_changes', 'geometry'),
+        ('anisotropy', 'words_in_the_plane'),
     ),
     Section('Stages', 'What was done, how long it took, and what was counted.', (), ('stages',)),
 )

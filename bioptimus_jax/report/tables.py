@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bioptimus_jax.report import documents, entities, inside, sets, slices, surgery, vocabulary
+from bioptimus_jax.report import documents, entities, geometry, inside, sets, slices, surgery, vocabulary
 from bioptimus_jax.report.layout import Table, count, fixed, percent, spread, words
 from bioptimus_jax.report.measures import LABELS, NO_PHASES, PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.run import Run
@@ -89,7 +89,9 @@ def all_tables(m: Measures) -> dict[str, Table]:
         'surgery': surgery.surgery_examples(m),
         'contexts': surgery.contexts(m),
         'probe': surgery.probe(m),
-        'geometry': inside.geometry(m),
+        'geometry': geometry.rows(m),
+        'geometry_words': geometry.of_words(m),
+        'geometry_changes': geometry.changes(m),
         'stages': inside.summary(m),
     }
 

@@ -1,0 +1,218 @@
+"""Geometry of embeddings and of words in context: what every model has, and what each phase changed."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from bioptimus_jax.analysis.geometry import change
+from bioptimus_jax.report.drawing import INK, SERIES, Figure, draw_panels, name_axes
+from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, percent, words
+from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
+
+KINDS = {'embeddings': 'embedding row', 'contextual': 'in context'}
+MEASURES = {
+    'cosine': 'cosine',
+    'cosine_centred': 'cosine, centred',
+    'top_share_uncentred': 'top component',
+    'top_share': 'top component, centred',
+    'isoscore': 'IsoScore',
+    'purity': 'neighbours of its class',
+    'purity_centred': 'neighbours, centred',
+    'centroid_distance': 'centroid distance',
+}
+DRAWN_MEASURES = ('cosine', 'top_share', 'isoscore', 'purity', 'purity_centred', 'centroid_distance')
+ABSENT = 'stage analyze has not been run.'
+NOT_MEASURED = 'stage analyze has not measured words; run it with --replace.'
+CLASSES = (('rare', SERIES[0]), ('frequent', SERIES[1]))
+
+
+def rows(m: Measures) -> Table:
+    """Rows of the embedding table: all of them, those shared with the source, new ones."""
+    columns = [
+        'model',
+        'rows',
+        'count',
+        'mean norm',
+        'sd of norms',
+        'cosine',
+        'cosine, centred',
+        'top component',
+    ]
+    lines = []
+    for r in m.geometry:
+        for kind, g in r['rows'].items():
+            measures = [fixed(g[k]) for k in ('norm_mean', 'norm_sd', 'cosine', 'cosine_centred')]
+            label = words(m.label(r['model']))
+            lines.append(
+                [label, words(kind), count(g['count']), *measures, percent(g['top_component_share'])]
+            )
+    note = (
+        'Word-embedding rows without special and [unused] ones. Cosine: mean over random pairs,'
+        ' isotropic at 0. Top component: its share of the variance around the mean.'
+    )
+    return Table('Geometry of the embeddings', columns, lines, note=note, absent=ABSENT)
+
+
+def of_words(m: Measures) -> Table:
+    """Anisotropy, and separation of rare and frequent words, in every model with 95 % intervals over words."""
+    measured = _measured(m)
+    columns = ['vector', 'model', *MEASURES.values()]
+    lines = [
+        [words(shown), words(m.label(model)), *(_interval(r[kind].get(name)) for name in MEASURES)]
+        for kind, shown in KINDS.items()
+        for model, r in measured.items()
+    ]
+    note = (
+        f'{_which(m)} Cosine: of all pairs of words, isotropic at 0. Top component: of the second moment; centred: of'
+        ' the variance. IsoScore: 1 isotropic, 0 a line. Neighbours: share of the ten nearest by cosine that are of'
+        " the word's own class, a half by chance. Centroid distance: in units of the spread within classes, about 2"
+        ' over the root of the number of words by chance. Brackets: 95 % intervals over words, not over runs.'
+    )
+    return Table('Geometry of rare and frequent words', columns, lines, note=note, absent=_reason(m))
+
+
+def changes(m: Measures) -> Table:
+    """What each phase changed, word by word: differences of the measures with 95 % intervals."""
+    columns = ['vector', 'from', 'to', *MEASURES.values()]
+    measured = _measured(m)
+    order = [x for x in (PHASE_INITIAL, *m.phases) if x in measured]
+    steps = list(itertools.pairwise(order))
+    steps += [(order[0], order[-1])] if len(order) > 2 else []
+    lines = []
+    for kind, shown in KINDS.items():
+        for before, after in steps:
+            if measured[before]['digest'] != measured[after]['digest']:
+                continue
+            found = change(measured[before][kind], measured[after][kind])
+            cells = [_interval(found[name], sign='+') for name in MEASURES]
+            lines.append([words(shown), words(m.label(before)), words(m.label(after)), *cells])
+    note = (
+        'Less anisotropy: cosine and top component fall, IsoScore rises. The same words on both sides: brackets are'
+        ' 95 % intervals of the difference over words. Whether another seed changes the same way is not in them.'
+    )
+    return Table('What each phase changed', columns, lines, note=note, absent=_reason(m))
+
+
+def anisotropy(m: Measures) -> Figure:
+    """Measures of the words by model, with intervals."""
+    title = 'Anisotropy, and separation of rare and frequent words'
+    measured = _measured(m)
+    if not measured:
+        return Figure('anisotropy', title, '', '', absent=_reason(m))
+    models = list(measured)
+
+    def draw(panels: list[Any]) -> None:
+        for axes, name in zip(panels, DRAWN_MEASURES, strict=True):
+            for (kind, shown), colour, shift in zip(KINDS.items(), SERIES, (-0.08, 0.08), strict=False):
+                found = [measured[x][kind][name] for x in models]
+                places = [i + shift for i in range(len(models))]
+                values = [r['value'] for r in found]
+                reach = [[r['value'] - r['low'] for r in found], [r['high'] - r['value'] for r in found]]
+                axes.errorbar(
+                    places, values, reach, fmt='o-', color=colour, markersize=3.5, linewidth=1.2, label=shown
+                )
+            if name.startswith('purity'):
+                axes.axhline(0.5, color=INK, alpha=0.5, linewidth=0.9, linestyle=':')
+            axes.set_title(MEASURES[name], fontsize=10)
+            axes.set_xticks(range(len(models)), [m.label(x).split(' ')[0] for x in models], rotation=45)
+            axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+        name_axes(panels, '', '')
+
+    parts = []
+    for kind, shown in KINDS.items():
+        cosines = ', '.join(f'{measured[x][kind]["cosine"]["value"]:.2f} ({m.label(x)})' for x in models)
+        parts.append(f'{shown}, {cosines}')
+    caption = (
+        'The same words in every model; upright lines are 95 % intervals over words, not over runs.'
+        ' Dotted: neighbours by chance.'
+    )
+    svg = draw_panels('anisotropy', draw, len(DRAWN_MEASURES), share_y=False)
+    return Figure('anisotropy', title, caption, f'Mean cosine of pairs of words: {"; ".join(parts)}.', svg)
+
+
+def words_in_the_plane(m: Measures) -> Figure:
+    """t-SNE of some of the words in every model, by frequency (paper, Figure 5)."""
+    title = 'Rare and frequent words in the plane'
+    drawn = m.points.get('models', [])
+    if not drawn:
+        return Figure('words_in_the_plane', title, '', '', absent=_reason(m))
+    high = m.points['high']
+
+    def draw(panels: list[Any]) -> None:
+        pictures = [(kind, shown, r) for kind, shown in KINDS.items() for r in drawn]
+        for axes, (kind, shown, r) in zip(panels, pictures, strict=True):
+            for (name, colour), frequent in zip(CLASSES, (False, True), strict=True):
+                own = [xy for xy, is_high in zip(r[kind], high, strict=True) if is_high == frequent]
+                _dots(axes, own, colour, name)
+            axes.set_title(f'{m.label(r["model"])}, {shown}', fontsize=9)
+            axes.set_xticks([])
+            axes.set_yticks([])
+            axes.grid(False)
+        name_axes(panels, '', '')
+
+    caption = (
+        'A picture, no evidence: t-SNE keeps neighbours, so distances between clusters and their sizes mean nothing'
+        ' and every panel has axes of its own. What lies apart, and how far, is in the tables.'
+    )
+    models = ', '.join(m.label(r['model']) for r in drawn)
+    alt = f't-SNE of {len(high) // 2:,} rare and as many frequent words by embedding row and in context: {models}.'
+    svg = draw_panels('words_in_the_plane', draw, len(KINDS) * len(drawn), 2.3, share_x=False, share_y=False)
+    return Figure('words_in_the_plane', title, caption, alt, svg)
+
+
+DRAWN = (anisotropy, words_in_the_plane)
+
+
+def _dots(axes: Any, points: Sequence[Sequence[float]], colour: str, label: str) -> None:
+    """Points as one path of strokes without length and with round ends: a third of the bytes of markers."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    strokes = Path([xy for xy in points for _ in range(2)], [Path.MOVETO, Path.LINETO] * len(points))
+    strokes.should_simplify = False
+    axes.add_patch(
+        PathPatch(strokes, fill=False, edgecolor=colour, linewidth=2.4, capstyle='round', alpha=0.8)
+    )
+    axes.plot([], [], 'o', color=colour, markersize=3.5, label=label)
+    axes.autoscale_view()
+
+
+def _measured(m: Measures) -> dict[str, dict[str, Any]]:
+    """Model -> what was measured of its words, in the order of the tables."""
+    found = {r['model']: r['words'] for r in m.geometry if 'digest' in r.get('words', {})}
+    return {model: found[model] for model in m.models if model in found}
+
+
+def _reason(m: Measures) -> str:
+    if not m.geometry:
+        return ABSENT
+    reasons = [r['words']['skipped'] for r in m.geometry if 'skipped' in r.get('words', {})]
+    return f'{reasons[0]}.' if reasons else NOT_MEASURED
+
+
+def _which(m: Measures) -> str:
+    """The words measured, in a sentence or two."""
+    measured = _measured(m)
+    if not measured:
+        return ''
+    r = list(measured.values())[-1]
+    text = {'heldout': 'held-out', 'train': 'training'}[r['split']]
+    several = [f'{m.label(x)} {1 - w["one_piece"]:.0%}' for x, w in measured.items() if w['one_piece'] < 1]
+    spelled = (
+        f' Spelled in several pieces, whose mean stands for the word: {", ".join(several)}.'
+        if several
+        else ''
+    )
+    return (
+        f'{r["count"]:,} words, a piece each in this vocabulary, half of them rare (median count'
+        f' {r["low"]["median_count"]:,.0f}, new tokens {r["low"]["new"]:.0%}), half frequent'
+        f' ({r["high"]["median_count"]:,.0f}, {r["high"]["new"]:.0%}), in pairs of equal length. In context: mean'
+        f' last-layer state over {r["contexts"]} places in unmasked {text} text.{spelled}'
+    )
+
+
+def _interval(found: dict[str, Any] | None, sign: str = '-') -> Cell:
+    if found is None:
+        return missing()
+    low, value, high = (f'{found[name]:{sign}.3f}' for name in ('low', 'value', 'high'))
+    return Cell(f'{value} [{low}, {high}]', found['value'])
