@@ -89,6 +89,7 @@ def changes(m: Measures) -> Table:
     note = (
         'Less anisotropy: cosine and top component fall, IsoScore rises. The same words on both sides: brackets are'
         ' 95 % intervals of the difference over words. Whether another seed changes the same way is not in them.'
+        ' A phase is also more steps: what a masking setting did is the difference of two runs with equal steps.'
     )
     return Table('What each phase changed', columns, lines, note=note, absent=_reason(m))
 
