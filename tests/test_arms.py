@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bioptimus_jax import config
 from bioptimus_jax.files import write_json
-from bioptimus_jax.report import arms
+from bioptimus_jax.report import arms, geometry
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
@@ -121,3 +121,30 @@ def test_an_interval_is_students():
     assert mean == 2
     assert half == pytest.approx(4.302653 / math.sqrt(3), rel=1e-5)
     assert arms.interval([5.0]) == (5.0, 0.0)
+
+
+def geometry_of(folder, cosine, digest='d'):
+    """A run whose words have this cosine after the last phase, and twice as much of everything before it."""
+    m = measured(folder, (3, 2, 1))
+    last = {kind: {x: {'value': cosine} for x in geometry.MEASURES} for kind in geometry.KINDS}
+    before = {kind: {x: {'value': 2 * cosine} for x in geometry.MEASURES} for kind in geometry.KINDS}
+    shapes = {'100': before, '300': last}
+    records = [{'model': x, 'rows': {}, 'words': {'digest': digest, **shape}} for x, shape in shapes.items()]
+    write_json(folder / 'analyze' / 'geometry.json', records)
+    return read_measures(m.run)
+
+
+def test_geometry_is_compared_after_the_last_phase_seed_by_seed(tmp_path):
+    cosines = {'a.seed-0': 0.5, 'a.seed-1': 0.3, 'b.seed-0': 0.25, 'b.seed-1': 0.15, 'c.seed-0': 0.1}
+    sweep = {name: geometry_of(tmp_path / name, value) for name, value in cosines.items()}
+    made = arms.of_words(sweep, 'a')
+    rows = [[cell.text for cell in row[:3]] for row in made.rows]
+    assert [row[1] for row in rows] == ['a', 'b', 'b less a', 'c', 'c less a'] * 2
+    assert [row.value for row in (made.rows[0][2], made.rows[2][2])] == pytest.approx([0.4, -0.2])
+    assert rows[0][2] == '0.400 ± 1.271'  # Student's t at one degree of freedom, 12.706, times 0.1
+    assert rows[2][2] == '-0.200 ± 0.635'  # differences -0.25 and -0.15
+    assert rows[4][2] == '-0.400'
+    assert 'Geometry of rare and frequent words' in [t.title for t in arms.all_tables(sweep, 'a')]
+    sweep['b.seed-0'] = geometry_of(tmp_path / 'other', 0.25, 'other words')
+    assert arms.of_words(sweep, 'a').rows[2][2].text == '-0.150'  # only the seed with the same words
+    assert len(arms.of_words(sweep).rows) == 6

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.report import geometry
 from bioptimus_jax.report.drawing import SERIES, Figure, draw_svg
 from bioptimus_jax.report.layout import Cell, Table, missing, spread, words
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures
@@ -71,8 +72,8 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def all_tables(arms: Mapping[str, Measures], control: str = '') -> list[Table]:
-    """Test F1, every measure of hidden words, differences to the control; only those with something in them."""
-    tables = [entities(arms), *(table(arms, measure) for measure in MEASURES)]
+    """Test F1, hidden words, geometry, differences to the control; only those with something in them."""
+    tables = [entities(arms), *(table(arms, measure) for measure in MEASURES), of_words(arms, control)]
     tables += [
         against(arms, control, measure) for measure in MEASURES if control and measure not in HIGH_IS_GOOD
     ]
@@ -128,6 +129,35 @@ def against(arms: Mapping[str, Measures], control: str, measure: str = 'nats_per
         " needs for the arm's."
     )
     return Table(title, columns, rows, note=note)
+
+
+def of_words(arms: Mapping[str, Measures], control: str = '') -> Table:
+    """Geometry of rare and frequent words after every arm's last phase, and its differences to the control's."""
+    last: dict[str, dict[str, dict[str, Any]]] = {}
+    for name, seeds in grouped(arms).items():
+        for seed, m in seeds.items():
+            if m.phases and (record := geometry.by_model(m).get(m.phases[-1])):
+                last.setdefault(name, {})[seed] = record
+    rows = []
+    for kind, shown in geometry.KINDS.items():
+        for name, group in last.items():
+            values = {x: [r[kind][x]['value'] for r in group.values()] for x in geometry.MEASURES}
+            rows.append([words(shown), words(name), *(_cell(np.array(v), '') for v in values.values())])
+            base = last.get(control, {})
+            paired = [s for s in group if s in base and base[s]['digest'] == group[s]['digest']]
+            if name != control and paired:
+                change = {
+                    x: [group[s][kind][x]['value'] - base[s][kind][x]['value'] for s in paired]
+                    for x in values
+                }
+                cells = (_cell(np.array(v), '') for v in change.values())
+                rows.append([words(shown), words(f'{name} less {control}'), *cells])
+    note = (
+        'After the last phase; mean ± half of the 95 % interval over seeds, differences paired by seed and over the'
+        " same words. What the columns mean stands in each run's own report."
+    )
+    columns = ['vector', 'arm', *geometry.MEASURES.values()]
+    return Table('Geometry of rare and frequent words', columns, rows, note=note)
 
 
 def steps_saved(steps: Sequence[float], own: np.ndarray, control: np.ndarray) -> float:

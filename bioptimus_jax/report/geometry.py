@@ -55,7 +55,7 @@ def rows(m: Measures) -> Table:
 
 def of_words(m: Measures) -> Table:
     """Anisotropy, and separation of rare and frequent words, in every model with 95 % intervals over words."""
-    measured = _measured(m)
+    measured = by_model(m)
     columns = ['vector', 'model', *MEASURES.values()]
     lines = [
         [words(shown), words(m.label(model)), *(_interval(r[kind].get(name)) for name in MEASURES)]
@@ -74,7 +74,7 @@ def of_words(m: Measures) -> Table:
 def changes(m: Measures) -> Table:
     """What each phase changed, word by word: differences of the measures with 95 % intervals."""
     columns = ['vector', 'from', 'to', *MEASURES.values()]
-    measured = _measured(m)
+    measured = by_model(m)
     order = [x for x in (PHASE_INITIAL, *m.phases) if x in measured]
     steps = list(itertools.pairwise(order))
     steps += [(order[0], order[-1])] if len(order) > 2 else []
@@ -89,7 +89,7 @@ def changes(m: Measures) -> Table:
     note = (
         'Less anisotropy: cosine and top component fall, IsoScore rises. The same words on both sides: brackets are'
         ' 95 % intervals of the difference over words. Whether another seed changes the same way is not in them.'
-        ' A phase is also more steps: what a masking setting did is the difference of two runs with equal steps.'
+        ' A phase is also more steps: what a masking setting did is the difference of arms with equal steps.'
     )
     return Table('What each phase changed', columns, lines, note=note, absent=_reason(m))
 
@@ -97,7 +97,7 @@ def changes(m: Measures) -> Table:
 def anisotropy(m: Measures) -> Figure:
     """Measures of the words by model, with intervals."""
     title = 'Anisotropy, and separation of rare and frequent words'
-    measured = _measured(m)
+    measured = by_model(m)
     if not measured:
         return Figure('anisotropy', title, '', '', absent=_reason(m))
     models = list(measured)
@@ -178,7 +178,7 @@ def _dots(axes: Any, points: Sequence[Sequence[float]], colour: str, label: str)
     axes.autoscale_view()
 
 
-def _measured(m: Measures) -> dict[str, dict[str, Any]]:
+def by_model(m: Measures) -> dict[str, dict[str, Any]]:
     """Model -> what was measured of its words, in the order of the tables."""
     found = {r['model']: r['words'] for r in m.geometry if 'digest' in r.get('words', {})}
     return {model: found[model] for model in m.models if model in found}
@@ -193,7 +193,7 @@ def _reason(m: Measures) -> str:
 
 def _which(m: Measures) -> str:
     """The words measured, in a sentence or two."""
-    measured = _measured(m)
+    measured = by_model(m)
     if not measured:
         return ''
     r = list(measured.values())[-1]
