@@ -22,6 +22,7 @@ PACKAGE = ROOT / 'bioptimus_jax'
 FLOORS = {
     'bioptimus_jax.errors': 0,
     'bioptimus_jax.schema': 1,
+    'bioptimus_jax.devices': 1,
     'bioptimus_jax.config': 2,
     'bioptimus_jax.files': 2,
     'bioptimus_jax.progress': 2,
