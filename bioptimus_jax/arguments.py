@@ -3,6 +3,7 @@
 import argparse
 
 from bioptimus_jax import __version__
+from bioptimus_jax.devices import DEVICES, MFU
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.schema import Experiment, walk
 from bioptimus_jax.stages import STAGES
@@ -87,6 +88,7 @@ def make_parser() -> argparse.ArgumentParser:
         'demo', help='the whole job on generated text', description=demo, formatter_class=plain
     )
     verb.add_argument('--workdir', default='runs/demo', help='run folder (default: runs/demo)')
+    _add_plan(verbs)
     _add_lint(verbs)
     _add_download(verbs)
     return parser
@@ -145,6 +147,89 @@ def _add_compare(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
     verb.add_argument('--markdown', action='store_true', help='print the table as Markdown')
     verb.add_argument('--ner', action='store_true', help='two models by their NER predictions')
     verb.add_argument('runs', nargs='+', metavar='FOLDER', help='run folders; with --ner A and B')
+
+
+def _add_plan(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
+    text = (
+        'What a run will take, before it is begun: parameters, steps and FLOPs of every phase, memory of a device,\n'
+        'hours, cost, disk space of every stage. An estimate from the config: nothing is compiled or read but the\n'
+        'config.json of a source that is a folder here.\n\n'
+        'reads:  the config\n'
+        'writes: tables to the terminal\n\n'
+        'examples:\n  bioptimus plan --config=bioptimus\n'
+        '  bioptimus plan --config=bioptimus --device=h200 --devices=8 --price=2.50 --config.rows.row_pieces=1024'
+    )
+    plain = argparse.RawDescriptionHelpFormatter
+    verb = verbs.add_parser(
+        'plan', help='memory, hours, cost and disk of a run', description=text, formatter_class=plain
+    )
+    verb.add_argument(
+        '--config', required=True, metavar='NAME_or_FILE[:argument]', help='shipped config or .py file'
+    )
+    names = ', '.join(DEVICES)
+    verb.add_argument('--device', default='', metavar='NAME', help=f'one of {names} (default: all of them)')
+    verb.add_argument(
+        '--devices', type=_positive_whole, default=8, metavar='N', help='how many (default: %(default)s)'
+    )
+    verb.add_argument(
+        '--price', type=_positive, metavar='AMOUNT', help='of one device for one hour: adds the cost'
+    )
+    verb.add_argument(
+        '--mfu',
+        type=_share,
+        default=MFU,
+        metavar='SHARE',
+        help='of the bfloat16 peak that is reached (default: %(default)s)',
+    )
+    verb.add_argument(
+        '--words',
+        type=_positive,
+        default=0,
+        metavar='N',
+        help='words of the corpus (default: config.corpus.max_words)',
+    )
+    verb.add_argument(
+        '--input-words',
+        type=_positive,
+        default=0,
+        metavar='N',
+        help='words of the files it is chosen from (default: as many)',
+    )
+    verb.add_argument(
+        '--pieces-per-word',
+        type=_positive,
+        default=0,
+        metavar='X',
+        help='between spaces (default: 1.31; 1.55 where the source keeps its vocabulary)',
+    )
+    verb.add_argument(
+        '--fill',
+        type=_share,
+        default=0,
+        metavar='SHARE',
+        help='of the rows (default: .92; .98 where they hold two of the longest documents)',
+    )
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float('inf'):
+        raise argparse.ArgumentTypeError(f'{text}: must be above 0')
+    return value
+
+
+def _positive_whole(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f'{text}: must be at least 1')
+    return value
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f'{text}: must be above 0 and at most 1')
+    return value
 
 
 def _add_lint(verbs: 'argparse._SubParsersAction[_Parser]') -> None:

@@ -75,6 +75,8 @@ def _dispatch(arguments: list[str]) -> int:
         return _download(options)
     if options.verb == 'sweep':
         return _sweep(options, overrides)
+    if options.verb == 'plan':
+        return _plan(options, overrides)
     if options.verb == 'lint':
         if overrides:
             raise ConfigError('lint takes no --config keys; see `bioptimus lint --help`')
@@ -177,6 +179,25 @@ def _download(options: argparse.Namespace) -> int:
     return DONE
 
 
+def _plan(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int:
+    from bioptimus_jax import plan  # imports jax
+    from bioptimus_jax.devices import device_named
+    from bioptimus_jax.report import estimate
+
+    device = device_named(options.device) if options.device else None
+    assumed = plan.Assumptions(
+        options.words,
+        options.input_words,
+        options.pieces_per_word,
+        options.fill,
+        options.mfu,
+        options.price,
+    )
+    planned = plan.make_plan(_experiment(options.config, overrides, paths=False), assumed)
+    print(estimate.report(planned, estimate.chosen(device), options.devices))
+    return DONE
+
+
 def _lint(options: argparse.Namespace) -> int:
     from bioptimus_jax.ner import lint
     from bioptimus_jax.ner.tokenizer import load_tokenizer
@@ -194,11 +215,12 @@ def _lint(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _experiment(name: str, overrides: list[tuple[str, str]]) -> Experiment:
+def _experiment(name: str, overrides: list[tuple[str, str]], paths: bool = True) -> Experiment:
+    """The experiment of a config; without `paths` those that need an environment variable may lack it."""
     loaded = config.load(name)
     for dotted, text in overrides:
         config.override(loaded, dotted, text)
-    return Experiment.from_config(loaded)
+    return Experiment.from_config(loaded, paths)
 
 
 @contextlib.contextmanager

@@ -511,9 +511,14 @@ class Experiment:
     runtime: Runtime = section(Runtime)
 
     @classmethod
-    def from_config(cls, config: ConfigDict) -> 'Experiment':
-        """The frozen experiment of `config`. Raises ConfigError, naming the key, for anything unknown or wrong."""
+    def from_config(cls, config: ConfigDict, paths: bool = True) -> 'Experiment':
+        """The frozen experiment of `config`. Raises ConfigError, naming the key, for anything unknown or wrong.
+
+        Without `paths`, environment variables that paths name may be unset: nothing is going to be read.
+        """
         experiment = _fill(cls, config, '')
+        if paths:
+            _check_paths(experiment)
         _check_consistency(experiment)
         return experiment
 
@@ -614,13 +619,16 @@ def _check_value(value: Any, expected: Any, metadata: Mapping, full: str) -> Any
     return value
 
 
-def _check_consistency(e: Experiment) -> None:
+def _check_paths(e: Experiment) -> None:
     for name, value, metadata in walk(e):
         unset = re.search(r'\$(\w+)', str(value)) if metadata.get('path') else None
         if unset:
             raise ConfigError(
                 f'config.{name}: {unset[0]} is not set; set that environment variable, or give --config.{name}=...'
             )
+
+
+def _check_consistency(e: Experiment) -> None:
     _check_phases(e)
     if e.rows.max_document_pieces > e.rows.row_pieces:
         raise ConfigError(

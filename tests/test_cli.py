@@ -32,7 +32,7 @@ def call(capsys, *arguments):
     return code, captured.err.strip()
 
 
-@pytest.mark.parametrize('verb', ['', *STAGES, 'run', 'sweep', 'compare', 'demo', 'download', 'lint'])
+@pytest.mark.parametrize('verb', ['', *STAGES, 'run', 'sweep', 'compare', 'demo', 'download', 'lint', 'plan'])
 def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main([*([verb] if verb else []), '--help'])

@@ -169,7 +169,8 @@ def _site(module: nn.Module) -> int:
 def parameter_shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
     """Path and shape of every parameter of encoder, embeddings and masked-language-model head."""
 
-    def trace(key: jax.Array) -> dict[str, Any]:
+    def trace() -> dict[str, Any]:
+        key = jax.random.key(0)  # traced: a process that only asks for shapes starts no device
         batch = {name: jnp.zeros((1, 1), jnp.int32) for name in ('tokens', 'segments', 'positions')}
         embeddings = Embeddings(architecture).init(key, batch, None, None)['params']
         hidden_1x1xD = jnp.zeros((1, 1, architecture.hidden))
@@ -178,7 +179,7 @@ def parameter_shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
         layers = {str(number): layer for number in range(architecture.layers)}
         return {'embeddings': embeddings, 'encoder': {'layer': layers}, 'cls': {'predictions': head}}
 
-    return {path: leaf.shape for path, leaf in flatten(jax.eval_shape(trace, jax.random.key(0))).items()}
+    return {path: leaf.shape for path, leaf in flatten(jax.eval_shape(trace)).items()}
 
 
 def initial_parameters(architecture: Architecture, key: jax.Array) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from bioptimus_jax.model.attention import attend
 from bioptimus_jax.model.compute import Compute, unplaced
 from bioptimus_jax.model.kernels import Attend, pallas_gpu, splash
 from bioptimus_jax.pretrain.sharding import ROWS, Place, row_shards
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.schema import Experiment, Pretrain, Runtime
 
 KERNELS: dict[str, Attend] = {'pallas_gpu': pallas_gpu, 'splash': splash}
 KERNEL_OF_PLATFORM = {'cuda': 'pallas_gpu', 'tpu': 'splash'}
@@ -37,11 +37,9 @@ def make_compute(
     config: Experiment, architecture: Architecture, mesh: Mesh, row_pieces: int, warn: Callable[[str], None]
 ) -> Compute:
     """Types, attention, remat and placing by the configuration; 'auto' looks at the platform and the depth."""
-    runtime, deep, dtype = config.runtime, architecture.layers > DEEP, config.pretrain.dtype
-    if dtype == 'auto':
-        dtype = 'float32' if jax.default_backend() == 'cpu' else 'bfloat16'
+    dtype = dtype_of(config.pretrain, jax.default_backend())
     attention = choose(
-        runtime.attention,
+        config.runtime.attention,
         mesh,
         heads=architecture.heads,
         head_size=architecture.head_size,
@@ -53,11 +51,28 @@ def make_compute(
     return Compute(
         dtype=jnp.dtype(dtype),
         attend=attention,
-        remat=('dots' if deep else 'none') if runtime.remat == 'auto' else runtime.remat,
-        scan_layers=deep if runtime.scan_layers == 'auto' else runtime.scan_layers == 'yes',
+        remat=remat_of(config.runtime, architecture.layers),
+        scan_layers=scans(config.runtime, architecture.layers),
         place=Place(mesh) if mesh.size > 1 else unplaced,
         row_shards=row_shards(mesh),
     )
+
+
+def dtype_of(settings: Pretrain, platform: str) -> str:
+    """Type of matrix products on cpu, gpu or tpu."""
+    if settings.dtype != 'auto':
+        return settings.dtype
+    return 'float32' if platform == 'cpu' else 'bfloat16'
+
+
+def remat_of(runtime: Runtime, layers: int) -> str:
+    """What the backward pass of so many layers computes anew."""
+    return runtime.remat if runtime.remat != 'auto' else 'dots' if layers > DEEP else 'none'
+
+
+def scans(runtime: Runtime, layers: int) -> bool:
+    """Whether so many layers are one compiled layer in a loop."""
+    return layers > DEEP if runtime.scan_layers == 'auto' else runtime.scan_layers == 'yes'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -49,9 +49,12 @@ def cross_entropy(
     return _in_chunks(*slots, compute, gradients=False)[0]
 
 
-def chunk_slots(rows: int, slots: int) -> int:
-    """Slots of a chunk: a multiple of 8 near the platform's number of positions, as equal chunks as can be."""
-    wanted = POSITIONS_PER_CHUNK.get(jax.default_backend(), POSITIONS_PER_CHUNK_ELSEWHERE)
+def chunk_slots(rows: int, slots: int, platform: str = '') -> int:
+    """Slots of a chunk: a multiple of 8 near the platform's number of positions, as equal chunks as can be.
+
+    `platform`: cpu, gpu or tpu; empty: the one that this process runs on.
+    """
+    wanted = POSITIONS_PER_CHUNK.get(platform or jax.default_backend(), POSITIONS_PER_CHUNK_ELSEWHERE)
     chunks = -(-slots // max(8, wanted // max(rows, 1)))
     return min(-(-slots // (8 * chunks)) * 8, slots)
 

@@ -2,20 +2,8 @@
 
 import jax
 
+from bioptimus_jax.devices import peak_of_kind
 from bioptimus_jax.model.architecture import Architecture
-
-# Dense bfloat16 peak in FLOP/s by a part of jax's device kind, as the makers state it.
-PEAKS = {
-    'H200': 989e12,
-    'H100': 989e12,
-    'A100': 312e12,
-    'TPU v6': 918e12,
-    'TPU v5p': 459e12,
-    'TPU v5': 459e12,
-    'TPU v5e': 197e12,
-    'TPU v5 lite': 197e12,
-    'TPU v4': 275e12,
-}
 
 
 def training_flops_per_token(architecture: Architecture, attended: float, rate: float) -> float:
@@ -32,6 +20,4 @@ def training_flops_per_token(architecture: Architecture, attended: float, rate: 
 
 def peak_flops() -> float | None:
     """Peak of one device in FLOP/s, None where it is not known (a CPU)."""
-    kind = jax.devices()[0].device_kind
-    found = [name for name in PEAKS if name.lower() in kind.lower()]
-    return PEAKS[max(found, key=len)] if found else None
+    return peak_of_kind(jax.devices()[0].device_kind)

@@ -1,0 +1,160 @@
+"""Verb `plan`: what a run will take before it is begun: parameters, steps, FLOPs, memory, hours, cost, disk.
+
+An estimate from the config alone, by one formula for FLOPs (pretrain/throughput.py) and the steps of the run itself
+(pretrain/curriculum.py). What the corpus would tell is assumed, and said.
+"""
+
+import dataclasses
+from pathlib import Path
+
+from bioptimus_jax.devices import MFU, Device
+from bioptimus_jax.disk import NEW_TOKENS
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.bert import parameter_shapes
+from bioptimus_jax.model.hf import read_architecture
+from bioptimus_jax.pretrain.curriculum import RowCounts, stretches
+from bioptimus_jax.pretrain.throughput import training_flops_per_token
+from bioptimus_jax.schema import Experiment, Vocab
+
+# Measured on real abstracts, between spaces, [CLS] and [SEP] not counted (under 1 %): a vocabulary of the domain, and
+# that of bert-base-uncased.
+PIECES_PER_WORD, PIECES_PER_WORD_OF_SOURCE = 1.31, 1.55
+# Best fit of real abstracts (298-352 pieces on average): rows as wide as the longest document, and twice and more.
+FILL, FILL_WIDE = 0.92, 0.98
+BERT_ENTRIES = 30522  # of a source that is no folder here
+RATIO_WORDS = 1_000_000_000  # durations in steps, tokens and words need ratios alone
+
+
+@dataclasses.dataclass(frozen=True)
+class Assumptions:
+    """What cannot be known from a config; 0 or None: by default.
+
+    `words` of the corpus (default: config.corpus.max_words), `input_words` of the files it is chosen from (default: as
+    many), `pieces_per_word` between spaces, `fill` of the rows, `mfu` as a share of the peak, `price` per device-hour.
+    """
+
+    words: float = 0
+    input_words: float = 0
+    pieces_per_word: float = 0
+    fill: float = 0
+    mfu: float = MFU
+    price: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class PhasePlan:
+    """A phase: optimiser steps, pieces (padding not counted), training FLOPs of one piece."""
+
+    name: str
+    steps: int
+    pieces: float
+    flops_per_piece: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A run: the model, its phases, the corpus it assumes (`words` 0: unknown), and what it was made from."""
+
+    experiment: Experiment
+    architecture: Architecture
+    shape_from: str
+    phases: tuple[PhasePlan, ...]
+    words: float
+    assumed: Assumptions
+
+    @property
+    def steps(self) -> int:
+        return sum(phase.steps for phase in self.phases)
+
+    @property
+    def pieces(self) -> float:
+        return sum(phase.pieces for phase in self.phases)
+
+    @property
+    def flops(self) -> float:
+        return sum(phase.pieces * phase.flops_per_piece for phase in self.phases)
+
+    def hours(self, device: Device, devices: int) -> float:
+        """Hours of the optimiser steps on so many devices; evaluation, start and the other stages not counted."""
+        return self.flops / (self.assumed.mfu * device.peak_flops * devices) / 3600
+
+
+def make_plan(experiment: Experiment, assumed: Assumptions) -> Plan:
+    """The plan of an experiment.
+
+    Raises ConfigError where there is no pre-training, or where the corpus has no length and a phase needs it.
+    """
+    if 'pretrain' not in experiment.stages:
+        raise ConfigError('config.stages: has no pretrain, so there is no run to plan; give another --config')
+    architecture, shape_from = planned_architecture(experiment)
+    of_source = experiment.vocab.kind == 'source' or experiment.surgery.strategy == 'copy'
+    rows = experiment.rows
+    wide = rows.row_pieces >= 2 * rows.max_document_pieces
+    assumed = dataclasses.replace(
+        assumed,
+        words=assumed.words or experiment.corpus.max_words,
+        pieces_per_word=assumed.pieces_per_word
+        or (PIECES_PER_WORD_OF_SOURCE if of_source else PIECES_PER_WORD),
+        fill=assumed.fill or (FILL_WIDE if wide else FILL),
+    )
+    in_epochs = [name for name in experiment.phases if experiment.phase[name].duration_unit == 'epochs']
+    if in_epochs and not assumed.words:
+        raise ConfigError(
+            f'config.corpus.max_words: is 0, all of the corpus, and phase {in_epochs[0]} lasts epochs: say how many '
+            'words the corpus has with --words=N'
+        )
+    trained_on = (assumed.words or RATIO_WORDS) * (1 - experiment.corpus.heldout_fraction)
+    pieces = trained_on * assumed.pieces_per_word
+    row_pieces = rows.row_pieces * assumed.fill
+    counts = RowCounts(round(pieces / row_pieces), round(pieces), round(trained_on))
+    attended = min(rows.row_pieces, rows.max_document_pieces)  # an upper bound: most documents are shorter
+    phases = [
+        PhasePlan(
+            stretch.name,
+            steps := stretch.stop - stretch.start,
+            steps * experiment.pretrain.batch_rows * row_pieces,
+            training_flops_per_token(architecture, attended, stretch.phase.rate),
+        )
+        for stretch in stretches(experiment, counts)
+    ]
+    return Plan(experiment, architecture, shape_from, tuple(phases), assumed.words, assumed)
+
+
+def planned_architecture(experiment: Experiment) -> tuple[Architecture, str]:
+    """The model's shape and where it was taken from: the source's folder if it is here, else `config.model`."""
+    model, source = experiment.model, experiment.source.path
+    if source and Path(source).is_dir():
+        found, shape_from = read_architecture(Path(source)), source
+    else:
+        shape_from = 'config.model' + (f', since {source} is no folder here' if source else '')
+        shape = (model.hidden, model.layers, model.heads, model.intermediate, model.max_positions)
+        found = Architecture(BERT_ENTRIES, *shape)
+    entries = _entries(experiment.vocab, found.vocab_size)
+    planned = dataclasses.replace(
+        found, vocab_size=entries, dropout=model.dropout, attention_dropout=model.attention_dropout
+    )
+    return planned, shape_from
+
+
+def _entries(vocab: Vocab, of_source: int) -> int:
+    """Entries of the vocabulary; those of a file only if it is here."""
+    if vocab.kind == 'source':
+        return of_source
+    if vocab.kind == 'append':
+        return of_source + round(vocab.size * NEW_TOKENS)
+    if vocab.kind == 'file' and Path(vocab.file).is_file():
+        with open(vocab.file, encoding='utf-8') as file:
+            return sum(1 for _ in file)
+    return vocab.size
+
+
+def parameter_counts(architecture: Architecture) -> dict[str, int]:
+    """Parameters of the embeddings, the encoder and the masked-language-model head, padded rows included."""
+    counts = {'embeddings': 0, 'encoder': 0, 'cls': 0}
+    for path, shape in parameter_shapes(architecture).items():
+        size = 1
+        for length in shape:
+            size *= length
+        counts[path.partition('/')[0]] += size
+    return counts

@@ -1,0 +1,138 @@
+"""Memory of the train step on one device, estimated from shapes alone: nothing is compiled, no device is started.
+
+What XLA keeps was measured with its own analysis of compiled steps (CPU, float32; each size varied alone): a layer
+keeps KEPT_STATES arrays BxLxD, KEPT_WIDE of the feed-forward size, and two or three of attention's BxHxLxL. In bfloat16
+and on GPU and TPU it is an extrapolation.
+
+B rows of one micro-batch on one device, L positions, D hidden size, H heads, V padded vocabulary.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.bert import parameter_shapes
+from bioptimus_jax.pretrain.backends import dtype_of, remat_of, scans
+from bioptimus_jax.pretrain.cross_entropy import chunk_slots
+from bioptimus_jax.pretrain.masking import slot_count
+from bioptimus_jax.pretrain.sharding import RULES
+from bioptimus_jax.schema import Experiment
+from bioptimus_jax.trees import flatten, match_rules
+
+FLOAT = 4  # bytes: parameters, moments, gradients, LayerNorm, softmax and logits are float32 throughout
+KEPT_STATES, FLOAT_STATES = 12, 4  # of them in float32 whatever the type of the products
+KEPT_WIDE = 3  # before and after the activation, and its slope
+# remat=dots: queries, keys, values and the two results of width D; beside them one of the wide size.
+KEPT_DOTS = 5
+# What a layer that is computed anew has at once: less, but more of attention.
+ANEW_STATES, ANEW_WIDE, ANEW_SHARES = 4, 2, 2.5
+STATES_BESIDE = 6  # embeddings, last states and their gradients, while a layer's backward pass works
+LOGITS = 3.5  # arrays of a chunk's logits: themselves, the softmax, its change, that in the products' type
+UPDATE = 2  # gradients and updates at the end of a step
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """Bytes on one device. `gradients`: what is there of them while activations are; `update`: at the end of a step."""
+
+    parameters: float
+    optimizer: float
+    gradients: float
+    activations: float
+    output_layer: float
+    update: float
+
+    @property
+    def peak(self) -> float:
+        """The larger of two moments: the turn from forward to backward pass, and the update."""
+        turn = self.gradients + self.activations + self.output_layer
+        return self.parameters + self.optimizer + max(turn, self.update)
+
+
+def step_memory(experiment: Experiment, architecture: Architecture, platform: str, devices: int) -> Memory:
+    """The memory of each of so many devices of a platform (cpu, gpu, tpu).
+
+    Raises ConfigError where the devices do not divide the rows. Not counted: what collectives need, and the
+    allocator's losses.
+    """
+    runtime, a = experiment.runtime, architecture
+    split = {'fsdp': runtime.fsdp, 'tensor': runtime.tensor}
+    rows = rows_of_a_device(experiment, devices)
+    shapes = parameter_shapes(a)
+    whole = sum(split_sizes(shapes, split).values()) * FLOAT
+    table = a.padded_vocab_size * a.hidden / runtime.tensor * FLOAT
+    totals = whole if experiment.pretrain.micro_batches > 1 else 0
+    stacked = 0.0
+    if scans(runtime, a.layers):  # the step stacks what lies layer by layer, and unstacks its gradients
+        encoder = {path: shape for path, shape in shapes.items() if path.startswith('encoder/')}
+        stacked = 2 * sum(split_sizes(encoder, split).values()) * FLOAT
+    return Memory(
+        parameters=whole,
+        optimizer=2 * whole,
+        gradients=table + totals + stacked,
+        activations=_activations(experiment, a, platform, rows),
+        output_layer=_output_layer(experiment, a, platform, rows),
+        update=UPDATE * whole,
+    )
+
+
+def rows_of_a_device(experiment: Experiment, devices: int) -> int:
+    """Rows of one micro-batch on one of so many devices. Raises ConfigError where they do not come out even."""
+    runtime, settings = experiment.runtime, experiment.pretrain
+    if devices % (runtime.fsdp * runtime.tensor):
+        raise ConfigError(
+            f'config.runtime.fsdp: {runtime.fsdp} x config.runtime.tensor={runtime.tensor} does not divide '
+            f'{devices} devices'
+        )
+    part, shares = settings.batch_rows // settings.micro_batches, devices // runtime.tensor
+    if part % shares:
+        raise ConfigError(
+            f'config.pretrain.batch_rows / config.pretrain.micro_batches: {part} rows are not a multiple of the '
+            f'{shares} devices that share them'
+        )
+    return part // shares
+
+
+def split_sizes(shapes: Mapping[str, tuple[int, ...]], split: Mapping[str, int]) -> dict[str, float]:
+    """Elements of every parameter on one device of a mesh with those numbers of parts."""
+    axes_of = flatten(match_rules(dict(shapes), RULES))
+    return {
+        path: math.prod(shape) / math.prod(split[axis] for axis in axes_of[path] if axis)
+        for path, shape in shapes.items()
+    }
+
+
+def _activations(experiment: Experiment, a: Architecture, platform: str, rows: int) -> float:
+    """What the layers keep for the backward pass, and what it has beside them."""
+    runtime, low = experiment.runtime, 4 if dtype_of(experiment.pretrain, platform) == 'float32' else 2
+    length, split = experiment.rows.row_pieces, runtime.tensor
+    states, wide = rows * length * a.hidden, rows * length * a.intermediate / split
+    # The softmax, before its division too unless dropout comes after it; and what the values are weighted with.
+    shares = 0 if _fused(experiment, a, platform) else rows * a.heads / split * length**2
+    softmax = 1 if a.attention_dropout else 2
+    beside, remat = STATES_BESIDE * states * FLOAT, remat_of(runtime, a.layers)
+    # Of an unrolled stack XLA:CPU merges what is computed anew with what it was: nothing is saved.
+    if remat == 'none' or (platform == 'cpu' and not scans(runtime, a.layers)):
+        kept_states = states * ((KEPT_STATES - FLOAT_STATES) * low + FLOAT_STATES * FLOAT)
+        return a.layers * (kept_states + KEPT_WIDE * wide * low + shares * (softmax * FLOAT + low)) + beside
+    kept = states * low if remat == 'full' else ((1 + KEPT_DOTS) * states + wide) * low
+    anew = ANEW_STATES * states * FLOAT + ANEW_WIDE * wide * low + shares * (ANEW_SHARES * FLOAT + low)
+    return a.layers * kept + anew + beside
+
+
+def _fused(experiment: Experiment, a: Architecture, platform: str) -> bool:
+    """Whether a kernel does attention: without its scores in memory."""
+    wanted = experiment.runtime.attention
+    return wanted not in ('auto', 'xla') or (
+        wanted == 'auto' and platform != 'cpu' and not a.attention_dropout
+    )
+
+
+def _output_layer(experiment: Experiment, a: Architecture, platform: str, rows: int) -> float:
+    """Logits of a chunk of slots and what is made of them."""
+    rate = max(experiment.phase[name].rate for name in experiment.phases)
+    slots = slot_count(rate, experiment.rows.row_pieces, experiment.pretrain.max_word_pieces)
+    columns = a.padded_vocab_size / experiment.runtime.tensor
+    return LOGITS * rows * chunk_slots(rows, slots, platform) * columns * FLOAT
