@@ -228,7 +228,9 @@ def _stop_on_signal() -> Iterator:
     """Within it, SIGTERM asks the watched runs to save and stop at the next safe point."""
     watched: list[Run] = []
 
-    def stop(*_: object) -> None:
+    def stop(number: int, _: object) -> None:
+        # A second one would interrupt `set`, which holds a lock, and wait for it for ever.
+        signal.signal(number, signal.SIG_IGN)
         for run in watched:
             run.stopping.set()
 

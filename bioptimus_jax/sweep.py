@@ -4,12 +4,9 @@ A config with arms has `get_arms(argument)`, which names them, and gives each on
 `ARGUMENT/ARM`; so `bioptimus run --config=FILE:ARGUMENT/ARM` makes one alone.
 """
 
-import ctypes
 import dataclasses
 import fnmatch
-import functools
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -33,7 +30,6 @@ from bioptimus_jax.workers import cores
 SHARED = ('corpus', 'vocab', 'contexts', 'rows')
 """Made one arm after another before the arms run side by side: whoever comes second takes what the first has made."""
 
-PARENT_DEATH_SIGNAL = 1  # prctl's PR_SET_PDEATHSIG
 SECONDS_BETWEEN_LOOKS = 0.5
 
 
@@ -186,22 +182,10 @@ def _start(arm: Arm, arguments: Sequence[str], place: int, places: int) -> subpr
     ]
     if gpus and places > 1:
         environment['CUDA_VISIBLE_DEVICES'] = ','.join(share_of(gpus, place, places))
-    command = [sys.executable, '-m', 'bioptimus_jax.cli', 'run', *arguments]
+    cores_of_place = ','.join(map(str, share_of(cores(), place, places)))
+    command = [sys.executable, '-m', 'bioptimus_jax.arm', str(os.getpid()), cores_of_place, 'run', *arguments]
     with open(arm.run.workdir / 'log.txt', 'ab') as log:
-        return subprocess.Popen(
-            command,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            preexec_fn=functools.partial(_begin, share_of(cores(), place, places)),
-        )
-
-
-def _begin(own: Sequence[int]) -> None:
-    """In the new process: its cores, and SIGTERM when the sweep dies, so that no arm goes on unseen."""
-    if sys.platform == 'linux':
-        os.sched_setaffinity(0, own)
-        ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGTERM)
+        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
 
 
 def _state(manifest: dict[str, Any] | None) -> str:

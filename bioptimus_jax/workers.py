@@ -195,10 +195,11 @@ def _in_order(
 def _result(future: Any, check: Callable[[], None]) -> Any:
     while True:
         check()
+        done = future.done()
         try:
             return future.result(SECONDS_BETWEEN_CHECKS)
         except TimeoutError:
-            if future.done():  # the task's own
+            if done:  # the task's own
                 raise
 
 

@@ -61,5 +61,5 @@ def test_the_stage_and_the_probe_know_it(tmp_path):
     changed = np.abs(rows[3][TABLE] - rows[0][TABLE]).max(axis=1) > 0
     assert np.flatnonzero(changed).tolist() == [NEW.index(WORD), NEW.index('lymphoma')]
     names = [probe.named(s) for s in probe.variants(2, 10, 7)]
-    assert 'contextualized fit_steps=7 scale=rescaled' in names
+    assert 'contextualized fit_steps=7 scale=centred' in names
     assert not any(s.fit_steps for s in probe.variants(2, 10))

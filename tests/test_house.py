@@ -49,6 +49,7 @@ FLOORS = {
     'bioptimus_jax.demo': 14,
     'bioptimus_jax.arguments': 14,
     'bioptimus_jax.cli': 15,
+    'bioptimus_jax.arm': 16,
 }
 # Who may import what: the package, and the modules of ours that may.
 CONFINED = {
