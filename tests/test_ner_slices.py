@@ -94,6 +94,13 @@ def test_slices_without_a_vocabulary_or_corpus_are_left_out():
     assert list(found) == ['surface', 'surface_and_type', 'pieces', 'words']
 
 
+def test_contexts_are_left_out_where_rows_were_made_without_any():
+    sentence = Predicted(('aspirin', 'kinase'), ('B-Drug', 'B-Gene'), ('B-Drug', 'B-Gene'))
+    without = slices([[sentence]], material(contexts_of=dict.fromkeys(CONTEXTS, 0), count_of=None), 50)
+    assert 'new_token' in without
+    assert 'contexts' not in without
+
+
 def test_measures_by_hand():
     """Two seeds over two sentences: aspirin is seen, kinase is not."""
     gold = ('B-Drug', 'O', 'B-Gene')

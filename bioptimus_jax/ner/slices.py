@@ -134,7 +134,7 @@ def slices(
             for name in classes
             if (slicing, name) in counts
         }
-        if found:
+        if found and (slicing != 'contexts' or set(found) != {'0'}):  # else rows were made without contexts
             result[slicing] = found
     return result
 
