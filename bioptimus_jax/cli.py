@@ -20,7 +20,6 @@ from bioptimus_jax.arguments import make_parser, take_overrides
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.processes import follow, join
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES, run_all
 
 DONE, FAILED, USAGE, BAD_INPUT, STOPPED = 0, 1, 2, 3, 75
@@ -83,7 +82,7 @@ def _dispatch(arguments: list[str]) -> int:
         return _lint(options)
     if options.verb == 'compare':
         return _compare_models(options, overrides) if options.ner else _compare(options, overrides)
-    experiment = _experiment(options.config, overrides)
+    experiment = config.experiment(options.config, overrides)
     if experiment.runtime.deterministic:  # read by XLA when its first backend starts
         os.environ['XLA_FLAGS'] = (
             f'{os.environ.get("XLA_FLAGS", "")} --xla_gpu_deterministic_ops=true'.strip()
@@ -138,7 +137,7 @@ def _compare(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> i
         raise ConfigError(
             '--config=NAME_or_FILE[:argument] is missing: it names the phases; or did you mean --ner?'
         )
-    experiment = _experiment(options.config, overrides)
+    experiment = config.experiment(options.config, overrides)
     for folder in options.runs:
         if not Path(folder).is_dir():
             raise InputError(f'{folder}: no such run folder')
@@ -193,7 +192,7 @@ def _plan(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int:
         options.mfu,
         options.price,
     )
-    planned = plan.make_plan(_experiment(options.config, overrides, paths=False), assumed)
+    planned = plan.make_plan(config.experiment(options.config, overrides, paths=False), assumed)
     print(estimate.report(planned, estimate.chosen(device), options.devices))
     return DONE
 
@@ -213,14 +212,6 @@ def _lint(options: argparse.Namespace) -> int:
             _fail(error, BAD_INPUT)
         raise InputError(errors[0])
     return DONE
-
-
-def _experiment(name: str, overrides: list[tuple[str, str]], paths: bool = True) -> Experiment:
-    """The experiment of a config; without `paths` those that need an environment variable may lack it."""
-    loaded = config.load(name)
-    for dotted, text in overrides:
-        config.override(loaded, dotted, text)
-    return Experiment.from_config(loaded, paths)
 
 
 @contextlib.contextmanager

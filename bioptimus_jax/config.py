@@ -7,7 +7,7 @@ import ast
 import dataclasses
 import importlib.util
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,14 @@ def _call(name: str, function: str) -> Any:
     except Exception as error:  # a config is a program: it may fail in any way
         kind = '' if isinstance(error, ValueError) else f'{type(error).__name__}: '
         raise ConfigError(f'--config={name}: {kind}{error}') from error
+
+
+def experiment(name: str, overrides: Iterable[tuple[str, str]], paths: bool = True) -> Experiment:
+    """The experiment of a config with keys from the command line; without `paths` environment variables may lack."""
+    loaded = load(name)
+    for dotted, text in overrides:
+        override(loaded, dotted, text)
+    return Experiment.from_config(loaded, paths)
 
 
 def override(config: ConfigDict, dotted: str, text: str) -> None:

@@ -282,6 +282,7 @@ PAPER_PHASES = types.MappingProxyType(
 
 ORDERS = ('given', 'easy_to_hard', 'hard_to_easy', 'shuffled', 'self_paced')
 BY_DIFFICULTY = ('easy_to_hard', 'hard_to_easy')
+INITIAL = 'initial'
 SNAPSHOT = '@'  # between a phase and the share of it that was done: 0.1@25
 
 
@@ -526,6 +527,12 @@ class Experiment:
 def phase_of(model: str) -> str:
     """The phase of an exported model: '0.1' for its end, '0.1', and for a snapshot on the way, '0.1@25'."""
     return model.partition(SNAPSHOT)[0]
+
+
+def own_models(experiment: Experiment) -> list[str]:
+    """The models of config.ner that this run makes itself: step 0, phases and snapshots; not the source, no folders."""
+    wanted = experiment.ner.models or experiment.phases
+    return [name for name in wanted if name == INITIAL or phase_of(name) in experiment.phases]
 
 
 def result_keys(experiment: Experiment, sections: tuple[str, ...]) -> dict[str, Any]:

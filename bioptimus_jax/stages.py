@@ -6,7 +6,7 @@ from typing import Any
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.run import Run, Stage, execute
-from bioptimus_jax.schema import WITH_CONTEXTS, phase_of
+from bioptimus_jax.schema import INITIAL, WITH_CONTEXTS, own_models
 
 
 def _late(module: str, function: str) -> Callable[..., Any]:
@@ -26,11 +26,11 @@ def _export_needs(run: Run) -> tuple[str, ...]:
 
 
 def _ner_needs(run: Run) -> tuple[str, ...]:
-    """What the models come from: phases from export, `initial` from surgery, folders from nowhere."""
-    wanted = run.config.ner.models or run.config.phases
-    of_phases = any(phase_of(name) in run.config.phases for name in wanted)
-    own = ('vocab', 'surgery') if of_phases or 'initial' in wanted else ()
-    return (*own, 'export') if of_phases else own
+    """What the models come from: phases from export, step 0 from surgery, folders from nowhere."""
+    own = own_models(run.config)
+    if not own:
+        return ()
+    return ('vocab', 'surgery') if own == [INITIAL] else ('vocab', 'surgery', 'export')
 
 
 STAGES: dict[str, Stage] = {

@@ -23,7 +23,6 @@ from bioptimus_jax.report import arms
 from bioptimus_jax.report.layout import Table, words
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.workers import cores
 
@@ -79,11 +78,8 @@ class Sweep:
 
     def _arm(self, name: str, arm: str, overrides: Sequence[tuple[str, str]]) -> Arm:
         given = [*overrides, ('runtime.base_run', str(self.workdir))]
-        loaded = config.load(name)
-        for dotted, text in given:
-            config.override(loaded, dotted, text)
         folder = self.workdir / arm
-        run = Run(folder, Experiment.from_config(loaded))
+        run = Run(folder, config.experiment(name, given))
         run.stopping = self.stopping
         flags = tuple(f'--config.{dotted}={text}' for dotted, text in given)
         return Arm(arm, run, (f'--config={name}', f'--workdir={folder}', *flags))

@@ -10,15 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import digest, sha256, write_json, write_jsonl
+from bioptimus_jax.files import digest, write_json, write_jsonl
 from bioptimus_jax.ner import corpora, lint
 from bioptimus_jax.ner.cells import Cell, finished_cell, run_cells
 from bioptimus_jax.ner.corpora import Dataset
-from bioptimus_jax.ner.slices import label_distribution
-from bioptimus_jax.ner.summary import Group, Known, grouped, known_of_run, slices_of, statistics_of
+from bioptimus_jax.ner.slices import label_distribution, slices
+from bioptimus_jax.ner.summary import (
+    Group,
+    Known,
+    grouped,
+    known_of_run,
+    material_of,
+    place,
+    predictions_of,
+    statistics_of,
+)
 from bioptimus_jax.ner.tokenizer import load_tokenizer
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import NOT_OF_A_SETTING, STANDARD, Experiment, phase_of
+from bioptimus_jax.schema import INITIAL, NOT_OF_A_SETTING, STANDARD, Experiment, own_models, phase_of
 
 RECORD = (
     'model',
@@ -54,7 +63,9 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     datasets = {
         path.name: corpora.read_dataset(path) for path in dict.fromkeys(c.dataset_folder for c in cells)
     }
-    _lint(run, folder, cells, datasets)
+    folders = {cell.model: cell.model_folder for cell in cells}
+    tokenizers = {model: load_tokenizer(path) for model, path in folders.items()}
+    _lint(run, folder, tokenizers, min(cell.settings.max_pieces for cell in cells), datasets)
     records = {cell.name: record for cell in cells if (record := finished_cell(cell))}
     waiting = [cell for cell in cells if cell.name not in records]
     run.say(f'ner: {len(cells)} cells, {len(records)} of them done before')
@@ -71,7 +82,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
             run.say(state(cells, records))
     ordered = [records[cell.name] for cell in cells]
     write_jsonl(folder / 'results.jsonl', [{key: r[key] for key in RECORD + SPEEDS} for r in ordered])
-    failed = _summarise(run, folder, grouped(cells, records), datasets)
+    failed = _summarise(run, folder, grouped(cells, records), datasets, tokenizers)
     # Seconds differ from run to run; the scores and predictions decide whether a later stage is out of date.
     content = digest(
         [[r['model'], r['dataset'], r['setting'], r['seed'], r['devel'], r['test']] for r in ordered]
@@ -106,18 +117,17 @@ def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:
 
 def _is_last(cell: Cell, cells: Sequence[Cell]) -> bool:
     """Whether it is the last seed of its model, set and setting."""
-    place = lambda c: (c.model, c.dataset_folder, c.setting)  # noqa: E731
     return cell.name == [c for c in cells if place(c) == place(cell)][-1].name
 
 
-def _lint(run: Run, folder: Path, cells: Sequence[Cell], datasets: Mapping[str, Dataset]) -> None:
+def _lint(
+    run: Run, folder: Path, tokenizers: Mapping[str, Any], max_pieces: int, datasets: Mapping[str, Dataset]
+) -> None:
     """Look through the sets, with every tokenizer once, and keep and say what was found."""
-    tokenizers: dict[str, tuple[str, Any]] = {}
-    for cell in cells:
-        tokenizer = load_tokenizer(cell.model_folder)
-        tokenizers.setdefault(tokenizer.backend_tokenizer.to_str(), (cell.model, tokenizer))
-    most = min(cell.settings.max_pieces for cell in cells)
-    found = [lint.lint_dataset(d, dict(tokenizers.values()), most) for d in datasets.values()]
+    different: dict[str, tuple[str, Any]] = {}
+    for model, tokenizer in tokenizers.items():
+        different.setdefault(tokenizer.backend_tokenizer.to_str(), (model, tokenizer))
+    found = [lint.lint_dataset(d, dict(different.values()), max_pieces) for d in datasets.values()]
     write_json(folder / 'lint.json', found)
     for line in (line for record in found for line in lint.lines(record)):
         run.say(line)
@@ -128,25 +138,26 @@ def _lint(run: Run, folder: Path, cells: Sequence[Cell], datasets: Mapping[str, 
     write_json(folder / 'labels.json', {name: label_distribution(splits) for name, splits in tags.items()})
 
 
-def _summarise(run: Run, folder: Path, groups: Sequence[Group], datasets: Mapping[str, Dataset]) -> int:
+def _summarise(
+    run: Run,
+    folder: Path,
+    groups: Sequence[Group],
+    datasets: Mapping[str, Dataset],
+    tokenizers: Mapping[str, Any],
+) -> int:
     """Write statistics.json and slices.json; gives the number of failed cells, and says which."""
-    own = {
-        'initial',
-        *(cell.model for g in groups for cell, _ in g if phase_of(cell.model) in run.config.phases),
-    }
-    known = known_of_run(run) if own & {group[0][0].model for group in groups} else Known()
+    own = own_models(run.config)
+    known = known_of_run(run) if own else Known()
     made, sliced = [], []
     progress = run.progress('ner: slices', len(groups), 'models and sets')
     for group in groups:
         cell = group[0][0]
-        made.append(statistics_of(group))
-        sliced.append(
-            slices_of(group, datasets[cell.dataset_folder.name], known if cell.model in own else Known())
-        )
+        dataset, predictions = datasets[cell.dataset_folder.name], predictions_of(group)
+        material = material_of(dataset, tokenizers[cell.model], known if cell.model in own else Known())
+        made.append({**place(cell), **statistics_of(group, predictions)})
+        sliced.append({**place(cell), 'slices': slices(predictions, material)})
         for seed, reason in made[-1]['failures'].items():
-            run.say(
-                f'ner: {cell.model}/{cell.dataset_folder.name}/{cell.setting}, seed {seed}, failed: {reason}'
-            )
+            run.say(f'ner: {cell.model}/{dataset.name}/{cell.setting}, seed {seed}, failed: {reason}')
         progress.update(1)
         run.check_stop()
     write_json(folder / 'statistics.json', made)
@@ -182,7 +193,7 @@ def _named_folder(run: Run, entry: str) -> tuple[str, Path]:
     given, equals, path = entry.partition('=')
     if equals and re.fullmatch(r'[\w.@-]+', given):
         return given, Path(path)
-    if entry == 'initial':
+    if entry == INITIAL:
         return entry, run.folder('surgery') / 'model'
     if entry == 'source':
         return entry, _source(run)
@@ -204,8 +215,9 @@ def _cells(run: Run, folder: Path) -> list[Cell]:
     """Every model with every set, setting and seed, as far as a setting goes with the model."""
     settings, runtime = run.config.ner, run.config.runtime
     datasets = corpora.dataset_folders(settings)
+    checksums = run.checksums()
     dataset_prints = {
-        d: [sha256(file) for split in corpora.SPLITS for file in corpora.split_files(d, split)]
+        d: [checksums.sha256(file) for split in corpora.SPLITS for file in corpora.split_files(d, split)]
         for d in datasets
     }
     named = {name: settings.named(name) for name in settings.settings}
@@ -215,7 +227,7 @@ def _cells(run: Run, folder: Path) -> list[Cell]:
     }
     cells = []
     for model, model_folder in model_folders(run).items():
-        model_print = {file.name: sha256(file) for file in _model_files(model_folder)}
+        model_print = {file.name: checksums.sha256(file) for file in _model_files(model_folder)}
         for dataset, setting, seed in itertools.product(datasets, settings.settings, settings.seeds):
             cells.append(
                 Cell(
@@ -231,6 +243,7 @@ def _cells(run: Run, folder: Path) -> list[Cell]:
                     print_of=digest([model_print, dataset_prints[dataset], deciding[setting], seed]),
                 )
             )
+    checksums.save()
     return cells
 
 

@@ -19,7 +19,7 @@ from bioptimus_jax.ner.batches import bucketed, collate
 from bioptimus_jax.ner.corpora import SPLITS, Dataset, Sentence
 from bioptimus_jax.ner.score import score
 from bioptimus_jax.ner.subset import chosen_sentences
-from bioptimus_jax.ner.tags import OUTSIDE, decode, encode
+from bioptimus_jax.ner.tags import decode, encode
 from bioptimus_jax.schema import Ner
 
 COUNTS = ('zero_piece_words', 'long_sentences', 'cut_words')
@@ -76,8 +76,7 @@ def finetune(
     torch.set_num_threads(threads)
     chosen = chosen_sentences(dataset.train, settings.train_sentences, settings.train_seed, dataset.name)
     dataset = dataclasses.replace(dataset, train=chosen)
-    types = sorted({label[2:] for label in dataset.labels if label != OUTSIDE})
-    tokenizer, tagger = load_tagger(model_folder, types, settings, seed)
+    tokenizer, tagger = load_tagger(model_folder, sorted(dataset.types), settings, seed)
     splits = {}
     for name in SPLITS:
         splits[name] = align(tokenizer, getattr(dataset, name), settings.max_pieces, settings.overlap_pieces)

@@ -11,9 +11,9 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic
-from bioptimus_jax.ner.score import mentions
+from bioptimus_jax.ner.columns import DOCUMENT
+from bioptimus_jax.ner.score import counts, mentions
 
-DOCUMENT = '-DOCSTART-'
 COLUMNS = 'token TAB gold TAB predicted'
 LINE_BREAKS = str.maketrans('\n\r\t', '   ')  # one character each, so that offsets stay
 
@@ -98,6 +98,15 @@ def units(sentences: Sequence[Predicted]) -> tuple[str, np.ndarray]:
     if len(different) > 1:
         return 'documents', unit_S
     return 'sentences', np.arange(len(sentences))
+
+
+def counts_by_unit(predictions: Sequence[Sequence[Predicted]]) -> tuple[str, np.ndarray]:
+    """What is resampled, in a word, and `score.counts` of every seed added up within it: counts_SxUx3 (U units)."""
+    name, unit_S = units(predictions[0])
+    counts_SxUx3 = np.zeros((len(predictions), int(unit_S.max()) + 1, 3), np.int64)
+    for counts_Ux3, sentences in zip(counts_SxUx3, predictions, strict=True):
+        np.add.at(counts_Ux3, unit_S, counts([s.gold for s in sentences], [s.predicted for s in sentences]))
+    return name, counts_SxUx3
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -5,16 +5,13 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from bioptimus_jax.files import read_jsonl
 from bioptimus_jax.ner.cells import Cell
 from bioptimus_jax.ner.corpora import Dataset
-from bioptimus_jax.ner.predictions import Predicted, read_predictions, units
-from bioptimus_jax.ner.score import MODES, counts
-from bioptimus_jax.ner.slices import Material, slices, training_mentions
+from bioptimus_jax.ner.predictions import Predicted, counts_by_unit, read_predictions
+from bioptimus_jax.ner.score import MODES
+from bioptimus_jax.ner.slices import Material, training_mentions
 from bioptimus_jax.ner.statistics import bootstrap_f1, failures, interval, summary
-from bioptimus_jax.ner.tokenizer import load_tokenizer
 from bioptimus_jax.run import Run
 from bioptimus_jax.vocab import frequency
 
@@ -22,17 +19,25 @@ Group = Sequence[tuple[Cell, dict[str, Any]]]
 """The cells of one model, set and setting, in order of seeds, with their records."""
 
 
+def place(cell: Cell) -> dict[str, str]:
+    """What the seeds of a group have in common."""
+    return {'model': cell.model, 'dataset': cell.dataset_folder.name, 'setting': cell.setting}
+
+
 def grouped(cells: Iterable[Cell], records: Mapping[str, dict[str, Any]]) -> list[Group]:
     """The finished cells by model, set and setting."""
-    by = lambda cell: (cell.model, cell.dataset_folder.name, cell.setting)  # noqa: E731
-    return [[(cell, records[cell.name]) for cell in group] for _, group in itertools.groupby(cells, by)]
+    return [[(cell, records[cell.name]) for cell in group] for _, group in itertools.groupby(cells, place)]
 
 
-def statistics_of(group: Group) -> dict[str, Any]:
+def predictions_of(group: Group) -> list[list[Predicted]]:
+    """The test sentences as every seed tagged them."""
+    return [read_predictions(cell.target / 'predictions.tsv') for cell, _ in group]
+
+
+def statistics_of(group: Group, predictions: Sequence[Sequence[Predicted]]) -> dict[str, Any]:
     """`summary` of test and devel F1, the bootstrap interval of test F1, and why seeds failed, as a JSON value."""
-    cell = group[0][0]
-    failed = failures({c.seed: record for c, record in group})
-    unit, counts_SxUx3 = _by_unit([read_predictions(c.target / 'predictions.tsv') for c, _ in group])
+    failed = failures({cell.seed: record for cell, record in group})
+    unit, counts_SxUx3 = counts_by_unit(predictions)
     scores = {
         split: {
             mode: summary({c.seed: r[split][mode]['f1'] for c, r in group}, list(failed)) for mode in MODES
@@ -40,9 +45,6 @@ def statistics_of(group: Group) -> dict[str, Any]:
         for split in ('devel', 'test')
     }
     return {
-        'model': cell.model,
-        'dataset': cell.dataset_folder.name,
-        'setting': cell.setting,
         **scores,
         'interval': interval(bootstrap_f1(counts_SxUx3)),
         'unit': unit,
@@ -51,26 +53,21 @@ def statistics_of(group: Group) -> dict[str, Any]:
     }
 
 
-def slices_of(group: Group, dataset: Dataset, known: 'Known') -> dict[str, Any]:
-    """`slices` of the test mentions, over all seeds, with what is known of the model's tokens."""
-    cell = group[0][0]
-    tokenizer = load_tokenizer(cell.model_folder)
+def material_of(dataset: Dataset, tokenizer: Any, known: 'Known') -> Material:
+    """What the mentions of a set are sliced by, with what is known of the model's tokens."""
 
     def pieces(words: Sequence[str]) -> list[str]:
         return tokenizer(
             list(words), is_split_into_words=True, add_special_tokens=False, verbose=False
         ).tokens()
 
-    material = Material(
+    return Material(
         training_mentions((s.words, s.tags) for s in dataset.train),
         pieces,
         known.contexts_of,
         known.count_of(tokenizer) if known.counts else None,
         known.corpus_words,
     )
-    predictions = [read_predictions(c.target / 'predictions.tsv') for c, _ in group]
-    name = {'model': cell.model, 'dataset': dataset.name, 'setting': cell.setting}
-    return {**name, 'slices': slices(predictions, material)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,12 +97,3 @@ def known_of_run(run: Run) -> Known:
     words, counts_W = frequency.read(run.folder('vocab'))
     total = (run.manifest('vocab') or {})['counts']['words_counted']
     return Known(contexts or None, dict(zip(words, counts_W.tolist(), strict=True)), total)
-
-
-def _by_unit(predictions: Sequence[Sequence[Predicted]]) -> tuple[str, np.ndarray]:
-    """What is resampled, and the counts of every seed added up within it: int64 [S, U, 3]."""
-    name, unit_U = units(predictions[0])
-    by_unit = np.zeros((len(predictions), int(unit_U.max()) + 1, 3), np.int64)
-    for counts_Ux3, sentences in zip(by_unit, predictions, strict=True):
-        np.add.at(counts_Ux3, unit_U, counts([s.gold for s in sentences], [s.predicted for s in sentences]))
-    return name, by_unit

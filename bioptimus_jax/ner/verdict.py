@@ -11,8 +11,7 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import digest
 from bioptimus_jax.ner.finished import Model, read_model
-from bioptimus_jax.ner.predictions import Predicted, read_predictions, units
-from bioptimus_jax.ner.score import counts
+from bioptimus_jax.ner.predictions import Predicted, counts_by_unit, read_predictions
 from bioptimus_jax.ner.statistics import RESAMPLES, Difference, failures, holm, macro, mean_f1, paired
 
 ALPHA = 0.05
@@ -125,18 +124,14 @@ def _pairing(dataset: str, a: Model, b: Model) -> Pairing:
     reference: tuple[Path, list[Predicted]] | None = None
     counted = []
     for model in (a, b):
-        rows = []
+        predictions = []
         for seed in seeds:
             file = model.cells[dataset][seed] / 'predictions.tsv'
-            sentences = read_predictions(file)
-            reference = reference or (file, sentences)
-            same_text(*reference, file, sentences)
-            name, unit_U = units(sentences)
-            by_sentence = counts([s.gold for s in sentences], [s.predicted for s in sentences])
-            by_unit = np.zeros((int(unit_U.max()) + 1, 3), np.int64)
-            np.add.at(by_unit, unit_U, by_sentence)
-            rows.append(by_unit)
-        counted.append(np.stack(rows))
+            predictions.append(read_predictions(file))
+            reference = reference or (file, predictions[0])
+            same_text(*reference, file, predictions[-1])
+        name, counts_SxUx3 = counts_by_unit(predictions)
+        counted.append(counts_SxUx3)
     assert reference is not None
     text = digest([[s.words, s.document] for s in reference[1]])
     in_both = tuple(seed for seed in seeds if seed in failed)

@@ -34,30 +34,31 @@ def measure(rows_NxD: np.ndarray, true_N: np.ndarray, table_VxD: np.ndarray) -> 
     """
     table_VxD = table_VxD.astype(np.float32)
     mean_D = table_VxD.mean(axis=0)
-    rank_N, cosine_N = _ranks(rows_NxD - mean_D, true_N, table_VxD - mean_D)
-    uncentred_N, _ = _ranks(rows_NxD, true_N, table_VxD)
-    by_dot_N, _ = _ranks(rows_NxD, true_N, table_VxD, by_dot=True)
+    rank_N, _, cosine_N = _ranks(rows_NxD - mean_D, true_N, table_VxD - mean_D)
+    uncentred_N, by_dot_N, _ = _ranks(rows_NxD, true_N, table_VxD)
     norms_N = np.linalg.norm(table_VxD[true_N], axis=1)
     ratio_N = np.linalg.norm(rows_NxD, axis=1) / np.where(norms_N > 0, norms_N, 1)
     return dict(zip(MEASURES, (rank_N, uncentred_N, by_dot_N, cosine_N, ratio_N), strict=True))
 
 
 def _ranks(
-    rows_NxD: np.ndarray, true_N: np.ndarray, table_VxD: np.ndarray, by_dot: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rank and score of the true row for each rebuilt one; scores are cosines, or dot products."""
+    rows_NxD: np.ndarray, true_N: np.ndarray, table_VxD: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of the true row for each rebuilt one: rank by cosine, rank by dot product, cosine."""
     norms_V = np.linalg.norm(table_VxD, axis=1)
-    safe_V = np.ones_like(norms_V) if by_dot else np.where(norms_V > 0, norms_V, 1)
-    rank_N, score_N = np.empty(len(true_N)), np.empty(len(true_N))
+    safe_V = np.where(norms_V > 0, norms_V, 1)
+    by_cosine_N, by_dot_N, cosine_N = (np.empty(len(true_N)) for _ in range(3))
     for start in range(0, len(true_N), BLOCK):
         part = slice(start, start + BLOCK)
         rows_BxD, own = rows_NxD[part].astype(np.float32), np.arange(len(true_N[part]))
-        scores_BxV = rows_BxD @ table_VxD.T / safe_V
+        scores_BxV = rows_BxD @ table_VxD.T
+        by_dot_N[part] = 1 + (scores_BxV > scores_BxV[own, true_N[part]][:, None]).sum(axis=1)
+        scores_BxV /= safe_V
         true_B = scores_BxV[own, true_N[part]]
-        rank_N[part] = 1 + (scores_BxV > true_B[:, None]).sum(axis=1)
+        by_cosine_N[part] = 1 + (scores_BxV > true_B[:, None]).sum(axis=1)
         lengths_B = np.linalg.norm(rows_BxD, axis=1)
-        score_N[part] = true_B / (1 if by_dot else np.where(lengths_B > 0, lengths_B, 1))
-    return rank_N, score_N
+        cosine_N[part] = true_B / np.where(lengths_B > 0, lengths_B, 1)
+    return by_cosine_N, by_dot_N, cosine_N
 
 
 def summary(measured: dict[str, np.ndarray], numbers: Mapping[str, np.ndarray], seed: int) -> dict[str, Any]:
