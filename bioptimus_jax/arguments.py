@@ -1,6 +1,7 @@
 """What can be said on the command line: verbs, flags and their help."""
 
 import argparse
+from typing import TypeAlias
 
 from bioptimus_jax import __version__
 from bioptimus_jax.devices import DEVICES, MFU
@@ -28,6 +29,10 @@ class _Parser(argparse.ArgumentParser):
         raise ConfigError(f'{message}; see `{self.prog} --help`')
 
 
+Verbs: TypeAlias = 'argparse._SubParsersAction[_Parser]'
+PLAIN = argparse.RawDescriptionHelpFormatter
+
+
 def take_overrides(arguments: list[str]) -> tuple[list[tuple[str, str]], list[str]]:
     """Split off `--config.key=value` and `--config.key value`."""
     overrides, rest = [], []
@@ -46,21 +51,14 @@ def take_overrides(arguments: list[str]) -> tuple[list[tuple[str, str]], list[st
 
 
 def make_parser() -> argparse.ArgumentParser:
-    plain = argparse.RawDescriptionHelpFormatter
-    parser = _Parser('bioptimus', SYNOPSIS, PROGRAM_HELP, formatter_class=plain)
+    parser = _Parser('bioptimus', SYNOPSIS, PROGRAM_HELP, formatter_class=PLAIN)
     parser.add_argument('--version', action='version', version=f'bioptimus {__version__}')
     verbs = parser.add_subparsers(dest='verb', metavar='VERB', parser_class=_Parser, prog='bioptimus')
     for stage in STAGES.values():
         example = f'bioptimus {stage.name} --config=small --workdir=runs/small'
         text = f'{stage.summary}\n\nreads:  {stage.reads}\nwrites: {stage.writes}\n\nexample:\n  {example}'
         keys = _describe_keys((*stage.sections, *(('source',) if 'source' in stage.reads else ())))
-        verb = verbs.add_parser(
-            stage.name,
-            help=stage.summary.replace('%', '%%'),
-            description=text,
-            epilog=keys,
-            formatter_class=plain,
-        )
+        verb = _verb(verbs, stage.name, stage.summary.replace('%', '%%'), text, keys)
         _add_run_flags(verb)
         if stage.name == 'surgery':
             _add_probe_flags(verb)
@@ -69,12 +67,8 @@ def make_parser() -> argparse.ArgumentParser:
         'reads:  what the stages read\nwrites: WORKDIR/STAGE for each, WORKDIR/metrics.jsonl\n\n'
         'example:\n  bioptimus run --config=small --workdir=runs/small --config.source.path=FOLDER'
     )
-    verb = verbs.add_parser(
-        'run',
-        help='every stage in order',
-        description=everything,
-        epilog=_describe_keys(('seed', 'stages', 'source')),
-        formatter_class=plain,
+    verb = _verb(
+        verbs, 'run', 'every stage in order', everything, _describe_keys(('seed', 'stages', 'source'))
     )
     _add_run_flags(verb)
     _add_compare(verbs)
@@ -84,9 +78,7 @@ def make_parser() -> argparse.ArgumentParser:
         'reads:  nothing\nwrites: WORKDIR (the run), WORKDIR/source (the source model), WORKDIR/world\n\n'
         'example:\n  bioptimus demo --workdir=runs/demo'
     )
-    verb = verbs.add_parser(
-        'demo', help='the whole job on generated text', description=demo, formatter_class=plain
-    )
+    verb = _verb(verbs, 'demo', 'the whole job on generated text', demo)
     verb.add_argument('--workdir', default='runs/demo', help='run folder (default: runs/demo)')
     _add_plan(verbs)
     _add_lint(verbs)
@@ -94,7 +86,16 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_sweep(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
+def _verb(verbs: Verbs, name: str, short: str, text: str, keys: str = '') -> argparse.ArgumentParser:
+    """A verb whose help begins with `text` and ends with `keys`, both as they are."""
+    return verbs.add_parser(name, help=short, description=text, epilog=keys or None, formatter_class=PLAIN)
+
+
+def _add_config(verb: argparse.ArgumentParser, what: str = 'shipped config or .py file') -> None:
+    verb.add_argument('--config', required=True, metavar='NAME_or_FILE[:argument]', help=what)
+
+
+def _add_sweep(verbs: Verbs) -> None:
     text = (
         'Every arm of an ablation, each an ordinary run in WORKDIR/ARM; corpus, vocabulary, contexts, rows and\n'
         'whatever else is the same for several arms is made once. Finished arms are skipped, an unfinished one\n'
@@ -104,11 +105,8 @@ def _add_sweep(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
         'example:\n  bioptimus sweep --config=ablations:table2 --workdir=runs/table2 '
         '--config.source.path=FOLDER --jobs=2'
     )
-    plain = argparse.RawDescriptionHelpFormatter
-    verb = verbs.add_parser('sweep', help='the arms of an ablation', description=text, formatter_class=plain)
-    verb.add_argument(
-        '--config', required=True, metavar='NAME_or_FILE[:argument]', help='a config with get_arms()'
-    )
+    verb = _verb(verbs, 'sweep', 'the arms of an ablation', text)
+    _add_config(verb, 'a config with get_arms()')
     verb.add_argument('--workdir', required=True, metavar='DIR', help='folder of the arms')
     verb.add_argument(
         '--arms', default='*', metavar='GLOB,...', help='only arms with such names (default: *)'
@@ -126,7 +124,7 @@ def _add_sweep(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
     verb.add_argument('--status', action='store_true', help='only say which stages are done')
 
 
-def _add_compare(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
+def _add_compare(verbs: Verbs) -> None:
     text = (
         'Runs side by side: word-level loss at step 0 and after each phase, test F1. For arms of an ablation.\n'
         'With --ner: is model B better than model A at finding entities, on each set and over all? Test F1 over the\n'
@@ -139,17 +137,14 @@ def _add_compare(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
         '  bioptimus compare --ner runs/small/ner/0.1 runs/small/ner/0.4\n'
         '  bioptimus compare --ner runs/small/ner/0.4:standard runs/small/ner/0.4:frozen'
     )
-    plain = argparse.RawDescriptionHelpFormatter
-    verb = verbs.add_parser(
-        'compare', help='runs or NER models side by side', description=text, formatter_class=plain
-    )
+    verb = _verb(verbs, 'compare', 'runs or NER models side by side', text)
     verb.add_argument('--config', metavar='NAME_or_FILE[:argument]', help='names the phases; not with --ner')
     verb.add_argument('--markdown', action='store_true', help='print the table as Markdown')
     verb.add_argument('--ner', action='store_true', help='two models by their NER predictions')
     verb.add_argument('runs', nargs='+', metavar='FOLDER', help='run folders; with --ner A and B')
 
 
-def _add_plan(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
+def _add_plan(verbs: Verbs) -> None:
     text = (
         'What a run will take, before it is begun: parameters, steps and FLOPs of every phase, memory of a device,\n'
         'hours, cost, disk space of every stage. An estimate from the config: nothing is compiled or read but the\n'
@@ -159,13 +154,8 @@ def _add_plan(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
         'examples:\n  bioptimus plan --config=bioptimus\n'
         '  bioptimus plan --config=bioptimus --device=h200 --devices=8 --price=2.50 --config.rows.row_pieces=1024'
     )
-    plain = argparse.RawDescriptionHelpFormatter
-    verb = verbs.add_parser(
-        'plan', help='memory, hours, cost and disk of a run', description=text, formatter_class=plain
-    )
-    verb.add_argument(
-        '--config', required=True, metavar='NAME_or_FILE[:argument]', help='shipped config or .py file'
-    )
+    verb = _verb(verbs, 'plan', 'memory, hours, cost and disk of a run', text)
+    _add_config(verb)
     names = ', '.join(DEVICES)
     verb.add_argument('--device', default='', metavar='NAME', help=f'one of {names} (default: all of them)')
     verb.add_argument(
@@ -232,7 +222,7 @@ def _share(text: str) -> float:
     return value
 
 
-def _add_lint(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
+def _add_lint(verbs: Verbs) -> None:
     text = (
         'What is worth knowing about NER sets before a model is trained on them: counts beside those of BLURB, tag '
         'scheme,\nrepairs, orphan I- tags, sentences that are in two splits or tagged in two ways; with a model, words '
@@ -241,8 +231,7 @@ def _add_lint(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
         'writes: lines to the terminal; exit code 3 where a set cannot be read\n\n'
         'example:\n  bioptimus lint --ner=$BIOPTIMUS_DATA/ner --model=runs/small/export/0.4'
     )
-    plain = argparse.RawDescriptionHelpFormatter
-    verb = verbs.add_parser('lint', help='look through NER sets', description=text, formatter_class=plain)
+    verb = _verb(verbs, 'lint', 'look through NER sets', text)
     verb.add_argument('--ner', required=True, metavar='FOLDER', help='a set or a folder of sets')
     verb.add_argument(
         '--model',
@@ -253,7 +242,7 @@ def _add_lint(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
     )
 
 
-def _add_download(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
+def _add_download(verbs: Verbs) -> None:
     text = (
         "PubMed's yearly baseline and daily update files, each checked by its MD5; or the five NER sets of BLURB,\n"
         'each checked by SHA-256. What is there and right is not fetched again, what was cut off goes on: give the\n'
@@ -264,12 +253,7 @@ def _add_download(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
         'examples:\n  bioptimus download --to=pubmed --what=baseline --files="pubmed*n000*"\n'
         '  bioptimus download --to=ner --what=ner'
     )
-    verb = verbs.add_parser(
-        'download',
-        help="PubMed's baseline and update files; NER sets",
-        description=text,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    verb = _verb(verbs, 'download', "PubMed's baseline and update files; NER sets", text)
     verb.add_argument('--to', required=True, metavar='DIR', help='folder, made if it is not there')
     verb.add_argument(
         '--what',
@@ -295,9 +279,7 @@ def _add_download(verbs: 'argparse._SubParsersAction[_Parser]') -> None:
 
 
 def _add_run_flags(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        '--config', required=True, metavar='NAME_or_FILE[:argument]', help='shipped config or .py file'
-    )
+    _add_config(verb)
     verb.add_argument('--workdir', required=True, metavar='DIR', help='run folder, made if it is not there')
     verb.add_argument(
         '--replace',
