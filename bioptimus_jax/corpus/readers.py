@@ -158,6 +158,7 @@ def _suffix(path: Path) -> str:
 def _byte_lines(path: Path, advance: Callable[[int], None]) -> Iterator[tuple[int, bytes]]:
     with stored.opened(path, advance) as source:
         for number, line in enumerate(source.stream, 1):
+            source.whole()
             yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
             if number % LINES_PER_REPORT == 0:
                 source.report()

@@ -44,6 +44,8 @@ TOKENIZER_FILES = ('vocab.txt', 'tokenizer.json', 'tokenizer_config.json', 'spec
 IGNORED = re.compile(
     r'pooler\.|embeddings\.position_ids$|cls\.seq_relationship\.|cls\.predictions\.decoder\.'
 )
+# What torch says of a pickle that names a function.
+CALLED = re.compile(r'Unsupported (?:global: GLOBAL|class) (\S+)')
 
 
 def read_architecture(folder: Path) -> Architecture:
@@ -115,15 +117,17 @@ def from_hf(
     given = {
         known.get(name, name): _from_tensor(known.get(name, ''), value) for name, value in tensors.items()
     }
+    template = {path: _cut(path, np.broadcast_to(0, shape), architecture) for path, shape in shapes.items()}
     fresh = [path for path in shapes if path.startswith('cls/')]
     if any(path in given for path in fresh):
         fresh = []
     else:
+        given |= {path: template[path] for path in fresh}
+    merged = flatten(merge_strict(template, given, where))
+    if fresh:  # drawn only now: a config of absurd sizes was refused for the tensors that it does not fit
         key = jax.random.key(0, impl='threefry2x32') if key is None else key
         drawn = flatten(initial_parameters(architecture, key))
-        given |= {path: np.asarray(_cut(path, drawn[path], architecture)) for path in fresh}
-    template = {path: _cut(path, np.broadcast_to(0, shape), architecture) for path, shape in shapes.items()}
-    merged = flatten(merge_strict(template, given, where))
+        merged |= {path: np.asarray(_cut(path, drawn[path], architecture)) for path in fresh}
     rows = architecture.padded_vocab_size - architecture.vocab_size
     for path in PADDED:
         merged[path] = np.pad(merged[path], [(0, rows)] + [(0, 0)] * (merged[path].ndim - 1))
@@ -261,6 +265,11 @@ def _read_bin(file: Path) -> dict[str, np.ndarray]:
         state = torch.load(file, map_location='cpu', weights_only=True)
         return {name: tensor.to(torch.float32).numpy() for name, tensor in state.items()}
     except Exception as error:  # torch.load raises whatever the bytes lead it to
+        if called := CALLED.search(str(error)):
+            raise InputError(
+                f'{file}: is refused, it would run {called[1]} when loaded; weights are numbers alone, ask for '
+                'model.safetensors'
+            ) from error
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(
             f'{file}: is damaged or not a plain state dict ({reason}); fetch it again'
