@@ -308,6 +308,7 @@ def _from_base(run: Run, stage: Stage, print_of: dict[str, Any]) -> dict[str, An
 
 
 def versions() -> dict[str, str]:
+    """The installed versions of what decides a result, by package."""
     found = {}
     for package in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

@@ -1,5 +1,6 @@
-"""Malicious inputs through the program: each is refused with one clear line and exit code 3, and its code never runs."""
+"""Malicious inputs through the program: refused with one clear line and exit code 3, and their code never runs."""
 
+import contextlib
 import gzip
 import io
 import json
@@ -108,7 +109,7 @@ def archive(path, name):
 
 
 @pytest.mark.parametrize('ending', ['tar', 'tar.gz', 'zip'])
-def test_archives_are_not_taken_apart(ending, tmp_path, refused):
+def test_archives_are_not_taken_apart(ending, tmp_path, refused, capsys):
     outside = tmp_path / 'evil.txt'
     folder = tmp_path / 'inputs'
     folder.mkdir()
@@ -118,17 +119,20 @@ def test_archives_are_not_taken_apart(ending, tmp_path, refused):
         line = refused('corpus', f'--config.corpus.inputs={path}')
         assert f'{path.name}: unknown kind of file' in line
         assert not outside.exists()
-        # Called a text, it is bytes that are none, or an odd document: nothing is made of its names.
+        # Called a text it is an odd document, or none: nothing is made of the names in it.
         path.rename(folder / f'{number}.txt')
-        cli.main(['corpus', f'--config={tmp_path / "plain.py"}', f'--workdir={tmp_path / "x"}',
-                  f'--config.corpus.inputs={folder / f"{number}.txt"}'])  # fmt: skip
+        inputs = f'--config.corpus.inputs={folder / f"{number}.txt"}'
+        cli.main(['corpus', f'--config={tmp_path / "plain.py"}', f'--workdir={tmp_path / "x"}', inputs])
         assert not outside.exists()
+        capsys.readouterr()
 
 
 @pytest.mark.parametrize('name', ['a.jsonl.gz', 'a.txt.gz', 'a.xml.gz'])
 def test_a_gzip_bomb(name, tmp_path, refused):
     start = b'<PubmedArticleSet>' if '.xml' in name else b''
-    member = gzip.compress(b' ' * 2**24, 9)  # members of a gzip file stand behind each other
+    member = gzip.compress(
+        (b'<a/>' if start else b'    ') * 2**22, 9
+    )  # members of a gzip file stand behind each other
     (tmp_path / name).write_bytes(gzip.compress(start) + member * 600)  # 10 GB
     line = refused('corpus', f'--config.corpus.inputs={tmp_path / name}')
     assert f'{name}: unpacks to more than 200 times its size' in line
@@ -146,11 +150,14 @@ def test_a_line_or_record_without_end(name, tmp_path, refused, monkeypatch):
 
 
 def test_names_cannot_write_on_the_terminal(tmp_path, refused):
-    name = 'a\nbioptimus: done\x1b[2J\x1b]0;owned\x07\u202e\udcff.txt'
+    name = 'a\nbioptimus: done\x1b[2J\x1b]0;owned\x07\u202e.txt'
     (tmp_path / name).write_bytes(b'')
     line = refused('corpus', f'--config.corpus.inputs={tmp_path / "a*.txt"}')
-    assert 'a bioptimus: done\\x1b[2J\\x1b]0;owned\\x07\\u202e\\udcff.txt: is empty' in line
+    assert 'a bioptimus: done\\x1b[2J\\x1b]0;owned\\x07\\u202e.txt: is empty' in line
     assert all(character.isprintable() for character in line.rstrip('\n'))
+    (tmp_path / 'b\udcff.txt').write_text('words')
+    line = refused('corpus', f'--config.corpus.inputs={tmp_path / "b*.txt"}')
+    assert 'b\\udcff.txt: its name is not UTF-8; rename it' in line
 
 
 # ---- models: weights, configs, tokenizers
@@ -201,7 +208,12 @@ def verbs(tmp_path, model, ner):
         write_json(tmp_path / 'run' / stage / 'manifest.json', {'content': stage, 'counts': {}})
     return {
         'surgery': (f'--config.source.path={model}', '--config.surgery.strategy=averaged_input'),
-        'ner': (f'--config.ner.folder={ner}', f'--config.ner.models={model}', '--config.ner.max_pieces=16'),
+        'ner': (
+            f'--config.ner.folder={ner}',
+            f'--config.ner.models={model}',
+            '--config.ner.max_pieces=16',
+            '--config.ner.overlap_pieces=4',
+        ),
     }
 
 
@@ -330,11 +342,8 @@ def test_names_and_answers_of_a_server_that_lies(tmp_path, capsys, monkeypatch):
         def do_GET(self):
             self.send_response(200)
             self.end_headers()
-            with_page = pages.get(self.path, b'')
-            try:
-                self.wfile.write(with_page)
-            except OSError:
-                pass  # the program has heard enough
+            with contextlib.suppress(OSError):  # the program may have heard enough
+                self.wfile.write(pages.get(self.path, b''))
 
         def log_message(self, *_):
             pass

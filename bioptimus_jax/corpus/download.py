@@ -253,4 +253,5 @@ class Download:
 
 
 def checksum_of(file: BufferedReader, algorithm: str) -> str:
+    """The checksum of an open file in hexadecimal, by an `algorithm` of hashlib."""
     return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()

@@ -33,7 +33,7 @@ PARSING: dict[str, Any] = dict(
     remove_pis=True,
 )
 RECORDS_PER_REPORT = 256
-LONGEST_RECORD = 2**25  # bytes; thousands of authors and references make four million
+LONGEST_RECORD = 2**24  # bytes; MEASURE
 TRUNCATED = re.compile(r'\(\s*ABSTRACT TRUNCATED(?: AT \d+ WORDS)?\s*\)', re.IGNORECASE)
 NO_TITLE = ('', 'not available', 'no title available', 'in process citation')
 BRACKET = re.compile(r'[][]')

@@ -55,6 +55,8 @@ def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
         if not matches:
             raise InputError(f'{pattern}: no such file, and no file matches it; correct --config.{key}')
         for path in matches:
+            if SURROGATE.search(str(path)):
+                raise InputError(f'{path}: its name is not UTF-8; rename it')
             if _suffix(path) not in SUFFIXES:
                 endings = ', '.join(f'{s}[.gz]' for s in GZIPPED_TOO)
                 raise InputError(f'{path}: unknown kind of file; {key} takes {endings}, .parquet')

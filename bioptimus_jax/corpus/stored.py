@@ -15,7 +15,7 @@ from bioptimus_jax.errors import BrokenFile
 
 # No text comes near these: gzip makes about a fifth of XML, and a hundredth of the most monotonous tables.
 MOST_UNPACKED = 200
-SMALL_UNPACKED = 2**24
+SMALL_UNPACKED = 2**23
 LONGEST_LINE = 2**28
 BUFFER_BYTES = 2**17
 
@@ -53,6 +53,7 @@ def md5_in(text: str) -> str:
 
 
 def md5_of(file: BufferedReader) -> str:
+    """The MD5 of an open file in hexadecimal."""
     return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 

@@ -44,6 +44,12 @@ TOKENIZER_FILES = ('vocab.txt', 'tokenizer.json', 'tokenizer_config.json', 'spec
 IGNORED = re.compile(
     r'pooler\.|embeddings\.position_ids$|cls\.seq_relationship\.|cls\.predictions\.decoder\.'
 )
+LARGEST, MOST_LAYERS = 2**24, 2**10  # far above any BERT: more would only fill the memory
+EXPECTED = {
+    'int': f'a whole number from 1 to {LARGEST} ({MOST_LAYERS} for layers)',
+    'float': 'a number from 0 to 1',
+    'str': 'a name',
+}
 # What torch says of a pickle that names a function.
 CALLED = re.compile(r'Unsupported (?:global: GLOBAL|class) (\S+)')
 
@@ -74,10 +80,11 @@ def read_architecture(folder: Path) -> Architecture:
             settings[field] = values[name]
         elif fields[field].default is dataclasses.MISSING:
             raise InputError(f'{file}: has no {name!r}; it is needed to build the model')
-        if field in settings and not isinstance(
-            settings[field], (int, float) if name != 'hidden_act' else str
-        ):
-            raise InputError(f'{file}: {name} is {settings[field]!r}; a {fields[field].type} is expected')
+        if field in settings and not _is_plausible(settings[field], fields[field].type, name):
+            kind = getattr(fields[field].type, '__name__', fields[field].type)
+            raise InputError(
+                f'{file}: {name} is {str(settings[field])[:40]!r}; {EXPECTED.get(kind, kind)} is expected'
+            )
     try:
         return Architecture(**settings)
     except (ValueError, TypeError, ZeroDivisionError) as error:
@@ -212,6 +219,17 @@ def source_folder(
     except Exception as error:  # the hub client raises many kinds: network, credentials, names
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(f'{source.path}@{source.revision}: cannot be downloaded ({reason})') from error
+
+
+def _is_plausible(value: Any, kind: Any, name: str) -> bool:
+    """Whether a value of config.json can be that of a BERT."""
+    if kind in (str, 'str'):
+        return isinstance(value, str)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    if kind in (float, 'float'):
+        return 0 <= value <= 1
+    return isinstance(value, int) and 1 <= value <= (MOST_LAYERS if name == 'num_hidden_layers' else LARGEST)
 
 
 def _tensor_name(path: str) -> str:
