@@ -10,7 +10,7 @@ endif
 
 .PHONY: setup demo test test-long check quick audit hooks coverage dist try-dist lint clean
 # Under a minute on two cores with lint beside them: what needs no compiler and no training.
-QUICK := house security dependencies dist demo_generate cli ner_tags ner_score wordpiece trees
+QUICK := house security dependencies dist habits demo_generate cli ner_tags ner_score ner_lint trees masking medline
 
 setup: $(READY)
 

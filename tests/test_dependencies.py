@@ -1,4 +1,4 @@
-"""What the project depends on: bounded, pinned, installed as pinned, under licences that go with ours; and the audit."""
+"""What the project depends on: bounded, pinned, installed as pinned, its licences go with ours; and the audit."""
 
 import importlib.metadata
 import re
@@ -24,8 +24,8 @@ UNBOUNDED = {
     'pytest-timeout': 'tests only',
     'pytest-xdist': 'tests only',
 }
-# They come with an accelerator's wheel of torch or jax and are pinned by it.
-OF_ACCELERATORS = re.compile(r'nvidia-|cuda-|triton|jax-cuda|libtpu')
+# They come with an accelerator's wheel of torch or jax and are pinned by it; and what installs all others.
+NOT_PINNED = re.compile(r'nvidia-|cuda-|triton|jax-cuda|libtpu|pip$')
 # Licences that ask for no more than their notice, or (MPL) for the source of the files that one changes.
 PERMISSIVE = re.compile(
     r'\b(Apache([ -]2(\.0)?| License| Software)|MIT|BSD|ISC|PSF|Python Software Foundation|MPL|Mozilla Public|HPND|'
@@ -67,7 +67,7 @@ def closure(*extras: str) -> dict[str, importlib.metadata.Distribution]:
             wanted = ('', *requirement.extras)
             if needed.marker is None or any(needed.marker.evaluate({'extra': extra}) for extra in wanted):
                 waiting.append(needed)
-    return {name: d for name, d in found.items() if not OF_ACCELERATORS.match(name)}
+    return {name: d for name, d in found.items() if not NOT_PINNED.match(name)}
 
 
 def licence(distribution: importlib.metadata.Distribution) -> str:

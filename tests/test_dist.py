@@ -38,14 +38,17 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 def test_the_wheel_holds_package_and_configs_and_nothing_else(wheel):
     files = contents(wheel)
-    modules = {str(p.relative_to(ROOT)) for p in (ROOT / 'bioptimus_jax').rglob('*.py')}
+    package = [p for p in (ROOT / 'bioptimus_jax').rglob('*') if p.is_file() and '__pycache__' not in p.parts]
+    modules = {str(p.relative_to(ROOT)) for p in package}
     configs = {f'bioptimus_jax/configs/{p.name}' for p in (ROOT / 'configs').glob('*.py')}
     information = f'bioptimus_jax-{bioptimus_jax.__version__}.dist-info'
     records = {f'{information}/{name}' for name in ('METADATA', 'WHEEL', 'RECORD', 'entry_points.txt')}
-    assert files.keys() == modules | configs | records | {
+    assert files.keys() == modules | configs | records | {f'{information}/licenses/LICENSE'}
+    assert {
         'bioptimus_jax/py.typed',
-        f'{information}/licenses/LICENSE',
-    }
+        'bioptimus_jax/report/page.html.jinja',
+        'bioptimus_jax/cli.py',
+    } <= modules
     assert files[f'{information}/licenses/LICENSE'] == (ROOT / 'LICENSE').read_bytes()
     assert b'bioptimus = bioptimus_jax.cli:main' in files[f'{information}/entry_points.txt']
     for name in configs:
