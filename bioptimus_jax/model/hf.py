@@ -81,7 +81,7 @@ def read_architecture(folder: Path) -> Architecture:
         elif fields[field].default is dataclasses.MISSING:
             raise InputError(f'{file}: has no {name!r}; it is needed to build the model')
         if field in settings and not _is_plausible(settings[field], fields[field].type, name):
-            kind = getattr(fields[field].type, '__name__', fields[field].type)
+            kind = str(getattr(fields[field].type, '__name__', fields[field].type))
             raise InputError(
                 f'{file}: {name} is {str(settings[field])[:40]!r}; {EXPECTED.get(kind, kind)} is expected'
             )
