@@ -2,6 +2,7 @@
 
 import re
 
+CALLED = re.compile(r'Unsupported (?:global: GLOBAL|class) (\S+)')  # torch, of a pickle
 ESCAPED = re.compile(r'[^\n\t -~]')
 PASSWORD = re.compile(r'(\b[a-z][a-z0-9+.-]*://)[^/\s]*@', re.IGNORECASE)
 SIGNATURE = re.compile(
@@ -35,3 +36,10 @@ def printable(text: str) -> str:
     return ESCAPED.sub(
         lambda c: c[0] if c[0].isprintable() else c[0].encode('unicode_escape').decode(), hidden
     )
+
+
+def pickled_code(error: Exception) -> str:
+    """What is wrong with weights that torch refuses as they name a function, and the remedy; '' of other errors."""
+    called = CALLED.search(str(error))
+    remedy = 'weights are numbers alone, ask for model.safetensors'
+    return f'is refused, it would run {called[1]} when loaded; {remedy}' if called else ''

@@ -229,8 +229,7 @@ def test_pickled_weights_with_code(verb, verbs, model, refused):
     pickled(model, Bomb(refused.ran))
     line = refused(verb, *verbs[verb])
     assert str(model) in line
-    if verb == 'surgery':
-        assert 'pytorch_model.bin: is refused, it would run' in line
+    assert 'is refused, it would run io.open when loaded; weights are numbers alone' in line
 
 
 def header(folder, value, length=None):

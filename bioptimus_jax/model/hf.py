@@ -16,7 +16,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.errors import ConfigError, InputError, pickled_code
 from bioptimus_jax.files import atomic, read_json, temporary, write_json
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import PADDED, initial_parameters, parameter_shapes
@@ -50,8 +50,6 @@ EXPECTED = {
     'float': 'a number from 0 to 1',
     'str': 'a name',
 }
-# What torch says of a pickle that names a function.
-CALLED = re.compile(r'Unsupported (?:global: GLOBAL|class) (\S+)')
 
 
 def read_architecture(folder: Path) -> Architecture:
@@ -283,11 +281,8 @@ def _read_bin(file: Path) -> dict[str, np.ndarray]:
         state = torch.load(file, map_location='cpu', weights_only=True)
         return {name: tensor.to(torch.float32).numpy() for name, tensor in state.items()}
     except Exception as error:  # torch.load raises whatever the bytes lead it to
-        if called := CALLED.search(str(error)):
-            raise InputError(
-                f'{file}: is refused, it would run {called[1]} when loaded; weights are numbers alone, ask for '
-                'model.safetensors'
-            ) from error
+        if flaw := pickled_code(error):
+            raise InputError(f'{file}: {flaw}') from error
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(
             f'{file}: is damaged or not a plain state dict ({reason}); fetch it again'

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.errors import ConfigError, InputError, pickled_code
 from bioptimus_jax.ner.heads import Tagger
 from bioptimus_jax.ner.stability import freeze, reinitialise, remove_layers
 from bioptimus_jax.ner.tags import labels_of
@@ -55,6 +55,8 @@ def load_tagger(folder: Path, types: list[str], settings: Ner, seed: int) -> tup
     except (ConfigError, InputError):
         raise
     except Exception as error:  # what a folder holds can lead transformers to any of them
+        if flaw := pickled_code(error):
+            raise InputError(f'{folder}: {flaw}') from error
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f'{folder}: cannot be loaded by transformers ({reason})') from error
     _check_weights(folder, model, info)
