@@ -30,7 +30,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint audit
+test: lint
 	$(BIN)/python -m pytest -q -n 2 --dist=worksteal -m 'not slow'
 
 test-long: lint
