@@ -1,7 +1,7 @@
 """The `bioptimus` program: verbs, flags, exit codes.
 
 0 done, 2 wrong usage or configuration, 3 bad input, 75 stopped by SIGTERM after saving (start it again),
-130 Ctrl-C, 1 anything else.
+69 another process of the same run is gone (start all of them again), 130 Ctrl-C, 1 anything else.
 """
 
 import argparse
@@ -15,22 +15,25 @@ import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bioptimus_jax import config
+from bioptimus_jax import config, processes
 from bioptimus_jax.arguments import make_parser, take_overrides
-from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.processes import follow, join
+from bioptimus_jax.errors import BAD_INPUT, DONE, FAILED, STOPPED, USAGE, ConfigError, InputError, Stopped
+from bioptimus_jax.progress import complain
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.stages import STAGES, run_all
 
-DONE, FAILED, USAGE, BAD_INPUT, STOPPED = 0, 1, 2, 3, 75
 FULL = (errno.ENOSPC, errno.EDQUOT)
 REFUSALS = (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code and prints one line for whatever went wrong."""
+    return processes.leave(_outcome(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _outcome(arguments: list[str]) -> int:
     try:
-        return _dispatch(list(sys.argv[1:] if arguments is None else arguments))
+        return _dispatch(arguments)
     except ConfigError as error:
         return _fail(str(error), USAGE)
     except InputError as error:
@@ -40,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail('interrupted; start the same command again to go on', 130)
     except Exception as error:
+        processes.settle()
         where = getattr(error, 'filename', None) or 'the output folder'
         if _is_full_disk(error):
             return _fail(f'{where}: no space left; free some and start the same command again', FAILED)
@@ -87,15 +91,18 @@ def _dispatch(arguments: list[str]) -> int:
         os.environ['XLA_FLAGS'] = (
             f'{os.environ.get("XLA_FLAGS", "")} --xla_gpu_deterministic_ops=true'.strip()
         )
-    leads = join(experiment.runtime.distributed) if experiment.runtime.distributed else True
+    others = processes.join(experiment.runtime) if experiment.runtime.distributed else None
+    leads = others is None or others.leads
     run = Run(options.workdir, experiment, leads=leads)
+    if others and leads:
+        run.stopping = others.stopping
     with _stop_on_signal() as watch:
         watch(run)
         if options.verb == 'surgery' and options.probe:
             _probe(run, options)
         elif not leads:
             names = experiment.stages if options.verb == 'run' else (options.verb,)
-            follow(run, [STAGES[name] for name in names if name in STAGES])
+            processes.follow(run, [STAGES[name] for name in names if name in STAGES])
         elif options.verb == 'run':
             run_all(run, options.replace)
         else:
@@ -233,8 +240,7 @@ def _stop_on_signal() -> Iterator:
 
 
 def _fail(message: str, code: int) -> int:
-    clear = '\r\x1b[K' if sys.stderr.isatty() else ''  # a progress bar may stand on the line
-    print(f'{clear}bioptimus: {" ".join(message.split())}', file=sys.stderr)
+    complain(message)
     return code
 
 

@@ -1,4 +1,6 @@
-"""What ends a command with one line: see the exit codes of `cli`."""
+"""What ends a command with one line, and the exit codes: see `cli`."""
+
+DONE, FAILED, USAGE, BAD_INPUT, LOST, STOPPED = 0, 1, 2, 3, 69, 75
 
 
 class ConfigError(Exception):

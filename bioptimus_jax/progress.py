@@ -37,6 +37,12 @@ class Progress:
             print(text, flush=True)
 
 
+def complain(message: str) -> None:
+    """One line on stderr, in place of a progress bar that may stand there."""
+    clear = '\r\x1b[K' if sys.stderr.isatty() else ''
+    print(f'{clear}bioptimus: {" ".join(message.split())}', file=sys.stderr, flush=True)
+
+
 def pace(rate: float) -> str:
     """A rate as a person reads it: 1,234/s, 2.5/s, 12 s each."""
     if rate >= 10:
