@@ -1,7 +1,7 @@
 """The `bioptimus` program: verbs, flags, exit codes.
 
 0 done, 2 wrong usage or configuration, 3 bad input, 75 stopped by SIGTERM after saving (start it again),
-130 Ctrl-C, 1 anything else.
+69 another process of the same run is gone (start all of them again), 130 Ctrl-C, 1 anything else.
 """
 
 import argparse
@@ -15,22 +15,35 @@ import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bioptimus_jax import config
+from bioptimus_jax import config, processes
 from bioptimus_jax.arguments import make_parser, take_overrides
-from bioptimus_jax.errors import ConfigError, InputError, Stopped, printable
-from bioptimus_jax.processes import follow, join
+from bioptimus_jax.errors import (
+    BAD_INPUT,
+    DONE,
+    FAILED,
+    STOPPED,
+    USAGE,
+    ConfigError,
+    InputError,
+    Stopped,
+    printable,
+)
+from bioptimus_jax.progress import complain
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.stages import STAGES, run_all
 
-DONE, FAILED, USAGE, BAD_INPUT, STOPPED = 0, 1, 2, 3, 75
 FULL = (errno.ENOSPC, errno.EDQUOT)
 REFUSALS = (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code and prints one line for whatever went wrong."""
+    return processes.leave(_outcome(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _outcome(arguments: list[str]) -> int:
     try:
-        return _dispatch(list(sys.argv[1:] if arguments is None else arguments))
+        return _dispatch(arguments)
     except ConfigError as error:
         return _fail(str(error), USAGE)
     except InputError as error:
@@ -40,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail('interrupted; start the same command again to go on', 130)
     except Exception as error:
+        processes.settle()
         where = getattr(error, 'filename', None) or 'the output folder'
         if _is_full_disk(error):
             return _fail(f'{where}: no space left; free some and start the same command again', FAILED)
@@ -87,15 +101,18 @@ def _dispatch(arguments: list[str]) -> int:
         os.environ['XLA_FLAGS'] = (
             f'{os.environ.get("XLA_FLAGS", "")} --xla_gpu_deterministic_ops=true'.strip()
         )
-    leads = join(experiment.runtime.distributed) if experiment.runtime.distributed else True
+    others = processes.join(experiment.runtime) if experiment.runtime.distributed else None
+    leads = others is None or others.leads
     run = Run(options.workdir, experiment, leads=leads)
+    if others and leads:
+        run.stopping = others.stopping
     with _stop_on_signal() as watch:
         watch(run)
         if options.verb == 'surgery' and options.probe:
             _probe(run, options)
         elif not leads:
             names = experiment.stages if options.verb == 'run' else (options.verb,)
-            follow(run, [STAGES[name] for name in names if name in STAGES])
+            processes.follow(run, [STAGES[name] for name in names if name in STAGES])
         elif options.verb == 'run':
             run_all(run, options.replace)
         else:
@@ -233,8 +250,7 @@ def _stop_on_signal() -> Iterator:
 
 
 def _fail(message: str, code: int) -> int:
-    clear = '\r\x1b[K' if sys.stderr.isatty() else ''  # a progress bar may stand on the line
-    print(f'{clear}bioptimus: {printable(" ".join(message.split()))}', file=sys.stderr)
+    complain(message)
     return code
 
 
@@ -242,9 +258,8 @@ def _crash() -> int:
     """A defect of ours: one line, and the traceback where it can be found."""
     error, where = sys.exc_info()[1], ''
     with contextlib.suppress(OSError):
-        number, file = tempfile.mkstemp(
-            '.txt', 'bioptimus-crash-'
-        )  # a name that nobody can have laid a link under
+        # A name that nobody can have laid a link under.
+        number, file = tempfile.mkstemp('.txt', 'bioptimus-crash-')
         with open(number, 'w', encoding='utf-8') as details:
             details.write(printable(traceback.format_exc()))
         where = f'; the details are in {file}'

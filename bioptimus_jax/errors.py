@@ -9,6 +9,8 @@ SIGNATURE = re.compile(
     r'([?&;][\w.-]*(?:token|key|secret|signature|sig|password|credential)[\w.-]*=)[^&;\s]+', re.IGNORECASE
 )
 
+DONE, FAILED, USAGE, BAD_INPUT, LOST, STOPPED = 0, 1, 2, 3, 69, 75
+
 
 class ConfigError(Exception):
     """A configuration or a command line that cannot be right; the message names the key and the remedy."""

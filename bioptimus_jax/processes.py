@@ -1,37 +1,113 @@
 """Several processes, one program: the first one leads (it does every stage and writes), the others train with it.
 
 Every process is started with the same command and sees the same run folder. Stages other than `pretrain` are the
-leader's; the followers wait until their manifests are there.
+leader's; the followers wait until their manifests are there. When one is gone, all others end (`lifelines`).
 """
 
+import ctypes
+import os
+import signal
+import sys
+import tempfile
 import time
 from collections.abc import Sequence
+from typing import Any
 
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax import lifelines
+from bioptimus_jax.errors import DONE, FAILED, STOPPED, ConfigError, Stopped
 from bioptimus_jax.files import read_json
+from bioptimus_jax.lifelines import CONNECT_SECONDS, GRACE_SECONDS, Lifelines
 from bioptimus_jax.run import STARTED, Run, Stage, differences, fingerprint
+from bioptimus_jax.schema import Runtime
 
 AUTO = 'auto'
 TRAINED_TOGETHER = 'pretrain'
 POLL_SECONDS = 0.5
+MEETING_PLACE = 'bioptimus/lifelines'  # a key in the store that jax's processes share
+
+_others: Lifelines | None = None
+_kept_handler = None  # C code calls it: it must not be collected
 
 
-def join(setting: str) -> bool:
-    """Meet the other processes as `config.runtime.distributed` says; True for the leader. Raises ConfigError."""
+def join(runtime: Runtime) -> Lifelines:
+    """Meet the other processes as `config.runtime.distributed` says; gives the lines to them. Raises ConfigError."""
+    global _others
     import jax  # late: the command line stays light for one process
+    from jax._src.distributed import global_state  # Orbax reads it too: the store has no public name
 
+    setting, seconds = runtime.distributed, runtime.lost_after_seconds
+    # Lifelines are to notice first: jax aborts with a trace of its C++.
+    given: dict[str, Any] = {'heartbeat_timeout_seconds': 2 * seconds + 60}
     try:
-        if setting == AUTO:
-            jax.distributed.initialize()
-        else:
-            address, count, index = setting.split(',')
-            jax.distributed.initialize(address, int(count), int(index))
+        if setting != AUTO:
+            address, count, number = setting.split(',')
+            given |= {'coordinator_address': address, 'num_processes': int(count), 'process_id': int(number)}
+        jax.distributed.initialize(**given)
     except (ValueError, RuntimeError) as error:
         reason = ' '.join(str(error).split())[:200]
         raise ConfigError(
             f'config.runtime.distributed: {setting!r}: {reason}; give auto, or HOST:PORT,PROCESSES,INDEX'
         ) from error
-    return jax.process_index() == 0
+    index = jax.process_index()
+    store: Any = global_state.client
+    _explain_aborts(keep=index > 0)
+    if index == 0:
+        server, told = lifelines.listen()
+        store.key_value_set(MEETING_PLACE, told)
+        _others = lifelines.accept(server, told.split()[1], jax.process_count() - 1, seconds)
+    else:
+        told = store.blocking_key_value_get(MEETING_PLACE, int(1000 * CONNECT_SECONDS))
+        leader = str(global_state.coordinator_address).rpartition(':')[0].strip('[]')
+        _others = lifelines.connect(leader, told, index, seconds)
+    return _others
+
+
+def leave(code: int) -> int:
+    """The exit code; the other processes are told of it before, and are waited for where the end is in order."""
+    if _others is None:
+        return code
+    _others.tell(f'end {code}')
+    if code not in (DONE, STOPPED):
+        sys.stdout.flush()
+        os._exit(code)  # at an ordinary exit jax would wait for the others, and abort
+    _others.wait()
+    import jax
+
+    jax.distributed.shutdown()
+    return code
+
+
+def settle() -> None:
+    """After an error that nobody foresaw: time to hear that another process is gone, which ends this one."""
+    if _others is not None:
+        time.sleep(GRACE_SECONDS)
+
+
+def _explain_aborts(keep: bool) -> None:
+    """End with one line where jax's runtime aborts; with `keep`, what it writes to stderr is held back until then.
+
+    A follower whose leader was killed is aborted at once, with a trace, while its lifeline learns of the same.
+    """
+    global _kept_handler
+    held = None
+    if keep:
+        held = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
+        sys.stderr = os.fdopen(os.dup(2), 'w', buffering=1)
+        os.dup2(held.fileno(), 2)
+
+    def aborted(_: int) -> None:
+        time.sleep(2 * GRACE_SECONDS)  # a lifeline that knows why ends the process meanwhile
+        where = 'above'
+        if held:
+            number, file = tempfile.mkstemp('.txt', 'bioptimus-crash-')
+            os.write(number, os.pread(held.fileno(), 1_000_000, 0))
+            where = f'in {file}'
+        lifelines.end(FAILED, f'the runtime of jax gave up; the details are {where}')
+
+    _kept_handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(aborted)
+    handle = ctypes.CDLL(None).signal
+    handle.argtypes, handle.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
+    handle(signal.SIGABRT, ctypes.cast(_kept_handler, ctypes.c_void_p))
 
 
 def meet(place: str) -> None:
@@ -51,6 +127,8 @@ def any_of(flag: bool) -> bool:
 
 def follow(run: Run, stages: Sequence[Stage]) -> None:
     """What a follower does for these stages: train with the leader, wait for it where it works alone."""
+    assert _others is not None, 'follow comes after join'
+    told = False
     for stage in stages:
         if stage.always:
             continue
@@ -60,7 +138,13 @@ def follow(run: Run, stages: Sequence[Stage]) -> None:
                 stage.build(run, run.workdir / stage.name)
                 trained = True
             time.sleep(POLL_SECONDS)
-            run.check_stop()
+            if run.stopping.is_set() and not told:
+                _others.tell('stop')  # the leader saves and leaves, and we with it
+                told = True
+            if _others.leader_code == STOPPED:
+                raise Stopped
+            if _others.leader_code == DONE:
+                return
 
 
 def _is_done(run: Run, stage: Stage) -> bool:

@@ -3,6 +3,8 @@
 import sys
 import time
 
+from bioptimus_jax.errors import printable
+
 
 class Progress:
     """Rate and ETA of long work; a bar that redraws on a terminal, a line every ten seconds elsewhere."""
@@ -35,6 +37,12 @@ class Progress:
             print('\r\x1b[K' + text, end='\n' if finished else '', flush=True)
         else:
             print(text, flush=True)
+
+
+def complain(message: str) -> None:
+    """One line on stderr, in place of a progress bar that may stand there."""
+    clear = '\r\x1b[K' if sys.stderr.isatty() else ''
+    print(f'{clear}bioptimus: {printable(" ".join(message.split()))}', file=sys.stderr, flush=True)
 
 
 def pace(rate: float) -> str:

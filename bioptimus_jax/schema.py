@@ -459,6 +459,9 @@ class Runtime:
     distributed: str = key(
         '', 'several processes: auto (SLURM, TPU, MPI), or HOST:PORT,PROCESSES,INDEX; empty: one process'
     )
+    lost_after_seconds: int = key(
+        60, 'several processes: a host that has not answered for so long is gone, and all others end', low=6
+    )
     fsdp: int = key(1, 'devices that parameters and optimiser state are split over', low=1)
     tensor: int = key(1, 'devices that heads, feed-forward columns and vocabulary are split over', low=1)
     attention: str = key(

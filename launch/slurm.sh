@@ -1,51 +1,47 @@
 #!/usr/bin/env bash
 #SBATCH --job-name=bioptimus
 #SBATCH --nodes=1
-#SBATCH --ntasks=1
 #SBATCH --gpus-per-node=8
 #SBATCH --cpus-per-task=32
 #SBATCH --time=12:00:00
 #SBATCH --requeue
 #SBATCH --open-mode=append
-#SBATCH --signal=B:TERM@300
-# One process per node, for all of its GPUs; five minutes before the time limit the run saves and is queued again.
-# With `sbatch --nodes=N` the processes train together; DIR must lie where all nodes see it.
+#SBATCH --signal=TERM@300
+# One process per node, for all of its GPUs; with --nodes=N the N processes train together.
 #
-#   sbatch launch/slurm.sh --config=bioptimus --workdir=DIR [--config.key=value ...]
+#   sbatch [--nodes=N] launch/slurm.sh --config=bioptimus --workdir=DIR [--config.key=value ...]
 #   bash launch/slurm.sh --dry-run --config=bioptimus --workdir=DIR      shows the command
 #
-# The environment of `bioptimus` must be active, or BIOPTIMUS must name the program.
+# Submit it from the root of the repository, with the environment of `bioptimus` active; DIR must lie where all nodes
+# see it. Process I writes to DIR/logs/host-I.log. Five minutes before the time limit, and when the job is preempted
+# with a grace time, the run saves and the job is queued again. Any other exit code is passed on.
 set -euo pipefail
+here=$(dirname "${BASH_SOURCE[0]}")
+[[ -f $here/supervise.sh ]] || here=${SLURM_SUBMIT_DIR:-.}/launch # sbatch runs a copy of this file
+[[ -f $here/supervise.sh ]] || { echo 'slurm.sh: submit it from the root of the repository' >&2 && exit 2; }
+# shellcheck source-path=SCRIPTDIR source=supervise.sh
+source "$here/supervise.sh"
+read_flags "$@"
 
-dry_run=false
-if [[ "${1:-}" == --dry-run ]]; then
-  dry_run=true
-  shift
-fi
 nodes=${SLURM_NNODES:-1}
-command=("${BIOPTIMUS:-bioptimus}" run "$@")
-((nodes > 1)) && command+=(--config.runtime.distributed=auto)
+((nodes == 1)) || program+=(--config.runtime.distributed=auto)
+# jax would give each process one GPU under SLURM.
+export JAX_LOCAL_DEVICE_IDS="${JAX_LOCAL_DEVICE_IDS:-$(seq -s, 0 $((${SLURM_GPUS_ON_NODE:-8} - 1)))}"
 export XLA_PYTHON_CLIENT_PREALLOCATE="${XLA_PYTHON_CLIENT_PREALLOCATE:-false}"
+# All end by themselves when one does; whoever does not is ended two minutes after the first.
+step=(srun --ntasks="$nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 --wait=120
+  --output="$logs/host-%t.log" --open-mode=append "${program[@]}")
 
-if $dry_run; then
-  echo "srun --ntasks=$nodes --ntasks-per-node=1 ${command[*]}"
-  exit 0
-fi
+begin "${step[@]}"
+# SLURM signals the processes, not this script; where it does, srun must not get it: it would kill them.
+trap 'scancel --signal=TERM "$SLURM_JOB_ID" || true' TERM
+"${step[@]}" &
+wait_for $!
 
-# Without --kill-on-bad-exit=0 srun would turn exit code 75 into its own.
-srun --ntasks="$nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 "${command[@]}" &
-child=$!
-trap 'kill -TERM "$child" 2>/dev/null' TERM
-code=0
-wait "$child" || code=$?
-while kill -0 "$child" 2>/dev/null; do
-  code=0
-  wait "$child" || code=$?
-done
-
-if [[ $code -eq 75 ]]; then
-  echo "stopped after saving; queued again" >&2
+if ((code == 75)); then
+  say 'stopped after saving; queued again'
   scontrol requeue "$SLURM_JOB_ID"
   exit 0
 fi
+((code == 0)) || say "ended with exit code $code; see $logs"
 exit "$code"

@@ -1,31 +1,20 @@
 #!/usr/bin/env bash
-# A Cloud TPU VM, run on the VM itself. On a slice of several hosts start it on every host, with a DIR that all of them
-# see and --config.runtime.distributed=auto: the first process leads, the others train with it.
+# A Cloud TPU VM, run on the VM itself. For a slice of several hosts see tpu_pod.sh, which runs this on each of them.
 #
 #   launch/tpu_vm.sh [--dry-run] --config=bioptimus --workdir=DIR [--config.key=value ...]
 #
 # On the VM once: pip install -c constraints.txt 'jax[tpu]' .
-# DIR lies on the VM's disk or on a persistent disk. A maintenance event sends SIGTERM: the run saves, exits with 75
-# and is started again here when the VM stays up; after preemption start this script again, it goes on where it was.
+# DIR lies on a persistent disk or on a share. Worker N writes to DIR/logs/host-N.log. A maintenance event sends
+# SIGTERM: the run saves and is started again here when the VM stays up; after a preemption start this script again,
+# it goes on where it was. After SIGTERM or Ctrl-C to this script the run saves, and it ends with 75.
 set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=supervise.sh
+source "$(dirname "${BASH_SOURCE[0]}")/supervise.sh"
+read_flags "$@"
 
-dry_run=false
-if [[ "${1:-}" == --dry-run ]]; then
-  dry_run=true
-  shift
-fi
-command=("${BIOPTIMUS:-bioptimus}" run "$@")
 export JAX_PLATFORMS="${JAX_PLATFORMS:-tpu,cpu}"
+host=$(hostname)
+[[ $host =~ -w-([0-9]+)$ ]] && host=${BASH_REMATCH[1]} || host=0 # the names of a slice's hosts end in their number
 
-if $dry_run; then
-  echo "JAX_PLATFORMS=$JAX_PLATFORMS ${command[*]}"
-  exit 0
-fi
-
-while true; do
-  code=0
-  "${command[@]}" || code=$?
-  [[ $code -eq 75 ]] || exit "$code"
-  echo "stopped after saving; starting again in 20 s" >&2
-  sleep 20
-done
+begin "${program[@]}"
+supervise "$host" "${program[@]}"

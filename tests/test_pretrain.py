@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -241,59 +240,6 @@ def test_a_run_goes_on_on_another_mesh(prepared, tmp_path):
     found = flatten(load_phase(workdir / 'pretrain', '0.4'))
     for name, value in wanted.items():
         np.testing.assert_allclose(found[name], value, atol=2e-4, err_msg=name)
-
-
-def start_two(prepared, workdir):
-    """The same command twice, one device each, through jax.distributed: follower and leader."""
-    with socket.socket() as free:
-        free.bind(('127.0.0.1', 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, '-m', 'bioptimus_jax.cli', 'pretrain', f'--config={prepared / "tiny.py"}']
-    return [
-        subprocess.Popen(
-            [
-                *(*command, f'--workdir={workdir}', '--config.runtime.devices=0'),
-                f'--config.runtime.distributed=127.0.0.1:{port},2,{index}',
-            ],
-            env={**os.environ, 'PYTHONPATH': str(Path(__file__).parent.parent), 'XLA_FLAGS': ''},
-            cwd=prepared,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for index in (1, 0)
-    ]
-
-
-def ended(processes):
-    """Exit codes and what they said."""
-    texts = [process.communicate(timeout=240)[0] for process in processes]
-    return [process.returncode for process in processes], texts
-
-
-@pytest.mark.timeout(300)
-def test_two_processes_stop_together_and_train_the_model_of_one(prepared, undisturbed, tmp_path):
-    """SIGTERM to one of them saves and ends both at the same step; started again they give one process's parameters
-    to rounding, and one set of records."""
-    workdir = copy_of(prepared, tmp_path)
-    follower, leader = start_two(prepared, workdir)
-    metrics = workdir / 'metrics.jsonl'
-    while leader.poll() is None and not (metrics.exists() and '"kind": "train"' in metrics.read_text()):
-        time.sleep(0.02)
-    follower.send_signal(signal.SIGTERM)
-    codes, texts = ended((follower, leader))
-    assert codes == [75, 75], texts
-    assert not (workdir / 'pretrain' / 'manifest.json').exists()
-    codes, texts = ended(start_two(prepared, workdir))
-    assert codes == [0, 0], texts
-    assert 'resuming after step' in texts[1]
-    assert 'pretrain: done' in texts[1]
-    found = flatten(load_phase(workdir / 'pretrain', '0.4'))
-    for name, value in undisturbed[1].items():
-        np.testing.assert_allclose(found[name], value, atol=1e-4, err_msg=name)
-    lines = [json.loads(line) for line in metrics.read_text().splitlines()]
-    steps = [r['step'] for r in lines if r['kind'] == 'train']
-    assert steps == sorted(set(steps))
 
 
 @pytest.mark.parametrize('damage', ['flip', 'truncate', 'delete'])

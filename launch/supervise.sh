@@ -1,0 +1,59 @@
+# shellcheck shell=bash
+# What the scripts beside this one share; they source it. Everything is logged in WORKDIR/logs: host-N.log what process
+# N printed, launch.log what the script did. BIOPTIMUS_LOGS names another folder, BIOPTIMUS another program.
+
+arguments=() workdir='' dry_run=false logs='' script=$(basename "$0")
+PATH=$PATH:$(dirname "${BASH_SOURCE[0]}")/../.venv/bin # of `make setup`, where no environment is active
+
+say() {
+  echo "$script: $*" >&2
+  [[ ! -d $logs ]] || echo "$script: $*" >>"$logs/launch.log"
+}
+refuse() { say "$1" && exit 2; }
+# The flags that all scripts know; the rest is for the program. --help: the comment at the top of the script.
+read_flags() {
+  for argument in "$@"; do
+    case $argument in
+      --help) sed -n '/^#!/d; /^#SBATCH/d; /^#/!q; s/^# \{0,1\}//p' "$0" && exit 0 ;;
+      --dry-run) dry_run=true && continue ;;
+      --workdir) refuse '--workdir takes its value after =: --workdir=DIR' ;;
+      --workdir=*) workdir=${argument#*=} ;;
+    esac
+    arguments+=("$argument")
+  done
+  [[ -n $workdir ]] || refuse '--workdir=DIR is missing: it is where the run and its logs go'
+  logs=$workdir/logs
+  [[ $workdir != *://* ]] || logs=logs/${workdir##*/} # a bucket cannot be appended to
+  logs=${BIOPTIMUS_LOGS:-$logs}
+  # shellcheck disable=SC2034 # for the script that sources this
+  program=("${BIOPTIMUS:-bioptimus}" run "${arguments[@]}")
+}
+# With --dry-run shows the command, and ends.
+show() { if $dry_run; then printf '%q ' "$@" && echo && exit 0; fi; }
+begin() {
+  show "$@"
+  mkdir -p "$logs" || refuse "$logs: cannot be made; check its rights, or choose another --workdir"
+}
+
+# Sets `code` to the exit code of a process, once it has ended: a signal to this script ends `wait` early.
+wait_for() {
+  while code=0 && { wait "$1" || code=$?; } && kill -0 "$1"; do :; done 2>/dev/null # without bash's own notices
+}
+
+# Runs a command as process number $1. SIGTERM and Ctrl-C are passed on as SIGTERM: save and stop. After exit code 75 it
+# is started again, unless such a signal came through here.
+supervise() {
+  local log=$logs/host-$1.log child='' stopping=false
+  trap 'stopping=true; [[ -z $child ]] || kill -TERM "$child" 2>/dev/null || true' TERM INT
+  while true; do
+    "${@:2}" > >(tee -ia "$log") 2>&1 &
+    child=$!
+    wait_for "$child"
+    ((code < 128)) || say "ended by signal $((code - 128)); the same command goes on from the last checkpoint"
+    ((code == 75)) && ! $stopping || return "$code"
+    say "stopped after saving; starting again in ${BIOPTIMUS_PAUSE:=10} s"
+    sleep "$BIOPTIMUS_PAUSE" & # a machine that is going down says so in this time
+    child=$! && wait_for "$child"
+    ! $stopping || return 75
+  done
+}

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# A Cloud TPU slice of several hosts, started from your own machine: tpu_vm.sh on every host, over gcloud's ssh.
+#
+#   launch/tpu_pod.sh --tpu=NAME --zone=ZONE [--project=PROJECT] [--folder=bioptimus_jax] [--dry-run]
+#       --config=bioptimus --workdir=DIR [--config.key=value ...]
+#
+# On every host this repository lies in FOLDER with the program in its .venv (or on PATH), and DIR is a share that all
+# hosts mount. It ends when the run does; Ctrl-C or SIGTERM: all hosts save and stop. The run does not need this
+# connection: where it breaks, the hosts go on, and DIR/logs tells how far they are. After a preemption make the slice
+# again and give the same command: the run goes on where it was.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=supervise.sh
+source "$(dirname "${BASH_SOURCE[0]}")/supervise.sh"
+
+tpu='' folder=bioptimus_jax where=() rest=()
+for argument in "$@"; do
+  case $argument in
+    --tpu=*) tpu=${argument#*=} ;;
+    --zone=* | --project=*) where+=("$argument") ;;
+    --folder=*) folder=${argument#*=} ;;
+    *) rest+=("$argument") ;;
+  esac
+done
+read_flags "${rest[@]}"
+[[ -n $tpu ]] || refuse '--tpu=NAME is missing: the name of the slice'
+
+on_all_hosts=(gcloud compute tpus tpu-vm ssh "$tpu" "${where[@]}" --worker=all)
+printf -v arguments_quoted '%q ' "${arguments[@]}" --config.runtime.distributed=auto
+# In a session of its own, so that it outlives a broken connection.
+start="cd $folder && setsid -w launch/tpu_vm.sh $arguments_quoted</dev/null >/dev/null 2>&1"
+
+show "${on_all_hosts[@]}" --command="$start"
+trap '"${on_all_hosts[@]}" --command="pkill -TERM -f \"^bash launch/tpu_vm[.]sh\"" || true' TERM INT
+"${on_all_hosts[@]}" --command="$start" &
+wait_for $!
+((code == 0)) || say "ended with exit code $code; see $logs on the hosts; the same command goes on from the last checkpoint"
+exit "$code"

@@ -1,0 +1,438 @@
+"""The launch scripts: what they call, how signals and exit codes travel, and two real processes through one of them."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_pretrain import copy_of, experiment, prepared  # noqa: F401 - a fixture
+
+from bioptimus_jax.errors import STOPPED
+from bioptimus_jax.pretrain.checkpoint import load_phase
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.stages import STAGES
+from bioptimus_jax.trees import flatten
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPTS = ['a100x8.sh', 'local.sh', 'slurm.sh', 'tpu_pod.sh', 'tpu_vm.sh']
+OWN_FLAGS = {'tpu_pod.sh': ['--tpu=slice', '--zone=here']}
+KILLED = 128 + signal.SIGKILL
+
+# Puts its name, arguments and some of its environment on record, and every SIGTERM. It ends with the next of its exit
+# codes in `outcomes`; 'until TERM 75' waits for the signal first.
+STUB = """#!{python} -SE
+import fcntl, json, os, signal, sys, time
+from pathlib import Path
+
+folder, name = Path({folder!r}), Path(sys.argv[0]).name
+kept = ('CUDA_VISIBLE_DEVICES', 'JAX_LOCAL_DEVICE_IDS', 'JAX_PLATFORMS', 'XLA_PYTHON_CLIENT_PREALLOCATE')
+stopped = []
+
+def record(**what):
+    with open(folder / 'calls.jsonl', 'a+') as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        before = [json.loads(line) for line in file]
+        file.write(json.dumps(dict(name=name, pid=os.getpid(), **what)) + '\\n')
+    return sum(call['name'] == name and 'arguments' in call for call in before)
+
+def stop(*_):
+    record(signal='TERM')
+    stopped.append(True)
+
+signal.signal(signal.SIGTERM, stop)
+before = record(arguments=sys.argv[1:], environment={{k: os.environ[k] for k in kept if k in os.environ}})
+print(name, 'speaks', flush=True)
+outcomes = {outcomes!r}.get(name, ['0'])
+outcome = outcomes[min(before, len(outcomes) - 1)]
+while outcome.startswith('until TERM') and not stopped:
+    time.sleep(0.02)
+sys.exit(int(outcome.split()[-1]))
+"""
+
+
+class Stubs:
+    """Executables on PATH in place of the program and of the cluster's."""
+
+    def __init__(self, folder, **outcomes):
+        self.folder = folder
+        text = STUB.format(python=sys.executable, folder=str(folder), outcomes=outcomes)
+        (folder / 'bin').mkdir()
+        for name in ('bioptimus', 'srun', 'scontrol', 'scancel', 'gcloud'):
+            (folder / 'bin' / name).write_text(text)
+            (folder / 'bin' / name).chmod(0o755)
+
+    def environment(self, **more):
+        path = f'{self.folder / "bin"}:{os.environ["PATH"]}'
+        clean = {
+            k: v for k, v in os.environ.items() if not k.startswith(('SLURM', 'CUDA', 'BIOPTIMUS', 'JAX_'))
+        }
+        return {**clean, 'PATH': path, 'BIOPTIMUS_PAUSE': '0', **more}
+
+    def start(self, script, *flags, **environment):
+        command = ['bash', ROOT / 'launch' / script, *OWN_FLAGS.get(script, []), '--config=demo', *flags]
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=self.environment(**environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, script, *flags, **environment):
+        """Exit code, stdout and stderr of a script that ends by itself."""
+        process = self.start(script, *flags, **environment)
+        out, errors = process.communicate(timeout=120)
+        return process.returncode, out, errors
+
+    @property
+    def records(self):
+        file = self.folder / 'calls.jsonl'
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    def calls(self, name):
+        return [record for record in self.records if record['name'] == name and 'arguments' in record]
+
+    def arguments(self, name):
+        return [call['arguments'] for call in self.calls(name)]
+
+    def until(self, name, number=1):
+        """Wait until so many calls of a stub are on record."""
+        deadline = time.monotonic() + 120
+        while len(self.calls(name)) < number:
+            assert time.monotonic() < deadline, self.records
+            time.sleep(0.02)
+
+
+def test_the_scripts_are_clean_and_short():
+    shellcheck = shutil.which('shellcheck', path=str(Path(sys.executable).parent)) or shutil.which(
+        'shellcheck'
+    )
+    assert shellcheck, "install the extra 'dev'"
+    scripts = sorted((ROOT / 'launch').glob('*.sh'))
+    assert {script.name for script in scripts} == {*SCRIPTS, 'supervise.sh'}
+    found = subprocess.run([shellcheck, '-x', *scripts, ROOT / '.ci' / 'run'], capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout
+    for script in scripts:
+        assert len(script.read_text().splitlines()) < 60, script
+
+
+@pytest.mark.parametrize('script', SCRIPTS)
+def test_a_dry_run_shows_the_command_and_does_nothing(script, tmp_path):
+    stubs = Stubs(tmp_path)
+    before = sorted(tmp_path.rglob('*'))
+    code, out, errors = stubs.run(script, '--dry-run', '--workdir=some/run', '--config.source.path=a b')
+    assert (code, errors) == (0, '')
+    assert 'run --config=demo --workdir=some/run' in out.replace('\\', '') or script == 'tpu_pod.sh'
+    if script == 'tpu_pod.sh':
+        assert 'gcloud compute tpus tpu-vm ssh slice --zone=here --worker=all' in out
+        assert 'launch/tpu_vm.sh --config=demo --workdir=some/run' in out.replace('\\', '')
+    assert not stubs.records
+    assert sorted(tmp_path.rglob('*')) == before
+
+
+@pytest.mark.parametrize('script', SCRIPTS)
+def test_help_is_the_comment_and_a_missing_workdir_is_one_line(script, tmp_path):
+    stubs = Stubs(tmp_path)
+    code, out, errors = stubs.run(script, '--help')
+    assert (code, errors) == (0, '')
+    assert f'launch/{script}' in out
+    assert '--workdir=DIR' in out
+    assert '#' not in out
+    code, out, errors = stubs.run(script)
+    assert (code, out) == (2, '')
+    assert errors == f'{script}: --workdir=DIR is missing: it is where the run and its logs go\n'
+    assert not stubs.records
+
+
+@pytest.mark.parametrize('script', ['a100x8.sh', 'tpu_vm.sh'])
+def test_one_process_is_started_again_after_75_and_other_codes_are_passed_on(script, tmp_path):
+    stubs = Stubs(tmp_path, bioptimus=['75', '75', '3'])
+    code, out, errors = stubs.run(script, '--workdir=w x')
+    assert code == 3
+    assert stubs.arguments('bioptimus') == [['run', '--config=demo', '--workdir=w x']] * 3
+    assert out == 'bioptimus speaks\n' * 3
+    assert (tmp_path / 'w x' / 'logs' / 'host-0.log').read_text() == out
+    assert errors.count('starting again') == 2
+    assert (tmp_path / 'w x' / 'logs' / 'launch.log').read_text() == errors
+    seen = stubs.calls('bioptimus')[0]['environment']
+    if script == 'tpu_vm.sh':
+        assert seen['JAX_PLATFORMS'] == 'tpu,cpu'
+    else:
+        assert seen['CUDA_VISIBLE_DEVICES'] == '0,1,2,3,4,5,6,7'
+        assert seen['XLA_PYTHON_CLIENT_PREALLOCATE'] == 'false'
+
+
+@pytest.mark.parametrize('script', ['a100x8.sh', 'tpu_vm.sh', 'local.sh'])
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_the_script_alone_lets_the_program_save_and_ends_both(script, number, tmp_path):
+    processes = 2 if script == 'local.sh' else 1
+    stubs = Stubs(tmp_path, bioptimus=['until TERM 75'])
+    launched = stubs.start(script, '--workdir=w')
+    stubs.until('bioptimus', processes)
+    launched.send_signal(number)
+    launched.communicate(timeout=120)
+    assert launched.returncode == STOPPED
+    assert [r['signal'] for r in stubs.records if 'signal' in r] == ['TERM'] * processes
+    assert len(stubs.calls('bioptimus')) == processes
+
+
+def test_several_hosts_without_slurm_have_a_log_each(tmp_path):
+    stubs = Stubs(tmp_path)
+    assert stubs.run('a100x8.sh', '--workdir=w', '--config.runtime.distributed=first:12355,4,3')[0] == 0
+    assert sorted(p.name for p in (tmp_path / 'w' / 'logs').iterdir()) == ['host-3.log']
+
+
+def test_a_bucket_has_its_logs_here(tmp_path):
+    assert Stubs(tmp_path).run('a100x8.sh', '--workdir=gs://bucket/runs/mine')[0] == 0
+    assert (tmp_path / 'logs' / 'mine' / 'host-0.log').read_text() == 'bioptimus speaks\n'
+
+
+def test_local_processes_know_their_number_and_each_has_a_gpu(tmp_path):
+    stubs = Stubs(tmp_path)
+    code, out, errors = stubs.run('local.sh', '--processes=3', '--port=1234', '--workdir=w')
+    assert (code, out, errors) == (0, 'bioptimus speaks\n', '')
+    wanted = [
+        ['run', '--config=demo', '--workdir=w', f'--config.runtime.distributed=localhost:1234,3,{i}']
+        for i in range(3)
+    ]
+    calls = sorted(stubs.calls('bioptimus'), key=lambda call: call['arguments'])
+    assert [call['arguments'] for call in calls] == wanted
+    assert [call['environment']['CUDA_VISIBLE_DEVICES'] for call in calls] == ['0', '1', '2']
+    for i in range(3):
+        assert (tmp_path / 'w' / 'logs' / f'host-{i}.log').read_text() == 'bioptimus speaks\n'
+    code, _, errors = stubs.run('local.sh', '--processes=0', '--workdir=w')
+    assert (code, errors) == (2, 'local.sh: --processes=0: give a number\n')
+
+
+def test_local_processes_are_started_again_together_after_75(tmp_path):
+    stubs = Stubs(tmp_path, bioptimus=['75', '75', '0', '0'])
+    code, _, errors = stubs.run('local.sh', '--workdir=w')
+    assert code == 0
+    assert errors == 'local.sh: stopped after saving; starting again\n'
+    assert len(stubs.calls('bioptimus')) == 4
+
+
+@pytest.mark.parametrize(
+    ('codes', 'wanted'), [(['0', '3'], 3), (['3', '69'], 3), (['69', '3'], 3), (['75', '1'], 1)]
+)
+def test_the_exit_code_is_that_of_the_process_that_was_the_cause(codes, wanted, tmp_path):
+    code, _, errors = Stubs(tmp_path, bioptimus=codes).run('local.sh', '--workdir=w')
+    assert code == wanted
+    assert len(errors.splitlines()) == 1
+    assert re.search(rf'process [01] ended with exit code {wanted}, .*w/logs/host-[01]\.log', errors)
+
+
+def test_slurm_runs_one_process_per_node_and_queues_the_job_again_after_75(tmp_path):
+    stubs = Stubs(tmp_path, srun=['75'])
+    job = {'SLURM_JOB_ID': '77', 'SLURM_NNODES': '2', 'SLURM_GPUS_ON_NODE': '4'}
+    code, _, errors = stubs.run('slurm.sh', '--workdir=w', **job)
+    assert code == 0
+    (arguments,) = stubs.arguments('srun')
+    at = arguments.index('bioptimus')
+    assert {'--ntasks=2', '--ntasks-per-node=1', '--output=w/logs/host-%t.log'} <= set(arguments[:at])
+    assert arguments[at:] == [
+        'bioptimus',
+        'run',
+        '--config=demo',
+        '--workdir=w',
+        '--config.runtime.distributed=auto',
+    ]
+    assert stubs.calls('srun')[0]['environment']['JAX_LOCAL_DEVICE_IDS'] == '0,1,2,3'
+    assert stubs.arguments('scontrol') == [['requeue', '77']]
+    assert errors == 'slurm.sh: stopped after saving; queued again\n'
+
+
+@pytest.mark.parametrize('outcome', ['0', '3', '137'])
+def test_slurm_passes_other_exit_codes_on(outcome, tmp_path):
+    stubs = Stubs(tmp_path, srun=[outcome])
+    assert stubs.run('slurm.sh', '--workdir=w', SLURM_JOB_ID='77')[0] == int(outcome)
+    assert not stubs.calls('scontrol')
+    assert '--config.runtime.distributed=auto' not in stubs.arguments('srun')[0], 'one node needs no meeting'
+
+
+def test_slurm_signals_the_step_and_never_srun_which_would_kill_it(tmp_path):
+    stubs = Stubs(tmp_path, srun=['until TERM 75'])
+    launched = stubs.start('slurm.sh', '--workdir=w', SLURM_JOB_ID='77')
+    stubs.until('srun')
+    launched.send_signal(signal.SIGTERM)
+    stubs.until('scancel')
+    assert stubs.arguments('scancel') == [['--signal=TERM', '77']]
+    assert not [r for r in stubs.records if 'signal' in r]
+    os.kill(stubs.calls('srun')[0]['pid'], signal.SIGTERM)  # in place of the processes that SLURM signals
+    launched.communicate(timeout=120)
+    assert launched.returncode == 0
+    assert stubs.arguments('scontrol') == [['requeue', '77']]
+
+
+def test_slurm_finds_what_it_shares_when_sbatch_runs_a_copy(tmp_path):
+    (tmp_path / 'spool').mkdir()
+    copy = shutil.copy(ROOT / 'launch' / 'slurm.sh', tmp_path / 'spool' / 'slurm_script')
+    command = ['bash', copy, '--dry-run', '--config=demo', '--workdir=w']
+    for place, code in ((ROOT, 0), (tmp_path, 2)):
+        shown = subprocess.run(
+            command,
+            env={**os.environ, 'SLURM_SUBMIT_DIR': str(place)},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert shown.returncode == code
+    assert shown.stderr == 'slurm.sh: submit it from the root of the repository\n'
+
+
+def test_a_pod_runs_the_script_of_one_vm_on_every_host(tmp_path):
+    stubs = Stubs(tmp_path, gcloud=['7'])
+    code, _, errors = stubs.run(
+        'tpu_pod.sh', '--project=p', '--folder=code', '--workdir=/share/w', '--config.a=b c'
+    )
+    assert code == 7
+    assert 'goes on from the last checkpoint' in errors
+    (arguments,) = stubs.arguments('gcloud')
+    *shown, command = arguments
+    assert shown == 'compute tpus tpu-vm ssh slice --zone=here --project=p --worker=all'.split()
+    # What a host does with it: the shell of ssh runs it in the home folder.
+    (tmp_path / 'code' / 'launch').mkdir(parents=True)
+    for name in ('tpu_vm.sh', 'supervise.sh'):
+        shutil.copy(ROOT / 'launch' / name, tmp_path / 'code' / 'launch')
+    on_host = command.removeprefix('--command=').replace('/share/w', str(tmp_path / 'w'))
+    assert subprocess.run(['bash', '-c', on_host], cwd=tmp_path, env=stubs.environment()).returncode == 0
+    wanted = [
+        'run',
+        '--config=demo',
+        f'--workdir={tmp_path}/w',
+        '--config.a=b c',
+        '--config.runtime.distributed=auto',
+    ]
+    assert stubs.arguments('bioptimus') == [wanted]
+    assert (tmp_path / 'w' / 'logs' / 'host-0.log').read_text() == 'bioptimus speaks\n'
+    code, _, errors = Stubs.run(stubs, 'tpu_pod.sh', '--tpu=', '--workdir=w')
+    assert (code, errors) == (2, 'tpu_pod.sh: --tpu=NAME is missing: the name of the slice\n')
+
+
+def test_a_signal_to_the_pods_script_stops_the_run_on_the_hosts(tmp_path):
+    stubs = Stubs(tmp_path, gcloud=['until TERM 75', '0'])
+    launched = stubs.start('tpu_pod.sh', '--workdir=w')
+    stubs.until('gcloud')
+    launched.send_signal(signal.SIGTERM)
+    stubs.until('gcloud', 2)
+    assert stubs.arguments('gcloud')[1][-2:] == [
+        '--worker=all',
+        '--command=pkill -TERM -f "^bash launch/tpu_vm[.]sh"',
+    ]
+    os.kill(stubs.calls('gcloud')[0]['pid'], signal.SIGTERM)  # in place of the hosts, which end by themselves
+    launched.communicate(timeout=120)
+    assert launched.returncode == STOPPED
+
+
+STEPS = 40
+TINY = {
+    'phases': '0.1,',
+    'phase.0.1.duration': STEPS,
+    'pretrain.learning_rate': 1e-4,
+    'evaluation.per_phase': 4,
+    'runtime.checkpoint_every_steps': 4,
+}
+# The real program; it leaves its process id behind.
+PROGRAM = """#!/bin/sh
+for last in "$@"; do :; done
+echo $$ > {folder}/process-"${{last##*,}}"
+exec {python} -m bioptimus_jax.cli "$@"
+"""
+
+
+# Compiles in two thirds of the time: the parent's eight fake devices are not wanted either.
+QUICK_TO_COMPILE = '--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true'
+
+
+def start_two(folder, workdir):
+    (folder / 'program').write_text(PROGRAM.format(folder=folder, python=sys.executable))
+    (folder / 'program').chmod(0o755)
+    changes = {**TINY, 'stages': 'corpus,vocab,surgery,rows,pretrain', 'runtime.devices': 0}
+    flags = [f'--config.{key}={value}' for key, value in changes.items()]
+    return subprocess.Popen(
+        [
+            'bash',
+            ROOT / 'launch' / 'local.sh',
+            f'--config={folder / "tiny.py"}',
+            f'--workdir={workdir}',
+            *flags,
+        ],
+        env={
+            **os.environ,
+            'BIOPTIMUS': str(folder / 'program'),
+            'PYTHONPATH': str(ROOT),
+            'XLA_FLAGS': QUICK_TO_COMPILE,
+        },
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def steps_of(run):
+    return [record['step'] for record in run.metrics('pretrain') if record.get('kind') == 'train']
+
+
+def wait_for_step(launched, run, enough):
+    while launched.poll() is None and max(steps_of(run), default=0) < enough:
+        time.sleep(0.05)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize('killed', [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_two_processes_train_the_model_of_one_whatever_happens_to_them(killed, prepared, tmp_path):  # noqa: F811
+    """Through launch/local.sh: SIGTERM to the follower alone saves and stops both, which are started again; SIGKILL of
+    one ends both with one line; the same command goes on to the losses and weights, to rounding, of one undisturbed
+    process, with one set of records."""
+    settings = experiment(prepared, **{key.replace('.', '__'): value for key, value in TINY.items()})
+    alone = Run(copy_of(prepared, tmp_path), settings, quiet=True)
+    execute(alone, STAGES['pretrain'])
+    (tmp_path / 'two').mkdir()
+    together = Run(copy_of(prepared, tmp_path / 'two'), settings, quiet=True)
+    logs = together.workdir / 'logs'
+
+    launched = start_two(prepared, together.workdir)
+    wait_for_step(launched, together, 2)
+    os.kill(int((prepared / 'process-1').read_text()), signal.SIGTERM)
+    again = logs / 'launch.log'
+    while launched.poll() is None and not (again.exists() and 'starting again' in again.read_text()):
+        time.sleep(0.05)
+    stopped_at = max(steps_of(together))
+    assert stopped_at < STEPS, 'the signal came too late to stop anything'
+    wait_for_step(launched, together, stopped_at + 4)
+    os.kill(int((prepared / f'process-{killed}').read_text()), signal.SIGKILL)
+    out, errors = launched.communicate(timeout=300)
+    assert launched.returncode == KILLED, (out, errors)
+    stopped, ended = errors.splitlines()
+    assert stopped == 'local.sh: stopped after saving; starting again'
+    assert re.search(
+        rf'process {killed} ended with exit code {KILLED}, and the others with it .*goes on from', ended
+    )
+    said = (logs / f'host-{1 - killed}.log').read_text()
+    gone = rf'bioptimus: process {killed} on \S+ is gone: .*start the same command again.*'
+    assert re.fullmatch(gone, said.splitlines()[-1])
+    assert said.count('stopped; everything is saved') == 1
+    assert 'stack trace' not in said
+    assert together.manifest('pretrain') is None
+
+    launched = start_two(prepared, together.workdir)
+    out, errors = launched.communicate(timeout=300)
+    assert (launched.returncode, errors) == (0, ''), out
+    assert re.search(r'resuming after step [1-9]', out)
+    assert steps_of(together) == steps_of(alone)
+    for two, one in zip(together.metrics('pretrain'), alone.metrics('pretrain'), strict=True):
+        for key in {'loss', 'frozen_loss'} & one.keys():
+            assert two[key] == pytest.approx(one[key], rel=1e-4)
+    weights = flatten(load_phase(together.workdir / 'pretrain', '0.1'))
+    for name, value in flatten(load_phase(alone.workdir / 'pretrain', '0.1')).items():
+        np.testing.assert_allclose(weights[name], value, atol=1e-4, err_msg=name)
