@@ -36,7 +36,7 @@ class Question:
     matched: bool = False  # only rows that have one to be compared with
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Row:
     """Models of one name, one for each seed; a training that stands in several folders counts once."""
 
@@ -135,7 +135,7 @@ def _rows(question: Question, members: Sequence[tuple[str, Trained]]) -> tuple[R
     if question.matched:
         pairs = [(row, reference_of(question, row, rows)) for row in rows]
         rows = [row for pair in pairs for row in pair if pair[1] and row]
-        rows = list(dict.fromkeys(sorted(rows, key=lambda row: row.name)))
+        rows = sorted(dict.fromkeys(rows), key=lambda row: row.name)
     places = {name: place for place, name in enumerate(question.expected)}
 
     def place(row: Row) -> int:

@@ -40,7 +40,8 @@ def experiment_of(folder: Path) -> Experiment:
     done = [stage for stage in STAGES if _manifest(folder, stage)]
     resolved.stages = tuple(done)
     for stage in done:
-        recorded = (_manifest(folder, stage) or {}).get('config')
+        manifest = _manifest(folder, stage)
+        recorded = manifest.get('config') if isinstance(manifest, dict) else None
         if not isinstance(recorded, dict):
             raise InputError(f'{folder / stage / MANIFEST}: is damaged (no configuration); make it again')
         for dotted, value in recorded.items():
@@ -55,7 +56,7 @@ def _is_run(folder: Path) -> bool:
     return folder.is_dir() and any(_manifest(folder, stage) for stage in STAGES)
 
 
-def _manifest(folder: Path, stage: str) -> dict[str, Any] | None:
+def _manifest(folder: Path, stage: str) -> Any:
     return read_json(folder / stage / MANIFEST) or read_json(folder / stage / STARTED)
 
 
