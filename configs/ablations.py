@@ -7,7 +7,7 @@ Command:  bioptimus sweep --config=ablations:orders --workdir=runs/orders --conf
           bioptimus report runs/table2 runs/orders runs/table7          (the paper's tables from what is there)
 Options:  behind the name, after commas: ablations:table2,seeds=5,words=1e6,snapshots=4,rates=3,batch=16
           seeds      runs of every arm, of which each has contexts, rows, data order and fine-tuning of its own (3)
-          words      of one phase (400,000); the same for every arm, counted in words
+          words      of one phase (350,000); the same for every arm, counted in words
           batch      rows of a step (8, of 256 pieces)
           rates      learning rates tried with every arm: 3 is half, once and twice the config's; devel chooses (1)
           snapshots  table2: parts of the phase that are fine-tuned, for curves of devel F1 as in Figure 3 (1: its end)
@@ -29,8 +29,10 @@ Options:  behind the name, after commas: ablations:table2,seeds=5,words=1e6,snap
                       one phase of as many steps of 2,000 pieces, cut to look at the weights.
 Phases:   as in the paper the learning rate restarts with every phase, at .7 of the peak before: so each end is a
           finished model. Every end is scored under the paper's four settings, [MASK]ed positions only.
-Time:     by estimate from measured stages, one core an arm: a phase of 400,000 words 100 s, a fine-tuning 35 to 55 s,
-          all else 90 s; orders with two sets 2 h, table2 1 h 10 min, corruption 1 h 45 min, with --jobs=2 on two cores.
+Time:     by estimate from measured stages, an arm on one core: a phase of 350,000 words 80 to 100 s, a fine-tuning on
+          NCBI-disease or BC5-chem 35 to 55 s, export, analysis and compilation 80 s, contexts and surgery two minutes a
+          seed. With two sets, three seeds and --jobs=2 on two cores: orders 2 h, table2 70 min (50 without
+          mean_resizing, similarity and averaged_last_literal), corruption 1 h 45 min beyond what orders has.
 Expect:   table2: averaged_input first, random_rows near it, contextualized within .3 nats a word of both, literal
           rows last of those with a source and vocabulary of their own, scratch and copy behind; F1 within a point but
           for scratch and literal rows. table5: F1 rises with the words seen, .5 to 1 a phase. table7, orders: no order
@@ -108,7 +110,7 @@ class Options:
     """What stands behind the name of an ablation."""
 
     seeds: int = len(SEEDS)
-    words: float = 400_000.0
+    words: float = 350_000.0
     batch: int = 8
     rates: int = 1
     snapshots: int = 1

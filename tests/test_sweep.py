@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from bioptimus_jax import cli, config
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.files import read_json, read_jsonl
+from bioptimus_jax.run import execute
+from bioptimus_jax.stages import STAGES
 from bioptimus_jax.sweep import Sweep, share_of
 
 CONFIG = """
@@ -42,6 +44,7 @@ def get_config(argument=''):
     if argument.startswith('surgery'):
         c.stages = ('corpus', 'vocab', 'surgery')
         c.surgery.strategy = 'scratch'
+        c.rows.max_document_pieces = 16
         c.model.update(layers=1, hidden=16, heads=2, intermediate=16, max_positions=16)
     if arm == 'scored-otherwise':
         c.ner.seeds = (7,)
@@ -92,21 +95,15 @@ def test_arms_share_what_is_the_same_and_a_second_sweep_makes_nothing(shipped, t
     assert 'shared' in out
 
 
-def test_arms_that_begin_with_the_same_weights_share_them_though_they_run_side_by_side(
-    shipped, tmp_path, capsys
-):
-    folder = tmp_path / 'sweep'
-    code, out, _ = call(capsys, 'sweep', f'--config={shipped}:surgery', f'--workdir={folder}', '--jobs=3')
-    assert code == 0
-    assert 'surgery of plain done (1 of 1' in out
-    made = {
-        arm: read_json(folder / arm / 'surgery' / 'manifest.json')
-        for arm in ('plain', 'scored-otherwise', 'seed-1')
-    }
-    assert made['scored-otherwise']['folder'] == str(folder / 'plain' / 'surgery')
-    assert 'folder' not in made['plain']
-    assert 'folder' not in made['seed-1']
-    assert made['seed-1']['content'] != made['plain']['content']
+def test_arms_that_begin_with_the_same_weights_share_them_though_they_run_side_by_side(shipped, tmp_path):
+    sweep = Sweep(f'{shipped}:surgery', tmp_path / 'sweep', [])
+    sweep._share()
+    plain, same, other = sweep.arms
+    assert sweep._shared_surgeries() == [(plain, 'surgery')]
+    execute(plain.run, STAGES['surgery'])
+    assert sweep._shared_surgeries() == []
+    made = [execute(arm.run, STAGES['surgery']) for arm in (same, other)]
+    assert [m.get('folder') for m in made] == [str(tmp_path / 'sweep' / 'plain' / 'surgery'), None]
 
 
 def test_a_sweep_takes_what_another_sweep_has_made(shipped, tmp_path, capsys):
