@@ -123,7 +123,7 @@ def words_per_step(m: Measures) -> float:
 
 
 def _trained(m: Measures, model: str) -> Trained:
-    if model not in m.on_the_way:
+    if model not in m.on_the_way or not m.phases:
         return Trained(m, model, conditions=_ner_conditions(m, model))
     config = m.run.config
     at = m.phases.index(phase_of(model)) + 1 if phase_of(model) in m.phases else 0
