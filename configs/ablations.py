@@ -145,6 +145,7 @@ def get_config(argument: str = '') -> ConfigDict:
         _initialise(config, name)
         _first_steps(config)
         return config
+    config.stages = tuple(stage for stage in config.stages if stage != 'report')  # one page for all of them
     config.pretrain.update(batch_rows=options.batch, micro_batches=2 - options.batch % 2)
     config.pretrain.learning_rate *= float(factor or 1)
     config.ner.update(seeds=(int(seed),), epochs=3)

@@ -126,7 +126,8 @@ def _scores_note(question: Question, set_up: SetUp, compared: Sequence[Compared]
     )
     single = [c for c in compared if c.dataset != MACRO]
     if single:
-        against = ', '.join(dict.fromkeys(c.reference for c in single))
+        references = {c.reference for c in single}
+        against = references.pop() if len(references) == 1 else 'the row that it is compared with'
         note += (
             f' {AGREED}: differs from {against}, p < .05 by paired randomisation over the test set, corrected for'
             f' {len(single)} comparisons (Holm), and so with every seed of several; {DOUBTED}: not so.'

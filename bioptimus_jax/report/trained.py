@@ -152,13 +152,13 @@ def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> di
     total = (manifests.get('rows') or {}).get('counts', {}).get('train', {})
     lengths = [_words(config.phase[name], total, config.pretrain.batch_rows) for name in m.phases]
     for number in range(1, len(names) + 1):
-        found[f'words of phase {number}'] = f'{lengths[number - 1]:.3g}'
+        found[f'words of phase {number}'] = _rounded(lengths[number - 1])
         found[f'learning rate of phase {number} as a share of the first'] = (
             f'{rates[number - 1] / rates[0]:.3g}'
         )
     goes_on = any(config.phase[name].schedule == 'continue' for name in m.phases[1:])
     found['learning rate'] = (
-        f'one path over phases of {", ".join(f"{x:.3g}" for x in lengths)} words'
+        f'one path over phases of {"; ".join(map(_rounded, lengths))} words'
         if goes_on
         else 'a path for each phase'
     )
@@ -168,6 +168,11 @@ def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> di
         if field.name not in PRETRAIN_ROW:
             found[f'pretrain.{field.name}'] = str(getattr(config.pretrain, field.name))
     return found
+
+
+def _rounded(words: float) -> str:
+    """To three digits: the same text in another vocabulary is some words more or less."""
+    return f'{float(f"{words:.3g}"):,.0f}'
 
 
 def _words(phase: Phase, total: Mapping[str, float], batch_rows: int) -> float:
