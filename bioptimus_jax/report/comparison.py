@@ -38,19 +38,20 @@ def write(folders: Sequence[str], to: Path | None = None) -> Path:
     """
     runs = read_runs(folders)
     models = trained_models(runs)
+    made = list({id(t.measures): t.measures for t in models}.values())
     to = to or Path(os.path.commonpath([Path(f).resolve() for f in folders])) / FOLDER
     to.mkdir(parents=True, exist_ok=True)
     sections = {question: paper_tables.tables(question, models) for question in QUESTIONS}
     figures = [comparison_figures.devel_f1(models), comparison_figures.heldout_losses(models)]
-    every = [table for both in sections.values() for made in both for table in made]
+    every = [table for both in sections.values() for part in both for table in part]
     names = ' '.join(shlex.quote(_short(Path(f))) for f in folders)
     command = f'bioptimus report {names}'
     last = inventory(runs)
     with atomic(to / 'index.html') as file:
-        file.write(_page(command, runs, sections, figures, last))
+        file.write(_page(command, made, sections, figures, last))
     with atomic(to / 'tables.md') as file:
         text = '\n'.join(table.markdown() for table in (*every, last))
-        file.write(f'# Tables of the paper from {len(runs)} runs\n\nMade by `{command}`.\n\n{text}')
+        file.write(f'# Tables of the paper from {len(made)} runs\n\nMade by `{command}`.\n\n{text}')
     with atomic(to / 'tables.csv') as file:
         file.write('\n'.join(table.csv() for table in (*every, last) if table.rows))
     return to
@@ -115,7 +116,7 @@ def _page(
     shown = '; '.join(answered) or 'none of them is answered by these runs'
     return render(
         kicker='BIOptimus runs compared',
-        name=f'{len(runs)} runs' if len(runs) > 1 else runs[0].run.workdir.name,
+        name=runs[0].run.workdir.name if len(runs) == 1 else f'{len(runs)} runs',
         description=f'The tables of the paper from the results at hand: {shown}.',
         headlines=[],
         sections=blocks,

@@ -28,8 +28,10 @@ def tables(question: Question, models: Sequence[Trained]) -> tuple[list[Table], 
     for number, set_up in enumerate(found):
         letter = chr(ord('A') + number) if several else ''
         title = f'{question.title}{f" (set-up {letter})" if letter else ""}'
-        datasets = [d for d in paper.DATASETS if not number or d in set_up.datasets]
+        # What was scored here comes first, in the paper's order; then what the paper alone has, once.
+        datasets = [d for d in paper.DATASETS if d in set_up.datasets]
         datasets += [d for d in set_up.datasets if d not in paper.DATASETS]
+        datasets += [d for d in paper.DATASETS if d not in datasets and not number]
         compared, problems = compare(pairs_of(question, set_up), datasets)
         note = [_scores_note(question, set_up, compared), *problems]
         if several:

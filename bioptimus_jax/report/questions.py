@@ -242,7 +242,7 @@ QUESTIONS = (
     ),
     Question(
         'orders',
-        'Orders of the settings, the same words and learning rates',
+        'Orders: the same settings, words and learning rates',
         _order,
         lambda label: 'easy to hard',
         expected=(*ORDERS, 'shuffled'),
@@ -250,7 +250,7 @@ QUESTIONS = (
     ),
     Question(
         'corruption',
-        'Corruption at matched rates of [MASK]',
+        'Corruption: matched rates of [MASK]',
         _static_words,
         same_shown,
         made_by='ablations:corruption',
