@@ -24,6 +24,16 @@ examples:
 """
 
 
+REPORT_HELP = """
+
+Of several runs, or of sweeps: the paper's Tables 2, 3, 5, 6 and 7, orders and corruption from whatever they hold,
+beside the paper's numbers. What a run answers is read from its manifests; runs whose corpora, vocabularies, budgets
+or fine-tuning differ are not mixed, and the page says in what they differ. Writes index.html,
+tables.md and tables.csv into DIR.
+
+  bioptimus report runs/table2 runs/orders"""
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
         raise ConfigError(f'{message}; see `{self.prog} --help`')
@@ -59,8 +69,12 @@ def make_parser() -> argparse.ArgumentParser:
         example = f'bioptimus {stage.name} --config=small --workdir=runs/small'
         text = f'{stage.summary}\n\nreads:  {stage.reads}\nwrites: {stage.writes}\n\nexample:\n  {example}'
         keys = _describe_keys((*stage.sections, *(('source',) if 'source' in stage.reads else ())))
+        if stage.name == 'report':
+            text += REPORT_HELP
         verb = _verb(verbs, stage.name, stage.summary.replace('%', '%%'), text, keys)
-        _add_run_flags(verb)
+        _add_run_flags(verb, required=stage.name != 'report')
+        if stage.name == 'report':
+            _add_report_flags(verb)
         if stage.name == 'surgery':
             _add_probe_flags(verb)
     everything = (
@@ -92,8 +106,10 @@ def _verb(verbs: Verbs, name: str, short: str, text: str, keys: str = '') -> arg
     return verbs.add_parser(name, help=short, description=text, epilog=keys or None, formatter_class=PLAIN)
 
 
-def _add_config(verb: argparse.ArgumentParser, what: str = 'shipped config or .py file') -> None:
-    verb.add_argument('--config', required=True, metavar='NAME_or_FILE[:argument]', help=what)
+def _add_config(
+    verb: argparse.ArgumentParser, what: str = 'shipped config or .py file', required: bool = True
+) -> None:
+    verb.add_argument('--config', required=required, metavar='NAME_or_FILE[:argument]', help=what)
 
 
 def _add_sweep(verbs: Verbs) -> None:
@@ -279,9 +295,20 @@ def _add_download(verbs: Verbs) -> None:
     )
 
 
-def _add_run_flags(verb: argparse.ArgumentParser) -> None:
-    _add_config(verb)
-    verb.add_argument('--workdir', required=True, metavar='DIR', help='run folder, made if it is not there')
+def _add_report_flags(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        'runs', nargs='*', metavar='RUN', help='run folders and sweeps, in place of --config and --workdir'
+    )
+    verb.add_argument(
+        '--to', default='', metavar='DIR', help='folder of their page (default: tables, beside or in them)'
+    )
+
+
+def _add_run_flags(verb: argparse.ArgumentParser, required: bool = True) -> None:
+    _add_config(verb, required=required)
+    verb.add_argument(
+        '--workdir', required=required, metavar='DIR', help='run folder, made if it is not there'
+    )
     verb.add_argument(
         '--replace',
         action='store_true',

@@ -96,6 +96,8 @@ def _dispatch(arguments: list[str]) -> int:
         return _lint(options)
     if options.verb == 'compare':
         return _compare_models(options, overrides) if options.ner else _compare(options, overrides)
+    if options.verb == 'report' and (options.runs or not (options.config and options.workdir)):
+        return _report(options, overrides)
     experiment = config.experiment(options.config, overrides)
     if experiment.runtime.deterministic:  # read by XLA when its first backend starts
         os.environ['XLA_FLAGS'] = (
@@ -117,6 +119,22 @@ def _dispatch(arguments: list[str]) -> int:
             run_all(run, options.replace)
         else:
             execute(run, STAGES[options.verb], options.replace)
+    return DONE
+
+
+def _report(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int:
+    from bioptimus_jax.report import comparison  # imports matplotlib
+
+    if not options.runs:
+        raise ConfigError(
+            'report takes run folders, or --config and --workdir; see `bioptimus report --help`'
+        )
+    if options.config or options.workdir or overrides or options.replace:
+        raise ConfigError(
+            'report of run folders takes no --config, --workdir, --replace: how they were made is read from them'
+        )
+    to = comparison.write(options.runs, Path(options.to) if options.to else None)
+    print(f'report: {to / "index.html"}')
     return DONE
 
 

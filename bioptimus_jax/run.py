@@ -288,14 +288,18 @@ def _remove(folder: Path) -> None:
 
 
 def _from_base(run: Run, stage: Stage, print_of: dict[str, Any]) -> dict[str, Any] | None:
-    if not run.config.runtime.base_run:
-        return None
-    base = Path(run.config.runtime.base_run)
-    if not base.is_dir():
-        raise ConfigError(
-            f'config.runtime.base_run: {base}: no such run folder; correct it, or leave it empty'
-        )
-    for place in [base, *sorted(p for p in base.iterdir() if p.is_dir() and not p.name.startswith('.'))]:
+    """The manifest of the same stage in a base run, the first that matches, now also in this run's folder; or None."""
+    places = []
+    for base in map(Path, run.config.runtime.base_run):
+        if not base.is_dir():
+            raise ConfigError(
+                f'config.runtime.base_run: {base}: no such run folder; correct it, or leave it empty'
+            )
+        places += [
+            base,
+            *sorted(p for p in base.iterdir() if p.is_dir() and not p.name.startswith('.')),
+        ]
+    for place in places:
         manifest = read_json(place / stage.name / MANIFEST)
         if manifest is None or differences(manifest, print_of):
             continue

@@ -353,6 +353,9 @@ class Evaluation:
     seed: int = key(1729, 'of the frozen masks: the same in every run', low=0, high=LARGEST_SEED)
     rows: int = key(512, 'held-out rows scored', low=1)
     rate: float = key(0.15, 'rate of the frozen mask (tokens, all [MASK])', low=0.01, high=0.9)
+    settings: tuple[str, ...] = key(
+        (), 'names of `phase` under which the end of every phase is scored; empty: those that are trained'
+    )
     per_phase: int = key(4, 'evaluations within each phase', low=1)
     snapshots_per_phase: int = key(
         1,
@@ -452,8 +455,8 @@ class Analysis:
 class Runtime:
     """How a run is carried out. Nothing here changes a result."""
 
-    base_run: str = key(
-        '', 'another run, or a folder of runs, whose finished stages are used where they match', path=True
+    base_run: tuple[str, ...] = key(
+        (), 'other runs, or folders of runs, whose finished stages are used where they match', path=True
     )
     devices: int = key(0, 'accelerators used for training; 0: all', low=0)
     distributed: str = key(
@@ -691,13 +694,18 @@ def _check_surgery(s: Surgery) -> None:
 
 
 def _check_phases(e: Experiment) -> None:
-    for name in e.phases:
+    for where, name in (
+        *(('phases', name) for name in e.phases),
+        *(('evaluation.settings', name) for name in e.evaluation.settings),
+    ):
         if name not in e.phase:
             raise ConfigError(
-                f'config.phases: {name!r} has no config.phase entry; known: {", ".join(e.phase)}'
+                f'config.{where}: {name!r} has no config.phase entry; known: {", ".join(e.phase)}'
             )
         if SNAPSHOT in name:
-            raise ConfigError(f'config.phases: {name!r}: no "{SNAPSHOT}", it is for snapshots within a phase')
+            raise ConfigError(
+                f'config.{where}: {name!r}: no "{SNAPSHOT}", it is for snapshots within a phase'
+            )
         triple = e.phase[name].corruption
         if len(triple) != 3 or min(triple) < 0 or abs(sum(triple) - 1) > 1e-6:
             raise ConfigError(

@@ -4,6 +4,7 @@ A config with arms has `get_arms(argument)`, which names them, and gives each on
 `ARGUMENT/ARM`; so `bioptimus run --config=FILE:ARGUMENT/ARM` makes one alone.
 """
 
+import contextlib
 import dataclasses
 import fnmatch
 import os
@@ -16,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax import config
-from bioptimus_jax.errors import ConfigError, Stopped
-from bioptimus_jax.files import alone, atomic, write_jsonl
+from bioptimus_jax.errors import ConfigError, InputError, Stopped
+from bioptimus_jax.files import alone, atomic, digest, write_jsonl
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report import arms
 from bioptimus_jax.report.layout import Table, words
 from bioptimus_jax.report.measures import Measures, read_measures
-from bioptimus_jax.run import Run, execute
+from bioptimus_jax.run import Run, execute, fingerprint
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.workers import cores
 
@@ -77,7 +78,8 @@ class Sweep:
         self.arms = [self._arm(f'{joined}{slash}{arm}', arm, overrides) for arm in chosen]
 
     def _arm(self, name: str, arm: str, overrides: Sequence[tuple[str, str]]) -> Arm:
-        given = [*overrides, ('runtime.base_run', str(self.workdir))]
+        bases = config.experiment(name, overrides).runtime.base_run
+        given = [*overrides, ('runtime.base_run', repr((str(self.workdir), *bases)))]
         folder = self.workdir / arm
         run = Run(folder, config.experiment(name, given))
         run.stopping = self.stopping
@@ -88,7 +90,8 @@ class Sweep:
         """Bring every arm up to date; returns those that failed. Raises Stopped once all that run have saved."""
         with alone(self.workdir / '.sweep.lock', f'{self.workdir}: another sweep is working in it'):
             self._share()
-            failed = self._run_beside_each_other()
+            self._run_beside_each_other(self._shared_surgeries())
+            failed = self._run_beside_each_other([(arm, 'run') for arm in self.arms])
             self._write([arm for arm in self.arms if arm not in failed])
             return failed
 
@@ -103,7 +106,7 @@ class Sweep:
 
     def _write(self, made: Sequence[Arm]) -> None:
         """results.jsonl, a record an arm; arms.md, the tables; arms.svg, the curves."""
-        measured = {arm.name: read_measures(arm.run) for arm in made}
+        measured = {arm.name: read_measures(arm.run, details=False) for arm in made}
         write_jsonl(self.workdir / 'results.jsonl', [_result(name, m) for name, m in measured.items()])
         self.tables = arms.all_tables(measured, self.control)
         with atomic(self.workdir / 'arms.md') as file:
@@ -121,19 +124,35 @@ class Sweep:
                 execute(arm.run, STAGES[name])
                 arm.run.check_stop()
 
-    def _run_beside_each_other(self) -> list[Arm]:
-        waiting = [(arm, self._arguments(arm)) for arm in self.arms]
-        running: dict[int, tuple[Arm, subprocess.Popen]] = {}
+    def _shared_surgeries(self) -> list[tuple[Arm, str]]:
+        """Of arms that begin with the same weights the first, unless they are there; in processes, like the arms."""
+        surgery = STAGES['surgery']
+        groups: dict[str, list[Arm]] = {}
+        for arm in self.arms:
+            if surgery.name in arm.run.config.stages and not arm.finished:
+                with contextlib.suppress(ConfigError, InputError):  # the arm itself will say it
+                    groups.setdefault(digest(fingerprint(arm.run, surgery)), []).append(arm)
+        several = [group for group in groups.values() if len(group) > 1]
+        return [
+            (group[0], surgery.name)
+            for group in several
+            if not any(arm.run.manifest(surgery.name) for arm in group)
+        ]
+
+    def _run_beside_each_other(self, verbs: Sequence[tuple[Arm, str]]) -> list[Arm]:
+        """Each verb for its arm, `jobs` at a time; gives the arms that failed."""
+        waiting = [(arm, verb, self._arguments(arm)) for arm, verb in verbs]
+        running: dict[int, tuple[Arm, str, subprocess.Popen]] = {}
         failed: list[Arm] = []
         started, done = time.monotonic(), 0
         try:
             while waiting or running:
                 for place in range(self.jobs):
                     if place not in running and waiting:
-                        arm, arguments = waiting.pop(0)
-                        running[place] = arm, _start(arm, arguments, place, self.jobs)
+                        arm, verb, arguments = waiting.pop(0)
+                        running[place] = arm, verb, _start(arm, verb, arguments, place, self.jobs)
                 time.sleep(SECONDS_BETWEEN_LOOKS)
-                for place, (arm, process) in list(running.items()):
+                for place, (arm, verb, process) in list(running.items()):
                     if process.poll() is None:
                         continue
                     del running[place]
@@ -142,16 +161,14 @@ class Sweep:
                         failed.append(arm)
                     how = f'failed: {_last_line(arm)}' if process.returncode else 'done'
                     left = (time.monotonic() - started) / done * (len(waiting) + len(running))
-                    print(
-                        f'sweep: {arm.name} {how} ({done} of {len(self.arms)}, {clock(left)} left)',
-                        flush=True,
-                    )
+                    what = arm.name if verb == 'run' else f'{verb} of {arm.name}'
+                    print(f'sweep: {what} {how} ({done} of {len(verbs)}, {clock(left)} left)', flush=True)
                 if self.stopping.is_set():
                     raise Stopped
         finally:
-            for _, process in running.values():
+            for *_, process in running.values():
                 process.terminate()
-            for _, process in running.values():
+            for *_, process in running.values():
                 process.wait()
         return failed
 
@@ -171,7 +188,7 @@ def share_of(things: Sequence[Any], place: int, places: int) -> list[Any]:
     return list(things[place * len(things) // places : (place + 1) * len(things) // places])
 
 
-def _start(arm: Arm, arguments: Sequence[str], place: int, places: int) -> subprocess.Popen:
+def _start(arm: Arm, verb: str, arguments: Sequence[str], place: int, places: int) -> subprocess.Popen:
     environment = dict(os.environ)
     gpus = [gpu for gpu in environment.get('CUDA_VISIBLE_DEVICES', '').split(',') if gpu] or [
         path.name.removeprefix('nvidia') for path in sorted(Path('/dev').glob('nvidia[0-9]*'))
@@ -179,7 +196,7 @@ def _start(arm: Arm, arguments: Sequence[str], place: int, places: int) -> subpr
     if gpus and places > 1:
         environment['CUDA_VISIBLE_DEVICES'] = ','.join(share_of(gpus, place, places))
     cores_of_place = ','.join(map(str, share_of(cores(), place, places)))
-    command = [sys.executable, '-m', 'bioptimus_jax.arm', str(os.getpid()), cores_of_place, 'run', *arguments]
+    command = [sys.executable, '-m', 'bioptimus_jax.arm', str(os.getpid()), cores_of_place, verb, *arguments]
     with open(arm.run.workdir / 'log.txt', 'ab') as log:
         return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
 

@@ -1,23 +1,55 @@
 """What the paper compares, in small: arms that differ in one thing and share all else (`bioptimus sweep`).
 
-Paper:    BIOptimus (arXiv 2308.08625), Table 2.
-Command:  bioptimus sweep --config=ablations:table2 --workdir=runs/table2 --config.source.path=FOLDER --jobs=2
-          table2   each initialisation with an eighth of small's pre-training, and NER. `random_rows` is our control,
-                   `mean_resizing` and `similarity` are what others do; `_literal` arms write the last layer's states as
-                   they are, as the paper does, the others are rescaled to the source's mean norm.
-          curves   the first steps of each initialisation, the paper's and its variants, with three seeds: phases 100,
-                   300 and 600 are one phase of as many steps of 2,000 pieces, cut to look at the weights.
-Time:     see LOG.md: some minutes an arm on two cores.
-Expect:   table2: unknown at this size. curves: contextualized < averaged_* < random_rows in nats per hidden word,
-          and a variant better than the literal one.
+Paper:    BIOptimus (arXiv 2308.08625), Tables 2, 3, 5, 6 and 7, and the test of the curriculum that it lacks.
+Command:  bioptimus sweep --config=ablations:orders --workdir=runs/orders --config.source.path=FOLDER --jobs=2
+          bioptimus sweep --config=ablations:table7 --workdir=runs/table7 --config.source.path=FOLDER --jobs=2 \
+              --config.runtime.base_run=runs/orders         (all of Table 7 is in it: nothing is made twice)
+          bioptimus report runs/table2 runs/orders runs/table7          (the paper's tables from what is there)
+Options:  behind the name, after commas: ablations:table2,seeds=5,words=1e6,snapshots=4,rates=3,batch=16
+          seeds      runs of every arm, of which each has contexts, rows, data order and fine-tuning of its own (3)
+          words      of one phase (350,000); the same for every arm, counted in words
+          batch      rows of a step (8, of 256 pieces)
+          rates      learning rates tried with every arm: 3 is half, once and twice the config's; devel chooses (1)
+          snapshots  table2: parts of the phase that are fine-tuned, for curves of devel F1 as in Figure 3 (1: its end)
+          NAME=PATH  table6: a rival, any Hugging Face folder, as BioBERT=/models/biobert; as many as you like
+
+          table2      each initialisation after phase 0.1. `random_rows` is our control, `mean_resizing` and
+                      `similarity` are what others do; `_literal` arms write the last layer's states as they are, as
+                      the paper does, the others are rescaled to the source's mean norm.
+          table3      contextualized, one phase under tokens 15 %, words 15 % and words 20 %
+          table5      one run: its versions are the ends of phases 0.1 to 0.4
+          table6      the same run and rivals, each with the same learning rates of fine-tuning; devel chooses
+          table7      the same run, and 0.1's setting for as many steps, scored at the end of each phase
+          orders      each setting static from step 0, easy to hard (the paper's 0.1 to 0.4), hard to easy, shuffled:
+                      the same words, and the n-th phase has the same learning rates whatever it masks
+          corruption  words, static: 80-10-10 (words_*), all [MASK] (masked_*), 90-10-0 (replaced_*), 90-0-10 (kept_*),
+                      each with 16 and with 20 % of the pieces shown as [MASK]: 80-10-10 of 20 % shows 16 % (paper's
+                      0.3), all of 20 % shows 20 % (its 0.4). Geometry of rare and frequent words is measured.
+          curves      the first steps of each initialisation, the paper's and its variants: phases 100, 300 and 600 are
+                      one phase of as many steps of 2,000 pieces, cut to look at the weights.
+Phases:   as in the paper the learning rate restarts with every phase, at .7 of the peak before: so each end is a
+          finished model. Every end is scored under the paper's four settings, [MASK]ed positions only.
+Time:     by estimate from measured stages, an arm on one core: a phase of 350,000 words 80 to 100 s, a fine-tuning on
+          NCBI-disease or BC5-chem 35 to 55 s, export, analysis and compilation 80 s, contexts and surgery two minutes a
+          seed. With two sets, three seeds and --jobs=2 on two cores: orders 2 h, table2 70 min (50 without
+          mean_resizing, similarity and averaged_last_literal), corruption 1 h 45 min beyond what orders has.
+Expect:   table2: averaged_input first, random_rows near it, contextualized within .3 nats a word of both, literal
+          rows last of those with a source and vocabulary of their own, scratch and copy behind; F1 within a point but
+          for scratch and literal rows. table5: F1 rises with the words seen, .5 to 1 a phase. table7, orders: no order
+          distinguishable from the best static setting in F1; in held-out loss words beat tokens under word masks and
+          the setting trained last has its own loss lowest. corruption: no difference in geometry beyond the seeds.
+          curves: averaged_* within .05 nats of contextualized after 100 steps; a variant before the literal rows.
           Per-token losses compare all arms but `copy`, which keeps the source's vocabulary; the measures of hidden
           words of `analyze` and F1 compare all of them.
 """
 
+import dataclasses
+from collections.abc import Sequence
+
 from ml_collections import ConfigDict
 
 from bioptimus_jax.config import load, phase
-from bioptimus_jax.schema import STRATEGIES
+from bioptimus_jax.schema import PAPER_PHASES, STRATEGIES
 
 LITERAL = '_literal'
 INITIALISATIONS = (*STRATEGIES, f'averaged_last{LITERAL}', f'contextualized{LITERAL}')
@@ -27,44 +59,151 @@ VARIANTS: dict[str, dict] = {
     'middle_centred': {'layers': (), 'scale': 'centred'},
     'mapped_centred': {'layers': (), 'map': 'respelled', 'shrinkage': 1.0, 'scale': 'centred'},
 }
+SETTINGS: dict[str, dict] = {
+    'tokens_15': {'masking': 'tokens', 'rate': 0.15},
+    'words_15': {'masking': 'words', 'rate': 0.15},
+    'words_20': {'masking': 'words', 'rate': 0.20},
+    'masked_20': {'masking': 'words', 'rate': 0.20, 'corruption': (1.0, 0.0, 0.0)},
+    'masked_16': {'masking': 'words', 'rate': 0.16, 'corruption': (1.0, 0.0, 0.0)},
+    'replaced_16': {'masking': 'words', 'rate': 0.16 / 0.9, 'corruption': (0.9, 0.1, 0.0)},
+    'kept_16': {'masking': 'words', 'rate': 0.16 / 0.9, 'corruption': (0.9, 0.0, 0.1)},
+    'words_25': {'masking': 'words', 'rate': 0.25},
+    'replaced_20': {'masking': 'words', 'rate': 0.20 / 0.9, 'corruption': (0.9, 0.1, 0.0)},
+    'kept_20': {'masking': 'words', 'rate': 0.20 / 0.9, 'corruption': (0.9, 0.0, 0.1)},
+}
+PAPER = ('tokens_15', 'words_15', 'words_20', 'masked_20')
+CURRICULUM = 'easy_to_hard'
+NO_CURRICULUM = 'tokens_15'
+ORDERS: dict[str, tuple[str, ...]] = {
+    **{name: (name,) * len(PAPER) for name in SETTINGS},
+    CURRICULUM: PAPER,
+    'hard_to_easy': PAPER[::-1],
+    'shuffled': ('words_20', 'tokens_15', 'masked_20', 'words_15'),
+}
+CORRUPTION = tuple(name for name in SETTINGS if name not in ('tokens_15', 'words_15'))
+ALL_ENDS = (CURRICULUM, NO_CURRICULUM)
+FIRST_ENDS = ('words_15', 'words_20')
+"""Arms of `orders` whose first phase is Table 3's."""
+RESTART_FACTOR = 0.7
+RIVALS = 'rivals'
+FINE_TUNING_RATES = (2e-5, 1e-4, 5e-4)
 SEEDS = (0, 1, 2)
-BUDGET = 0.125
 WORDS_PER_STEP = 1500
 STEPS = (100, 300, 600)
-ARMS = {
+ARMS: dict[str, tuple[str, ...]] = {
     'table2': INITIALISATIONS,
-    'curves': tuple(
-        f'{name}.seed-{seed}'
-        for seed in SEEDS
-        for name in (*STRATEGIES, f'contextualized{LITERAL}', *VARIANTS)
-    ),
+    'table3': ('tokens_15', 'words_15', 'words_20'),
+    'table5': (CURRICULUM,),
+    'table6': (CURRICULUM, RIVALS),
+    'table7': (CURRICULUM, NO_CURRICULUM),
+    'orders': (*PAPER, CURRICULUM, 'hard_to_easy', 'shuffled'),
+    'corruption': CORRUPTION,
+    'curves': (*STRATEGIES, f'contextualized{LITERAL}', *VARIANTS),
 }
-ARGUMENTS = tuple(f'{ablation}/{arm}' for ablation, arms in ARMS.items() for arm in arms)
+ARGUMENTS = tuple(
+    f'{ablation}/{arm}.seed-0' for ablation, arms in ARMS.items() for arm in arms if arm != RIVALS
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What stands behind the name of an ablation."""
+
+    seeds: int = len(SEEDS)
+    words: float = 350_000.0
+    batch: int = 8
+    rates: int = 1
+    snapshots: int = 1
+    rivals: tuple[str, ...] = ()
 
 
 def get_arms(argument: str = '') -> tuple[str, ...]:
-    """The arms of an ablation, the one that others share most with first."""
-    if argument not in ARMS:
-        raise ValueError(f'no ablation {argument!r}; there are {", ".join(ARMS)}')
-    return ARMS[argument]
+    """The arms of an ablation, seed after seed, so that a sweep that is cut off has whole ones."""
+    ablation, options = _options(argument)
+    factors = [2.0 ** (n - options.rates // 2) for n in range(options.rates)]
+    rates = [f'.rate-{factor:g}' for factor in factors] if options.rates > 1 else ['']
+    named = [
+        f'{arm}{rate}'
+        for arm in ARMS[ablation]
+        if arm != RIVALS or options.rivals
+        for rate in (rates if arm != RIVALS else [''])
+    ]
+    return tuple(f'{name}.seed-{seed}' for seed in range(options.seeds) for name in named)
 
 
 def get_config(argument: str = '') -> ConfigDict:
-    """One arm, named as in `table2/averaged_input`."""
-    ablation, _, arm = argument.partition('/')
-    if arm not in get_arms(ablation):
-        raise ValueError(f'no arm {arm!r} in {ablation}; there are {", ".join(get_arms(ablation))}')
-    name, _, seed = arm.partition('.seed-')
+    """One arm, named as in `table2/averaged_input.seed-0`."""
+    named, _, arm = argument.rpartition('/')
+    ablation, options = _options(named or arm)
+    if arm not in get_arms(named or arm):
+        raise ValueError(f'no arm {arm!r} in {ablation}; there are {", ".join(get_arms(named or arm))}')
+    rest, _, seed = arm.partition('.seed-')
+    name, _, factor = rest.partition('.rate-')
     config = load('small')
-    _initialise(config, name)
+    config.seed = int(seed)
     if ablation == 'curves':
-        config.seed = int(seed)
+        _initialise(config, name)
         _first_steps(config)
         return config
-    for name in config.phases:
-        config.phase[name].duration *= BUDGET
-    config.ner.update(models=('0.4',), seeds=SEEDS)
+    config.stages = tuple(stage for stage in config.stages if stage != 'report')  # one page for all of them
+    config.pretrain.update(batch_rows=options.batch, micro_batches=2 - options.batch % 2)
+    config.pretrain.learning_rate *= float(factor or 1)
+    config.ner.update(seeds=(int(seed),), epochs=3)
+    config.runtime.checkpoint_every_steps = 600
+    config.contexts.per_token = 10
+    config.evaluation.update(rows=128, per_phase=4, settings=tuple(PAPER_PHASES))
+    config.analysis.update(cloze_documents=100, geometry_points=0, geometry_words=0)
+    if ablation == 'table6':  # models of different sizes: none may have the rate that suits another
+        config.ner.setting.update({f'lr{rate:.0e}': {'learning_rate': rate} for rate in FINE_TUNING_RATES})
+        config.ner.settings = tuple(config.ner.setting)
+    if name == RIVALS:
+        config.stages = ('ner',)
+        config.ner.models = options.rivals
+    elif ablation == 'table2':
+        _initialise(config, name)
+        _phases(config, PAPER[:1], options)
+        config.evaluation.snapshots_per_phase = options.snapshots
+        config.ner.models = _ends(config, options.snapshots)
+    elif ablation == 'table3':
+        _phases(config, ORDERS[name][:1], options)
+        config.ner.models = config.phases
+    else:
+        _phases(config, ORDERS[name], options)
+        ends = len(PAPER) if name in ALL_ENDS else 0
+        first = config.phases[:1] if name in FIRST_ENDS else ()
+        config.ner.models = config.phases[:ends] or (*first, config.phases[-1])
+        config.analysis.update(geometry_words=600, geometry_contexts=5, geometry_documents=5000)
     return config
+
+
+def _options(argument: str) -> tuple[str, Options]:
+    """The ablation that is named, and its options. Raises ValueError."""
+    ablation, *given = argument.split(',')
+    if ablation not in ARMS:
+        raise ValueError(f'no ablation {ablation!r}; there are {", ".join(ARMS)}')
+    fields = {f.name: f.type for f in dataclasses.fields(Options) if f.name != 'rivals'}
+    known: dict[str, float] = {}
+    rivals = []
+    for option in given:
+        name, _, value = option.partition('=')
+        if name in fields:
+            known[name] = _number(option, value, whole=fields[name] is int)
+        elif ablation == 'table6' and value:
+            rivals.append(option)
+        else:
+            more = ', NAME=PATH' if ablation == 'table6' else ''
+            raise ValueError(f'{ablation} has no option {option!r}; there are {", ".join(fields)}{more}')
+    return ablation, Options(**known, rivals=tuple(rivals))  # type: ignore[arg-type]
+
+
+def _number(option: str, value: str, whole: bool) -> float:
+    try:
+        number = int(value) if whole else float(value)
+    except ValueError:
+        number = 0
+    if not 0 < number < float('inf'):
+        raise ValueError(f'{option}: a {"whole " if whole else ""}number above 0 is needed')
+    return number
 
 
 def _initialise(config: ConfigDict, name: str) -> None:
@@ -76,6 +215,34 @@ def _initialise(config: ConfigDict, name: str) -> None:
         config.surgery.scale = 'literal'
     if name == 'copy':
         config.vocab.kind = 'source'
+
+
+def _phases(config: ConfigDict, settings: Sequence[str], options: Options) -> None:
+    """A phase for every setting. What the n-th one lasts and learns with does not depend on what it masks.
+
+    The paper's own order has the paper's names; the settings of the others stand in theirs.
+    """
+    papers = tuple(settings) == PAPER[: len(settings)]
+    config.phases = tuple(PAPER_PHASES)[: len(settings)] if papers else _names(settings)
+    for number, (name, setting) in enumerate(zip(config.phases, settings, strict=True)):
+        config.phase[name] = phase(
+            **SETTINGS[setting],
+            duration=float(options.words),
+            duration_unit='words',
+            schedule='restart',
+            learning_rate=config.pretrain.learning_rate * RESTART_FACTOR**number,
+        )
+
+
+def _names(settings: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f'{number}-{setting}' for number, setting in enumerate(settings, 1))
+
+
+def _ends(config: ConfigDict, snapshots: int) -> tuple[str, ...]:
+    """Step 0, the snapshots and the end of the one phase; with one snapshot the end alone."""
+    [name] = config.phases
+    on_the_way = tuple(f'{name}@{round(100 * n / snapshots)}' for n in range(1, snapshots))
+    return ('initial', *on_the_way, name) if on_the_way else (name,)
 
 
 def _first_steps(config: ConfigDict) -> None:

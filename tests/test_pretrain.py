@@ -182,6 +182,24 @@ def test_a_full_disk_is_an_os_error_that_names_the_folder(tmp_path, monkeypatch)
     checkpoints.close()
 
 
+def test_a_curriculum_is_scored_under_settings_that_it_does_not_train(undisturbed, prepared, tmp_path):
+    """At step 0 the weights are those of the whole curriculum: the masks are too, whatever the phases are."""
+    workdir = copy_of(prepared, tmp_path)
+    changes = dict(phases='0.2,', evaluation__settings='0.2,0.4')
+    run = Run(workdir, experiment(prepared, **changes), quiet=True)
+    execute(run, STAGES['pretrain'])
+    evaluations = [r for r in run.metrics('pretrain') if r['kind'] == 'evaluation']
+    assert [(r['phase'], set(r['losses'])) for r in evaluations if r['phase_end']] == [
+        ('initial', {'0.2', '0.4'}),
+        ('0.2', {'0.2', '0.4'}),
+    ]
+    records = Run(undisturbed[0], experiment(prepared)).metrics('pretrain')
+    whole = next(r for r in records if r['kind'] == 'evaluation')['losses']
+    assert evaluations[0]['losses'] == {name: whole[name] for name in ('0.2', '0.4')}
+    with pytest.raises(ConfigError, match=r"config\.evaluation\.settings: '0\.9' has no config\.phase entry"):
+        experiment(prepared, evaluation__settings='0.9,')
+
+
 def test_an_evaluation_between_two_records_counts_its_tokens(prepared, tmp_path):
     workdir = copy_of(prepared, tmp_path)
     changes = dict(phases='0.1,', evaluation__per_phase=2, runtime__log_every_steps=100)

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from bioptimus_jax import cli, config
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.files import read_json, read_jsonl
+from bioptimus_jax.run import execute
+from bioptimus_jax.stages import STAGES
 from bioptimus_jax.sweep import Sweep, share_of
 
 CONFIG = """
@@ -25,6 +27,8 @@ ARMS = ('plain', 'seed-1', 'long')
 def get_arms(argument=''):
     if argument == 'broken':
         return ('plain', 'broken')
+    if argument == 'surgery':
+        return ('plain', 'scored-otherwise', 'seed-1')
     return ARMS
 
 def get_config(argument=''):
@@ -37,6 +41,13 @@ def get_config(argument=''):
     c.corpus.heldout_fraction = 0.2
     c.vocab.size = 120
     c.vocab.limit_alphabet = 40
+    if argument.startswith('surgery'):
+        c.stages = ('corpus', 'vocab', 'surgery')
+        c.surgery.strategy = 'scratch'
+        c.rows.max_document_pieces = 16
+        c.model.update(layers=1, hidden=16, heads=2, intermediate=16, max_positions=16)
+    if arm == 'scored-otherwise':
+        c.ner.seeds = (7,)
     if arm == 'seed-1':
         c.seed = 1
     if arm == 'long':
@@ -82,6 +93,28 @@ def test_arms_share_what_is_the_same_and_a_second_sweep_makes_nothing(shipped, t
     assert (folder / 'long' / 'corpus' / 'manifest.json').stat().st_mtime_ns == before
     _, out, _ = call(capsys, 'sweep', f'--config={shipped}:x', f'--workdir={folder}', '--status')
     assert 'shared' in out
+
+
+def test_arms_that_begin_with_the_same_weights_share_them_though_they_run_side_by_side(shipped, tmp_path):
+    sweep = Sweep(f'{shipped}:surgery', tmp_path / 'sweep', [])
+    sweep._share()
+    plain, same, other = sweep.arms
+    assert sweep._shared_surgeries() == [(plain, 'surgery')]
+    execute(plain.run, STAGES['surgery'])
+    assert sweep._shared_surgeries() == []
+    made = [execute(arm.run, STAGES['surgery']) for arm in (same, other)]
+    assert [m.get('folder') for m in made] == [str(tmp_path / 'sweep' / 'plain' / 'surgery'), None]
+
+
+def test_a_sweep_takes_what_another_sweep_has_made(shipped, tmp_path, capsys):
+    first, second = tmp_path / 'first', tmp_path / 'second'
+    for folder, more in ((first, []), (second, [f'--config.runtime.base_run={first}'])):
+        code, *_ = call(
+            capsys, 'sweep', f'--config={shipped}:x', f'--workdir={folder}', '--arms=plain,seed-1', *more
+        )
+        assert code == 0
+    taken = [read_json(second / arm / 'vocab' / 'manifest.json')['folder'] for arm in ('plain', 'seed-1')]
+    assert taken == [str(first / 'plain' / 'vocab')] * 2
 
 
 def test_an_arm_is_a_run_that_can_be_made_alone(shipped, tmp_path, capsys):

@@ -56,7 +56,7 @@ def compare_models(a: str, b: str) -> list[str]:
         names = [', '.join(model.cells) for model in (first, second)]
         raise InputError(f'{a} has {names[0]}, but {b} has {names[1]}: no set in common')
     pairings = [_pairing(name, first, second) for name in common]
-    differences = _differences(pairings)
+    differences = differences_of(pairings)
     p_values = holm([d.p for d in differences])
     lines = [f'{side}: {m.folder} ({m.name}, {m.setting})' for side, m in (('A', first), ('B', second))]
     for side, one, other in (('A', first, second), ('B', second, first)):
@@ -138,7 +138,7 @@ def _pairing(dataset: str, a: Model, b: Model) -> Pairing:
     return Pairing(dataset, tuple(seeds), name, text, counted[0], counted[1], tuple(notes), in_both)
 
 
-def _differences(pairings: Sequence[Pairing]) -> list[Difference]:
+def differences_of(pairings: Sequence[Pairing]) -> list[Difference]:
     """One for each set. Those over one text (BC5-chem, BC5-disease) are not independent: they are drawn together."""
     found: dict[str, Difference] = {}
     for number, text in enumerate(dict.fromkeys(p.text for p in pairings)):

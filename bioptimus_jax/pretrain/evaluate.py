@@ -73,7 +73,7 @@ class Maskable:
 
 
 def freeze(rows: Rows, experiment: Experiment, plan: StepPlan, batch_rows: int = 64) -> FrozenMasks:
-    """Masks for the frozen settings (tokens and whole words, all [MASK]) and for every phase of the curriculum."""
+    """Masks for the frozen settings (tokens and whole words, all [MASK]) and for those of the phase ends."""
     count = min(len(rows), experiment.evaluation.rows)
     numbers = np.linspace(0, len(rows) - 1, count).astype(int) if count else np.zeros(0, int)
     all_masked = (1.0, 0.0, 0.0)
@@ -81,7 +81,8 @@ def freeze(rows: Rows, experiment: Experiment, plan: StepPlan, batch_rows: int =
         FROZEN: Phase('tokens', experiment.evaluation.rate, all_masked),
         FROZEN_WORDS: Phase('words', experiment.evaluation.rate, all_masked),
     }
-    settings |= {name: experiment.phase[name] for name in experiment.phases}
+    scored = experiment.evaluation.settings or experiment.phases
+    settings |= {name: experiment.phase[name] for name in scored}
     # A curriculum without whole words trains with units of one piece; its words are evaluated all the same.
     longest = experiment.pretrain.max_word_pieces
     maskable = Maskable.of(rows.read(numbers), plan, experiment.evaluation.seed, batch_rows)

@@ -155,8 +155,11 @@ class Measures:
         return next((r for r in self.cloze if r['model'] == model), {})
 
 
-def read_measures(run: Run) -> Measures:
-    """Everything the report is made from. Raises InputError for damaged files, never for missing ones."""
+def read_measures(run: Run, details: bool = True) -> Measures:
+    """Everything the report is made from. Raises InputError for damaged files, never for missing ones.
+
+    Without `details` no `audit`, `tokens` and `points`: many runs are read for their scores, and these are large.
+    """
     manifests = {s: m for s in run.config.stages if (m := run.manifest(s)) is not None}
     pretrain = stage_metrics(run, 'pretrain')
     analyze, vocab = stage_folder(run, 'analyze'), stage_folder(run, 'vocab')
@@ -168,9 +171,9 @@ def read_measures(run: Run) -> Measures:
         ner=_ner_cells(ner),
         cloze=read_json(analyze / 'cloze.json') or [],
         geometry=read_json(analyze / 'geometry.json') or [],
-        points=read_json(analyze / 'points.json') or {},
-        tokens=_lines(stage_folder(run, 'surgery') / 'tokens.jsonl'),
-        audit=_lines(stage_folder(run, 'corpus') / 'audit.jsonl'),
+        points=(read_json(analyze / 'points.json') or {}) if details else {},
+        tokens=_lines(stage_folder(run, 'surgery') / 'tokens.jsonl') if details else [],
+        audit=_lines(stage_folder(run, 'corpus') / 'audit.jsonl') if details else [],
         comparison=read_json(vocab / 'comparison.json') or {},
         frequency=read_json(vocab / 'frequency.json') or {},
         entities=read_json(analyze / 'entities.json') or {},

@@ -132,12 +132,6 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 
 def page(m: Measures, tables: dict[str, Table], figures: dict[str, Figure]) -> str:
     """The page as HTML: no network access, styles, script and figures inside."""
-    import jinja2
-
-    text = importlib.resources.files('bioptimus_jax.report').joinpath('page.html.jinja').read_text('utf-8')
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
     workdir = (
         os.path.relpath(m.run.workdir) if m.run.workdir.is_relative_to(Path.cwd()) else str(m.run.workdir)
     )
@@ -157,7 +151,8 @@ def page(m: Measures, tables: dict[str, Table], figures: dict[str, Figure]) -> s
         }
         for section in shown
     ]
-    return environment.from_string(text).render(
+    return render(
+        kicker='BIOptimus run',
         name=m.run.workdir.name,
         description=description(m),
         headlines=headlines(m),
@@ -172,6 +167,17 @@ def page(m: Measures, tables: dict[str, Table], figures: dict[str, Figure]) -> s
             if not name.startswith('runtime.')
         ],
     )
+
+
+def render(**values: Any) -> str:
+    """The page's template, filled."""
+    import jinja2
+
+    text = importlib.resources.files('bioptimus_jax.report').joinpath('page.html.jinja').read_text('utf-8')
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(text).render(**values)
 
 
 def sections(

@@ -1,0 +1,259 @@
+"""What the paper's tables ask, and which trained models answer: rows, and set-ups that must not be mixed."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.report import paper
+from bioptimus_jax.report.trained import PAPER_SETTINGS, Trained, chosen_setting, differing
+
+FIRST = PAPER_SETTINGS[0]
+VERSIONS = {f'0.{n}': PAPER_SETTINGS[:n] for n in range(1, len(PAPER_SETTINGS) + 1)}
+WITHOUT = {f'no curriculum, as long as {name}': (FIRST,) * len(path) for name, path in VERSIONS.items()}
+ORDERS = {
+    **{f'static: {name}': (name,) * len(PAPER_SETTINGS) for name in PAPER_SETTINGS},
+    'easy to hard': PAPER_SETTINGS,
+    'hard to easy': PAPER_SETTINGS[::-1],
+}
+CONTEXTUALIZED = 'contextualized'
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """One table: `label` names a model's row or gives '', `reference` the row that a row is compared with.
+
+    `paper`: what the paper reports for a row; `expected`: rows that are shown without a run too.
+    """
+
+    name: str
+    title: str
+    label: Callable[[Trained], str]
+    reference: Callable[[str], str]
+    paper: Callable[[str], Sequence[float] | None] = lambda label: None
+    expected: tuple[str, ...] = ()
+    made_by: str = ''
+    matched: bool = False  # only rows that have one to be compared with
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Row:
+    """Models of one name, one for each seed; a training that stands in several folders counts once."""
+
+    name: str  # by the question
+    suffix: str  # what else tells it from others of that name
+    models: tuple[Trained, ...]
+
+    @property
+    def label(self) -> str:
+        return self.name + self.suffix
+
+    @property
+    def by_seed(self) -> dict[int | None, Trained]:
+        return {t.seed: t for t in reversed(self.models)}
+
+    def cells(self, dataset: str) -> dict[tuple[int | None, int], tuple[Trained, dict[str, Any]]]:
+        """(seed of pre-training, of fine-tuning) -> the cell, under the setting that devel chooses for all of them."""
+        setting = chosen_setting(self.models, dataset)
+        found: dict[tuple[int | None, int], tuple[Trained, dict[str, Any]]] = {}
+        for t in self.models:
+            for record in t.cells(dataset, setting):
+                found.setdefault((t.seed, record['seed']), (t, record))
+        return dict(sorted(found.items(), key=lambda cell: (cell[0][0] or 0, cell[0][1])))
+
+    def scores(self, dataset: str, split: str = 'test') -> list[float]:
+        """F1 in percent, one a cell."""
+        return [100 * record[split]['default']['f1'] for _, record in self.cells(dataset).values()]
+
+
+@dataclasses.dataclass(frozen=True)
+class SetUp:
+    """Rows whose scores compare, since everything is equal but what the table asks for."""
+
+    rows: tuple[Row, ...]
+    conditions: Mapping[str, str]
+
+    @property
+    def folders(self) -> list[Path]:
+        return list(dict.fromkeys(t.folder for row in self.rows for t in row.models))
+
+    @property
+    def datasets(self) -> list[str]:
+        return list(dict.fromkeys(d for row in self.rows for t in row.models for d in t.measures.datasets))
+
+
+def set_ups(question: Question, models: Sequence[Trained]) -> list[SetUp]:
+    """The models that answer, parted where corpora, vocabularies, budgets or fine-tuning differ; largest first."""
+    parts: list[tuple[dict[str, str], list[tuple[str, Trained]]]] = []
+    for t in models:
+        label = question.label(t)
+        if not label:
+            continue
+        own = dict(t.conditions) | ({'phases': str(len(t.path))} if question.matched else {})
+        for conditions, members in parts:
+            if not differing(conditions, own):
+                conditions.update(own)
+                members.append((label, t))
+                break
+        else:
+            parts.append((own, [(label, t)]))
+    parts.sort(key=lambda part: -len(part[1]))
+    found = [SetUp(_rows(question, members), conditions) for conditions, members in parts]
+    return [set_up for set_up in found if set_up.rows]
+
+
+def reference_of(question: Question, row: Row, rows: Sequence[Row]) -> Row | None:
+    """The row that this one is compared with: of the same kind if there are several; None for that row itself."""
+    wanted = question.reference(row.name)
+    fitting = [r for r in rows if r.name == wanted or r.name.startswith(f'{wanted}, ')]
+    if not fitting or row in fitting:
+        return None
+
+    def kind(r: Row) -> tuple[str, str]:
+        return r.name.partition(', ')[2], r.suffix
+
+    return max(fitting, key=lambda r: (r.suffix == row.suffix, kind(r) == kind(row), len(r.models)))
+
+
+def pairs_of(question: Question, set_up: SetUp) -> list[tuple[Row, Row]]:
+    """Every row with the one that it is compared with."""
+    pairs = [(row, reference_of(question, row, set_up.rows)) for row in set_up.rows]
+    return [(row, reference) for row, reference in pairs if reference]
+
+
+def _rows(question: Question, members: Sequence[tuple[str, Trained]]) -> tuple[Row, ...]:
+    """Initialisation and learning rate are named where there are several of them."""
+    own = [t for _, t in members if t.own]
+    several_rates = len({t.rate for t in own}) > 1
+    several_starts = len({t.initialisation for t in own if question.name != 'table2'}) > 1
+    groups: dict[tuple[str, str], list[Trained]] = {}
+    for name, t in members:
+        suffix = f' ({t.initialisation})' if t.own and several_starts else ''
+        suffix += f', learning rate {t.rate:g}' if t.own and several_rates else ''
+        groups.setdefault((name, suffix), []).append(t)
+    rows = [Row(*key, tuple(group)) for key, group in groups.items()]
+    if question.matched:
+        pairs = [(row, reference_of(question, row, rows)) for row in rows]
+        rows = [row for pair in pairs for row in pair if pair[1] and row]
+        rows = sorted(dict.fromkeys(rows), key=lambda row: row.name)
+    places = {name: place for place, name in enumerate(question.expected)}
+
+    def place(row: Row) -> int:
+        known = [
+            place for name, place in places.items() if row.name == name or row.name.startswith(f'{name},')
+        ]
+        return known[0] if known else len(places)
+
+    return tuple(sorted(rows, key=place))
+
+
+def _is_end(t: Trained) -> bool:
+    return t.own and not t.partial
+
+
+def _version(t: Trained, paths: Mapping[str, tuple[str, ...]]) -> str:
+    if not _is_end(t) or t.config.surgery.strategy != CONTEXTUALIZED:
+        return ''
+    return next((name for name, path in paths.items() if path == t.path), '')
+
+
+def _order(t: Trained) -> str:
+    named = _version(t, ORDERS)
+    if not named and t.config.surgery.strategy == CONTEXTUALIZED and _is_end(t):
+        return f'shuffled: {"; ".join(t.path)}' if sorted(t.path) == sorted(PAPER_SETTINGS) else ''
+    return named
+
+
+def _static_words(t: Trained) -> str:
+    """Static whole-word settings at the end of their run."""
+    whole = _is_end(t) and len(t.path) == len(t.measures.phases) and len(set(t.path)) == 1
+    fits = whole and t.config.surgery.strategy == CONTEXTUALIZED and t.path[0].startswith('words')
+    return f'{100 * shown_of(t):.3g} % shown, {t.path[0]}' if fits else ''
+
+
+def shown_of(t: Trained) -> float:
+    """The share of pieces that the last phase shows as [MASK]."""
+    phase = t.config.phase[t.measures.phases[len(t.path) - 1]]
+    return phase.rate * phase.corruption[0]
+
+
+def same_shown(label: str) -> str:
+    """The 80-10-10 setting with as many pieces shown as [MASK]."""
+    shown = float(label.partition(' %')[0])
+    return f'{shown:g} % shown, words {shown / 0.8:.3g} %'
+
+
+def _rival(label: str) -> Sequence[float] | None:
+    known = {name.removesuffix('-base').lower(): row for name, row in paper.RIVALS.items()}
+    return (
+        paper.VERSIONS['0.4'] if label.startswith('0.4') else known.get(label.removesuffix('-base').lower())
+    )
+
+
+def _against_no_curriculum(label: str) -> str:
+    return f'no curriculum, as long as {label[:3]}'
+
+
+QUESTIONS = (
+    Question(
+        'table2',
+        'Table 2: initialisations after phase 0.1',
+        lambda t: t.initialisation if _is_end(t) and t.path == (FIRST,) else '',
+        lambda label: CONTEXTUALIZED,
+        lambda label: paper.INITIALISATIONS.get(label.partition(',')[0]),
+        tuple(paper.INITIALISATIONS),
+        'ablations:table2',
+    ),
+    Question(
+        'table3',
+        'Table 3: masking settings after one phase',
+        lambda t: _version(t, {name: (name,) for name in paper.STATIC}),
+        lambda label: FIRST,
+        paper.STATIC.get,
+        tuple(paper.STATIC),
+        'ablations:table3',
+    ),
+    Question(
+        'table5',
+        'Table 5: versions, the ends of the phases',
+        lambda t: _version(t, VERSIONS),
+        lambda label: '0.1',
+        lambda label: paper.VERSIONS.get(label) or paper.INITIALISATIONS[CONTEXTUALIZED],
+        tuple(VERSIONS),
+        'ablations:table5',
+    ),
+    Question(
+        'table6',
+        'Table 6: rivals',
+        lambda t: _version(t, {'0.4': PAPER_SETTINGS}) if t.own else t.measures.label(t.model),
+        lambda label: '0.4',
+        _rival,
+        ('0.4', *paper.RIVALS),
+        'ablations:table6,NAME=FOLDER',
+    ),
+    Question(
+        'table7',
+        'Table 7: with and without curriculum, the same words',
+        lambda t: _version(t, {n: p for n, p in (VERSIONS | WITHOUT).items() if len(p) > 1}),
+        _against_no_curriculum,
+        lambda label: {'0.4': paper.VERSIONS['0.4'], list(WITHOUT)[-1]: paper.NO_CURRICULUM}.get(label),
+        tuple(n for pair in zip(VERSIONS, WITHOUT, strict=True) for n in pair if not n.endswith('0.1')),
+        'ablations:table7',
+    ),
+    Question(
+        'orders',
+        'Orders: the same settings, words and learning rates',
+        _order,
+        lambda label: 'easy to hard',
+        expected=(*ORDERS, 'shuffled'),
+        made_by='ablations:orders',
+    ),
+    Question(
+        'corruption',
+        'Corruption: matched rates of [MASK]',
+        _static_words,
+        same_shown,
+        made_by='ablations:corruption',
+        matched=True,
+    ),
+)

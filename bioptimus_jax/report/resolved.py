@@ -1,0 +1,80 @@
+"""Runs as their manifests say they were made: the configuration of a folder, without the config that it came from."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from bioptimus_jax import config
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import read_json
+from bioptimus_jax.report.measures import Measures, read_measures
+from bioptimus_jax.run import MANIFEST, STARTED, Run
+from bioptimus_jax.schema import Experiment
+
+STAGES = ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'ner', 'analyze')
+
+
+def read_runs(folders: Sequence[Path | str]) -> list[Measures]:
+    """The runs in these folders, each of them a run or a folder of runs (a sweep). Raises InputError where none is."""
+    found: dict[Path, Measures] = {}
+    for folder in map(Path, folders):
+        if not folder.is_dir():
+            raise InputError(f'{folder}: no such run folder')
+        runs = [folder] if _is_run(folder) else [p for p in sorted(folder.iterdir()) if _is_run(p)]
+        if not runs:
+            raise InputError(f'{folder}: is no run and holds none; give the --workdir of a run or of a sweep')
+        for run in runs:
+            if run.resolve() not in found:
+                found[run.resolve()] = read_measures(Run(run, experiment_of(run), quiet=True), details=False)
+    return list(found.values())
+
+
+def experiment_of(folder: Path) -> Experiment:
+    """The experiment that the manifests of a run's stages record; what no stage recorded is as by default.
+
+    Paths, which a fingerprint leaves out, are empty. Raises InputError for a manifest that is none.
+    """
+    resolved = config.defaults()
+    done = [stage for stage in STAGES if _manifest(folder, stage)]
+    resolved.stages = tuple(done)
+    for stage in done:
+        manifest = _manifest(folder, stage)
+        recorded = manifest.get('config') if isinstance(manifest, dict) else None
+        if not isinstance(recorded, dict):
+            raise InputError(f'{folder / stage / MANIFEST}: is damaged (no configuration); make it again')
+        for dotted, value in recorded.items():
+            _set(resolved, dotted, value)
+    try:
+        return Experiment.from_config(resolved, paths=False)
+    except ConfigError as error:
+        raise InputError(f'{folder}: its manifests do not belong together: {error}') from error
+
+
+def _is_run(folder: Path) -> bool:
+    return folder.is_dir() and any(_manifest(folder, stage) for stage in STAGES)
+
+
+def _manifest(folder: Path, stage: str) -> Any:
+    return read_json(folder / stage / MANIFEST) or read_json(folder / stage / STARTED)
+
+
+def _set(resolved: ConfigDict, dotted: str, value: Any) -> None:
+    """One recorded key; one that this version does not know (a format, say) is left out."""
+    node: Any = resolved
+    section, _, rest = dotted.partition('.')
+    names = [section, *rest.rsplit('.', 1)] if section == 'phase' else dotted.split('.')
+    if section == 'phase' and names[1] not in resolved.phase:
+        resolved.phase[names[1]] = config.phase()
+    for name in names[:-1]:
+        if name not in node:
+            return
+        node = node[name]
+    if names[-1] not in node:
+        return
+    if dotted == 'ner.setting':
+        node.setting.update(value)
+        return
+    with node.ignore_type():
+        node[names[-1]] = tuple(value) if isinstance(value, list) else value

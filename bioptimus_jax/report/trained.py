@@ -1,0 +1,209 @@
+"""Every scored model of several runs: how it was trained, and under which conditions its scores compare with others.
+
+What a model is comes from the manifests alone: names of folders, arms and phases say nothing here.
+"""
+
+import dataclasses
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.report.measures import Measures, stage_folder
+from bioptimus_jax.schema import PAPER_PHASES, SNAPSHOT, Experiment, Ner, Phase, Surgery, phase_of
+
+OF_THE_ROW = (
+    'strategy',
+    'scale',
+    'batch_pieces',
+)  # keys of surgery that a row's name has anyway, or that decide nothing
+NER_ROW = ('folder', 'datasets', 'models', 'seeds', 'settings', 'setting')
+PRETRAIN_ROW = ('learning_rate', 'micro_batches')
+DIGITS = 8
+"""Of a digest that is shown."""
+
+
+def setting_name(phase: Phase) -> str:
+    """What a phase masks, as 'words 20 %, all [MASK]'; 80-10-10 goes without saying."""
+    name = f'{phase.masking} {100 * phase.rate:.3g} %'
+    if tuple(phase.corruption) == (1.0, 0.0, 0.0):
+        return f'{name}, all [MASK]'
+    shares = '-'.join(f'{100 * share:.3g}' for share in phase.corruption)
+    return name if shares == '80-10-10' else f'{name}, {shares}'
+
+
+PAPER_SETTINGS = tuple(setting_name(phase) for phase in PAPER_PHASES.values())
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """A scored model: one of `measures`' own, at the end of its `path` of settings, or one given as a folder.
+
+    `partial`: a snapshot within the last phase of `path`, or step 0. `rate`: the first phase's peak learning rate.
+    """
+
+    measures: Measures
+    model: str
+    path: tuple[str, ...] = ()
+    partial: bool = False
+    rate: float = 0.0
+    conditions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def own(self) -> bool:
+        return bool(self.path) or self.partial
+
+    @property
+    def config(self) -> Experiment:
+        return self.measures.run.config
+
+    @property
+    def folder(self) -> Path:
+        return self.measures.run.workdir
+
+    @property
+    def seed(self) -> int | None:
+        """Of contexts, rows and pre-training; a model that was given as a folder has none that is known."""
+        return self.config.seed if self.own else None
+
+    @property
+    def initialisation(self) -> str:
+        """Strategy, scale of the new rows, and whatever else is not as by default."""
+        surgery = self.config.surgery
+        parts = [surgery.strategy]
+        if surgery.strategy not in ('scratch', 'copy', 'random_rows', 'mean_resizing'):
+            parts.append(surgery.scale)
+        for field in dataclasses.fields(Surgery):
+            value = getattr(surgery, field.name)
+            if field.name not in OF_THE_ROW and value != field.default:
+                parts.append(f'{field.name} {value}')
+        return ', '.join(parts)
+
+    @property
+    def words(self) -> float:
+        """Words of the corpus seen in pre-training, up to here."""
+        step = self.measures.step_of(self.model)
+        return 0.0 if step is None else step * words_per_step(self.measures)
+
+    def cells(self, dataset: str, setting: str = '') -> list[dict[str, Any]]:
+        return self.measures.cells(self.model, dataset, setting)
+
+
+def trained_models(runs: Sequence[Measures]) -> list[Trained]:
+    """Every model of these runs that has been scored or evaluated, in order."""
+    found = []
+    for m in runs:
+        scored = list(dict.fromkeys(r['model'] for r in m.ner))
+        ends = [name for name in m.phases if m.phase_end(name)]
+        for model in dict.fromkeys([*(x for x in m.on_the_way if x in (*scored, *ends)), *scored]):
+            found.append(_trained(m, model))
+    return found
+
+
+def differing(first: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """The conditions that both have and that are not the same; one that either lacks is no difference."""
+    return [name for name in first if name in other and first[name] != other[name]]
+
+
+def chosen_setting(models: Sequence[Trained], dataset: str) -> str:
+    """The fine-tuning setting with the highest mean devel F1 over all of these models; the first of equals."""
+    names = dict.fromkeys(name for t in models for name in t.measures.settings(t.model, dataset))
+    means = {}
+    for name in names:
+        scores = [s for t in models for s in t.measures.scores(t.model, dataset, 'devel', setting=name)]
+        means[name] = statistics.fmean(scores)
+    return max(means, key=lambda name: means[name], default='')
+
+
+def words_per_step(m: Measures) -> float:
+    """Mean, of a whole batch; 0 where stage rows has not been run."""
+    counts = (m.manifests.get('rows') or {}).get('counts', {}).get('train')
+    return m.run.config.pretrain.batch_rows * counts['words'] / counts['rows'] if counts else 0.0
+
+
+def _trained(m: Measures, model: str) -> Trained:
+    if model not in m.on_the_way or not m.phases:
+        return Trained(m, model, conditions=_ner_conditions(m, model))
+    config = m.run.config
+    at = m.phases.index(phase_of(model)) + 1 if phase_of(model) in m.phases else 0
+    names = m.phases[:at]
+    rates = [config.phase[name].learning_rate or config.pretrain.learning_rate for name in m.phases]
+    conditions = _conditions(m, names, rates) | _ner_conditions(m, model)
+    path = tuple(setting_name(config.phase[name]) for name in names)
+    return Trained(m, model, path, not at or SNAPSHOT in model, rates[0], conditions)
+
+
+def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> dict[str, str]:
+    """What must be equal for scores of two models to be of one experiment, beside what a table compares."""
+    config, manifests = m.run.config, m.manifests
+    found: dict[str, str] = {}
+    for stage in ('corpus', 'vocab'):
+        if stage in manifests and not (stage == 'vocab' and config.vocab.kind == 'source'):
+            found[stage] = manifests[stage]['content'][:DIGITS]
+    inputs = manifests.get('surgery', {}).get('inputs', {})
+    weights = [value for name, value in inputs.items() if ':model' in name or ':pytorch_model' in name]
+    if weights and config.surgery.strategy != 'scratch':
+        found['source'] = weights[0][:DIGITS]
+    found |= {
+        f'rows.{name}': str(getattr(config.rows, name)) for name in ('row_pieces', 'max_document_pieces')
+    }
+    # Planned, since a phase of so many words is rounded to whole steps.
+    total = (manifests.get('rows') or {}).get('counts', {}).get('train', {})
+    lengths = [_words(config.phase[name], total, config.pretrain.batch_rows) for name in m.phases]
+    for number in range(1, len(names) + 1):
+        found[f'words of phase {number}'] = _rounded(lengths[number - 1])
+        found[f'learning rate of phase {number} as a share of the first'] = (
+            f'{rates[number - 1] / rates[0]:.3g}'
+        )
+    goes_on = any(config.phase[name].schedule == 'continue' for name in m.phases[1:])
+    found['learning rate'] = (
+        f'one path over phases of {"; ".join(map(_rounded, lengths))} words'
+        if goes_on
+        else 'a path for each phase'
+    )
+    for name in ('seed', 'rows', 'rate'):
+        found[f'evaluation.{name}'] = str(getattr(config.evaluation, name))
+    for field in dataclasses.fields(config.pretrain):
+        if field.name not in PRETRAIN_ROW:
+            found[f'pretrain.{field.name}'] = str(getattr(config.pretrain, field.name))
+    return found
+
+
+def _rounded(words: float) -> str:
+    """To three digits: the same text in another vocabulary is some words more or less."""
+    return f'{float(f"{words:.3g}"):,.0f}'
+
+
+def _words(phase: Phase, total: Mapping[str, float], batch_rows: int) -> float:
+    if phase.duration_unit == 'words' or not total:
+        return phase.duration
+    per_row = total['words'] / total['rows']
+    if phase.duration_unit == 'steps':
+        return phase.duration * batch_rows * per_row
+    return phase.duration * (1 if phase.duration_unit == 'epochs' else 1 / total['tokens']) * total['words']
+
+
+def _ner_conditions(m: Measures, model: str) -> dict[str, str]:
+    if not any(r['model'] == model for r in m.ner):
+        return {}
+    ner = m.run.config.ner
+    found = {
+        f'ner.{field.name}': str(getattr(ner, field.name))
+        for field in dataclasses.fields(Ner)
+        if field.name not in NER_ROW
+    }
+    tried = {name: ner.setting.get(name, {}) for name in ner.settings}
+    found['ner.settings'] = json.dumps(tried, sort_keys=True)
+    for r in m.ner:
+        if r['model'] == model:
+            found[f'mentions of {r["dataset"]}'] = str(r['gold_in_file'])
+            if 'sentences' in r:
+                found[f'training sentences of {r["dataset"]}'] = str(r['sentences']['train'])
+    return found
+
+
+def cell_folder(model: Trained, record: Mapping[str, Any]) -> Path:
+    """Where the predictions of a fine-tuning lie."""
+    parts = record['model'], record['dataset'], record['setting'], f'seed-{record["seed"]}'
+    return stage_folder(model.measures.run, 'ner').joinpath(*parts)

@@ -1,0 +1,474 @@
+"""The paper's tables from hand-made runs: rows, marks, empty cells, set-ups kept apart, tests, figures, the page."""
+
+import csv
+import dataclasses
+import json
+import re
+import statistics
+
+import numpy as np
+import pytest
+
+from bioptimus_jax import cli, config
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import write_json, write_jsonl
+from bioptimus_jax.ner.predictions import Predicted, write_predictions
+from bioptimus_jax.ner.score import score
+from bioptimus_jax.report import comparison, comparison_figures, geometry, paper, paper_tables
+from bioptimus_jax.report.layout import NOT_RUN
+from bioptimus_jax.report.questions import QUESTIONS
+from bioptimus_jax.report.resolved import experiment_of, read_runs
+from bioptimus_jax.report.trained import PAPER_SETTINGS, trained_models
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import PAPER_PHASES, Experiment, result_keys
+from bioptimus_jax.stages import STAGES
+
+SENTENCES = 200
+WORDS = 512_000  # ten steps of 256 rows
+ASK = {question.name: question for question in QUESTIONS}
+TOKENS, WORDS_15, WORDS_20, MASKED = PAPER_PHASES.values()
+
+
+def experiment(phases, **changes):
+    loaded = config.defaults()
+    loaded.phases = tuple(f'p{n}' for n in range(len(phases)))
+    for name, phase in zip(loaded.phases, phases, strict=True):
+        loaded.phase[name] = config.phase(
+            masking=phase.masking,
+            rate=phase.rate,
+            corruption=phase.corruption,
+            duration=float(WORDS),
+            duration_unit='words',
+            schedule='restart',
+        )
+    loaded.surgery.scale = 'rescaled'
+    loaded.evaluation.settings = tuple(PAPER_PHASES)
+    for dotted, value in changes.items():
+        config.override(loaded, dotted.replace('__', '.'), str(value))
+    return Experiment.from_config(loaded)
+
+
+def fine_tuned(folder, model, dataset, setting, seed, right, devel=None):
+    """A cell of SENTENCES mentions of which `right` are found and nothing else: F1 = 2 right / (SENTENCES + right)."""
+    found = set(np.random.default_rng(seed).permutation(SENTENCES)[:right].tolist())
+    gold = [['O', 'B-X', 'O']] * SENTENCES
+    tagged = [['O', 'B-X' if n in found else 'O', 'O'] for n in range(SENTENCES)]
+    words = [['a', f'{dataset}{n}', 'b'] for n in range(SENTENCES)]
+    cell = folder / 'ner' / model / dataset / setting / f'seed-{seed}'
+    write_predictions(
+        cell / 'predictions.tsv', [Predicted(w, g, t, 0) for w, g, t in zip(words, gold, tagged, strict=True)]
+    )
+    test = score(gold, tagged)
+    other = {'default': {'f1': devel if devel is not None else test['default']['f1']}}
+    sizes = {'train': 50, 'devel': 20, 'test': SENTENCES}
+    return {
+        'model': model,
+        'dataset': dataset,
+        'setting': setting,
+        'seed': seed,
+        'devel': other,
+        'test': test,
+        'gold_in_file': SENTENCES,
+        'sentences': sizes,
+    }
+
+
+def f1(right):
+    return 200 * right / (SENTENCES + right)
+
+
+def make(folder, phases, right, seed=0, losses=None, corpus='c', **changes):
+    """A run folder; `right`: model -> dataset -> mentions found, models by number (0: first phase's end) or name."""
+    e = experiment(phases, seed=seed, ner__seeds=seed, **changes)
+    run = Run(folder, e, quiet=True)
+    weights = {'0:config.json': 'x', '1:model.safetensors': 'source'}
+    train = {'rows': 1000, 'words': 200_000, 'tokens': 260_000}
+    described = {
+        'corpus': {'content': corpus * 16},
+        'vocab': {'content': ('v' if e.vocab.kind == 'train' else 's') * 16},
+        'surgery': {'content': 'w', 'inputs': weights},
+        'rows': {'content': 'r', 'counts': {'train': train}},
+        'pretrain': {'content': 'p'},
+        'ner': {'content': 'n'},
+    }
+    for stage, described_so in described.items():
+        keys = result_keys(e, STAGES[stage].sections)
+        manifest = {'stage': stage, 'config': keys, 'inputs': {}, 'counts': {}, 'seconds': 1.0}
+        write_json(folder / stage / 'manifest.json', json.loads(json.dumps(manifest | described_so)))
+    steps_of_a_phase = WORDS // (e.pretrain.batch_rows * 200)
+    ends = [('initial', 0), *((name, (n + 1) * steps_of_a_phase) for n, name in enumerate(e.phases))]
+    for n, (name, step) in enumerate(ends):
+        values = {phase: (losses or 5.0) - 0.1 * n for phase in PAPER_PHASES}
+        run.log(
+            'pretrain',
+            step,
+            kind='evaluation',
+            phase=name,
+            phase_end=True,
+            frozen_loss=6.0 - n,
+            losses=values,
+            tokens=step,
+        )
+    records = []
+    for model, scores in right.items():
+        name = e.phases[model] if isinstance(model, int) else model
+        records += [fine_tuned(folder, name, d, 'standard', seed, n) for d, n in scores.items()]
+    write_jsonl(folder / 'ner' / 'results.jsonl', records)
+    return folder
+
+
+def answer(name, *folders):
+    scores, details = paper_tables.tables(ASK[name], trained_models(read_runs(folders)))
+    return scores, {table.title.rpartition(': ')[2]: table for table in details}
+
+
+def row(table, name):
+    [line] = [line for line in table.rows if line[0].text == name]
+    return dict(zip(table.columns, (cell.text for cell in line), strict=True))
+
+
+def mark(table, name, column):
+    at = [line[0].text for line in table.rows].index(name)
+    return table.marks()[at][list(table.columns).index(column)]
+
+
+RIGHT = {  # by strategy, by seed
+    'contextualized': (120, 124, 122),
+    'averaged_input': (160, 166, 163),
+    'random_rows': (121, 123, 122),
+    'scratch': (60, 62, 64),
+}
+
+
+@pytest.fixture
+def table2(tmp_path):
+    """Folders whose names say nothing about what is in them."""
+    for number, (strategy, by_seed) in enumerate(RIGHT.items()):
+        for seed, right in enumerate(by_seed):
+            folder = tmp_path / 'sweep' / f'{"xyzu"[number]}.seed-{seed}'
+            make(folder, [TOKENS], {0: {'bc5-chem': right}}, seed, surgery__strategy=strategy)
+    return tmp_path / 'sweep'
+
+
+def test_a_row_is_mean_and_deviation_over_seeds_beside_the_papers_number(table2):
+    [made], _ = answer('table2', table2)
+    values = [f1(right) for right in RIGHT['averaged_input']]
+    mean, deviation = statistics.fmean(values), statistics.stdev(values)
+    shown = row(made, 'averaged_input, rescaled')
+    assert shown['bc5-chem, here'] == f'{mean:.2f} ± {deviation:.2f} †'
+    assert shown['bc5-chem, paper'] == '92.93'
+    assert shown['words seen'] == '512,000'
+    assert shown['seeds'] == '3'
+    assert [mark(made, n, 'bc5-chem, here') for n in ('averaged_input, rescaled', 'random_rows')] == [
+        'best',
+        'second',
+    ]
+    assert mark(made, 'scratch', 'bc5-chem, here') == ''
+    # The paper's best of this column is `copy`, which nobody has run here; it is bold all the same.
+    assert mark(made, 'copy: no run', 'bc5-chem, paper') == 'best'
+
+
+def test_cells_without_a_run_are_empty_and_say_so(table2):
+    [made], _ = answer('table2', table2)
+    shown = row(made, 'copy: no run')
+    assert shown['bc5-chem, here'] == shown['seeds'] == NOT_RUN
+    assert shown['jnlpba, paper'] == '77.59'
+    assert row(made, 'scratch')['jnlpba, here'] == NOT_RUN
+    assert row(made, 'random_rows')['bc5-chem, paper'] == NOT_RUN
+    assert f'{NOT_RUN} : no run, or not scored' in made.note
+    [empty], details = answer('table7', table2)
+    assert [line[0].text for line in empty.rows] == [
+        '0.4: no run',
+        'no curriculum, as long as 0.4: no run',
+    ]
+    assert '`bioptimus sweep --config=ablations:table7` makes them' in empty.note
+    assert not details
+    [nothing], _ = answer('corruption', table2)
+    assert nothing.rows == []
+    assert 'no run answers this' in nothing.markdown()
+
+
+def test_marks_are_of_a_paired_test_with_every_seed_corrected_for_all_comparisons(table2):
+    [made], details = answer('table2', table2)
+    here = {line[0].text: line[3].text for line in made.rows}
+    assert here['averaged_input, rescaled'].endswith(' †')
+    assert here['scratch'].endswith(' †')
+    assert not here['random_rows'].endswith('†')  # by seed +1, -1, 0 mentions
+    assert not here['contextualized, rescaled'].endswith('†')
+    assert 'corrected for 3 comparisons (Holm)' in made.note
+    assert 'differs from contextualized, rescaled' in made.note
+    cells = {line[0].text: line for line in details['differences'].rows}
+    assert set(cells) == set(here) - {'contextualized, rescaled', 'copy: no run', 'averaged_last: no run'}
+    expected = statistics.fmean(
+        f1(a) - f1(c) for a, c in zip(RIGHT['averaged_input'], RIGHT['contextualized'], strict=True)
+    )
+    cell = cells['averaged_input, rescaled'][2]
+    assert cell.value == pytest.approx(expected)
+    low, high = map(float, re.search(r'\[(.+), (.+)\]', cell.text).groups())
+    assert low < expected < high
+    smallest = (
+        3 / 10_001
+    )  # of 10,000 shuffles none is as large; the smallest of three p-values counts three times
+    assert f'p = {smallest:.3g}' in cell.text
+
+
+def test_a_difference_that_one_seed_denies_has_another_mark(tmp_path):
+    for seed, (a, b) in enumerate([(100, 150), (100, 150), (120, 119)]):
+        make(tmp_path / f'a.seed-{seed}', [TOKENS], {0: {'bc5-chem': a}}, seed)
+        changed = {'surgery__strategy': 'averaged_input'}
+        make(tmp_path / f'b.seed-{seed}', [TOKENS], {0: {'bc5-chem': b}}, seed, **changed)
+    [made], _ = answer('table2', tmp_path)
+    assert row(made, 'averaged_input, rescaled')['bc5-chem, here'].endswith(' (†)')
+
+
+def test_runs_of_other_budgets_corpora_or_fine_tuning_stand_apart_and_the_note_says_why(table2, tmp_path):
+    make(
+        tmp_path / 'longer',
+        [TOKENS],
+        {0: {'bc5-chem': 190}},
+        phase__p0__duration=2 * WORDS,
+        surgery__strategy='averaged_last',
+    )
+    make(tmp_path / 'elsewhere', [TOKENS], {0: {'bc5-chem': 191}}, corpus='d')
+    make(tmp_path / 'tuned', [TOKENS], {0: {'bc5-chem': 192}}, ner__epochs=50)
+    first, *others = answer(
+        'table2', table2, tmp_path / 'longer', tmp_path / 'elsewhere', tmp_path / 'tuned'
+    )[0]
+    assert first.title.endswith('(set-up A)')
+    assert 'averaged_last, rescaled' not in [line[0].text for line in first.rows]
+    assert row(first, 'contextualized, rescaled')['seeds'] == '3'
+    notes = {table.rows[0][3].text: table.note for table in others}
+    assert 'words of phase 1: 1,020,000, in A 512,000' in notes[f'{f1(190):.2f}']
+    assert 'corpus: dddddddd, in A cccccccc' in notes[f'{f1(191):.2f}']
+    assert 'ner.epochs: 50, in A 5' in notes[f'{f1(192):.2f}']
+    assert all('must not be compared with set-up A' in note for note in notes.values())
+    assert all(table.marks()[0][3] == '' for table in others)
+
+
+def test_a_source_vocabulary_is_no_other_set_up_but_has_no_comparable_loss(table2, tmp_path):
+    make(
+        tmp_path / 'kept',
+        [TOKENS],
+        {0: {'bc5-chem': 110}},
+        surgery__strategy='copy',
+        vocab__kind='source',
+        losses=1.0,
+    )
+    [made], details = answer('table2', table2, tmp_path / 'kept')
+    assert row(made, 'copy')['seeds'] == '1'
+    assert 'copy' not in [line[0].text for line in details['held-out loss'].rows]
+    assert 'Left out, since its pieces are others: copy' in details['held-out loss'].note
+
+
+def test_one_training_in_two_folders_counts_once(table2, tmp_path):
+    make(tmp_path / 'again' / 'x.seed-0', [TOKENS], {0: {'bc5-chem': RIGHT['contextualized'][0]}}, 0)
+    [made], _ = answer('table2', table2, tmp_path / 'again')
+    assert row(made, 'contextualized, rescaled')['seeds'] == '3'
+
+
+@pytest.fixture
+def curricula(tmp_path):
+    """Two seeds of the paper's curriculum, of none, hard to easy, and shuffled."""
+    orders = {
+        'a': [TOKENS, WORDS_15, WORDS_20, MASKED],
+        'b': [TOKENS] * 4,
+        'c': [MASKED, WORDS_20, WORDS_15, TOKENS],
+        'd': [WORDS_20, TOKENS, MASKED, WORDS_15],
+    }
+    for number, (name, phases) in enumerate(orders.items()):
+        for seed in (0, 1):
+            right = {n: {'bc5-chem': 100 + 10 * n - 5 * number + seed} for n in range(4)}
+            make(tmp_path / f'{name}.seed-{seed}', phases, right, seed, losses=5 + number / 10)
+    return tmp_path
+
+
+def test_versions_orders_and_the_end_of_each_phase_are_known_by_their_settings(curricula):
+    [versions], _ = answer('table5', curricula)
+    # No curriculum's first phase is 0.1 too; a phase of the same words counts once.
+    assert [line[0].text for line in versions.rows] == ['0.1', '0.2', '0.3', '0.4']
+    assert row(versions, '0.4')['bc5-chem, here'].startswith(f'{(f1(130) + f1(131)) / 2:.2f} ±')
+    assert row(versions, '0.4')['bc5-chem, paper'] == '94.10'
+    assert row(versions, '0.1')['seeds'] == '2'
+    [seventh], details = answer('table7', curricula)
+    names = [line[0].text for line in seventh.rows]
+    assert names == [f'{prefix}0.{n}' for n in (2, 3, 4) for prefix in ('', 'no curriculum, as long as ')]
+    assert row(seventh, 'no curriculum, as long as 0.4')['bc5-chem, paper'] == '93.86'
+    against = {line[0].text: line[1].text for line in details['differences'].rows}
+    assert against == {f'0.{n}': f'no curriculum, as long as 0.{n}' for n in (2, 3, 4)}
+    [orders], details = answer('orders', curricula)
+    shuffled = (
+        f'shuffled: {"; ".join([PAPER_SETTINGS[2], PAPER_SETTINGS[0], PAPER_SETTINGS[3], PAPER_SETTINGS[1]])}'
+    )
+    names = [line[0].text for line in orders.rows]
+    assert names == ['static: tokens 15 %', 'easy to hard', 'hard to easy', shuffled]
+    losses = details['held-out loss']
+    assert list(losses.columns) == ['model', 'one frozen mask', *PAPER_SETTINGS]
+    assert row(losses, 'hard to easy')['words 15 %'] == '4.800 ± 0.000'
+    assert mark(losses, 'easy to hard', 'words 15 %') == 'best'
+    assert 'arXiv' not in orders.note  # the paper has no such table
+
+
+def test_a_phase_on_a_path_that_goes_on_is_not_a_run_that_ends_there(curricula, tmp_path):
+    changes = {f'phase__p{n}__schedule': 'continue' for n in range(4)}
+    phases = [TOKENS, WORDS_15, WORDS_20, MASKED]
+    make(tmp_path / 'on' / 'r', phases, {n: {'bc5-chem': 100} for n in range(4)}, **changes)
+    first, second = answer('table5', curricula, tmp_path / 'on')[0]
+    assert 'learning rate: one path over phases of' in second.note
+    assert len(second.rows) == len(first.rows) == 4
+
+
+def test_rivals_are_paired_by_the_seed_of_fine_tuning_and_found_in_the_paper_by_name(curricula, tmp_path):
+    for seed in (0, 1):
+        right = {'BioBERT': {'bc5-chem': 180 + seed}, 'ours-too': {'bc5-chem': 130}}
+        e = experiment([TOKENS], seed=0, ner__seeds=seed, ner__models='BioBERT=/m/b')
+        folder = tmp_path / 'rivals' / f'r.seed-{seed}'
+        keys = json.loads(json.dumps(result_keys(e, ('ner',))))
+        write_json(folder / 'ner' / 'manifest.json', {'config': keys, 'content': 'n', 'inputs': {}})
+        cells = [
+            fine_tuned(folder, m, d, 'standard', seed, n) for m, s in right.items() for d, n in s.items()
+        ]
+        write_jsonl(folder / 'ner' / 'results.jsonl', cells)
+    [made], details = answer('table6', curricula, tmp_path / 'rivals')
+    names = [line[0].text for line in made.rows]
+    assert names[:2] == ['0.4', 'BioBERT']
+    assert {'ours-too', 'PubMedBERT: no run'} <= set(names)
+    assert row(made, 'BioBERT')['bc5-chem, paper'] == '92.85'
+    assert row(made, 'BioBERT')['bc5-chem, here'].endswith('†')
+    assert row(made, 'ours-too')['bc5-chem, paper'] == NOT_RUN
+    assert {line[0].text for line in details['differences'].rows} == {'BioBERT', 'ours-too'}
+
+
+def test_learning_rates_are_rows_of_their_own_and_devel_chooses(tmp_path):
+    for seed in (0, 1):
+        for rate, right in ((1e-4, 120), (2e-4, 140)):
+            changes = {'pretrain__learning_rate': rate}
+            make(tmp_path / f'r{rate}.seed-{seed}', [TOKENS], {0: {'bc5-chem': right}}, seed, **changes)
+    [made], _ = answer('table2', tmp_path)
+    names = [line[0].text for line in made.rows if 'no run' not in line[0].text]
+    assert names == [
+        'contextualized, rescaled, learning rate 0.0001',
+        'contextualized, rescaled, learning rate 0.0002, chosen on devel',
+    ]
+
+
+def test_degeneration_is_a_difference_at_the_same_rate_of_mask_with_an_interval(tmp_path):
+    change = {(0.8, 0.1, 0.1): 0.0, (1.0, 0.0, 0.0): -0.1}
+    for corruption, less in change.items():
+        for shown in (0.16, 0.2):
+            for seed in (0, 1):
+                name = f'{corruption[0]}-{shown}.seed-{seed}'
+                phase = dataclasses.replace(WORDS_20, rate=shown / corruption[0], corruption=corruption)
+                make(tmp_path / name, [phase] * 2, {1: {'bc5-chem': 120}}, seed)
+                cosine = 0.5 + less * (1 + seed) + shown
+                values = {x: {'value': cosine} for x in geometry.MEASURES}
+                record = {'digest': 'same', **{kind: values for kind in geometry.KINDS}}
+                write_json(
+                    tmp_path / name / 'analyze' / 'geometry.json',
+                    [{'model': 'p1', 'rows': {}, 'words': record}],
+                )
+                manifest = {'config': {}, 'content': 'a', 'inputs': {}}
+                write_json(tmp_path / name / 'analyze' / 'manifest.json', manifest)
+    [made], details = answer('corruption', tmp_path)
+    assert {line[0].text for line in made.rows} == {
+        '16 % shown, words 20 %',
+        '20 % shown, words 25 %',
+        '16 % shown, words 16 %, all [MASK]',
+        '20 % shown, words 20 %, all [MASK]',
+    }
+    table = details['geometry of rare and frequent words']
+    cells = {line[1].text: line[2] for line in table.rows if line[0].text == 'in context'}
+    # -0.1 and -0.2 by seed: mean -0.15, deviation 0.0707, error 0.05, Student's 12.706 with one degree of freedom.
+    for name in ('16 % shown, words 16 %, all [MASK] less 16 % shown, words 20 %',):
+        assert cells[name].text == '-0.150 ± 0.635'
+    assert cells['all [MASK] less 80-10-10, mean over 2 rates of [MASK]'].text == '-0.150 ± 0.635'
+
+
+def test_a_static_run_without_a_partner_is_no_answer_on_corruption(curricula):
+    assert answer('corruption', curricula)[0][0].rows == []
+
+
+def test_manifests_give_back_the_experiment(tmp_path):
+    e = experiment([TOKENS, WORDS_20], seed=3, corpus__min_words=7, pretrain__beta2=0.98)
+    folder = make(
+        tmp_path / 'r', [TOKENS, WORDS_20], {1: {'d': 100}}, 3, corpus__min_words=7, pretrain__beta2=0.98
+    )
+    again = experiment_of(folder)
+    for stage in ('corpus', 'vocab', 'surgery', 'rows', 'pretrain'):
+        assert result_keys(again, STAGES[stage].sections) == result_keys(e, STAGES[stage].sections)
+    assert again.phases == ('p0', 'p1')
+    assert again.stages == ('corpus', 'vocab', 'surgery', 'rows', 'pretrain', 'ner')
+
+
+@pytest.mark.parametrize('content', ['{}', '[1]'])
+def test_a_damaged_manifest_is_named(tmp_path, content):
+    folder = make(tmp_path / 'r', [TOKENS], {0: {'d': 100}})
+    (folder / 'pretrain' / 'manifest.json').write_text(content.replace('{}', '{"stage": "pretrain"}'))
+    with pytest.raises(InputError, match=r'pretrain/manifest\.json: is damaged'):
+        read_runs([folder])
+
+
+def test_devel_f1_over_pretraining_is_drawn_where_snapshots_were_fine_tuned(table2, tmp_path):
+    absent = comparison_figures.devel_f1(trained_models(read_runs([table2])))
+    assert absent.svg == ''
+    assert 'snapshots' in absent.absent
+    for number, strategy in enumerate(('contextualized', 'random_rows')):
+        for seed in (0, 1):
+            right = {'initial': {'bc5-chem': 60 + number}, 0: {'bc5-chem': 100 + number}}
+            make(tmp_path / 'way' / f'{strategy}.{seed}', [TOKENS], right, seed, surgery__strategy=strategy)
+    drawn = comparison_figures.devel_f1(trained_models(read_runs([tmp_path / 'way'])))
+    assert f'contextualized, rescaled {f1(60):.2f} to {f1(100):.2f}' in drawn.alt
+    assert f'random_rows {f1(61):.2f} to {f1(101):.2f}' in drawn.alt
+    assert drawn.svg.startswith('<svg')
+
+
+def test_losses_are_drawn_over_words_for_each_order(curricula):
+    drawn = comparison_figures.heldout_losses(trained_models(read_runs([curricula])))
+    for name in ('static: tokens 15 %', '; '.join(PAPER_SETTINGS), '; '.join(PAPER_SETTINGS[::-1])):
+        assert f'{name} 5.00 to 2.00' in drawn.alt
+
+
+def test_the_page_of_several_runs_stands_alone_beside_markdown_and_csv(table2, curricula, capsys):
+    folders = [str(table2), str(curricula / 'a.seed-0'), str(curricula / 'a.seed-1')]
+    assert cli.main(['report', *folders, f'--to={table2 / "page"}']) == 0
+    html = (table2 / 'page' / 'index.html').read_text('utf-8')
+    assert 'http' not in re.sub(r'http://www\.w3\.org/\S+', '', html)
+    assert f'bioptimus report {folders[0]}' in html
+    for question in QUESTIONS:
+        assert question.title in html or question.title.partition(':')[0] in html
+    markdown = (table2 / 'page' / 'tables.md').read_text('utf-8')
+    assert f'**{statistics.fmean(f1(x) for x in RIGHT["averaged_input"]):.2f} ± ' in markdown
+    assert f'<u>{statistics.fmean(f1(x) for x in RIGHT["random_rows"]):.2f} ± ' in markdown
+    assert 'Made from ' in markdown
+    rows = list(csv.reader((table2 / 'page' / 'tables.csv').read_text('utf-8').splitlines()))
+    [line] = [r for r in rows if r[:1] == ['averaged_input, rescaled'] and len(r) > 8][:1]
+    assert float(line[3]) == pytest.approx(statistics.fmean(f1(x) for x in RIGHT['averaged_input']))
+    assert 'report: ' in capsys.readouterr().out
+
+
+def test_one_page_by_default_lies_in_what_the_runs_have_in_common(table2):
+    assert comparison.write([str(table2 / 'x.seed-0'), str(table2 / 'y.seed-0')]) == table2 / 'tables'
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'code', 'expected'),
+    [
+        (['report'], 2, 'report takes run folders, or --config and --workdir'),
+        (['report', '{tmp}/nothing'], 3, 'nothing: no such run folder'),
+        (['report', '{tmp}'], 3, 'is no run and holds none'),
+        (['report', '{tmp}', '--config=small'], 2, 'takes no --config'),
+        (['report', '--config=small'], 2, 'report takes run folders, or --config and --workdir'),
+    ],
+)
+def test_wrong_usage_is_one_line(tmp_path, capsys, arguments, code, expected):
+    assert cli.main([a.format(tmp=tmp_path) for a in arguments]) == code
+    error = capsys.readouterr().err.strip()
+    assert expected in error
+    assert '\n' not in error
+
+
+def test_the_papers_numbers_are_those_of_its_tables():
+    assert paper.STATIC['words 20 %'] == (93.96, 84.28, 88.85, 83.89, 78.8)
+    assert paper.NO_CURRICULUM == (93.86, 84.29, 88.92, 84.53, 79.07)
+    assert tuple(paper.STATIC) == PAPER_SETTINGS[:3]
+    gains = [a - b for a, b in zip(paper.VERSIONS['0.4'], paper.NO_CURRICULUM, strict=True)]
+    assert [round(g, 2) for g in gains] == [0.24, 0.69, 0.62, 0.72, 0.39]
