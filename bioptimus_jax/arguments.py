@@ -81,6 +81,7 @@ def make_parser() -> argparse.ArgumentParser:
     verb = _verb(verbs, 'demo', 'the whole job on generated text', demo)
     verb.add_argument('--workdir', default='runs/demo', help='run folder (default: runs/demo)')
     _add_plan(verbs)
+    _add_difficulty(verbs)
     _add_lint(verbs)
     _add_download(verbs)
     return parser
@@ -220,6 +221,31 @@ def _share(text: str) -> float:
     if not 0 < value <= 1:
         raise argparse.ArgumentTypeError(f'{text}: must be above 0 and at most 1')
     return value
+
+
+def _add_difficulty(verbs: Verbs) -> None:
+    text = (
+        'How hard is each masking setting for a model? Perplexity of any Hugging Face masked language model on any\n'
+        'texts under the setting of every phase: mean and interval over config.curriculum.samples masks, over all\n'
+        'positions and by what stands at them ([MASK], another token, the token itself). The texts should be of a\n'
+        'domain that the models were not trained on. config.curriculum.order=easy_to_hard trains in this order.\n\n'
+        'reads:  config.curriculum.texts, else corpus/; the models\n'
+        'writes: WORKDIR/difficulty.json; a table. `bioptimus report` shows both\n\n'
+        'example:\n  bioptimus difficulty --config=small --workdir=runs/small --model=initial --model=FOLDER '
+        '--config.curriculum.texts=news.csv'
+    )
+    keys = _describe_keys(('phases', 'phase', 'curriculum', 'evaluation'))
+    verb = _verb(verbs, 'difficulty', 'perplexity of models under each masking setting', text, keys)
+    _add_config(verb)
+    verb.add_argument('--workdir', required=True, metavar='DIR', help='run folder, made if it is not there')
+    verb.add_argument(
+        '--model',
+        action='append',
+        default=[],
+        metavar='MODEL',
+        help='initial, source, a phase of this run, a Hugging Face folder or NAME=FOLDER; may be repeated '
+        '(default: config.curriculum.probe)',
+    )
 
 
 def _add_lint(verbs: Verbs) -> None:

@@ -93,6 +93,8 @@ def _dispatch(arguments: list[str]) -> int:
         watch(run)
         if options.verb == 'surgery' and options.probe:
             _probe(run, options)
+        elif options.verb == 'difficulty':
+            _difficulty(run, options)
         elif not leads:
             names = experiment.stages if options.verb == 'run' else (options.verb,)
             follow(run, [STAGES[name] for name in names if name in STAGES])
@@ -108,6 +110,16 @@ def _probe(run: Run, options: argparse.Namespace) -> None:
 
     if run.leads:
         probe(run, options.probe_tokens, options.probe_contexts, options.probe_fit_steps)
+
+
+def _difficulty(run: Run, options: argparse.Namespace) -> None:
+    from bioptimus_jax.analysis.difficulty import measure  # imports jax and torch
+    from bioptimus_jax.report.difficulty import difficulty
+    from bioptimus_jax.report.measures import read_measures
+
+    if run.leads:
+        measure(run, options.model)
+        print(difficulty(read_measures(run)).text())
 
 
 def _sweep(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, read_json
-from bioptimus_jax.report import geometry, ner_figures, slice_figures
+from bioptimus_jax.report import difficulty, geometry, ner_figures, slice_figures
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, draw_svg
 from bioptimus_jax.report.measures import PHASE_INITIAL, SOURCE, Measures, read_measures
 from bioptimus_jax.report.vocabulary import OWNERS
@@ -211,6 +211,7 @@ FIGURES: dict[str, Callable[[Measures], Figure]] = {
         row_norms,
         word_frequency,
         entity_pieces,
+        *difficulty.DRAWN,
         *geometry.DRAWN,
     )
 }
