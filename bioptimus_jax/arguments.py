@@ -127,12 +127,13 @@ def _add_sweep(verbs: Verbs) -> None:
 
 def _add_compare(verbs: Verbs) -> None:
     text = (
-        'Runs side by side: word-level loss at step 0 and after each phase, test F1. For arms of an ablation.\n'
+        'Runs side by side: word-level loss at step 0 and after each phase, test F1, and what each took to reach what\n'
+        'all of them reach. For arms of an ablation.\n'
         'With --ner: is model B better than model A at finding entities, on each set and over all? Test F1 over the\n'
         'seeds that both have, bootstrap intervals, a paired randomisation test, corrected for several sets (Holm).\n\n'
         'reads:  RUN/analyze, RUN/ner, RUN/metrics.jsonl of each; with --ner two folders RUN/ner/MODEL, or folders\n'
         '        below them, with :SETTING behind where a model was fine-tuned under several settings\n'
-        'writes: a table, or a line for each set, to the terminal\n\n'
+        'writes: two tables, or a line for each set, to the terminal\n\n'
         'examples:\n  bioptimus compare --config=small --config.source.path=FOLDER '
         'runs/averaged_input runs/contextualized\n'
         '  bioptimus compare --ner runs/small/ner/0.1 runs/small/ner/0.4\n'

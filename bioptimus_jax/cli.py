@@ -143,7 +143,7 @@ def _sweep(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int
 
 
 def _compare(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int:
-    from bioptimus_jax.report.tables import comparison_table  # imports matplotlib
+    from bioptimus_jax.report.tables import comparison_table, effort_table  # imports matplotlib
 
     if not options.config:
         raise ConfigError(
@@ -153,8 +153,9 @@ def _compare(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> i
     for folder in options.runs:
         if not Path(folder).is_dir():
             raise InputError(f'{folder}: no such run folder')
-    table = comparison_table([Run(folder, experiment, quiet=True) for folder in options.runs])
-    print(table.markdown() if options.markdown else table.text())
+    runs = [Run(folder, experiment, quiet=True) for folder in options.runs]
+    tables = [comparison_table(runs), effort_table(runs)]
+    print('\n\n'.join(table.markdown() if options.markdown else table.text() for table in tables))
     return DONE
 
 

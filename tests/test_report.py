@@ -733,8 +733,8 @@ def test_levels_are_round_and_reached_where_the_records_say(run):
     assert row_of(table, 'held-out loss 5')['first at'].text == 'step 200'
     assert row_of(table, 'held-out loss 4')['steps'].value == 350
     # 61 in devel F1 at step 0, then 66, 71 ...: 65 is first had after 0.1.
-    assert row_of(table, 'devel F1 65, drugs')['first at'].text == '0.1'
-    assert row_of(table, 'devel F1 80, drugs')['steps'].value == 400
+    assert row_of(table, 'devel F1 on drugs, 65')['first at'].text == '0.1'
+    assert row_of(table, 'devel F1 on drugs, 80')['steps'].value == 400
 
 
 def test_effort_of_older_records_is_estimated_by_the_formula_of_the_plan(run, params_shape):
@@ -781,3 +781,23 @@ def test_entities_are_counted_in_pieces(run):
     both = vocabulary_figures.frequency_classes(m)
     assert '90 (below 1)' in both.alt  # 1,000 of 1,111 words
     assert '>general corpus<' in both.svg
+
+
+def test_runs_are_compared_by_what_they_took_to_reach_the_same(run):
+    m = read_measures(run)
+    better = [{**e, 'frozen_loss': e['frozen_loss'] - 1} for e in m.evaluations]
+    slow = [{**r, 'flops': 10 * r['flops']} for r in m.training]
+    other = dataclasses.replace(m, evaluations=better, training=slow)
+    table = efficiency.arms({'one': m, 'two': other})
+    loss = [r for r in table.rows if r[0].text == 'held-out loss 3.343']  # the best that the first one has
+    assert [(r[1].text, r[2].text) for r in loss] == [('one', 'step 400'), ('two', 'step 300')]
+    flops = list(table.columns).index('FLOPs')
+    assert [r[flops].value for r in loss] == [4e14, 3e15]
+    marks = [marks[flops] for r, marks in zip(table.rows, table.marks(), strict=True) if r in loss]
+    assert marks == ['best', 'second']
+    assert [r[2].text for r in table.rows if r[0].text == 'devel F1 on drugs, 81'] == ['0.4', '0.4']
+    elsewhere = {**m.manifests, 'vocab': {**m.manifests['vocab'], 'content': 'another'}}
+    table = efficiency.arms({'one': m, 'two': dataclasses.replace(other, manifests=elsewhere)})
+    assert not any('loss' in r[0].text for r in table.rows)
+    assert 'vocabularies differ' in table.note
+    assert not efficiency.arms({'one': m, 'none': dataclasses.replace(m, evaluations=[], ner=[])}).rows

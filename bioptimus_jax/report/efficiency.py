@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import statistics
+from collections.abc import Mapping
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Architecture
@@ -13,6 +14,7 @@ from bioptimus_jax.report.measures import NO_PHASES, Measures, stage_folder
 
 COLUMNS = ['steps', 'words', 'tokens', 'FLOPs', 'hours', 'kWh']
 NOT_REPORTED = 'not reported'
+LOSS = 'held-out loss'
 LEVELS = 4
 """Of held-out loss, and of F1 on each set, that are asked for."""
 STEPS_OF_LEVELS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
@@ -81,26 +83,54 @@ def efficiency(m: Measures) -> Table:
 def to_reach(m: Measures) -> Table:
     """What it took to reach a held-out loss for the first time, or a mean devel F1 on a set."""
     columns = ['to reach', 'first at', *COLUMNS]
-    gains = [(e['step'], -e['frozen_loss'], f'step {e["step"]:,}') for e in m.evaluations]
     rows = []
-    for level in levels([gain for _, gain, _ in gains]):
-        at, _, name = first_at(gains, level)
-        rows.append([words(f'held-out loss {-level:g}'), words(name), *effort_at(m, at).cells()])
-    for dataset in m.datasets if m.trains else ():
-        scored = [
-            (step, statistics.fmean(found), m.label(model))
-            for model in m.on_the_way
-            if (step := m.step_of(model)) is not None and (found := m.scores(model, dataset, 'devel'))
-        ]
-        for level in levels([score for _, score, _ in scored]):
-            at, _, name = first_at(scored, level)
-            rows.append([words(f'devel F1 {level:g}, {dataset}'), words(name), *effort_at(m, at).cells()])
+    for name, points in _aims(m).items():
+        # Of several levels that are first had at the same place the highest is told.
+        highest = {first_at(points, level): level for level in levels([value for _, value, _ in points])}
+        for (at, _, where), level in highest.items():
+            rows.append([words(f'{name} {abs(level):g}'), words(where), *effort_at(m, at).cells()])
     note = (
         'Levels between what step 0 has and the best; the first evaluation or scored model that is no worse.'
         ' Between two of them it may have been there before. Chosen on devel, so that test keeps its meaning.'
     )
     absent = 'no evaluation improves on step 0 so far.' if m.trains else NO_PHASES
     return Table('What it takes to reach …', columns, rows, note=note, absent=absent)
+
+
+def arms(measured: Mapping[str, Measures]) -> Table:
+    """What every one of several runs took to reach what all of them reach: held-out loss, devel F1 on each set."""
+    columns = ['to reach', 'run', 'first at', *COLUMNS]
+    aims = {run: _aims(m) for run, m in measured.items()}
+    common = [name for name in next(iter(aims.values()), {}) if all(aims[run].get(name) for run in aims)]
+    note = 'What the run that gets least far has at its best; the first evaluation or scored model no worse.'
+    if len({m.manifests.get('vocab', {}).get('content') for m in measured.values()}) > 1:
+        common = [name for name in common if name != LOSS]
+        note += ' Held-out losses are left out: the vocabularies differ, so losses per piece do not compare.'
+    rows = []
+    for name in common:
+        level = min(max(value for _, value, _ in aims[run][name]) for run in aims)
+        for run, m in measured.items():
+            at, _, where = first_at(aims[run][name], level)
+            shown = words(f'{name} {abs(level):.4g}')
+            rows.append([shown, words(run), words(where), *effort_at(m, at).cells()])
+    better = dict.fromkeys(COLUMNS, 'low')
+    note += ' Contexts and surgery are counted. Hours compare on one machine alone.'
+    absent = 'these runs have no evaluation or score in common.'
+    return Table(
+        'What each run took', columns, rows, better, rank_within='to reach', note=note, absent=absent
+    )
+
+
+def _aims(m: Measures) -> dict[str, list[tuple[int, float, str]]]:
+    """What can be reached -> `(step, value, where)`, the higher the better: the loss is negative."""
+    aims = {LOSS: [(e['step'], -e['frozen_loss'], f'step {e["step"]:,}') for e in m.evaluations]}
+    for dataset in m.datasets if m.trains else ():
+        aims[f'devel F1 on {dataset},'] = [
+            (step, statistics.fmean(found), m.label(model))
+            for model in m.on_the_way
+            if (step := m.step_of(model)) is not None and (found := m.scores(model, dataset, 'devel'))
+        ]
+    return aims
 
 
 def levels(values: list[float]) -> list[float]:

@@ -185,10 +185,11 @@ def page(m: Measures, tables: dict[str, Table], figures: dict[str, Figure]) -> s
             'title': section.title,
             'anchor': section.anchor,
             'lead': section.lead,
-            'tables': [tables[name].html() for name in section.tables],
+            'tables': [tables[name].html() for name in section.tables if tables[name].rows],
             'figures': [
                 (figures[name], f'python -m bioptimus_jax.report.figures {name} {shlex.quote(workdir)}')
                 for name in section.figures
+                if figures[name].svg
             ],
             'folded': [tables[name].html() for name in section.folded if tables[name].rows],
             'absent': _absent(section, tables, figures),
@@ -227,12 +228,14 @@ def sections(
 
 
 def _absent(section: Section, tables: dict[str, Table], figures: dict[str, Figure]) -> dict[str, str]:
-    """Reason -> titles of the folded tables that it keeps empty; once where a figure says the same."""
-    said = {figures[name].title for name in section.figures if not figures[name].svg}
-    reasons: dict[str, list[str]] = {}
-    for table in (tables[name] for name in section.folded):
-        if not table.rows and table.title not in said:
-            reasons.setdefault(table.absent, []).append(table.title)
+    """Reason -> titles of the tables and figures that it keeps empty."""
+    reasons: dict[str, dict[str, None]] = {}
+    for table in (tables[name] for name in (*section.tables, *section.folded)):
+        if not table.rows:
+            reasons.setdefault(table.absent, {})[table.title] = None
+    for figure in (figures[name] for name in section.figures):
+        if not figure.svg:
+            reasons.setdefault(figure.absent, {})[figure.title] = None
     return {reason: '; '.join(titles) for reason, titles in reasons.items()}
 
 

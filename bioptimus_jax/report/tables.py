@@ -53,6 +53,11 @@ def comparison_table(runs: Sequence[Run]) -> Table:
     return Table('Initialisations compared', columns, rows, better, rank_within='model', note=note)
 
 
+def effort_table(runs: Sequence[Run]) -> Table:
+    """What each of the runs took to reach what all of them reach."""
+    return efficiency.arms({_arm_name(run, runs): read_measures(run) for run in runs})
+
+
 def phases(m: Measures) -> Table:
     settings = list(dict.fromkeys(name for e in m.evaluations for name in e.get('losses', {})))
     datasets = m.datasets
