@@ -129,6 +129,11 @@ def test_kill_and_resume_is_bit_identical(after, prepared, undisturbed, tmp_path
     run_killed(prepared, workdir, after, signal.SIGKILL)
     execute(Run(workdir, experiment(prepared), quiet=True), STAGES['pretrain'])
     assert_identical(workdir, undisturbed[1])
+    spent = [
+        {r['step']: r['flops'] for r in Run(where, experiment(prepared)).metrics('pretrain') if 'flops' in r}
+        for where in (workdir, undisturbed[0])
+    ]
+    assert spent[0][STEPS] == pytest.approx(spent[1][STEPS])  # what the killed attempt did counts, once
 
 
 def test_sigterm_saves_says_so_and_goes_on(prepared, undisturbed, tmp_path):

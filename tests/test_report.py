@@ -81,11 +81,11 @@ def fabricate(workdir, finished=True):
             {
                 'token': f'immunoassay{i}',
                 'kind': 'synthesised',
-                'spelling': ['im', '##muno', '##assay'],
+                'spelling': ['im', '##muno', '##assay', *['##s', '##t', '##ri', '##ng'] * (i % 2)],
                 'contexts': (0, 7, 20)[i % 3],
                 'norm': 4 + i / 40,
                 'cosine': 0.7,
-                'neighbours': [f'shared{i}', '##assay', 'elisa'],
+                'neighbours': [f'shared{i}', '##assay', *(f'immunohistochemistry{n}' for n in range(8))],
                 'fallback': '' if i % 3 else 'no context',
             }
         )
