@@ -230,7 +230,7 @@ def _add_difficulty(verbs: Verbs) -> None:
         'texts under the setting of every phase: mean and interval over config.curriculum.samples masks, over all\n'
         'positions and by what stands at them ([MASK], another token, the token itself). The texts should be of a\n'
         'domain that the models were not trained on. config.curriculum.order=easy_to_hard trains in this order.\n\n'
-        'reads:  config.curriculum.texts, else corpus/; the models\n'
+        'reads:  config.curriculum.texts (of a .csv column config.corpus.tsv_column), else corpus/; the models\n'
         'writes: WORKDIR/difficulty.json; a table. `bioptimus report` shows both\n\n'
         'example:\n  bioptimus difficulty --config=small --workdir=runs/small --model=initial --model=FOLDER '
         '--config.curriculum.texts=news.csv'

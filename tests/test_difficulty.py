@@ -186,6 +186,7 @@ def test_the_verb_measures_several_models_and_the_page_shows_them(place, tmp_pat
     command += [f'--config.curriculum.texts={place}/news.txt', f'--model={place}/bert']
     assert cli.main([*command, f'--model=other={place}/roberta']) == 0
     printed = capsys.readouterr().out
+    assert 'difficulty: 8 documents, one begins: ' in printed
     assert re.search(r'^other +0\.4 +words 20%, 100-0-0 ', printed, re.MULTILINE)
     found = read_json(tmp_path / 'run' / 'difficulty.json')
     assert [r['model'] for r in found['models']] == ['bert', 'other']

@@ -37,6 +37,8 @@ def measure(run: Run, models: Sequence[str] = ()) -> dict[str, Any]:
     started, e = time.monotonic(), run.config
     folders = model_folders(run, models, '--model') if models else difficulty.probe_folders(run)
     texts = difficulty.documents(run)
+    if texts:  # a column of labels has a perplexity too
+        run.say(f'difficulty: {len(texts):,} documents, one begins: {" ".join(texts[0].text[:80].split())}')
     advance = difficulty.progress(run, len(folders))
     records = [
         {'model': name, 'folder': str(folder), **_measured(run, folder, texts, advance)}

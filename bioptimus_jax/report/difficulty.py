@@ -7,6 +7,7 @@ from bioptimus_jax.report.layout import Cell, Table, count, missing, words
 from bioptimus_jax.report.measures import Measures
 
 KINDS = {'perplexity': 'all selected', 'masked': '[MASK]', 'replaced': 'replaced', 'kept': 'kept'}
+FAR_APART = 5
 DRAWN_KINDS = ('perplexity', 'masked', 'replaced')
 ABSENT = (
     'nothing has been measured; `bioptimus difficulty` measures any model on any texts, and'
@@ -45,36 +46,19 @@ def masking_difficulty(m: Measures) -> Figure:
         return Figure('masking_difficulty', title, '', '', absent=ABSENT)
     settings = list(dict.fromkeys(name for r in m.difficulty for name in r['settings']))
     drawn = m.difficulty[: len(SERIES)]
-    step = 0.6 / len(drawn)
+    apart = _far_apart(drawn)
+    groups = [[number] for number in range(len(drawn))] if apart else [list(range(len(drawn)))]
 
     def draw(panels: list[Any]) -> None:
-        for axes, kind in zip(panels, DRAWN_KINDS, strict=True):
-            for number, (r, colour) in enumerate(zip(drawn, SERIES, strict=False)):
-                shift = (number - (len(drawn) - 1) / 2) * step
-                found = [
-                    (settings.index(name) + shift, measured[kind])
-                    for name, measured in r['settings'].items()
-                    if measured.get(kind)
-                ]
-                for at, s in found:
-                    spread = step * 0.25 if len(s['samples']) > 1 else 0
-                    places = [
-                        at + spread * (2 * i / max(len(s['samples']) - 1, 1) - 1)
-                        for i in range(len(s['samples']))
-                    ]
-                    axes.plot(places, s['samples'], 'o', color=colour, markersize=2.5, alpha=0.45)
-                reach = [s['interval'][1] - s['mean'] if s['interval'] else 0 for _, s in found]
-                axes.errorbar(
-                    [at for at, _ in found],
-                    [s['mean'] for _, s in found],
-                    reach,
-                    fmt='_',
-                    color=colour,
-                    markersize=12,
-                    capsize=3,
-                    label=m.label(r['model']),
-                )
-            axes.set_title(KINDS[kind], fontsize=10)
+        pictures = [(group, kind) for group in groups for kind in DRAWN_KINDS]
+        for axes, (group, kind) in zip(panels, pictures, strict=True):
+            step = 0.6 / len(group)
+            for place, number in enumerate(group):
+                shift = (place - (len(group) - 1) / 2) * step
+                _draw_model(axes, drawn[number], kind, settings, shift, step, SERIES[number], m)
+            axes.set_title(
+                f'{m.label(drawn[group[0]]["model"])}, {KINDS[kind]}' if apart else KINDS[kind], fontsize=10
+            )
             axes.set_xticks(range(len(settings)), settings)
             axes.set_xlim(-0.6, len(settings) - 0.4)
             axes.grid(False, axis='x')
@@ -89,12 +73,47 @@ def masking_difficulty(m: Measures) -> Figure:
         ' the order of a curriculum goes by. [MASK] and replaced: the same masks, only such positions; panels have'
         ' scales of their own.'
     )
-    svg = draw_panels('masking_difficulty', draw, len(DRAWN_KINDS), 3.0, share_y=False)
+    count = len(groups) * len(DRAWN_KINDS)
+    svg = draw_panels('masking_difficulty', draw, count, 2.8 if apart else 3.0, share_y=False)
     alt = f'Perplexity over all selected positions by masking setting: {"; ".join(parts)}.'
     return Figure('masking_difficulty', title, caption, alt, svg)
 
 
 DRAWN = (masking_difficulty,)
+
+
+def _far_apart(records: list[dict[str, Any]]) -> bool:
+    """Whether models lie so far apart, as step 0 and a trained one do, that one scale would hide their settings."""
+    means = [s['perplexity']['mean'] for r in records for s in r['settings'].values()]
+    return len(records) > 1 and max(means) > FAR_APART * min(means)
+
+
+def _draw_model(
+    axes: Any,
+    r: dict[str, Any],
+    kind: str,
+    settings: list[str],
+    shift: float,
+    step: float,
+    colour: str,
+    m: Measures,
+) -> None:
+    """A model's samples, means and intervals, `shift` beside the place of each setting."""
+    found = [(settings.index(name) + shift, s[kind]) for name, s in r['settings'].items() if s.get(kind)]
+    for at, measured in found:
+        last = max(len(measured['samples']) - 1, 1)
+        places = [at + 0.25 * step * (2 * i / last - 1) for i in range(len(measured['samples']))]
+        axes.plot(places, measured['samples'], 'o', color=colour, markersize=2.5, alpha=0.45)
+    axes.errorbar(
+        [at for at, _ in found],
+        [measured['mean'] for _, measured in found],
+        [measured['interval'][1] - measured['mean'] if measured['interval'] else 0 for _, measured in found],
+        fmt='_',
+        color=colour,
+        markersize=12,
+        capsize=3,
+        label=m.label(r['model']),
+    )
 
 
 def _masking(r: dict[str, Any], name: str) -> str:
