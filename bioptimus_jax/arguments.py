@@ -96,6 +96,7 @@ def make_parser() -> argparse.ArgumentParser:
     verb = _verb(verbs, 'demo', 'the whole job on generated text', demo)
     verb.add_argument('--workdir', default='runs/demo', help='run folder (default: runs/demo)')
     _add_plan(verbs)
+    _add_difficulty(verbs)
     _add_lint(verbs)
     _add_download(verbs)
     return parser
@@ -143,12 +144,13 @@ def _add_sweep(verbs: Verbs) -> None:
 
 def _add_compare(verbs: Verbs) -> None:
     text = (
-        'Runs side by side: word-level loss at step 0 and after each phase, test F1. For arms of an ablation.\n'
+        'Runs side by side: word-level loss at step 0 and after each phase, test F1, and what each took to reach what\n'
+        'all of them reach. For arms of an ablation.\n'
         'With --ner: is model B better than model A at finding entities, on each set and over all? Test F1 over the\n'
         'seeds that both have, bootstrap intervals, a paired randomisation test, corrected for several sets (Holm).\n\n'
         'reads:  RUN/analyze, RUN/ner, RUN/metrics.jsonl of each; with --ner two folders RUN/ner/MODEL, or folders\n'
         '        below them, with :SETTING behind where a model was fine-tuned under several settings\n'
-        'writes: a table, or a line for each set, to the terminal\n\n'
+        'writes: two tables, or a line for each set, to the terminal\n\n'
         'examples:\n  bioptimus compare --config=small --config.source.path=FOLDER '
         'runs/averaged_input runs/contextualized\n'
         '  bioptimus compare --ner runs/small/ner/0.1 runs/small/ner/0.4\n'
@@ -237,6 +239,31 @@ def _share(text: str) -> float:
     if not 0 < value <= 1:
         raise argparse.ArgumentTypeError(f'{text}: must be above 0 and at most 1')
     return value
+
+
+def _add_difficulty(verbs: Verbs) -> None:
+    text = (
+        'How hard is each masking setting for a model? Perplexity of any Hugging Face masked language model on any\n'
+        'texts under the setting of every phase: mean and interval over config.curriculum.samples masks, over all\n'
+        'positions and by what stands at them ([MASK], another token, the token itself). The texts should be of a\n'
+        'domain that the models were not trained on. config.curriculum.order=easy_to_hard trains in this order.\n\n'
+        'reads:  config.curriculum.texts (of a .csv column config.corpus.tsv_column), else corpus/; the models\n'
+        'writes: WORKDIR/difficulty.json; a table. `bioptimus report` shows both\n\n'
+        'example:\n  bioptimus difficulty --config=small --workdir=runs/small --model=initial --model=FOLDER '
+        '--config.curriculum.texts=news.csv'
+    )
+    keys = _describe_keys(('phases', 'phase', 'curriculum', 'evaluation'))
+    verb = _verb(verbs, 'difficulty', 'perplexity of models under each masking setting', text, keys)
+    _add_config(verb)
+    verb.add_argument('--workdir', required=True, metavar='DIR', help='run folder, made if it is not there')
+    verb.add_argument(
+        '--model',
+        action='append',
+        default=[],
+        metavar='MODEL',
+        help='initial, source, a phase of this run, a Hugging Face folder or NAME=FOLDER; may be repeated '
+        '(default: config.curriculum.probe)',
+    )
 
 
 def _add_lint(verbs: Verbs) -> None:

@@ -112,6 +112,8 @@ def _dispatch(arguments: list[str]) -> int:
         watch(run)
         if options.verb == 'surgery' and options.probe:
             _probe(run, options)
+        elif options.verb == 'difficulty':
+            _difficulty(run, options)
         elif not leads:
             names = experiment.stages if options.verb == 'run' else (options.verb,)
             processes.follow(run, [STAGES[name] for name in names if name in STAGES])
@@ -145,6 +147,16 @@ def _probe(run: Run, options: argparse.Namespace) -> None:
         probe(run, options.probe_tokens, options.probe_contexts, options.probe_fit_steps)
 
 
+def _difficulty(run: Run, options: argparse.Namespace) -> None:
+    from bioptimus_jax.analysis.difficulty import measure  # imports jax and torch
+    from bioptimus_jax.report.difficulty import difficulty
+    from bioptimus_jax.report.measures import read_measures
+
+    if run.leads:
+        measure(run, options.model)
+        print(difficulty(read_measures(run)).text())
+
+
 def _sweep(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int:
     from bioptimus_jax.sweep import Sweep  # imports matplotlib
 
@@ -166,7 +178,7 @@ def _sweep(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int
 
 
 def _compare(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int:
-    from bioptimus_jax.report.tables import comparison_table  # imports matplotlib
+    from bioptimus_jax.report.tables import comparison_table, effort_table  # imports matplotlib
 
     if not options.config:
         raise ConfigError(
@@ -176,8 +188,9 @@ def _compare(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> i
     for folder in options.runs:
         if not Path(folder).is_dir():
             raise InputError(f'{folder}: no such run folder')
-    table = comparison_table([Run(folder, experiment, quiet=True) for folder in options.runs])
-    print(table.markdown() if options.markdown else table.text())
+    runs = [Run(folder, experiment, quiet=True) for folder in options.runs]
+    tables = [comparison_table(runs), effort_table(runs)]
+    print('\n\n'.join(table.markdown() if options.markdown else table.text() for table in tables))
     return DONE
 
 

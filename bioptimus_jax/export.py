@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax import card
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, digest, read_json, sha256, temporary, write_json
@@ -18,30 +19,10 @@ from bioptimus_jax.model import hf
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.pretrain.checkpoint import finished_phases, load_phase, phase_checksums
 from bioptimus_jax.run import Run, versions
-from bioptimus_jax.schema import Phase, phase_of
+from bioptimus_jax.schema import phase_of
 
 TEXTS = 4  # held-out documents that the gate compares on
-ABOUT, SUMS, CARD = 'export.json', 'sha256sums', 'README.md'
-CARD_TEXT = """---
-library_name: transformers
-pipeline_tag: fill-mask
----
-
-# Phase {phase}
-
-A BERT pre-trained as a masked language model by bioptimus-jax.
-
-- Size: {size}
-- Last phase of the curriculum: {setting}
-- Reloaded with transformers: {agreement}
-- `sha256sums` holds the checksums of the files, `export.json` where they come from
-
-```python
-from transformers import AutoModelForMaskedLM, AutoTokenizer
-
-tokenizer, model = (auto.from_pretrained('.') for auto in (AutoTokenizer, AutoModelForMaskedLM))
-```
-"""
+ABOUT, SUMS, CARD = 'export.json', 'sha256sums', card.NAME
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
@@ -68,7 +49,9 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
             setting = dataclasses.asdict(run.config.phase[phase_of(phase)])
             about = {'phase': phase, 'checkpoint': checkpoint, 'setting': setting}
             threads = run.config.runtime.torch_threads
-            measured = export(folder / phase, architecture, params, initial, texts, about, threads=threads)
+            measured = export(
+                folder / phase, architecture, params, initial, texts, about, threads=threads, run=run
+            )
             about['gate'] = measured
             run.say(f'export: {phase} agrees with transformers, logits within {measured["logits"]:.1e}')
         else:
@@ -80,7 +63,10 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
             f'{pretrain}: phases {", ".join(missing)} are not finished; exported so far: '
             f'{", ".join(finished) or "none"}. Run `bioptimus pretrain`, then `bioptimus export` again'
         )
-    content = digest({phase: _sums(folder / phase) for phase in finished})
+    # A card tells, it decides nothing: later stages need not be done again where only its words differ.
+    content = digest(
+        {phase: {n: v for n, v in _sums(folder / phase).items() if n != CARD} for phase in finished}
+    )
     return {'phases': finished, 'gate': gates, 'content': content}
 
 
@@ -93,15 +79,21 @@ def export(
     about: Mapping[str, Any],
     *,
     threads: int = 1,
+    run: Run | None = None,
 ) -> dict[str, Any]:
-    """Write `folder`, only if it passes the gate; gives what the gate measured. Raises GateError."""
+    """Write `folder`, only if it passes the gate; gives what the gate measured. Raises GateError.
+
+    `run`: whose records the card tells.
+    """
     hidden = temporary(folder)
     try:
         hf.write_folder(hidden, architecture, params, tokenizer_folder)
         measured = check(hidden, architecture, params, tokenizer_folder, texts, threads=threads)
         write_json(hidden / ABOUT, {**about, 'gate': measured, 'versions': versions()})
         with atomic(hidden / CARD) as file:
-            file.write(_card(architecture, about, measured))
+            file.write(
+                card.model_card(run, about.get('phase', ''), architecture, {**about, 'gate': measured})
+            )
         sums = {p.name: sha256(p) for p in sorted(hidden.iterdir())}
         with atomic(hidden / SUMS) as file:
             file.writelines(f'{value}  {name}\n' for name, value in sums.items())
@@ -137,16 +129,3 @@ def _kept(folder: Path, checkpoint: str) -> dict[str, Any] | None:
 def _sums(folder: Path) -> dict[str, str]:
     lines = (folder / SUMS).read_text('utf-8').splitlines()
     return {name: value for value, name in (line.split('  ', 1) for line in lines)}
-
-
-def _card(architecture: Architecture, about: Mapping[str, Any], measured: Mapping[str, Any]) -> str:
-    setting = {**dataclasses.asdict(Phase()), **about.get('setting', {})}
-    corruption = '-'.join(f'{100 * share:.0f}' for share in setting['corruption'])
-    size = f'{architecture.layers} layers x {architecture.hidden}, {architecture.vocab_size:,} tokens'
-    agreement = f'hidden states within {measured["hidden"]:.1e}, logits within {measured["logits"]:.1e}'
-    return CARD_TEXT.format(
-        phase=about.get('phase', ''),
-        size=f'{size}, {architecture.max_positions} positions',
-        setting=f'{setting["masking"]} masked at {setting["rate"]:.0%}, {corruption} ([MASK], random, same)',
-        agreement=f'{measured["pieces"]} pieces compared, {agreement}',
-    )

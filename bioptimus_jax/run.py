@@ -154,6 +154,19 @@ class Run:
         return sorted(latest.values(), key=lambda r: r['step'])
 
 
+def stage_folder(run: Run, stage: str) -> Path:
+    """Where a stage's files lie, finished or not: in this run, or in the run that it was taken from."""
+    manifest = run.manifest(stage) or {}
+    return Path(manifest.get('folder', run.workdir / stage))
+
+
+def stage_metrics(run: Run, stage: str) -> list[dict[str, Any]]:
+    """The stage's lines of metrics.jsonl, from the run that made them."""
+    home = stage_folder(run, stage).parent
+    owner = run if home == run.workdir else Run(home, run.config, quiet=True)
+    return owner.metrics(stage)
+
+
 def execute(run: Run, stage: Stage, replace: bool = False, keep_matching: bool = False) -> dict[str, Any]:
     """`bring_up_to_date` while no other process works on the same stage of the same run."""
     whose = f'{run.workdir / stage.name}: another process is working on it'

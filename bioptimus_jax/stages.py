@@ -140,7 +140,7 @@ STAGES: dict[str, Stage] = {
             'report',
             'tables and figures of this run as one page',
             'everything that is there',
-            'report/index.html, tables.md, tables.csv',
+            'report/index.html, tables.md, tables.csv, cards/MODEL.md (model cards with scores)',
             (),
             lambda run: (),
             _late('report.page', 'build'),

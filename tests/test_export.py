@@ -1,5 +1,6 @@
-"""The gate: what passes reloads equal in transformers; each kind of damage is caught before."""
+"""The gate and the card: what passes reloads equal in transformers; each kind of damage is caught before."""
 
+import ast
 import dataclasses
 import json
 
@@ -7,8 +8,9 @@ import jax
 import numpy as np
 import pytest
 import safetensors.numpy
+from huggingface_hub import ModelCard
 
-from bioptimus_jax import config, export, gate
+from bioptimus_jax import card, config, export, gate
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import sha256, write_json
 from bioptimus_jax.model import hf
@@ -80,7 +82,9 @@ def test_export_is_complete_reproducible_and_leaves_nothing_behind(tmp_path, par
     sums = dict(reversed(line.split('  ')) for line in (folder / 'sha256sums').read_text().splitlines())
     assert sums == {p.name: sha256(p) for p in folder.iterdir() if p.name != 'sha256sums'}
     assert {'config.json', 'model.safetensors', 'tokenizer.json', 'vocab.txt', 'README.md'} <= sums.keys()
-    assert 'words masked at 15%, 80-10-10' in (folder / 'README.md').read_text()
+    data = ModelCard.load(folder / 'README.md').data.to_dict()
+    assert data['pipeline_tag'] == 'fill-mask'
+    assert not {'license', 'base_model', 'model-index'} & data.keys()  # nothing is known of them
     _, back, fresh = hf.load_folder(folder)
     assert fresh == []
     jax.tree.map(np.testing.assert_array_equal, dict(back), dict(params))
@@ -197,3 +201,125 @@ def test_stage_exports_finished_phases_says_what_is_missing_and_goes_on(
     assert loaded == ['0.1', '0.2', '0.3', '0.4']  # each once: the first two were kept
     assert counts['phases'] == finished
     assert max(measured['logits'] for measured in counts['gate'].values()) < 1e-4
+
+
+def recorded(workdir, source, **changes):
+    """A run whose records say how it was made, two phases of it trained."""
+    c = config.defaults()
+    for dotted, value in {'source.path': str(source), **changes}.items():
+        config.override(c, dotted, value)
+    run = Run(workdir, Experiment.from_config(c), quiet=True)
+    counts = {
+        'read': 1000,
+        'left_out': {'benchmark': 12, 'duplicate_text': 8},
+        'train': 970,
+        'heldout': 10,
+        'words': {'train': 97_000},
+        'audit': {'sentences': 500, 'too_short': 33, 'matches': 14},
+    }
+    inputs = {'0:pubmed25n0001.xml.gz': 'x', '1:train.tsv': 'y'}
+    write_json(workdir / 'corpus' / 'manifest.json', {'counts': counts, 'inputs': inputs})
+    write_json(workdir / 'vocab' / 'manifest.json', {'counts': {'size': 57, 'kept': 40, 'new': 17}})
+    made = {'strategy': 'contextualized', 'copied': 40, 'synthesised': 17, 'fallbacks': {'unknown_mean': 2}}
+    weights = {'inputs': {'0:config.json': 'c', '1:model.safetensors': 'ab12' * 16}}
+    write_json(workdir / 'surgery' / 'manifest.json', {'counts': made, **weights})
+    placed = [{'name': n, 'start': 100 * i, 'stop': 100 * i + 100} for i, n in enumerate(('0.1', '0.2'))]
+    write_json(workdir / 'pretrain' / 'curriculum.json', placed)
+    write_json(workdir / 'pretrain' / 'phases.json', {'0.1@50': 50, '0.1': 100, '0.2': 200})
+    for step in (0, 50, 100, 150, 200):
+        run.log('pretrain', step, kind='evaluation', phase='0.1', frozen_loss=9 - step / 50)
+    return run
+
+
+def test_a_card_tells_how_its_model_was_made(tmp_path, params, tokenizer_folder):
+    source = tmp_path / 'source'
+    source.mkdir()
+    (source / 'README.md').write_text('---\nlicense: apache-2.0\nlanguage: en\n---\n# A source\n')
+    run = recorded(tmp_path / 'run', source)
+    about = {'gate': {'pieces': 256, 'hidden': 1e-6, 'logits': 2e-6}}
+    text = card.model_card(run, '0.1', ARCHITECTURE, about)
+    data = ModelCard(text).data.to_dict()
+    assert data['license'] == 'apache-2.0'
+    assert data['language'] == 'en'
+    assert data['datasets'] == ['ncbi/pubmed']
+    assert 'base_model' not in data  # a folder is no name on the hub
+    assert data['library_name'] == 'transformers'
+    for told in (
+        f'Source: a Hugging Face BERT folder, weights with SHA-256 `{"ab12" * 4}…`',
+        '970 documents for training (97,000 words), 10 held out; of 1,000 read were left out: 12 benchmark, '
+        '8 duplicate text',
+        '500 sentences were looked for by text, 12 documents with one left out of everything; 33 sentences are',
+        f'{ARCHITECTURE.vocab_size} tokens, 40 shared with the source, 17 new',
+        'contextualized, 40 rows copied, 17 made',
+        '| 0.1 | tokens | 15% | 80-10-10 | 100 | 7.000 |',
+        'before any fine-tuning',
+    ):
+        assert told in text, told
+    assert '| 0.2 |' not in text  # it came later
+    assert str(tmp_path) not in text
+    assert '| 0.2 | words | 15% | 80-10-10 | 200 | 5.000 |' in card.model_card(
+        run, '0.2', ARCHITECTURE, about
+    )
+    halfway = card.model_card(run, '0.1@50', ARCHITECTURE, about)
+    assert '| 0.1 | tokens | 15% | 80-10-10 | 50 | 8.000 |' in halfway
+    moved = recorded(tmp_path / 'elsewhere' / 'run', source)  # the same records give the same bytes
+    assert card.model_card(moved, '0.1', ARCHITECTURE, about) == text
+
+
+def test_a_card_names_a_source_of_the_hub_and_what_is_not_known(tmp_path):
+    run = recorded(tmp_path / 'run', 'google-bert/bert-base-uncased', **{'source.revision': 'main'})
+    text = card.model_card(run, '0.1', ARCHITECTURE, {})
+    data = ModelCard(text).data.to_dict()
+    assert data['base_model'] == 'google-bert/bert-base-uncased'
+    assert 'license' not in data
+    assert 'The licence of the source is not on record' in text
+    assert 'The language of the corpus is not on record' in text
+    scratch = card.model_card(recorded(tmp_path / 'scratch', ''), '0.1', ARCHITECTURE, {})
+    assert 'Source: none; weights from scratch' in scratch
+    assert 'licence' not in scratch
+    spoken = recorded(tmp_path / 'spoken', '', **{'corpus.languages': 'en,de'})
+    assert ModelCard(card.model_card(spoken, '0.1', ARCHITECTURE, {})).data.language == ['en', 'de']
+
+
+def test_scores_make_a_model_index_that_the_hub_reads(tmp_path):
+    run = recorded(tmp_path / 'run', '')
+    results = [card.entity_result('ncbi-disease', 88.444, 3), card.entity_result('bc2gm', 83.1, 1)]
+    text = card.model_card(run, '0.1', ARCHITECTURE, {}, results)
+    found = ModelCard(text).data.eval_results
+    assert [(r.dataset_name, r.metric_type, r.metric_value) for r in found] == [
+        ('ncbi-disease', 'f1', 88.44),
+        ('bc2gm', 'f1', 83.1),
+    ]
+    assert '| ncbi-disease | 88.44 | entity F1, mean of 3 fine-tuning seeds |' in text
+    assert 'before any fine-tuning' not in text
+
+
+def test_the_code_on_a_card_runs(tmp_path, monkeypatch, capsys, params, tokenizer_folder):
+    run = recorded(tmp_path / 'run', '')
+    export.export(tmp_path / '0.1', ARCHITECTURE, params, tokenizer_folder, TEXTS, {'phase': '0.1'}, run=run)
+    text = (tmp_path / '0.1' / 'README.md').read_text()
+    code = text.split('```python\n')[1].split('```')[0]
+    monkeypatch.chdir(tmp_path / '0.1')
+    exec(compile(code, 'README.md', 'exec'), {})
+    printed = ast.literal_eval(capsys.readouterr().out)
+    assert len(set(printed)) == 5
+    assert set(printed) <= set(VOCABULARY)
+
+
+def test_another_card_does_not_change_what_later_stages_read(tmp_path, monkeypatch, params, tokenizer_folder):
+    """Scores and words on a card come and go; the digest of the stage is that of the models."""
+    monkeypatch.setattr(export, 'finished_phases', lambda folder: ['0.1', '0.2', '0.3', '0.4'])
+    monkeypatch.setattr(export, 'phase_checksums', lambda folder, phase: {})
+    monkeypatch.setattr(export, 'load_phase', lambda folder, phase: params)
+    digests = []
+    for number, texts in enumerate(('', 'pubmed25n0001.xml')):
+        run = recorded(tmp_path / str(number), '')
+        if not texts:
+            (run.workdir / 'corpus' / 'manifest.json').unlink()
+        else:
+            monkeypatch.setattr(export, '_heldout_texts', lambda run: [])
+        written(run.workdir / 'surgery' / 'model', params, tokenizer_folder)
+        digests.append(export.build(run, run.workdir / 'export')['content'])
+    cards = [(tmp_path / n / 'export' / '0.1' / 'README.md').read_text() for n in '01']
+    assert cards[0] != cards[1]
+    assert digests[0] == digests[1]

@@ -41,6 +41,7 @@ FLOORS = {
     'bioptimus_jax.pretrain': 8,
     'bioptimus_jax.plan': 9,
     'bioptimus_jax.gate': 9,
+    'bioptimus_jax.card': 8,
     'bioptimus_jax.export': 9,
     'bioptimus_jax.ner': 10,
     'bioptimus_jax.analysis': 11,

@@ -24,7 +24,7 @@ from bioptimus_jax.files import read_json
 from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.hf import load_folder
 from bioptimus_jax.ner.build import model_folders
-from bioptimus_jax.pretrain import curriculum, difficulty
+from bioptimus_jax.pretrain import curriculum, difficulty, perplexity
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
 from bioptimus_jax.pretrain.masking import Vocabulary
@@ -128,6 +128,11 @@ def test_kill_and_resume_is_bit_identical(after, prepared, undisturbed, tmp_path
     run_killed(prepared, workdir, after, signal.SIGKILL)
     execute(Run(workdir, experiment(prepared), quiet=True), STAGES['pretrain'])
     assert_identical(workdir, undisturbed[1])
+    spent = [
+        {r['step']: r['flops'] for r in Run(where, experiment(prepared)).metrics('pretrain') if 'flops' in r}
+        for where in (workdir, undisturbed[0])
+    ]
+    assert spent[0][STEPS] == pytest.approx(spent[1][STEPS])  # what the killed attempt did counts, once
 
 
 def test_sigterm_saves_says_so_and_goes_on(prepared, undisturbed, tmp_path):
@@ -410,40 +415,66 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
     rows = Rows(run.folder('rows'), 'heldout')
     batch = rows.read(np.arange(len(rows)))
     model = BertForMaskedLM.from_pretrained(run.folder('surgery') / 'model').eval()
+    _, params, _ = hf.load_folder(run.folder('surgery') / 'model')
+    ours = perplexity.of_bert(parts.plan, params)
     samples = {name: [] for name in run.config.phases}
-    for masks in difficulty.masks_of_samples(batch, parts.plan, run.config):
+    for masks in perplexity.masks_of_samples(batch, parts.plan, run.config):
         for name, masked in masks.masked.items():
-            nats = {'selected': [], 'masked': []}
-            for number, row in np.ndindex(masked.slots_M.shape[:2]):
-                real = torch.tensor(masks.segments_NxBxL[number, row] > 0, dtype=torch.long)[None]
-                inputs = torch.tensor(np.array(masked.inputs_L[number, row]))[None].long()
-                with torch.no_grad():
-                    logits = model(input_ids=inputs, attention_mask=real).logits[0].double().numpy()
-                for slot, target, weight in zip(
-                    *(getattr(masked, f)[number, row] for f in ('slots_M', 'targets_M', 'weights_M'))
-                ):
-                    if weight:
-                        loss = np.log(np.exp(logits[slot]).sum()) - logits[slot, target]
-                        nats['selected'].append(loss)
-                        if inputs[0, slot] == parts.plan.vocabulary.mask_id:
-                            nats['masked'].append(loss)
-            samples[name].append({what: np.exp(np.mean(losses)) for what, losses in nats.items()})
+            nats = {'perplexity': [], 'masked': [], 'replaced': [], 'kept': []}
+            for number in range(len(masks.segments_NxBxL)):
+                part = jax.tree.map(lambda x, n=number: np.asarray(x[n]), masked)
+                places = masks.segments_NxBxL[number], masks.positions_NxBxL[number]
+                losses_BxM = np.asarray(ours(part, *places))
+                for row, original_L in enumerate(masks_of(batch['tokens'], masked, number)):
+                    real = torch.tensor(places[0][row] > 0, dtype=torch.long)[None]
+                    inputs_L = part.inputs_L[row]
+                    with torch.no_grad():
+                        logits = model(
+                            input_ids=torch.tensor(inputs_L)[None].long(), attention_mask=real
+                        ).logits[0]
+                    logits = logits.double().numpy()
+                    for slot, weight, loss_here in zip(
+                        part.slots_M[row], part.weights_M[row], losses_BxM[row]
+                    ):
+                        if not weight:
+                            continue
+                        loss = np.log(np.exp(logits[slot]).sum()) - logits[slot, original_L[slot]]
+                        assert loss_here == pytest.approx(loss, rel=1e-4)
+                        stands, was = inputs_L[slot], original_L[slot]
+                        hidden = stands == parts.plan.vocabulary.mask_id
+                        nats['perplexity'].append(loss)
+                        nats['masked' if hidden else 'kept' if stands == was else 'replaced'].append(loss)
+            samples[name].append({kind: np.exp(np.mean(x)) for kind, x in nats.items() if x})
+            if name == '0.4':
+                assert not nats['replaced'] + nats['kept']
     for name, expected in samples.items():
-        for what, field in (('selected', 'perplexity'), ('masked', 'masked_only')):
-            values = [s[what] for s in expected]
-            assert found[name][field]['samples'] == pytest.approx(values, rel=1e-4)
-            assert found[name][field]['mean'] == pytest.approx(np.mean(values), rel=1e-4)
+        for kind in expected[0]:
+            values = [s[kind] for s in expected]
+            # A token that is drawn in its own place stands as it was, and counts as replaced here.
+            assert found[name][kind]['samples'] == pytest.approx(
+                values, rel=1e-4 if kind == 'masked' else 5e-3
+            )
+            assert found[name][kind]['mean'] == pytest.approx(np.mean(values), rel=5e-3)
         low, high = found[name]['perplexity']['interval']
-        error = np.std([s['selected'] for s in expected], ddof=1) / np.sqrt(3)
+        error = np.std([s['perplexity'] for s in expected], ddof=1) / np.sqrt(3)
         assert high - low == pytest.approx(2 * 4.302653 * error, rel=1e-2)  # t with two degrees of freedom
+    assert found['0.4']['replaced'] is None
+    assert found['0.4']['kept'] is None
     assert len(set(found['0.1']['perplexity']['samples'])) == 3
     facts = read_json(tmp_path / 'difficulty.json')
     assert facts['settings'] == found
     assert facts['texts'] == [difficulty.HELDOUT]
+    assert facts['phases']['0.4'] == {'masking': 'words', 'rate': 0.2, 'corruption': [1.0, 0.0, 0.0]}
     del facts['settings']['0.4']  # as if that phase were added later
     (tmp_path / 'difficulty.json').write_text(json.dumps(facts))
     assert difficulty.perplexities(run, tmp_path, parts.plan) == found
     assert facts['pieces'] == rows.counts['tokens']
+
+
+def masks_of(tokens_RxL, masked, number):
+    """The tokens of batch `number` before they were masked."""
+    size = masked.inputs_L.shape[1]
+    return tokens_RxL[number * size : (number + 1) * size]
 
 
 def test_a_computed_order_is_trained_in_recorded_and_kept(prepared, tmp_path, monkeypatch):
@@ -452,14 +483,14 @@ def test_a_computed_order_is_trained_in_recorded_and_kept(prepared, tmp_path, mo
     for name in ('0.1', '0.2', '0.3', '0.4'):
         changes[f'phase.{name}.duration'] = 1
     ranks = {'0.1': 4.0, '0.2': 3.0, '0.3': 9.0, '0.4': 3.0}
-    measure = difficulty._of_setting
+    measure = perplexity.of_setting
     given = iter(ranks.values())
 
     def ranked(samples):
         measured = measure(samples)
         return {**measured, 'perplexity': {**measured['perplexity'], 'mean': next(given)}}
 
-    monkeypatch.setattr(difficulty, '_of_setting', ranked)
+    monkeypatch.setattr(perplexity, 'of_setting', ranked)
     run = Run(workdir, experiment(prepared, **changes))
     lines = []
     run.say = lines.append
@@ -526,7 +557,7 @@ def test_the_documents_scored_are_those_with_the_smallest_hashes(prepared):
     e = experiment(prepared, **{'curriculum.order': 'easy_to_hard', 'curriculum.documents': 5})
     run = Run(prepared / 'run', e)
     keys = sorted(document_key(d.id) for d in open_documents(run.folder('corpus'), 'heldout'))
-    assert [document_key(d.id) for d in difficulty._documents(run)] == keys[:5]
+    assert [document_key(d.id) for d in difficulty.documents(run)] == keys[:5]
 
 
 class Parts:

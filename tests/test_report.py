@@ -13,8 +13,10 @@ from bioptimus_jax.analysis.geometry import of_words
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
 from bioptimus_jax.report import (
+    curves,
     documents,
     drawing,
+    efficiency,
     entities,
     figures,
     geometry,
@@ -24,6 +26,7 @@ from bioptimus_jax.report import (
     surgery,
     tables,
     vocabulary,
+    vocabulary_figures,
 )
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
 from bioptimus_jax.report.measures import read_measures
@@ -53,6 +56,9 @@ def fabricate(workdir, finished=True):
             tokens=step * 4096,
             tokens_per_second=9000.0,
             realised_rate=rate + 0.002 * (step % 3 - 1),
+            flops=step * 1e12,
+            seconds=step * 0.9,
+            joules=step * 360.0,
             fill=0.92,
         )
     for step in range(0, last + 1, 50):
@@ -75,11 +81,11 @@ def fabricate(workdir, finished=True):
             {
                 'token': f'immunoassay{i}',
                 'kind': 'synthesised',
-                'spelling': ['im', '##muno', '##assay'],
+                'spelling': ['im', '##muno', '##assay', *['##s', '##t', '##ri', '##ng'] * (i % 2)],
                 'contexts': (0, 7, 20)[i % 3],
                 'norm': 4 + i / 40,
                 'cosine': 0.7,
-                'neighbours': [f'shared{i}', '##assay', 'elisa'],
+                'neighbours': [f'shared{i}', '##assay', *(f'immunohistochemistry{n}' for n in range(8))],
                 'fallback': '' if i % 3 else 'no context',
             }
         )
@@ -138,6 +144,7 @@ def finish(run):
         for number, model in enumerate(('initial', *PHASES))
     ]
     write_json(run.workdir / 'analyze' / 'cloze.json', cloze)
+    write_json(run.workdir / 'difficulty.json', measured_difficulty())
     rows = {
         'all': {
             'count': 150,
@@ -162,7 +169,34 @@ def finish(run):
     }
     write_json(run.workdir / 'analyze' / 'points.json', points)
     for stage in ('vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'ner', 'analyze'):
-        write_json(run.workdir / stage / 'manifest.json', manifest(stage, {'tokens': 12345}))
+        counts = {'train': {'tokens': 4000, 'words': 3000}} if stage == 'rows' else {'tokens': 12345}
+        write_json(run.workdir / stage / 'manifest.json', manifest(stage, counts))
+
+
+def measured_difficulty():
+    """Two models under the four settings, as `bioptimus difficulty` writes them."""
+
+    def found(mean):
+        samples = [mean - 1, mean, mean + 1]
+        return {'mean': mean, 'interval': [mean - 2.5, mean + 2.5], 'samples': samples}
+
+    def setting(mean, whole):
+        kinds = {'perplexity': found(mean), 'masked': found(mean + 1)}
+        kinds |= dict.fromkeys(('replaced', 'kept'), None if whole else found(mean - 3))
+        return kinds | {'positions': {'perplexity': 900.0, 'masked': 720.0, 'replaced': 90.0, 'kept': 90.0}}
+
+    phases = {
+        name: {'masking': p.masking, 'rate': p.rate, 'corruption': list(p.corruption)}
+        for name, p in Experiment().phase.items()
+    }
+    models = [
+        {
+            'model': model,
+            'settings': {name: setting(40 + shift + 5 * i, name == '0.4') for i, name in enumerate(PHASES)},
+        }
+        for shift, model in enumerate(('initial', '0.4'))
+    ]
+    return {'texts': ['news.csv'], 'documents': 256, 'samples': 3, 'phases': phases, 'models': models}
 
 
 def measured_words(shift):
@@ -319,10 +353,10 @@ def test_long_tables_scroll_and_wide_ones_are_printed_small():
         table = Table('t', [f'c{i}' for i in range(columns)], [[count(i)] * columns for i in range(rows)])
         return re.search('<div class="(.*?)">', table.html())[1]
 
-    assert box(24, 10) == 'scroll'
-    assert box(25, 10) == 'scroll tall'
-    assert box(24, 11) == 'scroll wide'
-    assert box(25, 11) == 'scroll tall wide'
+    assert box(24, 9) == 'scroll'
+    assert box(25, 9) == 'scroll tall'
+    assert box(24, 10) == 'scroll wide'
+    assert box(25, 10) == 'scroll tall wide'
 
 
 def test_phase_table_has_the_numbers_of_the_records(run):
@@ -444,8 +478,8 @@ def test_vocabulary_without_general_text_source_or_sets(tmp_path):
     assert len(vocabulary.frequency(m).columns) == 3
     assert not vocabulary.frequency_cross(m).rows
     assert len(vocabulary.pieces(m).rows) == 1
-    assert 'config.vocab.general' in figures.word_frequency(m).absent
-    assert 'config.ner.folder' in figures.entity_pieces(m).absent
+    assert 'config.vocab.general' in vocabulary_figures.word_frequency(m).absent
+    assert 'config.ner.folder' in vocabulary_figures.entity_pieces(m).absent
 
 
 def test_comparison_ranks_arms_within_a_phase(tmp_path):
@@ -516,7 +550,7 @@ def test_page_is_self_contained_and_well_formed(built):
     references = {x[1:] for x in links.fetched if x.startswith('#') and len(x) > 1}
     assert references <= set(links.ids)
     assert counts['figures'] == text.count('role="img"') == len(figures.FIGURES)
-    assert counts['tables'] == text.count('<figure class="table">') == 27
+    assert counts['tables'] == text.count('<figure class="table">') == 30
     for label in re.findall(r'role="img" aria-label="([^"]*)"', text):
         assert len(label) > 40
 
@@ -672,3 +706,98 @@ def test_other_words_are_not_compared(tmp_path):
     m = read_measures(run)
     assert '--replace' in geometry.anisotropy(m).absent
     assert geometry.rows(m).rows
+
+
+def test_effort_is_summed_from_the_records_with_contexts_and_surgery(run):
+    m = read_measures(run)
+    table = efficiency.efficiency(m)
+    end = row_of(table, '0.2')
+    assert (end['steps'].value, end['tokens'].value, end['words'].value) == (200, 819_200, 614_400)
+    assert end['FLOPs'].text == '2e+14'
+    assert end['hours'].value == pytest.approx((65 + 65 + 180) / 3600)  # two stages, then steps
+    assert end['kWh'].value == pytest.approx(0.02)  # 72 kJ
+    start = row_of(table, 'initial (step 0)')
+    assert (start['steps'].value, start['tokens'].value, start['FLOPs'].value) == (0, 0, 0)
+    assert start['hours'].value == pytest.approx(130 / 3600)
+    assert start['kWh'] == missing()
+    assert 'first process' in table.note
+
+
+def test_levels_are_round_and_reached_where_the_records_say(run):
+    assert efficiency.levels([1.2, 5.7, 3.0]) == [2, 4]
+    assert efficiency.levels([0.1, 0.5]) == [0.2, 0.3, 0.4, 0.5]
+    assert efficiency.levels([3.0, 2.0]) == []
+    assert efficiency.first_at([(20, 3.0, 'b'), (10, 2.0, 'a'), (30, 9.0, 'c')], 3) == (20, 3.0, 'b')
+    table = efficiency.to_reach(read_measures(run))
+    # 6.2 - step / 140, seen every 50 steps, down to 3.34: below 5 at step 200, below 4 at 350.
+    assert row_of(table, 'held-out loss 5')['first at'].text == 'step 200'
+    assert row_of(table, 'held-out loss 4')['steps'].value == 350
+    # 61 in devel F1 at step 0, then 66, 71 ...: 65 is first had after 0.1.
+    assert row_of(table, 'devel F1 on drugs, 65')['first at'].text == '0.1'
+    assert row_of(table, 'devel F1 on drugs, 80')['steps'].value == 400
+
+
+def test_effort_of_older_records_is_estimated_by_the_formula_of_the_plan(run, params_shape):
+    m = read_measures(run)
+    older = [{k: v for k, v in r.items() if k not in ('flops', 'seconds', 'joules')} for r in m.training]
+    m = dataclasses.replace(m, training=older)
+    assert row_of(efficiency.efficiency(m), '0.1')['FLOPs'] == missing()  # the model is not there
+    assert row_of(efficiency.efficiency(m), '0.1')['kWh'].text == 'not reported'
+    hours = row_of(efficiency.efficiency(m), '0.1')['hours'].value
+    assert hours == pytest.approx((130 + 100 * 4096 / 9000) / 3600)
+    write_json(run.workdir / 'surgery' / 'model' / 'config.json', params_shape)
+    encoded = [{'pieces': 1000, 'attended': 40.0}]
+    found = efficiency.effort_at(dataclasses.replace(m, encoded=encoded), 10)
+    layer = 8 * 16 * 16 + 4 * 16 * 32
+    surgery_flops = 1000 * (layer + 4 * 40 * 16)
+    head = 2 * 16 * 16 + 2 * 16 * 128  # 100 entries, padded to 128
+    rate = m.training[0]['realised_rate']
+    trained = 3 * 40960 * (layer + 4 * 512 * 16 + rate * head)
+    (run.workdir / 'surgery' / 'model' / 'config.json').unlink()
+    assert found.flops == pytest.approx(surgery_flops + trained)
+
+
+@pytest.fixture
+def params_shape():
+    shape = dict(vocab_size=100, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
+    return dict(model_type='bert', intermediate_size=32, max_position_embeddings=64, **shape)
+
+
+def test_curves_count_steps_and_tokens_and_mark_the_phases(run):
+    m = read_measures(run)
+    for figure in (curves.heldout_loss(m), curves.training_loss(m), figures.FIGURES['checkpoint_f1'](m)):
+        assert '>million tokens<' in figure.svg
+        assert '>step<' in figure.svg
+        for phase in PHASES:
+            assert f'>{phase}<' in figure.svg
+
+
+def test_entities_are_counted_in_pieces(run):
+    m = read_measures(run)
+    measured = m.entities['datasets']['drugs']['source']
+    assert vocabulary.pieces_per_mention(measured) == pytest.approx(2.0 * 900 / 500)
+    assert vocabulary.pieces_per_mention({'words': 9, 'pieces_per_word': 2.0}) is None
+    assert '3.6 (source)' in vocabulary_figures.entity_pieces(m).alt
+    both = vocabulary_figures.frequency_classes(m)
+    assert '90 (below 1)' in both.alt  # 1,000 of 1,111 words
+    assert '>general corpus<' in both.svg
+
+
+def test_runs_are_compared_by_what_they_took_to_reach_the_same(run):
+    m = read_measures(run)
+    better = [{**e, 'frozen_loss': e['frozen_loss'] - 1} for e in m.evaluations]
+    slow = [{**r, 'flops': 10 * r['flops']} for r in m.training]
+    other = dataclasses.replace(m, evaluations=better, training=slow)
+    table = efficiency.arms({'one': m, 'two': other})
+    loss = [r for r in table.rows if r[0].text == 'held-out loss 3.343']  # the best that the first one has
+    assert [(r[1].text, r[2].text) for r in loss] == [('one', 'step 400'), ('two', 'step 300')]
+    flops = list(table.columns).index('FLOPs')
+    assert [r[flops].value for r in loss] == [4e14, 3e15]
+    marks = [marks[flops] for r, marks in zip(table.rows, table.marks(), strict=True) if r in loss]
+    assert marks == ['best', 'second']
+    assert [r[2].text for r in table.rows if r[0].text == 'devel F1 on drugs, 81'] == ['0.4', '0.4']
+    elsewhere = {**m.manifests, 'vocab': {**m.manifests['vocab'], 'content': 'another'}}
+    table = efficiency.arms({'one': m, 'two': dataclasses.replace(other, manifests=elsewhere)})
+    assert not any('loss' in r[0].text for r in table.rows)
+    assert 'vocabularies differ' in table.note
+    assert not efficiency.arms({'one': m, 'none': dataclasses.replace(m, evaluations=[], ner=[])}).rows

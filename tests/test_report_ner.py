@@ -440,8 +440,8 @@ def test_page_of_a_run_that_only_scores(run):
     ]
     headings = re.findall('<h2>(.*?)</h2>', text)
     assert headings == ['Entity recognition', 'Mentions found and missed', 'Entity sets', 'Stages']
-    gone = 'Phases, Hidden words, Corpus, Vocabulary, New tokens, Training, Geometry. Its stages are ner, report.'
-    assert f'<b>Not part of this run</b>: {gone}' in text
+    gone = 'Phases, Hidden words, Corpus, Vocabulary, New tokens, Difficulty, Training, Geometry, Efficiency'
+    assert f'<b>Not part of this run</b>: {gone}. Its stages are ner, report.' in text
     for wrong in ('from scratch', 'curriculum', 'initial (step 0)', 'models_one'):
         assert wrong not in re.sub('<details>.*</details>', '', text, flags=re.DOTALL)
     assert 'trains no phases' in tables.phases(read_measures(run)).absent
@@ -455,7 +455,12 @@ def test_page_before_anything_was_scored(tmp_path):
     m = read_measures(run)
     assert 'Fine-tuning for entity recognition: 1 model (/models/one), 1 setting' in page.description(m)
     text = (run.workdir / 'report' / 'index.html').read_text()
-    assert text.count('stage ner has not been run') >= 5
+    said = re.findall(
+        r'<b>(.*?)</b>: stage ner has not been run', text
+    )  # once a section, for all that it empties
+    assert len(said) == 2
+    assert said[0].startswith('Test scores; ')
+    assert said[0].count('; ') >= 3
     other = dataclasses.replace(m, run=Run(run.workdir, dataclasses.replace(run.config, stages=('corpus',))))
     assert page.description(other) == 'Stages corpus.'
 

@@ -210,7 +210,7 @@ def source_folder(
     import huggingface_hub
 
     try:
-        patterns = ['config.json', *WEIGHTS, *TOKENIZER_FILES]
+        patterns = ['config.json', 'README.md', *WEIGHTS, *TOKENIZER_FILES]
         return Path(
             huggingface_hub.snapshot_download(source.path, revision=source.revision, allow_patterns=patterns)
         )

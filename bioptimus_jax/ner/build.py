@@ -165,14 +165,19 @@ def _summarise(
     return sum(len(record['failures']) for record in made)
 
 
-def model_folders(run: Run) -> dict[str, Path]:
-    """Name -> Hugging Face folder of every model that is scored: phases, snapshots, 'initial', 'source', folders."""
+def model_folders(
+    run: Run, entries: Sequence[str] = (), named_in: str = 'config.ner.models'
+) -> dict[str, Path]:
+    """Name -> Hugging Face folder of models: phases, snapshots, 'initial', 'source', folders.
+
+    `entries`: which, by default those that are scored. Raises ConfigError, which names where they were given.
+    """
     found: dict[str, Path] = {}
-    for entry in run.config.ner.models or run.config.phases:
-        name, folder = _named_folder(run, entry)
+    for entry in entries or run.config.ner.models or run.config.phases:
+        name, folder = _named_folder(run, entry, named_in)
         if name in found:
             raise ConfigError(
-                f'config.ner.models: two models are called {name!r}; name one of them as in {name}-2={entry}'
+                f'{named_in}: two models are called {name!r}; name one of them as in {name}-2={entry}'
             )
         found[name] = folder
     return found
@@ -188,25 +193,23 @@ def name_of(folder: str) -> str:
     return re.sub(r'[^\w.@-]+', '_', last).strip('_.')
 
 
-def _named_folder(run: Run, entry: str) -> tuple[str, Path]:
-    """The name and folder behind one of config.ner.models. Raises ConfigError."""
+def _named_folder(run: Run, entry: str, named_in: str) -> tuple[str, Path]:
+    """The name and folder behind an entry. Raises ConfigError."""
     given, equals, path = entry.partition('=')
     if equals and re.fullmatch(r'[\w.@-]+', given):
         return given, Path(path)
     if entry == INITIAL:
         return entry, run.folder('surgery') / 'model'
     if entry == 'source':
-        return entry, _source(run)
+        return entry, _source(run, named_in)
     if phase_of(entry) in run.config.phases:
         return entry, run.folder('export') / entry
     if entry.startswith('$'):
-        raise ConfigError(
-            f'config.ner.models: {entry} is not set; set that environment variable, or give folders'
-        )
+        raise ConfigError(f'{named_in}: {entry} is not set; set that environment variable, or give folders')
     if _is_path(entry):
         return name_of(entry), Path(entry)
     raise ConfigError(
-        f'config.ner.models: {entry!r} is no phase ({", ".join(run.config.phases)}), not "initial", not "source", and '
+        f'{named_in}: {entry!r} is no phase ({", ".join(run.config.phases)}), not "initial", not "source", and '
         'no path of a folder'
     )
 
@@ -247,12 +250,12 @@ def _cells(run: Run, folder: Path) -> list[Cell]:
     return cells
 
 
-def _source(run: Run) -> Path:
+def _source(run: Run, named_in: str) -> Path:
     from bioptimus_jax.model.hf import source_folder
 
     folder = source_folder(run.config.source)
     if folder is None:
-        raise ConfigError('config.ner.models: "source" needs config.source.path, which is empty')
+        raise ConfigError(f'{named_in}: "source" needs config.source.path, which is empty')
     return folder
 
 

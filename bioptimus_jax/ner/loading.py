@@ -60,7 +60,7 @@ def load_tagger(folder: Path, types: list[str], settings: Ner, seed: int) -> tup
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f'{folder}: cannot be loaded by transformers ({reason})') from error
     _check_weights(folder, model, info)
-    limit = min(tokenizer.model_max_length, _positions(model, settings.max_pieces))
+    limit = min(tokenizer.model_max_length, positions_of(model, settings.max_pieces))
     if settings.max_pieces > limit:
         raise ConfigError(f'config.ner.max_pieces: {settings.max_pieces}, but {folder} has {limit} positions')
     device = 'cuda' if torch.cuda.is_available() else 'cpu'
@@ -89,7 +89,7 @@ def _check_weights(folder: Path, model: Any, info: dict[str, Any]) -> None:
         )
 
 
-def _positions(model: Any, unlimited: int) -> int:
+def positions_of(model: Any, unlimited: int) -> int:
     """Pieces that the position table can number; RoBERTa's begins after the padding's row."""
     for name, module in model.named_modules():
         if name.endswith('position_embeddings') and isinstance(module, torch.nn.Embedding):

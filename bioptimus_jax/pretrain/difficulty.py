@@ -1,34 +1,25 @@
-"""How difficult the masking settings are: the perplexity of one model under each of them (paper, Figure 4).
+"""How difficult the masking settings are for one model, and the order of the curriculum by it (paper, Figure 4).
 
-Legend: R rows, L pieces a row, S samples.
-
-A sample is one mask of all rows; its perplexity is exp of the mean loss over its selected positions, pooled, and the
-samples give a mean and an interval. The interval is over masks: the documents are the same for every setting and
-sample. Under 80-10-10 the unchanged tenth is nearly free and the corruption goes with the rate, so the perplexity on
-[MASK]ed positions alone stands beside the one that decides. The texts must be of a domain that the probe was not
-trained on; where none are named, this run's held-out documents are taken, which at least are no training text.
+The texts must be of a domain that the probe was not trained on; where none are named, this run's held-out documents
+are taken, which at least are no training text. What is measured: pretrain/perplexity.py.
 """
 
 import contextlib
 import dataclasses
 import heapq
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import jax
-import numpy as np
-from scipy import special
 
 from bioptimus_jax.corpus.documents import Document, document_key, open_documents
 from bioptimus_jax.corpus.readers import input_files, read_inputs
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.model import hf
-from bioptimus_jax.pretrain import curriculum, evaluate
+from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.masking import Vocabulary, slot_count
-from bioptimus_jax.pretrain.rows import document_parts, lay_out
+from bioptimus_jax.pretrain.perplexity import by_setting, of_bert
+from bioptimus_jax.pretrain.rows import document_parts, one_a_row
 from bioptimus_jax.pretrain.step import StepPlan
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import BY_DIFFICULTY, Corpus, Experiment
@@ -39,7 +30,6 @@ from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
 RECORD = 'difficulty.json'
 INITIAL = 'initial'  # the weights at step 0
 HELDOUT = 'held-out documents of this run'
-BATCH_ROWS = 64
 PROBE_KEYS = ('config.curriculum.probe', 'config.curriculum.probe_revision')
 
 
@@ -75,91 +65,86 @@ def external_inputs(experiment: Experiment) -> list[Path]:
 def perplexities(run: Run, folder: Path, plan: StepPlan) -> dict[str, dict[str, Any]]:
     """Phase -> perplexity of the probe under its setting, measured once (anew for added phases), in difficulty.json.
 
-    Each has `perplexity` over all selected positions and `masked_only` over [MASK]ed ones (None without any), as
-    `summary` gives them, and the mean number of `positions` selected in a sample.
+    Each is as `perplexity.of_setting` gives it.
     """
     known = read_json(folder / RECORD)
     if known is not None and set(run.config.phases) <= known['settings'].keys():
         return known['settings']
-    e, settings = run.config, run.config.curriculum
-    probe = _load_probe(run)
-    documents = _documents(run)
+    [folder_of_probe] = probe_folders(run).values()
+    probe = load_probe(run.config, folder_of_probe)
+    texts = documents(run)
+    measured = measure(run, probe, texts, plan, progress(run))
+    write_json(
+        folder / RECORD, {'probe': run.config.curriculum.probe, **facts(run.config, len(texts)), **measured}
+    )
+    return measured['settings']
+
+
+def measure(
+    run: Run, probe: source.Source, texts: Sequence[Document], plan: StepPlan, advance: Callable[[], None]
+) -> dict[str, Any]:
+    """`rows` and `pieces` of the texts in the probe's own pieces, and its perplexities by phase, `settings`.
+
+    `plan`: how it is computed; model and vocabulary in it are replaced by the probe's. Raises InputError.
+    """
+    e = run.config
     width = min(e.rows.max_document_pieces, probe.capacity + 2)
-    batch = _rows(documents, probe, width)
-    if not len(batch['tokens']):
-        raise InputError(
-            f'{", ".join(settings.texts) or HELDOUT}: hold no text to measure difficulty on; '
-            'name files in config.curriculum.texts'
-        )
+    batch = one_a_row(document_parts([texts], probe.tokenizer, width)[0], width)
+    check_rows(e, len(batch['tokens']))
     plan = dataclasses.replace(
         plan,
         architecture=probe.architecture,
         vocabulary=Vocabulary.of(probe.vocabulary, SPECIAL_TOKENS),
-        slots=slot_count(max(e.phase[n].rate for n in e.phases), width, plan.settings.max_word_pieces),
+        slots=slots(e, width, plan.settings.max_word_pieces),
     )
-    sums = _measure(run, plan, jax.device_put(probe.parameters), batch)
-    measured = {name: _of_setting(samples) for name, samples in sums.items()}
-    facts = {
-        'probe': settings.probe,
-        'texts': list(settings.texts) or [HELDOUT],
-        'documents': len(documents),
+    return {
         'rows': len(batch['tokens']),
         'pieces': int(batch['segment_lengths'].sum()),
-        'samples': settings.samples,
-        'settings': measured,
+        'settings': by_setting(of_bert(plan, probe.parameters), batch, plan, e, advance),
     }
-    write_json(folder / RECORD, facts)
-    return measured
 
 
-def masks_of_samples(
-    batch: Mapping[str, np.ndarray], plan: StepPlan, experiment: Experiment
-) -> Iterator[evaluate.FrozenMasks]:
-    """Every sample's masks under every phase: keyed by (evaluation seed, document, sample), alike for all settings."""
-    maskable = evaluate.Maskable.of(batch, plan, experiment.evaluation.seed, BATCH_ROWS)
-    mask = evaluate.make_mask(plan, plan.settings.max_word_pieces)
-    phases = {name: experiment.phase[name] for name in experiment.phases}
-    for sample in range(experiment.curriculum.samples):
-        keys_R = jax.vmap(lambda key, s=sample: jax.random.fold_in(key, s))(maskable.keys_R)
-        yield maskable.under(phases, mask, lambda phase: plan.slots, keys_R)
+def slots(experiment: Experiment, width: int, longest: int) -> int:
+    """Prediction slots of rows of that width under every phase."""
+    return slot_count(max(experiment.phase[n].rate for n in experiment.phases), width, longest)
 
 
-def summary(perplexities_S: Sequence[float]) -> dict[str, Any]:
-    """Mean over the samples, its 95 % interval (Student's t; None for a single sample), and the samples."""
-    count, mean = len(perplexities_S), float(np.mean(perplexities_S))
-    half = None
-    if count > 1:
-        error = float(np.std(perplexities_S, ddof=1)) / math.sqrt(count)
-        half = float(special.stdtrit(count - 1, 0.975)) * error
-    interval = None if half is None else [mean - half, mean + half]
-    return {'mean': mean, 'interval': interval, 'samples': list(perplexities_S)}
-
-
-def _measure(
-    run: Run, plan: StepPlan, params: Any, batch: Mapping[str, np.ndarray]
-) -> dict[str, list[dict[str, float]]]:
-    """Phase -> the pooled sums of each sample."""
-    e = run.config
-    compute: Callable = evaluate.make_evaluate(plan)
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in e.phases}
-    progress = run.progress('difficulty', e.curriculum.samples * len(e.phases), 'masks')
-    for masks in masks_of_samples(batch, plan, e):
-        for name in e.phases:
-            run.check_stop()
-            found[name].append(evaluate.pooled(compute, params, masks, name))
-            progress.update(1)
-    return found
-
-
-def _of_setting(samples: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-    masked = all(s['masked_weight'] for s in samples)
-    return {
-        'perplexity': summary([math.exp(s['loss'] / s['weight']) for s in samples]),
-        'masked_only': summary([math.exp(s['masked_loss'] / s['masked_weight']) for s in samples])
-        if masked
-        else None,
-        'positions': float(np.mean([s['weight'] for s in samples])),
+def facts(experiment: Experiment, count: int) -> dict[str, Any]:
+    """What was measured, for the record: texts, number of documents and of samples, settings of the phases."""
+    settings = experiment.curriculum
+    phases = {
+        name: {'masking': phase.masking, 'rate': phase.rate, 'corruption': list(phase.corruption)}
+        for name, phase in ((name, experiment.phase[name]) for name in experiment.phases)
     }
+    texts = list(settings.texts) or [HELDOUT]
+    return {'texts': texts, 'documents': count, 'samples': settings.samples, 'phases': phases}
+
+
+def check_rows(experiment: Experiment, rows: int) -> None:
+    """Raise InputError where the texts are empty."""
+    if not rows:
+        raise InputError(
+            f'{", ".join(experiment.curriculum.texts) or HELDOUT}: hold no text to measure difficulty on; '
+            'name files in config.curriculum.texts'
+        )
+
+
+def progress(run: Run, models: int = 1) -> Callable[[], None]:
+    """To be called after every mask: shows how far it is, and raises Stopped."""
+    total = models * run.config.curriculum.samples * len(run.config.phases)
+    shown = run.progress('difficulty', total, 'masks')
+
+    def advance() -> None:
+        shown.update(1)
+        run.check_stop()
+
+    return advance
+
+
+def probe_folders(run: Run) -> dict[str, Path]:
+    """Name -> folder of the one model that config.curriculum.probe names. Raises ConfigError, InputError."""
+    name, folder = run.config.curriculum.probe, _probe_folder(run.config)
+    return {name: run.folder('surgery') / 'model'} if folder is None else {Path(name).name: folder}
 
 
 def _probe_folder(experiment: Experiment) -> Path | None:
@@ -170,14 +155,13 @@ def _probe_folder(experiment: Experiment) -> Path | None:
     return hf.source_folder(SourceSettings(settings.probe, settings.probe_revision), PROBE_KEYS)
 
 
-def _load_probe(run: Run) -> source.Source:
-    folder = _probe_folder(run.config) or run.folder('surgery') / 'model'
-    probe = source.load(dataclasses.replace(run.config, source=SourceSettings(str(folder))))
+def load_probe(experiment: Experiment, folder: Path) -> source.Source:
+    """A BERT that can be asked for a perplexity. Raises InputError for a folder without a masked-LM head."""
+    probe = source.load(dataclasses.replace(experiment, source=SourceSettings(str(folder))))
     assert probe is not None
     if probe.fresh:
         raise InputError(
-            f'{folder}: has no masked-language-model head, so it has no perplexity; '
-            'name another model in config.curriculum.probe'
+            f'{folder}: has no masked-language-model head, so it has no perplexity; name another model'
         )
     return probe
 
@@ -187,7 +171,7 @@ def _reading(experiment: Experiment) -> Corpus:
     return dataclasses.replace(experiment.corpus, inputs=experiment.curriculum.texts)
 
 
-def _documents(run: Run) -> list[Document]:
+def documents(run: Run) -> list[Document]:
     """The documents scored, with the smallest hashes of their ids. Raises ConfigError for files trained on."""
     e = run.config
     if e.curriculum.texts:
@@ -208,18 +192,6 @@ def _refuse_training_text(experiment: Experiment) -> None:
                 f'config.curriculum.texts: {file} is a file of config.corpus.inputs, which is trained on; '
                 'name other texts, or none for the held-out documents'
             )
-
-
-def _rows(documents: Sequence[Document], probe: source.Source, width: int) -> dict[str, np.ndarray]:
-    """One document, or part of a long one, a row, in the probe's own pieces, as `Rows.read` gives rows."""
-    parts, _ = document_parts([documents], probe.tokenizer, width)
-    block = lay_out(parts, [[number] for number in range(len(parts))], width)
-    return {
-        'tokens': block.tokens_RxL.astype(np.int32),
-        'word_starts': np.unpackbits(block.word_starts_RxL, axis=1, count=width).astype(bool),
-        'segment_lengths': block.segment_lengths_RxG.astype(np.int32),
-        'documents': block.documents_RxG,
-    }
 
 
 def _short(measured: Mapping[str, Any]) -> str:

@@ -7,20 +7,34 @@ The training loss jumps between phases and compares nothing. Here every document
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
 
 from bioptimus_jax.files import atomic
+from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.pretrain.curriculum import setting_of
-from bioptimus_jax.pretrain.masking import Masked, Setting, mask_batch, slot_count
+from bioptimus_jax.pretrain.masking import Masked, Setting, Vocabulary, mask_batch, slot_count
 from bioptimus_jax.pretrain.objective import masked_lm
 from bioptimus_jax.pretrain.rows import Rows, positions_and_segments
 from bioptimus_jax.pretrain.step import StepPlan, word_starts
-from bioptimus_jax.schema import Experiment, Phase
+from bioptimus_jax.schema import Experiment, Phase, Pretrain
 
 FROZEN, FROZEN_WORDS = 'frozen', 'frozen_words'
+
+
+class MaskingPlan(Protocol):
+    """What masking needs to know; a StepPlan does."""
+
+    @property
+    def vocabulary(self) -> Vocabulary: ...
+    @property
+    def settings(self) -> Pretrain: ...
+    @property
+    def slots(self) -> int: ...
+    @property
+    def compute(self) -> Compute: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +58,7 @@ class Maskable:
     keys_R: jax.Array
 
     @classmethod
-    def of(cls, batch: Mapping[str, np.ndarray], plan: StepPlan, seed: int, batch_rows: int) -> 'Maskable':
+    def of(cls, batch: Mapping[str, np.ndarray], plan: MaskingPlan, seed: int, batch_rows: int) -> 'Maskable':
         """From rows of one document each, as `Rows.read` gives them; the last batch is filled with empty rows."""
         count, pieces = batch['tokens'].shape
         shards = plan.compute.row_shards
@@ -91,7 +105,7 @@ def freeze(rows: Rows, experiment: Experiment, plan: StepPlan, batch_rows: int =
     )
 
 
-def make_mask(plan: StepPlan, longest: int) -> Callable:
+def make_mask(plan: MaskingPlan, longest: int) -> Callable:
     """`(tokens, starts, segments, keys, setting, slots) -> Masked`, jitted: compiled once for a number of slots.
 
     `longest`: pieces of the longest unit.

@@ -22,6 +22,7 @@ from bioptimus_jax.pretrain.checkpoint import (
     record_phases,
     recorded_phases,
 )
+from bioptimus_jax.pretrain.energy import Meter
 from bioptimus_jax.pretrain.masking import Vocabulary
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
@@ -31,6 +32,9 @@ from bioptimus_jax.processes import any_of, meet
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, load_tokenizer, vocabulary
+
+SPENT = ('flops', 'seconds', 'joules')
+"""What the records count from step 0 on."""
 
 
 @dataclasses.dataclass
@@ -48,6 +52,8 @@ class Session:
     frozen: evaluate.FrozenMasks
     losses: dict[int, float]
     tokens: int = 0
+    spent: dict[str, float | None] = dataclasses.field(default_factory=dict)
+    meter: Meter = dataclasses.field(default_factory=Meter)
 
     @property
     def total(self) -> int:
@@ -130,8 +136,10 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     records = [r for r in run.metrics('pretrain') if r['step'] <= step]
     tokens_done = next((r['tokens'] for r in reversed(records)), 0)
     losses = {r['step']: r['frozen_loss'] for r in records if r.get('kind') == 'evaluation'}
+    last: dict[str, Any] = next((r for r in reversed(records) if r.get('kind') == 'train'), {})
+    spent = {name: last.get(name, None if last else 0.0) for name in SPENT}
     session = Session(
-        run, folder, plan, train_step, placed, rows, batches, checkpoints, frozen, losses, tokens_done
+        run, folder, plan, train_step, placed, rows, batches, checkpoints, frozen, losses, tokens_done, spent
     )
     return session, state
 
@@ -217,6 +225,10 @@ def _log(session: Session, window: Window) -> dict[str, Any]:
     session.tokens += sum(int(metrics['tokens']) for _, metrics in values)
     cells = settings.batch_rows * session.rows.pieces
     record = watch.summarise(window, values, seconds, cells, session.plan.architecture)
+    record['joules'] = session.meter.since_last()
+    for name in SPENT:  # since step 0, also over kills; unknown once a part of it is
+        before, here = session.spent[name], record[name]
+        record[name] = session.spent[name] = None if before is None or here is None else before + here
     step = values[-1][0]
     session.run.log(
         'pretrain', step, kind='train', phase=_name_at(session, step), tokens=session.tokens, **record

@@ -33,14 +33,16 @@ def masked_lm(
     `weight` and `correct` count pieces, `units` and `correct_units` the words (or pieces) that were drawn: a word is
     right where all of its pieces are. `masked_*` count the pieces behind [MASK] alone.
     """
-    batch = {'tokens': masked.inputs_L, 'segments': segments_BxL, 'positions': positions_BxL}
-    hidden_BxLxD = cast(
-        jax.Array, encode(params, architecture, batch, compute=compute, dropout_key=dropout_key)
+    loss, losses_BxM, correct_BxM = slot_losses(
+        params,
+        architecture,
+        masked,
+        segments_BxL,
+        positions_BxL,
+        compute=compute,
+        dropout_key=dropout_key,
     )
-    hidden_BxMxD = jnp.take_along_axis(hidden_BxLxD, masked.slots_M[..., None], axis=1)
-    output = output_layer(params, architecture, hidden_BxMxD, compute)
     weights_BxM = masked.weights_M
-    loss, losses_BxM, correct_BxM = cross_entropy(*output, masked.targets_M, weights_BxM, compute)
     losses_BxM, right_BxM = jax.lax.stop_gradient(losses_BxM), correct_BxM * weights_BxM
     hidden_weights_BxM = weights_BxM * (masked.kinds_M == MASKED)
     begins_BxM = masked.begins_M * weights_BxM
@@ -54,6 +56,26 @@ def masked_lm(
         'masked_correct': (right_BxM * hidden_weights_BxM).sum(),
     }
     return loss, sums
+
+
+def slot_losses(
+    params: Any,
+    architecture: Architecture,
+    masked: Masked,
+    segments_BxL: jax.Array,
+    positions_BxL: jax.Array,
+    *,
+    compute: Compute = PLAIN,
+    dropout_key: jax.Array | None = None,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Summed cross-entropy, the loss of every slot in nats [B, M] (without gradients), and whether it was right."""
+    batch = {'tokens': masked.inputs_L, 'segments': segments_BxL, 'positions': positions_BxL}
+    hidden_BxLxD = cast(
+        jax.Array, encode(params, architecture, batch, compute=compute, dropout_key=dropout_key)
+    )
+    hidden_BxMxD = jnp.take_along_axis(hidden_BxLxD, masked.slots_M[..., None], axis=1)
+    output = output_layer(params, architecture, hidden_BxMxD, compute)
+    return cross_entropy(*output, masked.targets_M, masked.weights_M, compute)
 
 
 def _right_units(wrong_BxM: jax.Array, begins_BxM: jax.Array) -> jax.Array:

@@ -221,6 +221,17 @@ def lay_out(parts: list[Part], rows: list[list[int]], width: int) -> Block:
     return Block(tokens, np.packbits(starts, axis=1), lengths, documents)
 
 
+def one_a_row(parts: list[Part], width: int) -> dict[str, np.ndarray]:
+    """Rows of one part each, as `Rows.read` gives them."""
+    block = lay_out(parts, [[number] for number in range(len(parts))], width)
+    return {
+        'tokens': block.tokens_RxL.astype(np.int32),
+        'word_starts': np.unpackbits(block.word_starts_RxL, axis=1, count=width).astype(bool),
+        'segment_lengths': block.segment_lengths_RxG.astype(np.int32),
+        'documents': block.documents_RxG,
+    }
+
+
 class _ShardWriter:
     """Collects blocks in order and writes shards of fixed size; rows.json, written last, makes them valid."""
 

@@ -48,9 +48,7 @@ def make_plan(
 ) -> StepPlan:
     """The plan of a configuration: slots for the largest rate of its phases, units of one piece without whole words."""
     phases = [config.phase[name] for name in config.phases]
-    settings = config.pretrain
-    if not any(phase.masking == 'words' for phase in phases):
-        settings = dataclasses.replace(settings, max_word_pieces=1)
+    settings = masking_settings(config)
     return StepPlan(
         architecture,
         settings,
@@ -59,6 +57,12 @@ def make_plan(
         config.seed,
         make_compute(config, architecture, mesh, row_pieces, warn),
     )
+
+
+def masking_settings(config: Experiment) -> Pretrain:
+    """The settings of pre-training; without whole words units are of one piece."""
+    words = any(config.phase[name].masking == 'words' for name in config.phases)
+    return config.pretrain if words else dataclasses.replace(config.pretrain, max_word_pieces=1)
 
 
 def initial_state(params: Any, settings: Pretrain) -> dict[str, Any]:

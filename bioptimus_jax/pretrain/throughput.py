@@ -7,15 +7,21 @@ from bioptimus_jax.model.architecture import Architecture
 
 
 def training_flops_per_token(architecture: Architecture, attended: float, rate: float) -> float:
-    """Forward and backward FLOPs of one piece: three times the forward products.
+    """Forward and backward FLOPs of one piece: three times the forward products. What remat computes twice is not
+    counted."""
+    return 3 * forward_flops_per_token(architecture, attended, rate)
+
+
+def forward_flops_per_token(architecture: Architecture, attended: float, rate: float) -> float:
+    """FLOPs of the forward products of one piece.
 
     `attended`: pieces that a piece attends to, on average; `rate`: share of pieces that are predicted. Embedding
-    look-ups, norms, activations and the optimiser are not counted, nor is what remat computes twice.
+    look-ups, norms, activations and the optimiser are not counted.
     """
     a = architecture
     layer = 8 * a.hidden**2 + 4 * a.hidden * a.intermediate + 4 * attended * a.hidden
     head = 2 * a.hidden**2 + 2 * a.hidden * a.padded_vocab_size
-    return 3 * (a.layers * layer + rate * head)
+    return a.layers * layer + rate * head
 
 
 def peak_flops() -> float | None:

@@ -43,7 +43,8 @@ def summarise(
     cells: int,
     architecture: Architecture,
 ) -> dict[str, Any]:
-    """One record: means over the window's finite steps, the last learning rate, rates per second, realised masking.
+    """One record: means over the window's finite steps, the last learning rate, rates per second, realised masking,
+    model FLOPs and seconds.
 
     `cells`: places in a batch, padding included. MFU is left out where the device's peak is not known.
     """
@@ -52,7 +53,7 @@ def summarise(
     tokens = sum(int(metrics['tokens']) for _, metrics in values)
     selected = sum(metrics['selected_by_length'] for _, metrics in values)
     maskable = sum(metrics['maskable_by_length'] for _, metrics in values)
-    record = {
+    record: dict[str, Any] = {
         'loss': _mean(good, 'loss'),
         'accuracy': _mean(good, 'accuracy'),
         'word_accuracy': _mean(good, 'word_accuracy'),
@@ -68,11 +69,12 @@ def summarise(
             n: round(float(selected[n] / maskable[n]), 4) for n in range(1, len(maskable)) if maskable[n]
         },
     }
-    peak = peak_flops()
-    if peak and tokens:
-        attended = sum(float(metrics['attended']) for _, metrics in values) / tokens
-        flops = training_flops_per_token(architecture, attended, float(selected.sum()) / tokens)
-        record['mfu'] = round(flops * tokens / seconds / (peak * jax.device_count()), 4)
+    attended = sum(float(metrics['attended']) for _, metrics in values) / max(tokens, 1)
+    rate = float(selected.sum()) / max(tokens, 1)
+    record['flops'] = training_flops_per_token(architecture, attended, rate) * tokens
+    record['seconds'] = seconds
+    if peak := peak_flops():
+        record['mfu'] = round(record['flops'] / seconds / (peak * jax.device_count()), 4)
     return record
 
 

@@ -11,7 +11,7 @@ NOT_RUN = '—'
 """What an empty cell shows; the table's note says why it is empty."""
 TALL = 24
 """Rows above which a table scrolls within the page, under its head."""
-WIDE = 10
+WIDE = 9
 """Columns above which a table is printed in smaller type."""
 
 

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
-from bioptimus_jax.run import Run
+from bioptimus_jax.run import Run, stage_folder, stage_metrics
 from bioptimus_jax.schema import STANDARD, phase_of
 
 PROBE = 'probe.json'
+DIFFICULTY = 'difficulty.json'
 PHASE_INITIAL = 'initial'
 SOURCE = 'source'
 NO_PHASES = 'this run trains no phases; it fine-tunes models that were made before.'
@@ -40,6 +41,8 @@ class Measures:
     frequency: dict[str, Any]
     entities: dict[str, Any]
     probe: dict[str, Any]
+    difficulty: list[dict[str, Any]]
+    encoded: list[dict[str, Any]]
     statistics: list[dict[str, Any]]
     slices: list[dict[str, Any]]
     lint: list[dict[str, Any]]
@@ -178,6 +181,8 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         frequency=read_json(vocab / 'frequency.json') or {},
         entities=read_json(analyze / 'entities.json') or {},
         probe=read_json(run.workdir / PROBE) or {},
+        difficulty=_difficulty(run),
+        encoded=[r for r in stage_metrics(run, 'surgery') if r.get('kind') == 'encoded'],
         statistics=_read(ner / 'statistics.json', list),
         slices=_read(ner / 'slices.json', list),
         lint=_read(ner / 'lint.json', list),
@@ -186,19 +191,6 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         kept_steps=_read(stage_folder(run, 'pretrain') / KEPT, dict),
         manifests=manifests,
     )
-
-
-def stage_folder(run: Run, stage: str) -> Path:
-    """Where a stage's files lie, finished or not: in this run, or in the run that it was taken from."""
-    manifest = run.manifest(stage) or {}
-    return Path(manifest.get('folder', run.workdir / stage))
-
-
-def stage_metrics(run: Run, stage: str) -> list[dict[str, Any]]:
-    """The stage's lines of metrics.jsonl, from the run that made them."""
-    home = stage_folder(run, stage).parent
-    owner = run if home == run.workdir else Run(home, run.config, quiet=True)
-    return owner.metrics(stage)
 
 
 def flat(counts: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
@@ -210,6 +202,17 @@ def flat(counts: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
         elif not isinstance(value, list):
             leaves[prefix + name] = value
     return leaves
+
+
+def _difficulty(run: Run) -> list[dict[str, Any]]:
+    """A record for every model that was measured: by the verb, and for the order of the curriculum."""
+    asked = _read(run.workdir / DIFFICULTY, dict)
+    of_order = _read(stage_folder(run, 'pretrain') / DIFFICULTY, dict)
+    shared = {name: value for name, value in asked.items() if name != 'models'}
+    records = [{**shared, **r} for r in asked.get('models', ())]
+    # Records of older versions have no kinds of positions.
+    known = of_order and all(isinstance(s['positions'], dict) for s in of_order['settings'].values())
+    return records + ([{'model': of_order['probe'], **of_order}] if known else [])
 
 
 def _ner_cells(folder: Path) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+from bioptimus_jax.report.curves import boundaries, step_axis
 from bioptimus_jax.report.drawing import SERIES, Figure, draw_panels, draw_svg, name_axes, shown
 from bioptimus_jax.report.entities import NOT_SCORED
 from bioptimus_jax.report.measures import NO_PHASES, Measures
@@ -84,7 +85,8 @@ def checkpoint_f1(m: Measures) -> Figure:
             )
             low, high = [min(v) for _, v in points], [max(v) for _, v in points]
             axes.fill_between(at, low, high, color=colour, alpha=0.15, linewidth=0)
-        axes.set_xlabel('step of pre-training')
+        step_axis(axes, m)
+        boundaries(axes, m)
         axes.set_ylabel('devel F1, %')
         axes.legend(loc='center left', bbox_to_anchor=(1, 0.5))
 

@@ -5,11 +5,14 @@ import importlib.resources
 import json
 import os
 import shlex
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.files import atomic
+from bioptimus_jax import card
+from bioptimus_jax.files import atomic, read_json
+from bioptimus_jax.model.hf import read_architecture
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report.drawing import Figure
 from bioptimus_jax.report.figures import all_figures
@@ -17,9 +20,10 @@ from bioptimus_jax.report.layout import Table
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.report.slices import TITLES as SLICED
 from bioptimus_jax.report.tables import all_tables
-from bioptimus_jax.run import Run, versions
-from bioptimus_jax.schema import walk
+from bioptimus_jax.run import Run, stage_folder, versions
+from bioptimus_jax.schema import phase_of, walk
 
+CARDS = 'cards'
 NAMED = 6
 """Models or sets that the description names."""
 
@@ -87,7 +91,7 @@ SECTIONS = (
         'Which words does the domain have, and how finely are they cut?',
         ('vocab',),
         ('frequency', 'frequency_cross', 'pieces', 'whole_entities'),
-        ('word_frequency', 'entity_pieces'),
+        ('frequency_classes', 'word_frequency', 'entity_pieces'),
     ),
     Section(
         'New tokens',
@@ -95,6 +99,13 @@ SECTIONS = (
         ('surgery',),
         ('surgery', 'contexts', 'probe'),
         ('row_norms',),
+    ),
+    Section(
+        'Difficulty',
+        'Which masking setting is hard, and is a curriculum from easy to hard what its name says?',
+        ('pretrain',),
+        ('difficulty',),
+        ('masking_difficulty',),
     ),
     Section('Training', '', ('pretrain',), figures=('training_loss', 'masking_rate')),
     Section(
@@ -104,13 +115,19 @@ SECTIONS = (
         ('geometry_words', 'geometry_changes', 'geometry'),
         ('anisotropy', 'words_in_the_plane'),
     ),
+    Section(
+        'Efficiency',
+        'What a result cost: words, tokens, FLOPs, hours and energy, surgery included.',
+        ('pretrain',),
+        ('efficiency', 'to_reach'),
+    ),
     Section('Stages', 'What was done, how long it took, and what was counted.', (), ('stages',)),
 )
 """In the order of the page."""
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
-    """Write index.html, tables.md and tables.csv into `folder`, from whatever the run has so far.
+    """Write index.html, tables.md, tables.csv and cards into `folder`, from whatever the run has so far.
 
     Returns how many tables and figures have something to show. Raises InputError for damaged records.
     """
@@ -122,12 +139,33 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         file.write(f'# {run.workdir.name}\n\n' + '\n'.join(t.markdown() for t in tables.values()))
     with atomic(folder / 'tables.csv') as file:
         file.write('\n'.join(t.csv() for t in tables.values() if t.rows))
+    cards = write_cards(m, folder / CARDS)
     run.say(f'report: {folder / "index.html"}')
     return {
         'tables': sum(bool(t.rows) for t in tables.values()),
         'figures': sum(bool(f.svg) for f in figures.values()),
+        'cards': cards,
         'bytes': (folder / 'index.html').stat().st_size,
     }
+
+
+def write_cards(m: Measures, folder: Path) -> int:
+    """A model card with the scores for every exported model that has some: MODEL.md, to be put in place of the
+    README.md that export wrote before there were any. Returns how many."""
+    written = 0
+    for model in m.models:
+        exported = stage_folder(m.run, 'export') / model
+        about = read_json(exported / 'export.json') if phase_of(model) in m.run.config.phases else None
+        results = [
+            card.entity_result(dataset, statistics.fmean(scores), len(scores))
+            for dataset in m.datasets
+            if (scores := m.scores(model, dataset))
+        ]
+        if about and results:
+            with atomic(folder / f'{model}.md') as file:
+                file.write(card.model_card(m.run, model, read_architecture(exported), about, results))
+            written += 1
+    return written
 
 
 def page(m: Measures, tables: dict[str, Table], figures: dict[str, Figure]) -> str:
@@ -141,10 +179,11 @@ def page(m: Measures, tables: dict[str, Table], figures: dict[str, Figure]) -> s
             'title': section.title,
             'anchor': section.anchor,
             'lead': section.lead,
-            'tables': [tables[name].html() for name in section.tables],
+            'tables': [tables[name].html() for name in section.tables if tables[name].rows],
             'figures': [
                 (figures[name], f'python -m bioptimus_jax.report.figures {name} {shlex.quote(workdir)}')
                 for name in section.figures
+                if figures[name].svg
             ],
             'folded': [tables[name].html() for name in section.folded if tables[name].rows],
             'absent': _absent(section, tables, figures),
@@ -195,12 +234,14 @@ def sections(
 
 
 def _absent(section: Section, tables: dict[str, Table], figures: dict[str, Figure]) -> dict[str, str]:
-    """Reason -> titles of the folded tables that it keeps empty; once where a figure says the same."""
-    said = {figures[name].title for name in section.figures if not figures[name].svg}
-    reasons: dict[str, list[str]] = {}
-    for table in (tables[name] for name in section.folded):
-        if not table.rows and table.title not in said:
-            reasons.setdefault(table.absent, []).append(table.title)
+    """Reason -> titles of the tables and figures that it keeps empty."""
+    reasons: dict[str, dict[str, None]] = {}
+    for table in (tables[name] for name in (*section.tables, *section.folded)):
+        if not table.rows:
+            reasons.setdefault(table.absent, {})[table.title] = None
+    for figure in (figures[name] for name in section.figures):
+        if not figure.svg:
+            reasons.setdefault(figure.absent, {})[figure.title] = None
     return {reason: '; '.join(titles) for reason, titles in reasons.items()}
 
 

@@ -2,7 +2,18 @@
 
 from collections.abc import Sequence
 
-from bioptimus_jax.report import documents, entities, geometry, inside, sets, slices, surgery, vocabulary
+from bioptimus_jax.report import (
+    difficulty,
+    documents,
+    efficiency,
+    entities,
+    geometry,
+    inside,
+    sets,
+    slices,
+    surgery,
+    vocabulary,
+)
 from bioptimus_jax.report.layout import Table, count, fixed, percent, spread, words
 from bioptimus_jax.report.measures import LABELS, NO_PHASES, PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.run import Run
@@ -42,6 +53,11 @@ def comparison_table(runs: Sequence[Run]) -> Table:
     return Table('Initialisations compared', columns, rows, better, rank_within='model', note=note)
 
 
+def effort_table(runs: Sequence[Run]) -> Table:
+    """What each of the runs took to reach what all of them reach."""
+    return efficiency.arms({_arm_name(run, runs): read_measures(run) for run in runs})
+
+
 def phases(m: Measures) -> Table:
     """A row for every phase: steps, tokens, held-out losses (nats a piece), accuracy, F1 of each set."""
     settings = list(dict.fromkeys(name for e in m.evaluations for name in e.get('losses', {})))
@@ -79,6 +95,7 @@ def all_tables(m: Measures) -> dict[str, Table]:
         **{f'recall_{slicing}': slices.table(m, slicing) for slicing in slices.TITLES},
         'sets': sets.counted(m),
         'sets_in_pieces': sets.in_pieces(m),
+        'difficulty': difficulty.difficulty(m),
         'cloze': inside.cloze(m),
         'documents': documents.documents(m),
         'leaks': documents.leaks(m),
@@ -93,6 +110,8 @@ def all_tables(m: Measures) -> dict[str, Table]:
         'geometry': geometry.rows(m),
         'geometry_words': geometry.of_words(m),
         'geometry_changes': geometry.changes(m),
+        'efficiency': efficiency.efficiency(m),
+        'to_reach': efficiency.to_reach(m),
         'stages': inside.summary(m),
     }
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.report.measures import Measures, stage_folder
+from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.run import stage_folder
 from bioptimus_jax.schema import PAPER_PHASES, SNAPSHOT, Experiment, Ner, Phase, Surgery, phase_of
 
 OF_THE_ROW = (

@@ -1,5 +1,6 @@
 """Word frequencies of the domain beside general text, and entities in pieces of two vocabularies."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, words
@@ -47,7 +48,7 @@ def frequency_cross(m: Measures) -> Table:
 def pieces(m: Measures) -> Table:
     """How finely each vocabulary cuts the corpus and the entities of each NER set."""
     columns = ['text', 'vocabulary', 'mentions', 'words', 'pieces / word', 'unknown words', 'one-piece words']
-    columns += ['one-piece entities']
+    columns += ['one-piece entities', 'pieces / entity']
     rows = [
         [
             words(text),
@@ -58,18 +59,26 @@ def pieces(m: Measures) -> Table:
             percent(r['unknown_words'], 2),
             percent(r['one_piece_words']),
             percent(r.get('one_piece_mentions')),
+            fixed(pieces_per_mention(r), 2),
         ]
         for text, measured in _measured(m).items()
         for owner, r in measured.items()
     ]
     better = dict.fromkeys(('one-piece words', 'one-piece entities'), 'high')
-    better |= dict.fromkeys(('pieces / word', 'unknown words'), 'low')
+    better |= dict.fromkeys(('pieces / word', 'unknown words', 'pieces / entity'), 'low')
     note = "Entities: all mentions of the training splits. Words are BERT's, punctuation apart."
     if 'kept' in m.comparison:
         kept, new, lost = (m.comparison[k] for k in ('kept', 'new', 'lost'))
         note += f" Tokens shared with the source: {kept:,}; new: {new:,}; of the source's alone: {lost:,}."
     absent = 'stage vocab has not been run.'
     return Table('Text in pieces', columns, rows, better, rank_within='text', note=note, absent=absent)
+
+
+def pieces_per_mention(measured: Mapping[str, Any]) -> float | None:
+    """Mean pieces of an entity, None of text that is no list of entities."""
+    if not measured.get('mentions'):
+        return None
+    return measured['pieces_per_word'] * measured['words'] / measured['mentions']
 
 
 def whole_entities(m: Measures) -> Table:

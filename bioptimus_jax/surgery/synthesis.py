@@ -37,6 +37,7 @@ class Made:
 def synthesise(run: Run, source: Source, tokens: list[str]) -> NewRows:
     """Rows for tokens that the source does not have, as the configuration wants them."""
     settings, seed = run.config.surgery, run.config.seed
+    run.log('surgery', 0, kind='start')
     contexts = load_contexts(run.folder('contexts')) if settings.strategy in WITH_CONTEXTS else None
     material = gather(
         source, tokens, contexts, [settings], seed, summing(run, settings.batch_pieces, keep=True)
@@ -71,9 +72,20 @@ def summing(run: Run, batch_pieces: int, keep: bool) -> Sums:
         if keep:
             keeping = {'kept': run.scratch('surgery') / f'{label}.npz', 'start_at': progress.start_at}
         wanted = () if only_last else layers
-        return sum_states(source, read, batch_pieces, watched(run, progress), wanted, **keeping)
+        states = sum_states(source, read, batch_pieces, watched(run, progress), wanted, **keeping)
+        if keep:
+            _log_encoded(run, read, label)
+        return states
 
     return sums
+
+
+def _log_encoded(run: Run, read: Reading, label: str) -> None:
+    """What was encoded, for the account of FLOPs: pieces, and how many of them each attended to on average."""
+    lengths_W = np.array([len(window) for window in read.windows], np.int64)
+    pieces = int(lengths_W.sum())
+    attended = float((lengths_W**2).sum() / max(pieces, 1))
+    run.log('surgery', 0, kind='encoded', name=label, pieces=pieces, attended=attended)
 
 
 def distilled(

@@ -1,0 +1,91 @@
+"""`bioptimus difficulty`: perplexity of any masked language models under each masking setting, side by side.
+
+A plain BERT is computed as in training, on the devices of jax; any other model by transformers. All see the same
+documents; models with the same vocabulary see the same masks too. Perplexity counts pieces: models with different
+vocabularies compare in the order of the settings, not in height.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.analysis import masked_lm
+from bioptimus_jax.corpus.documents import Document
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.model import hf
+from bioptimus_jax.ner.build import model_folders
+from bioptimus_jax.pretrain import difficulty
+from bioptimus_jax.pretrain.masking import Vocabulary
+from bioptimus_jax.pretrain.perplexity import by_setting
+from bioptimus_jax.pretrain.sharding import make_mesh
+from bioptimus_jax.pretrain.step import make_plan, masking_settings
+from bioptimus_jax.progress import clock
+from bioptimus_jax.run import Run
+from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
+
+
+def measure(run: Run, models: Sequence[str] = ()) -> dict[str, Any]:
+    """Measure the models, write WORKDIR/difficulty.json, and return what was written.
+
+    `models`: as in config.ner.models: initial, source, phases of this run, folders, NAME=FOLDER; none:
+    config.curriculum.probe. Needs no stage but those that models and texts come from. Raises ConfigError, InputError,
+    Stopped.
+    """
+    started, e = time.monotonic(), run.config
+    folders = model_folders(run, models, '--model') if models else difficulty.probe_folders(run)
+    texts = difficulty.documents(run)
+    if texts:  # a column of labels has a perplexity too
+        run.say(f'difficulty: {len(texts):,} documents, one begins: {" ".join(texts[0].text[:80].split())}')
+    advance = difficulty.progress(run, len(folders))
+    records = [
+        {'model': name, 'folder': str(folder), **_measured(run, folder, texts, advance)}
+        for name, folder in folders.items()
+    ]
+    result = {**difficulty.facts(e, len(texts)), 'models': records}
+    result['seconds'] = round(time.monotonic() - started, 1)
+    write_json(run.workdir / difficulty.RECORD, result)
+    run.say(f'difficulty: {run.workdir / difficulty.RECORD}, {clock(result["seconds"])}')
+    return result
+
+
+def _measured(
+    run: Run, folder: Path, texts: Sequence[Document], advance: Callable[[], None]
+) -> dict[str, Any]:
+    e = run.config
+    if _is_bert(folder):
+        probe = difficulty.load_probe(e, folder)
+        width = min(e.rows.max_document_pieces, probe.capacity + 2)
+        mesh = make_mesh(e.runtime.devices)
+        known = Vocabulary.of(probe.vocabulary, SPECIAL_TOKENS)
+        plan = make_plan(e, probe.architecture, known, width, mesh, run.say)
+        return {'computed_by': 'jax', **difficulty.measure(run, probe, texts, plan, advance)}
+    foreign = masked_lm.load(folder, e.runtime.torch_threads)
+    width = min(e.rows.max_document_pieces, foreign.longest)
+    batch = foreign.rows(texts, width, e.pretrain.word)
+    difficulty.check_rows(e, len(batch['tokens']))
+    # The rows say where words begin, by the tokenizer's own pre-tokenizer or by white space.
+    settings = dataclasses.replace(masking_settings(e), word='whitespace')
+    slots = difficulty.slots(e, width, settings.max_word_pieces)
+    foreign_plan = masked_lm.ForeignPlan(foreign.vocabulary, settings, slots)
+    losses = foreign.slot_losses
+    return {
+        'computed_by': 'transformers',
+        'rows': len(batch['tokens']),
+        'pieces': int(batch['segment_lengths'].sum()),
+        'settings': by_setting(losses, batch, foreign_plan, e, advance, masked_lm.BATCH_ROWS),
+    }
+
+
+def _is_bert(folder: Path) -> bool:
+    """Whether it is a BERT that can be computed here. Raises InputError where there is no model at all."""
+    values = read_json(folder / 'config.json')
+    if not isinstance(values, dict):
+        raise InputError(f'{folder}: is no Hugging Face folder (no config.json); give the path of one')
+    try:
+        hf.read_architecture(folder)
+    except InputError:
+        return False
+    return True

@@ -1,0 +1,133 @@
+"""Masked language models that transformers can load, RoBERTa, ELECTRA, ModernBERT ..., scored on masks drawn here.
+
+Legend: B rows of a batch, L pieces a row, M slots, V entries of the vocabulary.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bioptimus_jax.corpus.documents import Document, document_key
+from bioptimus_jax.errors import InputError, pickled_code
+from bioptimus_jax.model.compute import PLAIN, Compute
+from bioptimus_jax.ner.loading import positions_of
+from bioptimus_jax.ner.tokenizer import load_tokenizer
+from bioptimus_jax.pretrain.masking import Masked, Vocabulary
+from bioptimus_jax.pretrain.rows import Part, cut_points, one_a_row, white_space_starts
+from bioptimus_jax.schema import Pretrain
+
+BATCH_ROWS = 8
+"""The logits of all places of these rows are held at once."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ForeignPlan:
+    """How rows of a foreign model are masked (`evaluate.MaskingPlan`); word starts come with the rows."""
+
+    vocabulary: Vocabulary
+    settings: Pretrain
+    slots: int
+    compute: Compute = PLAIN
+
+
+@dataclasses.dataclass(frozen=True)
+class ForeignModel:
+    """A loaded model and its tokenizer; `longest`: pieces of its longest row, special ones included."""
+
+    folder: Path
+    tokenizer: Any
+    model: Any
+    longest: int
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """What may be hidden and what may stand in its place: nothing special but the unknown token is left."""
+        tokenizer, size = self.tokenizer, len(self.tokenizer)
+        special = set(tokenizer.all_special_ids)
+        unused = {i for token, i in tokenizer.get_vocab().items() if token.startswith('[unused')}
+        special_V = np.array([i in special and i != tokenizer.unk_token_id for i in range(size)])
+        drawn = np.array([i for i in range(size) if i not in special and i not in unused], np.int32)
+        return Vocabulary(size, tokenizer.mask_token_id, np.zeros(size, bool), special_V, drawn)
+
+    def rows(self, documents: Sequence[Document], width: int, word: str) -> dict[str, np.ndarray]:
+        """One document, or part of a long one, a row, cut as in training, as `Rows.read` gives them.
+
+        `word`: 'whitespace', or anything else for the words of the tokenizer, punctuation apart.
+        """
+        ids = self.tokenizer.get_vocab()
+        ends_V = np.zeros(len(self.tokenizer), bool)
+        ends_V[[ids[mark] for mark in '.?!' if mark in ids]] = True
+        cls, sep = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
+        parts = []
+        for document in documents:
+            encoding = self.tokenizer(document.text, add_special_tokens=False, verbose=False).encodings[0]
+            tokens, words = np.array(encoding.ids, np.uint32), np.array(encoding.word_ids)
+            if not len(tokens):
+                continue
+            spaced = white_space_starts(document.text, encoding.offsets)
+            starts = spaced if word == 'whitespace' else np.r_[True, words[1:] != words[:-1]]
+            for begin, end in cut_points(tokens, spaced, ends_V, width - 2):
+                parts.append(
+                    Part(
+                        np.r_[cls, tokens[begin:end], sep],
+                        np.r_[True, starts[begin:end], True],
+                        document_key(document.id),
+                    )
+                )
+        return one_a_row(parts, width)
+
+    def slot_losses(self, masked: Masked, segments_BxL: np.ndarray, positions_BxL: np.ndarray) -> np.ndarray:
+        """The loss of every slot in nats, [B, M]; the model numbers its positions itself, from the first piece on."""
+        import torch
+
+        device = self.model.device
+        real_BxL = torch.from_numpy(np.asarray(segments_BxL) > 0).to(device).long()
+        inputs_BxL = torch.from_numpy(np.array(masked.inputs_L)).to(device).long()
+        slots_BxM, targets_BxM = (
+            torch.from_numpy(np.array(x)).to(device).long() for x in (masked.slots_M, masked.targets_M)
+        )
+        with torch.inference_mode():
+            logits_BxLxV = self.model(input_ids=inputs_BxL, attention_mask=real_BxL).logits
+            index = slots_BxM[..., None].expand(-1, -1, logits_BxLxV.shape[-1])
+            logits_BxMxV = logits_BxLxV.gather(1, index).float()
+            losses_BxM = torch.nn.functional.cross_entropy(
+                logits_BxMxV.transpose(1, 2), targets_BxM, reduction='none'
+            )
+        return losses_BxM.cpu().numpy()
+
+
+def load(folder: Path, threads: int) -> ForeignModel:
+    """The model of a Hugging Face folder, on the GPU if there is one. Raises InputError without a masked-LM head."""
+    import torch
+    from transformers import AutoModelForMaskedLM
+    from transformers.utils import logging
+
+    tokenizer = load_tokenizer(folder)
+    logging.disable_progress_bar()
+    torch.set_num_threads(threads)
+    try:
+        model, info = AutoModelForMaskedLM.from_pretrained(
+            folder,
+            dtype=torch.float32,
+            output_loading_info=True,
+            weights_only=True,
+            trust_remote_code=False,
+            local_files_only=True,
+        )
+    except Exception as error:  # what a folder holds can lead transformers to any of them
+        if flaw := pickled_code(error):
+            raise InputError(f'{folder}: {flaw}') from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f'{folder}: is no masked language model that transformers can load ({reason})'
+        ) from error
+    wrong = sorted(map(str, [*info['missing_keys'], *info['mismatched_keys']]))
+    if wrong or None in (tokenizer.mask_token_id, tokenizer.cls_token_id, tokenizer.sep_token_id):
+        reason = f'lacks {", ".join(wrong[:3])}' if wrong else 'its tokenizer has no mask, begin or end'
+        raise InputError(f'{folder}: {reason}, so it has no perplexity; name another model')
+    longest = min(positions_of(model, tokenizer.model_max_length), tokenizer.model_max_length)
+    device = 'cuda' if torch.cuda.is_available() else 'cpu'
+    return ForeignModel(folder, tokenizer, model.eval().to(device), longest)

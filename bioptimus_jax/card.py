@@ -1,0 +1,263 @@
+"""The model card of an export: README.md with the metadata of Hugging Face, made from the run's records alone.
+
+It holds no date, no path and nothing that is measured after export, so that the same run gives the same bytes and
+scores that come later leave the export as it is. `bioptimus report` writes the card again with those scores.
+"""
+
+import contextlib
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import read_json
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.run import Run, stage_folder, stage_metrics
+from bioptimus_jax.schema import phase_of
+
+NAME = 'README.md'
+HUB_ID = r'\w[\w.-]*/\w[\w.-]*|\w[\w.-]*'
+PUBMED = r'pubmed\d\dn\d{4}\.xml(\.gz)?'  # names of NLM's own files
+TAGS = ['bert', 'masked-lm', 'curriculum-learning', 'domain-adaptation', 'bioptimus-jax']
+PROJECT_PAPER = 'https://arxiv.org/abs/2308.08625'
+SNIPPET = """import torch
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+folder = '.'  # where this folder lies
+tokenizer = AutoTokenizer.from_pretrained(folder)
+model = AutoModelForMaskedLM.from_pretrained(folder)
+
+inputs = tokenizer(f'Treatment with {tokenizer.mask_token} was effective.', return_tensors='pt')
+with torch.inference_mode():
+    logits = model(**inputs).logits[inputs['input_ids'] == tokenizer.mask_token_id]
+print(tokenizer.convert_ids_to_tokens(logits[0].topk(5).indices.tolist()))
+"""
+
+
+def model_card(
+    run: Run | None,
+    name: str,
+    architecture: Architecture,
+    about: Mapping[str, Any],
+    scores: Sequence[EvalResult] = (),
+) -> str:
+    """The card of phase or snapshot `name`, front matter and text.
+
+    `about`: what export.json says. `run` None: a folder that belongs to no run, whose history is not known.
+    """
+    source = _source(run) if run else {}
+    data = ModelCardData(
+        model_name=f'BERT, phase {name}',
+        language=_languages(run, source),
+        license=source.get('license'),
+        library_name='transformers',
+        pipeline_tag='fill-mask',
+        tags=TAGS,
+        base_model=source.get('base_model'),
+        datasets=_datasets(run),
+        eval_results=list(scores) or None,
+        ignore_metadata_errors=False,
+    )
+    if not scores:
+        data.model_name = None
+    parts = [
+        f'---\n{data.to_yaml()}\n---\n',
+        f'# BERT after phase {name}\n',
+        'A BERT masked language model, adapted with [the method of BIOptimus]'
+        f'({PROJECT_PAPER}) by bioptimus-jax. Made from the records of its run.\n',
+        f'## Use\n\n```python\n{SNIPPET}```\n',
+        f'## Model\n\n{_bullets(_model(architecture, about))}',
+        f'## How it was made\n\n{_bullets(_made(run, source, architecture))}',
+        _curriculum(run, name),
+        _scores_text(scores),
+        f'## Limits\n\n{_bullets(_limits(run, source, scores))}',
+    ]
+    return '\n'.join(part for part in parts if part)
+
+
+def entity_result(dataset: str, f1_percent: float, seeds: int) -> EvalResult:
+    """Test F1 on a NER set, as the hub's model-index has it."""
+    return EvalResult(
+        task_type='token-classification',
+        task_name='Named-entity recognition',
+        dataset_type=dataset,
+        dataset_name=dataset,
+        dataset_split='test',
+        metric_type='f1',
+        metric_name=f'entity F1, mean of {seeds} fine-tuning seed{"s" * (seeds != 1)}',
+        metric_value=round(f1_percent, 2),
+    )
+
+
+def _source(run: Run) -> dict[str, Any]:
+    """What is known of the source, if there is one: `path`, `base_model` where that is a hub id, `license` and
+    `language` of its own card."""
+    path = run.config.source.path
+    if not path:
+        return {}
+    found: dict[str, Any] = {'path': path}
+    folder = Path(path)
+    if not folder.is_dir() and re.fullmatch(HUB_ID, path):
+        found['base_model'] = path
+        folder = _cached(path, run.config.source.revision)
+    if (folder / NAME).is_file():
+        with contextlib.suppress(Exception):  # somebody else's: without metadata, or with broken ones
+            data = ModelCard.load(folder / NAME, ignore_metadata_errors=True).data
+            found |= {key: value for key in ('license', 'language') if (value := getattr(data, key, None))}
+    return found
+
+
+def _cached(name: str, revision: str) -> Path:
+    """Where the hub's client keeps a source that was downloaded for surgery."""
+    from huggingface_hub import try_to_load_from_cache
+
+    file = try_to_load_from_cache(name, NAME, revision=revision or None)
+    return Path(file).parent if isinstance(file, str) else Path(name)
+
+
+def _languages(run: Run | None, source: Mapping[str, Any]) -> Any:
+    wanted = list(run.config.corpus.languages) if run else []
+    return wanted or source.get('language')
+
+
+def _datasets(run: Run | None) -> list[str] | None:
+    """Data sets that are known for certain: NLM's files by their names."""
+    names = [name.partition(':')[2] for name in (_manifest(run, 'corpus').get('inputs') or {})]
+    return ['ncbi/pubmed'] if any(re.fullmatch(PUBMED, name) for name in names) else None
+
+
+def _model(architecture: Architecture, about: Mapping[str, Any]) -> list[str]:
+    a, gate = architecture, about.get('gate', {})
+    lines = [
+        f'{a.layers} layers x {a.hidden}, {a.heads} heads, {a.vocab_size:,} tokens, {a.max_positions} positions'
+    ]
+    if gate:
+        lines.append(
+            f'Reloaded with transformers before it was named: {gate["pieces"]} pieces compared, hidden states within '
+            f'{gate["hidden"]:.1e}, logits within {gate["logits"]:.1e}'
+        )
+    return [
+        *lines,
+        '`sha256sums` holds the checksums of the files, `export.json` where they come from',
+    ]
+
+
+def _made(run: Run | None, source: Mapping[str, Any], architecture: Architecture) -> list[str]:
+    if run is None:
+        return ['Not on record']
+    surgery, vocab = _manifest(run, 'surgery'), _manifest(run, 'vocab')
+    corpus = _manifest(run, 'corpus').get('counts', {})
+    lines = [_of_source(source, surgery)]
+    if corpus:
+        texts = corpus.get('words', {})
+        left = ', '.join(f'{n:,} {why.replace("_", " ")}' for why, n in corpus.get('left_out', {}).items())
+        lines.append(
+            f'Corpus: {corpus["train"]:,} documents for training ({texts.get("train", 0):,} words), '
+            f'{corpus["heldout"]:,} held out; of {corpus["read"]:,} read were left out: {left or "none"}'
+        )
+        lines.append(_audit(corpus))
+    kept = vocab.get('counts', {})
+    if kept:
+        shared = f', {kept["kept"]:,} shared with the source, {kept["new"]:,} new' if 'kept' in kept else ''
+        lines.append(f'Vocabulary: {run.config.vocab.kind}, {architecture.vocab_size:,} tokens{shared}')
+    made = surgery.get('counts', {})
+    if made.get('synthesised'):
+        lines.append(
+            f'New embedding rows: {made["strategy"]}, {made["copied"]:,} rows copied, {made["synthesised"]:,} made, '
+            f'scale {run.config.surgery.scale}; {sum(made.get("fallbacks", {}).values()):,} by a fallback'
+        )
+    p = run.config.pretrain
+    lines.append(
+        f'Training: {p.optimizer}, learning rate {p.learning_rate:g}, batches of {p.batch_rows} rows of '
+        f'{run.config.rows.row_pieces} pieces, seed {run.config.seed}'
+    )
+    return lines
+
+
+def _of_source(source: Mapping[str, Any], surgery: Mapping[str, Any]) -> str:
+    if not source:
+        return 'Source: none; weights from scratch'
+    inputs = surgery.get('inputs', {})
+    weights = [value for name, value in inputs.items() if name.endswith(('.safetensors', '.bin'))]
+    print_of = f', weights with SHA-256 `{weights[0][:16]}…`' if weights else ''
+    return f'Source: {source.get("base_model", "a Hugging Face BERT folder")}{print_of}'
+
+
+def _audit(corpus: Mapping[str, Any]) -> str:
+    found = corpus.get('audit')
+    if not found or not found.get('sentences'):
+        return 'Benchmark texts: none were named, so none were looked for or left out'
+    return (
+        f'Benchmark texts: {found["sentences"]:,} sentences were looked for by text, '
+        f'{corpus.get("left_out", {}).get("benchmark", 0):,} documents with one left out of everything; '
+        f'{found.get("too_short", 0):,} sentences are too short to be found'
+    )
+
+
+def _curriculum(run: Run | None, name: str) -> str:
+    """Phases up to this model with steps and held-out loss; later ones are not its history."""
+    if run is None:
+        return ''
+    folder, records = stage_folder(run, 'pretrain'), stage_metrics(run, 'pretrain')
+    placed = read_json(folder / 'curriculum.json') or []
+    ends = read_json(folder / 'phases.json') or {}
+    own = ends.get(name, max((p['stop'] for p in placed if p['name'] == phase_of(name)), default=0))
+    lines = [
+        '## Curriculum\n',
+        '| phase | masked | rate | [MASK]-random-same | steps until | held-out loss |',
+        '|---|---|--:|--:|--:|--:|',
+    ]
+    losses = {r['step']: r['frozen_loss'] for r in records if r.get('kind') == 'evaluation'}
+    if 0 in losses:
+        lines.append(f'| step 0 | | | | 0 | {losses[0]:.3f} |')
+    for phase in placed:
+        if phase['start'] >= own or phase['name'] not in run.config.phase:
+            continue
+        setting, stop = run.config.phase[phase['name']], min(phase['stop'], own)
+        corruption = '-'.join(f'{100 * share:.0f}' for share in setting.corruption)
+        loss = f'{losses[stop]:.3f}' if stop in losses else '—'
+        lines.append(
+            f'| {phase["name"]} | {setting.masking} | {setting.rate:.0%} | {corruption} | {stop:,} | {loss} |'
+        )
+    if not placed:
+        return ''
+    lines.append('\nHeld-out loss: one frozen mask, nats per [MASK]ed piece of documents never trained on.\n')
+    return '\n'.join(lines)
+
+
+def _scores_text(scores: Sequence[EvalResult]) -> str:
+    if not scores:
+        return ''
+    rows = [f'| {s.dataset_name} | {s.metric_value:.2f} | {s.metric_name} |' for s in scores]
+    return '\n'.join(['## Scores\n', '| set | test F1 | |', '|---|--:|---|', *rows, ''])
+
+
+def _limits(run: Run | None, source: Mapping[str, Any], scores: Sequence[EvalResult]) -> list[str]:
+    lines = [
+        'It fills in masked words; it gives no advice, medical or other, and what it fills in need not be true',
+        'What biases the texts have, it has learned; they were not measured',
+    ]
+    if not scores:
+        lines.append(
+            'This card is written at export, before any fine-tuning: scores stand in the report of the run'
+        )
+    else:
+        lines.append('Scores are for these sets and this fine-tuning; other tasks were not measured')
+    if source and 'license' not in source:
+        lines.append('The licence of the source is not on record; find it before you publish this folder')
+    if run is not None and not _languages(run, source):
+        lines.append('The language of the corpus is not on record')
+    return lines
+
+
+def _bullets(lines: Sequence[str]) -> str:
+    return ''.join(f'- {line}\n' for line in lines)
+
+
+def _manifest(run: Run | None, stage: str) -> dict[str, Any]:
+    with contextlib.suppress(InputError):
+        return (run.manifest(stage) if run else None) or {}
+    return {}

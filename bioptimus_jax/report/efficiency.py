@@ -1,0 +1,219 @@
+"""What it took to get somewhere: words, tokens, FLOPs, hours and energy, surgery included."""
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Mapping
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.hf import read_architecture
+from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
+from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, spread, words
+from bioptimus_jax.report.measures import NO_PHASES, Measures
+from bioptimus_jax.run import stage_folder
+
+COLUMNS = ['steps', 'words', 'tokens', 'FLOPs', 'hours', 'kWh']
+NOT_REPORTED = 'not reported'
+LOSS = 'held-out loss'
+LEVELS = 4
+"""Of held-out loss, and of F1 on each set, that are asked for."""
+STEPS_OF_LEVELS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
+
+
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """What was spent up to a step, contexts and surgery included; None: not on record. `words` are estimated from
+    the tokens by the ratio of the training rows."""
+
+    step: int
+    tokens: float
+    words: float | None
+    flops: float | None
+    seconds: float | None
+    joules: float | None
+
+    def cells(self) -> list[Cell]:
+        kwh = None if self.joules is None else self.joules / 3.6e6
+        hours = None if self.seconds is None else self.seconds / 3600
+        decimals = 2 if hours is None or hours >= 1 else 3
+        return [
+            count(self.step),
+            count(self.words),
+            count(self.tokens),
+            missing() if self.flops is None else Cell(f'{self.flops:.3g}', self.flops),
+            fixed(hours, decimals),
+            fixed(kwh, 3) if kwh is not None or not self.step else Cell(NOT_REPORTED),
+        ]
+
+
+def effort_at(m: Measures, step: int) -> Effort:
+    """What a run has spent after so many steps."""
+    records = [r for r in m.training if r['step'] <= step]
+    before, tokens = _before(m), records[-1]['tokens'] if records else 0
+    rows = m.manifests.get('rows', {}).get('counts', {}).get('train', {})
+    rate = rows['words'] / rows['tokens'] if rows.get('tokens') else None
+    if not records:
+        return dataclasses.replace(before, step=step)
+    last = records[-1]
+    return Effort(
+        step,
+        tokens,
+        None if rate is None else tokens * rate,
+        _plus(before.flops, last['flops'] if 'flops' in last else _estimated_flops(m, step)),
+        _plus(before.seconds, last['seconds'] if 'seconds' in last else _seconds(m, step)),
+        last.get('joules'),
+    )
+
+
+def efficiency(m: Measures) -> Table:
+    """Step 0, every phase and snapshot against what was spent until then, loss and test F1."""
+    columns = ['until', *COLUMNS, 'held-out loss', *(f'F1 {d}' for d in m.datasets)]
+    rows = []
+    for model in m.on_the_way if m.trains else ():
+        at = m.step_of(model)
+        if at is None:
+            continue
+        loss = (m.phase_end(model) or {}).get('frozen_loss')
+        scores = [spread(m.scores(model, d)) for d in m.datasets]
+        rows.append([words(m.label(model)), *effort_at(m, at).cells(), fixed(loss), *scores])
+    absent = 'stage pretrain has not been run.' if m.trains else NO_PHASES
+    return Table('What it took', columns, rows, note=_note(m), absent=absent)
+
+
+def to_reach(m: Measures) -> Table:
+    """What it took to reach a held-out loss for the first time, or a mean devel F1 on a set."""
+    columns = ['to reach', 'first at', *COLUMNS]
+    rows = []
+    for name, points in _aims(m).items():
+        # Of several levels that are first had at the same place the highest is told.
+        highest = {first_at(points, level): level for level in levels([value for _, value, _ in points])}
+        for (at, _, where), level in highest.items():
+            rows.append([words(f'{name} {abs(level):g}'), words(where), *effort_at(m, at).cells()])
+    note = (
+        'Levels between what step 0 has and the best; the first evaluation or scored model that is no worse.'
+        ' Between two of them it may have been there before. Chosen on devel, so that test keeps its meaning.'
+    )
+    absent = 'no evaluation improves on step 0 so far.' if m.trains else NO_PHASES
+    return Table('What it takes to reach …', columns, rows, note=note, absent=absent)
+
+
+def arms(measured: Mapping[str, Measures]) -> Table:
+    """What every one of several runs took to reach what all of them reach: held-out loss, devel F1 on each set."""
+    columns = ['to reach', 'run', 'first at', *COLUMNS]
+    aims = {run: _aims(m) for run, m in measured.items()}
+    common = [name for name in next(iter(aims.values()), {}) if all(aims[run].get(name) for run in aims)]
+    note = 'What the run that gets least far has at its best; the first evaluation or scored model no worse.'
+    if len({m.manifests.get('vocab', {}).get('content') for m in measured.values()}) > 1:
+        common = [name for name in common if name != LOSS]
+        note += ' Held-out losses are left out: the vocabularies differ, so losses per piece do not compare.'
+    rows = []
+    for name in common:
+        level = min(max(value for _, value, _ in aims[run][name]) for run in aims)
+        for run, m in measured.items():
+            at, _, where = first_at(aims[run][name], level)
+            shown = words(f'{name} {abs(level):.4g}')
+            rows.append([shown, words(run), words(where), *effort_at(m, at).cells()])
+    better = dict.fromkeys(COLUMNS, 'low')
+    note += ' Contexts and surgery are counted. Hours compare on one machine alone.'
+    absent = 'these runs have no evaluation or score in common.'
+    return Table(
+        'What each run took', columns, rows, better, rank_within='to reach', note=note, absent=absent
+    )
+
+
+def _aims(m: Measures) -> dict[str, list[tuple[int, float, str]]]:
+    """What can be reached -> `(step, value, where)`, the higher the better: the loss is negative."""
+    aims = {LOSS: [(e['step'], -e['frozen_loss'], f'step {e["step"]:,}') for e in m.evaluations]}
+    for dataset in m.datasets if m.trains else ():
+        aims[f'devel F1 on {dataset},'] = [
+            (step, statistics.fmean(found), m.label(model))
+            for model in m.on_the_way
+            if (step := m.step_of(model)) is not None and (found := m.scores(model, dataset, 'devel'))
+        ]
+    return aims
+
+
+def levels(values: list[float]) -> list[float]:
+    """At most LEVELS round numbers above the first value and up to the largest, in order."""
+    if not values or max(values) <= values[0]:
+        return []
+    low, high = values[0], max(values)
+    step = next((s for s in STEPS_OF_LEVELS if (high - low) / s <= LEVELS), (high - low) / LEVELS)
+    first, last = math.floor(low / step) + 1, math.floor(high / step + 1e-9)
+    return [round(step * number, 10) for number in range(first, last + 1)][-LEVELS:]
+
+
+def first_at(points: list[tuple[int, float, str]], level: float) -> tuple[int, float, str]:
+    """The first `(step, value, name)` whose value is at least `level`."""
+    ordered = sorted(points, key=lambda point: point[0])
+    return next(p for p in ordered if p[1] >= level - 1e-9)
+
+
+def _before(m: Measures) -> Effort:
+    """Contexts and surgery. Reading sentences for them is no training: no words, no tokens."""
+    seconds = [m.manifests[s]['seconds'] for s in ('contexts', 'surgery') if s in m.manifests]
+    flops: float | None = 0.0
+    architecture = _architecture(m)
+    if m.encoded and architecture is not None:
+        flops = sum(r['pieces'] * forward_flops_per_token(architecture, r['attended'], 0) for r in m.encoded)
+    elif m.manifests.get('surgery', {}).get('counts', {}).get('windows'):
+        flops = None  # of an older version, which did not count the pieces
+    return Effort(0, 0, 0, flops, sum(seconds) if seconds else None, None)
+
+
+def _estimated_flops(m: Measures, step: int) -> float | None:
+    """Of records without FLOPs: by the rates realised, every document as long as it may be."""
+    architecture = _architecture(m)
+    if architecture is None:
+        return None
+    rows = m.run.config.rows
+    attended = min(rows.row_pieces, rows.max_document_pieces)
+    total, before = 0.0, 0
+    for r in (r for r in m.training if r['step'] <= step):
+        rate = r.get('realised_rate') or 0.0
+        total += (r['tokens'] - before) * training_flops_per_token(architecture, attended, rate)
+        before = r['tokens']
+    return total
+
+
+def _seconds(m: Measures, step: int) -> float:
+    """Of records without seconds: tokens by tokens per second."""
+    total, before = 0.0, 0
+    for r in (r for r in m.training if r['step'] <= step):
+        total += (r['tokens'] - before) / max(r.get('tokens_per_second', 0), 1e-9)
+        before = r['tokens']
+    return total
+
+
+def _architecture(m: Measures) -> Architecture | None:
+    try:
+        return read_architecture(stage_folder(m.run, 'surgery') / 'model')
+    except InputError:
+        return None
+
+
+def _plus(before: float | None, value: float | None) -> float | None:
+    return value if before is None else None if value is None else before + value
+
+
+def _note(m: Measures) -> str:
+    counted = 'flops' in (m.training[-1] if m.training else {})
+    note = (
+        'Summed from the start: contexts and surgery, then the optimiser steps. FLOPs: those of `bioptimus plan`,'
+        ' matrix products alone'
+        + (', with the lengths and rates of the batches.' if counted else ', every document at its longest.')
+        + ' Hours: of the machine that it ran on, evaluations left out. Words: from the tokens, by the ratio of the'
+        ' rows.'
+    )
+    surgery = m.manifests.get('surgery', {}).get('counts', {})
+    if surgery.get('windows') and not m.encoded:
+        note += ' The FLOPs of surgery are not on record (an older version); its hours are counted.'
+    if m.run.config.surgery.fit_steps:
+        note += ' The gradient fit of the new rows counts in hours, not in FLOPs.'
+    measured = any(r.get('joules') is not None for r in m.training)
+    if measured:
+        note += ' kWh: what the GPUs of the first process report (NVML) during the steps; not surgery, not the host.'
+    else:
+        note += ' kWh: no device reported its energy.'
+    return note
