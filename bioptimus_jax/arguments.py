@@ -280,7 +280,9 @@ def _add_download(verbs: Verbs) -> None:
 
 def _add_run_flags(verb: argparse.ArgumentParser) -> None:
     _add_config(verb)
-    verb.add_argument('--workdir', required=True, metavar='DIR', help='run folder, made if it is not there')
+    verb.add_argument(
+        '--workdir', required=True, metavar='DIR', help='run folder, made if it is not there; or s3://, gs://'
+    )
     verb.add_argument(
         '--replace',
         action='store_true',

@@ -19,6 +19,7 @@ from bioptimus_jax import config
 from bioptimus_jax.arguments import make_parser, take_overrides
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.processes import follow, join
+from bioptimus_jax.remote.session import open_run, require_local
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.stages import STAGES, run_all
 
@@ -65,6 +66,7 @@ def _dispatch(arguments: list[str]) -> int:
 
         if overrides:
             raise ConfigError('demo takes no --config keys; copy configs/demo.py and use `bioptimus run`')
+        require_local('--workdir', options.workdir)
         with _stop_on_signal() as watch:
             run_demo(Path(options.workdir), watch)
         return DONE
@@ -87,14 +89,15 @@ def _dispatch(arguments: list[str]) -> int:
         os.environ['XLA_FLAGS'] = (
             f'{os.environ.get("XLA_FLAGS", "")} --xla_gpu_deterministic_ops=true'.strip()
         )
-    leads = join(experiment.runtime.distributed) if experiment.runtime.distributed else True
-    run = Run(options.workdir, experiment, leads=leads)
-    with _stop_on_signal() as watch:
-        watch(run)
+    process = join(experiment.runtime.distributed) if experiment.runtime.distributed else 0
+    names = experiment.stages if options.verb == 'run' else (options.verb,)
+    with (
+        _stop_on_signal() as watch,
+        open_run(options.workdir, experiment, names, watch, process) as run,
+    ):
         if options.verb == 'surgery' and options.probe:
             _probe(run, options)
-        elif not leads:
-            names = experiment.stages if options.verb == 'run' else (options.verb,)
+        elif process:
             follow(run, [STAGES[name] for name in names if name in STAGES])
         elif options.verb == 'run':
             run_all(run, options.replace)
@@ -113,6 +116,7 @@ def _probe(run: Run, options: argparse.Namespace) -> None:
 def _sweep(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int:
     from bioptimus_jax.sweep import Sweep  # imports matplotlib
 
+    require_local('--workdir', options.workdir)
     sweep = Sweep(options.config, options.workdir, overrides, options.arms, options.jobs, options.control)
     if options.status:
         print(sweep.table().text())
@@ -139,6 +143,7 @@ def _compare(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> i
         )
     experiment = config.experiment(options.config, overrides)
     for folder in options.runs:
+        require_local('FOLDER', folder)
         if not Path(folder).is_dir():
             raise InputError(f'{folder}: no such run folder')
     table = comparison_table([Run(folder, experiment, quiet=True) for folder in options.runs])
@@ -163,6 +168,7 @@ def _download(options: argparse.Namespace) -> int:
     from bioptimus_jax.ner.blurb import SOURCE
     from bioptimus_jax.ner.download import NerSets
 
+    require_local('--to', options.to)
     what = tuple(part for part in options.what.split(',') if part)
     catalogue: Catalogue
     if 'ner' in what:

@@ -16,8 +16,8 @@ TRAINED_TOGETHER = 'pretrain'
 POLL_SECONDS = 0.5
 
 
-def join(setting: str) -> bool:
-    """Meet the other processes as `config.runtime.distributed` says; True for the leader. Raises ConfigError."""
+def join(setting: str) -> int:
+    """Meet the other processes as `config.runtime.distributed` says; this one's number, 0 leads. Raises ConfigError."""
     import jax  # late: the command line stays light for one process
 
     try:
@@ -31,7 +31,7 @@ def join(setting: str) -> bool:
         raise ConfigError(
             f'config.runtime.distributed: {setting!r}: {reason}; give auto, or HOST:PORT,PROCESSES,INDEX'
         ) from error
-    return jax.process_index() == 0
+    return jax.process_index()
 
 
 def meet(place: str) -> None:

@@ -180,6 +180,8 @@ def _train(session: Session, state: Any, start: int, score: Callable, progress: 
         if stopping:
             session.checkpoints.wait()
             raise Stopped
+        if save_now or done % runtime.log_every_steps == 0:
+            run.saved()  # what is on disk by now: the checkpoint before, where this one is still being written
     profiler.close()
 
 
