@@ -95,6 +95,10 @@ def _dispatch(arguments: list[str]) -> int:
         _stop_on_signal() as watch,
         open_run(options.workdir, experiment, names, watch, process) as run,
     ):
+        if options.replace and run.mirror and experiment.runtime.distributed:
+            raise ConfigError(
+                '--replace: of a run in a bucket, give it to one process alone, then start them all'
+            )
         if options.verb == 'surgery' and options.probe:
             _probe(run, options)
         elif process:

@@ -104,6 +104,11 @@ class Run:
         if self.mirror:
             self.mirror.need(stage, bulk)
 
+    def refresh(self) -> None:
+        """Of several processes that mirror a bucket: take over what the leader has put there."""
+        if self.mirror and not self.leads:
+            self.mirror.refresh()
+
     def saved(self, now: bool = False) -> None:
         """Something worth keeping is on disk: a run in a bucket puts it there, at a bounded rate unless `now`."""
         if self.mirror and now:
@@ -256,21 +261,21 @@ def bring_up_to_date(
     return manifest
 
 
-def fingerprint(run: Run, stage: Stage) -> dict[str, Any]:
-    """What decides a stage's result: its result keys, and its inputs by content."""
+def fingerprint(run: Run, stage: Stage, external: bool = True) -> dict[str, Any]:
+    """What decides a stage's result: its result keys, and its inputs by content, unless only those of the run."""
     inputs = {}
     for name in stage.needs(run):
         run.place(name)  # says which stage is missing
         inputs[name] = run.manifest(name)['content']  # type: ignore[index]
-    external = [(str(i), p) for i, p in enumerate(stage.external(run.config))]
-    for _, path in external:
+    files = [(str(i), p) for i, p in enumerate(stage.external(run.config) if external else ())]
+    for _, path in files:
         if not path.is_file():
             raise InputError(f'{path}: no such file; it is an input of stage {stage.name!r}')
     progress = run.progress(
-        f'{stage.name}: checksums of the inputs', sum(p.stat().st_size for _, p in external) / 1e6, 'MB'
+        f'{stage.name}: checksums of the inputs', sum(p.stat().st_size for _, p in files) / 1e6, 'MB'
     )
     remembered = run.checksums()
-    for number, path in external:
+    for number, path in files:
         inputs[f'{number}:{path.name}'] = remembered.sha256(path, progress.update)
         run.check_stop()
     remembered.save()

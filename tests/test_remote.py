@@ -1,10 +1,13 @@
 """Runs and inputs in a bucket: what a stage makes is there, a machine with an empty disk goes on from it, a kill at any
 moment leaves a whole run, two machines do not write into one, and every failure is one line."""
 
+import glob
 import json
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,16 +17,16 @@ import numpy as np
 import pytest
 
 from bioptimus_jax import config
-from bioptimus_jax.cli import DONE, STOPPED, main
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.cli import BAD_INPUT, DONE, STOPPED, USAGE, main
+from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import atomic, read_json, sha256
 from bioptimus_jax.pretrain.checkpoint import load_phase
 from bioptimus_jax.remote import lease
-from bioptimus_jax.remote.inputs import local_place
+from bioptimus_jax.remote.inputs import READ_BY, local_place, with_local_inputs
 from bioptimus_jax.remote.session import open_run
-from bioptimus_jax.remote.store import Store
+from bioptimus_jax.remote.store import Store, _matches
 from bioptimus_jax.run import Stage, execute
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.schema import Experiment, walk
 from bioptimus_jax.trees import flatten
 
 pytest.importorskip('obstore')
@@ -327,3 +330,259 @@ def test_a_kill_at_any_write_leaves_the_run_before_or_the_run_after(tmp_path, im
     assert outcomes[-1] == 'after'
     assert outcomes == sorted(outcomes, key=['before', 'between', 'after'].index)
     assert len(outcomes) > 10
+
+
+# --- who may write, and what goes wrong ---
+
+
+def test_two_machines_on_one_run_are_refused_and_a_silent_one_is_replaced(tmp_path, monkeypatch, capsys):
+    stage, _ = stage_of({'a': 'one'})
+    bucket = tmp_path / 'bucket'
+    monkeypatch.setattr(lease, 'RENEW_SECONDS', 0.05)
+    monkeypatch.setattr(lease, 'LOOK_SECONDS', 0.2)
+    with opened(bucket, tmp_path / 'm1') as run:
+        with (
+            pytest.raises(
+                ConfigError, match=r'bucket: .* \(process \d+\) is working on it; wait for it or stop it'
+            ),
+            opened(bucket, tmp_path / 'm2'),
+        ):
+            pass
+        with (
+            pytest.raises(ConfigError, match='another process of this machine is working on it'),
+            opened(bucket, tmp_path / 'm1'),
+        ):
+            pass
+        execute(run, stage)
+    assert not (bucket / '.remote' / 'lease.json').exists()
+    # One that no longer renews it, as if its network were away, comes back after another has taken over.
+    monkeypatch.setattr(lease, 'RENEW_SECONDS', 100)
+    monkeypatch.setattr(lease, 'STALE_SECONDS', 0.1)
+
+    def beside_each_other():
+        with (
+            opened(bucket, tmp_path / 'm1', corpus__min_words=9) as slow,
+            opened(bucket, tmp_path / 'm2', corpus__min_words=9) as quick,
+        ):
+            execute(quick, stage_of({'a': 'two'})[0], replace=True)
+            execute(slow, stage_of({'a': 'lost'})[0], replace=True)
+
+    with pytest.raises(InputError, match='having found this one silent; stop that one'):
+        beside_each_other()
+    assert 'taken over from' in capsys.readouterr().out
+    assert (bucket / 'corpus' / 'a').read_text() == 'two'
+
+
+def test_a_damaged_object_and_a_bucket_that_was_emptied_are_one_line(tmp_path):
+    stage, _ = stage_of({'a': 'one'})
+    with opened(tmp_path / 'bucket', tmp_path / 'm1') as run:
+        execute(run, stage)
+    (tmp_path / 'bucket' / 'corpus' / 'a').write_text('eno')
+    with (
+        pytest.raises(
+            InputError, match=r'bucket/corpus/a: is not the 3 bytes that were put there; restore it'
+        ),
+        opened(tmp_path / 'bucket', tmp_path / 'm2') as run,
+    ):
+        run.folder('corpus')
+    shutil.rmtree(tmp_path / 'bucket')
+    with (
+        pytest.raises(InputError, match=r'bucket: holds no run, but .* mirrors one that was there; remove'),
+        opened(tmp_path / 'bucket', tmp_path / 'm1'),
+    ):
+        pass
+    (tmp_path / 'bucket' / 'thesis.doc').write_text('precious')
+    with (
+        pytest.raises(ConfigError, match=r'holds objects that no run put there \(thesis\.doc\); use another'),
+        opened(tmp_path / 'bucket', tmp_path / 'm3'),
+    ):
+        pass
+    assert (tmp_path / 'bucket' / 'thesis.doc').read_text() == 'precious'
+
+
+def test_work_that_was_not_put_there_is_kept_unless_another_machine_has_gone_on(tmp_path, monkeypatch):
+    def cut_off(run, folder):
+        (folder / 'part').write_text(run.config.runtime.staging)
+        raise Stopped
+
+    unfinished = Stage('corpus', '', '', '', ('corpus',), lambda run: (), cut_off)
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            'bioptimus_jax.remote.mirror.Mirror.__exit__', lambda self, *error: self._held.close()
+        )
+        with pytest.raises(Stopped), opened(tmp_path / 'bucket', tmp_path / 'm1') as run:
+            execute(run, unfinished)
+    assert 'corpus/part' not in content_of(tmp_path / 'bucket')
+    with opened(tmp_path / 'bucket', tmp_path / 'm1') as run:
+        assert (run.workdir / 'corpus' / 'part').exists()
+    assert_whole(tmp_path / 'bucket')
+    with pytest.raises(Stopped), opened(tmp_path / 'bucket', tmp_path / 'm2') as run:
+        execute(run, unfinished)
+    with opened(tmp_path / 'bucket', tmp_path / 'm1') as run:
+        run.fetch('corpus')
+        assert (run.workdir / 'corpus' / 'part').read_text() == str(tmp_path / 'm2')
+
+
+def test_a_bucket_that_is_away_for_a_while_does_not_end_the_work(tmp_path, monkeypatch, capsys):
+    def away(*arguments):
+        raise InputError('no route')
+
+    with opened(tmp_path / 'bucket', tmp_path / 'm1') as run:
+        (run.workdir / 'metrics.jsonl').write_text('{}\n')
+        with monkeypatch.context() as patched:
+            patched.setattr(Store, 'upload', away)
+            run.saved()
+        assert 'no route; going on, what is new stays here until later' in capsys.readouterr().out
+        run.saved()
+        assert content_of(tmp_path / 'bucket').keys() == {'metrics.jsonl'}
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'code', 'message'),
+    [
+        (
+            ['run', '--workdir=gopher://b/r'],
+            USAGE,
+            r'gopher://b/r: no kind of storage that is known; give gs://',
+        ),
+        (['run', '--workdir=gs://b/../r'], BAD_INPUT, r'"\." and "\.\." have no meaning in a bucket'),
+        (['sweep', '--workdir=gs://b/r'], USAGE, r'--workdir=gs://b/r: must be a folder of this machine'),
+        (
+            ['corpus', '--workdir={}/w', '--config.corpus.inputs=file://{}/none*.txt'],
+            BAD_INPUT,
+            r'none\*\.txt: no such object, and none matches it; correct --config\.corpus\.inputs',
+        ),
+    ],
+)
+def test_what_cannot_be_is_one_line(arguments, code, message, world, tmp_path, capsys):
+    given = [a.format(tmp_path) for a in arguments]
+    flags = [f'--config={world}/tiny.py', f'--config.runtime.staging={tmp_path}/staging']
+    assert main([*given, *(flags if given[0] != 'sweep' else [flags[0]])]) == code
+    error = capsys.readouterr().err
+    assert re.search(message, error), error
+    assert error.count('\n') == 1
+
+
+# --- inputs ---
+
+
+def test_inputs_are_fetched_once_and_again_when_they_change(tmp_path, monkeypatch):
+    fetched = []
+    download = Store.download
+
+    def watched(self, files, advance=lambda size: None):
+        files = list(files)
+        fetched.extend(name.rpartition('/')[2] for name, *_ in files)
+        download(self, files, advance)
+
+    monkeypatch.setattr(Store, 'download', watched)
+    texts = tmp_path / 'b' / 'texts'
+    texts.mkdir(parents=True)
+    for name in ('b.txt', 'a.txt', 'a.txt.md5', 'c.md', '.hidden.txt'):
+        (texts / name).write_text(name)
+    given = experiment(
+        corpus__inputs=f'file://{texts}/*.txt,{texts}/b.txt,',
+        corpus__audit__folder=f'file://{tmp_path}/b/ner',
+    )
+    with pytest.raises(InputError, match=r'b/ner: no such object.*config\.corpus\.audit\.folder'):
+        with_local_inputs(given, ('corpus',), tmp_path / 's', True)
+    for name in ('one/train.tsv', 'one/test.tsv'):
+        (tmp_path / 'b' / 'ner' / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / 'b' / 'ner' / name).write_text(name)
+    fetched.clear()
+    local = with_local_inputs(given, ('corpus',), tmp_path / 's', True)
+    assert [Path(p).name for p in local.corpus.inputs] == ['a.txt', 'b.txt', 'b.txt']
+    assert [Path(p).read_text() for p in local.corpus.inputs] == ['a.txt', 'b.txt', 'b.txt']
+    assert Path(local.corpus.inputs[0] + '.md5').read_text() == 'a.txt.md5'
+    ner = Path(local.corpus.audit.folder)
+    assert {str(p.relative_to(ner)) for p in ner.rglob('*.tsv')} == {'one/train.tsv', 'one/test.tsv'}
+    assert sorted(fetched) == ['test.tsv', 'train.tsv']  # the texts are there since the first attempt
+    fetched.clear()
+    (texts / 'a.txt').write_text('A.txt')  # the same size
+    (tmp_path / 'b' / 'ner' / 'one' / 'test.tsv').unlink()
+    again = with_local_inputs(given, ('corpus',), tmp_path / 's', True)
+    assert again == local
+    assert fetched == ['a.txt']
+    assert Path(again.corpus.inputs[0]).read_text() == 'A.txt'
+    assert not (ner / 'one' / 'test.tsv').exists()  # it would be read as part of the folder
+    assert with_local_inputs(given, ('rows',), tmp_path / 's', True) == given
+
+
+def test_a_model_keeps_its_name_and_every_path_key_is_known(tmp_path):
+    (tmp_path / 'm').mkdir()
+    (tmp_path / 'm' / 'config.json').write_text('{}')
+    given = experiment(ner__models=f'0.4,mine=file://{tmp_path}/m')
+    local = with_local_inputs(given, ('ner',), tmp_path / 's', True)
+    folder = local_place(tmp_path / 's', f'file://{tmp_path}/m')
+    assert local.ner.models == ('0.4', f'mine={folder}')
+    assert (folder / 'config.json').exists()
+    paths = {name for name, _, metadata in walk(Experiment()) if metadata.get('path')}
+    assert paths - READ_BY.keys() == {'runtime.base_run', 'runtime.staging'}
+
+
+@pytest.mark.parametrize(
+    ('pattern', 'path', 'matches'),
+    [
+        ('a/*.txt', 'a/b.txt', True),
+        ('a/*.txt', 'a/b/c.txt', False),
+        ('a/**/*.txt', 'a/b/c/d.txt', True),
+        ('a/**/*.txt', 'a/d.txt', True),
+        ('a/*', 'a/.hidden', False),
+        ('a/pubmed26n00[01]?.xml.gz', 'a/pubmed26n0012.xml.gz', True),
+        ('a/pubmed26n00[01]?.xml.gz', 'a/pubmed26n0022.xml.gz', False),
+    ],
+)
+def test_patterns_are_those_of_files(pattern, path, matches, tmp_path):
+    assert _matches(path, pattern) is matches
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_text('')
+    assert bool(glob.glob(pattern, root_dir=tmp_path, recursive=True)) is matches
+
+
+# --- several processes ---
+
+
+def start_two(world, bucket, tmp_path, machines):
+    """Follower and leader, each with a disk of its own, through jax.distributed."""
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        port = free.getsockname()[1]
+    return [
+        subprocess.Popen(
+            [
+                *(sys.executable, '-m', 'bioptimus_jax.cli'),
+                *program(world, bucket, tmp_path / f'{machines}-{index}', 'pretrain'),
+                *('--config.runtime.devices=0', f'--config.runtime.distributed=127.0.0.1:{port},2,{index}'),
+            ],
+            env={**os.environ, 'PYTHONPATH': str(Path(__file__).parent.parent), 'XLA_FLAGS': ''},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for index in (1, 0)
+    ]
+
+
+def ended(processes):
+    """Exit codes and what they said."""
+    texts = [process.communicate(timeout=200)[0] for process in processes]
+    return [process.returncode for process in processes], texts
+
+
+@pytest.mark.timeout(400)
+def test_two_hosts_without_a_shared_disk_train_stop_and_go_on(world, bucket, tmp_path):
+    """Both stop at one step; two hosts that have nothing go on from the bucket to one process's parameters."""
+    remote = bucket / 'runs' / 'tiny'
+    follower, leader = start_two(world, bucket, tmp_path, 'first')
+    wait_for(leader, lambda: checkpoint_there(remote))
+    follower.send_signal(signal.SIGTERM)
+    codes, texts = ended((follower, leader))
+    assert codes == [STOPPED, STOPPED], texts
+    assert not (remote / 'pretrain' / 'manifest.json').exists()
+    codes, texts = ended(start_two(world, bucket, tmp_path, 'second'))
+    assert codes == [DONE, DONE], texts
+    assert 'resuming after step' in texts[1]
+    assert_whole(remote)
+    found = flatten(load_phase(remote / 'pretrain', '0.2'))
+    for name, value in flatten(load_phase(world / 'undisturbed' / 'pretrain', '0.2')).items():
+        np.testing.assert_allclose(found[name], value, atol=1e-4, err_msg=name)

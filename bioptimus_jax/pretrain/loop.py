@@ -113,7 +113,8 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     placed = curriculum.stretches(config, counts, order, record)
     train_step, state = sharded_step(plan, mesh, params)
     kept = _kept(run, folder, placed)
-    checkpoints = Checkpoints(folder, runtime.keep_checkpoints, kept.values())
+    apart = run.mirror is not None and jax.process_count() > 1
+    checkpoints = Checkpoints(folder, runtime.keep_checkpoints, kept.values(), apart)
     found = checkpoints.restore(state, run.say)
     step = 0
     if found:

@@ -61,6 +61,7 @@ class Mirror:
         self.store, self.folder, self.leads = store, folder, leads
         self.stopping, self.least_seconds, self.quiet = stopping, least_seconds, quiet
         self.index, self.absent = Index(), set[str]()
+        self._seen: bytes | None = None
         self.broken = False
         self._wait_until = 0.0
         self.local = LocalFiles(folder)
@@ -103,7 +104,7 @@ class Mirror:
 
         Records of stages and what lies outside of them are fetched at once, the rest by `need`.
         """
-        content = self.store.read(INDEX)
+        self._seen = content = self.store.read(INDEX)
         index = parse_index(content, self.store.url) if content else Index()
         here, record = self.local.scan(), read_json(self.folder / RECORD)
         if content is None and record and any(record['revisions']):
@@ -153,8 +154,28 @@ class Mirror:
 
         Raises InputError where an object is not what the index says, Stopped.
         """
-        names = [name for name in self.absent if not stage or name.startswith(f'{stage}/')]
-        self._fetch(n for n in names if bulk or not any(fnmatch.fnmatch(n, glob) for glob in BULK))
+        for attempt in range(1, ATTEMPTS + 1):
+            names = [name for name in self.absent if not stage or name.startswith(f'{stage}/')]
+            try:
+                self._fetch(n for n in names if bulk or not any(fnmatch.fnmatch(n, glob) for glob in BULK))
+                return
+            except InputError:  # the leader of several processes may be giving an object its name
+                if self.leads or attempt == ATTEMPTS:
+                    raise
+            time.sleep(attempt)
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Take over what the leader has put there since. Raises InputError after some attempts."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                if self.store.read(INDEX) != self._seen:
+                    self.update()
+                return
+            except InputError:
+                if attempt == ATTEMPTS:
+                    raise
+            time.sleep(attempt)
 
     def _fetch(self, names: Iterable[str]) -> None:
         ordered = records_last(names)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.processes import TRAINED_TOGETHER
 from bioptimus_jax.remote.inputs import local_place, with_local_inputs
 from bioptimus_jax.remote.mirror import Mirror
 from bioptimus_jax.remote.store import Store, is_remote
@@ -43,6 +44,8 @@ def open_run(
             )
             run.mirror = stack.enter_context(mirror)
         inputs = _of_process(staging / 'inputs', process)
+        if process and run.mirror:  # the others are the leader's
+            stages = tuple(name for name in stages if name == TRAINED_TOGETHER)
         run.config = with_local_inputs(experiment, stages, inputs, run.quiet, run.check_stop)
         yield run
 
