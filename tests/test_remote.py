@@ -1,7 +1,9 @@
 """Runs and inputs in a bucket: what a stage makes is there, a machine with an empty disk goes on from it, a kill at any
 moment leaves a whole run, two machines do not write into one, and every failure is one line."""
 
+import contextlib
 import glob
+import http.client
 import json
 import os
 import re
@@ -21,7 +23,7 @@ from bioptimus_jax.cli import BAD_INPUT, DONE, STOPPED, USAGE, main
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import atomic, read_json, sha256
 from bioptimus_jax.pretrain.checkpoint import load_phase
-from bioptimus_jax.remote import lease
+from bioptimus_jax.remote import lease, store
 from bioptimus_jax.remote.inputs import READ_BY, local_place, with_local_inputs
 from bioptimus_jax.remote.session import open_run
 from bioptimus_jax.remote.store import Store, _matches
@@ -539,14 +541,113 @@ def test_patterns_are_those_of_files(pattern, path, matches, tmp_path):
     assert bool(glob.glob(pattern, root_dir=tmp_path, recursive=True)) is matches
 
 
+# --- S3, by an emulator ---
+
+
+@pytest.fixture(scope='module')
+def s3():
+    """The environment of an S3 emulator with an empty bucket."""
+    server = os.environ.get('BIOPTIMUS_MOTO_SERVER') or shutil.which('moto_server')
+    if not server:
+        pytest.skip('no S3 emulator: install moto[server], or set BIOPTIMUS_MOTO_SERVER')
+    port = free_port()
+    process = subprocess.Popen(
+        [server, '-H', '127.0.0.1', '-p', str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60
+    while True:
+        with contextlib.closing(http.client.HTTPConnection('127.0.0.1', port)) as connection:
+            try:
+                connection.request('PUT', '/bucket')
+                assert connection.getresponse().status == 200
+                break
+            except ConnectionRefusedError:
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv('AWS_ENDPOINT_URL', f'http://127.0.0.1:{port}')
+        for name, value in AWS.items():
+            patched.setenv(name, value)
+        yield 's3://bucket'
+    process.kill()
+    process.wait()
+
+
+AWS = {
+    'AWS_ALLOW_HTTP': 'true',
+    'AWS_ACCESS_KEY_ID': 'testing',
+    'AWS_SECRET_ACCESS_KEY': 'testing',
+    'AWS_REGION': 'us-east-1',
+}
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        return free.getsockname()[1]
+
+
+def test_a_run_and_its_inputs_on_s3(s3, tmp_path):
+    Store(s3).write('texts/a.txt', b'one')
+    given = experiment(corpus__inputs=f'{s3}/texts/*.txt,', runtime__staging=tmp_path / 'm1')
+
+    def copied(run, folder):
+        (folder / 'large').write_bytes(bytes(range(256)) * 50_000)  # of several parts
+        (folder / 'text').write_text(Path(run.config.corpus.inputs[0]).read_text())
+        return {}
+
+    stage = Stage(
+        *('corpus', '', '', '', ('corpus',), lambda run: (), copied),
+        external=lambda e: [Path(name) for name in e.corpus.inputs],
+    )
+    for text, replace in (('one', False), ('two', True)):  # the second changes objects and deletes one
+        Store(s3).write('texts/a.txt', text.encode())
+        with open_run(f'{s3}/runs/x', given, ('corpus',), lambda run: None) as run:
+            execute(run, stage, replace)
+            (run.workdir / f'{text}.json').write_text('{}')
+            if replace:
+                (run.workdir / 'one.json').unlink()
+    names = set(Store(f'{s3}/runs/x').find())
+    files = {'corpus/large', 'corpus/manifest.json', 'corpus/text', 'two.json'}
+    assert names == {*files, '.remote/index.json'}
+    other = experiment(corpus__inputs=f'{s3}/texts/*.txt,', runtime__staging=tmp_path / 'm2')
+    with open_run(f'{s3}/runs/x', other, ('corpus',), lambda run: None) as run:
+        execute(run, stage)  # up to date, else refused
+        assert (run.folder('corpus') / 'text').read_text() == 'two'
+        assert (run.folder('corpus') / 'large').stat().st_size == 256 * 50_000
+    with (
+        pytest.raises(InputError, match=r's3://nobody/x.*no such bucket or object \(.*make the bucket first'),
+        open_run('s3://nobody/x', other, (), lambda run: None),
+    ):
+        pass
+
+
+def test_no_network_and_no_credentials_are_one_line(tmp_path, monkeypatch):
+    for name, value in {**AWS, 'AWS_ENDPOINT_URL': f'http://127.0.0.1:{free_port()}'}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setitem(store.RETRIES, 'max_retries', 1)
+    with pytest.raises(
+        InputError, match=r's3://b/r/x: cannot be reached \(.*check URL and network'
+    ) as raised:
+        Store('s3://b/r').read('x')
+    assert '\n' not in str(raised.value)
+    monkeypatch.setenv('GOOGLE_APPLICATION_CREDENTIALS', str(tmp_path / 'none.json'))
+    with pytest.raises(
+        InputError, match=r'gs://b/r: access is refused or credentials are missing .*gcloud auth'
+    ):
+        Store('gs://b/r')
+    monkeypatch.setitem(sys.modules, 'obstore.store', None)
+    with pytest.raises(ConfigError, match=r"pip install 'bioptimus-jax\[remote\]'"):
+        Store('gs://b/r')
+
+
 # --- several processes ---
 
 
 def start_two(world, bucket, tmp_path, machines):
     """Follower and leader, each with a disk of its own, through jax.distributed."""
-    with socket.socket() as free:
-        free.bind(('127.0.0.1', 0))
-        port = free.getsockname()[1]
+    port = free_port()
     return [
         subprocess.Popen(
             [

@@ -28,6 +28,7 @@ CREDENTIALS = (
 )
 REFUSED = (
     'credential',
+    'service account',
     'denied',
     'forbidden',
     'unauthorized',
@@ -63,7 +64,7 @@ def plain_errors(url: str) -> Iterator[None]:
 
 
 def _what_to_do(error: Exception) -> str:
-    text = ' '.join(str(error).split())[:240] or type(error).__name__
+    text = ' '.join(str(error).partition('Debug source')[0].split())[:300] or type(error).__name__
     kind = type(error).__name__
     if isinstance(error, FileNotFoundError) or any(word in text for word in MISSING):
         return f'no such bucket or object ({text}); correct the URL, or make the bucket first'
