@@ -465,6 +465,16 @@ def test_what_cannot_be_is_one_line(arguments, code, message, world, tmp_path, c
     assert error.count('\n') == 1
 
 
+def test_a_cluster_needs_a_staging_folder_that_all_see(world, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+    place = f'file://{tmp_path}/runs/x'
+    flags = [f'--config={world}/local.py', f'--workdir={place}', '--config.runtime.cluster=nowhere:1']
+    assert main(['corpus', *flags]) == USAGE
+    assert 'set config.runtime.staging to a folder that all machines see' in capsys.readouterr().err
+    assert local_place(tmp_path / 'cache' / 'bioptimus' / 'runs', place).is_dir()
+    assert content_of(tmp_path / 'runs' / 'x') == {}
+
+
 # --- inputs ---
 
 

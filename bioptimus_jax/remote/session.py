@@ -47,6 +47,12 @@ def open_run(
         if process and run.mirror:  # the others are the leader's
             stages = tuple(name for name in stages if name == TRAINED_TOGETHER)
         run.config = with_local_inputs(experiment, stages, inputs, run.quiet, run.check_stop)
+        runtime = experiment.runtime
+        if runtime.cluster and not runtime.staging and (run.mirror or run.config != experiment):
+            raise ConfigError(
+                'config.runtime.cluster: its workers do not see what is mirrored here from a bucket; set '
+                'config.runtime.staging to a folder that all machines see'
+            )
         yield run
 
 

@@ -21,7 +21,7 @@ from bioptimus_jax.files import sha256, temporary
 SCHEME = re.compile(r'[a-z][a-z0-9+.-]*://', re.IGNORECASE)
 BATCH_FILES, BATCH_BYTES = 64, 2**30  # transferred at once: progress is told, and a stop is seen, in between
 AT_ONCE = 16
-RETRIES = {'max_retries': 5, 'retry_timeout': datetime.timedelta(seconds=60)}
+RETRIES = {'max_retries': 8, 'retry_timeout': datetime.timedelta(seconds=60)}
 CREDENTIALS = (
     's3: set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION; gs: `gcloud auth application-default login`; or '
     'give the machine a role that may use the bucket'
