@@ -1,86 +1,32 @@
-"""Runs and inputs in a bucket: what a stage makes is there, a machine with an empty disk goes on from it, a kill at any
-moment leaves a whole run, two machines do not write into one, and every failure is one line."""
+"""Runs and inputs in a bucket, with stages that take no time: nothing is sent twice, a kill at any moment leaves a
+whole run, two machines do not write into one, inputs that change are seen, every failure is one line."""
 
 import contextlib
 import glob
 import http.client
-import json
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from bioptimus_jax import config
-from bioptimus_jax.cli import BAD_INPUT, DONE, STOPPED, USAGE, main
+from bioptimus_jax.cli import BAD_INPUT, USAGE, main
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import atomic, read_json, sha256
-from bioptimus_jax.pretrain.checkpoint import load_phase
 from bioptimus_jax.remote import lease, store
 from bioptimus_jax.remote.inputs import READ_BY, local_place, with_local_inputs
 from bioptimus_jax.remote.session import open_run
 from bioptimus_jax.remote.store import Store, _matches
 from bioptimus_jax.run import Stage, execute
 from bioptimus_jax.schema import Experiment, walk
-from bioptimus_jax.trees import flatten
 
 pytest.importorskip('obstore')
-
-CONFIG = """
-from bioptimus_jax.config import defaults
-
-def get_config(argument=''):
-    c = defaults()
-    c.stages = ('corpus', 'vocab', 'surgery', 'rows', 'pretrain', 'export', 'report')
-    c.corpus.update(inputs=({corpus!r},), heldout_fraction=0.1, shards=1)
-    c.vocab.update(size=300)
-    c.model.update(layers=1, hidden=16, heads=4, intermediate=32, max_positions=32)
-    c.surgery.strategy = 'scratch'
-    c.rows.update(row_pieces=64, max_document_pieces=32)
-    c.pretrain.update(batch_rows=8, learning_rate=1e-3, max_word_pieces=4)
-    c.phases = ('0.1', '0.2')
-    for name in c.phases:
-        c.phase[name].update(duration=8.0, duration_unit='steps')
-    c.evaluation.update(rows=8, per_phase=1)
-    c.runtime.update(workers=1, devices=1, log_every_steps=2, checkpoint_every_steps=4, push_seconds=0.0)
-    return c
-"""
-
-
-@pytest.fixture(scope='module')
-def world(tmp_path_factory):
-    """A corpus in a bucket, the config of a run on it, and that run made in a local folder."""
-    folder = tmp_path_factory.mktemp('world')
-    rng = np.random.default_rng(0)
-    words = [''.join(rng.choice(list('abcdeimnorst'), rng.integers(2, 10))) for _ in range(150)]
-    for part in (0, 1):
-        (folder / 'bucket' / 'texts').mkdir(parents=True, exist_ok=True)
-        with open(folder / 'bucket' / 'texts' / f'part-{part}.jsonl', 'w') as file:
-            for number in range(120):
-                text = ' '.join(rng.choice(words, rng.integers(6, 40))) + '.'
-                record = {'id': f'{part}-{number}', 'title': '', 'abstract': text}
-                file.write(json.dumps(record) + '\n')
-    (folder / 'local.py').write_text(CONFIG.format(corpus=f'{folder}/bucket/texts/*.jsonl'))
-    (folder / 'tiny.py').write_text(CONFIG.format(corpus=f'file://{folder}/bucket/texts/*.jsonl'))
-    assert main(['run', f'--config={folder}/local.py', f'--workdir={folder}/undisturbed']) == DONE
-    # The same in a bucket up to pre-training, each stage on a machine that has nothing.
-    for verb in ('corpus', 'vocab', 'surgery', 'rows'):
-        assert main(program(folder, folder / 'bucket', folder / f'machine-{verb}', verb)) == DONE
-        assert_whole(folder / 'bucket' / 'runs' / 'tiny')
-    return folder
-
-
-@pytest.fixture
-def bucket(world, tmp_path):
-    """A bucket with all that pre-training reads."""
-    return shutil.copytree(world / 'bucket', tmp_path / 'bucket')
 
 
 @pytest.fixture
@@ -88,17 +34,6 @@ def impatient(monkeypatch):
     """A lease that nobody renews is taken over at once."""
     monkeypatch.setattr(lease, 'STALE_SECONDS', 0.1)
     monkeypatch.setattr(lease, 'LOOK_SECONDS', 0.02)
-
-
-def program(world, bucket, staging, verb='run', *flags):
-    """The arguments of a command on the run in `bucket`."""
-    return [
-        verb,
-        f'--config={world}/tiny.py',
-        f'--workdir=file://{bucket}/runs/tiny',
-        f'--config.runtime.staging={staging}',
-        *flags,
-    ]
 
 
 def content_of(folder):
@@ -116,89 +51,6 @@ def assert_whole(folder):
     assert content_of(folder) == {name: entry['sha256'] for name, entry in index['files'].items()}
     assert not index['pending']
     assert not (folder / '.remote' / 'lease.json').exists()
-
-
-def assert_same_model(folder, wanted):
-    found = flatten(load_phase(folder / 'pretrain', '0.2'))
-    for name, value in flatten(load_phase(wanted / 'pretrain', '0.2')).items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
-
-
-def test_a_run_in_a_bucket_is_the_run_in_a_folder(world, bucket, tmp_path, capsys):
-    """Whatever was made by machines that lost their disk: the same manifests and weights as undisturbed."""
-    remote = bucket / 'runs' / 'tiny'
-    assert main(program(world, bucket, tmp_path / 'machine')) == DONE
-    assert_whole(remote)
-    assert (remote / 'report' / 'index.html').stat().st_size > 1000
-    for stage in ('corpus', 'vocab', 'surgery', 'rows', 'pretrain', 'export'):
-        there, wanted = (read_json(f / stage / 'manifest.json') for f in (remote, world / 'undisturbed'))
-        for part in ('config', 'inputs', 'content'):
-            assert there[part] == wanted[part], (stage, part)
-    assert_same_model(remote, world / 'undisturbed')
-    exported = 'export/0.2/model.safetensors'
-    assert content_of(remote)[exported] == sha256(world / 'undisturbed' / exported)
-    # Another machine finds all done, and fetches no weights to say so; a report is made of lists and tables.
-    capsys.readouterr()
-    before = content_of(remote)
-    assert main(program(world, bucket, tmp_path / 'last', 'pretrain')) == DONE
-    assert 'pretrain: up to date' in capsys.readouterr().out
-    last = local_place(tmp_path / 'last' / 'runs', f'file://{remote}')
-    assert not (last / 'surgery' / 'model').exists()
-    assert content_of(remote) == before
-    assert main(program(world, bucket, tmp_path / 'last', 'report')) == DONE
-    assert content_of(remote)['report/tables.csv'] == before['report/tables.csv']
-    assert not list(last.rglob('*.safetensors'))
-
-
-def start(world, bucket, staging, *flags):
-    """`bioptimus pretrain` in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, '-m', 'bioptimus_jax.cli', *program(world, bucket, staging, 'pretrain', *flags)],
-        env={**os.environ, 'PYTHONPATH': str(Path(__file__).parent.parent)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def wait_for(process, condition):
-    deadline = time.monotonic() + 200
-    while process.poll() is None and not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert condition(), process.communicate(timeout=60)[0]
-
-
-def checkpoint_there(remote):
-    """Whether the index names a checkpoint of step 4 or later, before all is done."""
-    try:
-        files = json.loads((remote / '.remote' / 'index.json').read_text())['files']
-    except (FileNotFoundError, json.JSONDecodeError):
-        return False
-    return any(name.startswith('pretrain/checkpoints/') for name in files)
-
-
-@pytest.mark.parametrize('how', [signal.SIGTERM, signal.SIGKILL])
-def test_a_preempted_machine_is_replaced_by_one_with_an_empty_disk(
-    how, world, bucket, tmp_path, impatient, capsys
-):
-    remote = bucket / 'runs' / 'tiny'
-    process = start(world, bucket, tmp_path / 'first')
-    wait_for(process, lambda: checkpoint_there(remote))
-    process.send_signal(how)
-    text = process.communicate(timeout=120)[0]
-    assert process.returncode == (STOPPED if how == signal.SIGTERM else -how), text
-    assert not (remote / 'pretrain' / 'manifest.json').exists()
-    assert (remote / '.remote' / 'lease.json').exists() == (how == signal.SIGKILL)
-    shutil.rmtree(tmp_path / 'first')
-    assert main(program(world, bucket, tmp_path / 'second', 'pretrain')) == DONE
-    said = capsys.readouterr().out
-    assert 'pretrain: resuming after step' in said
-    assert ('taken over from' in said) == (how == signal.SIGKILL)
-    assert_whole(remote)
-    assert_same_model(remote, world / 'undisturbed')
-
-
-# --- the mirror alone, with a stage that takes no time ---
 
 
 def stage_of(files):
@@ -220,6 +72,15 @@ def experiment(**changes):
     for dotted, text in changes.items():
         config.override(loaded, dotted.replace('__', '.'), str(text))
     return Experiment.from_config(loaded)
+
+
+def plain_config(folder):
+    """A config file of nothing but defaults."""
+    text = (
+        'from bioptimus_jax.config import defaults\n\ndef get_config(argument=""):\n    return defaults()\n'
+    )
+    (folder / 'plain.py').write_text(text)
+    return folder / 'plain.py'
 
 
 def opened(bucket, machine, **changes):
@@ -456,20 +317,20 @@ def test_a_bucket_that_is_away_for_a_while_does_not_end_the_work(tmp_path, monke
         ),
     ],
 )
-def test_what_cannot_be_is_one_line(arguments, code, message, world, tmp_path, capsys):
+def test_what_cannot_be_is_one_line(arguments, code, message, tmp_path, capsys):
     given = [a.format(tmp_path) for a in arguments]
-    flags = [f'--config={world}/tiny.py', f'--config.runtime.staging={tmp_path}/staging']
-    assert main([*given, *(flags if given[0] != 'sweep' else [flags[0]])]) == code
+    flags = [f'--config={plain_config(tmp_path)}', f'--config.runtime.staging={tmp_path}/staging']
+    assert main([*given, *flags]) == code
     error = capsys.readouterr().err
     assert re.search(message, error), error
     assert error.count('\n') == 1
 
 
-def test_a_cluster_needs_a_staging_folder_that_all_see(world, tmp_path, monkeypatch, capsys):
+def test_a_cluster_needs_a_staging_folder_that_all_see(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
     place = f'file://{tmp_path}/runs/x'
-    flags = [f'--config={world}/local.py', f'--workdir={place}', '--config.runtime.cluster=nowhere:1']
-    assert main(['corpus', *flags]) == USAGE
+    flags = [f'--config={plain_config(tmp_path)}', f'--workdir={place}', '--config.runtime.cluster=nowhere:1']
+    assert main(['contexts', *flags]) == USAGE
     assert 'set config.runtime.staging to a folder that all machines see' in capsys.readouterr().err
     assert local_place(tmp_path / 'cache' / 'bioptimus' / 'runs', place).is_dir()
     assert content_of(tmp_path / 'runs' / 'x') == {}
@@ -650,50 +511,3 @@ def test_no_network_and_no_credentials_are_one_line(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, 'obstore.store', None)
     with pytest.raises(ConfigError, match=r"pip install 'bioptimus-jax\[remote\]'"):
         Store('gs://b/r')
-
-
-# --- several processes ---
-
-
-def start_two(world, bucket, tmp_path, machines):
-    """Follower and leader, each with a disk of its own, through jax.distributed."""
-    port = free_port()
-    return [
-        subprocess.Popen(
-            [
-                *(sys.executable, '-m', 'bioptimus_jax.cli'),
-                *program(world, bucket, tmp_path / f'{machines}-{index}', 'pretrain'),
-                *('--config.runtime.devices=0', f'--config.runtime.distributed=127.0.0.1:{port},2,{index}'),
-            ],
-            env={**os.environ, 'PYTHONPATH': str(Path(__file__).parent.parent), 'XLA_FLAGS': ''},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for index in (1, 0)
-    ]
-
-
-def ended(processes):
-    """Exit codes and what they said."""
-    texts = [process.communicate(timeout=200)[0] for process in processes]
-    return [process.returncode for process in processes], texts
-
-
-@pytest.mark.timeout(400)
-def test_two_hosts_without_a_shared_disk_train_stop_and_go_on(world, bucket, tmp_path):
-    """Both stop at one step; two hosts that have nothing go on from the bucket to one process's parameters."""
-    remote = bucket / 'runs' / 'tiny'
-    follower, leader = start_two(world, bucket, tmp_path, 'first')
-    wait_for(leader, lambda: checkpoint_there(remote))
-    follower.send_signal(signal.SIGTERM)
-    codes, texts = ended((follower, leader))
-    assert codes == [STOPPED, STOPPED], texts
-    assert not (remote / 'pretrain' / 'manifest.json').exists()
-    codes, texts = ended(start_two(world, bucket, tmp_path, 'second'))
-    assert codes == [DONE, DONE], texts
-    assert 'resuming after step' in texts[1]
-    assert_whole(remote)
-    found = flatten(load_phase(remote / 'pretrain', '0.2'))
-    for name, value in flatten(load_phase(world / 'undisturbed' / 'pretrain', '0.2')).items():
-        np.testing.assert_allclose(found[name], value, atol=1e-4, err_msg=name)
