@@ -345,6 +345,14 @@ def test_a_bucket_that_is_away_for_a_while_does_not_end_the_work(tmp_path, monke
         assert 'no route; going on, what is new stays here until later' in capsys.readouterr().out
         run.saved()
         assert content_of(tmp_path / 'bucket').keys() == {'metrics.jsonl'}
+        (run.workdir / 'metrics.jsonl').write_text('{}\n{}\n')
+        with monkeypatch.context() as patched:
+            patched.setattr(Store, 'copy', away)  # after the index has said where the new one lies
+            run.saved()
+        (run.workdir / 'other').write_text('')
+        run.saved()
+        assert (tmp_path / 'bucket' / 'metrics.jsonl').read_text() == '{}\n{}\n'
+    assert_whole(tmp_path / 'bucket')
 
 
 @pytest.mark.parametrize(
