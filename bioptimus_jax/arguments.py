@@ -333,9 +333,8 @@ def _add_report_flags(verb: argparse.ArgumentParser) -> None:
 
 def _add_run_flags(verb: argparse.ArgumentParser, required: bool = True) -> None:
     _add_config(verb, required=required)
-    verb.add_argument(
-        '--workdir', required=required, metavar='DIR', help='run folder, made if it is not there'
-    )
+    where = 'run folder, made if it is not there; or s3://, gs://'
+    verb.add_argument('--workdir', required=required, metavar='DIR', help=where)
     verb.add_argument(
         '--replace',
         action='store_true',

@@ -29,6 +29,7 @@ from bioptimus_jax.errors import (
     printable,
 )
 from bioptimus_jax.progress import complain
+from bioptimus_jax.remote.session import open_run, require_local
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.stages import STAGES, run_all
 
@@ -79,6 +80,7 @@ def _dispatch(arguments: list[str]) -> int:
 
         if overrides:
             raise ConfigError('demo takes no --config keys; copy configs/demo.py and use `bioptimus run`')
+        require_local('--workdir', options.workdir)
         with _stop_on_signal() as watch:
             run_demo(Path(options.workdir), watch)
         return DONE
@@ -104,18 +106,20 @@ def _dispatch(arguments: list[str]) -> int:
             f'{os.environ.get("XLA_FLAGS", "")} --xla_gpu_deterministic_ops=true'.strip()
         )
     others = processes.join(experiment.runtime) if experiment.runtime.distributed else None
-    leads = others is None or others.leads
-    run = Run(options.workdir, experiment, leads=leads)
-    if others and leads:
-        run.stopping = others.stopping
-    with _stop_on_signal() as watch:
-        watch(run)
+    names = experiment.stages if options.verb == 'run' else (options.verb,)
+    with (
+        _stop_on_signal() as watch,
+        open_run(options.workdir, experiment, names, watch, others) as run,
+    ):
+        if options.replace and run.mirror and others:
+            raise ConfigError(
+                '--replace: of a run in a bucket, give it to one process alone, then start them all'
+            )
         if options.verb == 'surgery' and options.probe:
             _probe(run, options)
         elif options.verb == 'difficulty':
             _difficulty(run, options)
-        elif not leads:
-            names = experiment.stages if options.verb == 'run' else (options.verb,)
+        elif not run.leads:
             processes.follow(run, [STAGES[name] for name in names if name in STAGES])
         elif options.verb == 'run':
             run_all(run, options.replace)
@@ -127,6 +131,8 @@ def _dispatch(arguments: list[str]) -> int:
 def _report(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int:
     from bioptimus_jax.report import comparison  # imports matplotlib
 
+    for folder in options.runs:
+        require_local('RUN', folder)
     if not options.runs:
         raise ConfigError(
             'report takes run folders, or --config and --workdir; see `bioptimus report --help`'
@@ -160,6 +166,7 @@ def _difficulty(run: Run, options: argparse.Namespace) -> None:
 def _sweep(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int:
     from bioptimus_jax.sweep import Sweep  # imports matplotlib
 
+    require_local('--workdir', options.workdir)
     sweep = Sweep(options.config, options.workdir, overrides, options.arms, options.jobs, options.control)
     if options.status:
         print(sweep.table().text())
@@ -186,6 +193,7 @@ def _compare(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> i
         )
     experiment = config.experiment(options.config, overrides)
     for folder in options.runs:
+        require_local('FOLDER', folder)
         if not Path(folder).is_dir():
             raise InputError(f'{folder}: no such run folder')
     runs = [Run(folder, experiment, quiet=True) for folder in options.runs]
@@ -211,6 +219,7 @@ def _download(options: argparse.Namespace) -> int:
     from bioptimus_jax.ner.blurb import SOURCE
     from bioptimus_jax.ner.download import NerSets
 
+    require_local('--to', options.to)
     what = tuple(part for part in options.what.split(',') if part)
     catalogue: Catalogue
     if 'ner' in what:

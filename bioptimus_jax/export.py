@@ -30,6 +30,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 
     Raises InputError at the end if some phases are unfinished.
     """
+    run.fetch('pretrain')
     pretrain = run.folder('pretrain') if run.manifest('pretrain') else run.workdir / 'pretrain'
     initial = run.folder('surgery') / 'model'
     architecture = hf.read_architecture(initial)

@@ -41,14 +41,13 @@ class Line:
 
 
 class Lifelines:
-    """All connections of this process: the leader's to everybody, a follower's to the leader."""
+    """All connections of this process, by `number`: the leader's (0) to everybody, a follower's to the leader."""
 
-    def __init__(self, lines: list[Line], leads: bool):
+    def __init__(self, lines: list[Line], number: int):
         self.lines = lines
-        self.leads = leads
-        self.stopping = (
-            threading.Event()
-        )  # somebody was asked to stop: the leader saves, and all stop with it
+        self.number = number
+        # Somebody was asked to stop: the leader saves, and all stop with it.
+        self.stopping = threading.Event()
         for line in lines:
             threading.Thread(target=self._listen, args=(line,), daemon=True).start()
 
@@ -131,7 +130,7 @@ def accept(server: socket.socket, secret: str, others: int, lost_after: int) -> 
             if line:
                 _notice_silence(connection, lost_after)
                 lines.append(line)
-    return Lifelines(lines, leads=True)
+    return Lifelines(lines, number=0)
 
 
 def _greeted(connection: socket.socket, secret: str) -> Line | None:
@@ -161,7 +160,7 @@ def connect(leader: str, told: str, index: int, lost_after: int) -> Lifelines:
     _notice_silence(connection, lost_after)
     connection.sendall(f'{secret} process {index} on {socket.gethostname()}\n'.encode())
     line = Line(f'process 0 on {leader}', connection, connection.makefile(encoding='utf-8'))
-    return Lifelines([line], leads=False)
+    return Lifelines([line], number=index)
 
 
 def _notice_silence(connection: socket.socket, seconds: int) -> None:

@@ -1,7 +1,8 @@
 """Several processes, one program: the first one leads (it does every stage and writes), the others train with it.
 
-Every process is started with the same command and sees the same run folder. Stages other than `pretrain` are the
-leader's; the followers wait until their manifests are there. When one is gone, all others end (`lifelines`).
+Every process is started with the same command and sees the same run folder, or mirrors the same bucket in a folder of
+its own. Stages other than `pretrain` are the leader's; the followers wait until their manifests are there. When one is
+gone, all others end (`lifelines`).
 """
 
 import ctypes
@@ -23,6 +24,7 @@ from bioptimus_jax.schema import Runtime
 AUTO = 'auto'
 TRAINED_TOGETHER = 'pretrain'
 POLL_SECONDS = 0.5
+POLL_SECONDS_OF_A_BUCKET = 3.0
 MEETING_PLACE = 'bioptimus/lifelines'  # a key in the store that jax's processes share
 
 _others: Lifelines | None = None
@@ -135,9 +137,11 @@ def follow(run: Run, stages: Sequence[Stage]) -> None:
         trained = False
         while not _is_done(run, stage):
             if stage.name == TRAINED_TOGETHER and not trained and _has_begun(run, stage):
+                run.fetch(stage.name)
                 stage.build(run, run.workdir / stage.name)
                 trained = True
-            time.sleep(POLL_SECONDS)
+            time.sleep(POLL_SECONDS_OF_A_BUCKET if run.mirror else POLL_SECONDS)
+            run.refresh()
             if run.stopping.is_set() and not told:
                 _others.tell('stop')  # the leader saves and leaves, and we with it
                 told = True
@@ -149,10 +153,18 @@ def follow(run: Run, stages: Sequence[Stage]) -> None:
 
 def _is_done(run: Run, stage: Stage) -> bool:
     manifest = run.manifest(stage.name)
-    return manifest is not None and not differences(manifest, fingerprint(run, stage))
+    return manifest is not None and _matches(run, stage, manifest)
 
 
 def _has_begun(run: Run, stage: Stage) -> bool:
     started = read_json(run.workdir / stage.name / STARTED)
     finished = run.manifest(stage.name) is not None
-    return started is not None and not finished and not differences(started, fingerprint(run, stage))
+    return started is not None and not finished and _matches(run, stage, started)
+
+
+def _matches(run: Run, stage: Stage, record: dict[str, Any]) -> bool:
+    """Whether a stage is of this configuration; the files that a run in a bucket reads are only where it leads."""
+    if run.mirror:
+        inputs = {name: content for name, content in record['inputs'].items() if ':' not in name}
+        record = {**record, 'inputs': inputs}
+    return not differences(record, fingerprint(run, stage, external=not run.mirror))

@@ -15,6 +15,7 @@ from typing import Any
 from bioptimus_jax.errors import ConfigError, InputError, Stopped, printable
 from bioptimus_jax.files import Checksums, alone, digest, read_json, sha256, write_json
 from bioptimus_jax.progress import Progress, clock
+from bioptimus_jax.remote.mirror import Mirror
 from bioptimus_jax.schema import Experiment, default_of, result_keys
 
 MANIFEST = 'manifest.json'
@@ -68,6 +69,7 @@ class Run:
         self.leads = leads  # of several processes one writes
         self.quiet = quiet or not leads
         self.stopping = threading.Event()
+        self.mirror: Mirror | None = None  # of a run folder in a bucket
         self._events: Any = None
         if self.workdir.exists() and not self.workdir.is_dir():
             raise InputError(f'{self.workdir}: is a file; --workdir needs a folder')
@@ -75,6 +77,12 @@ class Run:
 
     def folder(self, stage: str) -> Path:
         """The finished folder of an earlier stage, in this run or in the base run that it was taken from."""
+        folder = self.place(stage)
+        self.fetch(stage)
+        return folder
+
+    def place(self, stage: str) -> Path:
+        """As `folder`, but of a run in a bucket perhaps without the stage's files."""
         manifest = self.manifest(stage)
         if manifest is None:
             raise InputError(
@@ -90,6 +98,23 @@ class Run:
     def manifest(self, stage: str) -> dict[str, Any] | None:
         """The manifest of a finished stage, or None."""
         return read_json(self.workdir / stage / MANIFEST)
+
+    def fetch(self, stage: str, bulk: bool = True) -> None:
+        """Of a run in a bucket: bring the stage's files here; without `bulk`, no weights, documents and rows."""
+        if self.mirror:
+            self.mirror.need(stage, bulk)
+
+    def refresh(self) -> None:
+        """Of several processes that mirror a bucket: take over what the leader has put there."""
+        if self.mirror and not self.leads:
+            self.mirror.refresh()
+
+    def saved(self, now: bool = False) -> None:
+        """Something worth keeping is on disk: a run in a bucket puts it there, at a bounded rate unless `now`."""
+        if self.mirror and now:
+            self.mirror.push()
+        elif self.mirror:
+            self.mirror.saved()
 
     def scratch(self, stage: str) -> Path:
         """Where a stage may keep work between attempts, under names that say what it is of; gone once it is done."""
@@ -186,6 +211,8 @@ def bring_up_to_date(
     folder = run.workdir / stage.name
     print_of = fingerprint(run, stage)
     manifest = run.manifest(stage.name)
+    if not manifest:
+        run.fetch(stage.name)  # what an earlier attempt has left
     previous = manifest or read_json(folder / STARTED)
     changes = differences(previous, print_of) if previous else []
     refused = not all(change.split(':')[0].endswith(stage.extendable) for change in changes)
@@ -208,10 +235,13 @@ def bring_up_to_date(
         raise ConfigError(f'{folder}: holds files that no stage of this program began; use another --workdir')
     if not previous and not stage.always and (taken := _from_base(run, stage, print_of)):
         return taken
+    if previous or stage.always:
+        run.fetch('' if stage.always else stage.name, bulk=not stage.always)
     folder.mkdir(exist_ok=True)
     if manifest:  # extended: finished no longer
         os.replace(folder / MANIFEST, folder / STARTED)
     write_json(folder / STARTED, print_of)
+    run.saved(now=True)
     started = time.monotonic()
     run.say(f'{stage.name}: {stage.summary}')
     try:
@@ -239,25 +269,26 @@ def bring_up_to_date(
     write_json(folder / MANIFEST, manifest)
     (folder / STARTED).unlink()
     shutil.rmtree(run.scratch(stage.name), ignore_errors=True)
+    run.saved(now=True)
     run.say(f'{stage.name}: done in {clock(manifest["seconds"])}')
     return manifest
 
 
-def fingerprint(run: Run, stage: Stage) -> dict[str, Any]:
-    """What decides a stage's result: its result keys, and its inputs by content."""
+def fingerprint(run: Run, stage: Stage, external: bool = True) -> dict[str, Any]:
+    """What decides a stage's result: its result keys, and its inputs by content, unless only those of the run."""
     inputs = {}
     for name in stage.needs(run):
-        run.folder(name)  # says which stage is missing
+        run.place(name)  # says which stage is missing
         inputs[name] = run.manifest(name)['content']  # type: ignore[index]
-    external = [(str(i), p) for i, p in enumerate(stage.external(run.config))]
-    for _, path in external:
+    files = [(str(i), p) for i, p in enumerate(stage.external(run.config) if external else ())]
+    for _, path in files:
         if not path.is_file():
             raise InputError(f'{path}: no such file; it is an input of stage {stage.name!r}')
     progress = run.progress(
-        f'{stage.name}: checksums of the inputs', sum(p.stat().st_size for _, p in external) / 1e6, 'MB'
+        f'{stage.name}: checksums of the inputs', sum(p.stat().st_size for _, p in files) / 1e6, 'MB'
     )
     remembered = run.checksums()
-    for number, path in external:
+    for number, path in files:
         inputs[f'{number}:{path.name}'] = remembered.sha256(path, progress.update)
         run.check_stop()
     remembered.save()
@@ -302,6 +333,10 @@ def _remove(folder: Path) -> None:
 
 def _from_base(run: Run, stage: Stage, print_of: dict[str, Any]) -> dict[str, Any] | None:
     """The manifest of the same stage in a base run, the first that matches, now also in this run's folder; or None."""
+    if run.mirror and run.config.runtime.base_run:
+        raise ConfigError(
+            'config.runtime.base_run: a run in a bucket cannot lean on a folder of one machine; leave it empty'
+        )
     places = []
     for base in map(Path, run.config.runtime.base_run):
         if not base.is_dir():

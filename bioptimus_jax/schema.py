@@ -491,6 +491,18 @@ class Runtime:
     checkpoint_every_steps: int = key(200, 'steps between checkpoints', low=1)
     keep_checkpoints: int = key(2, 'newest ones kept beside the phase ends', low=1)
     tensorboard: bool = key(False, 'write TensorBoard events beside metrics.jsonl')
+    staging: str = key(
+        '',
+        'local folder for what a --workdir and inputs in a bucket are mirrored in; empty: bioptimus in the cache of '
+        'the user',
+        path=True,
+    )
+    push_seconds: float = key(
+        60.0,
+        'a --workdir in a bucket: unfinished work is put there no more often, and in no more than 5 % of the time; 0: '
+        'whenever there is something new',
+        low=0,
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -78,6 +78,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
             run.log('ner', epoch['epoch'], kind='epoch', name=cell.name, **numbers)
         run.say(f'ner: {_line(cell.name, record)}')
         progress.update(1)
+        run.saved()
         if _is_last(cell, cells):
             run.say(state(cells, records))
     ordered = [records[cell.name] for cell in cells]

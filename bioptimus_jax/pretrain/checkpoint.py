@@ -15,10 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
+from jax.experimental import multihost_utils
 from orbax.checkpoint import checkpoint_managers
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.pretrain.sharding import place_state
 
 PHASES = 'phases.json'
 logging.getLogger('absl').setLevel(logging.CRITICAL)  # Orbax logs tracebacks of what it raises anyway
@@ -36,17 +38,30 @@ class Marked:
 
 
 class Checkpoints:
-    """The checkpoints of one run: the newest `keep`, and those at `marked` steps: phase ends and snapshots."""
+    """The checkpoints of one run: the newest `keep`, and those at `marked` steps: phase ends and snapshots.
 
-    def __init__(self, folder: Path, keep: int, marked: Iterable[int]):
+    Several processes write into a folder that all of them see. `apart`, each has a copy of its own: the first one
+    writes the whole state, and each reads its copy.
+    """
+
+    def __init__(self, folder: Path, keep: int, marked: Iterable[int], apart: bool = False):
         policy = checkpoint_managers
-        self.marked = Marked(marked)
+        self.marked, self.apart = Marked(marked), apart
+        own = jax.process_index()
+        alone = ocp.options.MultiprocessingOptions(
+            primary_host=own, active_processes={own}, barrier_sync_key_prefix=f'process-{own}'
+        )
+        place = (folder / 'checkpoints').resolve()
+        if apart:  # Orbax makes it for all processes or none
+            place.mkdir(parents=True, exist_ok=True)
         self.manager = ocp.CheckpointManager(
-            (folder / 'checkpoints').resolve(),
+            place,
             options=ocp.CheckpointManagerOptions(
                 preservation_policy=policy.AnyPreservationPolicy([policy.LatestN(keep), self.marked]),
                 cleanup_tmp_directories=True,
                 enable_async_checkpointing=True,
+                create=not apart,
+                multiprocessing_options=alone if apart else ocp.options.MultiprocessingOptions(),
             ),
         )
 
@@ -57,6 +72,10 @@ class Checkpoints:
     def save(self, step: int, state: Any) -> None:
         """Begin to save; arrays are copied before this returns, writing goes on in the background."""
         sums = checksums(state)
+        if self.apart:
+            state = multihost_utils.process_allgather(state, tiled=True)
+            if jax.process_index():
+                return
         arguments = ocp.args.Composite(state=ocp.args.StandardSave(state), checksums=ocp.args.JsonSave(sums))
         with self._plain_disk_errors():
             self.manager.save(step, args=arguments, force=True)
@@ -78,6 +97,17 @@ class Checkpoints:
         Damaged ones above it are deleted, since they will be made again. Raises InputError when there are
         checkpoints and none can be used; then all of them stay.
         """
+        found = self._newest(like, warn)
+        if self.apart:
+            steps = multihost_utils.process_allgather(np.array(found[1] if found else 0)).tolist()
+            if len(set(steps)) > 1:
+                raise InputError(
+                    f'{self.manager.directory}: this process would go on from step {found[1] if found else 0}, others '
+                    f'from {steps}; remove the staging folders, then start all of them again'
+                )
+        return found
+
+    def _newest(self, like: Any, warn: Any) -> tuple[Any, int] | None:
         damaged: list[int] = []
         for step in reversed(self.steps()):
             try:
@@ -98,11 +128,20 @@ class Checkpoints:
 
     def _restore(self, step: int, like: Any) -> Any:
         abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, like)
+        if self.apart:
+            here = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+            abstract = jax.tree.map(
+                lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=here), abstract
+            )
         arguments = ocp.args.Composite(
             state=ocp.args.StandardRestore(abstract), checksums=ocp.args.JsonRestore()
         )
         restored = self.manager.restore(step, args=arguments)
         _compare(checksums(restored['state']), restored['checksums'])
+        if self.apart:
+            return place_state(
+                jax.tree.map(np.asarray, restored['state']), jax.tree.map(lambda x: x.sharding, like)
+            )
         return restored['state']
 
     def close(self) -> None:

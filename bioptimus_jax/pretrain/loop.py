@@ -119,7 +119,8 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     placed = curriculum.stretches(config, counts, order, record)
     train_step, state = sharded_step(plan, mesh, params)
     kept = _kept(run, folder, placed)
-    checkpoints = Checkpoints(folder, runtime.keep_checkpoints, kept.values())
+    apart = run.mirror is not None and jax.process_count() > 1
+    checkpoints = Checkpoints(folder, runtime.keep_checkpoints, kept.values(), apart)
     found = checkpoints.restore(state, run.say)
     step = 0
     if found:
@@ -188,6 +189,8 @@ def _train(session: Session, state: Any, start: int, score: Callable, progress: 
         if stopping:
             session.checkpoints.wait()
             raise Stopped
+        if save_now or done % runtime.log_every_steps == 0:
+            run.saved()  # what is on disk by now: the checkpoint before, where this one is still being written
     profiler.close()
 
 

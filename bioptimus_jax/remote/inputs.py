@@ -1,0 +1,166 @@
+"""Inputs in a bucket: config keys that name them, fetched once for each host, and again where they changed there."""
+
+import dataclasses
+import fcntl
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.progress import Progress
+from bioptimus_jax.remote.store import WILDCARDS, Store, is_remote
+from bioptimus_jax.schema import Experiment
+
+READ_BY = {
+    # Where difficulty is measured, its texts must not be among them.
+    'corpus.inputs': ('corpus', 'pretrain', 'difficulty'),
+    'corpus.audit.folder': ('corpus',),
+    'vocab.file': ('vocab',),
+    'vocab.general': ('vocab',),
+    'source.path': ('vocab', 'contexts', 'surgery', 'ner', 'analyze', 'difficulty'),
+    'curriculum.probe': ('pretrain', 'difficulty'),
+    'curriculum.texts': ('pretrain', 'difficulty'),
+    'ner.folder': ('ner', 'analyze'),
+    'ner.models': ('ner',),
+    'analysis.reference_vocab': ('analyze',),
+}
+"""Keys that may be URLs, and the stages and verbs that read them: no other makes anybody wait for them."""
+
+RECORD = '.{}.fetched.json'
+SECONDS_BETWEEN_LOOKS = 0.5
+CHECKSUM = '.md5'  # beside an input, as PubMed has it
+
+
+def with_local_inputs(
+    experiment: Experiment,
+    stages: tuple[str, ...],
+    staging: Path,
+    quiet: bool = False,
+    check: Callable[[], None] = lambda: None,
+) -> Experiment:
+    """The experiment with local paths for all that its stages read from a bucket, fetched below `staging`.
+
+    The content decides a run, never the path: inputs in a bucket and the same files here give the same run. Raises
+    InputError for what is not there, and whatever `check` raises between files.
+    """
+    for key, stages_of_key in READ_BY.items():
+        if not set(stages_of_key) & set(stages):
+            continue
+        if key == 'corpus.inputs' and 'corpus' not in stages and not experiment.curriculum.texts:
+            continue
+        value = _get(experiment, key)
+        fetch = Fetching(staging, key, quiet, check)
+        if isinstance(value, str):
+            local: Any = fetch.local(value)
+        else:
+            local = tuple(path for entry in value for path in fetch.locals(entry))
+        if local != value:
+            experiment = _changed(experiment, key, local)
+    return experiment
+
+
+class Fetching:
+    """Fetches what one key names; `progress` is shown in MB."""
+
+    def __init__(self, staging: Path, key: str, quiet: bool, check: Callable[[], None]):
+        self.staging, self.key, self.quiet, self.check = staging, key, quiet, check
+
+    def local(self, place: str) -> str:
+        """The local path of one file or folder, as NAME=URL where it has a name of its own."""
+        name, equals, url = place.rpartition('=')
+        if not is_remote(url):
+            return place
+        files = self._fetch(url)
+        folder = local_place(self.staging, url)
+        if not folder.is_file():
+            _remove_others(folder, {f for f in files})
+        return f'{name}{equals}{folder}'
+
+    def locals(self, place: str) -> list[str]:
+        """The local paths of what a pattern names, in order; one path for a folder, which the reader judges."""
+        if any(c in place for c in WILDCARDS) and is_remote(place):
+            return [str(file) for file in self._fetch(place) if file.suffix != CHECKSUM]
+        return [self.local(place)]
+
+    def _fetch(self, url: str) -> list[Path]:
+        """Bring files here that are new or have changed there; all of them, in the order of their names."""
+        scheme, _, rest = url.partition('://')
+        bucket, _, pattern = rest.partition('/')
+        if scheme == 'file':  # has no buckets
+            bucket, pattern = '', rest.strip('/')
+        store = Store(f'{scheme}://{bucket}' if bucket else f'{scheme}:///')
+        there = store.find(pattern.rstrip('/'))
+        if not there:
+            raise InputError(f'{url}: no such object, and none matches it; correct --config.{self.key}')
+        wanted = there | (store.find(pattern + CHECKSUM) if pattern else {})
+        places = {name: local_place(self.staging, f'{scheme}://{bucket}/{name}') for name in wanted}
+        self.staging.mkdir(parents=True, exist_ok=True)
+        with open(self.staging / '.inputs.lock', 'w') as lock:
+            while not _taken(lock):  # another process of this host is fetching, perhaps the same
+                self.check()
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+            self._bring(store, wanted, places)
+        return [places[name] for name in there]
+
+    def _bring(self, store: Store, wanted: dict[str, tuple[int, str]], places: dict[str, Path]) -> None:
+        missing = [n for n, (size, version) in wanted.items() if not _is_here(places[n], size, version)]
+        total = sum(wanted[name][0] for name in missing) / 1e6
+        progress = Progress(f'{self.key}: fetching from {store.url}', total, 'MB', self.quiet or not missing)
+        for name in missing:
+            size, version = wanted[name]
+            place = places[name]
+            _record(place).unlink(missing_ok=True)
+            store.download([(name, place, size, '')])
+            if store.find(name).get(name) != (size, version):
+                raise InputError(f'{store.url}/{name}: changed while it was fetched; start the command again')
+            write_json(_record(place), {'bytes': size, 'version': version})
+            progress.update(size / 1e6)
+            self.check()
+
+
+def local_place(staging: Path, url: str) -> Path:
+    """Where the mirror of a URL lies: SCHEME/BUCKET/PATH below `staging`."""
+    scheme, _, rest = url.partition('://')
+    parts = [part for part in rest.split('/') if part]
+    if any(part in ('.', '..') for part in parts):
+        raise InputError(f'{url}: "." and ".." have no meaning in a bucket; write the path without them')
+    return staging.joinpath(scheme.lower(), *parts)
+
+
+def _taken(lock: IO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _record(place: Path) -> Path:
+    return place.with_name(RECORD.format(place.name))
+
+
+def _is_here(place: Path, size: int, version: str) -> bool:
+    record = read_json(_record(place))
+    return record == {'bytes': size, 'version': version} and place.is_file() and place.stat().st_size == size
+
+
+def _remove_others(folder: Path, files: set[Path]) -> None:
+    """A file that the bucket has no longer would still be read as part of its folder."""
+    for file in folder.rglob('*'):
+        if file.is_file() and not file.name.startswith('.') and file not in files:
+            file.unlink()
+
+
+def _get(record: Any, dotted: str) -> Any:
+    for name in dotted.split('.'):
+        record = getattr(record, name)
+    return record
+
+
+def _changed(record: Any, dotted: str, value: Any) -> Any:
+    name, _, rest = dotted.partition('.')
+    return dataclasses.replace(
+        record, **{name: _changed(getattr(record, name), rest, value) if rest else value}
+    )

@@ -1,0 +1,109 @@
+"""Who works on a run in a bucket: one object that its holder renews, so that two machines never write into one run."""
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.remote.store import Store
+
+NAME = '.remote/lease.json'
+RENEW_SECONDS = 20.0
+STALE_SECONDS = 70.0  # not renewed for so long: the holder is dead; three renewals may fail
+LOOK_SECONDS = 2.0
+
+
+class Taken(InputError):
+    """Another machine has taken the lease: what this one has must not go there any more."""
+
+
+class Lease:
+    """The right to write into the run at `store`, renewed by a thread until `release`.
+
+    `place` says where this process works: nobody else can there, so a lease of the same place is left by a kill.
+    """
+
+    def __init__(self, store: Store, place: str, say: Callable[[str], None], check: Callable[[], None]):
+        self.store, self.say, self.check = store, say, check
+        self.own = {
+            'host': socket.gethostname(),
+            'pid': os.getpid(),
+            'place': f'{machine()}:{socket.gethostname()}:{place}',
+            'token': uuid.uuid4().hex,
+        }
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self._renew, daemon=True)
+
+    def acquire(self) -> None:
+        """Take the lease. Raises ConfigError while another machine renews it; one that nobody renews is taken over."""
+        held = self._read()
+        if held and held.get('place') != self.own['place']:
+            self._wait_until_stale(held)
+        self._write()
+        if (found := self._read()) is None or found.get('token') != self.own['token']:
+            raise ConfigError(f'{self._held_by(found or {})}; it came first')
+        self.thread.start()
+
+    def _wait_until_stale(self, held: dict[str, Any]) -> None:
+        """By what this machine sees, since clocks differ: a lease that does not change is nobody's."""
+        self.say(
+            f'{self.store.url}: {held.get("host")} (process {held.get("pid")}) holds it; '
+            f'looking for {STALE_SECONDS:.0f} s whether it is alive'
+        )
+        until = time.monotonic() + STALE_SECONDS
+        while time.monotonic() < until:
+            self.check()
+            time.sleep(LOOK_SECONDS)
+            found = self._read()
+            if found is None:
+                return
+            if found != held:
+                raise ConfigError(f'{self._held_by(found)}; wait for it or stop it, or use another --workdir')
+        self.say(f'{self.store.url}: taken over from {held.get("host")}, which is gone')
+
+    def _held_by(self, held: dict[str, Any]) -> str:
+        return f'{self.store.url}: {held.get("host")} (process {held.get("pid")}) is working on it'
+
+    def require(self) -> None:
+        """Raise Taken if another machine has the lease."""
+        found = self._read()
+        if found and found.get('token') != self.own['token']:
+            raise Taken(
+                f'{self._held_by(found)}, having found this one silent; stop that one, or use another --workdir'
+            )
+
+    def release(self) -> None:
+        """Give it back, so that the next machine need not wait."""
+        self.ended.set()
+        if self.thread.is_alive():
+            self.thread.join()
+        with contextlib.suppress(InputError):
+            if (self._read() or {}).get('token') == self.own['token']:
+                self.store.remove([NAME])
+
+    def _renew(self) -> None:
+        while not self.ended.wait(RENEW_SECONDS):
+            with contextlib.suppress(InputError):  # a network that is away for a while; `require` will tell
+                if (self._read() or self.own).get('token') == self.own['token']:
+                    self._write()
+
+    def _read(self) -> dict[str, Any] | None:
+        content = self.store.read(NAME)
+        return json.loads(content) if content else None
+
+    def _write(self) -> None:
+        self.store.write(NAME, json.dumps({**self.own, 'renewed': round(time.time(), 3)}).encode())
+
+
+def machine() -> str:
+    """What tells this machine, since its last start, from every other of the same name."""
+    with contextlib.suppress(OSError):
+        return Path('/proc/sys/kernel/random/boot_id').read_text('utf-8').strip()
+    return f'{uuid.getnode():x}'

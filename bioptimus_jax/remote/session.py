@@ -1,0 +1,78 @@
+"""The run of a command: --workdir and inputs as they are, or mirrored here where they lie in a bucket."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.lifelines import Lifelines
+from bioptimus_jax.processes import TRAINED_TOGETHER
+from bioptimus_jax.remote.inputs import local_place, with_local_inputs
+from bioptimus_jax.remote.mirror import Mirror
+from bioptimus_jax.remote.store import Store, is_remote
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment
+
+
+@contextlib.contextmanager
+def open_run(
+    workdir: str,
+    experiment: Experiment,
+    stages: tuple[str, ...],
+    watch: Callable[[Run], None],
+    others: Lifelines | None = None,
+) -> Iterator[Run]:
+    """The run in `workdir`, a folder or a URL, for these stages; `watch` is told of it before anything takes long.
+
+    Of several processes, `others`, the first leads; over a bucket each has a folder of its own. Raises ConfigError,
+    InputError, Stopped.
+    """
+    staging, process = _staging(experiment), others.number if others else 0
+    place = (
+        local_place(_of_process(staging / 'runs', process), workdir) if is_remote(workdir) else Path(workdir)
+    )
+    run = Run(place, experiment, leads=process == 0)
+    if others and run.leads:
+        run.stopping = others.stopping
+    watch(run)
+    with contextlib.ExitStack() as stack:
+        if is_remote(workdir):
+            mirror = Mirror(
+                Store(workdir),
+                place,
+                stopping=run.stopping,
+                leads=run.leads,
+                least_seconds=experiment.runtime.push_seconds,
+                quiet=run.quiet,
+            )
+            run.mirror = stack.enter_context(mirror)
+        inputs = _of_process(staging / 'inputs', process)
+        if process and run.mirror:  # the others are the leader's
+            stages = tuple(name for name in stages if name == TRAINED_TOGETHER)
+        run.config = with_local_inputs(experiment, stages, inputs, run.quiet, run.check_stop)
+        runtime = experiment.runtime
+        if runtime.cluster and not runtime.staging and (run.mirror or run.config != experiment):
+            raise ConfigError(
+                'config.runtime.cluster: its workers do not see what is mirrored here from a bucket; set '
+                'config.runtime.staging to a folder that all machines see'
+            )
+        yield run
+
+
+def require_local(flag: str, place: str) -> None:
+    """Raise ConfigError for a URL where only a folder of this machine will do."""
+    if is_remote(place):
+        raise ConfigError(
+            f'{flag}={place}: must be a folder of this machine; only runs and their inputs may be URLs'
+        )
+
+
+def _staging(experiment: Experiment) -> Path:
+    if experiment.runtime.staging:
+        return Path(experiment.runtime.staging).expanduser()
+    return Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'bioptimus'
+
+
+def _of_process(folder: Path, process: int) -> Path:
+    return folder.with_name(f'{folder.name}.{process}') if process else folder

@@ -1,0 +1,211 @@
+"""One folder of an object store, through obstore: S3, Google Cloud Storage, Azure, or file:// on a mounted disk.
+
+An object is replaced as a whole: nobody reads half of one. The library retries by itself, with growing pauses; what is
+still an error then becomes one line with the remedy.
+"""
+
+import concurrent.futures
+import contextlib
+import datetime
+import errno
+import fnmatch
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import ConfigError, InputError, Stopped
+from bioptimus_jax.files import sha256, temporary
+
+SCHEME = re.compile(r'[a-z][a-z0-9+.-]*://', re.IGNORECASE)
+BATCH_FILES, BATCH_BYTES = 64, 2**30  # transferred at once: progress is told, and a stop is seen, in between
+AT_ONCE = 16
+RETRIES = {'max_retries': 8, 'retry_timeout': datetime.timedelta(seconds=60)}
+CREDENTIALS = (
+    's3: set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION; gs: `gcloud auth application-default login`; or '
+    'give the machine a role that may use the bucket'
+)
+REFUSED = (
+    'credential',
+    'service account',
+    'denied',
+    'forbidden',
+    'unauthorized',
+    '403',
+    '401',
+    'metadata',
+    'oauth',
+    'token',
+    'signature',
+)
+MISSING = ('NoSuchBucket', 'bucket does not exist', 'Bucket not found')
+WILDCARDS = '*?['
+
+
+def is_remote(place: str) -> bool:
+    """Whether a path is a URL such as gs://bucket/folder."""
+    return SCHEME.match(str(place)) is not None
+
+
+@contextlib.contextmanager
+def plain_errors(url: str) -> Iterator[None]:
+    """One line for whatever the library raises: ConfigError where it is not installed, else InputError."""
+    try:
+        yield
+    except (ConfigError, InputError, Stopped):
+        raise
+    except ImportError as error:
+        raise ConfigError(f"{url}: obstore is not installed; pip install 'bioptimus-jax[remote]'") from error
+    except Exception as error:  # every kind of store has kinds of its own
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise InputError(f'{url}: {_what_to_do(error)}') from error
+
+
+def _what_to_do(error: Exception) -> str:
+    text = ' '.join(str(error).partition('Debug source')[0].split())[:300] or type(error).__name__
+    kind = type(error).__name__
+    if isinstance(error, FileNotFoundError) or any(word in text for word in MISSING):
+        return f'no such bucket or object ({text}); correct the URL, or make the bucket first'
+    if kind in ('PermissionDeniedError', 'UnauthenticatedError') or any(
+        word in text.lower() for word in REFUSED
+    ):
+        return f'access is refused or credentials are missing ({text}); {CREDENTIALS}'
+    return f'cannot be reached ({text}); check URL and network, then start the same command again'
+
+
+class Store:
+    """The folder at `url`; names are paths below it. Every method raises InputError (see `plain_errors`)."""
+
+    def __init__(self, url: str):
+        self.url = url.rstrip('/') if url.partition('://')[2].strip('/') else url
+        with plain_errors(self.url):
+            import obstore.store  # late: only those with a bucket need it
+
+            local = self.url.startswith('file:')
+            options: Any = {'mkdir': True} if local else {'retry_config': RETRIES}
+            try:
+                self.objects = obstore.store.from_url(self.url, **options)
+            except Exception as error:
+                if 'Unable to recognise' not in str(error) and 'nknown' not in str(error):
+                    raise
+                raise ConfigError(
+                    f'{self.url}: no kind of storage that is known; give gs://BUCKET/FOLDER or s3://BUCKET/FOLDER'
+                ) from error
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of an object, or None where there is none."""
+        with plain_errors(f'{self.url}/{name}'):
+            try:
+                return bytes(self.objects.get(name).bytes())
+            except FileNotFoundError as error:
+                if any(word in str(error) for word in MISSING):
+                    raise
+                return None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Replace an object."""
+        with plain_errors(f'{self.url}/{name}'):
+            self.objects.put(name, content)
+
+    def upload(
+        self, files: Iterable[tuple[Path, str, int]], advance: Callable[[int], None] = lambda size: None
+    ) -> None:
+        """Put (file, name, bytes) there; `advance` is told the bytes that are through."""
+
+        def put(file: Path, name: str, size: int) -> int:
+            with plain_errors(f'{self.url}/{name}'):
+                self.objects.put(name, file)
+            return size
+
+        _side_by_side(put, list(files), advance)
+
+    def download(
+        self,
+        files: Iterable[tuple[str, Path, int, str]],
+        advance: Callable[[int], None] = lambda size: None,
+    ) -> None:
+        """Fetch (name, file, bytes, SHA-256 or '' where it is not known); a file appears when it is whole and right."""
+
+        def get(name: str, file: Path, size: int, checksum: str) -> int:
+            hidden = temporary(file)
+            hidden.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with open(hidden, 'wb') as target, plain_errors(f'{self.url}/{name}'):
+                    for chunk in self.objects.get(name).stream():
+                        target.write(chunk)
+                if hidden.stat().st_size != size or (checksum and sha256(hidden) != checksum):
+                    raise InputError(
+                        f'{self.url}/{name}: is not the {size:,} bytes that were put there; restore it, or delete the '
+                        'run folder to make it anew'
+                    )
+                os.replace(hidden, file)
+            finally:
+                hidden.unlink(missing_ok=True)
+            return size
+
+        _side_by_side(get, list(files), advance)
+
+    def copy(self, source: str, target: str) -> None:
+        """Within the store: nothing passes through this machine."""
+        with plain_errors(f'{self.url}/{source}'):
+            self.objects.copy(source, target)
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Delete objects in this order; those that are gone already are no error."""
+        for name in names:
+            with plain_errors(f'{self.url}/{name}'), contextlib.suppress(FileNotFoundError):
+                self.objects.delete(name)
+
+    def find(self, pattern: str = '') -> dict[str, tuple[int, str]]:
+        """Name -> (bytes, version) of the object `pattern`, or of those that match it, or of all in such a folder.
+
+        The version is the store's ETag, generation or time of change: another one means other content.
+        """
+        fixed = re.split(r'[*?\[]', pattern)[0]
+        folder = pattern if fixed == pattern else fixed.rpartition('/')[0]
+        with plain_errors(f'{self.url}/{pattern}'.rstrip('/')):
+            found = [o for part in self.objects.list(folder or None) for o in part]
+            if fixed == pattern and pattern:  # a prefix is a folder: the object of that name is not in it
+                with contextlib.suppress(FileNotFoundError):
+                    found.append(self.objects.head(pattern))
+        if fixed != pattern:
+            found = [o for o in found if _matches(o['path'], pattern)]
+        return {o['path']: (o['size'], _version(o)) for o in sorted(found, key=lambda o: o['path'])}
+
+
+def _version(found: Any) -> str:
+    return str(found['version'] or found['e_tag'] or found['last_modified'].isoformat())
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """As a shell does: * and ? stay within a folder, ** does not, and none of them finds a hidden file."""
+    parts, wanted = path.split('/'), pattern.split('/')
+
+    def match(at: int, want: int) -> bool:
+        if want == len(wanted):
+            return at == len(parts)
+        if wanted[want] == '**':
+            return match(at, want + 1) or (at < len(parts) and parts[at][:1] != '.' and match(at + 1, want))
+        if at == len(parts) or (parts[at].startswith('.') and not wanted[want].startswith('.')):
+            return False
+        return fnmatch.fnmatchcase(parts[at], wanted[want]) and match(at + 1, want + 1)
+
+    return match(0, 0)
+
+
+def _side_by_side(
+    function: Callable[..., int], tasks: Sequence[tuple], advance: Callable[[int], None]
+) -> None:
+    """Threads, since a store answers many requests at once; the first error, after what had begun is through."""
+    batch: list[tuple] = []
+    size = 0
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        for number, task in enumerate(tasks, 1):
+            batch.append(task)
+            size += next(part for part in task if isinstance(part, int))
+            if len(batch) >= BATCH_FILES or size >= BATCH_BYTES or number == len(tasks):
+                for done in pool.map(lambda arguments: function(*arguments), batch):
+                    advance(done)
+                batch, size = [], 0

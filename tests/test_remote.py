@@ -1,0 +1,566 @@
+"""Runs and inputs in a bucket, with stages that take no time: nothing is sent twice, a kill at any moment leaves a
+whole run, two machines do not write into one, inputs that change are seen, every failure is one line."""
+
+import contextlib
+import glob
+import http.client
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bioptimus_jax import config
+from bioptimus_jax.cli import BAD_INPUT, USAGE, main
+from bioptimus_jax.errors import ConfigError, InputError, Stopped
+from bioptimus_jax.files import atomic, read_json, sha256
+from bioptimus_jax.remote import lease, store
+from bioptimus_jax.remote.inputs import READ_BY, local_place, with_local_inputs
+from bioptimus_jax.remote.session import open_run
+from bioptimus_jax.remote.store import Store, _matches
+from bioptimus_jax.run import Stage, execute
+from bioptimus_jax.schema import Experiment, walk
+
+pytest.importorskip('obstore')
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """A lease that nobody renews is taken over at once."""
+    monkeypatch.setattr(lease, 'STALE_SECONDS', 0.1)
+    monkeypatch.setattr(lease, 'LOOK_SECONDS', 0.02)
+
+
+def content_of(folder):
+    """Name -> SHA-256 of every file of a run in a bucket, without what the mirror keeps for itself."""
+    return {
+        str(p.relative_to(folder)): sha256(p)
+        for p in sorted(folder.rglob('*'))
+        # On a disk obstore copies by hard links, and a copy done twice leaves NAME#0, which it never lists.
+        if p.is_file() and '.remote' not in p.relative_to(folder).parts and '#' not in p.name
+    }
+
+
+def assert_whole(folder):
+    """Everything that the index names is there under that name, with those bytes, and nothing else is."""
+    index = read_json(folder / '.remote' / 'index.json')
+    assert content_of(folder) == {name: entry['sha256'] for name, entry in index['files'].items()}
+    assert not index['pending']
+    assert not (folder / '.remote' / 'lease.json').exists()
+
+
+def stage_of(files):
+    """A stage `corpus` that writes these texts, and counts how often it did."""
+
+    def build(run, folder):
+        calls.append(dict(files))
+        for name, text in files.items():
+            with atomic(folder / name) as file:
+                file.write(text)
+        return {}
+
+    calls = []
+    return Stage('corpus', 'texts', '', '', ('corpus',), lambda run: (), build), calls
+
+
+def experiment(**changes):
+    loaded = config.defaults()
+    for dotted, text in changes.items():
+        config.override(loaded, dotted.replace('__', '.'), str(text))
+    return Experiment.from_config(loaded)
+
+
+def plain_config(folder):
+    """A config file of nothing but defaults."""
+    text = (
+        'from bioptimus_jax.config import defaults\n\ndef get_config(argument=""):\n    return defaults()\n'
+    )
+    (folder / 'plain.py').write_text(text)
+    return folder / 'plain.py'
+
+
+def opened(bucket, machine, **changes):
+    """The run in `bucket` on a machine of its own."""
+    e = experiment(runtime__staging=machine, runtime__push_seconds=0, **changes)
+    return open_run(f'file://{bucket}', e, (), lambda run: None)
+
+
+def test_replacing_and_deleting_are_mirrored_and_nothing_is_sent_twice(tmp_path, monkeypatch):
+    sent = []
+    upload = Store.upload
+
+    def watched(self, files, advance=lambda size: None):
+        files = list(files)
+        sent.extend(name for _, name, _ in files)
+        upload(self, files, advance)
+
+    monkeypatch.setattr(Store, 'upload', watched)
+    stage, calls = stage_of({'a': 'one', 'b/c': 'two', 'same': 'kept'})
+    with opened(tmp_path / 'bucket', tmp_path / 'm1') as run:
+        execute(run, stage)
+    assert sorted(n for n in sent if '/a' in n or 'same' in n) == ['corpus/a', 'corpus/same']
+    assert sent[-1] == 'corpus/manifest.json'
+    sent.clear()
+    with opened(tmp_path / 'bucket', tmp_path / 'm1') as run:
+        execute(run, stage)
+    assert sent == []
+    assert len(calls) == 1
+    changed, _ = stage_of({'a': 'three', 'same': 'kept'})
+    with opened(tmp_path / 'bucket', tmp_path / 'm2', corpus__min_words=9) as run:
+        with pytest.raises(ConfigError, match='min_words'):
+            execute(run, changed)
+        execute(run, changed, replace=True)
+    assert_whole(tmp_path / 'bucket')
+    assert sorted(content_of(tmp_path / 'bucket')) == ['corpus/a', 'corpus/manifest.json', 'corpus/same']
+    assert (tmp_path / 'bucket' / 'corpus' / 'a').read_text() == 'three'
+    # The first machine has the old files, and takes the new ones.
+    with opened(tmp_path / 'bucket', tmp_path / 'm1', corpus__min_words=9) as run:
+        execute(run, changed)
+        assert (run.folder('corpus') / 'a').read_text() == 'three'
+        assert not (run.folder('corpus') / 'b').exists()
+
+
+class Killed(BaseException):
+    pass
+
+
+def count_writes(patched, left):
+    """From now on every write, upload, copy and deletion takes one of left['allowed']; the next one is a kill."""
+
+    def spend():
+        if left['allowed'] == 0:
+            raise Killed
+        left['allowed'] -= 1
+
+    def counted(name):
+        original = getattr(Store, name)
+
+        def one_at_a_time(self, things, *rest):
+            for thing in list(things):
+                spend()
+                original(self, [thing], *rest)
+
+        def single(self, *arguments):
+            if not str(arguments[0]).endswith('lease.json'):
+                spend()
+            original(self, *arguments)
+
+        return one_at_a_time if name in ('upload', 'remove') else single
+
+    for name in ('upload', 'remove', 'copy', 'write'):
+        patched.setattr(Store, name, counted(name))
+
+
+def test_a_kill_at_any_write_leaves_the_run_before_or_the_run_after(tmp_path, impatient, monkeypatch):
+    """Every operation of a push that changes, adds and deletes is, in turn, the last one of a machine."""
+    before, _ = stage_of({'a': 'one', 'gone': 'x', 'b': 'same'})
+    after, _ = stage_of({'a': 'three', 'new': 'y', 'b': 'same'})
+    with opened(tmp_path / 'start', tmp_path / 'm0') as run:
+        execute(run, before)
+    left = {'allowed': 0}
+    outcomes = []
+    for allowed in range(40):
+        bucket = tmp_path / f'bucket-{allowed}'
+        shutil.copytree(tmp_path / 'start', bucket)
+        left['allowed'] = 10**9
+        with monkeypatch.context() as patched:
+            count_writes(patched, left)
+            killed = False
+            try:
+                with opened(bucket, tmp_path / f'm-{allowed}', corpus__min_words=9) as run:
+                    left['allowed'] = allowed
+                    execute(run, after, replace=True)
+                    left['allowed'] = 10**9
+            except Killed:
+                killed = True
+        with opened(bucket, tmp_path / f'next-{allowed}', corpus__min_words=9) as run:
+            finished = run.manifest('corpus')
+            if finished:
+                texts = {p.name: p.read_text() for p in run.folder('corpus').iterdir() if p.name[0] != '.'}
+                del texts['manifest.json']
+                old = finished['config']['corpus.min_words'] == 5
+                assert texts == (
+                    {'a': 'one', 'gone': 'x', 'b': 'same'} if old else {'a': 'three', 'new': 'y', 'b': 'same'}
+                )
+                outcomes.append('before' if old else 'after')
+            else:
+                outcomes.append('between')
+            execute(run, after, replace=True, keep_matching=True)
+        assert_whole(bucket)
+        assert (bucket / 'corpus' / 'a').read_text() == 'three'
+        if not killed:
+            break
+    assert outcomes[0] == 'before'
+    assert outcomes[-1] == 'after'
+    assert outcomes == sorted(outcomes, key=['before', 'between', 'after'].index)
+    assert len(outcomes) > 10
+
+
+def test_a_kill_while_files_change_in_place_leaves_all_of_them_old_or_all_new(
+    tmp_path, impatient, monkeypatch
+):
+    """As the metrics, the record of phases and the checkpoints of a training that goes on: never some of each."""
+    old = {'metrics.jsonl': '1', 'phases.json': '1', 'dropped': '1'}
+    new = {'metrics.jsonl': '1 2', 'phases.json': '2', 'added': '2'}
+
+    def become(run, files):
+        for name in old.keys() | files.keys():
+            if name in files:
+                (run.workdir / name).write_text(files[name])
+            else:
+                (run.workdir / name).unlink(missing_ok=True)
+
+    with opened(tmp_path / 'start', tmp_path / 'm0') as run:
+        become(run, old)
+    left, seen, killed, allowed = {'allowed': 10**9}, [], True, 0
+    while killed:
+        bucket = tmp_path / f'bucket-{allowed}'
+        shutil.copytree(tmp_path / 'start', bucket)
+        left['allowed'] = 10**9
+        with monkeypatch.context() as patched:
+            count_writes(patched, left)
+            try:
+                with opened(bucket, tmp_path / f'm-{allowed}') as run:
+                    become(run, new)
+                    left['allowed'] = allowed
+                    run.saved(now=True)
+                    left['allowed'], killed = 10**9, False
+            except Killed:
+                pass
+        with opened(bucket, tmp_path / f'next-{allowed}') as run:
+            seen.append({p.name: p.read_text() for p in run.workdir.iterdir() if p.name[0] != '.'})
+        assert seen[-1] in (old, new), f'after {allowed} operations'
+        assert_whole(bucket)
+        allowed += 1
+    assert seen[0] == old
+    assert seen[-1] == new
+    assert len(seen) > 8
+
+
+# --- who may write, and what goes wrong ---
+
+
+def test_two_machines_on_one_run_are_refused_and_a_silent_one_is_replaced(tmp_path, monkeypatch, capsys):
+    stage, _ = stage_of({'a': 'one'})
+    bucket = tmp_path / 'bucket'
+    monkeypatch.setattr(lease, 'RENEW_SECONDS', 0.05)
+    monkeypatch.setattr(lease, 'LOOK_SECONDS', 0.2)
+    with opened(bucket, tmp_path / 'm1') as run:
+        with (
+            pytest.raises(
+                ConfigError, match=r'bucket: .* \(process \d+\) is working on it; wait for it or stop it'
+            ),
+            opened(bucket, tmp_path / 'm2'),
+        ):
+            pass
+        with (
+            pytest.raises(ConfigError, match='another process of this machine is working on it'),
+            opened(bucket, tmp_path / 'm1'),
+        ):
+            pass
+        execute(run, stage)
+    assert not (bucket / '.remote' / 'lease.json').exists()
+    # One that no longer renews it, as if its network were away, comes back after another has taken over.
+    monkeypatch.setattr(lease, 'RENEW_SECONDS', 100)
+    monkeypatch.setattr(lease, 'STALE_SECONDS', 0.1)
+
+    def beside_each_other():
+        with (
+            opened(bucket, tmp_path / 'm1', corpus__min_words=9) as slow,
+            opened(bucket, tmp_path / 'm2', corpus__min_words=9) as quick,
+        ):
+            execute(quick, stage_of({'a': 'two'})[0], replace=True)
+            execute(slow, stage_of({'a': 'lost'})[0], replace=True)
+
+    with pytest.raises(InputError, match='having found this one silent; stop that one'):
+        beside_each_other()
+    assert 'taken over from' in capsys.readouterr().out
+    assert (bucket / 'corpus' / 'a').read_text() == 'two'
+
+
+def test_a_damaged_object_and_a_bucket_that_was_emptied_are_one_line(tmp_path):
+    stage, _ = stage_of({'a': 'one'})
+    with opened(tmp_path / 'bucket', tmp_path / 'm1') as run:
+        execute(run, stage)
+    (tmp_path / 'bucket' / 'corpus' / 'a').write_text('eno')
+    with (
+        pytest.raises(
+            InputError, match=r'bucket/corpus/a: is not the 3 bytes that were put there; restore it'
+        ),
+        opened(tmp_path / 'bucket', tmp_path / 'm2') as run,
+    ):
+        run.folder('corpus')
+    shutil.rmtree(tmp_path / 'bucket')
+    with (
+        pytest.raises(InputError, match=r'bucket: holds no run, but .* mirrors one that was there; remove'),
+        opened(tmp_path / 'bucket', tmp_path / 'm1'),
+    ):
+        pass
+    (tmp_path / 'bucket' / 'thesis.doc').write_text('precious')
+    with (
+        pytest.raises(ConfigError, match=r'holds objects that no run put there \(thesis\.doc\); use another'),
+        opened(tmp_path / 'bucket', tmp_path / 'm3'),
+    ):
+        pass
+    assert (tmp_path / 'bucket' / 'thesis.doc').read_text() == 'precious'
+
+
+def test_work_that_was_not_put_there_is_kept_unless_another_machine_has_gone_on(tmp_path, monkeypatch):
+    def cut_off(run, folder):
+        (folder / 'part').write_text(run.config.runtime.staging)
+        raise Stopped
+
+    unfinished = Stage('corpus', '', '', '', ('corpus',), lambda run: (), cut_off)
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            'bioptimus_jax.remote.mirror.Mirror.__exit__', lambda self, *error: self._held.close()
+        )
+        with pytest.raises(Stopped), opened(tmp_path / 'bucket', tmp_path / 'm1') as run:
+            execute(run, unfinished)
+    assert 'corpus/part' not in content_of(tmp_path / 'bucket')
+    with opened(tmp_path / 'bucket', tmp_path / 'm1') as run:
+        assert (run.workdir / 'corpus' / 'part').exists()
+    assert_whole(tmp_path / 'bucket')
+    with pytest.raises(Stopped), opened(tmp_path / 'bucket', tmp_path / 'm2') as run:
+        execute(run, unfinished)
+    with opened(tmp_path / 'bucket', tmp_path / 'm1') as run:
+        run.fetch('corpus')
+        assert (run.workdir / 'corpus' / 'part').read_text() == str(tmp_path / 'm2')
+
+
+def test_a_bucket_that_is_away_for_a_while_does_not_end_the_work(tmp_path, monkeypatch, capsys):
+    def away(*arguments):
+        raise InputError('no route')
+
+    with opened(tmp_path / 'bucket', tmp_path / 'm1') as run:
+        (run.workdir / 'metrics.jsonl').write_text('{}\n')
+        with monkeypatch.context() as patched:
+            patched.setattr(Store, 'upload', away)
+            run.saved()
+        assert 'no route; going on, what is new stays here until later' in capsys.readouterr().out
+        run.saved()
+        assert content_of(tmp_path / 'bucket').keys() == {'metrics.jsonl'}
+        (run.workdir / 'metrics.jsonl').write_text('{}\n{}\n')
+        with monkeypatch.context() as patched:
+            patched.setattr(Store, 'copy', away)  # after the index has said where the new one lies
+            run.saved()
+        (run.workdir / 'other').write_text('')
+        run.saved()
+        assert (tmp_path / 'bucket' / 'metrics.jsonl').read_text() == '{}\n{}\n'
+    assert_whole(tmp_path / 'bucket')
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'code', 'message'),
+    [
+        (
+            ['run', '--workdir=gopher://b/r'],
+            USAGE,
+            r'gopher://b/r: no kind of storage that is known; give gs://',
+        ),
+        (['run', '--workdir=gs://b/../r'], BAD_INPUT, r'"\." and "\.\." have no meaning in a bucket'),
+        (['sweep', '--workdir=gs://b/r'], USAGE, r'--workdir=gs://b/r: must be a folder of this machine'),
+        (
+            ['corpus', '--workdir={}/w', '--config.corpus.inputs=file://{}/none*.txt'],
+            BAD_INPUT,
+            r'none\*\.txt: no such object, and none matches it; correct --config\.corpus\.inputs',
+        ),
+    ],
+)
+def test_what_cannot_be_is_one_line(arguments, code, message, tmp_path, capsys):
+    given = [a.format(tmp_path) for a in arguments]
+    flags = [f'--config={plain_config(tmp_path)}', f'--config.runtime.staging={tmp_path}/staging']
+    assert main([*given, *flags]) == code
+    error = capsys.readouterr().err
+    assert re.search(message, error), error
+    assert error.count('\n') == 1
+
+
+def test_a_cluster_needs_a_staging_folder_that_all_see(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+    place = f'file://{tmp_path}/runs/x'
+    flags = [f'--config={plain_config(tmp_path)}', f'--workdir={place}', '--config.runtime.cluster=nowhere:1']
+    assert main(['contexts', *flags]) == USAGE
+    assert 'set config.runtime.staging to a folder that all machines see' in capsys.readouterr().err
+    assert local_place(tmp_path / 'cache' / 'bioptimus' / 'runs', place).is_dir()
+    assert content_of(tmp_path / 'runs' / 'x') == {}
+
+
+# --- inputs ---
+
+
+def test_inputs_are_fetched_once_and_again_when_they_change(tmp_path, monkeypatch):
+    fetched = []
+    download = Store.download
+
+    def watched(self, files, advance=lambda size: None):
+        files = list(files)
+        fetched.extend(name.rpartition('/')[2] for name, *_ in files)
+        download(self, files, advance)
+
+    monkeypatch.setattr(Store, 'download', watched)
+    texts = tmp_path / 'b' / 'texts'
+    texts.mkdir(parents=True)
+    for name in ('b.txt', 'a.txt', 'a.txt.md5', 'c.md', '.hidden.txt'):
+        (texts / name).write_text(name)
+    given = experiment(
+        corpus__inputs=f'file://{texts}/*.txt,{texts}/b.txt,',
+        corpus__audit__folder=f'file://{tmp_path}/b/ner',
+    )
+    with pytest.raises(InputError, match=r'b/ner: no such object.*config\.corpus\.audit\.folder'):
+        with_local_inputs(given, ('corpus',), tmp_path / 's', True)
+    for name in ('one/train.tsv', 'one/test.tsv'):
+        (tmp_path / 'b' / 'ner' / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / 'b' / 'ner' / name).write_text(name)
+    fetched.clear()
+    local = with_local_inputs(given, ('corpus',), tmp_path / 's', True)
+    assert [Path(p).name for p in local.corpus.inputs] == ['a.txt', 'b.txt', 'b.txt']
+    assert [Path(p).read_text() for p in local.corpus.inputs] == ['a.txt', 'b.txt', 'b.txt']
+    assert Path(local.corpus.inputs[0] + '.md5').read_text() == 'a.txt.md5'
+    ner = Path(local.corpus.audit.folder)
+    assert {str(p.relative_to(ner)) for p in ner.rglob('*.tsv')} == {'one/train.tsv', 'one/test.tsv'}
+    assert sorted(fetched) == ['test.tsv', 'train.tsv']  # the texts are there since the first attempt
+    fetched.clear()
+    (texts / 'a.txt').write_text('A.txt')  # the same size
+    (tmp_path / 'b' / 'ner' / 'one' / 'test.tsv').unlink()
+    again = with_local_inputs(given, ('corpus',), tmp_path / 's', True)
+    assert again == local
+    assert fetched == ['a.txt']
+    assert Path(again.corpus.inputs[0]).read_text() == 'A.txt'
+    assert not (ner / 'one' / 'test.tsv').exists()  # it would be read as part of the folder
+    assert with_local_inputs(given, ('rows',), tmp_path / 's', True) == given
+
+
+def test_a_model_keeps_its_name_and_every_path_key_is_known(tmp_path):
+    (tmp_path / 'm').mkdir()
+    (tmp_path / 'm' / 'config.json').write_text('{}')
+    given = experiment(ner__models=f'0.4,mine=file://{tmp_path}/m')
+    local = with_local_inputs(given, ('ner',), tmp_path / 's', True)
+    folder = local_place(tmp_path / 's', f'file://{tmp_path}/m')
+    assert local.ner.models == ('0.4', f'mine={folder}')
+    assert (folder / 'config.json').exists()
+    paths = {name for name, _, metadata in walk(Experiment()) if metadata.get('path')}
+    assert paths - READ_BY.keys() == {'runtime.base_run', 'runtime.staging'}
+
+
+@pytest.mark.parametrize(
+    ('pattern', 'path', 'matches'),
+    [
+        ('a/*.txt', 'a/b.txt', True),
+        ('a/*.txt', 'a/b/c.txt', False),
+        ('a/**/*.txt', 'a/b/c/d.txt', True),
+        ('a/**/*.txt', 'a/d.txt', True),
+        ('a/*', 'a/.hidden', False),
+        ('a/pubmed26n00[01]?.xml.gz', 'a/pubmed26n0012.xml.gz', True),
+        ('a/pubmed26n00[01]?.xml.gz', 'a/pubmed26n0022.xml.gz', False),
+    ],
+)
+def test_patterns_are_those_of_files(pattern, path, matches, tmp_path):
+    assert _matches(path, pattern) is matches
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_text('')
+    assert bool(glob.glob(pattern, root_dir=tmp_path, recursive=True)) is matches
+
+
+# --- S3, by an emulator ---
+
+
+@pytest.fixture(scope='module')
+def s3():
+    """The environment of an S3 emulator with an empty bucket."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, '-m', 'moto.server', '-H', '127.0.0.1', '-p', str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while True:
+        with contextlib.closing(http.client.HTTPConnection('127.0.0.1', port)) as connection:
+            try:
+                connection.request('PUT', '/bucket')
+                assert connection.getresponse().status == 200
+                break
+            except ConnectionRefusedError:
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv('AWS_ENDPOINT_URL', f'http://127.0.0.1:{port}')
+        for name, value in AWS.items():
+            patched.setenv(name, value)
+        yield 's3://bucket'
+    process.kill()
+    process.wait()
+
+
+AWS = {
+    'AWS_ALLOW_HTTP': 'true',
+    'AWS_ACCESS_KEY_ID': 'testing',
+    'AWS_SECRET_ACCESS_KEY': 'testing',
+    'AWS_REGION': 'us-east-1',
+}
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        return free.getsockname()[1]
+
+
+def test_a_run_and_its_inputs_on_s3(s3, tmp_path):
+    Store(s3).write('texts/a.txt', b'one')
+    given = experiment(corpus__inputs=f'{s3}/texts/*.txt,', runtime__staging=tmp_path / 'm1')
+
+    def copied(run, folder):
+        (folder / 'large').write_bytes(bytes(range(256)) * 50_000)  # of several parts
+        (folder / 'text').write_text(Path(run.config.corpus.inputs[0]).read_text())
+        return {}
+
+    stage = Stage(
+        *('corpus', '', '', '', ('corpus',), lambda run: (), copied),
+        external=lambda e: [Path(name) for name in e.corpus.inputs],
+    )
+    for text, replace in (('one', False), ('two', True)):  # the second changes objects and deletes one
+        Store(s3).write('texts/a.txt', text.encode())
+        with open_run(f'{s3}/runs/x', given, ('corpus',), lambda run: None) as run:
+            execute(run, stage, replace)
+            (run.workdir / f'{text}.json').write_text('{}')
+            if replace:
+                (run.workdir / 'one.json').unlink()
+    names = set(Store(f'{s3}/runs/x').find())
+    files = {'corpus/large', 'corpus/manifest.json', 'corpus/text', 'two.json'}
+    assert names == {*files, '.remote/index.json'}
+    other = experiment(corpus__inputs=f'{s3}/texts/*.txt,', runtime__staging=tmp_path / 'm2')
+    with open_run(f'{s3}/runs/x', other, ('corpus',), lambda run: None) as run:
+        execute(run, stage)  # up to date, else refused
+        assert (run.folder('corpus') / 'text').read_text() == 'two'
+        assert (run.folder('corpus') / 'large').stat().st_size == 256 * 50_000
+    with (
+        pytest.raises(InputError, match=r's3://nobody/x.*no such bucket or object \(.*make the bucket first'),
+        open_run('s3://nobody/x', other, (), lambda run: None),
+    ):
+        pass
+
+
+def test_no_network_and_no_credentials_are_one_line(tmp_path, monkeypatch):
+    for name, value in {**AWS, 'AWS_ENDPOINT_URL': f'http://127.0.0.1:{free_port()}'}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setitem(store.RETRIES, 'max_retries', 1)
+    with pytest.raises(
+        InputError, match=r's3://b/r/x: cannot be reached \(.*check URL and network'
+    ) as raised:
+        Store('s3://b/r').read('x')
+    assert '\n' not in str(raised.value)
+    monkeypatch.setenv('GOOGLE_APPLICATION_CREDENTIALS', str(tmp_path / 'none.json'))
+    with pytest.raises(
+        InputError, match=r'gs://b/r: access is refused or credentials are missing .*gcloud auth'
+    ):
+        Store('gs://b/r')
+    monkeypatch.setitem(sys.modules, 'obstore.store', None)
+    with pytest.raises(ConfigError, match=r"pip install 'bioptimus-jax\[remote\]'"):
+        Store('gs://b/r')
