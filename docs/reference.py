@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import re
 import typing
 from collections.abc import Iterator
 from pathlib import Path
@@ -136,7 +137,7 @@ def _section(prefix: str, record: type) -> str:
     name = prefix or TOP
     dotted = 'phase.NAME' if prefix == 'phase' else prefix
     lines = [f'## {name} {{ #{name.replace(".", "-")} }}', '', (record.__doc__ or '').strip(), '']
-    root = prefix.split('.')[0]
+    root = prefix.split('.')[0]  # none: keys that stand alone are sections of their own
     readers = [f'[{s.name}](commands.md#{s.name})' for s in STAGES.values() if root and root in s.sections]
     if readers:
         lines += [f'Read by: {", ".join(readers)}.', '']
@@ -150,11 +151,17 @@ def _section(prefix: str, record: type) -> str:
             _type(hints[field.name]),
             f'`{field.default!r}`' if field.default is not dataclasses.MISSING else '',
             _allowed(field.metadata),
-            'runtime' if root == 'runtime' else 'path' if field.metadata.get('path') else 'result',
+            _kind(root or field.name, field.metadata),
             _cell(field.metadata['doc']),
         )
         lines.append(f'| {" | ".join(cells)} |')
     return '\n'.join([*lines, ''])
+
+
+def _kind(root: str, metadata: typing.Mapping) -> str:
+    if metadata.get('path') or root == 'source':
+        return 'path'
+    return 'result' if any(root in stage.sections for stage in STAGES.values()) else 'runtime'
 
 
 def _type(hint: typing.Any) -> str:
@@ -173,8 +180,7 @@ def _allowed(metadata: typing.Mapping) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text for a cell of a table: one line, nothing that ends a cell or begins a tag or emphasis."""
-    text = ' '.join(text.split())
-    for character in '\\|<*_[':
-        text = text.replace(character, f'\\{character}' if character != '<' else '&lt;')
-    return text
+    """Text for a cell of a table: one line, nothing outside of code that ends a cell or begins a tag or emphasis."""
+    parts = ' '.join(text.split()).split('`')
+    parts[::2] = [re.sub(r'([\\|*_\[])', r'\\\1', part).replace('<', '&lt;') for part in parts[::2]]
+    return '`'.join(parts)

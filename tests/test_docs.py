@@ -93,6 +93,7 @@ def run_page(page: Path, folder: Path, programs: Path) -> None:
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 text=True,
+                timeout=280,
             )
             printed = done.stdout
             assert not done.returncode, (
