@@ -73,6 +73,8 @@ def environment(folder: Path, programs: Path) -> dict[str, str]:
     return own | {
         'PATH': os.pathsep.join(paths),
         'PYTHONPATH': str(package),
+        # What runs for seconds is compiled quickly, not well.
+        'XLA_FLAGS': '--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true',
         'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS': '0',
     }
 
