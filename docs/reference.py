@@ -41,9 +41,9 @@ Made from `bioptimus_jax/schema.py`: every key with its type, its default, what 
 On the command line a key is `--config.KEY=VALUE`; tuples are `a,b,c`. In a config file it is an attribute:
 
 ```text
-config.corpus.min_words = 20                        in a .py file
---config.corpus.min_words=20                        on the command line
-config.phase['0.1'].rate = 0.3                      a phase has its name as a key
+config.corpus.min_words = 20        in a .py file
+--config.corpus.min_words=20        on the command line
+config.phase['0.1'].rate = 0.3      a phase has its name as a key
 --config.phase.0.1.rate=0.3
 ```
 """
