@@ -1,4 +1,5 @@
-# setup: environment in .venv · demo: the whole job, small · test: every check · check: lint, types, quick tests · docs: the site, in build/docs
+# setup: environment in .venv · demo: the whole job, small · test: every check · check: lint, types, quick tests, audit
+# hooks: checks before each commit · audit: known flaws of dependencies · coverage · docs: the site · dist: wheel and sdist · try-dist
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
@@ -7,11 +8,13 @@ ifneq ($(wildcard ../shared/data),)
 export BIOPTIMUS_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: setup demo test test-long check lint docs clean
+.PHONY: setup demo test test-long check quick audit hooks coverage dist try-dist lint docs clean
+# Under a minute on two cores with lint beside them: what needs no compiler and no training.
+QUICK := house security dependencies dist habits demo_generate cli ner_tags ner_score ner_lint trees masking medline
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt bioptimus_jax/__init__.py
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
 	@echo 'setup: installing into .venv (about two minutes, 3 GB)'
 	@$(PYTHON) -m venv .venv
@@ -33,11 +36,35 @@ test: lint
 test-long: lint
 	$(BIN)/python -m pytest -q -n 2 --dist=worksteal --timeout=3600
 
-check: lint
-	$(BIN)/python -m pytest -q -x tests/test_house.py tests/test_demo_generate.py
+check: setup
+	@$(MAKE) --no-print-directory -j2 lint quick
+	@$(MAKE) --no-print-directory audit
+
+quick: setup
+	$(BIN)/python -m pytest -q -x -m 'not slow' $(wildcard $(QUICK:%=tests/test_%.py))
+
+audit: setup
+	@$(BIN)/python .ci/audit.py
+
+hooks: setup
+	$(BIN)/pre-commit install
+
+# An hour or two on two cores. The last line is the figure; htmlcov/ shows the lines.
+coverage: setup
+	$(BIN)/python -m pytest -q -n 2 --dist=worksteal -m 'not slow' --cov --cov-report=html --cov-report=term
+
+dist: setup
+	@rm -rf dist
+	$(BIN)/python -m build --no-isolation
+
+# The wheel in a fresh environment elsewhere: installs everything (3 GB), runs the demo from an empty folder.
+try-dist: dist
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(PYTHON) -m venv "$$folder/venv" && \
+	"$$folder/venv/bin/python" -m pip install -qq --constraint constraints.txt dist/*.whl && \
+	mkdir "$$folder/empty" && cd "$$folder/empty" && "$$folder/venv/bin/bioptimus" demo
 
 docs: setup
 	$(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf .venv runs build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf .venv runs build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage* htmlcov

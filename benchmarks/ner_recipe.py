@@ -69,7 +69,9 @@ class Recipe:
             settings,
             scratch,
         )
-        self.tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder, use_fast=True)
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(
+            model_folder, use_fast=True, trust_remote_code=False, local_files_only=True
+        )
         self.padding = 'max_length' if name == PADDED else False
         self.train, self.test = self.encode(dataset.train), self.encode(dataset.test)
         self.threads = 1 if GPU else self._better_threads()
@@ -137,6 +139,8 @@ class Recipe:
             num_labels=len(self.dataset.labels),
             hidden_dropout_prob=s.dropout,
             attention_probs_dropout_prob=s.dropout,
+            trust_remote_code=False,
+            local_files_only=True,
         )
         options = transformers.TrainingArguments(
             output_dir=str(self.scratch),

@@ -80,7 +80,9 @@ def aligned_test(model: Path, dataset: Dataset, settings: Ner) -> Aligned:
     """The windows that ours cuts the test set into."""
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True)
+    tokenizer = AutoTokenizer.from_pretrained(
+        model, use_fast=True, trust_remote_code=False, local_files_only=True
+    )
     return align(tokenizer, dataset.test, settings.max_pieces, settings.overlap_pieces)
 
 

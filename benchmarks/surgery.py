@@ -114,7 +114,7 @@ def check_layout(folder: Path) -> None:
 def gate(folder: Path) -> dict[str, float]:
     """Largest difference of each peer's means from ours; SystemExit where it is too large."""
     counts = np.maximum(steps.load_reading(folder).contexts, 1)[:, None]
-    means = {name: np.load(folder / f'{name}.npy') / counts for name in NAMES}
+    means = {name: np.load(folder / f'{name}.npy', allow_pickle=False) / counts for name in NAMES}
     gaps = {name: float(abs(means[name] - means[steps.OURS]).max()) for name in NAMES[1:]}
     if not max(gaps.values()) < TOLERANCE:
         raise SystemExit(f'the variants disagree ({gaps}); nothing was timed')

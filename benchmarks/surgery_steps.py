@@ -127,7 +127,7 @@ def load_source(folder: Path) -> source.Source:
 
 
 def load_reading(folder: Path) -> Reading:
-    stored = dict(np.load(folder / 'reading.npz'))
+    stored = dict(np.load(folder / 'reading.npz', allow_pickle=False))
     pieces, lengths = stored.pop('pieces'), stored.pop('lengths')
     return Reading(np.split(pieces, np.cumsum(lengths)[:-1]), **stored)
 
@@ -155,7 +155,13 @@ def torch_step(name: str, folder: Path) -> tuple[Step, dict[str, Any]]:
     reading = load_reading(folder)
     device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')
     place = (folder / 'source.txt').read_text()
-    model = transformers.BertModel.from_pretrained(place, add_pooling_layer=False).eval().to(device)
+    model = (
+        transformers.BertModel.from_pretrained(
+            place, add_pooling_layer=False, trust_remote_code=False, local_files_only=True
+        )
+        .eval()
+        .to(device)
+    )
     if device.type == 'cuda':
         model = model.to(torch.bfloat16)
     by_window = np.argsort(reading.window, kind='stable')

@@ -51,6 +51,7 @@ def take_overrides(arguments: list[str]) -> tuple[list[tuple[str, str]], list[st
 
 
 def make_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line. What it finds wrong it raises as ConfigError."""
     parser = _Parser('bioptimus', SYNOPSIS, PROGRAM_HELP, formatter_class=PLAIN)
     parser.add_argument('--version', action='version', version=f'bioptimus {__version__}')
     verbs = parser.add_subparsers(dest='verb', metavar='VERB', parser_class=_Parser, prog='bioptimus')

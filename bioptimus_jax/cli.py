@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bioptimus_jax import config
 from bioptimus_jax.arguments import make_parser, take_overrides
-from bioptimus_jax.errors import ConfigError, InputError, Stopped
+from bioptimus_jax.errors import ConfigError, InputError, Stopped, printable
 from bioptimus_jax.processes import follow, join
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.stages import STAGES, run_all
@@ -153,7 +153,7 @@ def _compare_models(options: argparse.Namespace, overrides: list[tuple[str, str]
         raise ConfigError('compare --ner takes two folders, and no --config, no --config keys, no --markdown')
     if len(options.runs) != 2:
         raise ConfigError(f'compare --ner takes two folders, RUN/ner/MODEL each; got {len(options.runs)}')
-    print('\n'.join(compare_models(*options.runs)))
+    print(printable('\n'.join(compare_models(*options.runs))))
     return DONE
 
 
@@ -206,7 +206,7 @@ def _lint(options: argparse.Namespace) -> int:
     models = {folder.name if short else str(folder): load_tokenizer(folder) for folder in folders}
     records, errors = lint.lint_folder(Path(options.ner), models)
     for record in records:
-        print('\n'.join(lint.lines(record)), flush=True)
+        print(printable('\n'.join(lint.lines(record))), flush=True)
     if errors:
         for error in errors[1:]:
             _fail(error, BAD_INPUT)
@@ -234,17 +234,21 @@ def _stop_on_signal() -> Iterator:
 
 def _fail(message: str, code: int) -> int:
     clear = '\r\x1b[K' if sys.stderr.isatty() else ''  # a progress bar may stand on the line
-    print(f'{clear}bioptimus: {" ".join(message.split())}', file=sys.stderr)
+    print(f'{clear}bioptimus: {printable(" ".join(message.split()))}', file=sys.stderr)
     return code
 
 
 def _crash() -> int:
     """A defect of ours: one line, and the traceback where it can be found."""
-    file = Path(tempfile.gettempdir()) / f'bioptimus-crash-{os.getpid()}.txt'
-    error = sys.exc_info()[1]
+    error, where = sys.exc_info()[1], ''
     with contextlib.suppress(OSError):
-        file.write_text(traceback.format_exc(), 'utf-8')
-    return _fail(f'unexpected {type(error).__name__}: {error}; the details are in {file}', FAILED)
+        number, file = tempfile.mkstemp(
+            '.txt', 'bioptimus-crash-'
+        )  # a name that nobody can have laid a link under
+        with open(number, 'w', encoding='utf-8') as details:
+            details.write(printable(traceback.format_exc()))
+        where = f'; the details are in {file}'
+    return _fail(f'unexpected {type(error).__name__}: {error}{where}', FAILED)
 
 
 if __name__ == '__main__':

@@ -48,6 +48,7 @@ def alone(lock: Path, whose: str) -> Iterator[None]:
 
 
 def write_json(path: Path, value: Any) -> None:
+    """Write a JSON value, which appears complete or not at all."""
     with atomic(path) as file:
         json.dump(value, file, indent=1, ensure_ascii=False)
         file.write('\n')
@@ -66,17 +67,20 @@ def read_json(path: Path) -> Any | None:
 
 
 def write_jsonl(path: Path, records: Iterable[dict[str, Any]]) -> None:
+    """Write records as JSON, one a line, which appear complete or not at all."""
     with atomic(path) as file:
         for record in records:
             file.write(json.dumps(record, ensure_ascii=False) + '\n')
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    """The records of a file of JSON lines. Raises OSError, and ValueError for a line that is no JSON."""
     with open(path, encoding='utf-8') as file:
         return [json.loads(line) for line in file]
 
 
 def sha256(path: Path) -> str:
+    """The SHA-256 of a file in hexadecimal. Raises OSError."""
     with open(path, 'rb') as file:
         return hashlib.file_digest(file, 'sha256').hexdigest()
 

@@ -54,14 +54,20 @@ def check(
     torch.set_num_threads(threads)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    model, info = AutoModelForMaskedLM.from_pretrained(folder, output_loading_info=True)
+    model, info = AutoModelForMaskedLM.from_pretrained(
+        folder, output_loading_info=True, trust_remote_code=False, local_files_only=True
+    )
     for kind in ('missing_keys', 'unexpected_keys', 'mismatched_keys'):
         if info[kind]:
             names = ', '.join(sorted(map(str, info[kind]))[:4])
             raise GateError(f'{folder}: {kind.replace("_", " ")} on reload: {names}')
     _check_weights(folder, model)
     ids = _check_tokenizer(
-        folder, AutoTokenizer.from_pretrained(folder), architecture, tokenizer_folder, texts
+        folder,
+        AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True),
+        architecture,
+        tokenizer_folder,
+        texts,
     )
     tokens_BxL, mask_BxL = _padded(ids, architecture)
     model.eval()

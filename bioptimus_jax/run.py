@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.errors import ConfigError, InputError, Stopped
+from bioptimus_jax.errors import ConfigError, InputError, Stopped, printable
 from bioptimus_jax.files import Checksums, alone, digest, read_json, sha256, write_json
 from bioptimus_jax.progress import Progress, clock
 from bioptimus_jax.schema import Experiment, default_of, result_keys
@@ -102,7 +102,7 @@ class Run:
     def say(self, message: str) -> None:
         """One line for the person who watches."""
         if not self.quiet:
-            print(message, flush=True)
+            print(printable(message), flush=True)
 
     def progress(self, label: str, total: float, unit: str) -> Progress:
         """A progress bar (terminal) or plain lines (elsewhere) with rate and ETA."""
@@ -308,6 +308,7 @@ def _from_base(run: Run, stage: Stage, print_of: dict[str, Any]) -> dict[str, An
 
 
 def versions() -> dict[str, str]:
+    """The installed versions of what decides a result, by package."""
     found = {}
     for package in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

@@ -36,6 +36,7 @@ STANDARD = 'standard'
 
 
 def section(record: Callable) -> Any:
+    """A field that holds a section of the configuration with its defaults."""
     return dataclasses.field(default_factory=record)
 
 

@@ -3,6 +3,7 @@
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -24,6 +25,15 @@ if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
     os.environ['JAX_COMPILATION_CACHE_DIR'] = tempfile.mkdtemp(prefix='bioptimus-tests-')
     atexit.register(shutil.rmtree, os.environ['JAX_COMPILATION_CACHE_DIR'], ignore_errors=True)
 os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.2')
+
+# No network: here, and in every Python that tests start (a hook cannot be taken away again).
+_offline = str(Path(__file__).parent / 'offline')
+os.environ['PYTHONPATH'] = os.pathsep.join(filter(None, [_offline, os.environ.get('PYTHONPATH', '')]))
+sys.path.insert(0, _offline)
+sys.modules.pop('sitecustomize', None)  # the system may have one of its own
+import sitecustomize  # noqa: E402, F401
+
+sys.path.remove(_offline)
 
 _beside = Path(__file__).resolve().parents[2] / 'shared' / 'data'
 if not os.environ.get('BIOPTIMUS_DATA') and _beside.is_dir():

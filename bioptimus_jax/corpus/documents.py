@@ -158,6 +158,7 @@ def stored_lengths(folder: Path) -> dict[str, list[int]]:
 
 
 def shard_path(folder: Path, split: str, shard: int, shards: int) -> Path:
+    """Where one shard of a split lies in a corpus folder, by the naming of TFDS."""
     return folder / FOLDER / f'{FOLDER}-{split}.array_record-{shard:05d}-of-{shards:05d}'
 
 

@@ -22,7 +22,7 @@ import httpx2
 
 from bioptimus_jax import __version__
 from bioptimus_jax.corpus.fetch import LastingFailure, Partial, Patience, Server
-from bioptimus_jax.errors import ConfigError, InputError, Stopped
+from bioptimus_jax.errors import ConfigError, InputError, Stopped, printable
 from bioptimus_jax.files import alone
 from bioptimus_jax.progress import Progress
 
@@ -238,7 +238,7 @@ class Download:
 
     def _say(self, message: str) -> None:
         if not self.quiet:
-            print(('\r\x1b[K' if self.progress.terminal else '') + message, flush=True)
+            print(('\r\x1b[K' if self.progress.terminal else '') + printable(message), flush=True)
 
     def _what_failed(self) -> str:
         failures = [f'{name} ({reason})' for name, reason in sorted(self.failures.items())]
@@ -253,4 +253,5 @@ class Download:
 
 
 def checksum_of(file: BufferedReader, algorithm: str) -> str:
+    """The checksum of an open file in hexadecimal, by an `algorithm` of hashlib."""
     return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()

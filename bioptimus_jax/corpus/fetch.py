@@ -18,6 +18,7 @@ from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.progress import clock
 
 TRY_AGAIN = (408, 425, 429)  # and everything from 500 on
+LONGEST_PAGE = 2**24  # a list of the whole baseline is a fiftieth of it
 T = TypeVar('T')
 
 
@@ -108,11 +109,17 @@ class Server:
         """The text of a small answer. `flaw` says what is wrong with it, for another try; '' for a good one."""
 
         async def attempt() -> str:
-            response = await self.client.get(url)
-            _accept(response, url)
-            if wrong := flaw(response.text):
+            page = bytearray()
+            async with self.client.stream('GET', url) as response:
+                _accept(response, url)
+                async for chunk in response.aiter_raw():
+                    page += chunk
+                    if len(page) > LONGEST_PAGE:
+                        raise LastingFailure(f'the server answers with more than {LONGEST_PAGE // 2**20} MiB')
+            text = page.decode('utf-8', 'replace')
+            if wrong := flaw(text):
                 raise PassingFailure(wrong)
-            return response.text
+            return text
 
         return await self._persist(url, attempt, lambda: 0)
 

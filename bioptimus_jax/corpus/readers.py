@@ -55,6 +55,8 @@ def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
         if not matches:
             raise InputError(f'{pattern}: no such file, and no file matches it; correct --config.{key}')
         for path in matches:
+            if SURROGATE.search(str(path)):
+                raise InputError(f'{path}: its name is not UTF-8; rename it')
             if _suffix(path) not in SUFFIXES:
                 endings = ', '.join(f'{s}[.gz]' for s in GZIPPED_TOO)
                 raise InputError(f'{path}: unknown kind of file; {key} takes {endings}, .parquet')
@@ -158,6 +160,7 @@ def _suffix(path: Path) -> str:
 def _byte_lines(path: Path, advance: Callable[[int], None]) -> Iterator[tuple[int, bytes]]:
     with stored.opened(path, advance) as source:
         for number, line in enumerate(source.stream, 1):
+            source.whole()
             yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
             if number % LINES_PER_REPORT == 0:
                 source.report()

@@ -3,14 +3,21 @@
 import contextlib
 import gzip
 import hashlib
+import io
 import re
 import zlib
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from bioptimus_jax.errors import BrokenFile
+
+# No text comes near these: PubMed's files unpack to 4 to 9 times their size, gzip's own limit is 1,032.
+MOST_UNPACKED = 200
+SMALL_UNPACKED = 2**23
+LONGEST_LINE = 2**28
+BUFFER_BYTES = 2**17
 
 # `MD5(pubmed24n0001.xml.gz)= <hex>`, as PubMed writes it, and `<hex>  name`, as md5sum does.
 CHECKSUM = re.compile(r'(?:^|=)\s*([0-9a-f]{32})\b', re.IGNORECASE | re.MULTILINE)
@@ -46,15 +53,57 @@ def md5_in(text: str) -> str:
 
 
 def md5_of(file: BufferedReader) -> str:
+    """The MD5 of an open file in hexadecimal."""
     return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
-class Source:
-    """The decompressed `stream` of a file; `report` tells how many stored bytes were read since the last time."""
+class Bounded(io.RawIOBase):
+    """The bytes of a file, unpacked, as long as they can be text that people wrote.
 
-    def __init__(self, path: Path, stored: BinaryIO, advance: Callable[[int], None]):
-        packed = path.name.endswith('.gz')
-        self.stream = cast(BinaryIO, gzip.GzipFile(fileobj=stored)) if packed else stored
+    Reading raises BrokenFile where more than `longest` bytes come without a call of `whole`, and where a packed file
+    has become more than MOST_UNPACKED times as long as what was read of it.
+    """
+
+    def __init__(self, path: Path, stored: BinaryIO, longest: int):
+        self.path, self.stored, self.longest = path, stored, longest
+        self.packed = path.name.endswith('.gz')
+        self.bytes = cast(BinaryIO, gzip.GzipFile(fileobj=stored)) if self.packed else stored
+        self.came = self.ended = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer; returns the number of bytes."""
+        count = self.bytes.readinto(buffer)  # type: ignore[attr-defined]
+        self.came += count
+        if self.packed and self.came > SMALL_UNPACKED + MOST_UNPACKED * self.stored.tell():
+            raise BrokenFile(
+                f'{self.path}: unpacks to more than {MOST_UNPACKED} times its size, which no text does; '
+                'take it out of the inputs'
+            )
+        if self.came - self.ended > self.longest:
+            raise BrokenFile(
+                f'{self.path}: has a line or record longer than {self.longest // 2**20} MiB; cut it, or take the '
+                'file out of the inputs'
+            )
+        return count
+
+    def whole(self) -> None:
+        """A line or record has come to its end."""
+        self.ended = self.came
+
+
+class Source:
+    """The unpacked `stream` of a file; `report` tells how many stored bytes were read since the last time.
+
+    Whoever reads calls `whole` after each line or record.
+    """
+
+    def __init__(self, path: Path, stored: BinaryIO, advance: Callable[[int], None], longest: int):
+        self._bounded = Bounded(path, stored, longest)
+        self.stream = io.BufferedReader(self._bounded, BUFFER_BYTES)
+        self.whole = self._bounded.whole
         self._stored, self._advance, self._reported = stored, advance, 0
 
     def report(self) -> None:
@@ -64,10 +113,12 @@ class Source:
 
 
 @contextlib.contextmanager
-def opened(path: Path, advance: Callable[[int], None] = lambda stored_bytes: None) -> Iterator[Source]:
-    """A file as a stream.
+def opened(
+    path: Path, advance: Callable[[int], None] = lambda stored_bytes: None, longest: int = LONGEST_LINE
+) -> Iterator[Source]:
+    """A file as a stream of lines or records of at most `longest` bytes.
 
-    Raises InputError where it cannot be read, BrokenFile where it is empty or a cut-off or damaged gzip file.
+    Raises InputError where it cannot be read, BrokenFile where it is empty, a cut-off or damaged gzip file, or a bomb.
     """
     try:
         with open(path, 'rb') as stored:
@@ -75,7 +126,7 @@ def opened(path: Path, advance: Callable[[int], None] = lambda stored_bytes: Non
             if not size:
                 raise BrokenFile(f'{path}: is empty; fetch it again or take it out of the inputs')
             try:
-                yield Source(path, stored, advance)
+                yield Source(path, stored, advance, longest)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 raise BrokenFile(
                     f'{path}: is a cut-off or damaged gzip file ({error}; {stored.tell():,} of {size:,} bytes read); '

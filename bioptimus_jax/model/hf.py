@@ -16,7 +16,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.errors import ConfigError, InputError, pickled_code
 from bioptimus_jax.files import atomic, read_json, temporary, write_json
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import PADDED, initial_parameters, parameter_shapes
@@ -44,6 +44,12 @@ TOKENIZER_FILES = ('vocab.txt', 'tokenizer.json', 'tokenizer_config.json', 'spec
 IGNORED = re.compile(
     r'pooler\.|embeddings\.position_ids$|cls\.seq_relationship\.|cls\.predictions\.decoder\.'
 )
+LARGEST, MOST_LAYERS = 2**24, 2**10  # far above any BERT: more would only fill the memory
+EXPECTED = {
+    'int': f'a whole number from 1 to {LARGEST} ({MOST_LAYERS} for layers)',
+    'float': 'a number from 0 to 1',
+    'str': 'a name',
+}
 
 
 def read_architecture(folder: Path) -> Architecture:
@@ -72,10 +78,11 @@ def read_architecture(folder: Path) -> Architecture:
             settings[field] = values[name]
         elif fields[field].default is dataclasses.MISSING:
             raise InputError(f'{file}: has no {name!r}; it is needed to build the model')
-        if field in settings and not isinstance(
-            settings[field], (int, float) if name != 'hidden_act' else str
-        ):
-            raise InputError(f'{file}: {name} is {settings[field]!r}; a {fields[field].type} is expected')
+        if field in settings and not _is_plausible(settings[field], fields[field].type, name):
+            kind = str(getattr(fields[field].type, '__name__', fields[field].type))
+            raise InputError(
+                f'{file}: {name} is {str(settings[field])[:40]!r}; {EXPECTED.get(kind, kind)} is expected'
+            )
     try:
         return Architecture(**settings)
     except (ValueError, TypeError, ZeroDivisionError) as error:
@@ -115,15 +122,17 @@ def from_hf(
     given = {
         known.get(name, name): _from_tensor(known.get(name, ''), value) for name, value in tensors.items()
     }
+    template = {path: _cut(path, np.broadcast_to(0, shape), architecture) for path, shape in shapes.items()}
     fresh = [path for path in shapes if path.startswith('cls/')]
     if any(path in given for path in fresh):
         fresh = []
     else:
+        given |= {path: template[path] for path in fresh}
+    merged = flatten(merge_strict(template, given, where))
+    if fresh:  # drawn only now: a config of absurd sizes was refused for the tensors that it does not fit
         key = jax.random.key(0, impl='threefry2x32') if key is None else key
         drawn = flatten(initial_parameters(architecture, key))
-        given |= {path: np.asarray(_cut(path, drawn[path], architecture)) for path in fresh}
-    template = {path: _cut(path, np.broadcast_to(0, shape), architecture) for path, shape in shapes.items()}
-    merged = flatten(merge_strict(template, given, where))
+        merged |= {path: np.asarray(_cut(path, drawn[path], architecture)) for path in fresh}
     rows = architecture.padded_vocab_size - architecture.vocab_size
     for path in PADDED:
         merged[path] = np.pad(merged[path], [(0, rows)] + [(0, 0)] * (merged[path].ndim - 1))
@@ -210,6 +219,17 @@ def source_folder(
         raise InputError(f'{source.path}@{source.revision}: cannot be downloaded ({reason})') from error
 
 
+def _is_plausible(value: Any, kind: Any, name: str) -> bool:
+    """Whether a value of config.json can be that of a BERT."""
+    if kind in (str, 'str'):
+        return isinstance(value, str)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    if kind in (float, 'float'):
+        return 0 <= value <= 1
+    return isinstance(value, int) and 1 <= value <= (MOST_LAYERS if name == 'num_hidden_layers' else LARGEST)
+
+
 def _tensor_name(path: str) -> str:
     *modules, leaf = path.split('/')
     name = '.'.join([*modules, 'bias' if leaf == 'bias' else 'weight'])
@@ -261,6 +281,8 @@ def _read_bin(file: Path) -> dict[str, np.ndarray]:
         state = torch.load(file, map_location='cpu', weights_only=True)
         return {name: tensor.to(torch.float32).numpy() for name, tensor in state.items()}
     except Exception as error:  # torch.load raises whatever the bytes lead it to
+        if flaw := pickled_code(error):
+            raise InputError(f'{file}: {flaw}') from error
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(
             f'{file}: is damaged or not a plain state dict ({reason}); fetch it again'

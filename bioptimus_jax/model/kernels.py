@@ -100,7 +100,9 @@ def splash(
     )
 
     @jax.vmap
-    def of_rows(query_HxLxK, key_HxLxK, value_HxLxK, segments_L):
+    def of_rows(
+        query_HxLxK: jax.Array, key_HxLxK: jax.Array, value_HxLxK: jax.Array, segments_L: jax.Array
+    ) -> jax.Array:
         return kernel(query_HxLxK, key_HxLxK, value_HxLxK, tpu.SegmentIds(segments_L, segments_L))
 
     query_BxHxLxK = jnp.swapaxes(query_BxLxHxK * head_size**-0.5, 1, 2)  # splash has no scale of its own

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.errors import InputError
+from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.ner import corpora
 from bioptimus_jax.ner.finetune import finetune
@@ -54,13 +54,12 @@ def run_cell(cell: Cell, check: Callable[[], None] = lambda: None) -> dict[str, 
     def on_epoch(epoch: dict[str, float]) -> None:
         if not cell.quiet:
             shown = f'loss {epoch["loss"]:.4f}, devel F1 {100 * epoch["devel_f1"]:.2f}'
-            print(f'ner: {cell.name} epoch {epoch["epoch"]}/{cell.settings.epochs}: {shown}', flush=True)
+            line = f'ner: {cell.name} epoch {epoch["epoch"]}/{cell.settings.epochs}: {shown}'
+            print(printable(line), flush=True)
 
     if dataset.unseen_labels and not cell.quiet:
-        print(
-            f'ner: {cell.name}: tags that train.tsv does not have count as missed: {dataset.unseen_labels}',
-            flush=True,
-        )
+        line = f'ner: {cell.name}: tags that train.tsv does not have count as missed: {dataset.unseen_labels}'
+        print(printable(line), flush=True)
     outcome = finetune(
         cell.model_folder,
         dataset,

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.errors import ConfigError, InputError, pickled_code
 from bioptimus_jax.ner.heads import Tagger
 from bioptimus_jax.ner.stability import freeze, reinitialise, remove_layers
 from bioptimus_jax.ner.tags import labels_of
@@ -37,19 +37,28 @@ def load_tagger(folder: Path, types: list[str], settings: Ner, seed: int) -> tup
         )
     labels, tokenizer = labels_of(types, settings.scheme), load_tokenizer(folder)
     try:
-        config = AutoConfig.from_pretrained(folder)
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         _set_dropout(config, settings.dropout)
         config.id2label = dict(enumerate(labels))
         config.label2id = {label: i for i, label in enumerate(labels)}
         remove_layers(config, settings, folder)
         torch.manual_seed(seed)
         model, info = AutoModelForTokenClassification.from_pretrained(
-            folder, config=config, dtype=torch.float32, output_loading_info=True
+            folder,
+            config=config,
+            dtype=torch.float32,
+            output_loading_info=True,
+            weights_only=True,
+            trust_remote_code=False,
+            local_files_only=True,
         )
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f'{folder}: cannot be loaded by transformers ({str(error).splitlines()[0]})'
-        ) from error
+    except (ConfigError, InputError):
+        raise
+    except Exception as error:  # what a folder holds can lead transformers to any of them
+        if flaw := pickled_code(error):
+            raise InputError(f'{folder}: {flaw}') from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f'{folder}: cannot be loaded by transformers ({reason})') from error
     _check_weights(folder, model, info)
     limit = min(tokenizer.model_max_length, _positions(model, settings.max_pieces))
     if settings.max_pieces > limit:

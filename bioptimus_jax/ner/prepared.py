@@ -1,10 +1,13 @@
 """NER sets that TFDS has prepared as ArrayRecord: a feature of tokens beside one of tags, read without TensorFlow."""
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import read_json
 from bioptimus_jax.ner.columns import count_beginnings
 from bioptimus_jax.ner.sentences import NAMES, Reading, Sentence
 from bioptimus_jax.ner.tags import OUTSIDE, is_tag
@@ -12,11 +15,14 @@ from bioptimus_jax.ner.tags import OUTSIDE, is_tag
 TOKENS = ('tokens', 'words')
 TAGS = ('tags', 'ner_tags', 'ner')
 
+FEATURES = re.compile(r'tensorflow_datasets\.')
+
 
 def read_prepared(folder: Path, split: str) -> Reading:
     """One split of a TFDS folder, tags as they stand there. Raises InputError with the number of the record."""
     import tensorflow_datasets as tfds
 
+    _require_known_features(folder / 'features.json')
     try:
         builder = tfds.builder_from_directory(str(folder))
         name = next((n for n in NAMES[split] if n in builder.info.splits), '')
@@ -47,6 +53,31 @@ def read_prepared(folder: Path, split: str) -> Reading:
     if not whole:
         raise InputError(f'{folder}: {name} holds no sentence')
     return Reading(whole, count_beginnings(_row(whole)), {k: v for k, v in repairs.items() if v})
+
+
+def _require_known_features(file: Path) -> None:
+    """Raise InputError for features of classes that TFDS would import from elsewhere, and so run."""
+
+    def names(value: Any, key: str = '') -> Iterator[Any]:
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                yield from names(inner, name)
+        elif isinstance(value, list):
+            for inner in value:
+                yield from names(inner)
+        elif key in ('pythonClassName', 'python_class_name', 'type', 'proto_cls'):
+            yield value
+        elif key == 'json' and isinstance(value, str):  # JSON within JSON
+            yield from names(json.loads(value))
+
+    try:
+        foreign = [name for name in names(read_json(file)) if not FEATURES.match(str(name))]
+    except (ValueError, RecursionError) as error:
+        raise InputError(f'{file}: is damaged ({error}); prepare the set again') from error
+    if foreign:
+        raise InputError(
+            f'{file}: names the class {str(foreign[0])[:60]!r}; only features of TFDS itself are read'
+        )
 
 
 def prepared_files(folder: Path, split: str) -> list[Path]:

@@ -8,7 +8,8 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 
-from bioptimus_jax.model.bert import Architecture, encode
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.bert import encode
 from bioptimus_jax.model.compute import PLAIN, Compute
 from bioptimus_jax.model.heads import output_layer
 from bioptimus_jax.pretrain.cross_entropy import cross_entropy

@@ -58,7 +58,10 @@ class Rows:
         self.pieces, self.segments = facts['row_pieces'], facts['segments']
         self.counts: dict[str, Any] = facts['counts']
         self.shards = [
-            {name: np.load(folder / split / f'{name}-{number:05d}.npy', mmap_mode='r') for name in FIELDS}
+            {
+                name: np.load(folder / split / f'{name}-{number:05d}.npy', mmap_mode='r', allow_pickle=False)
+                for name in FIELDS
+            }
             for number in range(facts['shards'])
         ]
         lengths = [len(shard['tokens']) for shard in self.shards]

@@ -79,10 +79,12 @@ def row_shards(mesh: Mesh) -> int:
 
 
 def batch_sharding(mesh: Mesh) -> NamedSharding:
+    """How a batch lies on a mesh: its rows over the axes of ROWS, all else whole."""
     return NamedSharding(mesh, PartitionSpec(ROWS))
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
+    """How a value lies on a mesh that every device has whole."""
     return NamedSharding(mesh, PartitionSpec())
 
 

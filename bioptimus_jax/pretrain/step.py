@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh
 
-from bioptimus_jax.model.bert import Architecture
+from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.compute import PLAIN, Compute
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.backends import make_compute

@@ -27,6 +27,7 @@ def all_figures(m: Measures) -> list[Figure]:
 
 
 def training_loss(m: Measures) -> Figure:
+    """Loss (nats a piece) and learning rate against steps."""
     title = 'Training loss and learning rate'
     if not m.training:
         return Figure('training_loss', title, '', '', absent='stage pretrain has not been run.')
@@ -57,6 +58,7 @@ def training_loss(m: Measures) -> Figure:
 
 
 def heldout_loss(m: Measures) -> Figure:
+    """Held-out loss (nats a piece) against steps, with the one frozen mask and with every phase's masking."""
     title = 'Held-out loss'
     if not m.evaluations:
         return Figure('heldout_loss', title, '', '', absent='stage pretrain has not been run.')
@@ -92,6 +94,7 @@ def heldout_loss(m: Measures) -> Figure:
 
 
 def masking_rate(m: Measures) -> Figure:
+    """The share of pieces that were hidden, in per cent, against steps, beside what each phase asked for."""
     title = 'Realised masking rate'
     points = [(r['step'], 100 * r['realised_rate']) for r in m.training if r.get('realised_rate') is not None]
     if not points:
@@ -115,6 +118,7 @@ def masking_rate(m: Measures) -> Figure:
 
 
 def row_norms(m: Measures) -> Figure:
+    """How long the embedding rows of shared and of new tokens are after surgery."""
     title = 'Norms of shared and new rows'
     shared = [t['norm'] for t in m.tokens if t.get('kind') == 'copied' and t.get('norm') is not None]
     new = [t['norm'] for t in m.tokens if t.get('kind') != 'copied' and t.get('norm') is not None]
@@ -258,6 +262,7 @@ def _made_with(workdir: Path) -> Experiment:
 
 
 def main(arguments: list[str]) -> None:
+    """One figure of a run as SVG: `python -m bioptimus_jax.report.figures NAME WORKDIR [FILE.svg]`."""
     if len(arguments) not in (2, 3) or arguments[0] not in FIGURES:
         sys.exit(f'usage: python -m bioptimus_jax.report.figures {"|".join(FIGURES)} WORKDIR [FILE.svg]')
     name, workdir = arguments[:2]

@@ -6,6 +6,7 @@ from bioptimus_jax.report.measures import Measures, flat
 
 
 def cloze(m: Measures) -> Table:
+    """The word-level measure that compares across vocabularies, a row for each model."""
     columns = [
         'model',
         'words',
@@ -63,6 +64,7 @@ def summary(m: Measures) -> Table:
 
 
 def cloze_cells(m: Measures, model: str) -> list[Cell]:
+    """What the word-level measure says of one model: nats a word, bits a character, words right."""
     r = m.cloze_of(model)
     one_piece = r.get('one_piece', {})
     return [

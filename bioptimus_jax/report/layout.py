@@ -24,6 +24,7 @@ class Cell:
 
 
 def words(text: object) -> Cell:
+    """A cell of plain text."""
     return Cell(str(text))
 
 
@@ -33,10 +34,12 @@ def missing() -> Cell:
 
 
 def count(value: float | None) -> Cell:
+    """A whole number with thousands set apart; a cell without a run for None."""
     return missing() if value is None else Cell(f'{value:,.0f}', float(value))
 
 
 def fixed(value: float | None, decimals: int = 3) -> Cell:
+    """A number with so many decimals; a cell without a run for None."""
     return missing() if value is None else Cell(f'{value:.{decimals}f}', float(value))
 
 

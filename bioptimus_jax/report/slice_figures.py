@@ -43,10 +43,12 @@ def seen_recall(m: Measures) -> Figure:
 
 
 def piece_recall(m: Measures) -> Figure:
+    """Recall of mentions by the number of pieces that they are spelled with."""
     return _by_class(m, 'pieces', 'piece_recall', 'pieces of the mention')
 
 
 def context_recall(m: Measures) -> Figure:
+    """Recall of mentions by the number of contexts that their new token was made from."""
     return _by_class(m, 'contexts', 'context_recall', 'contexts of its new token')
 
 

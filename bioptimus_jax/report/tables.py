@@ -43,6 +43,7 @@ def comparison_table(runs: Sequence[Run]) -> Table:
 
 
 def phases(m: Measures) -> Table:
+    """A row for every phase: steps, tokens, held-out losses (nats a piece), accuracy, F1 of each set."""
     settings = list(dict.fromkeys(name for e in m.evaluations for name in e.get('losses', {})))
     datasets = m.datasets
     columns = ['phase', 'steps', 'tokens', 'held-out loss', 'accuracy', *(f'loss {s}' for s in settings)]

@@ -109,7 +109,7 @@ def refine(
     def step(new_NxD: jax.Array, state: Any, batch: Any) -> tuple[jax.Array, Any]:
         gradient = jax.grad(_disagreement)(new_NxD, parameters, source.architecture, slot_D, batch)
         updates, state = optimizer.update(gradient, state)
-        return optax.apply_updates(new_NxD, updates), state  # type: ignore[return-value]
+        return optax.apply_updates(new_NxD, updates), state
 
     for _ in range(steps):
         drawn = generator.integers(0, len(taught.target), BATCH)

@@ -31,7 +31,7 @@ def load(path: Path, key: str) -> tuple[np.ndarray, int] | None:
     """Sums and number of batches; None where there are none of that key, or the file is damaged."""
     damage = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
     with contextlib.suppress(*damage), open(path, 'rb') as file:
-        saved = np.load(file)
+        saved = np.load(file, allow_pickle=False)
         if str(saved['key']) == key:
             return saved['sums'], int(saved['batches'])
     return None

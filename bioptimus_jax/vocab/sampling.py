@@ -134,7 +134,7 @@ class Search:
         """Go on from a search that was cut off; a damaged record starts anew."""
         damage = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
         with contextlib.suppress(*damage), open(path, 'rb') as file:
-            saved = np.load(file)
+            saved = np.load(file, allow_pickle=False)
             names = [field.name for field in dataclasses.fields(Candidates)]
             candidates = Candidates(**{name: saved[name] for name in names})
             self.blocks, self.sentences = int(saved['blocks']), int(saved['sentences'])

@@ -73,7 +73,7 @@ def train_from_counts(counts: Mapping[str, int], settings: Vocab) -> list[str]:
         continuing_subword_prefix=CONTINUATION,
         show_progress=False,
     )
-    tokenizer = tokenizers.Tokenizer(models.WordPiece(unk_token=UNK))  # type: ignore[call-arg]
+    tokenizer = tokenizers.Tokenizer(models.WordPiece(unk_token=UNK))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.train_from_iterator(_texts(within_trainer(usable, LARGEST_PAIR_COUNT)), trainer)
     ids = tokenizer.get_vocab()
@@ -121,7 +121,7 @@ def tokenizer_from_vocabulary(vocabulary: list[str], lowercase: bool) -> tokeniz
     """BERT's tokenizer for a vocabulary in order of ids; [CLS] ... [SEP] around each text, no truncation."""
     ids = {token: i for i, token in enumerate(vocabulary)}
     tokenizer = tokenizers.Tokenizer(
-        models.WordPiece(  # type: ignore[call-arg]
+        models.WordPiece(
             vocab=ids,
             unk_token=UNK,
             continuing_subword_prefix=CONTINUATION,

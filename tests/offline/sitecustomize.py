@@ -1,0 +1,34 @@
+"""No network in tests: in every process that they start, Python refuses to reach anything but this machine.
+
+Python imports a module of this name by itself when it starts; conftest.py puts the folder on PYTHONPATH.
+"""
+
+import ipaddress
+import sys
+
+CALLS = ('socket.connect', 'socket.sendto', 'socket.getaddrinfo', 'socket.gethostbyname')
+
+
+def is_local(host: object) -> bool:
+    """Whether a host is this machine: no host, localhost, a loopback address."""
+    name = host.decode('ascii', 'replace') if isinstance(host, bytes) else host
+    if name in (None, '', 'localhost', '0.0.0.0', '::'):
+        return True
+    try:
+        return ipaddress.ip_address(str(name)).is_loopback
+    except ValueError:
+        return False
+
+
+def refuse(event: str, arguments: tuple) -> None:
+    """The hook: what it raises, the call raises."""
+    if event not in CALLS:
+        return
+    # connect and sendto: (socket, address), where a Unix socket's address is a path; the others: (host, ...).
+    place = arguments[1] if event in CALLS[:2] else arguments
+    host = place[0] if isinstance(place, tuple) else None
+    if not is_local(host):
+        raise RuntimeError(f'tests reach no network: {event} to {host!r}')
+
+
+sys.addaudithook(refuse)

@@ -1,0 +1,82 @@
+"""Hooks before a commit: they are those of `make lint`, need nothing from elsewhere, and pass on the tree."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pre_commit.clientlib import load_config
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFIG = ROOT / '.pre-commit-config.yaml'
+PROGRAMS = Path(sys.executable).parent
+
+
+def hooks() -> list[dict]:
+    return [hook for repository in load_config(str(CONFIG))['repos'] for hook in repository['hooks']]
+
+
+def test_hooks_are_valid_and_clone_nothing():
+    assert {repository['repo'] for repository in load_config(str(CONFIG))['repos']} == {'local'}
+    for hook in hooks():
+        program = hook['entry'].split()[0]
+        assert hook['language'] in ('system', 'unsupported')  # its older and its newer name
+        assert program.startswith('.venv/bin/')
+        assert (PROGRAMS / Path(program).name).is_file(), f'{program}: make setup installs it'
+
+
+def test_hooks_hold_all_of_make_lint():
+    lint = re.search(r'^lint:.*\n((?:\t.*\n)+)', (ROOT / 'Makefile').read_text('utf-8'), re.MULTILINE)[1]
+    wanted = {
+        ' '.join(line.replace('--check', '').removesuffix('.').split())
+        for line in re.findall(r'\$\(BIN\)/((?:ruff|mypy).*)', lint)
+    }
+    given = {hook['entry'].removeprefix('.venv/bin/').replace(' --force-exclude', '') for hook in hooks()}
+    assert len(wanted) == 3
+    assert wanted <= given
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A copy of what is, or would be, committed, as a repository of its own."""
+    listed = subprocess.run(
+        ['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'], cwd=ROOT, capture_output=True
+    )
+    if listed.returncode:
+        pytest.skip('not a git checkout')
+    for name in filter(None, listed.stdout.decode().split('\0')):
+        if (ROOT / name).is_file():
+            (tmp_path / 'tree' / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tmp_path / 'tree' / name)
+    for command in ('git init -q', 'git add -A'):
+        subprocess.run(command.split(), cwd=tmp_path / 'tree', check=True)
+    (tmp_path / 'tree' / '.venv').mkdir()
+    (tmp_path / 'tree' / '.venv' / 'bin').symlink_to(PROGRAMS)
+    return tmp_path / 'tree'
+
+
+def run_hooks(tree: Path) -> subprocess.CompletedProcess:
+    environment = {
+        **os.environ,
+        'PRE_COMMIT_HOME': str(tree.parent / 'cache'),
+        'SKIP': 'mypy',
+    }  # lint runs mypy
+    command = [sys.executable, '-m', 'pre_commit', 'run', '--all-files', '--color=never']
+    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
+
+
+def test_hooks_pass_on_the_tree_and_see_what_is_wrong(tree):
+    result = run_hooks(tree)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count('Passed') == len(hooks()) - 1
+    (tree / 'bioptimus_jax' / 'odd.py').write_text('import os\nx = "two"  \n\n\n')
+    (tree / 'key.txt').write_text('-----BEGIN RSA ' + 'PRIVATE KEY-----\n')
+    (tree / 'large.txt').write_text('x' * 600_000 + '\n')
+    subprocess.run(['git', 'add', '-A'], cwd=tree, check=True)
+    result = run_hooks(tree)
+    assert result.returncode
+    failed = set(re.findall(r'^- hook id: (.*)$', result.stdout, re.MULTILINE))
+    assert failed >= {'ruff', 'ruff-format', 'large-files', 'private-key'}
