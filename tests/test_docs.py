@@ -25,7 +25,7 @@ from bioptimus_jax.arguments import make_parser, take_overrides
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.schema import Experiment
 
-# A minute or two of work on a free core; the tutorial alone is whatever its first reader has to wait for.
+# Two minutes of work on a free core, one of them for the tutorial, which a crowded machine draws out.
 pytestmark = pytest.mark.timeout(900)
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -170,7 +170,17 @@ RUN = [
 ]
 
 
-@pytest.mark.parametrize('page', RUN, ids=lambda page: page.stem)
+# Most of their time goes into compiling a program that no other page has.
+OTHER_PROGRAMS = ('add-masking', 'add-backend', 'devices')
+
+
+@pytest.mark.parametrize(
+    'page',
+    [
+        pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if page.stem in OTHER_PROGRAMS else [])
+        for page in RUN
+    ],
+)
 def test_commands_do_what_the_page_says(page, request, programs, tmp_path):
     folder = tmp_path / 'here'
     match begins_in(page):
@@ -184,6 +194,18 @@ def test_commands_do_what_the_page_says(page, request, programs, tmp_path):
         case _:
             folder.mkdir()
     run_page(page, folder, programs)
+
+
+@pytest.mark.parametrize('page', [p for p in RUN if begins_in(p) == 'checkout'], ids=lambda page: page.stem)
+def test_changes_that_a_page_shows_fit_the_code(page, tmp_path):
+    shutil.copytree(ROOT / 'bioptimus_jax', tmp_path / 'bioptimus_jax')
+    (change,) = [block for block in blocks_of(page.read_text('utf-8')) if block.language == 'diff']
+    (tmp_path / change.title).write_text(change.text + '\n', 'utf-8')
+    applied = ['git', 'apply', change.title]
+    assert subprocess.run(applied, cwd=tmp_path, capture_output=True).returncode == 0
+    assert subprocess.run(
+        applied, cwd=tmp_path, capture_output=True
+    ).returncode  # there is something to change
 
 
 def test_a_page_says_first_what_comes_of_it_and_how_long_it_takes():
