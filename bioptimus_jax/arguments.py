@@ -15,7 +15,8 @@ Adapt a general BERT to a domain: corpus, vocabulary, embedding surgery, curricu
 pre-training, Hugging Face export, NER scores, report.
 
 exit codes: 0 done, 2 wrong usage or configuration, 3 bad input, 75 stopped by SIGTERM after saving
-(start it again), 130 Ctrl-C, 1 anything else
+(start it again), 69 another process of the same run is gone (start all of them again), 130 Ctrl-C,
+1 anything else
 
 examples:
   bioptimus demo --workdir=runs/demo

@@ -111,7 +111,7 @@ def _dispatch(arguments: list[str]) -> int:
         _stop_on_signal() as watch,
         open_run(options.workdir, experiment, names, watch, others) as run,
     ):
-        if options.replace and run.mirror and others:
+        if getattr(options, 'replace', False) and run.mirror and others:  # difficulty has no such flag
             raise ConfigError(
                 '--replace: of a run in a bucket, give it to one process alone, then start them all'
             )
