@@ -1,4 +1,7 @@
-"""Pages that MkDocs makes from the code: commands from arguments.py, keys from schema.py, modules from docstrings."""
+"""Pages that MkDocs makes from the code: commands from arguments.py, keys from schema.py, modules from docstrings.
+
+SECURITY.md, which stands where others look for it, is a page too.
+"""
 
 import argparse
 import dataclasses
@@ -55,7 +58,9 @@ the top of its module.
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages below reference/ to those that lie in docs/."""
+    """Add the pages below reference/, and SECURITY.md, to those that lie in docs/."""
+    security = (PACKAGE.parent / 'SECURITY.md').read_text('utf-8')
+    files.append(File.generated(config, 'security.md', content=security))
     for path, content in pages().items():
         files.append(File.generated(config, f'reference/{path}', content=content))
     return files

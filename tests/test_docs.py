@@ -188,7 +188,7 @@ def test_commands_do_what_the_page_says(page, request, programs, tmp_path):
             shutil.copytree(request.getfixturevalue('tutorial'), folder)
         case 'checkout':
             ignored = shutil.ignore_patterns('__pycache__')
-            for name in ('bioptimus_jax', 'configs'):
+            for name in ('bioptimus_jax', 'configs', 'launch'):
                 shutil.copytree(ROOT / name, folder / name, ignore=ignored)
             shutil.copytree(request.getfixturevalue('tutorial'), folder, dirs_exist_ok=True)
         case _:
@@ -196,7 +196,10 @@ def test_commands_do_what_the_page_says(page, request, programs, tmp_path):
     run_page(page, folder, programs)
 
 
-@pytest.mark.parametrize('page', [p for p in RUN if begins_in(p) == 'checkout'], ids=lambda page: page.stem)
+CHANGES = [page for page in RUN if any(b.language == 'diff' for b in blocks_of(page.read_text('utf-8')))]
+
+
+@pytest.mark.parametrize('page', CHANGES, ids=lambda page: page.stem)
 def test_changes_that_a_page_shows_fit_the_code(page, tmp_path):
     shutil.copytree(ROOT / 'bioptimus_jax', tmp_path / 'bioptimus_jax')
     (change,) = [block for block in blocks_of(page.read_text('utf-8')) if block.language == 'diff']
