@@ -111,14 +111,14 @@ def _dispatch(arguments: list[str]) -> int:
         _stop_on_signal() as watch,
         open_run(options.workdir, experiment, names, watch, others) as run,
     ):
-        if getattr(options, 'replace', False) and run.mirror and others:  # difficulty has no such flag
+        if options.verb == 'difficulty':
+            _difficulty(run, options)
+        elif options.replace and run.mirror and others:
             raise ConfigError(
                 '--replace: of a run in a bucket, give it to one process alone, then start them all'
             )
-        if options.verb == 'surgery' and options.probe:
+        elif options.verb == 'surgery' and options.probe:
             _probe(run, options)
-        elif options.verb == 'difficulty':
-            _difficulty(run, options)
         elif not run.leads:
             processes.follow(run, [STAGES[name] for name in names if name in STAGES])
         elif options.verb == 'run':

@@ -4,8 +4,8 @@
 #   launch/tpu_pod.sh --tpu=NAME --zone=ZONE [--project=PROJECT] [--folder=bioptimus_jax] [--dry-run]
 #       --config=bioptimus --workdir=DIR [--config.key=value ...]
 #
-# On every host this repository lies in FOLDER with the program in its .venv (or on PATH), and DIR is a share that all
-# hosts mount. It ends when the run does; Ctrl-C or SIGTERM: all hosts save and stop. The run does not need this
+# On every host this repository lies in FOLDER with the program in its .venv (or on PATH), and DIR is gs://BUCKET/FOLDER,
+# or a share that all hosts mount. It ends when the run does; Ctrl-C or SIGTERM: all hosts save and stop. The run does not need this
 # connection: where it breaks, the hosts go on, and DIR/logs tells how far they are. After a preemption make the slice
 # again and give the same command: the run goes on where it was.
 set -euo pipefail

@@ -3,10 +3,10 @@
 #
 #   launch/tpu_vm.sh [--dry-run] --config=bioptimus --workdir=DIR [--config.key=value ...]
 #
-# On the VM once: pip install -c constraints.txt 'jax[tpu]' .
-# DIR lies on a persistent disk or on a share. Worker N writes to DIR/logs/host-N.log. A maintenance event sends
-# SIGTERM: the run saves and is started again here when the VM stays up; after a preemption start this script again,
-# it goes on where it was. After SIGTERM or Ctrl-C to this script the run saves, and it ends with 75.
+# On the VM once: pip install -c constraints.txt 'jax[tpu]' '.[remote]'
+# DIR is gs://BUCKET/FOLDER, or lies on a persistent disk or a share. Worker N writes to DIR/logs/host-N.log (of a
+# bucket: logs/ here). A maintenance event sends SIGTERM: the run saves and is started again here when the VM stays up;
+# after a preemption start this script again, it goes on where it was. After SIGTERM or Ctrl-C it saves and ends with 75.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=supervise.sh
 source "$(dirname "${BASH_SOURCE[0]}")/supervise.sh"

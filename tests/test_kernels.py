@@ -177,7 +177,7 @@ def test_rows_and_heads_that_the_devices_do_not_divide_are_named():
             attention(*[jnp.zeros((rows, 16, heads, 16))] * 3, jnp.ones((rows, 16), jnp.int32))
 
 
-SHAPE = {'heads': 2, 'head_size': 16, 'row_pieces': 32}
+SHAPE = {'heads': 2, 'head_size': 16, 'widths': (32,)}
 
 
 def choose(wanted, dtype='float32', attention_dropout=0.0, **axes):
@@ -253,7 +253,7 @@ def test_a_kernel_that_passes_its_check_is_used(wanted, dtype, monkeypatch):
 
 
 def test_a_shape_that_a_kernel_cannot_take_is_the_reason(monkeypatch):
-    monkeypatch.setitem(SHAPE, 'row_pieces', 40)
+    monkeypatch.setitem(SHAPE, 'widths', (40,))
     with pytest.raises(ConfigError, match=r'a multiple of 16, not 40\); choose xla or auto$'):
         choose('pallas_gpu')
     monkeypatch.setitem(SHAPE, 'heads', 3)
@@ -261,6 +261,15 @@ def test_a_shape_that_a_kernel_cannot_take_is_the_reason(monkeypatch):
         ConfigError, match=r'\(ValueError: 3 heads are not a multiple of the 2 devices for them\)'
     ):
         choose('pallas_gpu', tensor=2)
+
+
+def test_a_kernel_has_to_take_every_length_of_rows(monkeypatch):
+    monkeypatch.setitem(backends.KERNELS, 'pallas_gpu', INTERPRETED['pallas_gpu'])
+    monkeypatch.setitem(
+        SHAPE, 'widths', (32, 40)
+    )  # held-out rows hold one document, rows for training several
+    with pytest.raises(ConfigError, match=r'a multiple of 16, not 40\); choose xla or auto$'):
+        choose('pallas_gpu')
 
 
 def test_a_cpu_gets_plain_attention_and_no_kernel_by_name():

@@ -7,7 +7,7 @@ B rows, L positions, H heads, K size of a head.
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +43,9 @@ def make_compute(
         mesh,
         heads=architecture.heads,
         head_size=architecture.head_size,
-        row_pieces=row_pieces,
+        widths=sorted(
+            {row_pieces, min(row_pieces, config.rows.max_document_pieces)}
+        ),  # held-out rows are narrower
         dtype=dtype,
         attention_dropout=architecture.attention_dropout,
         warn=warn,
@@ -138,13 +140,14 @@ def choose(
     *,
     heads: int,
     head_size: int,
-    row_pieces: int,
+    widths: Sequence[int],
     dtype: DTypeLike,
     attention_dropout: float,
     warn: Callable[[str], None],
 ) -> Attend:
     """The attention of a run: plain `attend`, or a kernel spread over the mesh, checked here on every device.
 
+    `widths` are the lengths L that rows of the run have; the kernel must do for all of them.
     `auto` takes the platform's kernel unless attention probabilities are dropped, and warns in one line where
     the check fails. A kernel that was asked for by name and cannot be used is a ConfigError with the reason.
     """
@@ -160,7 +163,8 @@ def choose(
         )
     kernel = Sharded(KERNELS[name], mesh)
     try:
-        flaw = find_flaw(kernel, heads, head_size, row_pieces, dtype)
+        flaws = (find_flaw(kernel, heads, head_size, width, dtype) for width in widths)
+        flaw = next(filter(None, flaws), None)
     except Exception as error:  # of compilers and drivers, which have no common type
         lines = str(error).strip().splitlines() or ['']
         flaw = f'{type(error).__name__}: {lines[0][:200]}'
