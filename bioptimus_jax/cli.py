@@ -8,6 +8,7 @@ import argparse
 import contextlib
 import errno
 import os
+import select
 import signal
 import sys
 import tempfile
@@ -33,13 +34,19 @@ from bioptimus_jax.remote.session import open_run, require_local
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.stages import STAGES, run_all
 
+UNREAD = 128 + signal.SIGPIPE  # what a shell says of others in such a pipe
 FULL = (errno.ENOSPC, errno.EDQUOT)
 REFUSALS = (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code and prints one line for whatever went wrong."""
-    return processes.leave(_outcome(list(sys.argv[1:] if arguments is None else arguments)))
+    code = _outcome(list(sys.argv[1:] if arguments is None else arguments))
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = code or UNREAD
+    return processes.leave(code)
 
 
 def _outcome(arguments: list[str]) -> int:
@@ -53,6 +60,8 @@ def _outcome(arguments: list[str]) -> int:
         return _fail('stopped; everything is saved, start the same command again to go on', STOPPED)
     except KeyboardInterrupt:
         return _fail('interrupted; start the same command again to go on', 130)
+    except BrokenPipeError:
+        return UNREAD if _reader_is_gone() else _crash()
     except Exception as error:
         processes.settle()
         where = getattr(error, 'filename', None) or 'the output folder'
@@ -61,6 +70,13 @@ def _outcome(arguments: list[str]) -> int:
         if isinstance(error, OSError) and error.errno in REFUSALS:
             return _fail(f'{where}: {error.strerror}; check its rights, or choose another place', FAILED)
         return _crash()
+
+
+def _reader_is_gone() -> bool:
+    """Whether what is printed has nowhere to go, as behind `| head`, and no other pipe is the broken one."""
+    poll = select.poll()
+    poll.register(sys.stdout, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _is_full_disk(error: Exception) -> bool:

@@ -4,7 +4,10 @@ import gzip
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -231,3 +234,14 @@ def test_a_second_signal_while_the_first_is_handled_blocks_nothing():
             time.sleep(0.01)
         assert Run.stopping.calls == 1
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_reader_that_leaves_early_is_no_crash(plain, capfd):
+    """As behind `| head`: nothing is said, and the exit code is the one that a shell gives others in such a pipe."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, '-m', 'bioptimus_jax.cli', 'plan', '--config=bioptimus']
+    done = subprocess.run(command, stdout=writing, cwd=Path(cli.__file__).parents[1])
+    os.close(writing)
+    assert done.returncode == 128 + signal.SIGPIPE
+    assert capfd.readouterr().err == ''
