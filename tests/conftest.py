@@ -3,6 +3,7 @@
 import atexit
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -34,6 +35,10 @@ sys.modules.pop('sitecustomize', None)  # the system may have one of its own
 import sitecustomize  # noqa: E402, F401
 
 sys.path.remove(_offline)
+
+# What a shell starts in the background ignores Ctrl-C, and so would every program that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _beside = Path(__file__).resolve().parents[2] / 'shared' / 'data'
 if not os.environ.get('BIOPTIMUS_DATA') and _beside.is_dir():

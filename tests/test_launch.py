@@ -85,8 +85,6 @@ class Stubs:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # Ctrl-C is ignored by whatever a script starts in the background, tests too; bash could not trap it.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def run(self, script, *flags, **environment):
