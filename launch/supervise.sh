@@ -34,10 +34,10 @@ begin() {
   show "$@"
   mkdir -p "$logs" || refuse "$logs: cannot be made; check its rights, or choose another --workdir"
 }
-
-# Sets `code` to the exit code of a process, once it has ended: a signal to this script ends `wait` early.
+# Sets `code` to the exit code of a process, once it has ended: a signal ends `wait` early, its trap may outlast the rest.
 wait_for() {
   while code=0 && { wait "$1" || code=$?; } && kill -0 "$1"; do :; done 2>/dev/null # without bash's own notices
+  ((code < 128)) || { last=0 && { wait "$1" || last=$?; } && ((last == 127)) || code=$last; } 2>/dev/null
 }
 
 # Runs a command as process number $1. SIGTERM and Ctrl-C are passed on as SIGTERM: save and stop. After exit code 75 it

@@ -185,6 +185,15 @@ def test_a_signal_to_the_script_alone_lets_the_program_save_and_ends_both(script
     assert len(stubs.calls('bioptimus')) == processes
 
 
+@pytest.mark.parametrize(('end', 'code'), [('exit 75', 75), ('exit 0', 0), ('kill -KILL $BASHPID', 137)])
+def test_a_process_that_ends_while_a_signal_is_handled_keeps_its_exit_code(end, code):
+    script = (
+        f'source {ROOT}/launch/supervise.sh; trap "sleep 1" TERM; (sleep 0.6; {end}) & child=$!; '
+        '(sleep 0.1; kill -TERM $$) & wait_for $child; exit $code'
+    )
+    assert subprocess.run(['bash', '-euo', 'pipefail', '-c', script], timeout=60).returncode == code
+
+
 def test_several_hosts_without_slurm_have_a_log_each(tmp_path):
     stubs = Stubs(tmp_path)
     assert stubs.run('a100x8.sh', '--workdir=w', '--config.runtime.distributed=first:12355,4,3')[0] == 0
