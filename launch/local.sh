@@ -52,6 +52,7 @@ finish() {
 }
 while true; do
   for ((i = 0; i < processes; i++)); do start "$i"; done
+  ! $stopping || send TERM # it came before all were known
   finish
   ((result == 75)) && ! $stopping || exit "$result"
   say 'stopped after saving; starting again'

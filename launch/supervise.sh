@@ -28,17 +28,18 @@ read_flags() {
   # shellcheck disable=SC2034 # for the script that sources this
   program=("${BIOPTIMUS:-bioptimus}" run "${arguments[@]}")
 }
-# With --dry-run shows the command, and ends.
-show() { if $dry_run; then printf '%q ' "$@" && echo && exit 0; fi; }
+show() { if $dry_run; then printf '%q ' "$@" && echo && exit 0; fi; } # what --dry-run does
 begin() {
   show "$@"
   mkdir -p "$logs" || refuse "$logs: cannot be made; check its rights, or choose another --workdir"
 }
-# Sets `code` to the exit code of a process, once it has ended: a signal ends `wait` early, its trap may outlast the rest.
+# Sets `code` to the exit code of a process, once it has ended. Not by one long `wait`: a signal just before it would leave
+# its trap for the end. One during this short `wait` hides the code from it, and a second one tells.
 wait_for() {
-  while code=0 && { wait "$1" || code=$?; } && kill -0 "$1"; do :; done 2>/dev/null # without bash's own notices
-  ((code < 128)) || { last=0 && { wait "$1" || last=$?; } && ((last == 127)) || code=$last; } 2>/dev/null
-}
+  while kill -0 "$1"; do sleep 0.2 || true; done
+  code=0 last=0 && { wait "$1" || code=$?; }
+  ((code < 128)) || { { wait "$1" || last=$?; } && ((last == 127)) || code=$last; }
+} 2>/dev/null # without bash's own notices
 
 # Runs a command as process number $1. SIGTERM and Ctrl-C are passed on as SIGTERM: save and stop. After exit code 75 it
 # is started again, unless such a signal came through here.
@@ -46,14 +47,13 @@ supervise() {
   local log=$logs/host-$1.log child='' stopping=false
   trap 'stopping=true; [[ -z $child ]] || kill -TERM "$child" 2>/dev/null || true' TERM INT
   while true; do
-    "${@:2}" > >(tee -ia "$log") 2>&1 &
-    child=$!
+    "${@:2}" > >(tee -ia "$log") 2>&1 & child=$!
+    ! $stopping || kill -TERM "$child" 2>/dev/null || true # it came before `child` was known
     wait_for "$child"
     ((code < 128)) || say "ended by signal $((code - 128)); the same command goes on from the last checkpoint"
     ((code == 75)) && ! $stopping || return "$code"
     say "stopped after saving; starting again in ${BIOPTIMUS_PAUSE:=10} s"
-    sleep "$BIOPTIMUS_PAUSE" & # a machine that is going down says so in this time
-    child=$! && wait_for "$child"
+    sleep "$BIOPTIMUS_PAUSE" & child=$! && wait_for "$child" # a machine that is going down says so in this time
     ! $stopping || return 75
   done
 }

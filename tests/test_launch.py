@@ -43,17 +43,16 @@ def record(**what):
         file.write(json.dumps(dict(name=name, pid=os.getpid(), **what)) + '\\n')
     return sum(call['name'] == name and 'arguments' in call for call in before)
 
-def stop(*_):
-    record(signal='TERM')
-    stopped.append(True)
-
-signal.signal(signal.SIGTERM, stop)
+# The handler itself must not record: it may interrupt `record`, which holds the lock.
+signal.signal(signal.SIGTERM, lambda *_: stopped.append('TERM'))
 before = record(arguments=sys.argv[1:], environment={{k: os.environ[k] for k in kept if k in os.environ}})
 print(name, 'speaks', flush=True)
 outcomes = {outcomes!r}.get(name, ['0'])
 outcome = outcomes[min(before, len(outcomes) - 1)]
 while outcome.startswith('until TERM') and not stopped:
     time.sleep(0.02)
+for name_of_signal in stopped:
+    record(signal=name_of_signal)
 sys.exit(int(outcome.split()[-1]))
 """
 
