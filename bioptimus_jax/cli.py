@@ -11,7 +11,6 @@ import os
 import select
 import signal
 import sys
-import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from bioptimus_jax.errors import (
     BAD_INPUT,
     DONE,
     FAILED,
+    FULL_DISK,
     STOPPED,
     USAGE,
     ConfigError,
@@ -29,13 +29,12 @@ from bioptimus_jax.errors import (
     Stopped,
     printable,
 )
-from bioptimus_jax.progress import complain
+from bioptimus_jax.progress import complain, crash_file
 from bioptimus_jax.remote.session import open_run, require_local
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.stages import STAGES, run_all
 
 UNREAD = 128 + signal.SIGPIPE  # what a shell says of others in such a pipe
-FULL = (errno.ENOSPC, errno.EDQUOT)
 REFUSALS = (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR)
 
 
@@ -82,7 +81,7 @@ def _reader_is_gone() -> bool:
 def _is_full_disk(error: Exception) -> bool:
     """By number, or by words: the writers of safetensors, tokenizers and ArrayRecord raise exceptions of their own."""
     number = error.errno if isinstance(error, OSError) else None
-    return number in FULL or any(os.strerror(n) in str(error) for n in FULL)
+    return number in FULL_DISK or any(os.strerror(n) in str(error) for n in FULL_DISK)
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -314,11 +313,7 @@ def _crash() -> int:
     """A defect of ours: one line, and the traceback where it can be found."""
     error, where = sys.exc_info()[1], ''
     with contextlib.suppress(OSError):
-        # A name that nobody can have laid a link under.
-        number, file = tempfile.mkstemp('.txt', 'bioptimus-crash-')
-        with open(number, 'w', encoding='utf-8') as details:
-            details.write(printable(traceback.format_exc()))
-        where = f'; the details are in {file}'
+        where = f'; the details are in {crash_file(traceback.format_exc())}'
     return _fail(f'unexpected {type(error).__name__}: {error}{where}', FAILED)
 
 

@@ -1,5 +1,6 @@
 """What ends a command with one line: see the exit codes of `cli`; and how any text is made fit to be shown."""
 
+import errno
 import re
 
 CALLED = re.compile(r'Unsupported (?:global: GLOBAL|class) (\S+)')  # torch, of a pickle
@@ -10,6 +11,7 @@ SIGNATURE = re.compile(
 )
 
 DONE, FAILED, USAGE, BAD_INPUT, LOST, STOPPED = 0, 1, 2, 3, 69, 75
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ConfigError(Exception):

@@ -18,6 +18,7 @@ from bioptimus_jax import lifelines
 from bioptimus_jax.errors import DONE, FAILED, STOPPED, ConfigError, Stopped
 from bioptimus_jax.files import read_json
 from bioptimus_jax.lifelines import CONNECT_SECONDS, GRACE_SECONDS, Lifelines
+from bioptimus_jax.progress import crash_file
 from bioptimus_jax.run import STARTED, Run, Stage, differences, fingerprint
 from bioptimus_jax.schema import Runtime
 
@@ -101,9 +102,7 @@ def _explain_aborts(keep: bool) -> None:
         time.sleep(2 * GRACE_SECONDS)  # a lifeline that knows why ends the process meanwhile
         where = 'above'
         if held:
-            number, file = tempfile.mkstemp('.txt', 'bioptimus-crash-')
-            os.write(number, os.pread(held.fileno(), 1_000_000, 0))
-            where = f'in {file}'
+            where = f'in {crash_file(os.pread(held.fileno(), 1_000_000, 0).decode(errors="replace"))}'
         lifelines.end(FAILED, f'the runtime of jax gave up; the details are {where}')
 
     _kept_handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(aborted)

@@ -1,6 +1,7 @@
 """Progress of long work: rate and time left, for a terminal or a log."""
 
 import sys
+import tempfile
 import time
 
 from bioptimus_jax.errors import printable
@@ -43,6 +44,16 @@ def complain(message: str) -> None:
     """One line on stderr, in place of a progress bar that may stand there."""
     clear = '\r\x1b[K' if sys.stderr.isatty() else ''
     print(f'{clear}bioptimus: {printable(" ".join(message.split()))}', file=sys.stderr, flush=True)
+
+
+def crash_file(details: str) -> str:
+    """Keep what is too long for one line in a new file, secrets hidden; gives its path. Raises OSError."""
+    number, path = tempfile.mkstemp(
+        '.txt', 'bioptimus-crash-'
+    )  # a name that nobody can have laid a link under
+    with open(number, 'w', encoding='utf-8') as file:
+        file.write(printable(details))
+    return path
 
 
 def pace(rate: float) -> str:

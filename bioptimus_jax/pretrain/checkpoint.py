@@ -18,7 +18,7 @@ import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
 from orbax.checkpoint import checkpoint_managers
 
-from bioptimus_jax.errors import InputError
+from bioptimus_jax.errors import FULL_DISK, InputError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.pretrain.sharding import place_state
 
@@ -154,7 +154,7 @@ class Checkpoints:
         try:
             yield
         except ValueError as error:
-            if not any(f"os_error_code='{code}'" in str(error) for code in (errno.ENOSPC, errno.EDQUOT)):
+            if not any(f"os_error_code='{code}'" in str(error) for code in FULL_DISK):
                 raise
             raise OSError(errno.ENOSPC, 'no space left', str(self.manager.directory)) from error
 

@@ -7,7 +7,6 @@ still an error then becomes one line with the remedy.
 import concurrent.futures
 import contextlib
 import datetime
-import errno
 import fnmatch
 import os
 import re
@@ -15,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.errors import ConfigError, InputError, Stopped
+from bioptimus_jax.errors import FULL_DISK, ConfigError, InputError, Stopped
 from bioptimus_jax.files import sha256, temporary
 
 SCHEME = re.compile(r'[a-z][a-z0-9+.-]*://', re.IGNORECASE)
@@ -58,7 +57,7 @@ def plain_errors(url: str) -> Iterator[None]:
     except ImportError as error:
         raise ConfigError(f"{url}: obstore is not installed; pip install 'bioptimus-jax[remote]'") from error
     except Exception as error:  # every kind of store has kinds of its own
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if isinstance(error, OSError) and error.errno in FULL_DISK:
             raise
         raise InputError(f'{url}: {_what_to_do(error)}') from error
 
@@ -163,7 +162,7 @@ class Store:
 
         The version is the store's ETag, generation or time of change: another one means other content.
         """
-        fixed = re.split(r'[*?\[]', pattern)[0]
+        fixed = re.split(f'[{re.escape(WILDCARDS)}]', pattern)[0]
         folder = pattern if fixed == pattern else fixed.rpartition('/')[0]
         with plain_errors(f'{self.url}/{pattern}'.rstrip('/')):
             found = [o for part in self.objects.list(folder or None) for o in part]

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Architecture
@@ -169,21 +169,23 @@ def _estimated_flops(m: Measures, step: int) -> float | None:
         return None
     rows = m.run.config.rows
     attended = min(rows.row_pieces, rows.max_document_pieces)
-    total, before = 0.0, 0
-    for r in (r for r in m.training if r['step'] <= step):
-        rate = r.get('realised_rate') or 0.0
-        total += (r['tokens'] - before) * training_flops_per_token(architecture, attended, rate)
-        before = r['tokens']
-    return total
+    return sum(
+        tokens * training_flops_per_token(architecture, attended, r.get('realised_rate') or 0.0)
+        for tokens, r in _increments(m, step)
+    )
 
 
 def _seconds(m: Measures, step: int) -> float:
     """Of records without seconds: tokens by tokens per second."""
-    total, before = 0.0, 0
+    return sum(tokens / max(r.get('tokens_per_second', 0), 1e-9) for tokens, r in _increments(m, step))
+
+
+def _increments(m: Measures, step: int) -> Iterator[tuple[int, dict]]:
+    """The training records up to a step, each with the tokens since the one before."""
+    before = 0
     for r in (r for r in m.training if r['step'] <= step):
-        total += (r['tokens'] - before) / max(r.get('tokens_per_second', 0), 1e-9)
+        yield r['tokens'] - before, r
         before = r['tokens']
-    return total
 
 
 def _architecture(m: Measures) -> Architecture | None:

@@ -13,7 +13,7 @@ from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.run import MANIFEST, STARTED, Run
 from bioptimus_jax.schema import Experiment
 
-STAGES = ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'ner', 'analyze')
+STAGES = tuple(stage for stage in Experiment().stages if stage != 'report')
 
 
 def read_runs(folders: Sequence[Path | str]) -> list[Measures]:
