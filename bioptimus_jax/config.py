@@ -14,7 +14,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.schema import PAPER_PHASES, Experiment, Phase
+from bioptimus_jax.schema import NUMBERS, PAPER_PHASES, Experiment, Phase
 
 CONFIG_FOLDERS = (Path(__file__).parent.parent / 'configs', Path(__file__).parent / 'configs')
 
@@ -110,7 +110,7 @@ def override(config: ConfigDict, dotted: str, text: str) -> None:
                     f'--config.{dotted}: is a section; set one of {", ".join(sorted(node[name]))}'
                 )
             with node.ignore_type():
-                node[name] = _parse(text, node[name])
+                node[name] = _parse(text, node[name], numbers=name in NUMBERS)
             return
         node, rest = node[name], rest[len(name) + 1 :]
     raise ConfigError(f'--config.{dotted}: no such key')
@@ -124,14 +124,13 @@ def _as_config(record: Any) -> ConfigDict:
     )
 
 
-def _parse(text: str, current: Any) -> Any:
+def _parse(text: str, current: Any, numbers: bool) -> Any:
     if isinstance(current, str):
         return text
     if isinstance(current, bool) and text.lower() in ('true', 'false'):
         return text.lower() == 'true'
-    # Empty tuples hold strings too; and phases are called 0.1, which is a name and no number.
-    strings = isinstance(current, tuple) and all(isinstance(c, str) for c in current)
-    if strings and text[:1] not in ('(', '[', '"', "'"):
+    # Phases are called 0.1, which is a name and no number.
+    if isinstance(current, tuple) and not numbers and text[:1] not in ('(', '[', '"', "'"):
         return tuple(part for part in text.split(',') if part)
     try:
         value = ast.literal_eval(text)

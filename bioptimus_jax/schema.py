@@ -543,6 +543,15 @@ class Experiment:
         return experiment
 
 
+NUMBERS = frozenset(
+    f.name
+    for record in (Surgery, Phase, Ner, Runtime)
+    for f in dataclasses.fields(record)
+    if f.type in (tuple[int, ...], tuple[float, ...])
+)
+"""Keys that hold several numbers; the other tuples hold strings."""
+
+
 def phase_of(model: str) -> str:
     """The phase of an exported model: '0.1' for its end, '0.1', and for a snapshot on the way, '0.1@25'."""
     return model.partition(SNAPSHOT)[0]

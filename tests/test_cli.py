@@ -140,6 +140,17 @@ def test_names_that_look_like_numbers_are_names():
     assert experiment.ner.seeds == (1, 2)
 
 
+@pytest.mark.parametrize(
+    ('text', 'found'), [('100,110', (100, 110)), ('7', (7,)), ('(3, 4)', (3, 4)), ('()', ())]
+)
+def test_numbers_are_numbers_also_where_none_stood_before(text, found):
+    for before in ((), (1, 2)):
+        loaded = config.defaults()
+        loaded.runtime.profile_steps = before
+        config.override(loaded, 'runtime.profile_steps', text)
+        assert Experiment.from_config(loaded).runtime.profile_steps == found
+
+
 def damaged_inputs(tmp_path):
     good = (
         json.dumps({'id': '1', 'title': 'T', 'abstract': 'Some words that are long enough to keep.'}) + '\n'
