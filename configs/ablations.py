@@ -255,5 +255,5 @@ def _first_steps(config: ConfigDict) -> None:
         config.phase[str(steps)] = phase(duration=words, duration_unit='words')
     config.pretrain.update(batch_rows=8, micro_batches=2)
     config.evaluation.update(rows=64, per_phase=1)
-    config.analysis.geometry_points = 0
+    config.analysis.update(geometry_points=0, geometry_words=0)
     config.runtime.checkpoint_every_steps = 600
