@@ -126,6 +126,15 @@ def test_layers_are_those_of_the_model():
         np.testing.assert_allclose(both[0, 16 * layer : 16 * (layer + 1)], expected, atol=1e-5)
 
 
+def test_the_middle_layers_of_a_deep_source_need_no_others():
+    deep = make_source(OLD, layers=6)
+    contexts = found((WORD, f'the {WORD} of drugs', 4, 23, 0))
+    for strategy in ('averaged_last', 'contextualized'):
+        [middle] = made(deep, contexts, Surgery(strategy=strategy, layers=()))
+        [numbered] = made(deep, contexts, Surgery(strategy=strategy, layers=(3, 4)))
+        np.testing.assert_array_equal(middle.rows, numbered.rows)
+
+
 def test_pooling_of_a_span_that_is_cut_takes_the_last_piece_that_is_there():
     small = make_source(OLD, hidden=2, heads=1, max_positions=6)  # four pieces a window
     spans = {0: {0: [(0, 19)]}}

@@ -35,11 +35,13 @@ class Material:
 
     `alone` holds, by pooling, context-free states [N, C, D]; `sums`, by (pooling, contexts, max_contexts), sums over
     contexts [N, C, D] with the number of contexts [N]; `pieces` and `respelled` what the two maps are fitted on.
-    `windows` counts the sentences that were encoded for the new tokens.
+    `layers` are those that were read of a source that has `depth`; `windows` counts the sentences encoded for the new
+    tokens.
     """
 
     table: np.ndarray
     spellings: list[list[int]]
+    depth: int
     layers: tuple[int, ...]
     alone: dict[str, np.ndarray]
     sums: dict[tuple[str, str, int], tuple[np.ndarray, np.ndarray]]
@@ -54,8 +56,7 @@ class Material:
 
     def of_layers(self, states_xCxD: np.ndarray, wanted: Sequence[int]) -> np.ndarray:
         """Mean over some of the layers that were read, named as in config.surgery.layers: [..., D]."""
-        last = max(self.layers)
-        chosen = [self.layers.index(last if number < 0 else number) for number in wanted or middle(last)]
+        chosen = [self.layers.index(number) for number in _read(wanted, self.depth)]
         return states_xCxD[..., chosen, :].mean(axis=-2)
 
 
@@ -76,7 +77,9 @@ def gather(
     for pooling in sorted({s.pooling for s in wanted if s.strategy in WITH_STATES}):
         read = read_alone(source.tokenizer, source.capacity, spellings, pooling)
         alone[pooling] = _states(sums(source, read, layers, 'tokens alone'), layers)
-    material = Material(source.table(), spellings, layers, alone, {}, None, None, 0)
+    material = Material(
+        source.table(), spellings, source.architecture.layers, layers, alone, {}, None, None, 0
+    )
     if contexts is None or not any(s.strategy in WITH_CONTEXTS for s in wanted):
         return material
     return _with_contexts(material, source, tokens, contexts, wanted, seed, sums)
@@ -88,14 +91,18 @@ def middle(layers: int) -> tuple[int, int]:
 
 
 def _layers(source: Source, wanted: Sequence[Surgery]) -> tuple[int, ...]:
-    """The layers that any setting reads, and the last one."""
+    """The layers that any setting reads."""
     last = source.architecture.layers
-    named = {n for s in wanted if s.strategy in WITH_STATES for n in s.layers or middle(last)}
+    named = {n for s in wanted if s.strategy in WITH_STATES for n in _read(s.layers, last)}
     if max(named, default=0) > last:
         raise ConfigError(
             f'config.surgery.layers: {max(named)}, but {source.folder} has {last} layers; give 0 to {last}'
         )
-    return tuple(sorted({last if n < 0 else n for n in named}))
+    return tuple(sorted(named))
+
+
+def _read(wanted: Sequence[int], last: int) -> list[int]:
+    return [last if number < 0 else number for number in wanted or middle(last)]
 
 
 def _states(sums_Nx_: np.ndarray, layers: tuple[int, ...]) -> np.ndarray:
