@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 # Set before anybody imports jax, transformers or torch; workers started by tests inherit it.
@@ -35,6 +36,12 @@ sys.modules.pop('sitecustomize', None)  # the system may have one of its own
 import sitecustomize  # noqa: E402, F401
 
 sys.path.remove(_offline)
+
+# The same examples every time, and no test that fails because the machine is busy.
+hypothesis.settings.register_profile(
+    'steady', derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile('steady')
 
 # What a shell starts in the background ignores Ctrl-C, and so would every program that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -187,7 +187,7 @@ def test_latin_1_on_request(tmp_path):
     assert read(tmp_path / 'x.txt', encoding='latin-1')[0].text == 'naïve'
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.text(st.characters(codec=None), max_size=30), min_size=1, max_size=5))
 def test_any_json_text_is_read_and_can_be_stored(tmp_path_factory, texts):
     path = tmp_path_factory.mktemp('fuzz') / 'x.jsonl'

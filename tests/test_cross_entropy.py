@@ -46,7 +46,7 @@ def chunked(arguments, compute):
     )(*arguments[:3])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     filled=st.lists(st.integers(0, 40), min_size=1, max_size=3),
     slots=st.sampled_from([1, 7, 8, 24, 40]),

@@ -499,7 +499,7 @@ FAULTS = st.sampled_from(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.lists(FAULTS, max_size=5), st.lists(st.just(('corrupt',)), max_size=2), st.integers(0, 10))
 def test_any_series_of_faults_ends_in_the_right_bytes(tmp_path_factory, faults, corrupt, seed):
     to = tmp_path_factory.mktemp('pubmed')

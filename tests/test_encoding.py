@@ -62,7 +62,7 @@ def reference(made: source.Source, read: Reading) -> np.ndarray:
     return sums
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**20),
     windows=st.integers(0, 40),

@@ -84,7 +84,7 @@ def words_of(tokens_L, segments_L):
     return words
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 2**30), st.floats(0.05, 0.4), st.sampled_from(['tokens', 'words']))
 def test_budget_and_intact_words(seed, rate, masking):
     tokens, segments = random_rows(np.random.default_rng(seed), rows=4)
@@ -147,7 +147,7 @@ def test_the_mean_rate_of_long_rows_is_within_one_percent(masking):
     assert taken / (13 * tokens.size) == pytest.approx(0.15, rel=0.01)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 2**30), st.floats(0.05, 0.4))
 def test_any_other_word_starts_are_kept_whole_too(seed, rate):
     """Words by white space: starts come as a bitmap, and "##" says nothing."""

@@ -464,7 +464,7 @@ BAD_ENTRIES = st.sampled_from(list(BAD_RECORDS)).map(lambda entry: (entry, []))
 NOISE = st.sampled_from(['', '\n  ', '<!-- <PubmedArticle> -->', '<Unknown><PMID>5</PMID></Unknown>'])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(NOISE, st.one_of(good_entries(), BAD_ENTRIES)), max_size=8), st.booleans())
 def test_fuzz_every_good_record_comes_back_exactly(tmp_path_factory, entries, packed):
     path = tmp_path_factory.mktemp('fuzz') / ('x.xml.gz' if packed else 'x.xml')
@@ -501,7 +501,7 @@ def survivors(path: Path) -> list[Record]:
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.sampled_from(['x.xml', 'x.xml.gz', 'x.jsonl', 'x.jsonl.gz', 'x.parquet']),
     st.floats(0, 1, exclude_max=True),
@@ -522,7 +522,7 @@ def test_fuzz_a_cut_file_gives_its_good_records_or_says_so(tmp_path_factory, val
             read(path)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(
     st.sampled_from(['x.xml', 'x.xml.gz', 'x.jsonl', 'x.jsonl.gz', 'x.parquet']),
     st.integers(0),
@@ -537,7 +537,7 @@ def test_fuzz_damaged_bytes_never_crash(tmp_path_factory, valid, name, place, ju
     survivors(path)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.sampled_from(['.xml', '.xml.gz', '.jsonl', '.jsonl.gz', '.parquet']), st.binary(max_size=200))
 def test_fuzz_random_bytes_never_crash(tmp_path_factory, suffix, content):
     path = tmp_path_factory.mktemp('random') / f'x{suffix}'
@@ -562,7 +562,7 @@ WRONG = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.one_of(WRONG, st.text(min_size=1, max_size=20)), max_size=10), st.randoms())
 def test_fuzz_bad_lines_stand_in_nobodys_way(tmp_path_factory, wrong, randoms):
     path = tmp_path_factory.mktemp('lines') / 'x.jsonl'

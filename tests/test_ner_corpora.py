@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bioptimus_jax.errors import ConfigError, InputError
@@ -127,7 +127,6 @@ def in_scheme(tags, name):
     return [letters.get(tag[0], 'O') + tag[1:] for tag in encode(tags, 'bioul')]
 
 
-@settings(deadline=None)
 @given(sentences(), st.sampled_from(['IOB2', 'IO', *LETTERS]), st.sampled_from(['\t', '\tNN\t', ' ', '  x ']))
 def test_what_was_written_is_read(tmp_path_factory, expected, name, between):
     lines = [

@@ -38,9 +38,7 @@ WORDS = (st.sampled_from(ODD) | st.text(CHARACTERS, min_size=1, max_size=6)).fil
     lambda w: w != '-DOCSTART-'
 )
 ROWS = st.lists(st.tuples(WORDS, TAGS, TAGS), min_size=1, max_size=6)
-IN_FOLDER = settings(
-    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+IN_FOLDER = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @st.composite

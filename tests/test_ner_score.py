@@ -130,7 +130,7 @@ def test_thousand_random_taggings_agree_with_nervaluate():
         assert typed['relaxed']['recall'] * typed['default']['gold'] >= theirs['ent_type'].correct - 1e-9
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(SENTENCES)
 def test_default_and_strict_are_seqevals_to_the_last_count(sentences):
     gold, predicted = ([[pair[side] for pair in s] for s in sentences] for side in range(2))

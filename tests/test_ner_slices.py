@@ -130,7 +130,7 @@ def test_a_class_that_only_one_side_has_defines_what_it_can():
     json.dumps(found, allow_nan=False)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.integers(0, 2**32), st.booleans())
 def test_classes_of_a_slicing_add_up_to_the_whole(seed, with_documents):
     generator = random.Random(seed)

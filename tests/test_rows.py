@@ -8,7 +8,7 @@ from bioptimus_jax.packing import best_fit
 from bioptimus_jax.pretrain.rows import cut_points, positions_and_segments, white_space_starts
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(3, 64), max_size=200))
 def test_best_fit_places_every_part_once_and_never_overfills(lengths):
     rows = best_fit(lengths, 64)
@@ -21,7 +21,7 @@ def test_best_fit_takes_the_tightest_row():
     assert best_fit([60, 50, 12, 4], 64) == [[0, 3], [1, 2]]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 300), st.integers(4, 40), st.integers(0, 2**31))
 def test_cut_points_cover_the_document_without_gap(length, limit, seed):
     rng = np.random.default_rng(seed)
