@@ -120,7 +120,7 @@ def _add_sweep(verbs: Verbs) -> None:
         'whatever else is the same for several arms is made once. Finished arms are skipped, an unfinished one\n'
         'goes on.\n\n'
         'reads:  what the stages read\n'
-        'writes: WORKDIR/ARM (a run, with log.txt), WORKDIR/results.jsonl, arms.md, arms.svg; tables\n\n'
+        'writes: WORKDIR/ARM (a run, with log.txt), WORKDIR/results.jsonl, arms.md, arms.svg, differences.svg\n\n'
         'example:\n  bioptimus sweep --config=ablations:table2 --workdir=runs/table2 '
         '--config.source.path=FOLDER --jobs=2'
     )

@@ -105,16 +105,16 @@ class Sweep:
         return Table('Arms', ['arm', *stages], rows)
 
     def _write(self, made: Sequence[Arm]) -> None:
-        """results.jsonl, a record an arm; arms.md, the tables; arms.svg, the curves."""
+        """results.jsonl, a record an arm; arms.md, the tables; arms.svg and differences.svg, the figures."""
         measured = {arm.name: read_measures(arm.run, details=False) for arm in made}
         write_jsonl(self.workdir / 'results.jsonl', [_result(name, m) for name, m in measured.items()])
         self.tables = arms.all_tables(measured, self.control)
         with atomic(self.workdir / 'arms.md') as file:
             file.write(f'# {self.workdir.name}\n\n' + '\n'.join(table.markdown() for table in self.tables))
-        drawn = arms.figure(measured, self.control)
-        if drawn.svg:
-            with atomic(self.workdir / 'arms.svg') as file:
-                file.write(drawn.svg + '\n')
+        for drawn in (arms.figure(measured, self.control), arms.differences(measured, self.control)):
+            if drawn.svg:
+                with atomic(self.workdir / f'{drawn.name}.svg') as file:
+                    file.write(drawn.svg + '\n')
 
     def _share(self) -> None:
         for arm in self.arms:

@@ -94,6 +94,21 @@ def test_the_figure_draws_every_arm_and_says_its_numbers(sweep):
         assert name in drawn.svg
 
 
+def test_step_0_of_one_arm_does_not_flatten_the_curves_of_all(sweep, tmp_path):
+    assert 'above' not in arms.figure(sweep, 'random_rows').caption
+    high = sweep | {'literal.seed-0': measured(tmp_path / 'literal', (25, 9, 7))}
+    assert 'above the figure: literal 25.00.' in arms.figure(high, 'random_rows').caption
+
+
+def test_differences_are_drawn_for_each_phase_end_with_their_interval(sweep):
+    drawn = arms.differences(sweep, 'random_rows')
+    assert drawn.alt == 'After 300, less random_rows: better -1.000 ± 0.000; worse 1.000.'
+    for text in ('after 100', 'after 300', 'better', 'worse'):
+        assert f'>{text}<' in drawn.svg
+    assert '>random_rows<' not in drawn.svg
+    assert 'nothing has not been trained' in arms.differences(sweep, 'nothing').absent
+
+
 def test_all_tables_leave_out_what_nobody_measured(sweep):
     titles = [made.title for made in arms.all_tables(sweep, 'random_rows')]
     assert titles == [

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.report import geometry
-from bioptimus_jax.report.drawing import SERIES, Figure, draw_svg
+from bioptimus_jax.report.drawing import INK, SERIES, Figure, draw_panels, draw_svg
 from bioptimus_jax.report.layout import Cell, Table, missing, spread, words
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures
 
@@ -23,6 +23,8 @@ MEASURES = {
     'one_piece.nats_per_word': 'nats / one-piece word',
     'one_piece.word_accuracy': 'one-piece words right, %',
 }
+LINEAR = 0.1
+"""Up to here the axis of differences is linear."""
 HIGH_IS_GOOD = ('word_accuracy', 'one_piece.word_accuracy')
 
 
@@ -184,7 +186,14 @@ def figure(arms: Mapping[str, Measures], control: str, measure: str = 'nats_per_
         means, halves = zip(*(interval(list(curve.at(i))) for i in known), strict=True) if known else ((), ())
         drawn.append((curve.name, [steps[i] for i in known], list(means), list(halves)))
 
+    later = [mean for _, places, means, _ in drawn for x, mean in zip(places, means, strict=True) if x > 0]
+    # One arm's step 0 may lie so high that nothing else is seen.
+    top = max(later) + (max(later) - min(later)) if later else np.inf
+    above = [f'{name} {means[0]:.2f}' for name, _, means, _ in drawn if means and means[0] > top]
+
     def draw(axes: Any) -> None:
+        if above:
+            axes.set_ylim(min(later) - 0.1 * (top - min(later)), top)
         for number, (name, places, means, halves) in enumerate(drawn):
             colour, line = SERIES[number % len(SERIES)], ('-', '--', ':')[number // len(SERIES) % 3]
             axes.plot(places, means, line, marker='o', markersize=3, color=colour, linewidth=1.3, label=name)
@@ -196,7 +205,47 @@ def figure(arms: Mapping[str, Measures], control: str, measure: str = 'nats_per_
 
     ends = '; '.join(f'{name} {means[0]:.2f} to {means[-1]:.2f}' for name, _, means, _ in drawn if means)
     caption = 'Bands: 95 % intervals over seeds.'
+    caption += f' At step 0 above the figure: {"; ".join(above)}.' if above else ''
     return Figure('arms', title, caption, f'{MEASURES[measure]}: {ends}.', draw_svg('arms', draw))
+
+
+def differences(arms: Mapping[str, Measures], control: str, measure: str = 'nats_per_word') -> Figure:
+    """Every arm's paired difference to the control at the end of each phase, with its interval over seeds."""
+    models, found = curves(arms, measure)
+    title = f'{MEASURES[measure]}: differences to {control}'
+    base = next((c.values for c in found if c.name == control), None)
+    others = [c for c in found if c.name != control]
+    if base is None or not others or len(models) < 2:
+        return Figure(
+            'differences', title, '', '', absent=f'{control} has not been trained beside another arm.'
+        )
+    ends = range(1, len(models))
+    made = [[_finite(c.values[:, i] - base[:, i]) for i in ends] for c in others]
+
+    def draw(panels: list[Any]) -> None:
+        for place, (axes, i) in enumerate(zip(panels, ends, strict=True)):
+            for row, values in enumerate(pairs[place] for pairs in made):
+                if len(values):
+                    mean, half = interval(list(values))
+                    axes.errorbar(
+                        mean, -row, xerr=half, fmt='o', markersize=4, color=SERIES[0], linewidth=1.4
+                    )
+            axes.axvline(0, color=INK, linewidth=0.9)
+            axes.set_xscale('symlog', linthresh=LINEAR)
+            axes.set_xticks([-1, -LINEAR, 0, LINEAR, 1], ['-1', f'-{LINEAR}', '0', f'{LINEAR}', '1'])
+            axes.set_yticks([-row for row in range(len(others))], [c.name for c in others])
+            axes.set_title(f'after {models[i]}', fontsize=10)
+        panels[len(panels) // 2].set_xlabel(f'{MEASURES[measure]}, less {control}')
+
+    caption = (
+        f'Paired by seed, with 95 % intervals (Student); left of the line is better than {control}. The axis is linear'
+        f' up to {LINEAR} and logarithmic beyond.'
+    )
+    said = '; '.join(
+        f'{c.name} {_cell(pairs[-1], measure).text}' for c, pairs in zip(others, made, strict=True)
+    )
+    svg = draw_panels('differences', draw, len(ends), height=0.8 + 0.2 * len(others))
+    return Figure('differences', title, caption, f'After {models[-1]}, less {control}: {said}.', svg)
 
 
 def _value(m: Measures, model: str, measure: str) -> float:

@@ -120,4 +120,4 @@ def _inline(svg: str, name: str) -> str:
     svg = svg.replace(INK, 'var(--ink, #222)').replace(GRID, 'var(--grid, #ccc)')
     for number, colour in enumerate(SERIES):
         svg = svg.replace(colour, f'var(--series-{number}, {colour})')
-    return svg.strip()
+    return '\n'.join(line.rstrip() for line in svg.strip().splitlines())
