@@ -179,6 +179,19 @@ STRATEGIES = (
     'similarity',
 )
 WITH_CONTEXTS = ('contextualized', 'similarity')
+WITH_STATES = ('averaged_last', *WITH_CONTEXTS)
+DRAWN = ('random_rows', 'mean_resizing')
+CONCERNED: Mapping[str, tuple[str, ...]] = {
+    'layers': WITH_STATES,
+    'pooling': WITH_STATES,
+    'contexts': WITH_CONTEXTS,
+    'max_contexts': WITH_CONTEXTS,
+    'map': ('contextualized',),
+    'shrinkage': ('contextualized',),
+    'fit_steps': ('contextualized',),
+    'scale': tuple(name for name in STRATEGIES if name not in ('scratch', 'copy', *DRAWN)),
+}
+"""Keys of `config.surgery` that decide nothing in other strategies."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,8 +200,9 @@ class Surgery:
 
     strategy: str = key(
         'contextualized',
-        "paper: contextualized; not in the paper: random_rows, mean_resizing (drawn around the mean of the source's "
-        'rows), similarity (copies of rows of tokens with similar contexts, weighted)',
+        "the paper's names, and random_rows, mean_resizing (drawn around the mean of the source's rows), similarity "
+        "(copies of rows of tokens with similar contexts, weighted). For the paper's own rows also set layers=-1, "
+        'map=none, shrinkage=0, scale=literal',
         one_of=STRATEGIES,
     )
     contexts: str = key(
@@ -196,9 +210,9 @@ class Surgery:
     )
     max_contexts: int = key(0, 'contexts of a token used at most, drawn from those found; 0: no bound', low=0)
     layers: tuple[int, ...] = key(
-        (-1,),
+        (),
         'averaged_last, contextualized, similarity: layers of the source whose states are read, their mean where '
-        'there are several; 0: the embeddings, -1: the last, (): the two in the middle',
+        'there are several; 0: the embeddings, -1: the last, (): the two in the middle, of averaged_last the last',
         low=-1,
     )
     pooling: str = key(
@@ -207,13 +221,13 @@ class Surgery:
         one_of=('mean', 'first', 'last'),
     )
     shrinkage: float = key(
-        0.0,
+        1.0,
         'contextualized: k; n contexts count n / (n + k) and the context-free value the rest; 1: equation 2 with that '
         'value as one more context',
         low=0,
     )
     map: str = key(
-        'none',
+        'respelled',
         "contextualized: states as they are, or mapped linearly to input rows. Fitted on the source's tokens: linear, "
         'each as a piece of the same sentences; respelled, each spelled in other pieces as if the source lacked it. '
         'Mapped rows are short: see scale',
@@ -226,7 +240,7 @@ class Surgery:
         low=0,
     )
     scale: str = key(
-        'literal',
+        'centred',
         "literal; rescaled to the mean norm of the source's rows; or centred: moved and stretched as a whole until "
         "mean and mean distance from it are the source's (random_rows and mean_resizing stay as drawn)",
         one_of=('literal', 'rescaled', 'centred'),
@@ -240,6 +254,16 @@ class Surgery:
     batch_pieces: int = key(
         0, 'source pieces encoded at once; 0: 2,048 on CPUs, 65,536 a device on GPU and TPU', low=0
     )
+
+    def different(self, usual: 'Surgery') -> dict[str, Any]:
+        """The keys that this strategy is concerned with and that are other than in `usual`; not the strategy."""
+        names = [f.name for f in dataclasses.fields(self) if f.name != 'strategy']
+        own = {n: getattr(self, n) for n in names if self.strategy in CONCERNED.get(n, STRATEGIES)}
+        return {name: value for name, value in own.items() if value != getattr(usual, name)}
+
+
+PAPER_ROWS: Mapping[str, Any] = {'layers': (-1,), 'map': 'none', 'shrinkage': 0.0, 'scale': 'literal'}
+"""Of `config.surgery`, what makes the paper's rows; the defaults are what rebuilt hidden tokens best."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -707,7 +731,7 @@ def _check_surgery(s: Surgery) -> None:
         raise ConfigError(f'config.surgery.layers: different layers are needed, got {s.layers}')
     for name, unused in (('map', 'none'), ('shrinkage', 0.0), ('fit_steps', 0)):
         value = getattr(s, name)
-        if value != unused and s.strategy != 'contextualized':
+        if value not in (unused, getattr(Surgery, name)) and s.strategy != 'contextualized':
             raise ConfigError(
                 f'config.surgery.{name}: {value} is for config.surgery.strategy=contextualized, not for '
                 f'{s.strategy}; set it to {unused}'

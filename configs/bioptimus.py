@@ -25,6 +25,7 @@ Attention dropout is 0.1 as in BERT, which needs plain attention.
 from ml_collections import ConfigDict
 
 from bioptimus_jax.config import defaults, environment
+from bioptimus_jax.schema import PAPER_ROWS
 
 ARGUMENTS = ('',)
 EPOCHS = {'0.1': 7, '0.2': 9, '0.3': 9, '0.4': 9}
@@ -44,6 +45,7 @@ def get_config(argument: str = '') -> ConfigDict:
         max_words=1_800_000_000,
     )
     config.corpus.audit.update(folder=f'{data}/ner', splits=('devel', 'test'))
+    config.surgery.update(PAPER_ROWS)
     config.pretrain.update(batch_rows=256, learning_rate=1e-4)
     for number, (name, epochs) in enumerate(EPOCHS.items()):
         config.phase[name].update(

@@ -14,6 +14,7 @@ Expect:   held-out loss 5.26, 4.92, 4.67, 4.54 at the ends of the phases; F1 of 
 from ml_collections import ConfigDict
 
 from bioptimus_jax.config import defaults, environment
+from bioptimus_jax.schema import PAPER_ROWS
 
 ARGUMENTS = ('', 'source')
 
@@ -51,7 +52,8 @@ def get_config(argument: str = '') -> ConfigDict:
         config.phase['0.1'].duration = 2.0
         return config
     config.source.path = environment('BIOPTIMUS_SOURCE')  # in practice given on the command line
-    config.surgery.scale = 'rescaled'  # last-layer states are many times as long as this source's input rows
+    # The paper's rows but for their length: last-layer states are many times as long as this source's input rows.
+    config.surgery.update({**PAPER_ROWS, 'scale': 'rescaled'})
     config.corpus.inputs = (f'{data}/pubmed/*.jsonl.gz',)
     config.corpus.audit.update(folder=f'{data}/ner', splits=('train', 'devel', 'test'))
     config.vocab.general = general

@@ -10,7 +10,7 @@ from test_surgery import LETTERS, OLD, SPECIAL, TABLE, WORD, built, contexts_of,
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model import bert
-from bioptimus_jax.schema import Experiment, Surgery
+from bioptimus_jax.schema import PAPER_ROWS, STRATEGIES, Experiment, Surgery
 from bioptimus_jax.surgery import bias, comparators, linear, reading, rows, shared, source
 from bioptimus_jax.surgery.material import gather
 from bioptimus_jax.surgery.synthesis import make
@@ -61,6 +61,11 @@ def found(*occurrences: tuple[str, str, int, int, int]) -> Contexts:
     return Contexts(sentences, [o[0] for o in occurrences], numbers, *columns)
 
 
+def papers(**changes):
+    """The paper's rows, but for the changes."""
+    return Surgery(**{**PAPER_ROWS, **changes})
+
+
 def made(source_, contexts, *settings: Surgery, tokens=(WORD,)):
     material = gather(source_, list(tokens), contexts, settings, 0, sums)
     return [make(each, material, 0) for each in settings]
@@ -91,10 +96,10 @@ PAPER = found((WORD, f'the {WORD} of drugs', 4, 23, 0), (WORD, WORD, 0, 19, 1))
     ],
 )
 def test_the_papers_example_in_every_variant(visible, changes, expected):
-    settings = Surgery(**changes)
+    settings = papers(**changes)
     [one] = made(visible, PAPER, settings)
     np.testing.assert_allclose(one.rows, [expected])
-    everything = [settings, Surgery(), Surgery(layers=(3,), pooling='first'), Surgery(max_contexts=1)]
+    everything = [settings, papers(), papers(layers=(3,), pooling='first'), papers(max_contexts=1)]
     np.testing.assert_allclose(made(visible, PAPER, *everything)[0].rows, [expected])
 
 
@@ -129,10 +134,10 @@ def test_layers_are_those_of_the_model():
 def test_the_middle_layers_of_a_deep_source_need_no_others():
     deep = make_source(OLD, layers=6)
     contexts = found((WORD, f'the {WORD} of drugs', 4, 23, 0))
-    for strategy in ('averaged_last', 'contextualized'):
-        [middle] = made(deep, contexts, Surgery(strategy=strategy, layers=()))
-        [numbered] = made(deep, contexts, Surgery(strategy=strategy, layers=(3, 4)))
-        np.testing.assert_array_equal(middle.rows, numbered.rows)
+    for strategy, layers in (('averaged_last', (6,)), ('contextualized', (3, 4))):
+        [usual] = made(deep, contexts, papers(strategy=strategy, layers=()))
+        [numbered] = made(deep, contexts, papers(strategy=strategy, layers=layers))
+        np.testing.assert_array_equal(usual.rows, numbered.rows)
 
 
 def test_pooling_of_a_span_that_is_cut_takes_the_last_piece_that_is_there():
@@ -204,7 +209,7 @@ def test_a_map_undoes_what_the_encoder_does_to_single_pieces(monkeypatch):
     affine(made_, monkeypatch)
     contexts = found(*occurrences(WORD))
     mapped, literal, plain = made(
-        made_, contexts, Surgery(map='linear'), Surgery(), Surgery(strategy='averaged_input')
+        made_, contexts, papers(map='linear'), papers(), papers(strategy='averaged_input')
     )
     np.testing.assert_allclose(mapped.rows, plain.rows, atol=0.01)
     assert not np.allclose(literal.rows, plain.rows, atol=0.5)
@@ -223,16 +228,16 @@ def test_the_respelled_map_is_fitted_on_tokens_that_are_spelled_without_themselv
         return sums(source_, reading_, layers, label)
 
     contexts = found(*occurrences(WORD))
-    material = gather(made_, [WORD], contexts, [Surgery(map='respelled')], 0, watched)
+    material = gather(made_, [WORD], contexts, [papers(map='respelled')], 0, watched)
     [(_, hiding, windows)] = [r for r in read if r[0].startswith('respelled')]
     fold = material.respelled.ids.tolist()
     assert len(fold) >= linear.LEAST_TOKENS
     assert not {int(i) for w in windows.windows for i in w} & set(fold)
     assert hiding.vocabulary == made_.vocabulary
     assert material.pieces is None
-    [one] = [make(Surgery(map='respelled'), material, 0)]
-    again = gather(made_, [WORD], contexts, [Surgery(map='respelled')], 0, sums)
-    np.testing.assert_array_equal(one.rows, make(Surgery(map='respelled'), again, 0).rows)
+    [one] = [make(papers(map='respelled'), material, 0)]
+    again = gather(made_, [WORD], contexts, [papers(map='respelled')], 0, sums)
+    np.testing.assert_array_equal(one.rows, make(papers(map='respelled'), again, 0).rows)
 
 
 # --- tokens of the source in the sentences ---
@@ -434,8 +439,17 @@ def test_a_layer_that_the_source_lacks_is_refused(tmp_path):
         stage(tmp_path, surgery__layers='0,2')
 
 
-def test_defaults_are_the_papers():
-    usual = Surgery()
-    assert (usual.strategy, usual.contexts, usual.scale) == ('contextualized', 'all', 'literal')
-    assert (usual.layers, usual.pooling, usual.max_contexts) == ((-1,), 'mean', 0)
-    assert (usual.map, usual.shrinkage, usual.bias) == ('none', 0, 'zero')
+def test_one_name_stands_for_what_makes_the_papers_rows():
+    paper = papers()
+    assert (paper.strategy, paper.contexts, paper.scale) == ('contextualized', 'all', 'literal')
+    assert (paper.layers, paper.pooling, paper.max_contexts) == ((-1,), 'mean', 0)
+    assert (paper.map, paper.shrinkage, paper.fit_steps, paper.bias) == ('none', 0, 0, 'zero')
+
+
+def test_defaults_that_do_not_concern_a_strategy_are_no_error():
+    for strategy in STRATEGIES:
+        settings = config.defaults()
+        settings.surgery.strategy = strategy
+        if strategy == 'copy':
+            settings.vocab.kind = 'source'
+        assert Experiment.from_config(settings).surgery == Surgery(strategy=strategy)

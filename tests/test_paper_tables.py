@@ -20,7 +20,7 @@ from bioptimus_jax.report.questions import QUESTIONS
 from bioptimus_jax.report.resolved import experiment_of, read_runs
 from bioptimus_jax.report.trained import PAPER_SETTINGS, trained_models
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import PAPER_PHASES, Experiment, result_keys
+from bioptimus_jax.schema import PAPER_PHASES, PAPER_ROWS, Experiment, result_keys
 from bioptimus_jax.stages import STAGES
 
 SENTENCES = 200
@@ -41,7 +41,7 @@ def experiment(phases, **changes):
             duration_unit='words',
             schedule='restart',
         )
-    loaded.surgery.scale = 'rescaled'
+    loaded.surgery.update({**PAPER_ROWS, 'scale': 'rescaled'})
     loaded.evaluation.settings = tuple(PAPER_PHASES)
     for dotted, value in changes.items():
         config.override(loaded, dotted.replace('__', '.'), str(value))

@@ -118,8 +118,10 @@ def test_a_hidden_token_is_spelled_in_other_pieces():
 
 
 def test_names_are_settings():
-    assert probe.named(Surgery()) == 'contextualized'
-    changed = Surgery(layers=(3, 4), map='linear', shrinkage=5.0)
+    assert probe.named(probe.PAPER) == 'contextualized'
+    assert probe.named(Surgery()) == 'contextualized layers=() shrinkage=1.0 map=respelled scale=centred'
+    assert probe.flags(Surgery()) == '--config.surgery.strategy=contextualized'
+    changed = dataclasses.replace(probe.PAPER, layers=(3, 4), map='linear', shrinkage=5.0)
     assert probe.named(changed) == 'contextualized layers=3,4 shrinkage=5.0 map=linear'
     assert probe.flags(changed).split() == [
         '--config.surgery.strategy=contextualized',
@@ -128,7 +130,11 @@ def test_names_are_settings():
         '--config.surgery.map=linear',
         '--config.surgery.scale=rescaled',
     ]
-    assert probe.flags(Surgery(strategy='random_rows')) == '--config.surgery.strategy=random_rows'
+    for settings in (
+        Surgery(strategy='random_rows'),
+        dataclasses.replace(probe.PAPER, strategy='random_rows'),
+    ):
+        assert probe.flags(settings) == '--config.surgery.strategy=random_rows'
     for layers in (1, 2, 6, 12):
         found = probe.variants(layers, 10)
         assert len({probe.named(s) for s in found}) == len(found)
@@ -138,7 +144,8 @@ def test_names_are_settings():
             values.surgery.update(dataclasses.asdict(settings))
             Experiment.from_config(values)
     assert [middle(n) for n in (1, 2, 6, 12)] == [(0, 1), (1, 2), (3, 4), (6, 7)]
-    assert Surgery(layers=()) in probe.variants(6, 10)
+    assert dataclasses.replace(probe.PAPER, layers=()) in probe.variants(6, 10)
+    assert Surgery() in probe.variants(6, 10)
 
 
 @pytest.fixture

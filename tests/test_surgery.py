@@ -18,7 +18,7 @@ from bioptimus_jax.files import read_json, read_jsonl, write_json
 from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.schema import PAPER_ROWS, Experiment
 from bioptimus_jax.surgery import graft, reading, rows, source
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab import wordpiece
@@ -266,6 +266,7 @@ def make_run(folder: Path, source_: source.Source, vocabulary: list[str], found=
     hf.write_folder(folder / 'source', source_.architecture, source_.parameters, folder / 'tokenizer')
     settings = config.defaults()
     settings.source.path, settings.rows.max_document_pieces = str(folder / 'source'), 32
+    settings.surgery.update(PAPER_ROWS)
     settings.surgery.batch_pieces = 256
     for name, value in changes.items():
         config.override(settings, name.replace('__', '.'), str(value))

@@ -12,13 +12,19 @@ from typing import Any
 
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.run import stage_folder
-from bioptimus_jax.schema import PAPER_PHASES, SNAPSHOT, Experiment, Ner, Phase, Surgery, phase_of
+from bioptimus_jax.schema import (
+    CONCERNED,
+    PAPER_PHASES,
+    PAPER_ROWS,
+    SNAPSHOT,
+    Experiment,
+    Ner,
+    Phase,
+    Surgery,
+    phase_of,
+)
 
-OF_THE_ROW = (
-    'strategy',
-    'scale',
-    'batch_pieces',
-)  # keys of surgery that a row's name has anyway, or that decide nothing
+OF_THE_ROW = ('scale', 'batch_pieces')  # keys of surgery that a row's name has anyway, or that decide nothing
 NER_ROW = ('folder', 'datasets', 'models', 'seeds', 'settings', 'setting')
 PRETRAIN_ROW = ('learning_rate', 'micro_batches')
 DIGITS = 8
@@ -70,15 +76,13 @@ class Trained:
 
     @property
     def initialisation(self) -> str:
-        """Strategy, scale of the new rows, and whatever else is not as by default."""
+        """Strategy, scale of the new rows, and whatever else is not as in the paper's rows."""
         surgery = self.config.surgery
         parts = [surgery.strategy]
-        if surgery.strategy not in ('scratch', 'copy', 'random_rows', 'mean_resizing'):
+        if surgery.strategy in CONCERNED['scale']:
             parts.append(surgery.scale)
-        for field in dataclasses.fields(Surgery):
-            value = getattr(surgery, field.name)
-            if field.name not in OF_THE_ROW and value != field.default:
-                parts.append(f'{field.name} {value}')
+        different = surgery.different(Surgery(**PAPER_ROWS))
+        parts += [f'{name} {value}' for name, value in different.items() if name not in OF_THE_ROW]
         return ', '.join(parts)
 
     @property

@@ -9,13 +9,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.schema import WITH_CONTEXTS, Surgery
+from bioptimus_jax.schema import WITH_CONTEXTS, WITH_STATES, Surgery
 from bioptimus_jax.surgery import shared
 from bioptimus_jax.surgery.reading import Occurrences, Reading, choose_occurrences, read_alone, read_contexts
 from bioptimus_jax.surgery.source import Source, spell
 from bioptimus_jax.vocab.contexts import Contexts
-
-WITH_STATES = ('averaged_last', *WITH_CONTEXTS)
 
 Sums = Callable[[Source, Reading, Sequence[int], str], np.ndarray]
 """Sums of states over contexts, [targets, C * D], of a source, a reading and layers; and what to call the work."""
@@ -54,9 +52,9 @@ class Material:
         """Which tokens the source can spell: bool [N]."""
         return np.array([bool(pieces) for pieces in self.spellings], bool)
 
-    def of_layers(self, states_xCxD: np.ndarray, wanted: Sequence[int]) -> np.ndarray:
-        """Mean over some of the layers that were read, named as in config.surgery.layers: [..., D]."""
-        chosen = [self.layers.index(number) for number in _read(wanted, self.depth)]
+    def of_layers(self, states_xCxD: np.ndarray, settings: Surgery) -> np.ndarray:
+        """Mean over the layers that a setting reads: [..., D]."""
+        chosen = [self.layers.index(number) for number in _read(settings, self.depth)]
         return states_xCxD[..., chosen, :].mean(axis=-2)
 
 
@@ -93,7 +91,7 @@ def middle(layers: int) -> tuple[int, int]:
 def _layers(source: Source, wanted: Sequence[Surgery]) -> tuple[int, ...]:
     """The layers that any setting reads."""
     last = source.architecture.layers
-    named = {n for s in wanted if s.strategy in WITH_STATES for n in _read(s.layers, last)}
+    named = {n for s in wanted if s.strategy in WITH_STATES for n in _read(s, last)}
     if max(named, default=0) > last:
         raise ConfigError(
             f'config.surgery.layers: {max(named)}, but {source.folder} has {last} layers; give 0 to {last}'
@@ -101,8 +99,9 @@ def _layers(source: Source, wanted: Sequence[Surgery]) -> tuple[int, ...]:
     return tuple(sorted(named))
 
 
-def _read(wanted: Sequence[int], last: int) -> list[int]:
-    return [last if number < 0 else number for number in wanted or middle(last)]
+def _read(settings: Surgery, last: int) -> list[int]:
+    usual = (-1,) if settings.strategy == 'averaged_last' else middle(last)
+    return [last if number < 0 else number for number in settings.layers or usual]
 
 
 def _states(sums_Nx_: np.ndarray, layers: tuple[int, ...]) -> np.ndarray:

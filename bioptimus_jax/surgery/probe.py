@@ -5,6 +5,7 @@ pieces, as it does new tokens. Their rows are rebuilt by every strategy and vari
 """
 
 import dataclasses
+import functools
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -15,17 +16,18 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import write_json
 from bioptimus_jax.progress import clock
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import WITH_CONTEXTS, Surgery
+from bioptimus_jax.schema import PAPER_ROWS, WITH_CONTEXTS, Surgery
 from bioptimus_jax.surgery import recovery, shared
 from bioptimus_jax.surgery.bias import token_counts
-from bioptimus_jax.surgery.material import Material, gather
+from bioptimus_jax.surgery.material import Material, gather, middle
 from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.surgery.source import Source, load
-from bioptimus_jax.surgery.synthesis import DRAWN, distilled, make, summing, watched
+from bioptimus_jax.surgery.synthesis import distilled, make, summing, watched
 from bioptimus_jax.vocab import wordpiece
 from bioptimus_jax.vocab.contexts import Contexts, sample_contexts
 
 FILE = 'probe.json'
+PAPER = Surgery(**PAPER_ROWS)
 MOST_DOCUMENTS = 50_000  # searched for contexts: minutes, whatever the size of the corpus
 STRATA = 10
 
@@ -109,12 +111,13 @@ def variants(layers: int, contexts: int, fit_steps: int = 0) -> list[Surgery]:
     """What is compared, for a source of so many layers: every strategy, and `contextualized` with other layers,
     poolings, numbers of contexts, shrinkages and maps."""
     read: list[tuple[int, ...]] = [(-1,), *((n,) for n in range(layers)), ()]
-    usual, inside = Surgery(), Surgery(layers=())
-    found = [Surgery(strategy=name) for name in ('averaged_input', 'random_rows', 'mean_resizing')]
-    for strategy in ('averaged_last', *WITH_CONTEXTS):
-        found += [Surgery(strategy=strategy, layers=each) for each in read]
-    found += [Surgery(layers=each, map=name) for name in ('linear', 'respelled') for each in read]
-    for one in (usual, inside):
+    like = functools.partial(dataclasses.replace, PAPER)
+    found = [like(strategy=name) for name in ('averaged_input', 'random_rows', 'mean_resizing')]
+    alone = [like(strategy='averaged_last', layers=each or middle(layers)) for each in read]
+    found += alone + [like(strategy=name, layers=each) for name in WITH_CONTEXTS for each in read]
+    mapped = [like(layers=each, map=name) for name in ('linear', 'respelled') for each in read]
+    found += mapped
+    for one in (PAPER, like(layers=())):
         found += [dataclasses.replace(one, pooling=name) for name in ('first', 'last')]
         found += [dataclasses.replace(one, max_contexts=m) for m in (1, 2, 5) if m < contexts]
         found += [dataclasses.replace(one, shrinkage=k) for k in (1.0, 5.0)]
@@ -122,42 +125,36 @@ def variants(layers: int, contexts: int, fit_steps: int = 0) -> list[Surgery]:
             found += [dataclasses.replace(one, map=name, shrinkage=k) for k in (1.0, 5.0)]
         found += [dataclasses.replace(one, map='respelled', max_contexts=m) for m in (1, 5) if m < contexts]
     # One factor for all rows changes no rank but that by dot product; moving them to the source's mean does.
-    found.append(Surgery(scale='rescaled'))
-    found.append(Surgery(strategy='averaged_input', scale='centred'))
+    found.append(like(scale='rescaled'))
     moved = [
-        Surgery(strategy=name, layers=each) for name in ('averaged_last', 'contextualized') for each in read
+        like(strategy='averaged_input'),
+        *alone,
+        *(like(layers=each) for each in read),
+        *mapped,
+        Surgery(),
     ]
-    moved += [Surgery(layers=each, map=name) for name in ('linear', 'respelled') for each in read]
     found += [dataclasses.replace(one, scale='centred') for one in moved]
     if fit_steps:
-        starts = (Surgery(scale='centred'), Surgery(layers=(), map='respelled', scale='centred'))
+        starts = (like(scale='centred'), Surgery())
         found += [dataclasses.replace(start, fit_steps=fit_steps) for start in starts]
     return list(dict.fromkeys(found))
 
 
 def named(settings: Surgery) -> str:
-    """The strategy and the settings that differ from the defaults: `contextualized layers=3,4 map=linear`."""
-    strategy, *others = (f'{name}={value}' for name, value in _different(settings).items())
-    return ' '.join([strategy.removeprefix('strategy='), *others])
+    """The strategy and what differs from the paper's rows: `contextualized layers=3,4 map=linear`."""
+    different = settings.different(PAPER).items()
+    return ' '.join([settings.strategy, *(f'{name}={_text(value)}' for name, value in different)])
 
 
 def flags(settings: Surgery) -> str:
     """What makes these rows on the command line. Ranks say nothing about length: literal rows are rescaled."""
-    wanted = _different(settings)
-    if settings.strategy not in DRAWN:
-        wanted.setdefault('scale', 'rescaled')
-    return ' '.join(f'--config.surgery.{name}={value}' for name, value in wanted.items())
+    scaled = dataclasses.replace(settings, scale='rescaled') if settings.scale == 'literal' else settings
+    wanted = {'strategy': settings.strategy, **scaled.different(Surgery())}
+    return ' '.join(f'--config.surgery.{name}={_text(value)}' for name, value in wanted.items())
 
 
-def _different(settings: Surgery) -> dict[str, str]:
-    found = {'strategy': settings.strategy}
-    for field in dataclasses.fields(Surgery):
-        value = getattr(settings, field.name)
-        if field.name != 'strategy' and value != field.default:
-            found[field.name] = (
-                (','.join(map(str, value)) or '()') if isinstance(value, tuple) else str(value)
-            )
-    return found
+def _text(value: Any) -> str:
+    return (','.join(map(str, value)) or '()') if isinstance(value, tuple) else str(value)
 
 
 def _compared(

@@ -11,15 +11,13 @@ import numpy as np
 
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import WITH_CONTEXTS, Surgery
+from bioptimus_jax.schema import DRAWN, WITH_CONTEXTS, Surgery
 from bioptimus_jax.surgery import account, comparators, distil, linear, rows
 from bioptimus_jax.surgery.account import NewRows
 from bioptimus_jax.surgery.material import Fitted, Material, Sums, gather
 from bioptimus_jax.surgery.reading import Reading, choose_occurrences
 from bioptimus_jax.surgery.source import Source, sum_states
 from bioptimus_jax.vocab.contexts import Contexts, load_contexts
-
-DRAWN = ('random_rows', 'mean_resizing')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,7 +174,7 @@ def _contextualized(settings: Surgery, material: Material, seed: int) -> Made:
 
 
 def _fit(settings: Surgery, material: Material, fitted: Fitted, seed: int) -> linear.LinearMap:
-    return linear.fit(material.of_layers(fitted.states, settings.layers), material.table[fitted.ids], seed)
+    return linear.fit(material.of_layers(fitted.states, settings), material.table[fitted.ids], seed)
 
 
 def _similarity(settings: Surgery, material: Material, input_NxD: np.ndarray) -> Made:
@@ -184,7 +182,7 @@ def _similarity(settings: Surgery, material: Material, input_NxD: np.ndarray) ->
     found_N, new_NxD = contexts_N > 0, input_NxD.copy()
     if found_N.any() and material.pieces is not None and len(material.pieces.ids):
         means_NxD = sums_NxD[found_N] / contexts_N[found_N, None]
-        known_MxD = material.of_layers(material.pieces.states, settings.layers)
+        known_MxD = material.of_layers(material.pieces.states, settings)
         new_NxD[found_N] = comparators.similarity(means_NxD, known_MxD, material.table[material.pieces.ids])
     names = ('averaged_input' if known else 'unknown_mean' for known in material.known)
     fallback = [None if found else name for found, name in zip(found_N, names, strict=True)]
@@ -193,11 +191,11 @@ def _similarity(settings: Surgery, material: Material, input_NxD: np.ndarray) ->
 
 def _sums(settings: Surgery, material: Material) -> tuple[np.ndarray, np.ndarray]:
     sums_NxCxD, contexts_N = material.sums[settings.pooling, settings.contexts, settings.max_contexts]
-    return material.of_layers(sums_NxCxD, settings.layers), contexts_N
+    return material.of_layers(sums_NxCxD, settings), contexts_N
 
 
 def _alone(settings: Surgery, material: Material) -> np.ndarray:
-    return material.of_layers(material.alone[settings.pooling], settings.layers)
+    return material.of_layers(material.alone[settings.pooling], settings)
 
 
 def _or_mean(rows_NxD: np.ndarray, material: Material) -> np.ndarray:
