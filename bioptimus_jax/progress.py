@@ -48,9 +48,8 @@ def complain(message: str) -> None:
 
 def crash_file(details: str) -> str:
     """Keep what is too long for one line in a new file, secrets hidden; gives its path. Raises OSError."""
-    number, path = tempfile.mkstemp(
-        '.txt', 'bioptimus-crash-'
-    )  # a name that nobody can have laid a link under
+    # A name that nobody can have laid a link under.
+    number, path = tempfile.mkstemp('.txt', 'bioptimus-crash-')
     with open(number, 'w', encoding='utf-8') as file:
         file.write(printable(details))
     return path

@@ -731,10 +731,10 @@ def _check_surgery(s: Surgery) -> None:
         raise ConfigError(f'config.surgery.layers: different layers are needed, got {s.layers}')
     for name, unused in (('map', 'none'), ('shrinkage', 0.0), ('fit_steps', 0)):
         value = getattr(s, name)
-        if value not in (unused, getattr(Surgery, name)) and s.strategy != 'contextualized':
+        if value not in (unused, getattr(Surgery, name)) and s.strategy not in CONCERNED[name]:
             raise ConfigError(
-                f'config.surgery.{name}: {value} is for config.surgery.strategy=contextualized, not for '
-                f'{s.strategy}; set it to {unused}'
+                f'config.surgery.{name}: {value} is for config.surgery.strategy={" or ".join(CONCERNED[name])}, not '
+                f'for {s.strategy}; set it to {unused}'
             )
 
 

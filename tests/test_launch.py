@@ -193,6 +193,20 @@ def test_a_process_that_ends_while_a_signal_is_handled_keeps_its_exit_code(end, 
     assert subprocess.run(['bash', '-euo', 'pipefail', '-c', script], timeout=60).returncode == code
 
 
+def test_a_signal_before_the_started_process_is_known_is_passed_on(tmp_path):
+    """The signal is sent just before `child=$!`, so that the trap finds no process yet."""
+    program = 'trap "exit 75" TERM; for i in {1..200}; do sleep 0.1; done'
+    script = (
+        f'source {ROOT}/launch/supervise.sh; logs={tmp_path}; set -T; '
+        "trap '[[ $BASH_COMMAND != child=?! ]] || kill -TERM $$' DEBUG; "
+        f"supervise 0 bash -c '{program}'"
+    )
+    ended = subprocess.run(
+        ['bash', '-uo', 'pipefail', '-c', script], timeout=10, capture_output=True, text=True
+    )
+    assert ended.returncode in (75, 128 + signal.SIGTERM), ended.stderr
+
+
 def test_several_hosts_without_slurm_have_a_log_each(tmp_path):
     stubs = Stubs(tmp_path)
     assert stubs.run('a100x8.sh', '--workdir=w', '--config.runtime.distributed=first:12355,4,3')[0] == 0

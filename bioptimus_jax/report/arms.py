@@ -36,7 +36,11 @@ class Curve:
     values: np.ndarray
 
     def at(self, model: int) -> np.ndarray:
-        return self.values[:, model][~np.isnan(self.values[:, model])]
+        return _finite(self.values[:, model])
+
+    def less(self, control: 'Curve') -> list[np.ndarray]:
+        """For each model the differences to the control, seed by seed, of the seeds that both have."""
+        return [_finite(column) for column in (self.values - control.values).T]
 
 
 def grouped(arms: Mapping[str, Measures]) -> dict[str, dict[str, Measures]]:
@@ -117,13 +121,14 @@ def against(arms: Mapping[str, Measures], control: str, measure: str = 'nats_per
     if control not in by_name or steps is None:
         return Table(title, columns, [], absent=f'{control} has not been trained.')
     rows = []
-    base = by_name[control].values
+    base = by_name[control]
     for curve in found:
         if curve.name == control:
             continue
-        pairs = [_finite(curve.values[:, i] - base[:, i]) for i in range(len(models))]
-        saved = [steps_saved(steps, own, theirs) for own, theirs in zip(curve.values, base, strict=True)]
-        cells = [_cell(values, measure) for values in pairs]
+        saved = [
+            steps_saved(steps, own, theirs) for own, theirs in zip(curve.values, base.values, strict=True)
+        ]
+        cells = [_cell(values, measure) for values in curve.less(base)]
         rows.append([words(curve.name), *cells, _cell(_finite(np.array(saved)), '', 0)])
     note = (
         f'Mean ± half of the 95 % interval over seeds, paired. Steps saved: how many fewer than {control} an arm needs'
@@ -213,18 +218,17 @@ def differences(arms: Mapping[str, Measures], control: str, measure: str = 'nats
     """Every arm's paired difference to the control at the end of each phase, with its interval over seeds."""
     models, found = curves(arms, measure)
     title = f'{MEASURES[measure]}: differences to {control}'
-    base = next((c.values for c in found if c.name == control), None)
+    base = next((c for c in found if c.name == control), None)
     others = [c for c in found if c.name != control]
     if base is None or not others or len(models) < 2:
         return Figure(
             'differences', title, '', '', absent=f'{control} has not been trained beside another arm.'
         )
-    ends = range(1, len(models))
-    made = [[_finite(c.values[:, i] - base[:, i]) for i in ends] for c in others]
+    made = [curve.less(base) for curve in others]
 
     def draw(panels: list[Any]) -> None:
-        for place, (axes, i) in enumerate(zip(panels, ends, strict=True)):
-            for row, values in enumerate(pairs[place] for pairs in made):
+        for number, axes in enumerate(panels, 1):  # 0: step 0
+            for row, values in enumerate(pairs[number] for pairs in made):
                 if len(values):
                     mean, half = interval(list(values))
                     axes.errorbar(
@@ -234,7 +238,7 @@ def differences(arms: Mapping[str, Measures], control: str, measure: str = 'nats
             axes.set_xscale('symlog', linthresh=LINEAR)
             axes.set_xticks([-1, -LINEAR, 0, LINEAR, 1], ['-1', f'-{LINEAR}', '0', f'{LINEAR}', '1'])
             axes.set_yticks([-row for row in range(len(others))], [c.name for c in others])
-            axes.set_title(f'after {models[i]}', fontsize=10)
+            axes.set_title(f'after {models[number]}', fontsize=10)
         panels[len(panels) // 2].set_xlabel(f'{MEASURES[measure]}, less {control}')
 
     caption = (
@@ -244,7 +248,7 @@ def differences(arms: Mapping[str, Measures], control: str, measure: str = 'nats
     said = '; '.join(
         f'{c.name} {_cell(pairs[-1], measure).text}' for c, pairs in zip(others, made, strict=True)
     )
-    svg = draw_panels('differences', draw, len(ends), height=0.8 + 0.2 * len(others))
+    svg = draw_panels('differences', draw, len(models) - 1, height=0.8 + 0.2 * len(others))
     return Figure('differences', title, caption, f'After {models[-1]}, less {control}: {said}.', svg)
 
 
