@@ -11,8 +11,9 @@ MASK = OLD.index('[MASK]')
 
 def test_the_papers_example_in_both_spellings():
     made = make_source(OLD)
-    sentences = [f'the {WORD} of drugs', 'the nstrics', 'of']
-    spans = {0: {0: [(4, 23)]}, 1: {1: [(5, 8)], 2: [(4, 11)]}}
+    sentences = [f'the {WORD} of drugs', 'the nstrics', 'of', 'the ββ of']
+    # The last is one [UNK] of the source, which spells nothing.
+    spans = {0: {0: [(4, 23)]}, 1: {1: [(5, 8)], 2: [(4, 11)]}, 3: {3: [(4, 6)]}}
     taught = distil.lessons(made, sentences, spans)
     pieces = [2, *ids('the'), *range(5, 11), *ids('of', 'drug', '##s'), 3]
     assert taught.source[0, : taught.source_length[0]].tolist() == pieces

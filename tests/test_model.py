@@ -401,6 +401,7 @@ def test_names_without_prefix_and_with_gamma_and_beta_are_understood(params):
         name = name.replace('LayerNorm.weight', 'LayerNorm.gamma').replace('LayerNorm.bias', 'LayerNorm.beta')
         state[name.removeprefix('bert.')] = value
     state |= {'pooler.dense.weight': np.zeros((32, 32)), 'embeddings.position_ids': np.arange(40)}
+    state |= {'classifier.weight': np.zeros((3, 32)), 'qa_outputs.bias': np.zeros(2)}
     loaded, fresh = hf.from_hf(state, TINY)
     assert fresh == []
     np.testing.assert_array_equal(
@@ -465,8 +466,8 @@ DAMAGES = {
         'has shape (200, 32), expected (256, 32)',
     ),
     'unknown': (
-        lambda f: edit_state(f, lambda s: s.update({'classifier.weight': np.zeros(1)})),
-        'not part of the model classifier.weight',
+        lambda f: edit_state(f, lambda s: s.update({'adapter.weight': np.zeros(1)})),
+        'not part of the model adapter.weight',
     ),
     'untied': (
         lambda f: edit_state(f, lambda s: s.update({'cls.predictions.decoder.weight': np.zeros((200, 32))})),

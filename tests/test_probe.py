@@ -73,9 +73,10 @@ def test_medians_by_class_and_their_intervals():
     numbers = {'contexts': [0, 1, 3, 12, 12], 'pieces': [1, 1, 2, 4, 9], 'frequency': [0, 0, 1, 1, 2]}
     found = recovery.summary(measured, {name: np.array(n) for name, n in numbers.items()}, 0)
     assert found['rank'][0] == 5
-    assert {n: c[0] for n, c in found['by_frequency'].items()} == {'rare': 2, 'middle': 52.5, 'frequent': 200}
-    assert {n: c[0] for n, c in found['by_contexts'].items()} == {'0': 1, '1': 3, '2-4': 5, '10+': 150}
-    assert {n: (c[0], c[3]) for n, c in found['by_pieces'].items()} == {
+    by = {title: {n: c['rank'][0] for n, c in found[f'by_{title}'].items()} for title in numbers}
+    assert by['frequency'] == {'rare': 2, 'middle': 52.5, 'frequent': 200}
+    assert by['contexts'] == {'0': 1, '1': 3, '2-4': 5, '10+': 150}
+    assert {n: (c['norm_ratio'][0], c['tokens']) for n, c in found['by_pieces'].items()} == {
         '1': (2, 2),
         '2': (5, 1),
         '4+': (150, 2),

@@ -430,8 +430,8 @@ def test_the_probe_is_on_the_page_once_it_was_made(run):
         'rank_dot': [30.0, 20, 40],
         'cosine': [0.5, 0.4, 0.6],
         'norm_ratio': [1.5, 1.4, 1.6],
-        'by_contexts': {'0': [99.0, 90, 100, 3]},
-        'by_pieces': {'2': [7.0, 6, 8, 50]},
+        'by_contexts': {'0': {'tokens': 3, 'rank': [99.0, 90, 100]}},
+        'by_pieces': {'2': {'tokens': 50, 'rank': [7.0, 6, 8]}},
     }
     variants = [
         {'name': 'contextualized layers=1', 'rank': [6.0, 5, 8], **variant},

@@ -18,7 +18,7 @@ from bioptimus_jax.files import read_json, read_jsonl, write_json
 from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import PAPER_ROWS, Experiment
+from bioptimus_jax.schema import PAPER_ROWS, Experiment, Surgery
 from bioptimus_jax.surgery import graft, reading, rows, source
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab import wordpiece
@@ -211,19 +211,30 @@ def test_random_rows_follow_their_seed_and_deviation():
 def test_rescaling_is_one_factor_to_the_mean_norm():
     made = np.array([[3.0, 4.0], [0.0, 15.0]])  # norms 5 and 15
     table = np.array([[0.0, 2.0], [0.0, 4.0]], np.float32)
-    assert rows.rescale_factor(made, table) == pytest.approx(0.3)
-    assert rows.rescale_factor(made[:0], table) == 1.0
+    found = rows.scaling('rescaled', made, table)
+    assert found.factor == pytest.approx(0.3)
+    np.testing.assert_allclose(found(made), made * 0.3)
+    assert rows.scaling('rescaled', made[:0], table).factor == 1.0
+    np.testing.assert_array_equal(rows.scaling('literal', made, table)(made), made)
 
 
 def test_centred_rows_have_the_mean_and_the_spread_of_the_sources():
-    made = np.array([[3.0, 4.0], [9.0, 12.0]])  # 5 on either side of (6, 8)
+    made = np.array([[3.0, 4.0], [9.0, 12.0]] * 5)  # 5 on either side of (6, 8)
     table = np.array([[100.0, 0.0], [100.0, 2.0]], np.float32)  # 1 on either side of (100, 1)
-    moved, factor = rows.centred(made, table)
-    assert factor == pytest.approx(0.2)
-    np.testing.assert_allclose(moved, [[99.4, 0.2], [100.6, 1.8]])
-    alone, factor = rows.centred(made[:1], table)
-    assert factor == 1.0
-    np.testing.assert_allclose(alone, [[100, 1]])
+    found = rows.scaling('centred', made, table)
+    assert found.factor == pytest.approx(0.2)
+    np.testing.assert_allclose(found(made[:2]), [[99.4, 0.2], [100.6, 1.8]])
+    np.testing.assert_allclose(found(np.array([[6.0, 8.0], [6.0, 3.0]])), [[100, 1], [100, 0]])
+
+
+def test_few_rows_are_not_moved_onto_the_sources_mean():
+    """A single row would become the mean itself, two would mirror each other."""
+    made = np.array([[3.0, 4.0], [9.0, 12.0]])
+    table = np.array([[100.0, 0.0], [100.0, 2.0]], np.float32)
+    found = rows.scaling('centred', made, table)
+    assert found.name == 'rescaled'
+    np.testing.assert_allclose(found(made), rows.scaling('rescaled', made, table)(made))
+    np.testing.assert_allclose(rows.cosines(found(made), made), 1)
 
 
 def test_number_of_contexts_wanted():
@@ -273,6 +284,8 @@ def make_run(folder: Path, source_: source.Source, vocabulary: list[str], found=
     run = Run(folder / 'run', Experiment.from_config(settings), quiet=True)
     new = wordpiece.tokenizer_from_vocabulary(vocabulary, lowercase=True)
     wordpiece.save_tokenizer(new, run.workdir / 'vocab', 32)
+    lacking = [token for token in vocabulary if token not in source_.vocabulary]
+    (run.workdir / 'vocab' / 'new_tokens.txt').write_text(''.join(f'{token}\n' for token in lacking))
     sentences = sorted({s for _, s, *_ in found})
     number = {s: i for i, s in enumerate(sentences)}
     (run.workdir / 'contexts').mkdir()
@@ -350,9 +363,9 @@ def test_a_row_per_strategy_fallbacks_and_bias(tmp_path):
     last, contextualized = results['averaged_last'][0][TABLE], results['contextualized'][0][TABLE]
     np.testing.assert_array_equal(contextualized[5], last[5])  # no context found
     assert not np.allclose(contextualized[8], last[8])
-    assert results['contextualized'][1]['fallbacks'] == {'averaged_last': 1, 'unknown_mean': 1}
+    assert results['contextualized'][1]['fallbacks'] == {'context_free': 1, 'unknown_mean': 1}
     assert [r.get('fallback') for r in results['contextualized'][2][5:9]] == [
-        'averaged_last',
+        'context_free',
         None,
         'unknown_mean',
         None,
@@ -382,16 +395,30 @@ def test_rescaled_rows_have_the_sources_mean_norm(tmp_path):
 
 def test_centred_rows_in_the_stage(tmp_path):
     made = make_source(OLD)
-    vocabulary = [*SPECIAL, WORD, 'éé', 'drugs']
+    words = [WORD, *(first + rest for first in ('drug', 'the', 'of') for rest in ('s', 'tion', 'ric', 'nst'))]
+    vocabulary = [*SPECIAL, 'éé', *words]
     run = make_run(tmp_path, made, vocabulary, surgery__strategy='averaged_last', surgery__scale='centred')
-    new, report, _ = built(run)
+    new, report, records = built(run)
     table = flatten(made.parameters)[TABLE][: len(OLD)]
-    own = new[TABLE][[5, 7]]
+    own = new[TABLE][6 : 6 + len(words)]
     np.testing.assert_allclose(own.mean(0), table.mean(0), rtol=1e-4, atol=1e-6)
     wanted = np.linalg.norm(table - table.mean(0), axis=1).mean()
     assert np.linalg.norm(own - own.mean(0), axis=1).mean() == pytest.approx(wanted, rel=1e-5)
-    np.testing.assert_allclose(new[TABLE][6], table.mean(0), rtol=1e-4, atol=1e-6)  # unknown_mean stays
-    assert report['scale_factor'] != 1
+    np.testing.assert_allclose(new[TABLE][5], table.mean(0), rtol=1e-4, atol=1e-6)  # unknown_mean stays
+    assert (report['scale'], report['scale_factor'] != 1) == ('centred', True)
+    # What a row is compared with is moved as the row is: these are their context-free values.
+    assert [r['cosine'] for r in records[5:]] == pytest.approx([1] * (1 + len(words)))
+
+
+def test_centred_rows_say_where_they_are_too_few(tmp_path, capsys):
+    names = [*SPECIAL, WORD, 'drugs']
+    changes = {'surgery__strategy': 'averaged_input', 'surgery__scale': 'centred'}
+    run = make_run(tmp_path, make_source(OLD), names, **changes)
+    run.quiet = False
+    _, report, records = built(run)
+    assert report['scale'] == 'rescaled'
+    assert 'fewer than 10 new rows' in capsys.readouterr().out
+    assert records[5]['cosine'] == pytest.approx(1)
 
 
 def test_random_rows_are_never_rescaled(tmp_path):
@@ -448,19 +475,46 @@ def test_sequences_beyond_the_position_table_and_dropout(tmp_path):
     assert names >= {'config.json', 'model.safetensors', 'tokenizer.json', 'vocab.txt'}
 
 
-def test_a_source_without_a_head_says_so(tmp_path):
+def test_a_source_without_a_head_says_so(tmp_path, capsys):
     made = make_source(OLD)
     run = make_run(tmp_path, made, [*SPECIAL, 'drug', 'drugs'], surgery__strategy='averaged_input')
+    run.quiet = False
     import safetensors.numpy
 
     file = tmp_path / 'source' / 'model.safetensors'
     tensors = {k: v for k, v in safetensors.numpy.load_file(file).items() if not k.startswith('cls.')}
     safetensors.numpy.save_file(tensors, file)
     _, report, _ = built(run)
+    assert 'has no masked-LM head: 5 parameters' in capsys.readouterr().out
     assert report['parameters']['fresh'] == sorted(report['parameters']['fresh'])
     assert {p for p in report['parameters']['fresh'] if not p.startswith('cls/')} == set()
     assert BIAS in report['parameters']['fresh']
     assert 'cls/predictions/transform/dense/kernel' in report['parameters']['fresh']
+
+
+@pytest.mark.parametrize('strategy', ['contextualized', 'similarity', 'averaged_input'])
+def test_defaults_with_nothing_new(tmp_path, strategy):
+    """No new token, so there is nothing to fit a map on and nothing to centre."""
+    settings = {f'surgery__{name}': getattr(Surgery(), name) for name in PAPER_ROWS}
+    settings |= {'surgery__layers': '()', 'surgery__strategy': strategy}
+    if strategy != 'contextualized':
+        settings |= {'surgery__map': 'none', 'surgery__shrinkage': 0}
+    made = make_source(OLD)
+    new, report, _ = built(make_run(tmp_path, made, [*SPECIAL, *OLD[:4:-1]], **settings))
+    assert (report['tokens']['synthesised'], report['map']) == (0, None)
+    old = flatten(made.parameters)[TABLE]
+    np.testing.assert_array_equal(new[TABLE][5 : len(OLD)], old[5 : len(OLD)][::-1])
+
+
+def test_a_source_that_the_vocabulary_was_not_made_beside_is_refused(tmp_path):
+    made = make_source(OLD)
+    run = make_run(tmp_path / 'a', made, [*SPECIAL, 'drug', 'drugs'], surgery__strategy='averaged_input')
+    (run.workdir / 'vocab' / 'new_tokens.txt').write_text('another\n')
+    with pytest.raises(InputError, match=r'new_tokens\.txt: .*run `bioptimus vocab`'):
+        built(run)
+    changes = {'surgery__strategy': 'averaged_input', 'vocab__lowercase': False}
+    with pytest.raises(ConfigError, match=r'config\.vocab\.lowercase: is False, but the source'):
+        built(make_run(tmp_path / 'b', made, [*SPECIAL, 'drug', 'drugs'], **changes))
 
 
 def test_contexts_of_another_vocabulary_are_refused(tmp_path):

@@ -42,7 +42,7 @@ WEIGHTS = ('model.safetensors', 'pytorch_model.bin')
 TOKENIZER_FILES = ('vocab.txt', 'tokenizer.json', 'tokenizer_config.json', 'special_tokens_map.json')
 # Tensors of BERT checkpoints that a masked language model does not have, or has twice.
 IGNORED = re.compile(
-    r'pooler\.|embeddings\.position_ids$|cls\.seq_relationship\.|cls\.predictions\.decoder\.'
+    r'pooler\.|embeddings\.position_ids$|cls\.seq_relationship\.|cls\.predictions\.decoder\.|classifier\.|qa_outputs\.'
 )
 LARGEST, MOST_LAYERS = 2**24, 2**10  # far above any BERT: more would only fill the memory
 EXPECTED = {

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from bioptimus_jax.report.layout import Table, count, fixed, percent, words
 from bioptimus_jax.report.measures import Measures
 
+NO_CLASS = {'rank': [None]}
+
 
 def surgery_examples(m: Measures, how_many: int = 10) -> Table:
     """New tokens: how the source spells them, contexts found, nearest neighbours; evenly spread."""
@@ -81,7 +83,7 @@ def probe(m: Measures) -> Table:
     for v in variants:
         rank, low, high = v['rank']
         ranks = [fixed(v[name][0], 0) for name in ('rank_uncentred', 'rank_dot')]
-        by_class = [fixed(v.get(title, {}).get(name, [None])[0], 0) for title, name, _ in classes]
+        by_class = [fixed(v.get(title, {}).get(name, NO_CLASS)['rank'][0], 0) for title, name, _ in classes]
         cells = [words(v['name']), fixed(rank, 0), words(f'{low:,.0f}-{high:,.0f}'), *ranks]
         rows.append([*cells, fixed(v['cosine'][0]), fixed(v['norm_ratio'][0], 2), *by_class])
     better = {c: 'high' if c == 'cosine' else 'low' for c in columns if 'rank' in c or c == 'cosine'}

@@ -22,8 +22,8 @@ NEIGHBOURS = 10
 class NewRows:
     """Rows of new tokens [N, D], the context-free rows beside them, and what is known of each token.
 
-    `averaged` is averaged_last (through the map, where there is one) where it is what a row falls back to, else
-    averaged_input; unscaled.
+    `averaged` is what the layers that are read make of the token alone (through the map, where there is one) where a
+    row falls back to that, else averaged_input; moved and stretched as the rows are, by `scale` and `factor`.
     `spellings` are source ids, `spelled` the same as strings, `windows` counts the sentences encoded.
     `map` says how well the map of `surgery.map` was fitted.
     """
@@ -34,6 +34,7 @@ class NewRows:
     spelled: list[list[str]]
     contexts: np.ndarray
     fallback: Sequence[str | None]
+    scale: str
     factor: float
     kind: str
     windows: int
@@ -105,6 +106,7 @@ def report(
     return {
         'strategy': experiment.surgery.strategy,
         'settings': dataclasses.asdict(experiment.surgery),
+        'scale': new.scale if new is not None else 'literal',
         'scale_factor': new.factor if new is not None else 1.0,
         'tokens': {kind: kinds[kind] for kind in (COPIED, SYNTHESISED, FRESH)},
         'fallbacks': dict(collections.Counter(f for f in new.fallback if f)) if new is not None else {},

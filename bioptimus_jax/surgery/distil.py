@@ -46,10 +46,14 @@ class Lessons:
 
 
 def lessons(source: Source, sentences: Sequence[str], occurrences: Occurrences) -> Lessons:
-    """Every context in which the source spells a token in whole pieces, cut to PIECES around it; first spans only."""
+    """Every context in which the source spells a token in whole pieces, none of them [UNK]; first spans only.
+
+    Each is cut to PIECES around the token.
+    """
     rows: list[tuple] = []
     first, last = (special_id(source.tokenizer, t) for t in ('[CLS]', '[SEP]'))
-    slot_id, width = special_id(source.tokenizer, '[MASK]'), min(PIECES, source.capacity + 2)
+    slot_id, unknown = (special_id(source.tokenizer, t) for t in ('[MASK]', '[UNK]'))
+    width = min(PIECES, source.capacity + 2)
     wanted = sorted(occurrences)
     for start in range(0, len(wanted), TOKENIZER_BATCH):
         chunk = wanted[start : start + TOKENIZER_BATCH]
@@ -62,6 +66,8 @@ def lessons(source: Source, sentences: Sequence[str], occurrences: Occurrences) 
                 if not len(inside) or offsets_Sx2[inside[0], 0] != begin or offsets_Sx2[inside[-1], 1] != end:
                     continue
                 a, b = int(inside[0]), int(inside[-1]) + 1
+                if unknown in encoding.ids[a:b]:
+                    continue
                 left = window_start(a, b, len(encoding.ids), width - 2)
                 ids = encoding.ids[left : left + width - 2]
                 if b - left <= len(ids):

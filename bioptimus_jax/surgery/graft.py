@@ -23,6 +23,7 @@ from bioptimus_jax.surgery.source import Source, load
 from bioptimus_jax.surgery.synthesis import synthesise
 from bioptimus_jax.trees import flatten, unflatten
 from bioptimus_jax.vocab import wordpiece
+from bioptimus_jax.vocab.build import check_casing, read_new_tokens
 
 TABLE, BIAS = 'embeddings/word_embeddings/embedding', 'cls/predictions/bias'
 
@@ -41,6 +42,11 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         if source is None:
             raise ConfigError(
                 f'config.source.path: is empty, but config.surgery.strategy={strategy!r} needs a source'
+            )
+        if source.fresh:
+            run.say(
+                f'surgery: {source.folder} has no masked-LM head: {len(source.fresh)} parameters of a fresh one are '
+                'random or zero, and losses at step 0 say nothing about the source'
             )
         architecture = _fitted(experiment, source.architecture, len(vocabulary))
         if strategy == 'copy':
@@ -130,6 +136,7 @@ def graft(
     """
     shared_W = rows.shared_ids(vocabulary, source.vocabulary)
     new_W = np.flatnonzero(shared_W < 0)
+    _check_vocabulary(run, source, [vocabulary[i] for i in new_W])
     new = synthesise(run, source, [vocabulary[i] for i in new_W])
     flat = dict(flatten(source.parameters))
     bias_V = np.asarray(flat[BIAS])[: len(source.vocabulary)]
@@ -143,6 +150,16 @@ def graft(
         states[TABLE] = new.kind
         states[BIAS] = account.FRESH if BIAS in source.fresh else account.SYNTHESISED
     return unflatten(flat), account.Ledger(states, shared_W, new_W, new, source.table(), fitted_bias)
+
+
+def _check_vocabulary(run: Run, source: Source, new: list[str]) -> None:
+    """The vocabulary was made beside this very source. ConfigError for another casing, InputError otherwise."""
+    check_casing(run.config, source.tokenizer, f'the source {run.config.source.path}')
+    if new != read_new_tokens(run.folder('vocab')):
+        raise InputError(
+            f'{run.folder("vocab") / "new_tokens.txt"}: lists other tokens than {source.folder} lacks; '
+            'run `bioptimus vocab` and `bioptimus contexts` again with this source'
+        )
 
 
 def _bias(

@@ -123,7 +123,12 @@ def variants(layers: int, contexts: int, fit_steps: int = 0) -> list[Surgery]:
         found += [dataclasses.replace(one, shrinkage=k) for k in (1.0, 5.0)]
         for name in ('linear', 'respelled'):
             found += [dataclasses.replace(one, map=name, shrinkage=k) for k in (1.0, 5.0)]
-        found += [dataclasses.replace(one, map='respelled', max_contexts=m) for m in (1, 5) if m < contexts]
+        found += [
+            dataclasses.replace(one, map='respelled', shrinkage=k, max_contexts=m)
+            for k in (0.0, 1.0, 5.0)
+            for m in (1, 2, 5)
+            if m < contexts
+        ]
     # One factor for all rows changes no rank but that by dot product; moving them to the source's mean does.
     found.append(like(scale='rescaled'))
     moved = [
@@ -131,7 +136,7 @@ def variants(layers: int, contexts: int, fit_steps: int = 0) -> list[Surgery]:
         *alone,
         *(like(layers=each) for each in read),
         *mapped,
-        Surgery(),
+        *(dataclasses.replace(Surgery(), shrinkage=k) for k in (1.0, 5.0)),
     ]
     found += [dataclasses.replace(one, scale='centred') for one in moved]
     if fit_steps:

@@ -104,7 +104,8 @@ def read_contexts(
 ) -> Reading:
     """The pieces that overlap each token's character spans, in every sentence that serves a token.
 
-    A context is a sentence, so a token that stands there twice has one mean over the pieces of both. A piece
+    A context is a sentence: one mean over the pieces of all spans of a token there (stage `contexts` names the first
+    span). A piece
     that only partly lies in a span counts whole; [UNK] pieces do not count, they spell nothing. A sentence is
     one window however many tokens it serves, unless it has more than `capacity` pieces (the position table
     without [CLS] and [SEP]): then every span has the window in whose middle it stands.

@@ -11,6 +11,7 @@ import numpy as np
 from bioptimus_jax.surgery.rows import seeded
 
 MEASURES = ('rank', 'rank_uncentred', 'rank_dot', 'cosine', 'norm_ratio')
+BY_CLASS = ('rank', 'cosine', 'norm_ratio')
 RESAMPLES = 1000
 BLOCK = 512
 CLASSES: dict[str, dict[str, tuple[int, int | None]]] = {
@@ -62,16 +63,16 @@ def _ranks(
 
 
 def summary(measured: dict[str, np.ndarray], numbers: Mapping[str, np.ndarray], seed: int) -> dict[str, Any]:
-    """Per measure [median, low, high] with a bootstrap interval of 95 % over tokens; and the rank in every class of
-    CLASSES that `numbers` [N] are given for, as by_NAME: [median, low, high, tokens], without empty classes."""
+    """Per measure [median, low, high] with a bootstrap interval of 95 % over tokens; the same of BY_CLASS, and the
+    number of tokens, as by_NAME for every class of CLASSES that `numbers` [N] are given for and that is not empty."""
     result: dict[str, Any] = {name: _median(measured[name], seed) for name in MEASURES}
     for title, numbers_N in numbers.items():
         classes = result[f'by_{title}'] = {}
         for name, (low, high) in CLASSES[title].items():
             within = (numbers_N >= low) & (numbers_N <= (np.inf if high is None else high))
             if within.any():
-                values = measured['rank'][within]
-                classes[name] = [*_median(values, seed), int(within.sum())]
+                medians = {m: _median(measured[m][within], seed) for m in BY_CLASS}
+                classes[name] = {'tokens': int(within.sum()), **medians}
     return result
 
 
@@ -100,6 +101,8 @@ def text(variants: list[dict[str, Any]]) -> str:
         line += f' {v["cosine"][0]:7.3f} {v["norm_ratio"][0]:7.2f}'
         for title, names in classes.items():
             of_class = v.get(f'by_{title}', {})
-            line += ''.join(f' {of_class[n][0]:8.0f}' if n in of_class else f' {"":>8}' for n in names)
+            line += ''.join(
+                f' {of_class[n]["rank"][0]:8.0f}' if n in of_class else f' {"":>8}' for n in names
+            )
         lines.append(f'{line}  {v["name"]}')
     return '\n'.join(lines)

@@ -3,6 +3,7 @@
 V: source tokens, N: new tokens, W: the run's vocabulary, D: hidden size. Sums are taken in float64.
 """
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 from bioptimus_jax.hashing import hash64
 
 RANDOM_ROWS_DEVIATION = 0.02
+LEAST_ROWS = 10
+"""A mean of fewer rows is their own more than that of the space they lie in."""
 
 Spellings = Sequence[Sequence[int]]
 
@@ -62,28 +65,41 @@ def unknown_mean(table_VxD: np.ndarray) -> np.ndarray:
     return table_VxD.mean(axis=0, dtype=np.float64)
 
 
-def rescale_factor(rows_NxD: np.ndarray, table_VxD: np.ndarray) -> float:
-    """The one number that brings the mean Euclidean norm of `rows` to that of all the source's rows.
+@dataclasses.dataclass(frozen=True)
+class Scaling:
+    """Rows moved and stretched as a whole: what lies at `own` [D] comes to `wanted` [D], distances grow by `factor`."""
 
-    One factor for all rows: their directions and the ratios of their norms stay. 1.0 without rows.
+    name: str
+    own: np.ndarray
+    wanted: np.ndarray
+    factor: float
+
+    def __call__(self, rows_NxD: np.ndarray) -> np.ndarray:
+        """The rows in their new place: float64 [N, D]."""
+        return self.wanted + self.factor * (rows_NxD - self.own)
+
+
+def scaling(name: str, rows_NxD: np.ndarray, table_VxD: np.ndarray) -> Scaling:
+    """What brings new rows to the source's rows: as `literal`, nothing at all.
+
+    `rescaled`: their mean Euclidean norm becomes that of the source's rows. Directions and the ratios of norms stay.
+    `centred`: their mean, and their mean distance from it, become those of the source's rows. States and rows each lie
+    around a mean of their own, far from zero; one factor for all cannot bring one to the other. Fewer than LEAST_ROWS
+    rows are rescaled instead: moved to the source's mean they would lose what is their own.
     """
-    if not len(rows_NxD):
-        return 1.0
-    mean = float(np.linalg.norm(rows_NxD, axis=1).mean())
-    return float(np.linalg.norm(table_VxD.astype(np.float64), axis=1).mean()) / mean if mean else 1.0
-
-
-def centred(rows_NxD: np.ndarray, table_VxD: np.ndarray) -> tuple[np.ndarray, float]:
-    """The rows moved and stretched as a whole: mean, and mean distance from it, become those of the source's rows.
-
-    States and rows each lie around a mean of their own, far from zero; one factor for all cannot bring one to the
-    other. Returns float64 [N, D] and the factor on distances (1.0 where there is none).
-    """
-    table_VxD = table_VxD.astype(np.float64)
-    mean_D, own_D = table_VxD.mean(axis=0), rows_NxD.mean(axis=0)
-    distance = float(np.linalg.norm(rows_NxD - own_D, axis=1).mean())
-    factor = float(np.linalg.norm(table_VxD - mean_D, axis=1).mean()) / distance if distance else 1.0
-    return mean_D + factor * (rows_NxD - own_D), factor
+    width = table_VxD.shape[1]
+    table_VxD, own_D, wanted_D = table_VxD.astype(np.float64), np.zeros(width), np.zeros(width)
+    if name == 'centred' and len(rows_NxD) < LEAST_ROWS:
+        name = 'rescaled'
+    if name == 'literal' or not len(rows_NxD):
+        return Scaling('literal', own_D, wanted_D, 1.0)
+    if name == 'centred':
+        own_D, wanted_D = rows_NxD.mean(axis=0), table_VxD.mean(axis=0)
+    distance, goal = (
+        float(np.linalg.norm(values - mean_D, axis=1).mean())
+        for values, mean_D in ((rows_NxD, own_D), (table_VxD, wanted_D))
+    )
+    return Scaling(name, own_D, wanted_D, goal / distance if distance else 1.0)
 
 
 def contexts_wanted(token: str, found: int, choice: str, seed: int, most: int = 0) -> int:

@@ -22,12 +22,14 @@ from bioptimus_jax.vocab.contexts import Contexts, load_contexts
 
 @dataclasses.dataclass(frozen=True)
 class Made:
-    """Rows [N, D], the context-free rows beside them, contexts used [N], fallbacks, and what the map is like."""
+    """Rows [N, D], the context-free rows beside them, contexts used [N], fallbacks; how both were scaled, and what
+    the map is like."""
 
     rows: np.ndarray
     averaged: np.ndarray
     contexts: np.ndarray
     fallback: list[str | None]
+    scale: str = 'literal'
     factor: float = 1.0
     map: dict[str, Any] | None = None
 
@@ -41,6 +43,10 @@ def synthesise(run: Run, source: Source, tokens: list[str]) -> NewRows:
         source, tokens, contexts, [settings], seed, summing(run, settings.batch_pieces, keep=True)
     )
     made = make(settings, material, seed)
+    if (made.scale, settings.scale) == ('rescaled', 'centred'):
+        run.say(
+            f'surgery: fewer than {rows.LEAST_ROWS} new rows have no mean to be centred by; they are rescaled'
+        )
     if settings.fit_steps and contexts is not None:
         progress = run.progress('surgery, gradient fit', settings.fit_steps, 'steps')
         made = distilled(settings, made, source, tokens, contexts, seed, watched(run, progress))
@@ -53,6 +59,7 @@ def synthesise(run: Run, source: Source, tokens: list[str]) -> NewRows:
         spelled,
         made.contexts,
         made.fallback,
+        made.scale,
         made.factor,
         kind,
         material.windows,
@@ -115,20 +122,21 @@ def watched(run: Run, progress: Progress) -> Callable[[int], None]:
 
 def make(settings: Surgery, material: Material, seed: int) -> Made:
     """The rows of one setting. Raises InputError where a map has too little to be fitted on."""
+    if not material.spellings:
+        none_0xD = np.zeros((0, material.table.shape[1]))
+        return Made(none_0xD, none_0xD, np.zeros(0, np.int64), [])
     made = _of_strategy(settings, material, seed)
-    if settings.scale == 'literal' or settings.strategy in DRAWN:
+    if settings.strategy in DRAWN:
         return made
     # Rows of unknown_mean lie among the source's rows already.
-    scaled_N = np.array([name != 'unknown_mean' for name in made.fallback], bool)
-    if not scaled_N.any():
-        return made
-    own_NxD, scaled_NxD = made.rows[scaled_N], made.rows.copy()
-    if settings.scale == 'centred':
-        scaled_NxD[scaled_N], factor = rows.centred(own_NxD, material.table)
-    else:
-        factor = rows.rescale_factor(own_NxD, material.table)
-        scaled_NxD[scaled_N] = own_NxD * factor
-    return dataclasses.replace(made, rows=scaled_NxD, factor=factor)
+    moved_Nx1 = np.array([name != 'unknown_mean' for name in made.fallback], bool)[:, None]
+    scaling = rows.scaling(settings.scale, made.rows[moved_Nx1[:, 0]], material.table)
+    scaled_NxD, averaged_NxD = (
+        np.where(moved_Nx1, scaling(values_NxD), values_NxD) for values_NxD in (made.rows, made.averaged)
+    )
+    return dataclasses.replace(
+        made, rows=scaled_NxD, averaged=averaged_NxD, scale=scaling.name, factor=scaling.factor
+    )
 
 
 def _of_strategy(settings: Surgery, material: Material, seed: int) -> Made:
@@ -168,7 +176,7 @@ def _contextualized(settings: Surgery, material: Material, seed: int) -> Made:
         described = {'ridge': mapped.ridge, 'tokens': mapped.tokens, 'explained': round(mapped.explained, 4)}
     empty_N = (contexts_N == 0) & ~material.known
     states_NxD[empty_N] = rows.unknown_mean(material.table)
-    names = ('averaged_last' if known else 'unknown_mean' for known in material.known)
+    names = ('context_free' if known else 'unknown_mean' for known in material.known)
     fallback = [None if n else name for n, name in zip(contexts_N, names, strict=True)]
     return Made(states_NxD, _or_mean(alone_NxD, material), contexts_N, fallback, map=described)
 
@@ -179,8 +187,9 @@ def _fit(settings: Surgery, material: Material, fitted: Fitted, seed: int) -> li
 
 def _similarity(settings: Surgery, material: Material, input_NxD: np.ndarray) -> Made:
     sums_NxD, contexts_N = _sums(settings, material)
-    found_N, new_NxD = contexts_N > 0, input_NxD.copy()
-    if found_N.any() and material.pieces is not None and len(material.pieces.ids):
+    pieces_known = material.pieces is not None and len(material.pieces.ids) > 0
+    found_N, new_NxD = (contexts_N > 0) & pieces_known, input_NxD.copy()
+    if found_N.any() and material.pieces is not None:
         means_NxD = sums_NxD[found_N] / contexts_N[found_N, None]
         known_MxD = material.of_layers(material.pieces.states, settings)
         new_NxD[found_N] = comparators.similarity(means_NxD, known_MxD, material.table[material.pieces.ids])

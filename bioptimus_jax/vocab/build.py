@@ -49,7 +49,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     source_place = source_folder(run.config)
     source = wordpiece.load_tokenizer(source_place) if source_place else None
     if source is not None:
-        _check_casing(run.config, source, f'the source {run.config.source.path}')
+        check_casing(run.config, source, f'the source {run.config.source.path}')
     tokenizer = _given(run.config, source)
     documents = open_documents(run.folder('corpus'), 'train')
     domain, general = count_corpora(run, documents)
@@ -99,7 +99,7 @@ def _given(experiment: Experiment, source: tokenizers.Tokenizer | None) -> token
         if not settings.file:
             raise ConfigError('config.vocab.file: config.vocab.kind=file needs the path of a vocab.txt')
         tokenizer = wordpiece.load_tokenizer(Path(settings.file))
-        _check_casing(experiment, tokenizer, f'{settings.file}')
+        check_casing(experiment, tokenizer, f'{settings.file}')
         return tokenizer
     assert source is not None
     return source
@@ -131,7 +131,8 @@ def read_new_tokens(vocab_folder: Path) -> list[str]:
     return (vocab_folder / 'new_tokens.txt').read_bytes().decode('utf-8').split('\n')[:-1]
 
 
-def _check_casing(experiment: Experiment, tokenizer: tokenizers.Tokenizer, owner: str) -> None:
+def check_casing(experiment: Experiment, tokenizer: tokenizers.Tokenizer, owner: str) -> None:
+    """Raises ConfigError where the tokenizer's casing is not that of `vocab.lowercase`."""
     lowercase = wordpiece.is_lowercase(tokenizer)
     if lowercase != experiment.vocab.lowercase:
         casing = 'lower case' if lowercase else 'cased'
