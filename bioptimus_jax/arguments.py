@@ -29,10 +29,11 @@ REPORT_HELP = """
 
 Of several runs, or of sweeps: the paper's Tables 2, 3, 5, 6 and 7, orders and corruption from whatever they hold,
 beside the paper's numbers. What a run answers is read from its manifests; runs whose corpora, vocabularies, budgets
-or fine-tuning differ are not mixed, and the page says in what they differ. Writes index.html,
-tables.md and tables.csv into DIR.
+or fine-tuning differ are not mixed, and the page says in what they differ; and what each arm took, in words, FLOPs,
+hours. Of one run all tables and figures of that run come first. Writes index.html, tables.md and tables.csv into DIR.
 
-  bioptimus report runs/table2 runs/orders"""
+  bioptimus report runs/small
+  bioptimus report runs/table2 runs/orders --loss=2.5,2 --f1=80"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -235,6 +236,10 @@ def _positive_whole(text: str) -> int:
     return value
 
 
+def _levels(text: str) -> tuple[float, ...]:
+    return tuple(_positive(level) for level in text.split(','))
+
+
 def _share(text: str) -> float:
     value = float(text)
     if not 0 < value <= 1:
@@ -330,6 +335,9 @@ def _add_report_flags(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         '--to', default='', metavar='DIR', help='folder of their page (default: tables, beside or in them)'
     )
+    what = 'what each arm took to get there (default: what all of them reach)'
+    verb.add_argument('--loss', type=_levels, default=(), metavar='X,X', help=f'held-out losses: {what}')
+    verb.add_argument('--f1', type=_levels, default=(), metavar='X,X', help=f'devel F1, percent: {what}')
 
 
 def _add_run_flags(verb: argparse.ArgumentParser, required: bool = True) -> None:

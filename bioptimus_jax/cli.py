@@ -156,7 +156,7 @@ def _report(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> in
         raise ConfigError(
             'report of run folders takes no --config, --workdir, --replace: how they were made is read from them'
         )
-    to = comparison.write(options.runs, Path(options.to) if options.to else None)
+    to = comparison.write(options.runs, Path(options.to) if options.to else None, options.loss, options.f1)
     print(f'report: {to / "index.html"}')
     return DONE
 

@@ -224,6 +224,9 @@ def test_what_cannot_be_measured_is_said_in_a_line(place, tmp_path):
     RobertaModel(RobertaConfig.from_pretrained(headless)).save_pretrained(headless)
     with pytest.raises(InputError, match=r'headless: lacks .*, so it has no perplexity'):
         difficulty.measure(run, [str(headless)])
+    (headless / 'model.safetensors').write_bytes(b'no weights')
+    with pytest.raises(InputError, match=r'is no masked language model .*; name another model'):
+        difficulty.measure(run, [str(headless)])
     on_trained = Run(
         tmp_path / 'run', experiment(place, **{'curriculum.texts': f'{place}/*.txt,'}), quiet=True
     )

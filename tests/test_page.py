@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_paper_tables import MASKED, TOKENS, WORDS_15, WORDS_20, make
 from test_report import fabricate
 
-from bioptimus_jax.report import page
+from bioptimus_jax.report import comparison, page
 
 CHROMIUM = next((x for x in ('chromium', 'chromium-browser', 'google-chrome') if shutil.which(x)), None)
 FLAGS = (
@@ -93,26 +94,47 @@ class Browser:
         self.process.wait(30)
 
 
-@pytest.fixture(scope='module')
-def browser(tmp_path_factory):
-    """A browser with the page of a finished run, fabricated but drawn by the program."""
+@pytest.fixture(scope='module', params=['of a run', 'of several'])
+def browser(tmp_path_factory, request):
+    """A browser with the page of a finished run or of several, fabricated but drawn by the program."""
     folder = tmp_path_factory.mktemp('page')
-    run = fabricate(folder / 'demo')
-    (run.workdir / 'report').mkdir()
-    page.build(run, run.workdir / 'report')
+    made = page_of_a_run(folder) if request.param == 'of a run' else page_of_several(folder)
     opened = Browser(folder / 'profile')
     try:
-        opened.open(run.workdir / 'report' / 'index.html')
+        opened.open(made / 'index.html')
         yield opened
     finally:
         opened.close()
+
+
+def page_of_a_run(folder):
+    run = fabricate(folder / 'demo')
+    (run.workdir / 'report').mkdir()
+    page.build(run, run.workdir / 'report')
+    return run.workdir / 'report'
+
+
+def page_of_several(folder):
+    """Two orders and two initialisations, on as many sets as the paper has, two seeds."""
+    phases = [TOKENS, WORDS_15, WORDS_20, MASKED]
+    sets = ('bc5-chem', 'bc5-disease', 'ncbi-disease', 'bc2gm', 'jnlpba')
+    for number, (arm, order) in enumerate({'a': phases, 'b': phases[::-1]}.items()):
+        for seed in (0, 1):
+            right = {model: dict.fromkeys(sets, 100 + 20 * number + seed) for model in ('initial', 0, 3)}
+            make(folder / 'orders' / f'{arm}.seed-{seed}', order, right, seed, losses=5.0 + number)
+    for number, strategy in enumerate(('contextualized', 'random_rows')):
+        for seed in (0, 1):
+            right = {model: dict.fromkeys(sets, 90 + 20 * number + seed) for model in ('initial', 0)}
+            changes = {'surgery__strategy': strategy}
+            make(folder / 'table2' / f'{strategy}.seed-{seed}', [TOKENS], right, seed, **changes)
+    return comparison.write([folder / 'orders', folder / 'table2'], folder / 'tables')
 
 
 def test_nothing_is_fetched_and_nothing_goes_wrong(browser):
     asked = [
         e['params']['request']['url'] for e in browser.events if e['method'] == 'Network.requestWillBeSent'
     ]
-    assert asked[0].endswith('report/index.html')
+    assert asked[0].endswith('/index.html')
     assert [url for url in asked[1:] if not url.startswith('data:')] == []
     wrong = [e for e in browser.events if e['method'] in ('Runtime.exceptionThrown', 'Log.entryAdded')]
     wrong += [e for e in browser.events if e['method'] == 'Runtime.consoleAPICalled']
@@ -135,7 +157,8 @@ def test_every_figure_is_drawn(browser):
           return [box.getAttribute('aria-label'), size.width, size.height, marks.length, lost.length];
         })"""
     )
-    assert len(drawn) > 10
+    of_several = browser.evaluate("Boolean(document.querySelector('#effort'))")
+    assert len(drawn) == 2 if of_several else len(drawn) > 10
     for label, width, height, marks, lost in drawn:
         assert len(label) > 40, label
         assert width > 400, label
@@ -146,6 +169,7 @@ def test_every_figure_is_drawn(browser):
     assert images == 0
 
 
+@pytest.mark.parametrize('browser', ['of a run'], indirect=True)
 def test_a_click_sorts_a_table(browser):
     column = """(table, name) => {
       const heads = [...table.tHead.rows[0].cells], at = heads.findIndex(x => x.textContent === name);
@@ -169,7 +193,10 @@ def test_a_click_sorts_a_table(browser):
     order, names = values('phase', click=True)
     assert (order, names) == ('ascending', ['0.1', '0.2', '0.3', '0.4', 'initial (step 0)'])
     assert values('held-out loss', click=False)[0] is None
-    # Every table can be sorted, and each keeps its rows; empty cells come last either way.
+
+
+def test_every_table_can_be_sorted(browser):
+    """Each keeps its rows; empty cells come last either way."""
     broken = browser.evaluate(
         """[...document.querySelectorAll('table:has(thead)')].filter(table => {
           const rows = table.tBodies[0].rows.length;
@@ -214,6 +241,18 @@ def test_tables_fit_on_paper(browser):
     assert cut == []
     hidden = browser.evaluate("getComputedStyle(document.querySelector('nav')).display")
     assert hidden == 'none'
+
+
+def test_folded_tables_are_opened_for_the_printer(browser):
+    opened = browser.evaluate(
+        """['beforeprint', 'afterprint'].map(name => {
+          dispatchEvent(new Event(name));
+          return [...document.querySelectorAll('details.tables')].map(folded => folded.open);
+        })"""
+    )
+    assert len(opened[0]) > 0
+    assert all(opened[0])
+    assert not any(opened[1])
 
 
 @pytest.mark.parametrize('scheme', ['light', 'dark'])

@@ -24,7 +24,8 @@ from bioptimus_jax.schema import PAPER_PHASES, PAPER_ROWS, Experiment, result_ke
 from bioptimus_jax.stages import STAGES
 
 SENTENCES = 200
-WORDS = 512_000  # ten steps of 256 rows
+WORDS = 512_000
+STEPS = 10  # of 256 rows of 200 words
 ASK = {question.name: question for question in QUESTIONS}
 TOKENS, WORDS_15, WORDS_20, MASKED = PAPER_PHASES.values()
 
@@ -77,8 +78,11 @@ def f1(right):
     return 200 * right / (SENTENCES + right)
 
 
-def make(folder, phases, right, seed=0, losses=None, corpus='c', **changes):
-    """A run folder; `right`: model -> dataset -> mentions found, models by number (0: first phase's end) or name."""
+def make(folder, phases, right, seed=0, losses=None, corpus='c', steps=(), fine_tunings=(), **changes):
+    """A run folder; `right`: model -> dataset -> mentions found, models by number (0: first phase's end) or name.
+
+    With the mentions there may be the devel F1; `steps`: where the phases end; `fine_tunings`: their seeds.
+    """
     e = experiment(phases, seed=seed, ner__seeds=seed, **changes)
     run = Run(folder, e, quiet=True)
     weights = {'0:config.json': 'x', '1:model.safetensors': 'source'}
@@ -86,6 +90,7 @@ def make(folder, phases, right, seed=0, losses=None, corpus='c', **changes):
     described = {
         'corpus': {'content': corpus * 16},
         'vocab': {'content': ('v' if e.vocab.kind == 'train' else 's') * 16},
+        'contexts': {'content': 'x'},
         'surgery': {'content': 'w', 'inputs': weights},
         'rows': {'content': 'r', 'counts': {'train': train}},
         'pretrain': {'content': 'p'},
@@ -95,8 +100,8 @@ def make(folder, phases, right, seed=0, losses=None, corpus='c', **changes):
         keys = result_keys(e, STAGES[stage].sections)
         manifest = {'stage': stage, 'config': keys, 'inputs': {}, 'counts': {}, 'seconds': 1.0}
         write_json(folder / stage / 'manifest.json', json.loads(json.dumps(manifest | described_so)))
-    steps_of_a_phase = WORDS // (e.pretrain.batch_rows * 200)
-    ends = [('initial', 0), *((name, (n + 1) * steps_of_a_phase) for n, name in enumerate(e.phases))]
+    steps = steps or range(STEPS, STEPS * len(phases) + 1, STEPS)
+    ends = zip(('initial', *e.phases), (0, *steps), strict=True)
     for n, (name, step) in enumerate(ends):
         values = {phase: (losses or 5.0) - 0.1 * n for phase in PAPER_PHASES}
         run.log(
@@ -112,7 +117,11 @@ def make(folder, phases, right, seed=0, losses=None, corpus='c', **changes):
     records = []
     for model, scores in right.items():
         name = e.phases[model] if isinstance(model, int) else model
-        records += [fine_tuned(folder, name, d, 'standard', seed, n) for d, n in scores.items()]
+        for tuning in fine_tunings or (seed,):
+            records += [
+                fine_tuned(folder, name, d, 'standard', tuning, *(n if isinstance(n, tuple) else (n,)))
+                for d, n in scores.items()
+            ]
     write_jsonl(folder / 'ner' / 'results.jsonl', records)
     return folder
 
@@ -178,14 +187,14 @@ def test_cells_without_a_run_are_empty_and_say_so(table2):
     assert f'{NOT_RUN} : no run, or not scored' in made.note
     [empty], details = answer('table7', table2)
     assert [line[0].text for line in empty.rows] == [
-        '0.4: no run',
-        'no curriculum, as long as 0.4: no run',
+        f'{prefix}0.{n}: no run' for n in (2, 3, 4) for prefix in ('', 'no curriculum, as long as ')
     ]
     assert '`bioptimus sweep --config=ablations:table7` makes them' in empty.note
     assert not details
-    [nothing], _ = answer('corruption', table2)
-    assert nothing.rows == []
-    assert 'no run answers this' in nothing.markdown()
+    for question in ('corruption', 'orders'):  # the paper has no numbers for them
+        [nothing], _ = answer(question, table2)
+        assert nothing.rows == []
+        assert 'no run answers this' in nothing.markdown()
 
 
 def test_marks_are_of_a_paired_test_with_every_seed_corrected_for_all_comparisons(table2):
@@ -245,6 +254,106 @@ def test_runs_of_other_budgets_corpora_or_fine_tuning_stand_apart_and_the_note_s
     assert all(table.marks()[0][3] == '' for table in others)
 
 
+def test_the_papers_column_is_ranked_only_where_all_of_its_rows_are(table2, tmp_path):
+    for strategy in ('scratch', 'averaged_last'):
+        changes = {'phase__p0__duration': 2 * WORDS, 'surgery__strategy': strategy}
+        make(tmp_path / 'longer' / strategy, [TOKENS], {0: {'bc5-chem': 190}}, **changes)
+    first, second = answer('table2', table2, tmp_path / 'longer')[0]
+    assert mark(first, 'copy: no run', 'bc5-chem, paper') == 'best'
+    assert row(second, 'averaged_last, rescaled')['bc5-chem, paper'] == '92.93'
+    assert mark(second, 'averaged_last, rescaled', 'bc5-chem, paper') == ''
+
+
+PARTING = {
+    'contexts__per_token': (3, 'contexts.per_token'),
+    'model__dropout': (0.2, 'model.dropout'),
+    'model__attention_dropout': (0.2, 'model.attention_dropout'),
+    'rows__block_documents': (7, 'rows.block_documents'),
+    'phase__p0__corruption_unit': ('word', 'corruption unit of phase 1'),
+    'phase__p1__optimizer': ('reset', 'optimiser state of phase 2'),
+}
+
+
+@pytest.mark.parametrize('key', PARTING)
+def test_whatever_decides_a_score_parts_set_ups(tmp_path, key):
+    value, name = PARTING[key]
+    for folder, changes in (('a', {}), ('b', {key: value})):
+        make(tmp_path / folder, [TOKENS, WORDS_15], {1: {'bc5-chem': 120}}, **changes)
+    first, second = answer('table5', tmp_path)[0]
+    assert f'must not be compared with set-up A: {name}: ' in second.note
+    assert row(first, '0.2')['seeds'] == row(second, '0.2')['seeds'] == '1'
+
+
+def test_contexts_that_surgery_does_not_read_part_nothing(tmp_path):
+    for seed, sentences in enumerate((3, 4)):
+        changes = {'contexts__per_token': sentences, 'surgery__strategy': 'random_rows'}
+        make(tmp_path / f'r.seed-{seed}', [TOKENS], {0: {'bc5-chem': 120}}, seed, **changes)
+    [made], _ = answer('table2', tmp_path)
+    assert row(made, 'random_rows')['seeds'] == '2'
+
+
+def test_a_phase_that_ended_early_is_as_long_as_it_was(tmp_path):
+    paced = {'curriculum__order': 'self_paced', 'evaluation__per_phase': 4}
+    for name, steps, changes in (
+        ('planned.seed-0', (10, 20), {}),
+        ('late.seed-1', (10, 20), paced),
+        ('early.seed-2', (4, 20), paced),
+    ):
+        make(tmp_path / name, [TOKENS, WORDS_15], {1: {'d': 9}}, int(name[-1]), steps=steps, **changes)
+    first, second = answer('table5', tmp_path)[0]
+    assert row(first, '0.2')['seeds'] == '2'
+    assert 'words of phase 1: 205,000, in A 512,000' in second.note
+    assert 'words of phase 2: 819,000, in A 512,000' in second.note
+
+
+def test_fine_tunings_are_no_pretrainings(tmp_path):
+    averaged = {'surgery__strategy': 'averaged_input'}
+    for name, right, changes in (('a', 100, {}), ('b', 150, averaged)):
+        make(tmp_path / 'one' / name, [TOKENS], {0: {'d': right}}, fine_tunings=(0, 1, 2), **changes)
+    [one], _ = answer('table2', tmp_path / 'one')
+    shown = row(one, 'averaged_input, rescaled')
+    assert shown['seeds'] == '1 × 3'
+    assert shown['d'].endswith(' (†)')
+    assert '1 × 5 is one, fine-tuned five times' in one.note
+    for seed, (a, b) in enumerate(((100, 150), (104, 158))):
+        for name, right, changes in (('a', a, {}), ('b', b, averaged)):
+            folder = tmp_path / 'two' / f'{name}.seed-{seed}'
+            make(folder, [TOKENS], {0: {'d': right}}, seed, fine_tunings=(0, 1, 2), **changes)
+    [two], details = answer('table2', tmp_path / 'two')
+    shown = row(two, 'averaged_input, rescaled')
+    assert shown['seeds'] == '2 × 3'
+    values = [f1(150), f1(158)]
+    assert shown['d'] == f'{statistics.fmean(values):.2f} ± {statistics.stdev(values):.2f} †'
+    by_seed = f'; {f1(150) - f1(100):+.1f} {f1(158) - f1(104):+.1f}'
+    assert details['differences'].rows[0][2].text.endswith(by_seed)
+
+
+def test_a_mean_over_sets_is_over_the_same_seeds_and_names_its_sets(tmp_path):
+    for name, changes in (('a', {}), ('b', {'surgery__strategy': 'averaged_input'})):
+        for seed, sets in enumerate((('d', 'e'), ('d',), ('e',))):
+            right = {0: {d: 100 + 9 * len(changes) for d in sets}}
+            make(tmp_path / 'other' / f'{name}.seed-{seed}', [TOKENS], right, seed, **changes)
+    [made], details = answer('table2', tmp_path / 'other')
+    assert 'no mean over d, e: other seeds' in made.note
+    assert list(details['differences'].columns) == ['model', 'less', 'd', 'e']
+    strategies = {'contextualized': 'def', 'averaged_input': 'def', 'random_rows': 'de'}
+    for number, (strategy, sets) in enumerate(strategies.items()):
+        right = {0: {d: 100 + number for d in sets}}
+        make(tmp_path / 'fewer' / strategy, [TOKENS], right, surgery__strategy=strategy)
+    _, details = answer('table2', tmp_path / 'fewer')
+    means = {line[0].text: line[-1].text for line in details['differences'].rows}
+    assert means['random_rows'].endswith('; over d, e')
+    assert 'over' not in means['averaged_input, rescaled']
+
+
+def test_predictions_that_are_missing_are_named(table2):
+    file = table2 / 'y.seed-1' / 'ner' / 'p0' / 'bc5-chem' / 'standard' / 'seed-1' / 'predictions.tsv'
+    file.unlink()
+    [made], _ = answer('table2', table2)
+    assert f'{file}: is missing, so nothing is tested; run stage ner again with --replace.' in made.note
+    assert not row(made, 'averaged_input, rescaled')['bc5-chem, here'].endswith('†')
+
+
 def test_a_source_vocabulary_is_no_other_set_up_but_has_no_comparable_loss(table2, tmp_path):
     make(
         tmp_path / 'kept',
@@ -300,12 +409,21 @@ def test_versions_orders_and_the_end_of_each_phase_are_known_by_their_settings(c
         f'shuffled: {"; ".join([PAPER_SETTINGS[2], PAPER_SETTINGS[0], PAPER_SETTINGS[3], PAPER_SETTINGS[1]])}'
     )
     names = [line[0].text for line in orders.rows]
-    assert names == ['static: tokens 15 %', 'easy to hard', 'hard to easy', shuffled]
+    missed = [f'static: {name}: no run' for name in PAPER_SETTINGS[1:]]
+    assert names == ['static: tokens 15 %', 'easy to hard', 'hard to easy', shuffled, *missed]
     losses = details['held-out loss']
     assert list(losses.columns) == ['model', 'one frozen mask', *PAPER_SETTINGS]
     assert row(losses, 'hard to easy')['words 15 %'] == '4.800 ± 0.000'
     assert mark(losses, 'easy to hard', 'words 15 %') == 'best'
     assert 'arXiv' not in orders.note  # the paper has no such table
+
+
+def test_a_row_stands_for_the_expected_one_of_its_whole_name(tmp_path):
+    make(tmp_path / 'r', [MASKED] * 4, {3: {'d': 100}})
+    [made], _ = answer('orders', tmp_path / 'r')
+    names = [line[0].text for line in made.rows]
+    assert names[0] == f'static: {PAPER_SETTINGS[3]}'
+    assert {f'static: {PAPER_SETTINGS[2]}: no run', 'shuffled: no run'} <= set(names)
 
 
 def test_a_phase_on_a_path_that_goes_on_is_not_a_run_that_ends_there(curricula, tmp_path):
@@ -332,10 +450,22 @@ def test_rivals_are_paired_by_the_seed_of_fine_tuning_and_found_in_the_paper_by_
     names = [line[0].text for line in made.rows]
     assert names[:2] == ['0.4', 'BioBERT']
     assert {'ours-too', 'PubMedBERT: no run'} <= set(names)
+    assert 'BioBERT: no run' not in names
     assert row(made, 'BioBERT')['bc5-chem, paper'] == '92.85'
     assert row(made, 'BioBERT')['bc5-chem, here'].endswith('†')
     assert row(made, 'ours-too')['bc5-chem, paper'] == NOT_RUN
     assert {line[0].text for line in details['differences'].rows} == {'BioBERT', 'ours-too'}
+
+
+def test_a_rival_is_paired_with_every_pretraining_of_the_other(tmp_path):
+    phases = [TOKENS, WORDS_15, WORDS_20, MASKED]
+    for seed, right in enumerate((100, 104)):
+        folder = tmp_path / f'a.seed-{seed}'
+        make(folder, phases, {3: {'d': right}, 'BioBERT': {'d': 150}}, seed, fine_tunings=(7,))
+    [made], details = answer('table6', tmp_path)
+    assert row(made, '0.4')['seeds'] == '2'
+    [line] = details['differences'].rows
+    assert line[2].text.endswith(f'; {f1(150) - f1(100):+.1f} {f1(150) - f1(104):+.1f}')
 
 
 def test_learning_rates_are_rows_of_their_own_and_devel_chooses(tmp_path):
@@ -343,12 +473,69 @@ def test_learning_rates_are_rows_of_their_own_and_devel_chooses(tmp_path):
         for rate, right in ((1e-4, 120), (2e-4, 140)):
             changes = {'pretrain__learning_rate': rate}
             make(tmp_path / f'r{rate}.seed-{seed}', [TOKENS], {0: {'bc5-chem': right}}, seed, **changes)
-    [made], _ = answer('table2', tmp_path)
+    [made], details = answer('table2', tmp_path)
     names = [line[0].text for line in made.rows if 'no run' not in line[0].text]
-    assert names == [
-        'contextualized, rescaled, learning rate 0.0001',
-        'contextualized, rescaled, learning rate 0.0002, chosen on devel',
+    assert names == ['contextualized, rescaled, learning rate 0.0002, chosen on devel']
+    every = details['learning rates']
+    assert [line[0].text for line in every.rows] == [
+        f'contextualized, rescaled, learning rate 0.000{n}' for n in (1, 2)
     ]
+    assert (
+        row(every, 'contextualized, rescaled, learning rate 0.0001')['bc5-chem, test']
+        == f'{f1(120):.2f} ± 0.00'
+    )
+
+
+CHOSEN = 'averaged_input, rescaled, learning rate 0.0001'
+OTHER = 'averaged_input, rescaled, learning rate 0.0002'
+
+
+@pytest.fixture
+def grid(tmp_path):
+    """Two initialisations at two rates: devel prefers the lower rate of one, the higher of the other; test does not."""
+    found = {  # (mentions found on test, devel F1)
+        ('contextualized', 1e-4): (130, 0.5),
+        ('contextualized', 2e-4): (100, 0.6),
+        ('averaged_input', 1e-4): (150, 0.6),
+        ('averaged_input', 2e-4): (190, 0.5),
+    }
+    for (strategy, rate), right in found.items():
+        changes = {'surgery__strategy': strategy, 'pretrain__learning_rate': rate}
+        for seed in (0, 1):
+            folder = tmp_path / f'{strategy}.rate-{rate}.seed-{seed}'
+            make(folder, [TOKENS], {0: {'d': right}}, seed, **changes)
+    return tmp_path
+
+
+def test_test_scores_rank_only_what_devel_chose(grid):
+    [made], _ = answer('table2', grid)
+    assert mark(made, f'{CHOSEN}, chosen on devel', 'd') == 'best'
+    assert OTHER not in [line[0].text for line in made.rows]
+
+
+def test_rows_are_compared_at_the_same_rate_and_each_at_its_best(grid):
+    [made], details = answer('table2', grid)
+    assert row(made, f'{CHOSEN}, chosen on devel')['d'].endswith(' †')
+    assert 'differs from contextualized, rescaled, learning rate 0.0002' in made.note
+    assert 'corrected for 3 comparisons' in made.note
+    against = {rate: f'contextualized, rescaled, learning rate {rate}' for rate in (0.0001, 0.0002)}
+    lines = {(line[0].text, line[1].text): line[2].value for line in details['differences'].rows}
+    assert set(lines) == {(CHOSEN, against[0.0001]), (OTHER, against[0.0002]), (CHOSEN, against[0.0002])}
+    assert lines[CHOSEN, against[0.0002]] == pytest.approx(f1(150) - f1(100))
+
+
+def test_rates_are_chosen_over_the_sets_that_all_of_them_have(tmp_path):
+    for rate, right in ((1e-4, {'d': (100, 0.5), 'e': (100, 0.9)}), (2e-4, {'d': (100, 0.6)})):
+        make(tmp_path / f'{rate}', [TOKENS], {0: right}, pretrain__learning_rate=rate)
+    [made], _ = answer('table2', tmp_path)
+    assert made.rows[0][0].text == 'contextualized, rescaled, learning rate 0.0002, chosen on devel'
+
+
+def write_geometry(folder, cosine):
+    values = {x: {'value': cosine} for x in geometry.MEASURES}
+    record = {'digest': 'same', **{kind: values for kind in geometry.KINDS}}
+    write_json(folder / 'analyze' / 'geometry.json', [{'model': 'p1', 'rows': {}, 'words': record}])
+    write_json(folder / 'analyze' / 'manifest.json', {'config': {}, 'content': 'a', 'inputs': {}})
 
 
 def test_degeneration_is_a_difference_at_the_same_rate_of_mask_with_an_interval(tmp_path):
@@ -359,15 +546,7 @@ def test_degeneration_is_a_difference_at_the_same_rate_of_mask_with_an_interval(
                 name = f'{corruption[0]}-{shown}.seed-{seed}'
                 phase = dataclasses.replace(WORDS_20, rate=shown / corruption[0], corruption=corruption)
                 make(tmp_path / name, [phase] * 2, {1: {'bc5-chem': 120}}, seed)
-                cosine = 0.5 + less * (1 + seed) + shown
-                values = {x: {'value': cosine} for x in geometry.MEASURES}
-                record = {'digest': 'same', **{kind: values for kind in geometry.KINDS}}
-                write_json(
-                    tmp_path / name / 'analyze' / 'geometry.json',
-                    [{'model': 'p1', 'rows': {}, 'words': record}],
-                )
-                manifest = {'config': {}, 'content': 'a', 'inputs': {}}
-                write_json(tmp_path / name / 'analyze' / 'manifest.json', manifest)
+                write_geometry(tmp_path / name, 0.5 + less * (1 + seed) + shown)
     [made], details = answer('corruption', tmp_path)
     assert {line[0].text for line in made.rows} == {
         '16 % shown, words 20 %',
@@ -383,6 +562,24 @@ def test_degeneration_is_a_difference_at_the_same_rate_of_mask_with_an_interval(
     assert cells['all [MASK] less 80-10-10, mean over 2 rates of [MASK]'].text == '-0.150 ± 0.635'
 
 
+def test_corruptions_are_pooled_over_rates_of_mask_alone(tmp_path):
+    change = {(0.8, 0.1, 0.1): 0.0, (0.9, 0.1, 0.0): 0.1, (0.9, 0.0, 0.1): 0.2}
+    for corruption, more in change.items():
+        for shown in (0.16, 0.2):
+            for times in (1, 2):
+                phase = dataclasses.replace(WORDS_20, rate=shown / corruption[0], corruption=corruption)
+                folder = tmp_path / f'{"-".join(map(str, corruption))}.{shown}.{times}'
+                make(folder, [phase] * 2, {}, pretrain__learning_rate=times * 1e-4)
+                write_geometry(folder, 0.5 + times * more)
+    table = answer('corruption', tmp_path)[1]['geometry of rare and frequent words']
+    pooled = {line[1].text: line[2].text for line in table.rows if 'mean over 2 rates' in line[1].text}
+    assert pooled == {
+        f'{name} less 80-10-10, mean over 2 rates of [MASK], learning rate 0.000{times}': f'{times * more:+.3f}'
+        for name, more in (('90-10-0', 0.1), ('90-0-10', 0.2))
+        for times in (1, 2)
+    }
+
+
 def test_a_static_run_without_a_partner_is_no_answer_on_corruption(curricula):
     assert answer('corruption', curricula)[0][0].rows == []
 
@@ -393,10 +590,10 @@ def test_manifests_give_back_the_experiment(tmp_path):
         tmp_path / 'r', [TOKENS, WORDS_20], {1: {'d': 100}}, 3, corpus__min_words=7, pretrain__beta2=0.98
     )
     again = experiment_of(folder)
-    for stage in ('corpus', 'vocab', 'surgery', 'rows', 'pretrain'):
+    for stage in ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'pretrain'):
         assert result_keys(again, STAGES[stage].sections) == result_keys(e, STAGES[stage].sections)
     assert again.phases == ('p0', 'p1')
-    assert again.stages == ('corpus', 'vocab', 'surgery', 'rows', 'pretrain', 'ner')
+    assert again.stages == ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'ner')
 
 
 @pytest.mark.parametrize('content', ['{}', '[1]'])
@@ -404,6 +601,15 @@ def test_a_damaged_manifest_is_named(tmp_path, content):
     folder = make(tmp_path / 'r', [TOKENS], {0: {'d': 100}})
     (folder / 'pretrain' / 'manifest.json').write_text(content.replace('{}', '{"stage": "pretrain"}'))
     with pytest.raises(InputError, match=r'pretrain/manifest\.json: is damaged'):
+        read_runs([folder])
+
+
+def test_manifests_that_do_not_belong_together_say_what_to_do(tmp_path):
+    folder = make(tmp_path / 'r', [TOKENS], {0: {'d': 100}})
+    manifest = json.loads((folder / 'pretrain' / 'manifest.json').read_text())
+    manifest['config']['phase.p0.rate'] = 7
+    write_json(folder / 'pretrain' / 'manifest.json', manifest)
+    with pytest.raises(InputError, match=r'do not belong together .*; run its stages again under one config'):
         read_runs([folder])
 
 
@@ -421,8 +627,55 @@ def test_devel_f1_over_pretraining_is_drawn_where_snapshots_were_fine_tuned(tabl
     assert drawn.svg.startswith('<svg')
 
 
+@pytest.fixture
+def lines_of(monkeypatch):
+    """A figure of runs, and its points: arm -> in order, seed -> words and value."""
+
+    def drawn(figure, *folders):
+        curves = {}
+        monkeypatch.setattr(comparison_figures, '_lines', lambda axes, arms, order: curves.update(arms))
+        made = figure(trained_models(read_runs(folders)))
+        return made, {arm: [points[place] for place in sorted(points)] for arm, points in curves.items()}
+
+    return drawn
+
+
+def test_figure_3_is_of_one_setting_and_one_budget_and_counts_a_seed_once(tmp_path, lines_of):
+    for seed, right in enumerate((100, 110)):
+        ends = {'initial': {'d': 60}, 0: {'d': right}}
+        make(tmp_path / 'a' / f'a.seed-{seed}', [TOKENS], ends, seed)
+        make(tmp_path / 'other' / f'words.seed-{seed}', [WORDS_15], {0: {'d': 10}}, seed + 5)
+        make(tmp_path / 'other' / f'curriculum.seed-{seed}', [TOKENS, WORDS_15], {1: {'d': 10}}, seed)
+    make(tmp_path / 'again' / 'x', [TOKENS], ends, 1)
+    make(tmp_path / 'other' / 'longer', [TOKENS], ends, 2, phase__p0__duration=2 * WORDS)
+    folders = [tmp_path / name for name in ('a', 'again', 'other')]
+    made, curves = lines_of(comparison_figures.devel_f1, *folders)
+    end = {seed: (WORDS, pytest.approx(f1(right))) for seed, right in enumerate((100, 110))}
+    assert curves['contextualized, rescaled'][1] == end
+    assert 'Left out, since they were made otherwise: longer.' in made.caption
+    assert PAPER_SETTINGS[0] in made.caption
+
+
+def test_evaluations_are_matched_by_phase_and_number_not_by_rounded_words(tmp_path, lines_of):
+    for seed, step in enumerate((21, 20)):  # steps are whole, and rows differ by seed
+        folder = make(tmp_path / 'long' / f'a.seed-{seed}', [TOKENS] * 2, {}, seed, steps=(10, 22))
+        run = Run(folder, experiment([TOKENS] * 2), quiet=True)
+        run.log('pretrain', step, kind='evaluation', phase='p1', frozen_loss=4.5 - seed, tokens=0)
+    make(tmp_path / 'short', [TOKENS], {})
+    _, curves = lines_of(comparison_figures.heldout_losses, tmp_path / 'short', tmp_path / 'long')
+    per_step = WORDS / STEPS
+    assert curves == {
+        'static: tokens 15 %': [
+            {0: (WORDS, 5.0), 1: (WORDS, 5.0)},
+            {0: (21 * per_step, 4.5), 1: (20 * per_step, 3.5)},
+            {0: (22 * per_step, 4.0), 1: (22 * per_step, 4.0)},
+        ]
+    }
+
+
 def test_losses_are_drawn_over_words_for_each_order(curricula):
     drawn = comparison_figures.heldout_losses(trained_models(read_runs([curricula])))
+    assert 'those that mask words are not' in drawn.caption
     for name in ('static: tokens 15 %', '; '.join(PAPER_SETTINGS), '; '.join(PAPER_SETTINGS[::-1])):
         assert f'{name} 5.00 to 2.00' in drawn.alt
 
@@ -443,6 +696,37 @@ def test_the_page_of_several_runs_stands_alone_beside_markdown_and_csv(table2, c
     [line] = [r for r in rows if r[:1] == ['averaged_input, rescaled'] and len(r) > 8][:1]
     assert float(line[3]) == pytest.approx(statistics.fmean(f1(x) for x in RIGHT['averaged_input']))
     assert 'report: ' in capsys.readouterr().out
+
+
+def test_what_each_arm_took_is_on_the_page_of_several_runs_seeds_pooled(curricula, table2, capsys):
+    """Phases of ten steps and 512,000 words end at losses of 5, 4, 3 and 2."""
+    to = curricula / 'page'
+    assert cli.main(['report', str(curricula), str(table2), f'--to={to}', '--loss=4,2.5', '--f1=68']) == 0
+    assert 'id="effort"' in (to / 'index.html').read_text('utf-8')
+    reached = comparison.effort(trained_models(read_runs([curricula])), (4, 2.5), (68,))
+    cells = {(line[0].text, line[1].text): [cell.text for cell in line[2:]] for line in reached.rows}
+    hard = '; '.join(PAPER_SETTINGS[::-1])
+    assert cells['held-out loss 4', hard][:2] == ['step 20', '20 ± 0']
+    assert cells['held-out loss 2.5', 'static: tokens 15 %'][:2] == ['step 40', '40 ± 0']
+    assert {line[-1].text for line in reached.rows} == {'2'}
+    # Found are 100 and more by ten a phase, less five an arm, and one more with seed 1: 68 is 104 of them.
+    assert cells['devel F1 on bc5-chem, 68', 'static: tokens 15 %'][0] == 'p1'
+    for name in ('tables.md', 'tables.csv'):
+        assert 'held-out loss 2.5' in (to / name).read_text('utf-8')
+    assert cli.main(['report', str(table2), '--loss=x']) == 2
+    assert '--loss' in capsys.readouterr().err
+
+
+def test_learning_rates_and_budgets_are_arms_of_their_own(tmp_path):
+    for name, rate, length in (('a', 1e-4, WORDS), ('b', 2e-4, WORDS), ('c', 1e-4, 2 * WORDS)):
+        changes = {'pretrain__learning_rate': rate, 'phase__p0__duration': length}
+        make(tmp_path / name, [TOKENS], {0: {'bc5-chem': 100}}, **changes)
+    reached = comparison.effort(trained_models(read_runs([tmp_path])))
+    assert {line[1].text for line in reached.rows if 'loss' in line[0].text} == {
+        'learning rate 0.0001, 512,000 words',
+        'learning rate 0.0002, 512,000 words',
+        'learning rate 0.0001, 1,020,000 words',
+    }
 
 
 def test_one_page_by_default_lies_in_what_the_runs_have_in_common(table2):

@@ -1,18 +1,23 @@
 """The report on fabricated run folders: finished, unfinished and empty ones."""
 
+import csv
 import dataclasses
+import html
 import html.parser
 import json
 import re
+import shlex
 
 import numpy as np
 import pytest
 from test_report_ner import write_ner
 
+from bioptimus_jax import cli
 from bioptimus_jax.analysis.geometry import of_words
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
 from bioptimus_jax.report import (
+    comparison,
     curves,
     documents,
     drawing,
@@ -30,8 +35,9 @@ from bioptimus_jax.report import (
 )
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
 from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.trained import trained_models
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.schema import PAPER_ROWS, Experiment
 
 PHASES = ('0.1', '0.2', '0.3', '0.4')
 
@@ -169,8 +175,10 @@ def finish(run):
     }
     write_json(run.workdir / 'analyze' / 'points.json', points)
     for stage in ('vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'ner', 'analyze'):
-        counts = {'train': {'tokens': 4000, 'words': 3000}} if stage == 'rows' else {'tokens': 12345}
-        write_json(run.workdir / stage / 'manifest.json', manifest(stage, counts))
+        train = {'tokens': 4000, 'words': 3000, 'rows': 10}
+        counts = {'train': train} if stage == 'rows' else {'tokens': 12345}
+        inputs = {'vocab': 'x', 'contexts': 'x'} if stage == 'surgery' else {}
+        write_json(run.workdir / stage / 'manifest.json', manifest(stage, counts) | {'inputs': inputs})
 
 
 def measured_difficulty():
@@ -276,7 +284,7 @@ def ner_cell(model, dataset, seed, number):
         'test': modes,
         'gold_in_file': 960,
         'gold_scored': 960,
-        'sentences': 940,
+        'sentences': {'train': 500, 'devel': 100, 'test': 340},
         'seconds': 30.0,
         'test_by_type': {'X': scores(base), 'Y': scores(base + 0.1)},
         'history': [{'epoch': e, 'loss': 1 / e, 'devel_f1': base * e / 3} for e in (1, 2, 3)],
@@ -330,6 +338,37 @@ def test_cells_that_look_equal_share_their_mark():
 def test_a_table_refuses_a_row_of_another_length():
     with pytest.raises(ValueError, match='2 cells under 1'):
         Table('t', ['x'], [[words('a'), words('b')]])
+
+
+def test_markdown_keeps_what_it_shows_in_its_cell():
+    cells = [words('a | <b>\n# c & d'), fixed(1.0, 1)], [words('e'), fixed(2.0, 1)]
+    lines = Table('t <u>', ['x|y', 'n'], cells, {'n': 'high'}, note='p < .05').markdown().splitlines()
+    assert lines[0] == '### t &lt;u&gt;'
+    assert lines[2] == '| x\\|y | n |'
+    assert lines[4:6] == ['| a \\| &lt;b&gt; # c &amp; d | <u>1.0</u> |', '| e | **2.0** |']
+    assert lines[-1] == 'p &lt; .05'
+
+
+def test_csv_has_what_is_shown_where_it_is_more_than_the_number():
+    rows = [
+        [words('a'), spread([1.0, 2.0, 3.0]), percent(0.314), count(1200)],
+        [words('b'), *[missing()] * 3],
+    ]
+    table = Table('t', ['name', 'F1', 'share', 'steps'], rows, note='Said, here.')
+    assert list(csv.reader(table.csv().splitlines())) == [
+        ['# t'],
+        ['name', 'F1', 'F1, as shown', 'share', 'share, as shown', 'steps'],
+        ['a', '2.0', '2.00 ± 1.00', '0.314', '31.4 %', '1200.0'],
+        ['b', '', '', '', '', ''],
+        ['# Said, here.'],
+    ]
+
+
+def test_csv_holds_no_formulas():
+    texts = ('=1+1', '@x', '+1 [0, 2]', '-y', '-1.5', 'a=b')
+    table = Table('t', ['=c'], [[words(text)] for text in texts])
+    shown = ["'=c", "'=1+1", "'@x", "'+1 [0, 2]", "'-y", '-1.5', 'a=b']
+    assert [row[0] for row in csv.reader(table.csv().splitlines())][1:] == shown
 
 
 def test_text_rendering_is_aligned():
@@ -386,15 +425,28 @@ def test_entity_table_keeps_the_three_modes_apart(run):
 
 
 def test_paper_numbers_stand_only_beside_their_own_set(run):
-    table = entities.beside_paper(read_measures(run))
+    m = read_measures(run)
+    table = entities.beside_paper(m)
     assert list(table.columns) == ['model', 'ncbi-disease, here', 'ncbi-disease, paper']
-    assert row_of(table, '0.1, contextualized')['ncbi-disease, paper'].value == 88.44
-    assert row_of(table, '0.4, contextualized')['ncbi-disease, paper'].value == 89.54
-    assert row_of(table, 'PubMedBERT')['ncbi-disease, here'] == missing()
+    rows = trained_models([m])[0].initialisation
+    assert 'map respelled' in rows  # the default is not the paper's, and the row says so
+    assert row_of(table, f'0.1, {rows}')['ncbi-disease, paper'].value == 88.44
+    assert row_of(table, f'0.4, {rows}')['ncbi-disease, paper'].value == 89.54
+    assert row_of(table, 'PubMedBERT: no run')['ncbi-disease, here'] == missing()
     assert paper.reported('random_rows', '0.1', 'bc2gm') is None
     assert paper.reported('copy', '0.1', 'bc2gm') == 83.78
     assert paper.reported('copy', '0.4', 'bc2gm') is None
     assert paper.reported('contextualized', '0.1', 'drugs') is None
+
+
+def test_a_phase_is_the_paper_s_by_its_settings_not_by_its_name(run):
+    phase = dict(run.config.phase) | {'0.1': run.config.phase['0.3']}
+    surgery = dataclasses.replace(run.config.surgery, **PAPER_ROWS)
+    changed = dataclasses.replace(run.config, phase=phase, surgery=surgery)
+    table = entities.beside_paper(read_measures(Run(run.workdir, changed, quiet=True)))
+    own = row_of(table, '0.1 (words 20 %), contextualized, literal')
+    assert own['ncbi-disease, here'].value is not None
+    assert own['ncbi-disease, paper'] == missing()
 
 
 def test_of_several_settings_devel_chooses_and_every_one_is_shown(run):
@@ -553,6 +605,42 @@ def test_page_is_self_contained_and_well_formed(built):
     assert counts['tables'] == text.count('<figure class="table">') == 30
     for label in re.findall(r'role="img" aria-label="([^"]*)"', text):
         assert len(label) > 40
+
+
+def test_names_are_drawn_as_they_are(run):
+    """Neither as mathematics nor, since they begin with _, left out of a legend."""
+    names = {'drugs': 'a$^b$', 'ncbi-disease': '_x'}
+    m = read_measures(run)
+    m = dataclasses.replace(m, ner=[{**r, 'dataset': names[r['dataset']]} for r in m.ner])
+    drawn = figures.FIGURES['entity_f1'](m).svg
+    assert '>a$^b$<' in drawn
+    assert '> _x<' in drawn
+    assert figures.FIGURES['epoch_f1'](m).svg
+
+
+def test_the_page_of_one_run_has_all_of_its_own_and_the_papers_tables(run, built, tmp_path):
+    folder = comparison.write([run.workdir], tmp_path)
+    text, markdown = ((folder / name).read_text() for name in ('index.html', 'tables.md'))
+    own = (built[0] / 'index.html').read_text()
+    for pattern in ('<h2>(.*?)</h2>', '<figcaption>(.*?)</figcaption>', 'role="img" aria-label="(.*?)"'):
+        assert set(re.findall(pattern, own)) <= set(re.findall(pattern, text))
+    assert set(re.findall('### .*', (built[0] / 'tables.md').read_text())) <= set(
+        re.findall('### .*', markdown)
+    )
+    for title in ('Table 2: initialisations after phase 0.1', 'What each arm took'):
+        assert title in text
+        assert f'### {title}' in markdown
+    assert 'A BERT adapted with' in text  # manifests hold no paths
+    ids = re.findall(r'\bid="(.*?)"', text)
+    assert len(ids) == len(set(ids))
+
+
+def test_what_the_page_says_makes_it_again(run, built, capsys):
+    text = (built[0] / 'index.html').read_text()
+    command = html.unescape(re.search('Made again by <code>(.*?)</code>', text)[1])
+    assert cli.main(shlex.split(command)[1:]) == 0
+    assert 'tables/index.html' in capsys.readouterr().out
+    assert re.search('<dl class="headlines">\n<div><dt>.*</dt><dd>.*</dd></div>', text)
 
 
 def test_figures_follow_the_page_s_colours(built):
@@ -723,6 +811,13 @@ def test_effort_is_summed_from_the_records_with_contexts_and_surgery(run):
     assert 'first process' in table.note
 
 
+def test_contexts_are_charged_to_the_surgery_that_read_them(run):
+    m = read_measures(run)
+    without = {**m.manifests, 'surgery': {**m.manifests['surgery'], 'inputs': {'vocab': 'x'}}}
+    start = row_of(efficiency.efficiency(dataclasses.replace(m, manifests=without)), 'initial (step 0)')
+    assert start['hours'].value == pytest.approx(65 / 3600)
+
+
 def test_levels_are_round_and_reached_where_the_records_say(run):
     assert efficiency.levels([1.2, 5.7, 3.0]) == [2, 4]
     assert efficiency.levels([0.1, 0.5]) == [0.2, 0.3, 0.4, 0.5]
@@ -788,7 +883,7 @@ def test_runs_are_compared_by_what_they_took_to_reach_the_same(run):
     better = [{**e, 'frozen_loss': e['frozen_loss'] - 1} for e in m.evaluations]
     slow = [{**r, 'flops': 10 * r['flops']} for r in m.training]
     other = dataclasses.replace(m, evaluations=better, training=slow)
-    table = efficiency.arms({'one': m, 'two': other})
+    table = efficiency.arms({'one': [m], 'two': [other]})
     loss = [r for r in table.rows if r[0].text == 'held-out loss 3.343']  # the best that the first one has
     assert [(r[1].text, r[2].text) for r in loss] == [('one', 'step 400'), ('two', 'step 300')]
     flops = list(table.columns).index('FLOPs')
@@ -797,7 +892,23 @@ def test_runs_are_compared_by_what_they_took_to_reach_the_same(run):
     assert marks == ['best', 'second']
     assert [r[2].text for r in table.rows if r[0].text == 'devel F1 on drugs, 81'] == ['0.4', '0.4']
     elsewhere = {**m.manifests, 'vocab': {**m.manifests['vocab'], 'content': 'another'}}
-    table = efficiency.arms({'one': m, 'two': dataclasses.replace(other, manifests=elsewhere)})
+    table = efficiency.arms({'one': [m], 'two': [dataclasses.replace(other, manifests=elsewhere)]})
     assert not any('loss' in r[0].text for r in table.rows)
     assert 'vocabularies differ' in table.note
-    assert not efficiency.arms({'one': m, 'none': dataclasses.replace(m, evaluations=[], ner=[])}).rows
+    assert not efficiency.arms({'one': [m], 'none': [dataclasses.replace(m, evaluations=[], ner=[])]}).rows
+
+
+def test_arms_are_means_over_seeds_at_levels_that_are_given(run):
+    m = read_measures(run)
+    slow = dataclasses.replace(
+        m, evaluations=[{**e, 'frozen_loss': e['frozen_loss'] + 1} for e in m.evaluations]
+    )
+    table = efficiency.arms({'one': [m, slow], 'two': [m]}, losses=(5, 4), f1=(80,))
+    cells = {(r[0].text, r[1].text): [cell.text for cell in r[2:]] for r in table.rows}
+    # 6.2 - step / 140, seen every 50 steps: below 5 at step 200; one higher, at step 350; below 4 never.
+    assert cells['held-out loss 5', 'one'][:2] == ['step 200, step 350', '275 ± 106']
+    assert cells['held-out loss 5', 'one'][3] == f'{275 * 4096:,}'
+    assert cells['held-out loss 4', 'one'][:2] == ['by 1 of 2 seeds', layout.NOT_RUN]
+    assert cells['held-out loss 4', 'two'][:2] == ['step 350', '350']
+    assert cells['devel F1 on drugs, 80', 'one'][:2] == ['0.4', '400 ± 0']
+    assert [cells['held-out loss 5', arm][-1] for arm in ('one', 'two')] == ['2', '1']

@@ -257,11 +257,22 @@ def test_models_given_as_paths_have_no_strategy_beside_the_paper(run):
     assert [row[0].text for row in table.rows] == [
         'one',
         'two',
-        'BioBERT',
-        'PubMedBERT',
-        'BioLinkBERT-base',
+        'BioBERT: no run',
+        'PubMedBERT: no run',
+        'BioLinkBERT-base: no run',
     ]
     assert texts(table, 'one')['ncbi-disease, here'] == '70.00 ± 1.41'
+
+
+def test_a_rival_that_was_scored_stands_beside_its_own_number_once(run):
+    m = read_measures(run)
+    m = dataclasses.replace(
+        m, ner=[{**r, 'model': r['model'].replace('models_one', 'biobert')} for r in m.ner]
+    )
+    table = entities.beside_paper(m)
+    assert [row[0].text for row in table.rows if 'biobert' in row[0].text.lower()] == ['biobert']
+    assert texts(table, 'biobert')['ncbi-disease, here'] == '70.00 ± 1.41'
+    assert texts(table, 'biobert')['ncbi-disease, paper'] == '89.13'
 
 
 def test_sets_beside_published_counts(run):
@@ -435,8 +446,8 @@ def test_page_of_a_run_that_only_scores(run):
         '2 seeds. Nothing is pre-trained here.'
     )
     assert [t for _, t in page.headlines(read_measures(run))] == [
-        'test F1 on alpha, best: two',
-        'test F1 on ncbi-disease, best: two',
+        'test F1 on alpha, best on devel: two',
+        'test F1 on ncbi-disease, best on devel: two',
     ]
     headings = re.findall('<h2>(.*?)</h2>', text)
     assert headings == ['Entity recognition', 'Mentions found and missed', 'Entity sets', 'Stages']
@@ -445,6 +456,13 @@ def test_page_of_a_run_that_only_scores(run):
     for wrong in ('from scratch', 'curriculum', 'initial (step 0)', 'models_one'):
         assert wrong not in re.sub('<details>.*</details>', '', text, flags=re.DOTALL)
     assert 'trains no phases' in tables.phases(read_measures(run)).absent
+
+
+def test_the_headline_is_the_test_f1_of_the_model_that_devel_chooses(run):
+    worse = [cell(MODELS[0], 'alpha', 'standard', 0, 0.7), cell(MODELS[1], 'alpha', 'standard', 0, 0.6)]
+    worse[1]['test']['default'] = scores(0.9)
+    m = dataclasses.replace(read_measures(run), ner=worse)
+    assert ('69.0', 'test F1 on alpha, best on devel: one') in page.headlines(m)
 
 
 def test_page_before_anything_was_scored(tmp_path):

@@ -122,7 +122,7 @@ def load(folder: Path, threads: int) -> ForeignModel:
             raise InputError(f'{folder}: {flaw}') from error
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f'{folder}: is no masked language model that transformers can load ({reason})'
+            f'{folder}: is no masked language model that transformers can load ({reason}); name another model'
         ) from error
     wrong = sorted(map(str, [*info['missing_keys'], *info['mismatched_keys']]))
     if wrong or None in (tokenizer.mask_token_id, tokenizer.cls_token_id, tokenizer.sep_token_id):

@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ class Pairing:
     """One set: the test predictions of both models by common seeds, as counts over the same units."""
 
     dataset: str
-    seeds: tuple[int, ...]
+    seeds: tuple[Any, ...]  # of fine-tuning; or pairs, of pre-training and of fine-tuning
     unit: str
     text: str  # digest: sets with the same text are drawn together
     a_SxUx3: np.ndarray

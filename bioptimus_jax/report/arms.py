@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.report import geometry
-from bioptimus_jax.report.drawing import INK, SERIES, Figure, draw_panels, draw_svg
+from bioptimus_jax.report.drawing import INK, SERIES, Figure, draw_panels, draw_svg, in_legend
 from bioptimus_jax.report.layout import Cell, Table, missing, spread, words
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures
 
@@ -201,7 +201,16 @@ def figure(arms: Mapping[str, Measures], control: str, measure: str = 'nats_per_
             axes.set_ylim(min(later) - 0.1 * (top - min(later)), top)
         for number, (name, places, means, halves) in enumerate(drawn):
             colour, line = SERIES[number % len(SERIES)], ('-', '--', ':')[number // len(SERIES) % 3]
-            axes.plot(places, means, line, marker='o', markersize=3, color=colour, linewidth=1.3, label=name)
+            axes.plot(
+                places,
+                means,
+                line,
+                marker='o',
+                markersize=3,
+                color=colour,
+                linewidth=1.3,
+                label=in_legend(name),
+            )
             low, high = ([m + sign * h for m, h in zip(means, halves, strict=True)] for sign in (-1, 1))
             axes.fill_between(places, low, high, color=colour, alpha=0.12, linewidth=0)
         axes.set_xlabel(f'steps of {control}; the same words for every arm')

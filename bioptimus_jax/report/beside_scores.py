@@ -48,23 +48,22 @@ def _losses_of(t: Trained) -> dict[str, float]:
 def geometry_of_words(question: Question, set_up: SetUp, title: str) -> Table:
     """Rare and frequent words after the last phase, and each row less its reference, seed by seed."""
     measured = {row.label: _geometry_of(row) for row in set_up.rows}
-    references = {row.label: reference.label for row, reference in pairs_of(question, set_up)}
+    pairs = pairs_of(question, set_up.rows)
     lines = []
     for kind, shown in geometry.KINDS.items():
         for label, by_seed in measured.items():
             if by_seed:
                 cells = [_interval(r[kind][x]['value'] for r in by_seed.values()) for x in geometry.MEASURES]
                 lines.append([words(shown), words(label), *cells])
-        for label, reference in references.items():
-            own, base = measured[label], measured[reference]
+        for row, reference in pairs:
+            own, base = measured[row.label], measured[reference.label]
             paired = [s for s in own if s in base and own[s]['digest'] == base[s]['digest']]
             if paired:
                 change = functools.partial(_change, own, base, paired, kind)
-                lines.append(
-                    [words(shown), words(f'{label} less {reference}'), *map(change, geometry.MEASURES)]
-                )
-        if question.matched and (pooled := _pooled(measured, references, kind)):
-            lines += pooled
+                name = f'{row.label} less {reference.label}'
+                lines.append([words(shown), words(name), *map(change, geometry.MEASURES)])
+        if question.matched:
+            lines += _pooled(measured, pairs, kind)
     note = (
         'Mean ± half of the 95 % interval over seeds (Student); differences are paired by seed, over the same words.'
         ' Less anisotropy: cosine and top component fall, IsoScore rises.'
@@ -73,13 +72,21 @@ def geometry_of_words(question: Question, set_up: SetUp, title: str) -> Table:
     return Table(f'{title}: geometry of rare and frequent words', columns, lines, note=note)
 
 
-def _pooled(measured: Mapping[str, Mapping], references: Mapping[str, str], kind: str) -> list[list[Cell]]:
-    """Each corruption less 80-10-10, averaged over the rates of [MASK] within a seed: the factor's own effect."""
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for label, reference in references.items():
-        groups.setdefault(label.rpartition(', ')[2], []).append((label, reference))
+def _pooled(
+    measured: Mapping[str, Mapping], compared: Sequence[tuple[Row, Row]], kind: str
+) -> list[list[Cell]]:
+    """Each corruption less 80-10-10, averaged over the rates of [MASK] within a seed: the factor's own effect.
+
+    Of every initialisation and learning rate its own.
+    """
+    groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for row, reference in compared:
+        if row.suffix == reference.suffix:
+            groups.setdefault((row.name.rpartition(', ')[2], row.suffix), []).append(
+                (row.label, reference.label)
+            )
     lines = []
-    for corruption, pairs in groups.items():
+    for (corruption, suffix), pairs in groups.items():
         seeds = [
             s
             for s in measured[pairs[0][0]]
@@ -102,7 +109,7 @@ def _pooled(measured: Mapping[str, Mapping], references: Mapping[str, str], kind
                 for s in seeds
             ]
             cells.append(_interval(values, '+'))
-        name = f'{corruption} less 80-10-10, mean over {len(pairs)} rates of [MASK]'
+        name = f'{corruption} less 80-10-10, mean over {len(pairs)} rates of [MASK]{suffix}'
         lines.append([words(geometry.KINDS[kind]), words(name), *cells])
     return lines
 

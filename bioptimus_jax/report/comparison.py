@@ -1,21 +1,28 @@
-"""`bioptimus report RUN [RUN ...]`: one page for several runs, with the paper's tables from whatever they hold."""
+"""`bioptimus report RUN [RUN ...]`: one page, with the paper's tables from whatever the runs hold.
 
+Of one run all that its own page has comes first.
+"""
+
+import dataclasses
+import itertools
 import json
 import os
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bioptimus_jax.files import atomic
-from bioptimus_jax.report import comparison_figures, paper_tables
+from bioptimus_jax.report import comparison_figures, efficiency, paper_tables
 from bioptimus_jax.report.drawing import Figure
+from bioptimus_jax.report.figures import all_figures
 from bioptimus_jax.report.layout import Table, count, missing, words
-from bioptimus_jax.report.measures import Measures
-from bioptimus_jax.report.page import render
+from bioptimus_jax.report.measures import Measures, read_measures
+from bioptimus_jax.report.page import about, blocks, render, shown_path
 from bioptimus_jax.report.questions import QUESTIONS, Question
 from bioptimus_jax.report.resolved import read_runs
-from bioptimus_jax.report.trained import DIGITS, setting_name, trained_models, words_per_step
-from bioptimus_jax.run import versions
+from bioptimus_jax.report.tables import all_tables
+from bioptimus_jax.report.trained import DIGITS, Trained, setting_name, trained_models, words_per_step
 from bioptimus_jax.schema import walk
 
 FOLDER = 'tables'
@@ -30,31 +37,64 @@ LEADS = {
 }
 
 
-def write(folders: Sequence[str], to: Path | None = None) -> Path:
+def write(
+    folders: Sequence[str], to: Path | None = None, losses: Sequence[float] = (), f1: Sequence[float] = ()
+) -> Path:
     """Write index.html, tables.md and tables.csv of these runs and sweeps into a folder, which is returned.
 
-    `to`: by default `tables` in the run or sweep, or in what several have in common. Raises InputError where a
-    folder holds no run.
+    `to`: by default `tables` in the run or sweep, or in what several have in common. `losses`, `f1`: levels for
+    `efficiency.arms`. Raises InputError where a folder holds no run.
     """
     runs = read_runs(folders)
     models = trained_models(runs)
-    made = list({id(t.measures): t.measures for t in models}.values())
     to = to or Path(os.path.commonpath([Path(f).resolve() for f in folders])) / FOLDER
     to.mkdir(parents=True, exist_ok=True)
-    sections = {question: paper_tables.tables(question, models) for question in QUESTIONS}
-    figures = [comparison_figures.devel_f1(models), comparison_figures.heldout_losses(models)]
-    every = [table for both in sections.values() for part in both for table in part]
-    names = ' '.join(shlex.quote(_short(Path(f))) for f in folders)
+    names = ' '.join(shlex.quote(shown_path(Path(f))) for f in folders)
     command = f'bioptimus report {names}'
-    last = inventory(runs)
+    sections = {question: paper_tables.tables(question, models) for question in QUESTIONS}
+    drawn = [comparison_figures.devel_f1(models), comparison_figures.heldout_losses(models)]
+    reached, last = effort(models, losses, f1), inventory(runs)
+    compared = _sections(command, sections, drawn, reached, last)
+    every = [table for both in sections.values() for part in both for table in part] + [reached, last]
+    if len(runs) == 1:
+        m = read_measures(runs[0].run)
+        own, figures = all_tables(m), {f.name: f for f in all_figures(m)}
+        title, every = m.run.workdir.name, [*own.values(), *every]
+        page = _page_of_one(command, m, own, figures, compared)
+    else:
+        made = list({id(t.measures): t.measures for t in models}.values())
+        title, page = f'Tables of the paper from {len(made)} runs', _page(command, made, sections, compared)
     with atomic(to / 'index.html') as file:
-        file.write(_page(command, made, sections, figures, last))
+        file.write(page)
     with atomic(to / 'tables.md') as file:
-        text = '\n'.join(table.markdown() for table in (*every, last))
-        file.write(f'# Tables of the paper from {len(made)} runs\n\nMade by `{command}`.\n\n{text}')
+        text = '\n'.join(table.markdown() for table in every)
+        file.write(f'# {title}\n\nMade by `{command}`.\n\n{text}')
     with atomic(to / 'tables.csv') as file:
-        file.write('\n'.join(table.csv() for table in (*every, last) if table.rows))
+        file.write('\n'.join(table.csv() for table in every if table.rows))
     return to
+
+
+def effort(models: Sequence[Trained], losses: Sequence[float] = (), f1: Sequence[float] = ()) -> Table:
+    """What each arm took: the ends of runs that compare, by initialisation and curriculum, each seed once."""
+    ends = [t for t in models if t.own and not t.partial and len(t.path) == len(t.measures.phases)]
+    last, left_out = comparison_figures.one_set_up(ends)
+    groups: dict[str, dict[int | None, Measures]] = {}
+    for t in last:
+        groups.setdefault(_arm(t, last), {}).setdefault(t.seed, t.measures)
+    table = efficiency.arms({arm: list(seeds.values()) for arm, seeds in groups.items()}, losses, f1)
+    return dataclasses.replace(table, note=f'{table.note} {left_out}'.strip())
+
+
+def _arm(t: Trained, among: Sequence[Trained]) -> str:
+    """What tells it from the others: initialisation, settings, learning rate, words of the phases."""
+
+    def parts(x: Trained) -> list[str]:
+        path = f'static: {x.path[0]}' if len(set(x.path)) == 1 else '; '.join(x.path)
+        lengths = [length for name, length in x.conditions.items() if name.startswith('words of')]
+        return [x.initialisation, path, f'learning rate {x.rate:g}', f'{"; ".join(lengths)} words']
+
+    several = [len(set(column)) > 1 for column in zip(*map(parts, among), strict=True)]
+    return ', '.join(itertools.compress(parts(t), several)) or t.initialisation
 
 
 def inventory(runs: Sequence[Measures]) -> Table:
@@ -79,7 +119,7 @@ def inventory(runs: Sequence[Measures]) -> Table:
         digests = [m.manifests.get(stage, {}).get('content', '—')[:DIGITS] for stage in ('corpus', 'vocab')]
         lines.append(
             [
-                words(_short(m.run.workdir)),
+                words(shown_path(m.run.workdir)),
                 words(f'{config.surgery.strategy}, {config.surgery.scale}' if m.trains else 'none'),
                 words(phases or 'none'),
                 count(end['step'] * words_per_step(m)) if end else missing(),
@@ -99,46 +139,74 @@ def inventory(runs: Sequence[Measures]) -> Table:
     return Table('Runs', columns, lines, note=note)
 
 
+def _page_of_one(
+    command: str,
+    m: Measures,
+    tables: dict[str, Table],
+    figures: dict[str, Figure],
+    compared: Sequence[dict[str, Any]],
+) -> str:
+    """All that the run's own page has, then what several runs have."""
+    sections = [*blocks(m, tables, figures), *compared]
+    return render(kicker='BIOptimus run', **about(m, tables, figures), sections=sections, command=command)
+
+
 def _page(
     command: str,
     runs: Sequence[Measures],
     tables: Mapping[Question, tuple[list[Table], list[Table]]],
-    figures: Sequence[Figure],
-    last: Table,
+    compared: Sequence[dict[str, Any]],
 ) -> str:
-    blocks = []
-    for question, (scores, details) in tables.items():
-        html = [[table.html() for table in made] for made in (scores, details)]
-        blocks.append(_block(question.title.partition(':')[0], LEADS[question.name], html[0], folded=html[1]))
-    blocks.append(_block('Curves', 'What happens on the way.', [], [(f, command) for f in figures]))
-    blocks.append(_block('Runs', 'What all of it was made from.', [last.html()]))
     answered = [q.title.partition(':')[0] for q, (_, details) in tables.items() if details]
     shown = '; '.join(answered) or 'none of them is answered by these runs'
     return render(
         kicker='BIOptimus runs compared',
-        name=runs[0].run.workdir.name if len(runs) == 1 else f'{len(runs)} runs',
+        name=f'{len(runs)} runs',
         description=f'The tables of the paper from the results at hand: {shown}.',
         headlines=[],
-        sections=blocks,
+        sections=compared,
         left_out='',
         stages='',
         command=command,
-        versions=', '.join(f'{name} {version}' for name, version in versions().items()),
         settings=_common_settings(runs),
     )
 
 
+def _sections(
+    command: str,
+    tables: Mapping[Question, tuple[list[Table], list[Table]]],
+    figures: Sequence[Figure],
+    reached: Table,
+    last: Table,
+) -> list[dict[str, Any]]:
+    sections = []
+    for question, (scores, details) in tables.items():
+        title = question.title.partition(':')[0]
+        sections.append(_block(title, LEADS[question.name], scores, folded=details))
+    drawn = [(figure, command) for figure in figures if figure.svg]
+    absent = {figure.absent: figure.title for figure in figures if not figure.svg}
+    sections.append(_block('Curves', 'What happens on the way.', figures=drawn, absent=absent))
+    sections.append(_block('Effort', 'What each arm took, surgery included.', [reached]))
+    sections.append(_block('Runs', 'What all of it was made from.', [last]))
+    return sections
+
+
 def _block(
-    title: str, lead: str, tables: list[str], figures: Sequence = (), folded: Sequence[str] = ()
-) -> dict:
+    title: str,
+    lead: str,
+    tables: Sequence[Table] = (),
+    figures: Sequence[tuple[Figure, str]] = (),
+    folded: Sequence[Table] = (),
+    absent: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     return {
         'title': title,
         'anchor': title.lower().replace(' ', '-'),
         'lead': lead,
-        'tables': tables,
-        'figures': list(figures),
-        'folded': list(folded),
-        'absent': {},
+        'tables': [table.html() for table in tables],
+        'figures': figures,
+        'folded': [table.html() for table in folded],
+        'absent': absent or {},
     }
 
 
@@ -153,8 +221,3 @@ def _common_settings(runs: Sequence[Measures]) -> list[tuple[str, str]]:
     return [
         (k, v) for k, v in shared.items() if not k.startswith(('runtime.', 'phase.', 'stages', 'source.'))
     ]
-
-
-def _short(folder: Path) -> str:
-    inside = folder.resolve().is_relative_to(Path.cwd())
-    return os.path.relpath(folder) if inside else str(folder)

@@ -6,27 +6,35 @@ from typing import Any
 
 from bioptimus_jax.report.arms import interval
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, draw_panels, name_axes
-from bioptimus_jax.report.trained import Trained, differing, words_per_step
+from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.report.trained import PAPER_SETTINGS, Trained, differing, words_per_step
+from bioptimus_jax.schema import SNAPSHOT
 
 LINES = ('-', '--', ':')
-Points = dict[float, list[float]]
-"""Words seen -> one value for each seed."""
+FINE_TUNING = ('ner.', 'mentions of', 'training sentences')
+BUDGETS = ('words of', 'learning rate', 'mentions of', 'training sentences')
+"""Beginnings of names of conditions."""
+Place = tuple[int, float]
+"""Number of a phase, and the share of it that is done. Words differ by seed: steps are whole."""
+Points = dict[Place, dict[int | None, tuple[float, float]]]
+"""Place -> seed -> words seen, and the value."""
 
 
 def devel_f1(models: Sequence[Trained]) -> Figure:
     """Devel F1 of step 0, snapshots and phase ends under the first setting, a line for each initialisation."""
     title = 'Devel F1 over pre-training (paper, Figure 3)'
-    own, left_out = _one_set_up([t for t in models if t.own and t.measures.ner])
+    # One setting, the paper's first: initialisations are compared, not masks.
+    static = [t for t in models if t.own and set(t.path) <= {PAPER_SETTINGS[0]}]
+    own, left_out = one_set_up([t for t in static if any(map(t.cells, t.measures.datasets))], ())
     datasets = list(dict.fromkeys(d for t in own for d in t.measures.datasets))
     curves: dict[str, dict[str, Points]] = {}
     for t in own:
-        if len(set(t.path)) > 1:  # one setting: initialisations are compared, not masks
-            continue
+        place = len(t.path), int(t.model.partition(SNAPSHOT)[2] or 100) / 100
         for dataset in datasets:
             scores = t.measures.scores(t.model, dataset, 'devel')
             if scores:
-                place = curves.setdefault(dataset, {}).setdefault(_arm(t, own), {})
-                place.setdefault(_rounded(t.words), []).append(statistics.fmean(scores))
+                points = curves.setdefault(dataset, {}).setdefault(_arm(t, own), {})
+                points.setdefault(place, {}).setdefault(t.seed, (t.words, statistics.fmean(scores)))
     curves = {d: {a: points for a, points in arms.items() if len(points) > 1} for d, arms in curves.items()}
     curves = {d: arms for d, arms in curves.items() if arms}
     if not curves:
@@ -42,7 +50,10 @@ def devel_f1(models: Sequence[Trained]) -> Figure:
         name_axes(panels, 'words seen, millions', 'devel F1')
 
     said = [f'{d}: {"; ".join(_ends(a, points) for a, points in arms.items())}' for d, arms in curves.items()]
-    caption = f'Mean over seeds; bands: 95 % intervals over seeds (Student). {left_out}'.strip()
+    caption = (
+        f'Pre-trained with {PAPER_SETTINGS[0]}. Mean over seeds; bands: 95 % intervals over seeds (Student).'
+        f' {left_out}'
+    ).strip()
     svg = draw_panels('devel_f1', draw, len(curves), share_y=False)
     return Figure('devel_f1', title, caption, f'Devel F1 over words seen. {". ".join(said)}.', svg)
 
@@ -52,21 +63,14 @@ def heldout_losses(models: Sequence[Trained]) -> Figure:
     title = 'Held-out loss over pre-training'
     ends = [t for t in models if t.own and not t.partial and t.config.vocab.kind != 'source']
     last = [t for t in ends if len(t.path) == len(t.measures.phases)]
-    last, left_out = _one_set_up(last)
+    last, left_out = one_set_up(last, FINE_TUNING)
     curves: dict[str, Points] = {}
-    boundaries: set[float] = set()
-    seen = set()
     for t in last:
-        arm = _curriculum(t, last)
-        if (arm, t.seed) in seen:
-            continue
-        seen.add((arm, t.seed))
+        points = curves.setdefault(_curriculum(t, last), {})
         per_step = words_per_step(t.measures)
-        for record in t.measures.evaluations:
-            if record['step'] > 0:  # step 0 may lie so high that nothing else is seen
-                words = _rounded(record['step'] * per_step)
-                curves.setdefault(arm, {}).setdefault(words, []).append(record['frozen_loss'])
-                boundaries |= {words} if record.get('phase_end') else set()
+        for place, record in _evaluations(t.measures).items():
+            found = record['step'] * per_step, record['frozen_loss']
+            points.setdefault(place, {}).setdefault(t.seed, found)
     if not curves:
         return Figure(
             'heldout_losses', title, '', '', absent='no run has pre-trained with a vocabulary of its own.'
@@ -74,36 +78,40 @@ def heldout_losses(models: Sequence[Trained]) -> Figure:
 
     def draw(panels: list[Any]) -> None:
         [axes] = panels
-        for words in sorted(boundaries):
+        for words in _boundaries(curves):
             axes.axvline(words / 1e6, color=INK, alpha=0.4, linewidth=0.9, linestyle=':')
         _lines(axes, curves, list(curves))
         name_axes(panels, 'words seen, millions', 'nats per [MASK]ed piece')
 
     caption = (
-        'One frozen mask of single pieces, the same held-out documents; step 0 is left out. Dotted: phases end. Bands:'
-        f' 95 % intervals over seeds. {left_out}'
+        'One frozen mask of single pieces, the same held-out documents; step 0 is left out. Phases that mask single'
+        ' pieces are trained for this very loss, those that mask words are not: the tables have the loss under every'
+        f' setting. Dotted: phases end. Bands: 95 % intervals over seeds. {left_out}'
     ).strip()
     said = '; '.join(_ends(arm, points) for arm, points in curves.items())
     svg = draw_panels('heldout_losses', draw, height=3.8)
     return Figure('heldout_losses', title, caption, f'Held-out loss over words seen. {said}.', svg)
 
 
-def _one_set_up(models: Sequence[Trained]) -> tuple[list[Trained], str]:
-    """The largest group of models that compare, budgets aside, which a curve shows itself; and what is left out."""
-    groups: list[tuple[dict[str, str], list[Trained]]] = []
+def one_set_up(models: Sequence[Trained], ignored: tuple[str, ...] = BUDGETS) -> tuple[list[Trained], str]:
+    """The models of the largest group of runs that compare, and what is left out.
+
+    `ignored`: how the names of conditions begin that may differ.
+    """
+    runs: dict[int, list[Trained]] = {}
     for t in models:
-        conditions = {
-            name: value
-            for name, value in t.conditions.items()
-            if not name.startswith(('words of', 'learning rate', 'mentions of', 'training sentences'))
-        }
+        runs.setdefault(id(t.measures), []).append(t)
+    groups: list[tuple[dict[str, str], list[Trained]]] = []
+    for of_run in runs.values():
+        every = {name: value for t in of_run for name, value in t.conditions.items()}
+        conditions = {name: value for name, value in every.items() if not name.startswith(ignored)}
         for known, members in groups:
             if not differing(known, conditions):
                 known.update(conditions)
-                members.append(t)
+                members += of_run
                 break
         else:
-            groups.append((conditions, [t]))
+            groups.append((conditions, of_run))
     groups.sort(key=lambda group: -len(group[1]))
     if not groups:
         return [], ''
@@ -125,23 +133,39 @@ def _curriculum(t: Trained, among: Sequence[Trained]) -> str:
     return ': '.join([_arm(t, among)] * (len(starts) > 1) + path * (len(paths) > 1)) or t.initialisation
 
 
-def _rounded(words: float) -> float:
-    """Steps are whole: arms with other vocabularies stop within a step of each other."""
-    return float(f'{words:.2g}')
+def _evaluations(m: Measures) -> dict[Place, dict[str, Any]]:
+    """Those of every phase; not of step 0, which may lie so high that nothing else is seen."""
+    found: dict[Place, dict[str, Any]] = {}
+    for number, name in enumerate(m.phases, 1):
+        records = [r for r in m.evaluations if r['phase'] == name and r['step'] > 0]
+        found |= {(number, at / len(records)): record for at, record in enumerate(records, 1)}
+    return found
+
+
+def _boundaries(curves: Mapping[str, Points]) -> list[float]:
+    """Words at the end of every phase, the mean over arms and seeds."""
+    ends: dict[int, list[float]] = {}
+    for points in curves.values():
+        for (number, share), by_seed in points.items():
+            if share == 1:
+                ends.setdefault(number, []).extend(words for words, _ in by_seed.values())
+    return [statistics.fmean(words) for words in ends.values()]
 
 
 def _lines(axes: Any, curves: Mapping[str, Points], order: Sequence[str]) -> None:
     for arm, points in curves.items():
         number = order.index(arm)
         colour, style = SERIES[number % len(SERIES)], LINES[number // len(SERIES) % len(LINES)]
-        places = sorted(points)
-        means, halves = zip(*(interval(points[x]) for x in places), strict=True)
-        millions = [x / 1e6 for x in places]
+        seeds = [list(points[place].values()) for place in sorted(points)]
+        means, halves = zip(*(interval([value for _, value in at]) for at in seeds), strict=True)
+        millions = [statistics.fmean(words for words, _ in at) / 1e6 for at in seeds]
         axes.plot(millions, means, style, color=colour, linewidth=1.3, marker='o', markersize=3, label=arm)
         low, high = ([m + sign * h for m, h in zip(means, halves, strict=True)] for sign in (-1, 1))
         axes.fill_between(millions, low, high, color=colour, alpha=0.12, linewidth=0)
 
 
 def _ends(arm: str, points: Points) -> str:
-    first, last = min(points), max(points)
-    return f'{arm} {statistics.fmean(points[first]):.2f} to {statistics.fmean(points[last]):.2f}'
+    first, last = (
+        statistics.fmean(value for _, value in points[place].values()) for place in (min(points), max(points))
+    )
+    return f'{arm} {first:.2f} to {last:.2f}'

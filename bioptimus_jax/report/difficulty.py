@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bioptimus_jax.report.drawing import SERIES, Figure, draw_panels, name_axes
+from bioptimus_jax.report.drawing import SERIES, Figure, draw_panels, in_legend, name_axes
 from bioptimus_jax.report.layout import Cell, Table, count, missing, words
 from bioptimus_jax.report.measures import Measures
 
@@ -112,7 +112,7 @@ def _draw_model(
         color=colour,
         markersize=12,
         capsize=3,
-        label=m.label(r['model']),
+        label=in_legend(m.label(r['model'])),
     )
 
 

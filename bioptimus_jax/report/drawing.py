@@ -62,6 +62,11 @@ def name_axes(panels: Sequence[Any], x: str, y: str) -> None:
     panels[0].figure.legend(lines.values(), lines.keys(), loc='outside lower center', ncols=columns)
 
 
+def in_legend(name: str) -> str:
+    """A name as a legend shows it: matplotlib leaves out those that begin with `_`."""
+    return f' {name}' if name.startswith('_') else name
+
+
 def draw_svg(name: str, draw: Callable[[Any], None], height: float = 3.6) -> str:
     """A drawing on one pair of axes, `height` in inches."""
     return draw_panels(name, lambda panels: draw(panels[0]), height=height)
@@ -86,7 +91,7 @@ def draw_panels(
         'axes.edgecolor': INK, 'axes.labelcolor': INK, 'xtick.color': INK, 'ytick.color': INK,
         'grid.color': GRID, 'axes.grid': True,
         'grid.linewidth': 0.6, 'axes.spines.top': False, 'axes.spines.right': False, 'legend.frameon': False,
-        'legend.fontsize': 9, 'axes.axisbelow': True, 'axes.linewidth': 0.8,
+        'legend.fontsize': 9, 'axes.axisbelow': True, 'axes.linewidth': 0.8, 'text.parse_math': False,
     }  # fmt: skip
     with matplotlib.rc_context(style):
         columns = min(panels, COLUMNS)

@@ -3,7 +3,9 @@
 import dataclasses
 import math
 import statistics
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Architecture
@@ -19,6 +21,10 @@ LOSS = 'held-out loss'
 LEVELS = 4
 """Of held-out loss, and of F1 on each set, that are asked for."""
 STEPS_OF_LEVELS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
+TOLERANCE = 1e-9
+"""A level is had by what is so little below it."""
+Points = list[tuple[int, float, str]]
+"""Step, value (the higher the better), where."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +32,7 @@ class Effort:
     """What was spent up to a step, contexts and surgery included; None: not on record. `words` are estimated from
     the tokens by the ratio of the training rows."""
 
-    step: int
+    step: float
     tokens: float
     words: float | None
     flops: float | None
@@ -98,31 +104,42 @@ def to_reach(m: Measures) -> Table:
     return Table('What it takes to reach …', columns, rows, note=note, absent=absent)
 
 
-def arms(measured: Mapping[str, Measures]) -> Table:
-    """What every one of several runs took to reach what all of them reach: held-out loss, devel F1 on each set."""
-    columns = ['to reach', 'run', 'first at', *COLUMNS]
-    aims = {run: _aims(m) for run, m in measured.items()}
-    common = [name for name in next(iter(aims.values()), {}) if all(aims[run].get(name) for run in aims)]
-    note = 'What the run that gets least far has at its best; the first evaluation or scored model no worse.'
-    if len({m.manifests.get('vocab', {}).get('content') for m in measured.values()}) > 1:
-        common = [name for name in common if name != LOSS]
-        note += ' Held-out losses are left out: the vocabularies differ, so losses per piece do not compare.'
+def arms(
+    groups: Mapping[str, Sequence[Measures]], losses: Sequence[float] = (), f1: Sequence[float] = ()
+) -> Table:
+    """What every arm took to a held-out loss and to a devel F1 on each set, mean over its seeds.
+
+    Levels: `losses` and `f1` where they are given, else what all of the arms reach.
+    """
+    columns = ['to reach', 'arm', 'first at', *COLUMNS, 'seeds']
+    compared, left_out = _one_vocabulary(groups)
     rows = []
-    for name in common:
-        level = min(max(value for _, value, _ in aims[run][name]) for run in aims)
-        for run, m in measured.items():
-            at, _, where = first_at(aims[run][name], level)
+    for name in dict.fromkeys(name for group in groups.values() for m in group for name in _aims(m)):
+        aims = _aims_of(compared if name == LOSS else groups, name)
+        if len(aims) < min(2, len(groups)):
+            continue
+        given = [-level for level in losses] if name == LOSS else list(f1)
+        for level in given or [min(_best(points) for seeds in aims.values() for _, points in seeds)]:
             shown = words(f'{name} {abs(level):.4g}')
-            rows.append([shown, words(run), words(where), *effort_at(m, at).cells()])
+            rows += [[shown, words(arm), *_reached(seeds, level)] for arm, seeds in aims.items()]
+    note = (
+        'The first evaluation or scored model no worse; means over seeds, steps ± sd. A level that was not given is the'
+        ' best of the arm and seed that get least far. Empty: not reached by every seed. Contexts and surgery are'
+        ' counted. Hours compare on one machine alone.'
+    )
+    if left_out:
+        note += (
+            ' The vocabularies differ, so losses per piece do not compare. Left out there:'
+            f' {", ".join(left_out)}.'
+        )
     better = dict.fromkeys(COLUMNS, 'low')
-    note += ' Contexts and surgery are counted. Hours compare on one machine alone.'
     absent = 'these runs have no evaluation or score in common.'
     return Table(
-        'What each run took', columns, rows, better, rank_within='to reach', note=note, absent=absent
+        'What each arm took', columns, rows, better, rank_within='to reach', note=note, absent=absent
     )
 
 
-def _aims(m: Measures) -> dict[str, list[tuple[int, float, str]]]:
+def _aims(m: Measures) -> dict[str, Points]:
     """What can be reached -> `(step, value, where)`, the higher the better: the loss is negative."""
     aims = {LOSS: [(e['step'], -e['frozen_loss'], f'step {e["step"]:,}') for e in m.evaluations]}
     for dataset in m.datasets if m.trains else ():
@@ -140,19 +157,68 @@ def levels(values: list[float]) -> list[float]:
         return []
     low, high = values[0], max(values)
     step = next((s for s in STEPS_OF_LEVELS if (high - low) / s <= LEVELS), (high - low) / LEVELS)
-    first, last = math.floor(low / step) + 1, math.floor(high / step + 1e-9)
+    first, last = math.floor(low / step) + 1, math.floor(high / step + TOLERANCE)
     return [round(step * number, 10) for number in range(first, last + 1)][-LEVELS:]
 
 
-def first_at(points: list[tuple[int, float, str]], level: float) -> tuple[int, float, str]:
+def first_at(points: Points, level: float) -> tuple[int, float, str]:
     """The first `(step, value, name)` whose value is at least `level`."""
     ordered = sorted(points, key=lambda point: point[0])
-    return next(p for p in ordered if p[1] >= level - 1e-9)
+    return next(p for p in ordered if p[1] >= level - TOLERANCE)
+
+
+def _one_vocabulary(
+    groups: Mapping[str, Sequence[Measures]],
+) -> tuple[dict[str, Sequence[Measures]], list[str]]:
+    """The arms with the vocabulary that most of them have, and the names of the others."""
+    own = {arm: group[0].manifests.get('vocab', {}).get('content') for arm, group in groups.items()}
+    [(most, _)] = Counter(own.values()).most_common(1) or [(None, 0)]
+    others = [arm for arm in groups if own[arm] != most]
+    return {arm: group for arm, group in groups.items() if arm not in others}, others
+
+
+def _aims_of(groups: Mapping[str, Sequence[Measures]], name: str) -> dict[str, list[tuple[Measures, Points]]]:
+    """Arm -> its seeds that have something of this name to reach."""
+    found = {
+        arm: [(m, points) for m in group if (points := _aims(m).get(name))] for arm, group in groups.items()
+    }
+    return {arm: seeds for arm, seeds in found.items() if seeds}
+
+
+def _best(points: Points) -> float:
+    return max(value for _, value, _ in points)
+
+
+def _reached(seeds: Sequence[tuple[Measures, Points]], level: float) -> list[Cell]:
+    """Where and with what the seeds of an arm have a level; empty where one of them never has it."""
+    got = [(m, first_at(points, level)) for m, points in seeds if _best(points) >= level - TOLERANCE]
+    if len(got) < len(seeds):
+        where = f'by {len(got)} of {len(seeds)} seeds' if got else 'not reached'
+        return [words(where), *[missing()] * len(COLUMNS), count(len(seeds))]
+    efforts = [effort_at(m, step) for m, (step, _, _) in got]
+    where = ', '.join(dict.fromkeys(place for _, (_, _, place) in got))
+    return [
+        words(where),
+        spread([e.step for e in efforts], 0),
+        *_mean(efforts).cells()[1:],
+        count(len(seeds)),
+    ]
+
+
+def _mean(efforts: Sequence[Effort]) -> Effort:
+    """Of several seeds; what one of them has not on record is not on record."""
+
+    def mean(values: Sequence[Any]) -> Any:
+        return None if None in values else statistics.fmean(values)
+
+    return Effort(*map(mean, zip(*map(dataclasses.astuple, efforts), strict=True)))
 
 
 def _before(m: Measures) -> Effort:
-    """Contexts and surgery. Reading sentences for them is no training: no words, no tokens."""
-    seconds = [m.manifests[s]['seconds'] for s in ('contexts', 'surgery') if s in m.manifests]
+    """Surgery, and contexts where it read them. Reading sentences is no training: no words, no tokens."""
+    read = m.manifests.get('surgery', {}).get('inputs', {})
+    stages = ('contexts', 'surgery') if 'contexts' in read else ('surgery',)
+    seconds = [m.manifests[s]['seconds'] for s in stages if s in m.manifests]
     flops: float | None = 0.0
     architecture = _architecture(m)
     if m.encoded and architecture is not None:

@@ -9,7 +9,9 @@ from bioptimus_jax.progress import clock
 from bioptimus_jax.report import paper
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Table, count, fixed, missing, spread, words
 from bioptimus_jax.report.measures import Measures
-from bioptimus_jax.schema import phase_of
+from bioptimus_jax.report.questions import VERSIONS
+from bioptimus_jax.report.trained import Trained, trained_models
+from bioptimus_jax.schema import SNAPSHOT
 
 NOT_SCORED = 'stage ner has not been run.'
 NAMED = 5
@@ -67,19 +69,22 @@ def by_type(m: Measures) -> Table:
 
 
 def beside_paper(m: Measures) -> Table:
-    """Test F1 of this run beside the paper's, for the five sets that the paper names."""
-    strategy = m.run.config.surgery.strategy
+    """Test F1 of this run beside the paper's, for the five sets that the paper names.
+
+    A model is the paper's by its settings, not by the name of its phase; a rival by its name.
+    """
     datasets = [d for d in paper.DATASETS if d in m.datasets]
     columns = ['model', *(f'{d}{who}' for d in datasets for who in (', here', ', paper'))]
+    models = [t for t in trained_models([m]) if datasets and SNAPSHOT not in t.model]
+    here = [paper.rival(m.label(t.model)) for t in models if not t.own]
     rows = []
-    snapshots = [x for x in m.on_the_way if phase_of(x) != x]
-    for model in (x for x in m.models if datasets and x not in snapshots):
-        pairs = [(spread(m.scores(model, d)), fixed(paper.reported(strategy, model, d), 2)) for d in datasets]
-        name = words(f'{m.label(model)}, {strategy}' if model in m.on_the_way else m.label(model))
-        rows.append([name, *(cell for pair in pairs for cell in pair)])
-    for rival, reported in paper.RIVALS.items() if datasets else ():
-        pairs = [(missing(), fixed(reported[paper.DATASETS.index(d)], 2)) for d in datasets]
-        rows.append([words(rival), *(cell for pair in pairs for cell in pair)])
+    for t in models:
+        pairs = [(spread(m.scores(t.model, d)), fixed(_reported(t, d), 2)) for d in datasets]
+        rows.append([words(_name(t)), *(cell for pair in pairs for cell in pair)])
+    for rival in paper.RIVALS if datasets else ():
+        if (found := paper.rival(rival)) and found not in here:
+            pairs = [(missing(), fixed(found[1][paper.DATASETS.index(d)], 2)) for d in datasets]
+            rows.append([words(f'{rival}: no run'), *(cell for pair in pairs for cell in pair)])
     note = (
         'Paper: arXiv 2308.08625, Tables 2, 5 and 6; 12 layers, 1.8 billion words, seeds not stated. Best and'
         ' second per column. — : not run here, or not in the paper.'
@@ -95,6 +100,26 @@ def interval(values: Sequence[float] | None, decimals: int = 2) -> str:
         return ''
     low, high = values
     return f'{100 * low:.{decimals}f}-{100 * high:.{decimals}f}'
+
+
+def _version(t: Trained) -> str:
+    """What the paper calls a model that ends on these settings; empty for others."""
+    return next((name for name, path in VERSIONS.items() if path == t.path and not t.partial), '')
+
+
+def _reported(t: Trained, dataset: str) -> float | None:
+    if t.own:
+        return paper.reported(t.config.surgery.strategy, _version(t), dataset)
+    rival = paper.rival(t.measures.label(t.model))
+    return rival[1][paper.DATASETS.index(dataset)] if rival else None
+
+
+def _name(t: Trained) -> str:
+    """With the settings where the paper has none of that name, and with the initialisation."""
+    name = t.measures.label(t.model)
+    if t.path and _version(t) != t.model:
+        name += f' ({"; ".join(t.path)})'
+    return f'{name}, {t.initialisation}' if t.model in t.measures.on_the_way else name
 
 
 def _scores_of(

@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import html
 import io
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,6 +14,9 @@ TALL = 24
 """Rows above which a table scrolls within the page, under its head."""
 WIDE = 9
 """Columns above which a table is printed in smaller type."""
+NUMBER = re.compile(r'[-+]?[\d,]*\.?\d+(e[-+]?\d+)?')
+FORMULA = ('=', '+', '-', '@', '\t', '\r')
+"""What a spreadsheet takes for the beginning of a formula."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,8 +58,8 @@ def spread(values: Sequence[float], decimals: int = 2) -> Cell:
         return missing()
     mean = statistics.fmean(values)
     if len(values) == 1:
-        return Cell(f'{mean:.{decimals}f}', mean)
-    return Cell(f'{mean:.{decimals}f} ± {statistics.stdev(values):.{decimals}f}', mean)
+        return Cell(f'{mean:,.{decimals}f}', mean)
+    return Cell(f'{mean:,.{decimals}f} ± {statistics.stdev(values):,.{decimals}f}', mean)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,13 +108,14 @@ class Table:
         return '\n'.join(lines + ([self.note] if self.note else []))
 
     def markdown(self) -> str:
+        title = f'### {_as_markdown(self.title)}'
         if not self.rows:
-            return f'### {self.title}\n\n{self.absent}\n'
+            return f'{title}\n\n{_as_markdown(self.absent)}\n'
         rule = ['--:' if numeric else ':--' for numeric in self._numeric()]
-        lines = [f'### {self.title}', '', _piped(self.columns), _piped(rule)]
+        lines = [title, '', _piped(map(_as_markdown, self.columns)), _piped(rule)]
         for row, marks in zip(self.rows, self.marks(), strict=True):
             lines.append(_piped([_markdown_cell(c, m) for c, m in zip(row, marks, strict=True)]))
-        return '\n'.join(lines + (['', self.note] if self.note else [])) + '\n'
+        return '\n'.join(lines + (['', _as_markdown(self.note)] if self.note else [])) + '\n'
 
     def html(self) -> str:
         """A <figure> with a sortable table; the number behind a cell is in `data-value`."""
@@ -134,15 +139,21 @@ class Table:
         )
 
     def csv(self) -> str:
-        """Title, columns, rows; numbers unrounded."""
+        """Title, columns, rows, note. Numbers are unrounded; what is shown of them stands beside them if it is more."""
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator='\n')
         writer.writerow([f'# {self.title}'])
-        writer.writerow(self.columns)
+        more = [any(_says_more(row[i]) for row in self.rows) for i in range(len(self.columns))]
+        heads = [[c, f'{c}, as shown'] if m else [c] for c, m in zip(self.columns, more, strict=True)]
+        writer.writerow([_inert(name) for names in heads for name in names])
         for row in self.rows:
-            writer.writerow(
-                [('' if c.text == NOT_RUN else c.text) if c.value is None else c.value for c in row]
-            )
+            values = [
+                [_csv_value(c), _csv_text(c)] if m else [_csv_value(c)]
+                for c, m in zip(row, more, strict=True)
+            ]
+            writer.writerow([value for both in values for value in both])
+        if self.rows and self.note:
+            writer.writerow([f'# {self.note}'])
         return buffer.getvalue()
 
     def _numeric(self) -> list[bool]:
@@ -168,11 +179,35 @@ def _mark_group(
 
 
 def _piped(texts: Iterable[str]) -> str:
-    return '| ' + ' | '.join(t.replace('|', '\\|') for t in texts) + ' |'
+    return '| ' + ' | '.join(texts) + ' |'
+
+
+def _as_markdown(text: str) -> str:
+    """On one line, with nothing that is read as HTML or as the end of a cell."""
+    return ' '.join(html.escape(text, quote=False).replace('|', '\\|').split())
 
 
 def _markdown_cell(cell: Cell, mark: str) -> str:
-    return {'best': f'**{cell.text}**', 'second': f'<u>{cell.text}</u>'}.get(mark, cell.text)
+    text = _as_markdown(cell.text)
+    return {'best': f'**{text}**', 'second': f'<u>{text}</u>'}.get(mark, text)
+
+
+def _says_more(cell: Cell) -> bool:
+    """Whether a number is shown with more than its digits: a deviation, an interval, a mark, a unit."""
+    return cell.value is not None and not NUMBER.fullmatch(cell.text)
+
+
+def _csv_value(cell: Cell) -> str | float:
+    return _csv_text(cell) if cell.value is None else cell.value
+
+
+def _csv_text(cell: Cell) -> str:
+    return '' if cell.text == NOT_RUN else _inert(cell.text)
+
+
+def _inert(text: str) -> str:
+    """With an apostrophe before what a spreadsheet would compute."""
+    return f"'{text}" if text.startswith(FORMULA) and not NUMBER.fullmatch(text) else text
 
 
 def _class(numeric: bool, text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bioptimus_jax.report.curves import boundaries, step_axis
-from bioptimus_jax.report.drawing import SERIES, Figure, draw_panels, draw_svg, name_axes, shown
+from bioptimus_jax.report.drawing import SERIES, Figure, draw_panels, draw_svg, in_legend, name_axes, shown
 from bioptimus_jax.report.entities import NOT_SCORED
 from bioptimus_jax.report.measures import NO_PHASES, Measures
 
@@ -32,7 +32,7 @@ def entity_f1(m: Measures) -> Figure:
             axes.plot([i + shift for i in line], means, '-', color=colour, linewidth=1.2)
             places = [i + shift for i, values in scored.items() for _ in values]
             every = [value for values in scored.values() for value in values]
-            axes.plot(places, every, 'o', color=colour, markersize=3.5, alpha=0.7, label=dataset)
+            axes.plot(places, every, 'o', color=colour, markersize=3.5, alpha=0.7, label=in_legend(dataset))
         slanted = (
             {'rotation': 35, 'ha': 'right', 'rotation_mode': 'anchor'} if sum(map(len, labels)) > 70 else {}
         )
@@ -81,7 +81,7 @@ def checkpoint_f1(m: Measures) -> Figure:
                 'o-',
                 color=colour,
                 markersize=3.5,
-                label=dataset,
+                label=in_legend(dataset),
             )
             low, high = [min(v) for _, v in points], [max(v) for _, v in points]
             axes.fill_between(at, low, high, color=colour, alpha=0.15, linewidth=0)
@@ -115,7 +115,13 @@ def epoch_f1(m: Measures) -> Figure:
                 at, colour = sorted(values), SERIES[number]
                 means = [statistics.fmean(values[e]) for e in at]
                 axes.plot(
-                    at, means, marker='o', markersize=2.5, linewidth=1.2, label=m.label(model), color=colour
+                    at,
+                    means,
+                    marker='o',
+                    markersize=2.5,
+                    linewidth=1.2,
+                    label=in_legend(m.label(model)),
+                    color=colour,
                 )
                 low, high = [min(values[e]) for e in at], [max(values[e]) for e in at]
                 axes.fill_between(at, low, high, color=colour, alpha=0.13, linewidth=0)
@@ -152,7 +158,7 @@ def label_shares(m: Measures) -> Figure:
         floor = [0.0] * len(bars)
         for (kind, first), strength in [((k, f), 1.0 if f else 0.5) for k in types for f in (True, False)]:
             width = [share.get((kind, first), 0.0) for share in shares]
-            name = kind if first else None
+            name = in_legend(kind) if first else None
             colour = SERIES[types.index(kind)]
             axes.barh(range(len(bars)), width, 0.72, floor, color=colour, alpha=strength, label=name)
             floor = [low + w for low, w in zip(floor, width, strict=True)]

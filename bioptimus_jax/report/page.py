@@ -170,53 +170,67 @@ def write_cards(m: Measures, folder: Path) -> int:
 
 def page(m: Measures, tables: dict[str, Table], figures: dict[str, Figure]) -> str:
     """The page as HTML: no network access, styles, script and figures inside."""
-    workdir = (
-        os.path.relpath(m.run.workdir) if m.run.workdir.is_relative_to(Path.cwd()) else str(m.run.workdir)
+    return render(
+        kicker='BIOptimus run',
+        **about(m, tables, figures),
+        sections=blocks(m, tables, figures),
+        command=f'bioptimus report {shlex.quote(shown_path(m.run.workdir))}',
     )
-    shown, left_out = sections(m, tables, figures)
-    blocks = [
+
+
+def about(m: Measures, tables: dict[str, Table], figures: dict[str, Figure]) -> dict[str, Any]:
+    """What the template says of one run beside its sections."""
+    return {
+        'name': m.run.workdir.name,
+        'description': description(m),
+        'headlines': headlines(m),
+        'left_out': ', '.join(section.title for section in sections(m, tables, figures)[1]),
+        'stages': ', '.join(m.run.config.stages),
+        'settings': [
+            (name, _setting(value))
+            for name, value, metadata in walk(m.run.config)
+            if not name.startswith('runtime.') and (value or not metadata.get('path'))
+        ],
+    }
+
+
+def blocks(m: Measures, tables: dict[str, Table], figures: dict[str, Figure]) -> list[dict[str, Any]]:
+    """The sections of a run as the template takes them."""
+    workdir = shlex.quote(shown_path(m.run.workdir))
+    return [
         {
             'title': section.title,
             'anchor': section.anchor,
             'lead': section.lead,
             'tables': [tables[name].html() for name in section.tables if tables[name].rows],
             'figures': [
-                (figures[name], f'python -m bioptimus_jax.report.figures {name} {shlex.quote(workdir)}')
+                (figures[name], f'python -m bioptimus_jax.report.figures {name} {workdir}')
                 for name in section.figures
                 if figures[name].svg
             ],
             'folded': [tables[name].html() for name in section.folded if tables[name].rows],
             'absent': _absent(section, tables, figures),
         }
-        for section in shown
+        for section in sections(m, tables, figures)[0]
     ]
-    return render(
-        kicker='BIOptimus run',
-        name=m.run.workdir.name,
-        description=description(m),
-        headlines=headlines(m),
-        sections=blocks,
-        left_out=', '.join(section.title for section in left_out),
-        stages=', '.join(m.run.config.stages),
-        command=f'bioptimus report --config=… --workdir={shlex.quote(workdir)}',
-        versions=', '.join(f'{name} {version}' for name, version in versions().items()),
-        settings=[
-            (name, _setting(value))
-            for name, value, metadata in walk(m.run.config)
-            if not name.startswith('runtime.')
-        ],
-    )
+
+
+def shown_path(folder: Path) -> str:
+    """Relative to here where it lies below."""
+    inside = folder.resolve().is_relative_to(Path.cwd())
+    return os.path.relpath(folder) if inside else str(folder)
 
 
 def render(**values: Any) -> str:
-    """The page's template, filled."""
+    """The page's template, filled; the versions of what made it are added."""
     import jinja2
 
     text = importlib.resources.files('bioptimus_jax.report').joinpath('page.html.jinja').read_text('utf-8')
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.from_string(text).render(**values)
+    made_with = ', '.join(f'{name} {version}' for name, version in versions().items())
+    return environment.from_string(text).render(versions=made_with, **values)
 
 
 def sections(
@@ -250,14 +264,16 @@ def description(m: Measures) -> str:
     e = m.run.config
     if not m.trains:
         return _scoring(m) if 'ner' in e.stages else f'Stages {", ".join(e.stages)}.'
-    if e.source.path:
+    if e.source.path or e.surgery.strategy != 'scratch':  # what manifests record has no paths
         vocabulary = {
             'train': 'a vocabulary of its own',
             'file': 'a given vocabulary',
             'source': 'the vocabulary of the source',
             'append': 'the vocabulary of the source and new tokens',
         }
-        begin = f'{e.source.path} adapted with {vocabulary[e.vocab.kind]}, rows {e.surgery.strategy}'
+        begin = (
+            f'{e.source.path or "A BERT"} adapted with {vocabulary[e.vocab.kind]}, rows {e.surgery.strategy}'
+        )
     else:
         begin = f'A BERT from scratch, {e.model.layers} layers of {e.model.hidden}'
     phases = ', '.join(
@@ -286,9 +302,10 @@ def headlines(m: Measures) -> list[tuple[str, str]]:
         change = f'{before["word_accuracy"]:.1%} → {after["word_accuracy"]:.1%}'
         found.append((change, f'hidden words guessed right, step 0 to {last}'))
     for dataset in m.datasets[:3]:
-        means = {x: sum(s) / len(s) for x in m.models if (s := m.scores(x, dataset))}
-        top = max(means, key=lambda x: means[x])
-        found.append((f'{means[top]:.1f}', f'test F1 on {dataset}, best: {m.label(top)}'))
+        devel = {x: statistics.fmean(s) for x in m.models if (s := m.scores(x, dataset, 'devel'))}
+        top = max(devel, key=lambda x: devel[x])
+        f1 = statistics.fmean(m.scores(top, dataset))
+        found.append((f'{f1:.1f}', f'test F1 on {dataset}, best on devel: {m.label(top)}'))
     seconds = sum(manifest.get('seconds', 0) for manifest in m.manifests.values())
     if seconds:
         found.append((clock(seconds), 'for all finished stages'))

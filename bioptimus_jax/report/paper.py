@@ -1,5 +1,7 @@
 """The paper's entity F1 (arXiv 2308.08625, Tables 2, 3, 5, 6, 7), to be shown beside a run's own numbers."""
 
+from collections.abc import Sequence
+
 DATASETS = ('bc5-chem', 'bc5-disease', 'ncbi-disease', 'bc2gm', 'jnlpba')
 
 INITIALISATIONS = {
@@ -36,6 +38,12 @@ NO_CURRICULUM = (93.86, 84.29, 88.92, 84.53, 79.07)
 """Table 7: the first setting for as many steps as 0.4."""
 
 
+def rival(name: str) -> tuple[str, Sequence[float]] | None:
+    """The name and scores of a rival, whatever the case of its letters, with or without -base; None for others."""
+    known = {_plain(rival): (rival, row) for rival, row in RIVALS.items()}
+    return known.get(_plain(name))
+
+
 def reported(strategy: str, phase: str, dataset: str) -> float | None:
     """The paper's F1 in percent for an initialisation after a phase, or None where it reports none."""
     if dataset not in DATASETS:
@@ -44,3 +52,7 @@ def reported(strategy: str, phase: str, dataset: str) -> float | None:
     if strategy == 'contextualized':
         row = row or VERSIONS.get(phase)
     return row[DATASETS.index(dataset)] if row else None
+
+
+def _plain(name: str) -> str:
+    return name.lower().removesuffix('-base')

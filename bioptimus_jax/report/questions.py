@@ -1,6 +1,7 @@
 """What the paper's tables ask, and which trained models answer: rows, and set-ups that must not be mixed."""
 
 import dataclasses
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ ORDERS = {
     'hard to easy': PAPER_SETTINGS[::-1],
 }
 CONTEXTUALIZED = 'contextualized'
+RATE = ', learning rate '
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +51,11 @@ class Row:
         return self.name + self.suffix
 
     @property
+    def without_rate(self) -> str:
+        """Rows that share it differ in the learning rate alone."""
+        return self.label.partition(RATE)[0]
+
+    @property
     def by_seed(self) -> dict[int | None, Trained]:
         return {t.seed: t for t in reversed(self.models)}
 
@@ -62,8 +69,12 @@ class Row:
         return dict(sorted(found.items(), key=lambda cell: (cell[0][0] or 0, cell[0][1])))
 
     def scores(self, dataset: str, split: str = 'test') -> list[float]:
-        """F1 in percent, one a cell."""
-        return [100 * record[split]['default']['f1'] for _, record in self.cells(dataset).values()]
+        """F1 in percent, one a pre-training: the mean of its fine-tunings. Of a single one, one a fine-tuning."""
+        found: dict[int | None, list[float]] = {}
+        for (seed, _), (_, record) in self.cells(dataset).items():
+            found.setdefault(seed, []).append(100 * record[split]['default']['f1'])
+        of_each = list(found.values())
+        return of_each[0] if len(of_each) == 1 else [statistics.fmean(scores) for scores in of_each]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,16 +120,44 @@ def reference_of(question: Question, row: Row, rows: Sequence[Row]) -> Row | Non
     if not fitting or row in fitting:
         return None
 
-    def kind(r: Row) -> tuple[str, str]:
-        return r.name.partition(', ')[2], r.suffix
+    def parts(r: Row) -> tuple[str, ...]:
+        return r.suffix.partition(RATE)[0], r.name.partition(', ')[2], r.suffix
 
-    return max(fitting, key=lambda r: (r.suffix == row.suffix, kind(r) == kind(row), len(r.models)))
+    def alike(r: Row) -> list[bool]:
+        return [own == other for own, other in zip(parts(r), parts(row), strict=True)]
+
+    return max(fitting, key=lambda r: (alike(r), len(r.models)))
 
 
-def pairs_of(question: Question, set_up: SetUp) -> list[tuple[Row, Row]]:
-    """Every row with the one that it is compared with."""
-    pairs = [(row, reference_of(question, row, set_up.rows)) for row in set_up.rows]
+def pairs_of(question: Question, rows: Sequence[Row]) -> list[tuple[Row, Row]]:
+    """Every row with the one of them that it is compared with."""
+    pairs = [(row, reference_of(question, row, rows)) for row in rows]
     return [(row, reference) for row, reference in pairs if reference]
+
+
+def chosen_rates(rows: Sequence[Row], datasets: Sequence[str]) -> dict[Row, str]:
+    """Of rows that differ in the learning rate alone, the one with the highest mean devel F1; and what to say of it.
+
+    The mean is over the sets that all of them have. Where they have none in common the first row stands for them.
+    """
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.without_rate, []).append(row)
+    found = {}
+    for group in groups.values():
+        scored = [row for row in group if any(map(row.cells, datasets))] or group
+        common = [d for d in datasets if all(row.cells(d) for row in scored)]
+        best = max(scored, key=lambda row: sum(statistics.fmean(row.scores(d, 'devel')) for d in common))
+        found[best] = ', chosen on devel' if common and len(scored) > 1 else ''
+    return found
+
+
+def expected_of(question: Question, name: str) -> str:
+    """The expected row that one of this name is, or ''."""
+    own, *wanted = (x.lower().removesuffix('-base') for x in (name, *question.expected))
+    known = dict(zip(wanted, question.expected, strict=True))
+    longer = (known[x] for x in wanted if own.startswith((f'{x},', f'{x}:')))
+    return known[own] if own in known else next(longer, '')
 
 
 def _rows(question: Question, members: Sequence[tuple[str, Trained]]) -> tuple[Row, ...]:
@@ -129,20 +168,17 @@ def _rows(question: Question, members: Sequence[tuple[str, Trained]]) -> tuple[R
     groups: dict[tuple[str, str], list[Trained]] = {}
     for name, t in members:
         suffix = f' ({t.initialisation})' if t.own and several_starts else ''
-        suffix += f', learning rate {t.rate:g}' if t.own and several_rates else ''
+        suffix += f'{RATE}{t.rate:g}' if t.own and several_rates else ''
         groups.setdefault((name, suffix), []).append(t)
     rows = [Row(*key, tuple(group)) for key, group in groups.items()]
     if question.matched:
         pairs = [(row, reference_of(question, row, rows)) for row in rows]
         rows = [row for pair in pairs for row in pair if pair[1] and row]
         rows = sorted(dict.fromkeys(rows), key=lambda row: row.name)
-    places = {name: place for place, name in enumerate(question.expected)}
 
     def place(row: Row) -> int:
-        known = [
-            place for name, place in places.items() if row.name == name or row.name.startswith(f'{name},')
-        ]
-        return known[0] if known else len(places)
+        known = expected_of(question, row.name)
+        return question.expected.index(known) if known else len(question.expected)
 
     return tuple(sorted(rows, key=place))
 
@@ -184,10 +220,8 @@ def same_shown(label: str) -> str:
 
 
 def _rival(label: str) -> Sequence[float] | None:
-    known = {name.removesuffix('-base').lower(): row for name, row in paper.RIVALS.items()}
-    return (
-        paper.VERSIONS['0.4'] if label.startswith('0.4') else known.get(label.removesuffix('-base').lower())
-    )
+    rival = paper.rival(label)
+    return paper.VERSIONS['0.4'] if label.startswith('0.4') else rival and rival[1]
 
 
 def _against_no_curriculum(label: str) -> str:

@@ -49,7 +49,9 @@ def experiment_of(folder: Path) -> Experiment:
     try:
         return Experiment.from_config(resolved, paths=False)
     except ConfigError as error:
-        raise InputError(f'{folder}: its manifests do not belong together: {error}') from error
+        raise InputError(
+            f'{folder}: its manifests do not belong together ({error}); run its stages again under one configuration'
+        ) from error
 
 
 def _is_run(folder: Path) -> bool:

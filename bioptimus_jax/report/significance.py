@@ -2,7 +2,9 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+import itertools
+import statistics
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
@@ -15,11 +17,16 @@ from bioptimus_jax.report.trained import cell_folder
 
 MACRO = 'mean of the sets'
 AGREED, DOUBTED = '†', '(†)'
+Key = tuple[int | None, int]
+"""Seeds of pre-training and of fine-tuning."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Compared:
-    """A row less its reference on one set (or on MACRO): `p` is corrected for all comparisons of the table."""
+    """A row less its reference on one set (or on MACRO): `p` is corrected for all comparisons of the table.
+
+    `by_seed`: the difference with each pre-training, the mean of its fine-tunings. `over`: the sets of a mean.
+    """
 
     row: str
     reference: str
@@ -27,10 +34,11 @@ class Compared:
     difference: Difference
     p: float
     by_seed: tuple[float, ...]
+    over: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:
-        """AGREED: the test says that they differ, and all of several seeds say so; DOUBTED: the test alone does."""
+        """AGREED: the test says that they differ, and so do all of several pre-trainings; DOUBTED: the test alone."""
         if self.p >= ALPHA:
             return ''
         sign = 1 if self.difference.observed > 0 else -1
@@ -62,10 +70,13 @@ def compare(pairs: Sequence[tuple[Row, Row]], datasets: Sequence[str]) -> tuple[
             single.append(
                 Compared(row.label, reference.label, pairing.dataset, difference, difference.p, by_seed)
             )
-        if len(found) > 1 and len({p.seeds for p in pairings}) == 1:
-            over = macro(found)
-            by_seed = tuple(sum(d) / len(d) for d in zip(*map(_by_seed, pairings), strict=True))
-            means.append(Compared(row.label, reference.label, MACRO, over, over.p, by_seed))
+        over = tuple(p.dataset for p in pairings)
+        if len({p.seeds for p in pairings}) > 1:
+            problems.append(f'{row.label} and {reference.label}: no mean over {", ".join(over)}: other seeds')
+        elif len(found) > 1:
+            mean = macro(found)
+            by_seed = tuple(map(statistics.fmean, zip(*map(_by_seed, pairings), strict=True)))
+            means.append(Compared(row.label, reference.label, MACRO, mean, mean.p, by_seed, over))
     return [*_corrected(single), *_corrected(means)], problems
 
 
@@ -75,21 +86,24 @@ def _corrected(family: Sequence[Compared]) -> list[Compared]:
 
 
 def _by_seed(pairing: Pairing) -> tuple[float, ...]:
-    pairs = zip(pairing.a_SxUx3, pairing.b_SxUx3, strict=True)
-    return tuple(mean_f1(b[None]) - mean_f1(a[None]) for a, b in pairs)
+    found: dict[int | None, list[float]] = {}
+    for (seed, _), a, b in zip(pairing.seeds, pairing.a_SxUx3, pairing.b_SxUx3, strict=True):
+        found.setdefault(seed, []).append(mean_f1(b[None]) - mean_f1(a[None]))
+    return tuple(map(statistics.fmean, found.values()))
 
 
 def _pairing(row: Row, reference: Row, dataset: str) -> Pairing | None:
-    """Reference and row over common seeds, or None where there are none or their predictions are not at hand.
-
-    A model that was given as a folder has no seed of pre-training: it is paired by that of fine-tuning alone.
-    """
+    """Reference and row over common seeds, or None where there are none. InputError where predictions lack."""
     sides = [side.cells(dataset) for side in (reference, row)]
-    if any(None in {pre for pre, _ in side} for side in sides):
-        sides = [{(None, fine): cell for (_, fine), cell in side.items()} for side in sides]
-    common = [key for key in sides[0] if key in sides[1]]
-    files = [[cell_folder(*side[key]) / 'predictions.tsv' for key in common] for side in sides]
-    if not common or not all(file.is_file() for side in files for file in side):
+    common = _common(*sides)
+    files = [
+        [cell_folder(*side[keys[n]]) / 'predictions.tsv' for keys in common.values()]
+        for n, side in enumerate(sides)
+    ]
+    for file in itertools.chain(*files):
+        if not file.is_file():
+            raise InputError(f'{file}: is missing, so nothing is tested; run stage ner again with --replace')
+    if not common:
         return None
     predictions = [[_read(file) for file in side] for side in files]
     one, text = files[0][0], predictions[0][0]
@@ -97,10 +111,22 @@ def _pairing(row: Row, reference: Row, dataset: str) -> Pairing | None:
         for path, read in zip(paths, sentences, strict=True):
             same_text(one, text, path, read)
     (unit, a_SxUx3), (_, b_SxUx3) = map(counts_by_unit, predictions)
-    seeds = tuple(range(len(common)))
-    return Pairing(
-        dataset, seeds, unit, digest([[s.words, s.document] for s in text]), a_SxUx3, b_SxUx3, (), ()
-    )
+    sentences_read = digest([[s.words, s.document] for s in text])
+    return Pairing(dataset, tuple(common), unit, sentences_read, a_SxUx3, b_SxUx3, (), ())
+
+
+def _common(a: Collection[Key], b: Collection[Key]) -> dict[Key, tuple[Key, Key]]:
+    """Seeds of pre-training and of fine-tuning -> those of both sides.
+
+    A model that was given as a folder has no seed of pre-training: it is paired by that of fine-tuning alone, with
+    every pre-training of the other.
+    """
+    found = {}
+    for key in b if any(seed is None for seed, _ in a) else a:
+        one, other = (key if key in side else (None, key[1]) for side in (a, b))
+        if one in a and other in b:
+            found[key] = one, other
+    return found
 
 
 @functools.lru_cache(64)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from bioptimus_jax.report import slices
-from bioptimus_jax.report.drawing import SERIES, Figure, draw_panels, name_axes, shown
+from bioptimus_jax.report.drawing import SERIES, Figure, draw_panels, in_legend, name_axes, shown
 from bioptimus_jax.report.measures import Measures
 
 
@@ -79,7 +79,7 @@ def _by_class(m: Measures, slicing: str, name: str, axis: str) -> Figure:
                     marker='o',
                     markersize=3.5,
                     linewidth=1.2,
-                    label=m.label(model),
+                    label=in_legend(m.label(model)),
                     color=colour,
                 )
                 for at, (_, r) in zip(places, known, strict=True):

@@ -55,7 +55,7 @@ def comparison_table(runs: Sequence[Run]) -> Table:
 
 def effort_table(runs: Sequence[Run]) -> Table:
     """What each of the runs took to reach what all of them reach."""
-    return efficiency.arms({_arm_name(run, runs): read_measures(run) for run in runs})
+    return efficiency.arms({_arm_name(run, runs): [read_measures(run)] for run in runs})
 
 
 def phases(m: Measures) -> Table:

@@ -4,19 +4,21 @@ What a model is comes from the manifests alone: names of folders, arms and phase
 """
 
 import dataclasses
+import itertools
 import json
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
 from bioptimus_jax.run import stage_folder
 from bioptimus_jax.schema import (
     CONCERNED,
     PAPER_PHASES,
     PAPER_ROWS,
     SNAPSHOT,
+    WITH_CONTEXTS,
     Experiment,
     Ner,
     Phase,
@@ -27,6 +29,7 @@ from bioptimus_jax.schema import (
 OF_THE_ROW = ('scale', 'batch_pieces')  # keys of surgery that a row's name has anyway, or that decide nothing
 NER_ROW = ('folder', 'datasets', 'models', 'seeds', 'settings', 'setting')
 PRETRAIN_ROW = ('learning_rate', 'micro_batches')
+ROWS_ROW = ('shard_rows',)
 DIGITS = 8
 """Of a digest that is shown."""
 
@@ -150,20 +153,30 @@ def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> di
     weights = [value for name, value in inputs.items() if ':model' in name or ':pytorch_model' in name]
     if weights and config.surgery.strategy != 'scratch':
         found['source'] = weights[0][:DIGITS]
-    found |= {
-        f'rows.{name}': str(getattr(config.rows, name)) for name in ('row_pieces', 'max_document_pieces')
-    }
-    # Planned, since a phase of so many words is rounded to whole steps.
-    total = (manifests.get('rows') or {}).get('counts', {}).get('train', {})
-    lengths = [_words(config.phase[name], total, config.pretrain.batch_rows) for name in m.phases]
-    for number in range(1, len(names) + 1):
+    shape = [value for name, value in inputs.items() if name.endswith(':config.json')]
+    if shape:
+        found['architecture'] = shape[0][:DIGITS]
+    for field in dataclasses.fields(config.model):
+        if not shape or field.name.endswith('dropout'):  # a source has a shape of its own
+            found[f'model.{field.name}'] = str(getattr(config.model, field.name))
+    if 'contexts' in manifests and config.surgery.strategy in WITH_CONTEXTS:
+        found |= {f'contexts.{name}': str(value) for name, value in vars(config.contexts).items()}
+    found |= {f'rows.{n}': str(value) for n, value in vars(config.rows).items() if n not in ROWS_ROW}
+    planned = _planned(m)
+    lengths = _taken(m, planned)
+    for number, name in enumerate(names, 1):
+        phase = config.phase[name]
         found[f'words of phase {number}'] = _rounded(lengths[number - 1])
         found[f'learning rate of phase {number} as a share of the first'] = (
             f'{rates[number - 1] / rates[0]:.3g}'
         )
+        if phase.corruption[0] < 1:  # where all is [MASK] there is nothing to draw
+            found[f'corruption unit of phase {number}'] = phase.corruption_unit
+        if number > 1:
+            found[f'optimiser state of phase {number}'] = phase.optimizer
     goes_on = any(config.phase[name].schedule == 'continue' for name in m.phases[1:])
     found['learning rate'] = (
-        f'one path over phases of {"; ".join(map(_rounded, lengths))} words'
+        f'one path over phases of {"; ".join(map(_rounded, planned))} words'
         if goes_on
         else 'a path for each phase'
     )
@@ -178,6 +191,26 @@ def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> di
 def _rounded(words: float) -> str:
     """To three digits: the same text in another vocabulary is some words more or less."""
     return f'{float(f"{words:.3g}"):,.0f}'
+
+
+def _planned(m: Measures) -> list[float]:
+    """Words of every phase before they are rounded to whole steps."""
+    total = (m.manifests.get('rows') or {}).get('counts', {}).get('train', {})
+    config = m.run.config
+    return [_words(config.phase[name], total, config.pretrain.batch_rows) for name in m.phases]
+
+
+def _taken(m: Measures, planned: Sequence[float]) -> list[float]:
+    """Words of every phase: those planned, but what was measured where self-pacing moved its end."""
+    per_step = words_per_step(m)
+    if m.run.config.curriculum.order != 'self_paced' or not per_step:
+        return list(planned)
+    steps = [m.step_of(name) for name in (PHASE_INITIAL, *m.phases)]
+    taken = []
+    for (before, end), words in zip(itertools.pairwise(steps), planned, strict=True):
+        known = words if before is None or end is None else (end - before) * per_step
+        taken.append(known if abs(known - words) > per_step else words)
+    return taken
 
 
 def _words(phase: Phase, total: Mapping[str, float], batch_rows: int) -> float:
