@@ -25,15 +25,25 @@ def attend(
     finite because a position always sees itself. Scores and softmax are in float32.
     """
     scale = query_BxLxHxK.shape[-1] ** -0.5
-    scores_BxHxLxL = jnp.einsum(
-        'bqhk,bshk->bhqs', query_BxLxHxK, key_BxLxHxK, preferred_element_type=jnp.float32
+    query_BxHxLxK, key_BxHxLxK, value_BxHxLxK = (
+        jnp.swapaxes(heads, 1, 2) for heads in (query_BxLxHxK, key_BxLxHxK, value_BxLxHxK)
     )
-    same_BxLxL = segments_BxL[:, :, None] == segments_BxL[:, None, :]
-    scores_BxHxLxL = jnp.where(same_BxLxL[:, None], scores_BxHxLxL * scale, jnp.finfo(jnp.float32).min)
-    shares_BxHxLxL = jax.nn.softmax(scores_BxHxLxL, axis=-1).astype(value_BxLxHxK.dtype)
+    scores_BxHxLxL = jnp.einsum(
+        'bhqk,bhsk->bhqs', query_BxHxLxK, key_BxHxLxK, preferred_element_type=jnp.float32
+    )
+    same_Bx1xLxL = segments_BxL[:, None, :, None] == segments_BxL[:, None, None, :]
+    scores_BxHxLxL = jnp.where(same_Bx1xLxL, scores_BxHxLxL * scale, jnp.finfo(jnp.float32).min)
+    highest_BxHxLx1 = jax.lax.stop_gradient(scores_BxHxLxL.max(axis=-1, keepdims=True))
+    weights_BxHxLxL = jnp.exp(scores_BxHxLxL - highest_BxHxLx1)
+    total_BxHxLx1 = weights_BxHxLxL.sum(axis=-1, keepdims=True)
+    weights_BxHxLxL = weights_BxHxLxL.astype(value_BxLxHxK.dtype)
     if dropout_seed is not None:
-        shares_BxHxLxL = dropout(shares_BxHxLxL, dropout_rate, dropout_seed, dropout_site)
-    return jnp.einsum('bhqs,bshk->bqhk', shares_BxHxLxL, value_BxLxHxK)
+        weights_BxHxLxL = dropout(weights_BxHxLxL, dropout_rate, dropout_seed, dropout_site)
+    mixed_BxHxLxK = jnp.einsum(
+        'bhqs,bhsk->bhqk', weights_BxHxLxL, value_BxHxLxK, preferred_element_type=jnp.float32
+    )
+    # Divided here and not before: one pass less over LxL.
+    return jnp.swapaxes(mixed_BxHxLxK / total_BxHxLx1, 1, 2).astype(value_BxLxHxK.dtype)
 
 
 def dropout(values: jax.Array, rate: float, seed_2: jax.Array, site: int) -> jax.Array:
