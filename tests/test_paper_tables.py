@@ -292,6 +292,17 @@ def test_contexts_that_surgery_does_not_read_part_nothing(tmp_path):
     assert row(made, 'random_rows')['seeds'] == '2'
 
 
+def test_rows_are_named_in_words(tmp_path):
+    changes = {'layers': '()', 'map': 'respelled', 'shrinkage': 1.0, 'scale': 'centred'}
+    make(tmp_path / 'r', [TOKENS], {0: {'d': 9}}, **{f'surgery__{name}': x for name, x in changes.items()})
+    make(tmp_path / 's', [TOKENS], {0: {'d': 9}}, surgery__layers='2,3')
+    names = [t.initialisation for t in trained_models(read_runs([str(tmp_path)]))]
+    assert names == [
+        'contextualized, centred, middle layers, shrinkage 1, map respelled',
+        'contextualized, rescaled, layers 2, 3',
+    ]
+
+
 def test_a_phase_that_ended_early_is_as_long_as_it_was(tmp_path):
     paced = {'curriculum__order': 'self_paced', 'evaluation__per_phase': 4}
     for name, steps, changes in (

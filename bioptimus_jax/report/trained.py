@@ -85,7 +85,7 @@ class Trained:
         if surgery.strategy in CONCERNED['scale']:
             parts.append(surgery.scale)
         different = surgery.different(Surgery(**PAPER_ROWS))
-        parts += [f'{name} {value}' for name, value in different.items() if name not in OF_THE_ROW]
+        parts += [_in_words(name, value) for name, value in different.items() if name not in OF_THE_ROW]
         return ', '.join(parts)
 
     @property
@@ -96,6 +96,13 @@ class Trained:
 
     def cells(self, dataset: str, setting: str = '') -> list[dict[str, Any]]:
         return self.measures.cells(self.model, dataset, setting)
+
+
+def _in_words(name: str, value: Any) -> str:
+    """`layers 3, 4` or, where none is named, `middle layers`; `shrinkage 1`, `map respelled`."""
+    if isinstance(value, tuple):
+        return f'{name} {", ".join(map(str, value))}' if value else f'middle {name}'
+    return f'{name} {value:g}' if isinstance(value, float) else f'{name} {value}'
 
 
 def trained_models(runs: Sequence[Measures]) -> list[Trained]:
