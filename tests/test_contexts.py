@@ -111,6 +111,7 @@ def test_sample_is_the_bottom_k_with_right_spans(tmp_path: Path) -> None:
         assert span.lower().replace('é', 'e') == token.removeprefix('##')
     assert by_token == brute_force(DOCUMENTS + repeated)
     assert all(len(set(texts)) == len(texts) for texts in by_token.values()), 'identical sentences count once'
+    assert len(set(found.sentences)) == len(found.sentences), 'each is encoded once, whatever it serves'
     assert any(token.startswith('##') and by_token[token] for token in NEW)
     assert counts['tokens'] == len(NEW)
     assert counts['tokens_without'] + counts['tokens_with_some'] + counts['tokens_with_all'] == len(NEW)

@@ -117,7 +117,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         'sentences_searched': search.sentences,
         'occurrences': len(located),
         'not_located': len(sample) - len(located),
-        'sentences': len({row[2:5] for row in located}),
+        'sentences': len({row[4] for row in located}),
     }
     without, some, every = (
         counts[f'tokens_{kind}'] / len(tokens) for kind in ('without', 'with_some', 'with_all')
@@ -245,11 +245,21 @@ def _write_tables(folder: Path, tokens: list[str], rows: list[tuple]) -> None:
 
 
 def _tables(tokens: list[str], rows: list[tuple]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Sentences by (document id, number, text), occurrences by (token, rank): the order of work is gone."""
-    texts = sorted({row[2:5] for row in rows})
-    number_of = {text: i for i, text in enumerate(texts)}
-    documents, numbers, contents = zip(*texts, strict=True) if texts else ((), (), ())
-    by_sentence = {'sentence': range(len(texts)), 'document': documents, 'number': numbers, 'text': contents}
+    """Sentences by (document id, number), occurrences by (token, rank): the order of work is gone.
+
+    Of equal sentences the first stands for all: each is encoded once, whatever tokens it serves.
+    """
+    place_of: dict[str, tuple] = {}
+    for *place, text in sorted({row[2:5] for row in rows}):
+        place_of.setdefault(text, tuple(place))
+    number_of = {text: i for i, text in enumerate(place_of)}
+    documents, numbers = zip(*place_of.values(), strict=True) if place_of else ((), ())
+    by_sentence = {
+        'sentence': range(len(place_of)),
+        'document': documents,
+        'number': numbers,
+        'text': list(place_of),
+    }
     rows = sorted(rows)
     rank, previous, ranks = 0, -1, []
     for row in rows:
@@ -258,7 +268,7 @@ def _tables(tokens: list[str], rows: list[tuple]) -> tuple[dict[str, Any], dict[
         ranks.append(rank)
     by_occurrence = {
         'token': [tokens[row[0]] for row in rows],
-        'sentence': [number_of[row[2:5]] for row in rows],
+        'sentence': [number_of[row[4]] for row in rows],
         'start': [row[5] for row in rows],
         'end': [row[6] for row in rows],
         'rank': ranks,
