@@ -45,7 +45,8 @@ def test_a_true_row_stays_and_a_wrong_one_gets_nearer():
     true = made.table()[ids('drug')].astype(np.float64)
     two = np.concatenate([true, true * 0 + 9])  # the second has no context
     kept = distil.refine(made, two, taught, 20, 0)
-    np.testing.assert_allclose(kept[0], true[0], atol=2e-3)
+    # Rounding alone has a gradient, which Adam takes for one: less than its first step comes of twenty.
+    np.testing.assert_allclose(kept[0], true[0], atol=distil.RATE * np.abs(made.table()).mean())
     np.testing.assert_array_equal(kept[1], two[1])
     wrong = true + np.random.default_rng(0).normal(size=true.shape) * 0.2
     nearer = distil.refine(made, wrong, taught, 300, 0)
