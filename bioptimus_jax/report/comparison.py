@@ -16,13 +16,20 @@ from bioptimus_jax.files import atomic
 from bioptimus_jax.report import comparison_figures, efficiency, paper_tables
 from bioptimus_jax.report.drawing import Figure
 from bioptimus_jax.report.figures import all_figures
-from bioptimus_jax.report.layout import Table, count, missing, words
+from bioptimus_jax.report.layout import Table, count, missing, shown_path, words
 from bioptimus_jax.report.measures import Measures, read_measures
-from bioptimus_jax.report.page import about, blocks, render, shown_path
+from bioptimus_jax.report.page import about, blocks, render
 from bioptimus_jax.report.questions import QUESTIONS, Question
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.report.tables import all_tables
-from bioptimus_jax.report.trained import DIGITS, Trained, setting_name, trained_models, words_per_step
+from bioptimus_jax.report.trained import (
+    DIGITS,
+    Trained,
+    curriculum_name,
+    setting_name,
+    trained_models,
+    words_per_step,
+)
 from bioptimus_jax.schema import walk
 
 FOLDER = 'tables'
@@ -89,9 +96,13 @@ def _arm(t: Trained, among: Sequence[Trained]) -> str:
     """What tells it from the others: initialisation, settings, learning rate, words of the phases."""
 
     def parts(x: Trained) -> list[str]:
-        path = f'static: {x.path[0]}' if len(set(x.path)) == 1 else '; '.join(x.path)
         lengths = [length for name, length in x.conditions.items() if name.startswith('words of')]
-        return [x.initialisation, path, f'learning rate {x.rate:g}', f'{"; ".join(lengths)} words']
+        return [
+            x.initialisation,
+            curriculum_name(x.path),
+            f'learning rate {x.rate:g}',
+            f'{"; ".join(lengths)} words',
+        ]
 
     several = [len(set(column)) > 1 for column in zip(*map(parts, among), strict=True)]
     return ', '.join(itertools.compress(parts(t), several)) or t.initialisation

@@ -7,7 +7,7 @@ from typing import Any
 from bioptimus_jax.report.arms import interval
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, draw_panels, name_axes
 from bioptimus_jax.report.measures import Measures
-from bioptimus_jax.report.trained import PAPER_SETTINGS, Trained, differing, words_per_step
+from bioptimus_jax.report.trained import PAPER_SETTINGS, Trained, curriculum_name, differing, words_per_step
 from bioptimus_jax.schema import SNAPSHOT
 
 LINES = ('-', '--', ':')
@@ -127,10 +127,10 @@ def _arm(t: Trained, among: Sequence[Trained]) -> str:
 
 def _curriculum(t: Trained, among: Sequence[Trained]) -> str:
     """Initialisation where it differs, and the settings in order."""
-    path = [f'static: {t.path[0]}'] if len(set(t.path)) == 1 else ['; '.join(t.path)]
     starts = {x.initialisation for x in among}
     paths = {x.path for x in among}
-    return ': '.join([_arm(t, among)] * (len(starts) > 1) + path * (len(paths) > 1)) or t.initialisation
+    parts = [_arm(t, among)] * (len(starts) > 1) + [curriculum_name(t.path)] * (len(paths) > 1)
+    return ': '.join(parts) or t.initialisation
 
 
 def _evaluations(m: Measures) -> dict[Place, dict[str, Any]]:

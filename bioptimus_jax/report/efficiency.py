@@ -112,10 +112,11 @@ def arms(
     Levels: `losses` and `f1` where they are given, else what all of the arms reach.
     """
     columns = ['to reach', 'arm', 'first at', *COLUMNS, 'seeds']
-    compared, left_out = _one_vocabulary(groups)
+    left_out = _of_other_vocabulary(groups)
+    measured = {arm: [(m, _aims(m)) for m in group] for arm, group in groups.items()}
     rows = []
-    for name in dict.fromkeys(name for group in groups.values() for m in group for name in _aims(m)):
-        aims = _aims_of(compared if name == LOSS else groups, name)
+    for name in dict.fromkeys(name for seeds in measured.values() for _, aims in seeds for name in aims):
+        aims = _seeds_with(name, measured, left_out if name == LOSS else ())
         if len(aims) < min(2, len(groups)):
             continue
         given = [-level for level in losses] if name == LOSS else list(f1)
@@ -167,20 +168,21 @@ def first_at(points: Points, level: float) -> tuple[int, float, str]:
     return next(p for p in ordered if p[1] >= level - TOLERANCE)
 
 
-def _one_vocabulary(
-    groups: Mapping[str, Sequence[Measures]],
-) -> tuple[dict[str, Sequence[Measures]], list[str]]:
-    """The arms with the vocabulary that most of them have, and the names of the others."""
+def _of_other_vocabulary(groups: Mapping[str, Sequence[Measures]]) -> list[str]:
+    """The arms that have another vocabulary than most of them."""
     own = {arm: group[0].manifests.get('vocab', {}).get('content') for arm, group in groups.items()}
     [(most, _)] = Counter(own.values()).most_common(1) or [(None, 0)]
-    others = [arm for arm in groups if own[arm] != most]
-    return {arm: group for arm, group in groups.items() if arm not in others}, others
+    return [arm for arm in groups if own[arm] != most]
 
 
-def _aims_of(groups: Mapping[str, Sequence[Measures]], name: str) -> dict[str, list[tuple[Measures, Points]]]:
+def _seeds_with(
+    name: str, measured: Mapping[str, Sequence[tuple[Measures, dict[str, Points]]]], left_out: Sequence[str]
+) -> dict[str, list[tuple[Measures, Points]]]:
     """Arm -> its seeds that have something of this name to reach."""
     found = {
-        arm: [(m, points) for m in group if (points := _aims(m).get(name))] for arm, group in groups.items()
+        arm: [(m, aims[name]) for m, aims in seeds if aims.get(name)]
+        for arm, seeds in measured.items()
+        if arm not in left_out
     }
     return {arm: seeds for arm, seeds in found.items() if seeds}
 

@@ -9,7 +9,7 @@ from bioptimus_jax.progress import clock
 from bioptimus_jax.report import paper
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Table, count, fixed, missing, spread, words
 from bioptimus_jax.report.measures import Measures
-from bioptimus_jax.report.questions import VERSIONS
+from bioptimus_jax.report.questions import named_path
 from bioptimus_jax.report.trained import Trained, trained_models
 from bioptimus_jax.schema import SNAPSHOT
 
@@ -102,14 +102,9 @@ def interval(values: Sequence[float] | None, decimals: int = 2) -> str:
     return f'{100 * low:.{decimals}f}-{100 * high:.{decimals}f}'
 
 
-def _version(t: Trained) -> str:
-    """What the paper calls a model that ends on these settings; empty for others."""
-    return next((name for name, path in VERSIONS.items() if path == t.path and not t.partial), '')
-
-
 def _reported(t: Trained, dataset: str) -> float | None:
     if t.own:
-        return paper.reported(t.config.surgery.strategy, _version(t), dataset)
+        return paper.reported(t.config.surgery.strategy, named_path(t), dataset)
     rival = paper.rival(t.measures.label(t.model))
     return rival[1][paper.DATASETS.index(dataset)] if rival else None
 
@@ -117,7 +112,7 @@ def _reported(t: Trained, dataset: str) -> float | None:
 def _name(t: Trained) -> str:
     """With the settings where the paper has none of that name, and with the initialisation."""
     name = t.measures.label(t.model)
-    if t.path and _version(t) != t.model:
+    if t.path and named_path(t) != t.model:
         name += f' ({"; ".join(t.path)})'
     return f'{name}, {t.initialisation}' if t.model in t.measures.on_the_way else name
 

@@ -4,9 +4,11 @@ import csv
 import dataclasses
 import html
 import io
+import os
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 NOT_RUN = '—'
 """What an empty cell shows; the table's note says why it is empty."""
@@ -60,6 +62,12 @@ def spread(values: Sequence[float], decimals: int = 2) -> Cell:
     if len(values) == 1:
         return Cell(f'{mean:,.{decimals}f}', mean)
     return Cell(f'{mean:,.{decimals}f} ± {statistics.stdev(values):,.{decimals}f}', mean)
+
+
+def shown_path(folder: Path) -> str:
+    """Relative to here where it lies below."""
+    inside = folder.resolve().is_relative_to(Path.cwd())
+    return os.path.relpath(folder) if inside else str(folder)
 
 
 @dataclasses.dataclass(frozen=True)

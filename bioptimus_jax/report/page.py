@@ -3,7 +3,6 @@
 import dataclasses
 import importlib.resources
 import json
-import os
 import shlex
 import statistics
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from bioptimus_jax.model.hf import read_architecture
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report.drawing import Figure
 from bioptimus_jax.report.figures import all_figures
-from bioptimus_jax.report.layout import Table
+from bioptimus_jax.report.layout import Table, shown_path
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.report.slices import TITLES as SLICED
 from bioptimus_jax.report.tables import all_tables
@@ -213,12 +212,6 @@ def blocks(m: Measures, tables: dict[str, Table], figures: dict[str, Figure]) ->
         }
         for section in sections(m, tables, figures)[0]
     ]
-
-
-def shown_path(folder: Path) -> str:
-    """Relative to here where it lies below."""
-    inside = folder.resolve().is_relative_to(Path.cwd())
-    return os.path.relpath(folder) if inside else str(folder)
 
 
 def render(**values: Any) -> str:

@@ -1,14 +1,12 @@
 """The paper's tables from the runs at hand, beside the paper's numbers: scores, differences, losses, geometry."""
 
-import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 
 from bioptimus_jax.report import paper
 from bioptimus_jax.report.arms import SEED
 from bioptimus_jax.report.beside_scores import geometry_of_words, losses
-from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, spread, words
+from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, shown_path, spread, words
 from bioptimus_jax.report.questions import Question, Row, SetUp, chosen_rates, expected_of, pairs_of, set_ups
 from bioptimus_jax.report.significance import AGREED, DOUBTED, MACRO, Compared, compare
 from bioptimus_jax.report.trained import Trained, differing
@@ -167,7 +165,7 @@ def _made_from(set_up: SetUp) -> str:
     arms: dict[tuple[str, str], list[str]] = {}
     for folder in set_up.folders:
         name, _, seed = folder.name.partition(SEED)
-        arms.setdefault((_shown(folder.parent), name), []).append(seed)
+        arms.setdefault((shown_path(folder.parent), name), []).append(seed)
     parents: dict[str, list[str]] = {}
     for (parent, name), seeds in arms.items():
         known = ', '.join(seed for seed in seeds if seed)
@@ -182,10 +180,6 @@ def _made_from(set_up: SetUp) -> str:
         if n in set_up.conditions
     ]
     return f'Made from {made}. {"; ".join(settings)}.' if settings else f'Made from {made}.'
-
-
-def _shown(folder: Path) -> str:
-    return os.path.relpath(folder) if folder.resolve().is_relative_to(Path.cwd()) else str(folder)
 
 
 def _every_rate(set_up: SetUp, datasets: Sequence[str], chosen: Collection[Row], title: str) -> Table:

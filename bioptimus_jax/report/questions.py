@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.report import paper
-from bioptimus_jax.report.trained import PAPER_SETTINGS, Trained, chosen_setting, differing
+from bioptimus_jax.report.trained import PAPER_SETTINGS, Trained, chosen_setting, curriculum_name, differing
 
 FIRST = PAPER_SETTINGS[0]
 VERSIONS = {f'0.{n}': PAPER_SETTINGS[:n] for n in range(1, len(PAPER_SETTINGS) + 1)}
 WITHOUT = {f'no curriculum, as long as {name}': (FIRST,) * len(path) for name, path in VERSIONS.items()}
 ORDERS = {
-    **{f'static: {name}': (name,) * len(PAPER_SETTINGS) for name in PAPER_SETTINGS},
+    **{curriculum_name((name,)): (name,) * len(PAPER_SETTINGS) for name in PAPER_SETTINGS},
     'easy to hard': PAPER_SETTINGS,
     'hard to easy': PAPER_SETTINGS[::-1],
 }
@@ -187,10 +187,13 @@ def _is_end(t: Trained) -> bool:
     return t.own and not t.partial
 
 
+def named_path(t: Trained, paths: Mapping[str, tuple[str, ...]] = VERSIONS) -> str:
+    """What these paths call a model at the end of a phase, by default what the paper does; '' for others."""
+    return next((name for name, path in paths.items() if path == t.path), '') if _is_end(t) else ''
+
+
 def _version(t: Trained, paths: Mapping[str, tuple[str, ...]]) -> str:
-    if not _is_end(t) or t.config.surgery.strategy != CONTEXTUALIZED:
-        return ''
-    return next((name for name, path in paths.items() if path == t.path), '')
+    return named_path(t, paths) if t.config.surgery.strategy == CONTEXTUALIZED else ''
 
 
 def _order(t: Trained) -> str:

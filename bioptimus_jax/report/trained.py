@@ -98,6 +98,11 @@ class Trained:
         return self.measures.cells(self.model, dataset, setting)
 
 
+def curriculum_name(path: Sequence[str]) -> str:
+    """The settings in order; `static: ...` where there is but one."""
+    return f'static: {path[0]}' if len(set(path)) == 1 else '; '.join(path)
+
+
 def _in_words(name: str, value: Any) -> str:
     """`layers 3, 4` or, where none is named, `middle layers`; `shrinkage 1`, `map respelled`."""
     if isinstance(value, tuple):

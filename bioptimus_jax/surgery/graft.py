@@ -136,8 +136,9 @@ def graft(
     """
     shared_W = rows.shared_ids(vocabulary, source.vocabulary)
     new_W = np.flatnonzero(shared_W < 0)
-    _check_vocabulary(run, source, [vocabulary[i] for i in new_W])
-    new = synthesise(run, source, [vocabulary[i] for i in new_W])
+    tokens = [vocabulary[i] for i in new_W]
+    _check_vocabulary(run, source, tokens)
+    new = synthesise(run, source, tokens)
     flat = dict(flatten(source.parameters))
     bias_V = np.asarray(flat[BIAS])[: len(source.vocabulary)]
     new_bias_N, fitted_bias = _bias(run, bias_V, shared_W, new_W, new.spellings)

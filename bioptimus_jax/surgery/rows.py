@@ -87,12 +87,12 @@ def scaling(name: str, rows_NxD: np.ndarray, table_VxD: np.ndarray) -> Scaling:
     around a mean of their own, far from zero; one factor for all cannot bring one to the other. Fewer than LEAST_ROWS
     rows are rescaled instead: moved to the source's mean they would lose what is their own.
     """
-    width = table_VxD.shape[1]
-    table_VxD, own_D, wanted_D = table_VxD.astype(np.float64), np.zeros(width), np.zeros(width)
+    own_D = wanted_D = np.zeros(table_VxD.shape[1])
     if name == 'centred' and len(rows_NxD) < LEAST_ROWS:
         name = 'rescaled'
     if name == 'literal' or not len(rows_NxD):
         return Scaling('literal', own_D, wanted_D, 1.0)
+    table_VxD = table_VxD.astype(np.float64)
     if name == 'centred':
         own_D, wanted_D = rows_NxD.mean(axis=0), table_VxD.mean(axis=0)
     distance, goal = (

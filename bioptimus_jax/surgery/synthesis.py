@@ -129,10 +129,11 @@ def make(settings: Surgery, material: Material, seed: int) -> Made:
     if settings.strategy in DRAWN:
         return made
     # Rows of unknown_mean lie among the source's rows already.
-    moved_Nx1 = np.array([name != 'unknown_mean' for name in made.fallback], bool)[:, None]
-    scaling = rows.scaling(settings.scale, made.rows[moved_Nx1[:, 0]], material.table)
+    moved_N = np.array([name != 'unknown_mean' for name in made.fallback], bool)
+    scaling = rows.scaling(settings.scale, made.rows[moved_N], material.table)
     scaled_NxD, averaged_NxD = (
-        np.where(moved_Nx1, scaling(values_NxD), values_NxD) for values_NxD in (made.rows, made.averaged)
+        np.where(moved_N[:, None], scaling(values_NxD), values_NxD)
+        for values_NxD in (made.rows, made.averaged)
     )
     return dataclasses.replace(
         made, rows=scaled_NxD, averaged=averaged_NxD, scale=scaling.name, factor=scaling.factor
