@@ -144,7 +144,10 @@ class Sweep:
         waiting = [(arm, verb, self._arguments(arm)) for arm, verb in verbs]
         running: dict[int, tuple[Arm, str, subprocess.Popen]] = {}
         failed: list[Arm] = []
-        started, done = time.monotonic(), 0
+        there = {
+            arm.name for arm, verb in verbs if verb == 'run' and arm.finished
+        }  # a look, which says no time
+        started, done, made = time.monotonic(), 0, 0
         try:
             while waiting or running:
                 for place in range(self.jobs):
@@ -157,12 +160,15 @@ class Sweep:
                         continue
                     del running[place]
                     done += 1
+                    made += arm.name not in there
                     if process.returncode:
                         failed.append(arm)
                     how = f'failed: {_last_line(arm)}' if process.returncode else 'done'
-                    left = (time.monotonic() - started) / done * (len(waiting) + len(running))
+                    to_make = sum(a.name not in there for a, *_ in (*waiting, *running.values()))
+                    seconds = (time.monotonic() - started) / max(made, 1) * to_make
+                    left = f', {clock(seconds)} left' if made or not to_make else ''
                     what = arm.name if verb == 'run' else f'{verb} of {arm.name}'
-                    print(f'sweep: {what} {how} ({done} of {len(verbs)}, {clock(left)} left)', flush=True)
+                    print(f'sweep: {what} {how} ({done} of {len(verbs)}{left})', flush=True)
                 if self.stopping.is_set():
                     raise Stopped
         finally:

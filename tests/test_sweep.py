@@ -117,6 +117,16 @@ def test_a_sweep_takes_what_another_sweep_has_made(shipped, tmp_path, capsys):
     assert taken == [str(first / 'plain' / 'vocab')] * 2
 
 
+def test_what_was_there_before_says_nothing_of_the_time_that_is_left(shipped, tmp_path, capsys):
+    arguments = 'sweep', f'--config={shipped}:surgery', f'--workdir={tmp_path / "sweep"}'
+    assert call(capsys, *arguments, '--arms=plain')[0] == 0
+    _, out, _ = call(capsys, *arguments)
+    first, second, last = [line for line in out.splitlines() if line.startswith('sweep: ')]
+    assert first == 'sweep: plain done (1 of 3)'
+    assert second.endswith(' left)')
+    assert last.endswith('(3 of 3, 0 s left)')
+
+
 def test_an_arm_is_a_run_that_can_be_made_alone(shipped, tmp_path, capsys):
     folder = tmp_path / 'sweep'
     code, *_ = call(
