@@ -333,8 +333,10 @@ class Curriculum:
         "empty: this run's held-out documents",
         path=True,
     )
-    samples: int = key(10, 'by difficulty: masks drawn per setting (paper: ten samples)', low=1)
-    documents: int = key(256, 'by difficulty: documents scored, chosen by hash of the id', low=1)
+    samples: int = key(
+        10, 'by difficulty: samples of text, each with a perplexity of its own (paper: ten)', low=1
+    )
+    documents: int = key(2560, 'by difficulty: documents of all samples, chosen by hash of the id', low=1)
     patience: int = key(2, 'self_paced: evaluations that must bring too little to end a phase', low=1)
     min_improvement: float = key(
         0.005, 'self_paced: what is enough, as a share of the frozen held-out loss', low=0, high=1

@@ -101,15 +101,21 @@ def test_perplexity_by_hand():
         kinds_M=np.array([[MASKED, REPLACED, UNCHANGED, MASKED], [MASKED, UNCHANGED, MASKED, MASKED]]),
     )
     losses = np.log([[8.0, 32.0, 1.0, 99.0], [2.0, 4.0, 99.0, 99.0]])
-    sums = perplexity.sums_of(losses, masked)
-    assert sums['weight'], sums['loss'] == (5, pytest.approx(math.log(8 * 32 * 1 * 2 * 4)))
-    found = perplexity.of_setting([sums, {**sums, 'loss': 5 * math.log(3)}])
-    assert found['perplexity']['samples'] == pytest.approx([2048 ** (1 / 5), 3])
-    assert found['masked']['samples'] == pytest.approx([4, 4])  # the root of 8 times 2
+    one = perplexity.sums_of(losses, masked, np.array([0, 0]), 1)
+    assert one['weight'] == [5]
+    assert one['loss'] == pytest.approx([math.log(8 * 32 * 1 * 2 * 4)])
+    found = perplexity.of_setting(one)
+    assert found['perplexity']['samples'] == pytest.approx([2048 ** (1 / 5)])
+    assert found['masked']['samples'] == pytest.approx([4])  # the root of 8 times 2
     assert found['replaced']['mean'] == pytest.approx(32)
     assert found['kept']['mean'] == pytest.approx(2)
-    assert found['masked']['interval'] == pytest.approx([4, 4])
     assert found['positions'] == {'perplexity': 5, 'masked': 2, 'replaced': 1, 'kept': 2}
+    # The upper row in the second sample, the lower in the first.
+    found = perplexity.of_setting(perplexity.sums_of(losses, masked, np.array([1, 0]), 2))
+    assert found['perplexity']['samples'] == pytest.approx([8 ** (1 / 2), 256 ** (1 / 3)])
+    assert found['masked']['samples'] == pytest.approx([2, 8])
+    assert found['replaced'] is None  # none in the first sample
+    assert found['positions'] == {'perplexity': 2.5, 'masked': 1, 'replaced': 0.5, 'kept': 1}
     # Two values 1 apart: mean ± 12.7062 (t with one degree of freedom) times 0.5.
     low, high = perplexity.summary([3.0, 4.0])['interval']
     assert (low, high) == pytest.approx((3.5 - 12.7062 / 2, 3.5 + 12.7062 / 2), rel=1e-5)
@@ -119,7 +125,7 @@ def test_perplexity_by_hand():
 def test_a_setting_without_such_positions_has_no_perplexity_of_them():
     sums = {'loss': 2.0, 'weight': 2.0, 'masked_loss': 2.0, 'masked_weight': 2.0}
     sums |= {'replaced_loss': 0.0, 'replaced_weight': 0.0, 'kept_loss': 0.0, 'kept_weight': 0.0}
-    found = perplexity.of_setting([sums])
+    found = perplexity.of_setting({name: np.array([value]) for name, value in sums.items()})
     assert found['masked']['mean'] == pytest.approx(math.e)
     assert found['replaced'] is None
     assert found['kept'] is None
@@ -202,7 +208,7 @@ def test_the_verb_measures_several_models_and_the_page_shows_them(place, tmp_pat
         assert sorted(r[at].value for r in rows) == [1, 2, 3, 4]
         easiest = min(rows, key=lambda r: r[3].value)
         assert easiest[at].value == 1
-    assert f'8 documents ({place}/news.txt), masked 2 times' in table.note
+    assert f'8 documents ({place}/news.txt), in 2 samples' in table.note
     figure = shown.masking_difficulty(m)
     assert '>other<' in figure.svg
     assert 'bert' in figure.alt
@@ -249,8 +255,18 @@ def test_the_difficulty_that_decided_the_order_is_shown_too(tmp_path):
     run = Run(tmp_path / 'run', Experiment(), quiet=True)
     table = shown.difficulty(read_measures(run))
     assert [[c.text for c in r] for r in table.rows] == [
-        ['initial (step 0)', '0.1', '', '9 [8, 10]', '9 [8, 10]', '—', '—', '10', '2'],
-        ['initial (step 0)', '0.2', '', '7 [6, 8]', '7 [6, 8]', '—', '—', '10', '1'],
+        # exp of the mean of ln 8/6 and ln 10/8, and of that ± 12.7062 times half their distance
+        [
+            'initial (step 0)',
+            '0.1',
+            '',
+            '9 [8, 10]',
+            *['9 [8, 10]', '—', '—'],
+            '10',
+            '2',
+            '1.291 [0.857, 1.945]',
+        ],
+        ['initial (step 0)', '0.2', '', '7 [6, 8]', *['7 [6, 8]', '—', '—'], '10', '1', '—'],
     ]
     old = {name: {**s, 'positions': 10} for name, s in settings.items()}  # of a version without kinds
     write_json(tmp_path / 'run' / 'pretrain' / 'difficulty.json', {**record, 'settings': old})

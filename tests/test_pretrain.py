@@ -417,36 +417,40 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
     model = BertForMaskedLM.from_pretrained(run.folder('surgery') / 'model').eval()
     _, params, _ = hf.load_folder(run.folder('surgery') / 'model')
     ours = perplexity.of_bert(parts.plan, params)
-    samples = {name: [] for name in run.config.phases}
-    for masks in perplexity.masks_of_samples(batch, parts.plan, run.config):
-        for name, masked in masks.masked.items():
-            nats = {'perplexity': [], 'masked': [], 'replaced': [], 'kept': []}
-            for number in range(len(masks.segments_NxBxL)):
-                part = jax.tree.map(lambda x, n=number: np.asarray(x[n]), masked)
-                places = masks.segments_NxBxL[number], masks.positions_NxBxL[number]
-                losses_BxM = np.asarray(ours(part, *places))
-                for row, original_L in enumerate(masks_of(batch['tokens'], masked, number)):
-                    real = torch.tensor(places[0][row] > 0, dtype=torch.long)[None]
-                    inputs_L = part.inputs_L[row]
-                    with torch.no_grad():
-                        logits = model(
-                            input_ids=torch.tensor(inputs_L)[None].long(), attention_mask=real
-                        ).logits[0]
-                    logits = logits.double().numpy()
-                    for slot, weight, loss_here in zip(
-                        part.slots_M[row], part.weights_M[row], losses_BxM[row]
-                    ):
-                        if not weight:
-                            continue
-                        loss = np.log(np.exp(logits[slot]).sum()) - logits[slot, original_L[slot]]
-                        assert loss_here == pytest.approx(loss, rel=1e-4)
-                        stands, was = inputs_L[slot], original_L[slot]
-                        hidden = stands == parts.plan.vocabulary.mask_id
-                        nats['perplexity'].append(loss)
-                        nats['masked' if hidden else 'kept' if stands == was else 'replaced'].append(loss)
-            samples[name].append({kind: np.exp(np.mean(x)) for kind, x in nats.items() if x})
-            if name == '0.4':
-                assert not nats['replaced'] + nats['kept']
+    keys = batch['documents'][:, 0].tolist()
+    sample_of = {key: place % 3 for place, key in enumerate(sorted(set(keys)))}
+    assert len(keys) > len(sample_of)  # some documents are cut in parts, which stay in one sample
+    samples = {}
+    masks, _ = perplexity.masks_and_samples(batch, parts.plan, run.config)
+    for name, masked in masks.masked.items():
+        kinds = ('perplexity', 'masked', 'replaced', 'kept')
+        nats = [{kind: [] for kind in kinds} for _ in range(3)]
+        document = iter(keys)
+        for number in range(len(masks.segments_NxBxL)):
+            part = jax.tree.map(lambda x, n=number: np.asarray(x[n]), masked)
+            places = masks.segments_NxBxL[number], masks.positions_NxBxL[number]
+            losses_BxM = np.asarray(ours(part, *places))
+            for row, original_L in enumerate(masks_of(batch['tokens'], masked, number)):
+                here = nats[sample_of[next(document)]]
+                real = torch.tensor(places[0][row] > 0, dtype=torch.long)[None]
+                inputs_L = part.inputs_L[row]
+                with torch.no_grad():
+                    logits = model(input_ids=torch.tensor(inputs_L)[None].long(), attention_mask=real).logits[
+                        0
+                    ]
+                logits = logits.double().numpy()
+                for slot, weight, loss_here in zip(part.slots_M[row], part.weights_M[row], losses_BxM[row]):
+                    if not weight:
+                        continue
+                    loss = np.log(np.exp(logits[slot]).sum()) - logits[slot, original_L[slot]]
+                    assert loss_here == pytest.approx(loss, rel=1e-4)
+                    stands, was = inputs_L[slot], original_L[slot]
+                    hidden = stands == parts.plan.vocabulary.mask_id
+                    here['perplexity'].append(loss)
+                    here['masked' if hidden else 'kept' if stands == was else 'replaced'].append(loss)
+        samples[name] = [{kind: np.exp(np.mean(x)) for kind, x in one.items() if x} for one in nats]
+        if name == '0.4':
+            assert not any(one['replaced'] + one['kept'] for one in nats)
     for name, expected in samples.items():
         for kind in expected[0]:
             values = [s[kind] for s in expected]
@@ -486,8 +490,8 @@ def test_a_computed_order_is_trained_in_recorded_and_kept(prepared, tmp_path, mo
     measure = perplexity.of_setting
     given = iter(ranks.values())
 
-    def ranked(samples):
-        measured = measure(samples)
+    def ranked(sums):
+        measured = measure(sums)
         return {**measured, 'perplexity': {**measured['perplexity'], 'mean': next(given)}}
 
     monkeypatch.setattr(perplexity, 'of_setting', ranked)
@@ -523,14 +527,16 @@ def test_a_probe_with_its_own_vocabulary_reads_the_texts_with_its_own_tokenizer(
         'curriculum.texts': f'{tmp_path}/*.txt,',
         'corpus.words_per_document': 5,
     }
-    e = experiment(prepared, **changes)
-    found = difficulty.perplexities(Run(prepared / 'run', e, quiet=True), tmp_path, Parts(prepared).plan)
-    for (
-        measured
-    ) in found.values():  # random weights know nothing: as many choices as tokens, not as the run's 300
+    run, plan = Run(prepared / 'run', experiment(prepared, **changes), quiet=True), Parts(prepared).plan
+    with pytest.raises(InputError, match=r'2 documents with text, fewer than config\.curriculum\.samples=10'):
+        difficulty.perplexities(run, tmp_path, plan)
+    e = experiment(prepared, **{**changes, 'curriculum.samples': 2})
+    found = difficulty.perplexities(Run(prepared / 'run', e, quiet=True), tmp_path, plan)
+    # Random weights know nothing: as many choices as tokens, not as the run's 300.
+    for measured in found.values():
         assert measured['perplexity']['mean'] == pytest.approx(len(tokens), rel=0.05)
     facts = read_json(tmp_path / 'difficulty.json')
-    assert (facts['documents'], facts['samples']) == (2, 10)
+    assert (facts['documents'], facts['samples']) == (2, 2)
     letters_and_stops = 30 * len('astercone.') + 30 * len('distance.')
     assert facts['pieces'] == letters_and_stops + 2 * facts['rows']
     names = [p.name for p in difficulty.external_inputs(e)]

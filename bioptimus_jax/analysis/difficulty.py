@@ -39,7 +39,7 @@ def measure(run: Run, models: Sequence[str] = ()) -> dict[str, Any]:
     texts = difficulty.documents(run)
     if texts:  # a column of labels has a perplexity too
         run.say(f'difficulty: {len(texts):,} documents, one begins: {" ".join(texts[0].text[:80].split())}')
-    advance = difficulty.progress(run, len(folders))
+    advance = difficulty.progress(run, len(texts), len(folders))
     records = [
         {'model': name, 'folder': str(folder), **_measured(run, folder, texts, advance)}
         for name, folder in folders.items()
@@ -52,7 +52,7 @@ def measure(run: Run, models: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def _measured(
-    run: Run, folder: Path, texts: Sequence[Document], advance: Callable[[], None]
+    run: Run, folder: Path, texts: Sequence[Document], advance: Callable[[float], None]
 ) -> dict[str, Any]:
     e = run.config
     if _is_bert(folder):
@@ -65,7 +65,7 @@ def _measured(
     foreign = masked_lm.load(folder, e.runtime.torch_threads)
     width = min(e.rows.max_document_pieces, foreign.longest)
     batch = foreign.rows(texts, width, e.pretrain.word)
-    difficulty.check_rows(e, len(batch['tokens']))
+    difficulty.check_samples(e, batch)
     # The rows say where words begin, by the tokenizer's own pre-tokenizer or by white space.
     settings = dataclasses.replace(masking_settings(e), word='whitespace')
     slots = difficulty.slots(e, width, settings.max_word_pieces)

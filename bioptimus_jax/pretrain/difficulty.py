@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bioptimus_jax.corpus.documents import Document, document_key, open_documents
 from bioptimus_jax.corpus.readers import input_files, read_inputs
 from bioptimus_jax.errors import ConfigError, InputError
@@ -73,7 +75,7 @@ def perplexities(run: Run, folder: Path, plan: StepPlan) -> dict[str, dict[str, 
     [folder_of_probe] = probe_folders(run).values()
     probe = load_probe(run.config, folder_of_probe)
     texts = documents(run)
-    measured = measure(run, probe, texts, plan, progress(run))
+    measured = measure(run, probe, texts, plan, progress(run, len(texts)))
     write_json(
         folder / RECORD, {'probe': run.config.curriculum.probe, **facts(run.config, len(texts)), **measured}
     )
@@ -81,7 +83,11 @@ def perplexities(run: Run, folder: Path, plan: StepPlan) -> dict[str, dict[str, 
 
 
 def measure(
-    run: Run, probe: source.Source, texts: Sequence[Document], plan: StepPlan, advance: Callable[[], None]
+    run: Run,
+    probe: source.Source,
+    texts: Sequence[Document],
+    plan: StepPlan,
+    advance: Callable[[float], None],
 ) -> dict[str, Any]:
     """`rows` and `pieces` of the texts in the probe's own pieces, and its perplexities by phase, `settings`.
 
@@ -90,7 +96,7 @@ def measure(
     e = run.config
     width = min(e.rows.max_document_pieces, probe.capacity + 2)
     batch = one_a_row(document_parts([texts], probe.tokenizer, width)[0], width)
-    check_rows(e, len(batch['tokens']))
+    check_samples(e, batch)
     plan = dataclasses.replace(
         plan,
         architecture=probe.architecture,
@@ -120,22 +126,27 @@ def facts(experiment: Experiment, count: int) -> dict[str, Any]:
     return {'texts': texts, 'documents': count, 'samples': settings.samples, 'phases': phases}
 
 
-def check_rows(experiment: Experiment, rows: int) -> None:
-    """Raise InputError where the texts are empty."""
-    if not rows:
+def check_samples(experiment: Experiment, batch: Mapping[str, np.ndarray]) -> None:
+    """Raise InputError where the texts, as rows, are too few for a document in every sample."""
+    count, samples = len(np.unique(batch['documents'][:, :1])), experiment.curriculum.samples
+    if count < samples:
+        texts = ', '.join(experiment.curriculum.texts) or HELDOUT
         raise InputError(
-            f'{", ".join(experiment.curriculum.texts) or HELDOUT}: hold no text to measure difficulty on; '
-            'name files in config.curriculum.texts'
+            f'{texts}: {count:,} documents with text, fewer than config.curriculum.samples={samples}; '
+            'name more in config.curriculum.texts, or take fewer samples'
         )
 
 
-def progress(run: Run, models: int = 1) -> Callable[[], None]:
-    """To be called after every mask: shows how far it is, and raises Stopped."""
-    total = models * run.config.curriculum.samples * len(run.config.phases)
-    shown = run.progress('difficulty', total, 'masks')
+def progress(run: Run, documents: int, models: int = 1) -> Callable[[float], None]:
+    """To be called with the share of a model's work that was done: shows how far it is, and raises Stopped."""
+    of_a_model = documents * len(run.config.phases)
+    shown = run.progress('difficulty', models * of_a_model, 'documents masked')
+    done = 0.0
 
-    def advance() -> None:
-        shown.update(1)
+    def advance(share: float) -> None:
+        nonlocal done
+        before, done = done, done + share * of_a_model
+        shown.update(round(done) - round(before))  # whole documents, all of them at the end
         run.check_stop()
 
     return advance

@@ -1,7 +1,9 @@
 """How difficult each masking setting is for a model: the paper's Figure 4, and its numbers by kind of position."""
 
+import math
 from typing import Any
 
+from bioptimus_jax.report.arms import interval
 from bioptimus_jax.report.drawing import SERIES, Figure, draw_panels, in_legend, name_axes
 from bioptimus_jax.report.layout import Cell, Table, count, missing, words
 from bioptimus_jax.report.measures import Measures
@@ -16,25 +18,29 @@ ABSENT = (
 
 
 def difficulty(m: Measures) -> Table:
-    """Perplexity under every masking setting, with 95 % intervals over masks, by what stands at a position."""
-    columns = ['model', 'setting', 'masking', *KINDS.values(), 'positions', 'place']
+    """Perplexity under every masking setting, with 95 % intervals over samples, by what stands at a position."""
+    columns = ['model', 'setting', 'masking', *KINDS.values(), 'positions', 'place', 'times the place before']
     rows = []
     for r in m.difficulty:
         order = sorted(r['settings'], key=lambda name: r['settings'][name]['perplexity']['mean'])
         for name, measured in r['settings'].items():
             cells = [_interval(measured.get(kind)) for kind in KINDS]
             positions = count(measured['positions']['perplexity'])
-            place = count(order.index(name) + 1)
+            place = order.index(name)
+            times = _times(measured, r['settings'][order[place - 1]]) if place else missing()
+            model = words(m.label(r['model']))
             rows.append(
-                [words(m.label(r['model'])), words(name), words(_masking(r, name)), *cells, positions, place]
+                [model, words(name), words(_masking(r, name)), *cells, positions, count(place + 1), times]
             )
     note = (
-        f'{_texts(m)} Perplexity: exp of the mean loss of the selected pieces of one mask of all texts, then mean and'
-        ' 95 % interval over the masks. The interval is over masks: other texts would differ more. By what stands at'
-        ' a position: [MASK], another token, or the token itself, nearly free for a model that has learned much.'
-        ' Place: 1 is the easiest for that model by all selected pieces, which config.curriculum.order goes by. Models'
-        ' with different vocabularies compare in the order of the settings, not in height. A model that was trained on'
-        ' such text finds it easy: take text of a domain that it has not seen.'
+        f'{_texts(m)} Perplexity: exp of the mean loss of the selected pieces of one sample, then mean and 95 %'
+        ' interval over the samples (Student). By what stands at a position: [MASK], another token, or the token'
+        ' itself, nearly free for a model that has learned much. Place: 1 is the easiest for that model by all'
+        ' selected pieces, which config.curriculum.order goes by. Times the place before: how many times as perplexed'
+        ' as under the next easier setting, paired by sample, since samples differ in text and settings share it: an'
+        ' interval with 1 in it leaves the two in no order. Models with different vocabularies compare in the order'
+        ' of the settings, not in height. A model that was trained on such text finds it easy: take text of a domain'
+        ' that it has not seen.'
     )
     return Table('Difficulty of the masking settings', columns, rows, note=note, absent=ABSENT)
 
@@ -69,9 +75,9 @@ def masking_difficulty(m: Measures) -> Figure:
         means = ', '.join(f'{s["perplexity"]["mean"]:.4g} ({name})' for name, s in r['settings'].items())
         parts.append(f'{m.label(r["model"])} {means}')
     caption = (
-        f'{_texts(m)} A dot is one mask of all texts, the bar their mean with its 95 % interval over masks. Left: what'
-        ' the order of a curriculum goes by. [MASK] and replaced: the same masks, only such positions; panels have'
-        ' scales of their own.'
+        f'{_texts(m)} A dot is one sample, the bar their mean with its 95 % interval. Left: what the order of a'
+        ' curriculum goes by. [MASK] and replaced: the same masks, only such positions; panels have scales of their'
+        ' own. Dots of one sample stand in the same place of every setting.'
     )
     count = len(groups) * len(DRAWN_KINDS)
     svg = draw_panels('masking_difficulty', draw, count, 2.8 if apart else 3.0, share_y=False)
@@ -127,10 +133,20 @@ def _masking(r: dict[str, Any], name: str) -> str:
 def _texts(m: Measures) -> str:
     """On what was measured, in a sentence for every set of texts."""
     said = dict.fromkeys(
-        f'{r["documents"]:,} documents ({", ".join(r["texts"])}), masked {r["samples"]} times.'
+        f'{r["documents"]:,} documents ({", ".join(r["texts"])}), in {r["samples"]} samples.'
         for r in m.difficulty
     )
     return ' '.join(said)
+
+
+def _times(measured: dict[str, Any], easier: dict[str, Any]) -> Cell:
+    """Ratio of two settings' perplexities: the geometric mean over the samples, and its interval."""
+    pairs = zip(measured['perplexity']['samples'], easier['perplexity']['samples'], strict=True)
+    mean, half = interval([math.log(a / b) for a, b in pairs])
+    text = f'{math.exp(mean):.3f}'
+    if half:
+        text += f' [{math.exp(mean - half):.3f}, {math.exp(mean + half):.3f}]'
+    return Cell(text, math.exp(mean))
 
 
 def _interval(found: dict[str, Any] | None) -> Cell:
