@@ -912,3 +912,13 @@ def test_arms_are_means_over_seeds_at_levels_that_are_given(run):
     assert cells['held-out loss 4', 'two'][:2] == ['step 350', '350']
     assert cells['devel F1 on drugs, 80', 'one'][:2] == ['0.4', '400 ± 0']
     assert [cells['held-out loss 5', arm][-1] for arm in ('one', 'two')] == ['2', '1']
+
+
+def test_what_the_first_scored_model_has_may_have_been_there_before(run):
+    m = read_measures(run)
+    end_alone = dataclasses.replace(m, ner=[r for r in m.ner if r['model'] == '0.4'])
+    table = efficiency.arms({'all': [m], 'end': [end_alone]}, f1=(80,))
+    found = {r[1].text: r for r in table.rows if r[0].text == 'devel F1 on drugs, 80'}
+    assert (found['all'][3].text, found['all'][3].value) == ('400', 400)
+    assert (found['end'][3].text, found['end'][3].value) == ('≤ 400', None)
+    assert found['end'][-1].text == '1'

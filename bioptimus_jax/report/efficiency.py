@@ -125,8 +125,9 @@ def arms(
             rows += [[shown, words(arm), *_reached(seeds, level)] for arm, seeds in aims.items()]
     note = (
         'The first evaluation or scored model no worse; means over seeds, steps ± sd. A level that was not given is the'
-        ' best of the arm and seed that get least far. Empty: not reached by every seed. Contexts and surgery are'
-        ' counted. Hours compare on one machine alone.'
+        ' best of the arm and seed that get least far. Empty: not reached by every seed. ≤: had by the first model of'
+        ' a seed that was scored, and by an earlier one for all that is known, so it is not ranked. Contexts and'
+        ' surgery are counted. Hours compare on one machine alone.'
     )
     if left_out:
         note += (
@@ -199,12 +200,11 @@ def _reached(seeds: Sequence[tuple[Measures, Points]], level: float) -> list[Cel
         return [words(where), *[missing()] * len(COLUMNS), count(len(seeds))]
     efforts = [effort_at(m, step) for m, (step, _, _) in got]
     where = ', '.join(dict.fromkeys(place for _, (_, _, place) in got))
-    return [
-        words(where),
-        spread([e.step for e in efforts], 0),
-        *_mean(efforts).cells()[1:],
-        count(len(seeds)),
-    ]
+    cells = [spread([e.step for e in efforts], 0), *_mean(efforts).cells()[1:]]
+    firsts = [min(step for step, _, _ in points) for _, points in seeds]
+    if any(0 < e.step == first for e, first in zip(efforts, firsts, strict=True)):
+        cells = [cell if cell.value is None else Cell(f'≤ {cell.text}') for cell in cells]
+    return [words(where), *cells, count(len(seeds))]
 
 
 def _mean(efforts: Sequence[Effort]) -> Effort:

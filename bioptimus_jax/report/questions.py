@@ -12,11 +12,8 @@ from bioptimus_jax.report.trained import PAPER_SETTINGS, Trained, chosen_setting
 FIRST = PAPER_SETTINGS[0]
 VERSIONS = {f'0.{n}': PAPER_SETTINGS[:n] for n in range(1, len(PAPER_SETTINGS) + 1)}
 WITHOUT = {f'no curriculum, as long as {name}': (FIRST,) * len(path) for name, path in VERSIONS.items()}
-ORDERS = {
-    **{curriculum_name((name,)): (name,) * len(PAPER_SETTINGS) for name in PAPER_SETTINGS},
-    'easy to hard': PAPER_SETTINGS,
-    'hard to easy': PAPER_SETTINGS[::-1],
-}
+STATIC = tuple((name,) * len(PAPER_SETTINGS) for name in PAPER_SETTINGS)
+ORDERS = {curriculum_name(path): path for path in (*STATIC, PAPER_SETTINGS, PAPER_SETTINGS[::-1])}
 CONTEXTUALIZED = 'contextualized'
 RATE = ', learning rate '
 
@@ -199,7 +196,7 @@ def _version(t: Trained, paths: Mapping[str, tuple[str, ...]]) -> str:
 def _order(t: Trained) -> str:
     named = _version(t, ORDERS)
     if not named and t.config.surgery.strategy == CONTEXTUALIZED and _is_end(t):
-        return f'shuffled: {"; ".join(t.path)}' if sorted(t.path) == sorted(PAPER_SETTINGS) else ''
+        return curriculum_name(t.path) if sorted(t.path) == sorted(PAPER_SETTINGS) else ''
     return named
 
 
@@ -281,7 +278,7 @@ QUESTIONS = (
         'orders',
         'Orders: the same settings, words and learning rates',
         _order,
-        lambda label: 'easy to hard',
+        lambda label: curriculum_name(PAPER_SETTINGS),
         expected=(*ORDERS, 'shuffled'),
         made_by='ablations:orders',
     ),

@@ -99,8 +99,14 @@ class Trained:
 
 
 def curriculum_name(path: Sequence[str]) -> str:
-    """The settings in order; `static: ...` where there is but one."""
-    return f'static: {path[0]}' if len(set(path)) == 1 else '; '.join(path)
+    """The settings in order; `static: ...` where there is but one; the paper's four have a name in any order."""
+    listed = '; '.join(path)
+    if len(set(path)) == 1:
+        return f'static: {path[0]}'
+    if sorted(path) != sorted(PAPER_SETTINGS):
+        return listed
+    named = {PAPER_SETTINGS: 'easy to hard', PAPER_SETTINGS[::-1]: 'hard to easy'}
+    return named.get(tuple(path), f'shuffled: {listed}')
 
 
 def _in_words(name: str, value: Any) -> str:
