@@ -1,7 +1,9 @@
 """What can be said on the command line: verbs, flags and their help."""
 
 import argparse
-from typing import TypeAlias
+import contextlib
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
 
 from bioptimus_jax import __version__
 from bioptimus_jax.devices import DEVICES, MFU
@@ -41,6 +43,7 @@ class _Parser(argparse.ArgumentParser):
         raise ConfigError(f'{message}; see `{self.prog} --help`')
 
 
+Number = TypeVar('Number', int, float)
 Verbs: TypeAlias = 'argparse._SubParsersAction[_Parser]'
 PLAIN = argparse.RawDescriptionHelpFormatter
 
@@ -223,34 +226,32 @@ def _add_plan(verbs: Verbs) -> None:
 
 
 def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value < float('inf'):
-        raise argparse.ArgumentTypeError(f'{text}: must be above 0')
-    return value
+    return _number(text, float, lambda value: 0 < value < float('inf'), 'a number above 0')
 
 
 def _positive_whole(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f'{text}: must be at least 1')
-    return value
+    return _number(text, int, lambda value: value > 0, 'a whole number, at least 1')
+
+
+def _share(text: str) -> float:
+    return _number(text, float, lambda value: 0 < value <= 1, 'a number above 0 and at most 1')
 
 
 def _levels(text: str) -> tuple[float, ...]:
     return tuple(_positive(level) for level in text.split(','))
 
 
-def _share(text: str) -> float:
-    value = float(text)
-    if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f'{text}: must be above 0 and at most 1')
-    return value
+def _number(text: str, kind: type[Number], fits: Callable[[Number], bool], needed: str) -> Number:
+    with contextlib.suppress(ValueError):
+        if fits(value := kind(text)):
+            return value
+    raise argparse.ArgumentTypeError(f'{text!r}: must be {needed}')
 
 
 def _add_difficulty(verbs: Verbs) -> None:
     text = (
         'How hard is each masking setting for a model? Perplexity of any Hugging Face masked language model on any\n'
-        'texts under the setting of every phase: mean and interval over config.curriculum.samples masks, over all\n'
+        'texts under the setting of every phase: mean and interval over config.curriculum.samples samples, over all\n'
         'positions and by what stands at them ([MASK], another token, the token itself). The texts should be of a\n'
         'domain that the models were not trained on. config.curriculum.order=easy_to_hard trains in this order.\n\n'
         'reads:  config.curriculum.texts (of a .csv column config.corpus.tsv_column), else corpus/; the models\n'
