@@ -189,7 +189,7 @@ def test_cells_without_a_run_are_empty_and_say_so(table2):
     assert [line[0].text for line in empty.rows] == [
         f'{prefix}0.{n}: no run' for n in (2, 3, 4) for prefix in ('', 'no curriculum, as long as ')
     ]
-    assert '`bioptimus sweep --config=ablations:table7` makes them' in empty.note
+    assert '`bioptimus sweep --config=ablations:table7 --workdir=DIR` makes them' in empty.note
     assert not details
     for question in ('corruption', 'orders'):  # the paper has no numbers for them
         [nothing], _ = answer(question, table2)

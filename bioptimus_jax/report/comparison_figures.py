@@ -39,7 +39,8 @@ def devel_f1(models: Sequence[Trained]) -> Figure:
     curves = {d: arms for d, arms in curves.items() if arms}
     if not curves:
         absent = (
-            'no run has fine-tuned snapshots; `bioptimus sweep --config=ablations:table2,snapshots=4` does.'
+            'no run has fine-tuned snapshots;'
+            ' `bioptimus sweep --config=ablations:table2,snapshots=4 --workdir=DIR` does.'
         )
         return Figure('devel_f1', title, '', '', absent=absent)
 

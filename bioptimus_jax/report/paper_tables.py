@@ -94,7 +94,7 @@ def _scores(
 
 
 def _absent(question: Question) -> str:
-    return f'no run answers this; `bioptimus sweep --config={question.made_by}` makes them.'
+    return f'no run answers this; `bioptimus sweep --config={question.made_by} --workdir=DIR` makes them.'
 
 
 def _reported(reported: Sequence[float] | None, dataset: str) -> Cell:
