@@ -126,7 +126,7 @@ def _scores_note(
 ) -> str:
     papers = PAPER if any(map(question.paper, question.expected)) else ''
     if not set_up.rows:
-        return f'— : no run. {_absent(question).capitalize()} {papers}'
+        return f'— : {_absent(question)} {papers}'
     note = (
         'Test F1, percent, mean ± sd over pre-trainings, each the mean of its fine-tunings; of one pre-training over'
         ' its fine-tunings. Seeds: of pre-training; 1 × 5 is one, fine-tuned five times. Epoch and setting chosen on'
