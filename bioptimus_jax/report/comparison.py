@@ -97,11 +97,12 @@ def _arm(t: Trained, among: Sequence[Trained]) -> str:
 
     def parts(x: Trained) -> list[str]:
         lengths = [length for name, length in x.conditions.items() if name.startswith('words of')]
+        alike = len(lengths) > 1 == len(set(lengths))
         return [
             x.initialisation,
             curriculum_name(x.path),
             f'learning rate {x.rate:g}',
-            f'{"; ".join(lengths)} words',
+            f'{f"{len(lengths)} × {lengths[0]}" if alike else "; ".join(lengths)} words',
         ]
 
     several = [len(set(column)) > 1 for column in zip(*map(parts, among), strict=True)]

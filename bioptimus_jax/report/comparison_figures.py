@@ -11,6 +11,8 @@ from bioptimus_jax.report.trained import PAPER_SETTINGS, Trained, curriculum_nam
 from bioptimus_jax.schema import SNAPSHOT
 
 LINES = ('-', '--', ':')
+HEIGHT, LEGEND_LINE = 3.2, 0.2
+"""Inches, of a figure without its legend and of a line in that."""
 FINE_TUNING = ('ner.', 'mentions of', 'training sentences')
 BUDGETS = ('words of', 'learning rate', 'mentions of', 'training sentences')
 """Beginnings of names of conditions."""
@@ -90,7 +92,7 @@ def heldout_losses(models: Sequence[Trained]) -> Figure:
         f' setting. Dotted: phases end. Bands: 95 % intervals over seeds. {left_out}'
     ).strip()
     said = '; '.join(_ends(arm, points) for arm, points in curves.items())
-    svg = draw_panels('heldout_losses', draw, height=3.8)
+    svg = draw_panels('heldout_losses', draw, height=HEIGHT + LEGEND_LINE * len(curves))
     return Figure('heldout_losses', title, caption, f'Held-out loss over words seen. {said}.', svg)
 
 
