@@ -175,12 +175,14 @@ STRATEGIES = (
     'averaged_last',
     'contextualized',
     'random_rows',
+    'gaussian',
     'mean_resizing',
     'similarity',
 )
 WITH_CONTEXTS = ('contextualized', 'similarity')
 WITH_STATES = ('averaged_last', *WITH_CONTEXTS)
-DRAWN = ('random_rows', 'mean_resizing')
+DRAWN = ('random_rows', 'gaussian', 'mean_resizing')
+WITH_ROWS_OF_THEIR_OWN = tuple(name for name in STRATEGIES if name not in ('scratch', 'copy', *DRAWN))
 CONCERNED: Mapping[str, tuple[str, ...]] = {
     'layers': WITH_STATES,
     'pooling': WITH_STATES,
@@ -189,7 +191,8 @@ CONCERNED: Mapping[str, tuple[str, ...]] = {
     'map': ('contextualized',),
     'shrinkage': ('contextualized',),
     'fit_steps': ('contextualized',),
-    'scale': tuple(name for name in STRATEGIES if name not in ('scratch', 'copy', *DRAWN)),
+    'scale': WITH_ROWS_OF_THEIR_OWN,
+    'dealt': WITH_ROWS_OF_THEIR_OWN,
 }
 """Keys of `config.surgery` that decide nothing in other strategies."""
 
@@ -200,9 +203,9 @@ class Surgery:
 
     strategy: str = key(
         'contextualized',
-        "the paper's names, and random_rows, mean_resizing (drawn around the mean of the source's rows), similarity "
-        "(copies of rows of tokens with similar contexts, weighted). For the paper's own rows also set layers=-1, "
-        'map=none, shrinkage=0, scale=literal',
+        "the paper's names, and random_rows (deviation 0.02), gaussian (drawn with mean and covariance of the source's "
+        'rows), mean_resizing (drawn around that mean), similarity (copies of rows of tokens with similar contexts, '
+        "weighted). For the paper's own rows also set layers=-1, map=none, shrinkage=0, scale=literal",
         one_of=STRATEGIES,
     )
     contexts: str = key(
@@ -242,8 +245,13 @@ class Surgery:
     scale: str = key(
         'centred',
         "literal; rescaled to the mean norm of the source's rows; or centred: moved and stretched as a whole until "
-        "mean and mean distance from it are the source's (random_rows and mean_resizing stay as drawn)",
+        "mean and mean distance from it are the source's (drawn rows stay as drawn)",
         one_of=('literal', 'rescaled', 'centred'),
+    )
+    dealt: bool = key(
+        False,
+        'a control: the finished rows go to other new tokens, by chance; what is left of their effect is not what they '
+        'say of their token',
     )
     bias: str = key(
         'zero',
@@ -731,7 +739,7 @@ def _check_ner(ner: Ner) -> None:
 def _check_surgery(s: Surgery) -> None:
     if len(set(s.layers)) != len(s.layers):
         raise ConfigError(f'config.surgery.layers: different layers are needed, got {s.layers}')
-    for name, unused in (('map', 'none'), ('shrinkage', 0.0), ('fit_steps', 0)):
+    for name, unused in (('map', 'none'), ('shrinkage', 0.0), ('fit_steps', 0), ('dealt', False)):
         value = getattr(s, name)
         if value not in (unused, getattr(Surgery, name)) and s.strategy not in CONCERNED[name]:
             raise ConfigError(

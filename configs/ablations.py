@@ -13,9 +13,11 @@ Options:  behind the name, after commas: ablations:table2,seeds=5,words=1e6,snap
           snapshots  table2: parts of the phase that are fine-tuned, for curves of devel F1 as in Figure 3 (1: its end)
           NAME=PATH  table6: a rival, any Hugging Face folder, as BioBERT=/models/biobert; as many as you like
 
-          table2      each initialisation after phase 0.1. `random_rows` is our control, `mean_resizing` and
-                      `similarity` are what others do; `_literal` arms write the last layer's states as they are, as
-                      the paper does, the others are rescaled to the source's mean norm.
+          table2      each initialisation after phase 0.1. Three controls: `random_rows` (deviation 0.02), `gaussian`
+                      (mean and covariance of the source's rows), `_dealt` (that arm's rows at the wrong tokens).
+                      `mean_resizing` and `similarity` are what others do; `_literal` arms write the last layer's
+                      states as they are, as the paper does; `mapped_centred` has the program's own defaults; the
+                      others are rescaled to the source's mean norm.
           table3      contextualized, one phase under tokens 15 %, words 15 % and words 20 %
           table5      one run: its versions are the ends of phases 0.1 to 0.4
           table6      the same run and rivals, each with the same learning rates of fine-tuning; devel chooses
@@ -52,13 +54,19 @@ from bioptimus_jax.config import load, phase
 from bioptimus_jax.schema import PAPER_PHASES, STRATEGIES
 
 LITERAL = '_literal'
-INITIALISATIONS = (*STRATEGIES, f'averaged_last{LITERAL}', f'contextualized{LITERAL}')
+DEALT = '_dealt'
 VARIANTS: dict[str, dict] = {
     'averaged_input_centred': {'strategy': 'averaged_input', 'scale': 'centred'},
     'centred': {'scale': 'centred'},
     'middle_centred': {'layers': (), 'scale': 'centred'},
     'mapped_centred': {'layers': (), 'map': 'respelled', 'shrinkage': 1.0, 'scale': 'centred'},
 }
+INITIALISATIONS = (
+    *STRATEGIES,
+    *(f'{name}{LITERAL}' for name in ('averaged_last', 'contextualized')),
+    'mapped_centred',
+    *(f'{name}{DEALT}' for name in ('contextualized', 'mapped_centred')),
+)
 SETTINGS: dict[str, dict] = {
     'tokens_15': {'masking': 'tokens', 'rate': 0.15},
     'words_15': {'masking': 'words', 'rate': 0.15},
@@ -207,6 +215,8 @@ def _number(option: str, value: str, whole: bool) -> float:
 
 
 def _initialise(config: ConfigDict, name: str) -> None:
+    config.surgery.dealt = name.endswith(DEALT)
+    name = name.removesuffix(DEALT)
     if name in VARIANTS:
         config.surgery.update(VARIANTS[name])
         return

@@ -299,6 +299,29 @@ def test_mean_resizing_has_the_mean_and_a_billionth_of_the_covariance():
     wanted = np.cov(table.T.astype(np.float64), bias=True)
     np.testing.assert_allclose(np.cov(drawn.T) * 1e9, wanted, atol=0.05 * np.abs(wanted).max())
     np.testing.assert_array_equal(drawn, comparators.mean_resizing(table, 40_000, 0))
+    drawn = comparators.gaussian(table, 40_000, 0)
+    np.testing.assert_allclose(drawn.mean(axis=0), table.mean(axis=0, dtype=np.float64), atol=0.05)
+    np.testing.assert_allclose(np.cov(drawn.T), wanted, atol=0.05 * np.abs(wanted).max())
+
+
+@given(st.integers(2, 60), st.integers(0, 2**32 - 1))
+def test_dealt_rows_are_the_same_rows_and_none_is_where_it_was(count, seed):
+    made_NxD = np.arange(count * 3.0).reshape(count, 3)
+    dealt_NxD = rows.dealt(made_NxD, seed)
+    assert (dealt_NxD != made_NxD).all()
+    np.testing.assert_array_equal(np.sort(dealt_NxD, axis=0), made_NxD)
+    np.testing.assert_array_equal(dealt_NxD, rows.dealt(made_NxD, seed))
+    np.testing.assert_array_equal(rows.dealt(made_NxD[:1], seed), made_NxD[:1])
+
+
+def test_dealt_rows_in_the_stage(tmp_path):
+    right, _, _, _ = stage(tmp_path / 'a', surgery__strategy='averaged_input')
+    dealt, _, records, _ = stage(tmp_path / 'b', surgery__strategy='averaged_input', surgery__dealt='true')
+    new = slice(7, 10)
+    np.testing.assert_array_equal(dealt[TABLE][:7], right[TABLE][:7])
+    assert sorted(map(tuple, dealt[TABLE][new])) == sorted(map(tuple, right[TABLE][new]))
+    assert all((dealt[TABLE][i] != right[TABLE][i]).any() for i in range(7, 10))
+    assert all(record['cosine'] < 0.999 for record in records[7:])
 
 
 def test_sparsemax_by_hand():
@@ -419,6 +442,7 @@ def test_log_count_bias_in_the_stage(tmp_path):
     [
         ({'strategy': 'averaged_last', 'map': 'linear'}, r'surgery\.map: linear is for .*contextualized'),
         ({'strategy': 'random_rows', 'shrinkage': '2'}, r'surgery\.shrinkage: 2\.0 is for'),
+        ({'strategy': 'gaussian', 'dealt': 'true'}, r'surgery\.dealt: True is for'),
         ({'layers': '1,1'}, r'surgery\.layers: different layers are needed'),
         ({'layers': '-2'}, r'surgery\.layers.*at least -1'),
         ({'pooling': 'max'}, r'surgery\.pooling'),

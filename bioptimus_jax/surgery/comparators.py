@@ -1,4 +1,4 @@
-"""Initialisations that are not in the paper and that users ask for: mean_resizing, and similarity-weighted copies.
+"""Initialisations that are not in the paper: rows drawn like the source's, and similarity-weighted copies.
 
 V: source tokens, M: source tokens with contexts, N: new tokens, D: hidden size.
 """
@@ -11,10 +11,10 @@ MEAN_RESIZING_VARIANCE = 1e-9  # what transformers multiplies the covariance wit
 BLOCK = 512
 
 
-def mean_resizing(table_VxD: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """Normal rows around the mean of the source's rows, as transformers' resize_token_embeddings draws them.
+def gaussian(table_VxD: np.ndarray, count: int, seed: int, variance: float = 1.0) -> np.ndarray:
+    """Normal rows with the mean of the source's rows, and their covariance times `variance`: float64 [count, D].
 
-    Their covariance is that of the source's rows times 1e-9: they are all but equal. float64 [count, D].
+    They lie where the source's rows lie and are as long, but say nothing of their token.
     """
     mean_D = table_VxD.mean(axis=0, dtype=np.float64)
     centred_VxD = table_VxD.astype(np.float64) - mean_D
@@ -22,7 +22,12 @@ def mean_resizing(table_VxD: np.ndarray, count: int, seed: int) -> np.ndarray:
     # The symmetric root is the one that does not depend on the signs of eigenvectors.
     root_DxD = (vectors_DxD * np.sqrt(np.maximum(values_D, 0))) @ vectors_DxD.T
     drawn_NxD = seeded(seed, count).standard_normal((count, len(mean_D)))
-    return mean_D + np.sqrt(MEAN_RESIZING_VARIANCE) * drawn_NxD @ root_DxD
+    return mean_D + np.sqrt(variance) * drawn_NxD @ root_DxD
+
+
+def mean_resizing(table_VxD: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """Nearly the mean of the source's rows, as transformers' resize_token_embeddings draws: float64 [count, D]."""
+    return gaussian(table_VxD, count, seed, MEAN_RESIZING_VARIANCE)
 
 
 def similarity(states_NxD: np.ndarray, known_MxD: np.ndarray, rows_MxD: np.ndarray) -> np.ndarray:

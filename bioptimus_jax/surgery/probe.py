@@ -112,7 +112,8 @@ def variants(layers: int, contexts: int, fit_steps: int = 0) -> list[Surgery]:
     poolings, numbers of contexts, shrinkages and maps."""
     read: list[tuple[int, ...]] = [(-1,), *((n,) for n in range(layers)), ()]
     like = functools.partial(dataclasses.replace, PAPER)
-    found = [like(strategy=name) for name in ('averaged_input', 'random_rows', 'mean_resizing')]
+    names = ('averaged_input', 'random_rows', 'gaussian', 'mean_resizing')
+    found = [like(strategy=name) for name in names]
     alone = [like(strategy='averaged_last', layers=each or middle(layers)) for each in read]
     found += alone + [like(strategy=name, layers=each) for name in WITH_CONTEXTS for each in read]
     mapped = [like(layers=each, map=name) for name in ('linear', 'respelled') for each in read]

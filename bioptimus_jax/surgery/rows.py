@@ -60,6 +60,17 @@ def random_rows(count: int, width: int, seed: int) -> np.ndarray:
     return seeded(seed, count, width).normal(0.0, RANDOM_ROWS_DEVIATION, (count, width))
 
 
+def dealt(rows_NxD: np.ndarray, seed: int) -> np.ndarray:
+    """The same rows, each at the place of another: float64 [N, D]; a single row stays.
+
+    A control that keeps lengths, directions and covariance, and takes away only what a row says of its own token.
+    """
+    order_N = seeded(seed, len(rows_NxD), 1).permutation(len(rows_NxD))
+    dealt_NxD = np.empty_like(rows_NxD)
+    dealt_NxD[order_N] = rows_NxD[np.roll(order_N, 1)]  # one cycle through all: none stays where it was
+    return dealt_NxD
+
+
 def unknown_mean(table_VxD: np.ndarray) -> np.ndarray:
     """Mean of all the source's rows, for tokens that the source can only spell as [UNK]: float64 [D]."""
     return table_VxD.mean(axis=0, dtype=np.float64)

@@ -50,6 +50,8 @@ def synthesise(run: Run, source: Source, tokens: list[str]) -> NewRows:
     if settings.fit_steps and contexts is not None:
         progress = run.progress('surgery, gradient fit', settings.fit_steps, 'steps')
         made = distilled(settings, made, source, tokens, contexts, seed, watched(run, progress))
+    if settings.dealt:
+        made = dataclasses.replace(made, rows=rows.dealt(made.rows, seed))
     kind = account.FRESH if settings.strategy in DRAWN else account.SYNTHESISED
     spelled = [[source.vocabulary[i] for i in pieces] for pieces in material.spellings]
     return NewRows(
@@ -149,6 +151,8 @@ def _of_strategy(settings: Surgery, material: Material, seed: int) -> Made:
         case 'random_rows':
             drawn_NxD = rows.random_rows(count, table_VxD.shape[1], seed)
             return Made(drawn_NxD, input_NxD, none_N, [None] * count)
+        case 'gaussian':
+            return Made(comparators.gaussian(table_VxD, count, seed), input_NxD, none_N, [None] * count)
         case 'mean_resizing':
             return Made(comparators.mean_resizing(table_VxD, count, seed), input_NxD, none_N, [None] * count)
         case 'averaged_input':
