@@ -8,12 +8,13 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from ml_collections import ConfigDict
 
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.pretrain.units import MASKINGS
 
 LARGEST_SEED = 2**31 - 1  # jax keeps 32 bits of a seed and drops the rest in silence
 
@@ -22,7 +23,7 @@ def key(
     default: Any,
     doc: str,
     *,
-    one_of: tuple = (),
+    one_of: Collection = (),
     low: float | None = None,
     high: float | None = None,
     path: bool = False,
@@ -150,7 +151,9 @@ class Vocab:
 class Contexts:
     """Sentences of the corpus for every token that the source does not have (paper, section 3)."""
 
-    per_token: int = key(20, 'sentences kept per token, uniform without replacement', low=1)
+    per_token: int = key(
+        20, 'different sentences kept per token, uniform over the places where they stand', low=1
+    )
     max_characters: int = key(1000, 'longer sentences are cut around the token', low=50)
 
 
@@ -286,9 +289,9 @@ class Rows:
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """One masking setting of the curriculum (paper, Table 4 and section 4)."""
+    """One masking setting of the curriculum (paper, Table 4 and section 8)."""
 
-    masking: str = key('tokens', 'what is drawn', one_of=('tokens', 'words'))
+    masking: str = key('tokens', 'what is drawn', one_of=MASKINGS)
     rate: float = key(0.15, 'share of pieces that are predicted', low=0.01, high=0.9)
     corruption: tuple[float, ...] = key((0.8, 0.1, 0.1), 'probabilities of [MASK], random token, unchanged')
     corruption_unit: str = key(
@@ -321,7 +324,7 @@ SNAPSHOT = '@'  # between a phase and the share of it that was done: 0.1@25
 
 @dataclasses.dataclass(frozen=True)
 class Curriculum:
-    """Order of the phases, the difficulty that it is computed from, and phases that end early (paper, section 4)."""
+    """Order of the phases, the difficulty that it is computed from, and phases that end early (paper, section 8)."""
 
     order: str = key(
         'given',
@@ -563,6 +566,11 @@ class Experiment:
     ner: Ner = section(Ner)
     analysis: Analysis = section(Analysis)
     runtime: Runtime = section(Runtime)
+
+    @property
+    def trained_phases(self) -> tuple[Phase, ...]:
+        """The records of `phases`."""
+        return tuple(self.phase[name] for name in self.phases)
 
     @classmethod
     def from_config(cls, config: ConfigDict, paths: bool = True) -> 'Experiment':

@@ -59,7 +59,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             'contexts',
-            'sentences for every new token, uniform without replacement',
+            'sentences for every new token, uniform over their places',
             'corpus/, vocab/',
             'contexts/sentences.parquet, occurrences.parquet',
             ('seed', 'contexts'),

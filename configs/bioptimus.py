@@ -1,6 +1,6 @@
 """The paper's run: BERT-base-uncased adapted to PubMed abstracts, phases 0.1 to 0.4.
 
-Paper:    BIOptimus (arXiv 2308.08625), sections 3, 4 and 8.2, Tables 1 (initialisation), 5 (phases), 8 (pre-training)
+Paper:    BIOptimus (arXiv 2308.08625), sections 3 and 8, Tables 1 (initialisation), 5 (phases), 8 (pre-training)
           and 9 (fine-tuning).
 Data:     BIOPTIMUS_DATA names the folder with pubmed/ (bioptimus download --to=$BIOPTIMUS_DATA/pubmed) and ner/.
 Command:  bioptimus run --config=bioptimus --workdir=DIR       (launch/ has scripts)

@@ -1,6 +1,6 @@
 """The whole job on a generated world, in minutes, without data and without downloads.
 
-Paper:    BIOptimus (arXiv 2308.08625), sections 3 and 4, in miniature: 2 layers x 96, 2,000 entries.
+Paper:    BIOptimus (arXiv 2308.08625), sections 3 and 8, in miniature: 2 layers x 96, 2,000 entries.
 Command:  bioptimus demo --workdir=runs/demo      (make demo does the same)
           It generates general text, abstracts and two NER sets under WORKDIR/world, trains the source with
           --config=demo:source in WORKDIR/source, and then runs every stage with --config=demo.

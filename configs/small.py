@@ -1,6 +1,6 @@
 """A real run that a laptop finishes: a small source on general English, adapted to real PubMed abstracts.
 
-Paper:    BIOptimus (arXiv 2308.08625), sections 3 and 4, at 2 layers x 128, 128 pieces, one epoch, rescaled rows.
+Paper:    BIOptimus (arXiv 2308.08625), sections 3 and 8, at 2 layers x 128, 128 pieces, one epoch, rescaled rows.
 Data:     BIOPTIMUS_DATA names the folder with general/, pubmed/, ner/ and vocab/; every path can be given on
           the command line instead. ag_news stays out: it is the domain of the difficulty probe.
 Command:  bioptimus run --config=small:source --workdir=runs/small-source

@@ -207,6 +207,20 @@ def test_every_sentence_has_the_same_chance() -> None:
     )
 
 
+def test_a_sentence_of_two_places_comes_first_twice_as_often_and_once() -> None:
+    tokens = 4000
+    token = np.repeat(np.arange(tokens, dtype=np.int32), 4)
+    number = np.tile(np.arange(4), tokens)  # places 0 and 1 hold the same text
+    hashes = sampling.hash_texts([f'token {t}' for t in range(tokens)], seed=7)
+    keys = np.full(len(token), contexts.document_key('document'), np.uint64)
+    priority = sampling.priorities(hashes[token], keys, number)
+    text = np.maximum(number, 1).astype(np.uint64)
+    places = sampling.Candidates(token, priority, text, number.astype(np.int64), number.astype(np.int32))
+    first = np.bincount(places.smallest(1).text.astype(int), minlength=4)
+    np.testing.assert_allclose(first / tokens, [0, 1 / 2, 1 / 4, 1 / 4], atol=0.03)
+    assert (np.bincount(places.smallest(4).text.astype(int)) == [0, tokens, tokens, tokens]).all()
+
+
 def test_samples_of_parts_merge_exactly() -> None:
     draw = np.random.default_rng(0)
     count, k = 5000, 4

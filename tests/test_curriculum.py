@@ -7,6 +7,7 @@ from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.curriculum import RowCounts, Stretch
+from bioptimus_jax.pretrain.units import number_of
 from bioptimus_jax.schema import Experiment, Phase
 
 
@@ -36,7 +37,7 @@ def test_the_papers_table():
     }
     for step, (words, rate, p_mask) in wanted.items():
         s = curriculum.setting_at(table, step)
-        assert (bool(s.whole_words), float(s.rate), float(s.p_mask)) == (
+        assert (s.strategy == number_of('words'), float(s.rate), float(s.p_mask)) == (
             words,
             pytest.approx(rate),
             pytest.approx(p_mask),
@@ -216,7 +217,9 @@ def test_moved_phases_leave_the_learning_rate_and_the_shapes_of_the_table_alone(
     for step in (0, 19, 20, 90, 159):
         rate = [float(curriculum.learning_rate_at(t, step, 0.0)) for t in (before, after)]
         assert rate[0] == rate[1]
-    assert [bool(curriculum.setting_at(t, 20).whole_words) for t in (before, after)] == [False, True]
+    assert [int(curriculum.setting_at(t, 20).strategy) for t in (before, after)] == [
+        number_of(masking) for masking in ('tokens', 'words')
+    ]
 
 
 def test_snapshots_are_named_by_the_share_of_the_plan():

@@ -21,6 +21,7 @@ PACKAGE = ROOT / 'bioptimus_jax'
 # A module imports from its own floor or from floors with a smaller number; the longest matching name decides.
 FLOORS = {
     'bioptimus_jax.errors': 0,
+    'bioptimus_jax.pretrain.units': 0,
     'bioptimus_jax.schema': 1,
     'bioptimus_jax.devices': 1,
     'bioptimus_jax.config': 2,
@@ -78,6 +79,7 @@ WITHOUT_JAX = (
     'bioptimus_jax.vocab',
     'bioptimus_jax.demo',
     'bioptimus_jax.config',
+    'bioptimus_jax.pretrain.units',
 )
 
 
@@ -289,6 +291,25 @@ def test_the_curriculum_of_the_demo_is_the_papers():
             paper.rate,
             paper.corruption,
         )
+
+
+def test_sections_of_the_paper_are_those_that_it_has():
+    """Contexts and rows are its section 3, the curriculum is its section 8; other works are named in the line."""
+    others = re.compile(r'PubMedBERT|Tinn|al\. \(2023\)|1909\.08053')
+    cited = re.compile(r'[Ss]ections? (\d(?:\.\d)?)(?:(?:, | and |, and |-)(\d(?:\.\d)?))*')
+    wrong, found = [], 0
+    for folder in ('bioptimus_jax', 'configs', 'docs'):
+        for file in sorted((ROOT / folder).rglob('*')):
+            if file.suffix not in ('.py', '.md') or not file.is_file():
+                continue
+            lines = file.read_text('utf-8').splitlines()
+            for number, line in enumerate(lines, 1):
+                for match in [] if others.search(line) else cited.finditer(line):
+                    found += 1
+                    if set(re.findall(r'\d(?:\.\d)?', match[0])) - {'3', '8', '8.2'}:
+                        wrong.append(f'{file.relative_to(ROOT)}:{number}: {match[0]}')
+    assert found > 20
+    assert not wrong, '\n'.join(wrong)
 
 
 def test_committed_files_name_no_machine_and_no_registry():

@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bioptimus_jax.pretrain.curriculum import setting_of
 from bioptimus_jax.pretrain.masking import (
     MASKED,
     REPLACED,
-    Setting,
     Vocabulary,
     mask_batch,
     row_key,
     slot_count,
 )
+from bioptimus_jax.schema import Phase
 
 TOKENS = (
     ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', '[unused0]']
@@ -31,13 +32,7 @@ FIRST_WORD, FIRST_CONTINUATION = 6, 66
 
 
 def setting(masking='tokens', rate=0.15, corruption=(0.8, 0.1, 0.1), unit='piece'):
-    return Setting(
-        jnp.asarray(masking == 'words'),
-        jnp.asarray(rate, jnp.float32),
-        jnp.asarray(corruption[0], jnp.float32),
-        jnp.asarray(corruption[1], jnp.float32),
-        jnp.asarray(unit == 'word'),
-    )
+    return setting_of(Phase(masking, rate, corruption, unit), LONGEST)
 
 
 @functools.partial(jax.jit, static_argnames='slots')
@@ -47,7 +42,7 @@ def masked_rows(tokens, segments, which, seed, slots, starts=None):
     )
     if starts is None:
         starts = ~jnp.asarray(VOCABULARY.continuation_V)[tokens]
-    return mask_batch(tokens, starts, segments, which, keys, VOCABULARY, LONGEST, slots)
+    return mask_batch(tokens, starts, segments, which, keys, VOCABULARY, slots)
 
 
 def random_rows(rng, rows=ROWS, words=None):

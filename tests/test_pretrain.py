@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import functools
 import json
 import os
 import shutil
@@ -21,13 +22,14 @@ from bioptimus_jax.cli import STOPPED
 from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json
-from bioptimus_jax.model import bert, hf
+from bioptimus_jax.model import bert, heads, hf
+from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.model.hf import load_folder
 from bioptimus_jax.ner.build import model_folders
-from bioptimus_jax.pretrain import curriculum, difficulty, perplexity
+from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, perplexity
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
-from bioptimus_jax.pretrain.masking import Vocabulary
+from bioptimus_jax.pretrain.masking import MASKED, Vocabulary
 from bioptimus_jax.pretrain.optimizer import make_optimizer
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
@@ -171,6 +173,34 @@ def test_checkpoints_that_cannot_be_used_are_not_deleted(tmp_path):
     assert checkpoints.steps() == [1]
     assert checkpoints.restore(state)[1] == 1
     checkpoints.close()
+
+
+@pytest.mark.parametrize('leaf', ['params', 'optimizer'])
+def test_a_bit_that_the_storage_does_not_miss_is_seen_by_its_sum(leaf, tmp_path):
+    """Orbax restores the other bit without a word: only the sums of the checkpoint tell."""
+    state = {'params': {'a': jnp.arange(4.0)}, 'optimizer': {'mu': jnp.ones((2, 3))}, 'step': jnp.int32(0)}
+    flipped = jax.tree.map(lambda x: np.array(x), state)
+    next(iter(flipped[leaf].values())).view(np.uint32).flat[1] ^= 1
+    for name, saved in (('good', [state, state]), ('other', [state, flipped])):
+        checkpoints = Checkpoints(tmp_path / name, 2, [1, 2])
+        for step, one in enumerate(saved, 1):
+            checkpoints.save(step, one)
+        checkpoints.wait()
+        checkpoints.close()
+    stored = tmp_path / 'good' / 'checkpoints' / '2' / 'state'
+    shutil.rmtree(stored)
+    shutil.copytree(tmp_path / 'other' / 'checkpoints' / '2' / 'state', stored)
+    (tmp_path / 'good' / 'phases.json').write_text('{"0.1": 2}')
+    if leaf == 'params':
+        with pytest.raises(InputError, match='checksum differs for params/a'):
+            load_phase(tmp_path / 'good', '0.1')
+    checkpoints, lines = Checkpoints(tmp_path / 'good', 2, [1, 2]), []
+    restored, step = checkpoints.restore(state, lines.append)
+    checkpoints.close()
+    assert step == 1
+    assert [line.split(' (')[0] for line in lines] == ['checkpoint 2 cannot be used']
+    assert 'checksum differs' in lines[0]
+    assert jax.tree.all(jax.tree.map(np.array_equal, restored, state))
 
 
 def test_a_full_disk_is_an_os_error_that_names_the_folder(tmp_path, monkeypatch):
@@ -421,7 +451,7 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
     sample_of = {key: place % 3 for place, key in enumerate(sorted(set(keys)))}
     assert len(keys) > len(sample_of)  # some documents are cut in parts, which stay in one sample
     samples = {}
-    masks, _ = perplexity.masks_and_samples(batch, parts.plan, run.config)
+    masks, _ = perplexity.masks_and_samples(batch, parts.plan.masker, run.config)
     for name, masked in masks.masked.items():
         kinds = ('perplexity', 'masked', 'replaced', 'kept')
         nats = [{kind: [] for kind in kinds} for _ in range(3)]
@@ -445,7 +475,7 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
                     loss = np.log(np.exp(logits[slot]).sum()) - logits[slot, original_L[slot]]
                     assert loss_here == pytest.approx(loss, rel=1e-4)
                     stands, was = inputs_L[slot], original_L[slot]
-                    hidden = stands == parts.plan.vocabulary.mask_id
+                    hidden = stands == parts.plan.masker.vocabulary.mask_id
                     here['perplexity'].append(loss)
                     here['masked' if hidden else 'kept' if stands == was else 'replaced'].append(loss)
         samples[name] = [{kind: np.exp(np.mean(x)) for kind, x in one.items() if x} for one in nats]
@@ -593,12 +623,71 @@ class Parts:
         return state, losses
 
 
-def test_accumulation_gives_the_same_step(prepared):
-    whole, losses = Parts(prepared).after(2)
-    parts, losses_in_parts = Parts(prepared, micro_batches=4).after(2)
-    assert losses == pytest.approx(losses_in_parts, rel=1e-5)
-    for name, value in flatten(whole['params']).items():
-        np.testing.assert_allclose(flatten(parts['params'])[name], value, atol=2e-5, err_msg=name)
+def test_accumulation_gives_the_same_step_with_the_gradient_of_the_mean_over_all_slots(prepared):
+    """Seen in Adam's first moment, a tenth of it: the parameters hide a factor, which Adam takes out again."""
+    whole = Parts(prepared, pretrain__clip_norm=0)
+
+    @jax.jit
+    def mean(params):
+        masked, _, segments, positions = mask_step_batch(
+            whole.batches.at(0), whole.plan, whole.table, jnp.int32(0)
+        )
+        _, losses_BxM, _ = plain_losses(params, whole.plan.architecture, masked, segments, positions)
+        return (losses_BxM * masked.weights_M).sum() / masked.weights_M.sum()
+
+    loss, wanted = jax.value_and_grad(mean)(whole.params)
+    largest = max(np.abs(leaf).max() for leaf in jax.tree.leaves(wanted))
+    ends = []
+    for parts in (whole, Parts(prepared, micro_batches=4, pretrain__clip_norm=0)):
+        state, metrics = parts.step(parts.state, parts.batches.at(0), parts.table)
+        assert float(metrics['loss']) == pytest.approx(float(loss), rel=1e-5)
+        for (path, gradient), moment in zip(
+            jax.tree.leaves_with_path(wanted), jax.tree.leaves(state['optimizer'][1].mu), strict=True
+        ):
+            name = jax.tree_util.keystr(path)
+            np.testing.assert_allclose(moment / 0.1, gradient, atol=1e-5 * largest, err_msg=name)
+        squares = sum((np.asarray(leaf) ** 2).sum() for leaf in jax.tree.leaves(wanted))
+        assert float(metrics['gradient_norm']) == pytest.approx(np.sqrt(squares), rel=1e-4)
+        ends.append(parts.step(state, parts.batches.at(1), parts.table))
+    (one, last), (other, last_in_parts) = ends
+    assert float(last['loss']) == pytest.approx(float(last_in_parts['loss']), rel=1e-5)
+    for name, value in flatten(one['params']).items():
+        np.testing.assert_allclose(flatten(other['params'])[name], value, atol=2e-5, err_msg=name)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def plain_losses(params, architecture, masked, segments_BxL, positions_BxL):
+    """By a plain log-softmax over all logits, where the step has a rule of its own for gradients."""
+    batch = {'tokens': masked.inputs_L, 'segments': segments_BxL, 'positions': positions_BxL}
+    states = bert.encode(params, architecture, batch)
+    states = jnp.take_along_axis(states, masked.slots_M[..., None], axis=1)
+    logits = heads.logits_of(*heads.output_layer(params, architecture, states, PLAIN))
+    losses = -jnp.take_along_axis(jax.nn.log_softmax(logits), masked.targets_M[..., None], axis=-1)[..., 0]
+    return losses.sum(), losses, logits.argmax(-1) == masked.targets_M
+
+
+def test_held_out_scores_are_those_of_the_masked_places_alone(prepared):
+    """Under 80-10-10 a slot in five shows a token, often the right one: it must not count."""
+    parts = Parts(prepared, evaluation__rows=6, phases='0.1,')
+    table = parts.params['embeddings']['word_embeddings']['embedding']
+    parts.params['embeddings']['word_embeddings']['embedding'] = table * 20  # far from even
+    frozen = evaluate.freeze(Rows(parts.run.folder('rows'), 'heldout'), parts.run.config, parts.plan)
+    found = dict(evaluate.scores(evaluate.make_evaluate(parts.plan), parts.params, frozen, True))
+    places = jnp.asarray(frozen.segments_NxBxL[0]), jnp.asarray(frozen.positions_NxBxL[0])
+    for name, masked in frozen.masked.items():
+        masked = jax.tree.map(lambda x: jnp.asarray(x[0]), masked)
+        found_here = plain_losses(parts.params, parts.plan.architecture, masked, *places)
+        losses, right = map(np.asarray, found_here[1:])
+        drawn = np.asarray(masked.weights_M) > 0
+        at = np.take_along_axis(np.asarray(masked.inputs_L), np.asarray(masked.slots_M), 1)
+        hidden = drawn & (np.asarray(masked.kinds_M) == MASKED)
+        assert (at[hidden] == parts.plan.masker.vocabulary.mask_id).all()
+        if name == evaluate.FROZEN:
+            assert found['frozen_loss'] == pytest.approx(losses[hidden].mean(), rel=1e-4)
+            assert found['frozen_accuracy'] == pytest.approx(right[hidden].mean())
+        elif name != evaluate.FROZEN_WORDS:
+            assert found[f'loss/{name}'] == pytest.approx(losses[hidden].mean(), rel=1e-4)
+            assert abs(losses[drawn].mean() / losses[hidden].mean() - 1) > 0.01
 
 
 def meshes(devices):

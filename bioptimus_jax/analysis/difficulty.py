@@ -18,10 +18,10 @@ from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.model import hf
 from bioptimus_jax.ner.build import model_folders
 from bioptimus_jax.pretrain import difficulty
-from bioptimus_jax.pretrain.masking import Vocabulary
+from bioptimus_jax.pretrain.masking import Masker, Vocabulary
 from bioptimus_jax.pretrain.perplexity import by_setting
 from bioptimus_jax.pretrain.sharding import make_mesh
-from bioptimus_jax.pretrain.step import make_plan, masking_settings
+from bioptimus_jax.pretrain.step import make_plan
 from bioptimus_jax.progress import clock
 from bioptimus_jax.run import Run
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
@@ -67,15 +67,14 @@ def _measured(
     batch = foreign.rows(texts, width, e.pretrain.word)
     difficulty.check_samples(e, batch)
     # The rows say where words begin, by the tokenizer's own pre-tokenizer or by white space.
-    settings = dataclasses.replace(masking_settings(e), word='whitespace')
-    slots = difficulty.slots(e, width, settings.max_word_pieces)
-    foreign_plan = masked_lm.ForeignPlan(foreign.vocabulary, settings, slots)
+    settings = dataclasses.replace(e.pretrain, word='whitespace')
+    masker = Masker.of(foreign.vocabulary, settings, e.trained_phases, width)
     losses = foreign.slot_losses
     return {
         'computed_by': 'transformers',
         'rows': len(batch['tokens']),
         'pieces': int(batch['segment_lengths'].sum()),
-        'settings': by_setting(losses, batch, foreign_plan, e, advance, masked_lm.BATCH_ROWS),
+        'settings': by_setting(losses, batch, masker, e, advance, masked_lm.BATCH_ROWS),
     }
 
 

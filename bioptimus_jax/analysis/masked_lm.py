@@ -12,25 +12,13 @@ import numpy as np
 
 from bioptimus_jax.corpus.documents import Document, document_key
 from bioptimus_jax.errors import InputError, pickled_code
-from bioptimus_jax.model.compute import PLAIN, Compute
 from bioptimus_jax.ner.loading import positions_of
 from bioptimus_jax.ner.tokenizer import load_tokenizer
 from bioptimus_jax.pretrain.masking import Masked, Vocabulary
 from bioptimus_jax.pretrain.rows import Part, cut_points, one_a_row, white_space_starts
-from bioptimus_jax.schema import Pretrain
 
 BATCH_ROWS = 8
 """The logits of all places of these rows are held at once."""
-
-
-@dataclasses.dataclass(frozen=True)
-class ForeignPlan:
-    """How rows of a foreign model are masked (`evaluate.MaskingPlan`); word starts come with the rows."""
-
-    vocabulary: Vocabulary
-    settings: Pretrain
-    slots: int
-    compute: Compute = PLAIN
 
 
 @dataclasses.dataclass(frozen=True)

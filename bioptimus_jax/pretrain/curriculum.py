@@ -1,6 +1,6 @@
 """The curriculum as data: phases become a table of steps, settings and learning rates, looked up by step.
 
-The paper's curriculum (section 4): 0.1 tokens 15 % -> 0.2 whole words 15 % -> 0.3 whole words 20 % -> 0.4 all [MASK].
+The paper's curriculum (section 8): 0.1 tokens 15 % -> 0.2 whole words 15 % -> 0.3 whole words 20 % -> 0.4 all [MASK].
 The order of the phases may be computed instead (`ordered`), and under self-pacing their ends too (`paced`): the
 record in curriculum.json says what was decided, so that a resumed run does not decide it again.
 """
@@ -16,6 +16,7 @@ import numpy as np
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.pretrain.masking import Setting
+from bioptimus_jax.pretrain.units import longest_unit, number_of
 from bioptimus_jax.schema import BY_DIFFICULTY, SNAPSHOT, Experiment, Phase
 
 RECORD = 'curriculum.json'
@@ -85,7 +86,7 @@ def _in_line(
 
 
 def ordered(experiment: Experiment, difficulty: Mapping[str, float]) -> tuple[str, ...]:
-    """The phases in the order of `config.curriculum.order`; equally difficult ones as given (paper, section 4)."""
+    """The phases in the order of `config.curriculum.order`; equally difficult ones as given (paper, section 8)."""
     order, names = experiment.curriculum.order, experiment.phases
     if order in BY_DIFFICULTY:
         # Sorting is stable, and reversing would turn the ties round too.
@@ -187,7 +188,7 @@ def table(placed: tuple[Stretch, ...], experiment: Experiment) -> dict[str, np.n
         phase, length = stretch.phase, members[-1].stop - members[0].start
         values = {
             'start': stretch.start,
-            **setting_values(phase),
+            **setting_values(phase, experiment.pretrain.max_word_pieces),
             'peak': phase.learning_rate or base,
             'path_start': members[0].start,
             'path_steps': length,
@@ -199,10 +200,11 @@ def table(placed: tuple[Stretch, ...], experiment: Experiment) -> dict[str, np.n
     return {name: np.array(values, KINDS[type(values[0])]) for name, values in columns.items()}
 
 
-def setting_values(phase: Phase) -> dict[str, bool | float]:
+def setting_values(phase: Phase, max_word_pieces: int) -> dict[str, bool | int | float]:
     """A phase's masking setting, by the names of `Setting`'s fields."""
     return {
-        'whole_words': phase.masking == 'words',
+        'strategy': number_of(phase.masking),
+        'longest': longest_unit(phase.masking, max_word_pieces),
         'rate': phase.rate,
         'p_mask': phase.corruption[0],
         'p_random': phase.corruption[1],
@@ -210,9 +212,10 @@ def setting_values(phase: Phase) -> dict[str, bool | float]:
     }
 
 
-def setting_of(phase: Phase) -> Setting:
+def setting_of(phase: Phase, max_word_pieces: int) -> Setting:
     """The masking setting of one phase, as scalars of the table's types."""
-    return Setting(**{n: jnp.asarray(v, KINDS[type(v)]) for n, v in setting_values(phase).items()})
+    values = setting_values(phase, max_word_pieces)
+    return Setting(**{n: jnp.asarray(v, KINDS[type(v)]) for n, v in values.items()})
 
 
 def setting_at(table: dict[str, Any], step: Any) -> Setting:

@@ -19,7 +19,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.model import hf
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.masking import Vocabulary, slot_count
+from bioptimus_jax.pretrain.masking import Masker, Vocabulary
 from bioptimus_jax.pretrain.perplexity import by_setting, of_bert
 from bioptimus_jax.pretrain.rows import document_parts, one_a_row
 from bioptimus_jax.pretrain.step import StepPlan
@@ -91,28 +91,21 @@ def measure(
 ) -> dict[str, Any]:
     """`rows` and `pieces` of the texts in the probe's own pieces, and its perplexities by phase, `settings`.
 
-    `plan`: how it is computed; model and vocabulary in it are replaced by the probe's. Raises InputError.
+    `plan`: how it is computed, for another model. Raises InputError.
     """
     e = run.config
     width = min(e.rows.max_document_pieces, probe.capacity + 2)
     batch = one_a_row(document_parts([texts], probe.tokenizer, width)[0], width)
     check_samples(e, batch)
-    plan = dataclasses.replace(
-        plan,
-        architecture=probe.architecture,
-        vocabulary=Vocabulary.of(probe.vocabulary, SPECIAL_TOKENS),
-        slots=slots(e, width, plan.settings.max_word_pieces),
-    )
+    known = Vocabulary.of(probe.vocabulary, SPECIAL_TOKENS)
+    masker = Masker.of(known, e.pretrain, e.trained_phases, width)
+    losses = of_bert(dataclasses.replace(plan, architecture=probe.architecture), probe.parameters)
+    shards = plan.compute.row_shards
     return {
         'rows': len(batch['tokens']),
         'pieces': int(batch['segment_lengths'].sum()),
-        'settings': by_setting(of_bert(plan, probe.parameters), batch, plan, e, advance),
+        'settings': by_setting(losses, batch, masker, e, advance, row_shards=shards),
     }
-
-
-def slots(experiment: Experiment, width: int, longest: int) -> int:
-    """Prediction slots of rows of that width under every phase."""
-    return slot_count(max(experiment.phase[n].rate for n in experiment.phases), width, longest)
 
 
 def facts(experiment: Experiment, count: int) -> dict[str, Any]:

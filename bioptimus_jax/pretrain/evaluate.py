@@ -7,34 +7,20 @@ The training loss jumps between phases and compares nothing. Here every document
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import numpy as np
 
 from bioptimus_jax.files import atomic
-from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.pretrain.curriculum import setting_of
-from bioptimus_jax.pretrain.masking import Masked, Setting, Vocabulary, mask_batch, slot_count
+from bioptimus_jax.pretrain.masking import Masked, Masker, Setting, mask_batch, slot_count
 from bioptimus_jax.pretrain.objective import masked_lm
 from bioptimus_jax.pretrain.rows import Rows, positions_and_segments
-from bioptimus_jax.pretrain.step import StepPlan, word_starts
-from bioptimus_jax.schema import Experiment, Phase, Pretrain
+from bioptimus_jax.pretrain.step import StepPlan
+from bioptimus_jax.schema import Experiment, Phase
 
 FROZEN, FROZEN_WORDS = 'frozen', 'frozen_words'
-
-
-class MaskingPlan(Protocol):
-    """What masking needs to know; a StepPlan does."""
-
-    @property
-    def vocabulary(self) -> Vocabulary: ...
-    @property
-    def settings(self) -> Pretrain: ...
-    @property
-    def slots(self) -> int: ...
-    @property
-    def compute(self) -> Compute: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,30 +44,28 @@ class Maskable:
     keys_R: jax.Array
 
     @classmethod
-    def of(cls, batch: Mapping[str, np.ndarray], plan: MaskingPlan, seed: int, batch_rows: int) -> 'Maskable':
+    def of(
+        cls, batch: Mapping[str, np.ndarray], masker: Masker, seed: int, batch_rows: int, row_shards: int = 1
+    ) -> 'Maskable':
         """From rows of one document each, as `Rows.read` gives them; the last batch is filled with empty rows."""
         count, pieces = batch['tokens'].shape
-        shards = plan.compute.row_shards
-        batch_rows = -(-min(batch_rows, max(count, 1)) // shards) * shards
+        batch_rows = -(-min(batch_rows, max(count, 1)) // row_shards) * row_shards
         batch = {name: _pad(value, -(-count // batch_rows) * batch_rows) for name, value in batch.items()}
         positions, segments = positions_and_segments(batch['segment_lengths'], pieces)
-        starts = word_starts(batch, plan.vocabulary, plan.settings.word)
         keys = _document_keys(seed, batch['documents'][:, 0], batch['tokens'])
-        return cls(batch_rows, batch['tokens'], starts, segments, positions, keys)
+        return cls(batch_rows, batch['tokens'], masker.word_starts(batch), segments, positions, keys)
 
     def batches(self, array: Any) -> np.ndarray:
         """[R, ...] as [N, B, ...]."""
         return np.asarray(array).reshape(-1, self.batch_rows, *array.shape[1:])
 
-    def under(
-        self, phases: Mapping[str, Phase], mask: Callable, slots: Callable[[Phase], int], keys_R: Any = None
-    ) -> FrozenMasks:
-        """The masks of each setting by `mask` (of `make_mask`); other keys, other masks."""
-        keys_R = self.keys_R if keys_R is None else keys_R
-        arrays = (self.tokens_RxL, self.starts_RxL, self.segments_RxL)
+    def under(self, settings: Mapping[str, Setting], slots: Mapping[str, int], masker: Masker) -> FrozenMasks:
+        """The masks of each setting, by name, in so many slots."""
+        mask = make_mask(masker)
+        arrays = (self.tokens_RxL, self.starts_RxL, self.segments_RxL, self.keys_R)
         masked = {
-            name: jax.tree.map(self.batches, mask(*arrays, keys_R, setting_of(phase), slots(phase)))
-            for name, phase in phases.items()
+            name: jax.tree.map(self.batches, mask(*arrays, setting, slots[name]))
+            for name, setting in settings.items()
         }
         return FrozenMasks(self.batches(self.segments_RxL), self.batches(self.positions_RxL), masked)
 
@@ -91,28 +75,27 @@ def freeze(rows: Rows, experiment: Experiment, plan: StepPlan, batch_rows: int =
     count = min(len(rows), experiment.evaluation.rows)
     numbers = np.linspace(0, len(rows) - 1, count).astype(int) if count else np.zeros(0, int)
     all_masked = (1.0, 0.0, 0.0)
-    settings = {
+    phases = {
         FROZEN: Phase('tokens', experiment.evaluation.rate, all_masked),
         FROZEN_WORDS: Phase('words', experiment.evaluation.rate, all_masked),
     }
     scored = experiment.evaluation.settings or experiment.phases
-    settings |= {name: experiment.phase[name] for name in scored}
+    phases |= {name: experiment.phase[name] for name in scored}
     # A curriculum without whole words trains with units of one piece; its words are evaluated all the same.
-    longest = experiment.pretrain.max_word_pieces
-    maskable = Maskable.of(rows.read(numbers), plan, experiment.evaluation.seed, batch_rows)
-    return maskable.under(
-        settings, make_mask(plan, longest), lambda p: slot_count(p.rate, rows.pieces, longest)
-    )
+    pretrain = experiment.pretrain
+    masker = Masker.of(plan.masker.vocabulary, pretrain, phases.values(), rows.pieces)
+    settings = {name: setting_of(phase, pretrain.max_word_pieces) for name, phase in phases.items()}
+    slots = {name: slot_count(phase.rate, rows.pieces, masker.longest) for name, phase in phases.items()}
+    shards = plan.compute.row_shards
+    maskable = Maskable.of(rows.read(numbers), masker, experiment.evaluation.seed, batch_rows, shards)
+    return maskable.under(settings, slots, masker)
 
 
-def make_mask(plan: MaskingPlan, longest: int) -> Callable:
-    """`(tokens, starts, segments, keys, setting, slots) -> Masked`, jitted: compiled once for a number of slots.
-
-    `longest`: pieces of the longest unit.
-    """
+def make_mask(masker: Masker) -> Callable:
+    """`(tokens, starts, segments, keys, setting, slots) -> Masked`, jitted: compiled once for a number of slots."""
 
     def mask(tokens: Any, starts: Any, segments: Any, keys: Any, setting: Setting, slots: int) -> Masked:
-        return mask_batch(tokens, starts, segments, setting, keys, plan.vocabulary, longest, slots)[0]
+        return mask_batch(tokens, starts, segments, setting, keys, masker.vocabulary, slots)[0]
 
     return jax.jit(mask, static_argnums=5)
 

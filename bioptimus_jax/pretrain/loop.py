@@ -88,7 +88,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         'phase_ends': ends,
         'snapshots': {name: at for name, at in recorded_phases(folder).items() if name not in ends},
         'tokens': session.tokens,
-        'slots': session.plan.slots,
+        'slots': session.plan.masker.slots,
     }
 
 

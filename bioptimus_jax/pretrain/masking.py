@@ -1,27 +1,35 @@
 """Masking on the device: a pure function of a row, a setting and a key, the same under every sharding.
 
-Legend: L pieces a row, M prediction slots, W pieces of the longest unit.
+Legend: B rows, L pieces a row, M prediction slots, S strategies.
 
 Every word gets a random score that its pieces inherit; a stable sort puts words in random order, intact.
 A word is taken iff fewer than K pieces come before it, and then whole, so its own length plays no part
-and long words are masked as often as short ones. "Tokens" is the same with every piece its own word.
+and long words are masked as often as short ones. What is a word here may be a piece or a span: `units.MASKINGS`.
 """
 
 import dataclasses
 import math
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bioptimus_jax.pretrain.units import MASKINGS, longest_unit
+from bioptimus_jax.schema import Phase, Pretrain
+
 MASKED, REPLACED, UNCHANGED = 0, 1, 2
 
 
 class Setting(NamedTuple):
-    """One masking setting as traced scalars, so that one compiled step serves a whole curriculum."""
+    """One masking setting as traced scalars, so that one compiled step serves a whole curriculum.
 
-    whole_words: jax.Array
+    `strategy`: its number in `units.MASKINGS`; `longest`: pieces of its longest unit.
+    """
+
+    strategy: jax.Array
+    longest: jax.Array
     rate: jax.Array
     p_mask: jax.Array
     p_random: jax.Array
@@ -59,9 +67,42 @@ class Vocabulary:
         return cls(len(tokens), tokens.index('[MASK]'), continuation, special, np.array(drawn, np.int32))
 
 
-def slot_count(max_rate: float, row_pieces: int, max_word_pieces: int) -> int:
+@dataclasses.dataclass(frozen=True)
+class Masker:
+    """All that is static about masking, whoever asks: training, frozen evaluation, difficulty.
+
+    `word`: where words begin, `config.pretrain.word`. `longest`: pieces of the longest unit under any phase; `slots`:
+    prediction slots a row, which suffice for all of them.
+    """
+
+    vocabulary: Vocabulary
+    word: str
+    longest: int
+    slots: int
+
+    @classmethod
+    def of(
+        cls, vocabulary: Vocabulary, settings: Pretrain, phases: Collection[Phase], row_pieces: int
+    ) -> 'Masker':
+        """For rows of that many pieces under those phases."""
+        return cls(vocabulary, settings.word, *units_and_slots(settings, phases, row_pieces))
+
+    def word_starts(self, batch: Mapping[str, Any]) -> Any:
+        """True where a word begins, [B, L]: no "##" prefix (`wordpiece`), or white space before it (`whitespace`)."""
+        if self.word == 'whitespace':
+            return batch['word_starts']
+        return ~jnp.asarray(self.vocabulary.continuation_V)[batch['tokens']]
+
+
+def units_and_slots(settings: Pretrain, phases: Collection[Phase], row_pieces: int) -> tuple[int, int]:
+    """Pieces of the longest unit under any of the phases, and slots that suffice for the largest rate of them."""
+    longest = max(longest_unit(phase.masking, settings.max_word_pieces) for phase in phases)
+    return longest, slot_count(max(phase.rate for phase in phases), row_pieces, longest)
+
+
+def slot_count(max_rate: float, row_pieces: int, longest: int) -> int:
     """Static number of prediction slots M that no row can exceed, rounded up to a multiple of 8."""
-    return min(math.ceil((math.ceil(max_rate * row_pieces - 1e-6) + max_word_pieces - 1) / 8) * 8, row_pieces)
+    return min(math.ceil((math.ceil(max_rate * row_pieces - 1e-6) + longest - 1) / 8) * 8, row_pieces)
 
 
 def row_key(seed_key: jax.Array, step: jax.Array, position: jax.Array) -> jax.Array:
@@ -78,7 +119,6 @@ def mask(
     *,
     mask_id: int,
     replacements_N: jax.Array,
-    max_word_pieces: int,
     slots: int,
 ) -> Masked:
     """Select whole units up to the budget and corrupt them.
@@ -88,7 +128,10 @@ def mask(
     """
     length = tokens_L.shape[0]
     select_key, corrupt_key, replace_key, budget_key = jax.random.split(key, 4)
-    unit_L, offset_L, unit_length_L = _units(word_starts_L, maskable_L, setting.whole_words, max_word_pieces)
+    # A key of its own: a strategy that draws leaves the masks of all others what they were.
+    draws_L = jax.random.uniform(jax.random.fold_in(key, 4), (length,))
+    begins_SxL = jnp.stack([strategy.begins(word_starts_L, draws_L) for strategy in MASKINGS.values()])
+    unit_L, offset_L, unit_length_L = _units(begins_SxL[setting.strategy], maskable_L, setting.longest)
 
     maskable_count = maskable_L.sum()
     overshoot = (jnp.where(maskable_L, unit_length_L, 0).sum() / jnp.maximum(maskable_count, 1) - 1) / 2
@@ -128,7 +171,6 @@ def mask_batch(
     setting: Setting,
     keys_B: jax.Array,
     vocabulary: Vocabulary,
-    max_word_pieces: int,
     slots: int,
 ) -> tuple[Masked, jax.Array]:
     """`mask` over a batch; also returns maskable_BxL, False for special tokens and padding."""
@@ -144,7 +186,6 @@ def mask_batch(
             key,
             mask_id=vocabulary.mask_id,
             replacements_N=jnp.asarray(vocabulary.replacements_N),
-            max_word_pieces=max_word_pieces,
             slots=slots,
         )
 
@@ -152,15 +193,15 @@ def mask_batch(
 
 
 def _units(
-    word_starts_L: jax.Array, maskable_L: jax.Array, whole_words: jax.Array, max_word_pieces: int
+    begins_L: jax.Array, maskable_L: jax.Array, longest: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Unit number, offset within the unit and length of the unit, for every piece; long words are cut into units."""
-    length = word_starts_L.shape[0]
+    """Unit number, offset within the unit and length of the unit, for every piece; long units are cut."""
+    length = begins_L.shape[0]
     index_L = jnp.arange(length)
     previous_L = jnp.pad(maskable_L[:-1], (1, 0))
-    starts_L = word_starts_L | ~maskable_L | ~previous_L | ~whole_words
+    starts_L = begins_L | ~maskable_L | ~previous_L
     offset_L = index_L - jax.lax.cummax(jnp.where(starts_L, index_L, 0))
-    starts_L = starts_L | (offset_L % max_word_pieces == 0)
+    starts_L = starts_L | (offset_L % longest == 0)
     unit_L = jnp.cumsum(starts_L) - 1
     offset_L = index_L - jax.lax.cummax(jnp.where(starts_L, index_L, 0))
     unit_length_L = jax.ops.segment_sum(jnp.ones(length, jnp.int32), unit_L, length)[unit_L]

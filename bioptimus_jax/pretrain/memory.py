@@ -16,7 +16,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import parameter_shapes
 from bioptimus_jax.pretrain.backends import dtype_of, remat_of, scans
 from bioptimus_jax.pretrain.cross_entropy import chunk_slots
-from bioptimus_jax.pretrain.masking import slot_count
+from bioptimus_jax.pretrain.masking import units_and_slots
 from bioptimus_jax.pretrain.sharding import RULES
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.trees import flatten, match_rules
@@ -132,7 +132,7 @@ def _fused(experiment: Experiment, a: Architecture, platform: str) -> bool:
 
 def _output_layer(experiment: Experiment, a: Architecture, platform: str, rows: int) -> float:
     """Logits of a chunk of slots and what is made of them."""
-    rate = max(experiment.phase[name].rate for name in experiment.phases)
-    slots = slot_count(rate, experiment.rows.row_pieces, experiment.pretrain.max_word_pieces)
+    length = experiment.rows.row_pieces
+    _, slots = units_and_slots(experiment.pretrain, experiment.trained_phases, length)
     columns = a.padded_vocab_size / experiment.runtime.tensor
     return LOGITS * rows * chunk_slots(rows, slots, platform) * columns * FLOAT

@@ -18,7 +18,8 @@ from scipy import special
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.pretrain import evaluate
-from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked
+from bioptimus_jax.pretrain.curriculum import setting_of
+from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked, Masker
 from bioptimus_jax.pretrain.objective import slot_losses
 from bioptimus_jax.pretrain.step import StepPlan
 from bioptimus_jax.schema import Experiment
@@ -34,17 +35,18 @@ SlotLosses: TypeAlias = Callable[[Masked, np.ndarray, np.ndarray], Any]
 def by_setting(
     losses: SlotLosses,
     batch: Mapping[str, np.ndarray],
-    plan: evaluate.MaskingPlan,
+    masker: Masker,
     experiment: Experiment,
     advance: Callable[[float], None] = lambda share: None,
     batch_rows: int = BATCH_ROWS,
+    row_shards: int = 1,
 ) -> dict[str, dict[str, Any]]:
     """Phase -> `of_setting` of the model that `losses` scores.
 
     `batch`: rows of one document each, as `Rows.read` gives them. `advance` is called with the share of the work that
     was done, and may raise. Raises InputError where a sample has nothing to predict.
     """
-    masks, samples_NxB = masks_and_samples(batch, plan, experiment, batch_rows)
+    masks, samples_NxB = masks_and_samples(batch, masker, experiment, batch_rows, row_shards)
     found = {}
     for name, masked in masks.masked.items():
         totals: dict[str, np.ndarray] = {}
@@ -77,21 +79,23 @@ def of_bert(plan: StepPlan, params: Any) -> SlotLosses:
 
 def masks_and_samples(
     batch: Mapping[str, np.ndarray],
-    plan: evaluate.MaskingPlan,
+    masker: Masker,
     experiment: Experiment,
     batch_rows: int = BATCH_ROWS,
+    row_shards: int = 1,
 ) -> tuple[evaluate.FrozenMasks, np.ndarray]:
     """Masks of the rows under every phase, keyed by (evaluation seed, document), and the sample of each row, [N, B].
 
     Samples are as even in documents as it goes; which one a document is in is decided by the hash of its id.
     """
-    maskable = evaluate.Maskable.of(batch, plan, experiment.evaluation.seed, batch_rows)
-    mask = evaluate.make_mask(plan, plan.settings.max_word_pieces)
-    phases = {name: experiment.phase[name] for name in experiment.phases}
+    maskable = evaluate.Maskable.of(batch, masker, experiment.evaluation.seed, batch_rows, row_shards)
+    longest = experiment.pretrain.max_word_pieces
+    settings = {name: setting_of(experiment.phase[name], longest) for name in experiment.phases}
     places_R = np.unique(batch['documents'][:, 0], return_inverse=True)[1]
     samples_R = np.zeros(len(maskable.tokens_RxL), int)  # those that fill the last batch have no weight
     samples_R[: len(places_R)] = places_R % experiment.curriculum.samples
-    return maskable.under(phases, mask, lambda phase: plan.slots), maskable.batches(samples_R)
+    slots = dict.fromkeys(settings, masker.slots)
+    return maskable.under(settings, slots, masker), maskable.batches(samples_R)
 
 
 def sums_of(

@@ -1,10 +1,10 @@
 """The train step: pure, jitted once for the whole curriculum and for one mesh.
 
-Legend: B rows of the global batch, L pieces a row, G segments, M slots, W longest unit.
+Legend: B rows of the global batch, L pieces a row, G segments, M slots, W pieces of the longest unit.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -16,7 +16,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.compute import PLAIN, Compute
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.backends import make_compute
-from bioptimus_jax.pretrain.masking import Masked, Vocabulary, mask_batch, row_key, slot_count
+from bioptimus_jax.pretrain.masking import Masked, Masker, Vocabulary, mask_batch, row_key
 from bioptimus_jax.pretrain.objective import SUMS, masked_lm
 from bioptimus_jax.pretrain.optimizer import make_optimizer, reset_where
 from bioptimus_jax.pretrain.rows import positions_and_segments
@@ -32,8 +32,7 @@ class StepPlan:
 
     architecture: Architecture
     settings: Pretrain
-    vocabulary: Vocabulary
-    slots: int
+    masker: Masker
     seed: int
     compute: Compute = PLAIN
 
@@ -46,23 +45,14 @@ def make_plan(
     mesh: Mesh,
     warn: Callable[[str], None],
 ) -> StepPlan:
-    """The plan of a configuration: slots for the largest rate of its phases, units of one piece without whole words."""
-    phases = [config.phase[name] for name in config.phases]
-    settings = masking_settings(config)
+    """The plan of a configuration, for rows of that many pieces."""
     return StepPlan(
         architecture,
-        settings,
-        vocabulary,
-        slot_count(max(phase.rate for phase in phases), row_pieces, settings.max_word_pieces),
+        config.pretrain,
+        Masker.of(vocabulary, config.pretrain, config.trained_phases, row_pieces),
         config.seed,
         make_compute(config, architecture, mesh, row_pieces, warn),
     )
-
-
-def masking_settings(config: Experiment) -> Pretrain:
-    """The settings of pre-training; without whole words units are of one piece."""
-    words = any(config.phase[name].masking == 'words' for name in config.phases)
-    return config.pretrain if words else dataclasses.replace(config.pretrain, max_word_pieces=1)
 
 
 def initial_state(params: Any, settings: Pretrain) -> dict[str, Any]:
@@ -93,25 +83,16 @@ def mask_step_batch(
     positions_BxL, segments_BxL = positions_and_segments(batch['segment_lengths'], length, jnp)
     seed_key = jax.random.key(plan.seed, impl='threefry2x32')
     keys_B = jax.vmap(lambda position: row_key(seed_key, step, position))(jnp.arange(rows))
-    starts_BxL = word_starts(batch, plan.vocabulary, plan.settings.word)
     masked, maskable_BxL = mask_batch(
         batch['tokens'],
-        starts_BxL,
+        plan.masker.word_starts(batch),
         segments_BxL,
         curriculum.setting_at(table, step),
         keys_B,
-        plan.vocabulary,
-        plan.settings.max_word_pieces,
-        plan.slots,
+        plan.masker.vocabulary,
+        plan.masker.slots,
     )
     return masked, maskable_BxL, segments_BxL, positions_BxL
-
-
-def word_starts(batch: Mapping[str, Any], vocabulary: Vocabulary, rule: str) -> jax.Array:
-    """True where a word begins: no "##" prefix (`wordpiece`), or white space before it (`whitespace`)."""
-    if rule == 'whitespace':
-        return batch['word_starts']
-    return ~jnp.asarray(vocabulary.continuation_V)[batch['tokens']]
 
 
 def make_train_step(plan: StepPlan) -> Callable:
@@ -180,7 +161,8 @@ def make_train_step(plan: StepPlan) -> Callable:
             # Sum over pieces of the length of their document: what attention has to look at.
             'attended': (batch['segment_lengths'].astype(jnp.float32) ** 2).sum(),
             'phase': at,
-            **realised_rates(masked, maskable_BxL, batch, plan),
+            'units': sums['units'],
+            **realised_rates(masked, maskable_BxL, batch, plan.masker),
         }
         return {'params': moved, 'optimizer': optimizer_state, 'step': step + 1}, metrics
 
@@ -188,11 +170,11 @@ def make_train_step(plan: StepPlan) -> Callable:
 
 
 def realised_rates(
-    masked: Masked, maskable_BxL: jax.Array, batch: dict[str, jax.Array], plan: StepPlan
+    masked: Masked, maskable_BxL: jax.Array, batch: dict[str, jax.Array], masker: Masker
 ) -> dict[str, jax.Array]:
     """Selected and maskable pieces by length of their word, [W + 1] each, whatever the setting."""
-    longest = plan.settings.max_word_pieces
-    starts_BxL = word_starts(batch, plan.vocabulary, plan.settings.word)
+    longest = masker.longest
+    starts_BxL = masker.word_starts(batch)
     previous_BxL = jnp.pad(maskable_BxL[:, :-1], ((0, 0), (1, 0)))
     starts_BxL = starts_BxL | ~maskable_BxL | ~previous_BxL
     length = starts_BxL.shape[1]

@@ -46,13 +46,15 @@ def summarise(
     """One record: means over the window's finite steps, the last learning rate, rates per second, realised masking,
     model FLOPs and seconds.
 
-    `cells`: places in a batch, padding included. MFU is left out where the device's peak is not known.
+    `cells`: places in a batch, padding included. `unit_pieces`: the mean length of the units drawn, pieces, words or
+    others. MFU is left out where the device's peak is not known.
     """
     good = [metrics for _, metrics in values if metrics['finite']] or [values[-1][1]]
     last = values[-1][1]
     tokens = sum(int(metrics['tokens']) for _, metrics in values)
     selected = sum(metrics['selected_by_length'] for _, metrics in values)
     maskable = sum(metrics['maskable_by_length'] for _, metrics in values)
+    units = sum(float(metrics['units']) for _, metrics in values)
     record: dict[str, Any] = {
         'loss': _mean(good, 'loss'),
         'accuracy': _mean(good, 'accuracy'),
@@ -68,6 +70,7 @@ def summarise(
         'realised_rate_by_length': {
             n: round(float(selected[n] / maskable[n]), 4) for n in range(1, len(maskable)) if maskable[n]
         },
+        'unit_pieces': round(float(selected.sum() / max(units, 1)), 4),
     }
     attended = sum(float(metrics['attended']) for _, metrics in values) / max(tokens, 1)
     rate = float(selected.sum()) / max(tokens, 1)

@@ -166,7 +166,7 @@ def choose_occurrences(
 ) -> Occurrences:
     """The occurrences that are used: per token the sentences of lowest rank, as many as `choice` and `most` want.
 
-    Ranks are a random order of a token's sentences, so its first m are a uniform sample as well. Raises
+    Ranks are the order in which a token's sentences were drawn, so its first m are such a sample too. Raises
     InputError for a token that is not new: the contexts were then made for another vocabulary.
     """
     by_token: dict[str, dict[int, list[tuple[int, int]]]] = {}

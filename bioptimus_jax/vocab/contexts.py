@@ -1,7 +1,8 @@
 """Stage `contexts`: up to k sentences for every token that the source does not have (paper, section 3).
 
-A uniform sample over all sentences that contain the token, in one pass and the same for any number of workers
-and any order of the documents (sampling.py). The paper calls its program for this job qik-find.
+A uniform sample over the places where a sentence has the token, in one pass and the same for any number of workers
+and any order of the documents (sampling.py). A sentence that occurs n times has n places, so it is likelier than one
+that occurs once; it is taken at most once. The paper calls its program for this job qik-find.
 """
 
 import dataclasses
@@ -56,7 +57,7 @@ class Contexts:
     """The sampled sentences, and one entry per sampled occurrence of a token (columns of equal length).
 
     `sentence` indexes `sentences`; `start` and `end` are characters of that text; `rank` counts a token's
-    contexts from 0, so that `rank < m` is a uniform sample of m.
+    contexts from 0, so that `rank < m` is a sample of m, drawn in the same way.
     """
 
     sentences: list[str]

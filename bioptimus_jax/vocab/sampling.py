@@ -1,7 +1,9 @@
-"""Bottom-k sampling by hash: every token keeps the k sentences with the smallest priorities.
+"""Bottom-k sampling by hash: every token keeps the k different sentences with the smallest priorities.
 
-That is a uniform sample without replacement in one pass. A priority depends on seed, token, document and
-sentence number alone: the sample is the same in any order, and samples of parts of a corpus merge exactly.
+That puts the places where a sentence has the token in a uniformly random order, in one pass, and takes the first k
+different texts. It is uniform over places, not over texts: one that stands in n of N places comes first with
+probability n / N. A priority depends on seed, token, document and sentence number alone: the sample is the same in any
+order, and samples of parts of a corpus merge exactly.
 """
 
 import contextlib

@@ -1,0 +1,181 @@
+"""A masking strategy as the how-to adds it: one file changes, and training, evaluation and difficulty all mask it."""
+
+import ast
+import importlib.util
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from bioptimus_jax import config
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.pretrain import evaluate, step, units
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import Experiment
+from bioptimus_jax.stages import STAGES
+from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
+
+ROOT = Path(__file__).resolve().parents[1]
+HOWTO = ROOT / 'docs' / 'howto' / 'add-masking.md'
+PIECES, LETTERS, RATE = 128, 'abcdefghijklmnopqrst', 0.2
+# Mean runs at 20 % of rows of words of two pieces: 1 / 0.8, and less a little where a row ends; 4 / 0.8 likewise.
+SINGLE, SPANS = 1.24, 4.95
+
+
+@pytest.fixture(scope='module')
+def spans(tmp_path_factory):
+    """The record that the how-to's change puts into the table; the change touches that file alone."""
+    change = re.search(r'```diff[^\n]*\n(.*?)```', HOWTO.read_text('utf-8'), re.S)[1]
+    assert re.findall(r'^\+\+\+ b/(.*)$', change, re.M) == ['bioptimus_jax/pretrain/units.py']
+    folder = tmp_path_factory.mktemp('changed')
+    file = folder / 'bioptimus_jax' / 'pretrain' / 'units.py'
+    file.parent.mkdir(parents=True)
+    file.write_bytes(Path(units.__file__).read_bytes())
+    subprocess.run(['git', 'apply', '-'], cwd=folder, input=change, text=True, check=True)
+    loaded = importlib.util.spec_from_file_location('changed_units', file)
+    module = importlib.util.module_from_spec(loaded)
+    loaded.loader.exec_module(module)
+    (name,) = module.MASKINGS.keys() - units.MASKINGS.keys()
+    assert name == 'spans'
+    return module.MASKINGS[name]
+
+
+def experiment(folder, **changes):
+    c = config.defaults()
+    c.corpus.update(inputs=(str(folder / 'corpus.jsonl'),), heldout_fraction=0.2, shards=1)
+    c.corpus.near.threshold = 0.0
+    c.vocab.update(kind='file', file=str(folder / 'vocab.txt'))
+    c.model.update(layers=1, hidden=8, heads=1, intermediate=8, max_positions=PIECES)
+    c.surgery.strategy = 'scratch'
+    c.rows.update(row_pieces=PIECES, max_document_pieces=PIECES)
+    c.pretrain.update(batch_rows=40, learning_rate=1e-3)
+    for name in c.phases:
+        c.phase[name].update(rate=RATE, duration=2.0, duration_unit='steps')
+    c.evaluation.update(rows=60, per_phase=1)
+    c.runtime.update(workers=1, devices=1, log_every_steps=1)
+    for dotted, value in changes.items():
+        config.override(c, dotted, value)
+    return Experiment.from_config(c)
+
+
+@pytest.fixture(scope='module')
+def prepared(tmp_path_factory):
+    """Rows of one document of 63 words of two pieces."""
+    folder = tmp_path_factory.mktemp('units')
+    (folder / 'vocab.txt').write_text('\n'.join([*SPECIAL_TOKENS, *LETTERS, *('##' + x for x in LETTERS)]))
+    rng = np.random.default_rng(0)
+    with open(folder / 'corpus.jsonl', 'w') as file:
+        for number in range(300):
+            text = ' '.join(''.join(rng.choice(list(LETTERS), 2)) for _ in range(PIECES // 2 - 1))
+            file.write(json.dumps({'id': str(number), 'title': '', 'abstract': text}) + '\n')
+    run = Run(folder / 'run', experiment(folder), quiet=True)
+    for stage in ('corpus', 'vocab', 'surgery', 'rows'):
+        execute(run, STAGES[stage])
+    return folder
+
+
+def taken_at(slots_BxM, weights_BxM):
+    """True where a piece was masked, [B, L]."""
+    taken = np.zeros((len(slots_BxM), PIECES), bool)
+    rows, slots = np.nonzero(weights_BxM)
+    taken[rows, slots_BxM[rows, slots]] = True
+    return taken
+
+
+def mean_run(taken):
+    return taken.sum() / (taken & ~np.pad(taken, ((0, 0), (1, 0)))[:, :-1]).sum()
+
+
+def test_the_strategy_of_the_howto_is_what_the_loop_trains_and_scores(prepared, spans, monkeypatch):
+    with pytest.raises(ConfigError, match=r"phase\.0\.2\.masking: 'spans' is not one of tokens, words"):
+        experiment(prepared, **{'phase.0.2.masking': 'spans'})
+    monkeypatch.setitem(units.MASKINGS, 'spans', spans)
+    chosen = {'phases': '0.1,0.2', 'phase.0.2.masking': 'spans', 'curriculum.order': 'hard_to_easy'}
+    run = Run(prepared / 'run', experiment(prepared, **{**chosen, 'curriculum.samples': '2'}), quiet=True)
+    masked_by_step, frozen, traced = {}, [], []
+    mask_step_batch, under = step.mask_step_batch, evaluate.Maskable.under
+
+    def watched(batch, plan, table, number):
+        """What the compiled step masks is read while it runs."""
+        traced.append(plan)
+        found = mask_step_batch(batch, plan, table, number)
+        jax.debug.callback(
+            lambda at, *arrays: masked_by_step.update({int(at): taken_at(*map(np.asarray, arrays))}),
+            number,
+            found[0].slots_M,
+            found[0].weights_M,
+        )
+        return found
+
+    def kept(*arguments):
+        frozen.append(under(*arguments))
+        return frozen[-1]
+
+    monkeypatch.setattr(step, 'mask_step_batch', watched)
+    monkeypatch.setattr(evaluate.Maskable, 'under', kept)
+    execute(run, STAGES['pretrain'])
+    jax.effects_barrier()
+
+    phases = {record['name']: record for record in json.loads(curriculum_of(run))}
+    for name, expected, pieces in (('0.1', SINGLE, 1), ('0.2', SPANS, 4)):
+        steps = range(phases[name]['start'], phases[name]['stop'])
+        taken = np.concatenate([masked_by_step[number] for number in steps])
+        assert taken.mean() == pytest.approx(RATE * 126 / 128, rel=0.05), name
+        assert mean_run(taken) == pytest.approx(expected, rel=0.1), name
+        records = [r for r in run.metrics('pretrain') if r['kind'] == 'train' and r['phase'] == name]
+        assert np.mean([r['unit_pieces'] for r in records]) == pytest.approx(pieces, rel=0.1), name
+        assert len(frozen) == 2  # of difficulty, and of the frozen evaluation
+        for masks in frozen:
+            batch = masks.masked[name]
+            held = taken_at(np.concatenate(batch.slots_M), np.concatenate(batch.weights_M))
+            assert mean_run(held) == pytest.approx(expected, rel=0.15), name
+    taken = np.concatenate([masked_by_step[number] for number in range(phases['0.2']['start'], 4)])
+    assert (taken[:, 1:-1:2] == taken[:, 2:-1:2]).all(), 'a word was torn'
+    assert len(traced) == 1, 'one compiled step serves both'
+
+
+def curriculum_of(run):
+    return (run.folder('pretrain') / 'curriculum.json').read_text()
+
+
+def asks_for_a_name(source: str) -> list[int]:
+    """Lines where `masking` is compared, matched, or looked up: only the file that has the records may."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Compare(left=left, comparators=others):
+                asked = [left, *others]
+            case ast.Subscript(slice=asked_by) | ast.Match(subject=asked_by):
+                asked = [asked_by]
+            case ast.Call(func=ast.Attribute(value=value, attr=method)):
+                asked = [value] if method in ('startswith', 'endswith', 'removeprefix', 'find') else []
+            case _:
+                continue
+        names = [getattr(part, 'attr', getattr(part, 'id', '')) for part in asked]
+        found += [node.lineno] * ('masking' in names)
+    return found
+
+
+def test_no_other_file_asks_which_strategy_it_is():
+    for line in (
+        "x = phase.masking == 'words'",
+        "x = phase.masking not in ('a',)",
+        "x = {'words': 1}[phase.masking]",
+        "x = phase.masking.startswith('w')",
+        "match phase.masking:\n    case 'words': pass",
+    ):
+        assert asks_for_a_name(line), line
+    own = Path(units.__file__)
+    assert asks_for_a_name(own.read_text('utf-8'))
+    package = ROOT / 'bioptimus_jax'
+    asking = {
+        f'{file.relative_to(ROOT)}:{line}'
+        for file in package.rglob('*.py')
+        if file != own
+        for line in asks_for_a_name(file.read_text('utf-8'))
+    }
+    assert not asking
