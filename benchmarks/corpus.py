@@ -31,8 +31,9 @@ from protocol import interleave, publish, ratio, serve, start, versions_of
 from read_xml import our_records, their_records
 
 from bioptimus_jax.corpus.audit import reduced
+from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.vocab import wordpiece
-from bioptimus_jax.vocab.occurrences import TokenFinder, split_sentences
+from bioptimus_jax.vocab.occurrences import TokenFinder
 
 PACKAGES = ('ahocorasick-rs', 'blingfire', 'lxml', 'pubmed-parser', 'pyahocorasick', 'rensa')
 GATE_RECORDS, GATE_DOCUMENTS = 3000, 200

@@ -18,6 +18,7 @@ from protocol import resident_mb
 
 from bioptimus_jax.corpus.documents import Document, open_documents
 from bioptimus_jax.schema import Near, Rows, Runtime
+from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.vocab import contexts, occurrences, wordpiece
 from bioptimus_jax.vocab.build import read_new_tokens
 from bioptimus_jax.vocab.sampling import Search
@@ -90,7 +91,7 @@ def _tokenizer(fast: bool, folder: Path) -> Work:
     encode = tokenizer.encode_batch_fast if fast else tokenizer.encode_batch
 
     def work(start: int, stop: int) -> Callable[[], Any]:
-        sentences = [s for d in source.read(start, stop) for s in occurrences.split_sentences(d.text)]
+        sentences = [s for d in source.read(start, stop) for s in split_sentences(d.text)]
         batches = [sentences[i : i + BATCH] for i in range(0, len(sentences), BATCH)]
 
         def encoded() -> None:
@@ -116,7 +117,7 @@ def _plain(folder: Path) -> Work:
     tokenizer, wanted = wordpiece.load_tokenizer(folder / 'vocab'), set(read_new_tokens(folder / 'vocab'))
 
     def search(documents: Sequence[Document]) -> None:
-        plain_loop(tokenizer, wanted, [s for d in documents for s in occurrences.split_sentences(d.text)])
+        plain_loop(tokenizer, wanted, [s for d in documents for s in split_sentences(d.text)])
 
     return _on_documents(search, folder)
 

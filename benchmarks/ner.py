@@ -30,8 +30,8 @@ from typing import Any
 import ner_sets
 from protocol import interleave, publish, ratio, serve, start, versions_of
 
-from bioptimus_jax.ner.corpora import SPLITS
 from bioptimus_jax.ner.score import score
+from bioptimus_jax.sets.corpora import SPLITS
 
 OURS, PEER, DEFAULT_PEER = 'ours', 'run_ner', 'run_ner_longest'
 WARM_UP = 64  # sentences of each split, before the first round

@@ -24,8 +24,8 @@ import torch
 import transformers
 
 from bioptimus_jax.ner.align import Aligned
-from bioptimus_jax.ner.corpora import Dataset, Sentence
 from bioptimus_jax.schema import Ner
+from bioptimus_jax.sets.corpora import Dataset, Sentence
 
 PADDED, LONGEST = 'run_ner', 'run_ner_longest'
 IGNORED = -100

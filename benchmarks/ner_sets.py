@@ -17,8 +17,8 @@ import numpy as np
 
 from bioptimus_jax.files import atomic, read_json, write_json
 from bioptimus_jax.ner.align import Aligned, align
-from bioptimus_jax.ner.corpora import SPLITS, Dataset, Sentence, read_dataset
 from bioptimus_jax.schema import Ner
+from bioptimus_jax.sets.corpora import SPLITS, Dataset, Sentence, read_dataset
 
 LENGTHS = (
     (0, 2),

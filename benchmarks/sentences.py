@@ -26,8 +26,9 @@ from protocol import Variant, interleave, publish, ratio, serve, start, versions
 from pubmed import abstracts, data_folder
 from splitters import HARD, NAMES, OURS, PACKAGES, Splitter, make
 
-from bioptimus_jax.corpus.audit import reduced, sentences_of
+from bioptimus_jax.corpus.audit import reduced
 from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.sets.corpora import read_iob2
 
 SETS = ('jnlpba', 'bc5-chem', 'ncbi-disease')  # BC2GM holds single sentences, BC5-disease those of BC5-chem
 NOT_COUNTED = ('ncbi-disease',)
@@ -150,7 +151,7 @@ def known_boundaries(dataset: str, texts: Sequence[str]) -> Gold:
         by_key.setdefault(letters[:KEY], []).append((text, letters))
     found = {}
     for path in sorted((data_folder() / 'ner' / dataset).glob('*.tsv')):
-        sentences = [reduced(sentence) for sentence in sentences_of(path)]
+        sentences = [reduced(' '.join(sentence.words)) for sentence in read_iob2(path)]
         running = ''.join(sentences)
         starts = [0, *itertools.accumulate(map(len, sentences))]
         known = set(starts)

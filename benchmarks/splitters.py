@@ -17,7 +17,7 @@ def make(name: str, training: Sequence[str] = ()) -> Splitter:
 
 
 def _ours() -> Splitter:
-    from bioptimus_jax.vocab.occurrences import split_sentences
+    from bioptimus_jax.splitting import split_sentences
 
     return split_sentences
 

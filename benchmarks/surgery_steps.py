@@ -20,11 +20,12 @@ from bioptimus_jax.config import defaults
 from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.schema import Experiment, Vocab
+from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.surgery import source
 from bioptimus_jax.surgery.reading import Occurrences, Reading, read_contexts
 from bioptimus_jax.vocab import wordpiece
 from bioptimus_jax.vocab.compare import new_tokens
-from bioptimus_jax.vocab.occurrences import TokenFinder, split_sentences
+from bioptimus_jax.vocab.occurrences import TokenFinder
 
 OURS, PLAIN, BATCHED = 'ours', 'torch_plain', 'torch_batched'
 PER_TOKEN = 20

@@ -231,8 +231,8 @@ def _compare_models(options: argparse.Namespace, overrides: list[tuple[str, str]
 def _download(options: argparse.Namespace) -> int:
     from bioptimus_jax.corpus.download import Catalogue, Download  # imports the web client
     from bioptimus_jax.corpus.pubmed import ADDRESS, PubMed
-    from bioptimus_jax.ner.blurb import SOURCE
     from bioptimus_jax.ner.download import NerSets
+    from bioptimus_jax.sets.blurb import SOURCE
 
     require_local('--to', options.to)
     what = tuple(part for part in options.what.split(',') if part)

@@ -5,6 +5,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -34,6 +35,26 @@ def atomic(path: Path, mode: str = 'w') -> Iterator[IO]:
         os.replace(hidden, path)
     finally:
         hidden.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """A hidden folder to write files into, which takes the place of `folder` when they are complete and on disk."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for left_by_a_kill in folder.parent.glob(f'.{folder.name}.*.tmp'):
+        shutil.rmtree(left_by_a_kill)
+    hidden = temporary(folder)
+    hidden.mkdir()
+    try:
+        yield hidden
+        for file in hidden.iterdir():
+            with open(file, 'rb') as written:
+                os.fsync(written.fileno())
+        if folder.exists():
+            shutil.rmtree(folder)
+        os.replace(hidden, folder)
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ import dataclasses
 import importlib.metadata
 import json
 import os
+import re
 import shutil
 import threading
 import time
@@ -20,6 +21,7 @@ from bioptimus_jax.schema import Experiment, default_of, result_keys
 
 MANIFEST = 'manifest.json'
 STARTED = '.started.json'
+NUMBERED = re.compile(r'\d+:')
 PACKAGES = (
     'bioptimus-jax',
     'jax',
@@ -39,8 +41,10 @@ class Stage:
 
     `build(run, folder)` writes into `folder` and returns counts for the manifest; the key `content` of the
     returned dict, where present, is the stage's content digest (else the digest of its files).
-    `external(experiment)` lists the files outside the run that decide the result.
+    `external(experiment)` gives what outside the run decides the result: a list of files, whose order counts, or
+    `GROUP:NAME` -> a file, or a word about its group.
     `extendable` are endings of keys that may change without starting anew: the stage goes on from what it has.
+    `grows` are beginnings of groups of inputs that may come and go as a whole, unchanged while they are there.
     A stage that is made `always` reads whatever is there and is never up to date. `format` is raised when a stage
     would make something else of the same inputs and settings: what was made before is then refused.
     """
@@ -52,8 +56,9 @@ class Stage:
     sections: tuple[str, ...]
     needs: Callable[['Run'], tuple[str, ...]]
     build: Callable[['Run', Path], dict[str, Any]]
-    external: Callable[[Experiment], list[Path]] = lambda experiment: []
+    external: Callable[[Experiment], list[Path] | dict[str, Path | str]] = lambda experiment: []
     extendable: tuple[str, ...] = ()
+    grows: tuple[str, ...] = ()
     always: bool = False
     format: int = 1
 
@@ -215,7 +220,7 @@ def bring_up_to_date(
         run.fetch(stage.name)  # what an earlier attempt has left
     previous = manifest or read_json(folder / STARTED)
     changes = differences(previous, print_of) if previous else []
-    refused = not all(change.split(':')[0].endswith(stage.extendable) for change in changes)
+    refused = not all(_goes_on(stage, change, previous or {}, print_of) for change in changes)
     unwanted = replace and (refused if keep_matching else changes or manifest)
     if previous and (unwanted or (refused and not manifest and _is_empty(folder))):
         _remove(folder)
@@ -280,16 +285,19 @@ def fingerprint(run: Run, stage: Stage, external: bool = True) -> dict[str, Any]
     for name in stage.needs(run):
         run.place(name)  # says which stage is missing
         inputs[name] = run.manifest(name)['content']  # type: ignore[index]
-    files = [(str(i), p) for i, p in enumerate(stage.external(run.config) if external else ())]
-    for _, path in files:
+    given = stage.external(run.config) if external else []
+    if not isinstance(given, dict):
+        given = {f'{number}:{path.name}': path for number, path in enumerate(given)}
+    files = {name: path for name, path in given.items() if isinstance(path, Path)}
+    for path in files.values():
         if not path.is_file():
             raise InputError(f'{path}: no such file; it is an input of stage {stage.name!r}')
     progress = run.progress(
-        f'{stage.name}: checksums of the inputs', sum(p.stat().st_size for _, p in files) / 1e6, 'MB'
+        f'{stage.name}: checksums of the inputs', sum(p.stat().st_size for p in files.values()) / 1e6, 'MB'
     )
     remembered = run.checksums()
-    for number, path in files:
-        inputs[f'{number}:{path.name}'] = remembered.sha256(path, progress.update)
+    for name, value in given.items():
+        inputs[name] = remembered.sha256(value, progress.update) if isinstance(value, Path) else value
         run.check_stop()
     remembered.save()
     config = result_keys(run.config, stage.sections)
@@ -306,11 +314,34 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     changes = []
     for part in ('config', 'inputs'):
         before, after = old.get(part, {}), new[part]
+        if part == 'inputs':
+            before = _under_names(before, after)
         for name in sorted(before.keys() | after.keys()):
             learned = part == 'config' and name not in before and after[name] == default_of(name)
             if before.get(name) != after.get(name) and not learned:
                 changes.append(f'{part}.{name}: {_short(before.get(name))} -> {_short(after.get(name))}')
     return changes
+
+
+def _under_names(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Inputs that were numbered, as all once were, under the names that the same files have now."""
+    named, free = {}, [name for name in after if ':' in name and not NUMBERED.match(name)]
+    for name, checksum in before.items():
+        own = re.split('[:/]', name)[-1]
+        same = (n for n in free if after[n] == checksum and re.split('[:/]', n)[-1] == own)
+        now = next(same, name) if NUMBERED.match(name) else name
+        free = [n for n in free if n != now]
+        named[now] = checksum
+    return named
+
+
+def _goes_on(stage: Stage, change: str, old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Whether a stage may go on from what it has in spite of a change."""
+    part, _, group = (key := change.split(':')[0]).partition('.')
+    if part != 'inputs' or not group.startswith(stage.grows):
+        return key.endswith(stage.extendable)
+    before = _under_names(old.get('inputs', {}), new['inputs'])
+    return not all(any(name.split(':')[0] == group for name in inputs) for inputs in (before, new['inputs']))
 
 
 def _short(value: Any) -> str:

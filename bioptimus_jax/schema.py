@@ -53,7 +53,9 @@ class Source:
 class Audit:
     """Benchmark texts, found by text and left out before anything else is made from the corpus."""
 
-    folder: str = key('', 'folder of NER sets (NAME/{train,devel,test}.tsv); empty: no audit', path=True)
+    folder: str = key(
+        '', 'folder of NER sets, in any form that ner.folder may have; empty: no audit', path=True
+    )
     datasets: tuple[str, ...] = key((), 'sets of that folder; empty: all of them')
     splits: tuple[str, ...] = key(('devel', 'test'), 'splits whose sentences are looked for')
     min_letters: int = key(40, 'sentences with fewer letters and digits are too common to tell', low=1)
@@ -412,7 +414,11 @@ class Ner:
     folder: str = key(
         '', 'NER sets: NAME/{train,devel,test}.tsv in any tag scheme, BRAT or PubTator', path=True
     )
-    datasets: tuple[str, ...] = key((), 'sets of that folder; empty: all of them')
+    datasets: tuple[str, ...] = key(
+        (),
+        'sets of that folder; NAME-typed, NAME-merged: with its types apart, as one (JNLPBA: as one unless typed, as in '
+        'BLURB); empty: all of them',
+    )
     models: tuple[str, ...] = key(
         (),
         'exports that are scored, as 0.4 or 0.1@25; initial, source, or Hugging Face folders, as /models/a or '
@@ -463,13 +469,19 @@ class Ner:
     max_pieces: int = key(128, 'window; longer sentences get several, overlapping', low=16)
     overlap_pieces: int = key(32, 'context repeated on either side of a window border', low=0)
     dtype: str = key('auto', 'compute type; auto: bfloat16 on GPUs', one_of=('auto', 'float32', 'bfloat16'))
+    keep: str = key(
+        'none',
+        'fine-tuned models with a linear head that stay, for transformers, in seed-N/model: of the seeds the best on '
+        'devel, or all',
+        one_of=('none', 'best', 'all'),
+    )
 
     def named(self, setting: str) -> 'Ner':
         """The keys under one of `settings`: those of config.ner, but for the ones that it changes."""
         return dataclasses.replace(self, settings=(setting,), setting={}, **self.setting.get(setting, {}))
 
 
-NOT_OF_A_SETTING = ('folder', 'datasets', 'models', 'seeds', 'settings', 'setting')
+NOT_OF_A_SETTING = ('folder', 'datasets', 'models', 'seeds', 'settings', 'setting', 'keep')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -742,6 +754,11 @@ def _check_ner(ner: Ner) -> None:
         of_name = ner.named(name)
         if of_name.overlap_pieces * 2 + 8 > of_name.max_pieces:
             raise ConfigError('config.ner.overlap_pieces: must leave room in config.ner.max_pieces')
+        if ner.keep != 'none' and of_name.head != 'linear':
+            raise ConfigError(
+                f'config.ner.keep: {ner.keep!r}, but setting {name!r} has head={of_name.head!r}; only models with a '
+                'linear head can be kept, as transformers loads no other'
+            )
 
 
 def _check_surgery(s: Surgery) -> None:

@@ -121,10 +121,12 @@ STAGES: dict[str, Stage] = {
                 'ner.datasets',
                 'ner.settings',
                 'ner.setting',
+                'ner.keep',
                 'inputs.vocab',
                 'inputs.surgery',
                 'inputs.export',
             ),  # every cell knows what it is of
+            grows=('set ', 'model '),
         ),
         Stage(
             'analyze',

@@ -17,8 +17,9 @@ from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.files import write_json
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Contexts, Experiment, Runtime, Source, Vocab
+from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.vocab import contexts, sampling, wordpiece
-from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around, split_sentences
+from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around
 
 DATA = os.environ.get('BIOPTIMUS_DATA')
 needs_data = pytest.mark.skipif(not DATA, reason='BIOPTIMUS_DATA is not set')

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_ner_corpora import prepare
 
 from bioptimus_jax import config
 from bioptimus_jax.corpus import audit, build, documents, readers
@@ -21,7 +22,8 @@ from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.run import Run, Stage, execute
-from bioptimus_jax.schema import Audit, Corpus, Experiment
+from bioptimus_jax.schema import Audit, Corpus, Experiment, Ner
+from bioptimus_jax.sets.corpora import chosen_sets
 
 LEAK = 'Torsade de pointes ventricular tachycardia during low dose intermittent dobutamine treatment .'
 TWELVE_WORDS = 'this document has twelve words so that no filter leaves it out'
@@ -290,15 +292,83 @@ def test_audit_names_what_is_wrong(ner_sets):
     folder = str(ner_sets)
     for settings_of_audit, message in (
         (Audit(folder=folder + '/none'), 'no such folder'),
-        (Audit(folder=folder + '/chem'), r'no NAME/SPLIT\.tsv'),
-        (Audit(folder=folder, datasets=('gene',)), 'gene: no such set.*chem, disease'),
-        (Audit(folder=folder, splits=('train',)), r'chem/train\.tsv: no such file'),
+        (Audit(folder=folder + '/chem'), 'chem: has no set at all'),
+        (Audit(folder=folder, datasets=('gene',)), 'has no set gene; found: chem, disease'),
+        (Audit(folder=folder, splits=('train',)), 'chem/train: no such file'),
+        (Audit(folder=folder, splits=('tset',)), "'tset' is no split; known: train, devel, dev"),
     ):
         with pytest.raises(InputError, match=message):
             audit.Auditor(settings_of_audit)
     (ner_sets / 'chem' / 'test.tsv').write_text('A\tO\nB O\n', 'utf-8')
-    with pytest.raises(InputError, match=r'test\.tsv:2: is not `token TAB tag`'):
+    with pytest.raises(InputError, match=r'test\.tsv:2: expected token TAB tag'):
         audit.Auditor(Audit(folder=folder))
+    (ner_sets / 'other').mkdir()
+    (ner_sets / 'other' / 'test.xml').write_text('<a/>', 'utf-8')
+    with pytest.raises(InputError, match=r'other: holds no split in a form that can be read'):
+        audit.Auditor(Audit(folder=folder))
+    assert audit.Auditor(Audit(folder=folder, datasets=('disease',))).searched == 1
+
+
+def write_leaks(root: Path) -> dict[str, str]:
+    """A set in each form that can be scored, each split with a sentence of its own: file -> sentence."""
+    import tensorflow_datasets as tfds
+
+    drugs = (a + b for a in 'bdfgkl' for b in ('amine', 'oxin', 'ulol', 'azole'))
+    texts: dict[str, str] = {}
+
+    def words(name: str) -> list[str]:
+        texts[name] = f'The patients of this trial were treated with {next(drugs)} and recovered within days.'
+        return [*texts[name][:-1].split(), '.']
+
+    def write(name: str, text: str) -> None:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, 'utf-8')
+
+    for ending, devel in (('.tsv', 'dev'), ('.conll', 'valid'), ('.bio', 'devel'), ('.txt', 'validation')):
+        for split in ('train', devel, 'test'):
+            name, between = f'{ending[1:]}/{split}{ending}', ' ' if ending == '.conll' else '\t'
+            write(name, ''.join(f'{w}{between}{"B-Drug" if "tr" in w else "O"}\n' for w in words(name)))
+    for split in ('train', 'devel', 'test'):
+        words(name := f'brat/{split}/1.txt')
+        write(name, texts[name])
+        write(name.replace('.txt', '.ann'), 'T1\tDrug 0 3\tThe\n')
+        words(name := f'pubtator/{split}.PubTator.txt')
+        write(name, f'1|t|A title.\n1|a|{texts[name]}\n1\t0\t1\tA\tDrug\tD1\n\n')
+    rows = {
+        split: [{'tokens': (found := words(f'made/{split}')), 'ner_tags': ['B-X', *'O' * (len(found) - 1)]}]
+        for split in ('train', 'validation', 'test')
+    }
+    prepare(root, rows, tfds.features.Text())
+    return texts
+
+
+def test_the_audit_searches_for_whatever_can_be_scored(tmp_path):
+    """A mixed folder of sets: the document of a devel or test sentence in any form is left out, of train it stays."""
+    texts = write_leaks(tmp_path / 'ner')
+    sets = {s.name for s in chosen_sets(Ner(folder=str(tmp_path / 'ner')))}
+    assert sets == {name.split('/')[0] for name in texts}
+    assert len(sets) == 7
+    rows = [
+        {'id': name, 'title': f'Report {n}', 'abstract': f'{text} So.'}
+        for n, (name, text) in enumerate(texts.items())
+    ]
+    path = records(tmp_path / 'x.jsonl', rows)
+    run, manifest = corpus_run(tmp_path / 'run', path, audit__folder=tmp_path / 'ner', heldout_fraction=0)
+    kept = {d.id for d in open_documents(run.folder('corpus'), 'train')}
+    assert kept == {name for name in texts if 'train' in name}
+    assert manifest['counts']['left_out'] == {'benchmark': 14}
+    found = read_jsonl(run.folder('corpus') / 'audit.jsonl')
+    origins = {(s['dataset'], s['split']) for r in found for s in r['sentences']}
+    assert origins == {(name, split) for name in sets for split in ('devel', 'test')}
+    inputs = {name.partition(':')[2] for name in manifest['inputs']}
+    assert {
+        'dev.tsv',
+        'valid.conll',
+        'validation.txt',
+        '1.ann',
+        'test.PubTator.txt',
+        'dataset_info.json',
+    } <= inputs
 
 
 def test_stage_leaves_out_for_every_reason(tmp_path, ner_sets):

@@ -28,9 +28,9 @@ from bioptimus_jax.corpus.download import Download
 from bioptimus_jax.corpus.fetch import Patience
 from bioptimus_jax.corpus.pubmed import linked_files
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.ner import blurb
 from bioptimus_jax.ner import download as ner_download
-from bioptimus_jax.ner.sentences import SPLITS
+from bioptimus_jax.sets import blurb
+from bioptimus_jax.sets.sentences import SPLITS
 
 FIRST = '/pubmed/baseline/pubmed26n0001.xml.gz'
 SECOND = '/pubmed/baseline/pubmed26n0002.xml.gz'

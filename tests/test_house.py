@@ -34,6 +34,8 @@ FLOORS = {
     'bioptimus_jax.workers': 3,
     'bioptimus_jax.trees': 3,
     'bioptimus_jax.packing': 3,
+    'bioptimus_jax.splitting': 3,
+    'bioptimus_jax.sets': 4,
     'bioptimus_jax.disk': 3,
     'bioptimus_jax.processes': 4,
     'bioptimus_jax.remote.session': 4,
@@ -75,6 +77,7 @@ CONFINED = {
 # Their workers are processes, or they need no accelerator: importing jax there costs seconds and memory.
 WITHOUT_JAX = (
     'bioptimus_jax.workers',
+    'bioptimus_jax.sets',
     'bioptimus_jax.corpus',
     'bioptimus_jax.vocab',
     'bioptimus_jax.demo',

@@ -1,24 +1,34 @@
 """Alignment, windows, fine-tuning, the stage: on sets made here."""
 
+import contextlib
 import dataclasses
 import itertools
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pytest
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.files import read_json, read_jsonl
+from bioptimus_jax.files import read_json, read_jsonl, whole_folder, write_json
 from bioptimus_jax.ner import build as stage
 from bioptimus_jax.ner.align import align, piece_labels, tags_of_words
 from bioptimus_jax.ner.batches import bucketed
-from bioptimus_jax.ner.corpora import Sentence, read_dataset
 from bioptimus_jax.ner.finetune import finetune
+from bioptimus_jax.ner.finished import read_model
 from bioptimus_jax.ner.optimizer import slanted_triangle
-from bioptimus_jax.run import Run
+from bioptimus_jax.ner.predictions import read_predictions
+from bioptimus_jax.ner.verdict import compare_models
+from bioptimus_jax.report.entities import beside_paper
+from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.trained import cell_folder, trained_models
+from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment, Ner
+from bioptimus_jax.sets import columns
+from bioptimus_jax.sets.corpora import Sentence, read_dataset
+from bioptimus_jax.stages import STAGES
 
 DRUGS = ('zolmipan', 'tercivir', 'amlozine', 'bexocillin')
 OTHER = ('the', 'patient', 'got', 'with', 'daily', 'dose', 'of', 'and')
@@ -278,14 +288,24 @@ def test_stopping_loses_no_finished_cell(tiny_bert, toy_sets, tmp_path):
 
 def test_external_inputs_and_wrong_names(tiny_bert, toy_sets, tmp_path):
     e = experiment(toy_sets, tiny_bert, datasets=('two',))
-    names = [p.name for p in stage.external_inputs(e)]
-    assert names[:3] == ['train.tsv', 'devel.tsv', 'test.tsv']
-    assert 'model.safetensors' in names
+    names = list(stage.external_inputs(e))
+    assert names[:3] == [f'set two:{split}.tsv' for split in ('train', 'devel', 'test')]
+    assert f'model {stage.name_of(str(tiny_bert))}:model.safetensors' in names
     with pytest.raises(InputError, match='has no set three'):
         stage.external_inputs(experiment(toy_sets, tiny_bert, datasets=('three',)))
     with pytest.raises(ConfigError, match=r"config\.ner\.models: '0\.9' is no phase"):
         stage.model_folders(Run(tmp_path, experiment(toy_sets, '0.9'), quiet=True))
     assert json.dumps(dataclasses.asdict(e.ner))
+
+
+def test_mentions_are_counted_before_anything_is_trained(tiny_bert, toy_sets, tmp_path, monkeypatch):
+    """Whatever a reader may come to overlook: the counts apart from it say so, and name the file."""
+    count = columns.count_mentions
+    monkeypatch.setattr(columns, 'count_mentions', lambda path: count(path) + (path.name == 'test.tsv'))
+    run = Run(tmp_path, experiment(toy_sets, tiny_bert), quiet=True)
+    with pytest.raises(InputError, match=r'one/test\.tsv: marks \d+ mentions, but \d+ are read from it'):
+        stage.build(run, tmp_path)
+    assert not [p for p in tmp_path.iterdir() if p.is_dir()]
 
 
 def test_folders_have_names_of_their_own(tmp_path):
@@ -355,6 +375,187 @@ def test_settings_are_cells_of_their_own_and_the_stage_says_what_they_gave(
         ner, settings=('standard', 'frozen', 'crf'), setting={**ner.setting, 'crf': {'head': 'crf'}}
     )
     assert stage.build(Run(tmp_path, dataclasses.replace(e, ner=more), quiet=True), folder)['kept'] == 4
+
+
+def _ner(workdir, e, **changes):
+    """The stage through the run folder's own machinery; gives the manifest."""
+    run = Run(workdir, dataclasses.replace(e, ner=dataclasses.replace(e.ner, **changes)), quiet=True)
+    return run, execute(run, STAGES['ner'])
+
+
+def _numbered(manifest):
+    """Inputs as they were written before they had names."""
+    names = [name for name in manifest['inputs'] if not name.endswith(':types')]
+    old = {
+        f'{number}:{name.split(":")[1].split("/")[-1]}': manifest['inputs'][name]
+        for number, name in enumerate(names)
+    }
+    return {**manifest, 'inputs': old}
+
+
+def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(tiny_bert, toy_sets, tmp_path):
+    sets, model, work = tmp_path / 'sets', tmp_path / 'model', tmp_path / 'run'
+    shutil.copytree(toy_sets, sets)
+    shutil.copytree(tiny_bert, model)
+    small = {'datasets': ('two',), 'epochs': 1, 'models': (f'a={model}',)}
+    e = experiment(sets, model)
+    _, manifest = _ner(work, e, **small)
+    write_json(work / 'ner' / 'manifest.json', _numbered(manifest))  # as an older version left it
+    assert _ner(work, e, **small)[1] == _numbered(manifest)  # up to date
+    done = 1
+    for more in (
+        {'datasets': ('one', 'two')},
+        {'models': (f'b={tiny_bert}', f'a={model}')},
+        {'seeds': (1, 0)},
+        {'settings': ('frozen', 'standard'), 'setting': {'frozen': {'freeze_layers': 1}}},
+    ):
+        small |= more
+        times = {p: p.stat().st_mtime_ns for p in work.rglob('scores.json')}
+        _, manifest = _ner(work, e, **small)
+        assert (manifest['counts']['cells'], manifest['counts']['kept']) == (2 * done, done), more
+        assert {p: p.stat().st_mtime_ns for p in times} == times
+        done *= 2
+    # A set that is left out may change; one that stays may not, nor may it get another file.
+    with open(sets / 'one' / 'test.tsv', 'a', encoding='utf-8') as file:
+        file.write('more\tO\n')
+    for form in (lambda m: m, _numbered):
+        write_json(work / 'ner' / 'manifest.json', form(manifest))
+        with pytest.raises(ConfigError, match=r'inputs\.set one:test\.tsv: '):
+            _ner(work, e, **small)
+    with open(model / 'config.json', 'a', encoding='utf-8') as file:
+        file.write(' ')
+    write_json(work / 'ner' / 'manifest.json', manifest)
+    with pytest.raises(ConfigError, match=r'inputs\.model a:config\.json: '):
+        _ner(work, e, **small | {'datasets': ('two',)})
+    assert len(list(work.rglob('scores.json'))) == done
+    counts = _ner(work, e, **small | {'datasets': ('two',), 'models': (f'b={tiny_bert}',)})[1]['counts']
+    assert (counts['cells'], counts['kept']) == (4, 4)
+
+
+def test_merged_and_typed_scores_of_a_set_are_never_taken_for_each_other(tiny_bert, toy_sets, tmp_path):
+    sets = tmp_path / 'sets'
+    shutil.copytree(toy_sets / 'one', sets / 'jnlpba')
+    for file in (sets / 'jnlpba').iterdir():
+        lines = file.read_text('utf-8').replace('tercivir\tB-Drug', 'tercivir\tB-Protein').splitlines()
+        pairs = zip(['', *lines], lines, strict=False)
+        text = '\n'.join(
+            x.replace('I-Drug', 'I-Protein') if 'Protein' in before else x for before, x in pairs
+        )
+        file.write_text(text + '\n', 'utf-8')
+    e = experiment(sets, tiny_bert)
+    run, manifest = _ner(tmp_path / 'both', e, epochs=2, datasets=('jnlpba', 'jnlpba-typed'))
+    merged, typed = read_measures(run).ner
+    assert (merged['dataset'], list(merged['test_by_type'])) == ('jnlpba', ['entity'])
+    assert (typed['dataset'], list(typed['test_by_type'])) == ('jnlpba-typed', ['Drug', 'Protein'])
+    assert merged['gold_scored'] == typed['gold_scored'] == merged['gold_in_file']
+    tags = {
+        name: {
+            t
+            for s in read_predictions(next((run.workdir / 'ner').glob(f'*/{name}/*/*/predictions.tsv')))
+            for t in s.gold
+        }
+        for name in ('jnlpba', 'jnlpba-typed')
+    }
+    assert tags['jnlpba'] == {'O', 'B-entity', 'I-entity'}
+    assert {'B-Drug', 'I-Drug', 'B-Protein', 'I-Protein'} < tags['jnlpba-typed']
+    slices = {
+        r['dataset']: r['slices']['surface_and_type'] for r in read_json(run.workdir / 'ner' / 'slices.json')
+    }
+    assert set(slices) == {'jnlpba', 'jnlpba-typed'}
+    counted = [r['blurb'] for r in read_json(run.workdir / 'ner' / 'lint.json')]
+    assert counted == ['jnlpba', '']
+    assert beside_paper(read_measures(run)).columns == ['model', 'jnlpba, here', 'jnlpba, paper']
+    # As an older version left it: typed, under the name of BLURB's set.
+    old = tmp_path / 'old'
+    _, manifest = _ner(old, e, epochs=1, datasets=('jnlpba-typed',))
+    (model,) = (p for p in (old / 'ner').iterdir() if p.is_dir())
+    (model / 'jnlpba-typed').rename(model / 'jnlpba')
+    for file in (*(old / 'ner').glob('*.json*'), *model.rglob('scores.json')):
+        text = file.read_text('utf-8').replace('jnlpba-typed', 'jnlpba')
+        file.write_text(text.replace('"merged_types": [],', ''), 'utf-8')
+    numbered = _numbered(manifest)
+    write_json(
+        old / 'ner' / 'manifest.json',
+        numbered | {'config': {**manifest['config'], 'ner.datasets': ['jnlpba']}},
+    )
+    with pytest.raises(ConfigError, match=r'inputs\.set jnlpba:types: none -> merged into'):
+        _ner(old, e, epochs=1, datasets=('jnlpba',))
+    read = read_measures(Run(old, e, quiet=True))
+    named = [
+        *read.ner,
+        *read.statistics,
+        *read.slices,
+        *read.lint,
+        *({'dataset': name} for name in read.labels),
+    ]
+    assert [r['dataset'] for r in named] == ['jnlpba-typed'] * 5
+    assert not beside_paper(read).rows
+    assert (cell_folder(trained_models([read])[0], read.ner[0]) / 'predictions.tsv').is_file()
+    assert list(read_model(str(model)).cells) == ['jnlpba-typed']
+    with pytest.raises(InputError, match=r'has jnlpba-typed, but .* has jnlpba: no set in common'):
+        compare_models(str(model), str(run.workdir / 'ner' / model.name / 'jnlpba'))
+
+
+def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_path):
+    from transformers import AutoModelForTokenClassification, AutoTokenizer
+
+    e = experiment(toy_sets, tiny_bert, datasets=('one',), seeds=(0, 1))
+    cells = lambda: sorted((tmp_path / 'ner').glob('*/*/*/seed-*'))  # noqa: E731
+    kept = lambda: [cell for cell in cells() if (cell / 'model').exists()]  # noqa: E731
+    _, first = _ner(tmp_path, e)
+    assert kept() == []
+    before = {
+        cell: (read_json(cell / 'scores.json'), (cell / 'predictions.tsv').read_bytes()) for cell in cells()
+    }
+    # Asked for afterwards: the best seed on devel is fine-tuned again, and gives the same.
+    _, best = _ner(tmp_path, e, keep='best')
+    (cell,) = kept()
+    assert cell == max(before, key=lambda c: before[c][0]['devel']['default']['f1'])
+    _, every = _ner(tmp_path, e, keep='all')
+    assert kept() == cells()
+    assert first['content'] == best['content'] == every['content']
+    for cell, (record, predictions) in before.items():
+        again = read_json(cell / 'scores.json')
+        assert {k: v for k, v in again.items() if 'second' not in k} == {
+            k: v for k, v in record.items() if 'second' not in k
+        }
+        assert (cell / 'predictions.tsv').read_bytes() == predictions
+        model = AutoModelForTokenClassification.from_pretrained(cell / 'model')
+        tokenizer = AutoTokenizer.from_pretrained(cell / 'model')
+        assert model.config.label2id == {'O': 0, 'B-Drug': 1, 'I-Drug': 2}
+        for sentence in read_predictions(cell / 'predictions.tsv'):
+            given = tokenizer(list(sentence.words), is_split_into_words=True, return_tensors='pt')
+            labels = [model.config.id2label[i] for i in model(**given).logits[0].argmax(-1).tolist()]
+            ids = given.word_ids()
+            assert tuple(labels[ids.index(n)] for n in range(len(sentence.words))) == sentence.predicted
+        assert len({file.stat().st_mode for file in (cell / 'model').iterdir()}) == 1
+    # With another seed in between, one model is left; none keeps what is there.
+    _ner(tmp_path, e, keep='best', seeds=(0, 1, 2))
+    assert len(kept()) == 1
+    assert not [p for p in tmp_path.rglob('.model*')]
+    last = _ner(tmp_path, e, seeds=(0, 1, 2))[1]['counts']
+    assert (len(kept()), last['kept']) == (1, 3)
+    changes = config.defaults()
+    changes.ner.update(keep='best', head='crf')
+    with pytest.raises(
+        ConfigError, match=r"config\.ner\.keep: 'best', but setting 'standard' has head='crf'; only"
+    ):
+        Experiment.from_config(changes)
+
+
+def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
+    folder = tmp_path / 'model'
+    with whole_folder(folder) as hidden:
+        (hidden / 'a').write_text('1')
+    (tmp_path / '.model.host-1.tmp').mkdir()  # left by a kill
+    with contextlib.suppress(Stopped), whole_folder(folder) as hidden:
+        (hidden / 'a').write_text('2')
+        raise Stopped
+    assert [p.name for p in tmp_path.iterdir()] == ['model']
+    assert (folder / 'a').read_text() == '1'
+    with whole_folder(folder) as hidden:
+        (hidden / 'b').write_text('3')
+    assert [p.name for p in tmp_path.rglob('*')] == ['model', 'b']
 
 
 def _lines(path):

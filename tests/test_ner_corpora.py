@@ -1,5 +1,6 @@
 """Reading NER sets: columns in every scheme, BRAT, PubTator, TFDS; what is damaged is an error or is counted."""
 
+import dataclasses
 import itertools
 import random
 from collections import Counter
@@ -10,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.ner import blurb, columns, corpora, standoff
-from bioptimus_jax.ner.corpora import Sentence, count_mentions, read_dataset, read_iob2
 from bioptimus_jax.ner.score import mentions
-from bioptimus_jax.ner.standoff import Marked, Mention
-from bioptimus_jax.ner.tags import encode, from_spans, spans
 from bioptimus_jax.schema import Ner
+from bioptimus_jax.sets import blurb, columns, corpora, standoff
+from bioptimus_jax.sets.columns import count_mentions
+from bioptimus_jax.sets.corpora import NamedSet, Sentence, read_dataset, read_iob2
+from bioptimus_jax.sets.standoff import Marked, Mention
+from bioptimus_jax.sets.tags import encode, from_spans, spans
 
 LETTERS = {'BILOU': 'BILU', 'IOBES': 'BIES', 'BMES': 'BMES', 'BMEWO': 'BMEW'}
 
@@ -178,9 +180,9 @@ def test_names_and_endings(tmp_path, devel, ending):
     (tmp_path / 'set' / f'devel{ending}').rename(tmp_path / 'set' / f'{devel}{ending}')
     assert read_dataset(tmp_path / 'set').name == 'set'
     ner = Ner(folder=str(tmp_path))
-    assert corpora.dataset_folders(ner) == [tmp_path / 'set']
+    assert corpora.chosen_sets(ner) == [NamedSet('set', tmp_path / 'set')]
     names = ['train', devel, 'test']
-    assert corpora.dataset_files(ner) == [tmp_path / 'set' / f'{name}{ending}' for name in names]
+    assert corpora.set_files(tmp_path / 'set') == [tmp_path / 'set' / f'{name}{ending}' for name in names]
     assert corpora.read_split(tmp_path / 'set', 'train') == (Sentence(('a',), ('B-X',)),)
 
 
@@ -196,9 +198,64 @@ def test_splits_that_are_missing_or_there_twice(tmp_path):
     with pytest.raises(InputError, match=r'different forms \(PubTator, columns\)'):
         read_dataset(tmp_path)
     with pytest.raises(InputError, match='has no set at all'):
-        corpora.dataset_folders(Ner(folder=str(tmp_path)))
+        corpora.chosen_sets(Ner(folder=str(tmp_path)))
     with pytest.raises(ConfigError, match=r'config\.ner\.folder'):
-        corpora.dataset_folders(Ner())
+        corpora.chosen_sets(Ner())
+
+
+def test_types_are_merged_where_blurb_does_and_where_a_name_says_so(tmp_path):
+    text = 'a\tB-X\nb\tB-Y\nc\tI-Y\nd\tI-X\ne\tO\nf\tI-X\n\n'
+    for name in ('jnlpba', 'own', 'own-typed'):
+        write_set(tmp_path / name, text, text, text)
+
+    def read(*names):
+        found = [read_dataset(s) for s in corpora.chosen_sets(Ner(folder=str(tmp_path), datasets=names))]
+        return {d.name: d for d in found}
+
+    assert {name: d.types for name, d in read().items()} == {
+        'jnlpba': ('entity',),
+        'own': ('X', 'Y'),
+        'own-typed': ('X', 'Y'),
+    }
+    assert read_dataset(tmp_path / 'jnlpba').types == ('entity',)
+    named = read('jnlpba', 'jnlpba-typed', 'own-merged')
+    typed = named['jnlpba-typed']
+    assert (typed.types, typed.merged_types) == (('X', 'Y'), ())
+    assert typed.train[0].tags == ('B-X', 'B-Y', 'I-Y', 'I-X', 'O', 'I-X')
+    for name in ('jnlpba', 'own-merged'):
+        assert named[name].merged_types == ('X', 'Y')
+        # The fourth word begins a mention, as it did; the last one stays an orphan.
+        letters = ('B', 'B', 'I', 'B', 'O', 'I')
+        assert named[name].test[0].tags == tuple(x if x == 'O' else f'{x}-entity' for x in letters)
+        assert named[name].gold_in_file == typed.gold_in_file == dict.fromkeys(corpora.SPLITS, 4)
+        corpora.require_all_mentions(tmp_path / 'jnlpba', named[name])
+    with pytest.raises(InputError, match='has no set own-tied; found: jnlpba, own, own-typed'):
+        read('own-tied')
+
+
+def test_a_tab_in_a_blank_line_does_not_make_a_file_one_of_tabs(tmp_path):
+    folder = write_set(tmp_path / 'a', ending='.conll', test='a B-X\nb I-X\n \t\n\t\nc B-X\n')
+    dataset = read_dataset(folder)
+    assert dataset.gold_in_file['test'] == 2
+    corpora.require_all_mentions(folder, dataset)
+    counted = dataclasses.replace(dataset, gold_in_file={**dataset.gold_in_file, 'devel': 7})
+    with pytest.raises(InputError, match=r'devel\.conll: marks 7 mentions, but 0 are read from it'):
+        corpora.require_all_mentions(folder, counted)
+
+
+def test_carriage_returns_alone_are_refused(tmp_path):
+    message = r'{}: its lines end with carriage returns alone'
+    for ending, lines in (('.tsv', 'a\tB-X\nb\tO\n\nc\tO\n'), ('.pubtator', PUBTATOR)):
+        path = write(tmp_path / f'a{ending}', lines.replace('\n', '\r'))
+        read = read_iob2 if ending == '.tsv' else standoff.read_pubtator
+        with pytest.raises(InputError, match=message.format(path.name)):
+            read(path)
+    brat(tmp_path / 'b', marks=(mark(1, 'Drug', 'Aspirin') + mark(2, 'Gene', 'BRCA1')).replace('\n', '\r'))
+    with pytest.raises(InputError, match=message.format(r'1\.ann')):
+        standoff.read_brat(tmp_path / 'b')
+    # Twice at every end, and one within a word: odd, but lines all the same.
+    twice = write(tmp_path / 'twice.tsv', 'a\tB-X\r\r\nb\rb\tO\r\r\n\r\r\n')
+    assert read_iob2(twice) == (Sentence(('a', 'b\rb'), ('B-X', 'O')),)
 
 
 def test_published_mention_counts_of_the_five_sets(data):
@@ -212,8 +269,13 @@ def test_published_mention_counts_of_the_five_sets(data):
         assert dataset.scheme == 'IOB2'
         assert not dataset.unseen_labels
         assert not any(dataset.repairs.values())
+        assert len(dataset.types) == 1  # as BLURB's
+        assert dataset.merged_types == (JNLPBA_TYPES if name == 'jnlpba' else ())
         for split in corpora.SPLITS:  # gold in the file = gold that is scored
             assert sum(len(mentions(s.tags)) for s in getattr(dataset, split)) == expected[split]
+
+
+JNLPBA_TYPES = ('DNA', 'RNA', 'cell_line', 'cell_type', 'protein')
 
 
 # ---- standoff
@@ -315,6 +377,24 @@ def test_pubtator_by_hand(tmp_path):
     assert reading.sentences[1].tags[3] == 'B-Chemical'
     assert reading.sentences[1].tags[7] == 'B-Disease_or_Symptom'
     assert standoff.read_pubtator(write(tmp_path / 'b', PUBTATOR.rstrip())) == reading
+
+
+def test_an_annotation_may_quote_other_punctuation_than_the_text(tmp_path):
+    """NCBI-disease's own file quotes blanks for the quotation marks of one of its 6,892 mentions."""
+    text = 'The "familial  Mediterranean" fever.'
+    quoted = 'familial  Mediterranean  fever'
+    content = f'7|t|{text}\n7|a|\n7\t5\t35\t{quoted}\tDisease\tD1\n7\t4\t8\tThe\tDisease\tD1\n'
+    with pytest.raises(InputError, match=r'a:4: characters 4 to 8 of the text are \'"fam\', not \'The\''):
+        standoff.read_pubtator(write(tmp_path / 'a', content))
+    reading = standoff.read_pubtator(write(tmp_path / 'a', content.replace('4\t8\tThe', '0\t3\tThe')))
+    what = 'annotations that quote other punctuation or blanks than their text has'
+    assert (reading.mentions, reading.repairs) == (2, {what: 1})
+    words = [w for s in reading.sentences for w, tag in zip(s.words, s.tags, strict=True) if tag != 'O']
+    assert words == ['The', 'familial', 'Mediterranean', '"', 'fever']
+    with pytest.raises(
+        InputError, match=r"a:3: characters 4 to 5 of the text are '\"', not '-'"
+    ):  # no letters
+        standoff.read_pubtator(write(tmp_path / 'a', f'7|t|{text}\n7|a|\n7\t4\t5\t-\tDisease\n'))
 
 
 @pytest.mark.parametrize(
@@ -422,7 +502,8 @@ def test_sets_in_standoff_form(tmp_path):
     assert (first.form, first.types, first.gold_in_file['test']) == ('BRAT', ('Drug', 'Gene'), 2)
     assert (second.form, second.gold_in_file['devel']) == ('PubTator', 3)
     assert second.repairs['train'] == {'annotations that are no mentions': 1}
-    names = [str(p.relative_to(tmp_path)) for p in corpora.dataset_files(Ner(folder=str(tmp_path)))]
+    folders = [s.folder for s in corpora.chosen_sets(Ner(folder=str(tmp_path)))]
+    names = [str(p.relative_to(tmp_path)) for folder in folders for p in corpora.set_files(folder)]
     assert names[:2] == ['brat/train/1.ann', 'brat/train/1.txt']
     assert names[6:] == [f'pubtator/{split}.PubTator.txt' for split in ('train', 'dev', 'test')]
 
@@ -473,7 +554,7 @@ def test_tfds_folders(tmp_path, kind):
         assert dataset.train == (Sentence(('a\u2028', 'b', 'c'), ('B-X', 'I-X', 'O')),)
         assert dataset.gold_in_file == {'train': 1, 'devel': 1, 'test': 1}
         assert dataset.repairs['train'] == {'records without a word': 1}
-    files = [p.name for p in corpora.dataset_files(Ner(folder=str(tmp_path)))]
+    files = [p.name for p in corpora.set_files(folder)]
     assert {'dataset_info.json', 'made-validation.array_record-00000-of-00001'} <= set(files)
     info = folder / '1.0.0' / 'dataset_info.json'
     write(info, info.read_text().replace('array_record', 'tfrecord'))

@@ -12,14 +12,14 @@ import torch
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.ner.align import IGNORED, Aligned, align, piece_labels, word_labels
 from bioptimus_jax.ner.batches import bucketed, collate
-from bioptimus_jax.ner.corpora import Sentence, read_dataset
 from bioptimus_jax.ner.crf import Chain, may_follow
 from bioptimus_jax.ner.finetune import finetune, predict
 from bioptimus_jax.ner.loading import load_tagger
 from bioptimus_jax.ner.optimizer import slanted_triangle
 from bioptimus_jax.ner.score import score
-from bioptimus_jax.ner.tags import decode, encode, from_spans, labels_of, spans
 from bioptimus_jax.schema import HEADS, Ner
+from bioptimus_jax.sets.corpora import Sentence, read_dataset
+from bioptimus_jax.sets.tags import decode, encode, from_spans, labels_of, spans
 
 DRUGS = ('zolmipan', 'tercivir', 'amlozine', 'bexocillin')
 OTHER = ('the', 'patient', 'got', 'with', 'daily', 'dose', 'of', 'and')

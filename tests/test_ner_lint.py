@@ -7,9 +7,10 @@ import pytest
 
 from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.ner import blurb, lint
-from bioptimus_jax.ner.corpora import SPLITS, read_dataset
+from bioptimus_jax.ner import lint
 from bioptimus_jax.ner.tokenizer import load_tokenizer
+from bioptimus_jax.sets import blurb
+from bioptimus_jax.sets.corpora import SPLITS, read_dataset
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, save_tokenizer, tokenizer_from_vocabulary
 
 LETTERS = 'abcdefghijklmnopqrstuvwxyz'
@@ -144,6 +145,9 @@ def test_real_sets_against_blurb(data):
     assert all('(BLURB: ' in line and ';' not in line for line in shown.values())
     by_name = {r['dataset']: r for r in records}
     assert by_name['jnlpba']['splits']['train']['documents'] == 1800
+    assert by_name['jnlpba']['types'] == ['entity']
+    line = 'jnlpba: IOB2; DNA, RNA, cell_line, cell_type, protein as one type'
+    assert lint.lines(by_name['jnlpba'])[0] == line
     assert by_name['jnlpba']['repeated']['test from train'] == _shared(data / 'ner' / 'jnlpba')
 
 

@@ -5,7 +5,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.ner.corpora import read_iob2
 from bioptimus_jax.ner.predictions import (
     Predicted,
     read_predictions,
@@ -14,6 +13,8 @@ from bioptimus_jax.ner.predictions import (
     write_standoff,
 )
 from bioptimus_jax.ner.score import mentions
+from bioptimus_jax.sets.corpora import read_iob2
+from bioptimus_jax.sets.standoff import read_brat
 
 ODD = (
     '\x85',
@@ -91,6 +92,16 @@ def test_the_files_by_hand(tmp_path):
         'T1\tDrug 4 16\tdose aspirin\nT2\tDrug 17 27\tβ-blockers\n'
     )
     assert not [f.name for f in tmp_path.iterdir() if f.name.startswith('.')]
+
+
+def test_standoff_of_any_type_is_read_again(tmp_path):
+    """White space in a type, which tags may have and BRAT's types may not, becomes an underscore."""
+    tags = ('B-Cell Type', 'I-Cell Type', 'O', 'B-Disease\u00a0or  Symptom', 'B-Drug')
+    words = ('T', 'cells', 'and', 'fever', 'aspirin')
+    write_standoff(tmp_path, [Predicted(words, ('O',) * 5, tags)])
+    (sentence,) = read_brat(tmp_path).sentences
+    assert sentence.words == words
+    assert sentence.tags == ('B-Cell_Type', 'I-Cell_Type', 'O', 'B-Disease_or_Symptom', 'B-Drug')
 
 
 def test_corpora_are_read_as_they_are_predicted(tmp_path, data):

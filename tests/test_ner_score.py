@@ -16,7 +16,6 @@ from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import IOB2
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.ner.corpora import read_iob2
 from bioptimus_jax.ner.score import (
     by_type,
     counts,
@@ -26,6 +25,7 @@ from bioptimus_jax.ner.score import (
     strict_mentions,
     untyped,
 )
+from bioptimus_jax.sets.corpora import read_iob2
 
 TYPES = ('Drug', 'cell_type')
 TAGS = ('O', *(f'{prefix}-{kind}' for kind in TYPES for prefix in 'BI'))

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioptimus_jax.ner.corpora import read_iob2
 from bioptimus_jax.ner.predictions import Predicted
 from bioptimus_jax.ner.score import by_type, mentions, score
 from bioptimus_jax.ner.slices import (
@@ -22,6 +21,7 @@ from bioptimus_jax.ner.slices import (
     slices,
     training_mentions,
 )
+from bioptimus_jax.sets.corpora import read_iob2
 
 TAGS = ('O', 'B-Drug', 'I-Drug', 'B-Gene', 'I-Gene')
 WORDS = ('aspirin', 'Aspirin', 'TP53', 'kinase', 'of', 'x')

@@ -11,13 +11,13 @@ from test_ner_heads import TYPES, save_encoder, save_set, settings
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.ner.align import align, piece_labels
 from bioptimus_jax.ner.batches import collate
-from bioptimus_jax.ner.corpora import Sentence, read_dataset
 from bioptimus_jax.ner.finetune import finetune
 from bioptimus_jax.ner.loading import load_tagger
 from bioptimus_jax.ner.optimizer import UncorrectedAdamW, optimizer_of
 from bioptimus_jax.ner.stability import encoder_layers, parameter_groups
 from bioptimus_jax.ner.subset import chosen_sentences
 from bioptimus_jax.ner.used_rows import UsedRows
+from bioptimus_jax.sets.corpora import Sentence, read_dataset
 
 
 @pytest.fixture(scope='module')

@@ -10,8 +10,8 @@ from seqeval import scheme as readers
 from seqeval.metrics.sequence_labeling import get_entities
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.ner import tags
-from bioptimus_jax.ner.tags import CLOSED, LEARNED, Scheme, broken, decode, encode, recognise, spans, to_iob2
+from bioptimus_jax.sets import tags
+from bioptimus_jax.sets.tags import CLOSED, LEARNED, Scheme, broken, decode, encode, recognise, spans, to_iob2
 
 TYPES = ('Drug', 'cell-line', 'I')
 KINDS = st.sampled_from(TYPES)

@@ -281,7 +281,7 @@ def test_sets_beside_published_counts(run):
     record['splits']['devel'] |= {'blurb': 5003, 'repairs': {'orphan I-': 1, 'no blank line': 1}}
     record['splits']['test'] |= {'blurb': 4998, 'public_files': 5000}
     record['tagged_differently'] = {'sentences': 7, 'occurrences': 20, 'examples': ['A b .', 'C .']}
-    mixed = lint_record('mixed', form='BRAT')
+    mixed = lint_record('mixed', form='BRAT', merged_types=['X', 'Y'])
     mixed['splits']['test']['documents'] = 12
     table = sets.counted(rewrite(run, 'lint.json', [record, mixed]))
     rows = [[c.text for c in row] for row in table.rows]
@@ -301,7 +301,8 @@ def test_sets_beside_published_counts(run):
     assert table.note.endswith(
         'ncbi-disease: 7 tagged in more than one way, as “A b .”; '
         'ncbi-disease: not in train and so never learned: B-Z 4; '
-        'ncbi-disease repaired: orphan I- 3, no blank line 1.'
+        'ncbi-disease repaired: orphan I- 3, no blank line 1; '
+        'mixed: X, Y are read as one type.'
     )
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import tokenizers
 
-from bioptimus_jax.ner.corpora import dataset_folders, read_split, split_files
-from bioptimus_jax.ner.tags import spans
 from bioptimus_jax.schema import Ner
+from bioptimus_jax.sets.corpora import chosen_sets, read_split, split_files
+from bioptimus_jax.sets.tags import spans
 from bioptimus_jax.vocab.wordpiece import UNK
 
 MANY_PIECES = 3
@@ -22,7 +22,7 @@ EXAMPLES = 20
 
 def entity_folders(settings: Ner) -> list[Path]:
     """The sets whose mentions are measured; none without `ner.folder`. Raises InputError."""
-    return dataset_folders(settings) if settings.folder else []
+    return list(dict.fromkeys(s.folder for s in chosen_sets(settings))) if settings.folder else []
 
 
 def entity_files(settings: Ner) -> list[Path]:

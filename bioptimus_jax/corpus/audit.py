@@ -13,13 +13,13 @@ from pathlib import Path
 
 import ahocorasick_rs
 
-from bioptimus_jax.corpus.readers import lines_of
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.schema import Audit
+from bioptimus_jax.sets.corpora import has_a_split, read_split, sets_in, split_files
+from bioptimus_jax.sets.sentences import split_called
 
 OTHER_THAN_LETTERS = re.compile(r'[\W_]+')
 ASCII_OTHER_THAN_LETTERS = bytes(i for i in range(128) if not chr(i).isalnum())
-DOCUMENT_MARK = '-DOCSTART-'
 BEGINNING = 24  # letters and digits
 
 
@@ -40,48 +40,32 @@ def reduced(text: str) -> str:
     return OTHER_THAN_LETTERS.sub('', text.casefold())
 
 
-def audit_files(settings: Audit) -> list[tuple[str, str, Path]]:
-    """`(set, split, file)` for everything that the audit looks for; nothing without `audit.folder`.
+def audited_splits(settings: Audit) -> list[tuple[str, Path, str]]:
+    """`(set, folder, split)` for everything that the audit looks for; nothing without `audit.folder`.
 
-    Raises InputError for a folder, set or split that is not there.
+    What can be scored can be searched: the sets are found and read as stage `ner` does it. Raises InputError for a
+    folder or set that is not there, and for a folder within that nothing can be read from, unless sets are named.
     """
     if not settings.folder:
         return []
     folder = Path(settings.folder).expanduser()
     if not folder.is_dir():
         raise InputError(f'{folder}: no such folder; correct --config.corpus.audit.folder, or leave it empty')
-    known = sorted(p.name for p in folder.iterdir() if p.is_dir() and any(p.glob('*.tsv')))
-    if not known:
-        raise InputError(f'{folder}: has no NAME/SPLIT.tsv; correct --config.corpus.audit.folder')
-    found = []
-    for dataset in settings.datasets or known:
-        if dataset not in known:
+    sets = sets_in(folder, settings.datasets, has_a_split)
+    folders = [p for p in sorted(folder.iterdir()) if p.is_dir() and not p.name.startswith('.')]
+    for inside in folders if not settings.datasets else ():
+        if not has_a_split(inside) and any(p.is_file() for p in inside.rglob('*')):
             raise InputError(
-                f'{folder / dataset}: no such set; config.corpus.audit.datasets knows {", ".join(known)}'
+                f'{inside}: holds no split in a form that can be read, and so cannot be searched for; take it away, or '
+                'name the sets in --config.corpus.audit.datasets'
             )
-        for split in settings.splits:
-            path = folder / dataset / f'{split}.tsv'
-            if not path.is_file():
-                raise InputError(f'{path}: no such file; add it, or correct --config.corpus.audit.splits')
-            found.append((dataset, split, path))
-    return found
+    return [(s.name, s.folder, split_called(split)) for s in sets for split in settings.splits]
 
 
-def sentences_of(path: Path) -> Iterator[str]:
-    """Sentences of a token TAB tag file, tokens joined by spaces. Raises InputError with file and line."""
-    waiting: list[str] = []
-    for number, line in lines_of(path):
-        token, tab, _ = line.partition('\t')
-        if not line.strip():
-            if waiting:
-                yield ' '.join(waiting)
-            waiting = []
-        elif not tab:
-            raise InputError(f'{path}:{number}: is not `token TAB tag`; correct the line')
-        elif token != DOCUMENT_MARK:
-            waiting.append(token)
-    if waiting:
-        yield ' '.join(waiting)
+def audit_files(settings: Audit) -> list[Path]:
+    """The files that those splits are read from. Raises InputError."""
+    files = [file for _, folder, split in audited_splits(settings) for file in split_files(folder, split)]
+    return list(dict.fromkeys(files))
 
 
 class Auditor:
@@ -94,8 +78,9 @@ class Auditor:
         # BC5-chem and BC5-disease share their sentences: one pattern, several origins.
         self.origins: dict[str, set[Sentence]] = {}
         self.searched, self.too_short = 0, 0
-        for dataset, split, path in audit_files(settings):
-            for text in sentences_of(path):
+        for dataset, folder, split in audited_splits(settings):
+            for sentence in read_split(folder, split):
+                text = ' '.join(sentence.words)
                 pattern = reduced(text)
                 if len(pattern) < settings.min_letters:
                     self.too_short += 1

@@ -45,8 +45,11 @@ def external_inputs(experiment: Experiment) -> list[Path]:
     inputs = input_files(experiment.corpus)
     checksums = [md5_beside(path) for path in inputs]
     skipping = experiment.corpus.on_broken_file == 'skip'
-    audited = [path for _, _, path in audit_files(experiment.corpus.audit)]
-    return inputs + [path for path in checksums if skipping and path.is_file()] + audited
+    return [
+        *inputs,
+        *(path for path in checksums if skipping and path.is_file()),
+        *audit_files(experiment.corpus.audit),
+    ]
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.ner.corpora import Sentence
+from bioptimus_jax.sets.corpora import Sentence
 
 BATCH = 500  # larger batches of encodings are heavy in memory and not faster
 IGNORED = -100  # label id of pieces that carry no label

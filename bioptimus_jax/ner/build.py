@@ -11,9 +11,9 @@ from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import digest, write_json, write_jsonl
-from bioptimus_jax.ner import corpora, lint
-from bioptimus_jax.ner.cells import Cell, finished_cell, run_cells
-from bioptimus_jax.ner.corpora import Dataset
+from bioptimus_jax.ner import lint
+from bioptimus_jax.ner.cells import MODEL, Cell, finished_cell, run_cells
+from bioptimus_jax.ner.kept import discard_others, kept_cells
 from bioptimus_jax.ner.slices import label_distribution, slices
 from bioptimus_jax.ner.summary import (
     Group,
@@ -28,6 +28,8 @@ from bioptimus_jax.ner.summary import (
 from bioptimus_jax.ner.tokenizer import load_tokenizer
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import INITIAL, NOT_OF_A_SETTING, STANDARD, Experiment, own_models, phase_of
+from bioptimus_jax.sets import corpora
+from bioptimus_jax.sets.corpora import Dataset
 
 RECORD = (
     'model',
@@ -44,13 +46,24 @@ RECORD = (
     'seconds',
     'history',
 )
+MERGED = 'merged into one'
 SPEEDS = ('train_sentences_per_second', 'predict_sentences_per_second', 'best_epoch')
 
 
-def external_inputs(experiment: Experiment) -> list[Path]:
-    """The files outside the run that decide the results: the NER sets, and models that are given as paths."""
-    given = [Path(name.rpartition('=')[2]) for name in experiment.ner.models if _is_path(name)]
-    return corpora.dataset_files(experiment.ner) + [file for folder in given for file in _model_files(folder)]
+def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
+    """What decides the results outside the run: the files of the NER sets, and of models that are given as paths.
+
+    By set and by model, each of which may come and go without a change for the others.
+    """
+    found: dict[str, Path | str] = {}
+    for chosen in corpora.chosen_sets(experiment.ner):
+        files = corpora.set_files(chosen.folder)
+        found |= {f'set {chosen.name}:{file.relative_to(chosen.folder)}': file for file in files}
+        if chosen.merged:
+            found[f'set {chosen.name}:types'] = MERGED
+    for name, folder in filter(None, map(_given_folder, experiment.ner.models)):
+        found |= {f'model {name}:{file.name}': file for file in _model_files(folder)}
+    return found
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
@@ -61,26 +74,27 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     """
     cells = _cells(run, folder)
     datasets = {
-        path.name: corpora.read_dataset(path) for path in dict.fromkeys(c.dataset_folder for c in cells)
+        chosen.name: corpora.read_dataset(chosen) for chosen in dict.fromkeys(c.dataset for c in cells)
     }
     folders = {cell.model: cell.model_folder for cell in cells}
     tokenizers = {model: load_tokenizer(path) for model, path in folders.items()}
     _lint(run, folder, tokenizers, min(cell.settings.max_pieces for cell in cells), datasets)
+    for chosen in dict.fromkeys(cell.dataset for cell in cells):
+        corpora.require_all_mentions(chosen.folder, datasets[chosen.name])
     records = {cell.name: record for cell in cells if (record := finished_cell(cell))}
     waiting = [cell for cell in cells if cell.name not in records]
     run.say(f'ner: {len(cells)} cells, {len(records)} of them done before')
-    progress = run.progress('ner', len(cells), 'cells')
-    progress.start_at(len(records))
-    for cell, record in run_cells(run, waiting):
-        records[cell.name] = record
-        for epoch in record['history']:
-            numbers = {'loss': epoch['loss'], 'devel_f1': epoch['devel_f1']}
-            run.log('ner', epoch['epoch'], kind='epoch', name=cell.name, **numbers)
-        run.say(f'ner: {_line(cell.name, record)}')
-        progress.update(1)
-        run.saved()
-        if _is_last(cell, cells):
-            run.say(state(cells, records))
+    _train(run, cells, waiting, records)
+    # Scored when no model was to be kept, or when another seed was the best.
+    lacking = [
+        dataclasses.replace(cell, again=True)
+        for cell in kept_cells(cells, records, run.config.ner.keep)
+        if not (cell.target / MODEL).is_dir()
+    ]
+    if lacking:
+        run.say(f'ner: {len(lacking)} cells are fine-tuned again, for their models')
+        _train(run, cells, lacking, records)
+    discard_others(cells, records, run.config.ner.keep)
     ordered = [records[cell.name] for cell in cells]
     write_jsonl(folder / 'results.jsonl', [{key: r[key] for key in RECORD + SPEEDS} for r in ordered])
     failed = _summarise(run, folder, grouped(cells, records), datasets, tokenizers)
@@ -100,12 +114,12 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 
 def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:
     """A table for the terminal: models and settings against sets, how many seeds are done and their mean devel F1."""
-    sets = list(dict.fromkeys(cell.dataset_folder.name for cell in cells))
+    sets = list(dict.fromkeys(cell.dataset.name for cell in cells))
     rows = [['devel F1, seeds done', *sets]]
     for model, setting in dict.fromkeys((cell.model, cell.setting) for cell in cells):
         row = [model if setting == STANDARD else f'{model}, {setting}']
         for name in sets:
-            own = [c for c in cells if (c.model, c.setting, c.dataset_folder.name) == (model, setting, name)]
+            own = [c for c in cells if (c.model, c.setting, c.dataset.name) == (model, setting, name)]
             done = [records[c.name]['devel']['default']['f1'] for c in own if c.name in records]
             row.append(
                 f'{100 * statistics.fmean(done):.2f} {len(done)}/{len(own)}' if done else f'0/{len(own)}'
@@ -114,6 +128,23 @@ def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     aligned = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows)
     return '\n'.join('  '.join(cells) for cells in aligned)
+
+
+def _train(run: Run, cells: Sequence[Cell], waiting: Sequence[Cell], records: dict[str, Any]) -> None:
+    """Fine-tune the cells that are waiting; adds to the records of all and keeps the models that are asked for."""
+    progress = run.progress('ner', len(cells), 'cells')
+    progress.start_at(len(cells) - len(waiting))
+    for cell, record in run_cells(run, waiting):
+        records[cell.name] = record
+        for epoch in record['history']:
+            numbers = {'loss': epoch['loss'], 'devel_f1': epoch['devel_f1']}
+            run.log('ner', epoch['epoch'], kind='epoch', name=cell.name, **numbers)
+        discard_others(cells, records, run.config.ner.keep)
+        run.say(f'ner: {_line(cell.name, record)}')
+        progress.update(1)
+        run.saved()
+        if _is_last(cell, cells):
+            run.say(state(cells, records))
 
 
 def _is_last(cell: Cell, cells: Sequence[Cell]) -> bool:
@@ -153,7 +184,7 @@ def _summarise(
     progress = run.progress('ner: slices', len(groups), 'models and sets')
     for group in groups:
         cell = group[0][0]
-        dataset, predictions = datasets[cell.dataset_folder.name], predictions_of(group)
+        dataset, predictions = datasets[cell.dataset.name], predictions_of(group)
         material = material_of(dataset, tokenizers[cell.model], known if cell.model in own else Known())
         made.append({**place(cell), **statistics_of(group, predictions)})
         sliced.append({**place(cell), 'slices': slices(predictions, material)})
@@ -196,9 +227,8 @@ def name_of(folder: str) -> str:
 
 def _named_folder(run: Run, entry: str, named_in: str) -> tuple[str, Path]:
     """The name and folder behind an entry. Raises ConfigError."""
-    given, equals, path = entry.partition('=')
-    if equals and re.fullmatch(r'[\w.@-]+', given):
-        return given, Path(path)
+    if (named := _given_folder(entry)) and '=' in entry:
+        return named
     if entry == INITIAL:
         return entry, run.folder('surgery') / 'model'
     if entry == 'source':
@@ -207,8 +237,8 @@ def _named_folder(run: Run, entry: str, named_in: str) -> tuple[str, Path]:
         return entry, run.folder('export') / entry
     if entry.startswith('$'):
         raise ConfigError(f'{named_in}: {entry} is not set; set that environment variable, or give folders')
-    if _is_path(entry):
-        return name_of(entry), Path(entry)
+    if named:
+        return named
     raise ConfigError(
         f'{named_in}: {entry!r} is no phase ({", ".join(run.config.phases)}), not "initial", not "source", and '
         'no path of a folder'
@@ -218,10 +248,11 @@ def _named_folder(run: Run, entry: str, named_in: str) -> tuple[str, Path]:
 def _cells(run: Run, folder: Path) -> list[Cell]:
     """Every model with every set, setting and seed, as far as a setting goes with the model."""
     settings, runtime = run.config.ner, run.config.runtime
-    datasets = corpora.dataset_folders(settings)
+    datasets = corpora.chosen_sets(settings)
     checksums = run.checksums()
     dataset_prints = {
-        d: [checksums.sha256(file) for split in corpora.SPLITS for file in corpora.split_files(d, split)]
+        d: [checksums.sha256(f) for split in corpora.SPLITS for f in corpora.split_files(d.folder, split)]
+        + [MERGED] * d.merged
         for d in datasets
     }
     named = {name: settings.named(name) for name in settings.settings}
@@ -237,7 +268,7 @@ def _cells(run: Run, folder: Path) -> list[Cell]:
                 Cell(
                     model=model,
                     model_folder=model_folder,
-                    dataset_folder=dataset,
+                    dataset=dataset,
                     setting=setting,
                     settings=named[setting],
                     seed=seed,
@@ -245,6 +276,7 @@ def _cells(run: Run, folder: Path) -> list[Cell]:
                     threads=runtime.torch_threads,
                     quiet=run.quiet,
                     print_of=digest([model_print, dataset_prints[dataset], deciding[setting], seed]),
+                    keep=settings.keep != 'none',
                 )
             )
     checksums.save()
@@ -260,8 +292,12 @@ def _source(run: Run, named_in: str) -> Path:
     return folder
 
 
-def _is_path(name: str) -> bool:
-    return os.sep in name or Path(name).is_dir()
+def _given_folder(entry: str) -> tuple[str, Path] | None:
+    """The name and folder of an entry that is one, as /models/a or NAME=/models/a."""
+    given, equals, path = entry.partition('=')
+    if equals and re.fullmatch(r'[\w.@-]+', given):
+        return given, Path(path)
+    return (name_of(entry), Path(entry)) if os.sep in entry or Path(entry).is_dir() else None
 
 
 def _model_files(folder: Path) -> list[Path]:

@@ -3,31 +3,37 @@
 import collections
 import dataclasses
 import functools
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.errors import InputError, printable
+from bioptimus_jax.errors import printable
 from bioptimus_jax.files import read_json, write_json
-from bioptimus_jax.ner import corpora
 from bioptimus_jax.ner.finetune import finetune
 from bioptimus_jax.ner.predictions import Predicted, write_predictions, write_standoff
 from bioptimus_jax.ner.score import by_type, check_with_seqeval, score
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Ner
+from bioptimus_jax.sets import corpora
+from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.workers import WorkerKilled, cores, open_workers
 
 ATTEMPTS = 3
+MODEL = 'model'  # in a cell's folder
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """Everything that a worker needs for one fine-tuning. `print_of` is the digest of all that decides it."""
+    """Everything that a worker needs for one fine-tuning. `print_of` is the digest of all that decides it.
+
+    `keep`: whether its model is written beside the scores; `again`: whether it is not finished without one.
+    """
 
     model: str
     model_folder: Path
-    dataset_folder: Path
+    dataset: NamedSet
     setting: str
     settings: Ner
     seed: int
@@ -35,10 +41,12 @@ class Cell:
     threads: int
     quiet: bool
     print_of: str
+    keep: bool = False
+    again: bool = False
 
     @property
     def name(self) -> str:
-        return f'{self.model}/{self.dataset_folder.name}/{self.setting}/seed-{self.seed}'
+        return f'{self.model}/{self.dataset.name}/{self.setting}/seed-{self.seed}'
 
 
 def run_cell(cell: Cell, check: Callable[[], None] = lambda: None) -> dict[str, Any]:
@@ -49,7 +57,8 @@ def run_cell(cell: Cell, check: Callable[[], None] = lambda: None) -> dict[str, 
     if kept := finished_cell(cell):
         return kept
     started = time.monotonic()
-    dataset = corpora.read_dataset(cell.dataset_folder)
+    dataset = corpora.read_dataset(cell.dataset)
+    corpora.require_all_mentions(cell.dataset.folder, dataset)
 
     def on_epoch(epoch: dict[str, float]) -> None:
         if not cell.quiet:
@@ -58,7 +67,7 @@ def run_cell(cell: Cell, check: Callable[[], None] = lambda: None) -> dict[str, 
             print(printable(line), flush=True)
 
     if dataset.unseen_labels and not cell.quiet:
-        line = f'ner: {cell.name}: tags that train.tsv does not have count as missed: {dataset.unseen_labels}'
+        line = f'ner: {cell.name}: tags that the training split does not have count as missed: {dataset.unseen_labels}'
         print(printable(line), flush=True)
     outcome = finetune(
         cell.model_folder,
@@ -68,16 +77,11 @@ def run_cell(cell: Cell, check: Callable[[], None] = lambda: None) -> dict[str, 
         threads=cell.threads,
         on_epoch=on_epoch,
         check=check,
+        save=cell.target / MODEL if cell.keep else None,
     )
     gold = [s.tags for s in dataset.test]
     test = score(gold, outcome.test)
     check_with_seqeval(gold, outcome.test, test['default'])
-    scored = int(test['default']['gold'])
-    if scored != dataset.gold_in_file['test']:
-        raise InputError(
-            f'{cell.dataset_folder / "test.tsv"}: holds {dataset.gold_in_file["test"]} mentions, but '
-            f'{scored} would be scored; check its tags and blank lines'
-        )
     record = {
         'model': cell.model,
         'dataset': dataset.name,
@@ -88,7 +92,8 @@ def run_cell(cell: Cell, check: Callable[[], None] = lambda: None) -> dict[str, 
         'test_untyped': score(gold, outcome.test, typed=False),
         'test_by_type': by_type(gold, outcome.test),
         'gold_in_file': dataset.gold_in_file['test'],
-        'gold_scored': scored,
+        'gold_scored': int(test['default']['gold']),
+        'merged_types': dataset.merged_types,
         'sentences': {name: len(getattr(dataset, name)) for name in corpora.SPLITS},
         'unseen_labels': dataset.unseen_labels,
         'alignment': outcome.counts,
@@ -104,6 +109,8 @@ def run_cell(cell: Cell, check: Callable[[], None] = lambda: None) -> dict[str, 
         'seconds': round(time.monotonic() - started, 1),
         'print': cell.print_of,
     }
+    if not cell.keep:  # one of other settings may lie there
+        shutil.rmtree(cell.target / MODEL, ignore_errors=True)
     pairs = zip(dataset.test, outcome.test, strict=True)
     sentences = [Predicted(s.words, s.tags, tuple(tags), s.document) for s, tags in pairs]
     write_predictions(cell.target / 'predictions.tsv', sentences)
@@ -115,11 +122,8 @@ def run_cell(cell: Cell, check: Callable[[], None] = lambda: None) -> dict[str, 
 def finished_cell(cell: Cell) -> dict[str, Any] | None:
     """The record of a cell that was done before from the same model, data and settings, or None."""
     record = read_json(cell.target / 'scores.json')
-    return (
-        record
-        if record and record['print'] == cell.print_of and (cell.target / 'predictions.tsv').exists()
-        else None
-    )
+    whole = (cell.target / 'predictions.tsv').exists() and (not cell.again or (cell.target / MODEL).is_dir())
+    return record if record and record['print'] == cell.print_of and whole else None
 
 
 def run_cells(run: Run, cells: Sequence[Cell]) -> Iterator[tuple[Cell, dict[str, Any]]]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import torch
 
-from bioptimus_jax.ner.tags import OUTSIDE
+from bioptimus_jax.sets.tags import OUTSIDE
 
 FORBIDDEN = float('-inf')
 

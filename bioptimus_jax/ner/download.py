@@ -7,8 +7,8 @@ from pathlib import Path
 from bioptimus_jax.corpus.download import Proof, Wanted
 from bioptimus_jax.corpus.fetch import Server, check_address
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.ner.blurb import FILES, SOURCE
-from bioptimus_jax.ner.sentences import SPLITS
+from bioptimus_jax.sets.blurb import FILES, SOURCE
+from bioptimus_jax.sets.sentences import SPLITS
 
 
 class NerSets:

@@ -16,11 +16,11 @@ import numpy as np
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.ner.align import Aligned, Window, align, piece_labels, tags_of_words, word_labels
 from bioptimus_jax.ner.batches import bucketed, collate
-from bioptimus_jax.ner.corpora import SPLITS, Dataset, Sentence
 from bioptimus_jax.ner.score import score
 from bioptimus_jax.ner.subset import chosen_sentences
-from bioptimus_jax.ner.tags import decode, encode
 from bioptimus_jax.schema import Ner
+from bioptimus_jax.sets.corpora import SPLITS, Dataset, Sentence
+from bioptimus_jax.sets.tags import decode, encode
 
 COUNTS = ('zero_piece_words', 'long_sentences', 'cut_words')
 PREDICT_BATCHES = 4  # a prediction batch is this many training batches
@@ -62,8 +62,11 @@ def finetune(
     threads: int = 1,
     on_epoch: Callable[[dict[str, float]], None] = _nothing,
     check: Callable[[], None] = _nothing,
+    save: Path | None = None,
 ) -> Outcome:
     """Train on train, choose the epoch by default F1 on devel (the earlier one of equals), predict test once.
+
+    `save`: a folder for the model of that epoch, as transformers loads it; for linear heads.
 
     Deterministic on the CPU for a seed and a number of threads. `check` is called after every update and every batch
     of predictions, and may raise. Raises InputError for a folder that cannot be used, ConfigError where a key does not
@@ -71,7 +74,7 @@ def finetune(
     """
     import torch
 
-    from bioptimus_jax.ner.loading import load_tagger
+    from bioptimus_jax.ner.loading import load_tagger, save_model
 
     torch.set_num_threads(threads)
     chosen = chosen_sentences(dataset.train, settings.train_sentences, settings.train_seed, dataset.name)
@@ -102,13 +105,16 @@ def finetune(
     tagger.load_state_dict(best[1])
     started = time.monotonic()
     test = predict(tagger, dataset.test, splits['test'], settings, check)
+    seconds_of_test = time.monotonic() - started
+    if save:
+        save_model(tokenizer, tagger, save)
     return Outcome(
         devel=best[2],
         test=test,
         best_epoch=1 + [h['devel_f1'] for h in history].index(best[0]),
         history=history,
         train_sentences_per_second=round(len(dataset.train) * settings.epochs / max(seconds, 1e-9), 1),
-        predict_sentences_per_second=round(len(dataset.test) / max(time.monotonic() - started, 1e-9), 1),
+        predict_sentences_per_second=round(len(dataset.test) / max(seconds_of_test, 1e-9), 1),
         counts={n: sum(getattr(a, n) for a in splits.values()) for n in COUNTS},
         train_sentences=len(dataset.train),
         updates=training.updates,

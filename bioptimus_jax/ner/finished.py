@@ -8,6 +8,7 @@ from typing import Any
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
 from bioptimus_jax.schema import STANDARD
+from bioptimus_jax.sets.blurb import true_name
 
 NEEDED = ('model', 'dataset', 'seed', 'devel', 'history')  # of scores.json
 
@@ -52,7 +53,8 @@ def read_model(name: str) -> Model:
     for cell, record in found:
         if record.get('setting', STANDARD) != setting:
             continue
-        dataset, seed = record['dataset'], record['seed']
+        dataset = true_name(record['dataset'], len(record.get('test_by_type', ())))
+        seed = record['seed']
         if seed in cells.setdefault(dataset, {}):
             raise InputError(
                 f'{cell}: is {dataset}, seed {seed}, and so is {cells[dataset][seed]}; remove one'

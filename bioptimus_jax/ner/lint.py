@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.ner import blurb
-from bioptimus_jax.ner.corpora import Dataset, is_dataset, read_dataset
-from bioptimus_jax.ner.sentences import SPLITS, Sentence
-from bioptimus_jax.ner.tags import OUTSIDE, spans
 from bioptimus_jax.schema import Ner
+from bioptimus_jax.sets import blurb
+from bioptimus_jax.sets.corpora import Dataset, is_dataset, read_dataset
+from bioptimus_jax.sets.sentences import SPLITS, Sentence
+from bioptimus_jax.sets.tags import OUTSIDE, spans
 
 LONG_WORDS = 128  # without a tokenizer: a sentence of so many words does not fit a window of as many pieces
 LATER = (('train', 'devel'), ('train', 'test'), ('devel', 'test'))
@@ -43,6 +43,7 @@ def lint_dataset(
         'form': dataset.form,
         'scheme': dataset.scheme,
         'types': list(dataset.types),
+        'merged_types': list(dataset.merged_types),
         'unseen_labels': dict(dataset.unseen_labels),
         'splits': splits,
         'repeated': _repeated(dataset),
@@ -80,7 +81,9 @@ def lines(record: Mapping[str, Any]) -> list[str]:
     """A record for the terminal: the counts, those of BLURB beside them, and what is wrong."""
     name, splits = record['dataset'], record['splits']
     mixed = '' if record['form'] == 'columns' else f'{record["form"]}, '
-    types = ', '.join(record['types'][:8]) + (' ...' if len(record['types']) > 8 else '')
+    kinds = record['merged_types'] or record['types']
+    types = ', '.join(kinds[:8]) + (' ...' if len(kinds) > 8 else '')
+    types += ' as one type' if record['merged_types'] else ''
     text = [f'{name}: {mixed}{record["scheme"]}; {types}']
     for split, found in splits.items():
         counts = [_counted(found[f'{what}s'], what) for what in ('document', 'sentence', 'word', 'mention')]

@@ -1,4 +1,4 @@
-"""A Hugging Face folder as tokenizer and tagger."""
+"""A Hugging Face folder as tokenizer and tagger, and back."""
 
 import os
 from pathlib import Path
@@ -7,11 +7,12 @@ from typing import Any
 import torch
 
 from bioptimus_jax.errors import ConfigError, InputError, pickled_code
+from bioptimus_jax.files import whole_folder
 from bioptimus_jax.ner.heads import Tagger
 from bioptimus_jax.ner.stability import freeze, reinitialise, remove_layers
-from bioptimus_jax.ner.tags import labels_of
 from bioptimus_jax.ner.tokenizer import load_tokenizer
 from bioptimus_jax.schema import Ner
+from bioptimus_jax.sets.tags import labels_of
 
 
 def load_tagger(folder: Path, types: list[str], settings: Ner, seed: int) -> tuple[Any, Tagger]:
@@ -71,6 +72,18 @@ def load_tagger(folder: Path, types: list[str], settings: Ner, seed: int) -> tup
     if settings.freeze_layers:
         freeze(tagger, settings.freeze_layers)
     return tokenizer, tagger.to(device)
+
+
+def save_model(tokenizer: Any, tagger: Tagger, folder: Path) -> None:
+    """Write a linear head with its encoder and tokenizer, for transformers' AutoModelForTokenClassification.
+
+    The labels are those that the model was taught (config.ner.scheme), in `id2label`.
+    """
+    with whole_folder(folder) as hidden:
+        tagger.pretrained.save_pretrained(hidden)
+        tokenizer.save_pretrained(hidden)
+        for file in hidden.iterdir():  # safetensors writes what nobody else may read
+            file.chmod((hidden / 'config.json').stat().st_mode)
 
 
 def _set_dropout(config: Any, rate: float) -> None:

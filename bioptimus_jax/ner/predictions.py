@@ -11,8 +11,8 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic
-from bioptimus_jax.ner.columns import DOCUMENT
 from bioptimus_jax.ner.score import counts, mentions
+from bioptimus_jax.sets.columns import DOCUMENT
 
 COLUMNS = 'token TAB gold TAB predicted'
 LINE_BREAKS = str.maketrans('\n\r\t', '   ')  # one character each, so that offsets stay
@@ -75,7 +75,7 @@ def write_standoff(folder: Path, sentences: Sequence[Predicted]) -> None:
     """Write predictions.txt, a sentence a line with single spaces between words, and predictions.ann for it (BRAT).
 
     A line of predictions.ann is `T1 TAB TYPE START END TAB text`: offsets count characters of predictions.txt.
-    Line breaks and tabs within a word become spaces.
+    Line breaks and tabs within a word become spaces; white space in a type becomes `_`, as BRAT's types have none.
     """
     with atomic(folder / 'predictions.ann') as notes, atomic(folder / 'predictions.txt') as text:
         offset = number = 0
@@ -86,7 +86,8 @@ def write_standoff(folder: Path, sentences: Sequence[Predicted]) -> None:
             for kind, first, last in mentions(sentence.predicted):
                 number += 1
                 start, end = int(starts[first]), int(starts[last + 1]) - 1
-                notes.write(f'T{number}\t{kind} {start} {end}\t{line[start - offset : end - offset]}\n')
+                name = '_'.join(kind.split())
+                notes.write(f'T{number}\t{name} {start} {end}\t{line[start - offset : end - offset]}\n')
             text.write(line + '\n')
             offset += len(line) + 1
 

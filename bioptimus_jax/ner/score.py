@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.ner.tags import spans
+from bioptimus_jax.sets.tags import spans
 
 Tags = Sequence[Sequence[str]]
 Mention = tuple[str, int, int]  # type, first word, last word

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hashing import hash64
-from bioptimus_jax.ner.corpora import Sentence
-from bioptimus_jax.ner.tags import OUTSIDE
+from bioptimus_jax.sets.corpora import Sentence
+from bioptimus_jax.sets.tags import OUTSIDE
 
 PURPOSE = b'ner subset'
 

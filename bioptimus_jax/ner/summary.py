@@ -7,12 +7,12 @@ from typing import Any
 
 from bioptimus_jax.files import read_jsonl
 from bioptimus_jax.ner.cells import Cell
-from bioptimus_jax.ner.corpora import Dataset
 from bioptimus_jax.ner.predictions import Predicted, counts_by_unit, read_predictions
 from bioptimus_jax.ner.score import MODES
 from bioptimus_jax.ner.slices import Material, training_mentions
 from bioptimus_jax.ner.statistics import bootstrap_f1, failures, interval, summary
 from bioptimus_jax.run import Run
+from bioptimus_jax.sets.corpora import Dataset
 from bioptimus_jax.vocab import frequency
 
 Group = Sequence[tuple[Cell, dict[str, Any]]]
@@ -21,7 +21,7 @@ Group = Sequence[tuple[Cell, dict[str, Any]]]
 
 def place(cell: Cell) -> dict[str, str]:
     """What the seeds of a group have in common."""
-    return {'model': cell.model, 'dataset': cell.dataset_folder.name, 'setting': cell.setting}
+    return {'model': cell.model, 'dataset': cell.dataset.name, 'setting': cell.setting}
 
 
 def grouped(cells: Iterable[Cell], records: Mapping[str, dict[str, Any]]) -> list[Group]:

@@ -13,6 +13,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
 from bioptimus_jax.run import Run, stage_folder, stage_metrics
 from bioptimus_jax.schema import STANDARD, phase_of
+from bioptimus_jax.sets.blurb import true_name
 
 PROBE = 'probe.json'
 DIFFICULTY = 'difficulty.json'
@@ -145,7 +146,8 @@ class Measures:
 
     def history(self, cell: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Loss and devel F1 after every epoch of a fine-tuning; of older runs, what metrics.jsonl says."""
-        name = f'{cell["model"]}/{cell["dataset"]}/{cell["setting"]}/seed-{cell["seed"]}'
+        dataset = cell.get('folder', cell['dataset'])
+        name = f'{cell["model"]}/{dataset}/{cell["setting"]}/seed-{cell["seed"]}'
         return cell.get('history') or self.epochs.get(name, [])
 
     def _record(
@@ -167,11 +169,13 @@ def read_measures(run: Run, details: bool = True) -> Measures:
     pretrain = stage_metrics(run, 'pretrain')
     analyze, vocab = stage_folder(run, 'analyze'), stage_folder(run, 'vocab')
     ner = stage_folder(run, 'ner')
+    cells, lint = _ner_cells(ner), _read(ner / 'lint.json', list)
+    typed = _typed(cells, lint)
     return Measures(
         run=run,
         training=[r for r in pretrain if r.get('kind') == 'train'],
         evaluations=[r for r in pretrain if r.get('kind') == 'evaluation'],
-        ner=_ner_cells(ner),
+        ner=_renamed(cells, typed),
         cloze=read_json(analyze / 'cloze.json') or [],
         geometry=read_json(analyze / 'geometry.json') or [],
         points=(read_json(analyze / 'points.json') or {}) if details else {},
@@ -183,10 +187,10 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         probe=read_json(run.workdir / PROBE) or {},
         difficulty=_difficulty(run),
         encoded=[r for r in stage_metrics(run, 'surgery') if r.get('kind') == 'encoded'],
-        statistics=_read(ner / 'statistics.json', list),
-        slices=_read(ner / 'slices.json', list),
-        lint=_read(ner / 'lint.json', list),
-        labels=_read(ner / 'labels.json', dict),
+        statistics=_renamed(_read(ner / 'statistics.json', list), typed),
+        slices=_renamed(_read(ner / 'slices.json', list), typed),
+        lint=_renamed(lint, typed),
+        labels={typed.get(name, name): found for name, found in _read(ner / 'labels.json', dict).items()},
         epochs=_epochs(stage_metrics(run, 'ner')),
         kept_steps=_read(stage_folder(run, 'pretrain') / KEPT, dict),
         manifests=manifests,
@@ -213,6 +217,20 @@ def _difficulty(run: Run) -> list[dict[str, Any]]:
     # Records of older versions have no kinds of positions.
     known = of_order and all(isinstance(s['positions'], dict) for s in of_order['settings'].values())
     return records + ([{'model': of_order['probe'], **of_order}] if known else [])
+
+
+def _typed(cells: list[dict[str, Any]], lint: list[dict[str, Any]]) -> dict[str, str]:
+    """Sets of BLURB's that older runs scored with their types apart, under its name -> the name that says so."""
+    types = [(r['dataset'], r.get('types') or r.get('test_by_type') or ()) for r in (*lint, *cells)]
+    names = {dataset: true_name(dataset, len(of_set)) for dataset, of_set in types if of_set}
+    return {dataset: name for dataset, name in names.items() if name != dataset}
+
+
+def _renamed(records: list[dict[str, Any]], names: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [
+        {**r, 'dataset': names[r['dataset']], 'folder': r['dataset']} if r.get('dataset') in names else r
+        for r in records
+    ]
 
 
 def _ner_cells(folder: Path) -> list[dict[str, Any]]:

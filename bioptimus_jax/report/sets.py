@@ -92,10 +92,12 @@ def _beside(found: dict[str, Any]) -> Cell:
 
 
 def _notes(m: Measures) -> str:
-    """What the counts do not say: labels that cannot be learned, sentences tagged in more than one way."""
+    """What the counts do not say: types that were merged or cannot be learned, sentences tagged in several ways."""
     parts = []
     for record in m.lint:
         name, different = record['dataset'], record['tagged_differently']
+        if record.get('merged_types'):
+            parts.append(f'{name}: {", ".join(record["merged_types"])} are read as one type')
         if different['sentences']:
             example = different['examples'][0][:EXAMPLE]
             parts.append(f'{name}: {different["sentences"]:,} tagged in more than one way, as “{example}”')

@@ -15,6 +15,7 @@ from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
 from bioptimus_jax.run import stage_folder
 from bioptimus_jax.schema import (
     CONCERNED,
+    NOT_OF_A_SETTING,
     PAPER_PHASES,
     PAPER_ROWS,
     SNAPSHOT,
@@ -27,7 +28,6 @@ from bioptimus_jax.schema import (
 )
 
 OF_THE_ROW = ('scale', 'batch_pieces')  # keys of surgery that a row's name has anyway, or that decide nothing
-NER_ROW = ('folder', 'datasets', 'models', 'seeds', 'settings', 'setting')
 PRETRAIN_ROW = ('learning_rate', 'micro_batches')
 ROWS_ROW = ('shard_rows',)
 DIGITS = 8
@@ -247,7 +247,7 @@ def _ner_conditions(m: Measures, model: str) -> dict[str, str]:
     found = {
         f'ner.{field.name}': str(getattr(ner, field.name))
         for field in dataclasses.fields(Ner)
-        if field.name not in NER_ROW
+        if field.name not in NOT_OF_A_SETTING
     }
     tried = {name: ner.setting.get(name, {}) for name in ner.settings}
     found['ner.settings'] = json.dumps(tried, sort_keys=True)
@@ -261,5 +261,6 @@ def _ner_conditions(m: Measures, model: str) -> dict[str, str]:
 
 def cell_folder(model: Trained, record: Mapping[str, Any]) -> Path:
     """Where the predictions of a fine-tuning lie."""
-    parts = record['model'], record['dataset'], record['setting'], f'seed-{record["seed"]}'
+    dataset = record.get('folder', record['dataset'])
+    parts = record['model'], dataset, record['setting'], f'seed-{record["seed"]}'
     return stage_folder(model.measures.run, 'ner').joinpath(*parts)

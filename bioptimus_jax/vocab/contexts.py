@@ -21,8 +21,9 @@ from bioptimus_jax.corpus.documents import DocumentSource, document_key, open_do
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic
 from bioptimus_jax.run import Run
+from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.vocab.build import read_new_tokens
-from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around, split_sentences
+from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around
 from bioptimus_jax.vocab.sampling import Candidates, Search, hash_texts, priorities
 from bioptimus_jax.vocab.wordpiece import load_tokenizer
 from bioptimus_jax.workers import Workers, open_workers, ranges

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.ner.sentences import Reading, Sentence, text_of
-from bioptimus_jax.ner.tags import OUTSIDE, is_tag
+from bioptimus_jax.sets.sentences import Reading, Sentence, text_of
+from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 
 DOCUMENT = '-DOCSTART-'
 BYTE_ORDER_MARK = '\ufeff'
@@ -67,12 +67,12 @@ def count_mentions(path: Path) -> int:
     A mention begins at a letter for a beginning or a single word, and at any other that continues nothing of its type
     (as conlleval reads it).
     """
-    content = path.read_bytes()
-    separator = b'\t' if b'\t' in content else b' '
+    lines = path.read_bytes().split(b'\n')
+    separator = b'\t' if any(b'\t' in line for line in lines if line.strip(b' \t\r')) else b' '
 
     def tags() -> Iterator[str]:
         decoded: dict[bytes, str] = {}
-        for line in content.split(b'\n'):
+        for line in lines:
             _, between, tag = line.strip(b'\r ').rpartition(separator)
             if not between or line.startswith(DOCUMENT.encode()):
                 yield OUTSIDE

@@ -8,9 +8,9 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
-from bioptimus_jax.ner.columns import count_beginnings
-from bioptimus_jax.ner.sentences import NAMES, Reading, Sentence
-from bioptimus_jax.ner.tags import OUTSIDE, is_tag
+from bioptimus_jax.sets.columns import count_beginnings
+from bioptimus_jax.sets.sentences import NAMES, Reading, Sentence
+from bioptimus_jax.sets.tags import OUTSIDE, is_tag
 
 TOKENS = ('tokens', 'words')
 TAGS = ('tags', 'ner_tags', 'ner')

@@ -1,24 +1,28 @@
 """NER sets: three splits in any form and tag scheme that the readers know, as sentences with IOB2 tags.
 
+Scoring and the audit of a corpus read them here, and so see the same texts.
+
 A set is a folder with train, devel (or dev, valid, validation) and test, all in one of these forms: NAME.tsv, .txt,
 .conll or .bio (columns.py); NAME.pubtator or NAME.PubTator.txt, or folders NAME of BRAT's .txt and .ann (standoff.py);
-or a TFDS folder with these splits (prepared.py).
+or a TFDS folder with these splits (prepared.py). Types stay apart, but for sets that BLURB gives one type (blurb.py)
+and where a name says otherwise: NAME-typed, NAME-merged.
 """
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.ner.columns import count_mentions, first_lines, read_columns
-from bioptimus_jax.ner.prepared import prepared_files, read_prepared
-from bioptimus_jax.ner.sentences import NAMES, SPLITS, Reading, Sentence
-from bioptimus_jax.ner.standoff import read_brat, read_pubtator
-from bioptimus_jax.ner.tags import OUTSIDE, Scheme, broken, labels_of, recognise, to_iob2
 from bioptimus_jax.schema import Ner
+from bioptimus_jax.sets import blurb
+from bioptimus_jax.sets.columns import first_lines, read_columns
+from bioptimus_jax.sets.prepared import prepared_files, read_prepared
+from bioptimus_jax.sets.sentences import NAMES, SPLITS, Reading, Sentence
+from bioptimus_jax.sets.standoff import read_brat, read_pubtator
+from bioptimus_jax.sets.tags import OUTSIDE, Scheme, broken, labels_of, merged, recognise, spans, to_iob2
 
-__all__ = ['SPLITS', 'Dataset', 'Sentence', 'count_mentions', 'read_dataset', 'read_iob2']
+__all__ = ['SPLITS', 'Dataset', 'NamedSet', 'Sentence', 'read_dataset', 'read_iob2']
 
 ENDINGS = {
     'columns': ('.tsv', '.txt', '.conll', '.bio'),
@@ -29,11 +33,21 @@ EXPECTED = 'train, devel (or dev, valid, validation) and test as .tsv, .conll, P
 
 
 @dataclasses.dataclass(frozen=True)
+class NamedSet:
+    """A set under the name of its scores: where its files lie, and whether all of its types are read as one."""
+
+    name: str
+    folder: Path
+    merged: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class Dataset:
     """The three splits of one set in IOB2, the labels of its training split, and what was counted while reading.
 
     `gold_in_file`: mentions of each split, counted apart from its sentences. `unseen_labels`: tags that only devel or
     test have. `form` and `scheme`: how the files are written. `repairs`: of each split, see sentences.Reading.
+    `merged_types`: those of the training split that were merged into one.
     """
 
     name: str
@@ -46,6 +60,7 @@ class Dataset:
     form: str = 'columns'
     scheme: str = 'IOB2'
     repairs: Mapping[str, Mapping[str, int]] = dataclasses.field(default_factory=dict)
+    merged_types: tuple[str, ...] = ()
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -53,24 +68,32 @@ class Dataset:
         return tuple(dict.fromkeys(label[2:] for label in self.labels if label != OUTSIDE))
 
 
-def read_dataset(folder: Path) -> Dataset:
-    """Read the set in `folder`.
+def set_at(folder: Path) -> NamedSet:
+    """The set in a folder under the folder's name, its types merged where BLURB does so."""
+    return NamedSet(folder.name, folder, blurb.set_of(folder.name) in blurb.MERGED)
+
+
+def read_dataset(given: NamedSet | Path) -> Dataset:
+    """Read a set, a folder as `set_at` names it.
 
     `labels` are O and B-, I- of every type in the training split. A type that only devel or test have cannot
     be learned, but its mentions stay in the gold standard: `unseen_labels` counts those tags, for a warning.
     Raises InputError naming file and line.
     """
-    form, sources = _sources(folder)
+    chosen = given if isinstance(given, NamedSet) else set_at(given)
+    form, sources = _sources(chosen.folder)
     read = {name: _read(form, sources[name], name) for name in SPLITS}
-    scheme = _scheme([r for r in read.values()], list(sources.values()), folder)
+    scheme = _scheme([r for r in read.values()], list(sources.values()), chosen.folder)
     splits = {name: _in_iob2(reading, scheme) for name, reading in read.items()}
-    types = sorted({tag[2:] for s in splits['train'] for tag in s.tags if tag != OUTSIDE})
+    types = _types(splits['train'])
     if not types:
         raise InputError(f'{sources["train"]}: has no entity at all; there is nothing to learn')
-    labels = labels_of(types, 'bio')
+    if chosen.merged:
+        splits = {name: _merged(sentences) for name, sentences in splits.items()}
+    labels = labels_of(_types(splits['train']), 'bio')
     later = Counter(tag for name in ('devel', 'test') for s in splits[name] for tag in s.tags)
     return Dataset(
-        folder.name,
+        chosen.name,
         **splits,
         labels=labels,
         gold_in_file={name: reading.mentions for name, reading in read.items()},
@@ -78,11 +101,23 @@ def read_dataset(folder: Path) -> Dataset:
         form=form,
         scheme=str(scheme),
         repairs={name: _repairs(reading, scheme) for name, reading in read.items()},
+        merged_types=types if chosen.merged else (),
     )
 
 
+def require_all_mentions(folder: Path, dataset: Dataset) -> None:
+    """Nothing, where every mention that the files mark is among those that are read. Raises InputError naming one."""
+    for split in SPLITS:
+        marked, read = dataset.gold_in_file[split], sum(len(spans(s.tags)) for s in getattr(dataset, split))
+        if marked != read:
+            raise InputError(
+                f'{_source(folder, split)[1]}: marks {marked} mentions, but {read} are read from it; check its tags '
+                'and blank lines'
+            )
+
+
 def read_split(folder: Path, split: str) -> tuple[Sentence, ...]:
-    """One split of a set, in IOB2; the others may be missing. Raises InputError."""
+    """One split of a set, in IOB2 with the types of its files; the others may be missing. Raises InputError."""
     form, source = _source(folder, split)
     reading = _read(form, source, split)
     return _in_iob2(reading, _scheme([reading], [source], folder))
@@ -99,8 +134,30 @@ def is_dataset(folder: Path) -> bool:
     return any(_candidates(folder, 'train'))
 
 
-def dataset_folders(settings: Ner) -> list[Path]:
-    """The folders of the chosen sets, or of all of them. Errors name the key or the folder."""
+def has_a_split(folder: Path) -> bool:
+    """Whether any split lies here."""
+    return any(_candidates(folder, split) for split in SPLITS)
+
+
+def sets_in(root: Path, names: Sequence[str], is_one: Callable[[Path], bool] = is_dataset) -> list[NamedSet]:
+    """The sets of these names, or all of them, among the folders that are one. Raises InputError."""
+    known = {p.name: set_at(p) for p in sorted(root.iterdir()) if p.is_dir() and is_one(p)}
+    forms = {
+        f'{name}-{form}': NamedSet(f'{name}-{form}', found.folder, form == blurb.ONE_TYPE)
+        for name, found in known.items()
+        for form in (blurb.TYPED, blurb.ONE_TYPE)
+    }
+    every = forms | known
+    wrong = [name for name in names if name not in every]
+    if wrong or not known:
+        raise InputError(
+            f'{root}: has no set {", ".join(wrong) or "at all"}; found: {", ".join(known) or "none"}'
+        )
+    return [every[name] for name in names or known]
+
+
+def chosen_sets(settings: Ner) -> list[NamedSet]:
+    """The chosen sets, or all of them. Errors name the key or the folder."""
     if not settings.folder:
         raise ConfigError('config.ner.folder: is empty; set it to a folder of NAME/{train,devel,test}.tsv')
     root = Path(settings.folder)
@@ -108,13 +165,7 @@ def dataset_folders(settings: Ner) -> list[Path]:
         raise InputError(
             f'{root}: no such folder; config.ner.folder needs NAME/{{train,devel,test}}.tsv in it'
         )
-    known = sorted(p.name for p in root.iterdir() if p.is_dir() and is_dataset(p))
-    wrong = [name for name in settings.datasets if name not in known]
-    if wrong or not known:
-        raise InputError(
-            f'{root}: has no set {", ".join(wrong) or "at all"}; found: {", ".join(known) or "none"}'
-        )
-    return [root / name for name in settings.datasets or known]
+    return sets_in(root, settings.datasets)
 
 
 def split_files(folder: Path, split: str) -> list[Path]:
@@ -125,10 +176,9 @@ def split_files(folder: Path, split: str) -> list[Path]:
     return prepared_files(source, split) if form == 'TFDS' else [source]
 
 
-def dataset_files(settings: Ner) -> list[Path]:
-    """Every file that the chosen sets are read from."""
-    folders = dataset_folders(settings)
-    found = [file for folder in folders for split in SPLITS for file in split_files(folder, split)]
+def set_files(folder: Path) -> list[Path]:
+    """Every file that a set is read from."""
+    found = [file for split in SPLITS for file in split_files(folder, split)]
     return list(dict.fromkeys(found))  # splits of a TFDS folder share its metadata
 
 
@@ -182,6 +232,14 @@ def _in_iob2(reading: Reading, scheme: Scheme) -> tuple[Sentence, ...]:
     if scheme == Scheme('IOB2'):
         return reading.sentences
     return tuple(dataclasses.replace(s, tags=to_iob2(s.tags, scheme)) for s in reading.sentences)
+
+
+def _merged(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
+    return tuple(dataclasses.replace(s, tags=merged(s.tags)) for s in sentences)
+
+
+def _types(sentences: Sequence[Sentence]) -> tuple[str, ...]:
+    return tuple(sorted({tag[2:] for s in sentences for tag in s.tags if tag != OUTSIDE}))
 
 
 def _repairs(reading: Reading, scheme: Scheme) -> dict[str, int]:

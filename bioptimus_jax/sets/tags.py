@@ -81,6 +81,13 @@ def to_iob2(tags: Sequence[str], scheme: Scheme) -> tuple[str, ...]:
     return from_spans(spans(tags), len(tags))
 
 
+def merged(tags: Sequence[str]) -> tuple[str, ...]:
+    """IOB2 tags with one type for all; no mention is lost: a tag that goes on with another type begins one."""
+    pairs = zip((OUTSIDE, *tags), tags, strict=False)
+    letters = ('B' if tag[0] == 'I' and before[1:] not in ('', tag[1:]) else tag[0] for before, tag in pairs)
+    return tuple(letter if letter == OUTSIDE else f'{letter}-{NAMELESS}' for letter in letters)
+
+
 def broken(tags: Sequence[str], scheme: Scheme) -> int:
     """How many tags of a sentence contradict the scheme of their file, end of sentence included.
 

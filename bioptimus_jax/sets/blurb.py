@@ -1,6 +1,9 @@
 """The five NER sets of BLURB: published counts of mentions, where the files come from, and what they must hold.
 
-The files are those of Crichton et al. (2017), which BLURB's authors took: IOB2, from the repository of that paper.
+The files are those of Crichton et al. (2017), IOB2, from the repository of that paper. BLURB's authors took four sets
+from there and made JNLPBA themselves from GENIA's files; the counts are the same in all three splits. Of every tag they
+keep the letter alone, so that all sets have one type of entity. Four have one anyway; JNLPBA has five, and scores with
+five types and with one are of different tasks: a set of this name is read as BLURB has it, types merged.
 """
 
 import re
@@ -18,6 +21,11 @@ PUBLISHED = {
 }
 # What the public files are known to hold in place of the published count.
 KNOWN = {('bc5-disease', 'devel'): 4246}
+
+# The five whose files hold several types, which BLURB merges into one.
+MERGED = ('jnlpba',)
+# Ends of names that say otherwise: jnlpba-typed keeps them apart, NAME-merged is any set with one type.
+TYPED, ONE_TYPE = 'typed', 'merged'
 
 # Set: its folder at SOURCE, and the SHA-256 of train.tsv, devel.tsv and test.tsv.
 FILES = {
@@ -58,3 +66,9 @@ def set_of(name: str) -> str:
     """Which of the five a folder's name means, as bc5-chem for BC5CDR-chem-IOB; empty for none."""
     plain = re.sub(r'[-_]iob2?$', '', name.lower()).replace('_', '-').replace('bc5cdr', 'bc5')
     return plain if plain in PUBLISHED else ''
+
+
+def true_name(name: str, types: int) -> str:
+    """What the set of a record is called, by the number of its types: scores of JNLPBA's five, as they were made
+    before its types were merged, are not those of BLURB's set."""
+    return f'{name}-{TYPED}' if types > 1 and set_of(name) in MERGED else name

@@ -1,6 +1,7 @@
 """What a reader of NER files gives: sentences, how many mentions the files mark, and what had to be repaired."""
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from bioptimus_jax.errors import InputError
 
 SPLITS = ('train', 'devel', 'test')
 NAMES = {'train': ('train',), 'devel': ('devel', 'dev', 'valid', 'validation'), 'test': ('test',)}
+
+WITHIN_LINE = re.compile(r'\r(?=[^\r\n])')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,10 +36,11 @@ class Reading:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file, line ends and byte-order mark as they are. Raises InputError with file and line."""
+    """The text of a file, line ends and byte-order mark as they are. Raises InputError with file and line, and for
+    lines that end with carriage returns alone."""
     try:
         content = path.read_bytes()
-        return content.decode('utf-8')
+        text = content.decode('utf-8')
     except UnicodeDecodeError as error:
         number = content.count(b'\n', 0, error.start) + 1
         raise InputError(f'{path}:{number}: is not UTF-8 ({error.reason}); convert the file') from error
@@ -44,3 +48,19 @@ def text_of(path: Path) -> str:
         raise InputError(
             f'{path}: cannot be read ({error.strerror or error}); check the file and its rights'
         ) from error
+    alone = len(WITHIN_LINE.findall(text)) if '\r' in text else 0
+    if alone and alone >= text.count('\n'):
+        raise InputError(
+            f'{path}: its lines end with carriage returns alone, as in old Mac OS; convert them to line feeds'
+        )
+    return text
+
+
+def split_called(name: str) -> str:
+    """The split that a name means, as devel for dev. Raises InputError."""
+    for split, names in NAMES.items():
+        if name in names:
+            return split
+    raise InputError(
+        f'{name!r} is no split; known: {", ".join(n for names in NAMES.values() for n in names)}'
+    )

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.ner.sentences import Reading, Sentence, text_of
-from bioptimus_jax.ner.tags import from_spans
-from bioptimus_jax.vocab.occurrences import split_sentences
+from bioptimus_jax.sets.sentences import Reading, Sentence, text_of
+from bioptimus_jax.sets.tags import from_spans
+from bioptimus_jax.splitting import split_sentences
 
 # Letters and digits with their accents and what is invisible among them; or any other single character.
 WORD = re.compile('(?:[^\\W_]|[\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff])+|[^\\w\\s]|_')
@@ -155,7 +155,7 @@ def _brat_document(text_file: Path, marks_file: Path, repairs: Counter[str]) -> 
         # BRAT cuts at line breaks too; those are no gaps.
         gaps = sum(bool(text[a:b].strip()) for (_, a), (b, _) in itertools.pairwise(offsets))
         where = f'{marks_file}:{number}'
-        mentions.append(_mention(where, text, match[1], start, end, match[3], covered, 1 + gaps))
+        mentions.append(_mention(where, text, match[1], start, end, match[3], covered, repairs, 1 + gaps))
     return Marked(text, tuple(mentions))
 
 
@@ -183,19 +183,37 @@ def _pubtator_documents(path: Path, repairs: Counter[str]) -> Iterator[Marked]:
                 raise InputError(f'{where}: expected ID, start, end, text and type between tabs')
             text = '\n'.join((parts.get('t', ''), parts.get('a', '')))
             start, end, kind = int(columns[1]), int(columns[2]), '_'.join(columns[4].split())
-            mentions.append(_mention(where, text, kind, start, end, columns[3], text[start:end]))
+            mentions.append(_mention(where, text, kind, start, end, columns[3], text[start:end], repairs))
 
 
 def _mention(
-    where: str, text: str, kind: str, start: int, end: int, expected: str, covered: str, pieces: int = 1
+    where: str,
+    text: str,
+    kind: str,
+    start: int,
+    end: int,
+    expected: str,
+    covered: str,
+    repairs: Counter[str],
+    pieces: int = 1,
 ) -> Mention:
-    """A mention, trimmed of white space, whose characters are those that the annotation quotes."""
-    if end > len(text) or not text[start:end].strip() or covered.split() != expected.split():
+    """A mention, trimmed of white space, whose letters and digits are those that the annotation quotes.
+
+    NCBI-disease quotes blanks for the quotation marks of its text: the offsets decide, and it is counted.
+    """
+    exact = covered.split() == expected.split()
+    same = exact or _letters(covered) == _letters(expected) != ''
+    if end > len(text) or not text[start:end].strip() or not same:
         raise InputError(
             f'{where}: characters {start} to {end} of the text are {covered[:60]!r}, not {expected[:60]!r}; '
             'offsets count Unicode characters of the unchanged text'
         )
+    repairs['annotations that quote other punctuation or blanks than their text has'] += not exact
     inner = text[start:end]
     return Mention(
         kind, start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip()), pieces
     )
+
+
+def _letters(text: str) -> str:
+    return ''.join(filter(str.isalnum, text))
