@@ -32,7 +32,8 @@ REPORT_HELP = """
 Of several runs, or of sweeps: the paper's Tables 2, 3, 5, 6 and 7, orders and corruption from whatever they hold,
 beside the paper's numbers. What a run answers is read from its manifests; runs whose corpora, vocabularies, budgets
 or fine-tuning differ are not mixed, and the page says in what they differ; and what each arm took, in words, FLOPs,
-hours. Of one run all tables and figures of that run come first. Writes index.html, tables.md and tables.csv into DIR.
+hours. Of one run all tables and figures of that run come first. Writes index.html, tables.md, tables.csv into DIR, and
+results.jsonl, from which alone `bioptimus report` makes the same tables again when the run folders are gone.
 
   bioptimus report runs/small
   bioptimus report runs/table2 runs/orders --loss=2.5,2 --f1=80"""
@@ -152,7 +153,8 @@ def _add_compare(verbs: Verbs) -> None:
         'Runs side by side: word-level loss at step 0 and after each phase, test F1, and what each took to reach what\n'
         'all of them reach. For arms of an ablation.\n'
         'With --ner: is model B better than model A at finding entities, on each set and over all? Test F1 over the\n'
-        'seeds that both have, bootstrap intervals, a paired randomisation test, corrected for several sets (Holm).\n\n'
+        'seeds that both have: over fine-tunings (paired t-test), and of these models on other test items (bootstrap,\n'
+        'randomisation), each corrected for several sets (Holm).\n\n'
         'reads:  RUN/analyze, RUN/ner, RUN/metrics.jsonl of each; with --ner two folders RUN/ner/MODEL, or folders\n'
         '        below them, with :SETTING behind where a model was fine-tuned under several settings\n'
         'writes: two tables, or a line for each set, to the terminal\n\n'
@@ -331,7 +333,10 @@ def _add_download(verbs: Verbs) -> None:
 
 def _add_report_flags(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
-        'runs', nargs='*', metavar='RUN', help='run folders and sweeps, in place of --config and --workdir'
+        'runs',
+        nargs='*',
+        metavar='RUN',
+        help='run folders, sweeps, or their results.jsonl; no --config, no --workdir',
     )
     verb.add_argument(
         '--to', default='', metavar='DIR', help='folder of their page (default: tables, beside or in them)'

@@ -79,7 +79,7 @@ def read_json(path: Path) -> Any | None:
     """The parsed file, or None where there is none. Raises InputError for a damaged one."""
     try:
         return json.loads(path.read_text('utf-8'))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InputError(

@@ -22,7 +22,8 @@ from bioptimus_jax.files import alone, atomic, digest, write_jsonl
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report import arms
 from bioptimus_jax.report.layout import Table, words
-from bioptimus_jax.report.measures import Measures, read_measures
+from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.records import RECORDS, record_of
 from bioptimus_jax.run import Run, execute, fingerprint
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.workers import cores
@@ -107,7 +108,7 @@ class Sweep:
     def _write(self, made: Sequence[Arm]) -> None:
         """results.jsonl, a record an arm; arms.md, the tables; arms.svg and differences.svg, the figures."""
         measured = {arm.name: read_measures(arm.run, details=False) for arm in made}
-        write_jsonl(self.workdir / 'results.jsonl', [_result(name, m) for name, m in measured.items()])
+        write_jsonl(self.workdir / RECORDS, [record_of(name, m) for name, m in measured.items()])
         self.tables = arms.all_tables(measured, self.control)
         with atomic(self.workdir / 'arms.md') as file:
             file.write(f'# {self.workdir.name}\n\n' + '\n'.join(table.markdown() for table in self.tables))
@@ -216,8 +217,3 @@ def _state(manifest: dict[str, Any] | None) -> str:
 def _last_line(arm: Arm) -> str:
     lines = (arm.run.workdir / 'log.txt').read_text('utf-8', 'replace').splitlines()
     return lines[-1] if lines else f'see {arm.run.workdir / "log.txt"}'
-
-
-def _result(arm: str, measured: Measures) -> dict[str, Any]:
-    seconds = {name: m['seconds'] for name, m in measured.manifests.items() if not m.get('folder')}
-    return {'arm': arm, 'cloze': measured.cloze, 'ner': measured.ner, 'seconds': seconds}

@@ -13,6 +13,7 @@ from bioptimus_jax.report import arms, geometry
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
+from bioptimus_jax.student import interval
 
 STEPS = {'initial': 0, '100': 100, '300': 300}
 
@@ -132,10 +133,10 @@ def test_steps_saved_is_zero_against_oneself_and_has_the_sign_of_the_difference(
 
 
 def test_an_interval_is_students():
-    mean, half = arms.interval([1.0, 2.0, 3.0])
+    mean, half = interval([1.0, 2.0, 3.0])
     assert mean == 2
     assert half == pytest.approx(4.302653 / math.sqrt(3), rel=1e-5)
-    assert arms.interval([5.0]) == (5.0, 0.0)
+    assert interval([5.0]) == (5.0, 0.0)
 
 
 def geometry_of(folder, cosine, digest='d'):

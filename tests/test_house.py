@@ -24,6 +24,7 @@ FLOORS = {
     'bioptimus_jax.pretrain.units': 0,
     'bioptimus_jax.schema': 1,
     'bioptimus_jax.devices': 1,
+    'bioptimus_jax.student': 1,
     'bioptimus_jax.config': 2,
     'bioptimus_jax.files': 2,
     'bioptimus_jax.progress': 2,

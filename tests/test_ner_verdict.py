@@ -4,6 +4,7 @@ import random
 import shutil
 
 import pytest
+from scipy import stats
 
 from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError
@@ -60,14 +61,15 @@ def test_the_better_model_is_named_from_either_side(tmp_path, sets, capsys):
     assert cli.main(['compare', '--ner', bad, good]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f'A: {bad} (0.4, standard)'
-    drugs, genes, everything = lines[2:5]
-    assert drugs.startswith('drugs: B is better than A by ')
+    drugs, drugs_on_items, genes, _, everything, _ = lines[2:8]
+    assert drugs.startswith('drugs: over fine-tunings B is better than A by ')
+    assert drugs_on_items.startswith('  these fine-tuned models on other test items: B - A = ')
     assert '(3 seeds, 120 sentences; A ' in drugs
     assert '(3 seeds, 40 documents; A ' in genes
-    assert everything.startswith('all 2 sets: B is better than A by ')
+    assert everything.startswith('all 2 sets: over fine-tunings B is better than A by ')
     assert everything.endswith('(mean over sets; A better on 0, B on 2, not distinguishable on 0)')
     turned = compare_models(good, bad)
-    assert turned[2].startswith('drugs: A is better than B by ')
+    assert turned[2].startswith('drugs: over fine-tunings A is better than B by ')
     # the same numbers from the other side
     assert turned[2].partition(' by ')[2].partition(' (')[0] == drugs.partition(' by ')[2].partition(' (')[0]
     low, high = map(float, drugs.partition('[')[2].partition(']')[0].split(', '))
@@ -87,24 +89,52 @@ def test_the_difference_is_that_of_the_scores(name, tmp_path, sets):
     assert f'{abs(means[1] - means[0]):.2f} F1 [' in line.replace('-', '')
 
 
-def test_p_is_corrected_for_the_number_of_sets(tmp_path, sets):
+def test_the_verdict_is_the_paired_t_test_over_fine_tunings_sets_corrected_the_mean_not(tmp_path, sets):
+    a, b = (write_model(tmp_path / str(e), sets, (0, 1, 2), e) for e in (0.05, 0.04))
+    f1 = {
+        name: [
+            [100 * record['test']['default']['f1'] for record in read_model(folder).records[name].values()]
+            for folder in (a, b)
+        ]
+        for name in sets
+    }
+    lines = compare_models(a, b)
+    tests = {name: stats.ttest_rel(theirs, ours) for name, (ours, theirs) in f1.items()}
+    first, last = sorted(tests, key=lambda name: tests[name].pvalue)
+    corrected = {first: 2 * tests[first].pvalue}
+    corrected[last] = max(corrected[first], tests[last].pvalue)
+    means = [[(x + y) / 2 for x, y in zip(*(f1[name][n] for name in sets), strict=True)] for n in (0, 1)]
+    tests['all 2 sets'] = stats.ttest_rel(means[1], means[0])
+    corrected['all 2 sets'] = tests['all 2 sets'].pvalue
+    for name, test in tests.items():
+        [line] = [line for line in lines if line.startswith(f'{name}: ')]
+        low, high = test.confidence_interval()
+        assert f'[{low:.2f}, {high:.2f}], p = {min(corrected[name], 1):.3f} (' in line
+    assert 'over fine-tunings: Student' in lines[-1]
+    assert 'on other test items: paired bootstrap' in lines[-1]
+    assert 'Neither knows of other pre-trainings' in lines[-1]
+
+
+def test_both_p_are_corrected_for_the_number_of_sets(tmp_path, sets):
     """genes are the same in both models (p = 1), so Holm doubles the other p."""
     a, b = (write_model(tmp_path / x, {'genes': sets['genes']}, (0, 1), 0.05) for x in 'ab')
     one = {'drugs': sets['drugs']}
     a, b = (write_model(tmp_path / x, one, (0, 1), e) for x, e in (('a', 0.05), ('b', 0.046)))
-    p = [
-        float(compare_models(f'{a}{below}', f'{b}{below}')[2].partition('p = ')[2].split()[0])
-        for below in ('', '/drugs')
-    ]
-    assert 0.01 < p[1] < 0.5
-    assert p[0] == pytest.approx(2 * p[1], abs=0.0015)
+    for line in (2, 3):
+        p = [
+            float(compare_models(f'{a}{below}', f'{b}{below}')[line].partition('p = ')[2].split()[0])
+            for below in ('', '/drugs')
+        ]
+        assert 0.01 < p[1] < 0.5
+        assert p[0] == pytest.approx(2 * p[1], abs=0.0015)
 
 
 def test_a_model_is_not_distinguishable_from_itself(tmp_path, sets):
     a = write_model(tmp_path / 'a', sets, (0, 1), 0.05)
     lines = compare_models(a, a)
-    zero = 'not distinguishable: B - A = 0.00 F1 [0.00, 0.00], p = 1.000'
-    assert [line.partition(': ')[2].startswith(zero) for line in lines[2:5]] == [True] * 3
+    zero = 'B - A = 0.00 F1 [0.00, 0.00], p = 1.000'
+    heads = ['not distinguishable over fine-tunings', 'these fine-tuned models on other test items'] * 3
+    assert [f'{head}: {zero}' in line for head, line in zip(heads, lines[2:8], strict=True)] == [True] * 6
     assert compare_models(a, a) == lines
 
 
@@ -115,7 +145,7 @@ def test_seeds_are_paired_and_the_others_named(tmp_path, sets):
     assert 'genes: only B has it' in lines
     at = next(i for i, line in enumerate(lines) if line.startswith('drugs: '))
     assert '(2 seeds, 120 sentences' in lines[at]
-    assert lines[at + 1 : at + 3] == [
+    assert lines[at + 2 : at + 4] == [
         '  left out, for only A has them: seeds 0',
         '  left out, for only B has them: seeds 3',
     ]
@@ -124,30 +154,33 @@ def test_seeds_are_paired_and_the_others_named(tmp_path, sets):
         compare_models(a, c)
 
 
-def test_a_verdict_that_hangs_on_the_seeds_says_so(tmp_path, sets):
+def test_what_hangs_on_the_seeds_is_no_verdict_though_the_items_are_sure(tmp_path, sets):
     one = {'drugs': sets['drugs']}
     for seed, errors in ((0, 0.10), (1, 0.10), (2, 0.001)):
         a = write_model(tmp_path / 'a', one, (seed,), errors)
     b = write_model(tmp_path / 'b', one, (0, 1, 2), 0.04)
     lines = compare_models(a, b)
-    assert lines[2].startswith('drugs: B is better than A by ')
-    assert lines[3] == '  B is ahead with 2 of 3 seeds: other seeds may turn this'
+    assert lines[2].startswith('drugs: not distinguishable over fine-tunings: B - A = ')
+    on_items = lines[3].partition('items: B - A = ')[2]
+    assert float(on_items.partition('[')[2].partition(',')[0]) > 0  # these three are sure to be better
     shutil.rmtree(tmp_path / 'b' / 'drugs' / 'standard' / 'seed-1')
     shutil.rmtree(tmp_path / 'b' / 'drugs' / 'standard' / 'seed-2')
-    assert '  one seed: another fine-tuning may turn this' in compare_models(a, b)
+    lines = compare_models(a, b)
+    assert lines[2].startswith('drugs: one seed, so no test over fine-tunings: B - A = ')
+    assert lines[5].startswith('all 1 set: one seed, so no test over fine-tunings: B - A = ')
 
 
 def test_failed_runs_are_named_and_left_out_in_a_second_verdict(tmp_path, sets):
     a = write_model(tmp_path / 'a', {'drugs': sets['drugs']}, (0, 1, 2), 0.05)
     b = write_model(tmp_path / 'b', {'drugs': sets['drugs']}, (0, 1, 2), 0.04, devel={1: 0.0})
     lines = compare_models(a, b)
-    assert lines[3] == '  B, seed 1, failed: devel F1 is 0'
-    assert lines[4].startswith('  without failed runs: ')
-    assert '(2 seeds, 120 sentences; ' in lines[4]
-    assert lines[4].endswith('; not corrected)')
+    assert lines[4] == '  B, seed 1, failed: devel F1 is 0'
+    assert lines[5].startswith('  without failed runs: ')
+    assert '(2 seeds, 120 sentences; ' in lines[5]
+    assert lines[5].endswith('; not corrected)')
     assert '(3 seeds, ' in lines[2]
     only = write_model(tmp_path / 'only', {'drugs': sets['drugs']}, (1,), 0.04, devel={1: 0.0})
-    assert compare_models(a, only)[4:6] == [
+    assert compare_models(a, only)[5:7] == [
         '  B, seed 1, failed: devel F1 is 0',
         '  without failed runs no seed is left',
     ]

@@ -4,10 +4,12 @@ import csv
 import dataclasses
 import json
 import re
+import shutil
 import statistics
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from bioptimus_jax import cli, config
 from bioptimus_jax.errors import InputError
@@ -197,37 +199,67 @@ def test_cells_without_a_run_are_empty_and_say_so(table2):
         assert 'no run answers this' in nothing.markdown()
 
 
-def test_marks_are_of_a_paired_test_with_every_seed_corrected_for_all_comparisons(table2):
+def test_marks_are_of_the_test_over_pretrainings_corrected_for_all_comparisons(table2):
     [made], details = answer('table2', table2)
     here = {line[0].text: line[3].text for line in made.rows}
     assert here['averaged_input, rescaled'].endswith(' †')
     assert here['scratch'].endswith(' †')
     assert not here['random_rows'].endswith('†')  # by seed +1, -1, 0 mentions
     assert not here['contextualized, rescaled'].endswith('†')
-    assert 'corrected for 3 comparisons (Holm)' in made.note
-    assert 'differs from contextualized, rescaled' in made.note
-    cells = {line[0].text: line for line in details['differences'].rows}
+    assert 'corrected after Holm for 3 differences on single sets' in made.note
+    assert 'differs from contextualized, rescaled over pre-trainings' in made.note
+    cells = {line[0].text: line for line in details['differences over pre-trainings'].rows}
     assert set(cells) == set(here) - {'contextualized, rescaled', 'copy: no run', 'averaged_last: no run'}
     expected = statistics.fmean(
         f1(a) - f1(c) for a, c in zip(RIGHT['averaged_input'], RIGHT['contextualized'], strict=True)
     )
     cell = cells['averaged_input, rescaled'][2]
     assert cell.value == pytest.approx(expected)
-    low, high = map(float, re.search(r'\[(.+), (.+)\]', cell.text).groups())
-    assert low < expected < high
-    smallest = (
-        3 / 10_001
-    )  # of 10,000 shuffles none is as large; the smallest of three p-values counts three times
-    assert f'p = {smallest:.3g}' in cell.text
+    # Four arms and three seeds; what arm and seed leave has six degrees of freedom.
+    scores = {strategy: [f1(right) for right in by_seed] for strategy, by_seed in RIGHT.items()}
+    table_AxS = np.array(list(scores.values()))
+    left_AxS = table_AxS - table_AxS.mean(0) - table_AxS.mean(1, keepdims=True) + table_AxS.mean()
+    error = ((left_AxS**2).sum() / 6 * 2 / 3) ** 0.5
+    half = stats.t.ppf(0.975, 6) * error
+    assert f'[{expected - half:+.2f}, {expected + half:+.2f}] p < 0.0001; ' in cell.text
+    assert '6 degrees of freedom' in details['differences over pre-trainings'].note
+    p = 2 * stats.t.sf(
+        abs(table_AxS[2].mean() - table_AxS[0].mean()) / error, 6
+    )  # the largest of three counts once
+    assert f' p = {p:.2g}; ' in cells['random_rows'][2].text
+    # These models on other items: of 10,000 shuffles none is as large; the smallest of three p counts three times.
+    on_items = {line[0].text: line[2].text for line in details['these models, other test items'].rows}
+    assert f'p = {3 / 10_001:.2g}' in on_items['averaged_input, rescaled']
 
 
-def test_a_difference_that_one_seed_denies_has_another_mark(tmp_path):
+def test_other_rows_of_the_papers_initialisation_are_compared_with_its_rescaled_ones(tmp_path):
+    rows = {'literal': {}, 'rescaled': {}, 'centred': {'surgery__layers': '()', 'surgery__map': 'respelled'}}
+    for scale, changes in rows.items():
+        for seed in (0, 1):
+            right = {0: {'d': 100 + 10 * len(changes) + seed}}
+            make(tmp_path / f'{scale}.seed-{seed}', [TOKENS], right, seed, surgery__scale=scale, **changes)
+    _, details = answer('table2', tmp_path)
+    against = {line[0].text: line[1].text for line in details['differences over pre-trainings'].rows}
+    mapped = 'contextualized, centred, middle layers, map respelled'
+    assert against == dict.fromkeys((mapped, 'contextualized, literal'), 'contextualized, rescaled')
+    for seed in (0, 1):
+        shutil.rmtree(tmp_path / f'rescaled.seed-{seed}')
+    assert 'differences over pre-trainings' not in answer('table2', tmp_path)[1]
+
+
+def test_what_the_items_say_and_seeds_do_not_is_not_marked(tmp_path):
+    """Every model is sure on its items, but one seed denies what two say."""
     for seed, (a, b) in enumerate([(100, 150), (100, 150), (120, 119)]):
         make(tmp_path / f'a.seed-{seed}', [TOKENS], {0: {'bc5-chem': a}}, seed)
         changed = {'surgery__strategy': 'averaged_input'}
         make(tmp_path / f'b.seed-{seed}', [TOKENS], {0: {'bc5-chem': b}}, seed, **changed)
-    [made], _ = answer('table2', tmp_path)
-    assert row(made, 'averaged_input, rescaled')['bc5-chem, here'].endswith(' (†)')
+    [made], details = answer('table2', tmp_path)
+    assert '†' not in row(made, 'averaged_input, rescaled')['bc5-chem, here']
+    differences = [[f1(b) - f1(a) for a, b in ((100, 150), (100, 150), (120, 119))]]
+    p = stats.ttest_1samp(differences[0], 0).pvalue
+    assert p > 0.05
+    assert f'p = {p:.2g}; ' in details['differences over pre-trainings'].rows[0][2].text
+    assert details['these models, other test items'].rows[0][2].text.endswith('p < 0.0001')
 
 
 def test_runs_of_other_budgets_corpora_or_fine_tuning_stand_apart_and_the_note_says_why(table2, tmp_path):
@@ -324,7 +356,8 @@ def test_fine_tunings_are_no_pretrainings(tmp_path):
     [one], _ = answer('table2', tmp_path / 'one')
     shown = row(one, 'averaged_input, rescaled')
     assert shown['seeds'] == '1 × 3'
-    assert shown['d'].endswith(' (†)')
+    assert '†' not in shown['d']
+    assert 'No test over pre-trainings' in one.note
     assert '1 × 5 is one, fine-tuned five times' in one.note
     for seed, (a, b) in enumerate(((100, 150), (104, 158))):
         for name, right, changes in (('a', a, {}), ('b', b, averaged)):
@@ -336,7 +369,7 @@ def test_fine_tunings_are_no_pretrainings(tmp_path):
     values = [f1(150), f1(158)]
     assert shown['d'] == f'{statistics.fmean(values):.2f} ± {statistics.stdev(values):.2f} †'
     by_seed = f'; {f1(150) - f1(100):+.1f} {f1(158) - f1(104):+.1f}'
-    assert details['differences'].rows[0][2].text.endswith(by_seed)
+    assert details['differences over pre-trainings'].rows[0][2].text.endswith(by_seed)
 
 
 def test_a_mean_over_sets_is_over_the_same_seeds_and_names_its_sets(tmp_path):
@@ -346,13 +379,15 @@ def test_a_mean_over_sets_is_over_the_same_seeds_and_names_its_sets(tmp_path):
             make(tmp_path / 'other' / f'{name}.seed-{seed}', [TOKENS], right, seed, **changes)
     [made], details = answer('table2', tmp_path / 'other')
     assert 'no mean over d, e: other seeds' in made.note
-    assert list(details['differences'].columns) == ['model', 'less', 'd', 'e']
+    assert list(details['differences over pre-trainings'].columns) == ['model', 'less', 'd', 'e']
     strategies = {'contextualized': 'def', 'averaged_input': 'def', 'random_rows': 'de'}
     for number, (strategy, sets) in enumerate(strategies.items()):
         right = {0: {d: 100 + number for d in sets}}
         make(tmp_path / 'fewer' / strategy, [TOKENS], right, surgery__strategy=strategy)
-    _, details = answer('table2', tmp_path / 'fewer')
-    means = {line[0].text: line[-1].text for line in details['differences'].rows}
+    [made], details = answer('table2', tmp_path / 'fewer')
+    assert row(made, 'averaged_input, rescaled')['mean of the sets'] == f'{f1(101):.2f}'
+    assert row(made, 'random_rows')['mean of the sets'] == NOT_RUN
+    means = {line[0].text: line[2].text for line in details['differences over pre-trainings'].rows}
     assert means['random_rows'].endswith('; over d, e')
     assert 'over' not in means['averaged_input, rescaled']
 
@@ -360,9 +395,12 @@ def test_a_mean_over_sets_is_over_the_same_seeds_and_names_its_sets(tmp_path):
 def test_predictions_that_are_missing_are_named(table2):
     file = table2 / 'y.seed-1' / 'ner' / 'p0' / 'bc5-chem' / 'standard' / 'seed-1' / 'predictions.tsv'
     file.unlink()
-    [made], _ = answer('table2', table2)
-    assert f'{file}: is missing, so nothing is tested; run stage ner again with --replace.' in made.note
-    assert not row(made, 'averaged_input, rescaled')['bc5-chem, here'].endswith('†')
+    [made], details = answer('table2', table2)
+    remedy = 'so nothing is said of other test items; run stage ner again with --replace.'
+    assert f'{file}: is missing, {remedy}' in made.note
+    named = [line[0].text for line in details['these models, other test items'].rows]
+    assert named == ['scratch', 'random_rows']
+    assert row(made, 'averaged_input, rescaled')['bc5-chem, here'].endswith('†')  # F1 by seed is there
 
 
 def test_a_source_vocabulary_is_no_other_set_up_but_has_no_comparable_loss(table2, tmp_path):
@@ -413,7 +451,7 @@ def test_versions_orders_and_the_end_of_each_phase_are_known_by_their_settings(c
     names = [line[0].text for line in seventh.rows]
     assert names == [f'{prefix}0.{n}' for n in (2, 3, 4) for prefix in ('', 'no curriculum, as long as ')]
     assert row(seventh, 'no curriculum, as long as 0.4')['bc5-chem, paper'] == '93.86'
-    against = {line[0].text: line[1].text for line in details['differences'].rows}
+    against = {line[0].text: line[1].text for line in details['differences over pre-trainings'].rows}
     assert against == {f'0.{n}': f'no curriculum, as long as 0.{n}' for n in (2, 3, 4)}
     [orders], details = answer('orders', curricula)
     shuffled = (
@@ -463,9 +501,10 @@ def test_rivals_are_paired_by_the_seed_of_fine_tuning_and_found_in_the_paper_by_
     assert {'ours-too', 'PubMedBERT: no run'} <= set(names)
     assert 'BioBERT: no run' not in names
     assert row(made, 'BioBERT')['bc5-chem, paper'] == '92.85'
-    assert row(made, 'BioBERT')['bc5-chem, here'].endswith('†')
+    assert '†' not in row(made, 'BioBERT')['bc5-chem, here']  # it was trained once
     assert row(made, 'ours-too')['bc5-chem, paper'] == NOT_RUN
-    assert {line[0].text for line in details['differences'].rows} == {'BioBERT', 'ours-too'}
+    for name in ('differences over pre-trainings', 'these models, other test items'):
+        assert {line[0].text for line in details[name].rows} == {'BioBERT', 'ours-too'}
 
 
 def test_a_rival_is_paired_with_every_pretraining_of_the_other(tmp_path):
@@ -475,7 +514,8 @@ def test_a_rival_is_paired_with_every_pretraining_of_the_other(tmp_path):
         make(folder, phases, {3: {'d': right}, 'BioBERT': {'d': 150}}, seed, fine_tunings=(7,))
     [made], details = answer('table6', tmp_path)
     assert row(made, '0.4')['seeds'] == '2'
-    [line] = details['differences'].rows
+    [line] = details['differences over pre-trainings'].rows
+    assert '[' not in line[2].text
     assert line[2].text.endswith(f'; {f1(150) - f1(100):+.1f} {f1(150) - f1(104):+.1f}')
 
 
@@ -528,9 +568,11 @@ def test_rows_are_compared_at_the_same_rate_and_each_at_its_best(grid):
     [made], details = answer('table2', grid)
     assert row(made, f'{CHOSEN}, chosen on devel')['d'].endswith(' †')
     assert 'differs from contextualized, rescaled, learning rate 0.0002' in made.note
-    assert 'corrected for 3 comparisons' in made.note
+    assert 'for 3 differences on single sets' in made.note
     against = {rate: f'contextualized, rescaled, learning rate {rate}' for rate in (0.0001, 0.0002)}
-    lines = {(line[0].text, line[1].text): line[2].value for line in details['differences'].rows}
+    lines = {
+        (line[0].text, line[1].text): line[2].value for line in details['differences over pre-trainings'].rows
+    }
     assert set(lines) == {(CHOSEN, against[0.0001]), (OTHER, against[0.0002]), (CHOSEN, against[0.0002])}
     assert lines[CHOSEN, against[0.0002]] == pytest.approx(f1(150) - f1(100))
 
@@ -542,10 +584,10 @@ def test_rates_are_chosen_over_the_sets_that_all_of_them_have(tmp_path):
     assert made.rows[0][0].text == 'contextualized, rescaled, learning rate 0.0002, chosen on devel'
 
 
-def write_geometry(folder, cosine):
+def write_geometry(folder, cosine, model='p1'):
     values = {x: {'value': cosine} for x in geometry.MEASURES}
     record = {'digest': 'same', **{kind: values for kind in geometry.KINDS}}
-    write_json(folder / 'analyze' / 'geometry.json', [{'model': 'p1', 'rows': {}, 'words': record}])
+    write_json(folder / 'analyze' / 'geometry.json', [{'model': model, 'rows': {}, 'words': record}])
     write_json(folder / 'analyze' / 'manifest.json', {'config': {}, 'content': 'a', 'inputs': {}})
 
 
@@ -739,6 +781,73 @@ def test_learning_rates_and_budgets_are_arms_of_their_own(tmp_path):
     }
 
 
+def spent(folder):
+    """The training records of a run, and the sentences that its contexts read."""
+    (folder / 'surgery' / 'model').mkdir()
+    sizes = {'hidden_size': 4, 'num_hidden_layers': 1, 'num_attention_heads': 1, 'intermediate_size': 8}
+    shape = {'model_type': 'bert', 'vocab_size': 9, 'max_position_embeddings': 8, **sizes}
+    write_json(folder / 'surgery' / 'model' / 'config.json', shape)
+    run = Run(folder, Experiment(), quiet=True)
+    for name, pieces in (('new', 1000), ('shared', 700)):
+        run.log('surgery', 0, kind='encoded', name=name, pieces=pieces, attended=20.5)
+    for step in (5, 8, 10):
+        numbers = {'tokens': 130 * step, 'flops': 7e5 * step, 'seconds': 30.3 * step, 'joules': 5e4 * step}
+        run.log('pretrain', step, kind='train', phase='p0', **numbers)
+
+
+def test_records_alone_give_the_tables_of_the_run_folders(table2, curricula, tmp_path, capsys):
+    """Scores, both tests, losses, geometry and effort, when the folders are gone."""
+    for folder in table2.iterdir():
+        spent(folder)
+    folders = [table2, *sorted(curricula.glob('[ac].seed-*'))]
+    for number, folder in enumerate(folders[1:]):
+        write_geometry(folder, 0.3 + number**2 / 100, 'p3')
+    texts = []
+
+    def report(to, *given):
+        assert cli.main(['report', *map(str, given), f'--to={to}', '--loss=5.5']) == 0
+        texts.append((to / 'tables.md').read_text('utf-8').partition('\n### ')[2])
+
+    report(tmp_path / 'first', *folders)
+    records = tmp_path / 'first' / 'results.jsonl'
+    for folder in folders:
+        shutil.rmtree(folder)
+    report(tmp_path / 'second', records)
+    assert (tmp_path / 'second' / 'results.jsonl').read_bytes() == records.read_bytes()
+    for part in ('over pre-trainings', 'other test items', 'geometry of rare', 'held-out loss'):
+        assert f': {part}' in texts[0] or f' {part}\n' in texts[0]
+    assert re.search(r'held-out loss 5\.5 .*0\.084\S* \| 0\.139 \| 3 \|', texts[0])  # hours, kWh
+    plain = [re.sub(r'Made from .*|\S+/(?=\w\.seed-)', '', text) for text in texts]
+    assert plain[1] == plain[0]
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        (lambda line: line[:-9], 'line 2: is damaged'),
+        (lambda line: '[1]', r'line 2: is no record of a run \(no JSON object\)'),
+        (lambda line: '[' * 100_000, 'line 2: is damaged'),
+        (lambda line: line.replace('"manifests"', '"x"'), r'line 2: .*\(manifests is missing, or no dict\)'),
+        (lambda line: line.replace('"devel"', '"x"'), r'line 2: .*\(an entry of ner has no devel\)'),
+        (lambda line: re.sub('"arm": "[^"]+"', '"arm": "../x"', line), r'line 2: .*\(arm is no name\)'),
+        (lambda line: line.replace('"counts": "', '"counts": "A'), r'its counts by unit are damaged'),
+        (lambda line: line.replace('"text": "', '"text": "0'), 'has another test file than'),
+    ],
+)
+def test_a_damaged_record_is_named(table2, tmp_path, capsys, change, message):
+    arms = [table2 / 'x.seed-0', table2 / 'y.seed-0']
+    assert cli.main(['report', *map(str, arms), f'--to={tmp_path / "page"}']) == 0
+    file = tmp_path / 'page' / 'results.jsonl'
+    first, second = file.read_text('utf-8').splitlines()
+    file.write_text(f'{first}\n{change(second)}\n', 'utf-8')
+    code = cli.main(['report', str(file), f'--to={tmp_path / "again"}'])
+    if 'line 2' in message:
+        assert code == 3
+        assert re.search(message, capsys.readouterr().err)
+    else:  # the scores are whole: what is lost is said in the note
+        assert re.search(message, (tmp_path / 'again' / 'tables.md').read_text('utf-8'))
+
+
 def test_one_page_by_default_lies_in_what_the_runs_have_in_common(table2):
     assert comparison.write([str(table2 / 'x.seed-0'), str(table2 / 'y.seed-0')]) == table2 / 'tables'
 
@@ -747,7 +856,7 @@ def test_one_page_by_default_lies_in_what_the_runs_have_in_common(table2):
     ('arguments', 'code', 'expected'),
     [
         (['report'], 2, 'report takes run folders, or --config and --workdir'),
-        (['report', '{tmp}/nothing'], 3, 'nothing: no such run folder'),
+        (['report', '{tmp}/nothing'], 3, 'nothing: no such run folder, and no file of records'),
         (['report', '{tmp}'], 3, 'is no run and holds none'),
         (['report', '{tmp}', '--config=small'], 2, 'takes no --config'),
         (['report', '--config=small'], 2, 'report takes run folders, or --config and --workdir'),

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.stats
 
+from bioptimus_jax import student
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
 
 UNUSED = re.compile(r'\[unused\d+\]')
@@ -108,7 +108,7 @@ def interval(value: float, replicates_G: Sequence[float]) -> dict[str, Any]:
     """`value` with its 95 % jackknife interval by Student's t, from replicates that lack one group each."""
     groups = len(replicates_G)
     error = np.sqrt((groups - 1) * np.var(replicates_G))
-    reach = float(scipy.stats.t.ppf(0.975, groups - 1) * error)
+    reach = student.reach(float(error), groups - 1)
     return {
         'value': value,
         'low': value - reach,

@@ -72,7 +72,7 @@ def paired(
 
     The test is approximate randomisation (Noreen 1989): under the null hypothesis the two predictions of a unit
     could as well change places, for all seeds together, as seeds of one unit are alike. It says whether these
-    fine-tuned models differ on more such text, not whether other seeds would: look at the differences by seed.
+    fine-tuned models differ on more such text, not whether other seeds would: that is `student.TwoWay`.
     Sets may have different numbers of seeds, models may not.
     """
     a, b = np.concatenate(first_DxSxUx3), np.concatenate(second_DxSxUx3)

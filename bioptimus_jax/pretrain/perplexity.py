@@ -8,14 +8,13 @@ masks (paper, Figure 4: ten random samples). Under 80-10-10 the unchanged tenth 
 not, and the corruption goes with the rate, so each kind of position stands alone beside the perplexity over all.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import jax
 import numpy as np
-from scipy import special
 
+from bioptimus_jax import student
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.pretrain import evaluate
 from bioptimus_jax.pretrain.curriculum import setting_of
@@ -133,10 +132,6 @@ def of_setting(sums: Mapping[str, np.ndarray]) -> dict[str, Any]:
 
 def summary(perplexities_S: Sequence[float]) -> dict[str, Any]:
     """Mean over the samples, its 95 % interval (Student's t; None for a single sample), and the samples."""
-    count, mean = len(perplexities_S), float(np.mean(perplexities_S))
-    half = None
-    if count > 1:
-        error = float(np.std(perplexities_S, ddof=1)) / math.sqrt(count)
-        half = float(special.stdtrit(count - 1, 0.975)) * error
-    interval = None if half is None else [mean - half, mean + half]
+    mean, half = student.interval(perplexities_S)
+    interval = [mean - half, mean + half] if len(perplexities_S) > 1 else None
     return {'mean': mean, 'interval': interval, 'samples': list(perplexities_S)}

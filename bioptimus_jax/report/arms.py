@@ -14,6 +14,7 @@ from bioptimus_jax.report import geometry
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, draw_panels, draw_svg, in_legend
 from bioptimus_jax.report.layout import Cell, Table, missing, spread, words
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures
+from bioptimus_jax.student import interval
 
 SEED = '.seed-'
 MEASURES = {
@@ -60,21 +61,10 @@ def curves(arms: Mapping[str, Measures], measure: str) -> tuple[list[str], list[
     found = []
     for name, group in groups.items():
         rows = [
-            [_value(group[s], model, measure) if s in group else np.nan for model in models] for s in seeds
+            [hidden(group[s], model, measure) if s in group else np.nan for model in models] for s in seeds
         ]
         found.append(Curve(name, np.array(rows)))
     return models, found
-
-
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Mean, and half of its 95 % interval by Student's t; 0 of one value."""
-    from scipy import stats
-
-    mean = float(np.mean(values))
-    if len(values) < 2:
-        return mean, 0.0
-    error = float(np.std(values, ddof=1)) / len(values) ** 0.5
-    return mean, float(stats.t.ppf(0.975, len(values) - 1)) * error
 
 
 def all_tables(arms: Mapping[str, Measures], control: str = '') -> list[Table]:
@@ -261,7 +251,8 @@ def differences(arms: Mapping[str, Measures], control: str, measure: str = 'nats
     return Figure('differences', title, caption, f'After {models[-1]}, less {control}: {said}.', svg)
 
 
-def _value(m: Measures, model: str, measure: str) -> float:
+def hidden(m: Measures, model: str, measure: str) -> float:
+    """One of MEASURES of a model, NaN where it was not measured."""
     record: Any = m.cloze_of(model)
     for part in measure.split('.'):
         record = record.get(part, {}) if isinstance(record, dict) else {}

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from bioptimus_jax.report import geometry
-from bioptimus_jax.report.arms import interval
+from bioptimus_jax.report import arms, geometry
 from bioptimus_jax.report.layout import Cell, Table, spread, words
 from bioptimus_jax.report.questions import Question, Row, SetUp, pairs_of
 from bioptimus_jax.report.trained import Trained, setting_name
+from bioptimus_jax.student import interval
 
 FROZEN = 'one frozen mask'
 
@@ -43,6 +43,26 @@ def _losses_of(t: Trained) -> dict[str, float]:
         return {}
     settings = {setting_name(t.config.phase[n]): loss for n, loss in end.get('losses', {}).items()}
     return {FROZEN: end['frozen_loss'], **settings}
+
+
+def hidden_words(set_up: SetUp, title: str) -> Table:
+    """Held-out words hidden whole, scored by each row's models; rows of different vocabularies compare."""
+    lines, masks = [], set()
+    for row in set_up.rows:
+        own = [t for t in row.by_seed.values() if 'mask' in t.measures.cloze_of(t.model)]
+        masks |= {t.measures.cloze_of(t.model)['mask'] for t in own}
+        values = [[arms.hidden(t.measures, t.model, measure) for t in own] for measure in arms.MEASURES]
+        cells = [
+            spread(found, 1 if measure in arms.HIGH_IS_GOOD else 3)
+            for measure, found in zip(arms.MEASURES, values, strict=True)
+        ]
+        lines += [[words(row.label), *cells]] if own else []
+    note = 'Held-out words, each hidden whole; mean ± sd over seeds. One-piece words: those that are one piece in every'
+    note += ' vocabulary.'
+    if len(masks) > 1:
+        note += ' These models did not score the same words: set config.analysis.reference_vocab.'
+    better = {shown: 'high' if m in arms.HIGH_IS_GOOD else 'low' for m, shown in arms.MEASURES.items()}
+    return Table(f'{title}: hidden words', ['model', *arms.MEASURES.values()], lines, better, note=note)
 
 
 def geometry_of_words(question: Question, set_up: SetUp, title: str) -> Table:

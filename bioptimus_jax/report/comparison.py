@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.files import atomic
+from bioptimus_jax.files import atomic, write_jsonl
 from bioptimus_jax.report import comparison_figures, efficiency, paper_tables
 from bioptimus_jax.report.drawing import Figure
 from bioptimus_jax.report.figures import all_figures
@@ -20,6 +20,7 @@ from bioptimus_jax.report.layout import Table, count, missing, shown_path, words
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.page import about, blocks, render
 from bioptimus_jax.report.questions import QUESTIONS, Question
+from bioptimus_jax.report.records import RECORDS, Recorded, records_of
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.report.tables import all_tables
 from bioptimus_jax.report.trained import (
@@ -47,14 +48,16 @@ LEADS = {
 def write(
     folders: Sequence[str], to: Path | None = None, losses: Sequence[float] = (), f1: Sequence[float] = ()
 ) -> Path:
-    """Write index.html, tables.md and tables.csv of these runs and sweeps into a folder, which is returned.
+    """Write index.html, tables.md, tables.csv, results.jsonl of these runs and sweeps into a folder, which is returned.
+
+    A file of records stands for its runs, and gives the same tables.
 
     `to`: by default `tables` in the run or sweep, or in what several have in common. `losses`, `f1`: levels for
     `efficiency.arms`. Raises InputError where a folder holds no run.
     """
     runs = read_runs(folders)
     models = trained_models(runs)
-    to = to or Path(os.path.commonpath([Path(f).resolve() for f in folders])) / FOLDER
+    to = to or Path(os.path.commonpath([_folder(f) for f in folders])) / FOLDER
     to.mkdir(parents=True, exist_ok=True)
     names = ' '.join(shlex.quote(shown_path(Path(f))) for f in folders)
     command = f'bioptimus report {names}'
@@ -63,7 +66,7 @@ def write(
     reached, last = effort(models, losses, f1), inventory(runs)
     compared = _sections(command, sections, drawn, reached, last)
     every = [table for both in sections.values() for part in both for table in part] + [reached, last]
-    if len(runs) == 1:
+    if len(runs) == 1 and not isinstance(runs[0].run, Recorded):
         m = read_measures(runs[0].run)
         own, figures = all_tables(m), {f.name: f for f in all_figures(m)}
         title, every = m.run.workdir.name, [*own.values(), *every]
@@ -78,7 +81,13 @@ def write(
         file.write(f'# {title}\n\nMade by `{command}`.\n\n{text}')
     with atomic(to / 'tables.csv') as file:
         file.write('\n'.join(table.csv() for table in every if table.rows))
+    write_jsonl(to / RECORDS, records_of(runs))
     return to
+
+
+def _folder(given: str) -> Path:
+    path = Path(given).resolve()
+    return path.parent if path.is_file() else path
 
 
 def effort(models: Sequence[Trained], losses: Sequence[float] = (), f1: Sequence[float] = ()) -> Table:

@@ -4,11 +4,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bioptimus_jax.report.arms import interval
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, draw_panels, name_axes
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.trained import PAPER_SETTINGS, Trained, curriculum_name, differing, words_per_step
 from bioptimus_jax.schema import SNAPSHOT
+from bioptimus_jax.student import interval
 
 LINES = ('-', '--', ':')
 HEIGHT, LEGEND_LINE = 3.2, 0.2
@@ -65,7 +65,7 @@ def heldout_losses(models: Sequence[Trained]) -> Figure:
     """The frozen held-out loss over words, a line for each curriculum, upright lines where phases end."""
     title = 'Held-out loss over pre-training'
     ends = [t for t in models if t.own and not t.partial and t.config.vocab.kind != 'source']
-    last = [t for t in ends if len(t.path) == len(t.measures.phases)]
+    last = [t for t in ends if len(t.path) == len(t.measures.phases) and t.measures.evaluations]
     last, left_out = one_set_up(last, FINE_TUNING)
     curves: dict[str, Points] = {}
     for t in last:

@@ -3,10 +3,10 @@
 import math
 from typing import Any
 
-from bioptimus_jax.report.arms import interval
 from bioptimus_jax.report.drawing import SERIES, Figure, draw_panels, in_legend, name_axes
 from bioptimus_jax.report.layout import Cell, Table, count, missing, words
 from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.student import interval
 
 KINDS = {'perplexity': 'all selected', 'masked': '[MASK]', 'replaced': 'replaced', 'kept': 'kept'}
 FAR_APART = 5

@@ -223,7 +223,9 @@ def _before(m: Measures) -> Effort:
     seconds = [m.manifests[s]['seconds'] for s in stages if s in m.manifests]
     flops: float | None = 0.0
     architecture = _architecture(m)
-    if m.encoded and architecture is not None:
+    if m.encoded and 'flops' in m.encoded[0]:  # of a record, which has the sum
+        [flops] = [r['flops'] for r in m.encoded]
+    elif m.encoded and architecture is not None:
         flops = sum(r['pieces'] * forward_flops_per_token(architecture, r['attended'], 0) for r in m.encoded)
     elif m.manifests.get('surgery', {}).get('counts', {}).get('windows'):
         flops = None  # of an older version, which did not count the pieces

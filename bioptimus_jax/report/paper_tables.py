@@ -1,14 +1,15 @@
 """The paper's tables from the runs at hand, beside the paper's numbers: scores, differences, losses, geometry."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from bioptimus_jax.ner.verdict import ALPHA
 from bioptimus_jax.report import paper
 from bioptimus_jax.report.arms import SEED
-from bioptimus_jax.report.beside_scores import geometry_of_words, losses
+from bioptimus_jax.report.beside_scores import geometry_of_words, hidden_words, losses
 from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, shown_path, spread, words
 from bioptimus_jax.report.questions import Question, Row, SetUp, chosen_rates, expected_of, pairs_of, set_ups
-from bioptimus_jax.report.significance import AGREED, DOUBTED, MACRO, Compared, compare
+from bioptimus_jax.report.significance import DIFFERS, MACRO, Compared, compare
 from bioptimus_jax.report.trained import Trained, differing
 
 PAPER = 'Paper: arXiv 2308.08625, BERT-base, 1.8 billion words, seeds not stated.'
@@ -33,7 +34,7 @@ def tables(question: Question, models: Sequence[Trained]) -> tuple[list[Table], 
         best = pairs_of(question, tuple(chosen))
         # At the same learning rate, and each at the one that devel chose for it.
         pairs = list(dict.fromkeys([*pairs_of(question, set_up.rows), *best]))
-        compared, problems = compare(pairs, datasets)
+        compared, problems = compare(pairs, set_up.rows, datasets)
         note = [_scores_note(question, set_up, compared, best), *(f'{problem}.' for problem in problems)]
         if several:
             note.append(_apart(letter, set_up, found[0] if number else None))
@@ -42,9 +43,11 @@ def tables(question: Question, models: Sequence[Trained]) -> tuple[list[Table], 
         said = ' '.join(filter(None, note))
         scores.append(_scores(question, set_up, datasets, chosen, tested, title, said, not number))
         beside = [
-            _differences(pairs, datasets, compared, title),
+            _over_seeds(pairs, datasets, compared, title),
+            _on_items(pairs, datasets, compared, title),
             _every_rate(set_up, datasets, chosen, title),
             losses(set_up, title),
+            hidden_words(set_up, title),
         ]
         if question.name in ('orders', 'corruption'):
             beside.append(geometry_of_words(question, set_up, title))
@@ -67,16 +70,16 @@ def _scores(
     The paper's columns are ranked in the first set-up alone, which has all of the paper's rows.
     """
     in_paper = [d for d in datasets if d in paper.DATASETS and any(map(question.paper, question.expected))]
-    columns = ['model', 'words seen', 'seeds']
+    together = set_up.datasets if len(set_up.datasets) > 1 else []
+    columns = ['model', 'words seen', 'seeds', *([MACRO] if together else [])]
     columns += [name for d in datasets for name in ([f'{d}, here', f'{d}, paper'] if d in in_paper else [d])]
     lines = []
     for row, how in chosen.items():
         line = [words(row.label + how), *_size(row, datasets)]
         reported = question.paper(row.name)
+        line += [_score(row, together, tested.get((row.label, MACRO), ''))] if together else []
         for d in datasets:
-            cell = spread(row.scores(d))
-            mark = tested.get((row.label, d), '')
-            line.append(Cell(f'{cell.text} {mark}', cell.value) if mark else cell)
+            line.append(_score(row, [d], tested.get((row.label, d), '')))
             line += [_reported(reported, d)] if d in in_paper else []
         lines.append(line)
     here = {expected_of(question, row.name) for row in set_up.rows}
@@ -87,10 +90,15 @@ def _scores(
             cells = [
                 c for d in datasets for c in (missing(), *([_reported(reported, d)] if d in in_paper else []))
             ]
-            lines.append([words(f'{name}: no run'), missing(), missing(), *cells])
+            lines.append([words(f'{name}: no run'), *[missing()] * (3 if together else 2), *cells])
     papers = [] if first else [f'{d}, paper' for d in in_paper]
     better = {name: 'high' for name in columns[3:] if name not in papers}
     return Table(title, columns, lines, better, note=note, absent=_absent(question))
+
+
+def _score(row: Row, datasets: Sequence[str], mark: str) -> Cell:
+    cell = spread(row.scores(*datasets))
+    return Cell(f'{cell.text} {mark}', cell.value) if mark else cell
 
 
 def _absent(question: Question) -> str:
@@ -137,11 +145,22 @@ def _scores_note(
         shown = {(row.label, reference.label) for row, reference in best}
         references = {c.reference for c in single if (c.row, c.reference) in shown}
         against = references.pop() if len(references) == 1 else 'the row that it is compared with'
-        note += (
-            f' {AGREED}: differs from {against}, p < .05 by paired randomisation over the test set, corrected for'
-            f' {len(single)} comparisons (Holm), and so with every pre-training of several; {DOUBTED}: not so.'
-        )
+        note += f' {_tested(compared, against)}'
     return f'{note} {papers}'.strip()
+
+
+def _tested(compared: Sequence[Compared], against: str) -> str:
+    """What the mark means, or that there is no test that could give one."""
+    tests = [c for c in compared if c.over_seeds.p is not None]
+    if not tests:
+        return 'No test over pre-trainings: that needs two of a row and of what it is compared with.'
+    means = sum(c.dataset == MACRO for c in tests)
+    families = [f'{means} differences of the {MACRO}'] if means else []
+    families += [f'{len(tests) - means} differences on single sets'] if len(tests) > means else []
+    return (
+        f"{DIFFERS}: differs from {against} over pre-trainings, p < {ALPHA}: arms and seeds in two ways, Student's t"
+        f' with the residual, corrected after Holm for {" and, apart, for ".join(families)}.'
+    )
 
 
 def _marks(compared: Sequence[Compared], pairs: Collection[tuple[Row, Row]]) -> dict[tuple[str, str], str]:
@@ -189,7 +208,7 @@ def _every_rate(set_up: SetUp, datasets: Sequence[str], chosen: Collection[Row],
         [
             words(row.label),
             _seeds(row, here),
-            *(spread(row.scores(d, split)) for d in here for split in ('devel', 'test')),
+            *(spread(row.scores(d, split=split)) for d in here for split in ('devel', 'test')),
         ]
         for row in set_up.rows
         if len(chosen) < len(set_up.rows)
@@ -202,32 +221,75 @@ def _every_rate(set_up: SetUp, datasets: Sequence[str], chosen: Collection[Row],
     return Table(f'{title}: learning rates', columns, lines, note=note)
 
 
-def _differences(
+def _over_seeds(
     pairs: Sequence[tuple[Row, Row]], datasets: Sequence[str], compared: Sequence[Compared], title: str
 ) -> Table:
-    """F1 of each row less that of its reference, 95 % interval of the paired bootstrap, corrected p."""
+    """F1 of each row less that of its reference over pre-trainings: Student's interval, corrected p, each seed."""
+    freedom = sorted({c.over_seeds.freedom for c in compared if c.over_seeds.freedom})
+    note = (
+        "F1 of the row less that of the other. Would other pre-trainings differ so? Brackets: 95 % of each, Student's t"
+        ' with the residual of arms and seeds in two ways'
+        + (f' ({_range(freedom)} degrees of freedom)' if freedom else '')
+        + '; behind them the corrected p, and the difference with each seed. Without brackets: one pre-training, no'
+        ' test. Test items are taken as they are.'
+    )
+    return _compared(pairs, datasets, compared, _difference, f'{title}: differences over pre-trainings', note)
+
+
+def _on_items(
+    pairs: Sequence[tuple[Row, Row]], datasets: Sequence[str], compared: Sequence[Compared], title: str
+) -> Table:
+    """The same of these trained models on other test items: paired bootstrap and randomisation."""
+    note = (
+        'Would these trained models differ so on more such text? Brackets: 95 %, paired bootstrap over the test set;'
+        ' behind them p by paired randomisation, corrected after Holm. It knows these models alone: other trainings'
+        ' vary more, so it does not say that a way of training is better.'
+    )
+    known = [c for c in compared if c.on_items]
+    return _compared(
+        pairs, datasets, known, _item_difference, f'{title}: these models, other test items', note
+    )
+
+
+def _compared(
+    pairs: Sequence[tuple[Row, Row]],
+    datasets: Sequence[str],
+    compared: Sequence[Compared],
+    shown: Callable[[Compared], str],
+    title: str,
+    note: str,
+) -> Table:
+    """A line for each pair that was compared; a mean over fewer than all of the sets says which."""
     cells = {(c.row, c.reference, c.dataset): c for c in compared}
     single = tuple(d for d in datasets if any(c.dataset == d for c in compared))
-    shown = [d for d in (*datasets, MACRO) if any(c.dataset == d for c in compared)]
+    columns = [d for d in (MACRO, *datasets) if any(c.dataset == d for c in compared)]
     lines = []
     for row, reference in pairs:
-        found = [cells.get((row.label, reference.label, d)) for d in shown]
-        if any(found):
-            lines.append([words(row.label), words(reference.label), *(_difference(c, single) for c in found)])
-    note = (
-        'F1 of the row less that of the other. Brackets: 95 %, paired bootstrap over the test set, for these'
-        ' fine-tuned models; behind them the corrected p, and the difference with each pre-training, which says how'
-        ' far other seeds may move it.'
-    )
-    return Table(f'{title}: differences', ['model', 'less', *shown], lines, note=note)
+        line = []
+        for d in columns:
+            c = cells.get((row.label, reference.label, d))
+            over = f'; over {", ".join(c.over)}' if c and c.over not in ((), single) else ''
+            line.append(Cell(f'{shown(c)}{over}', c.over_seeds.observed) if c else missing())
+        if any(cell.value is not None for cell in line):
+            lines.append([words(row.label), words(reference.label), *line])
+    return Table(title, ['model', 'less', *columns], lines, note=note)
 
 
-def _difference(c: Compared | None, datasets: tuple[str, ...]) -> Cell:
-    """Of a mean over fewer than all of these sets it says which."""
-    if c is None:
-        return missing()
-    low, high = c.difference.interval
-    seeds = ' '.join(f'{100 * d:+.1f}' for d in c.by_seed)
-    text = f'{100 * c.difference.observed:+.2f} [{100 * low:+.2f}, {100 * high:+.2f}]'
-    over = f'; over {", ".join(c.over)}' if c.over not in ((), datasets) else ''
-    return Cell(f'{text} p = {c.p:.3g}; {seeds}{over}', 100 * c.difference.observed)
+def _difference(c: Compared) -> str:
+    effect, seeds = c.over_seeds, ' '.join(f'{d:+.1f}' for d in c.by_seed)
+    if effect.half is None or effect.p is None:
+        return f'{effect.observed:+.2f}; {seeds}'
+    low, high = effect.observed - effect.half, effect.observed + effect.half
+    return f'{_bounded(effect.observed, low, high, effect.p)}; {seeds}'
+
+
+def _item_difference(c: Compared) -> str:
+    assert c.on_items is not None
+    assert c.p_on_items is not None
+    low, high = c.on_items.interval
+    return _bounded(100 * c.on_items.observed, 100 * low, 100 * high, c.p_on_items)
+
+
+def _bounded(observed: float, low: float, high: float, p: float) -> str:
+    shown = f'p = {p:.2g}' if p >= 0.0001 else 'p < 0.0001'
+    return f'{observed:+.2f} [{low:+.2f}, {high:+.2f}] {shown}'

@@ -32,6 +32,7 @@ class Question:
     paper: Callable[[str], Sequence[float] | None] = lambda label: None
     expected: tuple[str, ...] = ()
     made_by: str = ''
+    instead: str = ''  # how rows begin that stand for a reference that nobody has run
     matched: bool = False  # only rows that have one to be compared with
 
 
@@ -65,13 +66,24 @@ class Row:
                 found.setdefault((t.seed, record['seed']), (t, record))
         return dict(sorted(found.items(), key=lambda cell: (cell[0][0] or 0, cell[0][1])))
 
-    def scores(self, dataset: str, split: str = 'test') -> list[float]:
-        """F1 in percent, one a pre-training: the mean of its fine-tunings. Of a single one, one a fine-tuning."""
-        found: dict[int | None, list[float]] = {}
-        for (seed, _), (_, record) in self.cells(dataset).items():
-            found.setdefault(seed, []).append(100 * record[split]['default']['f1'])
-        of_each = list(found.values())
+    def scores(self, *datasets: str, split: str = 'test') -> list[float]:
+        """F1 in percent, the mean over the sets; one a pre-training, or of a single one, one a fine-tuning."""
+        of_each = list(self._by_training(datasets, split).values())
         return of_each[0] if len(of_each) == 1 else [statistics.fmean(scores) for scores in of_each]
+
+    def by_training(self, *datasets: str) -> dict[int | None, float]:
+        """Test F1 in percent by seed of pre-training: the mean over the sets and over its fine-tunings."""
+        return {seed: statistics.fmean(f1) for seed, f1 in self._by_training(datasets, 'test').items()}
+
+    def _by_training(self, datasets: Sequence[str], split: str) -> dict[int | None, list[float]]:
+        """Of the pairs of seeds with which all of the sets were scored."""
+        cells = [self.cells(dataset) for dataset in datasets]
+        found: dict[int | None, list[float]] = {}
+        for key in cells[0]:
+            if all(key in of_set for of_set in cells):
+                f1 = statistics.fmean(100 * of_set[key][1][split]['default']['f1'] for of_set in cells)
+                found.setdefault(key[0], []).append(f1)
+        return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +125,9 @@ def set_ups(question: Question, models: Sequence[Trained]) -> list[SetUp]:
 def reference_of(question: Question, row: Row, rows: Sequence[Row]) -> Row | None:
     """The row that this one is compared with: of the same kind if there are several; None for that row itself."""
     wanted = question.reference(row.name)
-    fitting = [r for r in rows if r.name == wanted or r.name.startswith(f'{wanted}, ')]
+    fitting = [r for r in rows if r.name == wanted] or [
+        r for r in rows if r.name.startswith((f'{wanted}, ', question.instead or f'{wanted}, '))
+    ]
     if not fitting or row in fitting:
         return None
 
@@ -144,7 +158,9 @@ def chosen_rates(rows: Sequence[Row], datasets: Sequence[str]) -> dict[Row, str]
     for group in groups.values():
         scored = [row for row in group if any(map(row.cells, datasets))] or group
         common = [d for d in datasets if all(row.cells(d) for row in scored)]
-        best = max(scored, key=lambda row: sum(statistics.fmean(row.scores(d, 'devel')) for d in common))
+        best = max(
+            scored, key=lambda row: sum(statistics.fmean(row.scores(d, split='devel')) for d in common)
+        )
         found[best] = ', chosen on devel' if common and len(scored) > 1 else ''
     return found
 
@@ -233,10 +249,11 @@ QUESTIONS = (
         'table2',
         'Table 2: initialisations after phase 0.1',
         lambda t: t.initialisation if _is_end(t) and t.path == (FIRST,) else '',
-        lambda label: CONTEXTUALIZED,
+        lambda label: f'{CONTEXTUALIZED}, rescaled',
         lambda label: paper.INITIALISATIONS.get(label.partition(',')[0]),
         tuple(paper.INITIALISATIONS),
         'ablations:table2',
+        instead=f'{CONTEXTUALIZED}, ',
     ),
     Question(
         'table3',

@@ -1,6 +1,7 @@
 """Runs as their manifests say they were made: the configuration of a folder, without the config that it came from."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from ml_collections import ConfigDict
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json
+from bioptimus_jax.report import records
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.run import MANIFEST, STARTED, Run
 from bioptimus_jax.schema import Experiment
@@ -17,11 +19,17 @@ STAGES = tuple(stage for stage in Experiment().stages if stage != 'report')
 
 
 def read_runs(folders: Sequence[Path | str]) -> list[Measures]:
-    """The runs in these folders, each of them a run or a folder of runs (a sweep). Raises InputError where none is."""
+    """The runs in these folders, each of them a run, a folder of runs (a sweep) or a file of records of runs.
+
+    Raises InputError where none is.
+    """
     found: dict[Path, Measures] = {}
     for folder in map(Path, folders):
+        if folder.is_file():
+            found |= {m.run.workdir.resolve(): m for m in _recorded(folder)}
+            continue
         if not folder.is_dir():
-            raise InputError(f'{folder}: no such run folder')
+            raise InputError(f'{folder}: no such run folder, and no file of records')
         runs = [folder] if _is_run(folder) else [p for p in sorted(folder.iterdir()) if _is_run(p)]
         if not runs:
             raise InputError(f'{folder}: is no run and holds none; give the --workdir of a run or of a sweep')
@@ -36,11 +44,14 @@ def experiment_of(folder: Path) -> Experiment:
 
     Paths, which a fingerprint leaves out, are empty. Raises InputError for a manifest that is none.
     """
+    manifests = {stage: manifest for stage in STAGES if (manifest := _manifest(folder, stage))}
+    return _experiment(manifests, folder)
+
+
+def _experiment(manifests: Mapping[str, Any], folder: Path) -> Experiment:
     resolved = config.defaults()
-    done = [stage for stage in STAGES if _manifest(folder, stage)]
-    resolved.stages = tuple(done)
-    for stage in done:
-        manifest = _manifest(folder, stage)
+    resolved.stages = tuple(manifests)
+    for stage, manifest in manifests.items():
         recorded = manifest.get('config') if isinstance(manifest, dict) else None
         if not isinstance(recorded, dict):
             raise InputError(f'{folder / stage / MANIFEST}: is damaged (no configuration); make it again')
@@ -52,6 +63,25 @@ def experiment_of(folder: Path) -> Experiment:
         raise InputError(
             f'{folder}: its manifests do not belong together ({error}); run its stages again under one configuration'
         ) from error
+
+
+def _recorded(file: Path) -> list[Measures]:
+    """Of every line of a file of records. Raises InputError that names the line."""
+    found = []
+    for number, line in enumerate(file.read_bytes().split(b'\n'), 1):
+        if not line.strip():
+            continue
+        where = f'{file}, line {number}'
+        try:
+            record = records.check(json.loads(line), where)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f'{where}: is damaged ({error}); restore the file') from error
+        manifests = {stage: record['manifests'][stage] for stage in STAGES if stage in record['manifests']}
+        place = file / record['arm']
+        found.append(records.measures_of(record, place, _experiment(manifests, place)))
+    if not found:
+        raise InputError(f'{file}: holds no record; give {records.RECORDS} of a sweep')
+    return found
 
 
 def _is_run(folder: Path) -> bool:

@@ -1,135 +1,178 @@
-"""Rows of a table against the row that they are compared with, set by set: differences, intervals, corrected tests."""
+"""Rows of a table against the row that they are compared with, set by set and over the sets.
+
+Two tests, which answer two questions. Over pre-trainings (the first one, whose mark stands beside scores): would
+trainings with other seeds differ so? Arms and seeds in two ways, `student.TwoWay`. On other test items: would these
+trained models differ so on more such text? Bootstrap and randomisation of `ner.statistics`, which know these models
+alone.
+"""
 
 import dataclasses
 import functools
-import itertools
 import statistics
-from collections.abc import Collection, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import digest
-from bioptimus_jax.ner.predictions import Predicted, counts_by_unit, read_predictions
-from bioptimus_jax.ner.statistics import Difference, holm, macro, mean_f1
-from bioptimus_jax.ner.verdict import ALPHA, Pairing, differences_of, same_text
+from bioptimus_jax.ner.statistics import Difference, holm, macro
+from bioptimus_jax.ner.verdict import ALPHA, Pairing, differences_of
 from bioptimus_jax.report.questions import Row
-from bioptimus_jax.report.trained import cell_folder
+from bioptimus_jax.report.units import units_of
+from bioptimus_jax.student import Effect, TwoWay
 
 MACRO = 'mean of the sets'
-AGREED, DOUBTED = '†', '(†)'
+DIFFERS = '†'
 Key = tuple[int | None, int]
 """Seeds of pre-training and of fine-tuning."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Compared:
-    """A row less its reference on one set (or on MACRO): `p` is corrected for all comparisons of the table.
+    """A row less its reference on one set (or on MACRO), F1 in percent. Both p are corrected, each within its family.
 
-    `by_seed`: the difference with each pre-training, the mean of its fine-tunings. `over`: the sets of a mean.
+    `over_seeds`: over pre-trainings; without p where there is one. `by_seed`: the difference with each, the mean of
+    its fine-tunings. `on_items`: of these models, None where their predictions are not at hand; `p_on_items` its p.
+    `over`: the sets of a mean.
     """
 
     row: str
     reference: str
     dataset: str
-    difference: Difference
-    p: float
+    over_seeds: Effect
     by_seed: tuple[float, ...]
+    on_items: Difference | None = None
+    p_on_items: float | None = None
     over: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:
-        """AGREED: the test says that they differ, and so do all of several pre-trainings; DOUBTED: the test alone."""
-        if self.p >= ALPHA:
-            return ''
-        sign = 1 if self.difference.observed > 0 else -1
-        return AGREED if all(sign * d > 0 for d in self.by_seed) and len(self.by_seed) > 1 else DOUBTED
+        """DIFFERS where the test over pre-trainings says so."""
+        p = self.over_seeds.p
+        return DIFFERS if p is not None and p < ALPHA else ''
 
 
-def compare(pairs: Sequence[tuple[Row, Row]], datasets: Sequence[str]) -> tuple[list[Compared], list[str]]:
+def compare(
+    pairs: Sequence[tuple[Row, Row]], rows: Sequence[Row], datasets: Sequence[str]
+) -> tuple[list[Compared], list[str]]:
     """Every (row, reference) on every set that both have, and over the sets; and what could not be compared, in words.
 
-    Cells are paired by seeds. Holm's correction counts all single sets of the table; the means over sets are a
-    family of their own.
+    Cells are paired by seeds; the noise over seeds is pooled over all `rows` that have the sets. Holm's correction
+    counts the means over sets, which come first, and by themselves all single sets of the table.
     """
     single: list[Compared] = []
     means: list[Compared] = []
-    problems: list[str] = []
+    problems: dict[str, list[str]] = {}
+    fitted = functools.cache(functools.partial(_fitted, tuple(rows)))
     for row, reference in pairs:
-        pairings = []
-        for dataset in datasets:
-            try:
-                pairing = _pairing(row, reference, dataset)
-            except InputError as error:
-                problems.append(f'{row.label} and {reference.label} on {dataset}: {error}')
-                continue
-            if pairing:
-                pairings.append(pairing)
-        found = differences_of(pairings)
-        for pairing, difference in zip(pairings, found, strict=True):
-            by_seed = _by_seed(pairing)
-            single.append(
-                Compared(row.label, reference.label, pairing.dataset, difference, difference.p, by_seed)
+        shared = {d: _common(row, reference, d) for d in datasets}
+        over = tuple(d for d, keys in shared.items() if keys)
+        on_items = _on_items(row, reference, over, problems)
+        for dataset in over:
+            compared = _compared(row, reference, (dataset,), dataset, fitted)
+            single.append(_with_items(compared, on_items.get(dataset)))
+        if len({tuple(shared[d]) for d in over}) > 1:
+            _add(problems, f'no mean over {", ".join(over)}: other seeds', row, reference)
+        elif len(over) > 1:
+            mean = macro([on_items[d] for d in over]) if set(over) <= set(on_items) else None
+            means.append(_with_items(_compared(row, reference, over, MACRO, fitted), mean))
+    said = [
+        why if len(whose) == len(single) else f'{"; ".join(whose)}: {why}' for why, whose in problems.items()
+    ]
+    return [*_corrected(single), *_corrected(means)], said
+
+
+def _add(problems: dict[str, list[str]], why: str, row: Row, reference: Row, on: str = '') -> None:
+    problems.setdefault(why, []).append(f'{row.label} and {reference.label}{on and f" on {on}"}')
+
+
+def _fitted(rows: tuple[Row, ...], datasets: tuple[str, ...]) -> TwoWay:
+    """Of the rows that have all of these sets; a model that was given as a folder is no training of ours."""
+    found = {r.label: r.by_training(*datasets) for r in rows if all(map(r.cells, datasets))}
+    known = {label: {s: f1 for s, f1 in scores.items() if s is not None} for label, scores in found.items()}
+    return TwoWay({label: scores for label, scores in known.items() if scores})
+
+
+def _compared(
+    row: Row,
+    reference: Row,
+    datasets: tuple[str, ...],
+    name: str,
+    fitted: Callable[[tuple[str, ...]], TwoWay],
+) -> Compared:
+    by_seed: dict[int | None, list[float]] = {}
+    for dataset in datasets:
+        cells = row.cells(dataset), reference.cells(dataset)
+        for (seed, _), keys in _common(row, reference, dataset).items():
+            one, other = (
+                side[key][1]['test']['default']['f1'] for side, key in zip(cells, keys, strict=True)
             )
-        over = tuple(p.dataset for p in pairings)
-        if len({p.seeds for p in pairings}) > 1:
-            problems.append(f'{row.label} and {reference.label}: no mean over {", ".join(over)}: other seeds')
-        elif len(found) > 1:
-            mean = macro(found)
-            by_seed = tuple(map(statistics.fmean, zip(*map(_by_seed, pairings), strict=True)))
-            means.append(Compared(row.label, reference.label, MACRO, mean, mean.p, by_seed, over))
-    return [*_corrected(single), *_corrected(means)], problems
+            by_seed.setdefault(seed, []).append(100 * (one - other))
+    differences = tuple(map(statistics.fmean, by_seed.values()))
+    two_way = fitted(datasets)
+    known = {row.label, reference.label} <= set(two_way.arms)
+    effect = two_way.less(row.label, reference.label) if known else None
+    over = datasets if name == MACRO else ()
+    effect = effect or Effect(statistics.fmean(differences))
+    return Compared(row.label, reference.label, name, effect, differences, over=over)
+
+
+def _with_items(compared: Compared, difference: Difference | None) -> Compared:
+    if difference is None:
+        return compared
+    return dataclasses.replace(compared, on_items=difference, p_on_items=difference.p)
 
 
 def _corrected(family: Sequence[Compared]) -> list[Compared]:
-    p_values = holm([c.p for c in family])
-    return [dataclasses.replace(c, p=p) for c, p in zip(family, p_values, strict=True)]
+    """Both p, each for as many tests of its kind as there are."""
+    seeds = iter(holm([c.over_seeds.p for c in family if c.over_seeds.p is not None]))
+    items = iter(holm([c.p_on_items for c in family if c.p_on_items is not None]))
+    found = []
+    for c in family:
+        effect = c.over_seeds
+        if effect.p is not None:
+            effect = dataclasses.replace(effect, p=next(seeds))
+        p_on_items = None if c.p_on_items is None else next(items)
+        found.append(dataclasses.replace(c, over_seeds=effect, p_on_items=p_on_items))
+    return found
 
 
-def _by_seed(pairing: Pairing) -> tuple[float, ...]:
-    found: dict[int | None, list[float]] = {}
-    for (seed, _), a, b in zip(pairing.seeds, pairing.a_SxUx3, pairing.b_SxUx3, strict=True):
-        found.setdefault(seed, []).append(mean_f1(b[None]) - mean_f1(a[None]))
-    return tuple(map(statistics.fmean, found.values()))
+def _on_items(
+    row: Row, reference: Row, datasets: Sequence[str], problems: dict[str, list[str]]
+) -> dict[str, Difference]:
+    """Set -> these models on other test items; what is missing for it is added to `problems`."""
+    pairings = []
+    for dataset in datasets:
+        try:
+            pairings.append(_pairing(row, reference, dataset))
+        except InputError as error:
+            _add(problems, str(error), row, reference, dataset)
+    return dict(zip((p.dataset for p in pairings), differences_of(pairings), strict=True))
 
 
-def _pairing(row: Row, reference: Row, dataset: str) -> Pairing | None:
-    """Reference and row over common seeds, or None where there are none. InputError where predictions lack."""
-    sides = [side.cells(dataset) for side in (reference, row)]
-    common = _common(*sides)
-    files = [
-        [cell_folder(*side[keys[n]]) / 'predictions.tsv' for keys in common.values()]
-        for n, side in enumerate(sides)
+def _pairing(row: Row, reference: Row, dataset: str) -> Pairing:
+    """Reference and row over common seeds. InputError where predictions lack."""
+    common = _common(row, reference, dataset)
+    sides = [
+        [units_of(*side.cells(dataset)[keys[n]]) for keys in common.values()]
+        for n, side in enumerate((row, reference))
     ]
-    for file in itertools.chain(*files):
-        if not file.is_file():
-            raise InputError(f'{file}: is missing, so nothing is tested; run stage ner again with --replace')
-    if not common:
-        return None
-    predictions = [[_read(file) for file in side] for side in files]
-    one, text = files[0][0], predictions[0][0]
-    for paths, sentences in zip(files, predictions, strict=True):
-        for path, read in zip(paths, sentences, strict=True):
-            same_text(one, text, path, read)
-    (unit, a_SxUx3), (_, b_SxUx3) = map(counts_by_unit, predictions)
-    sentences_read = digest([[s.words, s.document] for s in text])
-    return Pairing(dataset, tuple(common), unit, sentences_read, a_SxUx3, b_SxUx3, (), ())
+    first = sides[0][0]
+    for units in (*sides[0], *sides[1]):
+        first.check_same_items(units)
+    b_SxUx3, a_SxUx3 = (np.stack([units.counts_Ux3 for units in side]) for side in sides)
+    return Pairing(dataset, tuple(common), first.kind, first.text, a_SxUx3, b_SxUx3, (), ())
 
 
-def _common(a: Collection[Key], b: Collection[Key]) -> dict[Key, tuple[Key, Key]]:
-    """Seeds of pre-training and of fine-tuning -> those of both sides.
+def _common(row: Row, reference: Row, dataset: str) -> dict[Key, tuple[Key, Key]]:
+    """Seeds of pre-training and of fine-tuning -> those of both sides, on a set.
 
     A model that was given as a folder has no seed of pre-training: it is paired by that of fine-tuning alone, with
     every pre-training of the other.
     """
+    a, b = row.cells(dataset), reference.cells(dataset)
     found = {}
     for key in b if any(seed is None for seed, _ in a) else a:
         one, other = (key if key in side else (None, key[1]) for side in (a, b))
         if one in a and other in b:
             found[key] = one, other
     return found
-
-
-@functools.lru_cache(64)
-def _read(file: Path) -> list[Predicted]:
-    """A reference is read once for all of its rows."""
-    return read_predictions(file)

@@ -91,8 +91,12 @@ class Trained:
     @property
     def words(self) -> float:
         """Words of the corpus seen in pre-training, up to here."""
-        step = self.measures.step_of(self.model)
-        return 0.0 if step is None else step * words_per_step(self.measures)
+        m = self.measures
+        step, per_step = m.step_of(self.model), words_per_step(m)
+        if step is not None and per_step:
+            return step * per_step
+        planned = _planned(m)[: len(self.path)]  # what is on record of a run without evaluations
+        return 0.0 if self.partial else sum(planned)
 
     def cells(self, dataset: str, setting: str = '') -> list[dict[str, Any]]:
         return self.measures.cells(self.model, dataset, setting)

@@ -1,0 +1,148 @@
+"""results.jsonl: a line a run with all that the tables of several runs need, so that they outlive the run folders.
+
+A file of such records stands for its runs wherever `bioptimus report` takes folders. What one run's own page has beyond
+those tables (tokens, documents, slices, points of figures) is not in it.
+"""
+
+import contextlib
+import dataclasses
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.report.efficiency import effort_at
+from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.report.trained import Trained
+from bioptimus_jax.report.units import units_of
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import STANDARD, Experiment
+
+RECORDS = 'results.jsonl'
+OF_A_MANIFEST = ('config', 'content', 'inputs', 'counts', 'seconds')
+OF_TRAINING = ('step', 'tokens', 'flops', 'seconds', 'joules', 'tokens_per_second', 'realised_rate')
+NOT_OF_AN_EVALUATION = ('stage', 'time', 'kind')
+NEEDED: dict[str, tuple[str, ...]] = {
+    'cloze': ('model',),
+    'ner': ('model', 'dataset', 'seed', 'devel', 'test'),
+    'evaluations': ('step', 'phase', 'frozen_loss'),
+    'training': ('step', 'tokens'),
+    'geometry': ('model',),
+    'encoded': ('flops',),
+}
+"""Lists of a record, and what each of their entries has."""
+
+
+class Recorded(Run):
+    """A run of which the record is left. It has a name, a configuration and manifests, and no folder."""
+
+    def __init__(self, place: Path, experiment: Experiment, manifests: Mapping[str, dict[str, Any]]):
+        self.workdir, self.config, self.manifests = place, experiment, manifests
+        self.leads = self.quiet = True
+        self.stopping, self.mirror = threading.Event(), None
+
+    def manifest(self, stage: str) -> dict[str, Any] | None:
+        return self.manifests.get(stage)
+
+
+def record_of(name: str, m: Measures) -> dict[str, Any]:
+    """What `measures_of` needs, and the seconds of the stages that the run made itself."""
+    manifests = {
+        s: {key: of_stage[key] for key in OF_A_MANIFEST if key in of_stage}
+        for s, of_stage in m.manifests.items()
+    }
+    own = [s for s, of_stage in m.manifests.items() if 'seconds' in of_stage and not of_stage.get('folder')]
+    return {
+        'arm': name,
+        'cloze': m.cloze,
+        'ner': [_cell(m, cell) for cell in m.ner],
+        'seconds': {s: found['seconds'] for s, found in manifests.items() if s in own},
+        'phases': m.phases,
+        'evaluations': [
+            {key: value for key, value in e.items() if key not in NOT_OF_AN_EVALUATION} for e in m.evaluations
+        ],
+        'training': _training(m),
+        'kept_steps': m.kept_steps,
+        'encoded': [{'flops': effort_at(m, 0).flops}] if m.encoded else [],
+        'geometry': [_without_replicates(record) for record in m.geometry],
+        'manifests': manifests,
+    }
+
+
+def records_of(runs: Sequence[Measures]) -> list[dict[str, Any]]:
+    """Of several runs; those of one name are told apart by what their folders lie in."""
+    names = [m.run.workdir.name for m in runs]
+    return [
+        record_of(name if names.count(name) == 1 else f'{m.run.workdir.parent.name}/{name}', m)
+        for name, m in zip(names, runs, strict=True)
+    ]
+
+
+def check(record: Any, where: str) -> dict[str, Any]:
+    """The record. Raises InputError where it is none, or one of an older version."""
+    flaw = _flaw(record)
+    if flaw:
+        raise InputError(
+            f'{where}: is no record of a run ({flaw}); `bioptimus sweep`, and `bioptimus report` of run folders,'
+            f' write {RECORDS}'
+        )
+    return record
+
+
+def _flaw(record: Any) -> str:
+    if not isinstance(record, dict):
+        return 'no JSON object'
+    kinds = {'arm': str, 'phases': list, 'manifests': dict, 'kept_steps': dict, **dict.fromkeys(NEEDED, list)}
+    for name, kind in kinds.items():
+        if not isinstance(record.get(name), kind):
+            return f'{name} is missing, or no {kind.__name__}'
+    if Path(record['arm']).is_absolute() or '..' in Path(record['arm']).parts:
+        return 'arm is no name'
+    for name, keys in NEEDED.items():
+        for entry in record[name]:
+            lacking = [key for key in keys if not isinstance(entry, dict) or key not in entry]
+            if lacking:
+                return f'an entry of {name} has no {lacking[0]}'
+    return ''
+
+
+def measures_of(record: Mapping[str, Any], place: Path, experiment: Experiment) -> Measures:
+    """The measures of a checked record; `place` is where a run of that name would lie."""
+    empty: dict[str, Any] = {
+        f.name: {} for f in dataclasses.fields(Measures) if f.default is dataclasses.MISSING
+    }
+    for name in ('tokens', 'audit', 'difficulty', 'statistics', 'slices', 'lint'):
+        empty[name] = []
+    known = {name: record[name] for name in (*NEEDED, 'kept_steps', 'manifests')}
+    known['ner'] = [{'setting': STANDARD, **cell} for cell in record['ner']]
+    known['run'] = Recorded(
+        place, dataclasses.replace(experiment, phases=tuple(record['phases'])), record['manifests']
+    )
+    return Measures(**empty | known)
+
+
+def _cell(m: Measures, cell: dict[str, Any]) -> dict[str, Any]:
+    """With its counts by unit, where its predictions are there."""
+    with contextlib.suppress(InputError):
+        return {**cell, 'units': units_of(Trained(m, cell['model']), cell).record()}
+    return cell
+
+
+def _training(m: Measures) -> list[dict[str, Any]]:
+    """What was spent up to each evaluation and each model that was kept."""
+    steps = sorted({e['step'] for e in m.evaluations} | set(m.kept_steps.values()))
+    counted = [r for r in m.training if 'flops' in r and 'seconds' in r]
+    if len(counted) < len(m.training):  # of an older version: tokens and rates of all of them are summed
+        kept = m.training
+    else:
+        last = (next((r for r in reversed(m.training) if r['step'] <= step), None) for step in steps)
+        kept = list({r['step']: r for r in last if r}.values())
+    return [{key: r[key] for key in OF_TRAINING if key in r} for r in kept]
+
+
+def _without_replicates(value: Any) -> Any:
+    """Of measures with intervals over words: what the intervals were made of says nothing across runs."""
+    if isinstance(value, dict):
+        return {name: _without_replicates(x) for name, x in value.items() if name != 'replicates'}
+    return value

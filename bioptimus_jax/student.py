@@ -1,0 +1,81 @@
+"""Student's t: the interval of a mean, and differences between arms over their trainings."""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+CONFIDENCE = 0.95
+TIE = 1e-9
+"""What is below it is 0: so much may be rounding."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Effect:
+    """One arm less another: the difference, half of its interval, two-sided p, degrees of freedom of the residual.
+
+    Without any (one seed) nothing says how far trainings differ: `half` and `p` are None.
+    """
+
+    observed: float
+    half: float | None = None
+    p: float | None = None
+    freedom: int = 0
+
+
+def reach(error: float, freedom: float) -> float:
+    """Half of the interval of CONFIDENCE around something with this standard error and degrees of freedom."""
+    return float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Mean, and half of its interval; 0 of one value."""
+    count, mean = len(values), float(np.mean(values))
+    return mean, reach(float(np.std(values, ddof=1)) / count**0.5, count - 1) if count > 1 else 0.0
+
+
+class TwoWay:
+    """Scores by arm and seed as the sum of an effect of each; what is left, pooled over all arms, is the noise.
+
+    By least squares, so that arms may lack seeds. Two arms give the paired t-test. It takes trainings of all arms to
+    be equally unsure. `scores`: arm -> seed -> score; an arm or a seed that stands alone says nothing of the noise.
+    """
+
+    def __init__(self, scores: Mapping[str, Mapping[Any, float]]):
+        self.arms = list(scores)
+        seeds = list(dict.fromkeys(itertools.chain(*scores.values())))
+        places = [(arm, seed) for arm, by_seed in scores.items() for seed in by_seed]
+        design_NxP = np.zeros((len(places), len(self.arms) + len(seeds)))
+        for row, (arm, seed) in zip(design_NxP, places, strict=True):
+            row[[self.arms.index(arm), len(self.arms) + seeds.index(seed)]] = 1
+        scores_N = np.array([scores[arm][seed] for arm, seed in places])
+        self.inverse_PxN = np.linalg.pinv(design_NxP)
+        self.spanned_PxP = self.inverse_PxN @ design_NxP
+        self.effects_P = self.inverse_PxN @ scores_N
+        self.freedom = len(places) - round(float(np.trace(self.spanned_PxP)))
+        left_N = _rounded(scores_N - design_NxP @ self.effects_P)
+        self.variance = float((left_N**2).sum()) / self.freedom if self.freedom else None
+
+    def less(self, arm: str, reference: str) -> Effect | None:
+        """`arm` - `reference`; None where no chain of common seeds links the two."""
+        contrast_P = np.zeros(len(self.effects_P))
+        contrast_P[self.arms.index(arm)] += 1
+        contrast_P[self.arms.index(reference)] -= 1
+        if not np.allclose(contrast_P @ self.spanned_PxP, contrast_P):
+            return None
+        observed = float(_rounded(contrast_P @ self.effects_P))
+        if self.variance is None:
+            return Effect(observed)
+        weights_N = contrast_P @ self.inverse_PxN
+        error = float(np.sqrt(self.variance * (weights_N**2).sum()))
+        if not error:
+            return Effect(observed, 0.0, 0.0 if observed else 1.0, self.freedom)
+        p = float(2 * special.stdtr(self.freedom, -abs(observed) / error))
+        return Effect(observed, reach(error, self.freedom), p, self.freedom)
+
+
+def _rounded(values: np.ndarray) -> np.ndarray:
+    return np.where(np.abs(values) < TIE, 0.0, values)

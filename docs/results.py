@@ -1,0 +1,66 @@
+"""Makes the tables of results.md from the records in results/, and nothing else: `python docs/results.py`.
+
+What stands below TABLES in results.md is replaced; the text above it is written by hand.
+"""
+
+import dataclasses
+import os
+from pathlib import Path
+
+from bioptimus_jax.report import comparison, paper_tables
+from bioptimus_jax.report.layout import NOT_RUN, Table
+from bioptimus_jax.report.questions import QUESTIONS
+from bioptimus_jax.report.resolved import read_runs
+from bioptimus_jax.report.trained import trained_models
+
+DOCS = Path(__file__).resolve().parent
+PAGE = DOCS / 'results.md'
+TABLES = '## The tables\n'
+TABLE2, ORDERS = 'docs/results/table2.jsonl', 'docs/results/orders.jsonl'
+RECORDS = {  # question -> the records that answer it; the effort is that of the first question's
+    'table2': (TABLE2, ORDERS),
+    'table3': (ORDERS,),
+    'table5': (ORDERS,),
+    'table7': (ORDERS,),
+    'orders': (ORDERS,),
+}
+LOSSES = (6.5,)
+"""Held-out losses that an arm is said to reach."""
+
+
+def tables() -> list[Table]:
+    """Every table that has rows, in the order of the page."""
+    made: list[Table] = []
+    asked = {question.name: question for question in QUESTIONS}
+    for name, files in RECORDS.items():
+        models = trained_models(read_runs(files))
+        scores, details = paper_tables.tables(asked[name], models)
+        made += [*map(_of_sets_here, scores), *details]
+        if name == next(iter(RECORDS)):
+            made.append(comparison.effort(models, LOSSES))
+    return [table for table in made if table.rows]
+
+
+def renewed(page: str) -> str:
+    """The page with its tables made again."""
+    written, _, _ = page.partition(TABLES)
+    return f'{written}{TABLES}\n' + '\n'.join(table.markdown() for table in tables())
+
+
+def _of_sets_here(table: Table) -> Table:
+    """Without the columns of sets that no run was scored on."""
+    texts = dict(
+        zip(table.columns, zip(*([c.text for c in row] for row in table.rows), strict=True), strict=True)
+    )
+    unscored = {name.removesuffix(', here') for name, column in texts.items() if set(column) == {NOT_RUN}}
+    kept = [i for i, name in enumerate(table.columns) if name.partition(',')[0] not in unscored]
+    columns = [table.columns[i] for i in kept]
+    better = {name: way for name, way in table.better.items() if name in columns}
+    return dataclasses.replace(
+        table, columns=columns, rows=[[row[i] for i in kept] for row in table.rows], better=better
+    )
+
+
+if __name__ == '__main__':
+    os.chdir(DOCS.parent)  # paths are shown as seen from here
+    PAGE.write_text(renewed(PAGE.read_text('utf-8')), 'utf-8')
