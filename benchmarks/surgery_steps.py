@@ -23,7 +23,7 @@ from bioptimus_jax.schema import Experiment, Vocab
 from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.surgery import source
 from bioptimus_jax.surgery.reading import Occurrences, Reading, read_contexts
-from bioptimus_jax.vocab import wordpiece
+from bioptimus_jax.vocab import training, wordpiece
 from bioptimus_jax.vocab.compare import new_tokens
 from bioptimus_jax.vocab.occurrences import TokenFinder
 
@@ -53,7 +53,7 @@ def prepare(folder: Path, size: Size) -> dict[str, Any]:
     made = (pubmed.titled_abstracts if size.real else lambda: pubmed.generated_texts(size.documents))()
     texts = list(itertools.islice(made, size.documents))
     if size.real:
-        place, vocabulary = real_source(), wordpiece.train(texts, Vocab())
+        place, vocabulary = real_source(), training.train(texts, Vocab())
     else:
         vocabulary, new = pubmed.generated_vocabulary()
         words = {token for token in new if not token.startswith(wordpiece.CONTINUATION)}

@@ -21,7 +21,7 @@ from bioptimus_jax.schema import Experiment, default_of, result_keys
 
 MANIFEST = 'manifest.json'
 STARTED = '.started.json'
-NUMBERED = re.compile(r'\d+:')
+NUMBERED, CHECKSUM = re.compile(r'\d+:'), re.compile('[0-9a-f]{64}')
 PACKAGES = (
     'bioptimus-jax',
     'jax',
@@ -220,7 +220,7 @@ def bring_up_to_date(
         run.fetch(stage.name)  # what an earlier attempt has left
     previous = manifest or read_json(folder / STARTED)
     changes = differences(previous, print_of) if previous else []
-    refused = not all(_goes_on(stage, change, previous or {}, print_of) for change in changes)
+    refused = not _goes_on(stage, changes, previous or {}, print_of)
     unwanted = replace and (refused if keep_matching else changes or manifest)
     if previous and (unwanted or (refused and not manifest and _is_empty(folder))):
         _remove(folder)
@@ -324,24 +324,34 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def _under_names(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Inputs that were numbered, as all once were, under the names that the same files have now."""
-    named, free = {}, [name for name in after if ':' in name and not NUMBERED.match(name)]
+    """Inputs that were numbered, as all once were, under the names that the same files have now.
+
+    Of two names for a file the one of a group without a word about it: there were no such words.
+    """
+    if not any(map(NUMBERED.match, before)):
+        return before
+    names = [name for name in after if ':' in name and not NUMBERED.match(name)]
+    worded = {name.split(':')[0] for name in names if not CHECKSUM.fullmatch(after[name])}
+    now: dict[tuple[str, str], list[str]] = {}
+    for name in sorted(names, key=lambda name: name.split(':')[0] in worded):
+        now.setdefault((re.split('[:/]', name)[-1], after[name]), []).append(name)
+    found = {}
     for name, checksum in before.items():
-        own = re.split('[:/]', name)[-1]
-        same = (n for n in free if after[n] == checksum and re.split('[:/]', n)[-1] == own)
-        now = next(same, name) if NUMBERED.match(name) else name
-        free = [n for n in free if n != now]
-        named[now] = checksum
-    return named
+        same = now.get((re.split('[:/]', name)[-1], checksum)) if NUMBERED.match(name) else None
+        found[same.pop(0) if same else name] = checksum
+    return found
 
 
-def _goes_on(stage: Stage, change: str, old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether a stage may go on from what it has in spite of a change."""
-    part, _, group = (key := change.split(':')[0]).partition('.')
-    if part != 'inputs' or not group.startswith(stage.grows):
-        return key.endswith(stage.extendable)
+def _goes_on(stage: Stage, changes: list[str], old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Whether a stage may go on from what it has in spite of these changes."""
     before = _under_names(old.get('inputs', {}), new['inputs'])
-    return not all(any(name.split(':')[0] == group for name in inputs) for inputs in (before, new['inputs']))
+    old_groups, new_groups = ({name.split(':')[0] for name in inputs} for inputs in (before, new['inputs']))
+    for change in changes:
+        part, _, group = (key := change.split(':')[0]).partition('.')
+        grown = part == 'inputs' and group.startswith(stage.grows) and group not in old_groups & new_groups
+        if not grown and not key.endswith(stage.extendable):
+            return False
+    return True
 
 
 def _short(value: Any) -> str:

@@ -416,7 +416,7 @@ class Ner:
     )
     datasets: tuple[str, ...] = key(
         (),
-        'sets of that folder; NAME-typed, NAME-merged: with its types apart, as one (JNLPBA: as one unless typed, as in '
+        'sets of that folder; NAME-typed, NAME-merged: its types apart, as one (JNLPBA: as one unless typed, as in '
         'BLURB); empty: all of them',
     )
     models: tuple[str, ...] = key(

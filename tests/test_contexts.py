@@ -18,7 +18,7 @@ from bioptimus_jax.files import write_json
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Contexts, Experiment, Runtime, Source, Vocab
 from bioptimus_jax.splitting import split_sentences
-from bioptimus_jax.vocab import contexts, sampling, wordpiece
+from bioptimus_jax.vocab import contexts, sampling, training, wordpiece
 from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around
 
 DATA = os.environ.get('BIOPTIMUS_DATA')
@@ -52,7 +52,7 @@ def make_documents(count: int) -> list[Document]:
 
 
 DOCUMENTS = make_documents(120)
-TRAINED = wordpiece.train((d.text for d in DOCUMENTS), SETTINGS)
+TRAINED = training.train((d.text for d in DOCUMENTS), SETTINGS)
 VOCABULARY = [t for t in TRAINED if t not in ('synuclein', 'reduced')]
 NEW = ['kinase', 'naproxenib', 'carcinoma', 'cafe', 'cells', 'synuc', '##lein', '##uced', '##ib']
 

@@ -278,6 +278,9 @@ def test_reduction_keeps_letters_and_digits_only(text):
 def test_audit_finds_sentences_whatever_the_tokenisation(ner_sets):
     auditor = audit.Auditor(Audit(folder=str(ner_sets)))
     assert (auditor.searched, auditor.too_short) == (2, 4)
+    letters = len(audit.reduced(LEAK))
+    for least, searched in ((letters, 2), (letters + 1, 0)):
+        assert audit.Auditor(Audit(folder=str(ner_sets), min_letters=least)).searched == searched
     hidden = (
         LEAK.upper().replace('POINTES', 'Pointes:').replace('LOW DOSE', 'low-\ndose').replace('DOBU', 'dobú')
     )

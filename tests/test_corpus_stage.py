@@ -303,6 +303,9 @@ def test_a_random_choice_of_words(tmp_path, files):
         )
         assert total // 3 <= manifest['counts']['words']['train'] < total // 3 + 40
         chosen[seed] = {document.id for document in open_documents(run.folder('corpus'), 'train')}
+    enough = Run(tmp_path / 'seed0', run.config).manifest('corpus')['counts']['words']['train']
+    run, _ = made(tmp_path / 'exact', files, corpus__heldout_fraction=0, corpus__max_words=enough)
+    assert chosen[0] == {document.id for document in open_documents(run.folder('corpus'), 'train')}
     run, _ = made(tmp_path / 'larger', files, corpus__heldout_fraction=0, corpus__max_words=total // 2)
     assert chosen[0] < {document.id for document in open_documents(run.folder('corpus'), 'train')}
     assert (

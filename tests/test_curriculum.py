@@ -44,6 +44,15 @@ def test_the_papers_table():
         )
 
 
+def test_the_learning_rate_ends_at_the_share_asked_for():
+    e = experiment(pretrain__learning_rate='1.0', pretrain__end_fraction='0.2')
+    table = curriculum.table(curriculum.stretches(e, COUNTS), e)
+    ends = [
+        float(curriculum.learning_rate_at(table, step, e.pretrain.end_fraction)) for step in (10, 55, 100)
+    ]
+    assert ends == pytest.approx([1.0, 0.6, 0.2])  # the peak after ten steps, half of the way, the end
+
+
 @pytest.mark.parametrize(
     ('unit', 'duration', 'steps'),
     [('steps', 7, 7), ('epochs', 2, 20), ('tokens', 2500, 5), ('words', 1000, 2)],

@@ -165,9 +165,13 @@ def test_tokenizers_that_differ_are_caught(tmp_path, params, tokenizer_folder):
     with pytest.raises(gate.GateError, match='model_max_length of the tokenizer is 512'):
         check(folder, params, tokenizer_folder)
     changes = {
-        'lower case': tokenizer_from_vocabulary(VOCABULARY, False),
-        'number of tokens': tokenizer_from_vocabulary([*VOCABULARY, 'more'], True),
-        'other ids': tokenizer_from_vocabulary([*VOCABULARY[:-2], '-', '.'], True),
+        'do_lower_case is False in transformers, True here': tokenizer_from_vocabulary(VOCABULARY, False),
+        'number of tokens is 61 in transformers, 60 here': tokenizer_from_vocabulary(
+            [*VOCABULARY, 'more'], True
+        ),
+        "the id of '.' is 59 in transformers, 58 here": tokenizer_from_vocabulary(
+            [*VOCABULARY[:-2], '-', '.'], True
+        ),
     }
     for message, tokenizer in changes.items():
         save_tokenizer(tokenizer, folder, ARCHITECTURE.max_positions)

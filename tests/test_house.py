@@ -66,13 +66,13 @@ CONFINED = {
         'bioptimus_jax.gate',
         'bioptimus_jax.ner',
         'bioptimus_jax.analysis',
-        'bioptimus_jax.model.hf',
+        'bioptimus_jax.model.weights',  # reads .bin files
     ),
     'transformers': (
         'bioptimus_jax.gate',
         'bioptimus_jax.ner',
         'bioptimus_jax.analysis',
-        'bioptimus_jax.model.hf',
+        'bioptimus_jax.vocab.agreement',  # a tokenizer that cannot be kept is refused before anything is made with it
     ),
 }
 # Their workers are processes, or they need no accelerator: importing jax there costs seconds and memory.

@@ -258,6 +258,15 @@ def test_a_safetensors_header_that_lies(kind, verb, verbs, model, refused):
     assert str(model) in refused(verb, *verbs[verb])
 
 
+@pytest.mark.parametrize('name', ['../elsewhere.safetensors', '/elsewhere.safetensors', 'evil.bin', '', '.'])
+def test_an_index_that_points_elsewhere(name, verbs, model, refused):
+    (model / 'model.safetensors').rename(model.parent / 'elsewhere.safetensors')
+    (model / 'evil.bin').write_bytes(b'')
+    write_json(model / 'model.safetensors.index.json', {'weight_map': {'bert.a': name}})
+    line = refused('surgery', *verbs['surgery'])
+    assert f'names {name!r}; a .safetensors file beside the index is expected' in line
+
+
 def change(file, **values):
     write_json(file, json.loads(file.read_text()) | values)
 

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import importlib.util
 import json
+import shutil
 from pathlib import Path
 
 import jax
@@ -380,19 +381,131 @@ def test_transformers_loads_a_written_folder_completely(model_folder, params):
     assert model.cls.predictions.decoder.weight is model.bert.embeddings.word_embeddings.weight
 
 
-def test_a_model_saved_by_transformers_loads_as_safetensors_and_as_bin(tmp_path, params):
+@pytest.fixture(scope='module')
+def saved(tmp_path_factory, params):
+    """The same model in every form: one file or several with an index, safetensors or PyTorch's."""
     import torch
 
-    model = torch_model(params, TINY)
-    model.save_pretrained(tmp_path / 'safe')
-    (tmp_path / 'bin').mkdir()
-    (tmp_path / 'bin' / 'config.json').write_text((tmp_path / 'safe' / 'config.json').read_text())
-    torch.save(model.state_dict(), tmp_path / 'bin' / 'pytorch_model.bin')
-    for kind in ('safe', 'bin'):
-        architecture, loaded, fresh = hf.load_folder(tmp_path / kind)
-        assert (architecture, fresh) == (TINY, [])
-        for path, value in flatten(params).items():
-            np.testing.assert_array_equal(flatten(loaded)[path], value, err_msg=path)
+    folder, model = tmp_path_factory.mktemp('saved'), torch_model(params, TINY)
+    model.save_pretrained(folder / 'safe')
+    model.save_pretrained(folder / 'safe, sharded', max_shard_size='50KB')
+    listed = json.loads((folder / 'safe, sharded' / 'model.safetensors.index.json').read_text())['weight_map']
+    for name in ('bin', 'bin, sharded'):
+        (folder / name).mkdir()
+        (folder / name / 'config.json').write_text((folder / 'safe' / 'config.json').read_text())
+    state = model.state_dict()
+    torch.save(state, folder / 'bin' / 'pytorch_model.bin')
+    in_bin = {
+        name: file.replace('model', 'pytorch_model').replace('safetensors', 'bin')
+        for name, file in listed.items()
+    }
+    for file in set(in_bin.values()):
+        torch.save({n: state[n] for n, f in in_bin.items() if f == file}, folder / 'bin, sharded' / file)
+    (folder / 'bin, sharded' / 'pytorch_model.bin.index.json').write_text(json.dumps({'weight_map': in_bin}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ('kind', 'files'), [('safe', 1), ('bin', 1), ('safe, sharded', 4), ('bin, sharded', 4)]
+)
+def test_a_model_saved_by_transformers_loads_in_every_form(kind, files, saved, params):
+    architecture, loaded, fresh = hf.load_folder(saved / kind)
+    assert (architecture, fresh) == (TINY, [])
+    for path, value in flatten(params).items():
+        np.testing.assert_array_equal(flatten(loaded)[path], value, err_msg=path)
+    # Every file counts as an input, once.
+    deciding = [file.name for file in hf.deciding_files(saved / kind)]
+    assert len(deciding) == len(set(deciding)) >= 1 + files
+    assert {f.name for f in (saved / kind).iterdir()} - set(deciding) <= {'generation_config.json'}
+
+
+def edit_index(folder, change):
+    file = folder / 'model.safetensors.index.json'
+    values = json.loads(file.read_text())
+    change(values)
+    file.write_text(json.dumps(values))
+
+
+def add_tensor(folder, shard, name):
+    state = safetensors.numpy.load_file(folder / shard)
+    safetensors.numpy.save_file(state | {name: np.zeros(2, np.float32)}, folder / shard)
+
+
+SHARD = 'model-00002-of-00003.safetensors'
+SHARD_DAMAGES = {
+    'no shard': (lambda f: (f / SHARD).unlink(), f'index.json: names {SHARD}, which is not there'),
+    'another name': (
+        lambda f: edit_index(
+            f, lambda v: v['weight_map'].update({QUERY: 'model-00009-of-00003.safetensors'})
+        ),
+        'index.json: names model-00009-of-00003.safetensors, which is not there',
+    ),
+    'elsewhere': (
+        lambda f: edit_index(f, lambda v: v['weight_map'].update({QUERY: '../safe/model.safetensors'})),
+        "names '../safe/model.safetensors'; a .safetensors file beside the index is expected",
+    ),
+    'pickled': (
+        lambda f: edit_index(f, lambda v: v['weight_map'].update({QUERY: 'pytorch_model.bin'})),
+        "names 'pytorch_model.bin'; a .safetensors file beside the index is expected",
+    ),
+    'in two shards': (
+        lambda f: add_tensor(f, SHARD, 'bert.embeddings.word_embeddings.weight'),
+        f'gives bert.embeddings.word_embeddings.weight to model-00001-of-00003.safetensors, but {SHARD} holds it',
+    ),
+    'in another shard': (
+        lambda f: add_tensor(f, SHARD, 'more.weight'),
+        f'index.json: gives more.weight to no file, but {SHARD} holds it',
+    ),
+    'in no shard': (
+        lambda f: edit_index(f, lambda v: v['weight_map'].update({'more.weight': SHARD})),
+        f'{SHARD}: lacks more.weight, which model.safetensors.index.json gives it',
+    ),
+    'no map': (lambda f: edit_index(f, dict.clear), 'index.json: has no weight_map'),
+    'a map of numbers': (
+        lambda f: edit_index(f, lambda v: v.update(weight_map={QUERY: 1})),
+        'index.json: has no weight_map',
+    ),
+    'not a number': (
+        lambda f: [
+            safetensors.numpy.save_file(
+                {n: np.full_like(v, np.nan) for n, v in safetensors.numpy.load_file(f / SHARD).items()},
+                f / SHARD,
+            )
+        ],
+        f'{SHARD}: bert.',
+    ),
+}
+
+
+@pytest.mark.parametrize('name', SHARD_DAMAGES)
+def test_shards_that_are_not_what_their_index_says_are_refused_in_one_line(saved, tmp_path, name):
+    damage, expected = SHARD_DAMAGES[name]
+    shutil.copytree(saved / 'safe, sharded', tmp_path / 'model')
+    damage(tmp_path / 'model')
+    with pytest.raises(InputError) as caught:
+        hf.load_folder(tmp_path / 'model')
+    assert expected in str(caught.value)
+    assert str(tmp_path / 'model') in str(caught.value)
+    assert '\n' not in str(caught.value)
+
+
+def test_transformers_computes_with_the_second_of_two_biases(model_folder):
+    """Why a file in which they differ is refused: the first of them, which we read, has no effect there."""
+    import torch
+    from transformers import AutoModelForMaskedLM
+
+    logits = []
+    for first, second in ((0, 1), (5, 1)):
+        both = {
+            'cls.predictions.bias': np.full(200, first, np.float32),
+            'cls.predictions.decoder.bias': np.full(200, second, np.float32),
+        }
+        edit_state(model_folder, lambda s, both=both: s.update(both))
+        model = AutoModelForMaskedLM.from_pretrained(model_folder).eval()
+        assert model.cls.predictions.decoder.bias[0].item() == 1
+        with torch.no_grad():
+            logits.append(model(torch.tensor([[1, 7, 2]])).logits.numpy())
+    np.testing.assert_array_equal(*logits)
 
 
 def test_names_without_prefix_and_with_gamma_and_beta_are_understood(params):
@@ -468,6 +581,20 @@ DAMAGES = {
     'unknown': (
         lambda f: edit_state(f, lambda s: s.update({'adapter.weight': np.zeros(1)})),
         'not part of the model adapter.weight',
+    ),
+    'not a number': (
+        lambda f: edit_state(f, lambda s: s.update({QUERY: np.full((32, 32), np.nan, np.float32)})),
+        f'model.safetensors: {QUERY} has 1,024 numbers of 1,024 that are NaN or infinite',
+    ),
+    'infinite': (
+        lambda f: edit_state(f, lambda s: s['bert.embeddings.LayerNorm.weight'].__setitem__(3, -np.inf)),
+        'model.safetensors: bert.embeddings.LayerNorm.weight has 1 numbers of 32 that are NaN or infinite',
+    ),
+    'two biases': (
+        lambda f: edit_state(
+            f, lambda s: s.update({'cls.predictions.decoder.bias': np.ones(200, np.float32)})
+        ),
+        'cls.predictions.bias differs from cls.predictions.decoder.bias, which transformers computes with',
     ),
     'untied': (
         lambda f: edit_state(f, lambda s: s.update({'cls.predictions.decoder.weight': np.zeros((200, 32))})),

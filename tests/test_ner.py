@@ -14,9 +14,10 @@ from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import read_json, read_jsonl, whole_folder, write_json
 from bioptimus_jax.ner import build as stage
+from bioptimus_jax.ner import finetune as training
 from bioptimus_jax.ner.align import align, piece_labels, tags_of_words
 from bioptimus_jax.ner.batches import bucketed
-from bioptimus_jax.ner.finetune import finetune
+from bioptimus_jax.ner.finetune import finetune, predict
 from bioptimus_jax.ner.finished import read_model
 from bioptimus_jax.ner.optimizer import slanted_triangle
 from bioptimus_jax.ner.predictions import read_predictions
@@ -206,17 +207,26 @@ def test_buckets_hold_everything_once_with_little_padding():
     assert batches == bucketed(lengths, 8, (0, 1))
 
 
-def test_fine_tuning_learns_and_is_deterministic(tiny_bert, toy_sets):
+def test_fine_tuning_learns_and_is_deterministic(tiny_bert, toy_sets, monkeypatch):
     dataset = read_dataset(toy_sets / 'one')
     first = finetune(tiny_bert, dataset, settings(), 0)
-    again = finetune(tiny_bert, dataset, settings(), 0)
-    other = finetune(tiny_bert, dataset, settings(), 1)
+    # The same again, and blindly: what test holds decides nothing, least of all the epoch.
+    hidden = [dataclasses.replace(s, tags=('O',) * len(s.tags)) for s in dataset.test]
+    again = finetune(tiny_bert, dataclasses.replace(dataset, test=tuple(hidden)), settings(), 0)
+    empty = tuple(dataclasses.replace(s, tags=('O',) * len(s.tags)) for s in dataset.devel)
+    predicted = []
+    monkeypatch.setattr(training, 'predict', lambda *a: predicted.append(predict(*a)) or predicted[-1])
+    slow = dataclasses.replace(settings(), learning_rate=settings().learning_rate / 30)
+    other = finetune(tiny_bert, dataclasses.replace(dataset, devel=empty), slow, 1)
+    assert {h['devel_f1'] for h in other.history} == {0.0}
+    assert (other.best_epoch, other.devel) == (1, predicted[0])  # of equal epochs the first
+    assert predicted[0] != predicted[-2]
     from bioptimus_jax.ner.score import score
 
     assert score([s.tags for s in dataset.test], first.test)['strict']['f1'] > 0.95
     assert first.history == again.history
-    assert first.test == again.test
-    assert first.history[0]['loss'] != other.history[0]['loss']
+    assert (first.test, first.devel, first.best_epoch) == (again.test, again.devel, again.best_epoch)
+    assert first.first_loss != other.first_loss
     assert first.history[first.best_epoch - 1]['devel_f1'] == max(h['devel_f1'] for h in first.history)
 
 
@@ -494,6 +504,12 @@ def test_merged_and_typed_scores_of_a_set_are_never_taken_for_each_other(tiny_be
     assert list(read_model(str(model)).cells) == ['jnlpba-typed']
     with pytest.raises(InputError, match=r'has jnlpba-typed, but .* has jnlpba: no set in common'):
         compare_models(str(model), str(run.workdir / 'ner' / model.name / 'jnlpba'))
+    # Under the name that says what they are, the same cells go on.
+    (model / 'jnlpba').rename(model / 'jnlpba-typed')
+    counts = _ner(old, e, epochs=1, datasets=('jnlpba', 'jnlpba-typed'))[1]['counts']
+    assert (counts['cells'], counts['kept']) == (2, 1)
+    found = read_measures(Run(old, e, quiet=True)).ner
+    assert [(r['dataset'], len(r['test_by_type'])) for r in found] == [('jnlpba', 1), ('jnlpba-typed', 2)]
 
 
 def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_path):

@@ -29,7 +29,8 @@ from bioptimus_jax.ner.build import model_folders
 from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, perplexity
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
-from bioptimus_jax.pretrain.masking import MASKED, Vocabulary
+from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked, Vocabulary
+from bioptimus_jax.pretrain.objective import masked_lm
 from bioptimus_jax.pretrain.optimizer import make_optimizer
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
@@ -671,7 +672,13 @@ def test_held_out_scores_are_those_of_the_masked_places_alone(prepared):
     parts = Parts(prepared, evaluation__rows=6, phases='0.1,')
     table = parts.params['embeddings']['word_embeddings']['embedding']
     parts.params['embeddings']['word_embeddings']['embedding'] = table * 20  # far from even
-    frozen = evaluate.freeze(Rows(parts.run.folder('rows'), 'heldout'), parts.run.config, parts.plan)
+    heldout = Rows(parts.run.folder('rows'), 'heldout')
+    frozen = evaluate.freeze(heldout, parts.run.config, parts.plan)
+    lengths = heldout.read(np.linspace(0, len(heldout) - 1, 6).astype(int))['segment_lengths'].sum(axis=1)
+    assert ((frozen.segments_NxBxL[0] > 0).sum(axis=1) == lengths).all()  # from the first row to the last
+    words = jax.tree.map(lambda x: np.asarray(x[0]), frozen.masked[evaluate.FROZEN_WORDS])
+    alone = words.begins_M & (np.roll(words.begins_M, -1, axis=1) | ~np.roll(words.weights_M > 0, -1, axis=1))
+    says(parts.params, words.targets_M[alone][0])
     found = dict(evaluate.scores(evaluate.make_evaluate(parts.plan), parts.params, frozen, True))
     places = jnp.asarray(frozen.segments_NxBxL[0]), jnp.asarray(frozen.positions_NxBxL[0])
     for name, masked in frozen.masked.items():
@@ -682,12 +689,92 @@ def test_held_out_scores_are_those_of_the_masked_places_alone(prepared):
         at = np.take_along_axis(np.asarray(masked.inputs_L), np.asarray(masked.slots_M), 1)
         hidden = drawn & (np.asarray(masked.kinds_M) == MASKED)
         assert (at[hidden] == parts.plan.masker.vocabulary.mask_id).all()
-        if name == evaluate.FROZEN:
+        if name == evaluate.FROZEN_WORDS:
+            ids = np.cumsum(np.asarray(masked.begins_M), axis=1)
+            units = [right[row][drawn[row] & (ids[row] == unit)] for row in range(6) for unit in range(1, 99)]
+            whole = np.mean([unit.all() for unit in units if len(unit)])
+            assert found['frozen_word_accuracy'] == pytest.approx(whole)
+            assert 0 < whole != right[drawn].mean()
+        elif name == evaluate.FROZEN:
             assert found['frozen_loss'] == pytest.approx(losses[hidden].mean(), rel=1e-4)
             assert found['frozen_accuracy'] == pytest.approx(right[hidden].mean())
-        elif name != evaluate.FROZEN_WORDS:
+        else:
             assert found[f'loss/{name}'] == pytest.approx(losses[hidden].mean(), rel=1e-4)
             assert abs(losses[drawn].mean() / losses[hidden].mean() - 1) > 0.01
+
+
+def says(params, token):
+    """Let the model expect that token everywhere."""
+    head = params['cls']['predictions']
+    head['bias'] = np.array(head['bias'])
+    head['bias'][token] = 60
+
+
+def test_what_a_step_counts_by_hand(prepared):
+    """Units [5], [5 6], [6 5], [6] of a model that says 5; the last two places show a token, not [MASK]."""
+    parts = Parts(prepared)
+    says(parts.params, 5)
+    targets, begins = [5, 5, 6, 6, 5, 6, 5, 5], [1, 1, 0, 1, 0, 1, 0, 0]
+    masked = Masked(
+        inputs_L=jnp.full((1, 10), 4),
+        slots_M=jnp.arange(1, 9)[None],
+        targets_M=jnp.array([targets]),
+        weights_M=jnp.array([[1.0] * 6 + [0.0] * 2]),  # the last two slots are empty
+        kinds_M=jnp.array([[MASKED] * 4 + [REPLACED, UNCHANGED] + [MASKED] * 2]),
+        begins_M=jnp.array([begins], bool),
+    )
+    places = jnp.ones((1, 10), jnp.int32), jnp.arange(10)[None]
+    loss, sums = masked_lm(parts.params, parts.plan.architecture, masked, *places)
+    _, losses, _ = plain_losses(parts.params, parts.plan.architecture, masked, *places)
+    assert float(loss) == pytest.approx(float(losses[0, :6].sum()), rel=1e-5)
+    counts = {name: float(value) for name, value in sums.items() if name != 'masked_loss'}
+    assert counts == {
+        'weight': 6,
+        'correct': 3,
+        'units': 4,
+        'correct_units': 1,
+        'masked_weight': 4,
+        'masked_correct': 2,
+    }
+    assert float(sums['masked_loss']) == pytest.approx(float(losses[0, :4].sum()), rel=1e-5)
+
+
+def test_parts_of_a_cut_document_have_masks_of_their_own(prepared):
+    plan = Parts(prepared).plan
+    heldout = Rows(prepared / 'run' / 'rows', 'heldout')
+    batch = heldout.read(np.arange(4))
+    batch['documents'][:] = batch['documents'][0]
+    batch['tokens'][3] = batch['tokens'][2]
+
+    def keys(seed, batch):
+        return np.asarray(
+            jax.random.key_data(evaluate.Maskable.of(batch, plan.masker, seed, 4).keys_R)
+        ).tolist()
+
+    one, two, three, again = keys(1, batch)
+    assert three == again  # the same text of the same document
+    assert len({tuple(key) for key in (one, two, three)}) == 3
+    assert keys(2, batch)[0] != one
+    batch['documents'][:] += np.uint64(2**32)
+    assert keys(1, batch)[0] != one
+
+
+def test_a_phase_that_resets_begins_without_moments_at_its_first_step_alone(prepared):
+    parts = Parts(prepared, **{'phase__0.2__optimizer': 'reset'})
+    state, _ = parts.step(parts.state, parts.batches.at(0), parts.table)
+    empty = parts.run.config.pretrain
+    fresh = make_optimizer(empty, parts.params).init(state['params'])
+    kept = jax.tree.map(np.asarray, state)
+
+    def after(step, optimizer):
+        state = jax.tree.map(jnp.array, {**kept, 'optimizer': optimizer, 'step': np.int32(step)})
+        return jax.tree.map(np.asarray, parts.step(state, parts.batches.at(step), parts.table)[0])
+
+    def same(left, right):
+        return jax.tree.all(jax.tree.map(np.array_equal, left, right))
+
+    for step, resets in ((5, False), (6, True), (7, False), (12, False)):
+        assert same(after(step, kept['optimizer']), after(step, fresh)) == resets, step
 
 
 def meshes(devices):
@@ -781,13 +868,30 @@ def test_a_step_that_is_not_finite_is_skipped_and_counted_when_asked(prepared, t
     assert all(np.isfinite(v).all() for v in flatten(load_phase(workdir / 'pretrain', '0.1')).values())
 
 
-def test_one_compiled_step_serves_all_phases(prepared):
+def test_a_step_that_is_skipped_leaves_parameters_and_moments_as_they_were(prepared):
+    parts = Parts(prepared, pretrain__not_finite='skip')
+    state, _ = parts.step(parts.state, parts.batches.at(0), parts.table)
+    head = state['params']['cls']['predictions']
+    head['bias'] = head['bias'].at[5].set(jnp.nan)
+    before = jax.tree.map(np.array, state)
+    after, metrics = parts.step(state, parts.batches.at(1), parts.table)
+    assert not metrics['finite']
+    assert int(after['step']) == 2
+    for name in ('params', 'optimizer'):
+        jax.tree.map(np.testing.assert_array_equal, before[name], after[name])
+
+
+def test_one_compiled_step_serves_all_phases_and_counts_what_it_saw(prepared):
     parts = Parts(prepared)
     state = parts.state
     for step in (0, 7, 13, 20):
         state = {**state, 'step': jnp.full((), step, jnp.int32)}
-        state, metrics = parts.step(state, parts.batches.at(step), parts.table)
+        batch = parts.batches.at(step)
+        state, metrics = parts.step(state, batch, parts.table)
         assert int(metrics['phase']) == step // 6
+        lengths = np.asarray(batch['segment_lengths'], float)
+        assert (metrics['tokens'], metrics['attended']) == (lengths.sum(), (lengths**2).sum())
+        assert metrics['tokens'] < batch['tokens'].size
     assert parts.step._cache_size() == 1
 
 
@@ -798,6 +902,8 @@ def test_every_row_is_seen_once_an_epoch(prepared):
     assert sorted(seen[:count]) == list(range(count))
     assert sorted(seen[count : 2 * count]) == list(range(count))
     assert (seen[:count] != seen[count : 2 * count]).any()
+    others = [Batches(parts.batches.rows, 8, seed, None).row_numbers(0).tolist() for seed in (0, 1)]
+    assert others[0] == seen[:8].tolist() != others[1]
 
 
 def test_rows_keep_every_token_and_do_not_depend_on_workers(prepared, tmp_path):

@@ -17,7 +17,7 @@ from bioptimus_jax.schema import Experiment, Surgery
 from bioptimus_jax.surgery import probe, recovery, synthesis
 from bioptimus_jax.surgery.material import middle
 from bioptimus_jax.surgery.source import spell
-from bioptimus_jax.vocab import frequency, wordpiece
+from bioptimus_jax.vocab import frequency, training, wordpiece
 
 SYLLABLES = ['ka', 'lo', 'mi', 'nu', 'pe', 'ra', 'so', 'ti', 've', 'wo']
 DRAW = random.Random(2)
@@ -165,7 +165,7 @@ def run(tmp_path):
     write_json(run.workdir / 'corpus' / 'manifest.json', {'counts': {'train': count}, 'content': ''})
     own = wordpiece.tokenizer_from_vocabulary(OWN, True)
     wordpiece.save_tokenizer(own, run.workdir / 'vocab', 32)
-    frequency.write(run.workdir / 'vocab', wordpiece.count_words(texts, True), {}, 1.0)
+    frequency.write(run.workdir / 'vocab', training.count_words(texts, True), {}, 1.0)
     write_json(run.workdir / 'vocab' / 'manifest.json', {'counts': {}, 'content': ''})
     return run
 

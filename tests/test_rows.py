@@ -19,6 +19,7 @@ def test_best_fit_places_every_part_once_and_never_overfills(lengths):
 def test_best_fit_takes_the_tightest_row():
     # 60 and 50 open rows with 4 and 14 left; 12 fits the second only, 4 then fits the first exactly.
     assert best_fit([60, 50, 12, 4], 64) == [[0, 3], [1, 2]]
+    assert best_fit([61, 3], 64) == [[0, 1]]  # [CLS] piece [SEP], the shortest document
 
 
 @settings(max_examples=60)

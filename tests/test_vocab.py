@@ -23,7 +23,7 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import write_json
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Runtime, Source, Vocab
-from bioptimus_jax.vocab import build, compare, counting, frequency, sampling, wordpiece
+from bioptimus_jax.vocab import build, compare, counting, frequency, sampling, training, wordpiece
 from bioptimus_jax.workers import open_workers
 
 DATA = os.environ.get('BIOPTIMUS_DATA')
@@ -50,19 +50,19 @@ def abstracts(count: int) -> list[str]:
 def test_training_is_the_same_for_any_order_of_real_text() -> None:
     texts = abstracts(2500)
     settings = Vocab(size=8000)
-    first = wordpiece.train(texts, settings)
+    first = training.train(texts, settings)
     shuffled = random.Random(1).sample(texts, len(texts))
-    assert wordpiece.train(shuffled, settings) == first
-    assert wordpiece.train(texts[::-1], settings) == first
+    assert training.train(shuffled, settings) == first
+    assert training.train(texts[::-1], settings) == first
     assert len(first) == len(set(first)) == 8000
     assert {'patients', '##ing', 'treatment'} <= set(first)
 
 
 def test_specials_come_first_then_characters_then_merges() -> None:
-    tokens = wordpiece.train(TEXTS, SMALL)
+    tokens = training.train(TEXTS, SMALL)
     assert tokens[:5] == ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
     characters = [t for t in tokens if len(t) == 1]
-    assert characters == sorted(set(''.join(wordpiece.count_words(TEXTS, True))))
+    assert characters == sorted(set(''.join(training.count_words(TEXTS, True))))
     assert tokens[5 : 5 + len(characters)] == characters
     assert '##(' not in tokens, 'punctuation never continues a word, so it needs no continuation entry'
     assert 'kinase' in tokens
@@ -77,21 +77,21 @@ def test_merges_follow_the_counts() -> None:
         **counts,
         **{chr(0x4E00 + i): 1 for i in range(100)},
     }  # the schema asks for 100 entries at least
-    tokens = wordpiece.train_from_counts(padded, Vocab(size=least + 100 + 1))
+    tokens = training.train_from_counts(padded, Vocab(size=least + 100 + 1))
     assert tokens[-1] == 'ab'
     assert 'cd' not in tokens
-    assert wordpiece.train_from_counts(padded, Vocab(size=least + 150))[-2:] == ['ab', 'cd']
-    assert 'cd' not in wordpiece.train_from_counts(padded, Vocab(size=least + 150, min_frequency=4))
+    assert training.train_from_counts(padded, Vocab(size=least + 150))[-2:] == ['ab', 'cd']
+    assert 'cd' not in training.train_from_counts(padded, Vocab(size=least + 150, min_frequency=4))
 
 
 def test_word_counts_of_parts_add_up() -> None:
-    whole = wordpiece.count_words(TEXTS, True)
-    parts = wordpiece.count_words(TEXTS[:1], True) + wordpiece.count_words(TEXTS[1:], True)
+    whole = training.count_words(TEXTS, True)
+    parts = training.count_words(TEXTS[:1], True) + training.count_words(TEXTS[1:], True)
     assert parts == whole
     assert whole['kinase'] == 2
     assert whole['cafe'] == 1, 'lower case takes accents off'
     assert whole['methylpropane'] == 1, 'a soft hyphen is a control character and vanishes'
-    assert wordpiece.count_words(TEXTS, False)['Café'] == 1
+    assert training.count_words(TEXTS, False)['Café'] == 1
 
 
 def pair_counts(counts: Mapping[str, int]) -> Counter[str]:
@@ -106,11 +106,11 @@ def pair_counts(counts: Mapping[str, int]) -> Counter[str]:
 def test_counts_beyond_the_trainers_32_bits_are_divided() -> None:
     # "ab" stands in both words: 3e9 + 2e9 = 5e9, which needs a divisor of 3; a word seen twice is lost with it.
     counts = {'ab': 3_000_000_000, 'cab': 2_000_000_000, 'x': 9_000_000_000, 'rare': 2, 'some': 8}
-    fitting = wordpiece.within_trainer(counts, wordpiece.LARGEST_PAIR_COUNT)
+    fitting = training.within_trainer(counts, training.LARGEST_PAIR_COUNT)
     assert fitting == {'ab': 1_000_000_000, 'cab': 666_666_666, 'x': 3_000_000_000, 'some': 2}
-    assert wordpiece.within_trainer(fitting, wordpiece.LARGEST_PAIR_COUNT) is fitting
+    assert training.within_trainer(fitting, training.LARGEST_PAIR_COUNT) is fitting
     # A pair counts as often as it stands in a word: 3 x 2**30 overflow although no word count does.
-    twice = wordpiece.within_trainer({'aaaa': 2**30}, wordpiece.LARGEST_PAIR_COUNT)
+    twice = training.within_trainer({'aaaa': 2**30}, training.LARGEST_PAIR_COUNT)
     assert twice == {'aaaa': 2**29}
 
 
@@ -119,7 +119,7 @@ def test_counts_beyond_the_trainers_32_bits_are_divided() -> None:
     st.integers(1, 2**31 - 1),
 )
 def test_no_pair_can_exceed_the_trainer_and_order_stays(counts: dict[str, int], largest: int) -> None:
-    fitting = wordpiece.within_trainer(counts, largest)
+    fitting = training.within_trainer(counts, largest)
     most = max(pair_counts(counts).values(), default=0)
     assert max(pair_counts(fitting).values(), default=0) <= largest
     if most <= largest:
@@ -172,40 +172,40 @@ def test_training_divides_what_would_overflow(monkeypatch: pytest.MonkeyPatch) -
     padding = {chr(0x4E00 + i): 1 for i in range(100)}
     counts = {'ab': 40, 'cd': 30, 'ef': 9, **padding}
     settings = Vocab(size=300, min_frequency=2)
-    assert wordpiece.train_from_counts(counts, settings)[-3:] == ['ab', 'cd', 'ef']
-    monkeypatch.setattr(wordpiece, 'LARGEST_PAIR_COUNT', 8)
-    tokens = wordpiece.train_from_counts(counts, settings)
+    assert training.train_from_counts(counts, settings)[-3:] == ['ab', 'cd', 'ef']
+    monkeypatch.setattr(training, 'LARGEST_PAIR_COUNT', 8)
+    tokens = training.train_from_counts(counts, settings)
     assert tokens[-2:] == ['ab', 'cd'], '9 // 5 is below min_frequency'
     assert {'e', '##f', chr(0x4E00)} <= set(tokens), 'no character is lost'
 
 
 def test_a_cased_vocabulary_keeps_capitals() -> None:
     texts = ['Kinase kinase DNA DNA dna'] * 3
-    tokens = wordpiece.train(texts, dataclasses.replace(SMALL, lowercase=False))
+    tokens = training.train(texts, dataclasses.replace(SMALL, lowercase=False))
     assert {'Kinase', 'kinase', 'DNA', 'dna', 'K', '##N'} <= set(tokens)
-    assert not {'Kinase', 'DNA', 'K'} & set(wordpiece.train(texts, SMALL))
+    assert not {'Kinase', 'DNA', 'K'} & set(training.train(texts, SMALL))
     tokenizer = wordpiece.tokenizer_from_vocabulary(tokens, False)
     assert tokenizer.encode('DNA kinase', add_special_tokens=False).tokens == ['DNA', 'kinase']
 
 
 def test_rare_characters_give_way_to_the_limit() -> None:
     counts = {'aab': 5, 'abc': 4, 'xyz': 1}
-    tokens = wordpiece.train_from_counts(counts, Vocab(size=100, limit_alphabet=3))
+    tokens = training.train_from_counts(counts, Vocab(size=100, limit_alphabet=3))
     assert [t for t in tokens if len(t) == 1] == ['a', 'b', 'c']
     assert not any('x' in t or 'z' in t for t in tokens[5:])
 
 
 def test_too_small_and_empty() -> None:
     with pytest.raises(ConfigError, match=r'config\.vocab\.size: 100 .* lower config\.vocab\.limit_alphabet'):
-        wordpiece.train_from_counts({chr(0x4E00 + i): 1 for i in range(200)}, Vocab(size=100))
+        training.train_from_counts({chr(0x4E00 + i): 1 for i in range(200)}, Vocab(size=100))
     with pytest.raises(InputError, match='no words'):
-        wordpiece.train(['', ' \n '], SMALL)
+        training.train(['', ' \n '], SMALL)
 
 
 def test_saved_folder_is_what_transformers_loads(tmp_path: Path) -> None:
     transformers = pytest.importorskip('transformers')
     for lowercase in (True, False):
-        tokens = wordpiece.train(TEXTS, dataclasses.replace(SMALL, lowercase=lowercase))
+        tokens = training.train(TEXTS, dataclasses.replace(SMALL, lowercase=lowercase))
         tokenizer = wordpiece.tokenizer_from_vocabulary(tokens, lowercase)
         folder = tmp_path / str(lowercase)
         wordpiece.save_tokenizer(tokenizer, folder, 128)
@@ -232,7 +232,7 @@ def test_saved_folder_is_what_transformers_loads(tmp_path: Path) -> None:
 
 
 def test_loading_switches_truncation_and_padding_off(tmp_path: Path) -> None:
-    tokenizer = wordpiece.tokenizer_from_vocabulary(wordpiece.train(TEXTS, SMALL), True)
+    tokenizer = wordpiece.tokenizer_from_vocabulary(training.train(TEXTS, SMALL), True)
     tokenizer.enable_truncation(4)
     tokenizer.enable_padding(length=4)
     tokenizer.save(str(tmp_path / 'tokenizer.json'))
@@ -309,7 +309,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     words = sum(len(text.split()) for text in TEXTS)
     counts = {'train': count, 'words': {'train': words}}
     write_json(workdir / 'corpus' / 'manifest.json', {'counts': counts, 'content': ''})
-    source = wordpiece.train(TEXTS[:2], Vocab(size=100, min_frequency=1))
+    source = training.train(TEXTS[:2], Vocab(size=100, min_frequency=1))
     wordpiece.save_tokenizer(wordpiece.tokenizer_from_vocabulary(source, True), tmp_path / 'source', 512)
     write_json(tmp_path / 'source' / 'config.json', {'max_position_embeddings': 77})
     monkeypatch.setattr(build, 'source_folder', lambda e: Path(e.source.path) if e.source.path else None)
@@ -329,7 +329,7 @@ def test_stage_trains_and_compares(run: Run, tmp_path: Path) -> None:
     folder = run.workdir / 'vocab'
     counts = build.build(run, folder)
     tokens = wordpiece.vocabulary(wordpiece.load_tokenizer(folder))
-    assert tokens == wordpiece.train(TEXTS, SMALL)
+    assert tokens == training.train(TEXTS, SMALL)
     source = wordpiece.vocabulary(wordpiece.load_tokenizer(tmp_path / 'source'))
     assert build.read_new_tokens(folder) == [t for t in tokens if t not in source]
     assert counts == {
@@ -337,7 +337,7 @@ def test_stage_trains_and_compares(run: Run, tmp_path: Path) -> None:
         'kept': len(set(tokens) & set(source)),
         'new': len(set(tokens) - set(source)),
         'lost': len(set(source) - set(tokens)),
-        'words_counted': sum(wordpiece.count_words(TEXTS, True).values()),
+        'words_counted': sum(training.count_words(TEXTS, True).values()),
         'content': counts['content'],
     }
     assert json.loads((folder / 'tokenizer_config.json').read_text('utf-8'))['model_max_length'] == 77
@@ -363,7 +363,7 @@ def test_stage_appends_what_is_new_to_the_source(run: Run, tmp_path: Path) -> No
     counts = build.build(change(run, kind='append'), folder)
     tokens = wordpiece.vocabulary(wordpiece.load_tokenizer(folder))
     source = wordpiece.vocabulary(wordpiece.load_tokenizer(tmp_path / 'source'))
-    trained = wordpiece.train(TEXTS, SMALL)
+    trained = training.train(TEXTS, SMALL)
     assert tokens[: len(source)] == source
     assert tokens[len(source) :] == build.read_new_tokens(folder) == [t for t in trained if t not in source]
     assert (counts['kept'], counts['lost']) == (len(source), 0)
@@ -395,8 +395,8 @@ def test_word_counts_do_not_depend_on_workers(run: Run, monkeypatch: pytest.Monk
     parallel = dataclasses.replace(run.config, runtime=Runtime(workers=2))
     domain, everyday = counting.count_corpora(Run(run.workdir, parallel, quiet=True), documents)
     assert (domain, everyday) == counting.count_corpora(run, documents)
-    assert domain == wordpiece.count_words(TEXTS, True)
-    assert everyday == wordpiece.count_words(GENERAL.values(), True)
+    assert domain == training.count_words(TEXTS, True)
+    assert everyday == training.count_words(GENERAL.values(), True)
 
 
 GENERAL = {'a.txt': 'The café was full of patients.', 'b.txt': 'The patients read 7 books.'}
@@ -490,8 +490,8 @@ def test_stage_counts_words_of_both_corpora(run: Run, kind: str) -> None:
     assert build.external_inputs(beside.config)[-2:] == [general / 'a.txt', general / 'b.txt']
     assert build.build(beside, folder)['content'] == alone, 'later stages do not depend on frequencies'
     table = pyarrow.parquet.read_table(folder / 'words.parquet').to_pylist()
-    domain = wordpiece.count_words(TEXTS, True)
-    everyday = wordpiece.count_words(GENERAL.values(), True)
+    domain = training.count_words(TEXTS, True)
+    everyday = training.count_words(GENERAL.values(), True)
     assert {r['word']: (r['count'], r['general_count']) for r in table} == {
         word: (domain[word], everyday[word])
         for word in domain | everyday
@@ -514,7 +514,7 @@ def test_stage_makes_a_cased_vocabulary(run: Run) -> None:
     build.build(change(alone, lowercase=False), run.workdir / 'vocab')
     tokenizer = wordpiece.load_tokenizer(run.workdir / 'vocab')
     assert not wordpiece.is_lowercase(tokenizer)
-    assert wordpiece.vocabulary(tokenizer) == wordpiece.train(
+    assert wordpiece.vocabulary(tokenizer) == training.train(
         TEXTS, dataclasses.replace(SMALL, lowercase=False)
     )
     counted = pyarrow.parquet.read_table(run.workdir / 'vocab' / 'words.parquet')['word'].to_pylist()

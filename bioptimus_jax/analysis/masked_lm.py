@@ -12,7 +12,7 @@ import numpy as np
 
 from bioptimus_jax.corpus.documents import Document, document_key
 from bioptimus_jax.errors import InputError, pickled_code
-from bioptimus_jax.ner.loading import positions_of
+from bioptimus_jax.ner.loading import check_rows, positions_of
 from bioptimus_jax.ner.tokenizer import load_tokenizer
 from bioptimus_jax.pretrain.masking import Masked, Vocabulary
 from bioptimus_jax.pretrain.rows import Part, cut_points, one_a_row, white_space_starts
@@ -116,6 +116,7 @@ def load(folder: Path, threads: int) -> ForeignModel:
     if wrong or None in (tokenizer.mask_token_id, tokenizer.cls_token_id, tokenizer.sep_token_id):
         reason = f'lacks {", ".join(wrong[:3])}' if wrong else 'its tokenizer has no mask, begin or end'
         raise InputError(f'{folder}: {reason}, so it has no perplexity; name another model')
+    check_rows(folder, tokenizer, model)
     longest = min(positions_of(model, tokenizer.model_max_length), tokenizer.model_max_length)
     device = 'cuda' if torch.cuda.is_available() else 'cpu'
     return ForeignModel(folder, tokenizer, model.eval().to(device), longest)

@@ -13,13 +13,13 @@ from typing import Any
 
 import jax
 import numpy as np
-import safetensors
 import safetensors.numpy
 
-from bioptimus_jax.errors import ConfigError, InputError, pickled_code
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import atomic, read_json, temporary, write_json
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import PADDED, initial_parameters, parameter_shapes
+from bioptimus_jax.model.weights import SHARDS, WEIGHTS, check_finite, read_weights, weight_files
 from bioptimus_jax.schema import Source
 from bioptimus_jax.trees import flatten, merge_strict, unflatten
 
@@ -38,8 +38,13 @@ CONFIG_KEYS = {
     'initializer_range': 'initializer_range',
     'activation': 'hidden_act',
 }
-WEIGHTS = ('model.safetensors', 'pytorch_model.bin')
-TOKENIZER_FILES = ('vocab.txt', 'tokenizer.json', 'tokenizer_config.json', 'special_tokens_map.json')
+TOKENIZER_FILES = (
+    'vocab.txt',
+    'tokenizer.json',
+    'tokenizer_config.json',
+    'special_tokens_map.json',
+    'added_tokens.json',
+)
 # Tensors of BERT checkpoints that a masked language model does not have, or has twice.
 IGNORED = re.compile(
     r'pooler\.|embeddings\.position_ids$|cls\.seq_relationship\.|cls\.predictions\.decoder\.|classifier\.|qa_outputs\.'
@@ -93,14 +98,13 @@ def load_folder(folder: Path, key: jax.Array | None = None) -> tuple[Architectur
     """Architecture, parameters (numpy, float32) and the paths that the folder lacks and `key` drew at random.
 
     Only the masked-language-model head may be missing. Raises InputError, naming file and tensors, for a
-    folder without config or weights, a damaged file, and tensors missing, unknown or of another shape.
+    folder without config or weights, a damaged file, and tensors missing, unknown, of another shape or not finite.
     """
     folder = Path(folder)
     architecture = read_architecture(folder)
-    file = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
-    if file is None:
-        raise InputError(f'{folder}: holds no weights ({" or ".join(WEIGHTS)})')
-    state = _read_safetensors(file) if file.suffix == '.safetensors' else _read_bin(file)
+    state, file = read_weights(folder)
+    used = {name: tensor for name, tensor in state.items() if not IGNORED.match(name.removeprefix('bert.'))}
+    check_finite(used, folder, file)
     params, fresh = from_hf(state, architecture, key, where=str(file))
     return architecture, params, fresh
 
@@ -184,9 +188,9 @@ def write_folder(
 
 def deciding_files(folder: Path) -> list[Path]:
     """The files of a Hugging Face folder that decide what it computes: config.json, weights, tokenizer."""
-    weights = [folder / name for name in WEIGHTS if (folder / name).is_file()] or [folder / WEIGHTS[0]]
+    weights = weight_files(folder) or [folder / WEIGHTS[0]]
     tokenizer = [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
-    return [folder / 'config.json', weights[0], *tokenizer]
+    return [folder / 'config.json', *weights, *tokenizer]
 
 
 def source_folder(
@@ -210,7 +214,7 @@ def source_folder(
     import huggingface_hub
 
     try:
-        patterns = ['config.json', 'README.md', *WEIGHTS, *TOKENIZER_FILES]
+        patterns = ['config.json', 'README.md', *WEIGHTS, *SHARDS, *TOKENIZER_FILES]
         return Path(
             huggingface_hub.snapshot_download(source.path, revision=source.revision, allow_patterns=patterns)
         )
@@ -261,32 +265,13 @@ def _plain_names(state: Mapping[str, np.ndarray], where: str) -> dict[str, np.nd
             'only tied ones are supported'
         )
     if 'cls.predictions.decoder.bias' in plain:
-        plain.setdefault('cls.predictions.bias', plain['cls.predictions.decoder.bias'])
+        second = plain['cls.predictions.decoder.bias']
+        if not np.array_equal(plain.setdefault('cls.predictions.bias', second), second):
+            raise InputError(
+                f'{where}: cls.predictions.bias differs from cls.predictions.decoder.bias, which transformers computes '
+                'with; only tied ones are supported: leave out the one that the model was not trained with'
+            )
     return {name: tensor for name, tensor in plain.items() if not IGNORED.match(name)}
-
-
-def _read_safetensors(file: Path) -> dict[str, np.ndarray]:
-    try:
-        return safetensors.numpy.load_file(file)
-    except (safetensors.SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
-        raise InputError(f'{file}: is damaged or not a safetensors file ({error}); fetch it again') from error
-
-
-def _read_bin(file: Path) -> dict[str, np.ndarray]:
-    try:
-        import torch
-    except ImportError as error:
-        raise InputError(f'{file}: needs PyTorch to be read; install bioptimus-jax[ner]') from error
-    try:
-        state = torch.load(file, map_location='cpu', weights_only=True)
-        return {name: tensor.to(torch.float32).numpy() for name, tensor in state.items()}
-    except Exception as error:  # torch.load raises whatever the bytes lead it to
-        if flaw := pickled_code(error):
-            raise InputError(f'{file}: {flaw}') from error
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(
-            f'{file}: is damaged or not a plain state dict ({reason}); fetch it again'
-        ) from error
 
 
 def _check_tokenizer(folder: Path, architecture: Architecture) -> int:

@@ -123,7 +123,9 @@ def finished_cell(cell: Cell) -> dict[str, Any] | None:
     """The record of a cell that was done before from the same model, data and settings, or None."""
     record = read_json(cell.target / 'scores.json')
     whole = (cell.target / 'predictions.tsv').exists() and (not cell.again or (cell.target / MODEL).is_dir())
-    return record if record and record['print'] == cell.print_of and whole else None
+    if not record or record['print'] != cell.print_of or not whole:
+        return None
+    return {**record, 'dataset': cell.dataset.name}  # the folder of a set may have been given another name
 
 
 def run_cells(run: Run, cells: Sequence[Cell]) -> Iterator[tuple[Cell, dict[str, Any]]]:

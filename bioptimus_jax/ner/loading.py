@@ -61,6 +61,7 @@ def load_tagger(folder: Path, types: list[str], settings: Ner, seed: int) -> tup
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f'{folder}: cannot be loaded by transformers ({reason})') from error
     _check_weights(folder, model, info)
+    check_rows(folder, tokenizer, model)
     limit = min(tokenizer.model_max_length, positions_of(model, settings.max_pieces))
     if settings.max_pieces > limit:
         raise ConfigError(f'config.ner.max_pieces: {settings.max_pieces}, but {folder} has {limit} positions')
@@ -99,6 +100,19 @@ def _check_weights(folder: Path, model: Any, info: dict[str, Any]) -> None:
         wrong = ', '.join(map(str, [*missing, *info['mismatched_keys']][:4]))
         raise InputError(
             f'{folder}: weights are missing or have another shape: {wrong}; export the model again'
+        )
+
+
+def check_rows(folder: Path, tokenizer: Any, model: Any) -> None:
+    """Raises InputError where the tokenizer knows ids that the table of embeddings has no row for."""
+    rows, largest = (
+        model.get_input_embeddings().num_embeddings,
+        max(tokenizer.get_vocab().values(), default=0),
+    )
+    if largest >= rows:
+        raise InputError(
+            f'{folder}: the tokenizer has ids up to {largest:,}, but the model {rows:,} rows; these are not the '
+            'weights of this tokenizer'
         )
 
 

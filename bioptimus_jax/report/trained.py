@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.files import digest
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
 from bioptimus_jax.run import stage_folder
 from bioptimus_jax.schema import (
@@ -174,7 +175,7 @@ def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> di
     inputs = manifests.get('surgery', {}).get('inputs', {})
     weights = [value for name, value in inputs.items() if ':model' in name or ':pytorch_model' in name]
     if weights and config.surgery.strategy != 'scratch':
-        found['source'] = weights[0][:DIGITS]
+        found['source'] = (weights[0] if len(weights) == 1 else digest(weights))[:DIGITS]
     shape = [value for name, value in inputs.items() if name.endswith(':config.json')]
     if shape:
         found['architecture'] = shape[0][:DIGITS]

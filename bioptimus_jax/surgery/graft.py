@@ -22,7 +22,7 @@ from bioptimus_jax.surgery import account, bias, rows
 from bioptimus_jax.surgery.source import Source, load
 from bioptimus_jax.surgery.synthesis import synthesise
 from bioptimus_jax.trees import flatten, unflatten
-from bioptimus_jax.vocab import wordpiece
+from bioptimus_jax.vocab import agreement, wordpiece
 from bioptimus_jax.vocab.build import check_casing, read_new_tokens
 
 TABLE, BIAS = 'embeddings/word_embeddings/embedding', 'cls/predictions/bias'
@@ -196,6 +196,7 @@ def _write_model(
     # Without a source, config.model may have changed since stage vocab wrote its tokenizer.
     if settings.get('model_max_length', positions) != positions:
         write_json(hidden / 'tokenizer_config.json', {**settings, 'model_max_length': positions})
+    agreement.check_written(hidden, wordpiece.load_tokenizer(tokenizer_folder))
     if folder.exists():
         shutil.rmtree(folder)
     os.replace(hidden, folder)

@@ -75,15 +75,17 @@ def respelled_folds(tokenizer: tokenizers.Tokenizer, found: Occurrences, seed: i
 def respellable(tokenizer: tokenizers.Tokenizer) -> set[int]:
     """Ids of tokens of two characters or more each of which is a token as well: hidden, they are spelled by those.
 
-    A character is never in it, so that no word becomes [UNK] for what was hidden.
+    A character is never in it, so that no word becomes [UNK] for what was hidden; nor is an added token, which is found
+    before there are pieces.
     """
-    ids = tokenizer.get_vocab()
+    ids = tokenizer.get_vocab(with_added_tokens=False)
+    added = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
     usable = set()
     for token, number in ids.items():
         text = spelled(token)
         inside = text if text != token else text[1:]
         first = () if text != token else (text[:1],)
-        if len(text) > 1 and token not in SPECIAL_TOKENS:
+        if len(text) > 1 and token not in added:
             characters = (*first, *(CONTINUATION + c for c in inside))
             if all(c in ids for c in characters):
                 usable.add(number)

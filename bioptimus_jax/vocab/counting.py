@@ -10,13 +10,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import tokenizers
+
 from bioptimus_jax.corpus.documents import DocumentSource
 from bioptimus_jax.corpus.readers import input_files, read_inputs
 from bioptimus_jax.hashing import hash64
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Corpus, Experiment
-from bioptimus_jax.vocab.wordpiece import count_words
+from bioptimus_jax.vocab.training import count_words
 from bioptimus_jax.workers import open_workers, ranges
 
 BLOCK = 8192  # documents
@@ -29,8 +31,13 @@ def general_files(experiment: Experiment) -> list[Path]:
     return input_files(_general(experiment), 'vocab.general') if experiment.vocab.general else []
 
 
-def count_corpora(run: Run, documents: DocumentSource) -> tuple[Counter[str], Counter[str]]:
-    """Counts of BERT's words in a sample of `documents`, and in the general corpus (all of it; empty without one)."""
+def count_corpora(
+    run: Run, documents: DocumentSource, like: tokenizers.Tokenizer | None = None
+) -> tuple[Counter[str], Counter[str]]:
+    """Counts of words in a sample of `documents`, and in the general corpus (all of it; empty without one).
+
+    `like`: the tokenizer whose words they are; None: BERT's, in the casing of the configuration.
+    """
     settings = run.config.vocab
     blocks, files = ranges(len(documents), BLOCK), [(file.absolute(),) for file in general_files(run.config)]
     arguments = (
@@ -38,6 +45,7 @@ def count_corpora(run: Run, documents: DocumentSource) -> tuple[Counter[str], Co
         share_counted(run),
         settings.sample_seed,
         settings.lowercase,
+        like,
         _general(run.config),
     )
     with open_workers(run.config.runtime, len(blocks) + len(files), _prepare, arguments) as pool:
@@ -77,16 +85,23 @@ def _added(run: Run, progress: Progress, sizes: Iterable[int], parts: Iterable[C
     return counts
 
 
-def _prepare(documents: DocumentSource, share: float, seed: int, lowercase: bool, general: Corpus) -> None:
-    _state.update(documents=documents, share=share, seed=seed, lowercase=lowercase, general=general)
+def _prepare(
+    documents: DocumentSource,
+    share: float,
+    seed: int,
+    lowercase: bool,
+    like: tokenizers.Tokenizer | None,
+    general: Corpus,
+) -> None:
+    _state.update(documents=documents, share=share, seed=seed, words=(lowercase, like), general=general)
 
 
 def _count_block(start: int, stop: int) -> Counter[str]:
     documents, share, seed = _state['documents'], _state['share'], _state['seed']
     chosen = (d.text for d in documents.read(start, stop) if is_counted(d.id, share, seed))
-    return count_words(chosen, _state['lowercase'])
+    return count_words(chosen, *_state['words'])
 
 
 def _count_file(path: Path) -> Counter[str]:
     reading = dataclasses.replace(_state['general'], inputs=(str(path),))
-    return count_words((document.text for document in read_inputs(reading)), _state['lowercase'])
+    return count_words((document.text for document in read_inputs(reading)), *_state['words'])

@@ -1,124 +1,70 @@
-"""WordPiece vocabularies and BERT tokenizers: trained, built, loaded, saved.
+"""BERT's tokenizers: built for a vocabulary, loaded from a folder, saved as one."""
 
-The trainer of `tokenizers` breaks ties by the order in which it happens to meet characters, so two runs on
-the same text differ in most ids. Here the words are counted first, and the trainer gets every single
-character (alone and with "##") in a fixed order before it starts: only the word counts matter then.
-"""
-
-import itertools
+import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import tokenizers
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, read_json, write_json
-from bioptimus_jax.schema import Vocab
+from bioptimus_jax.vocab.tokenizer_files import EXTRA, NAMED, SWITCHES, listed_tokens, normalizer_settings
 
-PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]')
+PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = tuple(NAMED.values())
 CONTINUATION = '##'
 MAX_WORD_CHARACTERS = 100  # BERT makes longer words [UNK], so they teach nothing
-WORDS_PER_TEXT = 10_000
-LARGEST_PAIR_COUNT = 2**31 - 1
-"""The trainer of `tokenizers` sums in 32 bits, and beyond them drops the commonest pairs in silence (issue 2058)."""
+# Casing, accents, ideographs, controls, zero width, punctuation, long words: where two tokenizers would part.
+PROBES = (
+    '',
+    'Aspirin (ASA), 5-FU & β-Catenin',
+    'Naïve COX-2 µg/mL é\u0301',
+    '白血病 \u200bIL\u00ad2 [MASK]',
+    'ÅNGSTRÖM Straße İstanbul ΣΊΣΥΦΟΣ ǅ Ещё й ﬁbre Ｆｕｌｌ ½ Ⅷ',
+    'x\u0000y\u0007z\ufffd a\tb\r\nc\u00a0d\u2003e\u3000f\u2028g\u0085h',
+    'tumor白血病cell한국어日本ｶﾅ𠀀 กำ नमस्ते שָׁלוֹם مُحَمَّد',
+    "don't e.g. p<0.05; α-syn_1 [a] {b} ~^`|+=$€£ “q” — … 100% #tag @me https://a.b/c?d",
+    '[CLS] a [SEP] [PAD] [UNK] [mask] [MASK]. x[MASK]y  [ MASK ] ##a # #',
+    'x' * 100 + ' ' + 'x' * 101 + ' 😀👩‍🔬 ☃\ufe0f',
+)
 
 
-def train(texts: Iterable[str], settings: Vocab) -> list[str]:
-    """A WordPiece vocabulary of `settings.size` entries, special tokens at 0-4, for any order of `texts`."""
-    return train_from_counts(count_words(texts, settings.lowercase), settings)
-
-
-def count_words(texts: Iterable[str], lowercase: bool) -> Counter[str]:
-    """How often each of BERT's words (normalised; punctuation apart) occurs. Counts of parts add up."""
-    raw: Counter[str] = Counter()
-    for text in texts:
-        raw.update(text.replace('\n', ' ').split(' '))
-    normalizer, pre_tokenizer = _normalizer(lowercase), pre_tokenizers.BertPreTokenizer()
-    words: Counter[str] = Counter()
-    for piece, count in raw.items():
-        for word, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(piece)):
-            words[word] += count
-    return words
-
-
-def train_from_counts(counts: Mapping[str, int], settings: Vocab) -> list[str]:
-    """The vocabulary of a word count, by id.
-
-    Shorter than `settings.size` where no more pairs are seen `settings.min_frequency` times, counted as
-    `within_trainer` says. Raises InputError without any word, ConfigError where characters alone need more than
-    `settings.size` entries.
-    """
-    alphabet = _alphabet(counts, settings.limit_alphabet)
-    known = set(alphabet)
-    usable = {w: n for w, n in counts.items() if len(w) <= MAX_WORD_CHARACTERS and known.issuperset(w)}
-    if not usable:
-        raise InputError('the corpus has no words to train a vocabulary on; check config.corpus.inputs')
-    inside = set().union(*(w[1:] for w in usable))
-    continued = [CONTINUATION + c for c in alphabet if c in inside]
-    least = len(SPECIAL_TOKENS) + len(alphabet) + len(continued)
-    if least > settings.size:
-        raise ConfigError(
-            f'config.vocab.size: {settings.size} is less than the {least} entries that single '
-            'characters need; raise it, or lower config.vocab.limit_alphabet'
-        )
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=settings.size,
-        min_frequency=settings.min_frequency,
-        special_tokens=[*SPECIAL_TOKENS, *continued],
-        initial_alphabet=alphabet,
-        limit_alphabet=len(alphabet),
-        continuing_subword_prefix=CONTINUATION,
-        show_progress=False,
-    )
+def without_vocabulary(
+    lowercase: bool, strip_accents: bool | None = None, handle_chinese_chars: bool = True
+) -> tokenizers.Tokenizer:
+    """A tokenizer with BERT's words, and no pieces for them."""
     tokenizer = tokenizers.Tokenizer(models.WordPiece(unk_token=UNK))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.train_from_iterator(_texts(within_trainer(usable, LARGEST_PAIR_COUNT)), trainer)
-    ids = tokenizer.get_vocab()
-    first = [*SPECIAL_TOKENS, *alphabet, *continued]
-    merged = sorted(ids.keys() - set(first), key=ids.__getitem__)
-    return first + merged
-
-
-def within_trainer(counts: dict[str, int], largest: int) -> dict[str, int]:
-    """The counts; or, where a sum of the trainer could exceed `largest`, all divided by one whole number, rounded down.
-
-    Two pieces side by side meet between two characters, and in what the trainer counts for a pair every such place is
-    in once, whether it has merged the pair there or not. So no pair of pieces is ever counted more often than the two
-    characters where it meets stand side by side in the words, and those are counted here.
-    """
-    pairs: Counter[tuple[str, str]] = Counter()
-    for word, count in counts.items():
-        for pair in itertools.pairwise(word):
-            pairs[pair] += count
-    divisor = -(-max(pairs.values(), default=0) // largest)
-    return counts if divisor <= 1 else {w: n // divisor for w, n in counts.items() if n >= divisor}
-
-
-def _alphabet(counts: Mapping[str, int], limit: int) -> list[str]:
-    seen: Counter[str] = Counter()
-    for word, count in counts.items():
-        for character in word:
-            seen[character] += count
-    return sorted(sorted(seen, key=lambda c: (-seen[c], c))[:limit])
-
-
-def _texts(counts: Mapping[str, int]) -> Iterator[str]:
-    words = itertools.chain.from_iterable(itertools.repeat(w, counts[w]) for w in sorted(counts))
-    while batch := list(itertools.islice(words, WORDS_PER_TEXT)):
-        yield ' '.join(batch)
-
-
-def _normalizer(lowercase: bool) -> normalizers.Normalizer:
-    return normalizers.BertNormalizer(
-        clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=lowercase
+    tokenizer.normalizer = normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=handle_chinese_chars,
+        strip_accents=strip_accents,
+        lowercase=lowercase,
     )
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return tokenizer
 
 
-def tokenizer_from_vocabulary(vocabulary: list[str], lowercase: bool) -> tokenizers.Tokenizer:
-    """BERT's tokenizer for a vocabulary in order of ids; [CLS] ... [SEP] around each text, no truncation."""
+def words_of(
+    text: str, normalizer: normalizers.Normalizer | None, pre_tokenizer: pre_tokenizers.PreTokenizer | None
+) -> list[str]:
+    """The words of a tokenizer, each of which it cuts into pieces by itself, normalised."""
+    normal = normalizer.normalize_str(text) if normalizer else text
+    return [word for word, _ in pre_tokenizer.pre_tokenize_str(normal)] if pre_tokenizer else [normal]
+
+
+def tokenizer_from_vocabulary(
+    vocabulary: list[str],
+    lowercase: bool,
+    like: tokenizers.Tokenizer | None = None,
+) -> tokenizers.Tokenizer:
+    """BERT's tokenizer for a vocabulary in order of ids; [CLS] ... [SEP] around each text, no truncation.
+
+    `like`: the tokenizer whose normaliser, pre-tokenizer and added tokens (those in the vocabulary) it has, in place
+    of BERT's own in that casing.
+    """
     ids = {token: i for i, token in enumerate(vocabulary)}
     tokenizer = tokenizers.Tokenizer(
         models.WordPiece(
@@ -128,8 +74,8 @@ def tokenizer_from_vocabulary(vocabulary: list[str], lowercase: bool) -> tokeniz
             max_input_chars_per_word=MAX_WORD_CHARACTERS,
         )
     )
-    tokenizer.normalizer = _normalizer(lowercase)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    like = like or without_vocabulary(lowercase)
+    tokenizer.normalizer, tokenizer.pre_tokenizer = like.normalizer, like.pre_tokenizer
     tokenizer.decoder = decoders.WordPiece(prefix=CONTINUATION)
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f'{CLS} $A {SEP}',
@@ -137,14 +83,16 @@ def tokenizer_from_vocabulary(vocabulary: list[str], lowercase: bool) -> tokeniz
         special_tokens=[(CLS, ids[CLS]), (SEP, ids[SEP])],
     )
     tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
+    tokenizer.add_tokens([t for t in like.get_added_tokens_decoder().values() if t.content in ids])
     return tokenizer
 
 
 def load_tokenizer(path: Path) -> tokenizers.Tokenizer:
     """The tokenizer of a folder (tokenizer.json, else vocab.txt) or a vocab.txt; truncation and padding off.
 
-    The casing of a vocab.txt comes from the tokenizer_config.json beside it, else from whether any token has
-    a capital letter. Raises InputError for a missing or damaged file, and where a special token is missing.
+    Settings and added tokens of a folder are those of its other files too (tokenizer_files); of a vocab.txt the
+    settings of the tokenizer_config.json beside it. Casing that nothing gives is that of the vocabulary: whether any
+    token has a capital letter. Raises InputError for a missing or damaged file, and where a special token is missing.
     """
     path = Path(path)
     folder = path if path.is_dir() else path.parent
@@ -157,11 +105,63 @@ def load_tokenizer(path: Path) -> tokenizers.Tokenizer:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         _check_special_tokens(tokenizer.get_vocab(), ready)
-        return tokenizer
-    entries = _read_vocabulary(path / 'vocab.txt' if path.is_dir() else path)
-    settings = read_json(folder / 'tokenizer_config.json') or {}
-    capitals = any(re.search('[A-Z]', e) for e in entries if not re.fullmatch(r'\[.*\]', e))
-    return tokenizer_from_vocabulary(entries, settings.get('do_lower_case', not capitals))
+        said = {token['content']: token['id'] for token in (read_json(ready) or {}).get('added_tokens') or ()}
+        _check_ids(tokenizer, said, ready)
+    else:
+        entries = _read_vocabulary(path / 'vocab.txt' if path.is_dir() else path)
+        capitals = any(re.search('[A-Z]', e) for e in entries if not re.fullmatch(r'\[.*\]', e))
+        settings: dict[str, Any] = {'lowercase': not capitals, **normalizer_settings(folder)}
+        tokenizer = tokenizer_from_vocabulary(entries, settings['lowercase'], without_vocabulary(**settings))
+    if path.is_dir():
+        listed = listed_tokens(folder)
+        for token, _ in listed:
+            tokenizer.add_tokens([token])
+        _check_ids(tokenizer, {t.content: i for t, i in listed if i is not None}, folder)
+    return tokenizer
+
+
+def _check_ids(tokenizer: tokenizers.Tokenizer, said: Mapping[str, int], where: Path) -> None:
+    """The library numbers added tokens itself, behind the vocabulary and without a gap, whatever a file says."""
+    for token, number in said.items():
+        if tokenizer.token_to_id(token) != number:
+            raise InputError(
+                f'{where}: the added token {token!r} has the id {number}, but every reader gives it '
+                f'{tokenizer.token_to_id(token)}, and so the row of another token; correct the id, or leave it out'
+            )
+
+
+def check_supported(tokenizer: tokenizers.Tokenizer, where: Path) -> None:
+    """Raises InputError, naming the setting, for a tokenizer that is no WordPiece of words between spaces."""
+    model = json.loads(tokenizer.to_str())['model']
+    plain = dict(
+        type='WordPiece',
+        unk_token=UNK,
+        continuing_subword_prefix=CONTINUATION,
+        max_input_chars_per_word=MAX_WORD_CHARACTERS,
+    )
+    for name, value in plain.items():
+        if model.get(name) != value:
+            raise InputError(
+                f'{where}: {name} of the tokenizer is {model.get(name)!r}; only {value!r} is supported'
+            )
+    around = tokenizer.encode('', '')
+    if (around.tokens, around.type_ids) != ([CLS, SEP, SEP], [0, 0, 1]):
+        raise InputError(
+            f'{where}: post_processor puts {" ".join(around.tokens) or "nothing"} around a pair of texts; '
+            f'only {CLS} ... {SEP} ... {SEP} is supported'
+        )
+    parts = tokenizer.normalizer, tokenizer.pre_tokenizer
+    for text in PROBES:
+        if words_of(text, *parts) != [word for part in text.split(' ') for word in words_of(part, *parts)]:
+            raise InputError(
+                f'{where}: normalizer or pre_tokenizer cuts {text[:40]!r} otherwise than its parts between spaces; '
+                'only tokenizers whose words end at a space are supported'
+            )
+    for token in tokenizer.get_added_tokens_decoder().values():
+        if token.content.splitlines() != [token.content]:
+            raise InputError(
+                f'{where}: the added token {token.content!r} has a line break; vocab.txt cannot hold it'
+            )
 
 
 def _read_vocabulary(path: Path) -> list[str]:
@@ -191,21 +191,28 @@ def _check_special_tokens(known: Iterable[str], path: Path) -> None:
 
 
 def save_tokenizer(tokenizer: tokenizers.Tokenizer, folder: Path, model_max_length: int) -> None:
-    """Write vocab.txt, tokenizer.json and tokenizer_config.json as transformers' AutoTokenizer reads them."""
+    """Write vocab.txt, tokenizer.json and tokenizer_config.json as transformers' AutoTokenizer reads them.
+
+    Of BERT's own tokenizer transformers reads the settings in tokenizer_config.json; any other it takes from
+    tokenizer.json as it stands.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with atomic(folder / 'vocab.txt', 'wb') as file:
         file.write(''.join(token + '\n' for token in vocabulary(tokenizer)).encode('utf-8'))
     with atomic(folder / 'tokenizer.json') as file:
         file.write(tokenizer.to_str(pretty=True))
-    names = dict(pad_token=PAD, unk_token=UNK, cls_token=CLS, sep_token=SEP, mask_token=MASK)
-    settings = {
-        'tokenizer_class': 'BertTokenizer',
-        'do_lower_case': is_lowercase(tokenizer),
-        'tokenize_chinese_chars': True,
-        'strip_accents': None,
-        'model_max_length': model_max_length,
-        **names,
-    }
+    normal = tokenizer.normalizer
+    own = isinstance(normal, normalizers.BertNormalizer) and normal.clean_text
+    if own and isinstance(tokenizer.pre_tokenizer, pre_tokenizers.BertPreTokenizer):
+        settings: dict[str, Any] = {'tokenizer_class': 'BertTokenizer'}
+        for key in ('do_lower_case', 'tokenize_chinese_chars', 'strip_accents'):
+            settings[key] = getattr(normal, SWITCHES[key])
+    else:
+        settings = {'tokenizer_class': 'PreTrainedTokenizerFast'}
+    settings |= {'model_max_length': model_max_length, **NAMED}
+    added = tokenizer.get_added_tokens_decoder().values()
+    if extra := [t.content for t in added if t.special and t.content not in SPECIAL_TOKENS]:
+        settings[EXTRA[0]] = extra
     write_json(folder / 'tokenizer_config.json', settings)
 
 

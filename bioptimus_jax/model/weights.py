@@ -1,0 +1,117 @@
+"""The weights in a Hugging Face folder: one file or several with an index, safetensors or PyTorch's, all finite."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from bioptimus_jax.errors import InputError, pickled_code
+from bioptimus_jax.files import read_json
+
+WEIGHTS = (
+    'model.safetensors',
+    'model.safetensors.index.json',
+    'pytorch_model.bin',
+    'pytorch_model.bin.index.json',
+)
+"""What transformers takes, the first that is there. An index names the file of every tensor."""
+SHARDS = ('model-*-of-*.safetensors', 'pytorch_model-*-of-*.bin')  # as transformers calls them
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The files that hold the weights, an index behind those that it names; none in a folder without weights.
+
+    Raises InputError for an index that is damaged, or that names a file which is not there.
+    """
+    first = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
+    if first is None or first.suffix != '.json':
+        return [first] if first else []
+    return [*_shards(first, _weight_map(first)), first]
+
+
+def read_weights(folder: Path) -> tuple[dict[str, np.ndarray], Path]:
+    """Every tensor by its name, and the file to name in messages (the index of several).
+
+    Raises InputError, naming file and tensor, for weights that are absent, damaged or not what the index says.
+    """
+    *files, last = weight_files(folder) or [folder]
+    if last == folder:
+        raise InputError(f'{folder}: holds no weights ({", ".join(WEIGHTS)})')
+    if last.suffix != '.json':
+        return _read(last), last
+    listed = _weight_map(last)
+    state: dict[str, np.ndarray] = {}
+    for file in files:
+        tensors = _read(file)
+        for name in tensors:
+            if listed.get(name) != file.name:
+                raise InputError(
+                    f'{last}: gives {name} to {listed.get(name, "no file")}, but {file.name} holds it; '
+                    'fetch index and files again, of one model'
+                )
+        if absent := [name for name, of in listed.items() if of == file.name and name not in tensors]:
+            raise InputError(f'{file}: lacks {absent[0]}, which {last.name} gives it; fetch it again')
+        state |= tensors
+    return state, last
+
+
+def check_finite(state: Mapping[str, np.ndarray], folder: Path, where: Path) -> None:
+    """Raises InputError, naming file and tensor, where a number is NaN or infinite."""
+    for name, tensor in state.items():
+        wrong = tensor.size - int(np.isfinite(tensor).sum())
+        if wrong:
+            file = folder / _weight_map(where)[name] if where.suffix == '.json' else where
+            raise InputError(
+                f'{file}: {name} has {wrong:,} numbers of {tensor.size:,} that are NaN or infinite; '
+                'these weights are of no use, take others'
+            )
+
+
+def _weight_map(index: Path) -> dict[str, str]:
+    content: Any = read_json(index)
+    listed = content.get('weight_map') if isinstance(content, dict) else None
+    if not isinstance(listed, dict) or not listed or not all(isinstance(v, str) for v in listed.values()):
+        raise InputError(f'{index}: has no weight_map of tensors and files; fetch it again')
+    return listed
+
+
+def _shards(index: Path, listed: Mapping[str, str]) -> list[Path]:
+    names = sorted(set(listed.values()))
+    ending = '.safetensors' if 'safetensors' in index.name else '.bin'
+    for name in names:
+        if Path(name).name != name or not name.endswith(ending):
+            raise InputError(f'{index}: names {name!r}; a {ending} file beside the index is expected')
+        if not (index.parent / name).is_file():
+            raise InputError(f'{index}: names {name}, which is not there; fetch it too')
+    return [index.parent / name for name in names]
+
+
+def _read(file: Path) -> dict[str, np.ndarray]:
+    return _read_safetensors(file) if file.suffix == '.safetensors' else _read_bin(file)
+
+
+def _read_safetensors(file: Path) -> dict[str, np.ndarray]:
+    try:
+        return safetensors.numpy.load_file(file)
+    except (safetensors.SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
+        raise InputError(f'{file}: is damaged or not a safetensors file ({error}); fetch it again') from error
+
+
+def _read_bin(file: Path) -> dict[str, np.ndarray]:
+    try:
+        import torch
+    except ImportError as error:
+        raise InputError(f'{file}: needs PyTorch to be read; install bioptimus-jax[ner]') from error
+    try:
+        state = torch.load(file, map_location='cpu', weights_only=True)
+        return {name: tensor.to(torch.float32).numpy() for name, tensor in state.items()}
+    except Exception as error:  # torch.load raises whatever the bytes lead it to
+        if flaw := pickled_code(error):
+            raise InputError(f'{file}: {flaw}') from error
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(
+            f'{file}: is damaged or not a plain state dict ({reason}); fetch it again'
+        ) from error

@@ -1,0 +1,52 @@
+"""docs/results.md: its tables come from the committed records alone, and its text says no number that they lack."""
+
+import html
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+from bioptimus_jax import cli
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / 'docs' / 'results.md'
+CHOSEN = {'0.7', '0.35', '12.5', '1.8', '0.3', '0.5', '0.02', '1.2', '0.2', '0.1', '0.4'}
+"""Settings, versions, expectations, power: what was not measured by these runs."""
+
+
+@pytest.fixture(scope='module')
+def made():
+    return runpy.run_path(str(ROOT / 'docs' / 'results.py'))
+
+
+def test_the_tables_are_those_of_the_records_to_the_digit(made, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    page = PAGE.read_text('utf-8')
+    assert made['renewed'](page) == page
+
+
+def test_every_number_of_the_text_stands_in_a_table(made):
+    text, _, tables = PAGE.read_text('utf-8').partition(made['TABLES'])
+    assert len(tables) > 10_000
+    known = set(re.findall(r'\d+\.\d+', html.unescape(tables)))
+    said = set(re.findall(r'(?<![\d:.])\d+\.\d+(?![\d.]|x)', text.partition('## What was expected')[2]))
+    assert len(said) > 20
+    assert said - known - CHOSEN == set()
+    assert '†' in tables
+
+
+def test_the_report_takes_the_records_for_runs(tmp_path, monkeypatch, capsys):
+    """And prints the same differences, though these arms have no evaluations and no predictions."""
+    monkeypatch.chdir(ROOT)
+    assert cli.main(['report', 'docs/results/orders.jsonl', f'--to={tmp_path}']) == 0
+    printed = (tmp_path / 'tables.md').read_text('utf-8')
+    page = PAGE.read_text('utf-8')
+    for title in (
+        'Orders: the same settings, words and learning rates',
+        'Table 5: versions, the ends of the phases',
+    ):
+        block = page[page.index(f'### {title}: differences over pre-trainings') :]
+        assert block[: block.index('\n### ')] in printed
+    assert 'the predictions are not on record, so nothing is said of other test items' in printed
+    assert 'other test items\n' not in printed
