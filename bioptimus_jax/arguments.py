@@ -32,8 +32,8 @@ REPORT_HELP = """
 Of several runs, or of sweeps: the paper's Tables 2, 3, 5, 6 and 7, orders and corruption from whatever they hold,
 beside the paper's numbers. What a run answers is read from its manifests; runs whose corpora, vocabularies, budgets
 or fine-tuning differ are not mixed, and the page says in what they differ; and what each arm took, in words, FLOPs,
-hours. Of one run all tables and figures of that run come first. Writes index.html, tables.md, tables.csv into DIR, and
-results.jsonl, from which alone `bioptimus report` makes the same tables again when the run folders are gone.
+hours. Of one run all tables and figures of that run come first. Writes index.html, tables.md and csv/TABLE.csv into
+DIR, and results.jsonl, from which alone `bioptimus report` makes the same tables when the run folders are gone.
 
   bioptimus report runs/small
   bioptimus report runs/table2 runs/orders --loss=2.5,2 --f1=80"""
@@ -253,9 +253,9 @@ def _number(text: str, kind: type[Number], fits: Callable[[Number], bool], neede
 def _add_difficulty(verbs: Verbs) -> None:
     text = (
         'How hard is each masking setting for a model? Perplexity of any Hugging Face masked language model on any\n'
-        'texts under the setting of every phase: mean and interval over config.curriculum.samples samples, over all\n'
-        'positions and by what stands at them ([MASK], another token, the token itself). The texts should be of a\n'
-        'domain that the models were not trained on. config.curriculum.order=easy_to_hard trains in this order.\n\n'
+        'texts under the setting of every phase: geometric mean and interval over config.curriculum.samples samples,\n'
+        'by what stands at a position ([MASK], another token, the token itself) and over all. The texts should be of\n'
+        'a domain that the models were not trained on. config.curriculum.order=easy_to_hard trains in this order.\n\n'
         'reads:  config.curriculum.texts (of a .csv column config.corpus.tsv_column), else corpus/; the models\n'
         'writes: WORKDIR/difficulty.json; a table. `bioptimus report` shows both\n\n'
         'example:\n  bioptimus difficulty --config=small --workdir=runs/small --model=initial --model=FOLDER '

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 import select
+import shlex
 import signal
 import sys
 import traceback
@@ -85,8 +86,8 @@ def _is_full_disk(error: Exception) -> bool:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    parser, overrides, arguments = make_parser(), *take_overrides(arguments)
-    options = parser.parse_args(arguments)
+    parser, (overrides, flags) = make_parser(), take_overrides(arguments)
+    options = parser.parse_args(flags)
     if options.verb is None:
         parser.print_help()
         return USAGE
@@ -126,6 +127,7 @@ def _dispatch(arguments: list[str]) -> int:
         _stop_on_signal() as watch,
         open_run(options.workdir, experiment, names, watch, others) as run,
     ):
+        run.command = shlex.join(['bioptimus', *(given for given in arguments if given != '--replace')])
         if options.verb == 'difficulty':
             _difficulty(run, options)
         elif options.replace and run.mirror and others:

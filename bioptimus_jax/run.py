@@ -17,7 +17,7 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped, printable
 from bioptimus_jax.files import Checksums, alone, digest, read_json, sha256, write_json
 from bioptimus_jax.progress import Progress, clock
 from bioptimus_jax.remote.mirror import Mirror
-from bioptimus_jax.schema import Experiment, default_of, result_keys
+from bioptimus_jax.schema import Experiment, result_keys, value_before
 
 MANIFEST = 'manifest.json'
 STARTED = '.started.json'
@@ -73,6 +73,7 @@ class Run:
         self.config = experiment
         self.leads = leads  # of several processes one writes
         self.quiet = quiet or not leads
+        self.command = ''  # that was given, where there was one: it makes the same again
         self.stopping = threading.Event()
         self.mirror: Mirror | None = None  # of a run folder in a bucket
         self._events: Any = None
@@ -309,7 +310,7 @@ def fingerprint(run: Run, stage: Stage, external: bool = True) -> dict[str, Any]
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """`key: old -> new` for every configuration key and input that is not the same.
 
-    A key that the program has learned since, at its default, is no difference: defaults keep what was done before.
+    A key that the program has learned since is no difference where it says what was done before.
     """
     changes = []
     for part in ('config', 'inputs'):
@@ -317,9 +318,11 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
         if part == 'inputs':
             before = _under_names(before, after)
         for name in sorted(before.keys() | after.keys()):
-            learned = part == 'config' and name not in before and after[name] == default_of(name)
-            if before.get(name) != after.get(name) and not learned:
-                changes.append(f'{part}.{name}: {_short(before.get(name))} -> {_short(after.get(name))}')
+            known = before.get(name)
+            if part == 'config' and name not in before:
+                known = value_before(name)
+            if known != after.get(name):
+                changes.append(f'{part}.{name}: {_short(known)} -> {_short(after.get(name))}')
     return changes
 
 

@@ -27,9 +27,15 @@ def key(
     low: float | None = None,
     high: float | None = None,
     path: bool = False,
+    before: Any = None,
+    only_with: tuple[str, tuple] | None = None,
 ) -> Any:
-    """A schema key: its default, what it means, the values allowed, and whether it holds a path."""
-    metadata = dict(doc=doc, one_of=one_of, low=low, high=high, path=path)
+    """A schema key: its default, what it means, the values allowed, and whether it holds a path.
+
+    `before`: what was done before there was the key, if not the default. `only_with`: another key, and with which of
+    its values this one decides a result.
+    """
+    metadata = dict(doc=doc, one_of=one_of, low=low, high=high, path=path, before=before, only_with=only_with)
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -320,7 +326,9 @@ PAPER_PHASES = types.MappingProxyType(
 
 ORDERS = ('given', 'easy_to_hard', 'hard_to_easy', 'shuffled', 'self_paced')
 BY_DIFFICULTY = ('easy_to_hard', 'hard_to_easy')
-INITIAL = 'initial'
+MEASURES = {'masked': 'masked', 'all': 'perplexity'}
+"""curriculum.measure -> the name of what it goes by in difficulty.json."""
+INITIAL, SOURCE = 'initial', 'source'
 SNAPSHOT = '@'  # between a phase and the share of it that was done: 0.1@25
 
 
@@ -345,6 +353,14 @@ class Curriculum:
         'by difficulty: files or globs as in corpus.inputs, of a domain that the probe was not trained on; '
         "empty: this run's held-out documents",
         path=True,
+    )
+    measure: str = key(
+        'masked',
+        'by difficulty: perplexity at [MASK]ed positions, or over all selected ones, a tenth of which are kept under '
+        '80-10-10 and nearly free',
+        one_of=tuple(MEASURES),
+        before='all',
+        only_with=('curriculum.order', BY_DIFFICULTY),
     )
     samples: int = key(
         10, 'by difficulty: samples of text, each with a perplexity of its own (paper: ten)', low=1
@@ -619,20 +635,25 @@ def own_models(experiment: Experiment) -> list[str]:
 
 def result_keys(experiment: Experiment, sections: tuple[str, ...]) -> dict[str, Any]:
     """Flat `key -> value` of those sections, without runtime keys and paths: what a fingerprint covers."""
+    every = {name: value for name, value, _ in walk(experiment)}
     flat = {}
     for name, value, metadata in walk(experiment):
-        if not metadata.get('path') and name.split('.')[0] in sections:
+        other, values = metadata.get('only_with') or (name, (value,))
+        if not metadata.get('path') and name.split('.')[0] in sections and every[other] in values:
             flat[name] = list(value) if isinstance(value, tuple) else value
     return flat
 
 
-def default_of(dotted: str) -> Any:
-    """The default of a key by its dotted name, as `result_keys` gives values; None for a key that is not known."""
-    if dotted.startswith('phase.'):
-        flat = {name: value for name, value, _ in walk(Phase())}
-        value = flat.get(dotted.rsplit('.', 1)[1])
-    else:
-        value = next((value for name, value, _ in walk(Experiment()) if name == dotted), None)
+def value_before(dotted: str) -> Any:
+    """What was done before there was the key: its default, unless it says otherwise; None for a key not known.
+
+    By its dotted name, as `result_keys` gives values.
+    """
+    record, name = (
+        (Phase(), dotted.rsplit('.', 1)[1]) if dotted.startswith('phase.') else (Experiment(), dotted)
+    )
+    found = (metadata.get('before') or value for known, value, metadata in walk(record) if known == name)
+    value = next(found, None)
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -790,6 +811,13 @@ def _check_phases(e: Experiment) -> None:
         if len(triple) != 3 or min(triple) < 0 or abs(sum(triple) - 1) > 1e-6:
             raise ConfigError(
                 f'config.phase.{name}.corruption: three probabilities that sum to 1, got {triple}'
+            )
+    asked = e.curriculum
+    if asked.order in BY_DIFFICULTY and asked.measure == 'masked':
+        without = [name for name in e.phases if not e.phase[name].corruption[0]]
+        if without:
+            raise ConfigError(
+                f'config.curriculum.measure: {asked.measure!r}, but phase {without[0]} has no [MASK]; set all'
             )
     if len(set(e.phases)) != len(e.phases) or not e.phases:
         raise ConfigError(f'config.phases: one or more different names are needed, got {e.phases}')

@@ -38,7 +38,7 @@ STAGES: dict[str, Stage] = {
     for stage in (
         Stage(
             'corpus',
-            'documents, deduplicated, benchmark texts left out, 1 % held out',
+            'documents, deduplicated, benchmark texts left out, a share held out',
             'config.corpus.inputs, config.corpus.audit.folder',
             'corpus/documents (ArrayRecord), audit.jsonl, bad_records.jsonl, broken_files.jsonl',
             ('corpus',),
@@ -142,7 +142,7 @@ STAGES: dict[str, Stage] = {
             'report',
             'tables and figures of this run as one page',
             'everything that is there',
-            'report/index.html, tables.md, tables.csv, cards/MODEL.md (model cards with scores)',
+            'report/index.html, tables.md, csv/TABLE.csv, cards/MODEL.md (model cards with scores)',
             (),
             lambda run: (),
             _late('report.page', 'build'),

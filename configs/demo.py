@@ -52,7 +52,7 @@ def get_config(argument: str = '') -> ConfigDict:
     for name, steps in PHASE_STEPS.items():
         config.phase[name].update(duration=float(steps), duration_unit='steps')
     config.ner.update(
-        models=('initial', *PHASE_STEPS),
+        models=('source', 'initial', *PHASE_STEPS),
         epochs=5,
         batch_sentences=16,
         learning_rate=1e-3,

@@ -62,7 +62,7 @@ def get_config(argument: str = '') -> ConfigDict:
     config.ner.update(
         folder=f'{data}/ner',
         datasets=('ncbi-disease', 'bc5-chem'),
-        models=('initial', *config.phases),
+        models=('source', 'initial', *config.phases),
         learning_rate=5e-4,
     )
     return config

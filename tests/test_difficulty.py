@@ -116,10 +116,15 @@ def test_perplexity_by_hand():
     assert found['masked']['samples'] == pytest.approx([2, 8])
     assert found['replaced'] is None  # none in the first sample
     assert found['positions'] == {'perplexity': 2.5, 'masked': 1, 'replaced': 0.5, 'kept': 1}
-    # Two values 1 apart: mean ± 12.7062 (t with one degree of freedom) times 0.5.
-    low, high = perplexity.summary([3.0, 4.0])['interval']
-    assert (low, high) == pytest.approx((3.5 - 12.7062 / 2, 3.5 + 12.7062 / 2), rel=1e-5)
+    # Logarithms ln 4 apart: their mean ± 12.7062 (t with one degree of freedom) times half of that, taken back.
+    made = perplexity.summary([2.0, 8.0])
+    assert made['mean'] == pytest.approx(4)
+    assert made['interval'] == pytest.approx([4 * 2**-12.7062, 4 * 2**12.7062], rel=1e-4)
     assert perplexity.summary([3.0])['interval'] is None
+    # Samples that differ as much as those of two texts: 360 ± 1,783 is no interval of a perplexity.
+    wide = perplexity.summary([220.0, 500.7])['interval']
+    assert 0 < wide[0] < 220
+    assert wide[1] > 500.7
 
 
 def test_a_setting_without_such_positions_has_no_perplexity_of_them():
@@ -206,8 +211,9 @@ def test_the_verb_measures_several_models_and_the_page_shows_them(place, tmp_pat
     for model in ('bert', 'other'):
         rows = [r for r in table.rows if r[0].text == model]
         assert sorted(r[at].value for r in rows) == [1, 2, 3, 4]
-        easiest = min(rows, key=lambda r: r[3].value)
-        assert easiest[at].value == 1
+        by_place = sorted(rows, key=lambda r: r[at].value)
+        assert [r[3].value for r in by_place] == sorted(r[3].value for r in rows)
+        assert list(table.columns)[3] == '[MASK]'
     assert f'8 documents ({place}/news.txt), in 2 samples' in table.note
     figure = shown.masking_difficulty(m)
     assert '>other<' in figure.svg
@@ -242,32 +248,36 @@ def test_what_cannot_be_measured_is_said_in_a_line(place, tmp_path):
 
 
 def test_the_difficulty_that_decided_the_order_is_shown_too(tmp_path):
-    def setting(mean):
-        return {'mean': mean, 'interval': [mean - 1, mean + 1], 'samples': [mean - 1, mean + 1]}
+    def setting(*samples):
+        # As older versions summed them up: on the linear scale, where the lower end falls below 0.
+        return {'mean': sum(samples) / 2, 'interval': [-5.0, 9.0], 'samples': list(samples)}
 
     settings = {
-        name: {'perplexity': setting(mean), 'masked': setting(mean), 'replaced': None, 'kept': None}
+        name: {'perplexity': setting(*every), 'masked': setting(*hidden), 'replaced': None, 'kept': None}
         | {'positions': {'perplexity': 10, 'masked': 10, 'replaced': 0, 'kept': 0}}
-        for name, mean in (('0.1', 9.0), ('0.2', 7.0))
+        for name, every, hidden in (('0.1', (8, 10), (4, 9)), ('0.2', (6, 8), (6, 13.5)))
     }
     record = {'probe': 'initial', 'texts': ['news'], 'documents': 5, 'samples': 2, 'settings': settings}
     write_json(tmp_path / 'run' / 'pretrain' / 'difficulty.json', record)
     run = Run(tmp_path / 'run', Experiment(), quiet=True)
     table = shown.difficulty(read_measures(run))
-    assert [[c.text for c in r] for r in table.rows] == [
-        # exp of the mean of ln 8/6 and ln 10/8, and of that ± 12.7062 times half their distance
-        [
-            'initial (step 0)',
-            '0.1',
-            '',
-            '9 [8, 10]',
-            *['9 [8, 10]', '—', '—'],
-            '10',
-            '2',
-            '1.291 [0.857, 1.945]',
-        ],
-        ['initial (step 0)', '0.2', '', '7 [6, 8]', *['7 [6, 8]', '—', '—'], '10', '1', '—'],
-    ]
+    first, second = ([c.text for c in r] for r in table.rows)
+    # Roots of 4 · 9 and 8 · 10; exp of ln 6 ± 12.7062 times half of ln 9/4, and so on. Never below 0.
+    assert first[:5] == ['initial (step 0)', '0.1', '', '6 [0.03473, 1037]', '8.944 [2.167, 36.92]']
+    assert second[3:5] == ['9 [0.05209, 1555]', '6.928 [1.114, 43.09]']
+    # The record is of a run that went by all selected positions; 0.1 is the harder one by them.
+    assert [first[8], second[8]] == ['2', '1']
+    # exp of the mean of ln 8/6 and ln 10/8, and of that ± 12.7062 times half their distance
+    assert [first[9], second[9]] == ['1.291 [0.857, 1.945]', '—']
+    assert 'over all selected pieces, as config.curriculum.order does' in table.note
+    # By what is hidden 0.2 is, in both samples by a half.
+    write_json(tmp_path / 'run' / 'pretrain' / 'difficulty.json', {**record, 'measure': 'masked'})
+    by_hidden = shown.difficulty(read_measures(run))
+    assert [r[8].text for r in by_hidden.rows] == ['1', '2']
+    assert by_hidden.rows[1][9].text == '1.500 [1.500, 1.500]'
+    assert 'at [MASK], as config.curriculum.order does' in by_hidden.note
+    figure = shown.masking_difficulty(read_measures(run))
+    assert 'at [MASK] by masking setting: initial (step 0) 6 (0.1), 9 (0.2)' in figure.alt
     old = {name: {**s, 'positions': 10} for name, s in settings.items()}  # of a version without kinds
     write_json(tmp_path / 'run' / 'pretrain' / 'difficulty.json', {**record, 'settings': old})
     assert 'bioptimus difficulty' in shown.difficulty(read_measures(run)).text()

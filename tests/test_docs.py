@@ -399,6 +399,24 @@ def test_the_site_loads_nothing_from_elsewhere(site):
         assert not any('url(http' in s.read_text('utf-8') for s in styles if s.is_file()), file
 
 
+def test_a_page_opened_from_a_disk_searches(site):
+    start = next(file for file in site if file.parts[-1] == 'index.html')
+    index = (start.parent / 'search' / 'search_index.js').read_text('utf-8')  # a browser reads no .json there
+    assert index.startswith('var __index = {')
+    assert 'Curriculum' in index
+    for file, links in site.items():
+        assert (
+            any(t.endswith('javascripts/iframe-worker.js') for t in links.loaded) or file.name == '404.html'
+        )
+    browser = shutil.which('chromium') or shutil.which('google-chrome')
+    if browser:  # what stands above is how it works, this is whether it does
+        flags = ['--headless', '--no-sandbox', '--disable-gpu', '--virtual-time-budget=20000', '--dump-dom']
+        command = [browser, *flags, f'{start.as_uri()}?q=curriculum']
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
+        assert 'matching documents' in shown
+        assert 'method/curriculum.html' in shown.partition('md-search-result__list')[2]
+
+
 def test_the_reference_has_every_key_verb_and_module(site):
     by_name = {file.name: links for file, links in site.items()}
     keys = {name for name, _, _ in walk_names()}

@@ -318,6 +318,32 @@ def test_mentions_are_counted_before_anything_is_trained(tiny_bert, toy_sets, tm
     assert not [p for p in tmp_path.iterdir() if p.is_dir()]
 
 
+def test_the_source_is_scored_by_its_name_whatever_lies_here(tiny_bert, toy_sets, tmp_path, monkeypatch):
+    from transformers import BertModel
+
+    headless = tmp_path / 'headless'  # a source needs no masked-language-model head
+    shutil.copytree(tiny_bert, headless)
+    BertModel.from_pretrained(tiny_bert).save_pretrained(headless)
+    for name in ('source', 'initial', '0.4'):  # as in the folder of a demo
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    e = experiment(toy_sets, 'source', datasets=('one',))
+    e = dataclasses.replace(e, source=dataclasses.replace(e.source, path='headless'))
+    run = Run(tmp_path / 'run', e, quiet=True)
+    assert stage.model_folders(run) == {'source': Path('headless')}
+    folders = {path.parent for path in stage.external_inputs(e).values()}
+    assert folders == {toy_sets / 'one', Path('headless')}
+    own = dataclasses.replace(e, ner=dataclasses.replace(e.ner, models=('initial', '0.4')))
+    assert {path.parent for path in stage.external_inputs(own).values()} == {toy_sets / 'one'}
+    (run.workdir / 'ner').mkdir()
+    stage.build(run, run.workdir / 'ner')
+    [record] = read_jsonl(run.workdir / 'ner' / 'results.jsonl')
+    assert record['model'] == 'source'
+    nothing = dataclasses.replace(e, source=dataclasses.replace(e.source, path=''))
+    with pytest.raises(ConfigError, match=r'"source" needs config\.source\.path, which is empty'):
+        stage.external_inputs(nothing)
+
+
 def test_folders_have_names_of_their_own(tmp_path):
     for path, name in {
         '/models/bert-base': 'bert-base',

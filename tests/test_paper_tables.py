@@ -4,8 +4,10 @@ import csv
 import dataclasses
 import json
 import re
+import shlex
 import shutil
 import statistics
+from html import unescape
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
 from bioptimus_jax.ner.predictions import Predicted, write_predictions
 from bioptimus_jax.ner.score import score
-from bioptimus_jax.report import comparison, comparison_figures, geometry, paper, paper_tables
+from bioptimus_jax.report import comparison, comparison_figures, gain, geometry, page, paper, paper_tables
 from bioptimus_jax.report.layout import NOT_RUN
 from bioptimus_jax.report.questions import QUESTIONS
 from bioptimus_jax.report.resolved import experiment_of, read_runs
@@ -80,20 +82,32 @@ def f1(right):
     return 200 * right / (SENTENCES + right)
 
 
-def make(folder, phases, right, seed=0, losses=None, corpus='c', steps=(), fine_tunings=(), **changes):
+def make(
+    folder,
+    phases,
+    right,
+    seed=0,
+    losses=None,
+    corpus='c',
+    steps=(),
+    fine_tunings=(),
+    weights='source',
+    **changes,
+):
     """A run folder; `right`: model -> dataset -> mentions found, models by number (0: first phase's end) or name.
 
-    With the mentions there may be the devel F1; `steps`: where the phases end; `fine_tunings`: their seeds.
+    With the mentions, of all fine-tunings or of each, there may be the devel F1; `steps`: where the phases end;
+    `fine_tunings`: their seeds.
     """
     e = experiment(phases, seed=seed, ner__seeds=seed, **changes)
     run = Run(folder, e, quiet=True)
-    weights = {'0:config.json': 'x', '1:model.safetensors': 'source'}
+    of_source = {'0:config.json': 'x', '1:model.safetensors': weights}
     train = {'rows': 1000, 'words': 200_000, 'tokens': 260_000}
     described = {
         'corpus': {'content': corpus * 16},
         'vocab': {'content': ('v' if e.vocab.kind == 'train' else 's') * 16},
         'contexts': {'content': 'x'},
-        'surgery': {'content': 'w', 'inputs': weights},
+        'surgery': {'content': 'w', 'inputs': of_source},
         'rows': {'content': 'r', 'counts': {'train': train}},
         'pretrain': {'content': 'p'},
         'ner': {'content': 'n'},
@@ -119,13 +133,18 @@ def make(folder, phases, right, seed=0, losses=None, corpus='c', steps=(), fine_
     records = []
     for model, scores in right.items():
         name = e.phases[model] if isinstance(model, int) else model
-        for tuning in fine_tunings or (seed,):
+        for number, tuning in enumerate(fine_tunings or (seed,)):
             records += [
-                fine_tuned(folder, name, d, 'standard', tuning, *(n if isinstance(n, tuple) else (n,)))
-                for d, n in scores.items()
+                fine_tuned(folder, name, d, 'standard', tuning, *_found(n, number)) for d, n in scores.items()
             ]
     write_jsonl(folder / 'ner' / 'results.jsonl', records)
     return folder
+
+
+def _found(given, number):
+    """Mentions found by that fine-tuning, and perhaps the devel F1, of one number for all or one for each."""
+    mentions, *devel = given if isinstance(given, tuple) else (given,)
+    return [mentions[number] if isinstance(mentions, tuple) else mentions, *devel]
 
 
 def answer(name, *folders):
@@ -735,20 +754,85 @@ def test_losses_are_drawn_over_words_for_each_order(curricula):
 
 def test_the_page_of_several_runs_stands_alone_beside_markdown_and_csv(table2, curricula, capsys):
     folders = [str(table2), str(curricula / 'a.seed-0'), str(curricula / 'a.seed-1')]
-    assert cli.main(['report', *folders, f'--to={table2 / "page"}']) == 0
+    assert cli.main(['report', *folders, f'--to={table2 / "page"}', '--loss=4,2.5']) == 0
     html = (table2 / 'page' / 'index.html').read_text('utf-8')
     assert 'http' not in re.sub(r'http://www\.w3\.org/\S+', '', html)
-    assert f'bioptimus report {folders[0]}' in html
+    command = unescape(re.search('Made again by <code>(.*?)</code>', html)[1])
+    assert shlex.split(command) == [
+        'bioptimus',
+        'report',
+        *folders,
+        f'--to={table2 / "page"}',
+        '--loss=4,2.5',
+    ]
+    (table2 / 'page' / 'index.html').unlink()
+    assert cli.main(shlex.split(command)[1:]) == 0
+    assert (table2 / 'page' / 'index.html').read_text('utf-8') == html
     for question in QUESTIONS:
         assert question.title in html or question.title.partition(':')[0] in html
     markdown = (table2 / 'page' / 'tables.md').read_text('utf-8')
     assert f'**{statistics.fmean(f1(x) for x in RIGHT["averaged_input"]):.2f} ± ' in markdown
     assert f'<u>{statistics.fmean(f1(x) for x in RIGHT["random_rows"]):.2f} ± ' in markdown
     assert 'Made from ' in markdown
-    rows = list(csv.reader((table2 / 'page' / 'tables.csv').read_text('utf-8').splitlines()))
-    [line] = [r for r in rows if r[:1] == ['averaged_input, rescaled'] and len(r) > 8][:1]
+    scores = (table2 / 'page' / 'csv' / 'table2.csv').read_text('utf-8').splitlines()
+    [line] = [r for r in csv.reader(scores) if r[:1] == ['averaged_input, rescaled']]
+    # Every table of the page that has rows has a file of its own.
+    made = html.count('<figure class="table">')
+    assert len(list((table2 / 'page' / 'csv').iterdir())) == made == len(re.findall(r'(?m)^\| :--', markdown))
     assert float(line[3]) == pytest.approx(statistics.fmean(f1(x) for x in RIGHT['averaged_input']))
     assert 'report: ' in capsys.readouterr().out
+
+
+def test_the_page_begins_with_what_the_source_became(tmp_path):
+    # devel, not test, says which model is the best: p0 on one set, p1 on the other.
+    right = {
+        'source': {'bc5-chem': ((100, 103, 98), 0.5), 'ncbi-disease': ((150, 149, 153), 0.5)},
+        'initial': {'bc5-chem': (90, 0.4), 'ncbi-disease': (90, 0.4)},
+        0: {'bc5-chem': ((150, 149, 152), 0.8), 'ncbi-disease': (190, 0.6)},
+        1: {'bc5-chem': (190, 0.7), 'ncbi-disease': ((151, 153, 150), 0.7)},
+    }
+    folder = make(tmp_path / 'r', [TOKENS, MASKED], right, fine_tunings=(0, 1, 2))
+    [m] = read_runs([folder])
+    table = gain.gain(m)
+    chem, disease = (row(table, name) for name in ('bc5-chem', 'ncbi-disease'))
+    assert (chem['best on devel'], disease['best on devel']) == ('p0', 'p1')
+
+    def paired(dataset, best):
+        source, after = ([f1(x) for x in right[model][dataset][0]] for model in ('source', best))
+        test = stats.ttest_rel(after, source)
+        return statistics.fmean(source), statistics.fmean(after), test.confidence_interval(), test.pvalue
+
+    before, after, interval, p = paired('bc5-chem', 0)
+    assert chem['source'].startswith(f'{before:.2f} ± ')
+    assert chem['gain'] == f'{after - before:+.2f}'
+    assert [chem['95 % from'], chem['to']] == [f'{interval.low:+.2f}', f'{interval.high:+.2f}']
+    assert (chem['verdict'], chem['p'], chem['seeds']) == ('better', f'{2 * p:.3f}', '3')  # Holm, of two
+    low, high = map(float, chem['other items'].strip('[]').split(', '))
+    assert 5 < low < after - before < high < 35
+    *_, interval, p = paired('ncbi-disease', 1)
+    assert (disease['verdict'], disease['p']) == ('not distinguishable', f'{p:.3f}')
+    assert [disease['95 % from'], disease['to']] == [f'{interval.low:+.2f}', f'{interval.high:+.2f}']
+    first, second, *_ = page.headlines(m, {'gain': table})
+    said = f'better, {chem["gain"]} [{chem["95 % from"]}, {chem["to"]}], p = {chem["p"]}'
+    assert first == (f'{before:.2f} → {after:.2f}', f'test F1 on bc5-chem, source to p0: {said}')
+    assert second[1].startswith('test F1 on ncbi-disease, source to p1: not distinguishable, ')
+    assert not any('best on devel' in what for _, what in page.headlines(m, {'gain': table}))
+    alone = gain.gain(read_runs([make(tmp_path / 'one', [TOKENS, MASKED], right, fine_tunings=(0,))])[0])
+    assert row(alone, 'bc5-chem')['verdict'] == 'one seed'
+    [(_, said), *_] = page.headlines(m, {'gain': alone})
+    assert re.fullmatch(
+        r'test F1 on bc5-chem, source to p0: \+\S+, one seed; on other test items \[.*\]', said
+    )
+    (folder / 'ner' / 'p1' / 'ncbi-disease' / 'standard' / 'seed-1' / 'predictions.tsv').unlink()
+    table = gain.gain(m)
+    assert row(table, 'ncbi-disease')['verdict'] == NOT_RUN
+    assert 'ncbi-disease is not tested: ' in table.note
+    assert page.headlines(m, {'gain': table})[1][1].endswith(f'source to p1: {disease["gain"]}, not tested')
+    # The source is a rival too, of runs from the same source alone.
+    [rivals], _ = answer('table6', folder)
+    assert row(rivals, 'source')['bc5-chem, here'].startswith(f'{before:.2f}')
+    other = make(tmp_path / 'o', [TOKENS, MASKED], right, weights='another')
+    assert len(answer('table6', folder, other)[0]) == 2
 
 
 def test_what_each_arm_took_is_on_the_page_of_several_runs_seeds_pooled(curricula, table2, capsys):
@@ -763,7 +847,7 @@ def test_what_each_arm_took_is_on_the_page_of_several_runs_seeds_pooled(curricul
     assert {line[-1].text for line in reached.rows} == {'2'}
     # Found are 100 and more by ten a phase, less five an arm, and one more with seed 1: 68 is 104 of them.
     assert cells['devel F1 on bc5-chem, 68', 'static: tokens 15 %'][0] == 'p1'
-    for name in ('tables.md', 'tables.csv'):
+    for name in ('tables.md', 'csv/effort.csv'):
         assert 'held-out loss 2.5' in (to / name).read_text('utf-8')
     assert cli.main(['report', str(table2), '--loss=x']) == 2
     assert '--loss' in capsys.readouterr().err

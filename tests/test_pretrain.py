@@ -489,10 +489,11 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
             assert found[name][kind]['samples'] == pytest.approx(
                 values, rel=1e-4 if kind == 'masked' else 5e-3
             )
-            assert found[name][kind]['mean'] == pytest.approx(np.mean(values), rel=5e-3)
+            assert found[name][kind]['mean'] == pytest.approx(np.exp(np.mean(np.log(values))), rel=5e-3)
         low, high = found[name]['perplexity']['interval']
-        error = np.std([s['perplexity'] for s in expected], ddof=1) / np.sqrt(3)
-        assert high - low == pytest.approx(2 * 4.302653 * error, rel=1e-2)  # t with two degrees of freedom
+        error = np.std([np.log(s['perplexity']) for s in expected], ddof=1) / np.sqrt(3)
+        # t with two degrees of freedom, of the logarithms
+        assert np.log(high / low) == pytest.approx(2 * 4.302653 * error, rel=1e-2)
     assert found['0.4']['replaced'] is None
     assert found['0.4']['kept'] is None
     assert len(set(found['0.1']['perplexity']['samples'])) == 3
@@ -517,13 +518,15 @@ def test_a_computed_order_is_trained_in_recorded_and_kept(prepared, tmp_path, mo
     changes = {'curriculum.order': 'easy_to_hard', 'curriculum.samples': 1, 'curriculum.documents': 5}
     for name in ('0.1', '0.2', '0.3', '0.4'):
         changes[f'phase.{name}.duration'] = 1
-    ranks = {'0.1': 4.0, '0.2': 3.0, '0.3': 9.0, '0.4': 3.0}
+    # At [MASK], and over all selected positions, where the kept tokens turn the order round.
+    ranks = {'0.1': (4.0, 1.5), '0.2': (3.0, 2.5), '0.3': (9.0, 1.2), '0.4': (3.0, 3.0)}
     measure = perplexity.of_setting
     given = iter(ranks.values())
 
     def ranked(sums):
-        measured = measure(sums)
-        return {**measured, 'perplexity': {**measured['perplexity'], 'mean': next(given)}}
+        measured, (hidden, every) = measure(sums), next(given)
+        named = {'masked': hidden, 'perplexity': every}
+        return measured | {kind: {**measured[kind], 'mean': mean} for kind, mean in named.items()}
 
     monkeypatch.setattr(perplexity, 'of_setting', ranked)
     run = Run(workdir, experiment(prepared, **changes))
@@ -533,8 +536,10 @@ def test_a_computed_order_is_trained_in_recorded_and_kept(prepared, tmp_path, mo
     wanted = ['0.2', '0.4', '0.1', '0.3']
     assert [r['name'] for r in curriculum.read_record(workdir / 'pretrain')] == wanted
     assert (
-        'pretrain: phases easy_to_hard, perplexity in brackets: 0.2 (3), 0.4 (3), 0.1 (4), 0.3 (9)' in lines
+        'pretrain: phases easy_to_hard, perplexity at [MASK] in brackets: 0.2 (3), 0.4 (3), 0.1 (4), 0.3 (9)'
+        in lines
     )
+    assert read_json(workdir / 'pretrain' / 'difficulty.json')['measure'] == 'masked'
     trained = [r['phase'] for r in run.metrics('pretrain') if r['kind'] == 'evaluation']
     assert trained == ['initial', *wanted]
     assert read_measures(run).phases == wanted

@@ -356,11 +356,9 @@ def test_csv_has_what_is_shown_where_it_is_more_than_the_number():
     ]
     table = Table('t', ['name', 'F1', 'share', 'steps'], rows, note='Said, here.')
     assert list(csv.reader(table.csv().splitlines())) == [
-        ['# t'],
         ['name', 'F1', 'F1, as shown', 'share', 'share, as shown', 'steps'],
         ['a', '2.0', '2.00 ± 1.00', '0.314', '31.4 %', '1200.0'],
         ['b', '', '', '', '', ''],
-        ['# Said, here.'],
     ]
 
 
@@ -368,7 +366,7 @@ def test_csv_holds_no_formulas():
     texts = ('=1+1', '@x', '+1 [0, 2]', '-y', '-1.5', 'a=b')
     table = Table('t', ['=c'], [[words(text)] for text in texts])
     shown = ["'=c", "'=1+1", "'@x", "'+1 [0, 2]", "'-y", '-1.5', 'a=b']
-    assert [row[0] for row in csv.reader(table.csv().splitlines())][1:] == shown
+    assert [row[0] for row in csv.reader(table.csv().splitlines())] == shown
 
 
 def test_text_rendering_is_aligned():
@@ -594,7 +592,7 @@ def test_page_is_self_contained_and_well_formed(built):
     links.close()
     assert links.open == []
     outside = [
-        x for x in links.fetched if not x.startswith(('#', 'data:')) and x not in ('tables.md', 'tables.csv')
+        x for x in links.fetched if not x.startswith(('#', 'data:')) and x not in ('tables.md', 'csv/')
     ]
     assert outside == []
     assert not re.search(r'@import|url\((?!#)', text)
@@ -635,11 +633,28 @@ def test_the_page_of_one_run_has_all_of_its_own_and_the_papers_tables(run, built
     assert len(ids) == len(set(ids))
 
 
-def test_what_the_page_says_makes_it_again(run, built, capsys):
-    text = (built[0] / 'index.html').read_text()
+def test_what_the_page_says_makes_it_again(tmp_path, capsys):
+    config = tmp_path / 'a config.py'
+    config.write_text('from bioptimus_jax.config import defaults as get_config\n')
+    fabricate(tmp_path / 'demo', finished=False)
+    given = ['report', f'--config={config}', f'--workdir={tmp_path}/demo', '--config.runtime.devices=1']
+    assert cli.main([*given, '--replace']) == 0
+    page_file = tmp_path / 'demo' / 'report' / 'index.html'
+    text = page_file.read_text()
     command = html.unescape(re.search('Made again by <code>(.*?)</code>', text)[1])
+    assert shlex.split(command) == ['bioptimus', *given]
+    page_file.unlink()
     assert cli.main(shlex.split(command)[1:]) == 0
-    assert 'tables/index.html' in capsys.readouterr().out
+    assert page_file.read_text() == text
+    assert f'report: {page_file}' in capsys.readouterr().out
+    assert cli.main(['report', str(tmp_path / 'demo')]) == 0  # which writes another one, and says so
+    other = (tmp_path / 'demo' / 'tables' / 'index.html').read_text()
+    assert f'Made again by <code>bioptimus report {tmp_path}/demo</code>' in other
+    assert page_file.read_text() == text
+
+
+def test_the_page_begins_with_large_numbers(built):
+    text = (built[0] / 'index.html').read_text()
     assert re.search('<dl class="headlines">\n<div><dt>.*</dt><dd>.*</dd></div>', text)
 
 
@@ -663,9 +678,18 @@ def test_the_same_run_gives_the_same_page(run, built):
 
 def test_unfinished_run_says_what_is_missing(tmp_path):
     run = fabricate(tmp_path / 'half', finished=False)
-    (run.workdir / 'report').mkdir()
-    page.build(run, run.workdir / 'report')
-    text = (run.workdir / 'report' / 'index.html').read_text()
+    folder = run.workdir / 'report'
+    of_before = (
+        folder / 'tables.csv',
+        folder / 'csv' / 'entities.csv',
+    )  # of an older version; of other scores
+    (folder / 'csv').mkdir(parents=True)
+    for file in of_before:
+        file.write_text('# old')
+    page.build(run, folder)
+    assert not any(file.exists() for file in of_before)
+    assert (folder / 'csv' / 'phases.csv').is_file()
+    text = (folder / 'index.html').read_text()
     assert 'stage ner has not been run' in text
     assert 'stage analyze has not been run' in text
     table = tables.phase_table(run)
@@ -724,10 +748,19 @@ def test_one_figure_knows_the_phases_of_its_run(tmp_path):
     assert experiment.phase['hard'].rate == 0.3
 
 
-def test_csv_holds_unrounded_numbers(built):
-    text = (built[0] / 'tables.csv').read_text()
-    assert str(6.2 - 200 / 140) in text
-    assert f',{layout.NOT_RUN}' not in text
+def test_every_table_is_a_csv_that_programs_read(run, built):
+    filled = {name: t for name, t in tables.all_tables(read_measures(run)).items() if t.rows}
+    assert {file.name for file in (built[0] / 'csv').iterdir()} == {f'{name}.csv' for name in filled}
+    assert len(filled) == built[1]['tables']
+    for name, table in filled.items():
+        file = built[0] / 'csv' / f'{name}.csv'
+        assert file.read_bytes()[:3] == b'\xef\xbb\xbf'  # how a spreadsheet knows UTF-8
+        head, *rows = csv.reader(file.read_text('utf-8-sig').splitlines())
+        assert len(rows) == len(table.rows)
+        assert {len(row) for row in rows} == {len(head)} == {len(set(head))}
+        assert not any(value == layout.NOT_RUN or value.startswith('#') for row in rows for value in row)
+    losses = csv.DictReader((built[0] / 'csv' / 'phases.csv').read_text('utf-8-sig').splitlines())
+    assert [float(r['held-out loss']) for r in losses] == [6.2 - step / 140 for step in range(0, 401, 100)]
 
 
 def test_the_corpus_is_accounted_for(run):

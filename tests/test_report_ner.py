@@ -8,7 +8,17 @@ import pytest
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
 from bioptimus_jax.ner.slices import SLICINGS
-from bioptimus_jax.report import entities, figures, ner_figures, page, sets, slice_figures, slices, tables
+from bioptimus_jax.report import (
+    entities,
+    figures,
+    gain,
+    ner_figures,
+    page,
+    sets,
+    slice_figures,
+    slices,
+    tables,
+)
 from bioptimus_jax.report.drawing import SERIES, shown
 from bioptimus_jax.report.layout import NOT_RUN
 from bioptimus_jax.report.measures import read_measures
@@ -446,7 +456,8 @@ def test_page_of_a_run_that_only_scores(run):
         'Fine-tuning for entity recognition: 2 models (one, two), on 2 sets (alpha, ncbi-disease), 2 settings, '
         '2 seeds. Nothing is pre-trained here.'
     )
-    assert [t for _, t in page.headlines(read_measures(run))] == [
+    m = read_measures(run)
+    assert [t for _, t in page.headlines(m, tables.all_tables(m))] == [
         'test F1 on alpha, best on devel: two',
         'test F1 on ncbi-disease, best on devel: two',
     ]
@@ -463,7 +474,7 @@ def test_the_headline_is_the_test_f1_of_the_model_that_devel_chooses(run):
     worse = [cell(MODELS[0], 'alpha', 'standard', 0, 0.7), cell(MODELS[1], 'alpha', 'standard', 0, 0.6)]
     worse[1]['test']['default'] = scores(0.9)
     m = dataclasses.replace(read_measures(run), ner=worse)
-    assert ('69.0', 'test F1 on alpha, best on devel: one') in page.headlines(m)
+    assert ('69.0', 'test F1 on alpha, best on devel: one') in page.headlines(m, {'gain': gain.gain(m)})
 
 
 def test_page_before_anything_was_scored(tmp_path):
@@ -478,7 +489,7 @@ def test_page_before_anything_was_scored(tmp_path):
         r'<b>(.*?)</b>: stage ner has not been run', text
     )  # once a section, for all that it empties
     assert len(said) == 2
-    assert said[0].startswith('Test scores; ')
+    assert said[0].startswith('From the source to the best model; Test scores; ')
     assert said[0].count('; ') >= 3
     other = dataclasses.replace(m, run=Run(run.workdir, dataclasses.replace(run.config, stages=('corpus',))))
     assert page.description(other) == 'Stages corpus.'

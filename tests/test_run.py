@@ -64,7 +64,7 @@ def test_runtime_keys_and_paths_do_not_enter_the_fingerprint(tmp_path):
 def test_a_key_that_the_program_has_learned_since_changes_nothing_at_its_default():
     old = {'config': {'evaluation.seed': 1729}, 'inputs': {}}
     new = {**old['config'], 'evaluation.snapshots_per_phase': 1, 'phase.late.rate': 0.15, 'phases': ['0.1']}
-    assert differences(old, {'config': new, 'inputs': {}}) == ["config.phases: none -> ['0.1']"]
+    assert differences(old, {'config': new, 'inputs': {}}) == ["config.phases: ['0.1', '0.2… -> ['0.1']"]
     new |= {'evaluation.snapshots_per_phase': 4, 'phase.late.rate': 0.2}
     found = differences(old, {'config': new, 'inputs': {}})
     assert [change.split(':')[0] for change in found] == [
@@ -73,6 +73,24 @@ def test_a_key_that_the_program_has_learned_since_changes_nothing_at_its_default
         'config.phases',
     ]
     assert differences({'config': new, 'inputs': {}}, old)  # a key that is gone
+
+
+def test_a_key_that_changed_what_was_done_before_is_seen_where_it_decides_something():
+    def keys(**changes):
+        return {'config': result_keys(experiment(**changes), ('curriculum',)), 'inputs': {}}
+
+    def of_an_older_version(made):
+        return {**made, 'config': {k: v for k, v in made['config'].items() if k != 'curriculum.measure'}}
+
+    for order in ('given', 'shuffled'):
+        now = keys(curriculum__order=order)
+        assert differences(of_an_older_version(now), now) == []
+        assert differences(now, keys(curriculum__order=order, curriculum__measure='all')) == []
+    now = keys(curriculum__order='easy_to_hard')
+    assert differences(of_an_older_version(now), now) == ['config.curriculum.measure: all -> masked']
+    as_before = keys(curriculum__order='easy_to_hard', curriculum__measure='all')
+    assert differences(of_an_older_version(now), as_before) == []
+    assert differences(now, as_before) == ['config.curriculum.measure: masked -> all']
 
 
 def test_inputs_count_by_content_not_by_name(tmp_path):

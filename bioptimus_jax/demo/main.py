@@ -1,5 +1,6 @@
 """`bioptimus demo`: a generated world, a source trained on its general text, then the real job with the real stages."""
 
+import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +35,7 @@ def run_demo(workdir: Path, watch: Callable[[Run], None]) -> None:
     target.corpus.audit.folder = target.ner.folder = f'{world}/ner'
     target.vocab.general = (f'{world}/general.txt',)
     run = Run(workdir, _experiment(target, inputs=(f'{world}/pubmed.jsonl.gz',)))
+    run.command = shlex.join(['bioptimus', 'demo', f'--workdir={workdir}'])
     watch(run)
     print('demo: the source adapted to biomedical abstracts', flush=True)
     run_all(run)

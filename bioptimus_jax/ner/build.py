@@ -27,7 +27,15 @@ from bioptimus_jax.ner.summary import (
 )
 from bioptimus_jax.ner.tokenizer import load_tokenizer
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import INITIAL, NOT_OF_A_SETTING, STANDARD, Experiment, own_models, phase_of
+from bioptimus_jax.schema import (
+    INITIAL,
+    NOT_OF_A_SETTING,
+    SOURCE,
+    STANDARD,
+    Experiment,
+    own_models,
+    phase_of,
+)
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import Dataset
 
@@ -51,7 +59,7 @@ SPEEDS = ('train_sentences_per_second', 'predict_sentences_per_second', 'best_ep
 
 
 def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
-    """What decides the results outside the run: the files of the NER sets, and of models that are given as paths.
+    """What decides the results outside the run: the files of the NER sets, and of models that it does not make.
 
     By set and by model, each of which may come and go without a change for the others.
     """
@@ -61,7 +69,7 @@ def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
         found |= {f'set {chosen.name}:{file.relative_to(chosen.folder)}': file for file in files}
         if chosen.merged:
             found[f'set {chosen.name}:types'] = MERGED
-    for name, folder in filter(None, map(_given_folder, experiment.ner.models)):
+    for name, folder in filter(None, (_outside(experiment, entry) for entry in experiment.ner.models)):
         found |= {f'model {name}:{file.name}': file for file in _model_files(folder)}
     return found
 
@@ -231,8 +239,8 @@ def _named_folder(run: Run, entry: str, named_in: str) -> tuple[str, Path]:
         return named
     if entry == INITIAL:
         return entry, run.folder('surgery') / 'model'
-    if entry == 'source':
-        return entry, _source(run, named_in)
+    if entry == SOURCE:
+        return entry, _source(run.config, named_in)
     if phase_of(entry) in run.config.phases:
         return entry, run.folder('export') / entry
     if entry.startswith('$'):
@@ -283,10 +291,18 @@ def _cells(run: Run, folder: Path) -> list[Cell]:
     return cells
 
 
-def _source(run: Run, named_in: str) -> Path:
+def _outside(experiment: Experiment, entry: str) -> tuple[str, Path] | None:
+    """Name and folder of a model that the run does not make: the source, or a path that is no name of the run's own."""
+    if entry == SOURCE:
+        return entry, _source(experiment, 'config.ner.models')
+    own = entry == INITIAL or phase_of(entry) in experiment.phases
+    return None if own else _given_folder(entry)
+
+
+def _source(experiment: Experiment, named_in: str) -> Path:
     from bioptimus_jax.model.hf import source_folder
 
-    folder = source_folder(run.config.source)
+    folder = source_folder(experiment.source)
     if folder is None:
         raise ConfigError(f'{named_in}: "source" needs config.source.path, which is empty')
     return folder

@@ -62,19 +62,17 @@ def compare_models(a: str, b: str) -> list[str]:
     if not common:
         names = [', '.join(model.cells) for model in (first, second)]
         raise InputError(f'{a} has {names[0]}, but {b} has {names[1]}: no set in common')
-    pairings = [_pairing(name, first, second) for name in common]
-    effects = _corrected([_over_seeds(_by_seed(p)) for p in pairings])
-    differences = differences_of(pairings)
-    p_values = holm([d.p for d in differences])
+    pairings = [pairing_of(name, first, second) for name in common]
+    found = compared(pairings)
     lines = [f'{side}: {m.folder} ({m.name}, {m.setting})' for side, m in (('A', first), ('B', second))]
     for side, one, other in (('A', first, second), ('B', second, first)):
         lines += [f'{name}: only {side} has it' for name in one.cells if name not in other.cells]
-    for pairing, effect, difference, p in zip(pairings, effects, differences, p_values, strict=True):
-        lines.append(f'{pairing.dataset}: {verdict(effect)} ({_material(pairing)})')
-        notes = _on_items(difference, p), *pairing.notes, *_without_failed(pairing)
+    for one in found:
+        lines.append(f'{one.pairing.dataset}: {verdict(one.effect)} ({_material(one.pairing)})')
+        notes = _on_items(one.items, one.p_items), *one.pairing.notes, *_without_failed(one.pairing)
         lines += [f'  {note}' for note in notes]
-    wins = [_winner(effect) for effect in effects]
-    overall = macro(differences)
+    wins = [winner_of(one.effect) for one in found]
+    overall = macro([one.items for one in found])
     tally = f'A better on {wins.count("A")}, B on {wins.count("B")}, not distinguishable on {wins.count("")}'
     whole = verdict(_over_seeds(_mean_by_seed(pairings)))
     lines.append(f'all {_number(len(common), "set")}: {whole} (mean over sets; {tally})')
@@ -86,7 +84,7 @@ def verdict(effect: Effect) -> str:
     """`over fine-tunings B is better than A by 1.23 F1 [0.40, 2.01], p = 0.004`, or that nothing can be said."""
     if effect.half is None or effect.p is None:
         return f'one seed, so no test over fine-tunings: B - A = {effect.observed:.2f} F1'
-    winner = _winner(effect)
+    winner = winner_of(effect)
     by = -effect.observed if winner == 'A' else effect.observed
     numbers = _numbers(by, by - effect.half, by + effect.half, effect.p)
     if winner:
@@ -113,7 +111,8 @@ def same_text(first: Path, ours: Sequence[Predicted], second: Path, theirs: Sequ
         raise InputError(f'{second}: has {len(theirs)} sentences, but {first} {len(ours)}; {remedy}')
 
 
-def _pairing(dataset: str, a: Model, b: Model) -> Pairing:
+def pairing_of(dataset: str, a: Model, b: Model) -> Pairing:
+    """A set by the seeds that both have. Raises InputError where there are none, or where other text was scored."""
     seeds = sorted(a.cells[dataset].keys() & b.cells[dataset].keys())
     if not seeds:
         have = [', '.join(map(str, sorted(m.cells[dataset]))) for m in (a, b)]
@@ -143,6 +142,24 @@ def _pairing(dataset: str, a: Model, b: Model) -> Pairing:
     text = digest([[s.words, s.document] for s in reference[1]])
     in_both = tuple(seed for seed in seeds if seed in failed)
     return Pairing(dataset, tuple(seeds), name, text, counted[0], counted[1], tuple(notes), in_both)
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """One set: B less A over fine-tunings, and of these fine-tuned models on other test items; p corrected (Holm)."""
+
+    pairing: Pairing
+    effect: Effect
+    items: Difference
+    p_items: float
+
+
+def compared(pairings: Sequence[Pairing]) -> list[Compared]:
+    """Both tests of every set."""
+    effects = _corrected([_over_seeds(_by_seed(p)) for p in pairings])
+    differences = differences_of(pairings)
+    p_values = holm([d.p for d in differences])
+    return [Compared(*row) for row in zip(pairings, effects, differences, p_values, strict=True)]
 
 
 def differences_of(pairings: Sequence[Pairing]) -> list[Difference]:
@@ -215,7 +232,8 @@ def _spread(values: Sequence[float]) -> str:
     return f'{mean} ± {statistics.stdev(values):.2f}' if len(values) > 1 else mean
 
 
-def _winner(effect: Effect) -> str:
+def winner_of(effect: Effect) -> str:
+    """A or B, or '' where fine-tunings do not tell the two apart."""
     if effect.p is None or effect.p >= ALPHA:
         return ''
     return 'B' if effect.observed > 0 else 'A'

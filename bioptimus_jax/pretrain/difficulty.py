@@ -1,5 +1,8 @@
 """How difficult the masking settings are for one model, and the order of the curriculum by it (paper, Figure 4).
 
+The order goes by the perplexity at [MASK]ed positions unless config.curriculum.measure says otherwise. Over all
+selected ones, kept tokens, which are nearly free for a model that has learned much, make a setting look easier.
+
 The texts must be of a domain that the probe was not trained on; where none are named, this run's held-out documents
 are taken, which at least are no training text. What is measured: pretrain/perplexity.py.
 """
@@ -24,7 +27,7 @@ from bioptimus_jax.pretrain.perplexity import by_setting, of_bert
 from bioptimus_jax.pretrain.rows import document_parts, one_a_row
 from bioptimus_jax.pretrain.step import StepPlan
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import BY_DIFFICULTY, Corpus, Experiment
+from bioptimus_jax.schema import BY_DIFFICULTY, MEASURES, Corpus, Experiment
 from bioptimus_jax.schema import Source as SourceSettings
 from bioptimus_jax.surgery import source
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
@@ -43,16 +46,28 @@ def phase_order(run: Run, folder: Path, plan: StepPlan, record: Sequence[dict[st
     e = run.config
     if e.curriculum.order in ('given', 'self_paced'):
         return e.phases
-    measured = perplexities(run, folder, plan) if e.curriculum.order in BY_DIFFICULTY else {}
+    measured, by = {}, ''
+    if e.curriculum.order in BY_DIFFICULTY:
+        measured = decisive(perplexities(run, folder, plan), e.curriculum.measure)
+        where = {'masked': 'at [MASK]', 'all': 'over all selected pieces'}[e.curriculum.measure]
+        by = f', perplexity {where} in brackets'
     order = curriculum.recorded_order(e, record)
     if not order:
-        order = curriculum.ordered(e, {name: m['perplexity']['mean'] for name, m in measured.items()})
-    words = [
-        f'{name} ({_short(measured[name]["perplexity"])})' if name in measured else name for name in order
-    ]
-    by = ', perplexity in brackets' if measured else ''
+        order = curriculum.ordered(e, {name: of_phase['mean'] for name, of_phase in measured.items()})
+    words = [f'{name} ({_short(measured[name])})' if name in measured else name for name in order]
     run.say(f'pretrain: phases {e.curriculum.order}{by}: {", ".join(words)}')
     return order
+
+
+def decisive(settings: Mapping[str, dict[str, Any]], measure: str) -> dict[str, dict[str, Any]]:
+    """Phase -> the perplexity that the order goes by. Raises InputError where a sample has no [MASK]."""
+    found = {name: measured[MEASURES[measure]] for name, measured in settings.items()}
+    for name, of_phase in found.items():
+        if of_phase is None:
+            raise InputError(
+                f'config.curriculum.samples: under {name} one of them has no [MASK]; take fewer, or more text'
+            )
+    return found
 
 
 def external_inputs(experiment: Experiment) -> list[Path]:
@@ -116,7 +131,13 @@ def facts(experiment: Experiment, count: int) -> dict[str, Any]:
         for name, phase in ((name, experiment.phase[name]) for name in experiment.phases)
     }
     texts = list(settings.texts) or [HELDOUT]
-    return {'texts': texts, 'documents': count, 'samples': settings.samples, 'phases': phases}
+    return {
+        'texts': texts,
+        'documents': count,
+        'samples': settings.samples,
+        'measure': settings.measure,
+        'phases': phases,
+    }
 
 
 def check_samples(experiment: Experiment, batch: Mapping[str, np.ndarray]) -> None:
@@ -201,4 +222,5 @@ def _refuse_training_text(experiment: Experiment) -> None:
 def _short(measured: Mapping[str, Any]) -> str:
     if measured['interval'] is None:
         return f'{measured["mean"]:.4g}'
-    return f'{measured["mean"]:.4g} ± {measured["interval"][1] - measured["mean"]:.2g}'
+    low, high = measured['interval']
+    return f'{measured["mean"]:.4g} [{low:.4g}, {high:.4g}]'

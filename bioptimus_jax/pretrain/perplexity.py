@@ -3,11 +3,13 @@
 Legend: R rows, L pieces a row, N batches of B rows, M slots, S samples.
 
 The documents are parted at random into samples, the same for every setting. The perplexity of a sample is exp of the
-mean loss over its selected positions, pooled; the samples give a mean and an interval, which is one over texts and
-masks (paper, Figure 4: ten random samples). Under 80-10-10 the unchanged tenth is nearly free, the replaced tenth is
-not, and the corruption goes with the rate, so each kind of position stands alone beside the perplexity over all.
+mean loss over its selected positions, pooled; the samples give a geometric mean and an interval, which is one over
+texts and masks (paper, Figure 4: ten random samples). Under 80-10-10 the unchanged tenth is nearly free, the replaced
+tenth is not, and the corruption goes with the rate, so each kind of position stands alone beside the perplexity over
+all.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -131,7 +133,10 @@ def of_setting(sums: Mapping[str, np.ndarray]) -> dict[str, Any]:
 
 
 def summary(perplexities_S: Sequence[float]) -> dict[str, Any]:
-    """Mean over the samples, its 95 % interval (Student's t; None for a single sample), and the samples."""
-    mean, half = student.interval(perplexities_S)
-    interval = [mean - half, mean + half] if len(perplexities_S) > 1 else None
-    return {'mean': mean, 'interval': interval, 'samples': list(perplexities_S)}
+    """Geometric mean over the samples, its 95 % interval (None for a single sample), and the samples.
+
+    Student's interval is of the mean loss, and then taken to perplexities: they lie on a scale of factors.
+    """
+    mean, half = student.interval(np.log(perplexities_S))
+    interval = [math.exp(mean - half), math.exp(mean + half)] if len(perplexities_S) > 1 else None
+    return {'mean': math.exp(mean), 'interval': interval, 'samples': list(perplexities_S)}

@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 import json
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from bioptimus_jax.files import atomic, write_jsonl
 from bioptimus_jax.report import comparison_figures, efficiency, paper_tables
 from bioptimus_jax.report.drawing import Figure
 from bioptimus_jax.report.figures import all_figures
-from bioptimus_jax.report.layout import Table, count, missing, shown_path, words
+from bioptimus_jax.report.layout import Table, count, missing, shown_path, words, write_tables
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.page import about, blocks, render
 from bioptimus_jax.report.questions import QUESTIONS, Question
@@ -48,7 +49,7 @@ LEADS = {
 def write(
     folders: Sequence[str], to: Path | None = None, losses: Sequence[float] = (), f1: Sequence[float] = ()
 ) -> Path:
-    """Write index.html, tables.md, tables.csv, results.jsonl of these runs and sweeps into a folder, which is returned.
+    """Write index.html, tables.md, csv/NAME.csv and results.jsonl of these runs and sweeps into a folder, returned.
 
     A file of records stands for its runs, and gives the same tables.
 
@@ -57,30 +58,33 @@ def write(
     """
     runs = read_runs(folders)
     models = trained_models(runs)
+    given = [f'--to={shown_path(to)}'] if to else []
+    for flag, levels in (('--loss', losses), ('--f1', f1)):
+        given += [f'{flag}={",".join(f"{level:g}" for level in levels)}'] if levels else []
+    command = shlex.join(['bioptimus', 'report', *(shown_path(Path(f)) for f in folders), *given])
     to = to or Path(os.path.commonpath([_folder(f) for f in folders])) / FOLDER
     to.mkdir(parents=True, exist_ok=True)
-    names = ' '.join(shlex.quote(shown_path(Path(f))) for f in folders)
-    command = f'bioptimus report {names}'
     sections = {question: paper_tables.tables(question, models) for question in QUESTIONS}
     drawn = [comparison_figures.devel_f1(models), comparison_figures.heldout_losses(models)]
     reached, last = effort(models, losses, f1), inventory(runs)
     compared = _sections(command, sections, drawn, reached, last)
-    every = [table for both in sections.values() for part in both for table in part] + [reached, last]
+    every = {
+        _name(question, table): table
+        for question, both in sections.items()
+        for table in itertools.chain(*both)
+    }
+    every |= {'effort': reached, 'runs': last}
     if len(runs) == 1 and not isinstance(runs[0].run, Recorded):
         m = read_measures(runs[0].run)
         own, figures = all_tables(m), {f.name: f for f in all_figures(m)}
-        title, every = m.run.workdir.name, [*own.values(), *every]
+        title, every = m.run.workdir.name, own | every
         page = _page_of_one(command, m, own, figures, compared)
     else:
         made = list({id(t.measures): t.measures for t in models}.values())
         title, page = f'Tables of the paper from {len(made)} runs', _page(command, made, sections, compared)
     with atomic(to / 'index.html') as file:
         file.write(page)
-    with atomic(to / 'tables.md') as file:
-        text = '\n'.join(table.markdown() for table in every)
-        file.write(f'# {title}\n\nMade by `{command}`.\n\n{text}')
-    with atomic(to / 'tables.csv') as file:
-        file.write('\n'.join(table.csv() for table in every if table.rows))
+    write_tables(f'{title}\n\nMade by `{command}`.', every, to)
     write_jsonl(to / RECORDS, records_of(runs))
     return to
 
@@ -88,6 +92,12 @@ def write(
 def _folder(given: str) -> Path:
     path = Path(given).resolve()
     return path.parent if path.is_file() else path
+
+
+def _name(question: Question, table: Table) -> str:
+    """table2, table2-differences, table2-set-up-b: of the file that it is written to."""
+    name = f'{question.name} {table.title.removeprefix(question.title).lower()}'
+    return re.sub(r'\W+', '-', name).strip('-')
 
 
 def effort(models: Sequence[Trained], losses: Sequence[float] = (), f1: Sequence[float] = ()) -> Table:

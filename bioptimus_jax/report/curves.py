@@ -3,7 +3,8 @@
 from typing import Any
 
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, draw_svg
-from bioptimus_jax.report.measures import PHASE_INITIAL, SOURCE, Measures
+from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
+from bioptimus_jax.schema import SOURCE
 
 
 def training_loss(m: Measures) -> Figure:
@@ -62,7 +63,7 @@ def heldout_loss(m: Measures) -> Figure:
         axes.set_ylabel('nats per [MASK]ed piece')
         step_axis(axes, m)
         boundaries(axes, m)
-        axes.legend(ncols=2)
+        axes.legend(ncols=2, loc='upper right')
 
     first, last = m.evaluations[0], m.evaluations[-1]
     alt = (

@@ -1,16 +1,18 @@
 """How difficult each masking setting is for a model: the paper's Figure 4, and its numbers by kind of position."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from bioptimus_jax.report.drawing import SERIES, Figure, draw_panels, in_legend, name_axes
 from bioptimus_jax.report.layout import Cell, Table, count, missing, words
 from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.schema import MEASURES
 from bioptimus_jax.student import interval
 
-KINDS = {'perplexity': 'all selected', 'masked': '[MASK]', 'replaced': 'replaced', 'kept': 'kept'}
+KINDS = {'masked': '[MASK]', 'perplexity': 'all selected', 'replaced': 'replaced', 'kept': 'kept'}
 FAR_APART = 5
-DRAWN_KINDS = ('perplexity', 'masked', 'replaced')
+DRAWN_KINDS = ('masked', 'perplexity', 'replaced')
 ABSENT = (
     'nothing has been measured; `bioptimus difficulty` measures any model on any texts, and'
     ' config.curriculum.order=easy_to_hard does before training.'
@@ -22,21 +24,22 @@ def difficulty(m: Measures) -> Table:
     columns = ['model', 'setting', 'masking', *KINDS.values(), 'positions', 'place', 'times the place before']
     rows = []
     for r in m.difficulty:
-        order = sorted(r['settings'], key=lambda name: r['settings'][name]['perplexity']['mean'])
+        decisive = {name: s[MEASURES[measure_of(r)]] for name, s in r['settings'].items()}
+        order = sorted((name for name, s in decisive.items() if s), key=lambda name: _mean(decisive[name]))
         for name, measured in r['settings'].items():
-            cells = [_interval(measured.get(kind)) for kind in KINDS]
+            cells = [_cell(s['samples'], '.4g') if (s := measured.get(kind)) else missing() for kind in KINDS]
             positions = count(measured['positions']['perplexity'])
-            place = order.index(name)
-            times = _times(measured, r['settings'][order[place - 1]]) if place else missing()
+            place = order.index(name) + 1 if name in order else None
+            times = _times(decisive[name], decisive[order[place - 2]]) if place and place > 1 else missing()
             model = words(m.label(r['model']))
             rows.append(
-                [model, words(name), words(_masking(r, name)), *cells, positions, count(place + 1), times]
+                [model, words(name), words(_masking(r, name)), *cells, positions, count(place), times]
             )
     note = (
-        f'{_texts(m)} Perplexity: exp of the mean loss of the selected pieces of one sample, then mean and 95 %'
-        ' interval over the samples (Student). By what stands at a position: [MASK], another token, or the token'
-        ' itself, nearly free for a model that has learned much. Place: 1 is the easiest for that model by all'
-        ' selected pieces, which config.curriculum.order goes by. Times the place before: how many times as perplexed'
+        f'{_texts(m)} Perplexity: exp of the mean loss of the selected pieces of one sample, then geometric mean and'
+        " 95 % interval over the samples (Student's, of the logarithm). By what stands at a position: [MASK], another"
+        ' token, or the token itself, nearly free for a model that has learned much. Place: 1 is the easiest for that'
+        f' model {_measured_by(m)}. Times the place before: how many times as perplexed'
         ' as under the next easier setting, paired by sample, since samples differ in text and settings share it: an'
         ' interval with 1 in it leaves the two in no order. Models with different vocabularies compare in the order'
         ' of the settings, not in height. A model that was trained on such text finds it easy: take text of a domain'
@@ -68,20 +71,23 @@ def masking_difficulty(m: Measures) -> Figure:
             axes.set_xticks(range(len(settings)), settings)
             axes.set_xlim(-0.6, len(settings) - 0.4)
             axes.grid(False, axis='x')
+            _logarithmic(axes)
         name_axes(panels, 'masked as in', 'perplexity')
 
     parts = []
     for r in drawn:
-        means = ', '.join(f'{s["perplexity"]["mean"]:.4g} ({name})' for name, s in r['settings'].items())
-        parts.append(f'{m.label(r["model"])} {means}')
+        known = {name: s['masked'] for name, s in r['settings'].items() if s.get('masked')}
+        parts.append(
+            f'{m.label(r["model"])} ' + ', '.join(f'{_mean(s):.4g} ({name})' for name, s in known.items())
+        )
     caption = (
-        f'{_texts(m)} A dot is one sample, the bar their mean with its 95 % interval. Left: what the order of a'
-        ' curriculum goes by. [MASK] and replaced: the same masks, only such positions; panels have scales of their'
-        ' own. Dots of one sample stand in the same place of every setting.'
+        f'{_texts(m)} A dot is one sample, the bar their geometric mean with its 95 % interval; scales are'
+        f' logarithmic, and each panel has its own. Places go {_measured_by(m)}. [MASK] and replaced: the same masks,'
+        ' only such positions. Dots of one sample stand in the same place of every setting.'
     )
     count = len(groups) * len(DRAWN_KINDS)
     svg = draw_panels('masking_difficulty', draw, count, 2.8 if apart else 3.0, share_y=False)
-    alt = f'Perplexity over all selected positions by masking setting: {"; ".join(parts)}.'
+    alt = f'Perplexity at [MASK] by masking setting: {"; ".join(parts)}.'
     return Figure('masking_difficulty', title, caption, alt, svg)
 
 
@@ -90,7 +96,7 @@ DRAWN = (masking_difficulty,)
 
 def _far_apart(records: list[dict[str, Any]]) -> bool:
     """Whether models lie so far apart, as step 0 and a trained one do, that one scale would hide their settings."""
-    means = [s['perplexity']['mean'] for r in records for s in r['settings'].values()]
+    means = [_mean(s['perplexity']) for r in records for s in r['settings'].values()]
     return len(records) > 1 and max(means) > FAR_APART * min(means)
 
 
@@ -110,16 +116,31 @@ def _draw_model(
         last = max(len(measured['samples']) - 1, 1)
         places = [at + 0.25 * step * (2 * i / last - 1) for i in range(len(measured['samples']))]
         axes.plot(places, measured['samples'], 'o', color=colour, markersize=2.5, alpha=0.45)
+    of_each = [geometric(measured['samples']) for _, measured in found]
     axes.errorbar(
         [at for at, _ in found],
-        [measured['mean'] for _, measured in found],
-        [measured['interval'][1] - measured['mean'] if measured['interval'] else 0 for _, measured in found],
+        [mean for mean, _, _ in of_each],
+        [[mean - low for mean, low, _ in of_each], [high - mean for mean, _, high in of_each]],
         fmt='_',
         color=colour,
         markersize=12,
         capsize=3,
         label=in_legend(m.label(r['model'])),
     )
+
+
+def _logarithmic(axes: Any) -> None:
+    """With round numbers at the ticks, within a decade and over several."""
+    from matplotlib import ticker
+
+    low, high = axes.dataLim.intervaly
+    if not 0 < low <= high < math.inf:  # nothing is drawn
+        return
+    axes.set_yscale('log')
+    several = high > 10 * low
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)) if several else ticker.MaxNLocator(5))
+    axes.yaxis.set_major_formatter(lambda value, _: f'{value:g}')
+    axes.yaxis.set_minor_locator(ticker.NullLocator())
 
 
 def _masking(r: dict[str, Any], name: str) -> str:
@@ -139,20 +160,38 @@ def _texts(m: Measures) -> str:
     return ' '.join(said)
 
 
+def geometric(values: Sequence[float]) -> tuple[float, float, float]:
+    """Geometric mean, and the ends of its 95 % interval; the same three times of a single value.
+
+    From the samples, which every record has: older ones were summed up on the linear scale.
+    """
+    mean, half = interval([math.log(value) for value in values])
+    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+
+
+def measure_of(record: dict[str, Any]) -> str:
+    """What places go by, config.curriculum.measure; runs older than the key went by all selected positions."""
+    return record.get('measure', 'all')
+
+
+def _measured_by(m: Measures) -> str:
+    by = {measure_of(r): None for r in m.difficulty}
+    named = {'masked': 'at [MASK]', 'all': 'over all selected pieces'}
+    which = ' or, of older runs, '.join(named[x] for x in by)
+    return f'by perplexity {which}, as config.curriculum.order does'
+
+
 def _times(measured: dict[str, Any], easier: dict[str, Any]) -> Cell:
-    """Ratio of two settings' perplexities: the geometric mean over the samples, and its interval."""
-    pairs = zip(measured['perplexity']['samples'], easier['perplexity']['samples'], strict=True)
-    mean, half = interval([math.log(a / b) for a, b in pairs])
-    text = f'{math.exp(mean):.3f}'
-    if half:
-        text += f' [{math.exp(mean - half):.3f}, {math.exp(mean + half):.3f}]'
-    return Cell(text, math.exp(mean))
+    """How many times as perplexed, paired by sample."""
+    pairs = zip(measured['samples'], easier['samples'], strict=True)
+    return _cell([a / b for a, b in pairs], '.3f')
 
 
-def _interval(found: dict[str, Any] | None) -> Cell:
-    if found is None:
-        return missing()
-    if found['interval'] is None:
-        return Cell(f'{found["mean"]:.4g}', found['mean'])
-    low, high = found['interval']
-    return Cell(f'{found["mean"]:.4g} [{low:.4g}, {high:.4g}]', found['mean'])
+def _mean(measured: dict[str, Any]) -> float:
+    return geometric(measured['samples'])[0]
+
+
+def _cell(values: Sequence[float], form: str) -> Cell:
+    mean, low, high = geometric(values)
+    between = f' [{low:{form}}, {high:{form}}]' if len(values) > 1 else ''
+    return Cell(f'{mean:{form}}{between}', mean)

@@ -40,7 +40,7 @@ def row_norms(m: Measures) -> Figure:
             axes.hist(norms, edges, color=colour, alpha=0.65, label=f'{label}, {len(norms):,} rows')
         axes.set_xlabel('norm of the row at step 0')
         axes.set_ylabel('rows')
-        axes.legend()
+        axes.legend(loc='upper right')
 
     means = [f'{label} {sum(x) / len(x):.2f}' for label, x in (('shared', shared), ('new', new)) if x]
     caption = 'Literal last-layer states may be longer than the rows they join; see config.surgery.scale.'

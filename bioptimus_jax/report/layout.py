@@ -10,6 +10,8 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from bioptimus_jax.files import atomic
+
 NOT_RUN = '—'
 """What an empty cell shows; the table's note says why it is empty."""
 TALL = 24
@@ -17,6 +19,8 @@ TALL = 24
 WIDE = 9
 """Columns above which a table is printed in smaller type."""
 NUMBER = re.compile(r'[-+]?[\d,]*\.?\d+(e[-+]?\d+)?')
+MARK = '\ufeff'
+"""By which a spreadsheet knows that a file is UTF-8; pandas leaves it out."""
 FORMULA = ('=', '+', '-', '@', '\t', '\r')
 """What a spreadsheet takes for the beginning of a formula."""
 
@@ -147,10 +151,9 @@ class Table:
         )
 
     def csv(self) -> str:
-        """Title, columns, rows, note. Numbers are unrounded; what is shown of them stands beside them if it is more."""
+        """Columns and rows alone. Numbers are unrounded; what is shown of them stands beside them if it is more."""
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator='\n')
-        writer.writerow([f'# {self.title}'])
         more = [any(_says_more(row[i]) for row in self.rows) for i in range(len(self.columns))]
         heads = [[c, f'{c}, as shown'] if m else [c] for c, m in zip(self.columns, more, strict=True)]
         writer.writerow([_inert(name) for names in heads for name in names])
@@ -160,8 +163,6 @@ class Table:
                 for c, m in zip(row, more, strict=True)
             ]
             writer.writerow([value for both in values for value in both])
-        if self.rows and self.note:
-            writer.writerow([f'# {self.note}'])
         return buffer.getvalue()
 
     def _numeric(self) -> list[bool]:
@@ -171,6 +172,16 @@ class Table:
     def _aligned(texts: Iterable[str], widths: list[int], right: list[bool]) -> str:
         padded = (t.rjust(w) if r else t.ljust(w) for t, w, r in zip(texts, widths, right, strict=True))
         return '  '.join(padded).rstrip()
+
+
+def write_tables(title: str, tables: Mapping[str, Table], folder: Path) -> None:
+    """Write tables.md, and csv/NAME.csv for each of the tables, by name, that has rows."""
+    with atomic(folder / 'tables.md') as file:
+        file.write(f'# {title}\n\n' + '\n'.join(table.markdown() for table in tables.values()))
+    for name, table in tables.items():
+        if table.rows:
+            with atomic(folder / 'csv' / f'{name}.csv') as file:
+                file.write(MARK + table.csv())
 
 
 def _mark_group(

@@ -12,13 +12,12 @@ from typing import Any, TypeVar
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
 from bioptimus_jax.run import Run, stage_folder, stage_metrics
-from bioptimus_jax.schema import STANDARD, phase_of
+from bioptimus_jax.schema import SOURCE, STANDARD, phase_of
 from bioptimus_jax.sets.blurb import true_name
 
 PROBE = 'probe.json'
 DIFFICULTY = 'difficulty.json'
 PHASE_INITIAL = 'initial'
-SOURCE = 'source'
 NO_PHASES = 'this run trains no phases; it fine-tunes models that were made before.'
 KEPT = 'phases.json'
 LABELS = {SOURCE: 'source', PHASE_INITIAL: 'initial (step 0)'}

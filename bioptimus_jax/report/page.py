@@ -4,6 +4,7 @@ import dataclasses
 import importlib.resources
 import json
 import shlex
+import shutil
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +14,10 @@ from bioptimus_jax import card
 from bioptimus_jax.files import atomic, read_json
 from bioptimus_jax.model.hf import read_architecture
 from bioptimus_jax.progress import clock
+from bioptimus_jax.report import gain
 from bioptimus_jax.report.drawing import Figure
 from bioptimus_jax.report.figures import all_figures
-from bioptimus_jax.report.layout import Table, shown_path
+from bioptimus_jax.report.layout import Table, shown_path, write_tables
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.report.slices import TITLES as SLICED
 from bioptimus_jax.report.tables import all_tables
@@ -55,7 +57,7 @@ SECTIONS = (
         'Entity recognition',
         'How well does each model find entities after fine-tuning, and how sure is that?',
         ('ner',),
-        ('entities', 'types', 'paper'),
+        ('gain', 'entities', 'types', 'paper'),
         ('entity_f1', 'checkpoint_f1', 'epoch_f1'),
     ),
     Section(
@@ -126,7 +128,7 @@ SECTIONS = (
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
-    """Write index.html, tables.md, tables.csv and cards into `folder`, from whatever the run has so far.
+    """Write index.html, tables.md, csv/NAME.csv and cards into `folder`, from whatever the run has so far.
 
     Returns how many tables and figures have something to show. Raises InputError for damaged records.
     """
@@ -134,10 +136,9 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     tables, figures = all_tables(m), {f.name: f for f in all_figures(m)}
     with atomic(folder / 'index.html') as file:
         file.write(page(m, tables, figures))
-    with atomic(folder / 'tables.md') as file:
-        file.write(f'# {run.workdir.name}\n\n' + '\n'.join(t.markdown() for t in tables.values()))
-    with atomic(folder / 'tables.csv') as file:
-        file.write('\n'.join(t.csv() for t in tables.values() if t.rows))
+    shutil.rmtree(folder / 'csv', ignore_errors=True)  # of tables that were there before
+    (folder / 'tables.csv').unlink(missing_ok=True)  # all in one, as older versions wrote them
+    write_tables(run.workdir.name, tables, folder)
     cards = write_cards(m, folder / CARDS)
     run.say(f'report: {folder / "index.html"}')
     return {
@@ -173,7 +174,7 @@ def page(m: Measures, tables: dict[str, Table], figures: dict[str, Figure]) -> s
         kicker='BIOptimus run',
         **about(m, tables, figures),
         sections=blocks(m, tables, figures),
-        command=f'bioptimus report {shlex.quote(shown_path(m.run.workdir))}',
+        command=m.run.command,
     )
 
 
@@ -182,7 +183,7 @@ def about(m: Measures, tables: dict[str, Table], figures: dict[str, Figure]) -> 
     return {
         'name': m.run.workdir.name,
         'description': description(m),
-        'headlines': headlines(m),
+        'headlines': headlines(m, tables),
         'left_out': ', '.join(section.title for section in sections(m, tables, figures)[1]),
         'stages': ', '.join(m.run.config.stages),
         'settings': [
@@ -277,9 +278,13 @@ def description(m: Measures) -> str:
     return f'{begin}; curriculum {phases}.'
 
 
-def headlines(m: Measures) -> list[tuple[str, str]]:
-    """A few large numbers for the top of the page, `(value, what it is)`; only those that exist."""
-    found = []
+def headlines(m: Measures, tables: dict[str, Table]) -> list[tuple[str, str]]:
+    """A few large numbers for the top of the page, `(value, what it is)`; only those that exist.
+
+    First what the adaptation brought: from the source to the best model.
+    """
+    gains = gain.headlines(tables['gain'], NAMED)
+    found = list(gains)
     first, ends = m.phase_end(PHASE_INITIAL), [e for p in m.phases if (e := m.phase_end(p))]
     if first and ends:
         best = min(ends, key=lambda e: e['frozen_loss'])
@@ -294,7 +299,7 @@ def headlines(m: Measures) -> list[tuple[str, str]]:
     if 'word_accuracy' in before and 'word_accuracy' in after:
         change = f'{before["word_accuracy"]:.1%} → {after["word_accuracy"]:.1%}'
         found.append((change, f'hidden words guessed right, step 0 to {last}'))
-    for dataset in m.datasets[:3]:
+    for dataset in () if gains else m.datasets[:3]:
         devel = {x: statistics.fmean(s) for x in m.models if (s := m.scores(x, dataset, 'devel'))}
         top = max(devel, key=lambda x: devel[x])
         f1 = statistics.fmean(m.scores(top, dataset))

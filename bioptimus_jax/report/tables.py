@@ -7,6 +7,7 @@ from bioptimus_jax.report import (
     documents,
     efficiency,
     entities,
+    gain,
     geometry,
     inside,
     sets,
@@ -17,6 +18,7 @@ from bioptimus_jax.report import (
 from bioptimus_jax.report.layout import Table, count, fixed, percent, spread, words
 from bioptimus_jax.report.measures import LABELS, NO_PHASES, PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.run import Run
+from bioptimus_jax.schema import SOURCE
 
 
 def phase_table(run: Run) -> Table:
@@ -82,12 +84,15 @@ def phases(m: Measures) -> Table:
     note = 'Held-out loss: one frozen mask, nats per [MASK]ed piece.'
     note += ' Loss 0.1 …: masked as in that phase, [MASK]ed positions only.' if settings else ''
     note += ' F1: test, percent, mean ± sd over seeds.' if datasets else ' F1: stage ner has not been run.'
+    if any(row[0].text == LABELS[SOURCE] for row in rows):
+        note += ' The source has another vocabulary, so its losses do not compare.'
     return Table('Phases', columns, rows, better, note=note + ' — : not run.', absent=NO_PHASES)
 
 
 def all_tables(m: Measures) -> dict[str, Table]:
     """Every table of the page by its short name, in the order of the page."""
     return {
+        'gain': gain.gain(m),
         'phases': phases(m),
         'entities': entities.scores(m),
         'types': entities.by_type(m),

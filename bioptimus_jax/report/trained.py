@@ -20,6 +20,7 @@ from bioptimus_jax.schema import (
     PAPER_PHASES,
     PAPER_ROWS,
     SNAPSHOT,
+    SOURCE,
     WITH_CONTEXTS,
     Experiment,
     Ner,
@@ -155,7 +156,8 @@ def words_per_step(m: Measures) -> float:
 
 def _trained(m: Measures, model: str) -> Trained:
     if model not in m.on_the_way or not m.phases:
-        return Trained(m, model, conditions=_ner_conditions(m, model))
+        of_source = _source_weights(m) if model == SOURCE else {}
+        return Trained(m, model, conditions=of_source | _ner_conditions(m, model))
     config = m.run.config
     at = m.phases.index(phase_of(model)) + 1 if phase_of(model) in m.phases else 0
     names = m.phases[:at]
@@ -173,9 +175,7 @@ def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> di
         if stage in manifests and not (stage == 'vocab' and config.vocab.kind == 'source'):
             found[stage] = manifests[stage]['content'][:DIGITS]
     inputs = manifests.get('surgery', {}).get('inputs', {})
-    weights = [value for name, value in inputs.items() if ':model' in name or ':pytorch_model' in name]
-    if weights and config.surgery.strategy != 'scratch':
-        found['source'] = (weights[0] if len(weights) == 1 else digest(weights))[:DIGITS]
+    found |= _source_weights(m)
     shape = [value for name, value in inputs.items() if name.endswith(':config.json')]
     if shape:
         found['architecture'] = shape[0][:DIGITS]
@@ -209,6 +209,14 @@ def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> di
         if field.name not in PRETRAIN_ROW:
             found[f'pretrain.{field.name}'] = str(getattr(config.pretrain, field.name))
     return found
+
+
+def _source_weights(m: Measures) -> dict[str, str]:
+    inputs = m.manifests.get('surgery', {}).get('inputs', {})
+    weights = [value for name, value in inputs.items() if ':model' in name or ':pytorch_model' in name]
+    if not weights or m.run.config.surgery.strategy == 'scratch':
+        return {}
+    return {'source': (weights[0] if len(weights) == 1 else digest(weights))[:DIGITS]}
 
 
 def _rounded(words: float) -> str:
