@@ -16,9 +16,9 @@ PROGRAM_HELP = """
 Adapt a general BERT to a domain: corpus, vocabulary, embedding surgery, curriculum masked-LM
 pre-training, Hugging Face export, NER scores, report.
 
-exit codes: 0 done, 2 wrong usage or configuration, 3 bad input, 75 stopped by SIGTERM after saving
-(start it again), 69 another process of the same run is gone (start all of them again), 130 Ctrl-C,
-1 anything else
+exit codes: 0 done, 2 wrong usage or configuration, 3 bad input, 75 stopped by SIGTERM or SIGHUP
+after saving, 130 by Ctrl-C (start it again), 69 another process of the same run is gone (start all
+of them again), 1 anything else
 
 examples:
   bioptimus demo --workdir=runs/demo

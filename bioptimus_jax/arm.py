@@ -8,11 +8,14 @@ import os
 import signal
 import sys
 
+from bioptimus_jax import signals
+
 PARENT_DEATH_SIGNAL = 1  # prctl's PR_SET_PDEATHSIG
 
 
 def main(arguments: list[str]) -> int:
     """Take the cores (1,2,3), ask for SIGTERM when the parent dies, so that no arm goes on unseen, and do the rest."""
+    signals.listen()
     parent, cores, *rest = arguments
     if sys.platform == 'linux':
         os.sched_setaffinity(0, [int(core) for core in cores.split(',')])

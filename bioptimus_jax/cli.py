@@ -1,7 +1,7 @@
 """The `bioptimus` program: verbs, flags, exit codes.
 
-0 done, 2 wrong usage or configuration, 3 bad input, 75 stopped by SIGTERM after saving (start it again),
-69 another process of the same run is gone (start all of them again), 130 Ctrl-C, 1 anything else.
+0 done, 2 wrong usage or configuration, 3 bad input, 75 stopped by SIGTERM or SIGHUP after saving, 130 by Ctrl-C (start
+it again), 69 another process of the same run is gone (start all of them again), 1 anything else.
 """
 
 import argparse
@@ -13,17 +13,16 @@ import shlex
 import signal
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from bioptimus_jax import config, processes
+from bioptimus_jax import config, processes, signals
 from bioptimus_jax.arguments import make_parser, take_overrides
 from bioptimus_jax.errors import (
     BAD_INPUT,
     DONE,
     FAILED,
     FULL_DISK,
-    STOPPED,
     USAGE,
     ConfigError,
     InputError,
@@ -41,12 +40,14 @@ REFUSALS = (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code and prints one line for whatever went wrong."""
+    if arguments is None:
+        signals.listen()
     code = _outcome(list(sys.argv[1:] if arguments is None else arguments))
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         code = code or UNREAD
-    return processes.leave(code)
+    return signals.leave(processes.leave(code))
 
 
 def _outcome(arguments: list[str]) -> int:
@@ -57,9 +58,7 @@ def _outcome(arguments: list[str]) -> int:
     except InputError as error:
         return _fail(str(error), BAD_INPUT)
     except Stopped:
-        return _fail('stopped; everything is saved, start the same command again to go on', STOPPED)
-    except KeyboardInterrupt:
-        return _fail('interrupted; start the same command again to go on', 130)
+        return _fail(signals.last_words(), signals.asked())
     except BrokenPipeError:
         return UNREAD if _reader_is_gone() else _crash()
     except Exception as error:
@@ -97,7 +96,7 @@ def _dispatch(arguments: list[str]) -> int:
         if overrides:
             raise ConfigError('demo takes no --config keys; copy configs/demo.py and use `bioptimus run`')
         require_local('--workdir', options.workdir)
-        with _stop_on_signal() as watch:
+        with signals.watching() as watch:
             run_demo(Path(options.workdir), watch)
         return DONE
     if options.verb == 'download':
@@ -124,7 +123,7 @@ def _dispatch(arguments: list[str]) -> int:
     others = processes.join(experiment.runtime) if experiment.runtime.distributed else None
     names = experiment.stages if options.verb == 'run' else (options.verb,)
     with (
-        _stop_on_signal() as watch,
+        signals.watching() as watch,
         open_run(options.workdir, experiment, names, watch, others) as run,
     ):
         run.command = shlex.join(['bioptimus', *(given for given in arguments if given != '--replace')])
@@ -188,7 +187,7 @@ def _sweep(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int
     if options.status:
         print(sweep.table().text())
         return DONE
-    with _stop_on_signal() as watch:
+    with signals.watching() as watch:
         watch(sweep)
         failed = sweep.make()
     print('\n\n'.join(table.text() for table in sweep.tables))
@@ -246,7 +245,7 @@ def _download(options: argparse.Namespace) -> int:
     else:
         catalogue = PubMed(options.url or ADDRESS, what, options.files)
     download = Download(options.to, catalogue, options.parallel, check=options.check)
-    with _stop_on_signal() as watch:
+    with signals.watching() as watch:
         watch(download)
         download.run()
     return DONE
@@ -286,24 +285,6 @@ def _lint(options: argparse.Namespace) -> int:
             _fail(error, BAD_INPUT)
         raise InputError(errors[0])
     return DONE
-
-
-@contextlib.contextmanager
-def _stop_on_signal() -> Iterator:
-    """Within it, SIGTERM asks the watched runs to save and stop at the next safe point."""
-    watched: list[Run] = []
-
-    def stop(number: int, _: object) -> None:
-        # A second one would interrupt `set`, which holds a lock, and wait for it for ever.
-        signal.signal(number, signal.SIG_IGN)
-        for run in watched:
-            run.stopping.set()
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield watched.append
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _fail(message: str, code: int) -> int:

@@ -10,7 +10,8 @@ SIGNATURE = re.compile(
     r'([?&;][\w.-]*(?:token|key|secret|signature|sig|password|credential)[\w.-]*=)[^&;\s]+', re.IGNORECASE
 )
 
-DONE, FAILED, USAGE, BAD_INPUT, LOST, STOPPED = 0, 1, 2, 3, 69, 75
+DONE, FAILED, USAGE, BAD_INPUT, LOST, STOPPED, INTERRUPTED = 0, 1, 2, 3, 69, 75, 130
+SAVED = (STOPPED, INTERRUPTED)
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -27,7 +28,7 @@ class BrokenFile(InputError):
 
 
 class Stopped(Exception):
-    """SIGTERM came and the state is saved; the same command goes on from here."""
+    """A signal came and the state is saved; the same command goes on from here."""
 
 
 def printable(text: str) -> str:

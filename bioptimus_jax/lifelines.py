@@ -4,7 +4,7 @@ A collective waits for ever for a process that was killed, or fails without sayi
 notices after its heartbeat time-out and aborts with a trace of its C++. Here the kernel tells within a moment, for a
 lost host within `config.runtime.lost_after_seconds`, and every process ends with one line and exit code LOST.
 
-What is told, a line each: `stop` (SIGTERM came here), `lost NAME`, `end EXIT_CODE` (said by who leaves in order).
+What is told, a line each: `stop` (a signal came here), `lost NAME`, `end EXIT_CODE` (said by who leaves in order).
 """
 
 import contextlib
@@ -16,7 +16,7 @@ import threading
 import time
 from typing import IO, NoReturn
 
-from bioptimus_jax.errors import DONE, LOST, STOPPED, ConfigError
+from bioptimus_jax.errors import DONE, LOST, SAVED, ConfigError
 from bioptimus_jax.progress import complain
 
 GRACE_SECONDS = 10.0  # for the thread that knows more about an end to say it
@@ -81,11 +81,11 @@ class Lifelines:
         elif kind == 'end':
             line.code = int(rest)
             line.ended.set()
-            if line.code == STOPPED:
+            if line.code in SAVED:
                 self.stopping.set()
             if line.code != DONE:
                 # Whatever ended the other is most often ending us too, with a better line; a collective would hang.
-                time.sleep(STOP_SECONDS if line.code == STOPPED else GRACE_SECONDS)
+                time.sleep(STOP_SECONDS if line.code in SAVED else GRACE_SECONDS)
                 self.tell(message)
                 end(line.code, f'{line.name} ended with exit code {line.code}; its own last line says why')
 

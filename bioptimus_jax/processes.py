@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bioptimus_jax import lifelines
-from bioptimus_jax.errors import DONE, FAILED, STOPPED, ConfigError, Stopped
+from bioptimus_jax.errors import DONE, FAILED, SAVED, ConfigError, Stopped
 from bioptimus_jax.files import read_json
 from bioptimus_jax.lifelines import CONNECT_SECONDS, GRACE_SECONDS, Lifelines
 from bioptimus_jax.progress import crash_file
@@ -70,7 +70,7 @@ def leave(code: int) -> int:
     if _others is None:
         return code
     _others.tell(f'end {code}')
-    if code not in (DONE, STOPPED):
+    if code not in (DONE, *SAVED):
         sys.stdout.flush()
         os._exit(code)  # at an ordinary exit jax would wait for the others, and abort
     _others.wait()
@@ -144,7 +144,7 @@ def follow(run: Run, stages: Sequence[Stage]) -> None:
             if run.stopping.is_set() and not told:
                 _others.tell('stop')  # the leader saves and leaves, and we with it
                 told = True
-            if _others.leader_code == STOPPED:
+            if _others.leader_code in SAVED:
                 raise Stopped
             if _others.leader_code == DONE:
                 return

@@ -1,7 +1,6 @@
 """Progress of long work: rate and time left, for a terminal or a log."""
 
 import sys
-import tempfile
 import time
 
 from bioptimus_jax.errors import printable
@@ -48,6 +47,8 @@ def complain(message: str) -> None:
 
 def crash_file(details: str) -> str:
     """Keep what is too long for one line in a new file, secrets hidden; gives its path. Raises OSError."""
+    import tempfile  # late: the program's first lines import this module
+
     # A name that nobody can have laid a link under.
     number, path = tempfile.mkstemp('.txt', 'bioptimus-crash-')
     with open(number, 'w', encoding='utf-8') as file:

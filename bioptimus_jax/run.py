@@ -140,7 +140,7 @@ class Run:
         return Progress(label, total, unit, self.quiet)
 
     def check_stop(self) -> None:
-        """Raise Stopped if SIGTERM came; call it where everything worth keeping is on disk."""
+        """Raise Stopped if a signal asked for it; call it where everything worth keeping is on disk."""
         if self.stopping.is_set():
             raise Stopped
 

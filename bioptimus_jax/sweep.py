@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax import config
+from bioptimus_jax import config, signals
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import alone, atomic, digest, write_jsonl
 from bioptimus_jax.progress import clock
@@ -156,6 +156,8 @@ class Sweep:
                         arm, verb, arguments = waiting.pop(0)
                         running[place] = arm, verb, _start(arm, verb, arguments, place, self.jobs)
                 time.sleep(SECONDS_BETWEEN_LOOKS)
+                if self.stopping.is_set():  # the arms may have been asked, too: none has failed
+                    raise Stopped
                 for place, (arm, verb, process) in list(running.items()):
                     if process.poll() is None:
                         continue
@@ -170,8 +172,6 @@ class Sweep:
                     left = f', {clock(seconds)} left' if made or not to_make else ''
                     what = arm.name if verb == 'run' else f'{verb} of {arm.name}'
                     print(f'sweep: {what} {how} ({done} of {len(verbs)}{left})', flush=True)
-                if self.stopping.is_set():
-                    raise Stopped
         finally:
             for *_, process in running.values():
                 process.terminate()
@@ -204,7 +204,7 @@ def _start(arm: Arm, verb: str, arguments: Sequence[str], place: int, places: in
         environment['CUDA_VISIBLE_DEVICES'] = ','.join(share_of(gpus, place, places))
     cores_of_place = ','.join(map(str, share_of(cores(), place, places)))
     command = [sys.executable, '-m', 'bioptimus_jax.arm', str(os.getpid()), cores_of_place, verb, *arguments]
-    with open(arm.run.workdir / 'log.txt', 'ab') as log:
+    with open(arm.run.workdir / 'log.txt', 'ab') as log, signals.held():
         return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
 
 

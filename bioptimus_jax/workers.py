@@ -8,20 +8,25 @@ import collections
 import contextlib
 import importlib.metadata
 import os
-import signal
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any
 
+from bioptimus_jax import signals
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.schema import Runtime
 
 SECONDS_TO_CONNECT = 20
 SECONDS_BETWEEN_CHECKS = 0.5
+SECONDS_TO_NOTICE = 5.0
+# What Python says of semaphores when this process had no time to close them.
+QUIET = 'ignore:resource_tracker'
 # Another release of these may give other bytes.
 DECISIVE_PACKAGES = ('bioptimus-jax', 'blingfire', 'numpy', 'py3langid', 'rensa', 'tokenizers')
 
@@ -68,28 +73,59 @@ class Workers:
     ) -> Iterator[Any]:
         """`function(*task)` of every task, in their order. Tasks are drawn late, few results wait.
 
-        `check` is called while a result is waited for, and may raise. Raises WorkerKilled.
+        `check` is called before each task and while a result is waited for, and may raise. Raises WorkerKilled.
         """
         for task in tasks:
             check()
             yield function(*task)
 
 
+class _Process(SpawnProcess):
+    """A worker, which ignores SIGTERM: the pool, which ends all when one was killed, would wait for it for ever."""
+
+    def terminate(self) -> None:
+        self.kill()
+
+
+class _Context(SpawnContext):
+    """Keeps what it has made for a pool."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.processes: list[_Process] = []
+
+    def Process(self, *arguments: Any, **named: Any) -> _Process:  # type: ignore[override]
+        self.processes.append(_Process(*arguments, **named))
+        return self.processes[-1]
+
+    def SimpleQueue(self) -> Any:
+        """The one of the results, as no other is asked for."""
+        self.results: Any = super().SimpleQueue()
+        return self.results
+
+
 class _Pool(Workers):
     """Processes of this machine. A killed one becomes an InputError with the remedy, never a hang."""
 
     def __init__(self, number: int, prepare: Callable[..., None], arguments: tuple):
-        context = get_context('spawn')
+        self.context = _Context()
         self.number = number
-        # Workers leave when the other end is closed, by us or because we were killed.
-        self.watched, self.lifeline = context.Pipe(duplex=False)
-        self.pool = ProcessPoolExecutor(
-            number, context, initializer=_begin, initargs=(self.watched, prepare, arguments)
-        )
+        self.seen_dead: float | None = None
+        # Workers leave when the other end is closed, which the kernel does when we were killed.
+        self.watched, self.lifeline = self.context.Pipe(duplex=False)
+        if QUIET not in sys.warnoptions:
+            sys.warnoptions.append(QUIET)  # which the processes below take over
+        with signals.held():  # it starts the process that looks after semaphores
+            self.pool = ProcessPoolExecutor(
+                number, self.context, initializer=_begin, initargs=(self.watched, prepare, arguments)
+            )
 
     def __exit__(self, *error: Any) -> None:
         if error[0] is not None:  # nobody waits for what is being done; whole files appear only when complete
-            self.lifeline.close()
+            for process in filter(lambda process: process.pid, self.context.processes):
+                process.kill()
+            # It may have been in the middle of a result, and the pool would wait for the rest of it for ever.
+            self.context.results._writer.close()
         self.pool.shutdown(wait=True, cancel_futures=True)
         self.lifeline.close()
         self.watched.close()
@@ -97,14 +133,30 @@ class _Pool(Workers):
     def map(
         self, function: Callable[..., Any], tasks: Iterable[tuple], check: Callable[[], None] = _nothing
     ) -> Iterator[Any]:
+        def submit(task: tuple) -> Any:
+            with signals.held():  # it starts a process where none is idle
+                return self.pool.submit(_work, function, task)
+
+        def look() -> None:
+            check()
+            self._require_workers()
+
         try:
-            submit = lambda task: self.pool.submit(_work, function, task)  # noqa: E731
-            yield from _in_order(submit, tasks, 2 * self.number, check)
+            yield from _in_order(submit, tasks, 2 * self.number, look)
         except BrokenProcessPool as error:
+            check()  # whoever ended the worker may have asked us to stop
             raise WorkerKilled(
                 'a worker process was killed (often: out of memory); give the same command again, '
                 f'with --config.runtime.workers below {self.number} if it happens twice'
             ) from error
+
+    def _require_workers(self) -> None:
+        """Raises BrokenProcessPool where the pool does not: it waits for the rest of a result of who was killed."""
+        if self.seen_dead is None:
+            if wait([p.sentinel for p in self.context.processes if p.pid], 0):
+                self.seen_dead = time.monotonic()
+        elif time.monotonic() - self.seen_dead > SECONDS_TO_NOTICE:
+            raise BrokenProcessPool
 
 
 class _Cluster(Workers):
@@ -185,6 +237,7 @@ def _in_order(
 ) -> Iterator[Any]:
     waiting: collections.deque[Any] = collections.deque()
     for task in tasks:
+        check()
         waiting.append(submit(task))
         if len(waiting) > ahead:
             yield _result(waiting.popleft(), check)
@@ -208,9 +261,7 @@ _failure: Exception | None = None  # of `prepare`, in a worker of a pool
 
 def _begin(watched: Connection, prepare: Callable[..., None], arguments: tuple) -> None:
     global _failure
-    # Both may be sent to the whole process group; the parent saves, and then ends its workers.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)
+    signals.ignore()
     threading.Thread(target=_leave_with_parent, args=(watched,), daemon=True).start()
     _one_thread()
     try:

@@ -4,7 +4,7 @@
 #   launch/a100x8.sh [--dry-run] --config=bioptimus --workdir=DIR [--config.key=value ...]
 #
 # What it prints is kept in DIR/logs/host-0.log. When it stops after saving (exit code 75) it is started again; after
-# SIGTERM or Ctrl-C to this script it saves, and the script ends with 75. Other exit codes are passed on.
+# SIGTERM, SIGHUP or Ctrl-C to this script it saves, and the script ends with 75. Other exit codes are passed on.
 #
 # Several such hosts without SLURM: the same on each, with a DIR that all of them see, and on number I of N
 #   --config.runtime.distributed=FIRST_HOST:12355,N,I

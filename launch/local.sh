@@ -5,7 +5,7 @@
 #
 # Process I sees GPU number I, unless CUDA_VISIBLE_DEVICES is set, and writes to DIR/logs/host-I.log; number 0 is shown.
 # When one ends badly or is killed all end, and the script has its exit code (137: killed): the same command goes on
-# from the last checkpoint. After SIGTERM or Ctrl-C all save, and the script ends with 75.
+# from the last checkpoint. After SIGTERM, SIGHUP or Ctrl-C all save, and the script ends with 75.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=supervise.sh
 source "$(dirname "${BASH_SOURCE[0]}")/supervise.sh"
@@ -23,13 +23,13 @@ read_flags "${rest[@]}"
 begin "${program[@]}" --config.runtime.distributed="localhost:$port,$processes,I"
 running=() stopping=false
 send() { for child in "${running[@]}"; do kill "-$1" "$child" 2>/dev/null || true; done; }
-trap 'stopping=true; send TERM' TERM INT
+trap 'stopping=true; send TERM' TERM HUP INT
 
 start() {
   local screen=/dev/null && (($1)) || screen=/dev/stdout
   CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-$1} \
     "${program[@]}" --config.runtime.distributed="localhost:$port,$processes,$1" \
-    > >(tee -ia "$logs/host-$1.log" >$screen) 2>&1 &
+    > >(keep "$logs/host-$1.log" >$screen) 2>&1 &
   running[$1]=$!
 }
 # Sets `result`: 0, 75, or the exit code of the one that ended badly; 69 is that of those who lost it.

@@ -6,7 +6,7 @@ arguments=() workdir='' dry_run=false logs='' script=$(basename "$0")
 PATH=$PATH:$(dirname "${BASH_SOURCE[0]}")/../.venv/bin # of `make setup`, where no environment is active
 
 say() {
-  echo "$script: $*" >&2
+  echo "$script: $*" >&2 || true # the terminal may be closed
   [[ ! -d $logs ]] || echo "$script: $*" >>"$logs/launch.log"
 }
 refuse() { say "$1" && exit 2; }
@@ -41,13 +41,14 @@ wait_for() {
   ((code < 128)) || { { wait "$1" || last=$?; } && ((last == 127)) || code=$last; }
 } 2>/dev/null # without bash's own notices
 
-# Runs a command as process number $1. SIGTERM and Ctrl-C are passed on as SIGTERM: save and stop. After exit code 75 it
-# is started again, unless such a signal came through here.
+keep() { trap '' TERM HUP && exec tee -ia "$1"; } # a log; signals to the whole process group may not end it first
+# Runs a command as process number $1. SIGTERM, SIGHUP and Ctrl-C are passed on as SIGTERM: save and stop. After 75 it is
+# started again, unless such a signal came through here.
 supervise() {
   local log=$logs/host-$1.log child='' stopping=false
-  trap 'stopping=true; [[ -z $child ]] || kill -TERM "$child" 2>/dev/null || true' TERM INT
+  trap 'stopping=true; [[ -z $child ]] || kill -TERM "$child" 2>/dev/null || true' TERM HUP INT
   while true; do
-    "${@:2}" > >(tee -ia "$log") 2>&1 & child=$!
+    "${@:2}" > >(keep "$log") 2>&1 & child=$!
     ! $stopping || kill -TERM "$child" 2>/dev/null || true # it came before `child` was known
     wait_for "$child"
     ((code < 128)) || say "ended by signal $((code - 128)); the same command goes on from the last checkpoint"

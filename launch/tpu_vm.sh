@@ -6,7 +6,7 @@
 # On the VM once: pip install -c constraints.txt 'jax[tpu]' '.[remote]'
 # DIR is gs://BUCKET/FOLDER, or lies on a persistent disk or a share. Worker N writes to DIR/logs/host-N.log (of a
 # bucket: logs/ here). A maintenance event sends SIGTERM: the run saves and is started again here when the VM stays up;
-# after a preemption start this script again, it goes on where it was. After SIGTERM or Ctrl-C it saves and ends with 75.
+# after a preemption start this script again, it goes on where it was. After SIGTERM, SIGHUP or Ctrl-C it saves: 75.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=supervise.sh
 source "$(dirname "${BASH_SOURCE[0]}")/supervise.sh"

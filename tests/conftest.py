@@ -43,9 +43,12 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile('steady')
 
-# What a shell starts in the background ignores Ctrl-C, and so would every program that tests start and interrupt.
+# What a shell starts in the background ignores Ctrl-C, and under nohup hang-ups, and so would every program that tests
+# start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _beside = Path(__file__).resolve().parents[2] / 'shared' / 'data'
 if not os.environ.get('BIOPTIMUS_DATA') and _beside.is_dir():

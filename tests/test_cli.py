@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -221,30 +220,6 @@ def test_a_workdir_that_is_a_file(plain, tmp_path, capsys):
     code, error = call(capsys, 'corpus', f'--config={plain}', f'--workdir={tmp_path}/file')
     assert code == 3
     assert 'is a file' in error
-
-
-def test_a_second_signal_while_the_first_is_handled_blocks_nothing():
-    """Clusters signal a process and its group; the system signals once for every thread of a parent that dies."""
-
-    class Run:
-        class stopping:
-            calls = 0
-
-            @classmethod
-            def set(cls):
-                cls.calls += 1
-                if cls.calls < 5:  # another one comes while the lock of an event would be held
-                    os.kill(os.getpid(), signal.SIGTERM)
-
-    before = signal.getsignal(signal.SIGTERM)
-    with cli._stop_on_signal() as watch:
-        watch(Run)
-        os.kill(os.getpid(), signal.SIGTERM)
-        deadline = time.monotonic() + 5
-        while not Run.stopping.calls and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert Run.stopping.calls == 1
-    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_a_reader_that_leaves_early_is_no_crash(plain, capfd):

@@ -50,7 +50,7 @@ def test_the_wheel_holds_package_and_configs_and_nothing_else(wheel):
         'bioptimus_jax/cli.py',
     } <= modules
     assert files[f'{information}/licenses/LICENSE'] == (ROOT / 'LICENSE').read_bytes()
-    assert b'bioptimus = bioptimus_jax.cli:main' in files[f'{information}/entry_points.txt']
+    assert b'bioptimus = bioptimus_jax.__main__:main' in files[f'{information}/entry_points.txt']
     for name in configs:
         assert files[name] == (ROOT / 'configs' / Path(name).name).read_bytes()
 
@@ -99,7 +99,7 @@ def elsewhere(wheel, tmp_path_factory):
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
 
     def run(*arguments, folder=root / 'empty', timeout=120):
-        code = 'import sys; from bioptimus_jax.cli import main; sys.exit(main())'
+        code = 'import sys; from bioptimus_jax.__main__ import main; sys.exit(main())'
         return subprocess.run(
             [python, '-c', code, *arguments],
             cwd=folder,

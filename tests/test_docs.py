@@ -23,6 +23,7 @@ from ml_collections import ConfigDict
 from bioptimus_jax import cli, config
 from bioptimus_jax.arguments import make_parser, take_overrides
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.schema import Experiment
 
 # Two minutes of work on a free core, one of them for the tutorial, which a crowded machine draws out.
@@ -82,7 +83,7 @@ def environment(folder: Path, programs: Path) -> dict[str, str]:
 @pytest.fixture(scope='session')
 def programs(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp('bin')
-    for name, module in {'bioptimus': '-m bioptimus_jax.cli', 'python': ''}.items():
+    for name, module in {'bioptimus': '-m bioptimus_jax', 'python': ''}.items():
         (folder / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {module} "$@"\n')
         (folder / name).chmod(0o755)
     return folder
@@ -160,7 +161,13 @@ def test_the_tutorial_ends_with_a_model(tutorial):
     """Its commands are run by the fixture."""
     for phase in ('0.1', '0.2', '0.3', '0.4'):
         assert (tutorial / 'runs' / 'first' / 'export' / phase / 'model.safetensors').is_file()
-    assert '<svg' in (tutorial / 'runs' / 'first' / 'report' / 'index.html').read_text('utf-8')
+    run = tutorial / 'runs' / 'first'
+    assert '<svg' in (run / 'report' / 'index.html').read_text('utf-8')
+    scored = {r['model']: r['test']['default']['f1'] for r in read_jsonl(run / 'ner' / 'results.jsonl')}
+    assert list(scored) == ['source', 'initial', '0.4']
+    assert min(scored.values()) > 0.05  # none has learned to say nothing
+    assert scored['0.4'] > 0.2
+    assert not any(r['failures'] for r in read_json(run / 'ner' / 'statistics.json'))
 
 
 RUN = [

@@ -28,6 +28,7 @@ FLOORS = {
     'bioptimus_jax.config': 2,
     'bioptimus_jax.files': 2,
     'bioptimus_jax.progress': 2,
+    'bioptimus_jax.signals': 2,
     'bioptimus_jax.hashing': 2,
     'bioptimus_jax.remote': 2,
     'bioptimus_jax.lifelines': 3,
@@ -58,6 +59,7 @@ FLOORS = {
     'bioptimus_jax.arguments': 14,
     'bioptimus_jax.cli': 15,
     'bioptimus_jax.arm': 16,
+    'bioptimus_jax.__main__': 16,
 }
 # Who may import what: the package, and the modules of ours that may.
 CONFINED = {

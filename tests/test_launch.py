@@ -171,7 +171,7 @@ def test_one_process_is_started_again_after_75_and_other_codes_are_passed_on(scr
 
 
 @pytest.mark.parametrize('script', ['a100x8.sh', 'tpu_vm.sh', 'local.sh'])
-@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_to_the_script_alone_lets_the_program_save_and_ends_both(script, number, tmp_path):
     processes = 2 if script == 'local.sh' else 1
     stubs = Stubs(tmp_path, bioptimus=['until TERM 75'])
@@ -182,6 +182,23 @@ def test_a_signal_to_the_script_alone_lets_the_program_save_and_ends_both(script
     assert launched.returncode == STOPPED
     assert [r['signal'] for r in stubs.records if 'signal' in r] == ['TERM'] * processes
     assert len(stubs.calls('bioptimus')) == processes
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_whole_group_loses_no_last_words(number, tmp_path):
+    program = (
+        'trap "sleep 0.3; echo saved; exit 75" TERM HUP; echo here; for i in {1..200}; do sleep 0.1; done'
+    )
+    script = f"source {ROOT}/launch/supervise.sh; logs={tmp_path}; supervise 0 bash -c '{program}'"
+    started = subprocess.Popen(
+        ['bash', '-euo', 'pipefail', '-c', script], process_group=0, stdout=subprocess.PIPE, text=True
+    )
+    assert started.stdout.readline() == 'here\n'
+    os.killpg(started.pid, number)
+    shown = started.communicate(timeout=60)[0]  # bash says that its sleep was ended, too
+    assert shown.endswith('saved\n')
+    assert started.returncode == STOPPED
+    assert (tmp_path / 'host-0.log').read_text() == f'here\n{shown}'
 
 
 @pytest.mark.parametrize(('end', 'code'), [('exit 75', 75), ('exit 0', 0), ('kill -KILL $BASHPID', 137)])
@@ -367,7 +384,7 @@ TINY = {
 PROGRAM = """#!/bin/sh
 for last in "$@"; do :; done
 echo $$ > {folder}/process-"${{last##*,}}"
-exec {python} -m bioptimus_jax.cli "$@"
+exec {python} -m bioptimus_jax "$@"
 """
 
 

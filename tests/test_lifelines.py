@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bioptimus_jax import lifelines
-from bioptimus_jax.errors import BAD_INPUT, DONE, LOST, STOPPED, ConfigError
+from bioptimus_jax.errors import BAD_INPUT, DONE, INTERRUPTED, LOST, STOPPED, ConfigError
 
 ROOT = Path(__file__).resolve().parents[1]
 # Joins, says that it is there, and does what it reads on stdin.
@@ -112,15 +112,16 @@ def test_who_leaves_in_order_ends_nobody_and_is_waited_for(three):
     assert three[0].popen.poll() is None
 
 
-def test_a_follower_asks_the_leader_to_stop_and_its_stopping_ends_them(three):
+@pytest.mark.parametrize('code', [STOPPED, INTERRUPTED])
+def test_a_follower_asks_the_leader_to_stop_and_its_stopping_ends_them(code, three):
     three[1].does('stop')
     three[0].does('see stopping')
     assert three[0].hears() == 'stopping'
     assert three[2].popen.poll() is None
     three[2].does('see stopping')
-    three[0].does(f'leave {STOPPED}')
+    three[0].does(f'leave {code}')
     assert three[2].hears() == 'stopping'
-    assert [process.end()[0] for process in three] == [STOPPED] * 3
+    assert [process.end()[0] for process in three] == [code] * 3
 
 
 def test_strangers_are_sent_away_and_who_is_missing_is_an_error(monkeypatch):

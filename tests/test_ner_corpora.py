@@ -273,6 +273,10 @@ def test_published_mention_counts_of_the_five_sets(data):
         assert dataset.merged_types == (JNLPBA_TYPES if name == 'jnlpba' else ())
         for split in corpora.SPLITS:  # gold in the file = gold that is scored
             assert sum(len(mentions(s.tags)) for s in getattr(dataset, split)) == expected[split]
+            # BLURB's way from the files: of every tag the first letter, nothing else.
+            lines = (data / 'ner' / name / f'{split}.tsv').read_text('utf-8').split('\n')
+            letters = [x.split('\t')[1][0] for x in lines if x and not x.startswith('-DOCSTART-')]
+            assert [tag[0] for s in getattr(dataset, split) for tag in s.tags] == letters
 
 
 JNLPBA_TYPES = ('DNA', 'RNA', 'cell_line', 'cell_type', 'protein')

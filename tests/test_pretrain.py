@@ -18,9 +18,8 @@ import numpy as np
 import pytest
 
 from bioptimus_jax import config
-from bioptimus_jax.cli import STOPPED
 from bioptimus_jax.corpus.documents import document_key, open_documents
-from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.errors import STOPPED, ConfigError, InputError
 from bioptimus_jax.files import read_json
 from bioptimus_jax.model import bert, heads, hf
 from bioptimus_jax.model.compute import PLAIN
@@ -849,6 +848,27 @@ def test_a_mesh_that_does_not_fit_is_refused_by_its_key(prepared):
     wide = dataclasses.replace(architecture, hidden=20)
     with pytest.raises(ConfigError, match=r'runtime\.fsdp: 8 does not divide 20 in .*\(20, 20\)'):
         check_fits(make_mesh(8, fsdp=8), wide, 8, 'rows')
+
+
+def test_weight_decay_is_apart_from_adam_and_on_matrices_alone(prepared):
+    """Without a gradient nothing moves but what decays: a hundredth of every matrix and table."""
+    _, params, _ = load_folder(prepared / 'run' / 'surgery' / 'model')
+    params = jax.tree.map(lambda leaf: jnp.asarray(leaf) + 0.5, params)  # biases are zero at the start
+    optimizer = make_optimizer(Pretrain(weight_decay=0.01), params)
+    nothing = jax.tree.map(jnp.zeros_like, params)
+    updates, _ = optimizer.update(nothing, optimizer.init(params), params)
+    for path, update in flatten(updates).items():
+        decayed = path.endswith(('/kernel', '/embedding'))
+        np.testing.assert_allclose(update, flatten(params)[path] * 0.01 * decayed, rtol=1e-6, err_msg=path)
+
+
+@pytest.mark.parametrize(('size', 'kept'), [(3.0, 1.5), (0.25, 0.5)])
+def test_gradients_are_clipped_to_the_norm_asked_for(size, kept):
+    params = {'a': {'kernel': jnp.ones((2, 2))}}
+    optimizer = make_optimizer(Pretrain(clip_norm=1.5), params)
+    gradients = {'a': {'kernel': jnp.full((2, 2), size)}}  # of norm 6, and of norm 0.5
+    _, state = optimizer.update(gradients, optimizer.init(params), params)
+    np.testing.assert_allclose(np.linalg.norm(state[1].mu['a']['kernel']), 0.1 * kept, rtol=1e-5)
 
 
 def test_lamb_scales_updates_to_the_norm_of_decayed_tensors():

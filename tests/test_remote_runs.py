@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 from test_remote import assert_whole, content_of, free_port
 
-from bioptimus_jax.cli import DONE, STOPPED, main
+from bioptimus_jax.cli import main
+from bioptimus_jax.errors import DONE, STOPPED
 from bioptimus_jax.files import read_json, sha256
 from bioptimus_jax.pretrain.checkpoint import load_phase
 from bioptimus_jax.remote import lease

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bioptimus_jax import cli, config
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.files import read_json, read_jsonl
+from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.run import execute
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.sweep import Sweep, share_of
@@ -88,6 +89,8 @@ def test_arms_share_what_is_the_same_and_a_second_sweep_makes_nothing(shipped, t
     assert [r['arm'] for r in results] == ['plain', 'seed-1', 'long']
     assert set(results[0]['seconds']) == {'corpus', 'vocab'}
     assert results[1]['seconds'] == {}
+    recorded = read_runs([folder / 'results.jsonl'])
+    assert [m.manifests['corpus']['content'] for m in recorded] == [c['content'] for c in corpora]
     before = (folder / 'long' / 'corpus' / 'manifest.json').stat().st_mtime_ns
     assert call(capsys, 'sweep', f'--config={shipped}:x', f'--workdir={folder}')[0] == 0
     assert (folder / 'long' / 'corpus' / 'manifest.json').stat().st_mtime_ns == before
@@ -197,17 +200,27 @@ stages.STAGES['slow'] = Stage('slow', 'waits', '', '', (), lambda run: (), wait)
 """
 
 
-@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGKILL])
-def test_arms_end_with_the_sweep(shipped, tmp_path, number):
-    """SIGTERM: they save, and the sweep says 75. SIGKILL: they are told by the system."""
+@pytest.mark.parametrize(
+    ('send', 'number', 'code'),
+    [(os.kill, signal.SIGTERM, 75), (os.kill, signal.SIGKILL, -9), (os.killpg, signal.SIGINT, 130)],
+)
+def test_arms_end_with_the_sweep(shipped, tmp_path, send, number, code):
+    """SIGTERM and Ctrl-C: they save, and the sweep does. SIGKILL: they are told by the system."""
     (tmp_path / 'sitecustomize.py').write_text(SLOW)
     folder = tmp_path / 'sweep'
     environment = os.environ | {'PYTHONPATH': os.pathsep.join([str(tmp_path), *sys.path])}
-    command = [sys.executable, '-m', 'bioptimus_jax.cli', 'sweep', f'--config={shipped}:slow']
-    sweep = subprocess.Popen([*command, f'--workdir={folder}', '--arms=plain'], env=environment)
+    command = [sys.executable, '-m', 'bioptimus_jax', 'sweep', f'--config={shipped}:slow']
+    sweep = subprocess.Popen(
+        [*command, f'--workdir={folder}', '--arms=plain'],
+        env=environment,
+        process_group=0,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     process = int(_wait_for(folder / 'plain' / 'began'))
-    sweep.send_signal(number)
-    assert sweep.wait(30) == (75 if number == signal.SIGTERM else -signal.SIGKILL)
+    send(sweep.pid, number)
+    assert 'failed' not in sweep.communicate(timeout=60)[0]
+    assert sweep.returncode == code
     deadline = time.monotonic() + 30
     while _is_alive(process) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -108,7 +108,7 @@ def _sift_all(run: Run) -> tuple[list[Part], list[Broken]]:
             (path.absolute(), checksums.sha256(path), prefix, *(() if workers.number else (advance,)))
             for path, prefix in files
         )
-        for part, size in zip(workers.map(sift, tasks), sizes, strict=True):
+        for part, size in zip(workers.map(sift, tasks, run.check_stop), sizes, strict=True):
             found.append(part)
             if workers.number:
                 advance(size)
@@ -156,10 +156,9 @@ def _write_split(
             )
             for number, (length, end) in enumerate(zip(lengths, itertools.accumulate(lengths), strict=True))
         )
-        for shard in workers.map(_write_shard, tasks):
+        for shard in workers.map(_write_shard, tasks, run.check_stop):
             written.append(shard)
             progress.update(shard.documents)
-            run.check_stop()
     return written
 
 

@@ -110,7 +110,6 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         for block, counted in _blocks(run, split, len(documents), pack):
             writer.add(block, counted)
             progress.update(counted['documents'])
-            run.check_stop()
         counts[split] = writer.close()
     train = counts['train']
     if not train['rows']:
@@ -130,7 +129,7 @@ def _blocks(run: Run, split: str, documents: int, pack: bool) -> Iterator[tuple[
     spans = ranges(documents, settings.block_documents)
     arguments = (run.folder('corpus').absolute(), run.folder('vocab').absolute(), split)
     with open_workers(run.config.runtime, len(spans), _prepare, arguments) as workers:
-        yield from workers.map(_make_block, ((settings, pack, span) for span in spans))
+        yield from workers.map(_make_block, ((settings, pack, span) for span in spans), run.check_stop)
 
 
 def _prepare(corpus: Path, vocab: Path, split: str) -> None:

@@ -18,7 +18,7 @@ import pyarrow
 import pyarrow.parquet
 
 from bioptimus_jax.corpus.documents import DocumentSource, document_key, open_documents
-from bioptimus_jax.errors import InputError
+from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.files import atomic
 from bioptimus_jax.run import Run
 from bioptimus_jax.splitting import split_sentences
@@ -166,14 +166,18 @@ def _scan_all(
                 search.limits,
             )  # the limits known by now: pruning is exact whatever they are
 
-    for (start, stop), (candidates, sentences) in zip(blocks, pool.map(_scan, tasks()), strict=True):
-        search.add(candidates, sentences)
-        progress.update(stop - start)
-        if run.stopping.is_set() or time.monotonic() - saved > SECONDS_BETWEEN_SAVES:
-            if partial is not None:
+    found = pool.map(_scan, tasks(), run.check_stop)
+    try:
+        for (start, stop), (candidates, sentences) in zip(blocks, found, strict=True):
+            search.add(candidates, sentences)
+            progress.update(stop - start)
+            if partial is not None and time.monotonic() - saved > SECONDS_BETWEEN_SAVES:
                 search.save(partial)
-            saved = time.monotonic()
-            run.check_stop()
+                saved = time.monotonic()
+    except Stopped:
+        if partial is not None and search.blocks:
+            search.save(partial)
+        raise
     search.merge()
 
 
@@ -186,10 +190,9 @@ def _locate_all(run: Run, pool: Workers, sample: Candidates, longest: int) -> li
     tasks = [(in_order.take(np.arange(a, b)), longest) for a, b in itertools.pairwise(bounds) if a < b]
     progress = run.progress('contexts: cutting out', len(sample), 'contexts')
     rows: list[tuple] = []
-    for (part, _), located in zip(tasks, pool.map(_locate, tasks), strict=True):
+    for (part, _), located in zip(tasks, pool.map(_locate, tasks, run.check_stop), strict=True):
         rows.extend(located)
         progress.update(len(part))
-        run.check_stop()
     return rows
 
 

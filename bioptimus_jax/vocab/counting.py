@@ -51,11 +51,11 @@ def count_corpora(
     with open_workers(run.config.runtime, len(blocks) + len(files), _prepare, arguments) as pool:
         progress = run.progress('vocab: counting words', len(documents), 'documents')
         sizes = [stop - start for start, stop in blocks]
-        domain = _added(run, progress, sizes, pool.map(_count_block, blocks))
+        domain = _added(progress, sizes, pool.map(_count_block, blocks, run.check_stop))
         general: Counter[str] = Counter()
         if files:
             progress = run.progress('vocab: counting words of the general corpus', len(files), 'files')
-            general = _added(run, progress, [1] * len(files), pool.map(_count_file, files))
+            general = _added(progress, [1] * len(files), pool.map(_count_file, files, run.check_stop))
     return domain, general
 
 
@@ -76,12 +76,11 @@ def _general(experiment: Experiment) -> Corpus:
     return dataclasses.replace(experiment.corpus, inputs=experiment.vocab.general)
 
 
-def _added(run: Run, progress: Progress, sizes: Iterable[int], parts: Iterable[Counter[str]]) -> Counter[str]:
+def _added(progress: Progress, sizes: Iterable[int], parts: Iterable[Counter[str]]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for size, part in zip(sizes, parts, strict=True):
         counts.update(part)
         progress.update(size)
-        run.check_stop()
     return counts
 
 

@@ -1,0 +1,249 @@
+"""Signals that ask for an end, sent to whole process groups of the real program at its worst moments.
+
+The moments are reached by a `sitecustomize` on the path of the program and its workers, which sends the signal itself.
+"""
+
+import contextlib
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from bioptimus_jax.errors import DONE, INTERRUPTED, STOPPED, Stopped
+from bioptimus_jax.schema import Runtime
+from bioptimus_jax.workers import WorkerKilled, open_workers
+
+ROOT = Path(__file__).resolve().parents[1]
+CODES = [(signal.SIGTERM, STOPPED), (signal.SIGHUP, STOPPED), (signal.SIGINT, INTERRUPTED)]
+ENDED = {STOPPED: 'bioptimus: stopped; ', INTERRUPTED: 'bioptimus: interrupted; '}
+GO_ON = 'start the same command again to go on\n'
+CONFIG = """
+from bioptimus_jax.config import defaults
+
+def get_config(argument=''):
+    c = defaults()
+    c.corpus.update(inputs=({inputs!r},), heldout_fraction=0.1, shards=1, min_words=1)
+    c.runtime.update(workers=2)
+    return c
+"""
+# Once, where one of the modules is first asked for: the signal to the group, and time for it to be taken.
+AT_IMPORT = """
+import os, signal, sys, time
+
+class Moment:
+    def find_spec(self, name, path=None, target=None):
+        if name == '{module}' and sys.argv[0].endswith('__main__.py'):
+            sys.meta_path.remove(self)
+            os.killpg(0, {number})
+            time.sleep(5)
+
+sys.meta_path.insert(0, Moment())
+"""
+# As soon as a worker's interpreter lives, and once.
+IN_WORKER = """
+import contextlib, os, sys
+if '--multiprocessing-fork' in sys.orig_argv:
+    with contextlib.suppress(FileExistsError), open(__file__ + '.sent', 'x'):
+        os.killpg(0, {number})
+"""
+# When the work is done, and only the interpreter has to end.
+AT_EXIT = """
+import atexit, os, sys
+if 'bioptimus_jax' in sys.orig_argv:
+    atexit.register(lambda: os.killpg(0, {number}))
+"""
+# In the middle of the work: nothing ends, in one of the ways that the test names, until the file `go` is there.
+IN_STAGE = """
+import os, sys, time
+from pathlib import Path
+
+def wait(run, folder):
+    here = Path({folder!r})
+    (here / 'began').write_text('')
+    while not (here / 'go').exists():
+        {looks}
+        time.sleep(.02)
+        print('working', flush=True)
+    return {{}}
+
+class Stages:
+    def find_spec(self, name, path=None, target=None):
+        if name == 'bioptimus_jax.cli':
+            sys.meta_path.remove(self)
+            from bioptimus_jax import stages
+            from bioptimus_jax.run import Stage
+            stages.STAGES['corpus'] = Stage('corpus', 'waits', '', '', (), lambda run: (), wait)
+
+sys.meta_path.insert(0, Stages())
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Starts `bioptimus corpus` over four files, with two workers, in a group of its own; with a sitecustomize."""
+    for number in range(4):
+        (tmp_path / f'{number}.txt').write_text(f'Naproxen inhibits the kinase number {number}.\n')
+    (tmp_path / 'tiny.py').write_text(CONFIG.format(inputs=f'{tmp_path}/*.txt'))
+    started = []
+
+    def start(moment='', **options):
+        (tmp_path / 'moment').mkdir(exist_ok=True)
+        (tmp_path / 'moment' / 'sitecustomize.py').write_text(moment)
+        environment = os.environ | {'PYTHONPATH': os.pathsep.join([str(tmp_path / 'moment'), str(ROOT)])}
+        command = [sys.executable, '-m', 'bioptimus_jax', 'corpus', f'--config={tmp_path / "tiny.py"}']
+        given = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, 'process_group': 0, **options}
+        process = subprocess.Popen(
+            [*command, f'--workdir={tmp_path / "run"}'], env=environment, text=True, **given
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def ended(process):
+    """Exit code and what was said on stderr; nothing of the group is left."""
+    said = process.communicate(timeout=100)[1]
+    deadline = time.monotonic() + 30
+    while is_there(process.pid):
+        assert time.monotonic() < deadline, 'an orphan'
+        time.sleep(0.05)
+    return process.returncode, said
+
+
+def is_there(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def appears(file):
+    deadline = time.monotonic() + 100
+    while not file.exists():
+        assert time.monotonic() < deadline, f'{file} did not appear'
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(('number', 'code'), CODES)
+def test_the_group_is_signalled_before_the_program_is_imported(number, code, program):
+    process = program(AT_IMPORT.format(module='bioptimus_jax.cli', number=int(number)))
+    assert ended(process) == (code, ENDED[code] + GO_ON)
+
+
+@pytest.mark.parametrize(('number', 'code'), CODES)
+def test_the_group_is_signalled_while_workers_start(number, code, program):
+    process = program(IN_WORKER.format(number=int(number)))
+    assert ended(process) == (code, f'{ENDED[code]}everything is saved, {GO_ON}')
+
+
+def test_signals_after_the_work_change_nothing(program, tmp_path):
+    assert ended(program(AT_EXIT.format(number=int(signal.SIGTERM)))) == (DONE, '')
+    assert (tmp_path / 'run' / 'corpus' / 'manifest.json').exists()
+
+
+@pytest.mark.parametrize(('number', 'code'), CODES)
+def test_who_reads_the_output_may_be_ended_by_the_same_signal(number, code, program, tmp_path):
+    """As in `bioptimus ... 2>&1 | tee log`: it saves all the same, though there is nobody to tell."""
+    reader = subprocess.Popen(
+        ['cat'], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, process_group=0, text=True
+    )
+    moment = IN_STAGE.format(folder=str(tmp_path), looks='run.check_stop()')
+    process = program(moment, stdout=reader.stdin, stderr=reader.stdin, process_group=reader.pid)
+    reader.stdin.close()
+    appears(tmp_path / 'began')
+    os.killpg(reader.pid, number)
+    assert reader.wait(10) == -number
+    assert process.wait(100) == code
+
+
+def test_only_a_second_ctrl_c_does_not_wait(program, tmp_path):
+    """Clusters signal a process and its group, and the system once for every thread of a parent that dies."""
+    process = program(IN_STAGE.format(folder=str(tmp_path), looks=''), stdout=subprocess.DEVNULL)
+    appears(tmp_path / 'began')
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTERM, signal.SIGHUP):
+        os.killpg(process.pid, number)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    assert ended(process) == (INTERRUPTED, ENDED[INTERRUPTED] + GO_ON)
+
+
+def test_a_closed_terminal_stops_the_program_and_one_under_nohup_goes_on(program, tmp_path):
+    looks = 'run.check_stop()'
+    ours, theirs = pty.openpty()
+    terminal = {'stdin': theirs, 'stdout': theirs, 'stderr': theirs, 'process_group': None}
+    process = program(
+        IN_STAGE.format(folder=str(tmp_path), looks=looks),
+        preexec_fn=lambda: (os.setsid(), os.close(os.open(os.ttyname(0), os.O_RDWR))),
+        **terminal,
+    )
+    os.close(theirs)
+    appears(tmp_path / 'began')
+    os.close(ours)
+    assert process.wait(100) == STOPPED
+    (tmp_path / 'began').unlink()
+    hung = program(
+        IN_STAGE.format(folder=str(tmp_path), looks=looks),
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+        stdout=subprocess.DEVNULL,
+    )
+    appears(tmp_path / 'began')
+    os.killpg(hung.pid, signal.SIGHUP)
+    time.sleep(0.3)
+    (tmp_path / 'go').write_text('')
+    assert ended(hung) == (DONE, '')
+
+
+@pytest.mark.parametrize('stopped', [False, True])
+def test_a_result_that_is_cut_off_in_the_middle_holds_up_nobody(stopped):
+    """The pool waits for the rest of it: when its worker was killed, and when the work is stopped meanwhile."""
+    began = time.monotonic()
+
+    def check():
+        if stopped and time.monotonic() > began + 8:
+            raise Stopped
+
+    with (
+        pytest.raises(Stopped if stopped else WorkerKilled),
+        open_workers(Runtime(workers=2), 2) as pool,
+    ):
+        list(pool.map(_send_half, [(stopped,), (stopped,)], check))
+    assert time.monotonic() - began < 60
+
+
+def test_who_was_asked_to_stop_does_not_blame_the_killer_of_a_worker():
+    def check():
+        if workers.pool._broken:
+            raise Stopped
+
+    with pytest.raises(Stopped), open_workers(Runtime(workers=2), 2) as workers:
+        list(workers.map(_sleep_or_die, [(0,), (-1,)], check))
+
+
+def _send_half(lives):
+    def half(connection, content, write=os.write):
+        os.write(connection.fileno(), bytes(content)[: len(content) // 2])
+        if not lives:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(1000)
+
+    Connection._send = half
+    return bytes(100_000)
+
+
+def _sleep_or_die(seconds):
+    if seconds < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(seconds)
