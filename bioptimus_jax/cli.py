@@ -1,12 +1,11 @@
 """The `bioptimus` program: verbs, flags, exit codes.
 
-0 done, 2 wrong usage or configuration, 3 bad input, 75 stopped by SIGTERM or SIGHUP after saving, 130 by Ctrl-C (start
-it again), 69 another process of the same run is gone (start all of them again), 1 anything else.
+0 done, 2 wrong usage or configuration, 3 bad input or a full disk, 75 stopped by SIGTERM or SIGHUP after saving, 130 by
+Ctrl-C (start it again), 69 another process of the same run is gone (start all of them again), 1 anything else.
 """
 
 import argparse
 import contextlib
-import errno
 import os
 import select
 import shlex
@@ -22,20 +21,20 @@ from bioptimus_jax.errors import (
     BAD_INPUT,
     DONE,
     FAILED,
-    FULL_DISK,
     USAGE,
     ConfigError,
     InputError,
     Stopped,
+    of_the_system,
     printable,
 )
 from bioptimus_jax.progress import complain, crash_file
 from bioptimus_jax.remote.session import open_run, require_local
 from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import check_text
 from bioptimus_jax.stages import STAGES, run_all
 
 UNREAD = 128 + signal.SIGPIPE  # what a shell says of others in such a pipe
-REFUSALS = (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,12 +62,8 @@ def _outcome(arguments: list[str]) -> int:
         return UNREAD if _reader_is_gone() else _crash()
     except Exception as error:
         processes.settle()
-        where = getattr(error, 'filename', None) or 'the output folder'
-        if _is_full_disk(error):
-            return _fail(f'{where}: no space left; free some and start the same command again', FAILED)
-        if isinstance(error, OSError) and error.errno in REFUSALS:
-            return _fail(f'{where}: {error.strerror}; check its rights, or choose another place', FAILED)
-        return _crash()
+        refused = of_the_system(error)
+        return _fail(refused, BAD_INPUT) if refused else _crash()
 
 
 def _reader_is_gone() -> bool:
@@ -78,18 +73,16 @@ def _reader_is_gone() -> bool:
     return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
-def _is_full_disk(error: Exception) -> bool:
-    """By number, or by words: the writers of safetensors, tokenizers and ArrayRecord raise exceptions of their own."""
-    number = error.errno if isinstance(error, OSError) else None
-    return number in FULL_DISK or any(os.strerror(n) in str(error) for n in FULL_DISK)
-
-
 def _dispatch(arguments: list[str]) -> int:
+    for argument in arguments:
+        check_text(argument, 'the command line')
     parser, (overrides, flags) = make_parser(), take_overrides(arguments)
     options = parser.parse_args(flags)
     if options.verb is None:
         parser.print_help()
         return USAGE
+    if getattr(options, 'workdir', None) == '':
+        raise ConfigError('--workdir is empty; name a folder')
     if options.verb == 'demo':
         from bioptimus_jax.demo.main import run_demo  # imports every stage
 

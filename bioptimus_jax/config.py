@@ -14,7 +14,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.schema import NUMBERS, PAPER_PHASES, Experiment, Phase
+from bioptimus_jax.schema import NUMBERS, PAPER_PHASES, Experiment, Phase, check_name
 
 CONFIG_FOLDERS = (Path(__file__).parent.parent / 'configs', Path(__file__).parent / 'configs')
 
@@ -55,6 +55,12 @@ def load(name: str) -> ConfigDict:
 def arms(name: str) -> tuple[str, ...]:
     """The names of the arms of `NAME_or_FILE[:argument]`. Raises ConfigError where the config has none."""
     named = _call(name, 'get_arms')
+    if not isinstance(named, list | tuple):
+        raise ConfigError(
+            f'--config={name}: its get_arms() gives {type(named).__name__}, not a tuple of names'
+        )
+    for arm in named:
+        check_name(arm, f'--config={name}: an arm of its get_arms()')
     if not named or len(set(named)) != len(named):
         raise ConfigError(f'--config={name}: its get_arms() gives {named!r}, not one or more different names')
     return tuple(named)
@@ -64,7 +70,7 @@ def _call(name: str, function: str) -> Any:
     """What a function of a config file gives for the argument in the name."""
     target, _, argument = name.partition(':')
     candidates = [Path(target)] if target.endswith('.py') else [f / f'{target}.py' for f in CONFIG_FOLDERS]
-    file = next((c for c in candidates if c.is_file()), None)
+    file = next((c for c in candidates if os.path.isfile(c)), None)  # False for what can be no path, too
     if file is None:
         known = sorted({p.stem for folder in CONFIG_FOLDERS if folder.is_dir() for p in folder.glob('*.py')})
         raise ConfigError(
@@ -82,7 +88,7 @@ def _call(name: str, function: str) -> Any:
         return called(argument) if argument else called()
     except ConfigError:
         raise
-    except Exception as error:  # a config is a program: it may fail in any way
+    except (Exception, SystemExit) as error:  # a config is a program: it may fail in any way
         kind = '' if isinstance(error, ValueError) else f'{type(error).__name__}: '
         raise ConfigError(f'--config={name}: {kind}{error}') from error
 
@@ -134,7 +140,7 @@ def _parse(text: str, current: Any, numbers: bool) -> Any:
         return tuple(part for part in text.split(',') if part)
     try:
         value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # whatever Python makes of it
         value = text
     if isinstance(current, tuple):
         if isinstance(value, str):

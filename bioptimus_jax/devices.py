@@ -1,8 +1,13 @@
-"""Accelerators: peak and memory of one device, as their makers state them."""
+"""Devices: peak and memory of accelerators as their makers state them, and what jax finds on this machine."""
 
 import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import USAGE, ConfigError, reason_of
 
 GIB = 2**30
 # Share of the peak that plans count on. Of public encoders only MLPerf's and NVIDIA's reach more (45-48 %); ModernBERT
@@ -59,3 +64,85 @@ def peak_of_kind(kind: str) -> float | None:
         if part.lower() in kind.lower()
     ]
     return max(found)[1] if found else None
+
+
+MEMORY_LIMITS = ('/sys/fs/cgroup/memory.max', '/sys/fs/cgroup/memory/memory.limit_in_bytes')  # of a container
+NEEDS = {
+    'cuda': "an NVIDIA GPU, its driver and pip install 'jax[cuda12]' (or cuda13)",
+    'tpu': "a TPU and pip install 'jax[tpu]'",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Present:
+    """What jax computes on: how many devices of a platform (cpu, gpu, tpu) and kind, `local` ones on this machine.
+
+    `memory_bytes`: of one device, and of the machine where CPUs share it; 0: not known.
+    """
+
+    platform: str
+    kind: str
+    count: int
+    local: int
+    memory_bytes: int
+
+    def __str__(self) -> str:
+        kind = f' ({self.kind})' if self.kind != self.platform else ''
+        return f'{self.count} {self.platform} device{"s" if self.count > 1 else ""}{kind}'
+
+
+def present() -> Present:
+    """What jax computes on here; starts it. Raises ConfigError where it cannot compute on what JAX_PLATFORMS names."""
+    import jax  # late: the command line stays light
+
+    try:
+        devices = jax.devices()
+    except Exception as error:  # an AssertionError without a word for cuda without its plugin
+        wanted = os.environ.get('JAX_PLATFORMS', '')
+        needed = NEEDS.get(
+            'cuda' if wanted == 'gpu' else wanted, 'a platform that jax knows: cpu, cuda or tpu'
+        )
+        raise ConfigError(
+            f'JAX_PLATFORMS={wanted}: jax cannot compute on it here ({reason_of(error)}); it needs {needed}; or unset '
+            'JAX_PLATFORMS'
+        ) from error
+    first = devices[0]
+    limit = (first.memory_stats() or {}).get('bytes_limit', 0) if first.platform != 'cpu' else _host_memory()
+    return Present(first.platform, first.device_kind, len(devices), jax.local_device_count(), limit)
+
+
+def look() -> Present:
+    """As `present`, in a process of its own, so that no memory of a device is held by work that does not need it.
+
+    Where jax works in this process already it is asked directly.
+    """
+    if 'jax' in sys.modules:
+        from jax._src.xla_bridge import backends_are_initialized  # has no public name
+
+        if backends_are_initialized():
+            return present()
+    # In a session of its own: a signal to the whole group is for the program, which stops in order.
+    done = subprocess.run(
+        [sys.executable, '-m', __name__], capture_output=True, text=True, start_new_session=True
+    )
+    if done.returncode == USAGE:
+        raise ConfigError(done.stderr.strip().splitlines()[-1])
+    if done.returncode:
+        raise RuntimeError(f'looking for devices ended with {done.returncode}: {done.stderr[-2000:]}')
+    return Present(**json.loads(done.stdout.strip().splitlines()[-1]))
+
+
+def _host_memory() -> int:
+    found = [os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')]
+    for name in MEMORY_LIMITS:
+        if Path(name).is_file() and (text := Path(name).read_text().strip()).isdigit():
+            found.append(int(text))
+    return min(found)
+
+
+if __name__ == '__main__':
+    try:
+        print(json.dumps(dataclasses.asdict(present())))
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        sys.exit(USAGE)

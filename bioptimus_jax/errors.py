@@ -1,6 +1,7 @@
 """What ends a command with one line: see the exit codes of `cli`; and how any text is made fit to be shown."""
 
 import errno
+import os
 import re
 
 CALLED = re.compile(r'Unsupported (?:global: GLOBAL|class) (\S+)')  # torch, of a pickle
@@ -13,6 +14,25 @@ SIGNATURE = re.compile(
 DONE, FAILED, USAGE, BAD_INPUT, LOST, STOPPED, INTERRUPTED = 0, 1, 2, 3, 69, 75, 130
 SAVED = (STOPPED, INTERRUPTED)
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
+REMEDIES = {
+    **dict.fromkeys(FULL_DISK, 'free some and start the same command again'),
+    errno.EFBIG: 'raise the limit of file sizes (ulimit -f) and start the same command again',
+    **dict.fromkeys((errno.EACCES, errno.EROFS, errno.EPERM), 'check its rights, or choose another place'),
+    errno.ENOTDIR: 'a part of its path is a file; choose another place',
+    errno.EISDIR: 'a file is needed there; remove the folder, or name another file',
+    errno.EEXIST: 'a folder is needed there, no file and no link that leads nowhere; choose another place',
+    errno.ELOOP: 'correct the link',
+    errno.ENAMETOOLONG: 'choose shorter names',
+    errno.ENOENT: 'it is not there, or no longer; start the same command again',
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), 'raise the limit of open files (ulimit -n)'),
+    **dict.fromkeys(
+        (errno.EIO, errno.ESTALE), 'the disk or the network failed; start the same command again'
+    ),
+}
+"""What to do about an error of the system: by its number."""
+OUT_OF_MEMORY = re.compile(  # XLA, torch, C++, the system
+    r'RESOURCE_EXHAUSTED|out of memory|OutOfMemory|can\'t allocate memory|std::bad_alloc|Cannot allocate memory'
+)
 
 
 class ConfigError(Exception):
@@ -41,6 +61,33 @@ def printable(text: str) -> str:
     return ESCAPED.sub(
         lambda c: c[0] if c[0].isprintable() else c[0].encode('unicode_escape').decode(), hidden
     )
+
+
+def of_the_system(error: BaseException, place: str = 'the output folder') -> str:
+    """What disk, files or memory have refused, with the remedy, in a line; '' for anything else, a defect perhaps.
+
+    By number, or by words: the writers of safetensors, tokenizers and ArrayRecord raise exceptions of their own.
+    `place`: what is named where the error names no file.
+    """
+    where = getattr(error, 'filename', None) or place
+    number = error.errno if isinstance(error, OSError) else None
+    if number in FULL_DISK or any(os.strerror(n) in str(error) for n in FULL_DISK):
+        return f'{where}: no space left; {REMEDIES[errno.ENOSPC]}'
+    if number in REMEDIES:
+        return f'{where}: {os.strerror(number)}; {REMEDIES[number]}'
+    if lacks_memory(error):
+        return f'the memory is not enough ({reason_of(error)}); close what else needs it, or take a larger machine'
+    return ''
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether memory was asked for, of the host or a device, that is not there."""
+    return isinstance(error, MemoryError) or bool(OUT_OF_MEMORY.search(f'{type(error).__name__} {error}'))
+
+
+def reason_of(error: BaseException) -> str:
+    """What another's exception says, cut to a part of a line; its type where it says nothing."""
+    return ' '.join(str(error).split())[:200] or type(error).__name__
 
 
 def pickled_code(error: Exception) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from bioptimus_jax import card
 from bioptimus_jax.corpus.documents import open_documents
+from bioptimus_jax.devices import present
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, digest, read_json, sha256, temporary, write_json
 from bioptimus_jax.gate import check
@@ -31,6 +32,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     Raises InputError at the end if some phases are unfinished.
     """
     run.fetch('pretrain')
+    run.computes('export', str(present()))
     pretrain = run.folder('pretrain') if run.manifest('pretrain') else run.workdir / 'pretrain'
     initial = run.folder('surgery') / 'model'
     architecture = hf.read_architecture(initial)

@@ -7,15 +7,20 @@ An estimate from the config alone, by one formula for FLOPs (pretrain/throughput
 import dataclasses
 from pathlib import Path
 
-from bioptimus_jax.devices import MFU, Device
+from bioptimus_jax.devices import MFU, Device, look
 from bioptimus_jax.disk import NEW_TOKENS
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import parameter_shapes
-from bioptimus_jax.model.hf import read_architecture
+from bioptimus_jax.model.hf import read_architecture, source_folder
+from bioptimus_jax.pretrain.backends import check_kernel
 from bioptimus_jax.pretrain.curriculum import RowCounts, stretches
+from bioptimus_jax.pretrain.difficulty import refuse_training_text
+from bioptimus_jax.pretrain.memory import check_memory
+from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, check_fits, planned_mesh
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
-from bioptimus_jax.schema import Experiment, Vocab
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import BY_DIFFICULTY, Experiment, Source, Vocab
 
 # Measured on real abstracts, between spaces, [CLS] and [SEP] not counted (under 1 %): a vocabulary of the domain, and
 # that of bert-base-uncased.
@@ -119,6 +124,39 @@ def make_plan(experiment: Experiment, assumed: Assumptions) -> Plan:
         for stretch in stretches(experiment, counts)
     ]
     return Plan(experiment, architecture, shape_from, tuple(phases), assumed.words, assumed)
+
+
+def check(run: Run) -> None:
+    """Raise what stage `pretrain` would find wrong, as far as settings, config.json and the devices tell.
+
+    ConfigError for kernels, devices, a mesh that nothing divides evenly, and a batch beyond the memory.
+    """
+    experiment, runtime = run.config, run.config.runtime
+    if experiment.curriculum.order in BY_DIFFICULTY and experiment.curriculum.texts:
+        refuse_training_text(experiment)
+    if not experiment.corpus.heldout_fraction and not run.manifest('rows'):
+        raise ConfigError(
+            'config.corpus.heldout_fraction: is 0, but pre-training is evaluated on what is held out'
+        )
+    architecture, here = architecture_of(run), look()
+    mesh = planned_mesh(here.count, runtime.devices, runtime.fsdp, runtime.tensor)
+    check_kernel(runtime.attention, architecture.attention_dropout, here.platform)
+    check_fits(
+        mesh,
+        architecture,
+        experiment.pretrain.batch_rows // experiment.pretrain.micro_batches,
+        ROWS_OF_A_STEP,
+    )
+    check_memory(experiment, architecture, here, mesh.size)
+
+
+def architecture_of(run: Run) -> Architecture:
+    """The shape of this run's model, as made or as planned."""
+    folder = run.place('surgery') / 'model' if run.manifest('surgery') else None
+    if folder is None or not (folder / 'config.json').is_file():  # of a run in a bucket not here yet
+        folder = source_folder(run.config.source)
+    found, _ = planned_architecture(dataclasses.replace(run.config, source=Source(str(folder or ''))))
+    return found
 
 
 def planned_architecture(experiment: Experiment) -> tuple[Architecture, str]:

@@ -9,11 +9,19 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.errors import ConfigError, InputError, Stopped, printable
+from bioptimus_jax.errors import (
+    ConfigError,
+    InputError,
+    Stopped,
+    lacks_memory,
+    of_the_system,
+    printable,
+    reason_of,
+)
 from bioptimus_jax.files import Checksums, alone, digest, read_json, sha256, write_json
 from bioptimus_jax.progress import Progress, clock
 from bioptimus_jax.remote.mirror import Mirror
@@ -47,6 +55,8 @@ class Stage:
     `grows` are beginnings of groups of inputs that may come and go as a whole, unchanged while they are there.
     A stage that is made `always` reads whatever is there and is never up to date. `format` is raised when a stage
     would make something else of the same inputs and settings: what was made before is then refused.
+    `check(run)` raises what `build` would find wrong in settings and other people's folders, from small files alone.
+    `memory`: what to change where it is not enough.
     """
 
     name: str
@@ -61,6 +71,8 @@ class Stage:
     grows: tuple[str, ...] = ()
     always: bool = False
     format: int = 1
+    check: Callable[['Run'], None] = lambda run: None
+    memory: str = 'take a larger machine'
 
 
 class Run:
@@ -77,9 +89,21 @@ class Run:
         self.stopping = threading.Event()
         self.mirror: Mirror | None = None  # of a run folder in a bucket
         self._events: Any = None
-        if self.workdir.exists() and not self.workdir.is_dir():
+        self.computed_on: dict[str, Any] = {}  # of the stage that is being made, for its manifest
+        # Unlike Path's, os.path's answer is no for names that cannot be.
+        if os.path.exists(self.workdir) and not os.path.isdir(self.workdir):
             raise InputError(f'{self.workdir}: is a file; --workdir needs a folder')
-        self.workdir.mkdir(parents=True, exist_ok=True)
+        self._made = [p for p in (self.workdir, *self.workdir.parents) if not os.path.exists(p)]
+        try:
+            self.workdir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f'--workdir={of_the_system(error) or error}') from error
+
+    def withdraw(self) -> None:
+        """Take back the folders that were made for this run and are empty: what was refused leaves nothing."""
+        with contextlib.suppress(OSError):
+            for folder in self._made:
+                folder.rmdir()
 
     def folder(self, stage: str) -> Path:
         """The finished folder of an earlier stage, in this run or in the base run that it was taken from."""
@@ -134,6 +158,13 @@ class Run:
         """One line for the person who watches."""
         if not self.quiet:
             print(printable(message), flush=True)
+
+    def computes(self, stage: str, on: str, **how: Any) -> None:
+        """Say on what a stage computes, in one line, and remember it for the manifest."""
+        self.computed_on = {'on': on, **how}
+        self.say(
+            f'{stage}: computes on {", ".join([on, *(f"{name} {value}" for name, value in how.items())])}'
+        )
 
     def progress(self, label: str, total: float, unit: str) -> Progress:
         """A progress bar (terminal) or plain lines (elsewhere) with rate and ETA."""
@@ -199,10 +230,68 @@ def stage_metrics(run: Run, stage: str) -> list[dict[str, Any]]:
 
 
 def execute(run: Run, stage: Stage, replace: bool = False, keep_matching: bool = False) -> dict[str, Any]:
-    """`bring_up_to_date` while no other process works on the same stage of the same run."""
+    """`bring_up_to_date` while no other process works on the same stage of the same run.
+
+    What can be refused from settings and small files is refused before anything is written.
+    """
+    check_bases(run)
+    for name in stage.needs(run):
+        run.place(name)  # says which stage is missing
+    if replace or not run.manifest(stage.name):
+        check_ahead(run, stage)
     whose = f'{run.workdir / stage.name}: another process is working on it'
     with alone(run.workdir / f'.{stage.name}.lock', whose):
         return bring_up_to_date(run, stage, replace, keep_matching)
+
+
+def check_ahead(run: Run, stage: Stage) -> None:
+    """Raise what can be known of a stage before it, or any before it, begins: ConfigError, InputError."""
+    given = stage.external(run.config)
+    for path in given.values() if isinstance(given, dict) else given:
+        if isinstance(path, Path):
+            require_file(path, stage)
+    stage.check(run)
+
+
+def check_settings(run: Run, stage: Stage, replace: bool) -> None:
+    """Raise ConfigError where `bring_up_to_date` would refuse the stage for its settings, whatever its inputs are."""
+    folder = run.workdir / stage.name
+    manifest = run.manifest(stage.name)
+    previous = manifest or read_json(folder / STARTED)
+    if previous and not replace and (manifest or not _is_empty(folder)):
+        wanted = {'config': _settings(run, stage), 'inputs': {}}
+        before = {**previous, 'inputs': {}}
+        if refused := _refused(stage, differences(before, wanted), before, wanted):
+            raise _other(folder, stage, refused)
+
+
+def _settings(run: Run, stage: Stage) -> dict[str, Any]:
+    config = result_keys(run.config, stage.sections)
+    if stage.format > 1:
+        config[f'{stage.name}.format'] = stage.format
+    return config
+
+
+def _other(folder: Path, stage: Stage, changes: Sequence[str]) -> ConfigError:
+    return ConfigError(
+        f'{folder}: belongs to another configuration or other inputs ({"; ".join(changes[:4])}); '
+        f'use another --workdir, or `bioptimus {stage.name} --replace` to rebuild it'
+    )
+
+
+def check_bases(run: Run) -> None:
+    """Raise ConfigError for a base run that is not there, also where nothing is to be taken from it."""
+    for base in run.config.runtime.base_run:
+        if not os.path.isdir(base):
+            raise ConfigError(
+                f'config.runtime.base_run: {base}: no such run folder; correct it, or leave it empty'
+            )
+
+
+def require_file(path: Path, stage: Stage) -> None:
+    """Raise InputError where a file that a stage reads is not there."""
+    if not path.is_file():
+        raise InputError(f'{path}: no such file; it is an input of stage {stage.name!r}')
 
 
 def bring_up_to_date(
@@ -221,17 +310,14 @@ def bring_up_to_date(
         run.fetch(stage.name)  # what an earlier attempt has left
     previous = manifest or read_json(folder / STARTED)
     changes = differences(previous, print_of) if previous else []
-    refused = not _goes_on(stage, changes, previous or {}, print_of)
+    refused = _refused(stage, changes, previous or {}, print_of)
     unwanted = replace and (refused if keep_matching else changes or manifest)
     if previous and (unwanted or (refused and not manifest and _is_empty(folder))):
         _remove(folder)
         manifest = previous = None
-        changes, refused = [], False
+        changes, refused = [], []
     if refused:
-        raise ConfigError(
-            f'{folder}: belongs to another configuration or other inputs ({"; ".join(changes[:4])}); '
-            f'use another --workdir, or `bioptimus {stage.name} --replace` to make it anew'
-        )
+        raise _other(folder, stage, refused)
     if manifest and not changes and not stage.always:
         # Left where a kill came right after the manifest.
         shutil.rmtree(run.scratch(stage.name), ignore_errors=True)
@@ -248,7 +334,7 @@ def bring_up_to_date(
         os.replace(folder / MANIFEST, folder / STARTED)
     write_json(folder / STARTED, print_of)
     run.saved(now=True)
-    started = time.monotonic()
+    started, run.computed_on = time.monotonic(), {}
     run.say(f'{stage.name}: {stage.summary}')
     try:
         counts = stage.build(run, folder)
@@ -256,6 +342,16 @@ def bring_up_to_date(
         if manifest:  # the change was refused: the stage is as finished as it was
             write_json(folder / MANIFEST, manifest)
             (folder / STARTED).unlink()
+        raise
+    except (InputError, Stopped):
+        raise
+    except Exception as error:
+        if lacks_memory(error):
+            raise InputError(
+                f'{stage.name}: the memory is not enough ({reason_of(error)}); {stage.memory}'
+            ) from error
+        if refused := of_the_system(error, str(folder)):
+            raise InputError(refused) from error
         raise
     files = {
         str(p.relative_to(folder)): {'bytes': p.stat().st_size, 'sha256': sha256(p)}
@@ -270,6 +366,7 @@ def bring_up_to_date(
         'counts': counts,
         'files': files,
         'versions': versions(),
+        **({'computed': run.computed_on} if run.computed_on else {}),
         'seconds': round(time.monotonic() - started, 1),
     }
     write_json(folder / MANIFEST, manifest)
@@ -291,8 +388,7 @@ def fingerprint(run: Run, stage: Stage, external: bool = True) -> dict[str, Any]
         given = {f'{number}:{path.name}': path for number, path in enumerate(given)}
     files = {name: path for name, path in given.items() if isinstance(path, Path)}
     for path in files.values():
-        if not path.is_file():
-            raise InputError(f'{path}: no such file; it is an input of stage {stage.name!r}')
+        require_file(path, stage)
     progress = run.progress(
         f'{stage.name}: checksums of the inputs', sum(p.stat().st_size for p in files.values()) / 1e6, 'MB'
     )
@@ -301,10 +397,7 @@ def fingerprint(run: Run, stage: Stage, external: bool = True) -> dict[str, Any]
         inputs[name] = remembered.sha256(value, progress.update) if isinstance(value, Path) else value
         run.check_stop()
     remembered.save()
-    config = result_keys(run.config, stage.sections)
-    if stage.format > 1:
-        config[f'{stage.name}.format'] = stage.format
-    return {'config': config, 'inputs': inputs}
+    return {'config': _settings(run, stage), 'inputs': inputs}
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
@@ -345,16 +438,17 @@ def _under_names(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any
     return found
 
 
-def _goes_on(stage: Stage, changes: list[str], old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether a stage may go on from what it has in spite of these changes."""
+def _refused(stage: Stage, changes: Sequence[str], old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """Those of the changes with which the stage cannot go on from what it has."""
     before = _under_names(old.get('inputs', {}), new['inputs'])
     old_groups, new_groups = ({name.split(':')[0] for name in inputs} for inputs in (before, new['inputs']))
+    found = []
     for change in changes:
         part, _, group = (key := change.split(':')[0]).partition('.')
         grown = part == 'inputs' and group.startswith(stage.grows) and group not in old_groups & new_groups
         if not grown and not key.endswith(stage.extendable):
-            return False
-    return True
+            found.append(change)
+    return found
 
 
 def _short(value: Any) -> str:
@@ -383,10 +477,6 @@ def _from_base(run: Run, stage: Stage, print_of: dict[str, Any]) -> dict[str, An
         )
     places = []
     for base in map(Path, run.config.runtime.base_run):
-        if not base.is_dir():
-            raise ConfigError(
-                f'config.runtime.base_run: {base}: no such run folder; correct it, or leave it empty'
-            )
         places += [
             base,
             *sorted(p for p in base.iterdir() if p.is_dir() and not p.name.startswith('.')),

@@ -17,6 +17,20 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.pretrain.units import MASKINGS
 
 LARGEST_SEED = 2**31 - 1  # jax keeps 32 bits of a seed and drops the rest in silence
+MOST_STEPS = 2**31 - 1  # a step's number has 32 bits, too
+MOST = 10**15  # of whatever has no bound of its own: above all words ever written, and exact in a float
+LARGEST_SIZE, MOST_LAYERS = 2**24, 2**10  # far above any BERT: more would only fill the memory
+MOST_ROWS = 2**20  # 16 times the largest published batch (LAMB, 65,536)
+WIDEST_ROW = 2**16  # what attention makes of a row grows with its square
+MOST_SHARDS = 10_000  # each is a file: 27 times those of the whole of PubMed
+MOST_CONTEXTS = 10_000  # of a token: all of them are held at once (paper: 20)
+LARGEST_BETA = 0.999999  # with 1, as float32 rounds what is nearer, Adam divides by 0
+MOST_WORKERS = 4096  # processes or threads of one machine
+EVERY_BOUND = (('low', -MOST), ('high', MOST))
+LONGEST_NAME = 100  # bytes: a file system takes 255, and names are put together
+LONGEST = types.MappingProxyType({'steps': MOST_STEPS, 'epochs': 10**6, 'words': MOST, 'tokens': MOST})
+NAME = re.compile(r'[\w+][\w.+-]*')
+ENDINGS = ('.json', '.jsonl', '.md', '.svg', '.tmp')  # of our own files, beside which named folders lie
 
 
 def key(
@@ -124,6 +138,7 @@ class Corpus:
         0,
         'ArrayRecord shards of the training split; 0: four, or one for 100,000 documents if that is more',
         low=0,
+        high=MOST_SHARDS,
     )
     audit: Audit = section(Audit)
 
@@ -138,10 +153,12 @@ class Vocab:
         one_of=('train', 'file', 'source', 'append'),
     )
     file: str = key('', 'vocab.txt for kind=file', path=True)
-    size: int = key(30522, 'entries of a vocabulary that is trained, special tokens included', low=100)
+    size: int = key(
+        30522, 'entries of a vocabulary that is trained, special tokens included', low=100, high=LARGEST_SIZE
+    )
     lowercase: bool = key(True, 'uncased (must agree with the source)')
     min_frequency: int = key(2, 'pairs seen less often are not merged', low=1)
-    limit_alphabet: int = key(1000, 'distinct characters kept', low=30)
+    limit_alphabet: int = key(1000, 'distinct characters kept', low=30, high=LARGEST_SIZE)
     sample_words: int = key(
         200_000_000,
         'documents with about this many words are counted, chosen by hash of the id; 0: all',
@@ -160,7 +177,10 @@ class Contexts:
     """Sentences of the corpus for every token that the source does not have (paper, section 3)."""
 
     per_token: int = key(
-        20, 'different sentences kept per token, uniform over the places where they stand', low=1
+        20,
+        'different sentences kept per token, uniform over the places where they stand',
+        low=1,
+        high=MOST_CONTEXTS,
     )
     max_characters: int = key(1000, 'longer sentences are cut around the token', low=50)
 
@@ -169,14 +189,14 @@ class Contexts:
 class Model:
     """Shape of a model without a source. With a source, only the dropout rates are read."""
 
-    layers: int = key(12, 'encoder layers', low=1)
-    hidden: int = key(768, 'hidden size', low=8)
-    heads: int = key(12, 'attention heads', low=1)
-    intermediate: int = key(3072, 'feed-forward size', low=8)
-    max_positions: int = key(512, 'rows of the position table', low=8)
+    layers: int = key(12, 'encoder layers', low=1, high=MOST_LAYERS)
+    hidden: int = key(768, 'hidden size', low=8, high=LARGEST_SIZE)
+    heads: int = key(12, 'attention heads', low=1, high=LARGEST_SIZE)
+    intermediate: int = key(3072, 'feed-forward size', low=8, high=LARGEST_SIZE)
+    max_positions: int = key(512, 'rows of the position table', low=8, high=LARGEST_SIZE)
     dropout: float = key(0.1, 'of embeddings and layer outputs', low=0, high=0.9)
     attention_dropout: float = key(0.1, 'of attention probabilities', low=0, high=0.9)
-    initializer_range: float = key(0.02, 'standard deviation of random weights', low=0)
+    initializer_range: float = key(0.02, 'standard deviation of random weights', low=0, high=1)
 
 
 STRATEGIES = (
@@ -271,7 +291,10 @@ class Surgery:
         one_of=('zero', 'mean', 'log_count'),
     )
     batch_pieces: int = key(
-        0, 'source pieces encoded at once; 0: 2,048 on CPUs, 65,536 a device on GPU and TPU', low=0
+        0,
+        'source pieces encoded at once; 0: 2,048 on CPUs, 65,536 a device on GPU and TPU',
+        low=0,
+        high=LARGEST_SIZE,
     )
 
     def different(self, usual: 'Surgery') -> dict[str, Any]:
@@ -289,10 +312,12 @@ PAPER_ROWS: Mapping[str, Any] = {'layers': (-1,), 'map': 'none', 'shrinkage': 0.
 class Rows:
     """Tokenised documents, packed into rows of fixed width."""
 
-    row_pieces: int = key(512, 'pieces a row', low=8)
-    max_document_pieces: int = key(512, 'longer documents are cut; [CLS] and [SEP] included', low=8)
-    block_documents: int = key(4096, 'documents packed together', low=1)
-    shard_rows: int = key(65536, 'rows a file', low=1)
+    row_pieces: int = key(512, 'pieces a row', low=8, high=WIDEST_ROW)
+    max_document_pieces: int = key(
+        512, 'longer documents are cut; [CLS] and [SEP] included', low=8, high=WIDEST_ROW
+    )
+    block_documents: int = key(4096, 'documents packed together', low=1, high=MOST_ROWS)
+    shard_rows: int = key(65536, 'rows a file', low=1, high=LARGEST_SIZE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -307,7 +332,7 @@ class Phase:
     )
     duration: float = key(1.0, 'length of the phase, in its unit', low=0)
     duration_unit: str = key('epochs', 'unit of the duration', one_of=('steps', 'words', 'tokens', 'epochs'))
-    learning_rate: float = key(0.0, 'peak of this phase; 0: pretrain.learning_rate', low=0)
+    learning_rate: float = key(0.0, 'peak of this phase; 0: pretrain.learning_rate', low=0, high=1)
     schedule: str = key(
         'continue', 'the learning rate goes on, or warms up again', one_of=('continue', 'restart')
     )
@@ -328,7 +353,7 @@ ORDERS = ('given', 'easy_to_hard', 'hard_to_easy', 'shuffled', 'self_paced')
 BY_DIFFICULTY = ('easy_to_hard', 'hard_to_easy')
 MEASURES = {'masked': 'masked', 'all': 'perplexity'}
 """curriculum.measure -> the name of what it goes by in difficulty.json."""
-INITIAL, SOURCE = 'initial', 'source'
+INITIAL, SOURCE = 'initial', 'source'  # models that are no phases
 SNAPSHOT = '@'  # between a phase and the share of it that was done: 0.1@25
 
 
@@ -363,7 +388,10 @@ class Curriculum:
         only_with=('curriculum.order', BY_DIFFICULTY),
     )
     samples: int = key(
-        10, 'by difficulty: samples of text, each with a perplexity of its own (paper: ten)', low=1
+        10,
+        'by difficulty: samples of text, each with a perplexity of its own (paper: ten)',
+        low=1,
+        high=10_000,
     )
     documents: int = key(2560, 'by difficulty: documents of all samples, chosen by hash of the id', low=1)
     patience: int = key(2, 'self_paced: evaluations that must bring too little to end a phase', low=1)
@@ -376,20 +404,20 @@ class Curriculum:
 class Pretrain:
     """Masked language modelling: batch, optimiser, word rule."""
 
-    batch_rows: int = key(256, 'rows in the global batch', low=1)
-    micro_batches: int = key(1, 'gradient accumulation: parts a batch is cut into', low=1)
+    batch_rows: int = key(256, 'rows in the global batch', low=1, high=MOST_ROWS)
+    micro_batches: int = key(1, 'gradient accumulation: parts a batch is cut into', low=1, high=MOST_ROWS)
     word: str = key(
         'wordpiece', 'what a word is: "##" continuation, or white space', one_of=('wordpiece', 'whitespace')
     )
-    max_word_pieces: int = key(16, 'longer words are masked in units of this many pieces', low=1)
+    max_word_pieces: int = key(16, 'longer words are masked in units of this many pieces', low=1, high=512)
     optimizer: str = key('adamw', 'AdamW, or LAMB for very large batches', one_of=('adamw', 'lamb'))
-    learning_rate: float = key(1e-4, 'peak (paper, section 8.2; Table 8 says 5e-4)', low=0)
+    learning_rate: float = key(1e-4, 'peak (paper, section 8.2; Table 8 says 5e-4)', low=0, high=1)
     warmup_fraction: float = key(0.06, 'share of the steps with a rising learning rate', low=0, high=1)
     end_fraction: float = key(0.0, 'learning rate at the end, as a share of the peak', low=0, high=1)
-    weight_decay: float = key(0.01, 'on kernels and embeddings only', low=0)
-    beta1: float = key(0.9, 'Adam', low=0, high=1)
-    beta2: float = key(0.999, 'Adam', low=0, high=1)
-    epsilon: float = key(1e-6, 'Adam', low=0)
+    weight_decay: float = key(0.01, 'on kernels and embeddings only', low=0, high=10)
+    beta1: float = key(0.9, 'Adam', low=0, high=LARGEST_BETA)
+    beta2: float = key(0.999, 'Adam', low=0, high=LARGEST_BETA)
+    epsilon: float = key(1e-6, 'Adam', low=0, high=1)
     clip_norm: float = key(1.0, 'global gradient norm; 0: no clipping', low=0)
     not_finite: str = key(
         'stop',
@@ -406,12 +434,12 @@ class Evaluation:
     """Frozen-mask evaluation on the held-out documents."""
 
     seed: int = key(1729, 'of the frozen masks: the same in every run', low=0, high=LARGEST_SEED)
-    rows: int = key(512, 'held-out rows scored', low=1)
+    rows: int = key(512, 'held-out rows scored', low=1, high=MOST_ROWS)
     rate: float = key(0.15, 'rate of the frozen mask (tokens, all [MASK])', low=0.01, high=0.9)
     settings: tuple[str, ...] = key(
         (), 'names of `phase` under which the end of every phase is scored; empty: those that are trained'
     )
-    per_phase: int = key(4, 'evaluations within each phase', low=1)
+    per_phase: int = key(4, 'evaluations within each phase', low=1, high=10_000)
     snapshots_per_phase: int = key(
         1,
         'checkpoints of each phase kept and exported, evenly spaced; 1: its end; 4: also PHASE@25, @50, @75',
@@ -448,17 +476,22 @@ class Ner:
         default_factory=dict, metadata={'doc': 'by name, which of the keys below are different'}
     )
     epochs: int = key(
-        5, 'passes over the training set (paper: 5-11; BLURB: 2-60; Tinn et al.: up to 100)', low=1
+        5,
+        'passes over the training set (paper: 5-11; BLURB: 2-60; Tinn et al.: up to 100)',
+        low=1,
+        high=10_000,
     )
-    batch_sentences: int = key(16, 'paper: 4, 8 or 16; BLURB: 16 or 32', low=1)
-    learning_rate: float = key(2e-5, 'peak (paper: 1e-5 or 2e-5; BLURB: 1e-5, 3e-5 or 5e-5)', low=0)
-    head_learning_rate: float = key(0.0, 'peak for the head, which starts at random; 0: learning_rate', low=0)
+    batch_sentences: int = key(16, 'paper: 4, 8 or 16; BLURB: 16 or 32', low=1, high=WIDEST_ROW)
+    learning_rate: float = key(2e-5, 'peak (paper: 1e-5 or 2e-5; BLURB: 1e-5, 3e-5 or 5e-5)', low=0, high=1)
+    head_learning_rate: float = key(
+        0.0, 'peak for the head, which starts at random; 0: learning_rate', low=0, high=1
+    )
     warmup_fraction: float = key(0.1, 'of the slanted triangular schedule', low=0, high=1)
-    weight_decay: float = key(0.01, 'on weights; none on biases and layer norms', low=0)
+    weight_decay: float = key(0.01, 'on weights; none on biases and layer norms', low=0, high=10)
     bias_correction: bool = key(True, 'of Adam; the original BERT has none, which Tinn et al. find unstable')
     dropout: float = key(0.1, 'of hidden states, attention probabilities and the head', low=0, high=0.9)
     head: str = key('linear', "on the last layer's states (PubMedBERT, section 5.2)", one_of=HEADS)
-    lstm_hidden: int = key(0, 'bilstm: units a direction; 0: half of the hidden size', low=0)
+    lstm_hidden: int = key(0, 'bilstm: units a direction; 0: half of the hidden size', low=0, high=WIDEST_ROW)
     scheme: str = key(
         'bio', 'tags that the model learns, whatever those of the files', one_of=('bio', 'io', 'bioul')
     )
@@ -467,6 +500,7 @@ class Ner:
         0,
         'lowest encoder layers that stay as they are, with the embeddings (Tinn et al.: half of them)',
         low=0,
+        high=MOST_LAYERS,
     )
     layer_decay: float = key(
         1.0, "each layer's learning rate as a share of the next one's; 1: none", low=0.1, high=1
@@ -476,13 +510,15 @@ class Ner:
         'the top layer has learning_rate x decay (zhang), or x decay^2 (electra, whose removed pooler counts)',
         one_of=('electra', 'zhang'),
     )
-    reinit_layers: int = key(0, 'top encoder layers that begin at random (Zhang et al.)', low=0)
-    remove_layers: int = key(0, 'top encoder layers left out (Tinn et al., Table 8)', low=0)
+    reinit_layers: int = key(
+        0, 'top encoder layers that begin at random (Zhang et al.)', low=0, high=MOST_LAYERS
+    )
+    remove_layers: int = key(0, 'top encoder layers left out (Tinn et al., Table 8)', low=0, high=MOST_LAYERS)
     train_sentences: int = key(
         0, 'a random choice of so many training sentences, for a low-resource setting; 0: all', low=0
     )
     train_seed: int = key(0, 'of that choice', low=0, high=LARGEST_SEED)
-    max_pieces: int = key(128, 'window; longer sentences get several, overlapping', low=16)
+    max_pieces: int = key(128, 'window; longer sentences get several, overlapping', low=16, high=WIDEST_ROW)
     overlap_pieces: int = key(32, 'context repeated on either side of a window border', low=0)
     dtype: str = key('auto', 'compute type; auto: bfloat16 on GPUs', one_of=('auto', 'float32', 'bfloat16'))
     keep: str = key(
@@ -507,13 +543,16 @@ class Analysis:
     cloze_documents: int = key(400, 'held-out documents scored', low=1)
     cloze_fraction: float = key(0.15, 'words hidden, chosen by hash of (document, word)', low=0.01, high=0.9)
     reference_vocab: str = key('', "a second vocab.txt or folder; empty: the source's", path=True)
-    pairs: int = key(20000, 'random pairs for the mean cosine', low=10)
+    pairs: int = key(20000, 'random pairs for the mean cosine', low=10, high=LARGEST_SIZE)
     geometry_words: int = key(
-        2000, 'words whose geometry is measured, half of them rare, half frequent; 0: none', low=0
+        2000,
+        'words whose geometry is measured, half of them rare, half frequent; 0: none',
+        low=0,
+        high=LARGEST_SIZE,
     )
     geometry_contexts: int = key(10, 'occurrences that a word in context is the mean of', low=1)
     geometry_documents: int = key(20000, 'documents that are searched for them', low=1)
-    geometry_points: int = key(500, 'of these words drawn as t-SNE; 0: none', low=0)
+    geometry_points: int = key(500, 'of these words drawn as t-SNE; 0: none', low=0, high=20_000)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -528,7 +567,10 @@ class Runtime:
         '', 'several processes: auto (SLURM, TPU, MPI), or HOST:PORT,PROCESSES,INDEX; empty: one process'
     )
     lost_after_seconds: int = key(
-        60, 'several processes: a host that has not answered for so long is gone, and all others end', low=6
+        60,
+        'several processes: a host that has not answered for so long is gone, and all others end',
+        low=6,
+        high=86_400,
     )
     fsdp: int = key(1, 'devices that parameters and optimiser state are split over', low=1)
     tensor: int = key(1, 'devices that heads, feed-forward columns and vocabulary are split over', low=1)
@@ -546,11 +588,13 @@ class Runtime:
         'auto', 'one compiled layer in a loop; auto: beyond 12 layers', one_of=('auto', 'yes', 'no')
     )
     profile_steps: tuple[int, ...] = key((), 'first and last step of a profiler trace; empty: none', low=0)
-    workers: int = key(0, 'processes for corpus, vocab, contexts and rows; 0: one per core', low=0)
+    workers: int = key(
+        0, 'processes for corpus, vocab, contexts and rows; 0: one per core', low=0, high=MOST_WORKERS
+    )
     cluster: str = key(
         '', 'HOST:PORT of a dask scheduler that does their work instead; its workers see the same files'
     )
-    torch_threads: int = key(1, 'threads of PyTorch in fine-tuning', low=1)
+    torch_threads: int = key(1, 'threads of PyTorch in fine-tuning', low=1, high=MOST_WORKERS)
     deterministic: bool = key(False, 'GPU: deterministic kernels, so that resuming is bit-identical')
     log_every_steps: int = key(20, 'lines in metrics.jsonl', low=1)
     checkpoint_every_steps: int = key(200, 'steps between checkpoints', low=1)
@@ -672,7 +716,7 @@ def walk(record: Any, prefix: str = '') -> Iterator[tuple[str, Any, Mapping]]:
 
 def _fill(record: type, values: Any, where: str) -> Any:
     if not isinstance(values, Mapping | ConfigDict):
-        raise ConfigError(f'config.{where.rstrip(".")}: is a section, got {values!r}')
+        raise ConfigError(f'config.{where.rstrip(".")}: is a section, got {_shown(values)}')
     fields = {f.name: f for f in dataclasses.fields(record)}
     hints = typing.get_type_hints(record)
     for name in values:
@@ -686,9 +730,9 @@ def _fill(record: type, values: Any, where: str) -> Any:
             )
         value, full = values[name], f'{where}{name}'
         if name == 'phase':
-            filled[name] = {n: _fill(Phase, values[name][n], f'{full}.{n}.') for n in values[name]}
+            filled[name] = {n: _fill(Phase, entry, f'{full}.{n}.') for n, entry in _named(value, full)}
         elif name == 'setting':
-            filled[name] = {n: _differences(values[name][n], f'{full}.{n}') for n in values[name]}
+            filled[name] = {n: _differences(entry, f'{full}.{n}') for n, entry in _named(value, full)}
         elif dataclasses.is_dataclass(hints[name]):
             filled[name] = _fill(typing.cast(type, hints[name]), value, f'{full}.')
         else:
@@ -696,10 +740,52 @@ def _fill(record: type, values: Any, where: str) -> Any:
     return record(**filled)
 
 
+def _named(entries: Any, where: str) -> list[tuple[str, Any]]:
+    """The entries of a section whose names the user chooses."""
+    if not isinstance(entries, Mapping | ConfigDict):
+        raise ConfigError(f'config.{where}: is a section, got {_shown(entries)}')
+    for name in entries:
+        check_name(name, f'config.{where}')
+    return [(name, entries[name]) for name in entries]
+
+
+def check_name(name: Any, where: str, also: str = '') -> None:
+    """Raise ConfigError, which begins with `where`, for what no file or folder of a run may be called.
+
+    One check for names of phases, settings, models, sets and arms; `also`: one more letter that is allowed.
+    """
+    plain = name.replace(also, '_') if also and isinstance(name, str) else name
+    if not isinstance(plain, str) or not NAME.fullmatch(plain):
+        raise ConfigError(
+            f'{where}: {_shown(name)} is no name; one is of letters, digits and . _ + -{also and " " + also}, and does '
+            'not begin with . or -'
+        )
+    if len(name.encode()) > LONGEST_NAME or name.endswith(ENDINGS):
+        raise ConfigError(
+            f'{where}: {_shown(name)} is too long, or ends as our own files do; a name has at most '
+            f'{LONGEST_NAME} bytes and none of the endings {", ".join(ENDINGS)}'
+        )
+
+
+def check_text(text: str, where: str) -> None:
+    """Raise ConfigError, which begins with `where`, for what no file's name and no JSON can hold."""
+    if '\0' in text or any('\ud800' <= letter <= '\udfff' for letter in text):
+        raise ConfigError(f'{where}: {_shown(text)} is not UTF-8 text; rename what it names, or correct it')
+
+
+def _shown(value: Any) -> str:
+    """A wrong value as a message shows it."""
+    try:
+        text = repr(value)
+    except ValueError:  # more digits than Python writes
+        text = f'{type(value).__name__} of very many digits'
+    return text if len(text) <= 80 else f'{text[:76]} ...'
+
+
 def _differences(values: Any, where: str) -> dict[str, Any]:
     """The keys of a fine-tuning setting, checked as those of `Ner`."""
     if not isinstance(values, Mapping | ConfigDict):
-        raise ConfigError(f'config.{where}: is a section of keys of config.ner, got {values!r}')
+        raise ConfigError(f'config.{where}: is a section of keys of config.ner, got {_shown(values)}')
     fields = {f.name: f for f in dataclasses.fields(Ner) if f.name not in NOT_OF_A_SETTING}
     hints = typing.get_type_hints(Ner)
     for name in values:
@@ -714,19 +800,25 @@ def _check_value(value: Any, expected: Any, metadata: Mapping, full: str) -> Any
     origin, arguments = typing.get_origin(expected), typing.get_args(expected)
     if origin is tuple:
         if not isinstance(value, list | tuple):
-            raise ConfigError(f'config.{full}: expected a tuple, got {value!r}')
+            raise ConfigError(f'config.{full}: expected a tuple, got {_shown(value)}')
         return tuple(_check_value(v, arguments[0], metadata, f'{full}[{i}]') for i, v in enumerate(value))
-    if expected is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
-    if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
-        raise ConfigError(f'config.{full}: expected {expected.__name__}, got {value!r}')
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not (isinstance(value, expected) or (whole and expected is float)) or (
+        isinstance(value, bool) and expected is not bool
+    ):
+        raise ConfigError(f'config.{full}: expected {expected.__name__}, got {_shown(value)}')
     if metadata['one_of'] and value not in metadata['one_of']:
-        raise ConfigError(f'config.{full}: {value!r} is not one of {", ".join(map(str, metadata["one_of"]))}')
-    for bound, wrong in (('low', lambda v, b: v < b), ('high', lambda v, b: v > b)):
-        if metadata[bound] is not None and not isinstance(value, str) and wrong(value, metadata[bound]):
-            word = 'at least' if bound == 'low' else 'at most'
-            raise ConfigError(f'config.{full}: must be {word} {metadata[bound]}, got {value!r}')
-    return value
+        raise ConfigError(
+            f'config.{full}: {_shown(value)} is not one of {", ".join(map(str, metadata["one_of"]))}'
+        )
+    if isinstance(value, str):
+        check_text(value, f'config.{full}')
+        return value
+    low, high = (bound if metadata[name] is None else metadata[name] for name, bound in EVERY_BOUND)
+    if not low <= value <= high:  # so of NaN, too
+        word, bound = ('at least', low) if value < low else ('at most', high)
+        raise ConfigError(f'config.{full}: must be {word} {bound}, got {_shown(value)}')
+    return expected(value)
 
 
 def _check_paths(e: Experiment) -> None:
@@ -739,6 +831,8 @@ def _check_paths(e: Experiment) -> None:
 
 
 def _check_consistency(e: Experiment) -> None:
+    if len(set(e.stages)) != len(e.stages):
+        raise ConfigError(f'config.stages: different ones are needed, got {", ".join(e.stages)}')
     _check_phases(e)
     if e.rows.max_document_pieces > e.rows.row_pieces:
         raise ConfigError(
@@ -753,8 +847,17 @@ def _check_consistency(e: Experiment) -> None:
         raise ConfigError(
             f'config.pretrain.micro_batches: does not divide batch_rows={e.pretrain.batch_rows}'
         )
+    _check_runtime(e.runtime)
     _check_ner(e.ner)
     _check_surgery(e.surgery)
+
+
+def _check_runtime(runtime: Runtime) -> None:
+    first_last = runtime.profile_steps
+    if len(first_last) > 2 or list(first_last) != sorted(first_last):
+        raise ConfigError(
+            f'config.runtime.profile_steps: the first and the last step are needed, got {first_last}'
+        )
 
 
 def _check_ner(ner: Ner) -> None:
@@ -767,10 +870,9 @@ def _check_ner(ner: Ner) -> None:
                 f'config.ner.settings: {name!r} has no config.ner.setting entry; known: '
                 f'{", ".join((STANDARD, *ner.setting))}'
             )
-        if STANDARD in ner.setting or not re.fullmatch(r'[\w.+-]+', name):
+        if STANDARD in ner.setting:
             raise ConfigError(
-                f'config.ner.setting: {STANDARD!r} is what config.ner itself says, and a name is of letters, digits '
-                'and . _ + -; choose others'
+                f'config.ner.setting: {STANDARD!r} is what config.ner itself says; choose another name'
             )
         of_name = ner.named(name)
         if of_name.overlap_pieces * 2 + 8 > of_name.max_pieces:
@@ -779,6 +881,11 @@ def _check_ner(ner: Ner) -> None:
             raise ConfigError(
                 f'config.ner.keep: {ner.keep!r}, but setting {name!r} has head={of_name.head!r}; only models with a '
                 'linear head can be kept, as transformers loads no other'
+            )
+        if of_name.head.endswith('crf') and of_name.label_pieces != 'first':
+            raise ConfigError(
+                f'config.ner.label_pieces: {of_name.label_pieces!r}, but the chain of head={of_name.head!r} runs over '
+                "words' first pieces; set 'first'"
             )
 
 
@@ -803,14 +910,20 @@ def _check_phases(e: Experiment) -> None:
             raise ConfigError(
                 f'config.{where}: {name!r} has no config.phase entry; known: {", ".join(e.phase)}'
             )
-        if SNAPSHOT in name:
+        if name in (INITIAL, SOURCE):
             raise ConfigError(
-                f'config.{where}: {name!r}: no "{SNAPSHOT}", it is for snapshots within a phase'
+                f'config.{where}: {name!r} is what another model is called; choose another name'
             )
         triple = e.phase[name].corruption
         if len(triple) != 3 or min(triple) < 0 or abs(sum(triple) - 1) > 1e-6:
             raise ConfigError(
                 f'config.phase.{name}.corruption: three probabilities that sum to 1, got {triple}'
+            )
+        phase = e.phase[name]
+        if not 0 < phase.duration <= LONGEST[phase.duration_unit]:
+            raise ConfigError(
+                f'config.phase.{name}.duration: must be above 0 and at most {LONGEST[phase.duration_unit]:,} '
+                f'{phase.duration_unit}, got {phase.duration}'
             )
     asked = e.curriculum
     if asked.order in BY_DIFFICULTY and asked.measure == 'masked':

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.run import Run, Stage, execute
+from bioptimus_jax.run import Run, Stage, check_ahead, check_bases, check_settings, execute
 from bioptimus_jax.schema import INITIAL, WITH_CONTEXTS, own_models
 
 
@@ -45,6 +45,7 @@ STAGES: dict[str, Stage] = {
             lambda run: (),
             _late('corpus.build', 'build'),
             _late('corpus.build', 'external_inputs'),
+            memory='lower config.runtime.workers',
             format=2,  # documents in contiguous shards, near duplicates left out
         ),
         Stage(
@@ -56,6 +57,8 @@ STAGES: dict[str, Stage] = {
             lambda run: ('corpus',),
             _late('vocab.build', 'build'),
             _late('vocab.build', 'external_inputs'),
+            check=_late('vocab.build', 'check'),
+            memory='lower config.vocab.sample_words or config.runtime.workers',
         ),
         Stage(
             'contexts',
@@ -65,6 +68,7 @@ STAGES: dict[str, Stage] = {
             ('seed', 'contexts'),
             lambda run: ('corpus', 'vocab'),
             _late('vocab.contexts', 'build'),
+            memory='lower config.contexts.per_token or config.runtime.workers',
         ),
         Stage(
             'surgery',
@@ -75,6 +79,8 @@ STAGES: dict[str, Stage] = {
             _surgery_needs,
             _late('surgery.graft', 'build'),
             _late('surgery.graft', 'external_inputs'),
+            check=_late('surgery.graft', 'check'),
+            memory='lower config.surgery.batch_pieces',
         ),
         Stage(
             'rows',
@@ -84,6 +90,7 @@ STAGES: dict[str, Stage] = {
             ('rows',),
             lambda run: ('corpus', 'vocab'),
             _late('pretrain.rows', 'build'),
+            memory='lower config.rows.block_documents or config.runtime.workers',
         ),
         Stage(
             'pretrain',
@@ -95,6 +102,9 @@ STAGES: dict[str, Stage] = {
             _late('pretrain.loop', 'build'),
             _late('pretrain.difficulty', 'external_inputs'),
             extendable=('.duration', 'config.phases'),
+            check=_late('plan', 'check'),
+            memory='raise config.pretrain.micro_batches, which gives the same batch in parts, or lower '
+            'config.rows.row_pieces',
         ),
         Stage(
             'export',
@@ -127,6 +137,8 @@ STAGES: dict[str, Stage] = {
                 'inputs.export',
             ),  # every cell knows what it is of
             grows=('set ', 'model '),
+            check=_late('ner.build', 'check'),
+            memory='lower config.ner.batch_sentences, config.ner.max_pieces or config.runtime.workers',
         ),
         Stage(
             'analyze',
@@ -137,6 +149,7 @@ STAGES: dict[str, Stage] = {
             lambda run: ('corpus', 'vocab', 'surgery', 'export'),
             _late('analysis.build', 'build'),
             _late('analysis.build', 'external_inputs'),
+            memory='lower config.analysis.pairs, config.analysis.geometry_words or config.analysis.cloze_documents',
         ),
         Stage(
             'report',
@@ -154,9 +167,27 @@ STAGES: dict[str, Stage] = {
 
 def run_all(run: Run, replace: bool = False) -> None:
     """Every stage of `config.stages` in order; finished ones are kept, with `replace` only those that still match."""
-    for name in run.config.stages:
-        if name not in STAGES:
-            raise ConfigError(f'config.stages: {name!r} is not a stage; known: {", ".join(STAGES)}')
+    _check_all(run, replace)
     for name in run.config.stages:
         execute(run, STAGES[name], replace, keep_matching=True)
         run.check_stop()
+
+
+def _check_all(run: Run, replace: bool) -> None:
+    """Raise whatever can be known to be wrong with any of the stages before the first one begins."""
+    check_bases(run)
+    before: list[str] = []
+    for name in run.config.stages:
+        if name not in STAGES:
+            raise ConfigError(f'config.stages: {name!r} is not a stage; known: {", ".join(STAGES)}')
+        stage = STAGES[name]
+        for needed in stage.needs(run):
+            if needed not in before and not run.manifest(needed):
+                raise ConfigError(
+                    f'config.stages: {name} needs {needed}, which is not done and does not stand before it; name it'
+                )
+        before.append(name)
+    for name in run.config.stages:
+        check_settings(run, STAGES[name], replace)
+        if replace or not run.manifest(name):
+            check_ahead(run, STAGES[name])

@@ -25,6 +25,7 @@ from bioptimus_jax.report.layout import Table, words
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.records import RECORDS, record_of
 from bioptimus_jax.run import Run, execute, fingerprint
+from bioptimus_jax.schema import MOST_WORKERS
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.workers import cores
 
@@ -63,8 +64,8 @@ class Sweep:
         jobs: int = 1,
         control: str = '',
     ):
-        if jobs < 1:
-            raise ConfigError(f'--jobs={jobs}: at least 1')
+        if not 1 <= jobs <= MOST_WORKERS:
+            raise ConfigError(f'--jobs={jobs}: from 1 to {MOST_WORKERS}')
         self.workdir, self.jobs = Path(workdir), jobs
         self.control, self.tables = control, list[Table]()
         self.stopping = threading.Event()
@@ -76,7 +77,17 @@ class Sweep:
             raise ConfigError(f'--control={control}: is none of the arms {", ".join(chosen)}')
         joined = name if ':' in name else f'{name}:'
         slash = '' if joined.endswith(':') else '/'
-        self.arms = [self._arm(f'{joined}{slash}{arm}', arm, overrides) for arm in chosen]
+        self.arms: list[Arm] = []
+        try:
+            self.arms += (self._arm(f'{joined}{slash}{arm}', arm, overrides) for arm in chosen)
+        except (ConfigError, InputError):
+            self.withdraw()
+            raise
+
+    def withdraw(self) -> None:
+        """Take back the folders of arms that hold nothing."""
+        for arm in reversed(self.arms):
+            arm.run.withdraw()
 
     def _arm(self, name: str, arm: str, overrides: Sequence[tuple[str, str]]) -> Arm:
         bases = config.experiment(name, overrides).runtime.base_run

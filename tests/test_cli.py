@@ -211,7 +211,7 @@ def test_a_full_disk_is_one_line(error, plain, tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(cli, 'execute', full)
     code, error = call(capsys, 'corpus', f'--config={plain}', f'--workdir={tmp_path}/run')
-    assert code == 1
+    assert code == 3
     assert 'no space left' in error
 
 

@@ -267,5 +267,5 @@ def test_curricula_that_cannot_be_are_refused(changes, message):
 def test_phase_names_leave_the_sign_of_snapshots_free():
     c = config.defaults()
     c.phases, c.phase['a@b'] = ('a@b',), config.phase()
-    with pytest.raises(ConfigError, match=r"config\.phases: 'a@b'"):
+    with pytest.raises(ConfigError, match=r"config\.phase: 'a@b'"):
         Experiment.from_config(c)

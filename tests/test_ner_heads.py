@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.ner.align import IGNORED, Aligned, align, piece_labels, word_labels
 from bioptimus_jax.ner.batches import bucketed, collate
@@ -17,7 +18,7 @@ from bioptimus_jax.ner.finetune import finetune, predict
 from bioptimus_jax.ner.loading import load_tagger
 from bioptimus_jax.ner.optimizer import slanted_triangle
 from bioptimus_jax.ner.score import score
-from bioptimus_jax.schema import HEADS, Ner
+from bioptimus_jax.schema import HEADS, Experiment, Ner
 from bioptimus_jax.sets.corpora import Sentence, read_dataset
 from bioptimus_jax.sets.tags import decode, encode, from_spans, labels_of, spans
 
@@ -311,9 +312,11 @@ def test_the_units_of_the_lstm(bert):
     assert sizes == {0: (16, 32), 5: (5, 10)}
 
 
-def test_a_chain_is_over_first_pieces_only(bert):
+def test_a_chain_is_over_first_pieces_only():
+    loaded = config.defaults()
+    loaded.ner.update(head='crf', label_pieces='all')
     with pytest.raises(ConfigError, match=r"config\.ner\.label_pieces: 'all', but the chain of head='crf'"):
-        load_tagger(bert, TYPES, settings(head='crf', label_pieces='all'), 0)
+        Experiment.from_config(loaded)
 
 
 @pytest.mark.parametrize('head', ['linear', 'bilstm_crf'])

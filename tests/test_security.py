@@ -176,7 +176,7 @@ def test_no_secret_of_the_environment_is_written_or_printed(tmp_path):
     (tmp_path / 'ner').mkdir()
     program = (
         'from bioptimus_jax.config import defaults\ndef get_config():\n    c = defaults()\n'
-        "    c.stages = ('corpus', 'pretrain')\n    c.runtime.workers = 1\n    return c\n"
+        "    c.stages = ('corpus', 'vocab')\n    c.runtime.workers = 1\n    return c\n"
     )
     (tmp_path / 'config.py').write_text(program)
     command = [sys.executable, '-m', 'bioptimus_jax.cli', 'run', f'--config={tmp_path / "config.py"}']

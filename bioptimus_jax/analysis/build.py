@@ -11,6 +11,7 @@ import numpy as np
 from bioptimus_jax.analysis import cloze, contexts, geometry, word_geometry
 from bioptimus_jax.analysis.entities import compare_on_entities, entity_files, entity_folders
 from bioptimus_jax.corpus.documents import Document, document_key, open_documents
+from bioptimus_jax.devices import present
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, read_jsonl, write_json
 from bioptimus_jax.model import hf
@@ -39,6 +40,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     Models that a cut-off attempt has finished are kept. Raises InputError where nothing can be scored.
     """
     e = run.config
+    run.computes('analyze', str(present()))
     candidates = _candidates(run)
     spellers = _vocabularies(e, candidates)
     chosen = cloze.passages(

@@ -13,6 +13,7 @@ from typing import Any
 
 from bioptimus_jax.analysis import masked_lm
 from bioptimus_jax.corpus.documents import Document
+from bioptimus_jax.devices import present
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.model import hf
@@ -36,6 +37,7 @@ def measure(run: Run, models: Sequence[str] = ()) -> dict[str, Any]:
     """
     started, e = time.monotonic(), run.config
     folders = model_folders(run, models, '--model') if models else difficulty.probe_folders(run)
+    run.computes('difficulty', str(present()))
     texts = difficulty.documents(run)
     if texts:  # a column of labels has a perplexity too
         run.say(f'difficulty: {len(texts):,} documents, one begins: {" ".join(texts[0].text[:80].split())}')

@@ -46,6 +46,12 @@ class Compute:
     place: Callable[..., Any] = unplaced
     row_shards: int = 1
 
+    @property
+    def attention(self) -> str:
+        """What the attention kernel is called: xla, or as in `kernels`."""
+        kernel: Any = getattr(self.attend, 'kernel', self.attend)
+        return 'xla' if kernel is attend else kernel.__name__
+
     def __post_init__(self) -> None:
         if self.remat not in REMAT:
             raise ValueError(f'remat {self.remat!r} is not one of {", ".join(REMAT)}')

@@ -20,7 +20,7 @@ from bioptimus_jax.files import atomic, read_json, temporary, write_json
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import PADDED, initial_parameters, parameter_shapes
 from bioptimus_jax.model.weights import SHARDS, WEIGHTS, check_finite, read_weights, weight_files
-from bioptimus_jax.schema import Source
+from bioptimus_jax.schema import LARGEST_SIZE, MOST_LAYERS, Source
 from bioptimus_jax.trees import flatten, merge_strict, unflatten
 
 # Architecture field -> key of config.json
@@ -49,9 +49,8 @@ TOKENIZER_FILES = (
 IGNORED = re.compile(
     r'pooler\.|embeddings\.position_ids$|cls\.seq_relationship\.|cls\.predictions\.decoder\.|classifier\.|qa_outputs\.'
 )
-LARGEST, MOST_LAYERS = 2**24, 2**10  # far above any BERT: more would only fill the memory
 EXPECTED = {
-    'int': f'a whole number from 1 to {LARGEST} ({MOST_LAYERS} for layers)',
+    'int': f'a whole number from 1 to {LARGEST_SIZE} ({MOST_LAYERS} for layers)',
     'float': 'a number from 0 to 1',
     'str': 'a name',
 }
@@ -231,7 +230,9 @@ def _is_plausible(value: Any, kind: Any, name: str) -> bool:
         return False
     if kind in (float, 'float'):
         return 0 <= value <= 1
-    return isinstance(value, int) and 1 <= value <= (MOST_LAYERS if name == 'num_hidden_layers' else LARGEST)
+    return isinstance(value, int) and 1 <= value <= (
+        MOST_LAYERS if name == 'num_hidden_layers' else LARGEST_SIZE
+    )
 
 
 def _tensor_name(path: str) -> str:

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import digest, write_json, write_jsonl
+from bioptimus_jax.files import digest, read_json, write_json, write_jsonl
+from bioptimus_jax.model.hf import read_architecture
 from bioptimus_jax.ner import lint
 from bioptimus_jax.ner.cells import MODEL, Cell, finished_cell, run_cells
 from bioptimus_jax.ner.kept import discard_others, kept_cells
+from bioptimus_jax.ner.loading import check_positions, torch_device
 from bioptimus_jax.ner.slices import label_distribution, slices
+from bioptimus_jax.ner.stability import check_layers
 from bioptimus_jax.ner.summary import (
     Group,
     Known,
@@ -26,19 +29,24 @@ from bioptimus_jax.ner.summary import (
     statistics_of,
 )
 from bioptimus_jax.ner.tokenizer import load_tokenizer
+from bioptimus_jax.plan import architecture_of
+from bioptimus_jax.pretrain.curriculum import kept_names
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import (
     INITIAL,
     NOT_OF_A_SETTING,
+    SNAPSHOT,
     SOURCE,
     STANDARD,
     Experiment,
+    check_name,
     own_models,
     phase_of,
 )
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import Dataset
 
+MODELS = 'config.ner.models'
 RECORD = (
     'model',
     'dataset',
@@ -69,7 +77,9 @@ def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
         found |= {f'set {chosen.name}:{file.relative_to(chosen.folder)}': file for file in files}
         if chosen.merged:
             found[f'set {chosen.name}:types'] = MERGED
-    for name, folder in filter(None, (_outside(experiment, entry) for entry in experiment.ner.models)):
+    for name, folder in filter(
+        None, (_outside(experiment, entry, MODELS) for entry in experiment.ner.models)
+    ):
         found |= {f'model {name}:{file.name}': file for file in _model_files(folder)}
     return found
 
@@ -81,6 +91,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     of every model, set and setting. slices.json: of the mentions, for the models of this run with their new tokens.
     """
     cells = _cells(run, folder)
+    run.computes('ner', torch_device(), threads=run.config.runtime.torch_threads)
     datasets = {
         chosen.name: corpora.read_dataset(chosen) for chosen in dict.fromkeys(c.dataset for c in cells)
     }
@@ -118,6 +129,29 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         'gold_scored': sum(r['gold_scored'] for r in ordered),
         'content': content,
     }
+
+
+def check(run: Run) -> None:
+    """Raise what is wrong with the names of models, and with settings that a model's config.json does not allow."""
+    e, made = run.config, run.manifest('export')
+    for entry in e.ner.models or e.phases:
+        _, folder = _parsed(run, entry, 'config.ner.models')
+        if folder is None:
+            if entry != INITIAL and not made and entry not in kept_names(e):
+                raise ConfigError(
+                    f'config.ner.models: {entry!r} will not be exported with config.evaluation.snapshots_per_phase='
+                    f'{e.evaluation.snapshots_per_phase}; there are {", ".join(kept_names(e))}'
+                )
+            shape, folder = architecture_of(run), Path(entry)
+        else:
+            _model_files(folder)  # raises where there are none
+            values = read_json(folder / 'config.json')
+            if not isinstance(values, dict) or values.get('model_type') != 'bert':
+                continue  # transformers knows its limits
+            shape = read_architecture(folder)
+        for settings in map(e.ner.named, e.ner.settings):
+            check_positions(settings, shape.max_positions, folder)
+            check_layers(settings, shape.layers, folder)
 
 
 def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:
@@ -225,7 +259,7 @@ def model_folders(
 
 def name_of(folder: str) -> str:
     """What a folder's model is called: its last part, with the run's for what a run has exported. Always the same."""
-    *parents, last = Path(folder).parts
+    *parents, last = Path(folder).parts or ('',)
     if parents[-1:] == ['export'] and len(parents) > 1:
         last = f'{parents[-2]}_{last}'
     elif [*parents[-1:], last] == ['surgery', 'model'] and len(parents) > 1:
@@ -235,18 +269,20 @@ def name_of(folder: str) -> str:
 
 def _named_folder(run: Run, entry: str, named_in: str) -> tuple[str, Path]:
     """The name and folder behind an entry. Raises ConfigError."""
-    if (named := _given_folder(entry)) and '=' in entry:
-        return named
-    if entry == INITIAL:
-        return entry, run.folder('surgery') / 'model'
-    if entry == SOURCE:
-        return entry, _source(run.config, named_in)
-    if phase_of(entry) in run.config.phases:
-        return entry, run.folder('export') / entry
+    name, folder = _parsed(run, entry, named_in)
+    if folder is None:
+        folder = run.folder('surgery') / 'model' if entry == INITIAL else run.folder('export') / entry
+    return name, folder
+
+
+def _parsed(run: Run, entry: str, named_in: str) -> tuple[str, Path | None]:
+    """The name of an entry, and its folder unless this run makes it. Raises ConfigError."""
+    if outside := _outside(run.config, entry, named_in):
+        return outside
+    if entry == INITIAL or phase_of(entry) in run.config.phases:
+        return entry, None
     if entry.startswith('$'):
         raise ConfigError(f'{named_in}: {entry} is not set; set that environment variable, or give folders')
-    if named:
-        return named
     raise ConfigError(
         f'{named_in}: {entry!r} is no phase ({", ".join(run.config.phases)}), not "initial", not "source", and '
         'no path of a folder'
@@ -291,12 +327,22 @@ def _cells(run: Run, folder: Path) -> list[Cell]:
     return cells
 
 
-def _outside(experiment: Experiment, entry: str) -> tuple[str, Path] | None:
-    """Name and folder of a model that the run does not make: the source, or a path that is no name of the run's own."""
+def _outside(experiment: Experiment, entry: str, named_in: str) -> tuple[str, Path] | None:
+    """Name and folder of a model that the run does not make: the source, or a path that is no name of the run's own.
+
+    Raises ConfigError for a name that cannot be that of a folder.
+    """
+    given, equals, path = entry.partition('=')
+    if equals and os.sep not in given:
+        check_name(given, named_in, also=SNAPSHOT)
+        return given, Path(path)
     if entry == SOURCE:
-        return entry, _source(experiment, 'config.ner.models')
+        return entry, _source(experiment, named_in)
     own = entry == INITIAL or phase_of(entry) in experiment.phases
-    return None if own else _given_folder(entry)
+    if own or not (os.sep in entry or Path(entry).is_dir()):
+        return None
+    check_name(name_of(entry), f'{named_in}: {entry}: name it, as in NAME={entry}', also=SNAPSHOT)
+    return name_of(entry), Path(entry)
 
 
 def _source(experiment: Experiment, named_in: str) -> Path:
@@ -306,14 +352,6 @@ def _source(experiment: Experiment, named_in: str) -> Path:
     if folder is None:
         raise ConfigError(f'{named_in}: "source" needs config.source.path, which is empty')
     return folder
-
-
-def _given_folder(entry: str) -> tuple[str, Path] | None:
-    """The name and folder of an entry that is one, as /models/a or NAME=/models/a."""
-    given, equals, path = entry.partition('=')
-    if equals and re.fullmatch(r'[\w.@-]+', given):
-        return given, Path(path)
-    return (name_of(entry), Path(entry)) if os.sep in entry or Path(entry).is_dir() else None
 
 
 def _model_files(folder: Path) -> list[Path]:

@@ -27,11 +27,6 @@ def load_tagger(folder: Path, types: list[str], settings: Ner, seed: int) -> tup
     os.environ['TOKENIZERS_PARALLELISM'] = 'false'
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    if settings.head.endswith('crf') and settings.label_pieces != 'first':
-        raise ConfigError(
-            f'config.ner.label_pieces: {settings.label_pieces!r}, but the chain of head={settings.head!r} runs over '
-            "words' first pieces; set 'first'"
-        )
     if not (folder / 'config.json').is_file():
         raise InputError(
             f'{folder}: is no Hugging Face folder (no config.json); run `bioptimus export`, or give its path'
@@ -63,8 +58,7 @@ def load_tagger(folder: Path, types: list[str], settings: Ner, seed: int) -> tup
     _check_weights(folder, model, info)
     check_rows(folder, tokenizer, model)
     limit = min(tokenizer.model_max_length, positions_of(model, settings.max_pieces))
-    if settings.max_pieces > limit:
-        raise ConfigError(f'config.ner.max_pieces: {settings.max_pieces}, but {folder} has {limit} positions')
+    check_positions(settings, limit, folder)
     device = 'cuda' if torch.cuda.is_available() else 'cpu'
     dtype = ('bfloat16' if device == 'cuda' else 'float32') if settings.dtype == 'auto' else settings.dtype
     tagger = Tagger(model, labels, settings, dtype)
@@ -87,6 +81,17 @@ def save_model(tokenizer: Any, tagger: Tagger, folder: Path) -> None:
             file.chmod((hidden / 'config.json').stat().st_mode)
 
 
+def check_positions(settings: Ner, limit: int, folder: Path) -> None:
+    """Raise ConfigError where a window is longer than the model's table of positions."""
+    if settings.max_pieces > limit:
+        raise ConfigError(f'config.ner.max_pieces: {settings.max_pieces}, but {folder} has {limit} positions')
+
+
+def torch_device() -> str:
+    """What models are fine-tuned on, in words."""
+    return f'cuda ({torch.cuda.get_device_name()})' if torch.cuda.is_available() else 'cpu'
+
+
 def _set_dropout(config: Any, rate: float) -> None:
     """Every architecture has its own names: hidden_dropout_prob, attention_dropout, classifier_dropout ..."""
     for name, value in config.to_dict().items():
@@ -95,6 +100,11 @@ def _set_dropout(config: Any, rate: float) -> None:
 
 
 def _check_weights(folder: Path, model: Any, info: dict[str, Any]) -> None:
+    for name, tensor in model.state_dict().items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise InputError(
+                f'{folder}: {name} holds values that are not finite; take another checkpoint of the model'
+            )
     missing = sorted(k for k in info['missing_keys'] if k.startswith(f'{model.base_model_prefix}.'))
     if missing or info['mismatched_keys']:
         wrong = ', '.join(map(str, [*missing, *info['mismatched_keys']][:4]))

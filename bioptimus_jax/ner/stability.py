@@ -21,14 +21,16 @@ LISTED = 8
 
 def remove_layers(config: Any, settings: Ner, folder: Path) -> None:
     """Let the configuration have `remove_layers` fewer; transformers then leaves the top ones out when it loads."""
-    layers = config.num_hidden_layers
+    config.num_hidden_layers = check_layers(settings, config.num_hidden_layers, folder)
+
+
+def check_layers(settings: Ner, layers: int, folder: Path) -> int:
+    """The layers that are left of so many. Raises ConfigError where a setting wants more than there are."""
     if settings.remove_layers >= layers:
         raise _too_many(
             'remove_layers', settings.remove_layers, f'{folder} has {layers} layers, one must stay'
         )
-    if settings.remove_layers:
-        config.num_hidden_layers = layers - settings.remove_layers
-    left = config.num_hidden_layers
+    left = layers - settings.remove_layers
     for key in ('freeze_layers', 'reinit_layers'):
         if getattr(settings, key) > left:
             raise _too_many(key, getattr(settings, key), f'{folder} has {left} layers')
@@ -37,6 +39,7 @@ def remove_layers(config: Any, settings: Ner, folder: Path) -> None:
             f'config.ner.reinit_layers: {settings.reinit_layers} of {left} layers begin at random, and '
             f'freeze_layers={settings.freeze_layers} would keep some of them so'
         )
+    return left
 
 
 def encoder_layers(tagger: Tagger) -> torch.nn.ModuleList:

@@ -67,9 +67,9 @@ def compare_models(a: str, b: str) -> list[str]:
     lines = [f'{side}: {m.folder} ({m.name}, {m.setting})' for side, m in (('A', first), ('B', second))]
     for side, one, other in (('A', first, second), ('B', second, first)):
         lines += [f'{name}: only {side} has it' for name in one.cells if name not in other.cells]
-    for one in found:
-        lines.append(f'{one.pairing.dataset}: {verdict(one.effect)} ({_material(one.pairing)})')
-        notes = _on_items(one.items, one.p_items), *one.pairing.notes, *_without_failed(one.pairing)
+    for each in found:
+        lines.append(f'{each.pairing.dataset}: {verdict(each.effect)} ({_material(each.pairing)})')
+        notes = _on_items(each.items, each.p_items), *each.pairing.notes, *_without_failed(each.pairing)
         lines += [f'  {note}' for note in notes]
     wins = [winner_of(one.effect) for one in found]
     overall = macro([one.items for one in found])

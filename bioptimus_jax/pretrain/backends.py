@@ -25,6 +25,7 @@ from bioptimus_jax.schema import Experiment, Pretrain, Runtime
 
 KERNELS: dict[str, Attend] = {'pallas_gpu': pallas_gpu, 'splash': splash}
 KERNEL_OF_PLATFORM = {'cuda': 'pallas_gpu', 'tpu': 'splash'}
+PLATFORM_OF_KERNEL = {'pallas_gpu': 'gpu', 'splash': 'tpu'}
 CHOICES = ('auto', 'xla', *KERNELS)
 HEADS = ('tensor',)  # the axis that heads are split over, as ROWS are those of rows; a mesh may lack some
 DEEP = 12  # layers; up to here an unrolled stack is faster, and fits
@@ -156,11 +157,7 @@ def choose(
     name = KERNEL_OF_PLATFORM.get(_platform(mesh), 'xla') if wanted == 'auto' else wanted
     if name == 'xla' or (wanted == 'auto' and attention_dropout > 0):
         return attend
-    if attention_dropout > 0:
-        raise ConfigError(
-            f'config.runtime.attention: {name} cannot drop attention probabilities; choose xla, or set '
-            f'config.model.attention_dropout, now {attention_dropout}, to 0'
-        )
+    check_kernel(name, attention_dropout)
     kernel = Sharded(KERNELS[name], mesh)
     try:
         flaws = (find_flaw(kernel, heads, head_size, width, dtype) for width in widths)
@@ -176,6 +173,21 @@ def choose(
         )
     warn(f'attention: the kernel {name} cannot be used here ({flaw}); going on with plain XLA')
     return attend
+
+
+def check_kernel(name: str, attention_dropout: float, platform: str = '') -> None:
+    """Raise ConfigError where a kernel cannot do what is wanted, or is of another platform (gpu, tpu)."""
+    of_kernel = PLATFORM_OF_KERNEL.get(name)
+    if of_kernel and platform and platform != of_kernel:
+        raise ConfigError(
+            f'config.runtime.attention: {name} is for {of_kernel}, but jax computes on {platform} here; choose xla or '
+            'auto'
+        )
+    if of_kernel and attention_dropout > 0:
+        raise ConfigError(
+            f'config.runtime.attention: {name} cannot drop attention probabilities; choose xla, or set '
+            f'config.model.attention_dropout, now {attention_dropout}, to 0'
+        )
 
 
 def find_flaw(kernel: Sharded, heads: int, head_size: int, row_pieces: int, dtype: DTypeLike) -> str | None:

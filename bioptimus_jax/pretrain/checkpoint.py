@@ -5,8 +5,10 @@ carries a sum per leaf that does not depend on the mesh, and `restore` walks dow
 """
 
 import contextlib
-import errno
 import logging
+import os
+import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,12 +20,22 @@ import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
 from orbax.checkpoint import checkpoint_managers
 
-from bioptimus_jax.errors import FULL_DISK, InputError
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.pretrain.sharding import place_state
 
 PHASES = 'phases.json'
 logging.getLogger('absl').setLevel(logging.CRITICAL)  # Orbax logs tracebacks of what it raises anyway
+
+
+OS_ERROR = re.compile(r"os_error_code='(\d+)'")
+_hooks: list[Any] = []  # those that stood before
+
+
+def _without_closed_loops(raised: Any) -> None:
+    """An unraisablehook. After the first write that failed Orbax closes its loop; TensorStore tells it of others."""
+    if raised.exc_type is not RuntimeError or str(raised.exc_value) != 'Event loop is closed':
+        _hooks[-1](raised)
 
 
 class Marked:
@@ -47,6 +59,9 @@ class Checkpoints:
     def __init__(self, folder: Path, keep: int, marked: Iterable[int], apart: bool = False):
         policy = checkpoint_managers
         self.marked, self.apart = Marked(marked), apart
+        if sys.unraisablehook is not _without_closed_loops:
+            _hooks.append(sys.unraisablehook)
+            sys.unraisablehook = _without_closed_loops
         own = jax.process_index()
         alone = ocp.options.MultiprocessingOptions(
             primary_host=own, active_processes={own}, barrier_sync_key_prefix=f'process-{own}'
@@ -154,9 +169,10 @@ class Checkpoints:
         try:
             yield
         except ValueError as error:
-            if not any(f"os_error_code='{code}'" in str(error) for code in FULL_DISK):
+            code = OS_ERROR.search(str(error))
+            if code is None:
                 raise
-            raise OSError(errno.ENOSPC, 'no space left', str(self.manager.directory)) from error
+            raise OSError(int(code[1]), os.strerror(int(code[1])), str(self.manager.directory)) from error
 
 
 def finished_phases(folder: Path) -> list[str]:

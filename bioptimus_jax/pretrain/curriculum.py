@@ -17,7 +17,7 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.pretrain.masking import Setting
 from bioptimus_jax.pretrain.units import longest_unit, number_of
-from bioptimus_jax.schema import BY_DIFFICULTY, SNAPSHOT, Experiment, Phase
+from bioptimus_jax.schema import BY_DIFFICULTY, MOST_STEPS, SNAPSHOT, Experiment, Phase
 
 RECORD = 'curriculum.json'
 KINDS = {bool: np.bool_, int: np.int32, float: np.float32}
@@ -61,9 +61,14 @@ def stretches(
     """
     batch_rows = experiment.pretrain.batch_rows
     steps = {
-        name: phase_steps(experiment.phase[name], counts, batch_rows, name)
-        for name in order or experiment.phases
+        name: phase_steps(experiment.phase[name], counts, batch_rows) for name in order or experiment.phases
     }
+    if sum(steps.values()) > MOST_STEPS:
+        longest = max(steps, key=lambda name: steps[name])
+        raise ConfigError(
+            f'config.phase.{longest}.duration: is {steps[longest]:,} steps; all phases may have '
+            f'{MOST_STEPS:,}, lower it'
+        )
     ends = {r['name']: r['stop'] for r in record if r.get('ended')}
     return _in_line([(n, experiment.phase[n], s) for n, s in steps.items()], sum(steps.values()), ends)
 
@@ -143,7 +148,7 @@ def kept_steps(placed: Collection[Stretch], per_phase: int, before: Mapping[str,
     A snapshot that was taken `before` stays what it is if its phase is made longer afterwards.
     """
     snapshots = {
-        f'{s.name}{SNAPSHOT}{round(100 * number / per_phase)}': mark
+        snapshot_name(s.name, number, per_phase): mark
         for s in placed
         for number, mark in enumerate(s.marks(per_phase)[:-1], 1)
         if mark <= s.stop
@@ -151,6 +156,17 @@ def kept_steps(placed: Collection[Stretch], per_phase: int, before: Mapping[str,
     snapshots |= {name: before[name] for name in snapshots if name in before}
     kept = {**snapshots, **{s.name: s.stop for s in placed}}
     return dict(sorted(kept.items(), key=lambda entry: entry[1]))
+
+
+def snapshot_name(phase: str, number: int, per_phase: int) -> str:
+    """What the n-th of a phase's kept checkpoints is called: its share of the steps; the last one as the phase."""
+    return phase if number == per_phase else f'{phase}{SNAPSHOT}{round(100 * number / per_phase)}'
+
+
+def kept_names(experiment: Experiment) -> list[str]:
+    """The names of `kept_steps`, before their steps are known."""
+    per_phase = experiment.evaluation.snapshots_per_phase
+    return [snapshot_name(p, n, per_phase) for p in experiment.phases for n in range(1, per_phase + 1)]
 
 
 def read_record(folder: Path) -> list[dict]:
@@ -164,10 +180,8 @@ def write_record(folder: Path, placed: Collection[Stretch]) -> None:
     write_json(folder / RECORD, [r | ({'ended': True} if s.ended else {}) for r, s in zip(record, placed)])
 
 
-def phase_steps(phase: Phase, counts: RowCounts, batch_rows: int, name: str = '') -> int:
+def phase_steps(phase: Phase, counts: RowCounts, batch_rows: int) -> int:
     """The phase's duration in optimiser steps, rounded, at least one."""
-    if phase.duration <= 0:
-        raise ConfigError(f'config.phase.{name}.duration: must be above 0, got {phase.duration}')
     if phase.duration_unit == 'steps':
         return max(1, round(phase.duration))
     per_epoch = {'epochs': 1, 'tokens': counts.tokens, 'words': counts.words}[phase.duration_unit]

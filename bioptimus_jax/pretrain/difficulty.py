@@ -200,14 +200,15 @@ def documents(run: Run) -> list[Document]:
     """The documents scored, with the smallest hashes of their ids. Raises ConfigError for files trained on."""
     e = run.config
     if e.curriculum.texts:
-        _refuse_training_text(e)
+        refuse_training_text(e)
         available: Any = read_inputs(_reading(e))
     else:
         available = open_documents(run.folder('corpus'), 'heldout')
     return heapq.nsmallest(e.curriculum.documents, available, key=lambda d: document_key(d.id))
 
 
-def _refuse_training_text(experiment: Experiment) -> None:
+def refuse_training_text(experiment: Experiment) -> None:
+    """Raise ConfigError where a text that difficulty is measured on is trained on."""
     trained: set[Path] = set()
     with contextlib.suppress(InputError, ConfigError):  # the corpus may be a base run's, its files elsewhere
         trained = {file.resolve() for file in input_files(experiment.corpus)}

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
-from bioptimus_jax.errors import ConfigError, InputError, Stopped
+from bioptimus_jax.devices import present
+from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.files import digest
 from bioptimus_jax.model.hf import load_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, watch
@@ -24,13 +26,15 @@ from bioptimus_jax.pretrain.checkpoint import (
 )
 from bioptimus_jax.pretrain.energy import Meter
 from bioptimus_jax.pretrain.masking import Vocabulary
+from bioptimus_jax.pretrain.memory import check_memory
 from bioptimus_jax.pretrain.rows import Rows
-from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
+from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, batch_sharding, check_fits, make_mesh
 from bioptimus_jax.pretrain.step import StepPlan, make_plan, sharded_step
 from bioptimus_jax.pretrain.watch import Profiler, Window
 from bioptimus_jax.processes import any_of, meet
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
+from bioptimus_jax.surgery.graft import check_positions
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, load_tokenizer, vocabulary
 
 SPENT = ('flops', 'seconds', 'joules')
@@ -97,23 +101,28 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     rows = Rows(run.folder('rows'), 'train')
     tokens = vocabulary(load_tokenizer(run.folder('vocab')))
     architecture, params, _ = load_folder(run.folder('surgery') / 'model')
-    if config.rows.max_document_pieces > architecture.max_positions:
-        raise ConfigError(
-            f'config.rows.max_document_pieces: {config.rows.max_document_pieces} positions a document, but the '
-            f'model has a table of {architecture.max_positions}; lower it and make the rows anew'
-        )
+    check_positions(config, architecture)
     heldout = Rows(run.folder('rows'), 'heldout')
     if not len(heldout):
         raise InputError(
             f'{run.folder("rows")}: no held-out rows to evaluate on; raise config.corpus.heldout_fraction'
         )
     runtime = config.runtime
+    here = present()
     mesh = make_mesh(runtime.devices, runtime.fsdp, runtime.tensor)
     part = config.pretrain.batch_rows // config.pretrain.micro_batches
-    check_fits(mesh, architecture, part, 'config.pretrain.batch_rows / config.pretrain.micro_batches')
+    check_fits(mesh, architecture, part, ROWS_OF_A_STEP)
+    check_memory(config, architecture, here, mesh.size)
     known = Vocabulary.of(tokens, SPECIAL_TOKENS)
     plan = make_plan(config, architecture, known, rows.pieces, mesh, run.say)
     record = curriculum.read_record(folder)
+    run.computes(
+        'pretrain',
+        str(here),
+        mesh=' x '.join(f'{axis} {size}' for axis, size in mesh.shape.items()),
+        attention=plan.compute.attention,
+        type=jnp.dtype(plan.compute.dtype).name,
+    )
     order = difficulty.phase_order(run, folder, plan, record)
     counts = curriculum.RowCounts(len(rows), rows.counts['tokens'], rows.counts['words'])
     placed = curriculum.stretches(config, counts, order, record)

@@ -11,6 +11,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 
+from bioptimus_jax.devices import GIB, Present
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import parameter_shapes
@@ -30,6 +31,7 @@ KEPT_DOTS = 5
 ANEW_STATES, ANEW_WIDE, ANEW_SHARES = 4, 2, 2.5
 STATES_BESIDE = 6  # embeddings, last states and their gradients, while a layer's backward pass works
 LOGITS = 3.5  # arrays of a chunk's logits: themselves, the softmax, its change, that in the products' type
+BEYOND_DOUBT = 1.5  # times the memory: of an estimate that is an extrapolation
 UPDATE = 2  # gradients and updates at the end of a step
 
 
@@ -75,6 +77,37 @@ def step_memory(experiment: Experiment, architecture: Architecture, platform: st
         activations=_activations(experiment, a, platform, rows),
         output_layer=_output_layer(experiment, a, platform, rows),
         update=UPDATE * whole,
+    )
+
+
+def check_memory(experiment: Experiment, architecture: Architecture, here: Present, devices: int) -> None:
+    """Raise ConfigError, which says what to change, where the step on so many of the devices here needs more memory.
+
+    On other platforms than CPUs the estimate is an extrapolation, and only what is far too much is refused.
+    """
+    shared = min(devices, here.local) if here.platform == 'cpu' else 1
+
+    def needed(micro_batches: int) -> float:
+        settings = dataclasses.replace(experiment.pretrain, micro_batches=micro_batches)
+        changed = dataclasses.replace(experiment, pretrain=settings)
+        return step_memory(changed, architecture, here.platform, devices).peak * shared
+
+    settings, bound = experiment.pretrain, here.memory_bytes * (1 if here.platform == 'cpu' else BEYOND_DOUBT)
+    if not bound or needed(settings.micro_batches) <= bound:
+        return
+    parts = settings.batch_rows * experiment.runtime.tensor // devices  # as many as a batch can be cut into
+    fitting = (
+        n for n in range(settings.micro_batches + 1, parts + 1) if not parts % n and needed(n) <= bound
+    )
+    enough = next(fitting, None)
+    remedy = (
+        f'set config.pretrain.micro_batches={enough}, which gives the same batch in parts'
+        if enough
+        else 'lower config.rows.row_pieces, or take a smaller model or more devices (config.runtime.fsdp)'
+    )
+    raise ConfigError(
+        f'config.pretrain.batch_rows: {settings.batch_rows} rows of {experiment.rows.row_pieces} pieces need about '
+        f'{needed(settings.micro_batches) / GIB:,.1f} GiB, and {here} has {here.memory_bytes / GIB:,.1f}; {remedy}'
     )
 
 

@@ -137,6 +137,6 @@ def summary(perplexities_S: Sequence[float]) -> dict[str, Any]:
 
     Student's interval is of the mean loss, and then taken to perplexities: they lie on a scale of factors.
     """
-    mean, half = student.interval(np.log(perplexities_S))
+    mean, half = student.interval(np.log(perplexities_S).tolist())
     interval = [math.exp(mean - half), math.exp(mean + half)] if len(perplexities_S) > 1 else None
     return {'mean': math.exp(mean), 'interval': interval, 'samples': list(perplexities_S)}

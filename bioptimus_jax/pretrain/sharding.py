@@ -5,13 +5,14 @@ sharded"). `tensor`: heads, the wide half of the feed-forward block, and the voc
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
 import optax
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture
@@ -19,6 +20,7 @@ from bioptimus_jax.model.bert import parameter_shapes
 from bioptimus_jax.trees import flatten, match_rules
 
 AXES = ('data', 'fsdp', 'tensor')
+ROWS_OF_A_STEP = 'config.pretrain.batch_rows / config.pretrain.micro_batches'
 ROWS = ('data', 'fsdp')
 LOGICAL = {'rows': ROWS, 'heads': 'tensor', 'vocabulary': 'tensor', None: None}
 
@@ -44,18 +46,24 @@ def make_mesh(devices: int = 0, fsdp: int = 1, tensor: int = 1) -> Mesh:
 
     Raises ConfigError where they do not divide the devices.
     """
-    count = devices or jax.device_count()
-    if count > jax.device_count():
-        raise ConfigError(f'config.runtime.devices: {count} asked for, {jax.device_count()} present')
+    shape = planned_mesh(jax.device_count(), devices, fsdp, tensor).axis_sizes
+    chosen = np.array(jax.devices()[: math.prod(shape)]).reshape(shape)
+    return Mesh(chosen, AXES, axis_types=(AxisType.Auto,) * 3)
+
+
+def planned_mesh(present: int, devices: int = 0, fsdp: int = 1, tensor: int = 1) -> AbstractMesh:
+    """The shape of `make_mesh` where so many devices are `present`: none is started. Raises ConfigError."""
+    count = devices or present
+    if count > present:
+        raise ConfigError(f'config.runtime.devices: {count} asked for, {present} present')
     if count % (fsdp * tensor):
         raise ConfigError(
             f'config.runtime.fsdp: {fsdp} x config.runtime.tensor={tensor} does not divide {count} devices'
         )
-    shape = (count // (fsdp * tensor), fsdp, tensor)
-    return Mesh(np.array(jax.devices()[:count]).reshape(shape), AXES, axis_types=(AxisType.Auto,) * 3)
+    return AbstractMesh((count // (fsdp * tensor), fsdp, tensor), AXES)
 
 
-def check_fits(mesh: Mesh, architecture: Architecture, rows: int, name: str) -> None:
+def check_fits(mesh: Mesh | AbstractMesh, architecture: Architecture, rows: int, name: str) -> None:
     """Every split must come out even. Raises ConfigError that names the key to change; `name` is that of the rows."""
     parts = row_shards(mesh)
     if rows % parts:
@@ -73,7 +81,7 @@ def check_fits(mesh: Mesh, architecture: Architecture, rows: int, name: str) -> 
                 )
 
 
-def row_shards(mesh: Mesh) -> int:
+def row_shards(mesh: Mesh | AbstractMesh) -> int:
     """Parts that the rows of a batch are split into."""
     return mesh.shape['data'] * mesh.shape['fsdp']
 

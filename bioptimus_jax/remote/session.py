@@ -36,7 +36,7 @@ def open_run(
     if others and run.leads:
         run.stopping = others.stopping
     watch(run)
-    with contextlib.ExitStack() as stack:
+    with _withdrawn_if_refused(run), contextlib.ExitStack() as stack:
         if is_remote(workdir):
             mirror = Mirror(
                 Store(workdir),
@@ -58,6 +58,15 @@ def open_run(
                 'config.runtime.staging to a folder that all machines see'
             )
         yield run
+
+
+@contextlib.contextmanager
+def _withdrawn_if_refused(run: Run) -> Iterator[None]:
+    try:
+        yield
+    except Exception:
+        run.withdraw()
+        raise
 
 
 def require_local(flag: str, place: str) -> None:

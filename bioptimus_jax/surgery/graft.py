@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bioptimus_jax.devices import present
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, temporary, write_json, write_jsonl
 from bioptimus_jax.model import bert, hf
@@ -19,6 +20,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.surgery import account, bias, rows
+from bioptimus_jax.surgery.material import layers_read
 from bioptimus_jax.surgery.source import Source, load
 from bioptimus_jax.surgery.synthesis import synthesise
 from bioptimus_jax.trees import flatten, unflatten
@@ -34,15 +36,14 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     Raises ConfigError for settings that contradict the source or each other, InputError for a bad source.
     """
     experiment, strategy = run.config, run.config.surgery.strategy
+    run.computes('surgery', str(present()))
     vocabulary = wordpiece.vocabulary(wordpiece.load_tokenizer(run.folder('vocab')))
     if strategy == 'scratch':
         architecture, parameters, ledger = _scratch(experiment, vocabulary)
     else:
         source = load(experiment)
         if source is None:
-            raise ConfigError(
-                f'config.source.path: is empty, but config.surgery.strategy={strategy!r} needs a source'
-            )
+            raise _no_source(strategy)
         if source.fresh:
             run.say(
                 f'surgery: {source.folder} has no masked-LM head: {len(source.fresh)} parameters of a fresh one are '
@@ -62,6 +63,25 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     return {'strategy': strategy, **report['tokens'], **report['encoded'], 'fallbacks': report['fallbacks']}
 
 
+def check(run: Run) -> None:
+    """Raise what `build` would find wrong with the settings and the source's config.json."""
+    experiment, surgery = run.config, run.config.surgery
+    folder = hf.source_folder(experiment.source)
+    if surgery.strategy != 'scratch' and folder is None:
+        raise _no_source(surgery.strategy)
+    shape = hf.read_architecture(folder) if folder else _own_shape(experiment, experiment.vocab.size)
+    _fitted(experiment, shape, shape.vocab_size)
+    if surgery.strategy == 'copy':
+        _check_copies(experiment)
+    layers_read([surgery], shape.layers, str(folder))
+
+
+def _no_source(strategy: str) -> ConfigError:
+    return ConfigError(
+        f'config.source.path: is empty, but config.surgery.strategy={strategy!r} needs a source'
+    )
+
+
 def external_inputs(experiment: Experiment) -> list[Path]:
     """The source's files that decide the result: config.json, weights, tokenizer. None without a source."""
     folder = hf.source_folder(experiment.source)
@@ -74,6 +94,15 @@ def external_inputs(experiment: Experiment) -> list[Path]:
 
 def _fitted(experiment: Experiment, architecture: Architecture, vocab_size: int) -> Architecture:
     """The source's architecture with the run's vocabulary and dropout. ConfigError if positions lack."""
+    check_positions(experiment, architecture)
+    model = experiment.model
+    return dataclasses.replace(
+        architecture, vocab_size=vocab_size, dropout=model.dropout, attention_dropout=model.attention_dropout
+    )
+
+
+def check_positions(experiment: Experiment, architecture: Architecture) -> None:
+    """Raise ConfigError where documents may be longer than the table of positions."""
     positions = architecture.max_positions - architecture.position_offset
     wanted = experiment.rows.max_document_pieces
     if wanted > positions:
@@ -81,39 +110,40 @@ def _fitted(experiment: Experiment, architecture: Architecture, vocab_size: int)
             f'config.rows.max_document_pieces: {wanted} pieces, but the position table '
             f'has {positions}; set it to {positions} or less'
         )
-    model = experiment.model
-    return dataclasses.replace(
-        architecture, vocab_size=vocab_size, dropout=model.dropout, attention_dropout=model.attention_dropout
-    )
 
 
 def _scratch(
     experiment: Experiment, vocabulary: list[str]
 ) -> tuple[Architecture, dict[str, Any], account.Ledger]:
     """Every weight random, in the source's shape or, without a source, in that of config.model."""
-    folder, model = hf.source_folder(experiment.source), experiment.model
-    if folder is not None:
-        shape = hf.read_architecture(folder)
-    else:
-        names = {f.name for f in dataclasses.fields(Architecture)} & {
-            f.name for f in dataclasses.fields(model)
-        }
-        shape = Architecture(vocab_size=len(vocabulary), **{name: getattr(model, name) for name in names})
+    folder = hf.source_folder(experiment.source)
+    shape = hf.read_architecture(folder) if folder else _own_shape(experiment, len(vocabulary))
     architecture = _fitted(experiment, shape, len(vocabulary))
     key = jax.random.key(experiment.seed, impl='threefry2x32')
     parameters = jax.tree.map(np.asarray, bert.initial_parameters(architecture, key))
     return architecture, parameters, account.Ledger(dict.fromkeys(flatten(parameters), account.FRESH))
 
 
-def _copied(
-    experiment: Experiment, source: Source, vocabulary: list[str], architecture: Architecture
-) -> tuple[Architecture, dict[str, Any], account.Ledger]:
-    """The source as it is: vocabulary, rows (unused ones too) and every other weight."""
+def _own_shape(experiment: Experiment, entries: int) -> Architecture:
+    """The shape of config.model: of a run without a source."""
+    model = experiment.model
+    names = {f.name for f in dataclasses.fields(Architecture)} & {f.name for f in dataclasses.fields(model)}
+    return Architecture(vocab_size=entries, **{name: getattr(model, name) for name in names})
+
+
+def _check_copies(experiment: Experiment) -> None:
     if experiment.vocab.kind != 'source':
         raise ConfigError(
             'config.surgery.strategy: copy keeps the source vocabulary, but '
             f'config.vocab.kind={experiment.vocab.kind!r}; set config.vocab.kind=source'
         )
+
+
+def _copied(
+    experiment: Experiment, source: Source, vocabulary: list[str], architecture: Architecture
+) -> tuple[Architecture, dict[str, Any], account.Ledger]:
+    """The source as it is: vocabulary, rows (unused ones too) and every other weight."""
+    _check_copies(experiment)
     if vocabulary != source.vocabulary:
         raise InputError(
             f'{source.folder}: its vocabulary is not the one of stage vocab; run `bioptimus vocab` again'

@@ -90,11 +90,15 @@ def middle(layers: int) -> tuple[int, int]:
 
 def _layers(source: Source, wanted: Sequence[Surgery]) -> tuple[int, ...]:
     """The layers that any setting reads."""
-    last = source.architecture.layers
+    return layers_read(wanted, source.architecture.layers, str(source.folder))
+
+
+def layers_read(wanted: Sequence[Surgery], last: int, owner: str) -> tuple[int, ...]:
+    """The layers that any setting reads of a source that has `last`. Raises ConfigError, which names its `owner`."""
     named = {n for s in wanted if s.strategy in WITH_STATES for n in _read(s, last)}
     if max(named, default=0) > last:
         raise ConfigError(
-            f'config.surgery.layers: {max(named)}, but {source.folder} has {last} layers; give 0 to {last}'
+            f'config.surgery.layers: {max(named)}, but {owner} has {last} layers; give 0 to {last}'
         )
     return tuple(sorted(named))
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.devices import present
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import write_json
 from bioptimus_jax.progress import clock
@@ -46,6 +47,7 @@ def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str,
     source, started = load(run.config), time.monotonic()
     if source is None:
         raise ConfigError('config.source.path: is empty, but --probe needs a source')
+    run.computes('probe', str(present()))
     folder = run.folder('vocab')
     tokenizer = wordpiece.load_tokenizer(folder)
     vocabulary, counts_W = wordpiece.vocabulary(tokenizer), token_counts(folder, tokenizer)

@@ -54,8 +54,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     source whose tokenizer cannot be kept.
     """
     source_place = source_folder(run.config)
-    source = _source_tokenizer(run, source_place) if source_place else None
-    tokenizer = _given(run.config, source)
+    source, tokenizer = _tokenizers(run.config, source_place)
     documents = open_documents(run.folder('corpus'), 'train')
     domain, general = count_corpora(run, documents, source if source is not None else tokenizer)
     share = share_counted(run)
@@ -80,14 +79,27 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     return {**counts, 'words_counted': sum(domain.values()), 'content': content}
 
 
-def _source_tokenizer(run: Run, folder: Path) -> tokenizers.Tokenizer:
+def check(run: Run) -> None:
+    """Raise what `build` would find wrong with the source's tokenizer and with the one that is taken as it is."""
+    _tokenizers(run.config, source_folder(run.config))
+
+
+def _tokenizers(
+    experiment: Experiment, source_place: Path | None
+) -> tuple[tokenizers.Tokenizer | None, tokenizers.Tokenizer | None]:
+    """The source's, and the one that is taken as it is; None where there is none or one is trained."""
+    source = _source_tokenizer(experiment, source_place) if source_place else None
+    return source, _given(experiment, source)
+
+
+def _source_tokenizer(experiment: Experiment, folder: Path) -> tokenizers.Tokenizer:
     """The source's tokenizer, if it can be kept. ConfigError for another casing, InputError where it cannot."""
     tokenizer = wordpiece.load_tokenizer(folder)
     wordpiece.check_supported(tokenizer, folder)
     agreement.check_source(folder, tokenizer)
-    check_casing(run.config, tokenizer, f'the source {run.config.source.path}')
+    check_casing(experiment, tokenizer, f'the source {experiment.source.path}')
     rows, tokens = (read_json(folder / 'config.json') or {}).get('vocab_size'), tokenizer.get_vocab_size()
-    if isinstance(rows, int) and tokens > rows and run.config.surgery.strategy != 'scratch':
+    if isinstance(rows, int) and tokens > rows and experiment.surgery.strategy != 'scratch':
         raise InputError(
             f'{folder}: the tokenizer has {tokens:,} tokens, but config.json gives the model {rows:,} rows; '
             'these are not the weights of this tokenizer'

@@ -1,0 +1,354 @@
+"""What cannot be: each refused with one line and its exit code before anything is begun, and nothing is left behind."""
+
+import errno
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from test_cli import call
+from test_run import experiment, make_stage
+
+from bioptimus_jax import devices, stages
+from bioptimus_jax.config import defaults
+from bioptimus_jax.devices import GIB, Present
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.bert import initial_parameters
+from bioptimus_jax.model.hf import write_folder
+from bioptimus_jax.ner.build import name_of
+from bioptimus_jax.pretrain.memory import check_memory
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import NUMBERS, Experiment, walk
+from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, save_tokenizer, tokenizer_from_vocabulary
+
+SHAPE = dict(layers=2, hidden=16, heads=4, intermediate=32, max_positions=32)
+CONFIG = """
+from bioptimus_jax.config import defaults
+
+def get_arms(argument=''):
+    return {{'number': (1, 2), 'path': ('../x',), 'dots': ('.', '..'), 'text': 'abc', 'nothing': None,
+            'long': ('x' * 300,), 'half': ('a\\ud800',), 'ours': ('arms.md',)}}[argument]
+
+def get_config(argument=''):
+    c = defaults()
+    c.source.path = '{tmp}/source'
+    c.corpus.update(inputs=('{tmp}/text.txt',))
+    c.model.update({shape})
+    c.rows.update(row_pieces=64, max_document_pieces=32)
+    c.pretrain.update(batch_rows=16)
+    c.ner.update(folder='{tmp}/ner', max_pieces=32, overlap_pieces=8)
+    if argument == 'half':
+        c.corpus.inputs = ('\\ud800.txt',)
+    if argument == 'nul':
+        c.corpus.inputs = ('a\\0.txt',)
+    if argument == 'phase':
+        c.phase['..'] = c.phase['0.1']
+    if argument == 'initial':
+        c.phase['initial'], c.phases = c.phase['0.1'], ('initial',)
+    if argument == 'setting':
+        c.ner.setting['a/b'] = {{'epochs': 2}}
+    if argument == 'exit':
+        raise SystemExit(5)
+    return c
+"""
+
+
+@pytest.fixture(scope='module')
+def world(tmp_path_factory):
+    """A source, a text and a NER set, small but real; and odd things beside them."""
+    tmp = tmp_path_factory.mktemp('world')
+    (tmp / 'odd.py').write_text(CONFIG.format(tmp=tmp, shape=', '.join(f'{k}={v}' for k, v in SHAPE.items())))
+    (tmp / 'text.txt').write_text('some words of a text that is long enough\n\n' * 20)
+    letters = [*'abcdefghijklmnopqrstuvwxyz']
+    tokens = [*SPECIAL_TOKENS, *letters, *(f'##{letter}' for letter in letters)]
+    architecture = Architecture(len(tokens), **SHAPE)
+    (tmp / 'made').mkdir()
+    save_tokenizer(tokenizer_from_vocabulary(tokens, True), tmp / 'made', 32)
+    params = jax.tree.map(np.asarray, initial_parameters(architecture, jax.random.key(0)))
+    write_folder(tmp / 'source', architecture, params, tmp / 'made')
+    write_folder(tmp / 'roberta', architecture, params, tmp / 'made')
+    values = json.loads((tmp / 'roberta' / 'config.json').read_text())
+    (tmp / 'roberta' / 'config.json').write_text(json.dumps({**values, 'model_type': 'roberta'}))
+    (tmp / 'ner' / 'drugs').mkdir(parents=True)
+    for split in ('train', 'devel', 'test'):
+        (tmp / 'ner' / 'drugs' / f'{split}.tsv').write_text('aspirin\tB-Drug\nhelps\tO\n\n')
+    os.symlink('loop', tmp / 'loop')
+    os.symlink('nowhere', tmp / 'dangling')
+    (tmp / 'file').write_text('')
+    (tmp / 'folder.py').mkdir()
+    (tmp / 'folder.txt').mkdir()
+    return tmp
+
+
+def refused(world, tmp_path, capsys, verb, *given):
+    """Exit code and line of a command, which must be one line and leave nothing behind."""
+    filled = [argument.format(tmp=world, new=tmp_path, long='x' * 300) for argument in given]
+    named = {argument.partition('=')[0] for argument in filled}
+    config = [] if '--config' in named else [f'--config={world}/odd.py']
+    workdir = [] if '--workdir' in named else [f'--workdir={tmp_path}/deep/run']
+    code, line = call(capsys, verb, *config, *workdir, *filled)
+    assert '\n' not in line
+    assert 'unexpected' not in line
+    assert not os.listdir(tmp_path), 'a refused command leaves nothing behind'
+    return code, line
+
+
+# Found without jax: (verb, arguments, exit code, what the line says).
+AT_ONCE = [
+    ('corpus', ['--workdir={tmp}/loop'], 3, r'--workdir=.*loop: File exists; a folder is needed there'),
+    ('corpus', ['--workdir={tmp}/loop/run'], 3, 'symbolic links; correct the link'),
+    ('corpus', ['--workdir={tmp}/dangling'], 3, 'no link that leads nowhere'),
+    ('corpus', ['--workdir={tmp}/file/run'], 3, 'Not a directory; a part of its path is a file'),
+    ('corpus', ['--workdir={new}/{long}'], 3, 'File name too long; choose shorter names'),
+    ('corpus', ['--workdir='], 2, '--workdir is empty'),
+    ('corpus', ['--workdir={new}/\udcff'], 2, 'the command line: .* is not UTF-8 text'),
+    ('corpus', ['--config={long}.py'], 2, 'no such config'),
+    ('corpus', ['--config={tmp}/folder.py'], 2, 'no such config'),
+    ('corpus', ['--config={tmp}/loop'], 2, 'no such config'),
+    ('corpus', ['--config={tmp}/odd.py:exit'], 2, 'SystemExit: 5'),
+    ('corpus', ['--config={tmp}/odd.py:half'], 2, r'config\.corpus\.inputs\[0\]: .* is not UTF-8 text'),
+    ('corpus', ['--config={tmp}/odd.py:nul'], 2, r'config\.corpus\.inputs\[0\]: .* is not UTF-8 text'),
+    ('corpus', ['--config={tmp}/odd.py:phase'], 2, r"config\.phase: '\.\.' is no name"),
+    ('corpus', ['--config={tmp}/odd.py:initial'], 2, r"config\.phases: 'initial' is what another model"),
+    ('corpus', ['--config={tmp}/odd.py:setting'], 2, r"config\.ner\.setting: 'a/b' is no name"),
+    ('corpus', ['--config.corpus.inputs={tmp}/folder.txt'], 3, 'is a folder; name its files'),
+    ('corpus', ['--config.corpus.inputs={tmp}/loop'], 3, 'no such file'),
+    ('corpus', ['--config.corpus.inputs={long}.txt'], 3, 'File name too long'),
+    ('corpus', ['--config.runtime.base_run={tmp}/nowhere'], 2, r'config\.runtime\.base_run: .* no such run'),
+    ('corpus', ['--config.corpus.shards=10000000'], 2, r'config\.corpus\.shards: must be at most 10000'),
+    ('vocab', [], 3, 'run `bioptimus corpus` first'),
+    ('sweep', ['--config={tmp}/odd.py:number'], 2, 'an arm of its get_arms.*: 1 is no name'),
+    ('sweep', ['--config={tmp}/odd.py:path'], 2, "'../x' is no name"),
+    ('sweep', ['--config={tmp}/odd.py:dots'], 2, r"'\.' is no name"),
+    ('sweep', ['--config={tmp}/odd.py:text'], 2, 'gives str, not a tuple of names'),
+    ('sweep', ['--config={tmp}/odd.py:nothing'], 2, 'gives NoneType, not a tuple'),
+    ('sweep', ['--config={tmp}/odd.py:long'], 2, 'is too long'),
+    ('sweep', ['--config={tmp}/odd.py:half'], 2, 'is no name'),
+    ('sweep', ['--config={tmp}/odd.py:ours'], 2, "'arms.md' is too long, or ends as our own files do"),
+    ('sweep', ['--config={tmp}/odd.py:path', '--jobs=1000000000'], 2, '--jobs=1000000000: from 1 to'),
+]
+
+
+@pytest.mark.parametrize(('verb', 'given', 'code', 'expected'), AT_ONCE)
+def test_what_cannot_be_is_one_line(verb, given, code, expected, world, tmp_path, capsys):
+    found, line = refused(world, tmp_path, capsys, verb, *given)
+    assert found == code, line
+    assert re.search(expected, line), line
+
+
+# Of stages that come hours later; `run` says it before the first one begins.
+BEFORE_THE_FIRST = [
+    (['rows.max_document_pieces=64'], 2, 'position table has 32; set it to 32'),
+    (['source.path={tmp}/roberta'], 3, "model_type is 'roberta'; only"),
+    (['source.path={tmp}/nowhere'], 3, 'nowhere: no such folder; config.source.path'),
+    (['source.path=some/model'], 2, r'if it is a hub id, set config\.source\.revision'),
+    (['source.path=some/model', 'source.revision=main'], 3, 'some/model@main: cannot be downloaded'),
+    (['source.path='], 2, r'config\.source\.path: is empty, but config\.surgery\.strategy'),
+    (['surgery.layers=7'], 2, r'config\.surgery\.layers: 7, but .* has 2 layers'),
+    (['surgery.strategy=copy'], 2, 'copy keeps the source vocabulary'),
+    (['vocab.kind=file', 'vocab.file={tmp}/nowhere'], 3, 'nowhere: no such file'),
+    (['vocab.lowercase=false'], 2, r'config\.vocab\.lowercase: is False, but the source .* is lower case'),
+    (['runtime.devices=99'], 2, r'config\.runtime\.devices: 99 asked for, 8 present'),
+    (['runtime.fsdp=3'], 2, 'does not divide 8 devices'),
+    (['runtime.tensor=8'], 2, 'does not divide 4 attention heads'),
+    (['pretrain.batch_rows=12'], 2, '12 rows are not a multiple of the 8 devices'),
+    (['runtime.attention=splash'], 2, 'splash is for tpu, but jax computes on cpu here'),
+    (['pretrain.batch_rows=1048576', 'rows.row_pieces=4096'], 2, r'about [\d.,]+ GiB, and 8 cpu devices has'),
+    (['corpus.heldout_fraction=0'], 2, r'config\.corpus\.heldout_fraction: is 0'),
+    (['curriculum.order=easy_to_hard', 'curriculum.texts={tmp}/text.txt'], 2, 'which is trained on'),
+    (['curriculum.order=easy_to_hard', 'curriculum.probe={tmp}/nowhere'], 3, r'config\.curriculum\.probe'),
+    (['ner.folder={tmp}/nowhere'], 3, r'nowhere: no such folder; config\.ner\.folder'),
+    (['ner.datasets=genes'], 3, 'has no set genes; found: drugs'),
+    (['ner.models=..=source'], 2, r"config\.ner\.models: '\.\.' is no name"),
+    (['ner.models=a/b={tmp}/source'], 3, 'is no Hugging Face folder'),
+    (['ner.models=results.jsonl={tmp}/source'], 2, 'ends as our own files do'),
+    (['ner.models=0.9'], 2, "'0.9' is no phase"),
+    (['ner.models=0.4@25'], 2, "'0.4@25' will not be exported"),
+    (['ner.models=source', 'ner.max_pieces=64'], 2, r'config\.ner\.max_pieces: 64, but .* 32 positions'),
+    (['ner.max_pieces=64'], 2, r'config\.ner\.max_pieces: 64, but 0\.1 has 32 positions'),
+    (['ner.freeze_layers=3'], 2, r'config\.ner\.freeze_layers: 3'),
+    (['analysis.reference_vocab={tmp}/nowhere'], 3, 'nowhere'),
+    (['stages=corpus,corpus'], 2, r'config\.stages: different ones are needed'),
+    (['stages=corpus,vocab,pretrain'], 2, 'pretrain needs surgery, which is not done'),
+    (['stages=corpus,nonsense'], 2, "'nonsense' is not a stage"),
+]
+
+
+@pytest.mark.parametrize(('keys', 'code', 'expected'), BEFORE_THE_FIRST)
+def test_run_checks_every_stage_before_the_first(keys, code, expected, world, tmp_path, capsys, monkeypatch):
+    def begun(*_, **__):
+        raise AssertionError('a stage has begun')
+
+    jax.devices()  # so that no process has to look for them
+    monkeypatch.setattr(stages, 'execute', begun)
+    found, line = refused(world, tmp_path, capsys, 'run', *(f'--config.{key}' for key in keys))
+    assert found == code, line
+    assert re.search(expected, line), line
+
+
+def test_run_says_at_once_what_a_finished_stage_refuses(world, tmp_path, capsys):
+    """Settings of a later stage that is done: known before an earlier one goes on for hours."""
+    run = Run(tmp_path / 'run', experiment(), quiet=True)
+    execute(run, make_stage(sections=('ner',)))
+    os.rename(tmp_path / 'run' / 'corpus', tmp_path / 'run' / 'ner')
+    given = [f'--config={world}/odd.py', f'--workdir={tmp_path}/run', '--config.ner.epochs=7']
+    code, line = call(capsys, 'run', *given)
+    assert (code, 'config.ner.epochs: 5 -> 7' in line) == (2, True), line
+    assert not (tmp_path / 'run' / 'corpus').exists()
+
+
+@pytest.mark.parametrize('text', ['inf', 'nan', '-inf', '1e999', '9' * 5000, '[[]]', 'None', '(1,2,'])
+def test_every_number_is_finite_and_within_bounds(text):
+    """Of all keys that hold a number: in the schema itself, which every verb goes through."""
+    tried = 0
+    for name, value, _ in walk(Experiment()):
+        several = isinstance(value, tuple) and name.rsplit('.', 1)[-1] in NUMBERS
+        if isinstance(value, bool) or not (several or isinstance(value, int | float)):
+            continue
+        with pytest.raises(ConfigError, match=rf'config\.{name}(\[0\])?: (must be|expected)') as caught:
+            experiment(**{name.replace('.', '__'): text})
+        assert len(str(caught.value)) < 300
+        tried += 1
+    assert tried > 100
+
+
+@pytest.mark.parametrize('value', [10**18, 1e18, 10**400])
+def test_a_number_without_a_bound_of_its_own_has_one(value):
+    loaded = defaults()
+    loaded.corpus.max_document_words = 10**15
+    Experiment.from_config(loaded)
+    with loaded.ignore_type():
+        loaded.corpus.max_words = value
+    with pytest.raises(ConfigError, match=r'config\.corpus\.max_words: (must be at most|expected int)'):
+        Experiment.from_config(loaded)
+
+
+@pytest.mark.parametrize(
+    ('unit', 'length'), [('steps', 2.0**31), ('epochs', 1e7), ('words', 1e18), ('tokens', 1e18)]
+)
+def test_a_phase_ends_before_steps_have_no_number(unit, length):
+    changes = {'phase__0.1__duration': length, 'phase__0.1__duration_unit': unit}
+    with pytest.raises(ConfigError, match=rf'config\.phase\.0\.1\.duration: must be .* {unit}|at most'):
+        experiment(**changes)
+
+
+@pytest.mark.parametrize('steps', ['5,2', '1,2,3'])
+def test_a_profile_has_a_first_and_a_last_step(steps):
+    with pytest.raises(ConfigError, match=r'config\.runtime\.profile_steps: the first and the last'):
+        experiment(runtime__profile_steps=steps)
+
+
+def test_a_folder_without_a_name_names_no_model():
+    assert [name_of(folder) for folder in ('.', '..', '/', '')] == ['', '', '', '']
+
+
+def test_a_batch_beyond_the_memory_says_what_to_set():
+    wanted = experiment(pretrain__batch_rows=256)
+    architecture = Architecture(30522, 768, 12, 12, 3072, 512)
+    small = Present('gpu', 'a small one', 1, 1, 16 * GIB)
+    with pytest.raises(ConfigError, match=r'set config\.pretrain\.micro_batches=(\d+)') as caught:
+        check_memory(wanted, architecture, small, 1)
+    parts = str(caught.value).rpartition('micro_batches=')[2].partition(',')[0]
+    check_memory(experiment(pretrain__batch_rows=256, pretrain__micro_batches=parts), architecture, small, 1)
+    tiny = Present('gpu', 'a tiny one', 1, 1, GIB // 4)
+    with pytest.raises(ConfigError, match=r'lower config\.rows\.row_pieces'):
+        check_memory(wanted, architecture, tiny, 1)
+    check_memory(wanted, architecture, Present('gpu', 'of unknown memory', 1, 1, 0), 1)
+
+
+@pytest.mark.parametrize('allocate', [lambda: np.ones(2**55), lambda: jnp.ones((2**22, 2**22)), list])
+def test_memory_that_is_not_there_names_the_key(allocate, tmp_path):
+    """What numpy and XLA really raise; the third asks for none."""
+
+    def build(run, folder):
+        allocate()
+        return {}
+
+    stage = make_stage(build, memory='lower config.some.key')
+    if allocate is list:
+        execute(Run(tmp_path, experiment(), quiet=True), stage)
+        return
+    with pytest.raises(InputError, match=r'corpus: the memory is not enough .*; lower config\.some\.key'):
+        execute(Run(tmp_path, experiment(), quiet=True), stage)
+
+
+def python(code, *arguments, **environment):
+    command = [sys.executable, '-c', code, *map(str, arguments)]
+    given = {**os.environ, 'PYTHONPATH': os.pathsep.join([*sys.path]), **environment}
+    return subprocess.run(command, capture_output=True, text=True, env=given, timeout=600)
+
+
+@pytest.mark.parametrize(('platform', 'needed'), [('cuda', 'NVIDIA GPU'), ('nonsense', 'cpu, cuda or tpu')])
+def test_a_platform_that_is_not_there_is_named(platform, needed):
+    done = python('from bioptimus_jax.devices import look; look()', JAX_PLATFORMS=platform)
+    assert f'ConfigError: JAX_PLATFORMS={platform}: jax cannot compute on it here' in done.stderr
+    assert needed in done.stderr
+
+
+def test_looking_for_devices_starts_none_in_this_process():
+    code = 'import sys; from bioptimus_jax.devices import look; print(look()); print("jax" in sys.modules)'
+    done = python(code)
+    assert done.stdout.splitlines() == [str(devices.present()), 'False'], done.stderr
+
+
+def test_a_file_beyond_the_limit_of_a_user_is_one_line_and_the_stage_goes_on(world, tmp_path):
+    """As on a full disk, which needs one: the system refuses to write (EFBIG); then the same command goes on."""
+    code = (
+        'import sys, resource; from bioptimus_jax.cli import main; '
+        'resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2); sys.exit(main(sys.argv[2:]))'
+    )
+    given = [f'--config={world}/odd.py', '--config.runtime.workers=1']
+    whole, cut = tmp_path / 'whole', tmp_path / 'cut'
+    done = python(code, resource.RLIM_INFINITY, 'corpus', f'--workdir={whole}', *given)
+    assert done.returncode == 0, done.stderr
+    done = python(code, 3000, 'corpus', f'--workdir={cut}', *given)
+    assert done.returncode == 3, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert str(cut) in done.stderr
+    assert python(code, resource.RLIM_INFINITY, 'corpus', f'--workdir={cut}', *given).returncode == 0
+    made = [
+        json.loads((folder / 'corpus' / 'manifest.json').read_text())['content'] for folder in (whole, cut)
+    ]
+    assert made[0] == made[1]
+
+
+def test_checkpoints_that_cannot_be_written_are_one_error_and_no_lines(tmp_path):
+    """Several arrays fail at once, in threads of TensorStore, which tell a loop that the first has closed."""
+    code = """
+import resource, sys
+from pathlib import Path
+import jax
+from bioptimus_jax.pretrain.checkpoint import Checkpoints
+state = {f'p{i}': jax.random.normal(jax.random.key(i), (100, 100)) for i in range(24)}
+checkpoints = Checkpoints(Path(sys.argv[1]), 2, [])
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+try:
+    try:
+        checkpoints.save(1, state)
+        checkpoints.wait()
+    finally:
+        checkpoints.close()
+except OSError as error:
+    print(error.errno, error.filename)
+"""
+    done = python(code, tmp_path, JAX_ENABLE_COMPILATION_CACHE='0')
+    assert done.stdout.split() == [str(errno.EFBIG), str(tmp_path / 'checkpoints')]
+    assert done.stderr == ''
+
+
+def test_every_stage_that_computes_says_on_what(tmp_path, capsys):
+    def build(run, folder):
+        run.computes('corpus', str(devices.present()), mesh='data 8', attention='xla')
+        return {}
+
+    manifest = execute(Run(tmp_path, experiment()), make_stage(build))
+    assert manifest['computed'] == {'on': '8 cpu devices', 'mesh': 'data 8', 'attention': 'xla'}
+    assert 'corpus: computes on 8 cpu devices, mesh data 8, attention xla\n' in capsys.readouterr().out
+    assert 'computed' not in execute(Run(tmp_path / 'other', experiment(), quiet=True), make_stage())
