@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.files import write_json
-from bioptimus_jax.run import versions
+from bioptimus_jax.manifests import versions
 
 
 class Variant:

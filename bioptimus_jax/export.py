@@ -3,6 +3,7 @@
 Nothing appears under its final name unless transformers loads the folder back and computes what we compute.
 """
 
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -16,10 +17,11 @@ from bioptimus_jax.devices import present
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, digest, read_json, sha256, temporary, write_json
 from bioptimus_jax.gate import check
+from bioptimus_jax.manifests import versions
 from bioptimus_jax.model import hf
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.pretrain.checkpoint import finished_phases, load_phase, phase_checksums
-from bioptimus_jax.run import Run, versions
+from bioptimus_jax.run import Run
 from bioptimus_jax.schema import phase_of
 
 TEXTS = 4  # held-out documents that the gate compares on
@@ -38,9 +40,6 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     architecture = hf.read_architecture(initial)
     texts = _heldout_texts(run)
     finished = [name for name in finished_phases(pretrain) if phase_of(name) in run.config.phases]
-    for leftover in folder.glob('.*.tmp'):  # of an attempt that was killed
-        if leftover.is_dir():
-            shutil.rmtree(leftover)
     gates = {}
     for phase in finished:
         run.check_stop()
@@ -60,6 +59,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         else:
             run.say(f'export: {phase} is there already')
         gates[phase] = about['gate']
+        run.saved()
     missing = [phase for phase in run.config.phases if phase not in finished]
     if missing:
         raise InputError(
@@ -101,7 +101,7 @@ def export(
         with atomic(hidden / SUMS) as file:
             file.writelines(f'{value}  {name}\n' for name, value in sums.items())
         if folder.exists():
-            old = folder.with_name(f'.{folder.name}.old.tmp')
+            old = temporary(folder.with_name(f'{folder.name}.old'))
             os.replace(folder, old)
             os.replace(hidden, folder)
             shutil.rmtree(old)
@@ -121,14 +121,18 @@ def _heldout_texts(run: Run) -> list[str]:
 
 def _kept(folder: Path, checkpoint: str) -> dict[str, Any] | None:
     """What is known of an export of the same checkpoint whose files are whole, or None."""
-    about = read_json(folder / ABOUT)
-    if not about or about.get('checkpoint') != checkpoint or not (folder / SUMS).is_file():
+    about = None
+    with contextlib.suppress(InputError):  # damaged: it is written again
+        about = read_json(folder / ABOUT)
+    if not isinstance(about, dict) or about.get('checkpoint') != checkpoint or not (folder / SUMS).is_file():
         return None
     sums = _sums(folder)
+    if ABOUT not in sums:
+        return None
     whole = all((folder / name).is_file() and sha256(folder / name) == value for name, value in sums.items())
     return about if whole else None
 
 
 def _sums(folder: Path) -> dict[str, str]:
-    lines = (folder / SUMS).read_text('utf-8').splitlines()
-    return {name: value for value, name in (line.split('  ', 1) for line in lines)}
+    lines = (folder / SUMS).read_text('utf-8', 'replace').splitlines()
+    return {name: value for value, _, name in (line.partition('  ') for line in lines)}

@@ -5,8 +5,10 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import socket
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -20,17 +22,31 @@ def temporary(path: Path) -> Path:
 
 
 REMEMBERED_BYTES = 4_000_000  # smaller files are read faster than looked up
+LEFT = re.compile(r'\..+\.[^/]+-\d+\.tmp')  # a name that `temporary` gives
+SEAL = 'seal'
+REMEDY = 'restore it, or run the stage that made it again'
+
+
+def is_left(path: Path) -> bool:
+    """Whether its name is one that `temporary` gives: where nobody works, a kill has left it."""
+    return LEFT.fullmatch(path.name) is not None
 
 
 @contextlib.contextmanager
-def atomic(path: Path, mode: str = 'w') -> Iterator[IO]:
-    """Open a file that appears under its name only when complete and on disk."""
+def complete(path: Path) -> Iterator[Path]:
+    """The name of a hidden, empty file for a writer that opens its file itself.
+
+    What is there at the end gets the name `path`, on disk and with the mode that the umask gives new files, or never.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     hidden = temporary(path)
     try:
-        with open(hidden, mode, encoding=None if 'b' in mode else 'utf-8') as file:
-            yield file
-            file.flush()
+        with open(hidden, 'wb') as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        yield hidden
+        with open(hidden, 'rb') as file:
+            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) != mode:
+                hidden.chmod(mode)  # safetensors puts a file of its own there, which only its owner may read
             os.fsync(file.fileno())
         os.replace(hidden, path)
     finally:
@@ -58,14 +74,35 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
+def atomic(path: Path, mode: str = 'w') -> Iterator[IO]:
+    """Open a file that appears under its name only when complete and on disk."""
+    with complete(path) as hidden, open(hidden, mode, encoding=None if 'b' in mode else 'utf-8') as file:
+        yield file
+
+
+@contextlib.contextmanager
 def alone(lock: Path, whose: str) -> Iterator[None]:
-    """Hold a lock file. Raises ConfigError, which begins with `whose`, while another process holds it."""
-    with open(lock, 'w') as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ConfigError(f'{whose}; wait for it or stop it') from error
-        yield
+    """Hold a lock file, which is gone afterwards. Raises ConfigError (`whose`...) while another process holds it."""
+    while True:
+        with open(lock, 'w') as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise ConfigError(f'{whose}; wait for it or stop it') from error
+            if not _is_open_as(file, lock):  # its holder has removed it meanwhile
+                continue
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
+            return
+
+
+def _is_open_as(file: IO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -75,16 +112,35 @@ def write_json(path: Path, value: Any) -> None:
         file.write('\n')
 
 
-def read_json(path: Path) -> Any | None:
+def read_json(path: Path, remedy: str = REMEDY) -> Any | None:
     """The parsed file, or None where there is none. Raises InputError for a damaged one."""
     try:
         return json.loads(path.read_text('utf-8'))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(
-            f'{path}: is damaged ({error}); restore it, or run the stage that made it again'
-        ) from error
+    except (ValueError, RecursionError, IsADirectoryError) as error:  # no JSON, no UTF-8, too deep
+        raise InputError(f'{path}: is damaged ({error}); {remedy}') from error
+
+
+def write_sealed(path: Path, record: dict[str, Any]) -> None:
+    """Write a JSON object with the digest of all else in it, by which `read_sealed` knows it again."""
+    plain = json.loads(json.dumps(record))  # as it will be read
+    write_json(path, {**plain, SEAL: digest({n: v for n, v in plain.items() if n != SEAL})})
+
+
+def read_sealed(path: Path, remedy: str = REMEDY) -> dict[str, Any] | None:
+    """The object of `write_sealed` without its seal, or None where there is no file; an older one may have no seal.
+
+    Raises InputError for anything else.
+    """
+    record = read_json(path, remedy)
+    if record is None:
+        return None
+    if not isinstance(record, dict):
+        raise InputError(f'{path}: is damaged (no object); {remedy}')
+    if record.pop(SEAL, None) not in (None, digest(record)):
+        raise InputError(f'{path}: is damaged (it does not agree with its seal); {remedy}')
+    return record
 
 
 def write_jsonl(path: Path, records: Iterable[dict[str, Any]]) -> None:
@@ -111,27 +167,28 @@ class Checksums:
 
     def __init__(self, path: Path):
         self.path = path
-        self.known: dict[str, list[Any]] = {}
+        self.known: dict[str, Any] = {}
         self.changed = False
         with contextlib.suppress(InputError):  # damaged: it is only a memory
-            self.known = read_json(path) or {}
+            self.known = read_sealed(path) or {}
 
     def sha256(self, file: Path, advance: Callable[[float], None] = lambda megabytes: None) -> str:
         """The checksum; `advance` is told the file's size once it is read, and nothing of one that was remembered."""
-        stat, name = file.stat(), str(file.absolute())
+        status, name = file.stat(), str(file.absolute())
         found = self.known.get(name)
-        if found and found[:2] == [stat.st_size, stat.st_mtime_ns]:
-            return found[2]
+        if isinstance(found, list) and found[:-1] == [status.st_size, status.st_mtime_ns]:
+            return found[-1]
         checksum = sha256(file)
-        if stat.st_size >= REMEMBERED_BYTES:
-            self.known[name] = [stat.st_size, stat.st_mtime_ns, checksum]
+        if status.st_size >= REMEMBERED_BYTES:
+            self.known[name] = [status.st_size, status.st_mtime_ns, checksum]
             self.changed = True
-            advance(stat.st_size / 1e6)
+            advance(status.st_size / 1e6)
         return checksum
 
     def save(self) -> None:
         if self.changed:
-            write_json(self.path, self.known)
+            write_sealed(self.path, self.known)
+            self.changed = False
 
 
 def digest(value: Any) -> str:

@@ -16,10 +16,10 @@ from typing import Any
 
 from bioptimus_jax import lifelines
 from bioptimus_jax.errors import DONE, FAILED, SAVED, ConfigError, Stopped
-from bioptimus_jax.files import read_json
 from bioptimus_jax.lifelines import CONNECT_SECONDS, GRACE_SECONDS, Lifelines
+from bioptimus_jax.manifests import STARTED, differences, read_record
 from bioptimus_jax.progress import crash_file
-from bioptimus_jax.run import STARTED, Run, Stage, differences, fingerprint
+from bioptimus_jax.run import Run, Stage, fingerprint
 from bioptimus_jax.schema import Runtime
 
 AUTO = 'auto'
@@ -156,7 +156,7 @@ def _is_done(run: Run, stage: Stage) -> bool:
 
 
 def _has_begun(run: Run, stage: Stage) -> bool:
-    started = read_json(run.workdir / stage.name / STARTED)
+    started = read_record(run.workdir / stage.name, STARTED)
     finished = run.manifest(stage.name) is not None
     return started is not None and not finished and _matches(run, stage, started)
 

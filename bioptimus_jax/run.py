@@ -2,14 +2,13 @@
 
 import contextlib
 import dataclasses
-import importlib.metadata
+import fnmatch
 import json
 import os
-import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +21,24 @@ from bioptimus_jax.errors import (
     printable,
     reason_of,
 )
-from bioptimus_jax.files import Checksums, alone, digest, read_json, sha256, write_json
-from bioptimus_jax.progress import Progress, clock
-from bioptimus_jax.remote.mirror import Mirror
-from bioptimus_jax.schema import Experiment, result_keys, value_before
-
-MANIFEST = 'manifest.json'
-STARTED = '.started.json'
-NUMBERED, CHECKSUM = re.compile(r'\d+:'), re.compile('[0-9a-f]{64}')
-PACKAGES = (
-    'bioptimus-jax',
-    'jax',
-    'flax',
-    'optax',
-    'orbax-checkpoint',
-    'transformers',
-    'tokenizers',
-    'torch',
-    'numpy',
+from bioptimus_jax.files import Checksums, alone, digest, is_left, write_json
+from bioptimus_jax.manifests import (
+    MANIFEST,
+    STARTED,
+    Flaws,
+    differences,
+    find_flaws,
+    listed,
+    read_record,
+    refused,
+    require_whole,
+    versions,
+    write_manifest,
 )
+from bioptimus_jax.progress import Progress, clock
+from bioptimus_jax.remote.mirror import BULK, Mirror
+from bioptimus_jax.schema import Experiment, result_keys
+from bioptimus_jax.workers import WorkerKilled
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,8 +86,10 @@ class Run:
         self.command = ''  # that was given, where there was one: it makes the same again
         self.stopping = threading.Event()
         self.mirror: Mirror | None = None  # of a run folder in a bucket
+        self.kept = False  # whether this attempt at a stage has saved something
         self._events: Any = None
         self.computed_on: dict[str, Any] = {}  # of the stage that is being made, for its manifest
+        self._whole = set[str]()  # stages whose files were compared with their manifest
         # Unlike Path's, os.path's answer is no for names that cannot be.
         if os.path.exists(self.workdir) and not os.path.isdir(self.workdir):
             raise InputError(f'{self.workdir}: is a file; --workdir needs a folder')
@@ -106,9 +106,15 @@ class Run:
                 folder.rmdir()
 
     def folder(self, stage: str) -> Path:
-        """The finished folder of an earlier stage, in this run or in the base run that it was taken from."""
+        """The finished folder of an earlier stage, in this run or in the base run that it was taken from.
+
+        Raises InputError where its files are not those of its manifest; they are compared once.
+        """
         folder = self.place(stage)
         self.fetch(stage)
+        if self.leads and stage not in self._whole:
+            require_whole(folder, self.flaws(stage))
+            self._whole.add(stage)
         return folder
 
     def place(self, stage: str) -> Path:
@@ -127,7 +133,23 @@ class Run:
 
     def manifest(self, stage: str) -> dict[str, Any] | None:
         """The manifest of a finished stage, or None."""
-        return read_json(self.workdir / stage / MANIFEST)
+        return read_record(self.workdir / stage)
+
+    def flaws(self, stage: str, bulk: bool = True) -> Flaws:
+        """Files of a finished stage that are gone or changed; without `bulk`, not of weights, documents and rows."""
+        manifest = self.manifest(stage) or {}
+        remembered, absent = self.checksums(), self.mirror.absent if self.mirror else ()
+
+        def reads(name: str) -> bool:
+            whole = f'{stage}/{name}'
+            return whole not in absent and (bulk or not any(fnmatch.fnmatch(whole, glob) for glob in BULK))
+
+        sizes = [entry['bytes'] for name, entry in manifest.get('files', {}).items() if reads(name)]
+        progress = self.progress(f'{stage}: checksums of its files', sum(sizes) / 1e6, 'MB')
+        place = Path(manifest.get('folder', self.workdir / stage))
+        flaws = find_flaws(place, manifest, remembered, reads=reads, advance=progress.update)
+        remembered.save()
+        return flaws
 
     def fetch(self, stage: str, bulk: bool = True) -> None:
         """Of a run in a bucket: bring the stage's files here; without `bulk`, no weights, documents and rows."""
@@ -141,6 +163,7 @@ class Run:
 
     def saved(self, now: bool = False) -> None:
         """Something worth keeping is on disk: a run in a bucket puts it there, at a bounded rate unless `now`."""
+        self.kept = True
         if self.mirror and now:
             self.mirror.push()
         elif self.mirror:
@@ -206,13 +229,16 @@ class Run:
         """
         latest: dict[tuple, dict] = {}
         path = self.workdir / 'metrics.jsonl'
-        for line in path.read_text('utf-8').splitlines() if path.exists() else ():
-            with contextlib.suppress(json.JSONDecodeError):  # a line cut off by a kill
+        for line in path.read_text('utf-8', 'replace').splitlines() if path.exists() else ():
+            record = None
+            with contextlib.suppress(ValueError, RecursionError):  # a line cut off by a kill, or damaged
                 record = json.loads(line)
-                if record['stage'] == stage and record.get('kind') == 'start':
-                    latest.clear()
-                elif record['stage'] == stage:
-                    latest[record['step'], record.get('kind', ''), record.get('name', '')] = record
+            if not isinstance(record, dict) or record.get('stage') != stage:
+                continue
+            if record.get('kind') == 'start':
+                latest.clear()
+            elif isinstance(record.get('step'), int):
+                latest[record['step'], str(record.get('kind', '')), str(record.get('name', ''))] = record
         return sorted(latest.values(), key=lambda r: r['step'])
 
 
@@ -257,12 +283,11 @@ def check_settings(run: Run, stage: Stage, replace: bool) -> None:
     """Raise ConfigError where `bring_up_to_date` would refuse the stage for its settings, whatever its inputs are."""
     folder = run.workdir / stage.name
     manifest = run.manifest(stage.name)
-    previous = manifest or read_json(folder / STARTED)
+    previous = manifest or read_record(folder, STARTED)
     if previous and not replace and (manifest or not _is_empty(folder)):
         wanted = {'config': _settings(run, stage), 'inputs': {}}
-        before = {**previous, 'inputs': {}}
-        if refused := _refused(stage, differences(before, wanted), before, wanted):
-            raise _other(folder, stage, refused)
+        if refusal := _refusal(folder, stage, {**previous, 'inputs': {}}, wanted):
+            raise refusal
 
 
 def _settings(run: Run, stage: Stage) -> dict[str, Any]:
@@ -272,7 +297,11 @@ def _settings(run: Run, stage: Stage) -> dict[str, Any]:
     return config
 
 
-def _other(folder: Path, stage: Stage, changes: Sequence[str]) -> ConfigError:
+def _refusal(folder: Path, stage: Stage, old: dict[str, Any], new: dict[str, Any]) -> ConfigError | None:
+    """What to raise where the stage cannot go on from the old fingerprint to the new one."""
+    changes = refused(old, new, stage.extendable, stage.grows)
+    if not changes:
+        return None
     return ConfigError(
         f'{folder}: belongs to another configuration or other inputs ({"; ".join(changes[:4])}); '
         f'use another --workdir, or `bioptimus {stage.name} --replace` to rebuild it'
@@ -294,6 +323,21 @@ def require_file(path: Path, stage: Stage) -> None:
         raise InputError(f'{path}: no such file; it is an input of stage {stage.name!r}')
 
 
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What lies in a stage's folder: the `manifest` of a finished stage, else the claim of an attempt that was cut off.
+
+    `changes`: how what is asked for differs. `missing`: files that the manifest lists. `refusal`: why the stage cannot
+    go on from there.
+    """
+
+    manifest: dict[str, Any] | None = None
+    claim: dict[str, Any] | None = None
+    changes: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    refusal: ConfigError | InputError | None = None
+
+
 def bring_up_to_date(
     run: Run, stage: Stage, replace: bool = False, keep_matching: bool = False
 ) -> dict[str, Any]:
@@ -303,78 +347,125 @@ def bring_up_to_date(
     with what differs, unless `replace`. With `keep_matching`, `replace` touches only what would be refused, so that
     the same command can be given again. Raises ConfigError, InputError, Stopped.
     """
-    folder = run.workdir / stage.name
-    print_of = fingerprint(run, stage)
-    manifest = run.manifest(stage.name)
-    if not manifest:
-        run.fetch(stage.name)  # what an earlier attempt has left
-    previous = manifest or read_json(folder / STARTED)
-    changes = differences(previous, print_of) if previous else []
-    refused = _refused(stage, changes, previous or {}, print_of)
-    unwanted = replace and (refused if keep_matching else changes or manifest)
-    if previous and (unwanted or (refused and not manifest and _is_empty(folder))):
+    folder, wanted = run.workdir / stage.name, fingerprint(run, stage)
+    found = _look(run, stage, wanted)
+    if _is_unwanted(found, folder, replace, keep_matching):
         _remove(folder)
-        manifest = previous = None
-        changes, refused = [], []
-    if refused:
-        raise _other(folder, stage, refused)
-    if manifest and not changes and not stage.always:
-        # Left where a kill came right after the manifest.
-        shutil.rmtree(run.scratch(stage.name), ignore_errors=True)
+        found = Found()
+    if found.refusal:
+        raise found.refusal
+    finished = found.manifest and not found.changes and not found.missing and not stage.always
+    _clear(run, stage, scratch=bool(finished))
+    if found.manifest and finished:
         run.say(f'{stage.name}: up to date')
-        return manifest
-    if folder.exists() and not previous and any(folder.iterdir()):
-        raise ConfigError(f'{folder}: holds files that no stage of this program began; use another --workdir')
-    if not previous and not stage.always and (taken := _from_base(run, stage, print_of)):
+        return found.manifest
+    begun = found.manifest or found.claim or stage.always
+    if not begun and (taken := _from_base(run, stage, wanted)):
         return taken
-    if previous or stage.always:
+    return _make(run, stage, wanted, found)
+
+
+def _look(run: Run, stage: Stage, wanted: dict[str, Any]) -> Found:
+    """What the stage's folder holds, against the fingerprint that is `wanted`; nothing is changed."""
+    folder, manifest = run.workdir / stage.name, run.manifest(stage.name)
+    if manifest is None:
+        run.fetch(stage.name)  # what an earlier attempt has left
+    claim = None if manifest else read_record(folder, STARTED)
+    if not manifest and not claim:
+        strange = folder.exists() and not all(is_left(path) for path in folder.iterdir())
+        said = (
+            f'{folder}: holds files that no stage of this program began (or its {MANIFEST} is gone: restore it); '
+            'remove the folder, or use another --workdir'
+        )
+        return Found(refusal=ConfigError(said) if strange else None)
+    changes = tuple(differences(manifest or claim or {}, wanted))
+    if refusal := _refusal(folder, stage, manifest or claim or {}, wanted):
+        return Found(manifest, claim, changes, refusal=refusal)
+    if not manifest or stage.always:
+        return Found(manifest, claim, changes)
+    flaws, place = run.flaws(stage.name), Path(manifest.get('folder', folder))
+    try:  # what is missing is made again here, and in no other run
+        require_whole(place, flaws if place != folder else dataclasses.replace(flaws, missing=()))
+    except InputError as error:
+        return Found(manifest, claim, changes, refusal=error)
+    return Found(manifest, claim, changes, flaws.missing)
+
+
+def _is_unwanted(found: Found, folder: Path, replace: bool, keep_matching: bool) -> bool:
+    """Whether to remove what a stage has made, to make it anew."""
+    if not found.manifest and not found.claim:
+        return False
+    if replace:
+        return bool(found.refusal or (not keep_matching and (found.manifest or found.changes)))
+    return bool(found.refusal and not found.manifest and _is_empty(folder))
+
+
+def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[str, Any]:
+    """Make the stage, or go on with it, and return its manifest.
+
+    Where it is refused before it has saved anything, the folder is as it was.
+    """
+    folder = run.workdir / stage.name
+    if found.manifest or found.claim or stage.always:
         run.fetch('' if stage.always else stage.name, bulk=not stage.always)
     folder.mkdir(exist_ok=True)
-    if manifest:  # extended: finished no longer
+    if found.manifest:  # finished no longer
         os.replace(folder / MANIFEST, folder / STARTED)
-    write_json(folder / STARTED, print_of)
+    write_json(folder / STARTED, wanted)
     run.saved(now=True)
-    started, run.computed_on = time.monotonic(), {}
+    run.kept, run.computed_on, started = False, {}, time.monotonic()
     run.say(f'{stage.name}: {stage.summary}')
+    for name in found.missing:
+        run.say(f'{stage.name}: {name} is missing, and made again')
     try:
         counts = stage.build(run, folder)
-    except ConfigError:
-        if manifest:  # the change was refused: the stage is as finished as it was
-            write_json(folder / MANIFEST, manifest)
-            (folder / STARTED).unlink()
+    except (ConfigError, InputError) as error:
+        if found.manifest and (isinstance(error, ConfigError) or not run.kept):  # as finished as it was
+            records = _records(run, stage)
+            files = {**found.manifest.get('files', {}), **records['files']}
+            write_manifest(folder, {**found.manifest, **records, 'files': files})
+        elif not found.claim and not run.kept and not isinstance(error, WorkerKilled):
+            _remove(folder)
         raise
-    except (InputError, Stopped):
+    except Stopped:
         raise
     except Exception as error:
         if lacks_memory(error):
             raise InputError(
                 f'{stage.name}: the memory is not enough ({reason_of(error)}); {stage.memory}'
             ) from error
-        if refused := of_the_system(error, str(folder)):
-            raise InputError(refused) from error
+        if reason := of_the_system(error, str(folder)):
+            raise InputError(reason) from error
         raise
-    files = {
-        str(p.relative_to(folder)): {'bytes': p.stat().st_size, 'sha256': sha256(p)}
-        for p in sorted(folder.rglob('*'))
-        if p.is_file() and not any(part.startswith('.') for part in p.relative_to(folder).parts)
-    }
-    content = counts.pop('content', None) or digest({name: entry['sha256'] for name, entry in files.items()})
+    records = _records(run, stage)
+    for name in set(found.missing) - records['files'].keys():
+        run.say(
+            f'{stage.name}: {name} is still missing; only `bioptimus {stage.name} --replace` makes it again'
+        )
+    sums = {name: entry['sha256'] for name, entry in records['files'].items()}
     manifest = {
         'stage': stage.name,
-        **print_of,
-        'content': content,
+        **wanted,
+        'content': counts.pop('content', None) or digest(sums),
         'counts': counts,
-        'files': files,
+        **records,
         'versions': versions(),
         **({'computed': run.computed_on} if run.computed_on else {}),
         'seconds': round(time.monotonic() - started, 1),
     }
-    write_json(folder / MANIFEST, manifest)
-    (folder / STARTED).unlink()
-    shutil.rmtree(run.scratch(stage.name), ignore_errors=True)
+    write_manifest(folder, manifest)
+    _clear(run, stage)
     run.saved(now=True)
     run.say(f'{stage.name}: done in {clock(manifest["seconds"])}')
     return manifest
+
+
+def _records(run: Run, stage: Stage) -> dict[str, Any]:
+    """What the stage has written: its files, and the digest of its lines in metrics.jsonl."""
+    checksums = run.checksums()
+    files = listed(run.workdir / stage.name, checksums)
+    checksums.save()
+    return {'files': files, 'metrics': digest(run.metrics(stage.name))}
 
 
 def fingerprint(run: Run, stage: Stage, external: bool = True) -> dict[str, Any]:
@@ -382,7 +473,7 @@ def fingerprint(run: Run, stage: Stage, external: bool = True) -> dict[str, Any]
     inputs = {}
     for name in stage.needs(run):
         run.place(name)  # says which stage is missing
-        inputs[name] = run.manifest(name)['content']  # type: ignore[index]
+        inputs[name] = (run.manifest(name) or {}).get('content')
     given = stage.external(run.config) if external else []
     if not isinstance(given, dict):
         given = {f'{number}:{path.name}': path for number, path in enumerate(given)}
@@ -400,103 +491,61 @@ def fingerprint(run: Run, stage: Stage, external: bool = True) -> dict[str, Any]
     return {'config': _settings(run, stage), 'inputs': inputs}
 
 
-def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """`key: old -> new` for every configuration key and input that is not the same.
-
-    A key that the program has learned since is no difference where it says what was done before.
-    """
-    changes = []
-    for part in ('config', 'inputs'):
-        before, after = old.get(part, {}), new[part]
-        if part == 'inputs':
-            before = _under_names(before, after)
-        for name in sorted(before.keys() | after.keys()):
-            known = before.get(name)
-            if part == 'config' and name not in before:
-                known = value_before(name)
-            if known != after.get(name):
-                changes.append(f'{part}.{name}: {_short(known)} -> {_short(after.get(name))}')
-    return changes
-
-
-def _under_names(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Inputs that were numbered, as all once were, under the names that the same files have now.
-
-    Of two names for a file the one of a group without a word about it: there were no such words.
-    """
-    if not any(map(NUMBERED.match, before)):
-        return before
-    names = [name for name in after if ':' in name and not NUMBERED.match(name)]
-    worded = {name.split(':')[0] for name in names if not CHECKSUM.fullmatch(after[name])}
-    now: dict[tuple[str, str], list[str]] = {}
-    for name in sorted(names, key=lambda name: name.split(':')[0] in worded):
-        now.setdefault((re.split('[:/]', name)[-1], after[name]), []).append(name)
-    found = {}
-    for name, checksum in before.items():
-        same = now.get((re.split('[:/]', name)[-1], checksum)) if NUMBERED.match(name) else None
-        found[same.pop(0) if same else name] = checksum
-    return found
-
-
-def _refused(stage: Stage, changes: Sequence[str], old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """Those of the changes with which the stage cannot go on from what it has."""
-    before = _under_names(old.get('inputs', {}), new['inputs'])
-    old_groups, new_groups = ({name.split(':')[0] for name in inputs} for inputs in (before, new['inputs']))
-    found = []
-    for change in changes:
-        part, _, group = (key := change.split(':')[0]).partition('.')
-        grown = part == 'inputs' and group.startswith(stage.grows) and group not in old_groups & new_groups
-        if not grown and not key.endswith(stage.extendable):
-            found.append(change)
-    return found
-
-
-def _short(value: Any) -> str:
-    text = 'none' if value is None else str(value)
-    return text if len(text) <= 24 else text[:12] + '…'
-
-
 def _is_empty(folder: Path) -> bool:
     """Whether a stage began and left nothing: its input was bad, and whoever corrects it need not say --replace."""
-    return not any(p.is_file() and p.name != STARTED for p in folder.rglob('*'))
+    return not any(p.is_file() and p.name != STARTED and not is_left(p) for p in folder.rglob('*'))
 
 
 def _remove(folder: Path) -> None:
     """Delete a stage's folder so that a kill in between never leaves a manifest with half of its files."""
-    hidden = folder.with_name(f'.{folder.name}.removed')
-    shutil.rmtree(hidden, ignore_errors=True)
-    os.replace(folder, hidden)
-    shutil.rmtree(hidden)
+    shutil.rmtree(_removed(folder), ignore_errors=True)
+    os.replace(folder, _removed(folder))
+    shutil.rmtree(_removed(folder))
 
 
-def _from_base(run: Run, stage: Stage, print_of: dict[str, Any]) -> dict[str, Any] | None:
+def _removed(folder: Path) -> Path:
+    return folder.with_name(f'.{folder.name}.removed')
+
+
+def _clear(run: Run, stage: Stage, scratch: bool = True) -> None:
+    """Delete what kills have left: files half written, a folder half removed; with `scratch` also claim and scratch."""
+    folder = run.workdir / stage.name
+    for path in [p for p in folder.rglob('.*') if is_left(p)]:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    shutil.rmtree(_removed(folder), ignore_errors=True)
+    if scratch:
+        (folder / STARTED).unlink(missing_ok=True)
+        shutil.rmtree(run.scratch(stage.name), ignore_errors=True)
+
+
+def _from_base(run: Run, stage: Stage, wanted: dict[str, Any]) -> dict[str, Any] | None:
     """The manifest of the same stage in a base run, the first that matches, now also in this run's folder; or None."""
     if run.mirror and run.config.runtime.base_run:
         raise ConfigError(
             'config.runtime.base_run: a run in a bucket cannot lean on a folder of one machine; leave it empty'
         )
-    places = []
+    places, remembered = [], run.checksums()
     for base in map(Path, run.config.runtime.base_run):
         places += [
             base,
             *sorted(p for p in base.iterdir() if p.is_dir() and not p.name.startswith('.')),
         ]
     for place in places:
-        manifest = read_json(place / stage.name / MANIFEST)
-        if manifest is None or differences(manifest, print_of):
+        manifest = read_record(place / stage.name)
+        if manifest is None or differences(manifest, wanted):
             continue
         manifest['folder'] = manifest.get('folder') or str((place / stage.name).resolve())
+        flaws = find_flaws(Path(manifest['folder']), manifest, remembered)
+        if flaws != Flaws():
+            name = (*flaws.changed, *flaws.missing)[0]
+            run.say(f'{stage.name}: not taken from {manifest["folder"]}, whose {name} is damaged or missing')
+            continue
+        remembered.save()
         (run.workdir / stage.name).mkdir(exist_ok=True)
-        write_json(run.workdir / stage.name / MANIFEST, manifest)
+        write_manifest(run.workdir / stage.name, manifest)
         run.say(f'{stage.name}: taken from {manifest["folder"]}')
         return manifest
     return None
-
-
-def versions() -> dict[str, str]:
-    """The installed versions of what decides a result, by package."""
-    found = {}
-    for package in PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[package] = importlib.metadata.version(package)
-    return found

@@ -195,7 +195,7 @@ def complete(server):
 
 
 def hidden(to):
-    return sorted(p.name for p in to.rglob('.*') if p.name not in ('.download.lock', '.checked.jsonl'))
+    return sorted(p.name for p in to.rglob('.*') if p.name != '.checked.jsonl')
 
 
 def test_everything_comes_once_and_the_next_start_asks_for_md5s_only(server, tmp_path, capsys):

@@ -32,6 +32,7 @@ FLOORS = {
     'bioptimus_jax.hashing': 2,
     'bioptimus_jax.remote': 2,
     'bioptimus_jax.lifelines': 3,
+    'bioptimus_jax.manifests': 3,
     'bioptimus_jax.run': 3,
     'bioptimus_jax.workers': 3,
     'bioptimus_jax.trees': 3,

@@ -364,4 +364,4 @@ def test_names_and_answers_of_a_server_that_lies(tmp_path, capsys, monkeypatch):
             error = capsys.readouterr().err
             assert (error.count('\n'), expected in error) == (1, True), error
         server.shutdown()
-    assert {f.name for f in tmp_path.rglob('*')} == {'to', '.download.lock'}
+    assert {f.name for f in tmp_path.rglob('*')} == {'to'}

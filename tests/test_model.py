@@ -5,6 +5,7 @@ import functools
 import importlib.util
 import json
 import shutil
+import stat
 from pathlib import Path
 
 import jax
@@ -366,6 +367,9 @@ def test_a_written_folder_loads_back_bit_for_bit(model_folder, params):
         assert got[path].dtype == np.float32
         np.testing.assert_array_equal(got[path], expected[path], err_msg=path)
     assert not [p.name for p in model_folder.iterdir() if p.name.startswith('.')]
+    assert (
+        len({stat.S_IMODE(p.stat().st_mode) for p in model_folder.iterdir()}) == 1
+    )  # as readable as its neighbours
 
 
 def test_transformers_loads_a_written_folder_completely(model_folder, params):

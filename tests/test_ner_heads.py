@@ -8,9 +8,10 @@ import random
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from bioptimus_jax import config
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.ner.align import IGNORED, Aligned, align, piece_labels, word_labels
 from bioptimus_jax.ner.batches import bucketed, collate
 from bioptimus_jax.ner.crf import Chain, may_follow
@@ -317,6 +318,16 @@ def test_a_chain_is_over_first_pieces_only():
     loaded.ner.update(head='crf', label_pieces='all')
     with pytest.raises(ConfigError, match=r"config\.ner\.label_pieces: 'all', but the chain of head='crf'"):
         Experiment.from_config(loaded)
+
+
+def test_a_model_whose_weights_are_not_finite_is_refused_by_the_tensor(tmp_path):
+    folder = save_encoder(tmp_path)
+    weights = load_file(folder / 'model.safetensors')
+    name = next(name for name in weights if name.endswith('layer.0.output.dense.weight'))
+    weights[name][0, 0] = float('nan')
+    save_file(weights, folder / 'model.safetensors', metadata={'format': 'pt'})
+    with pytest.raises(InputError, match=r'layer\.0\.output\.dense\.weight holds values that are not finite'):
+        load_tagger(folder, TYPES, settings(), 0)
 
 
 @pytest.mark.parametrize('head', ['linear', 'bilstm_crf'])

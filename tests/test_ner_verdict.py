@@ -168,6 +168,7 @@ def test_what_hangs_on_the_seeds_is_no_verdict_though_the_items_are_sure(tmp_pat
     lines = compare_models(a, b)
     assert lines[2].startswith('drugs: one seed, so no test over fine-tunings: B - A = ')
     assert lines[5].startswith('all 1 set: one seed, so no test over fine-tunings: B - A = ')
+    assert lines[5].endswith('not distinguishable on 0, not tested on 1)')
 
 
 def test_failed_runs_are_named_and_left_out_in_a_second_verdict(tmp_path, sets):

@@ -15,7 +15,8 @@ from test_report_ner import write_ner
 from bioptimus_jax import cli
 from bioptimus_jax.analysis.geometry import of_words
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import write_json, write_jsonl
+from bioptimus_jax.files import digest, write_json, write_jsonl
+from bioptimus_jax.manifests import listed, write_manifest
 from bioptimus_jax.report import (
     comparison,
     curves,
@@ -729,6 +730,44 @@ def test_damaged_record_is_named(tmp_path):
         file.write('{"model": ')
     with pytest.raises(InputError, match=r'results\.jsonl, line 31'):
         read_measures(run)
+
+
+def test_what_finished_stages_have_lost_is_said_and_what_is_damaged_refused(tmp_path):
+    run = fabricate(tmp_path / 'r')
+    for stage, name in (('ner', 'results.jsonl'), ('analyze', 'points.json'), ('pretrain', 'phases.json')):
+        write_json(run.workdir / 'pretrain' / 'phases.json', {})
+        manifest = run.manifest(stage)
+        files = listed(run.workdir / stage, run.checksums())
+        lines = digest(run.metrics(stage))
+        write_manifest(run.workdir / stage, {**manifest, 'files': files, 'metrics': lines})
+        assert not read_measures(run).gaps
+        path = run.workdir / stage / name
+        content = path.read_bytes()
+        for damage in (b'', content[:-9], b'[1]', b'{"a": 1}', b'\xff' + content):
+            path.write_bytes(damage)
+            with pytest.raises(InputError, match=f'{stage}/{name}: is not what was written'):
+                read_measures(run)
+        path.unlink()
+        said = f'{stage} has lost {name}, which `bioptimus {stage}` makes again'
+        assert said in read_measures(run).gaps
+        (run.workdir / 'report').mkdir(exist_ok=True)
+        page.build(run, run.workdir / 'report')
+        assert html.escape(said) in (run.workdir / 'report' / 'index.html').read_text()
+        path.write_bytes(content)
+    run.log('pretrain', 1000, kind='evaluation', phase='0.4', frozen_loss=0.1, losses={})
+    assert 'metrics.jsonl does not hold the lines that pretrain wrote' in read_measures(run).gaps
+
+
+@pytest.mark.parametrize(
+    'name', ['probe.json', 'difficulty.json', 'ner/lint.json', 'pretrain/curriculum.json']
+)
+@pytest.mark.parametrize('text', ['3', '[1]', '{"a": 1}', '"a"'])
+def test_other_json_is_one_line(tmp_path, name, text):
+    run = Run(tmp_path, Experiment(), quiet=True)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=f'{name}: is damaged'):
+        assert read_measures(run).phases
 
 
 def test_one_figure_alone(run, tmp_path, monkeypatch):

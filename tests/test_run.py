@@ -1,15 +1,19 @@
 """Run folders: skip, refuse, replace, resume, base runs; files that are never half-written; metrics after a kill."""
 
+import dataclasses
 import json
 import os
+import stat
 
 import pytest
 
 from bioptimus_jax import config, files
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import atomic, read_json
-from bioptimus_jax.run import Run, Stage, differences, execute
+from bioptimus_jax.manifests import differences
+from bioptimus_jax.run import Run, Stage, execute
 from bioptimus_jax.schema import Experiment, result_keys
+from bioptimus_jax.workers import WorkerKilled
 
 CALLS = []
 
@@ -147,7 +151,142 @@ def test_replace_that_keeps_what_matches_can_be_given_again(tmp_path):
     extended = Run(tmp_path, experiment(corpus__min_words=7), quiet=True)
     manifest = execute(extended, make_stage(extendable=('min_words',)), replace=True, keep_matching=True)
     assert manifest['config']['corpus.min_words'] == 7
-    assert sorted(p.name for p in tmp_path.iterdir()) == ['.corpus.lock', 'corpus']
+    assert sorted(p.name for p in tmp_path.iterdir()) == ['corpus']
+
+
+def refused_with(error, saves=False):
+    """A stage that writes a record of its data, and in the end is refused."""
+
+    def refuse(run, folder):
+        (folder / 'lint.json').write_text(f'{run.config.corpus.min_words}')
+        if saves:
+            run.saved()
+        raise error
+
+    return refuse
+
+
+@pytest.mark.parametrize('error', [ConfigError('no'), InputError('bad')])
+def test_a_refused_command_leaves_no_claim(tmp_path, error):
+    with pytest.raises(type(error)):
+        execute(Run(tmp_path, experiment(), quiet=True), make_stage(refused_with(error)))
+    assert not list(tmp_path.iterdir())  # no folder, no lock
+    execute(Run(tmp_path, experiment(corpus__min_words=9), quiet=True), make_stage())
+    assert [p.name for p in tmp_path.iterdir()] == ['corpus']
+    assert CALLS == [9]
+
+
+@pytest.mark.parametrize(('error', 'saves'), [(InputError('bad'), True), (WorkerKilled('memory'), False)])
+def test_what_was_saved_before_a_refusal_is_gone_on_from(tmp_path, error, saves):
+    with pytest.raises(InputError):
+        execute(Run(tmp_path, experiment(), quiet=True), make_stage(refused_with(error, saves)))
+    with pytest.raises(ConfigError, match='min_words'):
+        execute(Run(tmp_path, experiment(corpus__min_words=9), quiet=True), make_stage())
+    assert 'lint.json' in execute(Run(tmp_path, experiment(), quiet=True), make_stage())['files']
+
+
+def test_what_kills_have_left_is_in_nobodys_way(tmp_path):
+    folder = tmp_path / 'corpus'
+    folder.mkdir()
+    (folder / '..started.json.host-77.tmp').write_text('{')  # a kill at the rename of the claim
+    (tmp_path / '.corpus.removed').mkdir()
+    with pytest.raises(Stopped):
+        execute(Run(tmp_path, experiment(), quiet=True), make_stage(stopped))
+    (folder / '.part.a-host-1.tmp').write_text('half')
+    (folder / '.model.host-77.tmp' / 'below').mkdir(parents=True)
+    execute(Run(tmp_path, experiment(), quiet=True), make_stage())
+    assert sorted(p.name for p in tmp_path.rglob('*')) == ['corpus', 'manifest.json', 'numbers.txt', 'part']
+    (folder / '.started.json').write_text('{}')  # a kill right after the manifest
+    execute(Run(tmp_path, experiment(), quiet=True), make_stage())
+    assert not (folder / '.started.json').exists()
+
+
+def stopped(run, folder):
+    (folder / 'part').write_text('1')
+    raise Stopped
+
+
+DAMAGES = {
+    'flipped': lambda content: bytes([content[0] ^ 1]) + content[1:],
+    'cut': lambda content: content[: len(content) // 2],
+    'empty': lambda content: b'',
+    'other JSON': lambda content: b'[1]',
+    'other encoding': lambda content: content.decode().encode('utf-16'),
+}
+
+
+@pytest.mark.parametrize('damage', DAMAGES)
+def test_a_damaged_file_is_noticed_by_its_stage_and_by_later_ones(tmp_path, damage):
+    stage = make_stage()
+    execute(Run(tmp_path, experiment(), quiet=True), stage)
+    path = tmp_path / 'corpus' / 'numbers.txt'
+    whole = path.read_bytes()
+    path.write_bytes(DAMAGES[damage](whole))
+    said = r'corpus/numbers\.txt: is not what was written.*delete it and run `bioptimus corpus`'
+    with pytest.raises(InputError, match=said):
+        Run(tmp_path, experiment(), quiet=True).folder('corpus')
+    with pytest.raises(InputError, match=said):
+        execute(Run(tmp_path, experiment(), quiet=True), stage)
+    path.unlink()
+    with pytest.raises(InputError, match=r'numbers\.txt: is missing.*run `bioptimus corpus`'):
+        Run(tmp_path, experiment(), quiet=True).folder('corpus')
+    execute(Run(tmp_path, experiment(), quiet=True), stage)  # what is missing is made again without a flag
+    assert path.read_bytes() == whole
+    path.write_bytes(DAMAGES[damage](whole))
+    execute(Run(tmp_path, experiment(), quiet=True), stage, replace=True, keep_matching=True)
+    assert (path.read_bytes(), CALLS) == (whole, [5, 5, 5])
+
+
+def test_files_are_compared_once_and_cards_and_checkpoints_not(tmp_path, monkeypatch):
+    def build(run, folder):
+        for name in ('large.bin', '0.1/README.md', 'checkpoints/10/state'):
+            with atomic(folder / name, 'wb') as file:
+                file.write(bytes(files.REMEMBERED_BYTES if name == 'large.bin' else 1))
+        return {}
+
+    execute(Run(tmp_path, experiment(), quiet=True), make_stage(build))
+    (tmp_path / 'corpus' / '0.1' / 'README.md').write_text('of my own')
+    (tmp_path / 'corpus' / 'checkpoints' / '10' / 'state').unlink()
+    monkeypatch.setattr(files, 'sha256', lambda path: pytest.fail(f'{path} read again'))
+    later = Run(tmp_path, experiment(), quiet=True)
+    assert later.folder('corpus') == later.folder('corpus')
+    monkeypatch.undo()
+    (tmp_path / 'corpus' / 'large.bin').write_bytes(b'1' + bytes(files.REMEMBERED_BYTES - 1))
+    with pytest.raises(InputError, match=r'large\.bin'):
+        Run(tmp_path, experiment(), quiet=True).folder('corpus')
+
+
+RECORDS = (
+    '{',
+    '[]',
+    '3',
+    '{"a": 1}',
+    '{"config": []}',
+    '{"content": "x", "files": {"a": 1}}',
+    '\x00',
+    '[' * 10**5,
+)
+
+
+@pytest.mark.parametrize('name', ['manifest.json', '.started.json'])
+def test_a_damaged_record_is_one_line(tmp_path, name):
+    execute(Run(tmp_path, experiment(), quiet=True), make_stage())
+    path = tmp_path / 'corpus' / name
+    whole = json.loads((tmp_path / 'corpus' / 'manifest.json').read_text())
+    flipped = json.dumps(whole | {'counts': {'numbers': 4}})
+    (tmp_path / 'corpus' / 'manifest.json').unlink()
+    for text in (*RECORDS, flipped):
+        path.write_text(text)
+        later = make_stage(needs=lambda run: ('corpus',))
+        with pytest.raises(InputError, match=rf'corpus/{name}: is damaged .* remove .*corpus'):
+            execute(Run(tmp_path, experiment(), quiet=True), make_stage())
+        if name == 'manifest.json':
+            later = dataclasses.replace(make_stage(needs=lambda run: ('corpus',)), name='vocab')
+            with pytest.raises(InputError, match=f'corpus/{name}: is damaged'):
+                execute(Run(tmp_path, experiment(), quiet=True), later)
+    path.unlink()
+    with pytest.raises(ConfigError, match=r'manifest\.json is gone: restore it'):
+        execute(Run(tmp_path, experiment(), quiet=True), make_stage())
 
 
 def test_a_folder_of_somebody_else_is_refused(tmp_path):
@@ -177,6 +316,20 @@ def test_a_folder_of_runs_lends_the_stage_of_whichever_matches(tmp_path):
     assert execute(arm, make_stage())['folder'] == str(tmp_path / 'runs' / 'b' / 'corpus')
     other = experiment(runtime__base_run=tmp_path / 'runs', corpus__min_words=9)
     assert 'folder' not in execute(Run(tmp_path / 'runs' / 'd', other, quiet=True), make_stage())
+
+
+def test_a_base_run_lends_nothing_damaged_and_is_told_from_afterwards(tmp_path):
+    execute(Run(tmp_path / 'base', experiment(), quiet=True), make_stage())
+    arm = experiment(runtime__base_run=tmp_path / 'base')
+    execute(Run(tmp_path / 'arm', arm, quiet=True), make_stage())
+    (tmp_path / 'base' / 'corpus' / 'numbers.txt').unlink()
+    with pytest.raises(
+        InputError, match=r'base/corpus/numbers\.txt: is missing; .*run `bioptimus corpus` again'
+    ):
+        execute(Run(tmp_path / 'arm', arm, quiet=True), make_stage())
+    other = Run(tmp_path / 'other', arm, quiet=True)
+    execute(other, make_stage())
+    assert other.folder('corpus') == tmp_path / 'other' / 'corpus'
 
 
 def test_a_base_run_that_is_not_there_is_refused(tmp_path):
@@ -221,6 +374,29 @@ def test_atomic_leaves_the_old_file_when_writing_fails(tmp_path):
     assert os.listdir(tmp_path) == ['file.json']
 
 
+def test_a_file_has_the_mode_of_the_umask_whoever_wrote_it(tmp_path):
+    before = os.umask(0o027)
+    try:
+        with files.complete(tmp_path / 'model') as hidden:
+            hidden.unlink()
+            os.close(os.open(hidden, os.O_WRONLY | os.O_CREAT, 0o600))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / 'model').stat().st_mode) == 0o640
+    assert os.listdir(tmp_path) == ['model']
+
+
+def test_a_lock_is_gone_afterwards_and_another_one_does_not_count(tmp_path):
+    lock = tmp_path / '.lock'
+    with files.alone(lock, 'here'), pytest.raises(ConfigError, match='here'), files.alone(lock, 'here'):
+        pass
+    assert not lock.exists()
+    with files.alone(lock, 'here'):
+        lock.unlink()  # by hand: whoever comes makes one of its own
+        with files.alone(lock, 'here'):
+            assert lock.exists()
+
+
 def test_metrics_count_a_repeated_step_once_and_survive_a_cut_line(tmp_path):
     run = Run(tmp_path, experiment(), quiet=True)
     run.log('pretrain', 10, kind='train', loss=3.0)
@@ -230,6 +406,15 @@ def test_metrics_count_a_repeated_step_once_and_survive_a_cut_line(tmp_path):
         file.write(json.dumps({'stage': 'pretrain', 'step': 12})[:-4])
     run.log('pretrain', 10, kind='train', loss=2.0)
     assert [(r['kind'], r['loss']) for r in run.metrics('pretrain')] == [('train', 2.0), ('evaluation', 9.0)]
+
+
+def test_damaged_lines_of_metrics_are_left_out(tmp_path):
+    run = Run(tmp_path, experiment(), quiet=True)
+    run.log('pretrain', 10, kind='train', loss=3.0)
+    with open(tmp_path / 'metrics.jsonl', 'ab') as file:
+        file.write(b'[1]\n3\n{"stage": "pretrain"}\n{"stage": "pretrain", "step": {}}\n\xff\xfe\n')
+        file.write(b'{"stage": "pretrain", "step": 12, "kind": [1]}\n')
+    assert [r['step'] for r in run.metrics('pretrain')] == [10, 12]
 
 
 def test_metrics_of_a_stage_made_anew_are_its_own(tmp_path):
@@ -259,16 +444,14 @@ def test_tensorboard_events_are_written_beside_the_metrics(tmp_path):
 
 
 def test_a_refused_extension_leaves_the_stage_finished(tmp_path):
-    def refuse(run, folder):
-        raise ConfigError('no')
-
     execute(Run(tmp_path, experiment(), quiet=True), make_stage(extendable=('min_words',)))
-    with pytest.raises(ConfigError, match='no'):
-        execute(
-            Run(tmp_path, experiment(corpus__min_words=9), quiet=True),
-            make_stage(refuse, extendable=('min_words',)),
-        )
-    execute(Run(tmp_path, experiment(), quiet=True), make_stage())
+    for error in (ConfigError('no'), InputError('no')):
+        with pytest.raises(type(error), match='no'):
+            execute(
+                Run(tmp_path, experiment(corpus__min_words=9), quiet=True),
+                make_stage(refused_with(error), extendable=('min_words',)),
+            )
+        execute(Run(tmp_path, experiment(), quiet=True), make_stage())
     assert CALLS == [5]
 
 

@@ -1,5 +1,6 @@
 """Stage `analyze`: hidden words and geometry for the source, step 0 and every exported phase; entities in pieces."""
 
+import contextlib
 import dataclasses
 import shutil
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from bioptimus_jax.analysis.entities import compare_on_entities, entity_files, e
 from bioptimus_jax.corpus.documents import Document, document_key, open_documents
 from bioptimus_jax.devices import present
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json, read_jsonl, write_json
+from bioptimus_jax.files import read_jsonl, read_sealed, write_json, write_sealed
 from bioptimus_jax.model import hf
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
@@ -64,10 +65,13 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     for candidate in candidates:
         run.check_stop()
         part = folder / PARTS / f'{candidate.name}.json'
-        record = read_json(part)
+        record = None
+        with contextlib.suppress(InputError):  # damaged: it is made again
+            record = read_sealed(part)
         if record is None:
             record = _analyse(candidate, chosen, measured, spellers, new, e, progress.update)
-            write_json(part, record)
+            write_sealed(part, record)
+            run.saved()
         else:
             progress.update(per_model)
         records.append(record)

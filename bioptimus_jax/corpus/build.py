@@ -1,5 +1,6 @@
 """Stage `corpus`: sift every file, resolve what takes all of them, write the documents; a count for every reason."""
 
+import contextlib
 import dataclasses
 import hashlib
 import itertools
@@ -59,8 +60,6 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     The result depends on the inputs and the corpus settings only. Raises InputError where nothing is left.
     """
     settings = run.config.corpus
-    for left_by_a_kill in filter(Path.is_file, folder.rglob('.*.tmp')):
-        left_by_a_kill.unlink(missing_ok=True)
     parts, broken = _sift_all(run)
     if not parts:
         raise InputError(
@@ -172,7 +171,10 @@ def _write_shard(path: Path, scratch: Path, places: list[tuple[Part, np.ndarray]
     contents = b''.join(row['content'] for row in facts)
     shard = Shard(len(facts), sum(r['words'] for r in facts), sum(r['id_made'] for r in facts), contents)
     note, content = scratch / f'{path.name}.json', hashlib.sha256(contents).hexdigest()
-    if stored_count(path) != shard.documents or read_json(note) != content:
+    known = None
+    with contextlib.suppress(InputError):  # damaged: the shard is written again
+        known = read_json(note)
+    if stored_count(path) != shard.documents or known != content:
         documents = (
             Document(row['id'], row['text'], part.source)
             for part, rows in places

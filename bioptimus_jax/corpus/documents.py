@@ -18,9 +18,9 @@ from array_record.python.array_record_module import ArrayRecordReader, ArrayReco
 from tensorflow_datasets.proto import tf_example_pb2
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json, temporary
+from bioptimus_jax.files import complete, read_json
 from bioptimus_jax.hashing import hash64
-from bioptimus_jax.run import MANIFEST
+from bioptimus_jax.manifests import read_record
 
 FOLDER = 'documents'
 SPLITS = ('train', 'heldout')
@@ -64,10 +64,8 @@ def write_shard(path: Path, documents: Iterable[Document]) -> int:
 
     The file gets its name when it is complete and on disk, or never. Raises OSError (full disk).
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    hidden = temporary(path)
     count = 0
-    try:
+    with complete(path) as hidden:
         with _writing(path):
             writer = ArrayRecordWriter(str(hidden), WRITER_OPTIONS)
         try:
@@ -80,11 +78,6 @@ def write_shard(path: Path, documents: Iterable[Document]) -> int:
                 writer.close()
         if (stored := stored_count(hidden)) != count:
             raise OSError(errno.ENOSPC, f'holds {stored} of {count} documents after writing', str(path))
-        with open(hidden, 'rb') as file:
-            os.fsync(file.fileno())
-        os.replace(hidden, path)
-    finally:
-        hidden.unlink(missing_ok=True)
     return count
 
 
@@ -246,7 +239,7 @@ def open_documents(folder: Path, split: str) -> DocumentSource:
         )
     if lengths[split] != shard_lengths(sum(lengths[split]), len(lengths[split])):
         raise _damaged(folder / FOLDER / 'dataset_info.json', f'impossible shard lengths {lengths[split]}')
-    counts = (read_json(folder / MANIFEST) or {}).get('counts', {})
+    counts = (read_record(folder) or {}).get('counts', {})
     source = DocumentSource(folder, split, lengths[split])
     if counts.get(split, len(source)) != len(source):
         raise _damaged(

@@ -5,7 +5,6 @@ the vocabulary are cut on the way out and added on the way in.
 """
 
 import dataclasses
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 import safetensors.numpy
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import atomic, read_json, temporary, write_json
+from bioptimus_jax.files import atomic, complete, read_json, write_json
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import PADDED, initial_parameters, parameter_shapes
 from bioptimus_jax.model.weights import SHARDS, WEIGHTS, check_finite, read_weights, weight_files
@@ -175,14 +174,8 @@ def write_folder(
     write_json(
         folder / 'config.json', {**fixed, **values, 'pad_token_id': pad_id, 'tie_word_embeddings': True}
     )
-    hidden = temporary(folder / WEIGHTS[0])
-    try:
+    with complete(folder / WEIGHTS[0]) as hidden:
         safetensors.numpy.save_file(to_hf(params, architecture), hidden, metadata={'format': 'pt'})
-        with open(hidden, 'rb') as file:
-            os.fsync(file.fileno())
-        os.replace(hidden, folder / WEIGHTS[0])
-    finally:
-        hidden.unlink(missing_ok=True)
 
 
 def deciding_files(folder: Path) -> list[Path]:

@@ -96,7 +96,9 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         chosen.name: corpora.read_dataset(chosen) for chosen in dict.fromkeys(c.dataset for c in cells)
     }
     folders = {cell.model: cell.model_folder for cell in cells}
+    run.check_stop()  # what comes imports for seconds
     tokenizers = {model: load_tokenizer(path) for model, path in folders.items()}
+    run.check_stop()
     _lint(run, folder, tokenizers, min(cell.settings.max_pieces for cell in cells), datasets)
     for chosen in dict.fromkeys(cell.dataset for cell in cells):
         corpora.require_all_mentions(chosen.folder, datasets[chosen.name])

@@ -1,6 +1,7 @@
 """One fine-tuning from files to files, and many of them in worker processes."""
 
 import collections
+import contextlib
 import dataclasses
 import functools
 import shutil
@@ -9,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.errors import printable
-from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.errors import InputError, printable
+from bioptimus_jax.files import read_sealed, sha256, write_sealed
 from bioptimus_jax.ner.finetune import finetune
 from bioptimus_jax.ner.predictions import Predicted, write_predictions, write_standoff
 from bioptimus_jax.ner.score import by_type, check_with_seqeval, score
@@ -22,6 +23,7 @@ from bioptimus_jax.workers import WorkerKilled, cores, open_workers
 
 ATTEMPTS = 3
 MODEL = 'model'  # in a cell's folder
+PREDICTIONS = ('predictions.tsv', 'predictions.ann', 'predictions.txt')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,15 +117,25 @@ def run_cell(cell: Cell, check: Callable[[], None] = lambda: None) -> dict[str, 
     sentences = [Predicted(s.words, s.tags, tuple(tags), s.document) for s, tags in pairs]
     write_predictions(cell.target / 'predictions.tsv', sentences)
     write_standoff(cell.target, sentences)
-    write_json(cell.target / 'scores.json', record)  # last: its presence says that the cell is finished
+    record['files'] = {name: sha256(cell.target / name) for name in PREDICTIONS}
+    write_sealed(cell.target / 'scores.json', record)  # last: its presence says that the cell is finished
     return record
 
 
 def finished_cell(cell: Cell) -> dict[str, Any] | None:
-    """The record of a cell that was done before from the same model, data and settings, or None."""
-    record = read_json(cell.target / 'scores.json')
-    whole = (cell.target / 'predictions.tsv').exists() and (not cell.again or (cell.target / MODEL).is_dir())
-    if not record or record['print'] != cell.print_of or not whole:
+    """The record of a cell that was done before from the same model, data and settings and is whole, or None."""
+    record = None
+    with contextlib.suppress(InputError):  # damaged: it is made again
+        record = read_sealed(cell.target / 'scores.json')
+    if (
+        not record
+        or record.get('print') != cell.print_of
+        or (cell.again and not (cell.target / MODEL).is_dir())
+    ):
+        return None
+    files = {name: cell.target / name for name in PREDICTIONS}
+    sums = record.get('files')  # older cells have none
+    if not all(p.is_file() and (not sums or sums.get(n) == sha256(p)) for n, p in files.items()):
         return None
     return {**record, 'dataset': cell.dataset.name}  # the folder of a set may have been given another name
 

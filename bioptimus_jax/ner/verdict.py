@@ -71,9 +71,11 @@ def compare_models(a: str, b: str) -> list[str]:
         lines.append(f'{each.pairing.dataset}: {verdict(each.effect)} ({_material(each.pairing)})')
         notes = _on_items(each.items, each.p_items), *each.pairing.notes, *_without_failed(each.pairing)
         lines += [f'  {note}' for note in notes]
-    wins = [winner_of(one.effect) for one in found]
-    overall = macro([one.items for one in found])
-    tally = f'A better on {wins.count("A")}, B on {wins.count("B")}, not distinguishable on {wins.count("")}'
+    wins = [winner_of(each.effect) for each in found]
+    overall = macro([each.items for each in found])
+    untested = sum(each.effect.p is None for each in found)
+    tally = f'A better on {wins.count("A")}, B on {wins.count("B")}, not distinguishable on {wins.count("") - untested}'
+    tally += f', not tested on {untested}' if untested else ''
     whole = verdict(_over_seeds(_mean_by_seed(pairings)))
     lines.append(f'all {_number(len(common), "set")}: {whole} (mean over sets; {tally})')
     lines.append(f'  {_on_items(overall, overall.p)}')

@@ -25,6 +25,7 @@ from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.pretrain.sharding import place_state
 
 PHASES = 'phases.json'
+ANEW = 'restore it, or make it anew with `bioptimus pretrain --replace`'
 logging.getLogger('absl').setLevel(logging.CRITICAL)  # Orbax logs tracebacks of what it raises anyway
 
 
@@ -182,7 +183,12 @@ def finished_phases(folder: Path) -> list[str]:
 
 def recorded_phases(folder: Path) -> dict[str, int]:
     """Name -> step of what is kept for good: '0.1' at the end of the phase, '0.1@25' a quarter into it."""
-    return read_json(folder / PHASES) or {}
+    recorded = read_json(folder / PHASES)
+    if recorded is not None and not isinstance(recorded, dict):
+        raise InputError(
+            f'{folder / PHASES}: is damaged (no steps by phase); delete it and run `bioptimus pretrain` again'
+        )
+    return recorded or {}
 
 
 def record_phases(folder: Path, ends: Mapping[str, int]) -> None:
@@ -192,7 +198,11 @@ def record_phases(folder: Path, ends: Mapping[str, int]) -> None:
 
 def phase_checksums(folder: Path, phase: str) -> dict[str, int]:
     """The checksum of every leaf at the end of a phase, or at a snapshot. InputError where it is not there yet."""
-    return read_json(_phase_path(folder, phase) / 'checksums' / 'metadata') or {}
+    path = _phase_path(folder, phase) / 'checksums' / 'metadata'
+    sums = read_json(path, ANEW)
+    if not isinstance(sums, dict):
+        raise InputError(f'{path}: is damaged or missing; {ANEW}')
+    return sums
 
 
 def _phase_path(folder: Path, phase: str) -> Path:
@@ -221,10 +231,7 @@ def load_phase(folder: Path, phase: str) -> Any:
     except InputError:
         raise
     except Exception as error:
-        raise InputError(
-            f'{path}: cannot be read ({" ".join(str(error).split())[:200]}); '
-            'make it anew with `bioptimus pretrain --replace`'
-        ) from error
+        raise InputError(f'{path}: cannot be read ({" ".join(str(error).split())[:200]}); {ANEW}') from error
     return jax.tree.map(np.asarray, state['params'])
 
 

@@ -13,13 +13,14 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.pretrain.masking import Setting
 from bioptimus_jax.pretrain.units import longest_unit, number_of
 from bioptimus_jax.schema import BY_DIFFICULTY, MOST_STEPS, SNAPSHOT, Experiment, Phase
 
 RECORD = 'curriculum.json'
+ANEW = 'restore it, or train anew with `bioptimus pretrain --replace`'
 KINDS = {bool: np.bool_, int: np.int32, float: np.float32}
 
 
@@ -170,8 +171,14 @@ def kept_names(experiment: Experiment) -> list[str]:
 
 
 def read_record(folder: Path) -> list[dict]:
-    """What curriculum.json says of the run so far; empty for a run that begins."""
-    return read_json(folder / RECORD) or []
+    """What curriculum.json says of the run so far; empty for a run that begins. Raises InputError for a damaged one."""
+    record = read_json(folder / RECORD, ANEW)
+    if record is None:
+        return []
+    keys = {'name', 'start', 'stop'}
+    if not isinstance(record, list) or not all(isinstance(r, dict) and keys <= r.keys() for r in record):
+        raise InputError(f'{folder / RECORD}: is damaged (no list of phases); {ANEW}')
+    return record
 
 
 def write_record(folder: Path, placed: Collection[Stretch]) -> None:

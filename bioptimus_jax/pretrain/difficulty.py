@@ -85,6 +85,10 @@ def perplexities(run: Run, folder: Path, plan: StepPlan) -> dict[str, dict[str, 
     Each is as `perplexity.of_setting` gives it.
     """
     known = read_json(folder / RECORD)
+    if known is not None and not (isinstance(known, dict) and isinstance(known.get('settings'), dict)):
+        raise InputError(
+            f'{folder / RECORD}: is damaged (no settings); restore it, or delete it to measure again'
+        )
     if known is not None and set(run.config.phases) <= known['settings'].keys():
         return known['settings']
     [folder_of_probe] = probe_folders(run).values()

@@ -134,6 +134,8 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     step = 0
     if found:
         state, step = found
+        if not record:  # without it nobody knows where the phases ended
+            raise InputError(f'{folder / curriculum.RECORD}: is missing; {curriculum.ANEW}')
         curriculum.check_continues(record, placed, step)
         run.say(f'pretrain: resuming after step {step}')
     frozen = evaluate.freeze(heldout, config, plan)

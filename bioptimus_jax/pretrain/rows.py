@@ -7,7 +7,6 @@ that the rows are the same for any number of workers. Held-out rows hold one doc
 """
 
 import dataclasses
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import tokenizers
 
 from bioptimus_jax.corpus.documents import Document, DocumentSource, document_key, open_documents
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.files import atomic, read_json, write_json
 from bioptimus_jax.packing import best_fit
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Rows as RowSettings
@@ -261,9 +260,8 @@ class _ShardWriter:
         if merged['tokens'].max(initial=0) < 65536:
             merged['tokens'] = merged['tokens'].astype(np.uint16)
         for name in FIELDS:
-            hidden = self.folder / f'.{name}-{self.shards:05d}.npy'
-            np.save(hidden, merged[name][:count])
-            os.replace(hidden, self.folder / f'{name}-{self.shards:05d}.npy')
+            with atomic(self.folder / f'{name}-{self.shards:05d}.npy', 'wb') as file:
+                np.save(file, merged[name][:count])
         self.segments = max(self.segments, segments)
         self.beyond_384 += int(np.maximum(merged['segment_lengths'][:count].astype(int) - 384, 0).sum())
         self.rows += len(merged['tokens'][:count])

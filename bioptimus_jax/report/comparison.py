@@ -167,7 +167,8 @@ def inventory(runs: Sequence[Measures]) -> Table:
     note = 'Read from the manifests. Corpus and vocabulary: the first digits of their content.'
     if len(runs) > len(trained):
         note += f' {len(runs) - len(trained)} further folders hold no trained model and no scores yet.'
-    return Table('Runs', columns, lines, note=note)
+    gaps = ''.join(f' {shown_path(m.run.workdir)}: {m.gaps}' for m in runs if m.gaps)
+    return Table('Runs', columns, lines, note=note + gaps)
 
 
 def _page_of_one(

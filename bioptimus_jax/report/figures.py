@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import atomic, read_json
+from bioptimus_jax.files import atomic
+from bioptimus_jax.manifests import STARTED, read_record
 from bioptimus_jax.report import curves, difficulty, geometry, ner_figures, slice_figures, vocabulary_figures
 from bioptimus_jax.report.drawing import SERIES, Figure, draw_svg
 from bioptimus_jax.report.measures import Measures, read_measures
-from bioptimus_jax.run import MANIFEST, STARTED, Run
+from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Ner, Phase
 
 
@@ -71,11 +72,11 @@ FIGURES: dict[str, Callable[[Measures], Figure]] = {
 
 def _made_with(workdir: Path) -> Experiment:
     """What the run was made with, as far as it decides a figure: the phases trained, the models scored."""
-    models = (read_json(workdir / 'ner' / MANIFEST) or {}).get('config', {}).get('ner.models', ())
+    models = (read_record(workdir / 'ner') or {}).get('config', {}).get('ner.models', ())
     experiment = dataclasses.replace(Experiment(), ner=dataclasses.replace(Ner(), models=tuple(models)))
     if not (workdir / 'pretrain').exists():
         return dataclasses.replace(experiment, stages=('ner',))
-    manifest = read_json(workdir / 'pretrain' / MANIFEST) or read_json(workdir / 'pretrain' / STARTED) or {}
+    manifest = read_record(workdir / 'pretrain') or read_record(workdir / 'pretrain', STARTED) or {}
     settings = manifest.get('config', {})
     names = settings.get('phases')
     if not names or any(f'phase.{name}.rate' not in settings for name in names):

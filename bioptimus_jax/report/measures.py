@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json
+from bioptimus_jax.files import digest, read_json
+from bioptimus_jax.manifests import require_whole
 from bioptimus_jax.run import Run, stage_folder, stage_metrics
 from bioptimus_jax.schema import SOURCE, STANDARD, phase_of
 from bioptimus_jax.sets.blurb import true_name
@@ -20,6 +21,9 @@ DIFFICULTY = 'difficulty.json'
 PHASE_INITIAL = 'initial'
 NO_PHASES = 'this run trains no phases; it fine-tunes models that were made before.'
 KEPT = 'phases.json'
+READ = ('corpus', 'vocab', 'surgery', 'pretrain', 'export', 'ner', 'analyze')
+NAMED = 3
+"""Missing files of a stage that are named."""
 LABELS = {SOURCE: 'source', PHASE_INITIAL: 'initial (step 0)'}
 Records = TypeVar('Records', list, dict)
 
@@ -50,6 +54,8 @@ class Measures:
     epochs: dict[str, list[dict[str, Any]]]
     kept_steps: dict[str, int]
     manifests: dict[str, dict[str, Any]]
+    gaps: str = ''
+    """What finished stages have written and is not there any more, in words."""
 
     @property
     def trains(self) -> bool:
@@ -61,7 +67,7 @@ class Measures:
         """In the order of training, which the run may have computed; before it begins, in the order given."""
         if not self.trains:
             return []
-        record = read_json(stage_folder(self.run, 'pretrain') / 'curriculum.json') or []
+        record = _read(stage_folder(self.run, 'pretrain') / 'curriculum.json', list)
         given, trained = self.run.config.phases, [r['name'] for r in record]
         return [n for n in trained if n in given] + [n for n in given if n not in trained]
 
@@ -160,12 +166,12 @@ class Measures:
 
 
 def read_measures(run: Run, details: bool = True) -> Measures:
-    """Everything the report is made from. Raises InputError for damaged files, never for missing ones.
+    """Everything the report is made from. Raises InputError for damaged files, never for missing ones: see `gaps`.
 
     Without `details` no `audit`, `tokens` and `points`: many runs are read for their scores, and these are large.
     """
     manifests = {s: m for s in run.config.stages if (m := run.manifest(s)) is not None}
-    pretrain = stage_metrics(run, 'pretrain')
+    pretrain, gaps = stage_metrics(run, 'pretrain'), _gaps(run)
     analyze, vocab = stage_folder(run, 'analyze'), stage_folder(run, 'vocab')
     ner = stage_folder(run, 'ner')
     cells, lint = _ner_cells(ner), _read(ner / 'lint.json', list)
@@ -175,15 +181,15 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         training=[r for r in pretrain if r.get('kind') == 'train'],
         evaluations=[r for r in pretrain if r.get('kind') == 'evaluation'],
         ner=_renamed(cells, typed),
-        cloze=read_json(analyze / 'cloze.json') or [],
-        geometry=read_json(analyze / 'geometry.json') or [],
-        points=(read_json(analyze / 'points.json') or {}) if details else {},
+        cloze=_read(analyze / 'cloze.json', list),
+        geometry=_read(analyze / 'geometry.json', list),
+        points=_read(analyze / 'points.json', dict) if details else {},
         tokens=_lines(stage_folder(run, 'surgery') / 'tokens.jsonl') if details else [],
         audit=_lines(stage_folder(run, 'corpus') / 'audit.jsonl') if details else [],
-        comparison=read_json(vocab / 'comparison.json') or {},
-        frequency=read_json(vocab / 'frequency.json') or {},
-        entities=read_json(analyze / 'entities.json') or {},
-        probe=read_json(run.workdir / PROBE) or {},
+        comparison=_read(vocab / 'comparison.json', dict),
+        frequency=_read(vocab / 'frequency.json', dict),
+        entities=_read(analyze / 'entities.json', dict),
+        probe=_read(run.workdir / PROBE, dict, 'variants'),
         difficulty=_difficulty(run),
         encoded=[r for r in stage_metrics(run, 'surgery') if r.get('kind') == 'encoded'],
         statistics=_renamed(_read(ner / 'statistics.json', list), typed),
@@ -193,7 +199,26 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         epochs=_epochs(stage_metrics(run, 'ner')),
         kept_steps=_read(stage_folder(run, 'pretrain') / KEPT, dict),
         manifests=manifests,
+        gaps=gaps,
     )
+
+
+def _gaps(run: Run) -> str:
+    """What is missing of the finished stages. Raises InputError for files that are not what was written."""
+    said = []
+    for stage in READ:
+        flaws = run.flaws(stage, bulk=False)
+        require_whole(stage_folder(run, stage), dataclasses.replace(flaws, missing=()))
+        if flaws.missing:
+            rest = f' and {len(flaws.missing) - NAMED} more' if len(flaws.missing) > NAMED else ''
+            named = f'{", ".join(flaws.missing[:NAMED])}{rest}'
+            said.append(f'{stage} has lost {named}, which `bioptimus {stage}` makes again')
+        written = (run.manifest(stage) or {}).get('metrics')
+        if written and written != digest(stage_metrics(run, stage)):
+            said.append(
+                f'metrics.jsonl does not hold the lines that {stage} wrote: curves and times may be wrong'
+            )
+    return f'Incomplete: {"; ".join(said)}.' if said else ''
 
 
 def flat(counts: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
@@ -209,8 +234,8 @@ def flat(counts: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
 
 def _difficulty(run: Run) -> list[dict[str, Any]]:
     """A record for every model that was measured: by the verb, and for the order of the curriculum."""
-    asked = _read(run.workdir / DIFFICULTY, dict)
-    of_order = _read(stage_folder(run, 'pretrain') / DIFFICULTY, dict)
+    asked = _read(run.workdir / DIFFICULTY, dict, 'models')
+    of_order = _read(stage_folder(run, 'pretrain') / DIFFICULTY, dict, 'settings', 'probe')
     shared = {name: value for name, value in asked.items() if name != 'models'}
     records = [{**shared, **r} for r in asked.get('models', ())]
     # Records of older versions have no kinds of positions.
@@ -244,7 +269,7 @@ def _ner_cells(folder: Path) -> list[dict[str, Any]]:
             'setting': setting,
             'seed': int(seed.removeprefix('seed-')),
         }
-        cells.append(place | (read_json(file) or {}))
+        cells.append(place | _read(file, dict, 'devel', 'test'))
     return cells
 
 
@@ -257,12 +282,18 @@ def _epochs(records: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return epochs
 
 
-def _read(path: Path, kind: type[Records]) -> Records:
+def _read(path: Path, kind: type[Records], *needed: str) -> Records:
     """The records of a file, or none of them where it does not exist. Raises InputError."""
     value = read_json(path)
-    if value is not None and not isinstance(value, kind):
-        raise InputError(f'{path}: is damaged (no {kind.__name__}); run the stage that made it again')
-    return kind() if value is None else value
+    if value is None:
+        return kind()
+    records = value if isinstance(value, list) else [value]
+    fits = isinstance(value, kind) and all(isinstance(record, dict) for record in records)
+    if not fits or any(key not in value for key in needed):
+        raise InputError(
+            f'{path}: is damaged (other JSON than was written); run the stage that made it again'
+        )
+    return value
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
@@ -271,7 +302,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
         for number, line in enumerate(path.read_text('utf-8').splitlines(), 1):
             try:
                 records.append(json.loads(line))
-            except json.JSONDecodeError as error:
+            except ValueError as error:
                 raise InputError(
                     f'{path}, line {number}: is damaged ({error}); run its stage again'
                 ) from error

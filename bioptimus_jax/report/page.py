@@ -12,6 +12,7 @@ from typing import Any
 
 from bioptimus_jax import card
 from bioptimus_jax.files import atomic, read_json
+from bioptimus_jax.manifests import versions
 from bioptimus_jax.model.hf import read_architecture
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report import gain
@@ -21,7 +22,7 @@ from bioptimus_jax.report.layout import Table, shown_path, write_tables
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.report.slices import TITLES as SLICED
 from bioptimus_jax.report.tables import all_tables
-from bioptimus_jax.run import Run, stage_folder, versions
+from bioptimus_jax.run import Run, stage_folder
 from bioptimus_jax.schema import phase_of, walk
 
 CARDS = 'cards'
@@ -140,6 +141,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     (folder / 'tables.csv').unlink(missing_ok=True)  # all in one, as older versions wrote them
     write_tables(run.workdir.name, tables, folder)
     cards = write_cards(m, folder / CARDS)
+    if m.gaps:
+        run.say(f'report: {m.gaps}')
     run.say(f'report: {folder / "index.html"}')
     return {
         'tables': sum(bool(t.rows) for t in tables.values()),
@@ -182,7 +185,7 @@ def about(m: Measures, tables: dict[str, Table], figures: dict[str, Figure]) -> 
     """What the template says of one run beside its sections."""
     return {
         'name': m.run.workdir.name,
-        'description': description(m),
+        'description': f'{description(m)} {m.gaps}'.strip(),
         'headlines': headlines(m, tables),
         'left_out': ', '.join(section.title for section in sections(m, tables, figures)[1]),
         'stages': ', '.join(m.run.config.stages),

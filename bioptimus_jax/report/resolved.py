@@ -9,10 +9,10 @@ from ml_collections import ConfigDict
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json
+from bioptimus_jax.manifests import MANIFEST, STARTED, read_record
 from bioptimus_jax.report import records
 from bioptimus_jax.report.measures import Measures, read_measures
-from bioptimus_jax.run import MANIFEST, STARTED, Run
+from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 
 STAGES = tuple(stage for stage in Experiment().stages if stage != 'report')
@@ -89,7 +89,7 @@ def _is_run(folder: Path) -> bool:
 
 
 def _manifest(folder: Path, stage: str) -> Any:
-    return read_json(folder / stage / MANIFEST) or read_json(folder / stage / STARTED)
+    return read_record(folder / stage) or read_record(folder / stage, STARTED)
 
 
 def _set(resolved: ConfigDict, dotted: str, value: Any) -> None:

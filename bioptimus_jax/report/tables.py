@@ -52,6 +52,7 @@ def comparison_table(runs: Sequence[Run]) -> Table:
             ' The arms did not score the same words: give them the same corpus and'
             ' config.analysis.reference_vocab before you compare the columns of words.'
         )
+    note += ''.join(f' {name}: {m.gaps}' for name, m in arms.items() if m.gaps)
     return Table('Initialisations compared', columns, rows, better, rank_within='model', note=note)
 
 

@@ -218,8 +218,6 @@ def _write_model(
     folder: Path, architecture: Architecture, parameters: dict[str, Any], tokenizer_folder: Path
 ) -> None:
     hidden = temporary(folder)
-    for left in folder.parent.glob(f'.{folder.name}.*.tmp'):
-        shutil.rmtree(left)
     hf.write_folder(hidden, architecture, parameters, tokenizer_folder)
     settings = read_json(hidden / 'tokenizer_config.json') or {}
     positions = architecture.max_positions - architecture.position_offset

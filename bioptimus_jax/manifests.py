@@ -1,0 +1,190 @@
+"""What a stage's folder says of itself: the claim of an attempt, the manifest of a finished stage, and whether the
+files that it lists are still what was written.
+"""
+
+import contextlib
+import dataclasses
+import fnmatch
+import importlib.metadata
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import Checksums, read_sealed, write_sealed
+from bioptimus_jax.schema import value_before
+
+MANIFEST = 'manifest.json'
+STARTED = '.started.json'
+NUMBERED, CHECKSUM = re.compile(r'\d+:'), re.compile('[0-9a-f]{64}')
+KINDS: dict[str, type] = {
+    'stage': str,
+    'config': dict,
+    'inputs': dict,
+    'content': str,
+    'counts': dict,
+    'files': dict,
+    'folder': str,
+}
+"""What a record holds, all of it or a part."""
+FREE = ('README.md', '*/README.md', 'checkpoints/*')
+"""Model cards decide nothing: people put their own in their place. Checkpoints have sums of their own, which whoever
+restores them compares, and old ones may be deleted."""
+PACKAGES = (
+    'bioptimus-jax',
+    'jax',
+    'flax',
+    'optax',
+    'orbax-checkpoint',
+    'transformers',
+    'tokenizers',
+    'torch',
+    'numpy',
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Flaws:
+    """Files of a manifest that are gone, and files that are not what it says."""
+
+    missing: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+def read_record(folder: Path, name: str = MANIFEST) -> dict[str, Any] | None:
+    """The manifest of a stage's folder, or its claim (`STARTED`); None without one. Raises InputError for damage."""
+    path = folder / name
+    remedy = f'restore it, or remove {folder} and run `bioptimus {folder.name}` again'
+    record = read_sealed(path, remedy)
+    if record is None:
+        return None
+    wrong = [key for key, kind in KINDS.items() if not isinstance(record.get(key, kind()), kind)]
+    if wrong or not record.keys() & KINDS.keys() or not all(map(_is_entry, record.get('files', {}).values())):
+        raise InputError(f'{path}: is damaged (no record of a stage); {remedy}')
+    return record
+
+
+def _is_entry(value: Any) -> bool:
+    return isinstance(value, dict) and {'bytes', 'sha256'} <= value.keys()
+
+
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write the manifest, which says that the stage is finished, and take back the claim."""
+    write_sealed(folder / MANIFEST, manifest)
+    (folder / STARTED).unlink(missing_ok=True)
+
+
+def listed(folder: Path, checksums: Checksums) -> dict[str, dict[str, Any]]:
+    """Name -> {bytes, sha256} of every file of a stage, but hidden ones and the manifest."""
+    return {
+        str(p.relative_to(folder)): {'bytes': p.stat().st_size, 'sha256': checksums.sha256(p)}
+        for p in sorted(folder.rglob('*'))
+        if p.is_file()
+        and p != folder / MANIFEST
+        and not any(part.startswith('.') for part in p.relative_to(folder).parts)
+    }
+
+
+def find_flaws(
+    folder: Path,
+    manifest: dict[str, Any],
+    checksums: Checksums,
+    *,
+    reads: Callable[[str], bool] = lambda name: True,
+    advance: Callable[[float], None] = lambda megabytes: None,
+) -> Flaws:
+    """Compare those files of a manifest that somebody `reads` with what lies in `folder`, by content.
+
+    Large files whose size and time are those of when they were last read are not read again.
+    """
+    missing, changed = [], []
+    for name, entry in manifest.get('files', {}).items():
+        if not reads(name) or any(fnmatch.fnmatch(name, glob) for glob in FREE):
+            continue
+        path = folder / name
+        if not path.is_file():
+            missing.append(name)
+        elif path.stat().st_size != entry['bytes'] or checksums.sha256(path, advance) != entry['sha256']:
+            changed.append(name)
+    return Flaws(tuple(missing), tuple(changed))
+
+
+def require_whole(folder: Path, flaws: Flaws) -> None:
+    """Raise InputError, which names the first file and the remedy, unless there are no flaws."""
+    if not flaws.missing and not flaws.changed:
+        return
+    name, is_there = flaws.changed[0] if flaws.changed else flaws.missing[0], bool(flaws.changed)
+    what = f'is not what was written (its SHA-256 is not that of {MANIFEST})' if is_there else 'is missing'
+    remedy = f'restore it, or {"delete it and " * is_there}run `bioptimus {folder.name}` again, which makes it anew'
+    others = len(flaws.changed) + len(flaws.missing) - 1
+    raise InputError(
+        f'{folder / name}: {what}; {remedy}{f" (and {others} more of its files)" * bool(others)}'
+    )
+
+
+def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """`key: old -> new` for every configuration key and input that is not the same.
+
+    A key that the program has learned since is no difference where it says what was done before.
+    """
+    changes = []
+    for part in ('config', 'inputs'):
+        before, after = old.get(part, {}), new[part]
+        if part == 'inputs':
+            before = _under_names(before, after)
+        for name in sorted(before.keys() | after.keys()):
+            known = before.get(name)
+            if part == 'config' and name not in before:
+                known = value_before(name)
+            if known != after.get(name):
+                changes.append(f'{part}.{name}: {_short(known)} -> {_short(after.get(name))}')
+    return changes
+
+
+def refused(
+    old: dict[str, Any], new: dict[str, Any], extendable: tuple[str, ...], grows: tuple[str, ...]
+) -> list[str]:
+    """Those differences with which a stage cannot go on from what it has (`run.Stage` says what the last two are)."""
+    before = _under_names(old.get('inputs', {}), new['inputs'])
+    old_groups, new_groups = ({name.split(':')[0] for name in inputs} for inputs in (before, new['inputs']))
+    found = []
+    for change in differences(old, new):
+        part, _, group = (key := change.split(':')[0]).partition('.')
+        grown = part == 'inputs' and group.startswith(grows) and group not in old_groups & new_groups
+        if not grown and not key.endswith(extendable):
+            found.append(change)
+    return found
+
+
+def _under_names(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Inputs that were numbered, as all once were, under the names that the same files have now.
+
+    Of two names for a file the one of a group without a word about it: there were no such words.
+    """
+    if not any(map(NUMBERED.match, before)):
+        return before
+    names = [name for name in after if ':' in name and not NUMBERED.match(name)]
+    worded = {name.split(':')[0] for name in names if not CHECKSUM.fullmatch(after[name])}
+    now: dict[tuple[str, str], list[str]] = {}
+    for name in sorted(names, key=lambda name: name.split(':')[0] in worded):
+        now.setdefault((re.split('[:/]', name)[-1], after[name]), []).append(name)
+    found = {}
+    for name, checksum in before.items():
+        same = now.get((re.split('[:/]', name)[-1], checksum)) if NUMBERED.match(name) else None
+        found[same.pop(0) if same else name] = checksum
+    return found
+
+
+def _short(value: Any) -> str:
+    text = 'none' if value is None else str(value)
+    return text if len(text) <= 24 else text[:12] + '…'
+
+
+def versions() -> dict[str, str]:
+    """The installed versions of what decides a result, by package."""
+    found = {}
+    for package in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found
