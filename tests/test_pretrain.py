@@ -91,6 +91,11 @@ def experiment(folder, **changes):
     return Experiment.from_config(loaded)
 
 
+def beyond_the_schema(wanted):
+    """With a learning rate that the schema refuses: what comes of one that is too high."""
+    return dataclasses.replace(wanted, pretrain=dataclasses.replace(wanted.pretrain, learning_rate=1e30))
+
+
 def copy_of(prepared, tmp_path):
     shutil.copytree(prepared / 'run', tmp_path / 'run')
     return tmp_path / 'run'
@@ -883,10 +888,8 @@ def test_lamb_scales_updates_to_the_norm_of_decayed_tensors():
 
 def test_a_step_that_is_not_finite_is_skipped_and_counted_when_asked(prepared, tmp_path):
     workdir = copy_of(prepared, tmp_path)
-    changes = dict(
-        phases='0.1,', pretrain__not_finite='skip', pretrain__learning_rate='1e30', pretrain__clip_norm=0
-    )
-    run = Run(workdir, experiment(prepared, **changes), quiet=True)
+    wanted = experiment(prepared, phases='0.1,', pretrain__not_finite='skip', pretrain__clip_norm=0)
+    run = Run(workdir, beyond_the_schema(wanted), quiet=True)
     execute(run, STAGES['pretrain'])
     records = [r for r in run.metrics('pretrain') if r['kind'] == 'train']
     assert sum(r['skipped'] for r in records) >= 1
@@ -946,8 +949,7 @@ def test_rows_keep_every_token_and_do_not_depend_on_workers(prepared, tmp_path):
 
 def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_rows(prepared, tmp_path):
     workdir = copy_of(prepared, tmp_path)
-    wanted = experiment(prepared)  # the schema refuses such a rate
-    wanted = dataclasses.replace(wanted, pretrain=dataclasses.replace(wanted.pretrain, learning_rate=1e30))
+    wanted = beyond_the_schema(experiment(prepared))
     with pytest.raises(InputError, match=r'step \d+ is not finite \(rows \['):
         execute(Run(workdir, wanted, quiet=True), STAGES['pretrain'])
 
