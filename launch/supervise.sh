@@ -5,9 +5,8 @@
 arguments=() workdir='' dry_run=false logs='' script=$(basename "$0")
 PATH=$PATH:$(dirname "${BASH_SOURCE[0]}")/../.venv/bin # of `make setup`, where no environment is active
 
-say() {
-  echo "$script: $*" >&2 || true # the terminal may be closed
-  [[ ! -d $logs ]] || echo "$script: $*" >>"$logs/launch.log"
+say() { # the terminal may be closed
+  { echo "$script: $*" >&2 || true; } && { [[ ! -d $logs ]] || echo "$script: $*" >>"$logs/launch.log"; }
 }
 refuse() { say "$1" && exit 2; }
 # The flags that all scripts know; the rest is for the program. --help: the comment at the top of the script.
@@ -40,7 +39,6 @@ wait_for() {
   code=0 last=0 && { wait "$1" || code=$?; }
   ((code < 128)) || { { wait "$1" || last=$?; } && ((last == 127)) || code=$last; }
 } 2>/dev/null # without bash's own notices
-
 keep() { trap '' TERM HUP && exec tee -ia "$1"; } # a log; signals to the whole process group may not end it first
 # Runs a command as process number $1. SIGTERM, SIGHUP and Ctrl-C are passed on as SIGTERM: save and stop. After 75 it is
 # started again, unless such a signal came through here.

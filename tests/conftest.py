@@ -64,3 +64,16 @@ def data() -> Path:
     if not Path(folder).is_dir():
         pytest.skip(f'no real data: BIOPTIMUS_DATA={folder} is no folder')
     return Path(folder)
+
+
+@pytest.fixture
+def relisted():
+    """Gives a stage's manifest the files that lie in its folder now, as if the stage had written them."""
+
+    def write(run, stage):
+        from bioptimus_jax.manifests import listed, write_manifest
+
+        folder = run.workdir / stage
+        write_manifest(folder, {**run.manifest(stage), 'files': listed(folder, run.checksums())})
+
+    return write

@@ -93,6 +93,7 @@ def test_workers_and_the_cluster_write_the_same_bytes(tmp_path, files, cluster, 
     source.mkdir()
     characters = [*'adorw0123456789', *(f'##{c}' for c in 'adorw0123456789')]
     (source / 'vocab.txt').write_text('\n'.join([*SPECIAL_TOKENS, *characters]) + '\n', 'utf-8')
+    (source / 'config.json').write_text('{"model_type": "bert"}', 'utf-8')
     results: dict[tuple[str, str], Any] = {}
     for name, runtime in {
         'one': {'runtime__workers': 1},

@@ -613,7 +613,7 @@ def test_a_folder_that_takes_no_more_is_one_line(error, expected, server, tmp_pa
         raise error
 
     monkeypatch.setattr(fetch, 'open', full, raising=False)
-    assert cli.main(['download', f'--to={tmp_path}', f'--url={server.url}']) == 1
+    assert cli.main(['download', f'--to={tmp_path}', f'--url={server.url}']) == 3
     line = capsys.readouterr().err.strip()
     assert expected in line
     assert '\n' not in line

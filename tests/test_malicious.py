@@ -207,7 +207,11 @@ def verbs(tmp_path, model, ner):
         save_tokenizer(tokenizer_from_vocabulary(VOCABULARY, True), tmp_path / 'run' / stage, 32)
         write_json(tmp_path / 'run' / stage / 'manifest.json', {'content': stage, 'counts': {}})
     return {
-        'surgery': (f'--config.source.path={model}', '--config.surgery.strategy=averaged_input'),
+        'surgery': (
+            f'--config.source.path={model}',
+            '--config.surgery.strategy=averaged_input',
+            '--config.rows.max_document_pieces=32',
+        ),
         'ner': (
             f'--config.ner.folder={ner}',
             f'--config.ner.models={model}',

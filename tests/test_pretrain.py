@@ -954,11 +954,12 @@ def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_rows(prepared, tm
         execute(Run(workdir, wanted, quiet=True), STAGES['pretrain'])
 
 
-def test_documents_longer_than_the_position_table_are_refused(prepared, tmp_path):
+def test_documents_longer_than_the_position_table_are_refused(prepared, tmp_path, relisted):
     workdir = copy_of(prepared, tmp_path)
     file = workdir / 'surgery' / 'model' / 'config.json'
     values = json.loads(file.read_text())
     file.write_text(json.dumps({**values, 'max_position_embeddings': 16}))
     run = Run(workdir, experiment(prepared), quiet=True)
+    relisted(run, 'surgery')
     with pytest.raises((ConfigError, InputError), match=r'max_document_pieces|position'):
         execute(run, STAGES['pretrain'])

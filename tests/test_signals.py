@@ -83,6 +83,8 @@ class Stages:
 sys.meta_path.insert(0, Stages())
 """
 
+OWNER = 'import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execv(sys.argv[1], sys.argv[1:])'
+
 
 @pytest.fixture
 def program(tmp_path):
@@ -92,11 +94,18 @@ def program(tmp_path):
     (tmp_path / 'tiny.py').write_text(CONFIG.format(inputs=f'{tmp_path}/*.txt'))
     started = []
 
-    def start(moment='', **options):
+    def start(moment='', before=(), **options):
         (tmp_path / 'moment').mkdir(exist_ok=True)
         (tmp_path / 'moment' / 'sitecustomize.py').write_text(moment)
         environment = os.environ | {'PYTHONPATH': os.pathsep.join([str(tmp_path / 'moment'), str(ROOT)])}
-        command = [sys.executable, '-m', 'bioptimus_jax', 'corpus', f'--config={tmp_path / "tiny.py"}']
+        command = [
+            *before,
+            sys.executable,
+            '-m',
+            'bioptimus_jax',
+            'corpus',
+            f'--config={tmp_path / "tiny.py"}',
+        ]
         given = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, 'process_group': 0, **options}
         process = subprocess.Popen(
             [*command, f'--workdir={tmp_path / "run"}'], env=environment, text=True, **given
@@ -183,22 +192,17 @@ def test_only_a_second_ctrl_c_does_not_wait(program, tmp_path):
 def test_a_closed_terminal_stops_the_program_and_one_under_nohup_goes_on(program, tmp_path):
     looks = 'run.check_stop()'
     ours, theirs = pty.openpty()
-    terminal = {'stdin': theirs, 'stdout': theirs, 'stderr': theirs, 'process_group': None}
-    process = program(
-        IN_STAGE.format(folder=str(tmp_path), looks=looks),
-        preexec_fn=lambda: (os.setsid(), os.close(os.open(os.ttyname(0), os.O_RDWR))),
-        **terminal,
-    )
+    terminal = {'stdin': theirs, 'stdout': theirs, 'stderr': theirs}
+    # A session of its own, whose first terminal is the one it opens.
+    owner = (sys.executable, '-c', OWNER)
+    moment = IN_STAGE.format(folder=str(tmp_path), looks=looks)
+    process = program(moment, owner, process_group=None, start_new_session=True, **terminal)
     os.close(theirs)
     appears(tmp_path / 'began')
     os.close(ours)
     assert process.wait(100) == STOPPED
     (tmp_path / 'began').unlink()
-    hung = program(
-        IN_STAGE.format(folder=str(tmp_path), looks=looks),
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
-        stdout=subprocess.DEVNULL,
-    )
+    hung = program(moment, ('nohup',), stdout=subprocess.DEVNULL)
     appears(tmp_path / 'began')
     os.killpg(hung.pid, signal.SIGHUP)
     time.sleep(0.3)
