@@ -305,7 +305,7 @@ def losses_of(run: Path) -> list[Any]:
     """Step, phase and losses of every evaluation in metrics.jsonl, each step once, the last time."""
     found = {}
     path = run / 'metrics.jsonl'
-    for line in path.read_text().splitlines() if path.exists() else ():
+    for line in path.read_text('utf-8', 'replace').splitlines() if path.exists() else ():
         with contextlib.suppress(ValueError):
             record = json.loads(line)
             if isinstance(record, dict) and record.get('kind') == 'evaluation':
