@@ -5,8 +5,6 @@ Nothing appears under its final name unless transformers loads the folder back a
 
 import contextlib
 import dataclasses
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from bioptimus_jax import card
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.devices import present
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import atomic, digest, read_json, sha256, temporary, write_json
+from bioptimus_jax.files import atomic, digest, read_json, sha256, whole_folder, write_json
 from bioptimus_jax.gate import check
 from bioptimus_jax.manifests import versions
 from bioptimus_jax.model import hf
@@ -88,8 +86,7 @@ def export(
 
     `run`: whose records the card tells.
     """
-    hidden = temporary(folder)
-    try:
+    with whole_folder(folder) as hidden:
         hf.write_folder(hidden, architecture, params, tokenizer_folder)
         measured = check(hidden, architecture, params, tokenizer_folder, texts, threads=threads)
         write_json(hidden / ABOUT, {**about, 'gate': measured, 'versions': versions()})
@@ -100,15 +97,6 @@ def export(
         sums = {p.name: sha256(p) for p in sorted(hidden.iterdir())}
         with atomic(hidden / SUMS) as file:
             file.writelines(f'{value}  {name}\n' for name, value in sums.items())
-        if folder.exists():
-            old = temporary(folder.with_name(f'{folder.name}.old'))
-            os.replace(folder, old)
-            os.replace(hidden, folder)
-            shutil.rmtree(old)
-        else:
-            os.replace(hidden, folder)
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)
     return measured
 
 

@@ -44,31 +44,40 @@ def complete(path: Path) -> Iterator[Path]:
         with open(hidden, 'wb') as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
         yield hidden
-        with open(hidden, 'rb') as file:
-            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) != mode:
-                hidden.chmod(mode)  # safetensors puts a file of its own there, which only its owner may read
-            os.fsync(file.fileno())
+        _settle(hidden, mode)
         os.replace(hidden, path)
     finally:
         hidden.unlink(missing_ok=True)
 
 
+def _settle(path: Path, mode: int) -> None:
+    """Put a file on disk, with that mode."""
+    with open(path, 'rb') as file:
+        if stat.S_IMODE(os.fstat(file.fileno()).st_mode) != mode:
+            path.chmod(mode)  # safetensors puts a file of its own there, which only its owner may read
+        os.fsync(file.fileno())
+
+
 @contextlib.contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """A hidden folder to write files into, which takes the place of `folder` when they are complete and on disk."""
+    """A hidden folder to write files into, which takes the place of `folder` when they are complete and on disk.
+
+    The files get the mode that the umask gives new ones. What was there before stays until then.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     for left_by_a_kill in folder.parent.glob(f'.{folder.name}.*.tmp'):
         shutil.rmtree(left_by_a_kill)
-    hidden = temporary(folder)
+    hidden, before = temporary(folder), temporary(folder.with_name(f'{folder.name}.old'))
     hidden.mkdir()
+    mode = stat.S_IMODE(hidden.stat().st_mode) & 0o666
     try:
         yield hidden
         for file in hidden.iterdir():
-            with open(file, 'rb') as written:
-                os.fsync(written.fileno())
+            _settle(file, mode)
         if folder.exists():
-            shutil.rmtree(folder)
+            os.replace(folder, before)
         os.replace(hidden, folder)
+        shutil.rmtree(before, ignore_errors=True)
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
 

@@ -77,8 +77,6 @@ def save_model(tokenizer: Any, tagger: Tagger, folder: Path) -> None:
     with whole_folder(folder) as hidden:
         tagger.pretrained.save_pretrained(hidden)
         tokenizer.save_pretrained(hidden)
-        for file in hidden.iterdir():  # safetensors writes what nobody else may read
-            file.chmod((hidden / 'config.json').stat().st_mode)
 
 
 def check_positions(settings: Ner, limit: int, folder: Path) -> None:

@@ -4,8 +4,6 @@ V: source tokens, W: the run's vocabulary, N: its new tokens, D: hidden size.
 """
 
 import dataclasses
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ import numpy as np
 
 from bioptimus_jax.devices import present
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json, temporary, write_json, write_jsonl
+from bioptimus_jax.files import read_json, whole_folder, write_json, write_jsonl
 from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.run import Run
@@ -217,14 +215,11 @@ def _states(source: Source) -> dict[str, str]:
 def _write_model(
     folder: Path, architecture: Architecture, parameters: dict[str, Any], tokenizer_folder: Path
 ) -> None:
-    hidden = temporary(folder)
-    hf.write_folder(hidden, architecture, parameters, tokenizer_folder)
-    settings = read_json(hidden / 'tokenizer_config.json') or {}
-    positions = architecture.max_positions - architecture.position_offset
-    # Without a source, config.model may have changed since stage vocab wrote its tokenizer.
-    if settings.get('model_max_length', positions) != positions:
-        write_json(hidden / 'tokenizer_config.json', {**settings, 'model_max_length': positions})
-    agreement.check_written(hidden, wordpiece.load_tokenizer(tokenizer_folder))
-    if folder.exists():
-        shutil.rmtree(folder)
-    os.replace(hidden, folder)
+    with whole_folder(folder) as hidden:
+        hf.write_folder(hidden, architecture, parameters, tokenizer_folder)
+        settings = read_json(hidden / 'tokenizer_config.json') or {}
+        positions = architecture.max_positions - architecture.position_offset
+        # Without a source, config.model may have changed since stage vocab wrote its tokenizer.
+        if settings.get('model_max_length', positions) != positions:
+            write_json(hidden / 'tokenizer_config.json', {**settings, 'model_max_length': positions})
+        agreement.check_written(hidden, wordpiece.load_tokenizer(tokenizer_folder))
