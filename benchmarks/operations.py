@@ -119,7 +119,7 @@ class Operations:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def state(self, folder: str) -> Iterator[tuple]:
-        """What lies in the folder, so far that any change of it shows."""
+        """The contents of the folder, in enough detail that any change shows."""
         with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
             for entry in entries:
                 status = entry.stat(follow_symlinks=False)

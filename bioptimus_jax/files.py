@@ -91,7 +91,7 @@ def atomic(path: Path, mode: str = 'w') -> Iterator[IO]:
 
 @contextlib.contextmanager
 def alone(lock: Path, whose: str) -> Iterator[None]:
-    """Hold a lock file, which is gone afterwards. Raises ConfigError (`whose`...) while another process holds it."""
+    """Hold a lock file, then remove it. Raises ConfigError, beginning with `whose`, while another process holds it."""
     while True:
         with open(lock, 'w') as file:
             try:

@@ -7,7 +7,7 @@ import dataclasses
 import fnmatch
 import importlib.metadata
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +116,9 @@ def require_whole(folder: Path, flaws: Flaws) -> None:
         return
     name, is_there = flaws.changed[0] if flaws.changed else flaws.missing[0], bool(flaws.changed)
     what = f'is not what was written (its SHA-256 is not that of {MANIFEST})' if is_there else 'is missing'
-    remedy = f'restore it, or {"delete it and " * is_there}run `bioptimus {folder.name}` again, which makes it anew'
+    remedy = (
+        f'restore it, or {"delete it and " * is_there}run `bioptimus {folder.name}` again, which rebuilds it'
+    )
     others = len(flaws.changed) + len(flaws.missing) - 1
     raise InputError(
         f'{folder / name}: {what}; {remedy}{f" (and {others} more of its files)" * bool(others)}'
@@ -143,13 +145,20 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def refused(
-    old: dict[str, Any], new: dict[str, Any], extendable: tuple[str, ...], grows: tuple[str, ...]
+    changes: Sequence[str],
+    old: dict[str, Any],
+    new: dict[str, Any],
+    extendable: tuple[str, ...],
+    grows: tuple[str, ...],
 ) -> list[str]:
-    """Those differences with which a stage cannot go on from what it has (`run.Stage` says what the last two are)."""
+    """Those of the differences between old and new with which a stage cannot go on from what it has.
+
+    `extendable`, `grows`: see `run.Stage`.
+    """
     before = _under_names(old.get('inputs', {}), new['inputs'])
     old_groups, new_groups = ({name.split(':')[0] for name in inputs} for inputs in (before, new['inputs']))
     found = []
-    for change in differences(old, new):
+    for change in changes:
         part, _, group = (key := change.split(':')[0]).partition('.')
         grown = part == 'inputs' and group.startswith(grows) and group not in old_groups & new_groups
         if not grown and not key.endswith(extendable):

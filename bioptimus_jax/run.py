@@ -8,7 +8,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -286,7 +286,8 @@ def check_settings(run: Run, stage: Stage, replace: bool) -> None:
     previous = manifest or read_record(folder, STARTED)
     if previous and not replace and (manifest or not _is_empty(folder)):
         wanted = {'config': _settings(run, stage), 'inputs': {}}
-        if refusal := _refusal(folder, stage, {**previous, 'inputs': {}}, wanted):
+        before = {**previous, 'inputs': {}}
+        if refusal := _refusal(folder, stage, differences(before, wanted), before, wanted):
             raise refusal
 
 
@@ -297,13 +298,15 @@ def _settings(run: Run, stage: Stage) -> dict[str, Any]:
     return config
 
 
-def _refusal(folder: Path, stage: Stage, old: dict[str, Any], new: dict[str, Any]) -> ConfigError | None:
-    """What to raise where the stage cannot go on from the old fingerprint to the new one."""
-    changes = refused(old, new, stage.extendable, stage.grows)
-    if not changes:
+def _refusal(
+    folder: Path, stage: Stage, changes: Sequence[str], old: dict[str, Any], new: dict[str, Any]
+) -> ConfigError | None:
+    """What to raise where the changes do not let the stage go on from the old fingerprint to the new one."""
+    against = refused(changes, old, new, stage.extendable, stage.grows)
+    if not against:
         return None
     return ConfigError(
-        f'{folder}: belongs to another configuration or other inputs ({"; ".join(changes[:4])}); '
+        f'{folder}: belongs to another configuration or other inputs ({"; ".join(against[:4])}); '
         f'use another --workdir, or `bioptimus {stage.name} --replace` to rebuild it'
     )
 
@@ -379,7 +382,7 @@ def _look(run: Run, stage: Stage, wanted: dict[str, Any]) -> Found:
         )
         return Found(refusal=ConfigError(said) if strange else None)
     changes = tuple(differences(manifest or claim or {}, wanted))
-    if refusal := _refusal(folder, stage, manifest or claim or {}, wanted):
+    if refusal := _refusal(folder, stage, changes, manifest or claim or {}, wanted):
         return Found(manifest, claim, changes, refusal=refusal)
     if not manifest or stage.always:
         return Found(manifest, claim, changes)
