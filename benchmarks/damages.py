@@ -37,8 +37,8 @@ NEXT = {
     'surgery': 'pretrain',
     'rows': 'pretrain',
     'pretrain': 'export',
-    'export': 'ner',
-    'ner': 'report',
+    'export': 'finetune',
+    'finetune': 'report',
     'analyze': 'report',
     'report': 'report',
 }

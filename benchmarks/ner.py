@@ -2,12 +2,13 @@
 
     python benchmarks/ner.py [--quick] [--rounds N]
 
-Ours is `bioptimus_jax.ner.finetune.finetune`; the peers are explained in ner_recipe.py. First a gate: on both sides,
-every test sentence that is not cut has the same pieces and the same first piece for each word. Then one process per
-variant, one step at a time in random order; medians and ranges of ratios within a round. A step is a whole fine-tuning
-and one prediction of the test set; every round has another seed, which is the same for all variants, and so are
-the weights they start from, the batch size, the epochs, the optimiser, its schedule and the dropout. F1 comes from
-one scorer (bioptimus_jax.ner.score, default) on one tag per word; words that the recipe cut off count as O.
+Ours is `bioptimus_jax.finetune.training.finetune`; the peers are explained in ner_recipe.py. First a gate: on both
+sides, every test sentence that is not cut has the same pieces and the same first piece for each word. Then one
+process per variant, one step at a time in random order; medians and ranges of ratios within a round. A step is a
+whole fine-tuning and one prediction of the test set; every round has another seed, which is the same for all
+variants, and so are the weights they start from, the batch size, the epochs, the optimiser, its schedule and the
+dropout. F1 comes from one scorer (bioptimus_jax.finetune.score, default) on one tag per word; words that the recipe
+cut off count as O.
 
 Both speeds leave tokenising out, on both sides, as well as what ours does on devel; they contain batching, padding and,
 in prediction, the way back to words. run_ner has the better of one thread and two, and ours as many as run_ner. Ours
@@ -30,7 +31,7 @@ from typing import Any
 import ner_sets
 from protocol import interleave, publish, ratio, serve, start, versions_of
 
-from bioptimus_jax.ner.score import score
+from bioptimus_jax.finetune.score import score
 from bioptimus_jax.sets.corpora import SPLITS
 
 OURS, PEER, DEFAULT_PEER = 'ours', 'run_ner', 'run_ner_longest'
@@ -62,7 +63,7 @@ def run_variant(name: str, folder: Path, size: ner_sets.Size, threads: int) -> N
     aligned = ner_sets.aligned_test(model, dataset, size.settings)
     finetune_once: Callable[[int], Any]
     if name == OURS:
-        from bioptimus_jax.ner.finetune import finetune
+        from bioptimus_jax.finetune.training import finetune
 
         def finetune_once(seed: int) -> Any:
             return finetune(model, dataset, size.settings, seed, threads=threads)

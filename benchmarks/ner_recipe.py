@@ -23,8 +23,8 @@ import numpy as np
 import torch
 import transformers
 
-from bioptimus_jax.ner.align import Aligned
-from bioptimus_jax.schema import Ner
+from bioptimus_jax.finetune.align import Aligned
+from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.corpora import Dataset, Sentence
 
 PADDED, LONGEST = 'run_ner', 'run_ner_longest'
@@ -59,7 +59,7 @@ class Trained:
 class Recipe:
     """The example on one set, tokenised once, with the better of one thread and two (`threads`)."""
 
-    def __init__(self, name: str, model_folder: Path, dataset: Dataset, settings: Ner, scratch: Path):
+    def __init__(self, name: str, model_folder: Path, dataset: Dataset, settings: Finetune, scratch: Path):
         os.environ['TOKENIZERS_PARALLELISM'] = 'false'
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()

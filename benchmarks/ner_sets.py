@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.files import atomic, read_json, write_json
-from bioptimus_jax.ner.align import Aligned, align
-from bioptimus_jax.schema import Ner
+from bioptimus_jax.finetune.align import Aligned, align
+from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.corpora import SPLITS, Dataset, Sentence, read_dataset
 
 LENGTHS = (
@@ -43,11 +43,11 @@ class Size:
     train: int
     devel: int
     test: int
-    settings: Ner
+    settings: Finetune
 
 
-QUICK = Size(False, 160, 40, 120, Ner(epochs=4, batch_sentences=8, learning_rate=1e-3))
-FULL = Size(True, 480, 100, 940, Ner(epochs=3, learning_rate=3e-4))
+QUICK = Size(False, 160, 40, 120, Finetune(epochs=4, batch_sentences=8, learning_rate=1e-3))
+FULL = Size(True, 480, 100, 940, Finetune(epochs=3, learning_rate=3e-4))
 
 
 def prepare(folder: Path, size: Size) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def load(folder: Path) -> tuple[Path, Dataset]:
     return Path(places['model']), read_dataset(folder / DATA)
 
 
-def aligned_test(model: Path, dataset: Dataset, settings: Ner) -> Aligned:
+def aligned_test(model: Path, dataset: Dataset, settings: Finetune) -> Aligned:
     """The windows that ours cuts the test set into."""
     from transformers import AutoTokenizer
 

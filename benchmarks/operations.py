@@ -38,7 +38,18 @@ from bioptimus_jax.cli import main as bioptimus
 from bioptimus_jax.files import read_json, sha256, write_json
 from bioptimus_jax.manifests import MANIFEST
 
-STAGES = ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'ner', 'analyze', 'report')
+STAGES = (
+    'corpus',
+    'vocab',
+    'contexts',
+    'surgery',
+    'rows',
+    'pretrain',
+    'export',
+    'finetune',
+    'analyze',
+    'report',
+)
 SECONDS = 600
 
 CONFIG = """
@@ -48,7 +59,7 @@ def get_config(argument=''):
     c = defaults()
     c.source.path = {source!r}
     c.corpus.update(inputs=({corpus!r},), heldout_fraction=0.2, shards=2)
-    c.corpus.audit.folder = c.ner.folder = {ner!r}
+    c.corpus.audit.folder = c.finetune.folder = {ner!r}
     c.vocab.size = 200
     c.contexts.per_token = 2
     c.model.update(layers=1, hidden=16, heads=2, intermediate=32, max_positions=64)
@@ -58,7 +69,7 @@ def get_config(argument=''):
     for name in c.phases:
         c.phase[name].update(duration=4.0, duration_unit='steps')
     c.evaluation.update(rows=4, per_phase=2, snapshots_per_phase=1)
-    c.ner.update(models=('initial', '0.2'), seeds=(0,), epochs=1, max_pieces=32, overlap_pieces=8)
+    c.finetune.update(models=('initial', '0.2'), seeds=(0,), epochs=1, max_pieces=32, overlap_pieces=8)
     c.analysis.update(cloze_documents=8, pairs=100, geometry_words=8, geometry_contexts=2, geometry_points=4)
     c.runtime.update(workers=1, devices=1, log_every_steps=2, checkpoint_every_steps=3)
     if argument == 'source':

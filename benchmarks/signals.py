@@ -43,15 +43,15 @@ def get_config(argument=''):
     c = load('demo')
     c.source.path = {source!r}
     c.corpus.inputs = ({inputs!r},)
-    c.corpus.audit.folder = c.ner.folder = {ner!r}
+    c.corpus.audit.folder = c.finetune.folder = {ner!r}
     c.vocab.general = ({general!r},)
     c.rows.block_documents = 256
-    c.ner.update(models=('initial',), datasets=('drugs',), epochs=1, seeds=(0, 1))
+    c.finetune.update(models=('initial',), datasets=('drugs',), epochs=1, seeds=(0, 1))
     c.runtime.update(workers=2, torch_threads=1)
     return c
 """
 INPUTS = 8  # files, so that the corpus has work for its processes
-EARLIER = ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'ner')
+EARLIER = ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'finetune')
 WITH_WORKERS = tuple(name for name in EARLIER if name != 'surgery')
 ASKING = {signal.SIGTERM: 75, signal.SIGINT: 130, signal.SIGHUP: 75}
 PER_RUN = 3

@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 from bioptimus_jax import __version__
 from bioptimus_jax.devices import DEVICES, MFU
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.schema import Experiment, walk
+from bioptimus_jax.schema import FORMER, Experiment, now_called, walk
 from bioptimus_jax.stages import STAGES
 
 SYNOPSIS = 'bioptimus VERB --config=NAME_or_FILE[:argument] --workdir=DIR [--config.key=value ...]'
@@ -41,7 +41,10 @@ DIR, and results.jsonl, from which alone `bioptimus report` makes the same table
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
-        raise ConfigError(f'{message}; see `{self.prog} --help`')
+        said = next(
+            (now_called(old) for old in FORMER if repr(old) in message or message.endswith(f' {old}')), ''
+        )
+        raise ConfigError(f'{message}; see `{self.prog} --help`{said}')
 
 
 Number = TypeVar('Number', int, float)
@@ -152,22 +155,24 @@ def _add_compare(verbs: Verbs) -> None:
     text = (
         'Runs side by side: word-level loss at step 0 and after each phase, test F1, and what each took to reach what\n'
         'all of them reach. For arms of an ablation.\n'
-        'With --ner: is model B better than model A at finding entities, on each set and over all? Test F1 over the\n'
-        'seeds that both have: over fine-tunings (paired t-test), and of these models on other test items (bootstrap,\n'
-        'randomisation), each corrected for several sets (Holm).\n\n'
-        'reads:  RUN/analyze, RUN/ner, RUN/metrics.jsonl of each; with --ner two folders RUN/ner/MODEL, or folders\n'
-        '        below them, with :SETTING behind where a model was fine-tuned under several settings\n'
+        'With --models: is model B better than model A at finding entities, on each set and over all? Test F1 over\n'
+        'the seeds that both have: over fine-tunings (paired t-test), and of these models on other test items\n'
+        '(bootstrap, randomisation), each corrected for several sets (Holm).\n\n'
+        'reads:  RUN/analyze, RUN/finetune, RUN/metrics.jsonl of each; with --models two folders\n'
+        '        RUN/finetune/MODEL, or folders below, with :SETTING behind where a model has several settings\n'
         'writes: two tables, or a line for each set, to the terminal\n\n'
         'examples:\n  bioptimus compare --config=small --config.source.path=FOLDER '
         'runs/averaged_input runs/contextualized\n'
-        '  bioptimus compare --ner runs/small/ner/0.1 runs/small/ner/0.4\n'
-        '  bioptimus compare --ner runs/small/ner/0.4:standard runs/small/ner/0.4:frozen'
+        '  bioptimus compare --models runs/small/finetune/0.1 runs/small/finetune/0.4\n'
+        '  bioptimus compare --models runs/small/finetune/0.4:standard runs/small/finetune/0.4:frozen'
     )
     verb = _verb(verbs, 'compare', 'runs or NER models side by side', text)
-    verb.add_argument('--config', metavar='NAME_or_FILE[:argument]', help='names the phases; not with --ner')
+    verb.add_argument(
+        '--config', metavar='NAME_or_FILE[:argument]', help='names the phases; not with --models'
+    )
     verb.add_argument('--markdown', action='store_true', help='print the table as Markdown')
-    verb.add_argument('--ner', action='store_true', help='two models by their NER predictions')
-    verb.add_argument('runs', nargs='+', metavar='FOLDER', help='run folders; with --ner A and B')
+    verb.add_argument('--models', action='store_true', help='two models by what they predict')
+    verb.add_argument('runs', nargs='+', metavar='FOLDER', help='run folders; with --models A and B')
 
 
 def _add_plan(verbs: Verbs) -> None:
@@ -282,10 +287,10 @@ def _add_lint(verbs: Verbs) -> None:
         'that its\ntokenizer loses and sentences too long for one window.\n\n'
         'reads:  a set (train, devel, test as .tsv, .conll, PubTator, BRAT or TFDS), or a folder of sets\n'
         'writes: lines to the terminal; exit code 3 where a set cannot be read\n\n'
-        'example:\n  bioptimus lint --ner=$BIOPTIMUS_DATA/ner --model=runs/small/export/0.4'
+        'example:\n  bioptimus lint --sets=$BIOPTIMUS_DATA/ner --model=runs/small/export/0.4'
     )
     verb = _verb(verbs, 'lint', 'look through NER sets', text)
-    verb.add_argument('--ner', required=True, metavar='FOLDER', help='a set or a folder of sets')
+    verb.add_argument('--sets', required=True, metavar='FOLDER', help='a set or a folder of sets')
     verb.add_argument(
         '--model',
         action='append',

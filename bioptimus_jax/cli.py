@@ -105,7 +105,7 @@ def _dispatch(arguments: list[str]) -> int:
             raise ConfigError('lint takes no --config keys; see `bioptimus lint --help`')
         return _lint(options)
     if options.verb == 'compare':
-        return _compare_models(options, overrides) if options.ner else _compare(options, overrides)
+        return _compare_models(options, overrides) if options.models else _compare(options, overrides)
     if options.verb == 'report' and (options.runs or not (options.config and options.workdir)):
         return _report(options, overrides)
     experiment = config.experiment(options.config, overrides)
@@ -198,7 +198,7 @@ def _compare(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> i
 
     if not options.config:
         raise ConfigError(
-            '--config=NAME_or_FILE[:argument] is missing: it names the phases; or did you mean --ner?'
+            '--config=NAME_or_FILE[:argument] is missing: it names the phases; or did you mean --models?'
         )
     experiment = config.experiment(options.config, overrides)
     for folder in options.runs:
@@ -212,12 +212,16 @@ def _compare(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> i
 
 
 def _compare_models(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int:
-    from bioptimus_jax.ner.verdict import compare_models
+    from bioptimus_jax.finetune.verdict import compare_models
 
     if options.config or overrides or options.markdown:
-        raise ConfigError('compare --ner takes two folders, and no --config, no --config keys, no --markdown')
+        raise ConfigError(
+            'compare --models takes two folders, and no --config, no --config keys, no --markdown'
+        )
     if len(options.runs) != 2:
-        raise ConfigError(f'compare --ner takes two folders, RUN/ner/MODEL each; got {len(options.runs)}')
+        raise ConfigError(
+            f'compare --models takes two folders, RUN/finetune/MODEL each; got {len(options.runs)}'
+        )
     print(printable('\n'.join(compare_models(*options.runs))))
     return DONE
 
@@ -225,7 +229,7 @@ def _compare_models(options: argparse.Namespace, overrides: list[tuple[str, str]
 def _download(options: argparse.Namespace) -> int:
     from bioptimus_jax.corpus.download import Catalogue, Download  # imports the web client
     from bioptimus_jax.corpus.pubmed import ADDRESS, PubMed
-    from bioptimus_jax.ner.download import NerSets
+    from bioptimus_jax.finetune.download import NerSets
     from bioptimus_jax.sets.blurb import SOURCE
 
     require_local('--to', options.to)
@@ -264,13 +268,13 @@ def _plan(options: argparse.Namespace, overrides: list[tuple[str, str]]) -> int:
 
 
 def _lint(options: argparse.Namespace) -> int:
-    from bioptimus_jax.ner import lint
-    from bioptimus_jax.ner.tokenizer import load_tokenizer
+    from bioptimus_jax.finetune import lint
+    from bioptimus_jax.finetune.tokenizer import load_tokenizer
 
     folders = [Path(name) for name in options.model]
     short = len({folder.name for folder in folders}) == len(folders)
     models = {folder.name if short else str(folder): load_tokenizer(folder) for folder in folders}
-    records, errors = lint.lint_folder(Path(options.ner), models)
+    records, errors = lint.lint_folder(Path(options.sets), models)
     for record in records:
         print(printable('\n'.join(lint.lines(record))), flush=True)
     if errors:

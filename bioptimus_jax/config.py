@@ -14,7 +14,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.schema import NUMBERS, PAPER_PHASES, Experiment, Phase, check_name
+from bioptimus_jax.schema import NUMBERS, PAPER_PHASES, Experiment, Phase, check_name, now_called
 
 CONFIG_FOLDERS = (Path(__file__).parent.parent / 'configs', Path(__file__).parent / 'configs')
 
@@ -28,7 +28,7 @@ def defaults() -> ConfigDict:
     """Every key with its default, to be changed by a config file and the command line."""
     config = _as_config(Experiment())
     config.phase = ConfigDict({n: _as_config(p) for n, p in PAPER_PHASES.items()}, allow_dotted_keys=True)
-    config.ner.setting = ConfigDict(allow_dotted_keys=True)
+    config.finetune.setting = ConfigDict(allow_dotted_keys=True)
     return config
 
 
@@ -74,7 +74,7 @@ def _call(name: str, function: str) -> Any:
     if file is None:
         known = sorted({p.stem for folder in CONFIG_FOLDERS if folder.is_dir() for p in folder.glob('*.py')})
         raise ConfigError(
-            f'--config={name}: no such config; shipped ones: {", ".join(known)}, or give a .py file'
+            f'--config={name}: no such config; shipped ones: {", ".join(known)}, or give a .py file{now_called(target)}'
         )
     specification = importlib.util.spec_from_file_location(f'config_{file.stem}', file)
     assert specification
@@ -109,7 +109,10 @@ def override(config: ConfigDict, dotted: str, text: str) -> None:
             (n for n in sorted(node, key=len, reverse=True) if rest == n or rest.startswith(n + '.')), None
         )
         if name is None:
-            raise ConfigError(f'--config.{dotted}: no such key; known here: {", ".join(sorted(node))}')
+            raise ConfigError(
+                f'--config.{dotted}: no such key; known here: {", ".join(sorted(node))}'
+                f'{now_called(rest.partition(".")[0])}'
+            )
         if rest == name:
             if isinstance(node[name], ConfigDict):
                 raise ConfigError(

@@ -37,7 +37,7 @@ from bioptimus_jax.manifests import (
 )
 from bioptimus_jax.progress import Progress, clock
 from bioptimus_jax.remote.mirror import BULK, Mirror
-from bioptimus_jax.schema import Experiment, result_keys
+from bioptimus_jax.schema import FORMER, Experiment, result_keys
 from bioptimus_jax.workers import WorkerKilled
 
 
@@ -93,6 +93,12 @@ class Run:
         # Unlike Path's, os.path's answer is no for names that cannot be.
         if os.path.exists(self.workdir) and not os.path.isdir(self.workdir):
             raise InputError(f'{self.workdir}: is a file; --workdir needs a folder')
+        for old, new in FORMER.items():
+            if any(read_record(self.workdir / old, file) for file in (MANIFEST, STARTED)):
+                raise InputError(
+                    f'{self.workdir / old}: was made when stage {new} was called {old}, and this version cannot read '
+                    f'it; move it elsewhere, and give `bioptimus {new}` to score the models again'
+                )
         self._made = [p for p in (self.workdir, *self.workdir.parents) if not os.path.exists(p)]
         try:
             self.workdir.mkdir(parents=True, exist_ok=True)

@@ -30,6 +30,8 @@ EVERY_BOUND = (('low', -MOST), ('high', MOST))
 LONGEST_NAME = 100  # bytes: a file system takes 255, and names are put together
 LONGEST = types.MappingProxyType({'steps': MOST_STEPS, 'epochs': 10**6, 'words': MOST, 'tokens': MOST})
 NAME = re.compile(r'[\w+][\w.+-]*')
+FORMER = types.MappingProxyType({'ner': 'finetune', '--ner': '--models, of lint --sets'})
+"""Stages, their sections, configs and flags of earlier versions, and what they are called now."""
 ENDINGS = ('.json', '.jsonl', '.md', '.svg', '.tmp')  # of our own files, beside which named folders lie
 
 
@@ -74,7 +76,7 @@ class Audit:
     """Benchmark texts, found by text and left out before anything else is made from the corpus."""
 
     folder: str = key(
-        '', 'folder of NER sets, in any form that ner.folder may have; empty: no audit', path=True
+        '', 'folder of NER sets, in any form that finetune.folder may have; empty: no audit', path=True
     )
     datasets: tuple[str, ...] = key((), 'sets of that folder; empty: all of them')
     splits: tuple[str, ...] = key(('devel', 'test'), 'splits whose sentences are looked for')
@@ -452,7 +454,7 @@ HEADS = ('linear', 'crf', 'bilstm', 'bilstm_crf')
 
 
 @dataclasses.dataclass(frozen=True)
-class Ner:
+class Finetune:
     """Fine-tuning for named-entity recognition and entity-level scores (paper, Table 9; Tinn et al., sections 3-4)."""
 
     folder: str = key(
@@ -528,8 +530,8 @@ class Ner:
         one_of=('none', 'best', 'all'),
     )
 
-    def named(self, setting: str) -> 'Ner':
-        """The keys under one of `settings`: those of config.ner, but for the ones that it changes."""
+    def named(self, setting: str) -> 'Finetune':
+        """The keys under one of `settings`: those of config.finetune, but for the ones that it changes."""
         return dataclasses.replace(self, settings=(setting,), setting={}, **self.setting.get(setting, {}))
 
 
@@ -620,7 +622,18 @@ class Experiment:
 
     seed: int = key(0, 'of everything but evaluation', low=0, high=LARGEST_SEED)
     stages: tuple[str, ...] = key(
-        ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'ner', 'analyze', 'report'),
+        (
+            'corpus',
+            'vocab',
+            'contexts',
+            'surgery',
+            'rows',
+            'pretrain',
+            'export',
+            'finetune',
+            'analyze',
+            'report',
+        ),
         'what `run` does, in this order',
     )
     phases: tuple[str, ...] = key(tuple(PAPER_PHASES), 'curriculum: names of `phase`, in order')
@@ -635,7 +648,7 @@ class Experiment:
     curriculum: Curriculum = section(Curriculum)
     pretrain: Pretrain = section(Pretrain)
     evaluation: Evaluation = section(Evaluation)
-    ner: Ner = section(Ner)
+    finetune: Finetune = section(Finetune)
     analysis: Analysis = section(Analysis)
     runtime: Runtime = section(Runtime)
 
@@ -659,7 +672,7 @@ class Experiment:
 
 NUMBERS = frozenset(
     f.name
-    for record in (Surgery, Phase, Ner, Runtime)
+    for record in (Surgery, Phase, Finetune, Runtime)
     for f in dataclasses.fields(record)
     if f.type in (tuple[int, ...], tuple[float, ...])
 )
@@ -672,8 +685,8 @@ def phase_of(model: str) -> str:
 
 
 def own_models(experiment: Experiment) -> list[str]:
-    """The models of config.ner that this run makes itself: step 0, phases and snapshots; not the source, no folders."""
-    wanted = experiment.ner.models or experiment.phases
+    """The models of config.finetune that this run makes: step 0, phases and snapshots; not the source, no folders."""
+    wanted = experiment.finetune.models or experiment.phases
     return [name for name in wanted if name == INITIAL or phase_of(name) in experiment.phases]
 
 
@@ -721,7 +734,9 @@ def _fill(record: type, values: Any, where: str) -> Any:
     hints = typing.get_type_hints(record)
     for name in values:
         if name not in fields:
-            raise ConfigError(f'config.{where}{name}: no such key; known here: {", ".join(sorted(fields))}')
+            raise ConfigError(
+                f'config.{where}{name}: no such key; known here: {", ".join(sorted(fields))}{now_called(name)}'
+            )
     filled = {}
     for name, field in fields.items():
         if name not in values:
@@ -767,6 +782,11 @@ def check_name(name: Any, where: str, also: str = '') -> None:
         )
 
 
+def now_called(name: Any) -> str:
+    """The end of a message about a name that is not known: what it is called now, if an earlier version had it."""
+    return f'; {name} is now called {FORMER[name]}' if name in FORMER else ''
+
+
 def check_text(text: str, where: str) -> None:
     """Raise ConfigError, which begins with `where`, for what no file's name and no JSON can hold."""
     if '\0' in text or any('\ud800' <= letter <= '\udfff' for letter in text):
@@ -783,11 +803,11 @@ def _shown(value: Any) -> str:
 
 
 def _differences(values: Any, where: str) -> dict[str, Any]:
-    """The keys of a fine-tuning setting, checked as those of `Ner`."""
+    """The keys of a fine-tuning setting, checked as those of `Finetune`."""
     if not isinstance(values, Mapping | ConfigDict):
-        raise ConfigError(f'config.{where}: is a section of keys of config.ner, got {_shown(values)}')
-    fields = {f.name: f for f in dataclasses.fields(Ner) if f.name not in NOT_OF_A_SETTING}
-    hints = typing.get_type_hints(Ner)
+        raise ConfigError(f'config.{where}: is a section of keys of config.finetune, got {_shown(values)}')
+    fields = {f.name: f for f in dataclasses.fields(Finetune) if f.name not in NOT_OF_A_SETTING}
+    hints = typing.get_type_hints(Finetune)
     for name in values:
         if name not in fields:
             raise ConfigError(
@@ -848,7 +868,7 @@ def _check_consistency(e: Experiment) -> None:
             f'config.pretrain.micro_batches: does not divide batch_rows={e.pretrain.batch_rows}'
         )
     _check_runtime(e.runtime)
-    _check_ner(e.ner)
+    _check_finetune(e.finetune)
     _check_surgery(e.surgery)
 
 
@@ -860,32 +880,32 @@ def _check_runtime(runtime: Runtime) -> None:
         )
 
 
-def _check_ner(ner: Ner) -> None:
-    for name, values in (('seeds', ner.seeds), ('settings', ner.settings)):
+def _check_finetune(settings: Finetune) -> None:
+    for name, values in (('seeds', settings.seeds), ('settings', settings.settings)):
         if not values or len(set(values)) != len(values):
-            raise ConfigError(f'config.ner.{name}: one or more different ones are needed, got {values}')
-    for name in ner.settings:
-        if name not in (STANDARD, *ner.setting):
+            raise ConfigError(f'config.finetune.{name}: one or more different ones are needed, got {values}')
+    for name in settings.settings:
+        if name not in (STANDARD, *settings.setting):
             raise ConfigError(
-                f'config.ner.settings: {name!r} has no config.ner.setting entry; known: '
-                f'{", ".join((STANDARD, *ner.setting))}'
+                f'config.finetune.settings: {name!r} has no config.finetune.setting entry; known: '
+                f'{", ".join((STANDARD, *settings.setting))}'
             )
-        if STANDARD in ner.setting:
+        if STANDARD in settings.setting:
             raise ConfigError(
-                f'config.ner.setting: {STANDARD!r} is what config.ner itself says; choose another name'
+                f'config.finetune.setting: {STANDARD!r} is what config.finetune itself says; choose another name'
             )
-        of_name = ner.named(name)
+        of_name = settings.named(name)
         if of_name.overlap_pieces * 2 + 8 > of_name.max_pieces:
-            raise ConfigError('config.ner.overlap_pieces: must leave room in config.ner.max_pieces')
-        if ner.keep != 'none' and of_name.head != 'linear':
+            raise ConfigError('config.finetune.overlap_pieces: must leave room in config.finetune.max_pieces')
+        if settings.keep != 'none' and of_name.head != 'linear':
             raise ConfigError(
-                f'config.ner.keep: {ner.keep!r}, but setting {name!r} has head={of_name.head!r}; only models with a '
-                'linear head can be kept, as transformers loads no other'
+                f'config.finetune.keep: {settings.keep!r}, but setting {name!r} has head={of_name.head!r}; only models '
+                'with a linear head can be kept, as transformers loads no other'
             )
         if of_name.head.endswith('crf') and of_name.label_pieces != 'first':
             raise ConfigError(
-                f'config.ner.label_pieces: {of_name.label_pieces!r}, but the chain of head={of_name.head!r} runs over '
-                "words' first pieces; set 'first'"
+                f'config.finetune.label_pieces: {of_name.label_pieces!r}, but the chain of head={of_name.head!r} runs '
+                "over words' first pieces; set 'first'"
             )
 
 

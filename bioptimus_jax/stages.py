@@ -6,7 +6,7 @@ from typing import Any
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.run import Run, Stage, check_ahead, check_bases, check_settings, execute
-from bioptimus_jax.schema import INITIAL, WITH_CONTEXTS, own_models
+from bioptimus_jax.schema import INITIAL, WITH_CONTEXTS, now_called, own_models
 
 
 def _late(module: str, function: str) -> Callable[..., Any]:
@@ -25,7 +25,7 @@ def _export_needs(run: Run) -> tuple[str, ...]:
     return ('vocab', 'surgery', 'pretrain') if run.manifest('pretrain') else ('vocab', 'surgery')
 
 
-def _ner_needs(run: Run) -> tuple[str, ...]:
+def _finetune_needs(run: Run) -> tuple[str, ...]:
     """What the models come from: phases from export, step 0 from surgery, folders from nowhere."""
     own = own_models(run.config)
     if not own:
@@ -117,33 +117,33 @@ STAGES: dict[str, Stage] = {
             extendable=('inputs.pretrain',),
         ),
         Stage(
-            'ner',
+            'finetune',
             'fine-tuning and entity-level scores',
-            'export/, config.ner.folder',
-            'ner/lint.json, MODEL/SET/SETTING/seed-N, results.jsonl, statistics.json, slices.json, labels.json',
-            ('ner',),
-            _ner_needs,
-            _late('ner.build', 'build'),
-            _late('ner.build', 'external_inputs'),
+            'export/, config.finetune.folder',
+            'finetune/lint.json, MODEL/SET/SETTING/seed-N, results.jsonl, statistics.json, slices.json, labels.json',
+            ('finetune',),
+            _finetune_needs,
+            _late('finetune.build', 'build'),
+            _late('finetune.build', 'external_inputs'),
             extendable=(
-                'ner.seeds',
-                'ner.models',
-                'ner.datasets',
-                'ner.settings',
-                'ner.setting',
-                'ner.keep',
+                'finetune.seeds',
+                'finetune.models',
+                'finetune.datasets',
+                'finetune.settings',
+                'finetune.setting',
+                'finetune.keep',
                 'inputs.vocab',
                 'inputs.surgery',
                 'inputs.export',
             ),  # every cell knows what it is of
             grows=('set ', 'model '),
-            check=_late('ner.build', 'check'),
-            memory='lower config.ner.batch_sentences, config.ner.max_pieces or config.runtime.workers',
+            check=_late('finetune.build', 'check'),
+            memory='lower config.finetune.batch_sentences, config.finetune.max_pieces or config.runtime.workers',
         ),
         Stage(
             'analyze',
             "word-level loss across vocabularies, geometry of embeddings and words, the sets' entities in pieces",
-            'export/, surgery/, corpus/, vocab/, config.ner.folder',
+            'export/, surgery/, corpus/, vocab/, config.finetune.folder',
             'analyze/cloze.json, geometry.json, points.json, entities.json',
             ('analysis', 'evaluation', 'rows'),
             lambda run: ('corpus', 'vocab', 'surgery', 'export'),
@@ -179,7 +179,9 @@ def _check_all(run: Run, replace: bool) -> None:
     before: list[str] = []
     for name in run.config.stages:
         if name not in STAGES:
-            raise ConfigError(f'config.stages: {name!r} is not a stage; known: {", ".join(STAGES)}')
+            raise ConfigError(
+                f'config.stages: {name!r} is not a stage; known: {", ".join(STAGES)}{now_called(name)}'
+            )
         stage = STAGES[name]
         for needed in stage.needs(run):
             if needed not in before and not run.manifest(needed):

@@ -159,30 +159,32 @@ def get_config(argument: str = '') -> ConfigDict:
     config.stages = tuple(stage for stage in config.stages if stage != 'report')  # one page for all of them
     config.pretrain.update(batch_rows=options.batch, micro_batches=2 - options.batch % 2)
     config.pretrain.learning_rate *= float(factor or 1)
-    config.ner.update(seeds=(int(seed),), epochs=3)
+    config.finetune.update(seeds=(int(seed),), epochs=3)
     config.runtime.checkpoint_every_steps = 600
     config.contexts.per_token = 10
     config.evaluation.update(rows=128, per_phase=4, settings=tuple(PAPER_PHASES))
     config.analysis.update(cloze_documents=100, geometry_points=0, geometry_words=0)
     if ablation == 'table6':  # models of different sizes: none may have the rate that suits another
-        config.ner.setting.update({f'lr{rate:.0e}': {'learning_rate': rate} for rate in FINE_TUNING_RATES})
-        config.ner.settings = tuple(config.ner.setting)
+        config.finetune.setting.update(
+            {f'lr{rate:.0e}': {'learning_rate': rate} for rate in FINE_TUNING_RATES}
+        )
+        config.finetune.settings = tuple(config.finetune.setting)
     if name == RIVALS:
-        config.stages = ('ner',)
-        config.ner.models = options.rivals
+        config.stages = ('finetune',)
+        config.finetune.models = options.rivals
     elif ablation == 'table2':
         _initialise(config, name)
         _phases(config, PAPER[:1], options)
         config.evaluation.snapshots_per_phase = options.snapshots
-        config.ner.models = _ends(config, options.snapshots)
+        config.finetune.models = _ends(config, options.snapshots)
     elif ablation == 'table3':
         _phases(config, ORDERS[name][:1], options)
-        config.ner.models = config.phases
+        config.finetune.models = config.phases
     else:
         _phases(config, ORDERS[name], options)
         ends = len(PAPER) if name in ALL_ENDS else 0
         first = config.phases[:1] if name in FIRST_ENDS else ()
-        config.ner.models = config.phases[:ends] or (*first, config.phases[-1])
+        config.finetune.models = config.phases[:ends] or (*first, config.phases[-1])
         config.analysis.update(geometry_words=600, geometry_contexts=5, geometry_documents=5000)
     return config
 
@@ -261,7 +263,7 @@ def _ends(config: ConfigDict, snapshots: int) -> tuple[str, ...]:
 def _first_steps(config: ConfigDict) -> None:
     """Equal words for every arm: `copy` needs more steps for them, since its words have more pieces."""
     config.stages = ('corpus', 'vocab', 'contexts', 'rows', 'surgery', 'pretrain', 'export', 'analyze')
-    config.ner.models = ()
+    config.finetune.models = ()
     config.phases = tuple(map(str, STEPS))
     for steps, before in zip(STEPS, (0, *STEPS), strict=False):
         words = float(WORDS_PER_STEP * (steps - before))

@@ -54,7 +54,7 @@ def get_config(argument: str = '') -> ConfigDict:
             learning_rate=1e-4 * RESTART_FACTOR**number,
         )
     config.runtime.update(checkpoint_every_steps=2000, log_every_steps=50)
-    config.ner.update(
+    config.finetune.update(
         folder=f'{data}/ner', epochs=10, learning_rate=2e-5, seeds=(0, 1, 2, 3, 4), max_pieces=512
     )
     return config

@@ -7,7 +7,7 @@ Command:  bioptimus demo --workdir=runs/demo      (make demo does the same)
 Time:     below 6 minutes on two cores, about a quarter of it for the source.
 Expect:   held-out loss and entity F1 get better from step 0 to 0.1 and on to 0.4; the absolute values mean
           nothing outside this world, and with one seed neighbouring phases may change places.
-Knobs:    the steps of each phase (SOURCE_STEPS, PHASE_STEPS) and ner.epochs decide the time.
+Knobs:    the steps of each phase (SOURCE_STEPS, PHASE_STEPS) and finetune.epochs decide the time.
 Why:      documents are cut into parts of 24 pieces, weights start with a deviation of .08 and without dropout
           the learning rate may be 3e-3: so a model of this size leaves the plateau of predicting frequent
           words after 200 steps; with 128 pieces, .02 and dropout .1 it had not after 1,000 (measured).
@@ -51,7 +51,7 @@ def get_config(argument: str = '') -> ConfigDict:
     config.corpus.audit.splits = ('train', 'devel', 'test')
     for name, steps in PHASE_STEPS.items():
         config.phase[name].update(duration=float(steps), duration_unit='steps')
-    config.ner.update(
+    config.finetune.update(
         models=('source', 'initial', *PHASE_STEPS),
         epochs=5,
         batch_sentences=16,

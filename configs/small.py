@@ -59,7 +59,7 @@ def get_config(argument: str = '') -> ConfigDict:
     config.vocab.general = general
     for name in config.phases:
         config.phase[name].duration = 0.25
-    config.ner.update(
+    config.finetune.update(
         folder=f'{data}/ner',
         datasets=('ncbi-disease', 'bc5-chem'),
         models=('source', 'initial', *config.phases),

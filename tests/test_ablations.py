@@ -59,10 +59,10 @@ def test_every_arm_is_an_experiment_with_three_seeds_of_its_own(argument):
     for arm, e in arms.items():
         assert e.seed == int(arm.partition('.seed-')[2])
         if argument != 'curves':
-            assert e.ner.seeds == (e.seed,)
+            assert e.finetune.seeds == (e.seed,)
         if not arm.startswith('rivals'):
             known = {'initial', *e.phases}
-            assert {name.partition('@')[0] for name in e.ner.models} <= known
+            assert {name.partition('@')[0] for name in e.finetune.models} <= known
             assert set(e.phases) <= set(e.phase)
 
 
@@ -132,8 +132,8 @@ def test_corruption_is_a_factorial_at_matched_rates_of_mask():
 def test_versions_are_the_papers_and_no_curriculum_is_scored_at_each_end():
     both = {arm: e for arm, e in experiments('table7').items() if e.seed == 1}
     versions, without = both['easy_to_hard.seed-1'], both['tokens_15.seed-1']
-    assert versions.ner.models == versions.phases == tuple(PAPER_PHASES)
-    assert without.ner.models == without.phases
+    assert versions.finetune.models == versions.phases == tuple(PAPER_PHASES)
+    assert without.finetune.models == without.phases
     assert len(without.phases) == 4
     settings = [
         (versions.phase[n].masking, versions.phase[n].rate, versions.phase[n].corruption)
@@ -163,7 +163,7 @@ def test_what_is_the_same_has_the_same_fingerprint(seed):
     masked = [e for (argument, _), e in of_seed.items() if argument in MASKED]
     for one, other in itertools.pairwise(masked):
         assert keys(one, ('surgery',)) == keys(other, ('surgery',))
-    everything = ('surgery', 'pretrain', 'export', 'ner', 'analyze')
+    everything = ('surgery', 'pretrain', 'export', 'finetune', 'analyze')
     for argument, arm in (
         ('table5', 'easy_to_hard'),
         ('table7', 'easy_to_hard'),
@@ -185,18 +185,22 @@ def test_options_change_seeds_words_rates_and_snapshots():
     assert words(e) == [1000]
     assert e.pretrain.learning_rate == e.phase['0.1'].learning_rate == pytest.approx(4e-3)
     assert (e.pretrain.batch_rows, e.pretrain.micro_batches) == (1, 1)
-    assert e.ner.models == ('initial', '0.1@50', '0.1')
+    assert e.finetune.models == ('initial', '0.1@50', '0.1')
     assert e.evaluation.snapshots_per_phase == 2
 
 
 def test_rivals_are_any_folders_under_the_same_fine_tuning():
     arms = experiments(f'table6{RIVALS}')
     own, rivals = arms['easy_to_hard.seed-2'], arms['rivals.seed-2']
-    assert rivals.stages == ('ner',)
-    assert rivals.ner.models == ('A=/models/a', 'B=/models/b')
-    assert len(own.ner.settings) > 1
-    changed = {k for k, v in keys(own, ('ner',))['ner'].items() if keys(rivals, ('ner',))['ner'][k] != v}
-    assert changed == {'ner.models'}
+    assert rivals.stages == ('finetune',)
+    assert rivals.finetune.models == ('A=/models/a', 'B=/models/b')
+    assert len(own.finetune.settings) > 1
+    changed = {
+        k
+        for k, v in keys(own, ('finetune',))['finetune'].items()
+        if keys(rivals, ('finetune',))['finetune'][k] != v
+    }
+    assert changed == {'finetune.models'}
     assert 'rivals.seed-0' not in config.arms('ablations:table6')
 
 

@@ -16,7 +16,7 @@ from bioptimus_jax.model import hf
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import initial_parameters
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment, Ner
+from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.vocab import frequency
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, save_tokenizer, tokenizer_from_vocabulary
 
@@ -169,9 +169,9 @@ def write_set(folder, name='drugs'):
 def test_entities_in_pieces_by_hand(tmp_path):
     """Mentions: Aspirin, "aspirin drugs", aspirin, αβ (an orphan I-), x-drug."""
     write_set(tmp_path)
-    files = entities.entity_files(Ner(folder=str(tmp_path)))
+    files = entities.entity_files(Finetune(folder=str(tmp_path)))
     assert files == [tmp_path / 'drugs' / 'train.tsv']
-    folders = entities.entity_folders(Ner(folder=str(tmp_path)))
+    folders = entities.entity_folders(Finetune(folder=str(tmp_path)))
     assert entities.count_mentions(folders[0]) == {
         'Aspirin': 1,
         'aspirin drugs': 1,
@@ -377,14 +377,14 @@ def test_stage_cuts_the_entities_of_the_sets(run, tmp_path):
     assert not (run.workdir / 'analyze' / 'entities.json').exists(), 'no sets are named'
     write_set(tmp_path / 'ner', 'b')
     write_set(tmp_path / 'ner', 'a')
-    e = dataclasses.replace(run.config, ner=Ner(folder=str(tmp_path / 'ner')), phases=())
+    e = dataclasses.replace(run.config, finetune=Finetune(folder=str(tmp_path / 'ner')), phases=())
     build.build(Run(run.workdir, e, quiet=True), tmp_path)
     found = json.loads((tmp_path / 'entities.json').read_text())
     assert list(found['datasets']) == ['a', 'b']
     rates = [found['datasets']['a'][owner]['pieces_per_word'] for owner in ('vocabulary', 'source')]
     assert rates == [1.0, 12 / 8]  # as by hand above: a "-" that is unknown is one piece too
     assert build.external_inputs(e) == [tmp_path / 'ner' / name / 'train.tsv' for name in 'ab']
-    alone = dataclasses.replace(e, ner=Ner(folder=str(tmp_path / 'ner'), datasets=('b',)))
+    alone = dataclasses.replace(e, finetune=Finetune(folder=str(tmp_path / 'ner'), datasets=('b',)))
     assert build.external_inputs(alone) == [tmp_path / 'ner' / 'b' / 'train.tsv']
 
 

@@ -53,6 +53,17 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
     ('arguments', 'expected'),
     [
         (['nonsense'], 'invalid choice'),
+        (['ner', '--config={plain}', '--workdir={tmp}/run'], '; ner is now called finetune'),
+        (['compare', '--ner', 'a', 'b'], '; --ner is now called --models, of lint --sets'),
+        (['corpus', '--config=ner', '--workdir={tmp}/run'], '; ner is now called finetune'),
+        (
+            ['corpus', '--config={plain}', '--workdir={tmp}/run', '--config.ner.epochs=3'],
+            '; ner is now called finetune',
+        ),
+        (
+            ['run', '--config={plain}', '--workdir={tmp}/run', '--config.stages=corpus,ner'],
+            '; ner is now called finetune',
+        ),
         (['corpus'], '--config'),
         (['corpus', '--config=nowhere', '--workdir={tmp}/run'], 'no such config; shipped ones'),
         (['corpus', '--config=small:nonsense', '--workdir={tmp}/run'], 'nonsense'),
@@ -97,8 +108,8 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
             ['download', '--to={tmp}/ner', '--what=ner', '--url=ner'],
             '--url=ner: give the folder above BC2GM-IOB',
         ),
-        (['lint'], '--ner'),
-        (['lint', '--ner={tmp}', '--config.seed=3'], 'lint takes no --config keys'),
+        (['lint'], '--sets'),
+        (['lint', '--sets={tmp}', '--config.seed=3'], 'lint takes no --config keys'),
         (['download', '--to={tmp}/pubmed', '--parallel=0'], '--parallel=0: must be from 1'),
         (['download', '--to={tmp}/pubmed', '--url=ftp://server/pubmed'], '--url=ftp://server/pubmed: give'),
         (['download', '--to={tmp}/pubmed', '--config.seed=3'], 'takes no --config keys'),
@@ -132,11 +143,11 @@ def test_a_config_file_that_fails_is_one_clear_line(program, expected, tmp_path,
 
 def test_names_that_look_like_numbers_are_names():
     loaded = config.defaults()
-    for dotted, text in {'phases': '0.1,0.2', 'ner.models': '0.4', 'ner.seeds': '1,2'}.items():
+    for dotted, text in {'phases': '0.1,0.2', 'finetune.models': '0.4', 'finetune.seeds': '1,2'}.items():
         config.override(loaded, dotted, text)
     experiment = Experiment.from_config(loaded)
-    assert (experiment.phases, experiment.ner.models) == (('0.1', '0.2'), ('0.4',))
-    assert experiment.ner.seeds == (1, 2)
+    assert (experiment.phases, experiment.finetune.models) == (('0.1', '0.2'), ('0.4',))
+    assert experiment.finetune.seeds == (1, 2)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_ner_corpora import prepare
+from test_finetune_corpora import prepare
 
 from bioptimus_jax import config
 from bioptimus_jax.corpus import audit, build, documents, readers
@@ -22,7 +22,7 @@ from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.run import Run, Stage, execute
-from bioptimus_jax.schema import Audit, Corpus, Experiment, Ner
+from bioptimus_jax.schema import Audit, Corpus, Experiment, Finetune
 from bioptimus_jax.sets.corpora import chosen_sets
 
 LEAK = 'Torsade de pointes ventricular tachycardia during low dose intermittent dobutamine treatment .'
@@ -348,7 +348,7 @@ def write_leaks(root: Path) -> dict[str, str]:
 def test_the_audit_searches_for_whatever_can_be_scored(tmp_path):
     """A mixed folder of sets: the document of a devel or test sentence in any form is left out, of train it stays."""
     texts = write_leaks(tmp_path / 'ner')
-    sets = {s.name for s in chosen_sets(Ner(folder=str(tmp_path / 'ner')))}
+    sets = {s.name for s in chosen_sets(Finetune(folder=str(tmp_path / 'ner')))}
     assert sets == {name.split('/')[0] for name in texts}
     assert len(sets) == 7
     rows = [

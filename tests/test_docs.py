@@ -163,11 +163,11 @@ def test_the_tutorial_ends_with_a_model(tutorial):
         assert (tutorial / 'runs' / 'first' / 'export' / phase / 'model.safetensors').is_file()
     run = tutorial / 'runs' / 'first'
     assert '<svg' in (run / 'report' / 'index.html').read_text('utf-8')
-    scored = {r['model']: r['test']['default']['f1'] for r in read_jsonl(run / 'ner' / 'results.jsonl')}
+    scored = {r['model']: r['test']['default']['f1'] for r in read_jsonl(run / 'finetune' / 'results.jsonl')}
     assert list(scored) == ['source', 'initial', '0.4']
     assert min(scored.values()) > 0.05  # none has learned to say nothing
     assert scored['0.4'] > 0.2
-    assert not any(r['failures'] for r in read_json(run / 'ner' / 'statistics.json'))
+    assert not any(r['failures'] for r in read_json(run / 'finetune' / 'statistics.json'))
 
 
 RUN = [

@@ -28,7 +28,7 @@ from bioptimus_jax.corpus.download import Download
 from bioptimus_jax.corpus.fetch import Patience
 from bioptimus_jax.corpus.pubmed import linked_files
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.ner import download as ner_download
+from bioptimus_jax.finetune import download as ner_download
 from bioptimus_jax.sets import blurb
 from bioptimus_jax.sets.sentences import SPLITS
 
@@ -703,7 +703,7 @@ def sets_in(to, table):
     }
 
 
-def test_ner_sets_come_once_whatever_the_server_does(ner_server, tmp_path, capsys):
+def test_finetune_sets_come_once_whatever_the_server_does(ner_server, tmp_path, capsys):
     path = '/pubmed/data/BC2GM-IOB/train.tsv'
     ner_server.faults[path] = [('drop', 500), ('corrupt',), ('status', 503)]
     assert ner_sets(ner_server, tmp_path, quiet=False).run() == {'files': 15, 'fetched': 15, 'there': 0}
@@ -712,13 +712,13 @@ def test_ner_sets_come_once_whatever_the_server_does(ner_server, tmp_path, capsy
     assert ner_server.asked(path) == [None, 'bytes=500-', None, None]
     text = capsys.readouterr().out
     assert 'BC2GM-IOB/train.tsv: its bytes are not what was published (by SHA-256); thrown away' in text
-    assert f'--config.ner.folder={tmp_path}' in text
+    assert f'--config.finetune.folder={tmp_path}' in text
     ner_server.requests.clear()
     assert ner_sets(ner_server, tmp_path).run() == {'files': 15, 'fetched': 0, 'there': 15}
     assert not ner_server.requests
 
 
-def test_ner_files_that_changed_on_either_side(ner_server, tmp_path):
+def test_finetune_files_that_changed_on_either_side(ner_server, tmp_path):
     one = ner_sets(ner_server, tmp_path, files='ncbi-disease/*')
     assert one.run()['files'] == 3
     path = tmp_path / 'ncbi-disease' / 'devel.tsv'
@@ -737,7 +737,7 @@ def test_ner_files_that_changed_on_either_side(ner_server, tmp_path):
     assert len(sets_in(tmp_path, blurb.FILES)) == 14
 
 
-def test_ner_sets_on_the_command_line(ner_server, tmp_path, capsys):
+def test_finetune_sets_on_the_command_line(ner_server, tmp_path, capsys):
     flags = ['download', '--what=ner', f'--to={tmp_path}', f'--url={ner_address(ner_server)}']
     assert cli.main([*flags, '--files=nothing']) == 2
     assert '--files=nothing: no file is named so; they are SET/train.tsv' in capsys.readouterr().err

@@ -51,7 +51,7 @@ FLOORS = {
     'bioptimus_jax.gate': 9,
     'bioptimus_jax.card': 8,
     'bioptimus_jax.export': 9,
-    'bioptimus_jax.ner': 10,
+    'bioptimus_jax.finetune': 10,
     'bioptimus_jax.analysis': 11,
     'bioptimus_jax.report': 12,
     'bioptimus_jax.stages': 13,
@@ -67,13 +67,13 @@ CONFINED = {
     'flax': ('bioptimus_jax.model',),
     'torch': (
         'bioptimus_jax.gate',
-        'bioptimus_jax.ner',
+        'bioptimus_jax.finetune',
         'bioptimus_jax.analysis',
         'bioptimus_jax.model.weights',  # reads .bin files
     ),
     'transformers': (
         'bioptimus_jax.gate',
-        'bioptimus_jax.ner',
+        'bioptimus_jax.finetune',
         'bioptimus_jax.analysis',
         'bioptimus_jax.vocab.agreement',  # a tokenizer that cannot be kept is refused before anything is made with it
     ),
@@ -250,13 +250,13 @@ def test_every_shipped_config_is_a_valid_experiment(name, monkeypatch):
     monkeypatch.setenv('BIOPTIMUS_SOURCE', '/source')
     experiment = Experiment.from_config(load(name))
     assert experiment.phases
-    assert set(experiment.ner.models) <= {'initial', 'source', '/source', *experiment.phases}
+    assert set(experiment.finetune.models) <= {'initial', 'source', '/source', *experiment.phases}
     if (
         not experiment.source.path
     ):  # the position table is ours: positions restart with every document of a row
         assert experiment.rows.max_document_pieces <= experiment.model.max_positions
-        if 'ner' in experiment.stages:
-            assert experiment.ner.max_pieces <= experiment.model.max_positions
+        if 'finetune' in experiment.stages:
+            assert experiment.finetune.max_pieces <= experiment.model.max_positions
     if name.endswith(':source'):
         assert experiment.surgery.strategy == 'scratch'
         assert not experiment.source.path

@@ -212,11 +212,11 @@ def verbs(tmp_path, model, ner):
             '--config.surgery.strategy=averaged_input',
             '--config.rows.max_document_pieces=32',
         ),
-        'ner': (
-            f'--config.ner.folder={ner}',
-            f'--config.ner.models={model}',
-            '--config.ner.max_pieces=16',
-            '--config.ner.overlap_pieces=4',
+        'finetune': (
+            f'--config.finetune.folder={ner}',
+            f'--config.finetune.models={model}',
+            '--config.finetune.max_pieces=16',
+            '--config.finetune.overlap_pieces=4',
         ),
     }
 
@@ -228,7 +228,7 @@ def pickled(folder, value):
     torch.save({'bert.embeddings.word_embeddings.weight': value}, folder / 'pytorch_model.bin')
 
 
-@pytest.mark.parametrize('verb', ['surgery', 'ner'])
+@pytest.mark.parametrize('verb', ['surgery', 'finetune'])
 def test_pickled_weights_with_code(verb, verbs, model, refused):
     pickled(model, Bomb(refused.ran))
     line = refused(verb, *verbs[verb])
@@ -255,7 +255,7 @@ HEADERS = {
 }
 
 
-@pytest.mark.parametrize('verb', ['surgery', 'ner'])
+@pytest.mark.parametrize('verb', ['surgery', 'finetune'])
 @pytest.mark.parametrize('kind', HEADERS)
 def test_a_safetensors_header_that_lies(kind, verb, verbs, model, refused):
     HEADERS[kind](model)
@@ -300,7 +300,7 @@ def test_a_model_that_brings_its_own_code(verbs, model, refused):
     names = dict.fromkeys(('AutoConfig', 'AutoModelForTokenClassification', 'AutoModelForMaskedLM'), 'evil.C')
     change(model / 'config.json', model_type='evil', auto_map=names)
     assert 'only "bert" can be read' in refused('surgery', *verbs['surgery'])
-    assert str(model) in refused('ner', *verbs['ner'])
+    assert str(model) in refused('finetune', *verbs['finetune'])
 
 
 def test_a_tokenizer_that_brings_its_own_code(model, ner, refused):
@@ -308,7 +308,7 @@ def test_a_tokenizer_that_brings_its_own_code(model, ner, refused):
     settings = dict(tokenizer_class='Evil', auto_map={'AutoTokenizer': ['evil.C', 'evil.C']})
     change(model / 'tokenizer_config.json', **settings)
     change(model / 'config.json', model_type='evil')
-    assert str(model) in refused('lint', f'--ner={ner}', f'--model={model}')
+    assert str(model) in refused('lint', f'--sets={ner}', f'--model={model}')
 
 
 # ---- NER sets
@@ -334,7 +334,7 @@ def test_a_tfds_folder_that_names_code(tmp_path, refused, monkeypatch):
         },
     ):
         write_json(folder / 'features.json', value)
-        line = refused('lint', f'--ner={tmp_path / "sets"}')
+        line = refused('lint', f'--sets={tmp_path / "sets"}')
         assert "features.json: names the class 'evil_features.Text'" in line
 
 

@@ -18,8 +18,8 @@ from scipy import stats
 from bioptimus_jax import cli, config
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
-from bioptimus_jax.ner.predictions import Predicted, write_predictions
-from bioptimus_jax.ner.score import score
+from bioptimus_jax.finetune.predictions import Predicted, write_predictions
+from bioptimus_jax.finetune.score import score
 from bioptimus_jax.report import comparison, comparison_figures, gain, geometry, page, paper, paper_tables
 from bioptimus_jax.report.layout import NOT_RUN
 from bioptimus_jax.report.questions import QUESTIONS
@@ -61,7 +61,7 @@ def fine_tuned(folder, model, dataset, setting, seed, right, devel=None):
     gold = [['O', 'B-X', 'O']] * SENTENCES
     tagged = [['O', 'B-X' if n in found else 'O', 'O'] for n in range(SENTENCES)]
     words = [['a', f'{dataset}{n}', 'b'] for n in range(SENTENCES)]
-    cell = folder / 'ner' / model / dataset / setting / f'seed-{seed}'
+    cell = folder / 'finetune' / model / dataset / setting / f'seed-{seed}'
     write_predictions(
         cell / 'predictions.tsv', [Predicted(w, g, t, 0) for w, g, t in zip(words, gold, tagged, strict=True)]
     )
@@ -101,7 +101,7 @@ def make(
     With the mentions, of all fine-tunings or of each, there may be the devel F1; `steps`: where the phases end;
     `fine_tunings`: their seeds.
     """
-    e = experiment(phases, seed=seed, ner__seeds=seed, **changes)
+    e = experiment(phases, seed=seed, finetune__seeds=seed, **changes)
     run = Run(folder, e, quiet=True)
     of_source = {'0:config.json': 'x', '1:model.safetensors': weights}
     train = {'rows': 1000, 'words': 200_000, 'tokens': 260_000}
@@ -112,7 +112,7 @@ def make(
         'surgery': {'content': 'w', 'inputs': of_source},
         'rows': {'content': 'r', 'counts': {'train': train}},
         'pretrain': {'content': 'p'},
-        'ner': {'content': 'n'},
+        'finetune': {'content': 'n'},
     }
     for stage, described_so in described.items():
         keys = result_keys(e, STAGES[stage].sections)
@@ -139,7 +139,7 @@ def make(
             records += [
                 fine_tuned(folder, name, d, 'standard', tuning, *_found(n, number)) for d, n in scores.items()
             ]
-    write_jsonl(folder / 'ner' / 'results.jsonl', records)
+    write_jsonl(folder / 'finetune' / 'results.jsonl', records)
     return folder
 
 
@@ -292,7 +292,7 @@ def test_runs_of_other_budgets_corpora_or_fine_tuning_stand_apart_and_the_note_s
         surgery__strategy='averaged_last',
     )
     make(tmp_path / 'elsewhere', [TOKENS], {0: {'bc5-chem': 191}}, corpus='d')
-    make(tmp_path / 'tuned', [TOKENS], {0: {'bc5-chem': 192}}, ner__epochs=50)
+    make(tmp_path / 'tuned', [TOKENS], {0: {'bc5-chem': 192}}, finetune__epochs=50)
     first, *others = answer(
         'table2', table2, tmp_path / 'longer', tmp_path / 'elsewhere', tmp_path / 'tuned'
     )[0]
@@ -302,7 +302,7 @@ def test_runs_of_other_budgets_corpora_or_fine_tuning_stand_apart_and_the_note_s
     notes = {table.rows[0][3].text: table.note for table in others}
     assert 'words of phase 1: 1,020,000, in A 512,000' in notes[f'{f1(190):.2f}']
     assert 'corpus: dddddddd, in A cccccccc' in notes[f'{f1(191):.2f}']
-    assert 'ner.epochs: 50, in A 5' in notes[f'{f1(192):.2f}']
+    assert 'finetune.epochs: 50, in A 5' in notes[f'{f1(192):.2f}']
     assert all('must not be compared with set-up A' in note for note in notes.values())
     assert all(table.marks()[0][3] == '' for table in others)
 
@@ -414,10 +414,10 @@ def test_a_mean_over_sets_is_over_the_same_seeds_and_names_its_sets(tmp_path):
 
 
 def test_predictions_that_are_missing_are_named(table2):
-    file = table2 / 'y.seed-1' / 'ner' / 'p0' / 'bc5-chem' / 'standard' / 'seed-1' / 'predictions.tsv'
+    file = table2 / 'y.seed-1' / 'finetune' / 'p0' / 'bc5-chem' / 'standard' / 'seed-1' / 'predictions.tsv'
     file.unlink()
     [made], details = answer('table2', table2)
-    remedy = 'so nothing is said of other test items; run stage ner again with --replace.'
+    remedy = 'so nothing is said of other test items; run stage finetune again with --replace.'
     assert f'{file}: is missing, {remedy}' in made.note
     named = [line[0].text for line in details['these models, other test items'].rows]
     assert named == ['scratch', 'random_rows']
@@ -508,14 +508,14 @@ def test_a_phase_on_a_path_that_goes_on_is_not_a_run_that_ends_there(curricula, 
 def test_rivals_are_paired_by_the_seed_of_fine_tuning_and_found_in_the_paper_by_name(curricula, tmp_path):
     for seed in (0, 1):
         right = {'BioBERT': {'bc5-chem': 180 + seed}, 'ours-too': {'bc5-chem': 130}}
-        e = experiment([TOKENS], seed=0, ner__seeds=seed, ner__models='BioBERT=/m/b')
+        e = experiment([TOKENS], seed=0, finetune__seeds=seed, finetune__models='BioBERT=/m/b')
         folder = tmp_path / 'rivals' / f'r.seed-{seed}'
-        keys = json.loads(json.dumps(result_keys(e, ('ner',))))
-        write_json(folder / 'ner' / 'manifest.json', {'config': keys, 'content': 'n', 'inputs': {}})
+        keys = json.loads(json.dumps(result_keys(e, ('finetune',))))
+        write_json(folder / 'finetune' / 'manifest.json', {'config': keys, 'content': 'n', 'inputs': {}})
         cells = [
             fine_tuned(folder, m, d, 'standard', seed, n) for m, s in right.items() for d, n in s.items()
         ]
-        write_jsonl(folder / 'ner' / 'results.jsonl', cells)
+        write_jsonl(folder / 'finetune' / 'results.jsonl', cells)
     [made], details = answer('table6', curricula, tmp_path / 'rivals')
     names = [line[0].text for line in made.rows]
     assert names[:2] == ['0.4', 'BioBERT']
@@ -667,7 +667,7 @@ def test_manifests_give_back_the_experiment(tmp_path):
     for stage in ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'pretrain'):
         assert result_keys(again, STAGES[stage].sections) == result_keys(e, STAGES[stage].sections)
     assert again.phases == ('p0', 'p1')
-    assert again.stages == ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'ner')
+    assert again.stages == ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'finetune')
 
 
 @pytest.mark.parametrize('content', ['{}', '[1]'])
@@ -825,7 +825,7 @@ def test_the_page_begins_with_what_the_source_became(tmp_path):
     assert re.fullmatch(
         r'test F1 on bc5-chem, source to p0: \+\S+, one seed; on other test items \[.*\]', said
     )
-    (folder / 'ner' / 'p1' / 'ncbi-disease' / 'standard' / 'seed-1' / 'predictions.tsv').unlink()
+    (folder / 'finetune' / 'p1' / 'ncbi-disease' / 'standard' / 'seed-1' / 'predictions.tsv').unlink()
     table = gain.gain(m)
     assert row(table, 'ncbi-disease')['verdict'] == NOT_RUN
     assert 'ncbi-disease is not tested: ' in table.note
@@ -919,7 +919,7 @@ def test_records_alone_give_the_tables_of_the_run_folders(table2, curricula, tmp
         (lambda line: '[1]', r'line 2: is no record of a run \(no JSON object\)'),
         (lambda line: '[' * 100_000, 'line 2: is damaged'),
         (lambda line: line.replace('"manifests"', '"x"'), r'line 2: .*\(manifests is missing, or no dict\)'),
-        (lambda line: line.replace('"devel"', '"x"'), r'line 2: .*\(an entry of ner has no devel\)'),
+        (lambda line: line.replace('"devel"', '"x"'), r'line 2: .*\(an entry of finetuned has no devel\)'),
         (lambda line: re.sub('"arm": "[^"]+"', '"arm": "../x"', line), r'line 2: .*\(arm is no name\)'),
         (lambda line: line.replace('"counts": "', '"counts": "A'), r'its counts by unit are damaged'),
         (

@@ -275,7 +275,7 @@ def test_what_does_not_fit_is_told_how_it_would(capsys):
     [
         (['--config=bioptimus', '--device=abacus'], 'no such device; known: a100-40, a100-80, h100, h200'),
         (['--config=bioptimus', '--config.corpus.max_words=0'], 'phase 0.1 lasts epochs: say how many words'),
-        (['--config=ner'], 'config.stages: has no pretrain'),
+        (['--config=finetune'], 'config.stages: has no pretrain'),
         (['--config=bioptimus', '--devices=0'], "--devices: '0': must be a whole number, at least 1"),
         (['--config=bioptimus', '--mfu=35'], 'must be a number above 0 and at most 1'),
         (['--config=bioptimus', '--price=free'], "--price: 'free': must be a number above 0"),

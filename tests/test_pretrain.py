@@ -21,10 +21,10 @@ from bioptimus_jax import config
 from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import STOPPED, ConfigError, InputError
 from bioptimus_jax.files import read_json
+from bioptimus_jax.finetune.build import model_folders
 from bioptimus_jax.model import bert, heads, hf
 from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.model.hf import load_folder
-from bioptimus_jax.ner.build import model_folders
 from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, perplexity
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
@@ -419,7 +419,7 @@ def assert_same_course(workdir, wanted):
 def test_snapshots_outlive_later_checkpoints_and_are_exported(prepared, tmp_path):
     workdir = copy_of(prepared, tmp_path)
     changes = {'evaluation.snapshots_per_phase': 2, 'runtime.keep_checkpoints': 1, 'phases': '0.1,0.2'}
-    run = Run(workdir, experiment(prepared, **changes, **{'ner.models': '0.1@50,0.2'}), quiet=True)
+    run = Run(workdir, experiment(prepared, **changes, **{'finetune.models': '0.1@50,0.2'}), quiet=True)
     execute(run, STAGES['pretrain'])
     kept = {'0.1@50': 3, '0.1': 6, '0.2@50': 9, '0.2': 12}
     folder = workdir / 'pretrain'

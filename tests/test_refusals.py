@@ -19,10 +19,10 @@ from bioptimus_jax import devices, stages
 from bioptimus_jax.config import defaults
 from bioptimus_jax.devices import GIB, Present
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.finetune.build import name_of
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import initial_parameters
 from bioptimus_jax.model.hf import write_folder
-from bioptimus_jax.ner.build import name_of
 from bioptimus_jax.pretrain.memory import check_memory
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import NUMBERS, Experiment, walk
@@ -43,7 +43,7 @@ def get_config(argument=''):
     c.model.update({shape})
     c.rows.update(row_pieces=64, max_document_pieces=32)
     c.pretrain.update(batch_rows=16)
-    c.ner.update(folder='{tmp}/ner', max_pieces=32, overlap_pieces=8)
+    c.finetune.update(folder='{tmp}/ner', max_pieces=32, overlap_pieces=8)
     if argument == 'half':
         c.corpus.inputs = ('\\ud800.txt',)
     if argument == 'nul':
@@ -53,7 +53,7 @@ def get_config(argument=''):
     if argument == 'initial':
         c.phase['initial'], c.phases = c.phase['0.1'], ('initial',)
     if argument == 'setting':
-        c.ner.setting['a/b'] = {{'epochs': 2}}
+        c.finetune.setting['a/b'] = {{'epochs': 2}}
     if argument == 'exit':
         raise SystemExit(5)
     return c
@@ -117,7 +117,7 @@ AT_ONCE = [
     ('corpus', ['--config={tmp}/odd.py:nul'], 2, r'config\.corpus\.inputs\[0\]: .* is not UTF-8 text'),
     ('corpus', ['--config={tmp}/odd.py:phase'], 2, r"config\.phase: '\.\.' is no name"),
     ('corpus', ['--config={tmp}/odd.py:initial'], 2, r"config\.phases: 'initial' is what another model"),
-    ('corpus', ['--config={tmp}/odd.py:setting'], 2, r"config\.ner\.setting: 'a/b' is no name"),
+    ('corpus', ['--config={tmp}/odd.py:setting'], 2, r"config\.finetune\.setting: 'a/b' is no name"),
     ('corpus', ['--config.corpus.inputs={tmp}/folder.txt'], 3, 'is a folder; name its files'),
     ('corpus', ['--config.corpus.inputs={tmp}/loop'], 3, 'no such file'),
     ('corpus', ['--config.corpus.inputs={long}.txt'], 3, 'File name too long'),
@@ -164,16 +164,20 @@ BEFORE_THE_FIRST = [
     (['corpus.heldout_fraction=0'], 2, r'config\.corpus\.heldout_fraction: is 0'),
     (['curriculum.order=easy_to_hard', 'curriculum.texts={tmp}/text.txt'], 2, 'which is trained on'),
     (['curriculum.order=easy_to_hard', 'curriculum.probe={tmp}/nowhere'], 3, r'config\.curriculum\.probe'),
-    (['ner.folder={tmp}/nowhere'], 3, r'nowhere: no such folder; config\.ner\.folder'),
-    (['ner.datasets=genes'], 3, 'has no set genes; found: drugs'),
-    (['ner.models=..=source'], 2, r"config\.ner\.models: '\.\.' is no name"),
-    (['ner.models=a/b={tmp}/source'], 3, 'is no Hugging Face folder'),
-    (['ner.models=results.jsonl={tmp}/source'], 2, 'ends as our own files do'),
-    (['ner.models=0.9'], 2, "'0.9' is no phase"),
-    (['ner.models=0.4@25'], 2, "'0.4@25' will not be exported"),
-    (['ner.models=source', 'ner.max_pieces=64'], 2, r'config\.ner\.max_pieces: 64, but .* 32 positions'),
-    (['ner.max_pieces=64'], 2, r'config\.ner\.max_pieces: 64, but 0\.1 has 32 positions'),
-    (['ner.freeze_layers=3'], 2, r'config\.ner\.freeze_layers: 3'),
+    (['finetune.folder={tmp}/nowhere'], 3, r'nowhere: no such folder; config\.finetune\.folder'),
+    (['finetune.datasets=genes'], 3, 'has no set genes; found: drugs'),
+    (['finetune.models=..=source'], 2, r"config\.finetune\.models: '\.\.' is no name"),
+    (['finetune.models=a/b={tmp}/source'], 3, 'is no Hugging Face folder'),
+    (['finetune.models=results.jsonl={tmp}/source'], 2, 'ends as our own files do'),
+    (['finetune.models=0.9'], 2, "'0.9' is no phase"),
+    (['finetune.models=0.4@25'], 2, "'0.4@25' will not be exported"),
+    (
+        ['finetune.models=source', 'finetune.max_pieces=64'],
+        2,
+        r'config\.finetune\.max_pieces: 64, but .* 32 positions',
+    ),
+    (['finetune.max_pieces=64'], 2, r'config\.finetune\.max_pieces: 64, but 0\.1 has 32 positions'),
+    (['finetune.freeze_layers=3'], 2, r'config\.finetune\.freeze_layers: 3'),
     (['analysis.reference_vocab={tmp}/nowhere'], 3, 'nowhere'),
     (['stages=corpus,corpus'], 2, r'config\.stages: different ones are needed'),
     (['stages=corpus,vocab,pretrain'], 2, 'pretrain needs surgery, which is not done'),
@@ -196,11 +200,11 @@ def test_run_checks_every_stage_before_the_first(keys, code, expected, world, tm
 def test_run_says_at_once_what_a_finished_stage_refuses(world, tmp_path, capsys):
     """Settings of a later stage that is done: known before an earlier one goes on for hours."""
     run = Run(tmp_path / 'run', experiment(), quiet=True)
-    execute(run, make_stage(sections=('ner',)))
-    os.rename(tmp_path / 'run' / 'corpus', tmp_path / 'run' / 'ner')
-    given = [f'--config={world}/odd.py', f'--workdir={tmp_path}/run', '--config.ner.epochs=7']
+    execute(run, make_stage(sections=('finetune',)))
+    os.rename(tmp_path / 'run' / 'corpus', tmp_path / 'run' / 'finetune')
+    given = [f'--config={world}/odd.py', f'--workdir={tmp_path}/run', '--config.finetune.epochs=7']
     code, line = call(capsys, 'run', *given)
-    assert (code, 'config.ner.epochs: 5 -> 7' in line) == (2, True), line
+    assert (code, 'config.finetune.epochs: 5 -> 7' in line) == (2, True), line
     assert not (tmp_path / 'run' / 'corpus').exists()
 
 

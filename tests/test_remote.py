@@ -438,10 +438,10 @@ def test_inputs_are_fetched_once_and_again_when_they_change(tmp_path, monkeypatc
 def test_a_model_keeps_its_name_and_every_path_key_is_known(tmp_path):
     (tmp_path / 'm').mkdir()
     (tmp_path / 'm' / 'config.json').write_text('{}')
-    given = experiment(ner__models=f'0.4,mine=file://{tmp_path}/m')
-    local = with_local_inputs(given, ('ner',), tmp_path / 's', True)
+    given = experiment(finetune__models=f'0.4,mine=file://{tmp_path}/m')
+    local = with_local_inputs(given, ('finetune',), tmp_path / 's', True)
     folder = local_place(tmp_path / 's', f'file://{tmp_path}/m')
-    assert local.ner.models == ('0.4', f'mine={folder}')
+    assert local.finetune.models == ('0.4', f'mine={folder}')
     assert (folder / 'config.json').exists()
     paths = {name for name, _, metadata in walk(Experiment()) if metadata.get('path')}
     assert paths - READ_BY.keys() == {'runtime.base_run', 'runtime.staging'}

@@ -10,7 +10,7 @@ import shlex
 
 import numpy as np
 import pytest
-from test_report_ner import write_ner
+from test_report_finetune import write_scores
 
 from bioptimus_jax import cli
 from bioptimus_jax.analysis.geometry import of_words
@@ -132,8 +132,8 @@ def finish(run):
         for dataset in ('ncbi-disease', 'drugs')
         for seed in (0, 1, 2)
     ]
-    write_jsonl(run.workdir / 'ner' / 'results.jsonl', cells)
-    write_ner(run.workdir / 'ner', ('initial', *PHASES), ('ncbi-disease', 'drugs'), own=PHASES)
+    write_jsonl(run.workdir / 'finetune' / 'results.jsonl', cells)
+    write_scores(run.workdir / 'finetune', ('initial', *PHASES), ('ncbi-disease', 'drugs'), own=PHASES)
     cloze = [
         {
             'model': model,
@@ -175,7 +175,7 @@ def finish(run):
         'models': [{'model': m, **plane} for m in models],
     }
     write_json(run.workdir / 'analyze' / 'points.json', points)
-    for stage in ('vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'ner', 'analyze'):
+    for stage in ('vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'finetune', 'analyze'):
         train = {'tokens': 4000, 'words': 3000, 'rows': 10}
         counts = {'train': train} if stage == 'rows' else {'tokens': 12345}
         inputs = {'vocab': 'x', 'contexts': 'x'} if stage == 'surgery' else {}
@@ -456,7 +456,7 @@ def test_of_several_settings_devel_chooses_and_every_one_is_shown(run):
         better = 0.2 if cell['setting'] == 'frozen' else 0.1
         cell['devel'] = {mode: scores | {'f1': better} for mode, scores in cell['devel'].items()}
         cell['test'] = {mode: scores | {'f1': 1 - better} for mode, scores in cell['test'].items()}
-    m = dataclasses.replace(m, ner=cells)
+    m = dataclasses.replace(m, finetuned=cells)
     assert m.chosen('0.1', 'drugs') == 'frozen'  # which is worse on test
     assert m.scores('0.1', 'drugs') == pytest.approx([80, 80])
     assert m.scores('0.1', 'drugs', setting='standard') == pytest.approx([90, 90])
@@ -530,7 +530,7 @@ def test_vocabulary_without_general_text_source_or_sets(tmp_path):
     assert not vocabulary.frequency_cross(m).rows
     assert len(vocabulary.pieces(m).rows) == 1
     assert 'config.vocab.general' in vocabulary_figures.word_frequency(m).absent
-    assert 'config.ner.folder' in vocabulary_figures.entity_pieces(m).absent
+    assert 'config.finetune.folder' in vocabulary_figures.entity_pieces(m).absent
 
 
 def test_comparison_ranks_arms_within_a_phase(tmp_path):
@@ -610,7 +610,7 @@ def test_names_are_drawn_as_they_are(run):
     """Neither as mathematics nor, since they begin with _, left out of a legend."""
     names = {'drugs': 'a$^b$', 'ncbi-disease': '_x'}
     m = read_measures(run)
-    m = dataclasses.replace(m, ner=[{**r, 'dataset': names[r['dataset']]} for r in m.ner])
+    m = dataclasses.replace(m, finetuned=[{**r, 'dataset': names[r['dataset']]} for r in m.finetuned])
     drawn = figures.FIGURES['entity_f1'](m).svg
     assert '>a$^b$<' in drawn
     assert '> _x<' in drawn
@@ -691,7 +691,7 @@ def test_unfinished_run_says_what_is_missing(tmp_path):
     assert not any(file.exists() for file in of_before)
     assert (folder / 'csv' / 'phases.csv').is_file()
     text = (folder / 'index.html').read_text()
-    assert 'stage ner has not been run' in text
+    assert 'stage finetune has not been run' in text
     assert 'stage analyze has not been run' in text
     table = tables.phase_table(run)
     assert row_of(table, '0.1')['held-out loss'].value is not None
@@ -702,7 +702,7 @@ def test_unfinished_scoring_shows_the_cells_that_are_done(tmp_path):
     run = Run(tmp_path / 'r', Experiment(), quiet=True)
     cell = ner_cell('0.1', 'drugs', 4, 1)
     write_json(
-        run.workdir / 'ner' / '0.1' / 'drugs' / 'standard' / 'seed-4' / 'scores.json',
+        run.workdir / 'finetune' / '0.1' / 'drugs' / 'standard' / 'seed-4' / 'scores.json',
         {k: cell[k] for k in cell if k != 'seed'},
     )
     assert read_measures(run).scores('0.1', 'drugs') == pytest.approx([69.0])
@@ -726,7 +726,7 @@ def test_metrics_of_a_stage_taken_from_a_base_run_are_found(run, tmp_path):
 
 def test_damaged_record_is_named(tmp_path):
     run = fabricate(tmp_path / 'r')
-    with open(run.workdir / 'ner' / 'results.jsonl', 'a') as file:
+    with open(run.workdir / 'finetune' / 'results.jsonl', 'a') as file:
         file.write('{"model": ')
     with pytest.raises(InputError, match=r'results\.jsonl, line 31'):
         read_measures(run)
@@ -734,7 +734,11 @@ def test_damaged_record_is_named(tmp_path):
 
 def test_what_finished_stages_have_lost_is_said_and_what_is_damaged_refused(tmp_path):
     run = fabricate(tmp_path / 'r')
-    for stage, name in (('ner', 'results.jsonl'), ('analyze', 'points.json'), ('pretrain', 'phases.json')):
+    for stage, name in (
+        ('finetune', 'results.jsonl'),
+        ('analyze', 'points.json'),
+        ('pretrain', 'phases.json'),
+    ):
         write_json(run.workdir / 'pretrain' / 'phases.json', {})
         manifest = run.manifest(stage)
         files = listed(run.workdir / stage, run.checksums())
@@ -759,7 +763,7 @@ def test_what_finished_stages_have_lost_is_said_and_what_is_damaged_refused(tmp_
 
 
 @pytest.mark.parametrize(
-    'name', ['probe.json', 'difficulty.json', 'ner/lint.json', 'pretrain/curriculum.json']
+    'name', ['probe.json', 'difficulty.json', 'finetune/lint.json', 'pretrain/curriculum.json']
 )
 @pytest.mark.parametrize('text', ['3', '[1]', '{"a": 1}', '"a"'])
 def test_other_json_is_one_line(tmp_path, name, text):
@@ -967,7 +971,9 @@ def test_runs_are_compared_by_what_they_took_to_reach_the_same(run):
     table = efficiency.arms({'one': [m], 'two': [dataclasses.replace(other, manifests=elsewhere)]})
     assert not any('loss' in r[0].text for r in table.rows)
     assert 'vocabularies differ' in table.note
-    assert not efficiency.arms({'one': [m], 'none': [dataclasses.replace(m, evaluations=[], ner=[])]}).rows
+    assert not efficiency.arms(
+        {'one': [m], 'none': [dataclasses.replace(m, evaluations=[], finetuned=[])]}
+    ).rows
 
 
 def test_arms_are_means_over_seeds_at_levels_that_are_given(run):
@@ -988,7 +994,7 @@ def test_arms_are_means_over_seeds_at_levels_that_are_given(run):
 
 def test_what_the_first_scored_model_has_may_have_been_there_before(run):
     m = read_measures(run)
-    end_alone = dataclasses.replace(m, ner=[r for r in m.ner if r['model'] == '0.4'])
+    end_alone = dataclasses.replace(m, finetuned=[r for r in m.finetuned if r['model'] == '0.4'])
     table = efficiency.arms({'all': [m], 'end': [end_alone]}, f1=(80,))
     found = {r[1].text: r for r in table.rows if r[0].text == 'devel F1 on drugs, 80'}
     assert (found['all'][3].text, found['all'][3].value) == ('400', 400)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shutil
 import stat
 
 import pytest
@@ -55,14 +56,28 @@ def test_a_matching_stage_is_skipped_and_a_changed_one_is_refused_with_the_key(t
     assert CALLS == [5, 9]
 
 
+@pytest.mark.parametrize('file', ['manifest.json', '.started.json'])
+def test_a_run_of_before_a_stage_was_renamed_is_refused_in_one_line(file, tmp_path):
+    execute(Run(tmp_path, experiment(), quiet=True), make_stage())
+    (tmp_path / 'ner').mkdir()
+    shutil.copy(tmp_path / 'corpus' / 'manifest.json', tmp_path / 'ner' / file)
+    with pytest.raises(
+        InputError, match=r'/ner: was made when stage finetune was called ner.*move it'
+    ) as error:
+        Run(tmp_path, experiment(), quiet=True)
+    assert '\n' not in str(error.value)
+    os.rename(tmp_path / 'ner', tmp_path / 'ner.old')
+    assert execute(Run(tmp_path, experiment(), quiet=True), make_stage())['stage'] == 'corpus'
+
+
 def test_runtime_keys_and_paths_do_not_enter_the_fingerprint(tmp_path):
-    stage = make_stage(sections=('corpus', 'runtime', 'ner'))
+    stage = make_stage(sections=('corpus', 'runtime', 'finetune'))
     execute(Run(tmp_path, experiment(), quiet=True), make_stage())
     execute(Run(tmp_path, experiment(corpus__inputs='elsewhere.txt'), quiet=True), make_stage())
     assert CALLS == [5]
     keys = result_keys(experiment(), stage.sections)
-    assert 'ner.epochs' in keys
-    assert 'ner.folder' not in keys
+    assert 'finetune.epochs' in keys
+    assert 'finetune.folder' not in keys
 
 
 def test_a_key_that_the_program_has_learned_since_changes_nothing_at_its_default():
@@ -401,7 +416,7 @@ def test_metrics_count_a_repeated_step_once_and_survive_a_cut_line(tmp_path):
     run = Run(tmp_path, experiment(), quiet=True)
     run.log('pretrain', 10, kind='train', loss=3.0)
     run.log('pretrain', 10, kind='evaluation', loss=9.0)
-    run.log('ner', 1, loss=0.0)
+    run.log('finetune', 1, loss=0.0)
     with open(tmp_path / 'metrics.jsonl', 'a') as file:
         file.write(json.dumps({'stage': 'pretrain', 'step': 12})[:-4])
     run.log('pretrain', 10, kind='train', loss=2.0)
@@ -420,11 +435,11 @@ def test_damaged_lines_of_metrics_are_left_out(tmp_path):
 def test_metrics_of_a_stage_made_anew_are_its_own(tmp_path):
     run = Run(tmp_path, experiment(), quiet=True)
     run.log('pretrain', 30, kind='evaluation', loss=3.0)
-    run.log('ner', 1, kind='epoch', loss=1.0)
+    run.log('finetune', 1, kind='epoch', loss=1.0)
     run.log('pretrain', 0, kind='start')
     run.log('pretrain', 20, kind='evaluation', loss=2.0)
     assert [(r['step'], r['loss']) for r in run.metrics('pretrain')] == [(20, 2.0)]
-    assert len(run.metrics('ner')) == 1
+    assert len(run.metrics('finetune')) == 1
 
 
 def test_two_processes_cannot_work_on_one_stage(tmp_path):

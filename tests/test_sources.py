@@ -19,11 +19,11 @@ from bioptimus_jax.analysis import masked_lm
 from bioptimus_jax.corpus.documents import Document, write_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, read_jsonl, write_json
+from bioptimus_jax.finetune.loading import load_tagger
 from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.ner.loading import load_tagger
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment, Ner
+from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.surgery import shared
 from bioptimus_jax.trees import flatten
@@ -522,7 +522,7 @@ def test_an_added_token_is_never_hidden_from_its_tokenizer(tmp_path):
 
 def test_a_model_whose_tokenizer_knows_more_than_its_table_is_not_fine_tuned_or_scored(tmp_path):
     by_files(tmp_path, UNCASED, 0, added_tokens={f'<e{i}>': N + i for i in range(SPARE + 1)})
-    for load in (lambda: load_tagger(tmp_path, ['X'], Ner(), 0), lambda: masked_lm.load(tmp_path, 1)):
+    for load in (lambda: load_tagger(tmp_path, ['X'], Finetune(), 0), lambda: masked_lm.load(tmp_path, 1)):
         with pytest.raises(
             InputError, match=f'the tokenizer has ids up to {N + SPARE}, but the model {N + SPARE} rows'
         ):

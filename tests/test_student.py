@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bioptimus_jax.ner.statistics import paired
+from bioptimus_jax.finetune.statistics import paired
 from bioptimus_jax.student import TwoWay, interval
 
 RESIDUAL = 0.46

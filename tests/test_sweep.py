@@ -48,7 +48,7 @@ def get_config(argument=''):
         c.rows.max_document_pieces = 16
         c.model.update(layers=1, hidden=16, heads=2, intermediate=16, max_positions=16)
     if arm == 'scored-otherwise':
-        c.ner.seeds = (7,)
+        c.finetune.seeds = (7,)
     if arm == 'seed-1':
         c.seed = 1
     if arm == 'long':

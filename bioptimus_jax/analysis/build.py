@@ -36,7 +36,7 @@ class Candidate:
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
     """Write cloze.json and geometry.json into `folder`, one record per model; points.json, their words in the plane;
-    entities.json with `ner.folder`.
+    entities.json with `finetune.folder`.
 
     Models that a cut-off attempt has finished are kept. Raises InputError where nothing can be scored.
     """
@@ -81,7 +81,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         [{'model': r['model'], 'rows': r['geometry'], 'words': r['words']} for r in records],
     )
     write_json(folder / 'points.json', word_geometry.points(records, measured))
-    if e.ner.folder:
+    if e.finetune.folder:
         write_json(folder / 'entities.json', _entities(run, candidates))
     shutil.rmtree(folder / PARTS)
     return {
@@ -97,13 +97,13 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 def external_inputs(experiment: Experiment) -> list[Path]:
     """The second vocabulary, where one is named, and the NER sets whose entities are cut into pieces."""
     vocab = experiment.analysis.reference_vocab
-    return ([cloze.reference_path(vocab)] if vocab else []) + entity_files(experiment.ner)
+    return ([cloze.reference_path(vocab)] if vocab else []) + entity_files(experiment.finetune)
 
 
 def _entities(run: Run, candidates: Sequence[Candidate]) -> dict[str, Any]:
     """The run's vocabulary and the source's on the entities of the NER sets."""
     known = {c.name: c.speller.tokenizer for c in candidates}
-    return compare_on_entities(entity_folders(run.config.ner), known['initial'], known.get('source'))
+    return compare_on_entities(entity_folders(run.config.finetune), known['initial'], known.get('source'))
 
 
 def _analyse(

@@ -16,8 +16,8 @@ from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.devices import present
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.finetune.build import model_folders
 from bioptimus_jax.model import hf
-from bioptimus_jax.ner.build import model_folders
 from bioptimus_jax.pretrain import difficulty
 from bioptimus_jax.pretrain.masking import Masker, Vocabulary
 from bioptimus_jax.pretrain.perplexity import by_setting
@@ -31,7 +31,7 @@ from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
 def measure(run: Run, models: Sequence[str] = ()) -> dict[str, Any]:
     """Measure the models, write WORKDIR/difficulty.json, and return what was written.
 
-    `models`: as in config.ner.models: initial, source, phases of this run, folders, NAME=FOLDER; none:
+    `models`: as in config.finetune.models: initial, source, phases of this run, folders, NAME=FOLDER; none:
     config.curriculum.probe. Needs no stage but those that models and texts come from. Raises ConfigError, InputError,
     Stopped.
     """

@@ -11,7 +11,7 @@ from typing import Any
 
 import tokenizers
 
-from bioptimus_jax.schema import Ner
+from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.corpora import chosen_sets, read_split, split_files
 from bioptimus_jax.sets.tags import spans
 from bioptimus_jax.vocab.wordpiece import UNK
@@ -20,12 +20,12 @@ MANY_PIECES = 3
 EXAMPLES = 20
 
 
-def entity_folders(settings: Ner) -> list[Path]:
-    """The sets whose mentions are measured; none without `ner.folder`. Raises InputError."""
+def entity_folders(settings: Finetune) -> list[Path]:
+    """The sets whose mentions are measured; none without `finetune.folder`. Raises InputError."""
     return list(dict.fromkeys(s.folder for s in chosen_sets(settings))) if settings.folder else []
 
 
-def entity_files(settings: Ner) -> list[Path]:
+def entity_files(settings: Finetune) -> list[Path]:
     """The files that their mentions are read from. Raises InputError."""
     return [file for folder in entity_folders(settings) for file in split_files(folder, 'train')]
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from bioptimus_jax.corpus.documents import Document, document_key
 from bioptimus_jax.errors import InputError, pickled_code
-from bioptimus_jax.ner.loading import check_rows, positions_of
-from bioptimus_jax.ner.tokenizer import load_tokenizer
+from bioptimus_jax.finetune.loading import check_rows, positions_of
+from bioptimus_jax.finetune.tokenizer import load_tokenizer
 from bioptimus_jax.pretrain.masking import Masked, Vocabulary
 from bioptimus_jax.pretrain.rows import Part, cut_points, one_a_row, white_space_starts
 

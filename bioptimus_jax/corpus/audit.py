@@ -43,7 +43,7 @@ def reduced(text: str) -> str:
 def audited_splits(settings: Audit) -> list[tuple[str, Path, str]]:
     """`(set, folder, split)` for everything that the audit looks for; nothing without `audit.folder`.
 
-    What can be scored can be searched: the sets are found and read as stage `ner` does it. Raises InputError for a
+    What can be scored can be searched: the sets are found and read as stage `finetune` does it. Raises InputError for a
     folder or set that is not there, and for a folder within that nothing can be read from, unless sets are named.
     """
     if not settings.folder:

@@ -32,7 +32,7 @@ def run_demo(workdir: Path, watch: Callable[[Run], None]) -> None:
     run_all(source)
     target = config.load('demo')
     target.source.path = str(source.folder('export') / source.config.phases[-1])
-    target.corpus.audit.folder = target.ner.folder = f'{world}/ner'
+    target.corpus.audit.folder = target.finetune.folder = f'{world}/ner'
     target.vocab.general = (f'{world}/general.txt',)
     run = Run(workdir, _experiment(target, inputs=(f'{world}/pubmed.jsonl.gz',)))
     run.command = shlex.join(['bioptimus', 'demo', f'--workdir={workdir}'])

@@ -19,11 +19,11 @@ READ_BY = {
     'corpus.audit.folder': ('corpus',),
     'vocab.file': ('vocab',),
     'vocab.general': ('vocab',),
-    'source.path': ('vocab', 'contexts', 'surgery', 'ner', 'analyze', 'difficulty'),
+    'source.path': ('vocab', 'contexts', 'surgery', 'finetune', 'analyze', 'difficulty'),
     'curriculum.probe': ('pretrain', 'difficulty'),
     'curriculum.texts': ('pretrain', 'difficulty'),
-    'ner.folder': ('ner', 'analyze'),
-    'ner.models': ('ner',),
+    'finetune.folder': ('finetune', 'analyze'),
+    'finetune.models': ('finetune',),
     'analysis.reference_vocab': ('analyze',),
 }
 """Keys that may be URLs, and the stages and verbs that read them: no other makes anybody wait for them."""

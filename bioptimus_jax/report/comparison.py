@@ -142,7 +142,7 @@ def inventory(runs: Sequence[Measures]) -> Table:
         'models scored',
     ]
     lines = []
-    trained = [m for m in runs if m.ner or any(m.phase_end(name) for name in m.phases)]
+    trained = [m for m in runs if m.finetuned or any(m.phase_end(name) for name in m.phases)]
     for m in trained:
         config = m.run.config
         end = next((e for name in reversed(m.phases) if (e := m.phase_end(name))), None)
@@ -161,7 +161,7 @@ def inventory(runs: Sequence[Measures]) -> Table:
                     else '—'
                 ),
                 *map(words, digests),
-                words(', '.join(dict.fromkeys(r['model'] for r in m.ner)) or 'none'),
+                words(', '.join(dict.fromkeys(r['model'] for r in m.finetuned)) or 'none'),
             ]
         )
     note = 'Read from the manifests. Corpus and vocabulary: the first digits of their content.'

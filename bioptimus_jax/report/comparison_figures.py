@@ -13,7 +13,7 @@ from bioptimus_jax.student import interval
 LINES = ('-', '--', ':')
 HEIGHT, LEGEND_LINE = 3.2, 0.2
 """Inches, of a figure without its legend and of a line in that."""
-FINE_TUNING = ('ner.', 'mentions of', 'training sentences')
+FINE_TUNING = ('finetune.', 'mentions of', 'training sentences')
 BUDGETS = ('words of', 'learning rate', 'mentions of', 'training sentences')
 """Beginnings of names of conditions."""
 Place = tuple[int, float]

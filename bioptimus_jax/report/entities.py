@@ -13,7 +13,7 @@ from bioptimus_jax.report.questions import named_path
 from bioptimus_jax.report.trained import Trained, trained_models
 from bioptimus_jax.schema import SNAPSHOT
 
-NOT_SCORED = 'stage ner has not been run.'
+NOT_SCORED = 'stage finetune has not been run.'
 NAMED = 5
 """Failed seeds that the note names."""
 
@@ -21,7 +21,7 @@ NAMED = 5
 def scores(m: Measures) -> Table:
     """Every model on every set: precision, recall, F1 in all modes, its interval, seeds, and what was scored."""
     several = any(len(m.settings(model, d)) > 1 for model in m.models for d in m.datasets)
-    untyped = any('test_untyped' in r for r in m.ner)
+    untyped = any('test_untyped' in r for r in m.finetuned)
     intervals = any('interval' in r for r in m.statistics)
     columns = ['set', 'model', *(['setting'] if several else []), 'F1', *(['95 %'] if intervals else [])]
     columns += ['strict F1', 'relaxed F1', *(['untyped F1'] if untyped else []), 'devel F1', 'seeds']
@@ -61,9 +61,11 @@ def by_type(m: Measures) -> Table:
                 gold = count(max(r['gold'] for r in known))
                 rows.append([words(f'{dataset}: {kind}'), words(m.label(model)), gold, *rates])
     note = 'Test, percent, mean ± sd over seeds. Mentions: of that type in the gold standard.'
-    absent = 'every set has one type of entity.' if any('test_by_type' in r for r in m.ner) else NOT_SCORED
-    if m.ner and not any('test_by_type' in r for r in m.ner):
-        absent = 'these scores were made before types were counted; run stage ner again.'
+    absent = (
+        'every set has one type of entity.' if any('test_by_type' in r for r in m.finetuned) else NOT_SCORED
+    )
+    if m.finetuned and not any('test_by_type' in r for r in m.finetuned):
+        absent = 'these scores were made before types were counted; run stage finetune again.'
     better = dict.fromkeys(columns[3:], 'high')
     return Table('By entity type', columns, rows, better, rank_within='entities', note=note, absent=absent)
 
@@ -154,7 +156,7 @@ def _failures(m: Measures) -> str:
         left = r['test']['default']['mean_without_failed']
         others = f'; F1 without failed seeds {100 * left:.2f}' if left is not None else ''
         named.append(f'{m.label(r["model"])} on {r["dataset"]} ({r["setting"]}), seed {seed}: {why}{others}')
-    more = f'; and {len(failed) - NAMED:,} more in ner/statistics.json' if len(failed) > NAMED else ''
+    more = f'; and {len(failed) - NAMED:,} more in finetune/statistics.json' if len(failed) > NAMED else ''
     return f'Failed seeds, which the means include: {"; ".join(named)}{more}. ' if failed else ''
 
 

@@ -14,11 +14,18 @@ from typing import Any
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic
 from bioptimus_jax.manifests import STARTED, read_record
-from bioptimus_jax.report import curves, difficulty, geometry, ner_figures, slice_figures, vocabulary_figures
+from bioptimus_jax.report import (
+    curves,
+    difficulty,
+    finetune_figures,
+    geometry,
+    slice_figures,
+    vocabulary_figures,
+)
 from bioptimus_jax.report.drawing import SERIES, Figure, draw_svg
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment, Ner, Phase
+from bioptimus_jax.schema import Experiment, Finetune, Phase
 
 
 def all_figures(m: Measures) -> list[Figure]:
@@ -58,7 +65,7 @@ FIGURES: dict[str, Callable[[Measures], Figure]] = {
     f.__name__: f
     for f in (
         curves.heldout_loss,
-        *ner_figures.DRAWN,
+        *finetune_figures.DRAWN,
         *slice_figures.DRAWN,
         curves.training_loss,
         curves.masking_rate,
@@ -72,10 +79,12 @@ FIGURES: dict[str, Callable[[Measures], Figure]] = {
 
 def _made_with(workdir: Path) -> Experiment:
     """What the run was made with, as far as it decides a figure: the phases trained, the models scored."""
-    models = (read_record(workdir / 'ner') or {}).get('config', {}).get('ner.models', ())
-    experiment = dataclasses.replace(Experiment(), ner=dataclasses.replace(Ner(), models=tuple(models)))
+    models = (read_record(workdir / 'finetune') or {}).get('config', {}).get('finetune.models', ())
+    experiment = dataclasses.replace(
+        Experiment(), finetune=dataclasses.replace(Finetune(), models=tuple(models))
+    )
     if not (workdir / 'pretrain').exists():
-        return dataclasses.replace(experiment, stages=('ner',))
+        return dataclasses.replace(experiment, stages=('finetune',))
     manifest = read_record(workdir / 'pretrain') or read_record(workdir / 'pretrain', STARTED) or {}
     settings = manifest.get('config', {})
     names = settings.get('phases')

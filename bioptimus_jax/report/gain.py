@@ -4,8 +4,8 @@ import statistics
 from collections.abc import Sequence
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.ner.finished import Model
-from bioptimus_jax.ner.verdict import Compared, compared, pairing_of, winner_of
+from bioptimus_jax.finetune.finished import Model
+from bioptimus_jax.finetune.verdict import Compared, compared, pairing_of, winner_of
 from bioptimus_jax.report.entities import NOT_SCORED
 from bioptimus_jax.report.layout import Cell, Table, fixed, missing, spread, words
 from bioptimus_jax.report.measures import NO_PHASES, Measures
@@ -34,9 +34,11 @@ def gain(m: Measures) -> Table:
     chosen = {d: best for d in m.datasets if m.scores(SOURCE, d) and (best := _best(m, d))}
     if not chosen:
         absent = (
-            'the source was not scored; name it in config.ner.models, as source.' if m.trains else NO_PHASES
+            'the source was not scored; name it in config.finetune.models, as source.'
+            if m.trains
+            else NO_PHASES
         )
-        absent = absent if m.ner else NOT_SCORED
+        absent = absent if m.finetuned else NOT_SCORED
         return Table(title, COLUMNS, [], absent=absent)
     pairings, problems = [], []
     for dataset, best in chosen.items():
@@ -54,7 +56,7 @@ def gain(m: Measures) -> Table:
     note = (
         'Test F1, percent, mean ± sd over fine-tunings. The best is chosen on devel for each set, so the source may'
         " well win on test. 95 %, p and verdict are over fine-tunings: Student's paired t, p corrected for"
-        f' {len(tested)} sets (Holm), as `bioptimus compare --ner` has them. Other items: 95 % of the gain of these'
+        f' {len(tested)} sets (Holm), as `bioptimus compare --models` has them. Other items: 95 % of the gain of these'
         ' fine-tuned models on other test items, paired bootstrap. Neither knows of other pre-trainings.'
     )
     if any(len(pair.seeds) == 1 for pair in pairings):

@@ -21,7 +21,7 @@ DIFFICULTY = 'difficulty.json'
 PHASE_INITIAL = 'initial'
 NO_PHASES = 'this run trains no phases; it fine-tunes models that were made before.'
 KEPT = 'phases.json'
-READ = ('corpus', 'vocab', 'surgery', 'pretrain', 'export', 'ner', 'analyze')
+READ = ('corpus', 'vocab', 'surgery', 'pretrain', 'export', 'finetune', 'analyze')
 NAMED = 3
 """Missing files of a stage that are named."""
 LABELS = {SOURCE: 'source', PHASE_INITIAL: 'initial (step 0)'}
@@ -35,7 +35,7 @@ class Measures:
     run: Run
     training: list[dict[str, Any]]
     evaluations: list[dict[str, Any]]
-    ner: list[dict[str, Any]]
+    finetuned: list[dict[str, Any]]
     cloze: list[dict[str, Any]]
     geometry: list[dict[str, Any]]
     points: dict[str, Any]
@@ -74,7 +74,7 @@ class Measures:
     @property
     def models(self) -> list[str]:
         """Every model that something is known of: the source, step 0, phases and their snapshots, other paths."""
-        seen = list(dict.fromkeys(r['model'] for r in (*self.ner, *self.cloze, *self.geometry)))
+        seen = list(dict.fromkeys(r['model'] for r in (*self.finetuned, *self.cloze, *self.geometry)))
         known = [SOURCE] * (SOURCE in seen) + [PHASE_INITIAL] * (self.trains or PHASE_INITIAL in seen)
         for phase in self.phases:
             snapshots = [name for name in seen if phase_of(name) == phase and name != phase]
@@ -88,13 +88,13 @@ class Measures:
 
     @property
     def datasets(self) -> list[str]:
-        return list(dict.fromkeys(r['dataset'] for r in self.ner))
+        return list(dict.fromkeys(r['dataset'] for r in self.finetuned))
 
     def label(self, model: str) -> str:
         """A model's name in tables and figures: of a path that was scored, the last folder if no other has it."""
         if model in LABELS or phase_of(model) in self.phases:
             return LABELS.get(model, model)
-        names = [Path(name).name for name in self.run.config.ner.models if os.sep in name]
+        names = [Path(name).name for name in self.run.config.finetune.models if os.sep in name]
         return max((x for x in names if model.endswith(x) and names.count(x) == 1), key=len, default=model)
 
     def step_of(self, model: str) -> int | None:
@@ -111,12 +111,12 @@ class Measures:
 
     def cells(self, model: str, dataset: str, setting: str = '') -> list[dict[str, Any]]:
         """The fine-tunings of a model on a set, in order of seeds; '': under the setting that devel chooses."""
-        own = [r for r in self.ner if r['model'] == model and r['dataset'] == dataset]
+        own = [r for r in self.finetuned if r['model'] == model and r['dataset'] == dataset]
         setting = setting or self.chosen(model, dataset)
         return sorted((r for r in own if r['setting'] == setting), key=lambda r: r['seed'])
 
     def settings(self, model: str, dataset: str) -> list[str]:
-        own = (r for r in self.ner if r['model'] == model and r['dataset'] == dataset)
+        own = (r for r in self.finetuned if r['model'] == model and r['dataset'] == dataset)
         return list(dict.fromkeys(r['setting'] for r in own))
 
     def chosen(self, model: str, dataset: str) -> str:
@@ -173,14 +173,14 @@ def read_measures(run: Run, details: bool = True) -> Measures:
     manifests = {s: m for s in run.config.stages if (m := run.manifest(s)) is not None}
     pretrain, gaps = stage_metrics(run, 'pretrain'), _gaps(run)
     analyze, vocab = stage_folder(run, 'analyze'), stage_folder(run, 'vocab')
-    ner = stage_folder(run, 'ner')
-    cells, lint = _ner_cells(ner), _read(ner / 'lint.json', list)
+    folder = stage_folder(run, 'finetune')
+    cells, lint = _cells(folder), _read(folder / 'lint.json', list)
     typed = _typed(cells, lint)
     return Measures(
         run=run,
         training=[r for r in pretrain if r.get('kind') == 'train'],
         evaluations=[r for r in pretrain if r.get('kind') == 'evaluation'],
-        ner=_renamed(cells, typed),
+        finetuned=_renamed(cells, typed),
         cloze=_read(analyze / 'cloze.json', list),
         geometry=_read(analyze / 'geometry.json', list),
         points=_read(analyze / 'points.json', dict) if details else {},
@@ -192,11 +192,11 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         probe=_read(run.workdir / PROBE, dict, 'variants'),
         difficulty=_difficulty(run),
         encoded=[r for r in stage_metrics(run, 'surgery') if r.get('kind') == 'encoded'],
-        statistics=_renamed(_read(ner / 'statistics.json', list), typed),
-        slices=_renamed(_read(ner / 'slices.json', list), typed),
+        statistics=_renamed(_read(folder / 'statistics.json', list), typed),
+        slices=_renamed(_read(folder / 'slices.json', list), typed),
         lint=_renamed(lint, typed),
-        labels={typed.get(name, name): found for name, found in _read(ner / 'labels.json', dict).items()},
-        epochs=_epochs(stage_metrics(run, 'ner')),
+        labels={typed.get(name, name): found for name, found in _read(folder / 'labels.json', dict).items()},
+        epochs=_epochs(stage_metrics(run, 'finetune')),
         kept_steps=_read(stage_folder(run, 'pretrain') / KEPT, dict),
         manifests=manifests,
         gaps=gaps,
@@ -257,7 +257,7 @@ def _renamed(records: list[dict[str, Any]], names: Mapping[str, str]) -> list[di
     ]
 
 
-def _ner_cells(folder: Path) -> list[dict[str, Any]]:
+def _cells(folder: Path) -> list[dict[str, Any]]:
     if (folder / 'results.jsonl').exists():
         return [{'setting': STANDARD, **record} for record in _lines(folder / 'results.jsonl')]
     cells = []

@@ -57,14 +57,14 @@ SECTIONS = (
     Section(
         'Entity recognition',
         'How well does each model find entities after fine-tuning, and how sure is that?',
-        ('ner',),
+        ('finetune',),
         ('gain', 'entities', 'types', 'paper'),
         ('entity_f1', 'checkpoint_f1', 'epoch_f1'),
     ),
     Section(
         'Mentions found and missed',
         'Is it memory or understanding: which mentions of the test sets does a model find?',
-        ('ner',),
+        ('finetune',),
         ('recall_surface',),
         ('seen_recall', 'piece_recall', 'context_recall'),
         tuple(f'recall_{name}' for name in SLICED if name != 'surface'),
@@ -72,7 +72,7 @@ SECTIONS = (
     Section(
         'Entity sets',
         'What the models were fine-tuned and scored on, and what is wrong with it.',
-        ('ner',),
+        ('finetune',),
         ('sets', 'sets_in_pieces'),
         ('label_shares',),
     ),
@@ -260,7 +260,7 @@ def description(m: Measures) -> str:
     """What this run is, in one sentence."""
     e = m.run.config
     if not m.trains:
-        return _scoring(m) if 'ner' in e.stages else f'Stages {", ".join(e.stages)}.'
+        return _scoring(m) if 'finetune' in e.stages else f'Stages {", ".join(e.stages)}.'
     if e.source.path or e.surgery.strategy != 'scratch':  # what manifests record has no paths
         vocabulary = {
             'train': 'a vocabulary of its own',
@@ -315,12 +315,12 @@ def headlines(m: Measures, tables: dict[str, Table]) -> list[tuple[str, str]]:
 
 def _scoring(m: Measures) -> str:
     """Of a run that fine-tunes models and trains none; before there are scores, what is planned."""
-    ner = m.run.config.ner
-    names = [m.label(x) for x in m.models] or list(ner.models)
-    sets = m.datasets or list(ner.datasets)
+    settings = m.run.config.finetune
+    names = [m.label(x) for x in m.models] or list(settings.models)
+    sets = m.datasets or list(settings.datasets)
     parts = [_counted(len(names), 'model', names)]
     parts += [f'on {_counted(len(sets), "set", sets)}'] if sets else []
-    parts += [_counted(len(ner.settings), 'setting'), _counted(len(ner.seeds), 'seed')]
+    parts += [_counted(len(settings.settings), 'setting'), _counted(len(settings.seeds), 'seed')]
     return f'Fine-tuning for entity recognition: {", ".join(parts)}. Nothing is pre-trained here.'
 
 

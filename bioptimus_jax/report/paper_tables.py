@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from bioptimus_jax.ner.verdict import ALPHA
+from bioptimus_jax.finetune.verdict import ALPHA
 from bioptimus_jax.report import paper
 from bioptimus_jax.report.arms import SEED
 from bioptimus_jax.report.beside_scores import geometry_of_words, hidden_words, losses
@@ -194,8 +194,8 @@ def _made_from(set_up: SetUp) -> str:
         f'{n} {set_up.conditions[n]}' for n in ('corpus', 'vocab', 'source') if n in set_up.conditions
     ]
     settings += [
-        f'{n.replace("ner.", "fine-tuning: ").replace("_", " ")} {set_up.conditions[n]}'
-        for n in ('words of phase 1', 'ner.epochs', 'ner.learning_rate')
+        f'{n.replace("finetune.", "fine-tuning: ").replace("_", " ")} {set_up.conditions[n]}'
+        for n in ('words of phase 1', 'finetune.epochs', 'finetune.learning_rate')
         if n in set_up.conditions
     ]
     return f'Made from {made}. {"; ".join(settings)}.' if settings else f'Made from {made}.'

@@ -25,7 +25,7 @@ OF_TRAINING = ('step', 'tokens', 'flops', 'seconds', 'joules', 'tokens_per_secon
 NOT_OF_AN_EVALUATION = ('stage', 'time', 'kind')
 NEEDED: dict[str, tuple[str, ...]] = {
     'cloze': ('model',),
-    'ner': ('model', 'dataset', 'seed', 'devel', 'test'),
+    'finetuned': ('model', 'dataset', 'seed', 'devel', 'test'),
     'evaluations': ('step', 'phase', 'frozen_loss'),
     'training': ('step', 'tokens'),
     'geometry': ('model',),
@@ -56,7 +56,7 @@ def record_of(name: str, m: Measures) -> dict[str, Any]:
     return {
         'arm': name,
         'cloze': m.cloze,
-        'ner': [_cell(m, cell) for cell in m.ner],
+        'finetuned': [_cell(m, cell) for cell in m.finetuned],
         'seconds': {s: found['seconds'] for s, found in manifests.items() if s in own},
         'phases': m.phases,
         'evaluations': [
@@ -115,7 +115,7 @@ def measures_of(record: Mapping[str, Any], place: Path, experiment: Experiment) 
     for name in ('tokens', 'audit', 'difficulty', 'statistics', 'slices', 'lint'):
         empty[name] = []
     known = {name: record[name] for name in (*NEEDED, 'kept_steps', 'manifests')}
-    known['ner'] = [{'setting': STANDARD, **cell} for cell in record['ner']]
+    known['finetuned'] = [{'setting': STANDARD, **cell} for cell in record['finetuned']]
     known['run'] = Recorded(
         place, dataclasses.replace(experiment, phases=tuple(record['phases'])), record['manifests']
     )

@@ -105,7 +105,7 @@ def _set(resolved: ConfigDict, dotted: str, value: Any) -> None:
         node = node[name]
     if names[-1] not in node:
         return
-    if dotted == 'ner.setting':
+    if dotted == 'finetune.setting':
         node.setting.update(value)
         return
     with node.ignore_type():

@@ -9,7 +9,7 @@ from bioptimus_jax.report.measures import Measures
 SPLITS = ('train', 'devel', 'test')
 EXAMPLE = 60
 """Characters of a sentence that a note shows."""
-ABSENT = 'stage ner has not looked through the sets.'
+ABSENT = 'stage finetune has not looked through the sets.'
 
 
 def counted(m: Measures) -> Table:

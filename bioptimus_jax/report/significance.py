@@ -2,8 +2,8 @@
 
 Two tests, which answer two questions. Over pre-trainings (the first one, whose mark stands beside scores): would
 trainings with other seeds differ so? Arms and seeds in two ways, `student.TwoWay`. On other test items: would these
-trained models differ so on more such text? Bootstrap and randomisation of `ner.statistics`, which know these models
-alone.
+trained models differ so on more such text? Bootstrap and randomisation of `finetune.statistics`, which know these
+models alone.
 """
 
 import dataclasses
@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.ner.statistics import Difference, holm, macro
-from bioptimus_jax.ner.verdict import ALPHA, Pairing, differences_of
+from bioptimus_jax.finetune.statistics import Difference, holm, macro
+from bioptimus_jax.finetune.verdict import ALPHA, Pairing, differences_of
 from bioptimus_jax.report.questions import Row
 from bioptimus_jax.report.units import units_of
 from bioptimus_jax.student import Effect, TwoWay

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bioptimus_jax.ner.slices import SLICINGS
+from bioptimus_jax.finetune.slices import SLICINGS
 from bioptimus_jax.report.entities import NOT_SCORED, interval
 from bioptimus_jax.report.layout import Cell, Table, missing, words
 from bioptimus_jax.report.measures import Measures
@@ -38,7 +38,7 @@ def table(m: Measures, slicing: str) -> Table:
         for (model, dataset), by_class in found.items()
     ]
     note = f'{NOTES[slicing]} Test: percent, mean over seeds, [95 % interval], of so many gold mentions.'
-    absent = NOT_SCORED if not m.ner else 'stage ner has not sliced the mentions.'
+    absent = NOT_SCORED if not m.finetuned else 'stage finetune has not sliced the mentions.'
     if m.slices and slicing in OWN:
         absent = "no model of this run's own with new tokens was scored."
     better = dict.fromkeys(names, 'high')

@@ -84,7 +84,9 @@ def phases(m: Measures) -> Table:
     }
     note = 'Held-out loss: one frozen mask, nats per [MASK]ed piece.'
     note += ' Loss 0.1 …: masked as in that phase, [MASK]ed positions only.' if settings else ''
-    note += ' F1: test, percent, mean ± sd over seeds.' if datasets else ' F1: stage ner has not been run.'
+    note += (
+        ' F1: test, percent, mean ± sd over seeds.' if datasets else ' F1: stage finetune has not been run.'
+    )
     if any(row[0].text == LABELS[SOURCE] for row in rows):
         note += ' The source has another vocabulary, so its losses do not compare.'
     return Table('Phases', columns, rows, better, note=note + ' — : not run.', absent=NO_PHASES)

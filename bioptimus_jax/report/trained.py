@@ -23,7 +23,7 @@ from bioptimus_jax.schema import (
     SOURCE,
     WITH_CONTEXTS,
     Experiment,
-    Ner,
+    Finetune,
     Phase,
     Surgery,
     phase_of,
@@ -126,7 +126,7 @@ def trained_models(runs: Sequence[Measures]) -> list[Trained]:
     """Every model of these runs that has been scored or evaluated, in order."""
     found = []
     for m in runs:
-        scored = list(dict.fromkeys(r['model'] for r in m.ner))
+        scored = list(dict.fromkeys(r['model'] for r in m.finetuned))
         ends = [name for name in m.phases if m.phase_end(name)]
         for model in dict.fromkeys([*(x for x in m.on_the_way if x in (*scored, *ends)), *scored]):
             found.append(_trained(m, model))
@@ -254,17 +254,17 @@ def _words(phase: Phase, total: Mapping[str, float], batch_rows: int) -> float:
 
 
 def _ner_conditions(m: Measures, model: str) -> dict[str, str]:
-    if not any(r['model'] == model for r in m.ner):
+    if not any(r['model'] == model for r in m.finetuned):
         return {}
-    ner = m.run.config.ner
+    settings = m.run.config.finetune
     found = {
-        f'ner.{field.name}': str(getattr(ner, field.name))
-        for field in dataclasses.fields(Ner)
+        f'finetune.{field.name}': str(getattr(settings, field.name))
+        for field in dataclasses.fields(Finetune)
         if field.name not in NOT_OF_A_SETTING
     }
-    tried = {name: ner.setting.get(name, {}) for name in ner.settings}
-    found['ner.settings'] = json.dumps(tried, sort_keys=True)
-    for r in m.ner:
+    tried = {name: settings.setting.get(name, {}) for name in settings.settings}
+    found['finetune.settings'] = json.dumps(tried, sort_keys=True)
+    for r in m.finetuned:
         if r['model'] == model:
             found[f'mentions of {r["dataset"]}'] = str(r['gold_in_file'])
             if 'sentences' in r:
@@ -276,4 +276,4 @@ def cell_folder(model: Trained, record: Mapping[str, Any]) -> Path:
     """Where the predictions of a fine-tuning lie."""
     dataset = record.get('folder', record['dataset'])
     parts = record['model'], dataset, record['setting'], f'seed-{record["seed"]}'
-    return stage_folder(model.measures.run, 'ner').joinpath(*parts)
+    return stage_folder(model.measures.run, 'finetune').joinpath(*parts)

@@ -13,8 +13,8 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import digest
-from bioptimus_jax.ner.predictions import counts_by_unit, read_predictions
-from bioptimus_jax.ner.verdict import same_text
+from bioptimus_jax.finetune.predictions import counts_by_unit, read_predictions
+from bioptimus_jax.finetune.verdict import same_text
 from bioptimus_jax.report.trained import Trained, cell_folder
 
 STORED = np.dtype('<u2')
@@ -59,7 +59,7 @@ def units_of(model: Trained, cell: Mapping[str, Any]) -> Units:
         raise InputError('the predictions are not on record, so nothing is said of other test items')
     if not file.is_file():
         raise InputError(
-            f'{file}: is missing, so nothing is said of other test items; run stage ner again with --replace'
+            f'{file}: is missing, so nothing is said of other test items; run stage finetune again with --replace'
         )
     return _counted(file)
 

@@ -89,7 +89,7 @@ def whole_entities(m: Measures) -> Table:
     ]
     absent = 'no entity of the NER sets is one piece here and three or more in the source.'
     if not m.entities:
-        absent = 'stage analyze has not cut the entities of config.ner.folder.'
+        absent = 'stage analyze has not cut the entities of config.finetune.folder.'
     columns = ['entity', 'mentions', 'pieces in the source']
     return Table('Entities that became one token', columns, rows, absent=absent)
 

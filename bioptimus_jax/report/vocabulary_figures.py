@@ -76,7 +76,7 @@ def entity_pieces(m: Measures) -> Figure:
     title = 'Entities in pieces'
     measured = m.entities.get('datasets', {})
     if not measured:
-        reason = 'stage analyze has not cut the entities of config.ner.folder.'
+        reason = 'stage analyze has not cut the entities of config.finetune.folder.'
         return Figure('entity_pieces', title, '', '', absent=reason)
     owners = [name for name in OWNERS if all(name in by_owner for by_owner in measured.values())]
     found = {

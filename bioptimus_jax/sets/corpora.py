@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.schema import Ner
+from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import blurb
 from bioptimus_jax.sets.columns import first_lines, read_columns
 from bioptimus_jax.sets.prepared import prepared_files, read_prepared
@@ -156,14 +156,16 @@ def sets_in(root: Path, names: Sequence[str], is_one: Callable[[Path], bool] = i
     return [every[name] for name in names or known]
 
 
-def chosen_sets(settings: Ner) -> list[NamedSet]:
+def chosen_sets(settings: Finetune) -> list[NamedSet]:
     """The chosen sets, or all of them. Errors name the key or the folder."""
     if not settings.folder:
-        raise ConfigError('config.ner.folder: is empty; set it to a folder of NAME/{train,devel,test}.tsv')
+        raise ConfigError(
+            'config.finetune.folder: is empty; set it to a folder of NAME/{train,devel,test}.tsv'
+        )
     root = Path(settings.folder)
     if not root.is_dir():
         raise InputError(
-            f'{root}: no such folder; config.ner.folder needs NAME/{{train,devel,test}}.tsv in it'
+            f'{root}: no such folder; config.finetune.folder needs NAME/{{train,devel,test}}.tsv in it'
         )
     return sets_in(root, settings.datasets)
 

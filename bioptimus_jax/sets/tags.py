@@ -148,7 +148,7 @@ def from_spans(mentions: Iterable[Span], words: int) -> tuple[str, ...]:
 
 
 def labels_of(types: Sequence[str], scheme: str) -> tuple[str, ...]:
-    """The labels that a model learns for these types under `config.ner.scheme`; O is the first."""
+    """The labels that a model learns for these types under `config.finetune.scheme`; O is the first."""
     letters = _learned(scheme)
     return (OUTSIDE, *(f'{letter}-{kind}' for kind in types for letter in letters))
 
@@ -210,5 +210,5 @@ def _follows(before: str, tag: str) -> bool:
 
 def _learned(scheme: str) -> str:
     if scheme not in LEARNED:
-        raise ConfigError(f'config.ner.scheme: {scheme!r} is none of {", ".join(LEARNED)}')
+        raise ConfigError(f'config.finetune.scheme: {scheme!r} is none of {", ".join(LEARNED)}')
     return LEARNED[scheme]

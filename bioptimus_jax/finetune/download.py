@@ -1,0 +1,50 @@
+"""BLURB's five NER sets from the repository that they were published in, as a catalogue of the download."""
+
+import fnmatch
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from bioptimus_jax.corpus.download import Proof, Wanted
+from bioptimus_jax.corpus.fetch import Server, check_address
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.sets.blurb import FILES, SOURCE
+from bioptimus_jax.sets.sentences import SPLITS
+
+
+class NerSets:
+    """SET/{train,devel,test}.tsv, each proved by the SHA-256 in blurb.py.
+
+    `url` is the folder above BC2GM-IOB and the others, `files` a pattern for names such as bc2gm/train.tsv. Raises
+    ConfigError for what cannot be meant.
+    """
+
+    def __init__(self, url: str = SOURCE, files: str = '*'):
+        check_address(url, f'the folder above BC2GM-IOB, as in {SOURCE}')
+        self.url, self.files = url.rstrip('/'), files
+        self.checksums = {
+            f'{name}/{split}.tsv': checksum
+            for name, (_, *checksums) in FILES.items()
+            for split, checksum in zip(SPLITS, checksums, strict=True)
+        }
+
+    async def wanted(self, server: Server, say: Callable[[str], None]) -> list[Wanted]:
+        """The files whose names match."""
+        names = fnmatch.filter(self.checksums, self.files)
+        if not names:
+            raise ConfigError(
+                f'--files={self.files}: no file is named so; they are SET/train.tsv, SET/devel.tsv and '
+                f'SET/test.tsv of {", ".join(FILES)}'
+            )
+        parts = [name.split('/') for name in names]
+        return [Wanted(f'{name}/{file}', f'{self.url}/{FILES[name][0]}/{file}') for name, file in parts]
+
+    async def proof(self, server: Server, file: Wanted) -> Proof:
+        """The SHA-256 of the published file."""
+        return Proof('sha256', self.checksums[file.name], 'was published (by SHA-256)')
+
+    def keep(self, path: Path, proof: Proof) -> None:
+        """Nothing lies beside a set: its checksums are in the code."""
+
+    def advice(self, to: Path, wanted: Iterable[Wanted]) -> str:
+        """What to do with the files."""
+        return f'to look through them: bioptimus lint --sets={to}\nto use them: --config.finetune.folder={to}'

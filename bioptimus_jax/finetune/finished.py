@@ -1,0 +1,74 @@
+"""The finished fine-tunings of one model, found in its folder of stage `finetune`."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import read_json
+from bioptimus_jax.schema import STANDARD
+from bioptimus_jax.sets.blurb import true_name
+
+NEEDED = ('model', 'dataset', 'seed', 'devel', 'history')  # of scores.json
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """The finished cells of one model under one setting: dataset -> seed -> folder, and the records beside."""
+
+    folder: str
+    name: str
+    setting: str
+    cells: Mapping[str, Mapping[int, Path]]
+    records: Mapping[str, Mapping[int, dict[str, Any]]]
+
+
+def read_model(name: str) -> Model:
+    """The finished cells of FOLDER or FOLDER:SETTING. Raises InputError unless of one model and setting."""
+    folder, setting = Path(name), ''
+    if not folder.is_dir() and ':' in name:
+        head, _, setting = name.rpartition(':')
+        folder = Path(head)
+    if not folder.is_dir():
+        raise InputError(
+            f'{folder}: no such folder; give RUN/finetune/MODEL of a finished `bioptimus finetune`'
+        )
+    found = [(file.parent, _record(file)) for file in sorted(folder.rglob('scores.json'))]
+    if not found:
+        raise InputError(
+            f'{folder}: holds no finished fine-tuning (seed-N/scores.json); run `bioptimus finetune` first'
+        )
+    models = sorted({record['model'] for _, record in found})
+    if len(models) > 1:
+        raise InputError(f'{folder}: holds several models, {", ".join(models)}; give the folder of one')
+    settings = sorted({record.get('setting', STANDARD) for _, record in found})
+    if setting and setting not in settings:
+        raise InputError(f'{folder}: has no setting {setting!r}; found: {", ".join(settings)}')
+    if not setting and len(settings) > 1:
+        raise InputError(
+            f'{folder}: holds several settings, {", ".join(settings)}; choose one, as {folder}:{settings[0]}'
+        )
+    setting = setting or settings[0]
+    cells: dict[str, dict[int, Path]] = {}
+    records: dict[str, dict[int, dict[str, Any]]] = {}
+    for cell, record in found:
+        if record.get('setting', STANDARD) != setting:
+            continue
+        dataset = true_name(record['dataset'], len(record.get('test_by_type', ())))
+        seed = record['seed']
+        if seed in cells.setdefault(dataset, {}):
+            raise InputError(
+                f'{cell}: is {dataset}, seed {seed}, and so is {cells[dataset][seed]}; remove one'
+            )
+        cells[dataset][seed] = cell
+        records.setdefault(dataset, {})[seed] = record
+    return Model(str(folder), models[0], setting, cells, records)
+
+
+def _record(file: Path) -> dict[str, Any]:
+    record = read_json(file)
+    missing = [key for key in NEEDED if not isinstance(record, dict) or key not in record]
+    if missing or not isinstance(record, dict):
+        raise InputError(f'{file}: lacks {", ".join(missing)}; it was not written by `bioptimus finetune`')
+    return record

@@ -1,0 +1,256 @@
+"""What is worth knowing about an NER set before a model is trained on it: counts, flaws, leaks between splits."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.schema import Finetune
+from bioptimus_jax.sets import blurb
+from bioptimus_jax.sets.corpora import Dataset, is_dataset, read_dataset
+from bioptimus_jax.sets.sentences import SPLITS, Sentence
+from bioptimus_jax.sets.tags import OUTSIDE, spans
+
+LONG_WORDS = 128  # without a tokenizer: a sentence of so many words does not fit a window of as many pieces
+LATER = (('train', 'devel'), ('train', 'test'), ('devel', 'test'))
+EXAMPLES = 5
+BATCH = 2000
+
+
+def lint_dataset(
+    dataset: Dataset, tokenizers: Mapping[str, Any] | None = None, max_pieces: int = Finetune().max_pieces
+) -> dict[str, Any]:
+    """Everything that is found in a set, as a JSON value; `lines` puts the essence into words.
+
+    `splits`: per split counts, repairs, and `blurb`, the published number of mentions where the set is one of BLURB's;
+    `repeated`: sentences that are there before, within and between splits, with their mentions; `tokenizers`: per name
+    and split words that give no piece and sentences longer than `max_pieces`. Tokenizers are those of transformers
+    (fast) or of the library tokenizers.
+    """
+    name = blurb.set_of(dataset.name)
+    splits = {split: _measure(getattr(dataset, split)) for split in SPLITS}
+    for split, published in zip(SPLITS, blurb.PUBLISHED.get(name, ()), strict=False):
+        splits[split]['blurb'] = published
+        splits[split]['public_files'] = blurb.KNOWN.get((name, split), published)
+    for split in SPLITS:
+        splits[split]['mentions_in_file'] = dataset.gold_in_file[split]
+        splits[split]['repairs'] = dict(dataset.repairs.get(split, {}))
+    return {
+        'dataset': dataset.name,
+        'blurb': name,
+        'form': dataset.form,
+        'scheme': dataset.scheme,
+        'types': list(dataset.types),
+        'merged_types': list(dataset.merged_types),
+        'unseen_labels': dict(dataset.unseen_labels),
+        'splits': splits,
+        'repeated': _repeated(dataset),
+        'tagged_differently': _tagged_differently(dataset),
+        'tokenizers': {
+            key: {'max_pieces': max_pieces, **_in_pieces(dataset, tokenizer, max_pieces)}
+            for key, tokenizer in (tokenizers or {}).items()
+        },
+    }
+
+
+def lint_folder(
+    folder: Path, tokenizers: Mapping[str, Any] | None = None
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The records of a set, or of all sets in a folder, and one line for each that cannot be read.
+
+    Raises InputError where there is no set at all.
+    """
+    if not folder.is_dir():
+        raise InputError(f'{folder}: no such folder; give a set or a folder of sets')
+    inside = sorted(p for p in folder.iterdir() if p.is_dir())
+    sets = [folder] if is_dataset(folder) else [p for p in inside if is_dataset(p)]
+    if not sets:
+        raise InputError(f'{folder}: has no training split in it, and no folder with one')
+    records, errors = [], []
+    for path in sets:
+        try:
+            records.append(lint_dataset(read_dataset(path), tokenizers))
+        except InputError as error:
+            errors.append(str(error))
+    return records, errors
+
+
+def lines(record: Mapping[str, Any]) -> list[str]:
+    """A record for the terminal: the counts, those of BLURB beside them, and what is wrong."""
+    name, splits = record['dataset'], record['splits']
+    mixed = '' if record['form'] == 'columns' else f'{record["form"]}, '
+    kinds = record['merged_types'] or record['types']
+    types = ', '.join(kinds[:8]) + (' ...' if len(kinds) > 8 else '')
+    types += ' as one type' if record['merged_types'] else ''
+    text = [f'{name}: {mixed}{record["scheme"]}; {types}']
+    for split, found in splits.items():
+        counts = [_counted(found[f'{what}s'], what) for what in ('document', 'sentence', 'word', 'mention')]
+        text.append(f'  {split:5} {", ".join(counts[found["documents"] <= 1 :])}{_beside(found)}')
+    notes = [
+        f'{split}: {count:,} {what}' for split in splits for what, count in splits[split]['repairs'].items()
+    ]
+    for split, found in splits.items():
+        if found['mentions'] != found['mentions_in_file']:
+            notes.append(f'{split}: the files mark {found["mentions_in_file"]:,} mentions, others are read')
+        if found['sentences_without_mention'] == found['sentences']:
+            notes.append(f'{split}: has no mention at all')
+    if record['unseen_labels']:
+        counted = ', '.join(f'{tag} {count:,}' for tag, count in record['unseen_labels'].items())
+        notes.append(f'not in train, cannot be learned: {counted}')
+    again = [
+        f'{where} {found["sentences"]:,} ({found["mentions"]:,})'
+        for where, found in record['repeated'].items()
+        if found['sentences']
+    ]
+    if again:
+        notes.append(f'sentences that are there before (mentions in them): {", ".join(again)}')
+    different = record['tagged_differently']
+    if different['sentences']:
+        example = different['examples'][0][:60]
+        notes.append(
+            f'tagged in more than one way: {_counted(different["sentences"], "sentence")}, as {example!r}'
+        )
+    return text + [f'  {note}' for note in notes] + [f'  {note}' for note in _piece_notes(record)]
+
+
+def _measure(sentences: Sequence[Sentence]) -> dict[str, Any]:
+    by_type: Counter[str] = Counter()
+    longest: tuple[int, str] = (0, '')
+    without = 0
+    for sentence in sentences:
+        found = spans(sentence.tags)
+        without += not found
+        for kind, first, last in found:
+            by_type[kind] += 1
+            if last - first + 1 > longest[0]:
+                longest = (last - first + 1, ' '.join(sentence.words[first : last + 1]))
+    return {
+        'documents': len({s.document for s in sentences}),
+        'sentences': len(sentences),
+        'words': sum(len(s.words) for s in sentences),
+        'mentions': by_type.total(),
+        'mentions_by_type': dict(sorted(by_type.items())),
+        'sentences_without_mention': without,
+        'longest_mention': {'words': longest[0], 'text': longest[1][:200]},
+        'longest_sentence_words': max(len(s.words) for s in sentences),
+        'long_sentences': sum(len(s.words) > LONG_WORDS for s in sentences),
+    }
+
+
+def _repeated(dataset: Dataset) -> dict[str, dict[str, int]]:
+    """Sentences with the words of an earlier one of the same split, and of an earlier split."""
+    texts = {split: {s.words for s in getattr(dataset, split)} for split in SPLITS}
+    result = {}
+    for split in SPLITS:
+        seen: set[tuple[str, ...]] = set()
+        again = []
+        for sentence in getattr(dataset, split):
+            if sentence.words in seen:
+                again.append(sentence)
+            seen.add(sentence.words)
+        result[f'within {split}'] = _weight(again)
+    for earlier, later in LATER:
+        result[f'{later} from {earlier}'] = _weight(
+            [s for s in getattr(dataset, later) if s.words in texts[earlier]]
+        )
+    return result
+
+
+def _weight(sentences: Sequence[Sentence]) -> dict[str, int]:
+    return {'sentences': len(sentences), 'mentions': sum(len(spans(s.tags)) for s in sentences)}
+
+
+def _tagged_differently(dataset: Dataset) -> dict[str, Any]:
+    """Sentences, each counted once, that are there with different tags; most frequent examples first."""
+    ways: dict[tuple[str, ...], Counter[tuple[str, ...]]] = defaultdict(Counter)
+    for split in SPLITS:
+        for sentence in getattr(dataset, split):
+            ways[sentence.words][sentence.tags] += 1
+    different = {words: found for words, found in ways.items() if len(found) > 1}
+    order = sorted(different, key=lambda words: (-different[words].total(), words))
+    return {
+        'sentences': len(different),
+        'occurrences': sum(found.total() for found in different.values()),
+        'examples': [' '.join(words)[:200] for words in order[:EXAMPLES]],
+    }
+
+
+def _in_pieces(dataset: Dataset, tokenizer: Any, max_pieces: int) -> dict[str, Any]:
+    """Per split: words without a piece, and lengths of sentences in pieces with the special tokens around them."""
+    inner = getattr(tokenizer, 'backend_tokenizer', tokenizer)
+    room = max_pieces - inner.num_special_tokens_to_add(False)
+    words = sorted({word for split in SPLITS for s in getattr(dataset, split) for word in s.words})
+    pieces: dict[str, int] = {}
+    for start in range(0, len(words), BATCH):
+        batch = words[start : start + BATCH]
+        encoded = inner.encode_batch(
+            [[word] for word in batch], is_pretokenized=True, add_special_tokens=False
+        )
+        # Padding that a tokenizer.json switches on is no piece.
+        pieces.update({word: sum(found.attention_mask) for word, found in zip(batch, encoded, strict=True)})
+    result: dict[str, Any] = {}
+    for split in SPLITS:
+        sentences = getattr(dataset, split)
+        lengths = [sum(pieces[word] for word in s.words) for s in sentences]
+        empty: Counter[str] = Counter(word for s in sentences for word in s.words if not pieces[word])
+        marked = lost = 0
+        for sentence in sentences if empty else ():
+            sizes = [pieces[word] for word in sentence.words]
+            marked += sum(tag != OUTSIDE and not n for tag, n in zip(sentence.tags, sizes, strict=True))
+            lost += sum(not any(sizes[first : last + 1]) for _, first, last in spans(sentence.tags))
+        result[split] = {
+            'words_without_piece': empty.total(),
+            'of_them_in_mentions': marked,
+            'mentions_without_piece': lost,
+            'examples': [json.dumps(word) for word, _ in empty.most_common(EXAMPLES)],
+            'longest_sentence_pieces': max(lengths) + max_pieces - room,
+            'long_sentences': sum(length > room for length in lengths),
+        }
+    return result
+
+
+def _beside(found: Mapping[str, Any]) -> str:
+    """BLURB's number, and whether it is what was found, or else what the public files hold."""
+    if 'blurb' not in found:
+        return ''
+    if found['mentions'] == found['blurb']:
+        return f' (BLURB: {found["blurb"]:,})'
+    known = 'known of the public files' if found['mentions'] == found['public_files'] else 'NOT the same'
+    return f' (BLURB: {found["blurb"]:,}; {known})'
+
+
+def _piece_notes(record: Mapping[str, Any]) -> list[str]:
+    notes = []
+    for name, measured in record['tokenizers'].items():
+        found = [measured[split] for split in SPLITS]
+        long, empty, marked, lost = (
+            sum(f[key] for f in found)
+            for key in (
+                'long_sentences',
+                'words_without_piece',
+                'of_them_in_mentions',
+                'mentions_without_piece',
+            )
+        )
+        longest = max(f['longest_sentence_pieces'] for f in found)
+        if long:
+            notes.append(
+                f'{name}: {_counted(long, "sentence")} of more than {measured["max_pieces"]} pieces, '
+                f'cut into windows (longest: {longest:,})'
+            )
+        if empty:
+            shown = ', '.join(dict.fromkeys(e for f in found for e in f['examples']))
+            notes.append(
+                f'{name}: {_counted(empty, "word")} without a piece, which count as O ({marked:,} in mentions; '
+                f'{_counted(lost, "mention")} cannot be found): {shown}'
+            )
+    if not record['tokenizers'] and (long := sum(f['long_sentences'] for f in record['splits'].values())):
+        longest = max(f['longest_sentence_words'] for f in record['splits'].values())
+        notes.append(f'{_counted(long, "sentence")} of more than {LONG_WORDS} words (longest: {longest:,})')
+    return notes
+
+
+def _counted(count: int, what: str) -> str:
+    return f'{count:,} {what}{"s" * (count != 1)}'

@@ -1,0 +1,134 @@
+"""A Hugging Face folder as tokenizer and tagger, and back."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bioptimus_jax.errors import ConfigError, InputError, pickled_code
+from bioptimus_jax.files import whole_folder
+from bioptimus_jax.finetune.heads import Tagger
+from bioptimus_jax.finetune.stability import freeze, reinitialise, remove_layers
+from bioptimus_jax.finetune.tokenizer import load_tokenizer
+from bioptimus_jax.schema import Finetune
+from bioptimus_jax.sets.tags import labels_of
+
+
+def load_tagger(folder: Path, types: list[str], settings: Finetune, seed: int) -> tuple[Any, Tagger]:
+    """Tokenizer and tagger of a Hugging Face folder, on the GPU if there is one; only the head may be new.
+
+    transformers initialises whatever weight is missing at random without raising, so this checks.
+    Raises InputError naming folder and weights, ConfigError where windows or layers do not fit.
+    """
+    from transformers import AutoConfig, AutoModelForTokenClassification
+    from transformers.utils import logging
+
+    os.environ['TOKENIZERS_PARALLELISM'] = 'false'
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    if not (folder / 'config.json').is_file():
+        raise InputError(
+            f'{folder}: is no Hugging Face folder (no config.json); run `bioptimus export`, or give its path'
+        )
+    labels, tokenizer = labels_of(types, settings.scheme), load_tokenizer(folder)
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        _set_dropout(config, settings.dropout)
+        config.id2label = dict(enumerate(labels))
+        config.label2id = {label: i for i, label in enumerate(labels)}
+        remove_layers(config, settings, folder)
+        torch.manual_seed(seed)
+        model, info = AutoModelForTokenClassification.from_pretrained(
+            folder,
+            config=config,
+            dtype=torch.float32,
+            output_loading_info=True,
+            weights_only=True,
+            trust_remote_code=False,
+            local_files_only=True,
+        )
+    except (ConfigError, InputError):
+        raise
+    except Exception as error:  # what a folder holds can lead transformers to any of them
+        if flaw := pickled_code(error):
+            raise InputError(f'{folder}: {flaw}') from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f'{folder}: cannot be loaded by transformers ({reason})') from error
+    _check_weights(folder, model, info)
+    check_rows(folder, tokenizer, model)
+    limit = min(tokenizer.model_max_length, positions_of(model, settings.max_pieces))
+    check_positions(settings, limit, folder)
+    device = 'cuda' if torch.cuda.is_available() else 'cpu'
+    dtype = ('bfloat16' if device == 'cuda' else 'float32') if settings.dtype == 'auto' else settings.dtype
+    tagger = Tagger(model, labels, settings, dtype)
+    if settings.reinit_layers:
+        reinitialise(tagger, settings.reinit_layers)
+    if settings.freeze_layers:
+        freeze(tagger, settings.freeze_layers)
+    return tokenizer, tagger.to(device)
+
+
+def save_model(tokenizer: Any, tagger: Tagger, folder: Path) -> None:
+    """Write a linear head with its encoder and tokenizer, for transformers' AutoModelForTokenClassification.
+
+    The labels are those that the model was taught (config.finetune.scheme), in `id2label`.
+    """
+    with whole_folder(folder) as hidden:
+        tagger.pretrained.save_pretrained(hidden)
+        tokenizer.save_pretrained(hidden)
+
+
+def check_positions(settings: Finetune, limit: int, folder: Path) -> None:
+    """Raise ConfigError where a window is longer than the model's table of positions."""
+    if settings.max_pieces > limit:
+        raise ConfigError(
+            f'config.finetune.max_pieces: {settings.max_pieces}, but {folder} has {limit} positions'
+        )
+
+
+def torch_device() -> str:
+    """What models are fine-tuned on, in words."""
+    return f'cuda ({torch.cuda.get_device_name()})' if torch.cuda.is_available() else 'cpu'
+
+
+def _set_dropout(config: Any, rate: float) -> None:
+    """Every architecture has its own names: hidden_dropout_prob, attention_dropout, classifier_dropout ..."""
+    for name, value in config.to_dict().items():
+        if 'dropout' in name and (value is None or isinstance(value, float)):
+            setattr(config, name, rate)
+
+
+def _check_weights(folder: Path, model: Any, info: dict[str, Any]) -> None:
+    for name, tensor in model.state_dict().items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise InputError(
+                f'{folder}: {name} holds values that are not finite; take another checkpoint of the model'
+            )
+    missing = sorted(k for k in info['missing_keys'] if k.startswith(f'{model.base_model_prefix}.'))
+    if missing or info['mismatched_keys']:
+        wrong = ', '.join(map(str, [*missing, *info['mismatched_keys']][:4]))
+        raise InputError(
+            f'{folder}: weights are missing or have another shape: {wrong}; export the model again'
+        )
+
+
+def check_rows(folder: Path, tokenizer: Any, model: Any) -> None:
+    """Raises InputError where the tokenizer knows ids that the table of embeddings has no row for."""
+    rows, largest = (
+        model.get_input_embeddings().num_embeddings,
+        max(tokenizer.get_vocab().values(), default=0),
+    )
+    if largest >= rows:
+        raise InputError(
+            f'{folder}: the tokenizer has ids up to {largest:,}, but the model {rows:,} rows; these are not the '
+            'weights of this tokenizer'
+        )
+
+
+def positions_of(model: Any, unlimited: int) -> int:
+    """Pieces that the position table can number; RoBERTa's begins after the padding's row."""
+    for name, module in model.named_modules():
+        if name.endswith('position_embeddings') and isinstance(module, torch.nn.Embedding):
+            return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+    return getattr(model.config, 'max_position_embeddings', unlimited)

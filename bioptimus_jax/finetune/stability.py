@@ -1,0 +1,163 @@
+"""The stability kit of Tinn et al.: frozen, re-initialised and removed layers, rates that fall with the depth.
+
+For any encoder of Hugging Face that keeps its layers in one list: BERT, RoBERTa, ELECTRA, DistilBERT, DeBERTa,
+ModernBERT ...
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.finetune.heads import Tagger
+from bioptimus_jax.schema import Finetune
+
+HEAD = 'head'
+EMBEDDINGS = 'embeddings'
+LISTED = 8
+
+
+def remove_layers(config: Any, settings: Finetune, folder: Path) -> None:
+    """Let the configuration have `remove_layers` fewer; transformers then leaves the top ones out when it loads."""
+    config.num_hidden_layers = check_layers(settings, config.num_hidden_layers, folder)
+
+
+def check_layers(settings: Finetune, layers: int, folder: Path) -> int:
+    """The layers that are left of so many. Raises ConfigError where a setting wants more than there are."""
+    if settings.remove_layers >= layers:
+        raise _too_many(
+            'remove_layers', settings.remove_layers, f'{folder} has {layers} layers, one must stay'
+        )
+    left = layers - settings.remove_layers
+    for key in ('freeze_layers', 'reinit_layers'):
+        if getattr(settings, key) > left:
+            raise _too_many(key, getattr(settings, key), f'{folder} has {left} layers')
+    if settings.freeze_layers + settings.reinit_layers > left:
+        raise ConfigError(
+            f'config.finetune.reinit_layers: {settings.reinit_layers} of {left} layers begin at random, and '
+            f'freeze_layers={settings.freeze_layers} would keep some of them so'
+        )
+    return left
+
+
+def encoder_layers(tagger: Tagger) -> torch.nn.ModuleList:
+    """The list of the encoder's layers, lowest first. Raises ConfigError where there is no such list."""
+    encoder = tagger.encoder
+    wanted = encoder.config.num_hidden_layers
+    found = [m for m in encoder.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == wanted]
+    outer = [m for m in found if len({type(layer) for layer in m}) == 1][:1]
+    if not outer:
+        raise ConfigError(
+            f'config.finetune: {type(encoder).__name__} has no list of {wanted} layers of one kind, which '
+            'freeze_layers, reinit_layers and layer_decay need'
+        )
+    return outer[0]
+
+
+def reinitialise(tagger: Tagger, count: int) -> None:
+    """Draw the top `count` layers anew: weights from N(0, initializer_range), not truncated; biases 0, norms 1 and 0.
+
+    Zhang et al. (2021), who follow BERT's pre-training but for the truncation. Draws from torch's generator.
+    """
+    deviation = tagger.encoder.config.initializer_range
+    layers = encoder_layers(tagger)
+    for layer in layers[len(layers) - count :]:
+        for name, parameter in layer.named_parameters():
+            with torch.no_grad():
+                if _is_bias(name):
+                    parameter.zero_()
+                elif _is_norm(name):
+                    parameter.fill_(1)
+                else:
+                    parameter.normal_(0, deviation)
+
+
+def freeze(tagger: Tagger, count: int) -> None:
+    """Keep the embeddings and the lowest `count` layers as they are; nothing is computed backwards through them.
+
+    Freezing takes their weights from the optimiser and changes nothing else: dropout goes on in them in training.
+    """
+    for name, parameter, place in _places(tagger):
+        if place is None:
+            raise _uncovered([name])
+        if place == EMBEDDINGS or (isinstance(place, int) and place < count):
+            parameter.requires_grad_(False)
+
+
+def parameter_groups(tagger: Tagger, settings: Finetune) -> list[dict[str, Any]]:
+    """Every parameter that is trained, in exactly one group with its peak rate and its weight decay.
+
+    Biases, layer norms and a chain's scores have no decay. With `layer_decay` d, the layer that is k below the top one
+    has the rate times d^(k+1) (rule zhang; Zhang et al., 2021) or d^(k+2) (rule electra: ELECTRA's code counts the
+    pooler that it does not use), and the embeddings, with their projection, the next power after the lowest layer's;
+    a norm after the last layer goes with the top layer. The head has `head_learning_rate`. Raises ConfigError that
+    lists the parameters which no rule covers.
+    """
+    depth = len(encoder_layers(tagger)) if settings.layer_decay < 1 else 0
+    first = {'zhang': 1, 'electra': 2}[settings.layer_decay_rule]
+    groups: dict[tuple[float, float], list[Any]] = {}
+    uncovered = []
+    places = _places(tagger) if depth else _head_or_not(tagger)
+    for name, parameter, place in places:
+        if not parameter.requires_grad:
+            continue
+        if place == HEAD:
+            rate = settings.head_learning_rate or settings.learning_rate
+        elif not depth:
+            rate = settings.learning_rate
+        elif place is None:
+            uncovered.append(name)
+            continue
+        else:
+            below = depth if place == EMBEDDINGS else depth - 1 - int(place)
+            rate = settings.learning_rate * settings.layer_decay ** (below + first)
+        decay = (
+            0.0 if _is_bias(name) or _is_norm(name) or name.startswith('chain.') else settings.weight_decay
+        )
+        groups.setdefault((rate, decay), []).append(parameter)
+    if uncovered:
+        raise _uncovered(uncovered)
+    return [{'params': p, 'lr': rate, 'weight_decay': decay} for (rate, decay), p in groups.items()]
+
+
+def _places(tagger: Tagger) -> Iterator[tuple[str, Any, int | str | None]]:
+    """Name, parameter, and where it is: HEAD, EMBEDDINGS, the number of its layer, or None where no rule knows."""
+    layers = encoder_layers(tagger)
+    number = {id(p): at for at, layer in enumerate(layers) for p in layer.parameters()}
+    for name, parameter, place in _head_or_not(tagger):
+        if place == HEAD:
+            yield name, parameter, HEAD
+        elif id(parameter) in number:
+            yield name, parameter, number[id(parameter)]
+        elif 'embedding' in name.lower():
+            yield name, parameter, EMBEDDINGS
+        else:
+            yield name, parameter, len(layers) - 1 if _is_norm(name) else None
+
+
+def _head_or_not(tagger: Tagger) -> Iterator[tuple[str, Any, str | None]]:
+    inside = {id(p) for p in tagger.encoder.parameters()}
+    for name, parameter in tagger.named_parameters():
+        yield name, parameter, None if id(parameter) in inside else HEAD
+
+
+def _is_bias(name: str) -> bool:
+    return name.rpartition('.')[2].startswith('bias')  # an LSTM's are bias_ih_l0 ...
+
+
+def _is_norm(name: str) -> bool:
+    return 'norm' in name.lower()
+
+
+def _uncovered(names: list[str]) -> ConfigError:
+    more = f' and {len(names) - LISTED} more' if len(names) > LISTED else ''
+    return ConfigError(
+        f'config.finetune: no rule says which layer has {", ".join(names[:LISTED])}{more}; freeze_layers and '
+        'layer_decay cannot be used with this model'
+    )
+
+
+def _too_many(key: str, value: int, because: str) -> ConfigError:
+    return ConfigError(f'config.finetune.{key}: {value}, but {because}')

@@ -1,0 +1,245 @@
+"""Is one model better than another at finding entities? Two folders of stage `finetune` against each other, set by set.
+
+The verdict is over fine-tunings, which differ by their seeds: the paired t-test. What these fine-tuned models would do
+on other test items stands below it. Other pre-trainings are in neither: `bioptimus report` takes several runs.
+"""
+
+import dataclasses
+import statistics
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import digest
+from bioptimus_jax.finetune.finished import Model, read_model
+from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit, read_predictions
+from bioptimus_jax.finetune.statistics import RESAMPLES, Difference, failures, holm, macro, mean_f1, paired
+from bioptimus_jax.student import Effect, TwoWay
+
+ALPHA = 0.05
+NOTE = (
+    'F1: entities of the test sets, default mode of seqeval, percent, mean ± sd over seeds. [95 % interval] and p, '
+    "over fine-tunings: Student's paired t over seeds, on these test items; on other test items: paired bootstrap and "
+    'randomisation, of these fine-tuned models. Both p are corrected for {sets} (Holm). Neither knows of other '
+    'pre-trainings, which vary more: give `bioptimus report` several runs of each.'
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pairing:
+    """One set: the test predictions of both models by common seeds, as counts over the same units."""
+
+    dataset: str
+    seeds: tuple[Any, ...]  # of fine-tuning; or pairs, of pre-training and of fine-tuning
+    unit: str
+    text: str  # digest: sets with the same text are drawn together
+    a_SxUx3: np.ndarray
+    b_SxUx3: np.ndarray
+    notes: tuple[str, ...]
+    failed: tuple[int, ...]
+
+    def without_failed(self) -> 'Pairing':
+        """The seeds with which neither model failed."""
+        at = [i for i, seed in enumerate(self.seeds) if seed not in self.failed]
+        seeds = tuple(self.seeds[i] for i in at)
+        return dataclasses.replace(
+            self, seeds=seeds, a_SxUx3=self.a_SxUx3[at], b_SxUx3=self.b_SxUx3[at], failed=()
+        )
+
+
+def compare_models(a: str, b: str) -> list[str]:
+    """The lines that `bioptimus compare --models A B` prints: a verdict for each set and one over all.
+
+    `a`, `b`: RUN/finetune/MODEL, or a folder below it, with :SETTING behind it where there are several settings. Raises
+    InputError where the two cannot be compared: no set or seed in common, other text, other gold tags.
+    """
+    first, second = read_model(a), read_model(b)
+    common = [name for name in first.cells if name in second.cells]
+    if not common:
+        names = [', '.join(model.cells) for model in (first, second)]
+        raise InputError(f'{a} has {names[0]}, but {b} has {names[1]}: no set in common')
+    pairings = [pairing_of(name, first, second) for name in common]
+    found = compared(pairings)
+    lines = [f'{side}: {m.folder} ({m.name}, {m.setting})' for side, m in (('A', first), ('B', second))]
+    for side, one, other in (('A', first, second), ('B', second, first)):
+        lines += [f'{name}: only {side} has it' for name in one.cells if name not in other.cells]
+    for each in found:
+        lines.append(f'{each.pairing.dataset}: {verdict(each.effect)} ({_material(each.pairing)})')
+        notes = _on_items(each.items, each.p_items), *each.pairing.notes, *_without_failed(each.pairing)
+        lines += [f'  {note}' for note in notes]
+    wins = [winner_of(each.effect) for each in found]
+    overall = macro([each.items for each in found])
+    untested = sum(each.effect.p is None for each in found)
+    tally = f'A better on {wins.count("A")}, B on {wins.count("B")}, not distinguishable on {wins.count("") - untested}'
+    tally += f', not tested on {untested}' if untested else ''
+    whole = verdict(_over_seeds(_mean_by_seed(pairings)))
+    lines.append(f'all {_number(len(common), "set")}: {whole} (mean over sets; {tally})')
+    lines.append(f'  {_on_items(overall, overall.p)}')
+    return [*lines, NOTE.format(sets=_number(len(common), 'set'))]
+
+
+def verdict(effect: Effect) -> str:
+    """`over fine-tunings B is better than A by 1.23 F1 [0.40, 2.01], p = 0.004`, or that nothing can be said."""
+    if effect.half is None or effect.p is None:
+        return f'one seed, so no test over fine-tunings: B - A = {effect.observed:.2f} F1'
+    winner = winner_of(effect)
+    by = -effect.observed if winner == 'A' else effect.observed
+    numbers = _numbers(by, by - effect.half, by + effect.half, effect.p)
+    if winner:
+        return f'over fine-tunings {winner} is better than {"A" if winner == "B" else "B"} by {numbers}'
+    return f'not distinguishable over fine-tunings: B - A = {numbers}'
+
+
+def same_text(first: Path, ours: Sequence[Predicted], second: Path, theirs: Sequence[Predicted]) -> None:
+    """Nothing, where words, gold tags and documents are the same. Raises InputError that names the first difference."""
+    remedy = 'both models must be scored on the same test file'
+    for number, (one, other) in enumerate(zip(ours, theirs, strict=False), 1):
+        for what, left, right in (('word', one.words, other.words), ('gold tag', one.gold, other.gold)):
+            if left != right:
+                at = next(i for i, (x, y) in enumerate(zip_longest(left, right)) if x != y)
+                shown = [repr(side[at]) if at < len(side) else 'missing' for side in (right, left)]
+                raise InputError(
+                    f'{second}: sentence {number}, {what} {at + 1} is {shown[0]}, but {shown[1]} in {first}; {remedy}'
+                )
+        if one.document != other.document:
+            raise InputError(
+                f'{second}: sentence {number} is of document {other.document}, but {one.document} in {first}; {remedy}'
+            )
+    if len(ours) != len(theirs):
+        raise InputError(f'{second}: has {len(theirs)} sentences, but {first} {len(ours)}; {remedy}')
+
+
+def pairing_of(dataset: str, a: Model, b: Model) -> Pairing:
+    """A set by the seeds that both have. Raises InputError where there are none, or where other text was scored."""
+    seeds = sorted(a.cells[dataset].keys() & b.cells[dataset].keys())
+    if not seeds:
+        have = [', '.join(map(str, sorted(m.cells[dataset]))) for m in (a, b)]
+        raise InputError(
+            f'{dataset}: {a.folder} has seeds {have[0]}, but {b.folder} {have[1]}: none in common'
+        )
+    notes, failed = [], set()
+    for side, model in (('A', a), ('B', b)):
+        alone = sorted(model.cells[dataset].keys() - set(seeds))
+        if alone:
+            notes.append(f'left out, for only {side} has them: seeds {", ".join(map(str, alone))}')
+        for seed, reason in failures(dict(model.records[dataset])).items():
+            notes.append(f'{side}, seed {seed}, failed: {reason}')
+            failed.add(seed)
+    reference: tuple[Path, list[Predicted]] | None = None
+    counted = []
+    for model in (a, b):
+        predictions = []
+        for seed in seeds:
+            file = model.cells[dataset][seed] / 'predictions.tsv'
+            predictions.append(read_predictions(file))
+            reference = reference or (file, predictions[0])
+            same_text(*reference, file, predictions[-1])
+        name, counts_SxUx3 = counts_by_unit(predictions)
+        counted.append(counts_SxUx3)
+    assert reference is not None
+    text = digest([[s.words, s.document] for s in reference[1]])
+    in_both = tuple(seed for seed in seeds if seed in failed)
+    return Pairing(dataset, tuple(seeds), name, text, counted[0], counted[1], tuple(notes), in_both)
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """One set: B less A over fine-tunings, and of these fine-tuned models on other test items; p corrected (Holm)."""
+
+    pairing: Pairing
+    effect: Effect
+    items: Difference
+    p_items: float
+
+
+def compared(pairings: Sequence[Pairing]) -> list[Compared]:
+    """Both tests of every set."""
+    effects = _corrected([_over_seeds(_by_seed(p)) for p in pairings])
+    differences = differences_of(pairings)
+    p_values = holm([d.p for d in differences])
+    return [Compared(*row) for row in zip(pairings, effects, differences, p_values, strict=True)]
+
+
+def differences_of(pairings: Sequence[Pairing]) -> list[Difference]:
+    """One for each set. Those over one text (BC5-chem, BC5-disease) are not independent: they are drawn together."""
+    found: dict[str, Difference] = {}
+    for number, text in enumerate(dict.fromkeys(p.text for p in pairings)):
+        group = [p for p in pairings if p.text == text]
+        results = paired([p.a_SxUx3 for p in group], [p.b_SxUx3 for p in group], RESAMPLES, seed=number)
+        found.update(zip((p.dataset for p in group), results, strict=True))
+    return [found[p.dataset] for p in pairings]
+
+
+def _without_failed(pairing: Pairing) -> list[str]:
+    if not pairing.failed:
+        return []
+    left = pairing.without_failed()
+    if not left.seeds:
+        return ['without failed runs no seed is left']
+    return [f'without failed runs: {verdict(_over_seeds(_by_seed(left)))} ({_material(left)}; not corrected)']
+
+
+def _over_seeds(f1_2xS: Sequence[Sequence[float]]) -> Effect:
+    """B less A, F1 in percent, over the seeds that both have."""
+    sides = {side: dict(enumerate(scores)) for side, scores in zip('AB', f1_2xS, strict=True)}
+    effect = TwoWay(sides).less('B', 'A')
+    assert effect is not None  # the seeds are the same
+    return effect
+
+
+def _corrected(effects: Sequence[Effect]) -> list[Effect]:
+    known = iter(holm([effect.p for effect in effects if effect.p is not None]))
+    return [e if e.p is None else dataclasses.replace(e, p=next(known)) for e in effects]
+
+
+def _mean_by_seed(pairings: Sequence[Pairing]) -> list[list[float]]:
+    """F1 of A and of B, the mean over sets, by seeds that all of the sets have; without any, the means over seeds."""
+    of_sets = [[dict(zip(p.seeds, side, strict=True)) for side in _by_seed(p)] for p in pairings]
+    seeds = [s for s in pairings[0].seeds if all(s in sides[0] for sides in of_sets)]
+    if not seeds:
+        return [[statistics.fmean(statistics.fmean(sides[n].values()) for sides in of_sets)] for n in (0, 1)]
+    return [[statistics.fmean(sides[n][s] for sides in of_sets) for s in seeds] for n in (0, 1)]
+
+
+def _on_items(difference: Difference, p: float) -> str:
+    low, high = difference.interval
+    numbers = _numbers(100 * difference.observed, 100 * low, 100 * high, p)
+    return f'these fine-tuned models on other test items: B - A = {numbers}'
+
+
+def _numbers(by: float, low: float, high: float, p: float) -> str:
+    return f'{by:.2f} F1 [{low:.2f}, {high:.2f}], p = {p:.{3 if p >= 0.001 else 4}f}'
+
+
+def _by_seed(pairing: Pairing) -> list[list[float]]:
+    """F1 in percent of A and of B, by seed."""
+    return [[100 * mean_f1(seed[None]) for seed in side] for side in (pairing.a_SxUx3, pairing.b_SxUx3)]
+
+
+def _material(pairing: Pairing) -> str:
+    f1 = _by_seed(pairing)
+    parts = [f'{_number(len(pairing.seeds), "seed")}, {_number(pairing.a_SxUx3.shape[1], pairing.unit[:-1])}']
+    parts.append(', '.join(f'{name} {_spread(values)}' for name, values in zip('AB', f1, strict=True)))
+    if len(pairing.seeds) > 1:
+        parts.append('by seed ' + ' '.join(f'{y - x:+.2f}' for x, y in zip(*f1, strict=True)))
+    return '; '.join(parts)
+
+
+def _spread(values: Sequence[float]) -> str:
+    mean = f'{statistics.fmean(values):.2f}'
+    return f'{mean} ± {statistics.stdev(values):.2f}' if len(values) > 1 else mean
+
+
+def winner_of(effect: Effect) -> str:
+    """A or B, or '' where fine-tunings do not tell the two apart."""
+    if effect.p is None or effect.p >= ALPHA:
+        return ''
+    return 'B' if effect.observed > 0 else 'A'
+
+
+def _number(count: int, noun: str) -> str:
+    return f'{count:,} {noun}' if count == 1 else f'{count:,} {noun}s'

@@ -1,0 +1,59 @@
+r"""Entity F1 of any Hugging Face encoders on the BLURB sets, or on your own; nothing is pre-trained.
+
+Paper:    BIOptimus (arXiv 2308.08625), Table 9; `blurb`: the search range of Gu et al. (2021); `stability`: Tinn et
+          al. (2023), sections 3 and 4, each technique alone; `heads`: PubMedBERT's Tables 10 and 11.
+Command:  bioptimus finetune --config=finetune --workdir=runs/finetune --config.finetune.models=/models/a,/models/b
+          bioptimus finetune --config=finetune:stability --workdir=runs/low --config.finetune.models=/models/a \
+              --config.finetune.train_sentences=500
+          BIOPTIMUS_DATA/ner holds SET/{train,devel,test}.tsv; `bioptimus download --what=ner` fetches the five sets.
+Time:     BERT-base, five sets, five seeds: by estimate three hours on an A100.
+Expect:   BERT-base-sized biomedical encoders: 93-94 on BC5-chem, 84-86 on BC5-disease, 87-89 on NCBI-disease, 83-85 on
+          BC2GM, 78-80 on JNLPBA. The setting is chosen on devel for every model and set.
+"""
+
+from itertools import product
+
+from ml_collections import ConfigDict
+
+from bioptimus_jax.config import defaults, environment
+
+BLURB = {
+    f'lr{rate:.0e}-b{batch}'.replace('e-0', 'e-'): {
+        'learning_rate': rate,
+        'batch_sentences': batch,
+        'epochs': 20,
+    }
+    for rate, batch in product((1e-5, 3e-5, 5e-5), (16, 32))
+}
+STABILITY = {
+    'longer': {'epochs': 20},
+    'no_correction': {'bias_correction': False},
+    'frozen': {'freeze_layers': 6},
+    'decay_electra': {'layer_decay': 0.9},
+    'decay_zhang': {'layer_decay': 0.9, 'layer_decay_rule': 'zhang'},
+    'reinit': {'reinit_layers': 2},
+    'removed': {'remove_layers': 2},
+}
+HEADS = {
+    'crf': {'head': 'crf', 'head_learning_rate': 1e-3},
+    'bilstm': {'head': 'bilstm', 'head_learning_rate': 1e-3},
+    'bilstm_crf': {'head': 'bilstm_crf', 'head_learning_rate': 1e-3},
+    'io': {'scheme': 'io'},
+    'bioul': {'scheme': 'bioul'},
+    'all_pieces': {'label_pieces': 'all'},
+}
+GRIDS: dict[str, dict] = {'': {}, 'blurb': BLURB, 'stability': STABILITY, 'heads': HEADS}
+ARGUMENTS = tuple(GRIDS)
+
+
+def get_config(argument: str = '') -> ConfigDict:
+    """Fine-tuning alone: the paper's setting, or a grid of them."""
+    if argument not in GRIDS:
+        raise ValueError(f'no argument {argument!r}; there are {", ".join(name or "none" for name in GRIDS)}')
+    config = defaults()
+    config.stages = ('finetune', 'report')
+    config.finetune.update(folder=f'{environment("BIOPTIMUS_DATA")}/ner', seeds=(0, 1, 2, 3, 4), epochs=10)
+    config.finetune.models = (environment('BIOPTIMUS_SOURCE'),)  # in practice given on the command line
+    config.finetune.setting.update(GRIDS[argument])
+    config.finetune.settings = (*(() if argument == 'blurb' else ('standard',)), *GRIDS[argument])
+    return config

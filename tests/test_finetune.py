@@ -1,0 +1,610 @@
+"""Alignment, windows, fine-tuning, the stage: on sets made here."""
+
+import contextlib
+import dataclasses
+import itertools
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bioptimus_jax import config
+from bioptimus_jax.errors import ConfigError, InputError, Stopped
+from bioptimus_jax.files import read_json, read_jsonl, whole_folder, write_json
+from bioptimus_jax.finetune import build as stage
+from bioptimus_jax.finetune import finetune as training
+from bioptimus_jax.finetune.align import align, piece_labels, tags_of_words
+from bioptimus_jax.finetune.batches import bucketed
+from bioptimus_jax.finetune.finished import read_model
+from bioptimus_jax.finetune.optimizer import slanted_triangle
+from bioptimus_jax.finetune.predictions import read_predictions
+from bioptimus_jax.finetune.training import finetune, predict
+from bioptimus_jax.finetune.verdict import compare_models
+from bioptimus_jax.report.entities import beside_paper
+from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.trained import cell_folder, trained_models
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import Experiment, Finetune
+from bioptimus_jax.sets import columns
+from bioptimus_jax.sets.corpora import Sentence, read_dataset
+from bioptimus_jax.stages import STAGES
+
+DRUGS = ('zolmipan', 'tercivir', 'amlozine', 'bexocillin')
+OTHER = ('the', 'patient', 'got', 'with', 'daily', 'dose', 'of', 'and')
+SPELLING = ('zol', '##mipan', 'terci', '##vir', 'amlo', '##zine', 'bexo', '##cillin')
+
+
+@pytest.fixture(scope='module')
+def tiny_bert(tmp_path_factory):
+    """A Hugging Face folder with a random BERT and a vocabulary of some words, letters and ##letters."""
+    import torch
+    from transformers import BertConfig, BertForMaskedLM
+
+    from bioptimus_jax.vocab.wordpiece import save_tokenizer, tokenizer_from_vocabulary
+
+    folder = tmp_path_factory.mktemp('tiny')
+    letters = 'abcdefghijklmnopqrstuvwxyz'
+    specials = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
+    vocabulary = [*specials, *OTHER, *SPELLING, *letters, *('##' + c for c in letters), '.', '-']
+    torch.manual_seed(0)
+    shape = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=128,
+    )
+    BertForMaskedLM(shape).save_pretrained(folder)
+    save_tokenizer(tokenizer_from_vocabulary(vocabulary, True), folder, 128)
+    return folder
+
+
+@pytest.fixture(scope='module')
+def tokenizer(tiny_bert):
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(tiny_bert)
+
+
+@pytest.fixture(scope='module')
+def toy_sets(tmp_path_factory):
+    """Two generated sets: drugs (two words with 'sodium'-like second word) among common words."""
+    root = tmp_path_factory.mktemp('sets')
+    generator = random.Random(1)
+    for name in ('one', 'two'):
+        for split, count in (('train', 120), ('devel', 30), ('test', 30)):
+            lines = []
+            for _ in range(count):
+                for _ in range(generator.randint(3, 8)):
+                    if generator.random() < 0.25:
+                        lines.append(f'{generator.choice(DRUGS)}\tB-Drug')
+                        lines += ['dose\tI-Drug'] * (generator.random() < 0.3)
+                    else:
+                        lines.append(f'{generator.choice(OTHER[:5])}\tO')
+                lines.append('')
+            (root / name).mkdir(exist_ok=True)
+            (root / name / f'{split}.tsv').write_text('\n'.join(lines) + '\n', 'utf-8')
+    return root
+
+
+def settings(**changes):
+    small = {'epochs': 4, 'learning_rate': 5e-3, 'batch_sentences': 8, 'max_pieces': 64, 'overlap_pieces': 8}
+    return dataclasses.replace(Finetune(), **small, **changes)
+
+
+def experiment(sets, model, workers=1, **changes):
+    e = Experiment.from_config(config.defaults())
+    given = settings(folder=str(sets), models=(str(model),), **changes)
+    return dataclasses.replace(e, finetune=given, runtime=dataclasses.replace(e.runtime, workers=workers))
+
+
+# ---- alignment
+
+
+def check_alignment(tokenizer, sentence, max_pieces, overlap):
+    aligned = align(tokenizer, [sentence], max_pieces, overlap)
+    plain = tokenizer(list(sentence.words), is_split_into_words=True, verbose=False)
+    expected = {}
+    for piece, word in zip(plain['input_ids'], plain.word_ids(), strict=True):
+        if word is not None:
+            expected.setdefault(word, []).append(piece)
+    predicted = [w for window in aligned.windows for w in window.words]
+    assert predicted == sorted(expected)  # each word with a piece exactly once, in order
+    for window in aligned.windows:
+        assert len(window.pieces) <= max_pieces
+        assert window.pieces[0] == tokenizer.cls_token_id
+        assert window.pieces[-1] == tokenizer.sep_token_id
+        for word, start, end in zip(window.words, window.starts, window.ends, strict=True):
+            assert list(window.pieces[start:end]) == expected[word]
+    return aligned
+
+
+def test_sentence_of_600_pieces_is_predicted_once_with_context(tokenizer):
+    generator = random.Random(0)
+    words, pieces = [], 0
+    while pieces < 600:
+        words.append(''.join(generator.choices('bcdfghjk', k=generator.randint(1, 6))))
+        pieces += len(words[-1])
+    sentence = Sentence(tuple(words), tuple(generator.choices(['O', 'B-X', 'I-X'], k=len(words))))
+    aligned = check_alignment(tokenizer, sentence, 128, 32)
+    assert aligned.long_sentences == 1
+    assert len(aligned.windows) > 5
+    for n, window in enumerate(aligned.windows):  # about 32 pieces on either side, whole words apart
+        assert n == 0 or window.starts[0] - 1 >= 32 - 6
+        assert n == len(aligned.windows) - 1 or len(window.pieces) - 1 - window.ends[-1] >= 32 - 6
+    # gold labels survive the way there and back
+    ids = {'O': 0, 'B-X': 1, 'I-X': 2}
+    labels = [piece_labels(w, sentence.tags, ids, 'first') for w in aligned.windows]
+    assert sum(label != -100 for row in labels for label in row) == len(words)
+    assert tags_of_words([sentence], aligned.windows, labels, list(ids)) == [list(sentence.tags)]
+
+
+def test_random_sentences_and_window_sizes(tokenizer):
+    generator = random.Random(3)
+    for _ in range(60):
+        lengths = [generator.choice([1, 1, 2, 3, 9]) for _ in range(generator.randint(1, 60))]
+        words = tuple('b' * n if generator.random() < 0.9 else '\u200b' for n in lengths)
+        overlap = generator.randint(0, 8)
+        size = generator.randint(max(16, 2 * overlap + 8), 48)
+        check_alignment(tokenizer, Sentence(words, ('O',) * len(words)), size, overlap)
+
+
+def test_words_without_pieces_are_scored_as_o_and_counted(tokenizer):
+    words = ('\u200b', 'zolmipan', '\u00ad', 'dose', '\u0096')
+    sentence = Sentence(words, ('O', 'B-X', 'I-X', 'I-X', 'O'))
+    aligned = align(tokenizer, [sentence, Sentence(('\u200b',), ('B-X',))], 64, 8)
+    assert aligned.zero_piece_words == 4
+    ids = {'O': 0, 'B-X': 1, 'I-X': 2}
+    labels = [piece_labels(w, sentence.tags, ids, 'first') for w in aligned.windows]
+    tags = tags_of_words([sentence, sentence], aligned.windows, labels, list(ids))
+    assert tags[0] == ['O', 'B-X', 'O', 'I-X', 'O']
+
+
+def test_a_word_longer_than_a_window_is_cut_and_still_tagged(tokenizer):
+    sentence = Sentence(('of', '-'.join('bcd' * 20), 'of'), ('O', 'B-X', 'O'))
+    aligned = align(tokenizer, [sentence], 32, 4)
+    assert aligned.cut_words == 1
+    assert [w for window in aligned.windows for w in window.words] == [0, 1, 2]
+
+
+def test_all_pieces_of_a_word_carry_a_label_that_keeps_iob2(tokenizer):
+    sentence = Sentence(('zolmipan', 'zolmipan'), ('B-X', 'O'))
+    (window,) = align(tokenizer, [sentence], 64, 8).windows
+    ids = {'O': 0, 'B-X': 1, 'I-X': 2}
+    assert piece_labels(window, sentence.tags, ids, 'first') == [-100, 1, -100, 0, -100, -100]
+    assert piece_labels(window, sentence.tags, ids, 'all') == [-100, 1, 2, 0, 0, -100]
+
+
+def test_a_sentence_of_100_000_words(tokenizer):
+    sentence = Sentence(('of',) * 100_000, ('O',) * 100_000)
+    windows = align(tokenizer, [sentence], 128, 32).windows
+    assert [w for window in windows for w in window.words] == list(range(100_000))
+
+
+# ---- fine-tuning
+
+
+def test_slanted_triangle_is_continuous_at_its_peak():
+    rates = [slanted_triangle(i, 100, 0.1) for i in range(100)]
+    assert rates[:10] == pytest.approx([(i + 1) / 10 for i in range(10)])
+    assert max(rates) == rates[9] == 1
+    steps = [a - b for a, b in itertools.pairwise(rates[9:])]
+    assert steps == pytest.approx([1 / 91] * 90)
+    assert rates[-1] == pytest.approx(1 / 91)
+
+
+def test_buckets_hold_everything_once_with_little_padding():
+    generator = random.Random(0)
+    lengths = [generator.randint(3, 100) for _ in range(1000)]
+    batches = bucketed(lengths, 8, (0, 1))
+    assert sorted(i for b in batches for i in b) == list(range(1000))
+    padded = sum(len(b) * max(lengths[i] for i in b) for b in batches)
+    assert padded < 1.1 * sum(lengths)
+    assert batches != bucketed(lengths, 8, (0, 2))
+    assert batches == bucketed(lengths, 8, (0, 1))
+
+
+def test_fine_tuning_learns_and_is_deterministic(tiny_bert, toy_sets, monkeypatch):
+    dataset = read_dataset(toy_sets / 'one')
+    first = finetune(tiny_bert, dataset, settings(), 0)
+    # The same again, and blindly: what test holds decides nothing, least of all the epoch.
+    hidden = [dataclasses.replace(s, tags=('O',) * len(s.tags)) for s in dataset.test]
+    again = finetune(tiny_bert, dataclasses.replace(dataset, test=tuple(hidden)), settings(), 0)
+    empty = tuple(dataclasses.replace(s, tags=('O',) * len(s.tags)) for s in dataset.devel)
+    predicted = []
+    monkeypatch.setattr(training, 'predict', lambda *a: predicted.append(predict(*a)) or predicted[-1])
+    slow = dataclasses.replace(settings(), learning_rate=settings().learning_rate / 30)
+    other = finetune(tiny_bert, dataclasses.replace(dataset, devel=empty), slow, 1)
+    assert {h['devel_f1'] for h in other.history} == {0.0}
+    assert (other.best_epoch, other.devel) == (1, predicted[0])  # of equal epochs the first
+    assert predicted[0] != predicted[-2]
+    from bioptimus_jax.finetune.score import score
+
+    assert score([s.tags for s in dataset.test], first.test)['strict']['f1'] > 0.95
+    assert first.history == again.history
+    assert (first.test, first.devel, first.best_epoch) == (again.test, again.devel, again.best_epoch)
+    assert first.first_loss != other.first_loss
+    assert first.history[first.best_epoch - 1]['devel_f1'] == max(h['devel_f1'] for h in first.history)
+
+
+def test_weights_that_are_missing_are_named_not_drawn_at_random(tiny_bert, toy_sets, tmp_path):
+    import safetensors.numpy
+
+    for file in tiny_bert.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    state = safetensors.numpy.load_file(tmp_path / 'model.safetensors')
+    del state['bert.encoder.layer.0.output.dense.weight']
+    safetensors.numpy.save_file(state, tmp_path / 'model.safetensors', {'format': 'pt'})
+    with pytest.raises(InputError, match=r'encoder\.layer\.0\.output\.dense\.weight'):
+        finetune(tmp_path, read_dataset(toy_sets / 'one'), settings(), 0)
+
+
+def test_windows_beyond_the_position_table(tiny_bert, toy_sets):
+    with pytest.raises(ConfigError, match=r'config\.finetune\.max_pieces: 256'):
+        finetune(
+            tiny_bert, read_dataset(toy_sets / 'one'), dataclasses.replace(settings(), max_pieces=256), 0
+        )
+
+
+# ---- stage
+
+
+def test_results_do_not_depend_on_workers_and_finished_cells_are_kept(tiny_bert, toy_sets, tmp_path):
+    counts, records = [], []
+    for workers in (1, 2):
+        run = Run(tmp_path / str(workers), experiment(toy_sets, tiny_bert, workers), quiet=True)
+        folder = run.workdir / 'finetune'
+        folder.mkdir()
+        counts.append(stage.build(run, folder))
+        records.append(read_jsonl(folder / 'results.jsonl'))
+    assert counts[0] == counts[1]
+    assert counts[0]['gold_in_file'] == counts[0]['gold_scored'] > 0
+    for a, b in zip(*records, strict=True):
+        for key in ('model', 'dataset', 'seed', 'devel', 'test', 'best_epoch'):
+            assert a[key] == b[key]
+    assert {r['dataset'] for r in records[0]} == {'one', 'two'}
+    assert len(run.metrics('finetune')) == 2 * 4
+    cell = next(folder.glob('*/one/standard/seed-0'))
+    rows = (cell / 'predictions.tsv').read_text().splitlines()
+    tokens = [tuple(row.split('\t')[:2]) for row in rows if row]
+    assert tokens == [tuple(line.split('\t')) for line in _lines(toy_sets / 'one/test.tsv')]
+    # again: one cell was cut off, the other one stays
+    times = {p: p.stat().st_mtime_ns for p in folder.glob('*/*/*/*/scores.json')}
+    (cell / 'scores.json').unlink()
+    again = stage.build(run, folder)
+    assert again['content'] == counts[0]['content']
+    assert again['kept'] == 1
+    kept = [p for p, t in times.items() if p.stat().st_mtime_ns == t]
+    assert [p.parents[2].name for p in kept] == ['two']
+    # other settings: nothing is taken for finished
+    changed = Run(run.workdir, experiment(toy_sets, tiny_bert, 1, weight_decay=0.0), quiet=True)
+    assert stage.build(changed, folder)['kept'] == 0
+
+
+def test_stopping_loses_no_finished_cell(tiny_bert, toy_sets, tmp_path):
+    run = Run(tmp_path, experiment(toy_sets, tiny_bert, 2), quiet=True)
+    run.stopping.set()
+    with pytest.raises(Stopped):
+        stage.build(run, tmp_path)
+    run = Run(tmp_path, experiment(toy_sets, tiny_bert, 1), quiet=True)
+    run.stopping.set()
+    with pytest.raises(Stopped):
+        stage.build(run, tmp_path)
+    assert not list(tmp_path.rglob('results.jsonl'))
+
+
+def test_external_inputs_and_wrong_names(tiny_bert, toy_sets, tmp_path):
+    e = experiment(toy_sets, tiny_bert, datasets=('two',))
+    names = list(stage.external_inputs(e))
+    assert names[:3] == [f'set two:{split}.tsv' for split in ('train', 'devel', 'test')]
+    assert f'model {stage.name_of(str(tiny_bert))}:model.safetensors' in names
+    with pytest.raises(InputError, match='has no set three'):
+        stage.external_inputs(experiment(toy_sets, tiny_bert, datasets=('three',)))
+    with pytest.raises(ConfigError, match=r"config\.finetune\.models: '0\.9' is no phase"):
+        stage.model_folders(Run(tmp_path, experiment(toy_sets, '0.9'), quiet=True))
+    assert json.dumps(dataclasses.asdict(e.finetune))
+
+
+def test_mentions_are_counted_before_anything_is_trained(tiny_bert, toy_sets, tmp_path, monkeypatch):
+    """Whatever a reader may come to overlook: the counts apart from it say so, and name the file."""
+    count = columns.count_mentions
+    monkeypatch.setattr(columns, 'count_mentions', lambda path: count(path) + (path.name == 'test.tsv'))
+    run = Run(tmp_path, experiment(toy_sets, tiny_bert), quiet=True)
+    with pytest.raises(InputError, match=r'one/test\.tsv: marks \d+ mentions, but \d+ are read from it'):
+        stage.build(run, tmp_path)
+    assert not [p for p in tmp_path.iterdir() if p.is_dir()]
+
+
+def test_the_source_is_scored_by_its_name_whatever_lies_here(tiny_bert, toy_sets, tmp_path, monkeypatch):
+    from transformers import BertModel
+
+    headless = tmp_path / 'headless'  # a source needs no masked-language-model head
+    shutil.copytree(tiny_bert, headless)
+    BertModel.from_pretrained(tiny_bert).save_pretrained(headless)
+    for name in ('source', 'initial', '0.4'):  # as in the folder of a demo
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    e = experiment(toy_sets, 'source', datasets=('one',))
+    e = dataclasses.replace(e, source=dataclasses.replace(e.source, path='headless'))
+    run = Run(tmp_path / 'run', e, quiet=True)
+    assert stage.model_folders(run) == {'source': Path('headless')}
+    folders = {path.parent for path in stage.external_inputs(e).values()}
+    assert folders == {toy_sets / 'one', Path('headless')}
+    own = dataclasses.replace(e, finetune=dataclasses.replace(e.finetune, models=('initial', '0.4')))
+    assert {path.parent for path in stage.external_inputs(own).values()} == {toy_sets / 'one'}
+    (run.workdir / 'finetune').mkdir()
+    stage.build(run, run.workdir / 'finetune')
+    [record] = read_jsonl(run.workdir / 'finetune' / 'results.jsonl')
+    assert record['model'] == 'source'
+    nothing = dataclasses.replace(e, source=dataclasses.replace(e.source, path=''))
+    with pytest.raises(ConfigError, match=r'"source" needs config\.source\.path, which is empty'):
+        stage.external_inputs(nothing)
+
+
+def test_folders_have_names_of_their_own(tmp_path):
+    for path, name in {
+        '/models/bert-base': 'bert-base',
+        'runs/small/export/0.4': 'small_0.4',
+        '/a/runs/small/export/0.1@50': 'small_0.1@50',
+        'runs/small/surgery/model': 'small_initial',
+        '/models/x y/': 'x_y',
+    }.items():
+        assert stage.name_of(path) == name
+    run = Run(tmp_path, experiment(tmp_path, '/models/a/bert'), quiet=True)
+    settings = dataclasses.replace(run.config.finetune, models=('/models/a/bert', 'other=/models/b/bert'))
+    run.config = dataclasses.replace(run.config, finetune=settings)
+    assert stage.model_folders(run) == {'bert': Path('/models/a/bert'), 'other': Path('/models/b/bert')}
+    settings = dataclasses.replace(run.config.finetune, models=('/models/a/bert', '/models/b/bert'))
+    run.config = dataclasses.replace(run.config, finetune=settings)
+    with pytest.raises(
+        ConfigError, match=r"two models are called 'bert'; name one of them as in bert-2=/models/b"
+    ):
+        stage.model_folders(run)
+
+
+def test_settings_are_cells_of_their_own_and_the_stage_says_what_they_gave(
+    tiny_bert, toy_sets, tmp_path, capsys
+):
+    e = experiment(toy_sets, tiny_bert, datasets=('one',), seeds=(0, 1))
+    two = dataclasses.replace(
+        e.finetune,
+        epochs=2,
+        settings=('standard', 'frozen'),
+        setting={'frozen': {'freeze_layers': 1, 'epochs': 1}},
+    )
+    run = Run(tmp_path, dataclasses.replace(e, finetune=two))
+    folder = run.workdir / 'finetune'
+    folder.mkdir()
+    counts = stage.build(run, folder)
+    assert (counts['cells'], counts['kept']) == (4, 0)
+    out = capsys.readouterr().out
+    name = stage.name_of(str(tiny_bert))
+    last = out[out.rindex('devel F1, seeds done') :].splitlines()
+    assert last[1].split()[0] == name
+    assert last[2].startswith(f'{name}, frozen')
+    assert last[1].endswith('2/2')
+    assert last[2].endswith('2/2')
+    assert 'train 120 sentences' in out.replace('  ', ' ')
+    assert len(read_json(folder / name / 'one' / 'frozen' / 'seed-1' / 'scores.json')['history']) == 1
+    made = read_json(folder / 'statistics.json')
+    assert [(r['setting'], r['test']['default']['seeds'], r['unit']) for r in made] == [
+        ('standard', 2, 'sentences'),
+        ('frozen', 2, 'sentences'),
+    ]
+    assert all(r['interval'][0] <= r['test']['default']['mean'] <= r['interval'][1] for r in made)
+    sliced = read_json(folder / 'slices.json')[0]['slices']
+    assert set(sliced) == {
+        'surface',
+        'surface_and_type',
+        'pieces',
+        'words',
+    }  # no run's tokens are known of a folder
+    gold = counts['gold_in_file'] // 4
+    assert all(sum(c['gold'] for c in classes.values()) == gold for classes in sliced.values())
+    assert read_json(folder / 'lint.json')[0]['dataset'] == 'one'
+    assert set(read_json(folder / 'labels.json')['one']) == {'train', 'devel', 'test'}
+    # Another setting is added: the others stay as they are.
+    more = dataclasses.replace(
+        two, settings=('standard', 'frozen', 'crf'), setting={**two.setting, 'crf': {'head': 'crf'}}
+    )
+    assert stage.build(Run(tmp_path, dataclasses.replace(e, finetune=more), quiet=True), folder)['kept'] == 4
+
+
+def _ner(workdir, e, **changes):
+    """The stage through the run folder's own machinery; gives the manifest."""
+    run = Run(
+        workdir, dataclasses.replace(e, finetune=dataclasses.replace(e.finetune, **changes)), quiet=True
+    )
+    return run, execute(run, STAGES['finetune'])
+
+
+def _numbered(manifest):
+    """Inputs as they were written before they had names."""
+    names = [name for name in manifest['inputs'] if not name.endswith(':types')]
+    old = {
+        f'{number}:{name.split(":")[1].split("/")[-1]}': manifest['inputs'][name]
+        for number, name in enumerate(names)
+    }
+    return {**manifest, 'inputs': old}
+
+
+def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(tiny_bert, toy_sets, tmp_path):
+    sets, model, work = tmp_path / 'sets', tmp_path / 'model', tmp_path / 'run'
+    shutil.copytree(toy_sets, sets)
+    shutil.copytree(tiny_bert, model)
+    small = {'datasets': ('two',), 'epochs': 1, 'models': (f'a={model}',)}
+    e = experiment(sets, model)
+    _, manifest = _ner(work, e, **small)
+    write_json(work / 'finetune' / 'manifest.json', _numbered(manifest))  # as an older version left it
+    assert _ner(work, e, **small)[1] == _numbered(manifest)  # up to date
+    done = 1
+    for more in (
+        {'datasets': ('one', 'two')},
+        {'models': (f'b={tiny_bert}', f'a={model}')},
+        {'seeds': (1, 0)},
+        {'settings': ('frozen', 'standard'), 'setting': {'frozen': {'freeze_layers': 1}}},
+    ):
+        small |= more
+        times = {p: p.stat().st_mtime_ns for p in work.rglob('scores.json')}
+        _, manifest = _ner(work, e, **small)
+        assert (manifest['counts']['cells'], manifest['counts']['kept']) == (2 * done, done), more
+        assert {p: p.stat().st_mtime_ns for p in times} == times
+        done *= 2
+    # A set that is left out may change; one that stays may not, nor may it get another file.
+    with open(sets / 'one' / 'test.tsv', 'a', encoding='utf-8') as file:
+        file.write('more\tO\n')
+    for form in (lambda m: m, _numbered):
+        write_json(work / 'finetune' / 'manifest.json', form(manifest))
+        with pytest.raises(ConfigError, match=r'inputs\.set one:test\.tsv: '):
+            _ner(work, e, **small)
+    with open(model / 'config.json', 'a', encoding='utf-8') as file:
+        file.write(' ')
+    write_json(work / 'finetune' / 'manifest.json', manifest)
+    with pytest.raises(ConfigError, match=r'inputs\.model a:config\.json: '):
+        _ner(work, e, **small | {'datasets': ('two',)})
+    assert len(list(work.rglob('scores.json'))) == done
+    counts = _ner(work, e, **small | {'datasets': ('two',), 'models': (f'b={tiny_bert}',)})[1]['counts']
+    assert (counts['cells'], counts['kept']) == (4, 4)
+
+
+def test_merged_and_typed_scores_of_a_set_are_never_taken_for_each_other(tiny_bert, toy_sets, tmp_path):
+    sets = tmp_path / 'sets'
+    shutil.copytree(toy_sets / 'one', sets / 'jnlpba')
+    for file in (sets / 'jnlpba').iterdir():
+        lines = file.read_text('utf-8').replace('tercivir\tB-Drug', 'tercivir\tB-Protein').splitlines()
+        pairs = zip(['', *lines], lines, strict=False)
+        text = '\n'.join(
+            x.replace('I-Drug', 'I-Protein') if 'Protein' in before else x for before, x in pairs
+        )
+        file.write_text(text + '\n', 'utf-8')
+    e = experiment(sets, tiny_bert)
+    run, manifest = _ner(tmp_path / 'both', e, epochs=2, datasets=('jnlpba', 'jnlpba-typed'))
+    merged, typed = read_measures(run).finetuned
+    assert (merged['dataset'], list(merged['test_by_type'])) == ('jnlpba', ['entity'])
+    assert (typed['dataset'], list(typed['test_by_type'])) == ('jnlpba-typed', ['Drug', 'Protein'])
+    assert merged['gold_scored'] == typed['gold_scored'] == merged['gold_in_file']
+    tags = {
+        name: {
+            t
+            for s in read_predictions(next((run.workdir / 'finetune').glob(f'*/{name}/*/*/predictions.tsv')))
+            for t in s.gold
+        }
+        for name in ('jnlpba', 'jnlpba-typed')
+    }
+    assert tags['jnlpba'] == {'O', 'B-entity', 'I-entity'}
+    assert {'B-Drug', 'I-Drug', 'B-Protein', 'I-Protein'} < tags['jnlpba-typed']
+    slices = {
+        r['dataset']: r['slices']['surface_and_type']
+        for r in read_json(run.workdir / 'finetune' / 'slices.json')
+    }
+    assert set(slices) == {'jnlpba', 'jnlpba-typed'}
+    counted = [r['blurb'] for r in read_json(run.workdir / 'finetune' / 'lint.json')]
+    assert counted == ['jnlpba', '']
+    assert beside_paper(read_measures(run)).columns == ['model', 'jnlpba, here', 'jnlpba, paper']
+    # As an older version left it: typed, under the name of BLURB's set.
+    old = tmp_path / 'old'
+    _, manifest = _ner(old, e, epochs=1, datasets=('jnlpba-typed',))
+    (model,) = (p for p in (old / 'finetune').iterdir() if p.is_dir())
+    (model / 'jnlpba-typed').rename(model / 'jnlpba')
+    for file in (*(old / 'finetune').glob('*.json*'), *model.rglob('scores.json')):
+        text = file.read_text('utf-8').replace('jnlpba-typed', 'jnlpba')
+        file.write_text(text.replace('"merged_types": [],', ''), 'utf-8')
+        if file.name == 'scores.json':
+            values = read_json(file)
+            write_json(file, {name: values[name] for name in values if name not in ('seal', 'files')})
+    numbered = _numbered(manifest)
+    write_json(
+        old / 'finetune' / 'manifest.json',
+        numbered | {'files': {}, 'config': {**manifest['config'], 'finetune.datasets': ['jnlpba']}},
+    )
+    with pytest.raises(ConfigError, match=r'inputs\.set jnlpba:types: none -> merged into'):
+        _ner(old, e, epochs=1, datasets=('jnlpba',))
+    read = read_measures(Run(old, e, quiet=True))
+    named = [
+        *read.finetuned,
+        *read.statistics,
+        *read.slices,
+        *read.lint,
+        *({'dataset': name} for name in read.labels),
+    ]
+    assert [r['dataset'] for r in named] == ['jnlpba-typed'] * 5
+    assert not beside_paper(read).rows
+    assert (cell_folder(trained_models([read])[0], read.finetuned[0]) / 'predictions.tsv').is_file()
+    assert list(read_model(str(model)).cells) == ['jnlpba-typed']
+    with pytest.raises(InputError, match=r'has jnlpba-typed, but .* has jnlpba: no set in common'):
+        compare_models(str(model), str(run.workdir / 'finetune' / model.name / 'jnlpba'))
+    # Under the name that says what they are, the same cells go on.
+    (model / 'jnlpba').rename(model / 'jnlpba-typed')
+    counts = _ner(old, e, epochs=1, datasets=('jnlpba', 'jnlpba-typed'))[1]['counts']
+    assert (counts['cells'], counts['kept']) == (2, 1)
+    found = read_measures(Run(old, e, quiet=True)).finetuned
+    assert [(r['dataset'], len(r['test_by_type'])) for r in found] == [('jnlpba', 1), ('jnlpba-typed', 2)]
+
+
+def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_path):
+    from transformers import AutoModelForTokenClassification, AutoTokenizer
+
+    e = experiment(toy_sets, tiny_bert, datasets=('one',), seeds=(0, 1))
+    cells = lambda: sorted((tmp_path / 'finetune').glob('*/*/*/seed-*'))  # noqa: E731
+    kept = lambda: [cell for cell in cells() if (cell / 'model').exists()]  # noqa: E731
+    _, first = _ner(tmp_path, e)
+    assert kept() == []
+    before = {
+        cell: (read_json(cell / 'scores.json'), (cell / 'predictions.tsv').read_bytes()) for cell in cells()
+    }
+    # Asked for afterwards: the best seed on devel is fine-tuned again, and gives the same.
+    _, best = _ner(tmp_path, e, keep='best')
+    (cell,) = kept()
+    assert cell == max(before, key=lambda c: before[c][0]['devel']['default']['f1'])
+    _, every = _ner(tmp_path, e, keep='all')
+    assert kept() == cells()
+    assert first['content'] == best['content'] == every['content']
+    for cell, (record, predictions) in before.items():
+        again = read_json(cell / 'scores.json')
+        assert {k: v for k, v in again.items() if k != 'seal' and 'second' not in k} == {
+            k: v for k, v in record.items() if k != 'seal' and 'second' not in k
+        }
+        assert (cell / 'predictions.tsv').read_bytes() == predictions
+        model = AutoModelForTokenClassification.from_pretrained(cell / 'model')
+        tokenizer = AutoTokenizer.from_pretrained(cell / 'model')
+        assert model.config.label2id == {'O': 0, 'B-Drug': 1, 'I-Drug': 2}
+        for sentence in read_predictions(cell / 'predictions.tsv'):
+            given = tokenizer(list(sentence.words), is_split_into_words=True, return_tensors='pt')
+            labels = [model.config.id2label[i] for i in model(**given).logits[0].argmax(-1).tolist()]
+            ids = given.word_ids()
+            assert tuple(labels[ids.index(n)] for n in range(len(sentence.words))) == sentence.predicted
+        assert len({file.stat().st_mode for file in (cell / 'model').iterdir()}) == 1
+    # With another seed in between, one model is left; none keeps what is there.
+    _ner(tmp_path, e, keep='best', seeds=(0, 1, 2))
+    assert len(kept()) == 1
+    assert not [p for p in tmp_path.rglob('.model*')]
+    last = _ner(tmp_path, e, seeds=(0, 1, 2))[1]['counts']
+    assert (len(kept()), last['kept']) == (1, 3)
+    changes = config.defaults()
+    changes.finetune.update(keep='best', head='crf')
+    with pytest.raises(
+        ConfigError, match=r"config\.finetune\.keep: 'best', but setting 'standard' has head='crf'; only"
+    ):
+        Experiment.from_config(changes)
+
+
+def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
+    folder = tmp_path / 'model'
+    with whole_folder(folder) as hidden:
+        (hidden / 'a').write_text('1')
+    (tmp_path / '.model.host-1.tmp').mkdir()  # left by a kill
+    with contextlib.suppress(Stopped), whole_folder(folder) as hidden:
+        (hidden / 'a').write_text('2')
+        raise Stopped
+    assert [p.name for p in tmp_path.iterdir()] == ['model']
+    assert (folder / 'a').read_text() == '1'
+    with whole_folder(folder) as hidden:
+        (hidden / 'b').write_text('3')
+    assert [p.name for p in tmp_path.rglob('*')] == ['model', 'b']
+
+
+def _lines(path):
+    return [line for line in path.read_text('utf-8').splitlines() if line]

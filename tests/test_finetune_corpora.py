@@ -1,0 +1,578 @@
+"""Reading NER sets: columns in every scheme, BRAT, PubTator, TFDS; what is damaged is an error or is counted."""
+
+import dataclasses
+import itertools
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.finetune.score import mentions
+from bioptimus_jax.schema import Finetune
+from bioptimus_jax.sets import blurb, columns, corpora, standoff
+from bioptimus_jax.sets.columns import count_mentions
+from bioptimus_jax.sets.corpora import NamedSet, Sentence, read_dataset, read_iob2
+from bioptimus_jax.sets.standoff import Marked, Mention
+from bioptimus_jax.sets.tags import encode, from_spans, spans
+
+LETTERS = {'BILOU': 'BILU', 'IOBES': 'BIES', 'BMES': 'BMES', 'BMEWO': 'BMEW'}
+
+
+def write(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def write_set(folder, train='a\tB-X\n\n', devel='a\tO\n\n', test='a\tO\n\n', ending='.tsv'):
+    for name, content in (('train', train), ('devel', devel), ('test', test)):
+        write(folder / f'{name}{ending}', content)
+    return folder
+
+
+# ---- columns
+
+
+def test_byte_order_mark_crlf_documents_and_odd_spaces_are_put_right_and_counted(tmp_path):
+    content = '\ufeff-DOCSTART-\tO\r\n\r\na\u2028b\tB-X\r\nc\u0085\tI-X \r\n \t\r\n\r\n-DOCSTART-\tO\r\n\r\n\u00a0\tO'
+    path = write(tmp_path / 'a.tsv', content)
+    assert read_iob2(path) == (
+        Sentence(('a\u2028b', 'c\u0085'), ('B-X', 'I-X'), 0),
+        Sentence(('\u00a0',), ('O',), 1),
+    )
+    reading = columns.read_columns(path)
+    assert reading.mentions == count_mentions(path) == 1
+    assert reading.repairs == {
+        'byte-order mark': 1,
+        'carriage returns at line ends': 8,
+        'blanks around tags': 1,
+        'blank lines with spaces': 1,
+        'blank lines too many': 1,
+        'no blank line at the end': 1,
+        'words with white space in them': 3,
+    }
+
+
+def test_a_clean_file_needs_no_repair(tmp_path):
+    for name, content in (
+        ('a', '-DOCSTART-\tO\n\na\tB-X\n\n-DOCSTART-\tO\n\n-\tO\n\n'),
+        ('b', '-DOCSTART- -X- O O\n\na NN I-NP B-X\n\n-DOCSTART- -X- O O\n\n- NN O O\n\n'),
+    ):
+        reading = columns.read_columns(write(tmp_path / name, content))
+        assert reading.repairs == {}
+        assert reading.mentions == 1
+        assert reading.sentences == (Sentence(('a',), ('B-X',), 0), Sentence(('-',), ('O',), 1))
+
+
+@pytest.mark.parametrize(
+    ('content', 'message'),
+    [
+        (b'a\tO\nb\n', r'a\.tsv:2: expected token TAB tag, found 1 column \(lines before have 2\)'),
+        (b'a\tO\nb O\n', r'a\.tsv:2: expected token TAB tag, found 1 column'),
+        (b'a\tO\nb\tO\tO\n', r'a\.tsv:2: .*3 columns'),
+        (b'a x O\nb O\n', r'a\.tsv:2: expected token and tag, found 2 columns \(lines before have 3\)'),
+        (b'\tO\n', r'a\.tsv:1: .*the token is empty'),
+        (b'a\tO\n\nb\tX\n', r"a\.tsv:3: unknown tag 'X'"),
+        (b'a\tO\nb\tb-X\n', r"a\.tsv:2: unknown tag 'b-X'"),
+        (b'a\tB-\n', r'a\.tsv:1: unknown tag'),
+        (b'a\t\n', r"a\.tsv:1: unknown tag ''"),
+        (b'Token\tTag\na\tO\n', r"a\.tsv:1: unknown tag 'Tag'"),
+        (
+            b'a\tB-X\n\nb\tL-X\nc\tE-X\n',
+            r'a\.tsv: no scheme .* B, E, L together; first B- at .*a\.tsv:1, E-.*:4, L-',
+        ),
+        (b'a\tB-X\nb\tI\n', r"a\.tsv: .*without one \('I'\) are mixed; first .*I at .*a\.tsv:2"),
+        (b'', r'a\.tsv: holds no sentence'),
+        (b'-DOCSTART-\tO\n\n', r'a\.tsv: holds no sentence'),
+        (b'a\tO\nb\xff\tO\n', r'a\.tsv:2: is not UTF-8'),
+        ('a\tO\n'.encode('utf-16'), r'a\.tsv:1: is not UTF-8'),
+    ],
+)
+def test_bad_files_are_named_with_their_line(tmp_path, content, message):
+    with pytest.raises(InputError, match=message) as error:
+        read_iob2(write(tmp_path / 'a.tsv', content))
+    assert '\n' not in str(error.value)
+
+
+def test_a_sentence_of_100000_words(tmp_path):
+    path = write(tmp_path / 'a.tsv', 'w\tB-X\n' * 100_000)
+    [sentence] = read_iob2(path)
+    assert len(sentence.words) == len(spans(sentence.tags)) == count_mentions(path) == 100_000
+
+
+WORDS = st.text(
+    st.characters(exclude_characters='\t\n\r ', exclude_categories=('Cs',)), min_size=1, max_size=4
+).filter(lambda w: not w.startswith(('-DOCSTART-', '\ufeff')))
+
+
+@st.composite
+def sentences(draw):
+    found = []
+    for _ in range(draw(st.integers(1, 4))):
+        kinds = draw(st.lists(st.sampled_from(['', 'X', 'X', 'a-b']), min_size=1, max_size=5))
+        tags = []
+        for kind in kinds:
+            tags += [f'B-{kind}', *[f'I-{kind}'] * draw(st.integers(0, 2))] if kind else ['O']
+        words = draw(st.lists(WORDS, min_size=len(tags), max_size=len(tags)))
+        found.append(Sentence(tuple(words), tuple(tags)))
+    return found
+
+
+def in_scheme(tags, name):
+    if name not in LETTERS:
+        return encode(tags, 'bio' if name == 'IOB2' else 'io')
+    letters = dict(zip('BILU', LETTERS[name], strict=True))
+    return [letters.get(tag[0], 'O') + tag[1:] for tag in encode(tags, 'bioul')]
+
+
+@given(sentences(), st.sampled_from(['IOB2', 'IO', *LETTERS]), st.sampled_from(['\t', '\tNN\t', ' ', '  x ']))
+def test_what_was_written_is_read(tmp_path_factory, expected, name, between):
+    lines = [
+        ''.join(f'{w}{between}{t}\n' for w, t in zip(s.words, in_scheme(s.tags, name), strict=True)) + '\n'
+        for s in expected
+    ]
+    path = write(tmp_path_factory.mktemp('s') / 'a.tsv', ''.join(lines))
+    found = read_iob2(path)
+    assert [s.words for s in found] == [s.words for s in expected]
+    reference = [s.tags for s in expected]
+    if name == 'IO':  # adjacent mentions of a type have merged
+        reference = [from_spans(mentions(in_scheme(tags, 'IO')), len(tags)) for tags in reference]
+    assert [s.tags for s in found] == reference
+    assert count_mentions(path) == sum(len(mentions(tags)) for tags in reference)
+
+
+def test_a_scheme_is_that_of_all_three_splits(tmp_path):
+    iob1 = write_set(tmp_path / 'a', 'a\tI-X\nb\tO\n\n', 'a\tI-X\nb\tI-X\nc\tB-X\n\n', 'a\tO\n\n')
+    dataset = read_dataset(iob1)
+    assert (dataset.scheme, dataset.form, dataset.types) == ('IOB1', 'columns', ('X',))
+    assert dataset.train[0].tags == ('B-X', 'O')
+    assert dataset.devel[0].tags == ('B-X', 'I-X', 'B-X')
+    assert dataset.gold_in_file == {'train': 1, 'devel': 2, 'test': 0}
+    untyped = read_dataset(write_set(tmp_path / 'b', 'a\tB\nb\tI\n\n'))
+    assert (untyped.scheme, untyped.labels) == ('IOB2 without types', ('O', 'B-entity', 'I-entity'))
+    orphan = read_dataset(write_set(tmp_path / 'c', 'a\tB-X\nb\tO\nc\tI-X\n\n'))
+    assert orphan.repairs['train'] == {'orphan I- tags': 1}
+    assert orphan.train[0].tags == ('B-X', 'O', 'I-X')
+    open_end = read_dataset(write_set(tmp_path / 'd', 'a\tB-X\nb\tO\nc\tU-X\n\n'))
+    assert open_end.repairs['train'] == {'tags that contradict BILOU': 1}
+    assert open_end.gold_in_file['train'] == len(spans(open_end.train[0].tags)) == 2
+    with pytest.raises(InputError, match=r'e: no scheme has .*E- at .*test\.tsv:2, U- at .*train\.tsv:1'):
+        read_dataset(write_set(tmp_path / 'e', 'a\tU-X\n\n', 'a\tO\n\n', 'a\tB-X\nb\tE-X\n\n'))
+
+
+def test_a_type_that_only_test_has_is_counted_and_stays_gold(tmp_path):
+    dataset = read_dataset(write_set(tmp_path, test='a\tB-Y\nb\tI-Y\nc\tI-X\n\n'))
+    assert dataset.labels == ('O', 'B-X', 'I-X')
+    assert dataset.unseen_labels == {'B-Y': 1, 'I-Y': 1}
+    assert dataset.gold_in_file['test'] == 2  # the orphan I-X is a mention, as conlleval reads it
+    with pytest.raises(InputError, match=r'train\.tsv: has no entity at all'):
+        read_dataset(write_set(tmp_path, train='a\tO\n\n'))
+
+
+@pytest.mark.parametrize('devel', ['devel', 'dev', 'valid', 'validation'])
+@pytest.mark.parametrize('ending', ['.tsv', '.txt', '.conll', '.bio'])
+def test_names_and_endings(tmp_path, devel, ending):
+    write_set(tmp_path / 'set', ending=ending)
+    (tmp_path / 'set' / f'devel{ending}').rename(tmp_path / 'set' / f'{devel}{ending}')
+    assert read_dataset(tmp_path / 'set').name == 'set'
+    ner = Finetune(folder=str(tmp_path))
+    assert corpora.chosen_sets(ner) == [NamedSet('set', tmp_path / 'set')]
+    names = ['train', devel, 'test']
+    assert corpora.set_files(tmp_path / 'set') == [tmp_path / 'set' / f'{name}{ending}' for name in names]
+    assert corpora.read_split(tmp_path / 'set', 'train') == (Sentence(('a',), ('B-X',)),)
+
+
+def test_splits_that_are_missing_or_there_twice(tmp_path):
+    with pytest.raises(InputError, match=r'train: no such file .* a set needs train, devel'):
+        read_dataset(tmp_path)
+    write_set(tmp_path)
+    write(tmp_path / 'dev.conll', 'a O\n')
+    with pytest.raises(InputError, match=r'devel is there twice \(devel\.tsv and dev\.conll\)'):
+        read_dataset(tmp_path)
+    (tmp_path / 'dev.conll').unlink()
+    (tmp_path / 'test.tsv').rename(tmp_path / 'test.pubtator')
+    with pytest.raises(InputError, match=r'different forms \(PubTator, columns\)'):
+        read_dataset(tmp_path)
+    with pytest.raises(InputError, match='has no set at all'):
+        corpora.chosen_sets(Finetune(folder=str(tmp_path)))
+    with pytest.raises(ConfigError, match=r'config\.finetune\.folder'):
+        corpora.chosen_sets(Finetune())
+
+
+def test_types_are_merged_where_blurb_does_and_where_a_name_says_so(tmp_path):
+    text = 'a\tB-X\nb\tB-Y\nc\tI-Y\nd\tI-X\ne\tO\nf\tI-X\n\n'
+    for name in ('jnlpba', 'own', 'own-typed'):
+        write_set(tmp_path / name, text, text, text)
+
+    def read(*names):
+        found = [read_dataset(s) for s in corpora.chosen_sets(Finetune(folder=str(tmp_path), datasets=names))]
+        return {d.name: d for d in found}
+
+    assert {name: d.types for name, d in read().items()} == {
+        'jnlpba': ('entity',),
+        'own': ('X', 'Y'),
+        'own-typed': ('X', 'Y'),
+    }
+    assert read_dataset(tmp_path / 'jnlpba').types == ('entity',)
+    named = read('jnlpba', 'jnlpba-typed', 'own-merged')
+    typed = named['jnlpba-typed']
+    assert (typed.types, typed.merged_types) == (('X', 'Y'), ())
+    assert typed.train[0].tags == ('B-X', 'B-Y', 'I-Y', 'I-X', 'O', 'I-X')
+    for name in ('jnlpba', 'own-merged'):
+        assert named[name].merged_types == ('X', 'Y')
+        # The fourth word begins a mention, as it did; the last one stays an orphan.
+        letters = ('B', 'B', 'I', 'B', 'O', 'I')
+        assert named[name].test[0].tags == tuple(x if x == 'O' else f'{x}-entity' for x in letters)
+        assert named[name].gold_in_file == typed.gold_in_file == dict.fromkeys(corpora.SPLITS, 4)
+        corpora.require_all_mentions(tmp_path / 'jnlpba', named[name])
+    with pytest.raises(InputError, match='has no set own-tied; found: jnlpba, own, own-typed'):
+        read('own-tied')
+
+
+def test_a_tab_in_a_blank_line_does_not_make_a_file_one_of_tabs(tmp_path):
+    folder = write_set(tmp_path / 'a', ending='.conll', test='a B-X\nb I-X\n \t\n\t\nc B-X\n')
+    dataset = read_dataset(folder)
+    assert dataset.gold_in_file['test'] == 2
+    corpora.require_all_mentions(folder, dataset)
+    counted = dataclasses.replace(dataset, gold_in_file={**dataset.gold_in_file, 'devel': 7})
+    with pytest.raises(InputError, match=r'devel\.conll: marks 7 mentions, but 0 are read from it'):
+        corpora.require_all_mentions(folder, counted)
+
+
+def test_carriage_returns_alone_are_refused(tmp_path):
+    message = r'{}: its lines end with carriage returns alone'
+    for ending, lines in (('.tsv', 'a\tB-X\nb\tO\n\nc\tO\n'), ('.pubtator', PUBTATOR)):
+        path = write(tmp_path / f'a{ending}', lines.replace('\n', '\r'))
+        read = read_iob2 if ending == '.tsv' else standoff.read_pubtator
+        with pytest.raises(InputError, match=message.format(path.name)):
+            read(path)
+    brat(tmp_path / 'b', marks=(mark(1, 'Drug', 'Aspirin') + mark(2, 'Gene', 'BRCA1')).replace('\n', '\r'))
+    with pytest.raises(InputError, match=message.format(r'1\.ann')):
+        standoff.read_brat(tmp_path / 'b')
+    # Twice at every end, and one within a word: odd, but lines all the same.
+    twice = write(tmp_path / 'twice.tsv', 'a\tB-X\r\r\nb\rb\tO\r\r\n\r\r\n')
+    assert read_iob2(twice) == (Sentence(('a', 'b\rb'), ('B-X', 'O')),)
+
+
+def test_published_mention_counts_of_the_five_sets(data):
+    for name, published in blurb.PUBLISHED.items():
+        expected = {
+            split: blurb.KNOWN.get((name, split), count)
+            for split, count in zip(corpora.SPLITS, published, strict=True)
+        }
+        dataset = read_dataset(data / 'ner' / name)
+        assert dataset.gold_in_file == expected, name
+        assert dataset.scheme == 'IOB2'
+        assert not dataset.unseen_labels
+        assert not any(dataset.repairs.values())
+        assert len(dataset.types) == 1  # as BLURB's
+        assert dataset.merged_types == (JNLPBA_TYPES if name == 'jnlpba' else ())
+        for split in corpora.SPLITS:  # gold in the file = gold that is scored
+            assert sum(len(mentions(s.tags)) for s in getattr(dataset, split)) == expected[split]
+            # BLURB's way from the files: of every tag the first letter, nothing else.
+            lines = (data / 'ner' / name / f'{split}.tsv').read_text('utf-8').split('\n')
+            letters = [x.split('\t')[1][0] for x in lines if x and not x.startswith('-DOCSTART-')]
+            assert [tag[0] for s in getattr(dataset, split) for tag in s.tags] == letters
+
+
+JNLPBA_TYPES = ('DNA', 'RNA', 'cell_line', 'cell_type', 'protein')
+
+
+# ---- standoff
+
+TEXT = 'Aspirin-induced asthma in BRCA1-mutant mice.\nThe naloxone (Narcan) group. Bone and breast cancer were seen.'
+
+
+def brat(folder, name='1', text=TEXT, marks=''):
+    write(folder / f'{name}.txt', text)
+    write(folder / f'{name}.ann', marks)
+    return folder
+
+
+def mark(number, kind, quoted, start=None, text=TEXT):
+    start = text.index(quoted) if start is None else start
+    return f'T{number}\t{kind} {start} {start + len(quoted)}\t{quoted}\n'
+
+
+def test_brat_by_hand(tmp_path):
+    bone, cancer = TEXT.index('Bone'), TEXT.index('cancer')
+    marks = (
+        mark(1, 'Drug', 'Aspirin')
+        + mark(2, 'Disease', 'Aspirin-induced asthma')
+        + mark(3, 'Gene', 'BRCA1')
+        + 'R1\tCauses Arg1:T1 Arg2:T2\n#1\tAnnotatorNotes T1\tfine\n\n'
+        + mark(4, 'Drug', 'naloxone')
+        + mark(5, 'Drug', 'Narcan')
+        + mark(5, 'Drug', 'Narcan')
+        + f'T6\tDisease {bone} {bone + 4};{cancer} {cancer + 6}\tBone cancer\n'
+        + mark(7, 'Disease', 'breast cancer')
+    )
+    reading = standoff.read_brat(brat(tmp_path, marks=marks))
+    assert [' '.join(s.words) for s in reading.sentences] == [
+        'Aspirin - induced asthma in BRCA1 - mutant mice .',
+        'The naloxone ( Narcan ) group .',
+        'Bone and breast cancer were seen .',
+    ]
+    found = [(kind, ' '.join(s.words[a : b + 1])) for s in reading.sentences for kind, a, b in spans(s.tags)]
+    assert found == [
+        ('Disease', 'Aspirin - induced asthma'),
+        ('Gene', 'BRCA1'),
+        ('Drug', 'naloxone'),
+        ('Drug', 'Narcan'),
+        ('Disease', 'breast cancer'),
+    ]
+    assert reading.mentions == 5
+    assert reading.repairs == {
+        'annotations that are no mentions': 2,
+        'nested, overlapping or repeated mentions left out': 3,
+    }
+
+
+def test_a_discontinuous_mention_is_kept_with_what_lies_between_unless_it_hides_another(tmp_path):
+    bone, cancer = TEXT.index('Bone'), TEXT.index('cancer')
+    marks = f'T6\tDisease {bone} {bone + 4};{cancer} {cancer + 6}\tBone cancer\n'
+    reading = standoff.read_brat(brat(tmp_path, marks=marks))
+    [sentence] = [s for s in reading.sentences if set(s.tags) != {'O'}]
+    assert sentence.words[:4] == ('Bone', 'and', 'breast', 'cancer')
+    assert spans(sentence.tags) == [('Disease', 0, 3)]
+    assert reading.repairs == {'discontinuous mentions kept with what lies between': 1}
+
+
+def test_a_mention_is_never_cut(tmp_path):
+    text = 'It is seen. Type II. diabetes mellitus\nis common in p53-null and x5ABCy mice. Yes.'
+    quoted = 'II. diabetes mellitus\nis'
+    start = text.index(quoted)
+    marks = f'T1\tDisease {start} {start + 21};{start + 22} {start + 24}\tII. diabetes mellitus is\n'
+    marks += mark(2, 'Gene', 'ABC', text=text)
+    reading = standoff.read_brat(brat(tmp_path, text=text, marks=marks))
+    found = [(k, s.words[a : b + 1]) for s in reading.sentences for k, a, b in spans(s.tags)]
+    assert found == [('Disease', ('II', '.', 'diabetes', 'mellitus', 'is')), ('Gene', ('ABC',))]
+    assert reading.repairs['sentences joined because a mention crosses their border'] >= 1
+    assert 'discontinuous mentions kept with what lies between' not in reading.repairs
+    assert any('x5' in s.words and 'y' in s.words for s in reading.sentences)
+
+
+PUBTATOR = """1|t|Naloxone | reverses it
+1|a|In mice, naloxone|x reversed hypertension.
+1\t0\t8\tNaloxone\tChemical\tD009270
+1\t32\t40\tnaloxone\tChemical\tD009270
+1\t52\t64\thypertension\tDisease or Symptom\tD006973
+1\tCID\tD009270\tD006973
+
+2|t|No abstract.
+2|a|
+
+"""
+
+
+def test_pubtator_by_hand(tmp_path):
+    reading = standoff.read_pubtator(write(tmp_path / 'a', '\ufeff' + PUBTATOR.replace('\n', '\r\n')))
+    assert reading.repairs == {'annotations that are no mentions': 1}
+    assert reading.mentions == 3
+    assert [(s.document, ' '.join(s.words)) for s in reading.sentences] == [
+        (0, 'Naloxone | reverses it'),
+        (0, 'In mice , naloxone | x reversed hypertension .'),
+        (1, 'No abstract .'),
+    ]
+    assert reading.sentences[1].tags[3] == 'B-Chemical'
+    assert reading.sentences[1].tags[7] == 'B-Disease_or_Symptom'
+    assert standoff.read_pubtator(write(tmp_path / 'b', PUBTATOR.rstrip())) == reading
+
+
+def test_an_annotation_may_quote_other_punctuation_than_the_text(tmp_path):
+    """NCBI-disease's own file quotes blanks for the quotation marks of one of its 6,892 mentions."""
+    text = 'The "familial  Mediterranean" fever.'
+    quoted = 'familial  Mediterranean  fever'
+    content = f'7|t|{text}\n7|a|\n7\t5\t35\t{quoted}\tDisease\tD1\n7\t4\t8\tThe\tDisease\tD1\n'
+    with pytest.raises(InputError, match=r'a:4: characters 4 to 8 of the text are \'"fam\', not \'The\''):
+        standoff.read_pubtator(write(tmp_path / 'a', content))
+    reading = standoff.read_pubtator(write(tmp_path / 'a', content.replace('4\t8\tThe', '0\t3\tThe')))
+    what = 'annotations that quote other punctuation or blanks than their text has'
+    assert (reading.mentions, reading.repairs) == (2, {what: 1})
+    words = [w for s in reading.sentences for w, tag in zip(s.words, s.tags, strict=True) if tag != 'O']
+    assert words == ['The', 'familial', 'Mediterranean', '"', 'fever']
+    with pytest.raises(
+        InputError, match=r"a:3: characters 4 to 5 of the text are '\"', not '-'"
+    ):  # no letters
+        standoff.read_pubtator(write(tmp_path / 'a', f'7|t|{text}\n7|a|\n7\t4\t5\t-\tDisease\n'))
+
+
+@pytest.mark.parametrize(
+    ('old', 'new', 'message'),
+    [
+        ('1\t32\t40', '1\t33\t41', r"a:4: characters 33 to 41 of the text are 'aloxone\|', not 'naloxone'"),
+        ('\t52\t64\t', '\t52\t640\t', r'a:5: characters 52 to 640'),
+        ('1\t0\t8\tNaloxone', '1\t8\t9\t ', r"a:3: characters 8 to 9 of the text are ' '"),
+        ('1\t0\t8', '2\t0\t8', r'a:3: belongs to no document'),
+        ('\tChemical\tD009270\n1\t32', '\n1\t32', r'a:3: expected ID, start, end'),
+        ('D006973\n\n2', 'D006973\n2', r'a:7: belongs to no document|a blank line is missing'),
+        ('1|a|', '3|a|', r'a:2: a blank line is missing before document 3'),
+        (PUBTATOR, 'hello\n', r'a:1: belongs to no document'),
+        (PUBTATOR, '\n\n', r'a: holds no text'),
+    ],
+)
+def test_bad_pubtator_files(tmp_path, old, new, message):
+    assert old in PUBTATOR
+    with pytest.raises(InputError, match=message):
+        standoff.read_pubtator(write(tmp_path / 'a', PUBTATOR.replace(old, new, 1)))
+
+
+@pytest.mark.parametrize(
+    ('marks', 'message'),
+    [
+        ('T1\tDrug 1 8\tAspirin\n', r"1\.ann:1: characters 1 to 8 of the text are 'spirin-', not 'Aspirin'"),
+        ('\nT1 Drug 0 7 Aspirin\n', r'1\.ann:2: expected ID TAB type start end TAB text'),
+        ('T1\tDrug 0 0\t\n', r'1\.ann:1: characters 0 to 0'),
+        ('Aspirin is a drug\n1\n', r"1\.ann:2: no BRAT annotation begins with '1'"),
+        (b'T1\xff', r'1\.ann:1: is not UTF-8'),
+    ],
+)
+def test_bad_brat_files(tmp_path, marks, message):
+    with pytest.raises(InputError, match=message):
+        standoff.read_brat(brat(tmp_path, marks=marks))
+
+
+def test_brat_files_come_in_pairs(tmp_path):
+    write(brat(tmp_path) / '2.txt', 'x')
+    with pytest.raises(InputError, match=r'2\.txt: has no 2\.ann beside it'):
+        standoff.read_brat(tmp_path)
+    write(tmp_path / '2.ann', '')
+    write(tmp_path / '3.ann', '')
+    with pytest.raises(InputError, match=r'3\.ann: has no 3\.txt beside it'):
+        standoff.read_brat(tmp_path)
+
+
+PARTS = [
+    'aspirin',
+    'p53',
+    'x',
+    '-',
+    '. ',
+    ' ',
+    '\n',
+    ' (',
+    ') ',
+    'The',
+    ', ',
+    '\u00e9',
+    '\u200b',
+    '\u2028',
+    'A.',
+    '5',
+]
+
+
+@st.composite
+def marked_documents(draw):
+    text = ''.join(draw(st.lists(st.sampled_from(PARTS), min_size=1, max_size=40)))
+    solid = [i for i, c in enumerate(text) if not c.isspace()]
+    found = []
+    for _ in range(draw(st.integers(0, 8)) if solid else 0):
+        a, b = sorted((draw(st.sampled_from(solid)), draw(st.sampled_from(solid))))
+        pieces = draw(st.sampled_from([1, 1, 1, 2]))
+        found.append(Mention(draw(st.sampled_from('XY')), a, min(b, a + 12) + 1, pieces))
+    found = [m for m in found if not text[m.end - 1].isspace()]
+    return Marked(text, tuple(found))
+
+
+@given(marked_documents())
+def test_no_character_and_no_mention_is_lost(document):
+    kept = standoff.without_overlaps(document.mentions)
+    assert kept == sorted(kept, key=lambda m: m.start)
+    assert not any(a.end > b.start for a, b in itertools.pairwise(kept))
+    for left_out in set(document.mentions) - set(kept):  # only for a better one that overlaps it
+        better = [m for m in kept if m.start < left_out.end and left_out.start < m.end]
+        assert min((m.pieces > 1, m.start - m.end, m.start) for m in better) <= (
+            left_out.pieces > 1,
+            left_out.start - left_out.end,
+            left_out.start,
+        )
+    sentences_found = standoff.sentences_of(Marked(document.text, tuple(kept)), 0, Counter())
+    assert ''.join(''.join(s.words) for s in sentences_found) == ''.join(document.text.split())
+    assert not any(word.split() != [word] for s in sentences_found for word in s.words)
+    found = [(k, ''.join(s.words[a : b + 1])) for s in sentences_found for k, a, b in spans(s.tags)]
+    assert found == [(m.kind, ''.join(document.text[m.start : m.end].split())) for m in kept]
+
+
+def test_sets_in_standoff_form(tmp_path):
+    for split in ('train', 'dev', 'test'):
+        brat(tmp_path / 'brat' / split, marks=mark(1, 'Drug', 'Aspirin') + mark(2, 'Gene', 'BRCA1'))
+        write(tmp_path / 'pubtator' / f'{split}.PubTator.txt', PUBTATOR)
+    first, second = (read_dataset(tmp_path / name) for name in ('brat', 'pubtator'))
+    assert (first.form, first.types, first.gold_in_file['test']) == ('BRAT', ('Drug', 'Gene'), 2)
+    assert (second.form, second.gold_in_file['devel']) == ('PubTator', 3)
+    assert second.repairs['train'] == {'annotations that are no mentions': 1}
+    folders = [s.folder for s in corpora.chosen_sets(Finetune(folder=str(tmp_path)))]
+    names = [str(p.relative_to(tmp_path)) for folder in folders for p in corpora.set_files(folder)]
+    assert names[:2] == ['brat/train/1.ann', 'brat/train/1.txt']
+    assert names[6:] == [f'pubtator/{split}.PubTator.txt' for split in ('train', 'dev', 'test')]
+
+
+# ---- TFDS
+
+
+def prepare(folder, records, tags_feature):
+    """Write records as TFDS does, ArrayRecord in one shard a split."""
+    import tensorflow_datasets as tfds
+
+    class Made(tfds.core.GeneratorBasedBuilder, skip_registration=True):
+        VERSION = tfds.core.Version('1.0.0')
+        name = 'made'
+
+        def _info(self):
+            features = {
+                'tokens': tfds.features.Sequence(tfds.features.Text()),
+                'ner_tags': tfds.features.Sequence(tags_feature),
+            }
+            return tfds.core.DatasetInfo(builder=self, features=tfds.features.FeaturesDict(features))
+
+        def _split_generators(self, manager):
+            return {split: self._generate_examples(rows) for split, rows in records.items()}
+
+        def _generate_examples(self, rows):
+            yield from enumerate(rows)
+
+    builder = Made(data_dir=str(folder), file_format='array_record')
+    builder.download_and_prepare()
+    return folder / 'made'
+
+
+@pytest.mark.parametrize('kind', ['label', 'text'])
+def test_tfds_folders(tmp_path, kind):
+    import tensorflow_datasets as tfds
+
+    names = ['O', 'B-X', 'I-X']
+    feature = tfds.features.ClassLabel(names=names) if kind == 'label' else tfds.features.Text()
+    rows = [
+        {'tokens': ['a\u2028', 'b', 'c'], 'ner_tags': ['B-X', 'I-X', 'O']},
+        {'tokens': [], 'ner_tags': []},
+    ]
+    folder = prepare(tmp_path, {'train': rows, 'validation': rows[:1], 'test': rows[:1]}, feature)
+    for place in (folder, folder / '1.0.0'):
+        dataset = read_dataset(place)
+        assert dataset.form == 'TFDS'
+        assert dataset.train == (Sentence(('a\u2028', 'b', 'c'), ('B-X', 'I-X', 'O')),)
+        assert dataset.gold_in_file == {'train': 1, 'devel': 1, 'test': 1}
+        assert dataset.repairs['train'] == {'records without a word': 1}
+    files = [p.name for p in corpora.set_files(folder)]
+    assert {'dataset_info.json', 'made-validation.array_record-00000-of-00001'} <= set(files)
+    info = folder / '1.0.0' / 'dataset_info.json'
+    write(info, info.read_text().replace('array_record', 'tfrecord'))
+    with pytest.raises(InputError, match='cannot be read as a TFDS folder'):
+        read_dataset(folder)
+
+
+def test_random_bytes_are_an_error_or_a_set_but_never_a_crash(tmp_path):
+    generator = random.Random(0)
+    for _ in range(300):
+        content = bytes(generator.choices(b'aBIO-X\t\n \r\xc3\xa9\xff', k=generator.randint(0, 30)))
+        try:
+            found = read_iob2(write(Path(tmp_path) / 'a.tsv', content))
+        except InputError as error:
+            assert 'a.tsv' in str(error)  # noqa: PT017
+        else:
+            assert sum(len(spans(s.tags)) for s in found) == count_mentions(tmp_path / 'a.tsv')

@@ -1,0 +1,522 @@
+"""Heads and tag schemes: the chain against every path there is, padding that cannot matter, other encoders."""
+
+import dataclasses
+import itertools
+import json
+import random
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from bioptimus_jax import config
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.finetune.align import IGNORED, Aligned, align, piece_labels, word_labels
+from bioptimus_jax.finetune.batches import bucketed, collate
+from bioptimus_jax.finetune.crf import Chain, may_follow
+from bioptimus_jax.finetune.loading import load_tagger
+from bioptimus_jax.finetune.optimizer import slanted_triangle
+from bioptimus_jax.finetune.score import score
+from bioptimus_jax.finetune.training import finetune, predict
+from bioptimus_jax.schema import HEADS, Experiment, Finetune
+from bioptimus_jax.sets.corpora import Sentence, read_dataset
+from bioptimus_jax.sets.tags import decode, encode, from_spans, labels_of, spans
+
+DRUGS = ('zolmipan', 'tercivir', 'amlozine', 'bexocillin')
+OTHER = ('the', 'patient', 'got', 'with', 'daily', 'dose', 'of', 'and')
+SPELLING = ('zol', '##mipan', 'terci', '##vir', 'amlo', '##zine', 'bexo', '##cillin')
+LETTERS = 'abcdefghijklmnopqrstuvwxyz'
+SCHEMES = ('bio', 'io', 'bioul')
+TYPES = ['Drug']
+ENCODERS = ('bert', 'roberta', 'electra', 'distilbert', 'modernbert')
+
+
+def save_encoder(folder, kind='bert', layers=2, **changes):
+    """A Hugging Face folder with a random masked language model and a tokenizer that knows the words above."""
+    import transformers
+
+    shape = {
+        'num_hidden_layers': layers,
+        'hidden_size': 32,
+        'num_attention_heads': 2,
+        'intermediate_size': 64,
+        'max_position_embeddings': 128,
+    }
+    if kind == 'roberta':
+        shape |= {'vocab_size': save_byte_level(folder), 'max_position_embeddings': 130}
+    else:
+        shape['vocab_size'] = save_wordpiece(folder)
+    if kind == 'distilbert':
+        names = {'hidden_size': 'dim', 'num_attention_heads': 'n_heads', 'num_hidden_layers': 'n_layers'}
+        names['intermediate_size'] = 'hidden_dim'
+        shape = {names.get(name, name): value for name, value in shape.items()}
+    elif kind == 'electra':
+        shape['embedding_size'] = 16
+    elif kind == 'modernbert':
+        shape |= {name: 0 for name in ('pad_token_id', 'bos_token_id', 'eos_token_id')}
+        shape |= {'cls_token_id': 2, 'sep_token_id': 3}
+    torch.manual_seed(0)
+    config = transformers.AutoConfig.for_model(kind, **shape, **changes)
+    transformers.AutoModelForMaskedLM.from_config(config).save_pretrained(folder)
+    return folder
+
+
+def save_wordpiece(folder):
+    from bioptimus_jax.vocab.wordpiece import save_tokenizer, tokenizer_from_vocabulary
+
+    specials = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
+    vocabulary = [*specials, *OTHER, *SPELLING, *LETTERS, *('##' + c for c in LETTERS), '.', '-']
+    save_tokenizer(tokenizer_from_vocabulary(vocabulary, True), folder, 128)
+    return len(vocabulary)
+
+
+def save_byte_level(folder):
+    """RoBERTa's kind: every byte is a piece, a space belongs to the word after it."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import RobertaTokenizerFast
+
+    specials = ['<s>', '<pad>', '</s>', '<unk>', '<mask>']
+    names = [*specials, *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    tokenizer = Tokenizer(models.BPE({name: at for at, name in enumerate(names)}, [], unk_token='<unk>'))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.post_processor = processors.RobertaProcessing(('</s>', 2), ('<s>', 0))
+    RobertaTokenizerFast(tokenizer_object=tokenizer, model_max_length=128).save_pretrained(folder)
+    return len(names)
+
+
+def save_set(folder, sentences=(120, 30, 30)):
+    """Drugs, some with a second word, among common words."""
+    generator = random.Random(1)
+    folder.mkdir(exist_ok=True)
+    for split, count in zip(('train', 'devel', 'test'), sentences, strict=True):
+        lines = []
+        for _ in range(count):
+            for _ in range(generator.randint(3, 8)):
+                if generator.random() < 0.25:
+                    lines.append(f'{generator.choice(DRUGS)}\tB-Drug')
+                    lines += ['dose\tI-Drug'] * (generator.random() < 0.3)
+                else:
+                    lines.append(f'{generator.choice(OTHER[:5])}\tO')
+            lines.append('')
+        (folder / f'{split}.tsv').write_text('\n'.join(lines) + '\n', 'utf-8')
+    return folder
+
+
+def settings(**changes):
+    small = {'epochs': 4, 'learning_rate': 5e-3, 'batch_sentences': 8, 'max_pieces': 64, 'overlap_pieces': 8}
+    return dataclasses.replace(Finetune(), **{**small, **changes})
+
+
+@pytest.fixture(scope='module')
+def bert(tmp_path_factory):
+    return save_encoder(tmp_path_factory.mktemp('bert'))
+
+
+@pytest.fixture(scope='module')
+def drugs(tmp_path_factory):
+    return read_dataset(save_set(tmp_path_factory.mktemp('sets') / 'drugs'))
+
+
+# ---- the chain
+
+
+def random_chain(generator, scheme='bio', types=('X',)):
+    chain = Chain(labels_of(types, scheme), scheme).double()
+    for parameter in chain.parameters():
+        torch.nn.init.normal_(parameter, generator=generator)
+    return chain
+
+
+def random_case(generator, labels, sizes):
+    """Emissions, labels, mask and ends of chains of these sizes; padding holds large numbers."""
+    most = max(sizes)
+    emissions = torch.randn(len(sizes), most, labels, generator=generator, dtype=torch.float64)
+    mask = torch.arange(most) < torch.tensor(sizes)[:, None]
+    emissions[~mask] = 1e3
+    gold = torch.randint(labels, (len(sizes), most), generator=generator)
+    opens, closes = torch.randint(2, (2, len(sizes)), generator=generator).bool()
+    return emissions, gold, mask, opens, closes
+
+
+def path_scores(chain, emissions_TxC, paths_PxT, opens, closes):
+    """Scores of paths, written out term by term."""
+    total = sum(emissions_TxC[t, paths_PxT[:, t]] for t in range(paths_PxT.shape[1]))
+    for t in range(1, paths_PxT.shape[1]):
+        total = total + chain.transitions_CxC[paths_PxT[:, t - 1], paths_PxT[:, t]]
+    return total + bool(opens) * chain.begin_C[paths_PxT[:, 0]] + bool(closes) * chain.end_C[paths_PxT[:, -1]]
+
+
+def all_paths(chain, emissions_TxC, size, opens, closes):
+    paths = list(itertools.product(range(len(chain.begin_C)), repeat=size))
+    return paths, path_scores(chain, emissions_TxC, torch.tensor(paths), opens, closes)
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_likelihood_and_gradient_are_those_of_all_paths(seed):
+    generator = torch.Generator().manual_seed(seed)
+    chain = random_chain(generator, SCHEMES[seed % 3])
+    case = random_case(generator, len(chain.begin_C), (3, 1, 4, 2))
+    emissions, gold, mask, opens, closes = case
+    emissions.requires_grad_()
+    inputs = [emissions, *chain.parameters()]
+    given = chain.log_likelihood(*case)
+    expected = []
+    for b, size in enumerate(mask.sum(1).tolist()):
+        scores = all_paths(chain, emissions[b], size, opens[b], closes[b])[1]
+        (own,) = path_scores(chain, emissions[b], gold[b : b + 1, :size], opens[b], closes[b])
+        expected.append(own - torch.logsumexp(scores, 0))
+    expected = torch.stack(expected)
+    torch.testing.assert_close(given, expected)
+    assert (given < 0).all()
+    weights = torch.randn(len(given), generator=generator, dtype=torch.float64)
+    ours = torch.autograd.grad(given @ weights, inputs)
+    theirs = torch.autograd.grad(expected @ weights, inputs)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b)
+    assert not ours[0][~mask].any()  # padding has no say
+
+
+@pytest.mark.parametrize('scheme', SCHEMES)
+def test_best_path_is_the_best_of_those_that_the_scheme_allows(scheme):
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(8):
+        chain = random_chain(generator, scheme)
+        labels = labels_of(('X',), scheme)
+        emissions, _, mask, opens, closes = random_case(generator, len(labels), (4, 1, 3, 4))
+        found = chain.best_labels(emissions, mask, opens, closes)
+        for b, size in enumerate(mask.sum(1).tolist()):
+            paths, scores = all_paths(chain, emissions[b], size, opens[b], closes[b])
+            allowed = [
+                (score.item(), path)
+                for path, score in zip(paths, scores, strict=True)
+                if is_allowed([labels[i] for i in path], scheme, opens[b], closes[b])
+            ]
+            assert tuple(found[b, :size].tolist()) == max(allowed)[1]
+
+
+def is_allowed(tags, scheme, opens, closes):
+    ends = ['O'] * bool(opens), ['O'] * bool(closes)
+    return all(may_follow(a, b, scheme) for a, b in itertools.pairwise([*ends[0], *tags, *ends[1]]))
+
+
+@pytest.mark.parametrize('scheme', SCHEMES)
+def test_allowed_are_the_tags_that_mentions_can_have(scheme):
+    labels = labels_of(('X', 'Y'), scheme)
+    count = 0
+    for size in (1, 2, 3):
+        for tags in itertools.product(labels, repeat=size):
+            # What mentions can have is what comes back from the spans that are read in it.
+            iob2 = from_spans(spans(decode(tags, scheme)), size)
+            assert is_allowed(tags, scheme, True, True) == (encode(iob2, scheme) == tags), tags
+            count += 1
+    assert count == sum(len(labels) ** n for n in (1, 2, 3))
+
+
+def test_a_window_that_cuts_a_mention_may_begin_and_end_inside_it():
+    labels = labels_of(('X',), 'bioul')
+    chain = Chain(labels, 'bioul')
+    inside = torch.zeros(1, 3, len(labels))
+    inside[:, :, labels.index('I-X')] = 9
+    mask, yes, no = torch.ones(1, 3, dtype=torch.bool), torch.tensor([True]), torch.tensor([False])
+    read = lambda *ends: [labels[i] for i in chain.best_labels(inside, mask, *ends)[0].tolist()]  # noqa: E731
+    assert read(no, no) == ['I-X', 'I-X', 'I-X']
+    assert read(yes, no) == ['B-X', 'I-X', 'I-X']
+    assert read(yes, yes) == ['B-X', 'I-X', 'L-X']
+
+
+def test_an_untrained_chain_is_the_cross_entropy_word_by_word():
+    generator = torch.Generator().manual_seed(0)
+    chain = Chain(labels_of(('X',), 'bio'), 'bio')
+    emissions, gold, mask, opens, closes = random_case(generator, 3, (5, 2, 1))
+    expected = torch.nn.functional.cross_entropy(emissions[mask], gold[mask], reduction='sum')
+    given = -chain.double().log_likelihood(emissions, gold, mask, opens, closes).sum()
+    torch.testing.assert_close(given, expected)
+
+
+# ---- every head
+
+
+@pytest.mark.parametrize('head', HEADS)
+def test_padding_and_neighbours_cannot_matter(bert, drugs, head):
+    tokenizer, tagger = load_tagger(bert, TYPES, settings(head=head), 0)
+    tagger.eval()
+    windows = align(tokenizer, drugs.train[:12], 64, 8).windows
+    labels = [piece_labels(w, drugs.train[w.sentence].tags, label_ids(tagger), 'first') for w in windows]
+    if tagger.chain is not None:
+        torch.nn.init.normal_(tagger.chain.transitions_CxC)
+        labels = [word_labels(w, drugs.train[w.sentence].tags, label_ids(tagger)) for w in windows]
+    assert len({len(w.pieces) for w in windows}) > 3
+
+    def batch(which):
+        chosen = {'labels': [labels[i] for i in which], 'chained': tagger.chain is not None}
+        return collate([windows[i] for i in which], pad=0, device='cpu', **chosen)
+
+    together = batch(range(len(windows)))
+    logits, ids = tagger(together), tagger.predict(together)
+    weighted = 0.0
+    for i, window in enumerate(windows):
+        alone = batch([i])
+        size = len(window.pieces)
+        torch.testing.assert_close(tagger(alone)[0], logits[i, :size], atol=1e-5, rtol=1e-4)
+        starts = list(window.starts)
+        assert tagger.predict(alone)[0, starts].tolist() == ids[i, starts].tolist()
+        weighted += tagger.loss(alone).item() * len(window.words)
+    words = sum(len(w.words) for w in windows)
+    assert tagger.loss(together).item() == pytest.approx(weighted / words, rel=1e-4)
+
+
+def label_ids(tagger):
+    return {label: i for i, label in enumerate(tagger.labels)}
+
+
+@pytest.mark.parametrize(
+    ('head', 'scheme', 'label_pieces'),
+    [
+        *((head, 'bio', 'first') for head in HEADS[1:]),
+        ('linear', 'io', 'all'),
+        ('linear', 'bioul', 'all'),
+        ('bilstm', 'bioul', 'first'),
+        ('crf', 'bioul', 'first'),
+        ('bilstm_crf', 'io', 'first'),
+    ],
+)
+def test_every_head_and_scheme_learns_and_gives_iob2(bert, drugs, head, scheme, label_pieces):
+    # A single-word mention is told from a longer one by the word after it, which takes longer to learn.
+    epochs = 8 if scheme == 'bioul' else 4
+    chosen = settings(
+        head=head, scheme=scheme, label_pieces=label_pieces, head_learning_rate=0.02, epochs=epochs
+    )
+    first = finetune(bert, drugs, chosen, 0)
+    assert {tag for tags in first.test for tag in tags} <= {'O', 'B-Drug', 'I-Drug'}
+    gold = [s.tags for s in drugs.test]
+    most = score(gold, [decode(encode(tags, scheme), scheme) for tags in gold])['strict']['f1']
+    assert score(gold, first.test)['strict']['f1'] >= most * (0.8 if scheme == 'bioul' else 0.95)
+    again = finetune(bert, drugs, dataclasses.replace(chosen, epochs=1), 0)
+    assert again.first_loss == first.first_loss  # the same seed begins with the same head
+    assert again.history[0]['loss'] < again.first_loss
+
+
+def test_io_reads_neighbouring_mentions_as_one_and_bioul_does_not(bert, drugs):
+    gold = [s.tags for s in drugs.test]
+    for scheme, lossless in (('io', False), ('bioul', True), ('bio', True)):
+        there_and_back = [decode(encode(tags, scheme), scheme) for tags in gold]
+        assert (score(gold, there_and_back)['default']['f1'] == 1) == lossless
+
+
+def test_the_units_of_the_lstm(bert):
+    sizes = {}
+    for units in (0, 5):
+        _, tagger = load_tagger(bert, TYPES, settings(head='bilstm', lstm_hidden=units), 0)
+        sizes[units] = tagger.lstm.hidden_size, tagger.linear.in_features
+        assert not any('classifier' in name for name, _ in tagger.named_parameters())
+    assert sizes == {0: (16, 32), 5: (5, 10)}
+
+
+def test_a_chain_is_over_first_pieces_only():
+    loaded = config.defaults()
+    loaded.finetune.update(head='crf', label_pieces='all')
+    with pytest.raises(
+        ConfigError, match=r"config\.finetune\.label_pieces: 'all', but the chain of head='crf'"
+    ):
+        Experiment.from_config(loaded)
+
+
+def test_a_model_whose_weights_are_not_finite_is_refused_by_the_tensor(tmp_path):
+    folder = save_encoder(tmp_path)
+    weights = load_file(folder / 'model.safetensors')
+    name = next(name for name in weights if name.endswith('layer.0.output.dense.weight'))
+    weights[name][0, 0] = float('nan')
+    save_file(weights, folder / 'model.safetensors', metadata={'format': 'pt'})
+    with pytest.raises(InputError, match=r'layer\.0\.output\.dense\.weight holds values that are not finite'):
+        load_tagger(folder, TYPES, settings(), 0)
+
+
+@pytest.mark.parametrize('head', ['linear', 'bilstm_crf'])
+def test_bfloat16_is_for_the_encoder_alone(bert, drugs, head):
+    losses = {}
+    for dtype in ('float32', 'bfloat16', 'auto'):
+        tokenizer, tagger = load_tagger(bert, TYPES, settings(head=head, dtype=dtype), 0)
+        tagger.eval()
+        windows = align(tokenizer, drugs.train[:8], 64, 8).windows
+        tags = [drugs.train[w.sentence].tags for w in windows]
+        of = word_labels if tagger.chain is not None else lambda *given: piece_labels(*given, 'first')
+        labels = [of(w, t, label_ids(tagger)) for w, t in zip(windows, tags, strict=True)]
+        batch = collate(windows, pad=0, device='cpu', chained=tagger.chain is not None, labels=labels)
+        assert tagger(batch).dtype == torch.float32
+        assert {p.dtype for p in tagger.parameters()} == {torch.float32}
+        losses[dtype] = tagger.loss(batch).item()
+    assert losses['auto'] == losses['float32']
+    assert 0 < abs(losses['bfloat16'] - losses['float32']) < 0.02
+
+
+# ---- labels and windows
+
+
+def test_later_pieces_go_on_with_the_tag_in_every_scheme(bert):
+    tokenizer, _ = load_tagger(bert, TYPES, settings(), 0)
+    tags = ('B-X', 'I-X', 'B-X', 'O')
+    (window,) = align(tokenizer, [Sentence(('zolmipan',) * 4, tags)], 64, 8).windows
+    expected = {
+        'bio': 'B-X I-X I-X I-X B-X I-X O O',
+        'io': 'I-X I-X I-X I-X I-X I-X O O',
+        'bioul': 'B-X I-X L-X L-X U-X L-X O O',
+    }
+    for scheme, wanted in expected.items():
+        labels = labels_of(('X',), scheme)
+        ids = piece_labels(window, encode(tags, scheme), {t: i for i, t in enumerate(labels)}, 'all')
+        assert [labels[i] for i in ids if i != IGNORED] == wanted.split()
+        # Between the last piece of a word and the next word nothing contradicts the scheme.
+        pieces = wanted.split()
+        assert all(may_follow(a, b, scheme) for a, b in zip(pieces[1::2], pieces[2::2], strict=False))
+
+
+@pytest.mark.parametrize('head', ['linear', 'bilstm_crf'])
+def test_a_sentence_of_600_pieces_has_one_tag_a_word_from_windows_with_context(bert, head):
+    generator = random.Random(0)
+    words = tuple(generator.choice((*DRUGS, *OTHER)) for _ in range(450))
+    sentence = Sentence(words, ('O',) * len(words))
+    chosen = settings(head=head, max_pieces=64, overlap_pieces=16)
+    tokenizer, tagger = load_tagger(bert, TYPES, chosen, 0)
+    aligned = align(tokenizer, [sentence], 64, 16)
+    assert (
+        sum(end - start for w in aligned.windows for start, end in zip(w.starts, w.ends, strict=True)) >= 600
+    )
+    assert [i for w in aligned.windows for i in w.words] == list(range(len(words)))
+    assert [w.opens for w in aligned.windows] == [True] + [False] * (len(aligned.windows) - 1)
+    assert [w.closes for w in aligned.windows] == [False] * (len(aligned.windows) - 1) + [True]
+    for at, window in enumerate(aligned.windows):
+        assert list(window.shown) == list(range(window.shown[0], window.shown[-1] + 1))
+        assert set(window.words) <= set(window.shown)
+        assert at == 0 or window.starts[0] - 1 >= 16 - 2
+        assert window.closes or len(window.pieces) - 1 - window.ends[-1] >= 16 - 2
+        first_pieces = tokenizer.convert_ids_to_tokens([window.pieces[s] for s in window.shown_starts])
+        assert all(words[i].startswith(p) for i, p in zip(window.shown, first_pieces, strict=True))
+    (tags,) = predict(tagger, [sentence], aligned, chosen)
+    assert len(tags) == len(words)
+    # Each word has the tag that its own window gives it, however the windows are batched.
+    for window in aligned.windows:
+        only = dataclasses.replace(aligned, windows=[window])
+        (alone,) = predict(tagger, [sentence], only, chosen)
+        assert [alone[i] for i in window.words] == [tags[i] for i in window.words]
+    assert len(set(tags)) > 1  # an untrained head, so that equal tags mean something
+
+
+@pytest.mark.parametrize('scheme', SCHEMES)
+@pytest.mark.parametrize('head', ['linear', 'crf'])
+def test_words_without_pieces_inside_a_mention_are_o(bert, tmp_path, head, scheme):
+    train = 'zolmipan\tB-Drug\n\u200b\tI-Drug\ndose\tI-Drug\ngot\tO\n\u00ad\tO\n\n' * 20
+    for split in ('train', 'devel', 'test'):
+        (tmp_path / f'{split}.tsv').write_text(train, 'utf-8')
+    dataset = read_dataset(tmp_path)
+    outcome = finetune(bert, dataset, settings(head=head, scheme=scheme, epochs=2), 0)
+    assert outcome.counts['zero_piece_words'] == 3 * 20 * 2
+    for tags in outcome.test:
+        assert (tags[1], tags[4]) == ('O', 'O')
+        assert len(tags) == 5
+    assert any(tags[0] != 'O' for tags in outcome.test)
+    # Gold mentions stay as they are: nothing is dropped from the reference.
+    assert score([s.tags for s in dataset.test], outcome.test)['default']['gold'] == 20
+
+
+def test_a_sentence_of_100_000_words_through_a_chain(bert):
+    sentence = Sentence(('of', 'zolmipan') * 50_000, ('O',) * 100_000)
+    chosen = settings(head='crf', batch_sentences=64)
+    tokenizer, tagger = load_tagger(bert, TYPES, chosen, 0)
+    aligned = align(tokenizer, [sentence], 128, 32)
+    some = Aligned(aligned.windows[:200], 0, 1, 0)
+    assert [i for w in aligned.windows for i in w.words] == list(range(100_000))
+    (tags,) = predict(tagger, [sentence], some, chosen)
+    assert len(tags) == 100_000
+
+
+# ---- other encoders
+
+
+@pytest.mark.parametrize('kind', ENCODERS)
+def test_encoders_of_other_families(kind, drugs, tmp_path):
+    from transformers import AutoModelForTokenClassification
+
+    folder = save_encoder(tmp_path, kind)
+    small = dataclasses.replace(drugs, train=drugs.train[:60], test=drugs.test[:10])
+    for head in ('linear', 'bilstm_crf'):
+        chosen = settings(head=head, epochs=2)
+        outcome = finetune(folder, small, chosen, 0)
+        assert outcome.history[-1]['loss'] < outcome.history[0]['loss'] < outcome.first_loss
+        tokenizer, tagger = load_tagger(folder, TYPES, dataclasses.replace(chosen, dropout=0.0), 0)
+        windows = align(tokenizer, small.test, 64, 8).windows
+        batch = collate(windows, pad=tagger.encoder.config.pad_token_id, device='cpu', chained=False)
+        tagger.train()  # every dropout of the family is switched off by the one key
+        torch.testing.assert_close(tagger(batch), tagger(batch))
+        torch.testing.assert_close(tagger(batch), tagger.eval()(batch), atol=1e-5, rtol=1e-4)
+    torch.manual_seed(0)
+    plain = AutoModelForTokenClassification.from_pretrained(folder, num_labels=3).eval()
+    _, tagger = load_tagger(folder, TYPES, settings(), 0)
+    theirs = plain(input_ids=batch.pieces_BxL, attention_mask=batch.mask_BxL).logits
+    torch.testing.assert_close(tagger.eval()(batch), theirs)  # padding and seed as in transformers
+
+
+def test_a_byte_level_word_is_spelled_with_its_space(tmp_path):
+    folder = save_encoder(tmp_path, 'roberta')
+    tokenizer, _ = load_tagger(folder, TYPES, settings(), 0)
+    (window,) = align(tokenizer, [Sentence(('got', 'of'), ('O', 'O'))], 64, 8).windows
+    assert tokenizer.convert_ids_to_tokens(window.pieces) == ['<s>', *'Ġgot', *'Ġof', '</s>']
+    # RoBERTa numbers its positions after the padding's: 130 rows are 128 positions.
+    (folder / 'tokenizer_config.json').write_text(
+        json.dumps(json.loads((folder / 'tokenizer_config.json').read_text()) | {'model_max_length': 999})
+    )
+    load_tagger(folder, TYPES, settings(max_pieces=128), 0)
+    with pytest.raises(ConfigError, match=r'config\.finetune\.max_pieces: 129, but .* has 128 positions'):
+        load_tagger(folder, TYPES, settings(max_pieces=129), 0)
+
+
+# ---- the default
+
+
+def test_the_default_is_a_plain_loop_around_transformers(bert, drugs):
+    """AutoModelForTokenClassification, torch's AdamW on every parameter, clipping, the slanted triangle."""
+    from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
+
+    chosen = settings(epochs=3, learning_rate=1e-3, weight_decay=0.3)
+    ours = finetune(bert, drugs, chosen, 7)
+    torch.manual_seed(7)
+    config = AutoConfig.from_pretrained(bert, num_labels=3)
+    model = AutoModelForTokenClassification.from_pretrained(bert, config=config).train()
+    tokenizer = AutoTokenizer.from_pretrained(bert)
+    encoded = tokenizer([list(s.words) for s in drugs.train], is_split_into_words=True)
+    names = {'O': 0, 'B-Drug': 1, 'I-Drug': 2}
+    labels = []
+    for i, sentence in enumerate(drugs.train):
+        words = encoded.word_ids(i)
+        first = [w is not None and w != before for w, before in zip(words, [None, *words], strict=False)]
+        labels.append([names[sentence.tags[w]] if f else -100 for w, f in zip(words, first, strict=True)])
+    decayed = lambda name: 'LayerNorm' not in name and not name.endswith('bias')  # noqa: E731
+    groups = [
+        {'params': [p for n, p in model.named_parameters() if decayed(n)], 'weight_decay': 0.3},
+        {'params': [p for n, p in model.named_parameters() if not decayed(n)], 'weight_decay': 0.0},
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=1e-3)
+    lengths = [len(ids) for ids in encoded['input_ids']]
+    updates, done, losses = 3 * len(bucketed(lengths, 8, (7, 1))), 0, []
+    for epoch in (1, 2, 3):
+        epoch_losses = []
+        for rows in bucketed(lengths, 8, (7, epoch)):
+            batch = tokenizer.pad({'input_ids': [encoded['input_ids'][i] for i in rows]}, return_tensors='pt')
+            target = torch.nn.utils.rnn.pad_sequence([torch.tensor(labels[i]) for i in rows], True, -100)
+            for group in optimizer.param_groups:
+                group['lr'] = 1e-3 * slanted_triangle(done, updates, 0.1)
+            loss = model(**{k: batch[k] for k in ('input_ids', 'attention_mask')}, labels=target).loss
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            epoch_losses.append(loss.item())
+            done += 1
+        losses.append(np.mean(epoch_losses))
+    np.testing.assert_allclose([h['loss'] for h in ours.history], losses, rtol=2e-3)
+    assert ours.first_loss == pytest.approx(1.1, abs=0.2)  # the logarithm of three labels
+    assert ours.updates == updates
+    assert ours.trained_parameters == sum(p.numel() for p in model.parameters())
+    counts = np.array([sum(t == tag for s in drugs.train for t in s.tags) for tag in names])
+    shares = counts / counts.sum()
+    assert ours.chance_loss == pytest.approx(-(shares * np.log(shares)).sum(), abs=1e-4)

@@ -1,0 +1,426 @@
+"""The stability kit against rates by hand and an optimiser in numpy; used rows; the low-resource choice."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+import torch
+from test_finetune_heads import TYPES, save_encoder, save_set, settings
+
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.finetune.align import align, piece_labels
+from bioptimus_jax.finetune.batches import collate
+from bioptimus_jax.finetune.loading import load_tagger
+from bioptimus_jax.finetune.optimizer import UncorrectedAdamW, optimizer_of
+from bioptimus_jax.finetune.stability import encoder_layers, parameter_groups
+from bioptimus_jax.finetune.subset import chosen_sentences
+from bioptimus_jax.finetune.training import finetune
+from bioptimus_jax.finetune.used_rows import UsedRows
+from bioptimus_jax.sets.corpora import Sentence, read_dataset
+
+
+@pytest.fixture(scope='module')
+def bert(tmp_path_factory):
+    return save_encoder(tmp_path_factory.mktemp('bert'))
+
+
+@pytest.fixture(scope='module')
+def drugs(tmp_path_factory):
+    return read_dataset(save_set(tmp_path_factory.mktemp('sets') / 'drugs'))
+
+
+@pytest.fixture(scope='module')
+def four_layers(tmp_path_factory):
+    """Folders of four layers by kind, made when first asked for."""
+    made = {}
+
+    def folder(kind, **changes):
+        key = (kind, *changes.items())
+        if key not in made:
+            made[key] = save_encoder(tmp_path_factory.mktemp(kind), kind, 4, **changes)
+        return made[key]
+
+    return folder
+
+
+def batch_of(tokenizer, tagger, sentences):
+    windows = align(tokenizer, sentences, 64, 8).windows
+    ids = {label: i for i, label in enumerate(tagger.labels)}
+    labels = [piece_labels(w, sentences[w.sentence].tags, ids, 'first') for w in windows]
+    return collate(windows, pad=0, device='cpu', chained=False, labels=labels)
+
+
+def rates(tagger, chosen):
+    """Name -> (rate, decay), and a proof that each trained parameter is in exactly one group."""
+    groups = parameter_groups(tagger, chosen)
+    of = {id(p): (g['lr'], g['weight_decay']) for g in groups for p in g['params']}
+    trained = {name: p for name, p in tagger.named_parameters() if p.requires_grad}
+    assert sum(len(g['params']) for g in groups) == len(of) == len(trained)
+    return {name: of[id(p)] for name, p in trained.items()}
+
+
+# ---- rates
+
+
+@pytest.mark.parametrize('kind', ['bert', 'electra', 'distilbert', 'roberta', 'modernbert'])
+@pytest.mark.parametrize(
+    ('rule', 'by_place'),
+    [
+        # Four layers, d = 0.5: powers of d for the embeddings, the layers from the lowest, and the head.
+        ('electra', {'embedding': 6, 0: 5, 1: 4, 2: 3, 3: 2}),
+        ('zhang', {'embedding': 5, 0: 4, 1: 3, 2: 2, 3: 1}),
+    ],
+)
+def test_rates_by_hand(four_layers, kind, rule, by_place):
+    chosen = settings(layer_decay=0.5, layer_decay_rule=rule, learning_rate=1.0, head='bilstm_crf')
+    _, tagger = load_tagger(four_layers(kind), TYPES, chosen, 0)
+    seen = set()
+    for name, (rate, decay) in rates(tagger, chosen).items():
+        if name.startswith('pretrained.'):
+            layer = next((int(part) for part in name.split('.') if part.isdigit()), None)
+            place = 'embedding' if 'embedding' in name else 3 if layer is None else layer  # 3: a final norm
+            assert rate == 0.5 ** by_place[place], name
+            seen.add(place)
+        else:
+            assert rate == 1.0, name
+        free = 'norm' in name.lower() or '.bias' in name or name.startswith('chain.')
+        assert decay == (0.0 if free else 0.01), name
+    assert seen == set(by_place)
+
+
+def test_the_head_has_a_rate_of_its_own(bert):
+    chosen = settings(head_learning_rate=0.25)
+    _, tagger = load_tagger(bert, TYPES, chosen, 0)
+    for name, (rate, _) in rates(tagger, chosen).items():
+        assert rate == (0.25 if 'classifier' in name else 5e-3), name
+    optimizer, schedule = optimizer_of(tagger, chosen, 10)
+    for _ in range(5):
+        optimizer.step()
+        schedule.step()
+    assert sorted({round(g['lr'] / 0.25, 3) for g in optimizer.param_groups}) == [0.01, 0.5]
+
+
+def test_parameters_that_no_rule_covers_are_listed(four_layers):
+    folder = four_layers('deberta-v2', conv_kernel_size=3)
+    plain = load_tagger(folder, TYPES, settings(), 0)[1]
+    assert (
+        len({rate for rate, _ in rates(plain, settings()).values()}) == 1
+    )  # without layers no rule is needed
+    with pytest.raises(
+        ConfigError, match=r'no rule says which layer has .*conv\.conv\.weight.*freeze_layers'
+    ):
+        parameter_groups(plain, settings(layer_decay=0.9))
+    with pytest.raises(ConfigError, match=r'conv\.conv'):
+        load_tagger(folder, TYPES, settings(freeze_layers=1), 0)
+
+
+def test_an_encoder_without_a_list_of_layers(four_layers):
+    folder = four_layers('albert', embedding_size=16)  # four times the same layer
+    assert load_tagger(folder, TYPES, settings(), 0)
+    with pytest.raises(ConfigError, match=r'AlbertModel has no list of 4 layers'):
+        load_tagger(folder, TYPES, settings(reinit_layers=1), 0)
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'freeze_layers': 5}, r'config\.finetune\.freeze_layers: 5, but .* has 4 layers'),
+        ({'reinit_layers': 5}, r'config\.finetune\.reinit_layers: 5, but .* has 4 layers'),
+        ({'remove_layers': 4}, r'config\.finetune\.remove_layers: 4, but .* has 4 layers, one must stay'),
+        (
+            {'remove_layers': 2, 'freeze_layers': 3},
+            r'config\.finetune\.freeze_layers: 3, but .* has 2 layers',
+        ),
+        ({'freeze_layers': 3, 'reinit_layers': 2}, r'config\.finetune\.reinit_layers: 2 of 4 layers'),
+    ],
+)
+def test_more_layers_than_there_are(four_layers, changes, message):
+    with pytest.raises(ConfigError, match=message) as error:
+        load_tagger(four_layers('bert'), TYPES, settings(**changes), 0)
+    assert '\n' not in str(error.value)
+
+
+# ---- frozen, new and removed layers
+
+
+@pytest.mark.parametrize('kind', ['bert', 'electra', 'distilbert', 'modernbert'])
+def test_frozen_weights_keep_their_bits_and_have_no_backward_pass(four_layers, drugs, kind):
+    chosen = settings(freeze_layers=2)
+    tokenizer, tagger = load_tagger(four_layers(kind), TYPES, chosen, 0)
+    before = {name: p.detach().clone() for name, p in tagger.named_parameters()}
+    optimizer, schedule = optimizer_of(tagger, chosen, 6)
+    assert not UsedRows.applies(tagger)
+    recorded = {}
+    for at, layer in enumerate(encoder_layers(tagger)):
+        layer.register_forward_hook(
+            lambda _, __, out, at=at: recorded.update({at: (out[0] if isinstance(out, tuple) else out)})
+        )
+    tagger.train()
+    for _ in range(6):
+        optimizer.zero_grad()
+        tagger.loss(batch_of(tokenizer, tagger, drugs.train[:8])).backward()
+        optimizer.step()
+        schedule.step()
+    assert [recorded[at].requires_grad for at in range(4)] == [False, False, True, True]
+    for name, parameter in tagger.named_parameters():
+        layer = next((int(part) for part in name.split('.') if part.isdigit()), None)
+        frozen = 'embedding' in name or layer in (0, 1)
+        assert (parameter.grad is None) == frozen, name
+        assert torch.equal(parameter, before[name]) == frozen, name
+
+
+def test_a_run_with_frozen_layers_learns(bert, drugs):
+    outcome = finetune(bert, drugs, settings(freeze_layers=1, layer_decay=0.9), 0)
+    assert outcome.history[-1]['devel_f1'] > 0.9
+    _, tagger = load_tagger(bert, TYPES, settings(), 0)
+    top = sum(p.numel() for p in encoder_layers(tagger)[1].parameters())
+    assert outcome.trained_parameters == top + sum(
+        p.numel() for p in tagger.pretrained.classifier.parameters()
+    )
+
+
+def test_new_layers_have_the_statistics_that_are_named(tmp_path):
+    folder = save_encoder(tmp_path, 'bert', 3, hidden_act='gelu')
+    kept = load_tagger(folder, TYPES, settings(), 0)[1]
+    tagger = load_tagger(folder, TYPES, settings(reinit_layers=2), 0)[1]
+    other = load_tagger(folder, TYPES, settings(reinit_layers=2), 1)[1]
+    layers, old, others = encoder_layers(tagger), encoder_layers(kept), encoder_layers(other)
+    for a, b in zip(layers[0].parameters(), old[0].parameters(), strict=True):
+        assert torch.equal(a, b)
+    drawn = []
+    for layer, before, of_other_seed in zip(layers[1:], old[1:], others[1:], strict=True):
+        for (name, p), q, r in zip(
+            layer.named_parameters(), before.parameters(), of_other_seed.parameters(), strict=True
+        ):
+            if 'LayerNorm' in name:
+                assert (p == (0 if name.endswith('bias') else 1)).all()
+            elif name.endswith('bias'):
+                assert not p.any()
+            else:
+                assert not torch.equal(p, q)
+                assert not torch.equal(p, r)
+                drawn.append(p.detach().flatten())
+    drawn = torch.cat(drawn)
+    assert len(drawn) == 2 * (4 * 32 * 32 + 2 * 32 * 64)
+    assert drawn.mean().abs() < 4 * 0.02 / len(drawn) ** 0.5
+    assert drawn.std().item() == pytest.approx(0.02, rel=0.03)
+    assert (drawn.abs() > 0.04).float().mean().item() == pytest.approx(0.0455, abs=0.008)  # not truncated
+    assert all(torch.equal(a, b) for a, b in zip(_head(tagger), _head(kept), strict=True))
+
+
+def _head(tagger):
+    return list(tagger.pretrained.classifier.parameters())
+
+
+@pytest.mark.parametrize('kind', ['bert', 'distilbert', 'roberta', 'electra'])
+def test_removing_layers_changes_their_number_and_nothing_else(four_layers, drugs, kind):
+    whole = load_tagger(four_layers(kind), TYPES, settings(), 0)
+    tokenizer, tagger = load_tagger(four_layers(kind), TYPES, settings(remove_layers=3), 0)
+    assert len(encoder_layers(tagger)) == tagger.encoder.config.num_hidden_layers == 1
+    a, b = whole[1].encoder.config.to_dict(), tagger.encoder.config.to_dict()
+    assert [name for name in a if a[name] != b[name]] in (['num_hidden_layers'], ['n_layers'])
+    theirs = dict(whole[1].encoder.named_parameters())
+    for name, parameter in tagger.encoder.named_parameters():
+        assert torch.equal(parameter, theirs[name]), name
+    batch = batch_of(tokenizer, tagger, drugs.train[:4])
+    given = {'input_ids': batch.pieces_BxL, 'attention_mask': batch.mask_BxL}
+    states = whole[1].eval().encoder(**given, output_hidden_states=True).hidden_states
+    torch.testing.assert_close(tagger.eval().encoder(**given).last_hidden_state, states[1])
+
+
+# ---- optimiser
+
+
+def adam_by_hand(weight, gradients, rates_, decay, corrected):
+    """Loshchilov and Hutter's AdamW, or the original BERT's, in float64."""
+    w, m, v = weight.astype(np.float64), 0.0, 0.0
+    path = []
+    for t, (g, rate) in enumerate(zip(gradients.astype(np.float64), rates_, strict=True), 1):
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        first, second, eps = (1 - 0.9**t, 1 - 0.999**t, 1e-8) if corrected else (1, 1, 1e-6)
+        step = (m / first) / (np.sqrt(v / second) + eps)
+        w = w - rate * (step + decay * w)
+        path.append(w)
+    return np.stack(path)
+
+
+@pytest.mark.parametrize('corrected', [True, False])
+def test_updates_are_those_of_the_formula(bert, corrected):
+    generator = np.random.default_rng(0)
+    chosen = settings(bias_correction=corrected, weight_decay=0.1, learning_rate=1e-2)
+    _, tagger = load_tagger(bert, TYPES, chosen, 0)
+    optimizer, schedule = optimizer_of(tagger, chosen, 30)
+    assert isinstance(optimizer, UncorrectedAdamW) != corrected
+    parameter = tagger.pretrained.classifier.weight
+    # From very small to large: at 1e-6 and below, eps and where it is added decide.
+    scale = 10.0 ** generator.integers(-8, 2, parameter.shape)
+    gradients = generator.normal(size=(30, *parameter.shape)) * scale
+    start = parameter.detach().numpy().copy()
+    given, used_rates = [], []
+    for gradient in gradients:
+        used_rates.append(optimizer.param_groups[0]['lr'])
+        parameter.grad = torch.from_numpy(gradient.astype(np.float32))
+        optimizer.step()
+        schedule.step()
+        given.append(parameter.detach().numpy().copy())
+    expected = adam_by_hand(start, gradients.astype(np.float32), used_rates, 0.1, corrected)
+    np.testing.assert_allclose(np.stack(given), expected, rtol=2e-5, atol=2e-6)
+
+
+def test_first_updates_are_several_times_larger_without_correction():
+    sizes = {}
+    for kind in (torch.optim.AdamW, UncorrectedAdamW):
+        weight = torch.nn.Parameter(torch.zeros(1))
+        optimizer = kind([weight], 1.0, eps=1e-12, weight_decay=0.0, fused=True)
+        sizes[kind] = []
+        for _ in range(60):
+            before = weight.item()
+            weight.grad = torch.ones(1)
+            optimizer.step()
+            sizes[kind].append(before - weight.item())
+    ratios = np.array(sizes[UncorrectedAdamW]) / np.array(sizes[torch.optim.AdamW])
+    assert ratios[0] == pytest.approx(0.1 / 0.001**0.5, rel=1e-4)  # 3.2
+    assert ratios.max() == pytest.approx(6.6, abs=0.05)
+    assert ratios.argmax() == 11  # the twelfth update
+
+
+def test_without_correction_a_run_is_another_one(bert, drugs):
+    runs = [
+        finetune(bert, drugs, settings(epochs=1, learning_rate=5e-4, bias_correction=on), 0)
+        for on in (True, False)
+    ]
+    assert runs[0].first_loss == runs[1].first_loss
+    assert runs[1].history[0]['loss'] < runs[0].history[0]['loss']  # larger steps from the start
+
+
+# ---- used rows
+
+
+@pytest.mark.parametrize('kind', ['bert', 'roberta', 'electra'])
+def test_training_the_used_rows_is_training_the_table(four_layers, drugs, kind):
+    chosen = settings(weight_decay=1.0, learning_rate=1e-3, dropout=0.0)
+    tables = []
+    for whole in (False, True):
+        tokenizer, tagger = load_tagger(four_layers(kind), TYPES, chosen, 0)
+        table = tagger.encoder.get_input_embeddings()
+        start = table.weight.detach().clone()
+        sentences = drugs.train[:16]
+        used = {p for w in align(tokenizer, sentences, 64, 8).windows for p in w.pieces}
+        used.add(tagger.encoder.config.pad_token_id)
+        assert 10 < len(used) < len(start) / 2
+        rows = None if whole else UsedRows(tagger, used)
+        if rows:
+            rows.install()
+        optimizer, schedule = optimizer_of(tagger, chosen, 12)
+        for update in range(12):
+            if rows and update == 6:  # as between two epochs
+                rows.restore()
+                assert tagger.encoder.get_input_embeddings() is table
+                rows.install()
+            optimizer.zero_grad()
+            part = sentences[:8] if update % 2 else sentences[8:]
+            tagger.loss(batch_of(tokenizer, tagger, part)).backward()
+            torch.nn.utils.clip_grad_norm_(tagger.parameters(), 1.0)
+            optimizer.step()
+            if rows:
+                rows.after_update(optimizer)
+            schedule.step()
+        if rows:
+            rows.restore()
+        tables.append(table.weight.detach())
+        unused = [i for i in range(len(start)) if i not in used]
+        assert (table.weight[unused].abs().sum() < 0.999 * start[unused].abs().sum()).item()
+    torch.testing.assert_close(tables[0], tables[1], rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(tables[0][sorted(used)], start[sorted(used)] * 0.99, atol=1e-4)
+
+
+def test_a_piece_outside_the_used_rows_is_an_error(bert):
+    _, tagger = load_tagger(bert, TYPES, settings(), 0)
+    UsedRows(tagger, [0, 1, 2]).install()
+    with pytest.raises(IndexError):
+        tagger.encoder.get_input_embeddings()(torch.tensor([[1, 3]]))
+
+
+# ---- low-resource choice
+
+
+def sentences_of(count, seed=0):
+    generator = random.Random(seed)
+    return [
+        Sentence(
+            (generator.choice('abc'), generator.choice('abcdefgh')), ('O', generator.choice(['O', 'B-X'])), n
+        )
+        for n in range(count)
+    ]
+
+
+def test_smaller_choices_lie_within_larger_ones_in_the_order_of_the_file():
+    train = sentences_of(300)
+    before: list = []
+    for count in (20, 60, 150, 300):
+        chosen = chosen_sentences(train, count, 3, 'a')
+        assert len(chosen) == count
+        places = [s.document for s in chosen]
+        assert places == sorted(set(places))
+        assert set(before) <= set(places)
+        before = places
+    assert chosen_sentences(train, 0, 3, 'a') == tuple(train)
+    assert chosen_sentences(train, 60, 3, 'a') != chosen_sentences(train, 60, 4, 'a')
+
+
+def test_the_choice_knows_contents_not_places():
+    train = sentences_of(300)  # 48 different ones, so that each is there several times
+    shuffled = random.Random(1).sample(train, len(train))
+    content = lambda chosen: sorted((s.words, s.tags) for s in chosen)  # noqa: E731
+    for count in (20, 60, 150):
+        one, two = (chosen_sentences(part, count, 0, 'a') for part in (train, shuffled))
+        assert content(one) == content(two)
+    # Every sentence is as likely as another.
+    hits = np.zeros(300)
+    for seed in range(200):
+        for s in chosen_sentences(train, 60, seed, 'a'):
+            hits[s.document] += 1
+    assert hits.mean() == 40
+    assert hits.min() > 15
+    assert hits.max() < 70
+
+
+def test_choices_that_cannot_be(bert, drugs):
+    with pytest.raises(ConfigError, match=r'config\.finetune\.train_sentences: 121, but drugs has 120'):
+        finetune(bert, drugs, settings(train_sentences=121), 0)
+    plain = [Sentence(('a',), ('O',)), Sentence(('b',), ('O',))]
+    with pytest.raises(InputError, match=r'drugs: none of the 2 training sentences of train_seed=5'):
+        chosen_sentences(plain, 2, 5, 'drugs')
+    few = finetune(bert, drugs, settings(train_sentences=40, epochs=1), 0)
+    assert few.train_sentences == 40
+    assert few.updates == 5
+    assert (
+        few.history != finetune(bert, drugs, settings(train_sentences=40, train_seed=1, epochs=1), 0).history
+    )
+
+
+def test_check_is_called_in_training_and_in_prediction(bert, drugs):
+    calls = []
+    outcome = finetune(bert, drugs, settings(epochs=2), 0, check=lambda: calls.append(1))
+    assert outcome.updates == 30
+    assert len(calls) == 30 + 3 + 3  # updates, splits, predictions of devel twice and of test
+
+
+def test_settings_reach_the_run(bert, drugs):
+    """Every key of the kit changes the numbers of a run: none is read and forgotten."""
+    small = dataclasses.replace(drugs, train=drugs.train[:40], devel=drugs.devel[:8], test=drugs.test[:8])
+    plain = finetune(bert, small, settings(epochs=1), 0).history[0]['loss']
+    for changes in (
+        {'freeze_layers': 1},
+        {'layer_decay': 0.5},
+        {'layer_decay': 0.5, 'layer_decay_rule': 'zhang'},
+        {'reinit_layers': 1},
+        {'remove_layers': 1},
+        {'head_learning_rate': 1e-4},
+        {'bias_correction': False},
+        {'dtype': 'bfloat16'},
+        {'dropout': 0.0},
+        {'weight_decay': 2.0},
+    ):
+        assert finetune(bert, small, settings(epochs=1, **changes), 0).history[0]['loss'] != plain, changes

@@ -1,0 +1,293 @@
+"""Intervals and tests: by hand, against loops, scipy and exact enumeration, and by how often they are wrong."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from bioptimus_jax.finetune import statistics
+from bioptimus_jax.finetune.statistics import (
+    Difference,
+    bootstrap_f1,
+    failure,
+    failures,
+    holm,
+    interval,
+    macro,
+    mean_f1,
+    paired,
+    resampled,
+    summary,
+)
+
+
+def f1(correct, gold, predicted):
+    return 2 * correct / (gold + predicted) if gold + predicted else 0.0
+
+
+def simulate(generator, units, recall, seeds=1, gold=None, spurious=0.2):
+    """counts_SxUx3 of a model that finds each gold mention with probability `recall`, alike in all seeds."""
+    gold = generator.poisson(1.5, units) if gold is None else gold
+    hard = generator.random((1, units)) < 0.3  # units differ, and seeds share what is hard
+    found = generator.binomial(gold, np.where(hard, recall - 0.2, recall), (seeds, units))
+    return np.stack(
+        [found, np.broadcast_to(gold, found.shape), found + generator.poisson(spurious, found.shape)], -1
+    )
+
+
+def record(devel_f1, *losses):
+    return {'devel': {'default': {'f1': devel_f1}}, 'history': [{'loss': loss} for loss in losses]}
+
+
+def test_mean_f1_by_hand():
+    seeds = np.array([[[1, 2, 1], [0, 0, 0]], [[0, 1, 1], [2, 2, 2]]])
+    assert mean_f1(seeds) == pytest.approx((2 / 3 + 4 / 6) / 2)
+    assert mean_f1(np.zeros((2, 5, 3), int)) == 0
+
+
+def test_resampling_is_an_explicit_loop_over_drawn_units():
+    counts = simulate(np.random.default_rng(3), 60, 0.7, seeds=3)
+    counts[:, ::4] = 0  # sentences without a mention
+    filled = [u for u in range(60) if counts[:, u].any()]
+    generator = np.random.default_rng((5, statistics.BOOTSTRAP))
+    drawn = generator.binomial(60, len(filled) / 60, 200)
+    indices = iter(generator.integers(0, len(filled), drawn.sum()))
+    expected = []
+    for number in drawn:
+        totals = np.zeros((3, 3), int)
+        for _ in range(number):
+            totals += counts[:, filled[next(indices)]]
+        expected.append(np.mean([f1(*seed) for seed in totals]))
+    np.testing.assert_allclose(bootstrap_f1(counts, 200, seed=5), expected, rtol=1e-12)
+
+
+def test_small_pieces_are_put_together(monkeypatch):
+    counts = simulate(np.random.default_rng(0), 50, 0.8, seeds=2)
+    whole = resampled(counts, 4000)
+    monkeypatch.setattr(statistics, 'CHUNK_CELLS', 1000)
+    pieces = resampled(counts, 4000)
+    assert pieces.shape == whole.shape == (4000, 2, 3)
+    np.testing.assert_allclose(pieces.mean(0), counts.sum(1), rtol=0.02)
+    np.testing.assert_allclose(whole.mean(0), counts.sum(1), rtol=0.02)
+
+
+def test_resamples_of_three_units_have_their_exact_distribution():
+    """One of three units holds a mention: it is drawn 0 to 3 times, binomially."""
+    counts = np.array([[[0, 0, 0], [1, 1, 1], [0, 0, 0]]])
+    gold = resampled(counts, 40_000)[:, 0, 1]
+    observed = np.bincount(gold.astype(int), minlength=4) / 40_000
+    np.testing.assert_allclose(observed, scipy.stats.binom.pmf(range(4), 3, 1 / 3), atol=0.01)
+
+
+def test_the_interval_is_scipys():
+    counts = simulate(np.random.default_rng(1), 300, 0.75, seeds=2)
+
+    def statistic(units, axis):
+        totals = counts[:, units].sum(2)
+        return (2 * totals[..., 0] / (totals[..., 1] + totals[..., 2])).mean(0)
+
+    theirs = scipy.stats.bootstrap(
+        (np.arange(300),),
+        lambda units, axis: statistic(np.atleast_2d(units), axis).squeeze(),
+        n_resamples=4000,
+        vectorized=True,
+        method='percentile',
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    np.testing.assert_allclose(interval(bootstrap_f1(counts)), theirs, atol=0.003)
+
+
+def test_the_interval_leaves_undefined_values_out():
+    assert interval(np.array([np.nan, *np.linspace(0, 1, 101)])) == pytest.approx((0.025, 0.975))
+    assert all(math.isnan(bound) for bound in interval(np.full(3, np.nan)))
+
+
+def test_the_interval_covers_the_true_score_about_as_often_as_it_says():
+    truth = f1(1.5 * 0.7 * 0.85 + 1.5 * 0.3 * 0.65, 1.5, 1.5 * (0.7 * 0.85 + 0.3 * 0.65) + 0.2)
+    covered = 0
+    for at in range(300):
+        low, high = interval(bootstrap_f1(simulate(np.random.default_rng(at), 150, 0.85, seeds=2), 500))
+        covered += low <= truth <= high
+    assert 0.90 <= covered / 300 <= 0.985
+
+
+def test_shuffling_is_an_explicit_loop_over_swapped_units():
+    generator = np.random.default_rng(2)
+    gold = generator.poisson(1.5, 40)
+    a, b = (simulate(generator, 40, recall, 2, gold) for recall in (0.7, 0.8))
+    different = [u for u in range(40) if (a[:, u] != b[:, u]).any()]
+    swaps = np.random.default_rng((9, statistics.SHUFFLE)).integers(0, 2, (300, len(different)), np.uint8)
+    expected = []
+    for row in swaps:
+        first, second = a.copy(), b.copy()
+        for unit, swap in zip(different, row, strict=True):
+            if swap:
+                first[:, unit], second[:, unit] = b[:, unit], a[:, unit]
+        expected.append(mean_f1(second) - mean_f1(first))
+    [result] = paired([a], [b], 300, seed=9)
+    np.testing.assert_allclose(result.shuffled_R, expected, atol=1e-12)
+    assert result.observed == pytest.approx(mean_f1(b) - mean_f1(a))
+    extreme = sum(abs(value) >= abs(result.observed) - 1e-12 for value in expected)
+    assert result.p == pytest.approx((extreme + 1) / 301)
+
+
+@pytest.mark.parametrize('seed', [0, 1, 2])
+def test_p_is_that_of_all_swaps_as_scipy_enumerates_them(seed):
+    generator = np.random.default_rng(seed)
+    gold = generator.poisson(2, 10)
+    both = np.concatenate([simulate(generator, 10, recall, 1, gold)[0] for recall in (0.6, 0.9)])
+
+    def statistic(first, second):
+        return mean_f1(both[second.astype(int)][None]) - mean_f1(both[first.astype(int)][None])
+
+    exact = scipy.stats.permutation_test(
+        (np.arange(10), np.arange(10, 20)),
+        statistic,
+        permutation_type='samples',
+        n_resamples=np.inf,
+        vectorized=False,
+    )
+    [result] = paired([both[None, :10]], [both[None, 10:]])
+    assert result.observed == pytest.approx(exact.statistic)
+    two_sided = np.mean(np.abs(exact.null_distribution) >= abs(exact.statistic) - 1e-12)
+    assert result.p == pytest.approx(two_sided, abs=0.02)
+
+
+def test_equal_models_are_called_different_about_one_time_in_twenty():
+    wrong = 0
+    for at in range(400):
+        generator = np.random.default_rng(at)
+        gold = generator.poisson(1.5, 120)
+        a, b = (simulate(generator, 120, 0.8, 3, gold) for _ in range(2))
+        wrong += paired([a], [b], 300)[0].p < 0.05
+    assert 0.02 <= wrong / 400 <= 0.085
+
+
+def test_a_better_model_is_found():
+    generator = np.random.default_rng(0)
+    gold = generator.poisson(1.5, 400)
+    a, b = (simulate(generator, 400, recall, 3, gold) for recall in (0.75, 0.85))
+    [forth], [back] = paired([a], [b], 2000), paired([b], [a], 2000)
+    assert forth.p == back.p == 1 / 2001
+    assert 0 < forth.interval[0] < forth.observed < forth.interval[1]
+    assert forth.observed == -back.observed
+
+
+def test_a_model_does_not_differ_from_itself():
+    a = simulate(np.random.default_rng(0), 50, 0.8, 2)
+    [same] = paired([a], [a], 500)
+    assert (same.observed, same.p, same.interval) == (0, 1, (0, 0))
+
+
+def test_the_interval_of_a_difference_is_paired():
+    """Two models that share their errors differ by less than either varies."""
+    generator = np.random.default_rng(0)
+    a = simulate(generator, 300, 0.7)
+    b = a.copy()
+    b[0, :6, 0] = b[0, :6, 1]
+    [result] = paired([a], [b], 2000)
+    alone = interval(bootstrap_f1(a, 2000))
+    assert result.interval[1] - result.interval[0] < 0.5 * (alone[1] - alone[0])
+    totals = resampled(np.concatenate([a, b]), 2000)
+    expected = [f1(*t[1]) - f1(*t[0]) for t in totals]
+    np.testing.assert_allclose(result.bootstrapped_R, expected, atol=1e-12)
+
+
+def test_seeds_are_drawn_together_and_everything_is_repeatable():
+    a = simulate(np.random.default_rng(0), 80, 0.8)
+    twice = np.concatenate([a, a])
+    np.testing.assert_allclose(bootstrap_f1(twice, 500), bootstrap_f1(a, 500), rtol=1e-12)
+    np.testing.assert_array_equal(bootstrap_f1(a, 500), bootstrap_f1(a, 500))
+    assert not np.array_equal(bootstrap_f1(a, 500), bootstrap_f1(a, 500, seed=1))
+
+
+def test_sets_that_share_their_units_are_drawn_together():
+    generator = np.random.default_rng(0)
+    gold = generator.poisson(1.5, 200)
+    a, b = (simulate(generator, 200, recall, 3, gold) for recall in (0.8, 0.82))
+    alone = paired([a], [b], 1000)[0]
+    first, second = paired([a, a[:2]], [b, b[:2]], 1000)
+    assert first.observed == pytest.approx(alone.observed)
+    assert second.observed == pytest.approx(mean_f1(b[:2]) - mean_f1(a[:2]))
+    # The same set twice says no more than once; two sets with text of their own do.
+    [one, same] = paired([a, a], [b, b], 1000)
+    np.testing.assert_allclose(macro([one, same]).bootstrapped_R, one.bootstrapped_R, atol=1e-12)
+    assert macro([one, same]).p == pytest.approx(one.p)
+    other = paired([a], [b], 1000, seed=1)[0]
+    assert np.std(macro([one, other]).bootstrapped_R) < 0.8 * np.std(one.bootstrapped_R)
+
+
+def test_macro_by_hand():
+    one = Difference(0.1, np.array([0.1, 0.2]), np.array([0.0, -0.1]))
+    two = Difference(0.3, np.array([0.3, 0.2]), np.array([0.2, 0.5]))
+    mean = macro([one, two])
+    assert mean.observed == pytest.approx(0.2)
+    np.testing.assert_allclose(mean.bootstrapped_R, [0.2, 0.2])
+    np.testing.assert_allclose(mean.shuffled_R, [0.1, 0.2])
+    assert mean.p == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ('p', 'expected'),
+    [
+        ([], []),
+        ([0.03], [0.03]),
+        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),
+        ([0.6, 0.7], [1, 1]),
+        ([0.01, 0.01, 0.9], [0.03, 0.03, 0.9]),
+    ],
+)
+def test_holm_by_hand(p, expected):
+    assert holm(p) == pytest.approx(expected)
+
+
+def test_holm_rejects_what_its_step_down_rule_rejects():
+    for p in np.random.default_rng(0).random((300, 6)) ** 3:
+        rejected = set()
+        for rank, at in enumerate(np.argsort(p)):
+            if p[at] > 0.05 / (6 - rank):
+                break
+            rejected.add(int(at))
+        assert {i for i, value in enumerate(holm(p.tolist())) if value <= 0.05} == rejected
+
+
+@pytest.mark.parametrize(
+    ('found', 'peers', 'reason'),
+    [
+        (record(0.0, 0.9, 0.2), [0.8], 'devel F1 is 0'),
+        (record(0.5, 0.9, 0.85), [], 'the training loss did not fall by a tenth (0.9 to 0.85)'),
+        (record(0.5, 0.9, 0.5), [], ''),
+        (record(0.5, 0.9), [], ''),  # one epoch has nothing to fall from
+        (
+            record(0.39, 0.9, 0.1),
+            [0.7, 0.8, 0.9],
+            'devel F1 39.00 is below half of the median of its peers, 80.00',
+        ),
+        (record(0.41, 0.9, 0.1), [0.7, 0.8, 0.9], ''),
+    ],
+)
+def test_failed_runs_are_named_with_the_rule(found, peers, reason):
+    assert failure(found, peers) == reason
+
+
+def test_a_seed_is_no_peer_of_itself():
+    good, bad = record(0.8, 1, 0.1), record(0.3, 1, 0.1)
+    assert list(failures({0: good, 7: bad})) == [7]
+    assert failures({0: good, 1: good}) == {}
+    assert failures({0: bad}) == {}
+
+
+def test_means_with_and_without_failed_runs():
+    assert summary({0: 0.8, 1: 0.9, 2: 0.1}, failed=[2]) == pytest.approx(
+        {
+            'seeds': 3,
+            'failed': 1,
+            'mean': 0.6,
+            'sd': np.std([0.8, 0.9, 0.1], ddof=1),
+            'mean_without_failed': 0.85,
+            'sd_without_failed': np.std([0.8, 0.9], ddof=1),
+        }
+    )
+    assert summary({4: 0.5})['sd'] is None
+    assert summary({4: 0.5}, failed=[4])['mean_without_failed'] is None

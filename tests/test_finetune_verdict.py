@@ -1,0 +1,287 @@
+"""`bioptimus compare --models A B`: who is better, and what cannot be compared."""
+
+import random
+import shutil
+
+import pytest
+from scipy import stats
+
+from bioptimus_jax import cli
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import write_json
+from bioptimus_jax.finetune.finished import read_model
+from bioptimus_jax.finetune.predictions import Predicted, read_predictions, write_predictions
+from bioptimus_jax.finetune.score import score
+from bioptimus_jax.finetune.verdict import compare_models
+
+
+def gold_sentences(seed, number=120, documents=0):
+    generator = random.Random(seed)
+    sentences = []
+    for at in range(number):
+        words = tuple(f'w{generator.randrange(1000)}' for _ in range(8))
+        tags = tuple(generator.choices(['O', 'B-Drug'], [3, 1], k=8))
+        sentences.append(Predicted(words, tags, tags, at * documents // number if documents else 0))
+    return sentences
+
+
+def write_model(folder, sentences_of, seeds, errors, *, setting='standard', devel=None, name='0.4'):
+    """Cells of a model that gets every word wrong with probability `errors`."""
+    for dataset, sentences in sentences_of.items():
+        for seed in seeds:
+            generator = random.Random(f'{errors}{dataset}{seed}')
+            swap = {'O': 'B-Drug', 'B-Drug': 'O'}
+            predicted = [
+                Predicted(
+                    s.words,
+                    s.gold,
+                    tuple(swap[t] if generator.random() < errors else t for t in s.gold),
+                    s.document,
+                )
+                for s in sentences
+            ]
+            cell = folder / dataset / setting / f'seed-{seed}'
+            write_predictions(cell / 'predictions.tsv', predicted)
+            test = score([s.gold for s in predicted], [s.predicted for s in predicted])
+            f1 = (devel or {}).get(seed, test['default']['f1'])
+            record = {'model': name, 'dataset': dataset, 'setting': setting, 'seed': seed, 'test': test}
+            history = [{'epoch': 1, 'loss': 1.0, 'devel_f1': f1}, {'epoch': 2, 'loss': 0.2, 'devel_f1': f1}]
+            write_json(cell / 'scores.json', {**record, 'devel': {'default': {'f1': f1}}, 'history': history})
+    return str(folder)
+
+
+@pytest.fixture
+def sets():
+    return {'drugs': gold_sentences(0), 'genes': gold_sentences(1, documents=40)}
+
+
+def test_the_better_model_is_named_from_either_side(tmp_path, sets, capsys):
+    good = write_model(tmp_path / 'good', sets, (0, 1, 2), 0.02)
+    bad = write_model(tmp_path / 'bad', sets, (0, 1, 2), 0.10)
+    assert cli.main(['compare', '--models', bad, good]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f'A: {bad} (0.4, standard)'
+    drugs, drugs_on_items, genes, _, everything, _ = lines[2:8]
+    assert drugs.startswith('drugs: over fine-tunings B is better than A by ')
+    assert drugs_on_items.startswith('  these fine-tuned models on other test items: B - A = ')
+    assert '(3 seeds, 120 sentences; A ' in drugs
+    assert '(3 seeds, 40 documents; A ' in genes
+    assert everything.startswith('all 2 sets: over fine-tunings B is better than A by ')
+    assert everything.endswith('(mean over sets; A better on 0, B on 2, not distinguishable on 0)')
+    turned = compare_models(good, bad)
+    assert turned[2].startswith('drugs: over fine-tunings A is better than B by ')
+    # the same numbers from the other side
+    assert turned[2].partition(' by ')[2].partition(' (')[0] == drugs.partition(' by ')[2].partition(' (')[0]
+    low, high = map(float, drugs.partition('[')[2].partition(']')[0].split(', '))
+    assert 0 < low < float(drugs.partition(' by ')[2].split()[0]) < high
+
+
+@pytest.mark.parametrize('name', ['drugs', 'genes'])
+def test_the_difference_is_that_of_the_scores(name, tmp_path, sets):
+    a, b = (write_model(tmp_path / str(e), {name: sets[name]}, (0, 1), e) for e in (0.05, 0.06))
+    means = []
+    for folder in (a, b):
+        records = read_model(folder).records[name].values()
+        means.append(50 * sum(record['test']['default']['f1'] for record in records))
+    line = compare_models(a, b)[2]
+    assert f'A {means[0]:.2f} ± ' in line
+    assert f'B {means[1]:.2f} ± ' in line
+    assert f'{abs(means[1] - means[0]):.2f} F1 [' in line.replace('-', '')
+
+
+def test_the_verdict_is_the_paired_t_test_over_fine_tunings_sets_corrected_the_mean_not(tmp_path, sets):
+    a, b = (write_model(tmp_path / str(e), sets, (0, 1, 2), e) for e in (0.05, 0.04))
+    f1 = {
+        name: [
+            [100 * record['test']['default']['f1'] for record in read_model(folder).records[name].values()]
+            for folder in (a, b)
+        ]
+        for name in sets
+    }
+    lines = compare_models(a, b)
+    tests = {name: stats.ttest_rel(theirs, ours) for name, (ours, theirs) in f1.items()}
+    first, last = sorted(tests, key=lambda name: tests[name].pvalue)
+    corrected = {first: 2 * tests[first].pvalue}
+    corrected[last] = max(corrected[first], tests[last].pvalue)
+    means = [[(x + y) / 2 for x, y in zip(*(f1[name][n] for name in sets), strict=True)] for n in (0, 1)]
+    tests['all 2 sets'] = stats.ttest_rel(means[1], means[0])
+    corrected['all 2 sets'] = tests['all 2 sets'].pvalue
+    for name, test in tests.items():
+        [line] = [line for line in lines if line.startswith(f'{name}: ')]
+        low, high = test.confidence_interval()
+        assert f'[{low:.2f}, {high:.2f}], p = {min(corrected[name], 1):.3f} (' in line
+    assert 'over fine-tunings: Student' in lines[-1]
+    assert 'on other test items: paired bootstrap' in lines[-1]
+    assert 'Neither knows of other pre-trainings' in lines[-1]
+
+
+def test_both_p_are_corrected_for_the_number_of_sets(tmp_path, sets):
+    """genes are the same in both models (p = 1), so Holm doubles the other p."""
+    a, b = (write_model(tmp_path / x, {'genes': sets['genes']}, (0, 1), 0.05) for x in 'ab')
+    one = {'drugs': sets['drugs']}
+    a, b = (write_model(tmp_path / x, one, (0, 1), e) for x, e in (('a', 0.05), ('b', 0.046)))
+    for line in (2, 3):
+        p = [
+            float(compare_models(f'{a}{below}', f'{b}{below}')[line].partition('p = ')[2].split()[0])
+            for below in ('', '/drugs')
+        ]
+        assert 0.01 < p[1] < 0.5
+        assert p[0] == pytest.approx(2 * p[1], abs=0.0015)
+
+
+def test_a_model_is_not_distinguishable_from_itself(tmp_path, sets):
+    a = write_model(tmp_path / 'a', sets, (0, 1), 0.05)
+    lines = compare_models(a, a)
+    zero = 'B - A = 0.00 F1 [0.00, 0.00], p = 1.000'
+    heads = ['not distinguishable over fine-tunings', 'these fine-tuned models on other test items'] * 3
+    assert [f'{head}: {zero}' in line for head, line in zip(heads, lines[2:8], strict=True)] == [True] * 6
+    assert compare_models(a, a) == lines
+
+
+def test_seeds_are_paired_and_the_others_named(tmp_path, sets):
+    a = write_model(tmp_path / 'a', {'drugs': sets['drugs']}, (0, 1, 2), 0.05)
+    b = write_model(tmp_path / 'b', {'drugs': sets['drugs'], 'genes': sets['genes']}, (1, 2, 3), 0.05)
+    lines = compare_models(a, b)
+    assert 'genes: only B has it' in lines
+    at = next(i for i, line in enumerate(lines) if line.startswith('drugs: '))
+    assert '(2 seeds, 120 sentences' in lines[at]
+    assert lines[at + 2 : at + 4] == [
+        '  left out, for only A has them: seeds 0',
+        '  left out, for only B has them: seeds 3',
+    ]
+    c = write_model(tmp_path / 'c', {'drugs': sets['drugs']}, (7,), 0.05)
+    with pytest.raises(InputError, match=r'drugs: .*a has seeds 0, 1, 2, but .*c 7: none in common'):
+        compare_models(a, c)
+
+
+def test_what_hangs_on_the_seeds_is_no_verdict_though_the_items_are_sure(tmp_path, sets):
+    one = {'drugs': sets['drugs']}
+    for seed, errors in ((0, 0.10), (1, 0.10), (2, 0.001)):
+        a = write_model(tmp_path / 'a', one, (seed,), errors)
+    b = write_model(tmp_path / 'b', one, (0, 1, 2), 0.04)
+    lines = compare_models(a, b)
+    assert lines[2].startswith('drugs: not distinguishable over fine-tunings: B - A = ')
+    on_items = lines[3].partition('items: B - A = ')[2]
+    assert float(on_items.partition('[')[2].partition(',')[0]) > 0  # these three are sure to be better
+    shutil.rmtree(tmp_path / 'b' / 'drugs' / 'standard' / 'seed-1')
+    shutil.rmtree(tmp_path / 'b' / 'drugs' / 'standard' / 'seed-2')
+    lines = compare_models(a, b)
+    assert lines[2].startswith('drugs: one seed, so no test over fine-tunings: B - A = ')
+    assert lines[5].startswith('all 1 set: one seed, so no test over fine-tunings: B - A = ')
+    assert lines[5].endswith('not distinguishable on 0, not tested on 1)')
+
+
+def test_failed_runs_are_named_and_left_out_in_a_second_verdict(tmp_path, sets):
+    a = write_model(tmp_path / 'a', {'drugs': sets['drugs']}, (0, 1, 2), 0.05)
+    b = write_model(tmp_path / 'b', {'drugs': sets['drugs']}, (0, 1, 2), 0.04, devel={1: 0.0})
+    lines = compare_models(a, b)
+    assert lines[4] == '  B, seed 1, failed: devel F1 is 0'
+    assert lines[5].startswith('  without failed runs: ')
+    assert '(2 seeds, 120 sentences; ' in lines[5]
+    assert lines[5].endswith('; not corrected)')
+    assert '(3 seeds, ' in lines[2]
+    only = write_model(tmp_path / 'only', {'drugs': sets['drugs']}, (1,), 0.04, devel={1: 0.0})
+    assert compare_models(a, only)[5:7] == [
+        '  B, seed 1, failed: devel F1 is 0',
+        '  without failed runs no seed is left',
+    ]
+
+
+def test_settings_are_chosen_behind_a_colon_or_by_folder(tmp_path, sets):
+    one = {'drugs': sets['drugs']}
+    both = write_model(tmp_path / 'ner' / '0.4', one, (0,), 0.05)
+    write_model(tmp_path / 'ner' / '0.4', one, (0,), 0.01, setting='frozen')
+    with pytest.raises(
+        InputError, match=r'holds several settings, frozen, standard; choose one, as .*0\.4:frozen'
+    ):
+        compare_models(both, both)
+    by_colon = compare_models(f'{both}:standard', f'{both}:frozen')
+    by_folder = compare_models(f'{both}/drugs/standard', f'{both}/drugs/frozen')
+    assert by_colon[2:] == by_folder[2:]
+    assert by_colon[1] == f'B: {both} (0.4, frozen)'
+    with pytest.raises(InputError, match=r"has no setting 'other'; found: frozen, standard"):
+        read_model(f'{both}:other')
+    write_model(tmp_path / 'ner' / '0.3', one, (0,), 0.05, name='0.3')
+    with pytest.raises(InputError, match=r'ner: holds several models, 0\.3, 0\.4; give the folder of one'):
+        read_model(str(tmp_path / 'ner'))
+
+
+def test_records_without_a_setting_are_standard(tmp_path, sets):
+    folder = write_model(tmp_path / 'a', {'drugs': sets['drugs']}, (0,), 0.05)
+    [file] = (tmp_path / 'a').rglob('scores.json')
+    record = read_model(folder).records['drugs'][0]
+    write_json(file, {key: value for key, value in record.items() if key != 'setting'})
+    assert read_model(folder).setting == 'standard'
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        (
+            lambda s: [*s[:6], other(s[6], words=('x', *s[6].words[1:])), *s[7:]],
+            "sentence 7, word 1 is 'x', but 'w",
+        ),
+        (
+            lambda s: [other(s[0], gold=(*s[0].gold[:3], 'B-Gene', *s[0].gold[4:])), *s[1:]],
+            "sentence 1, gold tag 4 is 'B-Gene', but '",
+        ),
+        (lambda s: s[:-1], 'has 119 sentences, but .* 120'),
+        (lambda s: [*s[:-1], cut(s[-1])], "sentence 120, word 8 is missing, but 'w"),
+        (lambda s: [*s[:-1], other(s[-1], document=1)], 'sentence 120 is of document 1, but 0 in'),
+    ],
+)
+def test_other_text_or_gold_is_refused_at_the_first_difference(tmp_path, sets, change, message, capsys):
+    a, b = (write_model(tmp_path / x, {'drugs': sets['drugs']}, (0, 1), 0.05) for x in 'ab')
+    file = tmp_path / 'b' / 'drugs' / 'standard' / 'seed-1' / 'predictions.tsv'
+    write_predictions(file, change(read_predictions(file)))
+    with pytest.raises(InputError, match=rf'seed-1/predictions\.tsv: {message}.*same test file'):
+        compare_models(a, b)
+    assert cli.main(['compare', '--models', a, b]) == 3
+    assert capsys.readouterr().err.count('\n') == 1
+
+
+def other(sentence, words=None, gold=None, document=0):
+    return Predicted(words or sentence.words, gold or sentence.gold, sentence.predicted, document)
+
+
+def cut(sentence):
+    return Predicted(sentence.words[:-1], sentence.gold[:-1], sentence.predicted[:-1])
+
+
+def test_folders_that_cannot_be_used_are_named(tmp_path, sets):
+    a = write_model(tmp_path / 'a', {'drugs': sets['drugs']}, (0,), 0.05)
+    with pytest.raises(InputError, match=r'nowhere: no such folder; give RUN/finetune/MODEL'):
+        compare_models(a, str(tmp_path / 'nowhere'))
+    (tmp_path / 'empty').mkdir()
+    with pytest.raises(InputError, match=r'empty: holds no finished fine-tuning'):
+        compare_models(a, str(tmp_path / 'empty'))
+    genes = write_model(tmp_path / 'genes', {'genes': sets['genes']}, (0,), 0.05)
+    with pytest.raises(InputError, match=r'a has drugs, but .*genes has genes: no set in common'):
+        compare_models(a, genes)
+    shutil.copytree(tmp_path / 'a' / 'drugs', tmp_path / 'a' / 'copy')
+    with pytest.raises(InputError, match=r'is drugs, seed 0, and so is .*remove one'):
+        compare_models(a, genes)
+    (tmp_path / 'empty' / 'scores.json').write_text('{"model": "0.4"}')
+    with pytest.raises(InputError, match=r'scores\.json: lacks dataset, seed, devel, history'):
+        compare_models(str(tmp_path / 'empty'), genes)
+    (tmp_path / 'genes' / 'genes' / 'standard' / 'seed-0' / 'predictions.tsv').unlink()
+    with pytest.raises(InputError, match=r'predictions\.tsv: no such file'):
+        compare_models(genes, genes)
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (['--models', 'a'], 'two folders'),
+        (['--models', 'a', 'b', 'c'], 'two folders'),
+        (['--models', 'a', 'b', '--config=small'], 'no --config'),
+        (['--models', 'a', 'b', '--config.seed=1'], 'no --config'),
+        (['--models', 'a', 'b', '--markdown'], 'no --markdown'),
+        (['a', 'b'], '--config=NAME_or_FILE[:argument] is missing'),
+    ],
+)
+def test_wrong_usage_is_one_line(arguments, message, capsys):
+    assert cli.main(['compare', *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count('\n') == 1

@@ -1,0 +1,520 @@
+"""Entity recognition in the report: hand-made records of stage `finetune`, and what tables and figures make of them."""
+
+import dataclasses
+import re
+
+import pytest
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import write_json, write_jsonl
+from bioptimus_jax.finetune.slices import SLICINGS
+from bioptimus_jax.report import (
+    entities,
+    figures,
+    finetune_figures,
+    page,
+    sets,
+    slice_figures,
+    slices,
+    tables,
+)
+from bioptimus_jax.report.drawing import SERIES, shown
+from bioptimus_jax.report.layout import NOT_RUN
+from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment, Finetune
+
+MODELS = ('models_one', 'models_two')
+
+
+def scores(f1, gold=100):
+    return {'precision': f1 - 0.01, 'recall': f1 + 0.01, 'f1': f1, 'gold': gold, 'predicted': gold}
+
+
+def cell(model, dataset, setting, seed, f1, types=('X', 'Y')):
+    """A record of results.jsonl; test is a point worse than devel."""
+    modes = {'default': 0.0, 'strict': -0.02, 'relaxed': 0.04}
+    by_type = {kind: scores(f1 - 0.01 + 0.1 * at, 60 - 20 * at) for at, kind in enumerate(types)}
+    return {
+        'model': model,
+        'dataset': dataset,
+        'setting': setting,
+        'seed': seed,
+        'devel': {mode: scores(f1 + more) for mode, more in modes.items()},
+        'test': {mode: scores(f1 - 0.01 + more) for mode, more in modes.items()},
+        'test_untyped': {mode: scores(f1 + 0.02 + more) for mode, more in modes.items()},
+        'test_by_type': by_type,
+        'gold_in_file': 100,
+        'gold_scored': 100,
+        'sentences': {'train': 9, 'devel': 3, 'test': 3},
+        'seconds': 30.0,
+        'history': [{'epoch': e, 'loss': 1 / e, 'devel_f1': f1 - 0.1 * (3 - e)} for e in (1, 2, 3)],
+        'best_epoch': 3,
+    }
+
+
+def statistics_of(model, dataset, setting, failures=()):
+    test = {'seeds': 2, 'failed': len(failures), 'mean': 0.5, 'sd': 0.1, 'mean_without_failed': 0.75}
+    return {
+        'model': model,
+        'dataset': dataset,
+        'setting': setting,
+        'test': {'default': test},
+        'interval': [0.601, 0.7234],
+        'unit': 'documents',
+        'units': 3,
+        'failures': dict(failures),
+    }
+
+
+def measure(recall, gold):
+    if recall is None:
+        return {'gold': gold, 'predicted': 2.0, 'recall': None, 'recall_interval': None}
+    return {
+        'gold': gold,
+        'predicted': 2.0,
+        'recall': recall,
+        'recall_interval': [recall - 0.05, recall + 0.05],
+    }
+
+
+SLICES = {
+    'surface': {'seen': measure(0.9, 1200), 'unseen': measure(0.5, 30)},
+    'surface_and_type': {'seen': measure(0.9, 1200), 'unseen': measure(0.5, 30)},
+    'pieces': {'1': measure(0.8, 700), '3-4': measure(0.6, 400), '5+': measure(None, 0)},
+    'words': {'1': measure(0.7, 1230)},
+}
+OWN = {
+    'new_token': {'with': measure(0.8, 20), 'without': measure(0.6, 10)},
+    'contexts': {'0': measure(0.2, 5), '20+': measure(0.8, 15)},
+    'frequency': {'<1': measure(0.3, 4), '>100': measure(0.9, 26)},
+}
+
+
+def lint_record(name, **changes):
+    split = {
+        'documents': 1,
+        'sentences': 1000,
+        'words': 20_000,
+        'mentions': 5000,
+        'repairs': {},
+        'mentions_in_file': 5000,
+    }
+    pieces = {
+        'words_without_piece': 2,
+        'of_them_in_mentions': 1,
+        'mentions_without_piece': 0,
+        'examples': [],
+        'longest_sentence_pieces': 130,
+        'long_sentences': 3,
+    }
+    places = ('within train', 'within devel', 'within test', 'devel from train', 'test from train')
+    return {
+        'dataset': name,
+        'blurb': '',
+        'form': 'columns',
+        'scheme': 'IOB2',
+        'types': ['X'],
+        'unseen_labels': {},
+        'splits': {s: dict(split) for s in ('train', 'devel', 'test')},
+        'repeated': {
+            place: {'sentences': at, 'mentions': 0} for at, place in enumerate((*places, 'test from devel'))
+        },
+        'tagged_differently': {'sentences': 0, 'occurrences': 0, 'examples': []},
+        'tokenizers': {
+            MODELS[0]: {'max_pieces': 128, **{s: dict(pieces) for s in ('train', 'devel', 'test')}}
+        },
+        **changes,
+    }
+
+
+def labels_of(types):
+    tags = {'O': 0.9} | {f'{part}-{kind}': 0.05 / len(types) for kind in types for part in 'BI'}
+    return {
+        split: {
+            'words': 100,
+            'mentions': 50,
+            'tags': tags,
+            'types': {kind: 1 / len(types) for kind in types},
+        }
+        for split in ('train', 'devel', 'test')
+    }
+
+
+def write_scores(folder, models, datasets, own=()):
+    """statistics.json, slices.json, lint.json and labels.json of models and sets, beside results.jsonl."""
+    pairs = [(model, dataset) for model in models for dataset in datasets]
+    write_json(folder / 'statistics.json', [statistics_of(*pair, 'standard') for pair in pairs])
+    sliced = [
+        {
+            'model': model,
+            'dataset': dataset,
+            'setting': 'standard',
+            'slices': SLICES | (OWN if model in own else {}),
+        }
+        for model, dataset in pairs
+    ]
+    write_json(folder / 'slices.json', sliced)
+    write_json(folder / 'lint.json', [lint_record(name) for name in datasets])
+    write_json(folder / 'labels.json', {name: labels_of(['X', 'Y']) for name in datasets})
+
+
+@pytest.fixture
+def run(tmp_path):
+    """What configs/finetune.py makes: two models, two sets, two settings, two seeds, and nothing that trains."""
+    settings = dataclasses.replace(
+        Finetune(), models=('/models/one', '/models/two'), settings=('standard', 'hot'), seeds=(0, 1)
+    )
+    experiment = dataclasses.replace(Experiment(), stages=('finetune', 'report'), finetune=settings)
+    run = Run(tmp_path / 'scoring', experiment, quiet=True)
+    base = {'models_one': 0.6, 'models_two': 0.7}
+    write_jsonl(
+        run.workdir / 'finetune' / 'results.jsonl',
+        [
+            cell(
+                model,
+                dataset,
+                setting,
+                seed,
+                base[model] + (setting == 'hot') * 0.1 + seed / 50,
+                ('X', 'Y') if dataset == 'alpha' else ('X',),
+            )
+            for model in MODELS
+            for dataset in ('alpha', 'ncbi-disease')
+            for setting in ('standard', 'hot')
+            for seed in (0, 1)
+        ],
+    )
+    write_scores(run.workdir / 'finetune', MODELS, ('alpha', 'ncbi-disease'))
+    return run
+
+
+def texts(table, *first):
+    """Column -> text of the row that begins with these cells."""
+    (row,) = [r for r in table.rows if tuple(c.text for c in r[: len(first)]) == first]
+    return {c: value.text for c, value in zip(table.columns, row, strict=True)}
+
+
+def rewrite(run, name, value):
+    write_json(run.workdir / 'finetune' / name, value)
+    return read_measures(run)
+
+
+def test_scores_with_interval_untyped_and_failed_seeds(run):
+    found = [statistics_of('models_one', 'alpha', 'hot', [('1', 'devel F1 is 0')])]
+    table = entities.scores(rewrite(run, 'statistics.json', found))
+    assert texts(table, 'alpha', 'one', 'hot, chosen') == {
+        'set': 'alpha',
+        'model': 'one',
+        'setting': 'hot, chosen',
+        'F1': '70.00 ± 1.41',
+        '95 %': '60.10-72.34',
+        'strict F1': '68.00 ± 1.41',
+        'relaxed F1': '74.00 ± 1.41',
+        'untyped F1': '73.00 ± 1.41',
+        'devel F1': '71.00 ± 1.41',
+        'seeds': '2, 1 failed',
+        'precision': '69.00 ± 1.41',
+        'recall': '71.00 ± 1.41',
+        'mentions scored': '100 / 100',
+        'training time': '1 min 0 s',
+    }
+    other = texts(table, 'ncbi-disease', 'two', 'standard')
+    assert (other['F1'], other['95 %'], other['seeds']) == ('70.00 ± 1.41', NOT_RUN, '2')
+    failed = 'one on alpha (hot), seed 1: devel F1 is 0; F1 without failed seeds 75.00. '
+    assert f'Failed seeds, which the means include: {failed}' in table.note
+    assert 'over documents of the test set' in table.note
+
+
+def test_many_failed_seeds_are_counted_not_listed(run):
+    failures = [(str(seed), f'reason {seed}') for seed in range(7)]
+    found = [statistics_of('models_one', 'alpha', 'hot', failures)]
+    note = entities.scores(rewrite(run, 'statistics.json', found)).note
+    assert 'reason 4' in note
+    assert 'reason 5' not in note
+    assert 'and 2 more in finetune/statistics.json' in note
+
+
+def test_records_of_older_runs_have_fewer_columns_and_say_so(run):
+    m = read_measures(run)
+    new = ('test_untyped', 'test_by_type', 'history')
+    old = [{key: value for key, value in r.items() if key not in new} for r in m.finetuned]
+    m = dataclasses.replace(m, finetuned=old, statistics=[], slices=[], lint=[], labels={})
+    columns = entities.scores(m).columns
+    assert 'untyped F1' not in columns
+    assert '95 %' not in columns
+    assert 'before types were counted' in entities.by_type(m).absent
+    assert not slices.table(m, 'surface').rows
+    for draw in (*finetune_figures.DRAWN, *slice_figures.DRAWN):
+        if draw is not finetune_figures.entity_f1:
+            assert draw(m).absent, draw.__name__
+
+
+def test_types_of_the_chosen_setting_of_sets_with_several(run):
+    table = entities.by_type(read_measures(run))
+    assert [[c.text for c in row] for row in table.rows] == [
+        ['alpha: X', 'one', '60', '69.00 ± 1.41', '71.00 ± 1.41', '70.00 ± 1.41'],
+        ['alpha: X', 'two', '60', '79.00 ± 1.41', '81.00 ± 1.41', '80.00 ± 1.41'],
+        ['alpha: Y', 'one', '40', '79.00 ± 1.41', '81.00 ± 1.41', '80.00 ± 1.41'],
+        ['alpha: Y', 'two', '40', '89.00 ± 1.41', '91.00 ± 1.41', '90.00 ± 1.41'],
+    ]
+    assert [marks[5] for marks in table.marks()] == ['second', 'best'] * 2
+
+
+def test_models_given_as_paths_have_no_strategy_beside_the_paper(run):
+    table = entities.beside_paper(read_measures(run))
+    assert [row[0].text for row in table.rows] == [
+        'one',
+        'two',
+        'BioBERT: no run',
+        'PubMedBERT: no run',
+        'BioLinkBERT-base: no run',
+    ]
+    assert texts(table, 'one')['ncbi-disease, here'] == '70.00 ± 1.41'
+
+
+def test_a_rival_that_was_scored_stands_beside_its_own_number_once(run):
+    m = read_measures(run)
+    m = dataclasses.replace(
+        m, finetuned=[{**r, 'model': r['model'].replace('models_one', 'biobert')} for r in m.finetuned]
+    )
+    table = entities.beside_paper(m)
+    assert [row[0].text for row in table.rows if 'biobert' in row[0].text.lower()] == ['biobert']
+    assert texts(table, 'biobert')['ncbi-disease, here'] == '70.00 ± 1.41'
+    assert texts(table, 'biobert')['ncbi-disease, paper'] == '89.13'
+
+
+def test_sets_beside_published_counts(run):
+    record = lint_record('ncbi-disease', unseen_labels={'B-Z': 4})
+    record['splits']['train'] |= {'blurb': 5000, 'repairs': {'orphan I-': 2}}
+    record['splits']['devel'] |= {'blurb': 5003, 'repairs': {'orphan I-': 1, 'no blank line': 1}}
+    record['splits']['test'] |= {'blurb': 4998, 'public_files': 5000}
+    record['tagged_differently'] = {'sentences': 7, 'occurrences': 20, 'examples': ['A b .', 'C .']}
+    mixed = lint_record('mixed', form='BRAT', merged_types=['X', 'Y'])
+    mixed['splits']['test']['documents'] = 12
+    table = sets.counted(rewrite(run, 'lint.json', [record, mixed]))
+    rows = [[c.text for c in row] for row in table.rows]
+    assert list(table.columns) == [
+        *('set', 'split', 'tags', 'documents', 'sentences', 'words', 'mentions', 'BLURB', 'repairs'),
+        *('again within', 'from train', 'from devel'),
+    ]
+    counts = [NOT_RUN, '1,000', '20,000', '5,000']
+    assert rows == [
+        ['ncbi-disease', 'train', 'IOB2', *counts, '5,000', '2', '0', NOT_RUN, NOT_RUN],
+        ['ncbi-disease', 'devel', 'IOB2', *counts, '5,003 (-3)', '2', '1', '3', NOT_RUN],
+        ['ncbi-disease', 'test', 'IOB2', *counts, '4,998 (+2, known)', '0', '2', '4', '5'],
+        ['mixed', 'train', 'BRAT', *counts, NOT_RUN, '0', '0', NOT_RUN, NOT_RUN],
+        ['mixed', 'devel', 'BRAT', *counts, NOT_RUN, '0', '1', '3', NOT_RUN],
+        ['mixed', 'test', 'BRAT', '12', *counts[1:], NOT_RUN, '0', '2', '4', '5'],
+    ]
+    assert table.note.endswith(
+        'ncbi-disease: 7 tagged in more than one way, as “A b .”; '
+        'ncbi-disease: not in train and so never learned: B-Z 4; '
+        'ncbi-disease repaired: orphan I- 3, no blank line 1; '
+        'mixed: X, Y are read as one type.'
+    )
+
+
+def test_sets_that_are_not_blurb_s_have_no_such_column(run):
+    columns = sets.counted(read_measures(run)).columns
+    assert 'BLURB' not in columns
+    assert 'documents' not in columns
+
+
+def test_sets_in_pieces_are_summed_over_splits(run):
+    rows = [[c.text for c in row] for row in sets.in_pieces(read_measures(run)).rows]
+    assert rows == [[name, 'one', '6', '3', '0', '130', '9'] for name in ('alpha', 'ncbi-disease')]
+
+
+def test_recall_by_class_under_the_setting_that_devel_chooses(run):
+    m = read_measures(run)
+    assert slices.table(m, 'pieces').rows == []  # hot is chosen, and the slices are those of standard
+    sliced = [{**r, 'setting': 'hot'} for r in m.slices]
+    sliced[0]['slices'] = {'pieces': {'2': measure(0.5, 3), '5+': measure(0.25, 1)}}
+    m = rewrite(run, 'slices.json', sliced)
+    table = slices.table(m, 'pieces')
+    assert list(table.columns) == ['set', 'model', '1', '2', '3-4', '5+']
+    assert [[c.text for c in row] for row in table.rows] == [
+        ['alpha', 'one', NOT_RUN, '50.0 [45.0-55.0] of 3', NOT_RUN, '25.0 [20.0-30.0] of 1'],
+        ['alpha', 'two', '80.0 [75.0-85.0] of 700', NOT_RUN, '60.0 [55.0-65.0] of 400', NOT_RUN],
+        *(
+            ['ncbi-disease', name, '80.0 [75.0-85.0] of 700', NOT_RUN, '60.0 [55.0-65.0] of 400', NOT_RUN]
+            for name in ('one', 'two')
+        ),
+    ]
+    seen = texts(slices.table(m, 'surface'), 'ncbi-disease', 'two')
+    assert seen['seen'] == '90.0 [85.0-95.0] of 1,200'
+    assert "no model of this run's own" in slices.table(m, 'contexts').absent
+
+
+def test_every_slicing_has_a_title_and_a_note():
+    assert set(slices.TITLES) == set(slices.NOTES) == set(SLICINGS)
+
+
+def test_an_interval_that_is_not_defined_is_left_out():
+    assert entities.interval([0.1, 0.25]) == '10.00-25.00'
+    assert entities.interval([float('nan'), 0.2]) == entities.interval(None) == ''
+
+
+def test_figures_name_what_they_show(run):
+    m = read_measures(run)
+    m = dataclasses.replace(m, slices=[{**r, 'setting': 'hot'} for r in m.slices])
+    assert finetune_figures.entity_f1(m).title == 'Test F1 of every model'
+    assert finetune_figures.entity_f1(m).alt == (
+        'Test F1: alpha 70.0 (one), 80.0 (two); ncbi-disease 70.0 (one), 80.0 (two).'
+    )
+    assert finetune_figures.epoch_f1(m).alt == (
+        'Devel F1 over epochs; highest mean: alpha 71.0 (one), 81.0 (two); ncbi-disease 71.0 (one), 81.0 (two).'
+    )
+    assert 'one on alpha: seen 90.0, unseen 50.0;' in slice_figures.seen_recall(m).alt
+    assert 'two on ncbi-disease: 1 80.0, 3-4 60.0.' in slice_figures.piece_recall(m).alt
+    assert 'trains no phases' in finetune_figures.checkpoint_f1(m).absent
+    assert "no model of this run's own" in slice_figures.context_recall(m).absent
+    assert finetune_figures.label_shares(m).alt.startswith(
+        'Percent of the words that lie in mentions: alpha, train 10.0; alpha, devel 10.0;'
+    )
+    for draw in (finetune_figures.entity_f1, finetune_figures.epoch_f1, slice_figures.seen_recall):
+        svg = draw(m).svg
+        assert all(f'>{name}<' in svg for name in ('one', 'two'))
+        assert not re.search(r'#0[1a]0[2b]0[3c]', svg)
+
+
+def test_types_beyond_the_colours_are_one(run):
+    m = rewrite(run, 'labels.json', {'alpha': labels_of([f'T{i}' for i in range(len(SERIES) + 2)])})
+    svg = finetune_figures.label_shares(m).svg
+    assert len(re.findall(r'>T\d<', svg)) == len(SERIES) - 1
+    assert f'>{finetune_figures.OTHER}<' in svg
+    assert 'alpha, test 10.0' in finetune_figures.label_shares(m).alt
+
+
+def test_checkpoints_stand_at_their_steps(tmp_path):
+    run = Run(tmp_path / 'r', Experiment(), quiet=True)
+    f1 = {'initial': 0.5, '0.1@50': 0.6, '0.1': 0.7, '0.2': 0.8, 'elsewhere': 0.9}
+    cells = [cell(x, 'alpha', 'standard', seed, v + seed / 10) for x, v in f1.items() for seed in (0, 1)]
+    write_jsonl(run.workdir / 'finetune' / 'results.jsonl', cells)
+    write_json(run.workdir / 'pretrain' / 'phases.json', {'0.1@50': 50, '0.1': 100, '0.2': 2000})
+    run.log(
+        'pretrain',
+        0,
+        kind='evaluation',
+        phase='initial',
+        frozen_loss=9.0,
+        losses={},
+        tokens=0,
+        phase_end=True,
+    )
+    m = read_measures(run)
+    assert m.on_the_way == ['initial', '0.1@50', '0.1', '0.2', '0.3', '0.4']
+    assert [m.step_of(x) for x in m.on_the_way] == [0, 50, 100, 2000, None, None]
+    figure = finetune_figures.checkpoint_f1(m)
+    assert figure.alt == 'Devel F1: alpha 55.0 at step 0, 85.0 at 2,000.'
+    m = dataclasses.replace(m, finetuned=[r for r in m.finetuned if r['model'] in ('0.2', 'elsewhere')])
+    assert 'fewer than two checkpoints' in finetune_figures.checkpoint_f1(m).absent
+
+
+def test_epochs_come_from_the_records_or_else_from_the_metrics(run):
+    m = read_measures(run)
+    first = m.cells('models_one', 'alpha', 'hot')[0]
+    assert [e['epoch'] for e in m.history(first)] == [1, 2, 3]
+    run.log('finetune', 1, kind='epoch', name='models_one/alpha/hot/seed-0', loss=1.0, devel_f1=0.25)
+    run.log('finetune', 2, kind='epoch', name='models_one/alpha/hot/seed-0', loss=0.5, devel_f1=0.75)
+    del first['history']
+    assert [(e['epoch'], e['devel_f1']) for e in read_measures(run).history(first)] == [(1, 0.25), (2, 0.75)]
+    assert read_measures(run).history(first | {'seed': 1}) == []
+
+
+def test_figures_of_lines_leave_out_what_they_have_no_colour_for(tmp_path):
+    run = Run(tmp_path / 'r', Experiment(), quiet=True)
+    names = [name for p in ('0.1', '0.2') for name in (f'{p}@25', f'{p}@50', f'{p}@75', p)]
+    write_jsonl(
+        run.workdir / 'finetune' / 'results.jsonl', [cell(x, 'alpha', 'standard', 0, 0.5) for x in names]
+    )
+    assert shown(read_measures(run)) == (['0.1', '0.2'], 'Snapshots are left out.')
+    paths = [cell(f'm{i}', 'alpha', 'standard', 0, 0.5 + i / 100) for i in range(9)]
+    write_jsonl(run.workdir / 'finetune' / 'results.jsonl', paths)
+    models, left_out = shown(read_measures(run))
+    assert models == [f'm{i}' for i in range(2, 9)]
+    assert left_out.startswith('The 7 of 9 models')
+
+
+def test_names_of_paths_are_short_where_that_is_clear(run):
+    def labels(*paths):
+        settings = dataclasses.replace(run.config.finetune, models=paths)
+        experiment = dataclasses.replace(run.config, finetune=settings)
+        m = dataclasses.replace(read_measures(run), run=Run(run.workdir, experiment, quiet=True))
+        return [m.label(path.strip('/').replace('/', '_')) for path in paths]
+
+    assert labels('/a/one', '/b/two') == ['one', 'two']
+    assert labels('/a/x/0.4', '/b/y/0.4') == ['a_x_0.4', 'b_y_0.4']
+    assert labels('/a/bert', '/a/my_bert') == ['bert', 'my_bert']
+
+
+def test_page_of_a_run_that_only_scores(run):
+    m = read_measures(run)
+    (run.workdir / 'report').mkdir()
+    page.build(run, run.workdir / 'report')
+    text = (run.workdir / 'report' / 'index.html').read_text()
+    assert page.description(read_measures(run)) == (
+        'Fine-tuning for entity recognition: 2 models (one, two), on 2 sets (alpha, ncbi-disease), 2 settings, '
+        '2 seeds. Nothing is pre-trained here.'
+    )
+    assert [t for _, t in page.headlines(m, tables.all_tables(m))] == [
+        'test F1 on alpha, best on devel: two',
+        'test F1 on ncbi-disease, best on devel: two',
+    ]
+    headings = re.findall('<h2>(.*?)</h2>', text)
+    assert headings == ['Entity recognition', 'Mentions found and missed', 'Entity sets', 'Stages']
+    gone = 'Phases, Hidden words, Corpus, Vocabulary, New tokens, Difficulty, Training, Geometry, Efficiency'
+    assert f'<b>Not part of this run</b>: {gone}. Its stages are finetune, report.' in text
+    for wrong in ('from scratch', 'curriculum', 'initial (step 0)', 'models_one'):
+        assert wrong not in re.sub('<details>.*</details>', '', text, flags=re.DOTALL)
+    assert 'trains no phases' in tables.phases(read_measures(run)).absent
+
+
+def test_the_headline_is_the_test_f1_of_the_model_that_devel_chooses(run):
+    worse = [cell(MODELS[0], 'alpha', 'standard', 0, 0.7), cell(MODELS[1], 'alpha', 'standard', 0, 0.6)]
+    worse[1]['test']['default'] = scores(0.9)
+    m = dataclasses.replace(read_measures(run), finetuned=worse)
+    assert ('69.0', 'test F1 on alpha, best on devel: one') in page.headlines(m, tables.all_tables(m))
+
+
+def test_page_before_anything_was_scored(tmp_path):
+    settings = dataclasses.replace(Finetune(), models=('/models/one',))
+    run = Run(
+        tmp_path / 'r', dataclasses.replace(Experiment(), stages=('finetune',), finetune=settings), quiet=True
+    )
+    (run.workdir / 'report').mkdir()
+    page.build(run, run.workdir / 'report')
+    m = read_measures(run)
+    assert 'Fine-tuning for entity recognition: 1 model (/models/one), 1 setting' in page.description(m)
+    text = (run.workdir / 'report' / 'index.html').read_text()
+    said = re.findall(
+        r'<b>(.*?)</b>: stage finetune has not been run', text
+    )  # once a section, for all that it empties
+    assert len(said) == 2
+    assert said[0].startswith('From the source to the best model; Test scores; ')
+    assert said[0].count('; ') >= 3
+    other = dataclasses.replace(m, run=Run(run.workdir, dataclasses.replace(run.config, stages=('corpus',))))
+    assert page.description(other) == 'Stages corpus.'
+
+
+def test_one_figure_alone_is_that_of_the_page(run, tmp_path):
+    write_json(
+        run.workdir / 'finetune' / 'manifest.json',
+        {'stage': 'finetune', 'config': {'finetune.models': ['/models/one', '/models/two']}, 'counts': {}},
+    )
+    for name in ('entity_f1', 'epoch_f1', 'label_shares'):
+        figures.main([name, str(run.workdir), str(tmp_path / f'{name}.svg')])
+        assert (tmp_path / f'{name}.svg').read_text() == figures.FIGURES[name](read_measures(run)).svg + '\n'
+
+
+def test_damaged_files_are_named(run):
+    for name in ('statistics.json', 'slices.json', 'lint.json', 'labels.json'):
+        file = run.workdir / 'finetune' / name
+        kept = file.read_text()
+        for text in ('[{"model": ', '{}' if kept[0] == '[' else '[]'):
+            file.write_text(text)
+            with pytest.raises(InputError, match=f'{name}: is damaged'):
+                read_measures(run)
+        file.write_text(kept)
+    assert read_measures(run).statistics
