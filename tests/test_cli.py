@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bioptimus_jax import cli, config
+from bioptimus_jax import cli, command, config, verbs
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
 
@@ -220,7 +220,7 @@ def test_a_full_disk_is_one_line(error, plain, tmp_path, capsys, monkeypatch):
     def full(*_, **__):
         raise error
 
-    monkeypatch.setattr(cli, 'execute', full)
+    monkeypatch.setattr(command, 'execute', full)
     code, error = call(capsys, 'corpus', f'--config={plain}', f'--workdir={tmp_path}/run')
     assert code == 3
     assert 'no space left' in error
@@ -231,6 +231,20 @@ def test_a_workdir_that_is_a_file(plain, tmp_path, capsys):
     code, error = call(capsys, 'corpus', f'--config={plain}', f'--workdir={tmp_path}/file')
     assert code == 3
     assert 'is a file' in error
+
+
+def test_a_verb_is_one_file(tmp_path, capsys, monkeypatch):
+    (tmp_path / 'greet.py').write_text(
+        'from bioptimus_jax.command import Verb, flag\n'
+        "VERB = Verb('greets', 'Greets.', (flag('--name', 'whom', 'you'),), lambda c: print('hello', c.options.name))\n"
+    )
+    monkeypatch.setattr(verbs, '__path__', [*verbs.__path__, str(tmp_path)])
+    assert cli.main(['greet', '--name=me']) == 0
+    assert capsys.readouterr().out == 'hello me\n'
+    assert call(capsys, 'greet', '--config.seed=3')[0] == 2
+    with pytest.raises(SystemExit):
+        cli.main(['--help'])
+    assert 'greets' in capsys.readouterr().out
 
 
 def test_a_reader_that_leaves_early_is_no_crash(plain, capfd):

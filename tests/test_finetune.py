@@ -14,7 +14,7 @@ from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import read_json, read_jsonl, whole_folder, write_json
 from bioptimus_jax.finetune import build as stage
-from bioptimus_jax.finetune import finetune as training
+from bioptimus_jax.finetune import training
 from bioptimus_jax.finetune.align import align, piece_labels, tags_of_words
 from bioptimus_jax.finetune.batches import bucketed
 from bioptimus_jax.finetune.finished import read_model

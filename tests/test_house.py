@@ -21,6 +21,7 @@ PACKAGE = ROOT / 'bioptimus_jax'
 # A module imports from its own floor or from floors with a smaller number; the longest matching name decides.
 FLOORS = {
     'bioptimus_jax.errors': 0,
+    'bioptimus_jax.plugins': 0,
     'bioptimus_jax.pretrain.units': 0,
     'bioptimus_jax.schema': 1,
     'bioptimus_jax.devices': 1,
@@ -57,10 +58,12 @@ FLOORS = {
     'bioptimus_jax.stages': 13,
     'bioptimus_jax.sweep': 14,
     'bioptimus_jax.demo': 14,
-    'bioptimus_jax.arguments': 14,
-    'bioptimus_jax.cli': 15,
-    'bioptimus_jax.arm': 16,
-    'bioptimus_jax.__main__': 16,
+    'bioptimus_jax.command': 15,
+    'bioptimus_jax.verbs': 16,
+    'bioptimus_jax.arguments': 17,
+    'bioptimus_jax.cli': 18,
+    'bioptimus_jax.arm': 19,
+    'bioptimus_jax.__main__': 19,
 }
 # Who may import what: the package, and the modules of ours that may.
 CONFINED = {

@@ -43,6 +43,7 @@ LOADERS = ('exec_module', 'import_module')
 # imports once what each of its commands has imported.
 ALLOWED = {
     ('bioptimus_jax/config.py', 'exec_module'),
+    ('bioptimus_jax/plugins.py', 'import_module'),
     ('bioptimus_jax/stages.py', 'import_module'),
     ('benchmarks/operations.py', 'import_module'),
 }

@@ -1,0 +1,155 @@
+"""What a verb is: its help, its flags and what it does; and how a command works in a run folder."""
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from bioptimus_jax import config, processes, signals
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.remote.session import open_run
+from bioptimus_jax.run import Run, Stage, execute
+from bioptimus_jax.schema import PAPER_PHASES, Experiment, walk
+from bioptimus_jax.stages import STAGES
+
+Number = TypeVar('Number', int, float)
+Flag: TypeAlias = tuple[str, dict[str, Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A command as it was given: its flags, its `--config.KEY=VALUE`, and all of its words."""
+
+    options: argparse.Namespace
+    overrides: Sequence[tuple[str, str]]
+    words: Sequence[str]
+
+    def experiment(self, paths: bool = True) -> Experiment:
+        """What --config and the keys ask for; without `paths` the environment variables of paths may be unset."""
+        return config.experiment(self.options.config, self.overrides, paths)
+
+
+@dataclasses.dataclass(frozen=True)
+class Verb:
+    """`short` is its line among all verbs, `text` its help.
+
+    `keys` are the sections of the configuration that it reads; None: it takes no `--config.KEY=VALUE`.
+    `call` raises ConfigError, InputError or Stopped.
+    """
+
+    short: str
+    text: str
+    flags: Sequence[Flag]
+    call: Callable[[Command], object]
+    keys: tuple[str, ...] | None = None
+
+
+def stage_text(stage: Stage) -> str:
+    """The help of a stage's verb."""
+    example = f'bioptimus {stage.name} --config=small --workdir=runs/small'
+    return f'{stage.summary}\n\nreads:  {stage.reads}\nwrites: {stage.writes}\n\nexample:\n  {example}'
+
+
+def stage_keys(stage: Stage) -> tuple[str, ...]:
+    """The sections that a stage reads."""
+    return (*stage.sections, *(('source',) if 'source' in stage.reads else ()))
+
+
+def stage_verb(stage: Stage) -> Verb:
+    """The verb of a stage that has no flags of its own."""
+    return Verb(
+        stage.summary,
+        stage_text(stage),
+        run_flags(),
+        lambda command: make_stage(command, stage),
+        stage_keys(stage),
+    )
+
+
+def make_stage(command: Command, stage: Stage) -> None:
+    """Bring one stage of the run up to date."""
+    in_run(command, (stage.name,), lambda run: execute(run, stage, command.options.replace))
+
+
+def in_run(command: Command, stages: tuple[str, ...], lead: Callable[[Run], object]) -> None:
+    """Open the run of `--workdir` for these stages, and `lead`; other processes of the same run follow."""
+    experiment = command.experiment()
+    if experiment.runtime.deterministic:  # read by XLA when its first backend starts
+        os.environ['XLA_FLAGS'] = (
+            f'{os.environ.get("XLA_FLAGS", "")} --xla_gpu_deterministic_ops=true'.strip()
+        )
+    others = processes.join(experiment.runtime) if experiment.runtime.distributed else None
+    with (
+        signals.watching() as watch,
+        open_run(command.options.workdir, experiment, stages, watch, others) as run,
+    ):
+        run.command = shlex.join(['bioptimus', *(word for word in command.words if word != '--replace')])
+        if getattr(command.options, 'replace', False) and run.mirror and others:
+            raise ConfigError(
+                '--replace: of a run in a bucket, give it to one process alone, then start them all'
+            )
+        if run.leads:
+            lead(run)
+        else:
+            processes.follow(run, [STAGES[name] for name in stages if name in STAGES])
+
+
+def flag(name: str, what: str, default: Any = '', **others: Any) -> Flag:
+    """One flag, or a list of folders, and its help, as `argparse.ArgumentParser.add_argument` takes them."""
+    return name, {'help': what, 'default': default, **others}
+
+
+def config_flag(what: str = 'shipped config or .py file', required: bool = True) -> Flag:
+    """`--config`."""
+    return flag('--config', what, None, required=required, metavar='NAME_or_FILE[:argument]')
+
+
+def run_flags(required: bool = True) -> tuple[Flag, ...]:
+    """`--config`, `--workdir` and `--replace`."""
+    where = 'run folder, made if it is not there; or s3://, gs://'
+    replace = 'delete what a stage made before and make it anew (run: where it differs)'
+    return (
+        config_flag(required=required),
+        flag('--workdir', where, None, required=required, metavar='DIR'),
+        flag('--replace', replace, False, action='store_true'),
+    )
+
+
+def positive(text: str) -> float:
+    """A flag's number above 0."""
+    return _number(text, float, lambda value: 0 < value < float('inf'), 'a number above 0')
+
+
+def positive_whole(text: str) -> int:
+    """A flag's whole number above 0."""
+    return _number(text, int, lambda value: value > 0, 'a whole number, at least 1')
+
+
+def share(text: str) -> float:
+    """A flag's number above 0 and at most 1."""
+    return _number(text, float, lambda value: 0 < value <= 1, 'a number above 0 and at most 1')
+
+
+def levels(text: str) -> tuple[float, ...]:
+    """A flag's numbers above 0, with commas."""
+    return tuple(positive(level) for level in text.split(','))
+
+
+def _number(text: str, kind: type[Number], fits: Callable[[Number], bool], needed: str) -> Number:
+    with contextlib.suppress(ValueError):
+        if fits(value := kind(text)):
+            return value
+    raise argparse.ArgumentTypeError(f'{text!r}: must be {needed}')
+
+
+def described_keys(sections: tuple[str, ...]) -> str:
+    """The keys of the sections that a verb reads, with defaults; runtime keys for all."""
+    lines = ['keys (--config.KEY=VALUE), with their defaults:']
+    later_phases = tuple(f'phase.{name}.' for name in list(PAPER_PHASES)[1:])  # have the first one's keys
+    for name, value, metadata in walk(Experiment()):
+        if name.split('.')[0] in (*sections, 'runtime') and not name.startswith(later_phases):
+            lines.append(f'  {name} = {value!r}\n      {metadata["doc"]}')
+    return '\n'.join(lines)

@@ -1,0 +1,43 @@
+"""`bioptimus difficulty`: how hard each masking setting is for a model."""
+
+from bioptimus_jax.command import Command, Verb, config_flag, flag, in_run
+from bioptimus_jax.run import Run
+
+
+def _call(command: Command) -> None:
+    def measured(run: Run) -> None:
+        from bioptimus_jax.analysis.difficulty import measure  # imports jax and torch
+        from bioptimus_jax.report.difficulty import difficulty
+        from bioptimus_jax.report.measures import read_measures
+
+        measure(run, command.options.model)
+        print(difficulty(read_measures(run)).text())
+
+    in_run(command, ('difficulty',), measured)
+
+
+VERB = Verb(
+    'perplexity of models under each masking setting',
+    'How hard is each masking setting for a model? Perplexity of any Hugging Face masked language model on any\n'
+    'texts under the setting of every phase: geometric mean and interval over config.curriculum.samples samples,\n'
+    'by what stands at a position ([MASK], another token, the token itself) and over all. The texts should be of\n'
+    'a domain that the models were not trained on. config.curriculum.order=easy_to_hard trains in this order.\n\n'
+    'reads:  config.curriculum.texts (of a .csv column config.corpus.tsv_column), else corpus/; the models\n'
+    'writes: WORKDIR/difficulty.json; a table. `bioptimus report` shows both\n\n'
+    'example:\n  bioptimus difficulty --config=small --workdir=runs/small --model=initial --model=FOLDER '
+    '--config.curriculum.texts=news.csv',
+    (
+        config_flag(),
+        flag('--workdir', 'run folder, made if it is not there', None, required=True, metavar='DIR'),
+        flag(
+            '--model',
+            'initial, source, a phase of this run, a Hugging Face folder or NAME=FOLDER; may be repeated '
+            '(default: config.curriculum.probe)',
+            [],
+            action='append',
+            metavar='MODEL',
+        ),
+    ),
+    _call,
+    ('phases', 'phase', 'curriculum', 'evaluation'),
+)

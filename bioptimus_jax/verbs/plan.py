@@ -1,0 +1,74 @@
+"""`bioptimus plan`: what a run will take."""
+
+from bioptimus_jax.command import Command, Verb, config_flag, flag, positive, positive_whole, share
+from bioptimus_jax.devices import DEVICES, MFU
+
+
+def _call(command: Command) -> None:
+    from bioptimus_jax import plan  # imports jax
+    from bioptimus_jax.devices import device_named
+    from bioptimus_jax.report import estimate
+
+    options = command.options
+    device = device_named(options.device) if options.device else None
+    assumed = plan.Assumptions(
+        options.words,
+        options.input_words,
+        options.pieces_per_word,
+        options.fill,
+        options.mfu,
+        options.price,
+    )
+    planned = plan.make_plan(command.experiment(paths=False), assumed)
+    print(estimate.report(planned, estimate.chosen(device), options.devices))
+
+
+VERB = Verb(
+    'memory, hours, cost and disk of a run',
+    'What a run will take, before it is begun: parameters, steps and FLOPs of every phase, memory of a device,\n'
+    'hours, cost, disk space of every stage. An estimate from the config: nothing is compiled or read but the\n'
+    'config.json of a source that is a folder here.\n\n'
+    'reads:  the config\n'
+    'writes: tables to the terminal\n\n'
+    'examples:\n  bioptimus plan --config=bioptimus\n'
+    '  bioptimus plan --config=bioptimus --device=h200 --devices=8 --price=2.50 --config.rows.row_pieces=1024',
+    (
+        config_flag(),
+        flag('--device', f'one of {", ".join(DEVICES)} (default: all of them)', metavar='NAME'),
+        flag('--devices', 'how many (default: %(default)s)', 8, type=positive_whole, metavar='N'),
+        flag('--price', 'of one device for one hour: adds the cost', None, type=positive, metavar='AMOUNT'),
+        flag(
+            '--mfu',
+            'of the bfloat16 peak that is reached (default: %(default)s)',
+            MFU,
+            type=share,
+            metavar='SHARE',
+        ),
+        flag(
+            '--words', 'words of the corpus (default: config.corpus.max_words)', 0, type=positive, metavar='N'
+        ),
+        flag(
+            '--input-words',
+            'words of the files it is chosen from (default: as many)',
+            0,
+            type=positive,
+            metavar='N',
+        ),
+        flag(
+            '--pieces-per-word',
+            'between spaces (default: 1.31; 1.55 where the source keeps its vocabulary)',
+            0,
+            type=positive,
+            metavar='X',
+        ),
+        flag(
+            '--fill',
+            'of the rows (default: .92; .98 where they hold two of the longest documents)',
+            0,
+            type=share,
+            metavar='SHARE',
+        ),
+    ),
+    _call,
+    (),
+)

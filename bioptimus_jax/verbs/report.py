@@ -1,0 +1,63 @@
+"""`bioptimus report`: the stage, or the tables of several runs."""
+
+from pathlib import Path
+
+from bioptimus_jax.command import Command, Verb, flag, levels, make_stage, run_flags, stage_keys, stage_text
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.remote.session import require_local
+from bioptimus_jax.stages import STAGES
+
+STAGE = STAGES['report']
+TAKEN = 'what each arm took to get there (default: what all of them reach)'
+OF_SEVERAL = """
+
+Of several runs, or of sweeps: the paper's Tables 2, 3, 5, 6 and 7, orders and corruption from whatever they hold,
+beside the paper's numbers. What a run answers is read from its manifests; runs whose corpora, vocabularies, budgets
+or fine-tuning differ are not mixed, and the page says in what they differ; and what each arm took, in words, FLOPs,
+hours. Of one run all tables and figures of that run come first. Writes index.html, tables.md and csv/TABLE.csv into
+DIR, and results.jsonl, from which alone `bioptimus report` makes the same tables when the run folders are gone.
+
+  bioptimus report runs/small
+  bioptimus report runs/table2 runs/orders --loss=2.5,2 --f1=80"""
+
+
+def _call(command: Command) -> None:
+    options = command.options
+    if options.config and options.workdir and not options.runs:
+        make_stage(command, STAGE)
+        return
+    from bioptimus_jax.report import comparison  # imports matplotlib
+
+    for folder in options.runs:
+        require_local('RUN', folder)
+    if not options.runs:
+        raise ConfigError(
+            'report takes run folders, or --config and --workdir; see `bioptimus report --help`'
+        )
+    if options.config or options.workdir or command.overrides or options.replace:
+        raise ConfigError(
+            'report of run folders takes no --config, --workdir, --replace: how they were made is read from them'
+        )
+    to = comparison.write(options.runs, Path(options.to) if options.to else None, options.loss, options.f1)
+    print(f'report: {to / "index.html"}')
+
+
+VERB = Verb(
+    STAGE.summary,
+    stage_text(STAGE) + OF_SEVERAL,
+    (
+        *run_flags(required=False),
+        flag(
+            'runs',
+            'run folders, sweeps, or their results.jsonl; no --config, no --workdir',
+            None,
+            nargs='*',
+            metavar='RUN',
+        ),
+        flag('--to', 'folder of their page (default: tables, beside or in them)', metavar='DIR'),
+        flag('--loss', f'held-out losses: {TAKEN}', (), type=levels, metavar='X,X'),
+        flag('--f1', f'devel F1, percent: {TAKEN}', (), type=levels, metavar='X,X'),
+    ),
+    _call,
+    stage_keys(STAGE),
+)

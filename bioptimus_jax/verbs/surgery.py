@@ -1,0 +1,43 @@
+"""`bioptimus surgery`: the stage, and the probe of all its strategies."""
+
+from bioptimus_jax.command import Command, Verb, flag, in_run, make_stage, run_flags, stage_keys, stage_text
+from bioptimus_jax.run import Run
+from bioptimus_jax.stages import STAGES
+
+STAGE = STAGES['surgery']
+OF_THE_PROBE = """
+
+With --probe: which strategy and variant is best for this source and corpus? Needs the stages corpus and vocab and
+makes no stage: it hides tokens from the source, rebuilds their rows by every strategy and variant, and says how near
+they come to the true rows. Writes WORKDIR/probe.json and prints a table, the best first."""
+
+
+def _call(command: Command) -> None:
+    options = command.options
+
+    def probed(run: Run) -> None:
+        from bioptimus_jax.surgery.probe import probe  # imports jax
+
+        probe(run, options.probe_tokens, options.probe_contexts, options.probe_fit_steps)
+
+    if options.probe:
+        in_run(command, (), probed)
+    else:
+        make_stage(command, STAGE)
+
+
+VERB = Verb(
+    STAGE.summary,
+    stage_text(STAGE) + OF_THE_PROBE,
+    (
+        *run_flags(),
+        flag('--probe', 'compare all strategies in place of the stage', False, action='store_true'),
+        flag('--probe-tokens', 'tokens hidden (default: %(default)s)', 1000, type=int, metavar='N'),
+        flag('--probe-contexts', 'sentences a token (default: %(default)s)', 10, type=int, metavar='N'),
+        flag(
+            '--probe-fit-steps', 'compare a gradient fit too (default: %(default)s)', 0, type=int, metavar='N'
+        ),
+    ),
+    _call,
+    stage_keys(STAGE),
+)

@@ -1,0 +1,57 @@
+"""`bioptimus sweep`: the arms of an ablation."""
+
+from bioptimus_jax import signals
+from bioptimus_jax.command import Command, Verb, config_flag, flag
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.remote.session import require_local
+
+
+def _call(command: Command) -> None:
+    from bioptimus_jax.sweep import Sweep  # imports matplotlib
+
+    options = command.options
+    require_local('--workdir', options.workdir)
+    sweep = Sweep(
+        options.config, options.workdir, command.overrides, options.arms, options.jobs, options.control
+    )
+    if options.status:
+        print(sweep.table().text())
+        return
+    with signals.watching() as watch:
+        watch(sweep)
+        failed = sweep.make()
+    print('\n\n'.join(table.text() for table in sweep.tables))
+    if failed:
+        names = ', '.join(arm.name for arm in failed)
+        raise InputError(
+            f'{len(failed)} of {len(sweep.arms)} arms failed: {names}; see log.txt in their folders in '
+            f'{options.workdir}, then give the same command again'
+        )
+
+
+VERB = Verb(
+    'the arms of an ablation',
+    'Every arm of an ablation, each an ordinary run in WORKDIR/ARM; corpus, vocabulary, contexts, rows and\n'
+    'whatever else is the same for several arms is made once. Finished arms are skipped, an unfinished one\n'
+    'goes on.\n\n'
+    'reads:  what the stages read\n'
+    'writes: WORKDIR/ARM (a run, with log.txt), WORKDIR/results.jsonl, arms.md, arms.svg, differences.svg\n\n'
+    'example:\n  bioptimus sweep --config=ablations:table2 --workdir=runs/table2 '
+    '--config.source.path=FOLDER --jobs=2',
+    (
+        config_flag('a config with get_arms()'),
+        flag('--workdir', 'folder of the arms', None, required=True, metavar='DIR'),
+        flag('--arms', 'only arms with such names (default: *)', '*', metavar='GLOB,...'),
+        flag(
+            '--jobs',
+            'arms at a time, each with its share of the cores and GPUs (default: 1)',
+            1,
+            type=int,
+            metavar='N',
+        ),
+        flag('--control', 'differences to this arm, and the steps that others save', metavar='ARM'),
+        flag('--status', 'only say which stages are done', False, action='store_true'),
+    ),
+    _call,
+    (),
+)
