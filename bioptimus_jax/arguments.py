@@ -5,8 +5,8 @@ import argparse
 from bioptimus_jax import __version__, verbs
 from bioptimus_jax.command import Verb, described_keys, stage_verb
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.fields import FORMER, now_called
 from bioptimus_jax.plugins import load_from, names_in
-from bioptimus_jax.schema import FORMER, now_called
 from bioptimus_jax.stages import STAGES
 
 SYNOPSIS = 'bioptimus VERB --config=NAME_or_FILE[:argument] --workdir=DIR [--config.key=value ...]'

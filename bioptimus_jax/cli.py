@@ -24,8 +24,8 @@ from bioptimus_jax.errors import (
     Stopped,
     of_the_system,
 )
+from bioptimus_jax.fields import check_text
 from bioptimus_jax.progress import complain, crash_file
-from bioptimus_jax.schema import check_text
 
 UNREAD = 128 + signal.SIGPIPE  # what a shell says of others in such a pipe
 

@@ -7,14 +7,16 @@ import ast
 import dataclasses
 import importlib.util
 import os
-from collections.abc import Iterable, Mapping
+import typing
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from ml_collections import ConfigDict
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.schema import NUMBERS, PAPER_PHASES, Experiment, Phase, check_name, now_called
+from bioptimus_jax.fields import as_config, check_name, field_of, now_called, put
+from bioptimus_jax.schema import Experiment, Phase
 
 CONFIG_FOLDERS = (Path(__file__).parent.parent / 'configs', Path(__file__).parent / 'configs')
 
@@ -26,10 +28,7 @@ MISSING = {
 
 def defaults() -> ConfigDict:
     """Every key with its default, to be changed by a config file and the command line."""
-    config = _as_config(Experiment())
-    config.phase = ConfigDict({n: _as_config(p) for n, p in PAPER_PHASES.items()}, allow_dotted_keys=True)
-    config.finetune.setting = ConfigDict(allow_dotted_keys=True)
-    return config
+    return as_config(Experiment())
 
 
 def environment(name: str) -> str:
@@ -39,7 +38,7 @@ def environment(name: str) -> str:
 
 def phase(**changes: Any) -> ConfigDict:
     """A curriculum phase for `config.phase[name]`, with every key of `Phase`."""
-    return _as_config(dataclasses.replace(Phase(), **changes))
+    return as_config(dataclasses.replace(Phase(), **changes))
 
 
 def load(name: str) -> ConfigDict:
@@ -113,40 +112,29 @@ def override(config: ConfigDict, dotted: str, text: str) -> None:
                 f'--config.{dotted}: no such key; known here: {", ".join(sorted(node))}'
                 f'{now_called(rest.partition(".")[0])}'
             )
-        if rest == name:
-            if isinstance(node[name], ConfigDict):
-                raise ConfigError(
-                    f'--config.{dotted}: is a section; set one of {", ".join(sorted(node[name]))}'
-                )
-            with node.ignore_type():
-                node[name] = _parse(text, node[name], numbers=name in NUMBERS)
-            return
+        if rest == name and isinstance(node[name], ConfigDict):
+            raise ConfigError(f'--config.{dotted}: is a section; set one of {", ".join(sorted(node[name]))}')
         node, rest = node[name], rest[len(name) + 1 :]
-    raise ConfigError(f'--config.{dotted}: no such key')
+    found = field_of(Experiment, dotted)
+    if rest or found is None:
+        raise ConfigError(f'--config.{dotted}: no such key')
+    put(config, Experiment, dotted, _parsed(text, found[1]))
 
 
-def _as_config(record: Any) -> ConfigDict:
-    values = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
-    nested = {n: _as_config(v) if dataclasses.is_dataclass(v) else v for n, v in values.items()}
-    return ConfigDict(
-        {n: v for n, v in nested.items() if not isinstance(v, Mapping) or isinstance(v, ConfigDict)}
-    )
-
-
-def _parse(text: str, current: Any, numbers: bool) -> Any:
-    if isinstance(current, str):
+def _parsed(text: str, kind: Any) -> Any:
+    """The value that a text means for a key of this type; what it cannot mean stays text, for the schema to refuse."""
+    several = typing.get_origin(kind) is tuple
+    if kind is str:
         return text
-    if isinstance(current, bool) and text.lower() in ('true', 'false'):
+    if kind is bool and text.lower() in ('true', 'false'):
         return text.lower() == 'true'
     # Phases are called 0.1, which is a name and no number.
-    if isinstance(current, tuple) and not numbers and text[:1] not in ('(', '[', '"', "'"):
+    if several and typing.get_args(kind)[0] is str and text[:1] not in ('(', '[', '"', "'"):
         return tuple(part for part in text.split(',') if part)
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # whatever Python makes of it
-        value = text
-    if isinstance(current, tuple):
-        if isinstance(value, str):
-            value = tuple(part for part in value.split(',') if part)
-        return tuple(value) if isinstance(value, list | tuple) else (value,)
+        value = tuple(part for part in text.split(',') if part) if several else text
+    if several and not isinstance(value, list | tuple):
+        return (value,)
     return value

@@ -21,6 +21,7 @@ from bioptimus_jax.errors import (
     printable,
     reason_of,
 )
+from bioptimus_jax.fields import FORMER
 from bioptimus_jax.files import Checksums, alone, digest, is_left, write_json
 from bioptimus_jax.manifests import (
     MANIFEST,
@@ -37,7 +38,7 @@ from bioptimus_jax.manifests import (
 )
 from bioptimus_jax.progress import Progress, clock
 from bioptimus_jax.remote.mirror import BULK, Mirror
-from bioptimus_jax.schema import FORMER, Experiment, result_keys
+from bioptimus_jax.schema import Experiment, result_keys
 from bioptimus_jax.workers import WorkerKilled
 
 

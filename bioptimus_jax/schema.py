@@ -7,18 +7,17 @@ fingerprint of the stages that read its section.
 import dataclasses
 import re
 import types
-import typing
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ml_collections import ConfigDict
 
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.fields import MOST, field_of, key, named, record_from, section, walk
 from bioptimus_jax.pretrain.units import MASKINGS
 
 LARGEST_SEED = 2**31 - 1  # jax keeps 32 bits of a seed and drops the rest in silence
 MOST_STEPS = 2**31 - 1  # a step's number has 32 bits, too
-MOST = 10**15  # of whatever has no bound of its own: above all words ever written, and exact in a float
 LARGEST_SIZE, MOST_LAYERS = 2**24, 2**10  # far above any BERT: more would only fill the memory
 MOST_ROWS = 2**20  # 16 times the largest published batch (LAMB, 65,536)
 WIDEST_ROW = 2**16  # what attention makes of a row grows with its square
@@ -26,41 +25,8 @@ MOST_SHARDS = 10_000  # each is a file: 27 times those of the whole of PubMed
 MOST_CONTEXTS = 10_000  # of a token: all of them are held at once (paper: 20)
 LARGEST_BETA = 0.999999  # with 1, as float32 rounds what is nearer, Adam divides by 0
 MOST_WORKERS = 4096  # processes or threads of one machine
-EVERY_BOUND = (('low', -MOST), ('high', MOST))
-LONGEST_NAME = 100  # bytes: a file system takes 255, and names are put together
 LONGEST = types.MappingProxyType({'steps': MOST_STEPS, 'epochs': 10**6, 'words': MOST, 'tokens': MOST})
-NAME = re.compile(r'[\w+][\w.+-]*')
-FORMER = types.MappingProxyType({'ner': 'finetune', '--ner': '--models, of lint --sets'})
-"""Stages, their sections, configs and flags of earlier versions, and what they are called now."""
-ENDINGS = ('.json', '.jsonl', '.md', '.svg', '.tmp')  # of our own files, beside which named folders lie
-
-
-def key(
-    default: Any,
-    doc: str,
-    *,
-    one_of: Collection = (),
-    low: float | None = None,
-    high: float | None = None,
-    path: bool = False,
-    before: Any = None,
-    only_with: tuple[str, tuple] | None = None,
-) -> Any:
-    """A schema key: its default, what it means, the values allowed, and whether it holds a path.
-
-    `before`: what was done before there was the key, if not the default. `only_with`: another key, and with which of
-    its values this one decides a result.
-    """
-    metadata = dict(doc=doc, one_of=one_of, low=low, high=high, path=path, before=before, only_with=only_with)
-    return dataclasses.field(default=default, metadata=metadata)
-
-
 STANDARD = 'standard'
-
-
-def section(record: Callable) -> Any:
-    """A field that holds a section of the configuration with its defaults."""
-    return dataclasses.field(default_factory=record)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -451,6 +417,7 @@ class Evaluation:
 
 
 HEADS = ('linear', 'crf', 'bilstm', 'bilstm_crf')
+NOT_OF_A_SETTING = ('folder', 'datasets', 'models', 'seeds', 'settings', 'setting', 'keep')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -474,8 +441,8 @@ class Finetune:
     settings: tuple[str, ...] = key(
         (STANDARD,), 'names of `setting`, each tried with every model, set and seed; standard: the keys below'
     )
-    setting: Mapping[str, Mapping[str, Any]] = dataclasses.field(
-        default_factory=dict, metadata={'doc': 'by name, which of the keys below are different'}
+    setting: Mapping[str, Mapping[str, Any]] = named(
+        lambda: Finetune, {}, 'by name, which of the keys below are different', without=NOT_OF_A_SETTING
     )
     epochs: int = key(
         5,
@@ -533,9 +500,6 @@ class Finetune:
     def named(self, setting: str) -> 'Finetune':
         """The keys under one of `settings`: those of config.finetune, but for the ones that it changes."""
         return dataclasses.replace(self, settings=(setting,), setting={}, **self.setting.get(setting, {}))
-
-
-NOT_OF_A_SETTING = ('folder', 'datasets', 'models', 'seeds', 'settings', 'setting', 'keep')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -637,7 +601,7 @@ class Experiment:
         'what `run` does, in this order',
     )
     phases: tuple[str, ...] = key(tuple(PAPER_PHASES), 'curriculum: names of `phase`, in order')
-    phase: Mapping[str, Phase] = section(lambda: dict(PAPER_PHASES))
+    phase: Mapping[str, Phase] = named(lambda: Phase, PAPER_PHASES)
     source: Source = section(Source)
     corpus: Corpus = section(Corpus)
     vocab: Vocab = section(Vocab)
@@ -663,20 +627,11 @@ class Experiment:
 
         Without `paths`, environment variables that paths name may be unset: nothing is going to be read.
         """
-        experiment = _fill(cls, config, '')
+        experiment = record_from(cls, config)
         if paths:
             _check_paths(experiment)
         _check_consistency(experiment)
         return experiment
-
-
-NUMBERS = frozenset(
-    f.name
-    for record in (Surgery, Phase, Finetune, Runtime)
-    for f in dataclasses.fields(record)
-    if f.type in (tuple[int, ...], tuple[float, ...])
-)
-"""Keys that hold several numbers; the other tuples hold strings."""
 
 
 def phase_of(model: str) -> str:
@@ -706,139 +661,14 @@ def value_before(dotted: str) -> Any:
 
     By its dotted name, as `result_keys` gives values.
     """
-    record, name = (
-        (Phase(), dotted.rsplit('.', 1)[1]) if dotted.startswith('phase.') else (Experiment(), dotted)
-    )
-    found = (metadata.get('before') or value for known, value, metadata in walk(record) if known == name)
-    value = next(found, None)
+    found = field_of(Experiment, dotted)
+    if found is None:
+        return None
+    field, _ = found
+    factory = field.default_factory
+    default = field.default if factory is dataclasses.MISSING else factory()
+    value = field.metadata.get('before') or default
     return list(value) if isinstance(value, tuple) else value
-
-
-def walk(record: Any, prefix: str = '') -> Iterator[tuple[str, Any, Mapping]]:
-    """Every leaf key of a record as `(dotted name, value, metadata)`."""
-    for field in dataclasses.fields(record):
-        value = getattr(record, field.name)
-        if dataclasses.is_dataclass(value):
-            yield from walk(value, f'{prefix}{field.name}.')
-        elif isinstance(value, Mapping) and any(dataclasses.is_dataclass(entry) for entry in value.values()):
-            for name, entry in value.items():
-                yield from walk(entry, f'{prefix}{field.name}.{name}.')
-        else:
-            yield f'{prefix}{field.name}', value, field.metadata
-
-
-def _fill(record: type, values: Any, where: str) -> Any:
-    if not isinstance(values, Mapping | ConfigDict):
-        raise ConfigError(f'config.{where.rstrip(".")}: is a section, got {_shown(values)}')
-    fields = {f.name: f for f in dataclasses.fields(record)}
-    hints = typing.get_type_hints(record)
-    for name in values:
-        if name not in fields:
-            raise ConfigError(
-                f'config.{where}{name}: no such key; known here: {", ".join(sorted(fields))}{now_called(name)}'
-            )
-    filled = {}
-    for name, field in fields.items():
-        if name not in values:
-            raise ConfigError(
-                f'config.{where}{name}: missing; begin your config with bioptimus_jax.config.defaults()'
-            )
-        value, full = values[name], f'{where}{name}'
-        if name == 'phase':
-            filled[name] = {n: _fill(Phase, entry, f'{full}.{n}.') for n, entry in _named(value, full)}
-        elif name == 'setting':
-            filled[name] = {n: _differences(entry, f'{full}.{n}') for n, entry in _named(value, full)}
-        elif dataclasses.is_dataclass(hints[name]):
-            filled[name] = _fill(typing.cast(type, hints[name]), value, f'{full}.')
-        else:
-            filled[name] = _check_value(value, hints[name], field.metadata, full)
-    return record(**filled)
-
-
-def _named(entries: Any, where: str) -> list[tuple[str, Any]]:
-    """The entries of a section whose names the user chooses."""
-    if not isinstance(entries, Mapping | ConfigDict):
-        raise ConfigError(f'config.{where}: is a section, got {_shown(entries)}')
-    for name in entries:
-        check_name(name, f'config.{where}')
-    return [(name, entries[name]) for name in entries]
-
-
-def check_name(name: Any, where: str, also: str = '') -> None:
-    """Raise ConfigError, which begins with `where`, for what no file or folder of a run may be called.
-
-    One check for names of phases, settings, models, sets and arms; `also`: one more letter that is allowed.
-    """
-    plain = name.replace(also, '_') if also and isinstance(name, str) else name
-    if not isinstance(plain, str) or not NAME.fullmatch(plain):
-        raise ConfigError(
-            f'{where}: {_shown(name)} is no name; one is of letters, digits and . _ + -{also and " " + also}, and does '
-            'not begin with . or -'
-        )
-    if len(name.encode()) > LONGEST_NAME or name.endswith(ENDINGS):
-        raise ConfigError(
-            f'{where}: {_shown(name)} is too long, or ends as our own files do; a name has at most '
-            f'{LONGEST_NAME} bytes and none of the endings {", ".join(ENDINGS)}'
-        )
-
-
-def now_called(name: Any) -> str:
-    """The end of a message about a name that is not known: what it is called now, if an earlier version had it."""
-    return f'; {name} is now called {FORMER[name]}' if name in FORMER else ''
-
-
-def check_text(text: str, where: str) -> None:
-    """Raise ConfigError, which begins with `where`, for what no file's name and no JSON can hold."""
-    if '\0' in text or any('\ud800' <= letter <= '\udfff' for letter in text):
-        raise ConfigError(f'{where}: {_shown(text)} is not UTF-8 text; rename what it names, or correct it')
-
-
-def _shown(value: Any) -> str:
-    """A wrong value as a message shows it."""
-    try:
-        text = repr(value)
-    except ValueError:  # more digits than Python writes
-        text = f'{type(value).__name__} of very many digits'
-    return text if len(text) <= 80 else f'{text[:76]} ...'
-
-
-def _differences(values: Any, where: str) -> dict[str, Any]:
-    """The keys of a fine-tuning setting, checked as those of `Finetune`."""
-    if not isinstance(values, Mapping | ConfigDict):
-        raise ConfigError(f'config.{where}: is a section of keys of config.finetune, got {_shown(values)}')
-    fields = {f.name: f for f in dataclasses.fields(Finetune) if f.name not in NOT_OF_A_SETTING}
-    hints = typing.get_type_hints(Finetune)
-    for name in values:
-        if name not in fields:
-            raise ConfigError(
-                f'config.{where}.{name}: no such key; a setting may have {", ".join(sorted(fields))}'
-            )
-    return {n: _check_value(values[n], hints[n], fields[n].metadata, f'{where}.{n}') for n in sorted(values)}
-
-
-def _check_value(value: Any, expected: Any, metadata: Mapping, full: str) -> Any:
-    origin, arguments = typing.get_origin(expected), typing.get_args(expected)
-    if origin is tuple:
-        if not isinstance(value, list | tuple):
-            raise ConfigError(f'config.{full}: expected a tuple, got {_shown(value)}')
-        return tuple(_check_value(v, arguments[0], metadata, f'{full}[{i}]') for i, v in enumerate(value))
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not (isinstance(value, expected) or (whole and expected is float)) or (
-        isinstance(value, bool) and expected is not bool
-    ):
-        raise ConfigError(f'config.{full}: expected {expected.__name__}, got {_shown(value)}')
-    if metadata['one_of'] and value not in metadata['one_of']:
-        raise ConfigError(
-            f'config.{full}: {_shown(value)} is not one of {", ".join(map(str, metadata["one_of"]))}'
-        )
-    if isinstance(value, str):
-        check_text(value, f'config.{full}')
-        return value
-    low, high = (bound if metadata[name] is None else metadata[name] for name, bound in EVERY_BOUND)
-    if not low <= value <= high:  # so of NaN, too
-        word, bound = ('at least', low) if value < low else ('at most', high)
-        raise ConfigError(f'config.{full}: must be {word} {bound}, got {_shown(value)}')
-    return expected(value)
 
 
 def _check_paths(e: Experiment) -> None:

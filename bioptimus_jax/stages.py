@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.fields import now_called
 from bioptimus_jax.run import Run, Stage, check_ahead, check_bases, check_settings, execute
-from bioptimus_jax.schema import INITIAL, WITH_CONTEXTS, now_called, own_models
+from bioptimus_jax.schema import INITIAL, WITH_CONTEXTS, own_models
 
 
 def _late(module: str, function: str) -> Callable[..., Any]:

@@ -22,6 +22,7 @@ PACKAGE = ROOT / 'bioptimus_jax'
 FLOORS = {
     'bioptimus_jax.errors': 0,
     'bioptimus_jax.plugins': 0,
+    'bioptimus_jax.fields': 1,
     'bioptimus_jax.pretrain.units': 0,
     'bioptimus_jax.schema': 1,
     'bioptimus_jax.devices': 1,

@@ -19,13 +19,14 @@ from bioptimus_jax import devices, stages
 from bioptimus_jax.config import defaults
 from bioptimus_jax.devices import GIB, Present
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.fields import field_of, walk
 from bioptimus_jax.finetune.build import name_of
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import initial_parameters
 from bioptimus_jax.model.hf import write_folder
 from bioptimus_jax.pretrain.memory import check_memory
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import NUMBERS, Experiment, walk
+from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, save_tokenizer, tokenizer_from_vocabulary
 
 SHAPE = dict(layers=2, hidden=16, heads=4, intermediate=32, max_positions=32)
@@ -213,7 +214,8 @@ def test_every_number_is_finite_and_within_bounds(text):
     """Of all keys that hold a number: in the schema itself, which every verb goes through."""
     tried = 0
     for name, value, _ in walk(Experiment()):
-        several = isinstance(value, tuple) and name.rsplit('.', 1)[-1] in NUMBERS
+        numbers = (tuple[int, ...], tuple[float, ...])
+        several = isinstance(value, tuple) and field_of(Experiment, name)[1] in numbers
         if isinstance(value, bool) or not (several or isinstance(value, int | float)):
             continue
         with pytest.raises(ConfigError, match=rf'config\.{name}(\[0\])?: (must be|expected)') as caught:

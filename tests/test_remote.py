@@ -17,13 +17,14 @@ import pytest
 from bioptimus_jax import config
 from bioptimus_jax.cli import BAD_INPUT, USAGE, main
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
+from bioptimus_jax.fields import walk
 from bioptimus_jax.files import atomic, read_json, sha256
 from bioptimus_jax.remote import lease, store
 from bioptimus_jax.remote.inputs import READ_BY, local_place, with_local_inputs
 from bioptimus_jax.remote.session import open_run
 from bioptimus_jax.remote.store import Store, _matches
 from bioptimus_jax.run import Stage, execute
-from bioptimus_jax.schema import Experiment, walk
+from bioptimus_jax.schema import Experiment
 
 pytest.importorskip('obstore')
 

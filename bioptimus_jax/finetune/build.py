@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.fields import check_name
 from bioptimus_jax.files import digest, read_json, write_json, write_jsonl
 from bioptimus_jax.finetune import lint
 from bioptimus_jax.finetune.cells import MODEL, Cell, finished_cell, run_cells
@@ -39,7 +40,6 @@ from bioptimus_jax.schema import (
     SOURCE,
     STANDARD,
     Experiment,
-    check_name,
     own_models,
     phase_of,
 )

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.fields import walk
 from bioptimus_jax.files import atomic, write_jsonl
 from bioptimus_jax.report import comparison_figures, efficiency, paper_tables
 from bioptimus_jax.report.drawing import Figure
@@ -32,7 +33,6 @@ from bioptimus_jax.report.trained import (
     trained_models,
     words_per_step,
 )
-from bioptimus_jax.schema import walk
 
 FOLDER = 'tables'
 LEADS = {

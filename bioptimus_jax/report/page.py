@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax import card
+from bioptimus_jax.fields import walk
 from bioptimus_jax.files import atomic, read_json
 from bioptimus_jax.manifests import versions
 from bioptimus_jax.model.hf import read_architecture
@@ -23,7 +24,7 @@ from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.report.slices import TITLES as SLICED
 from bioptimus_jax.report.tables import all_tables
 from bioptimus_jax.run import Run, stage_folder
-from bioptimus_jax.schema import phase_of, walk
+from bioptimus_jax.schema import phase_of
 
 CARDS = 'cards'
 NAMED = 6

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ml_collections import ConfigDict
-
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.fields import put
 from bioptimus_jax.manifests import MANIFEST, STARTED, read_record
 from bioptimus_jax.report import records
 from bioptimus_jax.report.measures import Measures, read_measures
@@ -56,7 +55,7 @@ def _experiment(manifests: Mapping[str, Any], folder: Path) -> Experiment:
         if not isinstance(recorded, dict):
             raise InputError(f'{folder / stage / MANIFEST}: is damaged (no configuration); make it again')
         for dotted, value in recorded.items():
-            _set(resolved, dotted, value)
+            put(resolved, Experiment, dotted, value)
     try:
         return Experiment.from_config(resolved, paths=False)
     except ConfigError as error:
@@ -90,23 +89,3 @@ def _is_run(folder: Path) -> bool:
 
 def _manifest(folder: Path, stage: str) -> Any:
     return read_record(folder / stage) or read_record(folder / stage, STARTED)
-
-
-def _set(resolved: ConfigDict, dotted: str, value: Any) -> None:
-    """One recorded key; one that this version does not know (a format, say) is left out."""
-    node: Any = resolved
-    section, _, rest = dotted.partition('.')
-    names = [section, *rest.rsplit('.', 1)] if section == 'phase' else dotted.split('.')
-    if section == 'phase' and names[1] not in resolved.phase:
-        resolved.phase[names[1]] = config.phase()
-    for name in names[:-1]:
-        if name not in node:
-            return
-        node = node[name]
-    if names[-1] not in node:
-        return
-    if dotted == 'finetune.setting':
-        node.setting.update(value)
-        return
-    with node.ignore_type():
-        node[names[-1]] = tuple(value) if isinstance(value, list) else value

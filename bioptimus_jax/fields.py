@@ -1,0 +1,244 @@
+"""Fields of a configuration: what a key is, and how frozen records come from what a config file gives.
+
+A record is a frozen dataclass. Each field is a key, a section (another record), or a section whose names the user
+chooses: each entry a record, or some keys of one.
+"""
+
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from bioptimus_jax.errors import ConfigError
+
+MOST = 10**15  # of whatever has no bound of its own: above all words ever written, and exact in a float
+EVERY_BOUND = (('low', -MOST), ('high', MOST))
+LONGEST_NAME = 100  # bytes: a file system takes 255, and names are put together
+NAME = re.compile(r'[\w+][\w.+-]*')
+ENDINGS = ('.json', '.jsonl', '.md', '.svg', '.tmp')  # of our own files, next to which named folders are
+FORMER = types.MappingProxyType({'ner': 'finetune', '--ner': '--models, of lint --sets'})
+"""Stages, their sections, configs and flags of earlier versions, and what they are called now."""
+
+
+def key(
+    default: Any,
+    doc: str,
+    *,
+    one_of: Collection = (),
+    low: float | None = None,
+    high: float | None = None,
+    path: bool = False,
+    before: Any = None,
+    only_with: tuple[str, tuple] | None = None,
+) -> Any:
+    """A key: its default, what it means, the values allowed, and whether it holds a path.
+
+    `before`: what was done before there was the key, if not the default. `only_with`: another key, and with which of
+    its values this one decides a result.
+    """
+    metadata = dict(doc=doc, one_of=one_of, low=low, high=high, path=path, before=before, only_with=only_with)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def section(record: type) -> Any:
+    """A section, with the defaults of its record."""
+    return dataclasses.field(default_factory=record)
+
+
+def named(
+    record: Callable[[], type],
+    entries: Mapping[str, Any],
+    doc: str = '',
+    without: Collection[str] | None = None,
+) -> Any:
+    """A section whose names the user chooses: each entry a `record`, or if `without`, any of its other keys."""
+    metadata = {'doc': doc, 'record': record, 'without': without}
+    return dataclasses.field(default_factory=lambda: dict(entries), metadata=metadata)
+
+
+def field_of(record: type, dotted: str) -> tuple[dataclasses.Field, Any] | None:
+    """The field of a key by its dotted name, and its type; None for what is no key, or a section."""
+    name, _, rest = dotted.partition('.')
+    field, kind = _fields(record).get(name, (None, None))
+    if field is None:
+        return None
+    if entry := field.metadata.get('record'):  # names that the user chooses may have dots, keys have none
+        return field_of(entry(), rest.rpartition('.')[2]) if rest else (field, kind)
+    if dataclasses.is_dataclass(kind):
+        return field_of(typing.cast(type, kind), rest)
+    return None if rest else (field, kind)
+
+
+def walk(record: Any, prefix: str = '') -> Iterator[tuple[str, Any, Mapping]]:
+    """Every key of a record as `(dotted name, value, metadata)`; entries with some keys only are one value."""
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from walk(value, f'{prefix}{field.name}.')
+        elif 'record' in field.metadata and field.metadata['without'] is None:
+            for name, entry in value.items():
+                yield from walk(entry, f'{prefix}{field.name}.{name}.')
+        else:
+            yield f'{prefix}{field.name}', value, field.metadata
+
+
+def as_config(record: Any) -> ConfigDict:
+    """The ConfigDict of a record, for config files and the command line to change."""
+    config = ConfigDict()
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        if 'record' in field.metadata:
+            whole = {n: as_config(e) if dataclasses.is_dataclass(e) else dict(e) for n, e in value.items()}
+            config[field.name] = ConfigDict(whole, allow_dotted_keys=True)
+        else:
+            config[field.name] = as_config(value) if dataclasses.is_dataclass(value) else value
+    return config
+
+
+def put(config: ConfigDict, record: type, dotted: str, value: Any) -> None:
+    """Set a key of the ConfigDict of a `record`, whatever its type; an entry that is not there begins as by default.
+
+    What is no key of the record is left out.
+    """
+    found = field_of(record, dotted)
+    if found is None:
+        return
+    name, _, rest = dotted.partition('.')
+    field, kind = _fields(record)[name]
+    if not rest:
+        if 'record' in field.metadata:
+            value = ConfigDict(value, allow_dotted_keys=True)
+        with config.ignore_type():
+            config[name] = tuple(value) if isinstance(value, list) else value
+    elif entry := field.metadata.get('record'):
+        chosen, _, rest = rest.rpartition('.')
+        if chosen not in config[name]:
+            config[name][chosen] = as_config(entry()())
+        put(config[name][chosen], entry(), rest, value)
+    else:
+        put(config[name], typing.cast(type, kind), rest, value)
+
+
+def record_from(record: type, values: Any, where: str = '') -> Any:
+    """The record of what a config file gives. Raises ConfigError, naming the key, for anything unknown or wrong."""
+    _require_section(values, where.rstrip('.'))
+    fields = _fields(record)
+    for name in values:
+        if name not in fields:
+            raise ConfigError(
+                f'config.{where}{name}: no such key; known here: {", ".join(sorted(fields))}{now_called(name)}'
+            )
+    filled = {}
+    for name, (field, kind) in fields.items():
+        if name not in values:
+            raise ConfigError(
+                f'config.{where}{name}: missing; begin your config with bioptimus_jax.config.defaults()'
+            )
+        value, full = values[name], f'{where}{name}'
+        if 'record' in field.metadata:
+            _require_section(value, full)
+            for chosen in value:
+                check_name(chosen, f'config.{full}')
+            filled[name] = {
+                chosen: _entry(field.metadata, value[chosen], f'{full}.{chosen}') for chosen in value
+            }
+        elif dataclasses.is_dataclass(kind):
+            filled[name] = record_from(typing.cast(type, kind), value, f'{full}.')
+        else:
+            filled[name] = _checked(value, kind, field.metadata, full)
+    return record(**filled)
+
+
+def _entry(metadata: Mapping, values: Any, where: str) -> Any:
+    record, without = metadata['record'](), metadata['without']
+    if without is None:
+        return record_from(record, values, f'{where}.')
+    _require_section(values, where)
+    fields = {name: field for name, field in _fields(record).items() if name not in without}
+    for name in values:
+        if name not in fields:
+            raise ConfigError(
+                f'config.{where}.{name}: no such key; an entry may have {", ".join(sorted(fields))}'
+            )
+    return {
+        n: _checked(values[n], fields[n][1], fields[n][0].metadata, f'{where}.{n}') for n in sorted(values)
+    }
+
+
+def _require_section(values: Any, where: str) -> None:
+    if not isinstance(values, Mapping | ConfigDict):
+        raise ConfigError(f'config.{where}: is a section, got {_shown(values)}')
+
+
+def _fields(record: type) -> dict[str, tuple[dataclasses.Field, Any]]:
+    """The fields of a record by name, each with its type."""
+    kinds = typing.get_type_hints(record)
+    return {field.name: (field, kinds[field.name]) for field in dataclasses.fields(record)}
+
+
+def _checked(value: Any, expected: Any, metadata: Mapping, full: str) -> Any:
+    """The value as its type. Raises ConfigError for another type, and for a value that is not allowed."""
+    if typing.get_origin(expected) is tuple:
+        if not isinstance(value, list | tuple):
+            raise ConfigError(f'config.{full}: expected a tuple, got {_shown(value)}')
+        kind = typing.get_args(expected)[0]
+        return tuple(_checked(v, kind, metadata, f'{full}[{i}]') for i, v in enumerate(value))
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not (isinstance(value, expected) or (whole and expected is float)) or (
+        isinstance(value, bool) and expected is not bool
+    ):
+        raise ConfigError(f'config.{full}: expected {expected.__name__}, got {_shown(value)}')
+    if metadata['one_of'] and value not in metadata['one_of']:
+        raise ConfigError(
+            f'config.{full}: {_shown(value)} is not one of {", ".join(map(str, metadata["one_of"]))}'
+        )
+    if isinstance(value, str):
+        check_text(value, f'config.{full}')
+        return value
+    low, high = (bound if metadata[name] is None else metadata[name] for name, bound in EVERY_BOUND)
+    if not low <= value <= high:  # so of NaN, too
+        word, bound = ('at least', low) if value < low else ('at most', high)
+        raise ConfigError(f'config.{full}: must be {word} {bound}, got {_shown(value)}')
+    return expected(value)
+
+
+def check_name(name: Any, where: str, also: str = '') -> None:
+    """Raise ConfigError, which begins with `where`, for what no file or folder of a run may be called.
+
+    One check for names of phases, settings, models, sets and arms; `also`: one more letter that is allowed.
+    """
+    plain = name.replace(also, '_') if also and isinstance(name, str) else name
+    if not isinstance(plain, str) or not NAME.fullmatch(plain):
+        raise ConfigError(
+            f'{where}: {_shown(name)} is no name; one is of letters, digits and . _ + -{also and " " + also}, and does '
+            'not begin with . or -'
+        )
+    if len(name.encode()) > LONGEST_NAME or name.endswith(ENDINGS):
+        raise ConfigError(
+            f'{where}: {_shown(name)} is too long, or ends as our own files do; a name has at most '
+            f'{LONGEST_NAME} bytes and none of the endings {", ".join(ENDINGS)}'
+        )
+
+
+def check_text(text: str, where: str) -> None:
+    """Raise ConfigError, which begins with `where`, for what no file's name and no JSON can hold."""
+    if '\0' in text or any('\ud800' <= letter <= '\udfff' for letter in text):
+        raise ConfigError(f'{where}: {_shown(text)} is not UTF-8 text; rename what it names, or correct it')
+
+
+def now_called(name: Any) -> str:
+    """The end of a message about a name that is not known: what it is called now, if an earlier version had it."""
+    return f'; {name} is now called {FORMER[name]}' if name in FORMER else ''
+
+
+def _shown(value: Any) -> str:
+    """A wrong value as a message shows it."""
+    try:
+        text = repr(value)
+    except ValueError:  # more digits than Python writes
+        text = f'{type(value).__name__} of very many digits'
+    return text if len(text) <= 80 else f'{text[:76]} ...'
