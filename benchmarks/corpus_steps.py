@@ -19,8 +19,9 @@ from protocol import resident_mb
 from bioptimus_jax.corpus.documents import Document, open_documents
 from bioptimus_jax.schema import Near, Rows, Runtime
 from bioptimus_jax.splitting import split_sentences
-from bioptimus_jax.vocab import contexts, occurrences, training, wordpiece
+from bioptimus_jax.vocab import contexts, occurrences, subwords
 from bioptimus_jax.vocab.build import read_new_tokens
+from bioptimus_jax.vocab.kinds import wordpiece
 from bioptimus_jax.vocab.sampling import Search
 from bioptimus_jax.workers import open_workers
 
@@ -87,8 +88,8 @@ def _on_documents(function: Callable[[Sequence[Document]], Any], folder: Path) -
 
 def _tokenizer(fast: bool, folder: Path) -> Work:
     """The sentences through the tokenizer, and nothing else."""
-    tokenizer, source = wordpiece.load_tokenizer(folder / 'vocab'), open_documents(folder, 'train')
-    encode = tokenizer.encode_batch_fast if fast else tokenizer.encode_batch
+    tokenizer, source = subwords.load(folder / 'vocab'), open_documents(folder, 'train')
+    encode = tokenizer.tokenizer.encode_batch_fast if fast else tokenizer.tokenizer.encode_batch
 
     def work(start: int, stop: int) -> Callable[[], Any]:
         sentences = [s for d in source.read(start, stop) for s in split_sentences(d.text)]
@@ -107,14 +108,14 @@ def plain_loop(tokenizer: Any, wanted: set[str], sentences: Sequence[str]) -> se
     """(sentence, token) of every wanted token, one sentence after the other."""
     found = set()
     for number, sentence in enumerate(sentences):
-        for token in tokenizer.encode(sentence, add_special_tokens=False).tokens:
+        for token in tokenizer.tokenizer.encode(sentence, add_special_tokens=False).tokens:
             if token in wanted:
                 found.add((number, token))
     return found
 
 
 def _plain(folder: Path) -> Work:
-    tokenizer, wanted = wordpiece.load_tokenizer(folder / 'vocab'), set(read_new_tokens(folder / 'vocab'))
+    tokenizer, wanted = subwords.load(folder / 'vocab'), set(read_new_tokens(folder / 'vocab'))
 
     def search(documents: Sequence[Document]) -> None:
         plain_loop(tokenizer, wanted, [s for d in documents for s in split_sentences(d.text)])
@@ -123,7 +124,7 @@ def _plain(folder: Path) -> Work:
 
 
 def _terms(folder: Path) -> list[str]:
-    return sorted({wordpiece.spelled(token) for token in read_new_tokens(folder / 'vocab')})
+    return sorted({wordpiece.KIND.text(token) for token in read_new_tokens(folder / 'vocab')})
 
 
 def _rust_automaton(folder: Path) -> Work:
@@ -147,7 +148,9 @@ def _c_automaton(folder: Path) -> Work:
 
 
 def _word_counts(folder: Path) -> Work:
-    return _on_documents(lambda documents: training.count_words((d.text for d in documents), True), folder)
+    return _on_documents(
+        lambda documents: wordpiece.KIND.count_words((d.text for d in documents), True), folder
+    )
 
 
 def _signatures(folder: Path) -> Work:
@@ -161,7 +164,7 @@ def _rows(folder: Path) -> Work:
 
     rows._documents, rows._tokenizer = (
         open_documents(folder, 'train'),
-        wordpiece.load_tokenizer(folder / 'vocab'),
+        subwords.load(folder / 'vocab'),
     )
     return lambda start, stop: lambda: rows._make_block(Rows(), True, (start, stop))
 

@@ -138,11 +138,11 @@ def random_model(folder: Path, sentences: Sequence[Sentence]) -> Path:
     from bioptimus_jax.model import bert, hf
     from bioptimus_jax.model.architecture import Architecture
     from bioptimus_jax.schema import Vocab
-    from bioptimus_jax.vocab import training, wordpiece
+    from bioptimus_jax.vocab import wordpiece
 
-    pieces = training.train((' '.join(s.words) for s in sentences), Vocab(size=GENERATED_PIECES))
+    pieces = wordpiece.train((' '.join(s.words) for s in sentences), Vocab(size=GENERATED_PIECES))
     architecture = Architecture(len(pieces), HIDDEN, LAYERS, HIDDEN // 64, 4 * HIDDEN, 512)
-    tokenizer = wordpiece.tokenizer_from_vocabulary(pieces, True)
-    wordpiece.save_tokenizer(tokenizer, folder, architecture.max_positions)
+    tokenizer = wordpiece.make(pieces, True)
+    tokenizer.save(folder, architecture.max_positions)
     hf.write_folder(folder, architecture, bert.initial_parameters(architecture, jax.random.key(0)), folder)
     return folder

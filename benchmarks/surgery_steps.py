@@ -23,8 +23,8 @@ from bioptimus_jax.schema import Experiment, Vocab
 from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.surgery import source
 from bioptimus_jax.surgery.reading import Occurrences, Reading, read_contexts
-from bioptimus_jax.vocab import training, wordpiece
 from bioptimus_jax.vocab.compare import new_tokens
+from bioptimus_jax.vocab.kinds import wordpiece
 from bioptimus_jax.vocab.occurrences import TokenFinder
 
 OURS, PLAIN, BATCHED = 'ours', 'torch_plain', 'torch_batched'
@@ -53,7 +53,7 @@ def prepare(folder: Path, size: Size) -> dict[str, Any]:
     made = (pubmed.titled_abstracts if size.real else lambda: pubmed.generated_texts(size.documents))()
     texts = list(itertools.islice(made, size.documents))
     if size.real:
-        place, vocabulary = real_source(), training.train(texts, Vocab())
+        place, vocabulary = real_source(), wordpiece.train(texts, Vocab())
     else:
         vocabulary, new = pubmed.generated_vocabulary()
         words = {token for token in new if not token.startswith(wordpiece.CONTINUATION)}
@@ -62,9 +62,9 @@ def prepare(folder: Path, size: Size) -> dict[str, Any]:
     loaded = load_source(folder)
     tokens = new_tokens(vocabulary, loaded.vocabulary)
     sentences = list(dict.fromkeys(s for text in texts for s in split_sentences(text)))
-    finder = TokenFinder(wordpiece.tokenizer_from_vocabulary(vocabulary, True), tokens)
+    finder = TokenFinder(wordpiece.make(vocabulary, True), tokens)
     chosen = chosen_occurrences(finder, sentences, size.contexts)
-    reading = read_contexts(loaded.tokenizer, loaded.capacity, sentences, chosen, len(tokens))
+    reading = read_contexts(loaded.subwords, loaded.capacity, sentences, chosen, len(tokens))
     if not size.contexts * 0.99 < len(reading.windows) <= len(chosen) == size.contexts:
         raise SystemExit(f'{len(reading.windows)} windows for {len(chosen)} sentences; nothing was timed')
     columns = {name: value for name, value in vars(reading).items() if name != 'windows'}
@@ -113,8 +113,8 @@ def real_source() -> Path:
 def random_source(folder: Path, vocabulary: list[str]) -> Path:
     """A small BERT of random weights."""
     architecture = Architecture(len(vocabulary), 128, 3, 2, 512, 512)
-    tokenizer = wordpiece.tokenizer_from_vocabulary(vocabulary, True)
-    wordpiece.save_tokenizer(tokenizer, folder, architecture.max_positions)
+    tokenizer = wordpiece.make(vocabulary, True)
+    tokenizer.save(folder, architecture.max_positions)
     hf.write_folder(folder, architecture, bert.initial_parameters(architecture, jax.random.key(0)), folder)
     return folder
 

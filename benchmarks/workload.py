@@ -15,7 +15,7 @@ from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
-from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ DOCUMENT_BYTES_PER_WORD = 4.04  # ArrayRecord, each record compressed by itself
 SCRATCH_BYTES_PER_WORD, SCRATCH_BYTES_PER_DOCUMENT = 3.45, 480  # Parquet; signatures of near duplicates
 NEW_TOKENS = 0.64  # share of a biomedical vocabulary that bert-base-uncased does not have
 CONTEXT_BYTES = 59  # sentence, which several tokens share, and place
-VOCABULARY_BYTES_PER_ENTRY = 31  # vocab.txt, tokenizer.json
+VOCABULARY_BYTES_PER_ENTRY = 31  # of WordPiece: vocab.txt, tokenizer.json
 TOKEN_RECORD_BYTES = 400  # a line of surgery/tokens.jsonl
 TOKENIZER_BYTES = 1_000_000  # of an exported folder
 SEGMENT_BYTES, PIECES_PER_SEGMENT = (
@@ -60,7 +60,7 @@ def disk_space(
             input_words * SCRATCH_BYTES_PER_WORD + scratch_documents * SCRATCH_BYTES_PER_DOCUMENT,
             f'.corpus.scratch while it works, {scratch_documents:,.0f} documents read',
         ),
-        Space('vocab', experiment.vocab.size * VOCABULARY_BYTES_PER_ENTRY, 'vocab.txt, tokenizer.json'),
+        Space('vocab', experiment.vocab.size * VOCABULARY_BYTES_PER_ENTRY, 'tokenizer'),
         Space(
             'contexts',
             new * experiment.contexts.per_token * CONTEXT_BYTES,

@@ -17,7 +17,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import encode
 from bioptimus_jax.model.heads import masked_lm_logits
 from bioptimus_jax.vocab import agreement
-from bioptimus_jax.vocab.wordpiece import load_tokenizer
+from bioptimus_jax.vocab.subwords import load as load_subwords
 
 TOLERANCE = 1e-4  # largest difference in float32 ...
 RELATIVE = 1e-5  # ... or this share of the largest value, where values are large
@@ -123,7 +123,7 @@ def _check_tokenizer(
     folder: Path, architecture: Architecture, tokenizer_folder: Path, texts: Sequence[str]
 ) -> list[list[int]]:
     """The ids of `texts`, after comparing AutoTokenizer with the run's tokenizer."""
-    ours = load_tokenizer(tokenizer_folder)
+    ours = load_subwords(tokenizer_folder)
     try:
         loaded = agreement.check_written(folder, ours, texts)
     except InputError as error:
@@ -133,7 +133,7 @@ def _check_tokenizer(
             f'{folder}: model_max_length of the tokenizer is {loaded.model_max_length} on reload, '
             f'{architecture.max_positions} in the run'
         )
-    return [ours.encode(text).ids for text in texts]
+    return [ours.tokenizer.encode(text).ids for text in texts]
 
 
 def _padded(ids: Sequence[Sequence[int]], architecture: Architecture) -> tuple[np.ndarray, np.ndarray]:

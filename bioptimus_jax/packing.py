@@ -18,6 +18,6 @@ def best_fit(lengths: Sequence[int], width: int) -> list[list[int]]:
             space, row = spaces.pop(at)
             rows[row].append(part)
             space -= lengths[part]
-        if space > 2:  # nothing shorter than [CLS] piece [SEP] exists
+        if space > 2:  # nothing shorter than a piece between special tokens exists
             bisect.insort(spaces, (space, row))
     return rows

@@ -21,8 +21,9 @@ from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, check_fits, planned_
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import BY_DIFFICULTY, Experiment, Source, Vocab
+from bioptimus_jax.vocab.subwords import load as load_subwords
 
-# Measured on real abstracts, between spaces, [CLS] and [SEP] not counted (under 1 %): a vocabulary of the domain, and
+# Measured on real abstracts, between spaces, special tokens not counted (under 1 %): a vocabulary of the domain, and
 # that of bert-base-uncased.
 PIECES_PER_WORD, PIECES_PER_WORD_OF_SOURCE = 1.31, 1.55
 # Best fit of real abstracts (298-352 pieces on average): rows as wide as the longest document, and twice and more.
@@ -182,8 +183,7 @@ def _entries(vocab: Vocab, of_source: int) -> int:
     if vocab.kind == 'append':
         return of_source + round(vocab.size * NEW_TOKENS)
     if vocab.kind == 'file' and Path(vocab.file).is_file():
-        with open(vocab.file, encoding='utf-8') as file:
-            return sum(1 for _ in file)
+        return len(load_subwords(Path(vocab.file)).tokens)
     return vocab.size
 
 

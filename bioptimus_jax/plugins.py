@@ -2,7 +2,9 @@
 
 import importlib
 import pkgutil
+from collections.abc import Collection, Iterator
 from types import ModuleType
+from typing import Any
 
 
 def names_in(package: ModuleType) -> tuple[str, ...]:
@@ -13,3 +15,27 @@ def names_in(package: ModuleType) -> tuple[str, ...]:
 def load_from(package: ModuleType, name: str) -> ModuleType:
     """The file of that name, which must be one of `names_in`."""
     return importlib.import_module(f'{package.__name__}.{name}')
+
+
+class Plugins(Collection[str]):
+    """The names of the modules in a package, listed each time without importing any of them.
+
+    `package`: its full name; `holds`: what each module calls the object that it is there for.
+    """
+
+    def __init__(self, package: str, holds: str):
+        self.package, self.holds = package, holds
+
+    def __iter__(self) -> Iterator[str]:
+        path = importlib.import_module(self.package).__path__
+        return iter(sorted(module.name for module in pkgutil.iter_modules(path)))
+
+    def __contains__(self, name: object) -> bool:
+        return any(name == known for known in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def load(self, name: str) -> Any:
+        """The object that the module of that name holds; imports it now."""
+        return getattr(importlib.import_module(f'{self.package}.{name}'), self.holds)

@@ -14,8 +14,10 @@ from ml_collections import ConfigDict
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.fields import MOST, field_of, key, named, record_from, section, walk
+from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.pretrain.units import MASKINGS
 
+TOKENIZERS = Plugins('bioptimus_jax.vocab.kinds', 'KIND')  # objects of vocab.subwords.Kind
 LARGEST_SEED = 2**31 - 1  # jax keeps 32 bits of a seed and drops the rest in silence
 MOST_STEPS = 2**31 - 1  # a step's number has 32 bits, too
 LARGEST_SIZE, MOST_LAYERS = 2**24, 2**10  # far above any BERT: more would only fill the memory
@@ -113,14 +115,19 @@ class Corpus:
 
 @dataclasses.dataclass(frozen=True)
 class Vocab:
-    """The WordPiece vocabulary of the adapted model."""
+    """The tokenizer of the adapted model."""
 
+    tokenizer: str = key(
+        'wordpiece',
+        'kind of tokenizer (must agree with the source): a file in vocab/kinds/',
+        one_of=TOKENIZERS,
+    )
     kind: str = key(
         'train',
         "train a new one, take `file`, keep the source's, or append what a new one has beside it to the source's",
         one_of=('train', 'file', 'source', 'append'),
     )
-    file: str = key('', 'vocab.txt for kind=file', path=True)
+    file: str = key('', 'the vocabulary for kind=file (of WordPiece: a vocab.txt)', path=True)
     size: int = key(
         30522, 'entries of a vocabulary that is trained, special tokens included', low=100, high=LARGEST_SIZE
     )
@@ -282,7 +289,7 @@ class Rows:
 
     row_pieces: int = key(512, 'pieces a row', low=8, high=WIDEST_ROW)
     max_document_pieces: int = key(
-        512, 'longer documents are cut; [CLS] and [SEP] included', low=8, high=WIDEST_ROW
+        512, 'longer documents are cut; special tokens included', low=8, high=WIDEST_ROW
     )
     block_documents: int = key(4096, 'documents packed together', low=1, high=MOST_ROWS)
     shard_rows: int = key(65536, 'rows a file', low=1, high=LARGEST_SIZE)
@@ -294,7 +301,9 @@ class Phase:
 
     masking: str = key('tokens', 'what is drawn', one_of=MASKINGS)
     rate: float = key(0.15, 'share of pieces that are predicted', low=0.01, high=0.9)
-    corruption: tuple[float, ...] = key((0.8, 0.1, 0.1), 'probabilities of [MASK], random token, unchanged')
+    corruption: tuple[float, ...] = key(
+        (0.8, 0.1, 0.1), 'probabilities of the mask token, random token, unchanged'
+    )
     corruption_unit: str = key(
         'piece', 'one draw per piece (BERT) or per word (fairseq)', one_of=('piece', 'word')
     )
@@ -375,7 +384,9 @@ class Pretrain:
     batch_rows: int = key(256, 'rows in the global batch', low=1, high=MOST_ROWS)
     micro_batches: int = key(1, 'gradient accumulation: parts a batch is cut into', low=1, high=MOST_ROWS)
     word: str = key(
-        'wordpiece', 'what a word is: "##" continuation, or white space', one_of=('wordpiece', 'whitespace')
+        'wordpiece',
+        'what a word is: what the tokenizer takes for one (of WordPiece, punctuation is apart), or white space',
+        one_of=('wordpiece', 'whitespace'),
     )
     max_word_pieces: int = key(16, 'longer words are masked in units of this many pieces', low=1, high=512)
     optimizer: str = key('adamw', 'AdamW, or LAMB for very large batches', one_of=('adamw', 'lamb'))
@@ -508,7 +519,9 @@ class Analysis:
 
     cloze_documents: int = key(400, 'held-out documents scored', low=1)
     cloze_fraction: float = key(0.15, 'words hidden, chosen by hash of (document, word)', low=0.01, high=0.9)
-    reference_vocab: str = key('', "a second vocab.txt or folder; empty: the source's", path=True)
+    reference_vocab: str = key(
+        '', "a second vocabulary, as vocab.file, or a folder; empty: the source's", path=True
+    )
     pairs: int = key(20000, 'random pairs for the mean cosine', low=10, high=LARGEST_SIZE)
     geometry_words: int = key(
         2000,

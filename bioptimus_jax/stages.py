@@ -51,9 +51,9 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             'vocab',
-            'the WordPiece vocabulary, which of its tokens the source does not have, word frequencies',
+            'the tokenizer, which of its tokens the source does not have, word frequencies',
             "corpus/, the source's vocabulary, config.vocab.general",
-            'vocab/tokenizer.json, vocab.txt, new_tokens.txt, comparison.json, words.parquet, frequency.json',
+            'vocab/tokenizer.json and the like, new_tokens.txt, comparison.json, words.parquet, frequency.json',
             ('vocab',),
             lambda run: ('corpus',),
             _late('vocab.build', 'build'),

@@ -77,10 +77,14 @@ def pages() -> dict[str, str]:
 def _modules(folder: Path) -> str:
     """One entry for mkdocstrings per module of a folder; those of the package itself make up the program."""
     title = 'Program' if folder == PACKAGE else f'{PACKAGE.name}.{folder.name}'
-    names = [f.stem for f in sorted(folder.glob('*.py')) if f.stem != '__init__']
+    files = folder.glob('*.py') if folder == PACKAGE else folder.rglob('*.py')
+    names = [
+        '.'.join(f.relative_to(folder).with_suffix('').parts) for f in sorted(files) if f.stem != '__init__'
+    ]
     package = '.'.join(folder.relative_to(PACKAGE.parent).parts)
     entries = [
-        f'## {name} {{ #module-{name} }}\n\n::: {package}.{name}\n    options:\n      heading_level: 3\n'
+        f'## {name} {{ #module-{name.replace(".", "-")} }}\n\n'
+        f'::: {package}.{name}\n    options:\n      heading_level: 3\n'
         for name in names
     ]
     return '\n'.join([PYTHON.format(title=title), *entries])

@@ -18,7 +18,7 @@ from bioptimus_jax.model.bert import initial_parameters
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.vocab import frequency
-from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, save_tokenizer, tokenizer_from_vocabulary
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
 LETTERS = list('abcdefghijklmnopqrstuvwxyz')
 PIECES = [*SPECIAL_TOKENS, *LETTERS, *('##' + c for c in LETTERS), '.']
@@ -37,9 +37,7 @@ def vocabulary_of(entries):
 
 @pytest.fixture(scope='module')
 def spellers():
-    return [
-        cloze.Speller(tokenizer_from_vocabulary(vocabulary_of(v), lowercase=True)) for v in (LARGE, SMALL)
-    ]
+    return [cloze.Speller(make(vocabulary_of(v), lowercase=True)) for v in (LARGE, SMALL)]
 
 
 def documents(count=12):
@@ -78,7 +76,7 @@ def test_text_fits_under_both_vocabularies(spellers):
 
 
 def test_words_unknown_to_one_vocabulary_are_never_hidden(spellers):
-    greek = cloze.Speller(tokenizer_from_vocabulary([*vocabulary_of(LARGE), 'β'], lowercase=True))
+    greek = cloze.Speller(make([*vocabulary_of(LARGE), 'β'], lowercase=True))
     texts = [Document(f'g{i}', 'the β drug', 'made') for i in range(30)]
     both = cloze.passages(texts, [greek, spellers[1]], fraction=0.9, seed=0, max_pieces=16)
     alone = cloze.passages(texts, [greek], fraction=0.9, seed=0, max_pieces=16)
@@ -88,7 +86,7 @@ def test_words_unknown_to_one_vocabulary_are_never_hidden(spellers):
 
 
 def test_casings_do_not_mix(spellers):
-    cased = cloze.Speller(tokenizer_from_vocabulary(vocabulary_of(LARGE), lowercase=False))
+    cased = cloze.Speller(make(vocabulary_of(LARGE), lowercase=False))
     with pytest.raises(InputError, match='same casing'):
         hide([spellers[0], cased])
 
@@ -97,10 +95,10 @@ def test_hidden_words_are_whole_and_all_masks(spellers):
     passage = cloze.Passage('d', ('the', 'aspirin', 'helps'), (1,))
     for speller, pieces in zip(spellers, (['aspirin'], ['asp', '##irin']), strict=True):
         [row] = cloze.rows_of([passage], speller)
-        names = [speller.tokenizer.id_to_token(int(t)) for t in row.tokens]
+        names = [speller.subwords.tokenizer.id_to_token(int(t)) for t in row.tokens]
         assert names[: 2 + len(pieces)] == ['[CLS]', 'the', *['[MASK]'] * len(pieces)]
         assert names[-1] == '[SEP]'
-        assert [speller.tokenizer.id_to_token(int(t)) for t in row.targets] == pieces
+        assert [speller.subwords.tokenizer.id_to_token(int(t)) for t in row.targets] == pieces
         assert row.slots.tolist() == list(range(2, 2 + len(pieces)))
         assert names.count('[MASK]') == len(pieces)
 
@@ -179,9 +177,7 @@ def test_entities_in_pieces_by_hand(tmp_path):
         'αβ': 1,
         'x-drug': 1,
     }
-    large, small = (
-        tokenizer_from_vocabulary([*vocabulary_of(v), '-'], lowercase=True) for v in (LARGE, SMALL)
-    )
+    large, small = (make([*vocabulary_of(v), '-'], lowercase=True) for v in (LARGE, SMALL))
     result = entities.compare_on_entities(folders, large, small)
     # words: aspirin, aspirin drugs, aspirin, αβ, x - drug = 8; the large vocabulary cuts none of them
     assert result['datasets']['drugs']['vocabulary'] == {
@@ -206,8 +202,8 @@ def test_examples_are_cut_into_many_pieces_and_frequent(tmp_path):
     lines = ''.join(f'{word}\tB-D\n\n' * times for word, times in sizes.items())
     (tmp_path / 'd').mkdir()
     (tmp_path / 'd' / 'train.tsv').write_text(lines, 'utf-8')
-    own = tokenizer_from_vocabulary([*vocabulary_of(PIECES), 'drug', 'helps', 'aspirin'], lowercase=True)
-    source = tokenizer_from_vocabulary([*vocabulary_of(PIECES), 'asp', '##irin'], lowercase=True)
+    own = make([*vocabulary_of(PIECES), 'drug', 'helps', 'aspirin'], lowercase=True)
+    source = make([*vocabulary_of(PIECES), 'asp', '##irin'], lowercase=True)
     result = entities.compare_on_entities([tmp_path / 'd'], own, source)
     assert result['examples'] == [  # not help, xyz: cut by both; not aspirin: two pieces
         {'entity': 'drug', 'count': 7, 'source': ['d', '##r', '##u', '##g']},
@@ -226,7 +222,7 @@ def test_scores_agree_with_transformers(spellers, tmp_path):
     transformers = pytest.importorskip('transformers')
     speller = spellers[0]
     architecture, params = small_bert(len(speller.ids))
-    save_tokenizer(speller.tokenizer, tmp_path, 64)
+    speller.subwords.save(tmp_path, 64)
     hf.write_folder(tmp_path, architecture, jax.tree.map(np.asarray, params), tmp_path)
     chosen = hide(spellers)
     scored = cloze.score_words(chosen, speller, cloze.make_scorer(*hf.load_folder(tmp_path)[:2]))
@@ -302,7 +298,7 @@ def run(tmp_path_factory):
     for seed, (folder, entries) in enumerate(models.values()):
         words = vocabulary_of(entries)
         folder.mkdir(parents=True)
-        save_tokenizer(tokenizer_from_vocabulary(words, lowercase=True), folder, 64)
+        make(words, lowercase=True).save(folder, 64)
         architecture, params = small_bert(len(words), seed)
         hf.write_folder(folder, architecture, jax.tree.map(np.asarray, params), folder)
     for split in ('heldout', 'train'):

@@ -18,7 +18,8 @@ from bioptimus_jax.files import write_json
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Contexts, Experiment, Runtime, Source, Vocab
 from bioptimus_jax.splitting import split_sentences
-from bioptimus_jax.vocab import contexts, sampling, training, wordpiece
+from bioptimus_jax.vocab import contexts, sampling, subwords
+from bioptimus_jax.vocab.kinds import wordpiece
 from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around
 
 DATA = os.environ.get('BIOPTIMUS_DATA')
@@ -52,7 +53,7 @@ def make_documents(count: int) -> list[Document]:
 
 
 DOCUMENTS = make_documents(120)
-TRAINED = training.train((d.text for d in DOCUMENTS), SETTINGS)
+TRAINED = wordpiece.train((d.text for d in DOCUMENTS), SETTINGS)
 VOCABULARY = [t for t in TRAINED if t not in ('synuclein', 'reduced')]
 NEW = ['kinase', 'naproxenib', 'carcinoma', 'cafe', 'cells', 'synuc', '##lein', '##uced', '##ib']
 
@@ -62,7 +63,7 @@ def make_run(
 ) -> Run:
     count = write_documents(workdir / 'corpus', 'train', documents, shards)
     write_json(workdir / 'corpus' / 'manifest.json', {'counts': {'train': count}, 'content': ''})
-    wordpiece.save_tokenizer(wordpiece.tokenizer_from_vocabulary(VOCABULARY, True), workdir / 'vocab', 512)
+    wordpiece.make(VOCABULARY, True).save(workdir / 'vocab', 512)
     (workdir / 'vocab' / 'new_tokens.txt').write_text(''.join(t + '\n' for t in NEW), 'utf-8')
     write_json(workdir / 'vocab' / 'manifest.json', {'counts': {}, 'content': ''})
     (workdir / 'contexts').mkdir()
@@ -86,11 +87,11 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def brute_force(documents: list[Document], seed: int = 0) -> dict[str, list[str]]:
     """Per token the texts of its bottom-k, found the slow way by another route."""
-    tokenizer = wordpiece.tokenizer_from_vocabulary(VOCABULARY, True)
+    tokenizer = wordpiece.make(VOCABULARY, True)
     best: dict[str, dict[str, int]] = {token: {} for token in NEW}
     for document in documents:
         for number, sentence in enumerate(split_sentences(document.text)):
-            for token in set(tokenizer.encode(sentence).tokens) & set(NEW):
+            for token in set(tokenizer.tokenizer.encode(sentence).tokens) & set(NEW):
                 token_hash = sampling.hash_texts([token], seed)
                 key = np.array([contexts.document_key(document.id)], np.uint64)
                 priority = int(sampling.priorities(token_hash, key, np.array([number]))[0])
@@ -243,7 +244,7 @@ def test_samples_of_parts_merge_exactly() -> None:
 
 
 def test_finder_agrees_with_whole_sentences() -> None:
-    tokenizer = wordpiece.tokenizer_from_vocabulary(VOCABULARY, True)
+    tokenizer = wordpiece.make(VOCABULARY, True)
     finder = TokenFinder(tokenizer, NEW)
     odd = [
         'Kinase  kinase',
@@ -260,7 +261,7 @@ def test_finder_agrees_with_whole_sentences() -> None:
     for i in range(len(sentence)):
         found[sentence[i]][NEW[token[i]]] = (int(start[i]), int(end[i]))
     for number, text in enumerate(sentences):
-        encoding = tokenizer.encode(text, add_special_tokens=False)
+        encoding = tokenizer.tokenizer.encode(text, add_special_tokens=False)
         expected: dict[str, tuple[int, int]] = {}
         for piece, span in zip(encoding.tokens, encoding.offsets, strict=True):
             if piece in NEW:
@@ -273,14 +274,16 @@ def test_finder_agrees_on_real_text() -> None:
     folder = Path(DATA or '')
     with gzip.open(folder / 'pubmed' / 'abstracts-00001-of-00004.jsonl.gz', 'rt', encoding='utf-8') as file:
         texts = [json.loads(line)['abstract'] for line, _ in zip(file, range(300), strict=False)]
-    tokenizer = wordpiece.load_tokenizer(folder / 'vocab' / 'bert-base-uncased')
-    tokens = wordpiece.vocabulary(tokenizer)[2000:]
+    tokenizer = subwords.load(folder / 'vocab' / 'bert-base-uncased')
+    tokens = tokenizer.tokens[2000:]
     sentences = [s for t in texts for s in split_sentences(t)]
     assert len(sentences) > 2000
     sentence, token, _ = TokenFinder(tokenizer, tokens).find(sentences)
     found = set(zip(sentence.tolist(), (token + 2000).tolist(), strict=True))
     encodings = [
-        e for i in range(0, len(sentences), 500) for e in tokenizer.encode_batch(sentences[i : i + 500])
+        e
+        for i in range(0, len(sentences), 500)
+        for e in tokenizer.tokenizer.encode_batch(sentences[i : i + 500])
     ]
     assert found == {(i, piece) for i, e in enumerate(encodings) for piece in e.ids if piece >= 2000}
 

@@ -27,7 +27,7 @@ from bioptimus_jax.files import read_jsonl
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Audit, Corpus, Experiment
 from bioptimus_jax.stages import STAGES
-from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS
 
 
 def experiment(inputs: list[str], **changes: object) -> Experiment:

@@ -27,7 +27,7 @@ from bioptimus_jax.report import difficulty as shown
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
-from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, save_tokenizer, tokenizer_from_vocabulary
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
 LETTERS = 'abcdeimnorst'
 TOKENS = [*SPECIAL_TOKENS, *LETTERS, *('##' + c for c in LETTERS), 'dose', 'rate', '.']
@@ -56,7 +56,7 @@ def place(tmp_path_factory):
     (folder / 'trained.txt').write_text('\n\n'.join(texts))
     (folder / 'tiny.py').write_text(CONFIG.format(texts=str(folder / 'trained.txt')))
     shape = Architecture(len(TOKENS), 16, 1, 2, 24, 24, initializer_range=0.5)
-    save_tokenizer(tokenizer_from_vocabulary(TOKENS, True), folder / 'bert', 24)
+    make(TOKENS, True).save(folder / 'bert', 24)
     parameters = initial_parameters(shape, jax.random.key(0, impl='threefry2x32'))
     hf.write_folder(folder / 'bert', shape, parameters, folder / 'bert')
     write_roberta(folder / 'roberta')
@@ -171,8 +171,8 @@ def test_a_roberta_is_masked_in_its_own_words(place):
     assert len(batch['tokens']) == 2
     assert len(set(batch['documents'][:, 0])) == 1
     assert batch['segment_lengths'].sum() == len(model.tokenizer(text)['input_ids']) + 2
-    assert model.vocabulary.mask_id == 4
-    assert not set(model.vocabulary.replacements_N) & {0, 1, 2, 3, 4}
+    assert model.vocabulary.mask == 4
+    assert not set(model.vocabulary.drawn_N) & {0, 1, 2, 3, 4}
     assert model.longest == 30  # 32 positions, of which RoBERTa uses the first two for padding
 
 

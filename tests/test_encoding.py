@@ -14,7 +14,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.surgery import reading, source
 from bioptimus_jax.surgery.layout import ROW_LENGTHS, Layout
 from bioptimus_jax.surgery.reading import Reading
-from bioptimus_jax.vocab import wordpiece
+from bioptimus_jax.vocab.kinds import wordpiece
 
 VOCABULARY = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', *'abcdefgh', *(f'##{c}' for c in 'abcdefgh')]
 CLS, SEP = 2, 3
@@ -24,8 +24,8 @@ def make_source(layers: int = 2, positions: int = 160) -> source.Source:
     shape = dict(hidden=8, layers=layers, heads=2, intermediate=12, max_positions=positions)
     architecture = Architecture(len(VOCABULARY), **shape, initializer_range=0.4)
     parameters = jax.tree.map(np.asarray, bert.initial_parameters(architecture, jax.random.key(3)))
-    tokenizer = wordpiece.tokenizer_from_vocabulary(VOCABULARY, lowercase=True)
-    return source.Source(Path('source'), architecture, parameters, tokenizer, VOCABULARY, [])
+    tokenizer = wordpiece.make(VOCABULARY, lowercase=True)
+    return source.Source(Path('source'), architecture, parameters, tokenizer, [])
 
 
 def random_reading(seed: int, windows: int, longest: int, targets: int = 5) -> Reading:
@@ -180,7 +180,7 @@ def test_a_token_at_the_edge_of_a_truncated_context():
     letters = 'abcdefghabcdefghabcdefgh'
     sentence = ' '.join(letters)
     spans = {0: {0: [(0, 1)], 1: [(len(sentence) - 1, len(sentence))], 2: [(24, 27)]}}
-    read = reading.read_contexts(made.tokenizer, made.capacity, [sentence], spans, 3)
+    read = reading.read_contexts(made.subwords, made.capacity, [sentence], spans, 3)
     ids = [VOCABULARY.index(letter) for letter in letters]
     first, last, middle = (states_alone(made, [CLS, *p, SEP]) for p in (ids[:10], ids[-10:], ids[8:18]))
     expected = [first[1], last[10], middle[[5, 6]].mean(0)]
@@ -189,7 +189,7 @@ def test_a_token_at_the_edge_of_a_truncated_context():
 
 def test_a_token_that_stands_twice_is_the_mean_of_both():
     made = make_source()
-    read = reading.read_contexts(made.tokenizer, made.capacity, ['ab c ab'], {0: {0: [(0, 2), (5, 7)]}}, 1)
+    read = reading.read_contexts(made.subwords, made.capacity, ['ab c ab'], {0: {0: [(0, 2), (5, 7)]}}, 1)
     tokens = [VOCABULARY.index(piece) for piece in ('[CLS]', 'a', '##b', 'c', 'a', '##b', '[SEP]')]
     expected = states_alone(made, tokens)[[1, 2, 4, 5]].mean(0)
     np.testing.assert_allclose(source.sum_states(made, read, 64), [expected], atol=1e-5)

@@ -18,7 +18,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import initial_parameters
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import PAPER_PHASES, Experiment
-from bioptimus_jax.vocab.wordpiece import save_tokenizer, tokenizer_from_vocabulary
+from bioptimus_jax.vocab.kinds.wordpiece import make
 
 LETTERS = 'abcdefghijklmnopqrstuvwxyz'
 VOCABULARY = [
@@ -46,7 +46,7 @@ def params():
 @pytest.fixture(scope='module')
 def tokenizer_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp('tokenizer')
-    save_tokenizer(tokenizer_from_vocabulary(VOCABULARY, True), folder, ARCHITECTURE.max_positions)
+    make(VOCABULARY, True).save(folder, ARCHITECTURE.max_positions)
     return folder
 
 
@@ -165,16 +165,12 @@ def test_tokenizers_that_differ_are_caught(tmp_path, params, tokenizer_folder):
     with pytest.raises(gate.GateError, match='model_max_length of the tokenizer is 512'):
         check(folder, params, tokenizer_folder)
     changes = {
-        'do_lower_case is False in transformers, True here': tokenizer_from_vocabulary(VOCABULARY, False),
-        'number of tokens is 61 in transformers, 60 here': tokenizer_from_vocabulary(
-            [*VOCABULARY, 'more'], True
-        ),
-        "the id of '.' is 59 in transformers, 58 here": tokenizer_from_vocabulary(
-            [*VOCABULARY[:-2], '-', '.'], True
-        ),
+        'do_lower_case is False in transformers, True here': make(VOCABULARY, False),
+        'number of tokens is 61 in transformers, 60 here': make([*VOCABULARY, 'more'], True),
+        "the id of '.' is 59 in transformers, 58 here": make([*VOCABULARY[:-2], '-', '.'], True),
     }
     for message, tokenizer in changes.items():
-        save_tokenizer(tokenizer, folder, ARCHITECTURE.max_positions)
+        tokenizer.save(folder, ARCHITECTURE.max_positions)
         with pytest.raises(gate.GateError, match=message):
             check(folder, params, tokenizer_folder)
 

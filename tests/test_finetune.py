@@ -30,6 +30,7 @@ from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.sets import columns
 from bioptimus_jax.sets.corpora import Sentence, read_dataset
 from bioptimus_jax.stages import STAGES
+from bioptimus_jax.vocab.kinds.wordpiece import make
 
 DRUGS = ('zolmipan', 'tercivir', 'amlozine', 'bexocillin')
 OTHER = ('the', 'patient', 'got', 'with', 'daily', 'dose', 'of', 'and')
@@ -41,8 +42,6 @@ def tiny_bert(tmp_path_factory):
     """A Hugging Face folder with a random BERT and a vocabulary of some words, letters and ##letters."""
     import torch
     from transformers import BertConfig, BertForMaskedLM
-
-    from bioptimus_jax.vocab.wordpiece import save_tokenizer, tokenizer_from_vocabulary
 
     folder = tmp_path_factory.mktemp('tiny')
     letters = 'abcdefghijklmnopqrstuvwxyz'
@@ -58,7 +57,7 @@ def tiny_bert(tmp_path_factory):
         max_position_embeddings=128,
     )
     BertForMaskedLM(shape).save_pretrained(folder)
-    save_tokenizer(tokenizer_from_vocabulary(vocabulary, True), folder, 128)
+    make(vocabulary, True).save(folder, 128)
     return folder
 
 

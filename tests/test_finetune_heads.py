@@ -22,6 +22,7 @@ from bioptimus_jax.finetune.training import finetune, predict
 from bioptimus_jax.schema import HEADS, Experiment, Finetune
 from bioptimus_jax.sets.corpora import Sentence, read_dataset
 from bioptimus_jax.sets.tags import decode, encode, from_spans, labels_of, spans
+from bioptimus_jax.vocab.kinds.wordpiece import make
 
 DRUGS = ('zolmipan', 'tercivir', 'amlozine', 'bexocillin')
 OTHER = ('the', 'patient', 'got', 'with', 'daily', 'dose', 'of', 'and')
@@ -63,11 +64,10 @@ def save_encoder(folder, kind='bert', layers=2, **changes):
 
 
 def save_wordpiece(folder):
-    from bioptimus_jax.vocab.wordpiece import save_tokenizer, tokenizer_from_vocabulary
 
     specials = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
     vocabulary = [*specials, *OTHER, *SPELLING, *LETTERS, *('##' + c for c in LETTERS), '.', '-']
-    save_tokenizer(tokenizer_from_vocabulary(vocabulary, True), folder, 128)
+    make(vocabulary, True).save(folder, 128)
     return len(vocabulary)
 
 

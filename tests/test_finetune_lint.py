@@ -8,10 +8,10 @@ import pytest
 from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune import lint
-from bioptimus_jax.finetune.tokenizer import load_tokenizer
 from bioptimus_jax.sets import blurb
 from bioptimus_jax.sets.corpora import SPLITS, read_dataset
-from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, save_tokenizer, tokenizer_from_vocabulary
+from bioptimus_jax.vocab.agreement import load_for_words
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
 LETTERS = 'abcdefghijklmnopqrstuvwxyz'
 VOCABULARY = [*SPECIAL_TOKENS, 'drug', *LETTERS, *('##' + c for c in LETTERS)]
@@ -40,7 +40,7 @@ def write_set(folder, texts=SPLIT_TEXTS):
 
 @pytest.fixture
 def record(tmp_path):
-    tokenizer = tokenizer_from_vocabulary(VOCABULARY, lowercase=True)
+    tokenizer = make(VOCABULARY, lowercase=True).tokenizer
     dataset = read_dataset(write_set(tmp_path / 'drugs'))
     return lint.lint_dataset(dataset, {'tiny': tokenizer}, max_pieces=128)
 
@@ -120,7 +120,7 @@ def test_a_clean_set_has_no_notes(tmp_path):
 
 
 def test_padding_and_truncation_of_a_tokenizer_do_not_count(tmp_path):
-    tokenizer = tokenizer_from_vocabulary(VOCABULARY, lowercase=True)
+    tokenizer = make(VOCABULARY, lowercase=True).tokenizer
     dataset = read_dataset(write_set(tmp_path / 'drugs'))
     plain = lint.lint_dataset(dataset, {'t': tokenizer})['tokenizers']
     tokenizer.enable_padding(length=16)
@@ -168,7 +168,7 @@ def test_the_verb(tmp_path, capsys):
     write_set(sets / 'more')
     model = tmp_path / 'tiny'
     model.mkdir()
-    save_tokenizer(tokenizer_from_vocabulary(VOCABULARY, lowercase=True), model, 128)
+    make(VOCABULARY, lowercase=True).save(model, 128)
     assert cli.main(['lint', f'--sets={sets}', f'--model={model}']) == 0
     out = capsys.readouterr().out
     assert out.startswith('drugs: IOB2; Drug\n')
@@ -198,6 +198,6 @@ def test_what_the_verb_cannot_use(tmp_path, capsys):
     write_set(tmp_path / 'drugs')
     for model in ('none', 'empty'):
         with pytest.raises(InputError, match=f'{model}: (no such folder|holds no tokenizer)'):
-            load_tokenizer(tmp_path / model)
+            load_for_words(tmp_path / model)
         assert cli.main(['lint', f'--sets={tmp_path}', f'--model={tmp_path / model}']) == 3
         assert '\n' not in capsys.readouterr().err.strip()

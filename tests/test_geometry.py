@@ -21,7 +21,7 @@ from bioptimus_jax.model.bert import initial_parameters
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab import frequency
-from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, save_tokenizer, tokenizer_from_vocabulary
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
 LETTERS = list(string.ascii_lowercase)
 PIECES = [*SPECIAL_TOKENS, *LETTERS, *('##' + c for c in LETTERS), '.']
@@ -185,7 +185,7 @@ def test_projection_keeps_clusters_and_is_repeatable():
 
 
 def speller_of(words):
-    return cloze.Speller(tokenizer_from_vocabulary([*PIECES, *words], lowercase=True))
+    return cloze.Speller(make([*PIECES, *words], lowercase=True))
 
 
 def test_thirds_by_count():
@@ -253,7 +253,7 @@ def test_vectors_of_words_agree_with_transformers(tmp_path):
     torch = pytest.importorskip('torch')
     transformers = pytest.importorskip('transformers')
     speller = speller_of(RARE)
-    save_tokenizer(speller.tokenizer, tmp_path, 64)
+    speller.subwords.save(tmp_path, 64)
     architecture, params = small_bert(len(speller.ids))
     hf.write_folder(tmp_path, architecture, params, tmp_path)
     found = contexts.occurrences(texts(), {*RARE, *FREQUENT}, [speller], 2, 40)
@@ -290,7 +290,7 @@ def run(tmp_path_factory):
     folders |= {workdir / 'export' / name: 'own' for name in ('0.1', '0.2')}
     for seed, (folder, which) in enumerate(folders.items()):
         folder.mkdir(parents=True)
-        save_tokenizer(tokenizer_from_vocabulary(vocabularies[which], lowercase=True), folder, 64)
+        make(vocabularies[which], lowercase=True).save(folder, 64)
         architecture, params = small_bert(len(vocabularies[which]), seed)
         hf.write_folder(folder, architecture, params, folder)
     (workdir / 'vocab').mkdir()

@@ -15,10 +15,10 @@ from bioptimus_jax.config import defaults
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import initial_parameters
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.masking import Vocabulary
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import make_plan, sharded_step
 from bioptimus_jax.schema import Experiment
+from bioptimus_jax.vocab.kinds.wordpiece import make
 
 PHASES = {'0.1': 8, '0.2': 8, '0.3': 7, '0.4': 7}
 ROWS, PIECES = 8, 64
@@ -34,7 +34,7 @@ def losses() -> list[float]:
     names = [*SPECIALS, *(f'{"##" * (n % 3 == 0)}t{n}' for n in range(95))]
     model = Architecture(100, 32, 2, 4, 64, PIECES, dropout=0.1, attention_dropout=0.1)
     mesh = make_mesh(1)
-    plan = make_plan(experiment, model, Vocabulary.of(names, SPECIALS), PIECES, mesh, print)
+    plan = make_plan(experiment, model, make(names, True), PIECES, mesh, print)
     table = curriculum.table(curriculum.stretches(experiment, curriculum.RowCounts(100, 1, 1)), experiment)
     step, state = sharded_step(plan, mesh, initial_parameters(model, jax.random.key(0)))
     found = []

@@ -13,7 +13,7 @@ import pytest
 
 from bioptimus_jax.config import load, override
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.schema import PAPER_PHASES, Experiment
+from bioptimus_jax.schema import PAPER_PHASES, TOKENIZERS, Experiment
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / 'bioptimus_jax'
@@ -47,6 +47,11 @@ FLOORS = {
     'bioptimus_jax.model': 5,
     'bioptimus_jax.corpus': 5,
     'bioptimus_jax.vocab': 6,
+    'bioptimus_jax.vocab.subwords': 5,
+    'bioptimus_jax.vocab.kinds': 5,
+    'bioptimus_jax.vocab.probes': 5,
+    'bioptimus_jax.vocab.tokenizer_files': 5,
+    'bioptimus_jax.vocab.training': 5,
     'bioptimus_jax.surgery': 7,
     'bioptimus_jax.pretrain': 8,
     'bioptimus_jax.plan': 9,
@@ -170,8 +175,8 @@ def test_imports_go_downward_and_stay_where_they_belong(module):
 @pytest.mark.parametrize(
     ('module', 'source'),
     [
-        ('bioptimus_jax.vocab.wordpiece', 'from bioptimus_jax.surgery import rows'),
-        ('bioptimus_jax.corpus.audit', 'def f():\n    import bioptimus_jax.vocab.wordpiece'),
+        ('bioptimus_jax.vocab.kinds.wordpiece', 'from bioptimus_jax.surgery import rows'),
+        ('bioptimus_jax.corpus.audit', 'def f():\n    import bioptimus_jax.vocab.compare'),
         ('bioptimus_jax.run', 'from bioptimus_jax import cli'),
         ('bioptimus_jax.model.bert', 'from ..pretrain.loop import train'),
         ('bioptimus_jax.pretrain.step', 'from flax import linen'),
@@ -182,6 +187,60 @@ def test_imports_go_downward_and_stay_where_they_belong(module):
 )
 def test_the_rule_sees_a_violation(module, source):
     assert violations(module, imports_of(source, module))
+
+
+SPECIAL = re.compile(r'\[(PAD|UNK|CLS|SEP|MASK)\]|##[^\s#]*|\[unused.*|vocab\.txt')
+
+
+def tokens_named(source: str) -> list[str]:
+    """Literals of a kind of tokenizer: its special tokens, its file, its name in a comparison or an import."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Constant(value=str(text)) if SPECIAL.fullmatch(text):
+                found.append(text)
+            case ast.Compare(comparators=others):
+                inner = [n for other in (node.left, *others) for n in ast.walk(other)]
+                found += [
+                    n.value for n in inner if isinstance(n, ast.Constant) and n.value in set(TOKENIZERS)
+                ]
+            case ast.MatchValue(value=ast.Constant(value=name)) if name in set(TOKENIZERS):
+                found.append(name)
+            case ast.Import() | ast.ImportFrom():
+                imported = imports_of(ast.unparse(node), 'anywhere')
+                found += [name for name in imported if within(name, TOKENIZERS.package)]
+    return found
+
+
+@pytest.mark.parametrize('module', [m for m in MODULES if not within(m, 'bioptimus_jax.vocab.kinds')])
+def test_what_a_tokenizer_looks_like_is_known_in_its_own_file(module):
+    """Tables of the report have [MASK] as a heading, a word of the field; in vocab/ there is more of BERT's format."""
+    found = set(tokens_named(MODULES[module].read_text('utf-8')))
+    allowed = {
+        'bioptimus_jax.report.difficulty': {'[MASK]'},
+        'bioptimus_jax.vocab.agreement': {'[unused'},
+        'bioptimus_jax.vocab.tokenizer_files': {'[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]'},
+        'bioptimus_jax.vocab.training': {'##'},
+    }
+    assert found <= allowed.get(module, set())
+
+
+@pytest.mark.parametrize(
+    'source',
+    [
+        "end = token.startswith('##')",
+        "mask = tokenizer.token_to_id('[MASK]')",
+        "new = f'{path}' in ('[CLS]', '[SEP]')",
+        "if vocab.tokenizer == 'wordpiece': pass",
+        "if vocab.tokenizer in ('wordpiece', 'other'): pass",
+        "match kind:\n    case 'wordpiece': pass",
+        'from bioptimus_jax.vocab.kinds.wordpiece import make',
+        'def f():\n    from bioptimus_jax.vocab.kinds import wordpiece',
+        "file = folder / 'vocab.txt'",
+    ],
+)
+def test_the_rule_sees_a_tokenizer_that_is_named(source):
+    assert tokens_named(source)
 
 
 def test_modules_do_not_import_each_other_in_circles():

@@ -15,8 +15,9 @@ from bioptimus_jax.surgery import bias, comparators, linear, reading, rows, shar
 from bioptimus_jax.surgery.material import gather
 from bioptimus_jax.surgery.synthesis import make
 from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab import frequency, wordpiece
+from bioptimus_jax.vocab import frequency
 from bioptimus_jax.vocab.contexts import Contexts
+from bioptimus_jax.vocab.kinds import wordpiece
 
 SPELLING = list(dict.fromkeys([*OLD, *LETTERS]))  # every word of small letters can be spelled
 
@@ -143,9 +144,9 @@ def test_the_middle_layers_of_a_deep_source_need_no_others():
 def test_pooling_of_a_span_that_is_cut_takes_the_last_piece_that_is_there():
     small = make_source(OLD, hidden=2, heads=1, max_positions=6)  # four pieces a window
     spans = {0: {0: [(0, 19)]}}
-    read = reading.read_contexts(small.tokenizer, small.capacity, [WORD], spans, 1, {0: 'last'})
+    read = reading.read_contexts(small.subwords, small.capacity, [WORD], spans, 1, {0: 'last'})
     assert read.position.tolist() == [4]
-    assert reading.read_alone(small.tokenizer, 4, [[5, 6, 7, 8, 9]], 'last').position.tolist() == [4]
+    assert reading.read_alone(small.subwords, 4, [[5, 6, 7, 8, 9]], 'last').position.tolist() == [4]
 
 
 def test_a_bound_on_contexts_comes_before_the_draw():
@@ -244,14 +245,14 @@ def test_the_respelled_map_is_fitted_on_tokens_that_are_spelled_without_themselv
 
 
 def test_pieces_of_sentences_and_where_they_stand():
-    tokenizer = make_source(OLD).tokenizer
+    tokenizer = make_source(OLD).subwords
     found_ = shared.piece_occurrences(tokenizer, ['the drugs of the zz', 'not read'], [0], 0)
     expected = {'the': [(0, 3), (13, 16)], 'drug': [(4, 8)], '##s': [(8, 9)], 'of': [(10, 12)]}
     assert found_ == {0: {ids(token)[0]: spans for token, spans in expected.items()}}
 
 
 def test_pieces_are_bounded_in_contexts_and_in_number(monkeypatch):
-    tokenizer = make_source(OLD).tokenizer
+    tokenizer = make_source(OLD).subwords
     texts = ['the of'] * 30 + ['drug'] * 3
     found_ = shared.piece_occurrences(tokenizer, texts, range(33), 0)
     used = [token for spans_of in found_.values() for token in spans_of]
@@ -267,22 +268,22 @@ def test_pieces_are_bounded_in_contexts_and_in_number(monkeypatch):
 )
 def test_hidden_tokens_are_never_among_the_pieces(words, seed):
     made_ = make_source(SPELLING)
-    usable = sorted(shared.respellable(made_.tokenizer))
+    usable = sorted(made_.subwords.kind.respellable(made_.subwords))
     hidden = np.random.default_rng(seed).choice(usable, 5, replace=False).tolist()
-    without = shared.without(made_.tokenizer, hidden)
+    without = made_.subwords.without(hidden)
     text = ' '.join(words)
-    pieces = without.encode(text, add_special_tokens=False)
+    pieces = without.tokenizer.encode(text, add_special_tokens=False)
     assert not set(pieces.ids) & set(hidden)
     assert '[UNK]' not in pieces.tokens
-    assert ''.join(wordpiece.spelled(t) for t in pieces.tokens) == text.replace(' ', '')
+    assert ''.join(wordpiece.KIND.text(t) for t in pieces.tokens) == text.replace(' ', '')
     for token in (t for t in SPELLING if SPELLING.index(t) not in hidden):
-        assert without.token_to_id(token) == SPELLING.index(token)
+        assert without.tokenizer.token_to_id(token) == SPELLING.index(token)
 
 
 def test_respellable_are_tokens_whose_characters_are_tokens():
     tokens = [*SPECIAL, 'd', '##r', '##u', '##g', 'drug', '##drug', '##rug', 'ug', 'r', '##x']
-    tokenizer = make_source(tokens).tokenizer
-    assert {tokens[i] for i in shared.respellable(tokenizer)} == {
+    tokenizer = make_source(tokens).subwords
+    assert {tokens[i] for i in tokenizer.kind.respellable(tokenizer)} == {
         'drug',
         '##rug',
     }  # no ##d, no u at the beginning
@@ -370,11 +371,11 @@ def test_bias_by_hand():
 
 def test_tokens_are_counted_in_the_words_of_the_corpus(tmp_path):
     frequency.write(tmp_path, {'drugs': 5, 'the': 7, WORD: 2, 'once': 1}, {'drugs': 100}, 1.0)
-    counts = bias.token_counts(tmp_path, make_source(OLD).tokenizer)
+    counts = bias.token_counts(tmp_path, make_source(OLD).subwords)
     expected = {'drug': 5, '##s': 5, 'the': 7, 'bro': 2, '##tion': 2, 'of': 0}
     assert {t: counts[OLD.index(t)] for t in expected} == expected
     with pytest.raises(InputError, match=r'words\.parquet.*vocab --replace'):
-        bias.token_counts(tmp_path / 'nowhere', make_source(OLD).tokenizer)
+        bias.token_counts(tmp_path / 'nowhere', make_source(OLD).subwords)
 
 
 # --- the stage ---

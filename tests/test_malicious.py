@@ -17,7 +17,7 @@ import safetensors.numpy
 from bioptimus_jax import cli
 from bioptimus_jax.corpus import stored
 from bioptimus_jax.files import write_json
-from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, save_tokenizer, tokenizer_from_vocabulary
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
 CONFIG = """
 from bioptimus_jax.config import defaults
@@ -168,7 +168,7 @@ def model(tmp_path):
     """A Hugging Face folder that every verb takes, but for what a test does to it."""
     rng = np.random.default_rng(0)
     folder = tmp_path / 'model'
-    save_tokenizer(tokenizer_from_vocabulary(VOCABULARY, True), folder, 32)
+    make(VOCABULARY, True).save(folder, 32)
     shape = dict(vocab_size=len(VOCABULARY), max_position_embeddings=32, type_vocab_size=2, **SHAPE)
     write_json(folder / 'config.json', dict(model_type='bert', architectures=['BertForMaskedLM'], **shape))
     size, wide = SHAPE['hidden_size'], SHAPE['intermediate_size']
@@ -204,7 +204,7 @@ def ner(tmp_path):
 def verbs(tmp_path, model, ner):
     """The two programs that read a model: our own reader, and transformers."""
     for stage in ('vocab', 'contexts'):
-        save_tokenizer(tokenizer_from_vocabulary(VOCABULARY, True), tmp_path / 'run' / stage, 32)
+        make(VOCABULARY, True).save(tmp_path / 'run' / stage, 32)
         write_json(tmp_path / 'run' / stage / 'manifest.json', {'content': stage, 'counts': {}})
     return {
         'surgery': (

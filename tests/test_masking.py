@@ -13,12 +13,12 @@ from bioptimus_jax.pretrain.curriculum import setting_of
 from bioptimus_jax.pretrain.masking import (
     MASKED,
     REPLACED,
-    Vocabulary,
     mask_batch,
     row_key,
     slot_count,
 )
 from bioptimus_jax.schema import Phase
+from bioptimus_jax.vocab.kinds.wordpiece import make
 
 TOKENS = (
     ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', '[unused0]']
@@ -26,7 +26,7 @@ TOKENS = (
     + [f'##c{i}' for i in range(40)]
 )
 SPECIALS = ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]')
-VOCABULARY = Vocabulary.of(TOKENS, SPECIALS)
+VOCABULARY = make(TOKENS, True)
 LONGEST, LENGTH, ROWS = 6, 64, 32
 FIRST_WORD, FIRST_CONTINUATION = 6, 66
 
@@ -41,7 +41,7 @@ def masked_rows(tokens, segments, which, seed, slots, starts=None):
         jnp.arange(tokens.shape[0])
     )
     if starts is None:
-        starts = ~jnp.asarray(VOCABULARY.continuation_V)[tokens]
+        starts = jnp.asarray(VOCABULARY.begins_V)[tokens]
     return mask_batch(tokens, starts, segments, which, keys, VOCABULARY, slots)
 
 

@@ -17,14 +17,13 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import initial_parameters, parameter_shapes
 from bioptimus_jax.plan import Assumptions, make_plan, parameter_counts, planned_architecture
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.masking import Vocabulary
 from bioptimus_jax.pretrain.memory import rows_of_a_device, step_memory
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import initial_state, make_train_step
 from bioptimus_jax.pretrain.step import make_plan as make_step_plan
 from bioptimus_jax.schema import Experiment, Pretrain, Rows, Runtime
 from bioptimus_jax.trees import unflatten
-from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
 CONFIGS = Path(__file__).resolve().parents[1] / 'configs'
 
@@ -104,7 +103,7 @@ def test_the_shape_is_that_of_a_source_that_is_here(tmp_path):
     shape = {'hidden_size': 16, 'num_hidden_layers': 3, 'num_attention_heads': 2, 'intermediate_size': 40}
     shape |= {'model_type': 'bert', 'vocab_size': 77, 'max_position_embeddings': 64}
     (tmp_path / 'config.json').write_text(json.dumps(shape))
-    (tmp_path / 'vocab.txt').write_text('[PAD]\n[UNK]\nword\n')
+    (tmp_path / 'vocab.txt').write_text('\n'.join([*SPECIAL_TOKENS, 'word']))
 
     def entries(**changes):
         wanted = experiment('bioptimus', **{'source.path': str(tmp_path), 'vocab.size': '1000', **changes})
@@ -116,7 +115,7 @@ def test_the_shape_is_that_of_a_source_that_is_here(tmp_path):
     assert entries() == 1000
     assert entries(**{'vocab.kind': 'source'}) == 77
     assert 77 < entries(**{'vocab.kind': 'append'}) < 1077
-    assert entries(**{'vocab.kind': 'file', 'vocab.file': str(tmp_path / 'vocab.txt')}) == 3
+    assert entries(**{'vocab.kind': 'file', 'vocab.file': str(tmp_path / 'vocab.txt')}) == 6
 
 
 def test_the_demo_takes_the_steps_of_its_curriculum():
@@ -177,7 +176,7 @@ def test_memory_against_the_analysis_of_the_compiled_step(name):
 def compiled_step(wanted, architecture):
     size, rows, length = architecture.vocab_size, wanted.pretrain.batch_rows, wanted.rows.row_pieces
     tokens = [*SPECIAL_TOKENS, *(f't{n}' for n in range(size - len(SPECIAL_TOKENS)))]
-    known = Vocabulary.of(tokens, SPECIAL_TOKENS)
+    known = make(tokens, True)
     plan = make_step_plan(wanted, architecture, known, length, make_mesh(1), print)
     shapes = {
         path: jax.ShapeDtypeStruct(s, jnp.float32) for path, s in parameter_shapes(architecture).items()

@@ -28,7 +28,7 @@ from bioptimus_jax.model.hf import load_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, perplexity
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
-from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked, Vocabulary
+from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked
 from bioptimus_jax.pretrain.objective import masked_lm
 from bioptimus_jax.pretrain.optimizer import make_optimizer
 from bioptimus_jax.pretrain.rows import Rows
@@ -39,13 +39,8 @@ from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment, Pretrain
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab.wordpiece import (
-    SPECIAL_TOKENS,
-    load_tokenizer,
-    save_tokenizer,
-    tokenizer_from_vocabulary,
-    vocabulary,
-)
+from bioptimus_jax.vocab import subwords
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
 CONFIG = """
 from bioptimus_jax.config import defaults
@@ -480,7 +475,7 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
                     loss = np.log(np.exp(logits[slot]).sum()) - logits[slot, original_L[slot]]
                     assert loss_here == pytest.approx(loss, rel=1e-4)
                     stands, was = inputs_L[slot], original_L[slot]
-                    hidden = stands == parts.plan.masker.vocabulary.mask_id
+                    hidden = stands == parts.plan.masker.vocabulary.mask
                     here['perplexity'].append(loss)
                     here['masked' if hidden else 'kept' if stands == was else 'replaced'].append(loss)
         samples[name] = [{kind: np.exp(np.mean(x)) for kind, x in one.items() if x} for one in nats]
@@ -556,7 +551,7 @@ def test_a_computed_order_is_trained_in_recorded_and_kept(prepared, tmp_path, mo
 def test_a_probe_with_its_own_vocabulary_reads_the_texts_with_its_own_tokenizer(prepared, tmp_path):
     letters = 'abcdeimnorst'
     tokens = [*SPECIAL_TOKENS, *letters, *('##' + c for c in letters), '.']
-    save_tokenizer(tokenizer_from_vocabulary(tokens, True), tmp_path / 'probe', 24)
+    make(tokens, True).save(tmp_path / 'probe', 24)
     shape = dataclasses.replace(Parts(prepared).plan.architecture, vocab_size=len(tokens), max_positions=24)
     params = bert.initial_parameters(shape, jax.random.key(0, impl='threefry2x32'))
     hf.write_folder(tmp_path / 'probe', shape, params, tmp_path / 'probe')
@@ -614,13 +609,13 @@ class Parts:
         self.run = run
         architecture, self.params, _ = load_folder(run.folder('surgery') / 'model')
         architecture = dataclasses.replace(architecture, dropout=dropout, attention_dropout=dropout)
-        tokens = vocabulary(load_tokenizer(run.folder('vocab')))
+        tokens = subwords.load(run.folder('vocab')).tokens
         rows = Rows(run.folder('rows'), 'train')
         placed = curriculum.stretches(run.config, curriculum.RowCounts(len(rows), 1, 1))
         self.table = curriculum.table(placed, run.config)
         mesh = make_mesh(devices, fsdp, tensor)
         check_fits(mesh, architecture, 8 // micro_batches, 'rows')
-        words = Vocabulary.of(tokens, SPECIAL_TOKENS)
+        words = make(tokens, True)
         self.plan = make_plan(run.config, architecture, words, 64, mesh, print)
         self.batches = Batches(rows, 8, 0, batch_sharding(mesh))
         self.step, self.state = sharded_step(self.plan, mesh, self.params)
@@ -697,7 +692,7 @@ def test_held_out_scores_are_those_of_the_masked_places_alone(prepared):
         drawn = np.asarray(masked.weights_M) > 0
         at = np.take_along_axis(np.asarray(masked.inputs_L), np.asarray(masked.slots_M), 1)
         hidden = drawn & (np.asarray(masked.kinds_M) == MASKED)
-        assert (at[hidden] == parts.plan.masker.vocabulary.mask_id).all()
+        assert (at[hidden] == parts.plan.masker.vocabulary.mask).all()
         if name == evaluate.FROZEN_WORDS:
             ids = np.cumsum(np.asarray(masked.begins_M), axis=1)
             units = [right[row][drawn[row] & (ids[row] == unit)] for row in range(6) for unit in range(1, 99)]

@@ -16,8 +16,8 @@ from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Surgery
 from bioptimus_jax.surgery import probe, recovery, synthesis
 from bioptimus_jax.surgery.material import middle
-from bioptimus_jax.surgery.source import spell
-from bioptimus_jax.vocab import frequency, training, wordpiece
+from bioptimus_jax.vocab import frequency
+from bioptimus_jax.vocab.kinds import wordpiece
 
 SYLLABLES = ['ka', 'lo', 'mi', 'nu', 'pe', 'ra', 'so', 'ti', 've', 'wo']
 DRAW = random.Random(2)
@@ -96,7 +96,7 @@ def test_choice_is_by_frequency_seeded_and_leaves_half():
     assert len(chosen) == len(set(chosen)) == 20
     assert chosen == probe.choose(made, OWN, counts, 20, 0)
     assert chosen != probe.choose(made, OWN, counts, 20, 1)
-    usable = [t for t in OWN if t in SOURCE and len(wordpiece.spelled(t)) > 1 and t not in SPECIAL]
+    usable = [t for t in OWN if t in SOURCE and len(wordpiece.KIND.text(t)) > 1 and t not in SPECIAL]
     assert set(chosen) <= set(usable)
     for tenth in np.array_split(np.array(usable), 10):  # counts rise with the id
         assert len(set(chosen) & set(tenth)) == 2
@@ -111,11 +111,11 @@ def test_a_hidden_token_is_spelled_in_other_pieces():
     hidden = [WORDS[0], '##ka', WORDS[5]]
     without = probe.hiding(made, hidden)
     for token in hidden:
-        pieces = [made.vocabulary[i] for i in spell(without, token)]
+        pieces = [made.vocabulary[i] for i in without.subwords.spell_token(token)]
         assert token not in pieces
-        assert ''.join(map(wordpiece.spelled, pieces)) == wordpiece.spelled(token)
+        assert ''.join(map(wordpiece.KIND.text, pieces)) == wordpiece.KIND.text(token)
     np.testing.assert_array_equal(without.table(), made.table())
-    assert spell(made, WORDS[0]) == [made.vocabulary.index(WORDS[0])]
+    assert made.subwords.spell_token(WORDS[0]) == [made.vocabulary.index(WORDS[0])]
 
 
 def test_names_are_settings():
@@ -152,7 +152,7 @@ def test_names_are_settings():
 @pytest.fixture
 def run(tmp_path):
     made = make_source(SOURCE, layers=2)
-    wordpiece.save_tokenizer(made.tokenizer, tmp_path / 'tokenizer', 32)
+    made.subwords.save(tmp_path / 'tokenizer', 32)
     hf.write_folder(tmp_path / 'source', made.architecture, made.parameters, tmp_path / 'tokenizer')
     settings = config.defaults()
     settings.source.path, settings.runtime.workers, settings.seed = str(tmp_path / 'source'), 1, 4
@@ -163,9 +163,9 @@ def run(tmp_path):
         run.workdir / 'corpus', 'train', [Document(f'd{i}', t) for i, t in enumerate(texts)], 1
     )
     write_json(run.workdir / 'corpus' / 'manifest.json', {'counts': {'train': count}, 'content': ''})
-    own = wordpiece.tokenizer_from_vocabulary(OWN, True)
-    wordpiece.save_tokenizer(own, run.workdir / 'vocab', 32)
-    frequency.write(run.workdir / 'vocab', training.count_words(texts, True), {}, 1.0)
+    own = wordpiece.make(OWN, True)
+    own.save(run.workdir / 'vocab', 32)
+    frequency.write(run.workdir / 'vocab', wordpiece.KIND.count_words(texts, True), {}, 1.0)
     write_json(run.workdir / 'vocab' / 'manifest.json', {'counts': {}, 'content': ''})
     return run
 

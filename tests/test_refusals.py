@@ -27,7 +27,7 @@ from bioptimus_jax.model.hf import write_folder
 from bioptimus_jax.pretrain.memory import check_memory
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
-from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, save_tokenizer, tokenizer_from_vocabulary
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
 SHAPE = dict(layers=2, hidden=16, heads=4, intermediate=32, max_positions=32)
 CONFIG = """
@@ -71,7 +71,7 @@ def world(tmp_path_factory):
     tokens = [*SPECIAL_TOKENS, *letters, *(f'##{letter}' for letter in letters)]
     architecture = Architecture(len(tokens), **SHAPE)
     (tmp / 'made').mkdir()
-    save_tokenizer(tokenizer_from_vocabulary(tokens, True), tmp / 'made', 32)
+    make(tokens, True).save(tmp / 'made', 32)
     params = jax.tree.map(np.asarray, initial_parameters(architecture, jax.random.key(0)))
     write_folder(tmp / 'source', architecture, params, tmp / 'made')
     write_folder(tmp / 'roberta', architecture, params, tmp / 'made')

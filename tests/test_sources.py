@@ -25,9 +25,10 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.stages import STAGES
-from bioptimus_jax.surgery import shared
 from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab import wordpiece
+from bioptimus_jax.vocab import subwords
+from bioptimus_jax.vocab.kinds import wordpiece
+from bioptimus_jax.vocab.probes import PROBES
 
 LOWER, CAPITALS = 'abcdefghijklmnopqrstuvwxyzéïßø', 'ABCDEFGHIJKLMNOPQRSTUVWXYZÉ'
 WORDS = [
@@ -64,7 +65,7 @@ SPARE = 3  # rows of the table beyond the vocabulary
 
 def write_source(folder, vocabulary, tokens):
     """A tiny random BERT whose table has rows for `tokens` tokens and SPARE more; vocab.txt alone for a tokenizer."""
-    wordpiece.save_tokenizer(wordpiece.tokenizer_from_vocabulary(vocabulary, True), folder / 'default', 32)
+    wordpiece.make(vocabulary, True).save(folder / 'default', 32)
     architecture, parameters = random_model(tokens + SPARE)
     hf.write_folder(folder, architecture, parameters, folder / 'default')
     shutil.rmtree(folder / 'default')
@@ -100,7 +101,7 @@ def by_files(folder, vocabulary, more=0, **files):
 
 def by_library(folder, vocabulary, change, **settings):
     """tokenizer.json as the library `tokenizers` saves it, for the class that takes all of it."""
-    tokenizer = wordpiece.tokenizer_from_vocabulary(vocabulary, True)
+    tokenizer = wordpiece.make(vocabulary, True).tokenizer
     change(tokenizer)
     write_source(folder, vocabulary, tokenizer.get_vocab_size())
     tokenizer.save(str(folder / 'tokenizer.json'))
@@ -191,7 +192,7 @@ def make_run(folder, source, kind='train', **changes):
     write_json(folder / 'run' / 'corpus' / 'manifest.json', {'counts': counts, 'content': ''})
     c = config.defaults()
     c.source.path, c.rows.max_document_pieces, c.runtime.workers = str(source), 32, 1
-    lowercase = wordpiece.is_lowercase(wordpiece.load_tokenizer(source))
+    lowercase = subwords.load(source).lowercase
     c.vocab.update(kind=kind, size=220, lowercase=lowercase, min_frequency=2)
     c.surgery.strategy = 'random_rows'
     for name, value in changes.items():
@@ -238,10 +239,10 @@ def table_of(folder):
 def test_an_odd_source_is_kept_to_the_end(name, kind, made, tmp_path):
     source, run = made(name, kind)
     model = run.workdir / 'surgery' / 'model'
-    theirs, ours, first = by_auto(model), wordpiece.load_tokenizer(run.workdir / 'vocab'), by_auto(source)
+    theirs, ours, first = by_auto(model), subwords.load(run.workdir / 'vocab'), by_auto(source)
     assert theirs.model_max_length == 32
-    for text in (*TEXTS, *wordpiece.PROBES, ' '.join(PARTS), ''.join(PARTS)):
-        assert ours.encode(text).ids == theirs(text, verbose=False)['input_ids'], text
+    for text in (*TEXTS, *PROBES, ' '.join(PARTS), ''.join(PARTS)):
+        assert ours.tokenizer.encode(text).ids == theirs(text, verbose=False)['input_ids'], text
         assert words(theirs, text) == words(first, text), text
     if kind == 'source':
         assert theirs.get_vocab() == first.get_vocab()
@@ -264,9 +265,9 @@ def test_an_odd_source_is_kept_to_the_end(name, kind, made, tmp_path):
     accented = [t for t in new if t.startswith('naïve')]
     if kind != 'source' and first.backend_tokenizer.normalizer.normalize_str('ï') == 'ï':
         assert accented
-    added = set(ours.get_added_tokens_decoder()) - {0, 1, 2, 3, 4}
+    added = set(ours.tokenizer.get_added_tokens_decoder()) - {0, 1, 2, 3, 4}
     for token in new:
-        pieces = ours.encode(token, add_special_tokens=False).ids
+        pieces = ours.tokenizer.encode(token, add_special_tokens=False).ids
         assert token.startswith('##') or pieces == [ids[token]] or added & set(pieces), token
     if kind == 'append':
         architecture, parameters, _ = hf.load_folder(model)
@@ -278,7 +279,7 @@ def test_an_odd_source_is_kept_to_the_end(name, kind, made, tmp_path):
 def test_any_text_has_the_pieces_that_transformers_gives_it(made, tokenizers_of, text):
     for first, kind, theirs, ours in tokenizers_of():
         expected = theirs(text, verbose=False)['input_ids']
-        assert ours.encode(text).ids == expected, (kind, text)
+        assert ours.tokenizer.encode(text).ids == expected, (kind, text)
         assert words(theirs, text) == words(first, text), (kind, text)
         if kind == 'source':
             assert first(text, verbose=False)['input_ids'] == expected, text
@@ -295,7 +296,7 @@ def tokenizers_of(made):
             for kind in KINDS:
                 source, run = made(name, kind)
                 model = run.workdir / 'surgery' / 'model'
-                found.append((by_auto(source), kind, by_auto(model), wordpiece.load_tokenizer(model)))
+                found.append((by_auto(source), kind, by_auto(model), subwords.load(model)))
         return found
 
     return read
@@ -405,7 +406,7 @@ REFUSED = {
             ),
             **WHOLE,
         ),
-        "type of the tokenizer is 'WordLevel'; only 'WordPiece' is supported",
+        "type of the tokenizer is 'WordLevel', with settings that no kind of tokenizer here has",
     ),
     'nothing around a text': (
         lambda f: by_json(f, lambda d: d.update(post_processor=None), **WHOLE),
@@ -510,14 +511,14 @@ def test_a_new_row_comes_from_the_contexts_that_the_source_reads(name, token, tm
 def test_an_added_token_is_never_hidden_from_its_tokenizer(tmp_path):
     """It would come back with another id, one that has no row."""
     ODD['added'](tmp_path)
-    tokenizer = wordpiece.load_tokenizer(tmp_path)
-    can = shared.respellable(tokenizer)
-    added = tokenizer.get_added_tokens_decoder()
+    tokenizer = subwords.load(tmp_path)
+    can = tokenizer.kind.respellable(tokenizer)
+    added = tokenizer.tokenizer.get_added_tokens_decoder()
     assert can
     assert not can & added.keys()
-    less = shared.without(tokenizer, sorted(can))
-    assert {less.token_to_id(token.content) for token in added.values()} == added.keys()
-    assert less.get_vocab_size() == tokenizer.get_vocab_size()
+    less = tokenizer.without(sorted(can))
+    assert {less.tokenizer.token_to_id(token.content) for token in added.values()} == added.keys()
+    assert less.tokenizer.get_vocab_size() == tokenizer.tokenizer.get_vocab_size()
 
 
 def test_a_model_whose_tokenizer_knows_more_than_its_table_is_not_fine_tuned_or_scored(tmp_path):
@@ -530,13 +531,13 @@ def test_a_model_whose_tokenizer_knows_more_than_its_table_is_not_fine_tuned_or_
 
 
 def test_a_default_tokenizer_is_written_as_before(tmp_path):
-    tokenizer = wordpiece.tokenizer_from_vocabulary(UNCASED, True)
-    wordpiece.save_tokenizer(tokenizer, tmp_path, 32)
+    tokenizer = wordpiece.make(UNCASED, True)
+    tokenizer.save(tmp_path, 32)
     expected = (
         '{"tokenizer_class": "BertTokenizer", "do_lower_case": true, "tokenize_chinese_chars": true, '
         '"strip_accents": null, "model_max_length": 32, "pad_token": "[PAD]", "unk_token": "[UNK]", '
         '"cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}'
     )
     assert json.dumps(read_json(tmp_path / 'tokenizer_config.json')) == expected
-    like = wordpiece.tokenizer_from_vocabulary(UNCASED, True, wordpiece.load_tokenizer(tmp_path))
-    assert like.to_str() == tokenizer.to_str()
+    like = wordpiece.make(UNCASED, True, subwords.load(tmp_path))
+    assert like.tokenizer.to_str() == tokenizer.tokenizer.to_str()

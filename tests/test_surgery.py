@@ -21,7 +21,8 @@ from bioptimus_jax.run import Run
 from bioptimus_jax.schema import PAPER_ROWS, Experiment, Surgery
 from bioptimus_jax.surgery import graft, reading, rows, source
 from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab import wordpiece
+from bioptimus_jax.vocab import subwords
+from bioptimus_jax.vocab.kinds import wordpiece
 
 SPECIAL = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
 PIECES = [
@@ -59,12 +60,12 @@ def _make_source(vocabulary: tuple[str, ...], **changes) -> source.Source:
     bias = np.zeros(architecture.padded_vocab_size, np.float32)
     bias[: len(vocabulary)] = np.linspace(-1, 1, len(vocabulary))
     parameters['cls']['predictions']['bias'] = bias
-    tokenizer = wordpiece.tokenizer_from_vocabulary(list(vocabulary), lowercase=True)
-    return source.Source(Path('source'), architecture, parameters, tokenizer, list(vocabulary), [])
+    tokenizer = wordpiece.make(list(vocabulary), lowercase=True)
+    return source.Source(Path('source'), architecture, parameters, tokenizer, [])
 
 
 def contexts_of(source_: source.Source, sentences, occurrences, targets):
-    return reading.read_contexts(source_.tokenizer, source_.capacity, sentences, occurrences, targets)
+    return reading.read_contexts(source_.subwords, source_.capacity, sentences, occurrences, targets)
 
 
 @pytest.fixture
@@ -87,18 +88,16 @@ def ids(*pieces: str) -> list[int]:
 
 def test_the_papers_example_is_spelled_and_averaged():
     table = np.arange(len(OLD) * 2, dtype=np.float32).reshape(-1, 2)
-    spelling = source.spell(make_source(OLD), WORD)
+    spelling = make_source(OLD).subwords.spell_token(WORD)
     assert spelling == ids('bro', '##nch', '##oco', '##nst', '##ric', '##tion')
     # ids 5..10, so the first column is the mean of 10, 12, .. 20 and the second one more
     np.testing.assert_array_equal(rows.averaged_input(table, [spelling]), [[15.0, 16.0]])
 
 
 def test_the_papers_example_in_the_real_vocabulary(data):
-    tokenizer = wordpiece.load_tokenizer(data / 'vocab' / 'bert-base-uncased')
-    real = dataclasses.replace(
-        make_source(OLD), tokenizer=tokenizer, vocabulary=wordpiece.vocabulary(tokenizer)
-    )
-    spelled = [real.vocabulary[i] for i in source.spell(real, WORD)]
+    tokenizer = subwords.load(data / 'vocab' / 'bert-base-uncased')
+    real = dataclasses.replace(make_source(OLD), subwords=tokenizer)
+    spelled = [real.vocabulary[i] for i in real.subwords.spell_token(WORD)]
     assert spelled == ['bro', '##nch', '##oco', '##nst', '##ric', '##tion']
 
 
@@ -114,12 +113,12 @@ def test_the_papers_example_in_the_real_vocabulary(data):
     ],
 )
 def test_spelling(token, expected):
-    assert source.spell(make_source(OLD), token) == ids(*expected)
+    assert make_source(OLD).subwords.spell_token(token) == ids(*expected)
 
 
 def test_averaged_last_reads_the_pieces_of_the_token_alone(visible):
-    spellings = [source.spell(visible, WORD), [], ids('drug', '##s')]
-    read = reading.read_alone(visible.tokenizer, visible.capacity, spellings)
+    spellings = [visible.subwords.spell_token(WORD), [], ids('drug', '##s')]
+    read = reading.read_alone(visible.subwords, visible.capacity, spellings)
     assert [w.tolist() for w in read.windows] == [[2, *range(5, 11), 3], [2, *ids('drug', '##s'), 3]]
     sums = source.sum_states(visible, read, 64)
     # positions 1..6 behind [CLS]; nothing for the empty spelling
@@ -272,8 +271,8 @@ def test_neighbours_against_sorting_everything():
 
 def make_run(folder: Path, source_: source.Source, vocabulary: list[str], found=(), **changes) -> Run:
     """A run with finished stages `vocab` and `contexts`; `found` are (token, sentence, start, end, rank)."""
-    tokenizer = wordpiece.tokenizer_from_vocabulary(source_.vocabulary, lowercase=True)
-    wordpiece.save_tokenizer(tokenizer, folder / 'tokenizer', 32)
+    tokenizer = wordpiece.make(source_.vocabulary, lowercase=True)
+    tokenizer.save(folder / 'tokenizer', 32)
     hf.write_folder(folder / 'source', source_.architecture, source_.parameters, folder / 'tokenizer')
     settings = config.defaults()
     settings.source.path, settings.rows.max_document_pieces = str(folder / 'source'), 32
@@ -282,8 +281,8 @@ def make_run(folder: Path, source_: source.Source, vocabulary: list[str], found=
     for name, value in changes.items():
         config.override(settings, name.replace('__', '.'), str(value))
     run = Run(folder / 'run', Experiment.from_config(settings), quiet=True)
-    new = wordpiece.tokenizer_from_vocabulary(vocabulary, lowercase=True)
-    wordpiece.save_tokenizer(new, run.workdir / 'vocab', 32)
+    new = wordpiece.make(vocabulary, lowercase=True)
+    new.save(run.workdir / 'vocab', 32)
     lacking = [token for token in vocabulary if token not in source_.vocabulary]
     (run.workdir / 'vocab' / 'new_tokens.txt').write_text(''.join(f'{token}\n' for token in lacking))
     sentences = sorted({s for _, s, *_ in found})

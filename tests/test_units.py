@@ -17,7 +17,7 @@ from bioptimus_jax.pretrain import evaluate, step, units
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
-from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS
 
 ROOT = Path(__file__).resolve().parents[1]
 HOWTO = ROOT / 'docs' / 'howto' / 'add-masking.md'

@@ -23,7 +23,8 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import write_json
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Runtime, Source, Vocab
-from bioptimus_jax.vocab import build, compare, counting, frequency, sampling, training, wordpiece
+from bioptimus_jax.vocab import build, compare, counting, frequency, sampling, subwords, training
+from bioptimus_jax.vocab.kinds import wordpiece
 from bioptimus_jax.workers import open_workers
 
 DATA = os.environ.get('BIOPTIMUS_DATA')
@@ -50,19 +51,19 @@ def abstracts(count: int) -> list[str]:
 def test_training_is_the_same_for_any_order_of_real_text() -> None:
     texts = abstracts(2500)
     settings = Vocab(size=8000)
-    first = training.train(texts, settings)
+    first = wordpiece.train(texts, settings)
     shuffled = random.Random(1).sample(texts, len(texts))
-    assert training.train(shuffled, settings) == first
-    assert training.train(texts[::-1], settings) == first
+    assert wordpiece.train(shuffled, settings) == first
+    assert wordpiece.train(texts[::-1], settings) == first
     assert len(first) == len(set(first)) == 8000
     assert {'patients', '##ing', 'treatment'} <= set(first)
 
 
 def test_specials_come_first_then_characters_then_merges() -> None:
-    tokens = training.train(TEXTS, SMALL)
+    tokens = wordpiece.train(TEXTS, SMALL)
     assert tokens[:5] == ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
     characters = [t for t in tokens if len(t) == 1]
-    assert characters == sorted(set(''.join(training.count_words(TEXTS, True))))
+    assert characters == sorted(set(''.join(wordpiece.KIND.count_words(TEXTS, True))))
     assert tokens[5 : 5 + len(characters)] == characters
     assert '##(' not in tokens, 'punctuation never continues a word, so it needs no continuation entry'
     assert 'kinase' in tokens
@@ -85,13 +86,13 @@ def test_merges_follow_the_counts() -> None:
 
 
 def test_word_counts_of_parts_add_up() -> None:
-    whole = training.count_words(TEXTS, True)
-    parts = training.count_words(TEXTS[:1], True) + training.count_words(TEXTS[1:], True)
+    whole = wordpiece.KIND.count_words(TEXTS, True)
+    parts = wordpiece.KIND.count_words(TEXTS[:1], True) + wordpiece.KIND.count_words(TEXTS[1:], True)
     assert parts == whole
     assert whole['kinase'] == 2
     assert whole['cafe'] == 1, 'lower case takes accents off'
     assert whole['methylpropane'] == 1, 'a soft hyphen is a control character and vanishes'
-    assert training.count_words(TEXTS, False)['Café'] == 1
+    assert wordpiece.KIND.count_words(TEXTS, False)['Café'] == 1
 
 
 def pair_counts(counts: Mapping[str, int]) -> Counter[str]:
@@ -181,11 +182,11 @@ def test_training_divides_what_would_overflow(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_cased_vocabulary_keeps_capitals() -> None:
     texts = ['Kinase kinase DNA DNA dna'] * 3
-    tokens = training.train(texts, dataclasses.replace(SMALL, lowercase=False))
+    tokens = wordpiece.train(texts, dataclasses.replace(SMALL, lowercase=False))
     assert {'Kinase', 'kinase', 'DNA', 'dna', 'K', '##N'} <= set(tokens)
-    assert not {'Kinase', 'DNA', 'K'} & set(training.train(texts, SMALL))
-    tokenizer = wordpiece.tokenizer_from_vocabulary(tokens, False)
-    assert tokenizer.encode('DNA kinase', add_special_tokens=False).tokens == ['DNA', 'kinase']
+    assert not {'Kinase', 'DNA', 'K'} & set(wordpiece.train(texts, SMALL))
+    tokenizer = wordpiece.make(tokens, False)
+    assert tokenizer.tokenizer.encode('DNA kinase', add_special_tokens=False).tokens == ['DNA', 'kinase']
 
 
 def test_rare_characters_give_way_to_the_limit() -> None:
@@ -199,31 +200,31 @@ def test_too_small_and_empty() -> None:
     with pytest.raises(ConfigError, match=r'config\.vocab\.size: 100 .* lower config\.vocab\.limit_alphabet'):
         training.train_from_counts({chr(0x4E00 + i): 1 for i in range(200)}, Vocab(size=100))
     with pytest.raises(InputError, match='no words'):
-        training.train(['', ' \n '], SMALL)
+        wordpiece.train(['', ' \n '], SMALL)
 
 
 def test_saved_folder_is_what_transformers_loads(tmp_path: Path) -> None:
     transformers = pytest.importorskip('transformers')
     for lowercase in (True, False):
-        tokens = training.train(TEXTS, dataclasses.replace(SMALL, lowercase=lowercase))
-        tokenizer = wordpiece.tokenizer_from_vocabulary(tokens, lowercase)
+        tokens = wordpiece.train(TEXTS, dataclasses.replace(SMALL, lowercase=lowercase))
+        tokenizer = wordpiece.make(tokens, lowercase)
         folder = tmp_path / str(lowercase)
-        wordpiece.save_tokenizer(tokenizer, folder, 128)
+        tokenizer.save(folder, 128)
         theirs = transformers.AutoTokenizer.from_pretrained(folder)
         assert 'Bert' in type(theirs).__name__
         assert theirs.model_max_length == 128
         assert theirs.get_vocab() == {t: i for i, t in enumerate(tokens)}
         assert set(theirs.all_special_tokens) == set(wordpiece.SPECIAL_TOKENS)
         for text in [*TEXTS, 'Unknown ☃ [MASK] word', 'x' * 101]:
-            assert theirs(text)['input_ids'] == tokenizer.encode(text).ids
-        pair, other = tokenizer.encode(TEXTS[0], TEXTS[1]), theirs(TEXTS[0], TEXTS[1])
+            assert theirs(text)['input_ids'] == tokenizer.tokenizer.encode(text).ids
+        pair, other = tokenizer.tokenizer.encode(TEXTS[0], TEXTS[1]), theirs(TEXTS[0], TEXTS[1])
         assert pair.ids == other['input_ids']
         assert pair.type_ids == other['token_type_ids']
-        again = wordpiece.load_tokenizer(folder)
-        assert wordpiece.vocabulary(again) == tokens
-        assert wordpiece.is_lowercase(again) is lowercase
-        assert wordpiece.vocabulary(wordpiece.load_tokenizer(folder / 'vocab.txt')) == tokens
-        assert wordpiece.is_lowercase(wordpiece.load_tokenizer(folder / 'vocab.txt')) is lowercase
+        again = subwords.load(folder)
+        assert again.tokens == tokens
+        assert again.lowercase is lowercase
+        assert subwords.load(folder / 'vocab.txt').tokens == tokens
+        assert subwords.load(folder / 'vocab.txt').lowercase is lowercase
         assert sorted(p.name for p in folder.iterdir()) == [
             'tokenizer.json',
             'tokenizer_config.json',
@@ -232,11 +233,11 @@ def test_saved_folder_is_what_transformers_loads(tmp_path: Path) -> None:
 
 
 def test_loading_switches_truncation_and_padding_off(tmp_path: Path) -> None:
-    tokenizer = wordpiece.tokenizer_from_vocabulary(training.train(TEXTS, SMALL), True)
-    tokenizer.enable_truncation(4)
-    tokenizer.enable_padding(length=4)
-    tokenizer.save(str(tmp_path / 'tokenizer.json'))
-    loaded = wordpiece.load_tokenizer(tmp_path)
+    tokenizer = wordpiece.make(wordpiece.train(TEXTS, SMALL), True)
+    tokenizer.tokenizer.enable_truncation(4)
+    tokenizer.tokenizer.enable_padding(length=4)
+    tokenizer.tokenizer.save(str(tmp_path / 'tokenizer.json'))
+    loaded = subwords.load(tmp_path).tokenizer
     assert loaded.truncation is None
     assert loaded.padding is None
     assert len(loaded.encode(TEXTS[0]).ids) > 4
@@ -245,18 +246,18 @@ def test_loading_switches_truncation_and_padding_off(tmp_path: Path) -> None:
 @needs_data
 def test_casing_of_real_vocabularies() -> None:
     folder = Path(DATA or '') / 'vocab'
-    uncased = wordpiece.load_tokenizer(folder / 'bert-base-uncased')
-    assert wordpiece.is_lowercase(uncased)
-    assert uncased.encode('Bronchoconstriction', add_special_tokens=False).tokens == (
+    uncased = subwords.load(folder / 'bert-base-uncased')
+    assert uncased.lowercase
+    assert uncased.tokenizer.encode('Bronchoconstriction', add_special_tokens=False).tokens == (
         ['bro', '##nch', '##oco', '##nst', '##ric', '##tion']
     )
-    assert not wordpiece.is_lowercase(wordpiece.load_tokenizer(folder / 'bert-base-cased'))
+    assert not subwords.load(folder / 'bert-base-cased').lowercase
 
 
 @pytest.mark.parametrize(
     ('content', 'message'),
     [
-        (None, r'vocab\.txt: no such file'),
+        (None, r'holds no tokenizer \(tokenizer\.json, vocab\.txt\)'),
         (b'[PAD]\n[UNK]\n[CLS]\na\n', r'vocab\.txt: has no \[SEP\], \[MASK\]'),
         (b'[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\na\n', r"vocab\.txt: 'a' stands there twice \(line 6\)"),
         (b'[PAD]\n\xff\xfe\n', r'vocab\.txt: is not UTF-8'),
@@ -266,24 +267,24 @@ def test_bad_vocabulary_files(tmp_path: Path, content: bytes | None, message: st
     if content is not None:
         (tmp_path / 'vocab.txt').write_bytes(content)
     with pytest.raises(InputError, match=message):
-        wordpiece.load_tokenizer(tmp_path)
+        subwords.load(tmp_path)
 
 
 def test_bad_tokenizer_json(tmp_path: Path) -> None:
     (tmp_path / 'tokenizer.json').write_text('{"version": ', 'utf-8')
-    with pytest.raises(InputError, match=r'tokenizer\.json: cannot be read'):
-        wordpiece.load_tokenizer(tmp_path)
+    with pytest.raises(InputError, match=r'tokenizer\.json: is damaged'):
+        subwords.load(tmp_path)
     tokenizers.Tokenizer(tokenizers.models.WordPiece({'[UNK]': 0}, unk_token='[UNK]')).save(
         str(tmp_path / 'tokenizer.json')
     )
     with pytest.raises(InputError, match=r'has no \[PAD\], \[CLS\]'):
-        wordpiece.load_tokenizer(tmp_path)
+        subwords.load(tmp_path)
 
 
 def test_comparison_by_hand() -> None:
     specials = list(wordpiece.SPECIAL_TOKENS)
-    own = wordpiece.tokenizer_from_vocabulary([*specials, 'kinase', 'a', '##b', '.'], True)
-    source = wordpiece.tokenizer_from_vocabulary([*specials, 'kin', '##ase', 'a', '##b', '.', '##x'], True)
+    own = wordpiece.make([*specials, 'kinase', 'a', '##b', '.'], True)
+    source = wordpiece.make([*specials, 'kin', '##ase', 'a', '##b', '.', '##x'], True)
     report = compare.compare(own, source, ['Kinase ab kinase.', 'kinase zz'])
     assert (report['size'], report['source_size']) == (9, 11)
     assert (report['kept'], report['new'], report['lost']) == (8, 1, 3)
@@ -295,7 +296,7 @@ def test_comparison_by_hand() -> None:
     assert report['vocabulary']['unknown_words'] == round(1 / 6, 6)
     assert report['vocabulary']['one_piece_words'] == round(4 / 6, 4)
     assert report['examples'] == [{'token': 'kinase', 'count': 3, 'source': ['kin', '##ase']}]
-    assert compare.new_tokens(['[PAD]', 'b', 'a'], ['a']) == ['b']
+    assert compare.new_tokens(['[PAD]', 'b', 'a'], ['[PAD]', 'a']) == ['b']
     assert compare.new_tokens(['[PAD]', 'b'], None) == []
 
 
@@ -309,8 +310,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     words = sum(len(text.split()) for text in TEXTS)
     counts = {'train': count, 'words': {'train': words}}
     write_json(workdir / 'corpus' / 'manifest.json', {'counts': counts, 'content': ''})
-    source = training.train(TEXTS[:2], Vocab(size=100, min_frequency=1))
-    wordpiece.save_tokenizer(wordpiece.tokenizer_from_vocabulary(source, True), tmp_path / 'source', 512)
+    source = wordpiece.train(TEXTS[:2], Vocab(size=100, min_frequency=1))
+    wordpiece.make(source, True).save(tmp_path / 'source', 512)
     write_json(tmp_path / 'source' / 'config.json', {'max_position_embeddings': 77})
     monkeypatch.setattr(build, 'source_folder', lambda e: Path(e.source.path) if e.source.path else None)
     experiment = Experiment(
@@ -328,16 +329,16 @@ def change(run: Run, **values: object) -> Run:
 def test_stage_trains_and_compares(run: Run, tmp_path: Path) -> None:
     folder = run.workdir / 'vocab'
     counts = build.build(run, folder)
-    tokens = wordpiece.vocabulary(wordpiece.load_tokenizer(folder))
-    assert tokens == training.train(TEXTS, SMALL)
-    source = wordpiece.vocabulary(wordpiece.load_tokenizer(tmp_path / 'source'))
+    tokens = subwords.load(folder).tokens
+    assert tokens == wordpiece.train(TEXTS, SMALL)
+    source = subwords.load(tmp_path / 'source').tokens
     assert build.read_new_tokens(folder) == [t for t in tokens if t not in source]
     assert counts == {
         'size': len(tokens),
         'kept': len(set(tokens) & set(source)),
         'new': len(set(tokens) - set(source)),
         'lost': len(set(source) - set(tokens)),
-        'words_counted': sum(training.count_words(TEXTS, True).values()),
+        'words_counted': sum(wordpiece.KIND.count_words(TEXTS, True).values()),
         'content': counts['content'],
     }
     assert json.loads((folder / 'tokenizer_config.json').read_text('utf-8'))['model_max_length'] == 77
@@ -361,9 +362,9 @@ def test_stage_keeps_the_source_or_takes_a_file(run: Run, tmp_path: Path) -> Non
 def test_stage_appends_what_is_new_to_the_source(run: Run, tmp_path: Path) -> None:
     folder = run.workdir / 'vocab'
     counts = build.build(change(run, kind='append'), folder)
-    tokens = wordpiece.vocabulary(wordpiece.load_tokenizer(folder))
-    source = wordpiece.vocabulary(wordpiece.load_tokenizer(tmp_path / 'source'))
-    trained = training.train(TEXTS, SMALL)
+    tokens = subwords.load(folder).tokens
+    source = subwords.load(tmp_path / 'source').tokens
+    trained = wordpiece.train(TEXTS, SMALL)
     assert tokens[: len(source)] == source
     assert tokens[len(source) :] == build.read_new_tokens(folder) == [t for t in trained if t not in source]
     assert (counts['kept'], counts['lost']) == (len(source), 0)
@@ -395,8 +396,8 @@ def test_word_counts_do_not_depend_on_workers(run: Run, monkeypatch: pytest.Monk
     parallel = dataclasses.replace(run.config, runtime=Runtime(workers=2))
     domain, everyday = counting.count_corpora(Run(run.workdir, parallel, quiet=True), documents)
     assert (domain, everyday) == counting.count_corpora(run, documents)
-    assert domain == training.count_words(TEXTS, True)
-    assert everyday == training.count_words(GENERAL.values(), True)
+    assert domain == wordpiece.KIND.count_words(TEXTS, True)
+    assert everyday == wordpiece.KIND.count_words(GENERAL.values(), True)
 
 
 GENERAL = {'a.txt': 'The café was full of patients.', 'b.txt': 'The patients read 7 books.'}
@@ -490,8 +491,8 @@ def test_stage_counts_words_of_both_corpora(run: Run, kind: str) -> None:
     assert build.external_inputs(beside.config)[-2:] == [general / 'a.txt', general / 'b.txt']
     assert build.build(beside, folder)['content'] == alone, 'later stages do not depend on frequencies'
     table = pyarrow.parquet.read_table(folder / 'words.parquet').to_pylist()
-    domain = training.count_words(TEXTS, True)
-    everyday = training.count_words(GENERAL.values(), True)
+    domain = wordpiece.KIND.count_words(TEXTS, True)
+    everyday = wordpiece.KIND.count_words(GENERAL.values(), True)
     assert {r['word']: (r['count'], r['general_count']) for r in table} == {
         word: (domain[word], everyday[word])
         for word in domain | everyday
@@ -512,11 +513,9 @@ def test_a_missing_general_corpus_names_its_key(run: Run) -> None:
 def test_stage_makes_a_cased_vocabulary(run: Run) -> None:
     alone = Run(run.workdir, dataclasses.replace(run.config, source=Source()), quiet=True)
     build.build(change(alone, lowercase=False), run.workdir / 'vocab')
-    tokenizer = wordpiece.load_tokenizer(run.workdir / 'vocab')
-    assert not wordpiece.is_lowercase(tokenizer)
-    assert wordpiece.vocabulary(tokenizer) == training.train(
-        TEXTS, dataclasses.replace(SMALL, lowercase=False)
-    )
+    tokenizer = subwords.load(run.workdir / 'vocab')
+    assert not tokenizer.lowercase
+    assert tokenizer.tokens == wordpiece.train(TEXTS, dataclasses.replace(SMALL, lowercase=False))
     counted = pyarrow.parquet.read_table(run.workdir / 'vocab' / 'words.parquet')['word'].to_pylist()
     assert 'kinase' in counted
     assert 'Naproxenib' not in counted, 'once with a capital, once without'

@@ -19,7 +19,7 @@ from bioptimus_jax.model import hf
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab.wordpiece import load_tokenizer, vocabulary
+from bioptimus_jax.vocab import subwords
 
 PARTS = '.models'
 """Finished models of an analysis that was cut off."""
@@ -97,12 +97,12 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 def external_inputs(experiment: Experiment) -> list[Path]:
     """The second vocabulary, where one is named, and the NER sets whose entities are cut into pieces."""
     vocab = experiment.analysis.reference_vocab
-    return ([cloze.reference_path(vocab)] if vocab else []) + entity_files(experiment.finetune)
+    return ([subwords.deciding_file(Path(vocab))] if vocab else []) + entity_files(experiment.finetune)
 
 
 def _entities(run: Run, candidates: Sequence[Candidate]) -> dict[str, Any]:
     """The run's vocabulary and the source's on the entities of the NER sets."""
-    known = {c.name: c.speller.tokenizer for c in candidates}
+    known = {c.name: c.speller.subwords for c in candidates}
     return compare_on_entities(entity_folders(run.config.finetune), known['initial'], known.get('source'))
 
 
@@ -116,10 +116,10 @@ def _analyse(
     on_rows: Any,
 ) -> dict[str, Any]:
     architecture, params, fresh = hf.load_folder(candidate.folder)
-    words = vocabulary(candidate.speller.tokenizer)
-    table_VxD = np.asarray(flatten(params)[word_geometry.TABLE])[: len(words)]
+    known = candidate.speller.subwords
+    table_VxD = np.asarray(flatten(params)[word_geometry.TABLE])[: len(known.tokens)]
     of_source = frozenset() if candidate.name == 'source' else new
-    shape = geometry.by_kind(table_VxD, words, of_source, pairs=e.analysis.pairs, seed=e.evaluation.seed)
+    shape = geometry.by_kind(table_VxD, known, of_source, pairs=e.analysis.pairs, seed=e.evaluation.seed)
     if any(path.startswith('cls/') for path in fresh):
         score: dict[str, Any] = {'skipped': 'has no masked-language-model head'}
         on_rows(len(chosen))
@@ -146,7 +146,7 @@ def _candidates(run: Run) -> list[Candidate]:
     shared: dict[tuple[str, ...], cloze.Speller] = {}
     candidates = []
     for name, folder in folders.items():
-        speller = cloze.Speller(load_tokenizer(folder))
+        speller = cloze.Speller(subwords.load(folder))
         candidates.append(Candidate(name, folder, shared.setdefault(_key(speller), speller)))
     return candidates
 
@@ -155,13 +155,13 @@ def _vocabularies(e: Experiment, candidates: Sequence[Candidate]) -> list[cloze.
     """Every vocabulary that the mask must suit: the run's, the source's, and the reference."""
     spellers = {_key(c.speller): c.speller for c in reversed(candidates)}  # the run's own first
     if e.analysis.reference_vocab:
-        reference = cloze.Speller(load_tokenizer(Path(e.analysis.reference_vocab)))
+        reference = cloze.Speller(subwords.load(Path(e.analysis.reference_vocab)))
         spellers.setdefault(_key(reference), reference)
     return list(spellers.values())
 
 
 def _key(speller: cloze.Speller) -> tuple[str, ...]:
-    return tuple(vocabulary(speller.tokenizer))
+    return tuple(speller.subwords.tokens)
 
 
 def _documents(run: Run) -> list[Document]:

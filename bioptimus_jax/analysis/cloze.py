@@ -1,9 +1,9 @@
 """Hidden words: a masked-language-model measure that compares models with different vocabularies.
 
-The mask is defined in words, not pieces: BERT's words after the normaliser, a fixed share of them chosen by a
+The mask is defined in words, not pieces: those of the tokenizer after its normaliser, a fixed share of them chosen by a
 hash of (evaluation seed, document, word position). Whatever its vocabulary, every model sees the same words
-hidden, whole and all [MASK], in text that fits under all vocabularies compared. A word that some vocabulary
-can only spell as [UNK] is never hidden: its event would not be the same.
+hidden, whole and all masked, in text that fits under all vocabularies compared. A word that some vocabulary
+can only spell with an unknown piece is never hidden: its event would not be the same.
 
 B rows, L pieces, M masked slots of a whole batch, D hidden size, V padded vocabulary.
 """
@@ -13,13 +13,11 @@ import functools
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tokenizers
 
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import InputError
@@ -27,7 +25,7 @@ from bioptimus_jax.hashing import hash64
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.bert import encode
 from bioptimus_jax.model.heads import masked_lm_logits
-from bioptimus_jax.vocab.wordpiece import CLS, MASK, SEP, UNK, is_lowercase
+from bioptimus_jax.vocab.subwords import Subwords
 
 BATCH_PIECES = 4096
 NARROWEST = 32
@@ -45,20 +43,19 @@ class Passage:
 class Speller:
     """Pieces of words under one vocabulary; remembers what it has spelled."""
 
-    def __init__(self, tokenizer: tokenizers.Tokenizer):
-        self.tokenizer = tokenizer
-        self.ids = tokenizer.get_vocab()
-        self.unknown = self.ids[UNK]
+    def __init__(self, subwords: Subwords):
+        self.subwords = subwords
+        self.words = subwords.kind.words(subwords.tokenizer)
         self._known: dict[str, tuple[int, ...]] = {}
 
     def __call__(self, word: str) -> tuple[int, ...]:
         pieces = self._known.get(word)
         if pieces is None:
-            pieces = self._known[word] = tuple(t.id for t in self.tokenizer.model.tokenize(word))
+            pieces = self._known[word] = tuple(self.subwords.pieces(word))
         return pieces
 
     def knows(self, word: str) -> bool:
-        return self.unknown not in self(word)
+        return self.subwords.unknown not in self(word)
 
 
 def passages(
@@ -66,19 +63,17 @@ def passages(
 ) -> list[Passage]:
     """Held-out text under the frozen mask; passages without a hidden word are left out.
 
-    Each document is cut to the longest prefix of words that has at most `max_pieces` pieces (with [CLS] and
-    [SEP]) under every speller. Raises InputError where the spellers' casing differs.
+    Each document is cut to the longest prefix of words that has at most `max_pieces` pieces (with special
+    ones) under every speller. Raises InputError where the spellers' casing differs.
     """
-    if len({is_lowercase(s.tokenizer) for s in spellers}) > 1:
+    if len({s.subwords.lowercase for s in spellers}) > 1:
         raise InputError(
             'the vocabularies compared are cased and uncased, so they have no words in common;'
             ' set config.analysis.reference_vocab to one of the same casing'
         )
-    tokenizer = spellers[0].tokenizer
     chosen = []
     for document in documents:
-        text = tokenizer.normalizer.normalize_str(document.text)
-        words = [word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
+        words = spellers[0].words(document.text)
         lengths = [np.cumsum([len(s(w)) for w in words]) for s in spellers]
         kept = min(int(np.searchsorted(total, max_pieces - 2, side='right')) for total in lengths)
         hidden = [
@@ -116,11 +111,11 @@ class Row:
 
 
 def rows_of(chosen: Sequence[Passage], speller: Speller, masked: bool = True) -> list[Row]:
-    """Passages in pieces, their hidden words as [MASK], or with `masked` off as they are written."""
-    ids = speller.ids
+    """Passages in pieces, their hidden words masked, or with `masked` off as they are written."""
+    known = speller.subwords
     rows = []
     for number, passage in enumerate(chosen):
-        tokens: list[int] = [ids[CLS]]
+        tokens: list[int] = [known.cls]
         slots: list[int] = []
         targets: list[int] = []
         word_of: list[int] = []
@@ -131,9 +126,9 @@ def rows_of(chosen: Sequence[Passage], speller: Speller, masked: bool = True) ->
                 slots += range(len(tokens), len(tokens) + len(pieces))
                 targets += pieces
                 word_of += [position] * len(pieces)
-                pieces = (ids[MASK],) * len(pieces) if masked else pieces
+                pieces = (known.mask,) * len(pieces) if masked else pieces
             tokens += pieces
-        tokens.append(ids[SEP])
+        tokens.append(known.sep)
         rows.append(Row(number, *(np.array(x, np.int32) for x in (tokens, slots, targets, word_of))))
     return rows
 
@@ -266,14 +261,3 @@ def _ratio_error(scored: Sequence[HiddenWord]) -> float | None:
         return None
     residuals = sums - sums.sum() / counts.sum() * counts
     return float(np.sqrt((residuals**2).sum() * n / (n - 1)) / counts.sum())
-
-
-def reference_path(vocab: str) -> Path:
-    """The file behind config.analysis.reference_vocab: a vocab.txt, or the tokenizer of a folder."""
-    path = Path(vocab)
-    if path.is_dir():
-        return next(
-            (path / name for name in ('tokenizer.json', 'vocab.txt') if (path / name).is_file()),
-            path / 'vocab.txt',
-        )
-    return path

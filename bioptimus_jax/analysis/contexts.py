@@ -136,16 +136,14 @@ def occurrences(
 ) -> dict[str, list[Occurrence]]:
     """The first `per_word` occurrences of every wanted word that has so many, at most one from a document.
 
-    Documents are cut into parts that have at most `max_pieces` pieces (with [CLS] and [SEP]) under every speller.
+    Documents are cut into parts that have at most `max_pieces` pieces (with special ones) under every speller.
     """
-    tokenizer = spellers[0].tokenizer
     found: dict[str, list[Occurrence]] = {}
     short = set(wanted)
     for document in documents:
         if not short:
             break
-        text = tokenizer.normalizer.normalize_str(document.text)
-        words = [word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
+        words = spellers[0].words(document.text)
         here = short.intersection(words)
         if not here:
             continue

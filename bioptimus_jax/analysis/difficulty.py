@@ -19,13 +19,12 @@ from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.finetune.build import model_folders
 from bioptimus_jax.model import hf
 from bioptimus_jax.pretrain import difficulty
-from bioptimus_jax.pretrain.masking import Masker, Vocabulary
+from bioptimus_jax.pretrain.masking import Masker
 from bioptimus_jax.pretrain.perplexity import by_setting
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import make_plan
 from bioptimus_jax.progress import clock
 from bioptimus_jax.run import Run
-from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
 
 
 def measure(run: Run, models: Sequence[str] = ()) -> dict[str, Any]:
@@ -61,8 +60,7 @@ def _measured(
         probe = difficulty.load_probe(e, folder)
         width = min(e.rows.max_document_pieces, probe.capacity + 2)
         mesh = make_mesh(e.runtime.devices)
-        known = Vocabulary.of(probe.vocabulary, SPECIAL_TOKENS)
-        plan = make_plan(e, probe.architecture, known, width, mesh, run.say)
+        plan = make_plan(e, probe.architecture, probe.subwords, width, mesh, run.say)
         return {'computed_by': 'jax', **difficulty.measure(run, probe, texts, plan, advance)}
     foreign = masked_lm.load(folder, e.runtime.torch_threads)
     width = min(e.rows.max_document_pieces, foreign.longest)

@@ -9,12 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import tokenizers
-
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.corpora import chosen_sets, read_split, split_files
 from bioptimus_jax.sets.tags import spans
-from bioptimus_jax.vocab.wordpiece import UNK
+from bioptimus_jax.vocab.subwords import Subwords
 
 MANY_PIECES = 3
 EXAMPLES = 20
@@ -30,9 +28,7 @@ def entity_files(settings: Finetune) -> list[Path]:
     return [file for folder in entity_folders(settings) for file in split_files(folder, 'train')]
 
 
-def compare_on_entities(
-    folders: Sequence[Path], own: tokenizers.Tokenizer, source: tokenizers.Tokenizer | None
-) -> dict[str, Any]:
+def compare_on_entities(folders: Sequence[Path], own: Subwords, source: Subwords | None) -> dict[str, Any]:
     """`measure` of every set under the run's own tokenizer and the source's, and `examples`, as a JSON value.
 
     Examples are mentions of any set that the source cuts into `MANY_PIECES` or more while the run's vocabulary keeps
@@ -60,18 +56,18 @@ def count_mentions(folder: Path) -> Counter[str]:
     return counts
 
 
-def measure(tokenizer: tokenizers.Tokenizer, mentions: Mapping[str, int]) -> dict[str, float]:
+def measure(subwords: Subwords, mentions: Mapping[str, int]) -> dict[str, float]:
     """Sizes and rates over all mentions, frequent ones as often as they occur.
 
-    Words are BERT's (punctuation apart): pieces a word, shares that are one piece or hold an unknown character; and
-    the share of mentions that are a single piece. [UNK] is no whole word.
+    Words are the tokenizer's: pieces a word, shares that are one piece or hold an unknown character; and the share of
+    mentions that are a single piece. An unknown piece is no whole word.
     """
     total = words = pieces = whole = unknown = whole_mentions = 0
     texts = list(mentions)
-    for text, encoding in zip(texts, tokenizer.encode_batch(texts, add_special_tokens=False), strict=True):
+    for text, encoding in zip(texts, subwords.encode(texts), strict=True):
         times = mentions[text]
         lengths = Counter(encoding.word_ids)
-        lost = encoding.tokens.count(UNK)
+        lost = encoding.ids.count(subwords.unknown)
         total += times
         words += times * len(lengths)
         pieces += times * len(encoding.tokens)
@@ -89,15 +85,13 @@ def measure(tokenizer: tokenizers.Tokenizer, mentions: Mapping[str, int]) -> dic
     }
 
 
-def _examples(
-    mentions: Mapping[str, int], own: tokenizers.Tokenizer, source: tokenizers.Tokenizer
-) -> list[dict[str, Any]]:
+def _examples(mentions: Mapping[str, int], own: Subwords, source: Subwords) -> list[dict[str, Any]]:
     texts = list(mentions)
-    pairs = zip(*(t.encode_batch(texts, add_special_tokens=False) for t in (own, source)), strict=True)
+    pairs = zip(*(each.encode(texts) for each in (own, source)), strict=True)
     counts: Counter[str] = Counter()
     spelled: dict[str, list[str]] = {}
     for text, (ours, theirs) in zip(texts, pairs, strict=True):
-        if len(ours.tokens) == 1 and ours.tokens != [UNK] and len(theirs.tokens) >= MANY_PIECES:
+        if len(ours.tokens) == 1 and ours.ids != [own.unknown] and len(theirs.tokens) >= MANY_PIECES:
             counts[ours.tokens[0]] += mentions[text]  # one entity, however its letters are capitalised
             spelled[ours.tokens[0]] = theirs.tokens
     frequent = sorted(counts, key=lambda token: (-counts[token], token))[:EXAMPLES]

@@ -1,19 +1,17 @@
 """Geometry of representations: do they share one direction, and do rare and frequent words lie apart (paper, Figure 5)?
 
-`by_kind` measures the rows of the embedding table, without special and [unused] tokens; `of_words` measures chosen
+`by_kind` measures the rows of the embedding table, without special and reserved tokens; `of_words` measures chosen
 words, a vector each, with intervals. N rows or words, D hidden size, K neighbours, G groups of the jackknife.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from bioptimus_jax import student
-from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
+from bioptimus_jax.vocab.subwords import Subwords
 
-UNUSED = re.compile(r'\[unused\d+\]')
 GROUPS = 20
 NEIGHBOURS = 10
 PERPLEXITY = 30
@@ -59,14 +57,14 @@ def mean_cosine(rows_NxD: np.ndarray, pairs: int, seed: int) -> tuple[float, flo
 
 
 def by_kind(
-    table_VxD: np.ndarray, vocabulary: Sequence[str], new: frozenset[str], *, pairs: int, seed: int
+    table_VxD: np.ndarray, subwords: Subwords, new: frozenset[str], *, pairs: int, seed: int
 ) -> dict[str, Any]:
     """`measure` of all rows, of those shared with the source and of new ones; two rows or more each."""
-    real = [i for i, t in enumerate(vocabulary) if t not in SPECIAL_TOKENS and not UNUSED.fullmatch(t)]
+    real, tokens = subwords.drawn_N.tolist(), subwords.tokens
     groups = {
         'all': real,
-        'shared': [i for i in real if vocabulary[i] not in new],
-        'new': [i for i in real if vocabulary[i] in new],
+        'shared': [i for i in real if tokens[i] not in new],
+        'new': [i for i in real if tokens[i] in new],
     }
     if not groups['new'] or not groups['shared']:
         groups = {'all': real}

@@ -13,9 +13,10 @@ import numpy as np
 from bioptimus_jax.corpus.documents import Document, document_key
 from bioptimus_jax.errors import InputError, pickled_code
 from bioptimus_jax.finetune.loading import check_rows, positions_of
-from bioptimus_jax.finetune.tokenizer import load_tokenizer
-from bioptimus_jax.pretrain.masking import Masked, Vocabulary
+from bioptimus_jax.pretrain.masking import Masked
 from bioptimus_jax.pretrain.rows import Part, cut_points, one_a_row, white_space_starts
+from bioptimus_jax.vocab.agreement import load_for_words, masked_by
+from bioptimus_jax.vocab.subwords import Vocabulary
 
 BATCH_ROWS = 8
 """The logits of all places of these rows are held at once."""
@@ -33,12 +34,7 @@ class ForeignModel:
     @property
     def vocabulary(self) -> Vocabulary:
         """What may be hidden and what may stand in its place: nothing special but the unknown token is left."""
-        tokenizer, size = self.tokenizer, len(self.tokenizer)
-        special = set(tokenizer.all_special_ids)
-        unused = {i for token, i in tokenizer.get_vocab().items() if token.startswith('[unused')}
-        special_V = np.array([i in special and i != tokenizer.unk_token_id for i in range(size)])
-        drawn = np.array([i for i in range(size) if i not in special and i not in unused], np.int32)
-        return Vocabulary(size, tokenizer.mask_token_id, np.zeros(size, bool), special_V, drawn)
+        return masked_by(self.tokenizer)
 
     def rows(self, documents: Sequence[Document], width: int, word: str) -> dict[str, np.ndarray]:
         """One document, or part of a long one, a row, cut as in training, as `Rows.read` gives them.
@@ -93,7 +89,7 @@ def load(folder: Path, threads: int) -> ForeignModel:
     from transformers import AutoModelForMaskedLM
     from transformers.utils import logging
 
-    tokenizer = load_tokenizer(folder)
+    tokenizer = load_for_words(folder)
     logging.disable_progress_bar()
     torch.set_num_threads(threads)
     try:

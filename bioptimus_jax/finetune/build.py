@@ -28,7 +28,6 @@ from bioptimus_jax.finetune.summary import (
     predictions_of,
     statistics_of,
 )
-from bioptimus_jax.finetune.tokenizer import load_tokenizer
 from bioptimus_jax.model.hf import read_architecture
 from bioptimus_jax.plan import architecture_of
 from bioptimus_jax.pretrain.curriculum import kept_names
@@ -45,6 +44,7 @@ from bioptimus_jax.schema import (
 )
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import Dataset
+from bioptimus_jax.vocab.agreement import load_for_words
 
 MODELS = 'config.finetune.models'
 RECORD = (
@@ -97,7 +97,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     }
     folders = {cell.model: cell.model_folder for cell in cells}
     run.check_stop()  # what comes imports for seconds
-    tokenizers = {model: load_tokenizer(path) for model, path in folders.items()}
+    tokenizers = {model: load_for_words(path) for model, path in folders.items()}
     run.check_stop()
     _lint(run, folder, tokenizers, min(cell.settings.max_pieces for cell in cells), datasets)
     for chosen in dict.fromkeys(cell.dataset for cell in cells):

@@ -10,9 +10,9 @@ from bioptimus_jax.errors import ConfigError, InputError, pickled_code
 from bioptimus_jax.files import whole_folder
 from bioptimus_jax.finetune.heads import Tagger
 from bioptimus_jax.finetune.stability import freeze, reinitialise, remove_layers
-from bioptimus_jax.finetune.tokenizer import load_tokenizer
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.tags import labels_of
+from bioptimus_jax.vocab.agreement import load_for_words
 
 
 def load_tagger(folder: Path, types: list[str], settings: Finetune, seed: int) -> tuple[Any, Tagger]:
@@ -31,7 +31,7 @@ def load_tagger(folder: Path, types: list[str], settings: Finetune, seed: int) -
         raise InputError(
             f'{folder}: is no Hugging Face folder (no config.json); run `bioptimus export`, or give its path'
         )
-    labels, tokenizer = labels_of(types, settings.scheme), load_tokenizer(folder)
+    labels, tokenizer = labels_of(types, settings.scheme), load_for_words(folder)
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         _set_dropout(config, settings.dropout)

@@ -21,6 +21,7 @@ from bioptimus_jax.model.bert import PADDED, initial_parameters, parameter_shape
 from bioptimus_jax.model.weights import SHARDS, WEIGHTS, check_finite, read_weights, weight_files
 from bioptimus_jax.schema import LARGEST_SIZE, MOST_LAYERS, Source
 from bioptimus_jax.trees import flatten, merge_strict, unflatten
+from bioptimus_jax.vocab import subwords
 
 # Architecture field -> key of config.json
 CONFIG_KEYS = {
@@ -37,13 +38,6 @@ CONFIG_KEYS = {
     'initializer_range': 'initializer_range',
     'activation': 'hidden_act',
 }
-TOKENIZER_FILES = (
-    'vocab.txt',
-    'tokenizer.json',
-    'tokenizer_config.json',
-    'special_tokens_map.json',
-    'added_tokens.json',
-)
 # Tensors of BERT checkpoints that a masked language model does not have, or has twice.
 IGNORED = re.compile(
     r'pooler\.|embeddings\.position_ids$|cls\.seq_relationship\.|cls\.predictions\.decoder\.|classifier\.|qa_outputs\.'
@@ -165,7 +159,7 @@ def write_folder(
     folder, tokenizer_folder = Path(folder), Path(tokenizer_folder)
     folder.mkdir(parents=True, exist_ok=True)
     pad_id = _check_tokenizer(tokenizer_folder, architecture)
-    for name in TOKENIZER_FILES:
+    for name in subwords.file_names():
         if (tokenizer_folder / name).is_file() and tokenizer_folder.resolve() != folder.resolve():
             with atomic(folder / name, 'wb') as file:
                 file.write((tokenizer_folder / name).read_bytes())
@@ -181,7 +175,7 @@ def write_folder(
 def deciding_files(folder: Path) -> list[Path]:
     """The files of a Hugging Face folder that decide what it computes: config.json, weights, tokenizer."""
     weights = weight_files(folder) or [folder / WEIGHTS[0]]
-    tokenizer = [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
+    tokenizer = [folder / name for name in subwords.file_names() if (folder / name).is_file()]
     return [folder / 'config.json', *weights, *tokenizer]
 
 
@@ -206,7 +200,7 @@ def source_folder(
     import huggingface_hub
 
     try:
-        patterns = ['config.json', 'README.md', *WEIGHTS, *SHARDS, *TOKENIZER_FILES]
+        patterns = ['config.json', 'README.md', *WEIGHTS, *SHARDS, *subwords.file_names()]
         return Path(
             huggingface_hub.snapshot_download(source.path, revision=source.revision, allow_patterns=patterns)
         )
@@ -269,21 +263,10 @@ def _plain_names(state: Mapping[str, np.ndarray], where: str) -> dict[str, np.nd
 
 
 def _check_tokenizer(folder: Path, architecture: Architecture) -> int:
-    """The id of [PAD] in the tokenizer of `folder`, which must fit the model's rows."""
-    if (folder / 'vocab.txt').is_file():
-        try:
-            lines = (folder / 'vocab.txt').read_text('utf-8').split('\n')
-        except UnicodeDecodeError as error:
-            raise InputError(f'{folder / "vocab.txt"}: is not UTF-8 ({error})') from error
-        ids = {
-            line.rstrip('\r'): number for number, line in enumerate(lines[:-1] if not lines[-1] else lines)
-        }
-    elif (folder / 'tokenizer.json').is_file():
-        ids = (read_json(folder / 'tokenizer.json') or {})['model']['vocab']
-    else:
-        raise InputError(f'{folder}: holds no tokenizer (vocab.txt or tokenizer.json)')
-    if len(ids) > architecture.vocab_size:
-        raise InputError(f'{folder}: {len(ids)} tokens, but the model has {architecture.vocab_size} rows')
-    if '[PAD]' not in ids:
-        raise InputError(f'{folder}: the vocabulary has no [PAD]')
-    return ids['[PAD]']
+    """The id of padding in the tokenizer of `folder`, which must fit the model's rows."""
+    known = subwords.load(folder)
+    if len(known.tokens) > architecture.vocab_size:
+        raise InputError(
+            f'{folder}: {len(known.tokens)} tokens, but the model has {architecture.vocab_size} rows'
+        )
+    return known.pad

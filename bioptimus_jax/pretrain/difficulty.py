@@ -22,7 +22,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.model import hf
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.masking import Masker, Vocabulary
+from bioptimus_jax.pretrain.masking import Masker
 from bioptimus_jax.pretrain.perplexity import by_setting, of_bert
 from bioptimus_jax.pretrain.rows import document_parts, one_a_row
 from bioptimus_jax.pretrain.step import StepPlan
@@ -30,7 +30,6 @@ from bioptimus_jax.run import Run
 from bioptimus_jax.schema import BY_DIFFICULTY, MEASURES, Corpus, Experiment
 from bioptimus_jax.schema import Source as SourceSettings
 from bioptimus_jax.surgery import source
-from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS
 
 RECORD = 'difficulty.json'
 INITIAL = 'initial'  # the weights at step 0
@@ -114,10 +113,9 @@ def measure(
     """
     e = run.config
     width = min(e.rows.max_document_pieces, probe.capacity + 2)
-    batch = one_a_row(document_parts([texts], probe.tokenizer, width)[0], width)
+    batch = one_a_row(document_parts([texts], probe.subwords, width)[0], width)
     check_samples(e, batch)
-    known = Vocabulary.of(probe.vocabulary, SPECIAL_TOKENS)
-    masker = Masker.of(known, e.pretrain, e.trained_phases, width)
+    masker = Masker.of(probe.subwords, e.pretrain, e.trained_phases, width)
     losses = of_bert(dataclasses.replace(plan, architecture=probe.architecture), probe.parameters)
     shards = plan.compute.row_shards
     return {

@@ -25,7 +25,6 @@ from bioptimus_jax.pretrain.checkpoint import (
     recorded_phases,
 )
 from bioptimus_jax.pretrain.energy import Meter
-from bioptimus_jax.pretrain.masking import Vocabulary
 from bioptimus_jax.pretrain.memory import check_memory
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, batch_sharding, check_fits, make_mesh
@@ -35,7 +34,7 @@ from bioptimus_jax.processes import any_of, meet
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
 from bioptimus_jax.surgery.graft import check_positions
-from bioptimus_jax.vocab.wordpiece import SPECIAL_TOKENS, load_tokenizer, vocabulary
+from bioptimus_jax.vocab.subwords import load as load_subwords
 
 SPENT = ('flops', 'seconds', 'joules')
 """What the records count from step 0 on."""
@@ -99,7 +98,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     config = run.config
     rows = Rows(run.folder('rows'), 'train')
-    tokens = vocabulary(load_tokenizer(run.folder('vocab')))
+    subwords = load_subwords(run.folder('vocab'))
     architecture, params, _ = load_folder(run.folder('surgery') / 'model')
     check_positions(config, architecture)
     heldout = Rows(run.folder('rows'), 'heldout')
@@ -113,8 +112,7 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     part = config.pretrain.batch_rows // config.pretrain.micro_batches
     check_fits(mesh, architecture, part, ROWS_OF_A_STEP)
     check_memory(config, architecture, here, mesh.size)
-    known = Vocabulary.of(tokens, SPECIAL_TOKENS)
-    plan = make_plan(config, architecture, known, rows.pieces, mesh, run.say)
+    plan = make_plan(config, architecture, subwords, rows.pieces, mesh, run.say)
     record = curriculum.read_record(folder)
     run.computes(
         'pretrain',

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from bioptimus_jax.pretrain.units import MASKINGS, longest_unit
 from bioptimus_jax.schema import Phase, Pretrain
+from bioptimus_jax.vocab.subwords import Vocabulary
 
 MASKED, REPLACED, UNCHANGED = 0, 1, 2
 
@@ -49,25 +49,6 @@ class Masked(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Vocabulary:
-    """What masking needs to know of the vocabulary, by id (V entries)."""
-
-    size: int
-    mask_id: int
-    continuation_V: np.ndarray
-    special_V: np.ndarray
-    replacements_N: np.ndarray
-
-    @classmethod
-    def of(cls, tokens: list[str], special_tokens: tuple[str, ...]) -> 'Vocabulary':
-        """From the tokens in id order. Special and [unused] tokens are never drawn as replacements."""
-        continuation = np.array([t.startswith('##') for t in tokens])
-        special = np.array([t in special_tokens and t != '[UNK]' for t in tokens])
-        drawn = [i for i, t in enumerate(tokens) if t not in special_tokens and not t.startswith('[unused')]
-        return cls(len(tokens), tokens.index('[MASK]'), continuation, special, np.array(drawn, np.int32))
-
-
-@dataclasses.dataclass(frozen=True)
 class Masker:
     """All that is static about masking, whoever asks: training, frozen evaluation, difficulty.
 
@@ -88,10 +69,10 @@ class Masker:
         return cls(vocabulary, settings.word, *units_and_slots(settings, phases, row_pieces))
 
     def word_starts(self, batch: Mapping[str, Any]) -> Any:
-        """True where a word begins, [B, L]: no "##" prefix (`wordpiece`), or white space before it (`whitespace`)."""
+        """True where a word begins, [B, L]: as the token says (`wordpiece`), or behind white space (`whitespace`)."""
         if self.word == 'whitespace':
             return batch['word_starts']
-        return ~jnp.asarray(self.vocabulary.continuation_V)[batch['tokens']]
+        return jnp.asarray(self.vocabulary.begins_V)[batch['tokens']]
 
 
 def units_and_slots(settings: Pretrain, phases: Collection[Phase], row_pieces: int) -> tuple[int, int]:
@@ -184,8 +165,8 @@ def mask_batch(
             maskable_L,
             setting,
             key,
-            mask_id=vocabulary.mask_id,
-            replacements_N=jnp.asarray(vocabulary.replacements_N),
+            mask_id=vocabulary.mask,
+            replacements_N=jnp.asarray(vocabulary.drawn_N),
             slots=slots,
         )
 

@@ -2,8 +2,8 @@
 
 Legend: R rows, L pieces a row, G segments a row.
 
-A row holds documents (or parts of long ones), each [CLS] ... [SEP], best-fit within fixed blocks of documents, so
-that the rows are the same for any number of workers. Held-out rows hold one document each.
+A row holds documents (or parts of long ones), each between two special tokens, best-fit within fixed
+blocks of documents, so that the rows are the same for any number of workers. Held-out rows hold one document each.
 """
 
 import dataclasses
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tokenizers
 
 from bioptimus_jax.corpus.documents import Document, DocumentSource, document_key, open_documents
 from bioptimus_jax.errors import InputError
@@ -20,12 +19,13 @@ from bioptimus_jax.files import atomic, read_json, write_json
 from bioptimus_jax.packing import best_fit
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Rows as RowSettings
-from bioptimus_jax.vocab.wordpiece import load_tokenizer, vocabulary
+from bioptimus_jax.vocab.subwords import Subwords
+from bioptimus_jax.vocab.subwords import load as load_subwords
 from bioptimus_jax.workers import open_workers, ranges
 
 ENCODE_DOCUMENTS = 250  # encodings of larger batches are heavy
 _documents: DocumentSource  # of this process: see _prepare
-_tokenizer: tokenizers.Tokenizer
+_subwords: Subwords
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Block:
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A document, or a part of a long one, with [CLS] and [SEP]."""
+    """A document, or a part of a long one, with the special tokens at its ends."""
 
     tokens: np.ndarray
     word_starts: np.ndarray
@@ -133,30 +133,29 @@ def _blocks(run: Run, split: str, documents: int, pack: bool) -> Iterator[tuple[
 
 def _prepare(corpus: Path, vocab: Path, split: str) -> None:
     """What every block of this process needs, made once."""
-    global _documents, _tokenizer
-    _documents, _tokenizer = open_documents(corpus, split), load_tokenizer(vocab)
+    global _documents, _subwords
+    _documents, _subwords = open_documents(corpus, split), load_subwords(vocab)
 
 
 def _make_block(settings: RowSettings, pack: bool, span: tuple[int, int]) -> tuple[Block, dict[str, int]]:
     starts = range(*span, ENCODE_DOCUMENTS)
     batches = (_documents.read(at, min(at + ENCODE_DOCUMENTS, span[1])) for at in starts)
-    parts, counted = document_parts(batches, _tokenizer, settings.max_document_pieces)
+    parts, counted = document_parts(batches, _subwords, settings.max_document_pieces)
     width = settings.row_pieces if pack else settings.max_document_pieces
     rows = best_fit([len(p.tokens) for p in parts], width) if pack else [[i] for i in range(len(parts))]
     return lay_out(parts, rows, width), counted
 
 
 def document_parts(
-    batches: Iterable[Sequence[Document]], tokenizer: tokenizers.Tokenizer, longest: int
+    batches: Iterable[Sequence[Document]], subwords: Subwords, longest: int
 ) -> tuple[list[Part], dict[str, int]]:
     """Documents tokenised and cut into parts of at most `longest` pieces, and what was counted."""
-    sentence_ends = np.array([t in ('.', '?', '!') for t in vocabulary(tokenizer)])
-    cls, sep = tokenizer.token_to_id('[CLS]'), tokenizer.token_to_id('[SEP]')
+    sentence_ends = np.array([subwords.kind.text(token) in ('.', '?', '!') for token in subwords.tokens])
     parts: list[Part] = []
     counted = dict.fromkeys(('documents', 'documents_cut', 'tokens_dropped', 'words', 'tokens'), 0)
     for batch in batches:
         counted['documents'] += len(batch)
-        encodings = tokenizer.encode_batch([d.text for d in batch], add_special_tokens=False)
+        encodings = subwords.encode(d.text for d in batch)
         for document, encoding in zip(batch, encodings, strict=True):
             tokens = np.array(encoding.ids, np.uint32)
             if not len(tokens):
@@ -167,7 +166,7 @@ def document_parts(
             counted['words'] += int(starts.sum())
             key = document_key(document.id)
             for begin, end in pieces:
-                ids = np.concatenate([[cls], tokens[begin:end], [sep]])
+                ids = np.concatenate([[subwords.cls], tokens[begin:end], [subwords.sep]])
                 parts.append(Part(ids, np.concatenate([[True], starts[begin:end], [True]]), key))
             counted['tokens_dropped'] += len(tokens) - sum(end - begin for begin, end in pieces)
     counted['tokens'] = sum(len(p.tokens) for p in parts)
@@ -177,11 +176,15 @@ def document_parts(
 def white_space_starts(text: str, offsets: list[tuple[int, int]]) -> np.ndarray:
     """True where a piece is the first of a white-space word."""
     spans = np.array(offsets, np.int64).reshape(-1, 2)
+    is_space = np.array([character.isspace() for character in text], bool)
+    # A piece may hold the space before its word: its word begins at the next character that is none.
+    numbers = np.where(is_space, len(text), np.arange(len(text)))
+    next_letter = np.append(np.minimum.accumulate(numbers[::-1])[::-1], len(text))
     # Spaces before each character; decomposed text can give a piece that begins before its neighbour ended.
-    spaces = np.concatenate([[0], np.cumsum([character.isspace() for character in text])])
+    spaces = np.concatenate([[0], np.cumsum(is_space)])
     ended = np.maximum.accumulate(spans[:, 1])
     starts = np.ones(len(spans), bool)
-    starts[1:] = spaces[np.maximum(spans[1:, 0], ended[:-1])] > spaces[ended[:-1]]
+    starts[1:] = spaces[np.maximum(next_letter[spans[1:, 0]], ended[:-1])] > spaces[ended[:-1]]
     return starts
 
 

@@ -16,12 +16,13 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.compute import PLAIN, Compute
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.backends import make_compute
-from bioptimus_jax.pretrain.masking import Masked, Masker, Vocabulary, mask_batch, row_key
+from bioptimus_jax.pretrain.masking import Masked, Masker, mask_batch, row_key
 from bioptimus_jax.pretrain.objective import SUMS, masked_lm
 from bioptimus_jax.pretrain.optimizer import make_optimizer, reset_where
 from bioptimus_jax.pretrain.rows import positions_and_segments
 from bioptimus_jax.pretrain.sharding import batch_sharding, place_state, replicated, state_shardings
 from bioptimus_jax.schema import Experiment, Pretrain
+from bioptimus_jax.vocab.subwords import Vocabulary
 
 DROPOUT_STREAM = 2**32 - 1  # beyond any step: masks fold the step into the same seed's key
 

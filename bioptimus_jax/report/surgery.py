@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from bioptimus_jax.report.layout import Table, count, fixed, percent, words
 from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.schema import TOKENIZERS
 
 NO_CLASS = {'rank': [None]}
 
@@ -11,7 +12,8 @@ NO_CLASS = {'rank': [None]}
 def surgery_examples(m: Measures, how_many: int = 10) -> Table:
     """New tokens: how the source spells them, contexts found, nearest neighbours; evenly spread."""
     new = [t for t in m.tokens if t.get('spelling')]
-    telling = [t for t in new if len(t['token']) > 5 and not t['token'].startswith('##')] or new
+    begins = TOKENIZERS.load(m.run.config.vocab.tokenizer).begins
+    telling = [t for t in new if len(t['token']) > 5 and begins(t['token'])] or new
     chosen = telling[:: max(1, len(telling) // how_many)][:how_many]
     rows = [
         [

@@ -6,10 +6,10 @@ V: source tokens, W: the run's vocabulary, N: its new tokens.
 from pathlib import Path
 
 import numpy as np
-import tokenizers
 
 from bioptimus_jax.surgery.rows import Spellings
 from bioptimus_jax.vocab import frequency
+from bioptimus_jax.vocab.subwords import Subwords
 
 BATCH = 10_000
 
@@ -39,15 +39,17 @@ def log_count_bias(
     return a * log_W[new_W] + c, a, c
 
 
-def token_counts(vocab_folder: Path, tokenizer: tokenizers.Tokenizer) -> np.ndarray:
-    """How often each token of the tokenizer occurs in the words that stage vocab counted: int64 [W].
+def token_counts(vocab_folder: Path, subwords: Subwords) -> np.ndarray:
+    """How often each token occurs in the words that stage vocab counted: int64 [W].
 
     Words that occur once are not among them. Raises InputError where the word counts cannot be read.
     """
     words, count_of = frequency.read(vocab_folder)
-    counts_W = np.zeros(tokenizer.get_vocab_size(), np.int64)
+    counts_W = np.zeros(len(subwords.tokens), np.int64)
     for start in range(0, len(words), BATCH):
-        encodings = tokenizer.encode_batch_fast(words[start : start + BATCH], add_special_tokens=False)
+        encodings = subwords.tokenizer.encode_batch_fast(
+            words[start : start + BATCH], add_special_tokens=False
+        )
         for encoding, count in zip(encodings, count_of[start : start + BATCH], strict=True):
             np.add.at(counts_W, encoding.ids, count)
     return counts_W

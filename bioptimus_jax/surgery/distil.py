@@ -19,7 +19,7 @@ import optax
 
 from bioptimus_jax.model import bert
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.surgery.reading import TOKENIZER_BATCH, Occurrences, special_id, window_start
+from bioptimus_jax.surgery.reading import TOKENIZER_BATCH, Occurrences, window_start
 from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.surgery.source import Source
 
@@ -46,34 +46,33 @@ class Lessons:
 
 
 def lessons(source: Source, sentences: Sequence[str], occurrences: Occurrences) -> Lessons:
-    """Every context in which the source spells a token in whole pieces, none of them [UNK]; first spans only.
+    """Every context in which the source spells a token in whole pieces, none of them unknown; first spans only.
 
     Each is cut to PIECES around the token.
     """
     rows: list[tuple] = []
-    first, last = (special_id(source.tokenizer, t) for t in ('[CLS]', '[SEP]'))
-    slot_id, unknown = (special_id(source.tokenizer, t) for t in ('[MASK]', '[UNK]'))
+    subwords = source.subwords
+    spaces = (0, 1) if subwords.kind.carries_space else (0,)  # that a piece may have before its characters
     width = min(PIECES, source.capacity + 2)
     wanted = sorted(occurrences)
     for start in range(0, len(wanted), TOKENIZER_BATCH):
         chunk = wanted[start : start + TOKENIZER_BATCH]
-        encodings = source.tokenizer.encode_batch([sentences[s] for s in chunk], add_special_tokens=False)
+        encodings = subwords.encode(sentences[s] for s in chunk)
         for sentence, encoding in zip(chunk, encodings, strict=True):
             offsets_Sx2 = np.array(encoding.offsets, np.int64).reshape(-1, 2)
             for target, spans in sorted(occurrences[sentence].items()):
                 begin, end = spans[0]
                 inside = np.flatnonzero((offsets_Sx2[:, 0] < end) & (offsets_Sx2[:, 1] > begin))
-                if not len(inside) or offsets_Sx2[inside[0], 0] != begin or offsets_Sx2[inside[-1], 1] != end:
+                if not len(inside) or offsets_Sx2[inside[-1], 1] != end:
                     continue
                 a, b = int(inside[0]), int(inside[-1]) + 1
-                if unknown in encoding.ids[a:b]:
+                if begin - offsets_Sx2[a, 0] not in spaces or subwords.unknown in encoding.ids[a:b]:
                     continue
                 left = window_start(a, b, len(encoding.ids), width - 2)
                 ids = encoding.ids[left : left + width - 2]
                 if b - left <= len(ids):
-                    rows.append(
-                        _lesson([first, *ids, last], a - left + 1, b - left + 1, target, slot_id, width)
-                    )
+                    window = [subwords.cls, *ids, subwords.sep]
+                    rows.append(_lesson(window, a - left + 1, b - left + 1, target, subwords.mask, width))
     return Lessons(*(np.array([row[i] for row in rows]) for i in range(7)))
 
 
@@ -103,7 +102,7 @@ def refine(
     if not steps or not len(taught.target):
         return rows_NxD
     table_VxD = source.table()
-    slot_D = jnp.asarray(table_VxD[special_id(source.tokenizer, '[MASK]')])
+    slot_D = jnp.asarray(table_VxD[source.subwords.mask])
     rate = RATE * float(np.abs(table_VxD).mean())
     optimizer = optax.adam(optax.linear_schedule(rate, 0.0, steps))
     new_NxD = jnp.asarray(rows_NxD, jnp.float32)

@@ -22,8 +22,9 @@ from bioptimus_jax.surgery.material import layers_read
 from bioptimus_jax.surgery.source import Source, load
 from bioptimus_jax.surgery.synthesis import synthesise
 from bioptimus_jax.trees import flatten, unflatten
-from bioptimus_jax.vocab import agreement, wordpiece
-from bioptimus_jax.vocab.build import check_casing, read_new_tokens
+from bioptimus_jax.vocab import agreement
+from bioptimus_jax.vocab.build import check_words, read_new_tokens
+from bioptimus_jax.vocab.subwords import load as load_subwords
 
 TABLE, BIAS = 'embeddings/word_embeddings/embedding', 'cls/predictions/bias'
 
@@ -35,7 +36,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     """
     experiment, strategy = run.config, run.config.surgery.strategy
     run.computes('surgery', str(present()))
-    vocabulary = wordpiece.vocabulary(wordpiece.load_tokenizer(run.folder('vocab')))
+    vocabulary = load_subwords(run.folder('vocab')).tokens
     if strategy == 'scratch':
         architecture, parameters, ledger = _scratch(experiment, vocabulary)
     else:
@@ -183,7 +184,7 @@ def graft(
 
 def _check_vocabulary(run: Run, source: Source, new: list[str]) -> None:
     """The vocabulary was made beside this very source. ConfigError for another casing, InputError otherwise."""
-    check_casing(run.config, source.tokenizer, f'the source {run.config.source.path}')
+    check_words(run.config, source.subwords, f'the source {run.config.source.path}')
     if new != read_new_tokens(run.folder('vocab')):
         raise InputError(
             f'{run.folder("vocab") / "new_tokens.txt"}: lists other tokens than {source.folder} lacks; '
@@ -200,7 +201,7 @@ def _bias(
             return bias.mean_bias(bias_V, spellings), None
         case 'log_count':
             folder = run.folder('vocab')
-            counts_W = bias.token_counts(folder, wordpiece.load_tokenizer(folder))
+            counts_W = bias.token_counts(folder, load_subwords(folder))
             made_N, slope, level = bias.log_count_bias(bias_V, shared_W, counts_W, new_W)
             return made_N, {'log_count': slope, 'constant': level}
     return np.zeros(len(new_W)), None
@@ -222,4 +223,4 @@ def _write_model(
         # Without a source, config.model may have changed since stage vocab wrote its tokenizer.
         if settings.get('model_max_length', positions) != positions:
             write_json(hidden / 'tokenizer_config.json', {**settings, 'model_max_length': positions})
-        agreement.check_written(hidden, wordpiece.load_tokenizer(tokenizer_folder))
+        agreement.check_written(hidden, load_subwords(tokenizer_folder))

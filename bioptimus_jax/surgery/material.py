@@ -12,7 +12,7 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.schema import WITH_CONTEXTS, WITH_STATES, Surgery
 from bioptimus_jax.surgery import shared
 from bioptimus_jax.surgery.reading import Occurrences, Reading, choose_occurrences, read_alone, read_contexts
-from bioptimus_jax.surgery.source import Source, spell
+from bioptimus_jax.surgery.source import Source
 from bioptimus_jax.vocab.contexts import Contexts
 
 Sums = Callable[[Source, Reading, Sequence[int], str], np.ndarray]
@@ -70,10 +70,10 @@ def gather(
 
     Raises ConfigError for a layer that the source does not have.
     """
-    spellings = [spell(source, token) for token in tokens]
+    spellings = [source.subwords.spell_token(token) for token in tokens]
     layers, alone = _layers(source, wanted), {}
     for pooling in sorted({s.pooling for s in wanted if s.strategy in WITH_STATES}):
-        read = read_alone(source.tokenizer, source.capacity, spellings, pooling)
+        read = read_alone(source.subwords, source.capacity, spellings, pooling)
         alone[pooling] = _states(sums(source, read, layers, 'tokens alone'), layers)
     material = Material(
         source.table(), spellings, source.architecture.layers, layers, alone, {}, None, None, 0
@@ -133,14 +133,14 @@ def _with_contexts(
     fitted, respelled = None, None
     ids: list[int] = []
     if any(s.map != 'none' or s.strategy == 'similarity' for s in wanted):
-        pieces = shared.piece_occurrences(source.tokenizer, contexts.sentences, sorted(chosen), seed)
+        pieces = shared.piece_occurrences(source.subwords, contexts.sentences, sorted(chosen), seed)
         if any(s.map == 'respelled' for s in wanted):
             respelled = _respelled(source, contexts.sentences, pieces, seed, layers, sums)
         if any(s.map == 'linear' or s.strategy == 'similarity' for s in wanted):
             ids = sorted({i for spans_of in pieces.values() for i in spans_of})
             _add(chosen, shared.restricted(pieces, {i: n for n, i in enumerate(ids)}), len(arms) * count)
     targets = len(arms) * count + len(ids)
-    read = read_contexts(source.tokenizer, source.capacity, contexts.sentences, chosen, targets, pooling)
+    read = read_contexts(source.subwords, source.capacity, contexts.sentences, chosen, targets, pooling)
     states = _states(sums(source, read, layers, 'contexts'), layers)
     if ids:
         own = slice(len(arms) * count, targets)
@@ -175,12 +175,12 @@ def _respelled(
 ) -> Fitted:
     """Context means of tokens of the source where it has to spell them in other pieces."""
     parts = []
-    folds = shared.respelled_folds(source.tokenizer, pieces, seed)
+    folds = shared.respelled_folds(source.subwords, pieces, seed)
     for number, fold in enumerate(folds, 1):
-        hiding = dataclasses.replace(source, tokenizer=shared.without(source.tokenizer, fold))
+        hiding = dataclasses.replace(source, subwords=source.subwords.without(fold))
         number_of = {i: n for n, i in enumerate(fold)}
         found = shared.restricted(pieces, number_of, shared.RESPELLED_CONTEXTS)
-        read = read_contexts(hiding.tokenizer, source.capacity, sentences, found, len(fold))
+        read = read_contexts(hiding.subwords, source.capacity, sentences, found, len(fold))
         states = _states(sums(hiding, read, layers, f'respelled {number} of {len(folds)}'), layers)
         parts.append(_fitted(np.array(fold, np.int64), states, read.contexts))
     return Fitted(np.concatenate([p.ids for p in parts]), np.concatenate([p.states for p in parts]))

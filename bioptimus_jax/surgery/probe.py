@@ -18,14 +18,14 @@ from bioptimus_jax.files import write_json
 from bioptimus_jax.progress import clock
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import PAPER_ROWS, WITH_CONTEXTS, Surgery
-from bioptimus_jax.surgery import recovery, shared
+from bioptimus_jax.surgery import recovery
 from bioptimus_jax.surgery.bias import token_counts
 from bioptimus_jax.surgery.material import Material, gather, middle
 from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.surgery.source import Source, load
 from bioptimus_jax.surgery.synthesis import distilled, make, summing, watched
-from bioptimus_jax.vocab import wordpiece
 from bioptimus_jax.vocab.contexts import Contexts, sample_contexts
+from bioptimus_jax.vocab.subwords import load as load_subwords
 
 FILE = 'probe.json'
 PAPER = Surgery(**PAPER_ROWS)
@@ -49,8 +49,8 @@ def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str,
         raise ConfigError('config.source.path: is empty, but --probe needs a source')
     run.computes('probe', str(present()))
     folder = run.folder('vocab')
-    tokenizer = wordpiece.load_tokenizer(folder)
-    vocabulary, counts_W = wordpiece.vocabulary(tokenizer), token_counts(folder, tokenizer)
+    subwords = load_subwords(folder)
+    vocabulary, counts_W = subwords.tokens, token_counts(folder, subwords)
     hidden = choose(source, vocabulary, counts_W, tokens, run.config.seed)
     counts_N = counts_W[[vocabulary.index(token) for token in hidden]]
     run.say(f'probe: {len(hidden):,} of {len(source.vocabulary):,} tokens of the source are hidden')
@@ -82,7 +82,7 @@ def choose(
     """Tokens of both vocabularies that occur in the corpus and that other pieces can spell, equally many from each
     of ten classes of frequency; never more than half of them, so that something is left to spell and to fit with.
     """
-    usable = {source.vocabulary[i] for i in shared.respellable(source.tokenizer)}
+    usable = {source.vocabulary[i] for i in source.subwords.kind.respellable(source.subwords)}
     counted = sorted(
         (int(count), token)
         for token, count in zip(vocabulary, counts_W, strict=True)
@@ -106,7 +106,7 @@ def choose(
 def hiding(source: Source, hidden: Sequence[str]) -> Source:
     """The source as if its vocabulary lacked those tokens; ids, and the table with the true rows, stay."""
     ids = [source.vocabulary.index(token) for token in hidden]
-    return dataclasses.replace(source, tokenizer=shared.without(source.tokenizer, ids))
+    return dataclasses.replace(source, subwords=source.subwords.without(ids))
 
 
 def variants(layers: int, contexts: int, fit_steps: int = 0) -> list[Surgery]:

@@ -14,6 +14,7 @@ import tokenizers
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.surgery.rows import contexts_wanted
 from bioptimus_jax.vocab.contexts import Contexts
+from bioptimus_jax.vocab.subwords import Subwords
 
 TOKENIZER_BATCH = 500
 POOLINGS = ('mean', 'first', 'last')
@@ -40,18 +41,11 @@ class Reading:
     contexts: np.ndarray
 
 
-def special_id(tokenizer: tokenizers.Tokenizer, token: str) -> int:
-    """The id of a token that `load_tokenizer` has made sure of."""
-    found = tokenizer.token_to_id(token)
-    assert found is not None, token
-    return found
-
-
 class _Collector:
-    """Windows and pieces of a `Reading` while it grows; windows are wrapped in [CLS] and [SEP]."""
+    """Windows and pieces of a `Reading` while it grows; special tokens stand at the ends of a window."""
 
-    def __init__(self, tokenizer: tokenizers.Tokenizer, targets: int):
-        self.first, self.last = special_id(tokenizer, '[CLS]'), special_id(tokenizer, '[SEP]')
+    def __init__(self, subwords: Subwords, targets: int):
+        self.first, self.last = subwords.cls, subwords.sep
         self.windows: list[np.ndarray] = []
         self.window, self.position, self.target = array.array('q'), array.array('q'), array.array('q')
         self.weight = array.array('d')
@@ -62,7 +56,7 @@ class _Collector:
         return len(self.windows) - 1
 
     def add_context(self, target: int, places: Iterable[tuple[int, int]]) -> None:
-        """One context of a target; `places` are (window, piece without [CLS])."""
+        """One context of a target; `places` are (window, piece without the first special one)."""
         distinct = sorted(set(places))
         for window, piece in distinct:
             self.window.append(window)
@@ -79,13 +73,13 @@ class _Collector:
 
 
 def read_alone(
-    tokenizer: tokenizers.Tokenizer,
+    subwords: Subwords,
     capacity: int,
     spellings: Sequence[Sequence[int]],
     pooling: str = POOLINGS[0],
 ) -> Reading:
-    """Every token fed alone, as [CLS] pieces [SEP], and its pieces read. Empty spellings are left out."""
-    collector = _Collector(tokenizer, len(spellings))
+    """Every token fed alone, between special tokens, and its pieces read. Empty spellings are left out."""
+    collector = _Collector(subwords, len(spellings))
     for target, pieces in enumerate(spellings):
         if len(pieces):
             kept = np.asarray(pieces[:capacity])
@@ -95,7 +89,7 @@ def read_alone(
 
 
 def read_contexts(
-    tokenizer: tokenizers.Tokenizer,
+    subwords: Subwords,
     capacity: int,
     sentences: Sequence[str],
     occurrences: Occurrences,
@@ -105,19 +99,19 @@ def read_contexts(
     """The pieces that overlap each token's character spans, in every sentence that serves a token.
 
     A context is a sentence: one mean over the pieces of all spans of a token there (stage `contexts` names the first
-    span). A piece
-    that only partly lies in a span counts whole; [UNK] pieces do not count, they spell nothing. A sentence is
-    one window however many tokens it serves, unless it has more than `capacity` pieces (the position table
-    without [CLS] and [SEP]): then every span has the window in whose middle it stands.
+    span). A piece that only partly lies in a span counts whole; unknown pieces do not count, they spell nothing. A
+    sentence is one window however many tokens it serves, unless it has more than `capacity` pieces (the position table
+    without the special tokens at its ends): then every span has the window in whose middle it stands.
     `pooling` names, by target, which pieces of a span are read (POOLINGS); of other targets all are.
     """
-    collector, unknown = _Collector(tokenizer, targets), special_id(tokenizer, '[UNK]')
+    collector = _Collector(subwords, targets)
     wanted = sorted(occurrences)
     for start in range(0, len(wanted), TOKENIZER_BATCH):
         chunk = wanted[start : start + TOKENIZER_BATCH]
-        encodings = tokenizer.encode_batch([sentences[s] for s in chunk], add_special_tokens=False)
+        encodings = subwords.encode(sentences[s] for s in chunk)
         for sentence, encoding in zip(chunk, encodings, strict=True):
-            _read_sentence(collector, encoding, occurrences[sentence], capacity, unknown, pooling or {})
+            spans_of = occurrences[sentence]
+            _read_sentence(collector, encoding, spans_of, capacity, subwords.unknown, pooling or {})
     return collector.reading()
 
 

@@ -4,15 +4,13 @@ V: source tokens, M: those that are used. Nothing else has to be searched: the s
 tokens hold thousands of tokens whose rows are known.
 """
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
-import tokenizers
 
 from bioptimus_jax.surgery.reading import TOKENIZER_BATCH, Occurrences
 from bioptimus_jax.surgery.rows import seeded
-from bioptimus_jax.vocab.wordpiece import CONTINUATION, SPECIAL_TOKENS, spelled
+from bioptimus_jax.vocab.subwords import Subwords
 
 CONTEXTS_EACH = 10
 TOKENS = 8192
@@ -21,21 +19,20 @@ RESPELLED_FOLDS, RESPELLED_TOKENS, RESPELLED_CONTEXTS = 2, 2000, 5
 
 
 def piece_occurrences(
-    tokenizer: tokenizers.Tokenizer, sentences: Sequence[str], among: Sequence[int], seed: int
+    subwords: Subwords, sentences: Sequence[str], among: Sequence[int], seed: int
 ) -> Occurrences:
-    """Where each token of the tokenizer stands as a piece, special tokens left out: sentence -> id -> spans.
+    """Where each token stands as a piece, special tokens left out: sentence -> id -> spans.
 
     At most CONTEXTS_EACH sentences a token, in a seeded order of the sentences `among`, for at most TOKENS tokens.
     """
-    ids = tokenizer.get_vocab()
-    open_V = np.full(max(ids.values()) + 1, CONTEXTS_EACH)
-    open_V[[ids[t] for t in SPECIAL_TOKENS if t in ids]] = 0
+    open_V = np.where(subwords.special_V, 0, CONTEXTS_EACH)
+    open_V[subwords.unknown] = 0
     generator = seeded(seed, len(among))
     order = generator.permutation(np.asarray(among, np.int64))
     found: Occurrences = {}
     for start in range(0, len(order), TOKENIZER_BATCH):
         chunk = order[start : start + TOKENIZER_BATCH].tolist()
-        encodings = tokenizer.encode_batch([sentences[s] for s in chunk], add_special_tokens=False)
+        encodings = subwords.encode(sentences[s] for s in chunk)
         for sentence, encoding in zip(chunk, encodings, strict=True):
             ids_S = np.array(encoding.ids, np.int64)
             spans_of: dict[int, list[tuple[int, int]]] = {}
@@ -63,44 +60,10 @@ def restricted(occurrences: Occurrences, number_of: dict[int, int], most: int = 
     return kept
 
 
-def respelled_folds(tokenizer: tokenizers.Tokenizer, found: Occurrences, seed: int) -> list[list[int]]:
+def respelled_folds(subwords: Subwords, found: Occurrences, seed: int) -> list[list[int]]:
     """Disjoint seeded choices of tokens that occur and that other pieces can spell."""
-    can = respellable(tokenizer)
+    can = subwords.kind.respellable(subwords)
     usable = sorted({i for spans_of in found.values() for i in spans_of if i in can})
     order = seeded(seed, len(usable)).permutation(np.array(usable, np.int64)).tolist()
     size = min(RESPELLED_TOKENS, len(order) // RESPELLED_FOLDS)
     return [sorted(order[n * size : (n + 1) * size]) for n in range(RESPELLED_FOLDS)]
-
-
-def respellable(tokenizer: tokenizers.Tokenizer) -> set[int]:
-    """Ids of tokens of two characters or more each of which is a token as well: hidden, they are spelled by those.
-
-    A character is never in it, so that no word becomes [UNK] for what was hidden; nor is an added token, which is found
-    before there are pieces.
-    """
-    ids = tokenizer.get_vocab(with_added_tokens=False)
-    added = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
-    usable = set()
-    for token, number in ids.items():
-        text = spelled(token)
-        inside = text if text != token else text[1:]
-        first = () if text != token else (text[:1],)
-        if len(text) > 1 and token not in added:
-            characters = (*first, *(CONTINUATION + c for c in inside))
-            if all(c in ids for c in characters):
-                usable.add(number)
-    return usable
-
-
-def without(tokenizer: tokenizers.Tokenizer, hidden: Sequence[int]) -> tokenizers.Tokenizer:
-    """The tokenizer as if it lacked those ids; every other token keeps its id.
-
-    The entries are renamed and not removed, since ids have no gaps: a name with a space in it matches no word.
-    """
-    description = json.loads(tokenizer.to_str())
-    gone = set(hidden)
-    vocabulary = description['model']['vocab']
-    description['model']['vocab'] = {
-        f'hidden {number}' if number in gone else token: number for token, number in vocabulary.items()
-    }
-    return tokenizers.Tokenizer.from_str(json.dumps(description))

@@ -1,4 +1,4 @@
-"""The source BERT: its spelling of new tokens, and its last layer's states of the pieces that spell them.
+"""The source BERT, and its last layer's states of the pieces that spell new tokens.
 
 V: source tokens, D: hidden size, B: rows of a batch, L: pieces a row, S: shards of a batch, K: slots of a shard (of all
 shards in states), E: pieces read, N: new tokens.
@@ -15,7 +15,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tokenizers
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from bioptimus_jax.errors import InputError, Stopped
@@ -25,9 +24,10 @@ from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.surgery import partial
 from bioptimus_jax.surgery.layout import Batch, Layout
-from bioptimus_jax.surgery.reading import Reading, special_id
+from bioptimus_jax.surgery.reading import Reading
 from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab import wordpiece
+from bioptimus_jax.vocab.subwords import Subwords
+from bioptimus_jax.vocab.subwords import load as load_subwords
 
 SECONDS_BETWEEN_SAVES = 60
 CPU_PIECES = 2048  # on one core 4,096 took half as long again per piece
@@ -36,18 +36,22 @@ DEVICE_PIECES = 65536  # of a GPU or TPU
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A loaded source: architecture, nested parameters, tokenizer, tokens by id, parameters it lacked."""
+    """A loaded source: architecture, nested parameters, tokenizer, parameters it lacked."""
 
     folder: Path
     architecture: Architecture
     parameters: dict[str, Any]
-    tokenizer: tokenizers.Tokenizer
-    vocabulary: list[str]
+    subwords: Subwords
     fresh: list[str]
 
     @property
+    def vocabulary(self) -> list[str]:
+        """The tokens in order of their ids."""
+        return self.subwords.tokens
+
+    @property
     def capacity(self) -> int:
-        """Pieces that a window holds beside [CLS] and [SEP]."""
+        """Pieces that a window holds beside the special tokens at its ends."""
         return self.architecture.max_positions - self.architecture.position_offset - 2
 
     @property
@@ -66,50 +70,16 @@ def load(experiment: Experiment) -> Source | None:
     folder = hf.source_folder(experiment.source)
     if folder is None:
         return None
-    tokenizer = wordpiece.load_tokenizer(folder)
+    subwords = load_subwords(folder)
     architecture, parameters, fresh = hf.load_folder(
         folder, jax.random.key(experiment.seed, impl='threefry2x32')
     )
-    vocabulary = wordpiece.vocabulary(tokenizer)
-    if len(vocabulary) > architecture.vocab_size:
+    if len(subwords.tokens) > architecture.vocab_size:
         raise InputError(
-            f'{folder}: the vocabulary has {len(vocabulary)} tokens but the model {architecture.vocab_size} '
+            f'{folder}: the vocabulary has {len(subwords.tokens)} tokens but the model {architecture.vocab_size} '
             'rows; these are not the weights of this tokenizer'
         )
-    return Source(folder, architecture, parameters, tokenizer, vocabulary, fresh)
-
-
-def spell(source: Source, token: str) -> list[int]:
-    """The source's pieces of a token without context, [UNK] left out; empty where it knows none.
-
-    A "##" token is spelled as the inside of a word, "##nstriction" by ##nst ##ric ##tion: its pieces
-    wherever the source's piece border and the new one agree. The longest match comes first, as in WordPiece.
-    Where no continuation pieces spell it, the text without "##" is spelled like a word.
-    """
-    text = wordpiece.spelled(token)
-    if text != token:
-        pieces = _spell_continuation(source, text)
-        if pieces:
-            return pieces
-    unknown = special_id(source.tokenizer, '[UNK]')
-    encoding = source.tokenizer.encode(text, add_special_tokens=False)
-    return [i for i in encoding.ids if i != unknown]
-
-
-def _spell_continuation(source: Source, text: str) -> list[int]:
-    normalizer = source.tokenizer.normalizer
-    rest = normalizer.normalize_str(text) if normalizer else text
-    pieces = []
-    while rest:
-        for end in range(len(rest), 0, -1):
-            piece = source.tokenizer.token_to_id(wordpiece.CONTINUATION + rest[:end])
-            if piece is not None:
-                break
-        else:
-            return []
-        pieces.append(piece)
-        rest = rest[end:]
-    return pieces
+    return Source(folder, architecture, parameters, subwords, fresh)
 
 
 def sum_states(

@@ -9,11 +9,11 @@ from bioptimus_jax.progress import complain
 
 def _call(command: Command) -> None:
     from bioptimus_jax.finetune import lint
-    from bioptimus_jax.finetune.tokenizer import load_tokenizer
+    from bioptimus_jax.vocab.agreement import load_for_words
 
     folders = [Path(name) for name in command.options.model]
     short = len({folder.name for folder in folders}) == len(folders)
-    models = {folder.name if short else str(folder): load_tokenizer(folder) for folder in folders}
+    models = {folder.name if short else str(folder): load_for_words(folder) for folder in folders}
     records, errors = lint.lint_folder(Path(command.options.sets), models)
     for record in records:
         print(printable('\n'.join(lint.lines(record))), flush=True)

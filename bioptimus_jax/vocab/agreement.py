@@ -1,18 +1,42 @@
 """Whether transformers reads the tokenizer of a folder as we do; where it does not, what the two part in."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tokenizers
-from tokenizers.normalizers import BertNormalizer
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.vocab.tokenizer_files import NAMED, SWITCHES
-from bioptimus_jax.vocab.wordpiece import PROBES, without_vocabulary, words_of
+from bioptimus_jax.vocab.probes import PROBES
+from bioptimus_jax.vocab.subwords import Subwords, Vocabulary, deciding_file
+from bioptimus_jax.vocab.tokenizer_files import SWITCHES
 
+NAMES = dict(pad='pad_token', unknown='unk_token', cls='cls_token', sep='sep_token', mask='mask_token')
+"""What transformers calls the special tokens, by their roles."""
 FLAGS = ('single_word', 'lstrip', 'rstrip', 'normalized', 'special')
+
+
+def load_for_words(folder: Path) -> Any:
+    """AutoTokenizer's tokenizer of a folder, for text that is split into words: each is spelled as within a sentence.
+
+    Raises InputError.
+    """
+    tokenizer = load_in_transformers(folder)
+    if getattr(tokenizer, 'add_prefix_space', None) is False:
+        # Byte-level vocabularies (RoBERTa's) spell a word otherwise unless a space precedes it.
+        tokenizer = load_in_transformers(folder, add_prefix_space=True)
+    return tokenizer
+
+
+def masked_by(tokenizer: Any) -> Vocabulary:
+    """What masking reads of any tokenizer of transformers; where words begin is said by the rows, not by the tokens."""
+    size, special = len(tokenizer), set(tokenizer.all_special_ids)
+    unused = {i for token, i in tokenizer.get_vocab().items() if token.startswith('[unused')}
+    special_V = np.array([i in special and i != tokenizer.unk_token_id for i in range(size)])
+    drawn = np.array([i for i in range(size) if i not in special and i not in unused], np.int32)
+    return Vocabulary(tokenizer.mask_token_id, np.ones(size, bool), special_V, drawn)
 
 
 def load_in_transformers(folder: Path, **options: Any) -> Any:
@@ -38,19 +62,18 @@ def load_in_transformers(folder: Path, **options: Any) -> Any:
     return tokenizer
 
 
-def check_source(folder: Path, ours: tokenizers.Tokenizer) -> None:
+def check_source(folder: Path, ours: Subwords) -> None:
     """Raises InputError where transformers reads the source in `folder` otherwise than we do."""
     loaded = load_in_transformers(folder)
     if parted := difference(loaded, ours):
-        file = 'tokenizer.json' if (folder / 'tokenizer.json').is_file() else 'vocab.txt'
         raise InputError(
             f'{folder}: the tokenizer cannot be kept, transformers reads it as a {type(loaded).__name__}, otherwise '
-            f'than {file} has it ({parted}); write into tokenizer_config.json what the model was trained with (all '
-            'of tokenizer.json: "tokenizer_class": "PreTrainedTokenizerFast")'
+            f'than {deciding_file(folder).name} has it ({parted}); write into tokenizer_config.json what the model was '
+            'trained with (all of tokenizer.json: "tokenizer_class": "PreTrainedTokenizerFast")'
         )
 
 
-def check_written(folder: Path, ours: tokenizers.Tokenizer, texts: Iterable[str] = ()) -> Any:
+def check_written(folder: Path, ours: Subwords, texts: Iterable[str] = ()) -> Any:
     """What AutoTokenizer makes of a folder of ours. Raises InputError where it is not `ours`."""
     loaded = load_in_transformers(folder)
     if parted := difference(loaded, ours, texts):
@@ -60,43 +83,32 @@ def check_written(folder: Path, ours: tokenizers.Tokenizer, texts: Iterable[str]
     return loaded
 
 
-def difference(loaded: Any, ours: tokenizers.Tokenizer, texts: Iterable[str] = ()) -> str:
+def difference(loaded: Any, ours: Subwords, texts: Iterable[str] = ()) -> str:
     """What transformers' tokenizer and ours part in, the setting named; '' where they are one.
 
     Compared are every setting, token and flag, and what becomes of `texts` and PROBES, one by one and in pairs.
     """
-    for key, name in NAMED.items():
+    for role, key in NAMES.items():
+        name = ours.tokens[getattr(ours, role)]
         if getattr(loaded, key) != name:
             return f'{key} is {getattr(loaded, key)!r} in transformers, {name!r} here'
-    other, mine = (dict(_facts(t)) for t in (loaded.backend_tokenizer, ours))
+    other, mine = (dict(_facts(t)) for t in (loaded.backend_tokenizer, ours.tokenizer))
     for name in mine | other:
         if mine.get(name) != other.get(name):
             return f'{name} is {other.get(name)} in transformers, {mine.get(name)} here'
-    added = [f'a {token.content}b {token.content}' for token in ours.get_added_tokens_decoder().values()]
+    contents = (token.content for token in ours.tokenizer.get_added_tokens_decoder().values())
+    added = [f'a {content}b {content}' for content in contents]
     previous = ''
     for text in [*texts, *PROBES, *added]:
-        for given in (
-            (text,),
-            (previous, text) if text else ('',),
-        ):  # transformers drops an empty second text
-            expected, found = ours.encode(*given), loaded(*given, verbose=False)
+        # Transformers drops an empty second text.
+        for given in ((text,), (previous, text) if text else ('',)):
+            expected, found = ours.tokenizer.encode(*given), loaded(*given, verbose=False)
             types = found.get('token_type_ids', expected.type_ids)
             if (expected.ids, expected.type_ids) != (found['input_ids'], types):
                 where = f'{found["input_ids"][:8]} in transformers, {expected.ids[:8]} here'
                 return f'other ids for {text[:40]!r}: {where}'
         previous = text
     return ''
-
-
-def other_words(tokenizer: tokenizers.Tokenizer, settings: Mapping[str, Any]) -> bool:
-    """Whether BERT's normaliser with those settings, the tokenizer's where they say nothing, has other words."""
-    normalizer = tokenizer.normalizer
-    if not isinstance(normalizer, BertNormalizer):
-        return False
-    own = {name: getattr(normalizer, name) for name in SWITCHES.values()}
-    given = without_vocabulary(**{**own, **settings})
-    first, second = ((t.normalizer, t.pre_tokenizer) for t in (without_vocabulary(**own), given))
-    return any(words_of(text, *first) != words_of(text, *second) for text in PROBES)
 
 
 def _facts(tokenizer: tokenizers.Tokenizer) -> Iterator[tuple[str, Any]]:

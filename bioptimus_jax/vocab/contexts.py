@@ -25,7 +25,7 @@ from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.vocab.build import read_new_tokens
 from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around
 from bioptimus_jax.vocab.sampling import Candidates, Search, hash_texts, priorities
-from bioptimus_jax.vocab.wordpiece import load_tokenizer
+from bioptimus_jax.vocab.subwords import load
 from bioptimus_jax.workers import Workers, open_workers, ranges
 
 BLOCK = 2048  # documents a worker takes at a time
@@ -159,12 +159,8 @@ def _scan_all(
 
     def tasks() -> Iterator[tuple]:
         for start, stop in blocks:
-            yield (
-                start,
-                stop,
-                search.k,
-                search.limits,
-            )  # the limits known by now: pruning is exact whatever they are
+            # The limits known by now: pruning is exact whatever they are.
+            yield start, stop, search.k, search.limits
 
     found = pool.map(_scan, tasks(), run.check_stop)
     try:
@@ -197,7 +193,7 @@ def _locate_all(run: Run, pool: Workers, sample: Candidates, longest: int) -> li
 
 
 def _prepare(documents: DocumentSource, vocab_folder: Path, tokens: list[str], seed: int) -> None:
-    finder = TokenFinder(load_tokenizer(vocab_folder), tokens)
+    finder = TokenFinder(load(vocab_folder), tokens)
     _state.update(documents=documents, finder=finder, token_hashes=hash_texts(tokens, seed))
 
 

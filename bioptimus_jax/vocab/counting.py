@@ -5,6 +5,7 @@ string in memory for every misspelling. Which documents is decided by a hash of 
 """
 
 import dataclasses
+import functools
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,8 +18,8 @@ from bioptimus_jax.corpus.readers import input_files, read_inputs
 from bioptimus_jax.hashing import hash64
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Corpus, Experiment
-from bioptimus_jax.vocab.training import count_words
+from bioptimus_jax.schema import TOKENIZERS, Corpus, Experiment
+from bioptimus_jax.vocab.subwords import Kind, Subwords
 from bioptimus_jax.workers import open_workers, ranges
 
 BLOCK = 8192  # documents
@@ -32,11 +33,11 @@ def general_files(experiment: Experiment) -> list[Path]:
 
 
 def count_corpora(
-    run: Run, documents: DocumentSource, like: tokenizers.Tokenizer | None = None
+    run: Run, documents: DocumentSource, like: Subwords | None = None
 ) -> tuple[Counter[str], Counter[str]]:
     """Counts of words in a sample of `documents`, and in the general corpus (all of it; empty without one).
 
-    `like`: the tokenizer whose words they are; None: BERT's, in the casing of the configuration.
+    `like`: the tokenizer whose words they are; None: those of the kind and the casing of the configuration.
     """
     settings = run.config.vocab
     blocks, files = ranges(len(documents), BLOCK), [(file.absolute(),) for file in general_files(run.config)]
@@ -44,8 +45,9 @@ def count_corpora(
         documents,
         share_counted(run),
         settings.sample_seed,
+        TOKENIZERS.load(settings.tokenizer),
         settings.lowercase,
-        like,
+        like.tokenizer if like else None,
         _general(run.config),
     )
     with open_workers(run.config.runtime, len(blocks) + len(files), _prepare, arguments) as pool:
@@ -88,19 +90,21 @@ def _prepare(
     documents: DocumentSource,
     share: float,
     seed: int,
+    kind: Kind,
     lowercase: bool,
     like: tokenizers.Tokenizer | None,
     general: Corpus,
 ) -> None:
-    _state.update(documents=documents, share=share, seed=seed, words=(lowercase, like), general=general)
+    count = functools.partial(kind.count_words, lowercase=lowercase, like=like)
+    _state.update(documents=documents, share=share, seed=seed, count=count, general=general)
 
 
 def _count_block(start: int, stop: int) -> Counter[str]:
     documents, share, seed = _state['documents'], _state['share'], _state['seed']
     chosen = (d.text for d in documents.read(start, stop) if is_counted(d.id, share, seed))
-    return count_words(chosen, *_state['words'])
+    return _state['count'](chosen)
 
 
 def _count_file(path: Path) -> Counter[str]:
     reading = dataclasses.replace(_state['general'], inputs=(str(path),))
-    return count_words((document.text for document in read_inputs(reading)), *_state['words'])
+    return _state['count'](document.text for document in read_inputs(reading))

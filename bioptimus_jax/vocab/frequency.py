@@ -1,7 +1,7 @@
 """Words of the run's corpus and of a general one by how often they occur (paper, Figure 1).
 
-The paper draws four classes and leaves their bounds open; ours are in `PER_MILLION`. A word is one of BERT's that has
-a letter: punctuation and numbers are counted for the vocabulary, but they are no words of a field.
+The paper draws four classes and leaves their bounds open; ours are in `PER_MILLION`. A word is one of the
+tokenizer's that has a letter: punctuation and numbers are counted for the vocabulary, but are no words of a field.
 """
 
 import itertools

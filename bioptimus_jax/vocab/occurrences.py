@@ -1,16 +1,15 @@
 """Where tokens stand in text: the tokens in each sentence, and character spans.
 
-BERT's tokenizer treats every stretch between two spaces on its own, and text repeats its stretches. So each
-different stretch ("chunk") is tokenised once per process and looked up afterwards; offsets are fetched for
-sampled ones only.
+A tokenizer treats every stretch of text from one space to the next on its own, and text repeats its stretches. So each
+different stretch ("chunk") is tokenised once per process and looked up afterwards; offsets are fetched for sampled ones
+only. Whether a stretch holds the space before it is the tokenizer's affair (`Kind.carries_space`).
 """
 
 import itertools
 
 import numpy as np
-import tokenizers
 
-from bioptimus_jax.vocab.wordpiece import spelled
+from bioptimus_jax.vocab.subwords import Subwords
 
 CACHED_CHUNKS = 1_000_000  # about 150 MB
 BATCH = 500
@@ -19,12 +18,12 @@ BATCH = 500
 class TokenFinder:
     """Finds some tokens of a vocabulary in sentences."""
 
-    def __init__(self, tokenizer: tokenizers.Tokenizer, tokens: list[str]):
-        """`tokens` are numbered by their order; each must be in the tokenizer's vocabulary."""
-        self.tokenizer = tokenizer
+    def __init__(self, subwords: Subwords, tokens: list[str]):
+        """`tokens` are numbered by their order; each must be in the vocabulary."""
+        self.subwords = subwords
         self.tokens = tokens
-        ids = tokenizer.get_vocab()
-        self.number_of_id = np.full(max(ids.values()) + 1, -1, np.int32)
+        ids = {token: i for i, token in enumerate(subwords.tokens)}
+        self.number_of_id = np.full(len(ids), -1, np.int32)
         self.number_of_id[[ids[t] for t in tokens]] = np.arange(len(tokens))
         self._forget()
 
@@ -39,7 +38,7 @@ class TokenFinder:
         missing = list(set(chunks).difference(self.row_of_chunk))
         for start in range(0, len(missing), BATCH):
             batch = missing[start : start + BATCH]
-            encodings = self.tokenizer.encode_batch_fast(batch, add_special_tokens=False)
+            encodings = self.subwords.tokenizer.encode_batch_fast(batch, add_special_tokens=False)
             lists = [encoding.ids for encoding in encodings]
             numbers = self.number_of_id[np.fromiter(itertools.chain.from_iterable(lists), np.int64)].tolist()
             end = 0
@@ -56,7 +55,7 @@ class TokenFinder:
 
         int64 arrays of equal length; `chunk` counts the stretches between spaces within the sentence.
         """
-        lists = [sentence.split(' ') for sentence in sentences]
+        lists = [self.subwords.kind.stretches(sentence) for sentence in sentences]
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
         chunks = list(itertools.chain.from_iterable(lists))
         self._learn(chunks)
@@ -85,14 +84,17 @@ class TokenFinder:
         width = max(len(self.tokens), 1)
         keys = found_sentence * width + found_token
         chunk = found_chunk[np.searchsorted(keys, sentence * width + token)]
-        lists = [text.split(' ') for text in sentences]
+        lists = [self.subwords.kind.stretches(text) for text in sentences]
         words = [lists[s][c] for s, c in zip(sentence.tolist(), chunk.tolist(), strict=True)]
         pieces = self._pieces(words)
         start_I, end_I = np.full(len(words), -1), np.full(len(words), -1)
+        between = 0 if self.subwords.kind.carries_space else 1  # characters that no stretch holds
         for i, word in enumerate(words):
-            offset = sum(map(len, lists[sentence[i]][: chunk[i]])) + int(chunk[i])
+            offset = sum(map(len, lists[sentence[i]][: chunk[i]])) + between * int(chunk[i])
             for begin, end in pieces[word].get(int(token[i]), ()):
-                if self._normalised(word[begin:end]) == spelled(self.tokens[token[i]]):
+                text = word[begin:end]
+                if self.subwords.normalised(text).strip() == self.subwords.kind.text(self.tokens[token[i]]):
+                    begin += len(text) - len(text.lstrip(' '))  # the span is the token's characters alone
                     start_I[i], end_I[i] = offset + begin, offset + end
                     break
         return start_I, end_I
@@ -103,9 +105,7 @@ class TokenFinder:
         pieces: dict[str, dict[int, list[tuple[int, int]]]] = {}
         for start in range(0, len(different), BATCH):
             batch = different[start : start + BATCH]
-            for word, encoding in zip(
-                batch, self.tokenizer.encode_batch(batch, add_special_tokens=False), strict=True
-            ):
+            for word, encoding in zip(batch, self.subwords.encode(batch), strict=True):
                 spans: dict[int, list[tuple[int, int]]] = {}
                 for number, span in zip(
                     self.number_of_id[encoding.ids].tolist(), encoding.offsets, strict=True
@@ -114,10 +114,6 @@ class TokenFinder:
                         spans.setdefault(number, []).append(span)
                 pieces[word] = spans
         return pieces
-
-    def _normalised(self, text: str) -> str:
-        normalizer = self.tokenizer.normalizer
-        return normalizer.normalize_str(text).strip() if normalizer else text
 
 
 def cut_around(text: str, start: int, end: int, longest: int) -> tuple[str, int, int]:

@@ -72,9 +72,8 @@ class Candidates:
         """Per token the k smallest priorities over different texts, in order of token and priority."""
         order = np.lexsort((self.priority, self.text, self.token))
         first = _changes(self.token[order], self.text[order])
-        kept = self.take(
-            order[first]
-        )  # a text that stands in several places counts once, at its smallest priority
+        # A text that stands in several places counts once, at its smallest priority.
+        kept = self.take(order[first])
         kept = kept.take(np.lexsort((kept.text, kept.priority, kept.token)))
         return kept.take(ranks(kept.token) < k)
 

@@ -1,4 +1,4 @@
-"""What stands beside a vocabulary in a folder: the settings of its tokenizer, and the tokens added to it.
+"""What a folder says of BERT's tokenizer beside its vocabulary: its settings, and the tokens added to it.
 
 Read as transformers reads them: tokenizer_config.json, or of older folders special_tokens_map.json and
 added_tokens.json too.
@@ -11,9 +11,8 @@ from tokenizers import AddedToken
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
+from bioptimus_jax.vocab.subwords import LEGACY_FILES, SETTINGS
 
-FILES = ('tokenizer.json', 'vocab.txt', 'tokenizer_config.json')
-LEGACY_FILES = ('special_tokens_map.json', 'added_tokens.json')
 NAMED = dict(pad_token='[PAD]', unk_token='[UNK]', cls_token='[CLS]', sep_token='[SEP]', mask_token='[MASK]')
 """Keys of tokenizer_config.json and the special tokens that BERT gives them."""
 EXTRA = ('additional_special_tokens', 'extra_special_tokens')
@@ -27,7 +26,7 @@ SWITCHES = {
 
 def normalizer_settings(folder: Path) -> dict[str, bool | None]:
     """The settings of BERT's normaliser that tokenizer_config.json gives, by the normaliser's names."""
-    said = _object(folder / 'tokenizer_config.json')
+    said = _object(folder / SETTINGS)
     found = {}
     for key, name in SWITCHES.items():
         if key in said:
@@ -44,7 +43,7 @@ def listed_tokens(folder: Path) -> list[tuple[AddedToken, int | None]]:
 
     Raises InputError for files that cannot be read, and where [CLS] and the like have other names.
     """
-    file = folder / 'tokenizer_config.json'
+    file = folder / SETTINGS
     said, special = _object(file), {}
     numbered: dict[int, AddedToken] = {}
     if 'added_tokens_decoder' in said:

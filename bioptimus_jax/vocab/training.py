@@ -1,4 +1,4 @@
-"""Words counted and WordPiece vocabularies trained on the counts.
+"""WordPiece vocabularies trained on counted words.
 
 The trainer of `tokenizers` breaks ties by the order in which it happens to meet characters, so two runs on
 the same text differ in most ids. Here the words are counted first, and the trainer gets every single
@@ -7,49 +7,20 @@ character (alone and with "##") in a fixed order before it starts: only the word
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.schema import Vocab
-from bioptimus_jax.vocab.wordpiece import (
-    CONTINUATION,
-    MAX_WORD_CHARACTERS,
-    SPECIAL_TOKENS,
-    UNK,
-    without_vocabulary,
-    words_of,
-)
+from bioptimus_jax.vocab.tokenizer_files import NAMED
 
+CONTINUATION = '##'
+MAX_WORD_CHARACTERS = 100  # longer words are unknown to BERT, so they teach nothing
 WORDS_PER_TEXT = 10_000
 LARGEST_PAIR_COUNT = 2**31 - 1
 """The trainer of `tokenizers` sums in 32 bits, and beyond them drops the commonest pairs in silence (issue 2058)."""
-
-
-def train(texts: Iterable[str], settings: Vocab) -> list[str]:
-    """A WordPiece vocabulary of `settings.size` entries, special tokens at 0-4, for any order of `texts`."""
-    return train_from_counts(count_words(texts, settings.lowercase), settings)
-
-
-def count_words(
-    texts: Iterable[str], lowercase: bool, like: tokenizers.Tokenizer | None = None
-) -> Counter[str]:
-    """How often each of BERT's words (normalised; punctuation apart) occurs. Counts of parts add up.
-
-    `like`: the tokenizer whose words they are, in place of BERT's own.
-    """
-    raw: Counter[str] = Counter()
-    for text in texts:
-        raw.update(text.replace('\n', ' ').split(' '))
-    like = like or without_vocabulary(lowercase)
-    normalizer, pre_tokenizer = like.normalizer, like.pre_tokenizer
-    words: Counter[str] = Counter()
-    for piece, count in raw.items():
-        for word in words_of(piece, normalizer, pre_tokenizer):
-            words[word] += count
-    return words
 
 
 def train_from_counts(counts: Mapping[str, int], settings: Vocab) -> list[str]:
@@ -66,7 +37,7 @@ def train_from_counts(counts: Mapping[str, int], settings: Vocab) -> list[str]:
         raise InputError('the corpus has no words to train a vocabulary on; check config.corpus.inputs')
     inside = set().union(*(w[1:] for w in usable))
     continued = [CONTINUATION + c for c in alphabet if c in inside]
-    least = len(SPECIAL_TOKENS) + len(alphabet) + len(continued)
+    least = len(NAMED) + len(alphabet) + len(continued)
     if least > settings.size:
         raise ConfigError(
             f'config.vocab.size: {settings.size} is less than the {least} entries that single '
@@ -75,17 +46,17 @@ def train_from_counts(counts: Mapping[str, int], settings: Vocab) -> list[str]:
     trainer = trainers.WordPieceTrainer(
         vocab_size=settings.size,
         min_frequency=settings.min_frequency,
-        special_tokens=[*SPECIAL_TOKENS, *continued],
+        special_tokens=[*NAMED.values(), *continued],
         initial_alphabet=alphabet,
         limit_alphabet=len(alphabet),
         continuing_subword_prefix=CONTINUATION,
         show_progress=False,
     )
-    tokenizer = tokenizers.Tokenizer(models.WordPiece(unk_token=UNK))
+    tokenizer = tokenizers.Tokenizer(models.WordPiece(unk_token=NAMED['unk_token']))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.train_from_iterator(_texts(within_trainer(usable, LARGEST_PAIR_COUNT)), trainer)
     ids = tokenizer.get_vocab()
-    first = [*SPECIAL_TOKENS, *alphabet, *continued]
+    first = [*NAMED.values(), *alphabet, *continued]
     merged = sorted(ids.keys() - set(first), key=ids.__getitem__)
     return first + merged
 

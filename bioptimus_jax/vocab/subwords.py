@@ -1,0 +1,251 @@
+"""Subwords: all that the house may know of a tokenizer, and what a kind of tokenizer has to do for it.
+
+A *token* is an entry of a vocabulary, a *piece* is a token where it occurs in a text, a *word* is what the tokenizer
+cuts into pieces by itself. V: entries of the vocabulary, N: those that may stand in for others.
+"""
+
+import abc
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tokenizers
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import read_json
+from bioptimus_jax.schema import TOKENIZERS, Vocab
+
+READY, SETTINGS = 'tokenizer.json', 'tokenizer_config.json'
+LEGACY_FILES = ('special_tokens_map.json', 'added_tokens.json')
+
+
+class Roles(NamedTuple):
+    """The special tokens of a tokenizer by what they are for."""
+
+    pad: str
+    unknown: str
+    cls: str
+    sep: str
+    mask: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """What masking reads of any vocabulary, by id.
+
+    `mask`: the id that hides a piece. `begins_V`: a word begins with this token. `special_V`: never hidden; the unknown
+    token is none of them. `drawn_N`: ids that may replace a piece.
+    """
+
+    mask: int
+    begins_V: np.ndarray
+    special_V: np.ndarray
+    drawn_N: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Subwords(Vocabulary):
+    """A tokenizer: its kind, the tokens in order of their ids, and the ids of its special tokens by role."""
+
+    kind: 'Kind'
+    tokenizer: tokenizers.Tokenizer
+    tokens: list[str]
+    pad: int
+    unknown: int
+    cls: int
+    sep: int
+
+    @classmethod
+    def of(cls, kind: 'Kind', tokenizer: tokenizers.Tokenizer) -> 'Subwords':
+        """Those of a tokenizer that has all its special tokens. Raises InputError where an id is missing."""
+        ids, roles = tokenizer.get_vocab(), kind.roles(tokenizer)
+        tokens = sorted(ids, key=ids.__getitem__)
+        if tokens and ids[tokens[-1]] != len(tokens) - 1:
+            gap = next(i for i, token in enumerate(tokens) if ids[token] != i)
+            raise InputError(
+                f'the vocabulary has no single token with id {gap}; ids must be 0 .. {len(tokens) - 1}'
+            )
+        # A piece that is unknown is text like any other: it is predicted, though nothing is replaced by it.
+        special_V = np.array([token in roles and token != roles.unknown for token in tokens])
+        begins_V = np.array([kind.begins(token) for token in tokens])
+        drawn = [i for i, token in enumerate(tokens) if token not in roles and not kind.reserved(token)]
+        by_role: dict[str, Any] = {role: ids[token] for role, token in roles._asdict().items()}
+        arrays = begins_V, special_V, np.array(drawn, np.int32)
+        return cls(by_role.pop('mask'), *arrays, kind, tokenizer, tokens, **by_role)
+
+    @property
+    def lowercase(self) -> bool:
+        """Whether capitals are lowered before anything is looked up."""
+        return self.normalised('A') == 'a'
+
+    def normalised(self, text: str) -> str:
+        """The text as it is before it is cut."""
+        normalizer = self.tokenizer.normalizer
+        return normalizer.normalize_str(text) if normalizer else text
+
+    def encode(self, texts: Iterable[str]) -> list[tokenizers.Encoding]:
+        """The pieces of each text, without special tokens."""
+        return self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+
+    def text(self, number: int) -> str:
+        """The characters that a token stands for."""
+        return self.kind.text(self.tokens[number])
+
+    def pieces(self, word: str) -> list[int]:
+        """The pieces of a word that `Kind.words` gives."""
+        return self.kind.pieces(self.tokenizer, word)
+
+    def spell(self, text: str, inside: bool = False) -> list[int]:
+        """The pieces of a text that follows a space, or goes on `inside` a word; unknown ones are left out."""
+        return [i for i in self.kind.spell(self.tokenizer, text, inside) if i != self.unknown]
+
+    def spell_token(self, token: str) -> list[int]:
+        """The pieces of a token of another vocabulary of this kind; empty where there are none."""
+        return self.spell(self.kind.text(token), inside=not self.kind.begins(token))
+
+    def without(self, hidden: Collection[int]) -> 'Subwords':
+        """The same as if these ids were not in the vocabulary; every other token keeps its id."""
+        return dataclasses.replace(self, tokenizer=self.kind.without(self.tokenizer, hidden))
+
+    def save(self, folder: Path, model_max_length: int) -> None:
+        """Write the files of which transformers' AutoTokenizer makes the same tokenizer."""
+        self.kind.save(self, folder, model_max_length)
+
+
+class Kind(abc.ABC):
+    """A kind of tokenizer: one file in vocab/kinds/, which holds one object of a subclass as KIND.
+
+    It knows what a token looks like, what a word is, how a vocabulary is trained, read and written. Nobody else does.
+    """
+
+    files: tuple[str, ...] = ()
+    """The names of its files beside tokenizer.json and those in which transformers keeps settings."""
+    carries_space = False
+    """Whether a piece holds the space before it, so that text may be cut before a space, but not behind it."""
+
+    @abc.abstractmethod
+    def holds(self, path: Path, described: Mapping[str, Any]) -> bool:
+        """Whether a file or folder holds a tokenizer of this kind; `described`: its tokenizer.json, {} without one."""
+
+    @abc.abstractmethod
+    def load(self, path: Path) -> Subwords:
+        """The tokenizer of a file or folder, truncation and padding off. Raises InputError for damaged files."""
+
+    @abc.abstractmethod
+    def save(self, subwords: Subwords, folder: Path, model_max_length: int) -> None:
+        """See `Subwords.save`."""
+
+    @abc.abstractmethod
+    def check(self, subwords: Subwords, where: Path) -> None:
+        """Raise InputError, naming the setting, for a source's tokenizer whose settings cannot be kept."""
+
+    @abc.abstractmethod
+    def roles(self, tokenizer: tokenizers.Tokenizer) -> Roles:
+        """Its special tokens."""
+
+    @abc.abstractmethod
+    def text(self, token: str) -> str:
+        """The characters that a token stands for, without what says where in a word it may be."""
+
+    @abc.abstractmethod
+    def begins(self, token: str) -> bool:
+        """Whether a word begins with the token."""
+
+    def reserved(self, token: str) -> bool:
+        """Whether the token is kept free and never occurs in a text."""
+        return False
+
+    @abc.abstractmethod
+    def spell(self, tokenizer: tokenizers.Tokenizer, text: str, inside: bool) -> list[int]:
+        """See `Subwords.spell`; unknown pieces are among them."""
+
+    def pieces(self, tokenizer: tokenizers.Tokenizer, word: str) -> list[int]:
+        """The pieces of a word as `words` gives it."""
+        return tokenizer.encode(word, add_special_tokens=False).ids
+
+    @abc.abstractmethod
+    def respellable(self, subwords: Subwords) -> set[int]:
+        """Ids of tokens that other pieces spell where they are hidden, whatever else is hidden; none was added."""
+
+    @abc.abstractmethod
+    def without(self, tokenizer: tokenizers.Tokenizer, hidden: Collection[int]) -> tokenizers.Tokenizer:
+        """See `Subwords.without`."""
+
+    @abc.abstractmethod
+    def blank(self, lowercase: bool) -> tokenizers.Tokenizer:
+        """A tokenizer with the words of this kind, and no pieces for them."""
+
+    @abc.abstractmethod
+    def train(self, counts: Mapping[str, int], settings: Vocab, source: Subwords | None) -> Subwords:
+        """A tokenizer trained on counted words; those of `source` where there is one. ConfigError, InputError."""
+
+    @abc.abstractmethod
+    def append(self, source: Subwords, trained: Subwords) -> Subwords:
+        """The source's tokens, and behind them those of `trained` that it lacks."""
+
+    @abc.abstractmethod
+    def fit(self, given: Subwords, source: Subwords, file: Path) -> Subwords:
+        """The tokens of a vocabulary that was read from `file`, with the words of the source. Raises ConfigError."""
+
+    def words(self, tokenizer: tokenizers.Tokenizer) -> Callable[[str], list[str]]:
+        """A function that gives the words of a text, normalised."""
+        normalizer, pre_tokenizer = tokenizer.normalizer, tokenizer.pre_tokenizer
+
+        def words(text: str) -> list[str]:
+            normal = normalizer.normalize_str(text) if normalizer else text
+            return [word for word, _ in pre_tokenizer.pre_tokenize_str(normal)] if pre_tokenizer else [normal]
+
+        return words
+
+    def stretches(self, text: str) -> list[str]:
+        """The text cut at its spaces, into what is tokenised by itself as it is within the text."""
+        parts = text.split(' ')
+        return [parts[0], *(f' {part}' for part in parts[1:])] if self.carries_space else parts
+
+    def count_words(
+        self, texts: Iterable[str], lowercase: bool, like: tokenizers.Tokenizer | None = None
+    ) -> Counter[str]:
+        """How often each word occurs; of `like`, or in that casing. Counts of parts add up."""
+        raw: Counter[str] = Counter()
+        for text in texts:  # stretches repeat: each is cut into words once
+            raw.update(self.stretches(text.replace('\n', ' ')))
+        words_in = self.words(like or self.blank(lowercase))
+        words: Counter[str] = Counter()
+        for stretch, count in raw.items():
+            for word in words_in(stretch):
+                words[word] += count
+        return words
+
+
+def load(path: Path) -> Subwords:
+    """The tokenizer of a folder, or of the file of a vocabulary, as its kind reads it. Raises InputError."""
+    path = Path(path)
+    described = (read_json(path / READY) if path.is_dir() else None) or {}
+    for kind in map(TOKENIZERS.load, TOKENIZERS):
+        if kind.holds(path, described):
+            return kind.load(path)
+    if not described:
+        raise InputError(f'{path}: holds no tokenizer ({", ".join(main_files())}); give a folder with one')
+    raise InputError(
+        f'{path / READY}: type of the tokenizer is {described.get("model", {}).get("type")!r}, with settings that no '
+        f'kind of tokenizer here has; the kinds are {", ".join(TOKENIZERS)}'
+    )
+
+
+def main_files() -> tuple[str, ...]:
+    """The names of files each of which can hold a tokenizer."""
+    return (READY, *(name for kind in map(TOKENIZERS.load, TOKENIZERS) for name in kind.files))
+
+
+def file_names() -> tuple[str, ...]:
+    """The names of all files that a tokenizer in a folder can be made of."""
+    return (*main_files()[1:], READY, SETTINGS, *LEGACY_FILES)
+
+
+def deciding_file(path: Path) -> Path:
+    """The file that holds the tokenizer of a folder; of a file, that file."""
+    found = (path / name for name in main_files() if (path / name).is_file())
+    return next(found, path / READY) if path.is_dir() else path
