@@ -135,14 +135,14 @@ def random_model(folder: Path, sentences: Sequence[Sentence]) -> Path:
     """A small BERT of random weights, and a vocabulary trained on these sentences."""
     import jax
 
-    from bioptimus_jax.model import bert, hf
-    from bioptimus_jax.model.architecture import Architecture
+    from bioptimus_jax.model.families.bert import Bert
+    from bioptimus_jax.model.tensors import write_folder
     from bioptimus_jax.schema import Vocab
     from bioptimus_jax.vocab import wordpiece
 
     pieces = wordpiece.train((' '.join(s.words) for s in sentences), Vocab(size=GENERATED_PIECES))
-    architecture = Architecture(len(pieces), HIDDEN, LAYERS, HIDDEN // 64, 4 * HIDDEN, 512)
+    architecture = Bert(len(pieces), HIDDEN, LAYERS, HIDDEN // 64, 4 * HIDDEN, 512)
     tokenizer = wordpiece.make(pieces, True)
     tokenizer.save(folder, architecture.max_positions)
-    hf.write_folder(folder, architecture, bert.initial_parameters(architecture, jax.random.key(0)), folder)
+    write_folder(folder, architecture, architecture.initial_parameters(jax.random.key(0)), folder)
     return folder

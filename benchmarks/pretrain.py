@@ -127,7 +127,7 @@ def run_variant(name: str, shape: Shape, folder: Path) -> None:
 
 def parts(shape: Shape, folder: Path) -> tuple[StepPlan, Any, Batches, Any, Any]:
     """Plan, table, batches, mesh and weights of our side."""
-    from bioptimus_jax.model.hf import load_folder
+    from bioptimus_jax.model.tensors import load_folder
 
     run, rows = opened(shape, folder)
     model, params, _ = load_folder(run.folder('surgery') / 'model')
@@ -174,7 +174,7 @@ def gate(shape: Shape, folder: Path) -> dict[str, float]:
     import torch
     from peers import model_of
 
-    from bioptimus_jax.model.hf import to_hf
+    from bioptimus_jax.model.tensors import to_tensors
 
     plan, table, batches, _, params = parts(shape, folder)
     batch = {name: value[:2] for name, value in batches.at(0).items()}
@@ -190,7 +190,7 @@ def gate(shape: Shape, folder: Path) -> dict[str, float]:
 
     loss, gradients = ours(params)
     model = model_of(shape).eval()
-    tensors = {name: torch.tensor(value) for name, value in to_hf(params, plan.architecture).items()}
+    tensors = {name: torch.tensor(value) for name, value in to_tensors(params, plan.architecture).items()}
     model.load_state_dict(tensors, strict=False)
     labels = np.full(batch['tokens'].shape, -100)
     for row in range(len(labels)):
@@ -205,7 +205,7 @@ def gate(shape: Shape, folder: Path) -> dict[str, float]:
     )
     output.loss.backward()
     theirs = {name: p.grad.numpy() for name, p in model.named_parameters() if p.grad is not None}
-    mine = to_hf(gradients, plan.architecture)
+    mine = to_tensors(gradients, plan.architecture)
     largest = max(np.abs(value).max() for value in theirs.values())
     return {
         'loss': abs(float(loss) - float(output.loss)) / float(output.loss),

@@ -17,8 +17,9 @@ import numpy as np
 import pubmed
 
 from bioptimus_jax.config import defaults
-from bioptimus_jax.model import bert, hf
-from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.loaded import Loaded
+from bioptimus_jax.model.tensors import read_architecture, write_folder
 from bioptimus_jax.schema import Experiment, Vocab
 from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.surgery import source
@@ -112,17 +113,17 @@ def real_source() -> Path:
 
 def random_source(folder: Path, vocabulary: list[str]) -> Path:
     """A small BERT of random weights."""
-    architecture = Architecture(len(vocabulary), 128, 3, 2, 512, 512)
+    architecture = Bert(len(vocabulary), 128, 3, 2, 512, 512)
     tokenizer = wordpiece.make(vocabulary, True)
     tokenizer.save(folder, architecture.max_positions)
-    hf.write_folder(folder, architecture, bert.initial_parameters(architecture, jax.random.key(0)), folder)
+    write_folder(folder, architecture, architecture.initial_parameters(jax.random.key(0)), folder)
     return folder
 
 
-def load_source(folder: Path) -> source.Source:
+def load_source(folder: Path) -> Loaded:
     settings = defaults()
     settings.source.path = (folder / 'source.txt').read_text()
-    loaded = source.load(Experiment.from_config(settings))
+    loaded = source.load_source(Experiment.from_config(settings))
     assert loaded
     return loaded
 
@@ -218,7 +219,7 @@ def make_step(name: str, folder: Path) -> tuple[Step, dict[str, Any]]:
 
 def encoding_flops(folder: Path) -> float:
     """Floating-point operations of the products of one pass over the contexts, without any padding."""
-    a = hf.read_architecture(Path((folder / 'source.txt').read_text()))
+    a = read_architecture(Path((folder / 'source.txt').read_text()))
     lengths = np.array([len(window) for window in load_reading(folder).windows], float)
     dense = 8 * a.hidden**2 + 4 * a.hidden * a.intermediate
     return a.layers * float((lengths * dense + 4 * a.hidden * lengths**2).sum())

@@ -10,7 +10,7 @@ import numpy as np
 from pubmed import LENGTHS, data_folder, titled_abstracts
 
 from bioptimus_jax.config import defaults
-from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
@@ -91,8 +91,8 @@ def opened(shape: Shape, folder: Path) -> tuple[Run, Rows]:
     return run, Rows(run.folder('rows'), 'train')
 
 
-def architecture(shape: Shape) -> Architecture:
-    return Architecture(shape.vocabulary, shape.hidden, shape.layers, shape.heads, 4 * shape.hidden, 512)
+def architecture(shape: Shape) -> Bert:
+    return Bert(shape.vocabulary, shape.hidden, shape.layers, shape.heads, 4 * shape.hidden, 512)
 
 
 def _words(shape: Shape) -> list[str]:

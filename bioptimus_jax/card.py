@@ -21,7 +21,7 @@ from bioptimus_jax.schema import phase_of
 NAME = 'README.md'
 HUB_ID = r'\w[\w.-]*/\w[\w.-]*|\w[\w.-]*'
 PUBMED = r'pubmed\d\dn\d{4}\.xml(\.gz)?'  # names of NLM's own files
-TAGS = ['bert', 'masked-lm', 'curriculum-learning', 'domain-adaptation', 'bioptimus-jax']
+TAGS = ['masked-lm', 'curriculum-learning', 'domain-adaptation', 'bioptimus-jax']
 PROJECT_PAPER = 'https://arxiv.org/abs/2308.08625'
 SNIPPET = """import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
@@ -50,12 +50,12 @@ def model_card(
     """
     source = _source(run) if run else {}
     data = ModelCardData(
-        model_name=f'BERT, phase {name}',
+        model_name=f'{architecture.title}, phase {name}',
         language=_languages(run, source),
         license=source.get('license'),
         library_name='transformers',
         pipeline_tag='fill-mask',
-        tags=TAGS,
+        tags=[architecture.model_type, *TAGS],
         base_model=source.get('base_model'),
         datasets=_datasets(run),
         eval_results=list(scores) or None,
@@ -65,8 +65,8 @@ def model_card(
         data.model_name = None
     parts = [
         f'---\n{data.to_yaml()}\n---\n',
-        f'# BERT after phase {name}\n',
-        'A BERT masked language model, adapted with [the method of BIOptimus]'
+        f'# {architecture.title} after phase {name}\n',
+        f'A {architecture.title} masked language model, adapted with [the method of BIOptimus]'
         f'({PROJECT_PAPER}) by bioptimus-jax. Made from the records of its run.\n',
         f'## Use\n\n```python\n{SNIPPET}```\n',
         f'## Model\n\n{_bullets(_model(architecture, about))}',
@@ -150,7 +150,7 @@ def _made(run: Run | None, source: Mapping[str, Any], architecture: Architecture
         return ['Not on record']
     surgery, vocab = _manifest(run, 'surgery'), _manifest(run, 'vocab')
     corpus = _manifest(run, 'corpus').get('counts', {})
-    lines = [_of_source(source, surgery)]
+    lines = [_of_source(source, surgery, architecture)]
     if corpus:
         texts = corpus.get('words', {})
         left = ', '.join(f'{n:,} {why.replace("_", " ")}' for why, n in corpus.get('left_out', {}).items())
@@ -177,13 +177,14 @@ def _made(run: Run | None, source: Mapping[str, Any], architecture: Architecture
     return lines
 
 
-def _of_source(source: Mapping[str, Any], surgery: Mapping[str, Any]) -> str:
+def _of_source(source: Mapping[str, Any], surgery: Mapping[str, Any], architecture: Architecture) -> str:
     if not source:
         return 'Source: none; weights from scratch'
     inputs = surgery.get('inputs', {})
     weights = [value for name, value in inputs.items() if name.endswith(('.safetensors', '.bin'))]
     print_of = f', weights with SHA-256 `{weights[0][:16]}…`' if weights else ''
-    return f'Source: {source.get("base_model", "a Hugging Face BERT folder")}{print_of}'
+    name = source.get('base_model', f'a Hugging Face {architecture.title} folder')
+    return f'Source: {name}{print_of}'
 
 
 def _audit(corpus: Mapping[str, Any]) -> str:

@@ -16,8 +16,8 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, digest, read_json, sha256, whole_folder, write_json
 from bioptimus_jax.gate import check
 from bioptimus_jax.manifests import versions
-from bioptimus_jax.model import hf
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.tensors import read_architecture, write_folder
 from bioptimus_jax.pretrain.checkpoint import finished_phases, load_phase, phase_checksums
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import phase_of
@@ -35,7 +35,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     run.computes('export', str(present()))
     pretrain = run.folder('pretrain') if run.manifest('pretrain') else run.workdir / 'pretrain'
     initial = run.folder('surgery') / 'model'
-    architecture = hf.read_architecture(initial)
+    architecture = read_architecture(initial)
     texts = _heldout_texts(run)
     finished = [name for name in finished_phases(pretrain) if phase_of(name) in run.config.phases]
     gates = {}
@@ -87,7 +87,7 @@ def export(
     `run`: whose records the card tells.
     """
     with whole_folder(folder) as hidden:
-        hf.write_folder(hidden, architecture, params, tokenizer_folder)
+        write_folder(hidden, architecture, params, tokenizer_folder)
         measured = check(hidden, architecture, params, tokenizer_folder, texts, threads=threads)
         write_json(hidden / ABOUT, {**about, 'gate': measured, 'versions': versions()})
         with atomic(hidden / CARD) as file:

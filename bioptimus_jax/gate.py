@@ -6,7 +6,7 @@ Shapes: B texts, L pieces, D hidden size, V vocabulary.
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,6 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.bert import encode
-from bioptimus_jax.model.heads import masked_lm_logits
 from bioptimus_jax.vocab import agreement
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
@@ -42,20 +40,26 @@ def check(
     Gives the largest differences of hidden states and logits (float32, without padding), and the sizes.
     """
     import torch
-    from transformers import AutoModelForMaskedLM
+    import transformers
     from transformers.utils import logging
 
     torch.set_num_threads(threads)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    model, info = AutoModelForMaskedLM.from_pretrained(
+    settings = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    if (settings.model_type, settings.architectures) != (architecture.model_type, [architecture.hf_class]):
+        raise GateError(
+            f'{folder / "config.json"}: architectures is {settings.architectures} of {settings.model_type}'
+        )
+    hf_class = getattr(transformers, architecture.hf_class)
+    model, info = hf_class.from_pretrained(
         folder, output_loading_info=True, trust_remote_code=False, local_files_only=True
     )
     for kind in ('missing_keys', 'unexpected_keys', 'mismatched_keys'):
         if info[kind]:
             names = ', '.join(sorted(map(str, info[kind]))[:4])
             raise GateError(f'{folder}: {kind.replace("_", " ")} on reload: {names}')
-    _check_weights(folder, model)
+    _check_weights(folder, architecture, model)
     ids = _check_tokenizer(folder, architecture, tokenizer_folder, texts)
     tokens_BxL, mask_BxL = _padded(ids, architecture)
     model.eval()
@@ -65,7 +69,9 @@ def check(
             attention_mask=torch.from_numpy(mask_BxL),
             output_hidden_states=True,
         )
-    ours = _forward(params, architecture, tokens_BxL, mask_BxL)
+    arrays = (jnp.asarray(array, jnp.int32) for array in (tokens_BxL, mask_BxL))
+    with jax.default_matmul_precision('highest'):  # accelerators would round to bfloat16 or TF32
+        ours = jax.device_get(_forward(params, architecture, *arrays))
     measured: dict[str, Any] = {'texts': len(tokens_BxL), 'pieces': int(mask_BxL.sum())}
     pairs = {'hidden': (ours[0], theirs.hidden_states[-1]), 'logits': (ours[1], theirs.logits)}
     for name, (mine, tensor) in pairs.items():
@@ -84,39 +90,27 @@ def check(
     return measured
 
 
-def _forward(
-    params: Mapping[str, Any], architecture: Architecture, tokens_BxL: np.ndarray, mask_BxL: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    tokens, segments = jnp.asarray(tokens_BxL, jnp.int32), jnp.asarray(mask_BxL, jnp.int32)
-    positions = jnp.broadcast_to(jnp.arange(tokens.shape[1], dtype=jnp.int32)[None], tokens.shape)
-    batch = {'tokens': tokens, 'segments': segments, 'positions': positions}
-    with jax.default_matmul_precision('highest'):  # accelerators would round to bfloat16 or TF32
-        hidden_BxLxD, logits_BxLxV = _compiled(params, architecture, batch)
-    return np.asarray(hidden_BxLxD), np.asarray(logits_BxLxV)[..., : architecture.vocab_size]
-
-
 @functools.partial(jax.jit, static_argnums=1)
-def _compiled(
-    params: Mapping[str, Any], architecture: Architecture, batch: Mapping[str, jax.Array]
+def _forward(
+    params: Mapping[str, Any], architecture: Architecture, tokens_BxL: jax.Array, mask_BxL: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    hidden_BxLxD = cast(jax.Array, encode(params, architecture, batch))
-    return hidden_BxLxD, masked_lm_logits(dict(params), architecture, hidden_BxLxD)
+    """Our last states BxLxD and logits of one document a row."""
+    positions_BxL = jnp.broadcast_to(jnp.arange(tokens_BxL.shape[1])[None], tokens_BxL.shape)
+    batch = {'tokens': tokens_BxL, 'segments': mask_BxL, 'positions': positions_BxL}
+    hidden_BxLxD = architecture.encode(params, batch)
+    return hidden_BxLxD, architecture.logits(params, hidden_BxLxD)
 
 
-def _check_weights(folder: Path, model: Any) -> None:
-    if model.config.architectures != ['BertForMaskedLM']:
-        raise GateError(f'{folder / "config.json"}: architectures is {model.config.architectures}')
+def _check_weights(folder: Path, architecture: Architecture, model: Any) -> None:
     from safetensors import safe_open
 
     with safe_open(folder / 'model.safetensors', 'np') as file:
         odd = [name for name in file.keys() if file.get_slice(name).get_dtype() != 'F32']  # noqa: SIM118
     if odd:
         raise GateError(f'{folder / "model.safetensors"}: {", ".join(odd[:3])} are not float32')
-    words, head = model.get_input_embeddings().weight, model.cls.predictions
-    if head.decoder.weight.data_ptr() != words.data_ptr():
-        raise GateError(f'{folder}: decoder and word embeddings are not tied on reload')
-    if head.decoder.bias.data_ptr() != head.bias.data_ptr():
-        raise GateError(f'{folder}: the two names of the decoder bias are not tied on reload')
+    for second, first in architecture.tied.items():
+        if model.get_parameter(second).data_ptr() != model.get_parameter(first).data_ptr():
+            raise GateError(f'{folder}: {second} and {first} are not tied on reload')
 
 
 def _check_tokenizer(
@@ -128,17 +122,17 @@ def _check_tokenizer(
         loaded = agreement.check_written(folder, ours, texts)
     except InputError as error:
         raise GateError(str(error)) from error
-    if loaded.model_max_length != architecture.max_positions:
+    if loaded.model_max_length != architecture.positions:
         raise GateError(
             f'{folder}: model_max_length of the tokenizer is {loaded.model_max_length} on reload, '
-            f'{architecture.max_positions} in the run'
+            f'{architecture.positions} in the run'
         )
     return [ours.tokenizer.encode(text).ids for text in texts]
 
 
 def _padded(ids: Sequence[Sequence[int]], architecture: Architecture) -> tuple[np.ndarray, np.ndarray]:
     """Rows of at most MAX_PIECES with padding; random ids where there are no texts."""
-    width = min(MAX_PIECES, architecture.max_positions)
+    width = min(MAX_PIECES, architecture.positions)
     generator = np.random.default_rng(0)
     lengths = [min(len(i), width) for i in ids] or [width, width // 2 + 1, 3]
     tokens_BxL = np.zeros((len(lengths), max(lengths)), np.int64)

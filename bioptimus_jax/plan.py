@@ -5,14 +5,15 @@ An estimate from the config alone, by one formula for FLOPs (pretrain/throughput
 """
 
 import dataclasses
+import math
 from pathlib import Path
 
 from bioptimus_jax.devices import MFU, Device, look
 from bioptimus_jax.disk import NEW_TOKENS
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.bert import parameter_shapes
-from bioptimus_jax.model.hf import read_architecture, source_folder
+from bioptimus_jax.model.architecture import HEAD, Architecture
+from bioptimus_jax.model.folder import source_folder
+from bioptimus_jax.model.tensors import own_architecture, read_architecture
 from bioptimus_jax.pretrain.backends import check_kernel
 from bioptimus_jax.pretrain.curriculum import RowCounts, stretches
 from bioptimus_jax.pretrain.difficulty import refuse_training_text
@@ -28,7 +29,7 @@ from bioptimus_jax.vocab.subwords import load as load_subwords
 PIECES_PER_WORD, PIECES_PER_WORD_OF_SOURCE = 1.31, 1.55
 # Best fit of real abstracts (298-352 pieces on average): rows as wide as the longest document, and twice and more.
 FILL, FILL_WIDE = 0.92, 0.98
-BERT_ENTRIES = 30522  # of a source that is no folder here
+SOURCE_ENTRIES = 30522  # of a source that is no folder here
 RATIO_WORDS = 1_000_000_000  # durations in steps, tokens and words need ratios alone
 
 
@@ -167,8 +168,7 @@ def planned_architecture(experiment: Experiment) -> tuple[Architecture, str]:
         found, shape_from = read_architecture(Path(source)), source
     else:
         shape_from = 'config.model' + (f', since {source} is no folder here' if source else '')
-        shape = (model.hidden, model.layers, model.heads, model.intermediate, model.max_positions)
-        found = Architecture(BERT_ENTRIES, *shape)
+        found = own_architecture(model, SOURCE_ENTRIES)
     entries = _entries(experiment.vocab, found.vocab_size)
     planned = dataclasses.replace(
         found, vocab_size=entries, dropout=model.dropout, attention_dropout=model.attention_dropout
@@ -189,10 +189,8 @@ def _entries(vocab: Vocab, of_source: int) -> int:
 
 def parameter_counts(architecture: Architecture) -> dict[str, int]:
     """Parameters of the embeddings, the encoder and the masked-language-model head, padded rows included."""
-    counts = {'embeddings': 0, 'encoder': 0, 'cls': 0}
-    for path, shape in parameter_shapes(architecture).items():
-        size = 1
-        for length in shape:
-            size *= length
-        counts[path.partition('/')[0]] += size
+    counts = {'embeddings': 0, 'encoder': 0, 'head': 0}
+    for path, shape in architecture.shapes().items():
+        part = path.partition('/')[0]
+        counts['head' if part == HEAD else part] += math.prod(shape)
     return counts

@@ -164,6 +164,7 @@ class Contexts:
 class Model:
     """Shape of a model without a source. With a source, only the dropout rates are read."""
 
+    family: str = key('bert', 'family, as model_type in config.json: a file of model/families')
     layers: int = key(12, 'encoder layers', low=1, high=MOST_LAYERS)
     hidden: int = key(768, 'hidden size', low=8, high=LARGEST_SIZE)
     heads: int = key(12, 'attention heads', low=1, high=LARGEST_SIZE)

@@ -12,9 +12,8 @@ from bioptimus_jax.analysis import build, cloze, entities, geometry
 from bioptimus_jax.corpus.documents import Document, write_documents, write_metadata
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
-from bioptimus_jax.model import hf
-from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.bert import initial_parameters
+from bioptimus_jax.model import tensors
+from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.vocab import frequency
@@ -212,8 +211,8 @@ def test_examples_are_cut_into_many_pieces_and_frequent(tmp_path):
 
 
 def small_bert(vocab_size, seed=0):
-    architecture = Architecture(vocab_size, hidden=16, layers=1, heads=2, intermediate=32, max_positions=64)
-    params = jax.tree.map(lambda leaf: leaf * 4, initial_parameters(architecture, jax.random.key(seed)))
+    architecture = Bert(vocab_size, hidden=16, layers=1, heads=2, intermediate=32, max_positions=64)
+    params = jax.tree.map(lambda leaf: leaf * 4, architecture.initial_parameters(jax.random.key(seed)))
     return architecture, params
 
 
@@ -223,9 +222,9 @@ def test_scores_agree_with_transformers(spellers, tmp_path):
     speller = spellers[0]
     architecture, params = small_bert(len(speller.ids))
     speller.subwords.save(tmp_path, 64)
-    hf.write_folder(tmp_path, architecture, jax.tree.map(np.asarray, params), tmp_path)
+    tensors.write_folder(tmp_path, architecture, jax.tree.map(np.asarray, params), tmp_path)
     chosen = hide(spellers)
-    scored = cloze.score_words(chosen, speller, cloze.make_scorer(*hf.load_folder(tmp_path)[:2]))
+    scored = cloze.score_words(chosen, speller, cloze.make_scorer(*tensors.load_folder(tmp_path)[:2]))
     model = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
     nats = {}
     for row in cloze.rows_of(chosen, speller):
@@ -300,7 +299,7 @@ def run(tmp_path_factory):
         folder.mkdir(parents=True)
         make(words, lowercase=True).save(folder, 64)
         architecture, params = small_bert(len(words), seed)
-        hf.write_folder(folder, architecture, jax.tree.map(np.asarray, params), folder)
+        tensors.write_folder(folder, architecture, jax.tree.map(np.asarray, params), folder)
     for split in ('heldout', 'train'):
         write_documents(workdir / 'corpus', split, texts, 1)
     write_metadata(workdir / 'corpus', {'heldout': [len(texts)], 'train': [len(texts)]})

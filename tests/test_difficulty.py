@@ -18,9 +18,8 @@ from bioptimus_jax.analysis import difficulty, masked_lm
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_json
-from bioptimus_jax.model import hf
-from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.bert import initial_parameters
+from bioptimus_jax.model import tensors
+from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain import perplexity
 from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED
 from bioptimus_jax.report import difficulty as shown
@@ -55,10 +54,10 @@ def place(tmp_path_factory):
     (folder / 'news.txt').write_text('\n\n'.join(texts))
     (folder / 'trained.txt').write_text('\n\n'.join(texts))
     (folder / 'tiny.py').write_text(CONFIG.format(texts=str(folder / 'trained.txt')))
-    shape = Architecture(len(TOKENS), 16, 1, 2, 24, 24, initializer_range=0.5)
+    shape = Bert(len(TOKENS), 16, 1, 2, 24, 24, initializer_range=0.5)
     make(TOKENS, True).save(folder / 'bert', 24)
-    parameters = initial_parameters(shape, jax.random.key(0, impl='threefry2x32'))
-    hf.write_folder(folder / 'bert', shape, parameters, folder / 'bert')
+    parameters = shape.initial_parameters(jax.random.key(0, impl='threefry2x32'))
+    tensors.write_folder(folder / 'bert', shape, parameters, folder / 'bert')
     write_roberta(folder / 'roberta')
     return folder
 
@@ -139,7 +138,7 @@ def test_a_setting_without_such_positions_has_no_perplexity_of_them():
 def test_transformers_and_jax_give_a_bert_the_same_perplexities(place, tmp_path, monkeypatch):
     run = Run(tmp_path / 'run', experiment(place), quiet=True)
     ours = difficulty.measure(run, [str(place / 'bert')])['models'][0]
-    monkeypatch.setattr(difficulty, '_is_bert', lambda folder: False)
+    monkeypatch.setattr(difficulty, '_computed_here', lambda folder: False)
     theirs = difficulty.measure(run, [str(place / 'bert')])['models'][0]
     assert (ours['computed_by'], theirs['computed_by']) == ('jax', 'transformers')
     assert (ours['model'], ours['rows']) == ('bert', theirs['rows'])

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioptimus_jax.errors import Stopped
-from bioptimus_jax.model import bert
-from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.surgery import reading, source
 from bioptimus_jax.surgery.layout import ROW_LENGTHS, Layout
 from bioptimus_jax.surgery.reading import Reading
@@ -20,12 +20,12 @@ VOCABULARY = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', *'abcdefgh', *(f'##{
 CLS, SEP = 2, 3
 
 
-def make_source(layers: int = 2, positions: int = 160) -> source.Source:
+def make_source(layers: int = 2, positions: int = 160) -> Loaded:
     shape = dict(hidden=8, layers=layers, heads=2, intermediate=12, max_positions=positions)
-    architecture = Architecture(len(VOCABULARY), **shape, initializer_range=0.4)
-    parameters = jax.tree.map(np.asarray, bert.initial_parameters(architecture, jax.random.key(3)))
+    architecture = Bert(len(VOCABULARY), **shape, initializer_range=0.4)
+    parameters = jax.tree.map(np.asarray, architecture.initial_parameters(jax.random.key(3)))
     tokenizer = wordpiece.make(VOCABULARY, lowercase=True)
-    return source.Source(Path('source'), architecture, parameters, tokenizer, [])
+    return Loaded(Path('source'), architecture, parameters, tokenizer, [])
 
 
 def random_reading(seed: int, windows: int, longest: int, targets: int = 5) -> Reading:
@@ -40,20 +40,20 @@ def random_reading(seed: int, windows: int, longest: int, targets: int = 5) -> R
     return Reading(made, window, position, target, draw.random(len(window)), np.ones(targets, np.int64))
 
 
-def states_alone(made: source.Source, tokens) -> np.ndarray:
+def states_alone(made: Loaded, tokens) -> np.ndarray:
     """One window through the model, by itself; padded, so that one shape serves all."""
     positions_1xL = np.arange(made.architecture.max_positions, dtype=np.int32)[None]
     tokens_1xL = np.zeros_like(positions_1xL)
     tokens_1xL[0, : len(tokens)] = tokens
     segments_1xL = (positions_1xL < len(tokens)).astype(np.int32)
     batch = {'tokens': tokens_1xL, 'segments': segments_1xL, 'positions': positions_1xL}
-    return np.asarray(_encode(made.parameters, made.architecture, batch))[0, : len(tokens)]
+    return np.asarray(_encode(made.architecture, made.parameters, batch))[0, : len(tokens)]
 
 
-_encode = jax.jit(bert.encode, static_argnums=1)
+_encode = jax.jit(Bert.encode, static_argnums=0)
 
 
-def reference(made: source.Source, read: Reading) -> np.ndarray:
+def reference(made: Loaded, read: Reading) -> np.ndarray:
     sums = np.zeros((len(read.contexts), made.architecture.hidden))
     states = [states_alone(made, window) for window in read.windows]
     for entry in range(len(read.window)):
@@ -145,13 +145,13 @@ def test_slots_of_the_last_layer_are_what_the_whole_layer_has_there():
         'positions': np.tile(np.arange(3, dtype=np.int32), (3, 4)),
     }
     slots = np.array([0, 35, 13, 13, 7], np.int32)
-    whole = np.asarray(bert.encode(made.parameters, made.architecture, batch)).reshape(-1, 8)
-    alone = bert.encode(made.parameters, made.architecture, batch, slots_K=slots)
+    whole = np.asarray(made.architecture.encode(made.parameters, batch)).reshape(-1, 8)
+    alone = made.architecture.encode(made.parameters, batch, slots_K=slots)
     np.testing.assert_allclose(alone, whole[slots], atol=1e-6)
     with pytest.raises(ValueError, match='slots'):
-        bert.encode(made.parameters, made.architecture, batch, slots_K=slots, all_layers=True)
+        made.architecture.encode(made.parameters, batch, slots_K=slots, all_layers=True)
     with pytest.raises(ValueError, match='slots'):
-        bert.encode(made.parameters, made.architecture, batch, slots_K=slots, dropout_key=jax.random.key(0))
+        made.architecture.encode(made.parameters, batch, slots_K=slots, dropout_key=jax.random.key(0))
 
 
 def test_one_device_and_eight_give_the_same_sums(monkeypatch):

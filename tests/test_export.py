@@ -13,9 +13,8 @@ from huggingface_hub import ModelCard
 from bioptimus_jax import card, config, export, gate
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import sha256, write_json
-from bioptimus_jax.model import hf
-from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.bert import initial_parameters
+from bioptimus_jax.model import tensors
+from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import PAPER_PHASES, Experiment
 from bioptimus_jax.vocab.kinds.wordpiece import make
@@ -33,13 +32,13 @@ VOCABULARY = [
     '.',
     '-',
 ]
-ARCHITECTURE = Architecture(len(VOCABULARY), 32, 2, 4, 64, 48)
+ARCHITECTURE = Bert(len(VOCABULARY), 32, 2, 4, 64, 48)
 TEXTS = ['dose-response of an oral drug', 'A dose.']
 
 
 @pytest.fixture(scope='module')
 def params():
-    drawn = initial_parameters(dataclasses.replace(ARCHITECTURE, initializer_range=0.2), jax.random.key(0))
+    drawn = dataclasses.replace(ARCHITECTURE, initializer_range=0.2).initial_parameters(jax.random.key(0))
     return jax.tree.map(np.asarray, drawn)
 
 
@@ -51,7 +50,7 @@ def tokenizer_folder(tmp_path_factory):
 
 
 def written(folder, params, tokenizer_folder):
-    hf.write_folder(folder, ARCHITECTURE, params, tokenizer_folder)
+    tensors.write_folder(folder, ARCHITECTURE, params, tokenizer_folder)
     return folder
 
 
@@ -85,7 +84,7 @@ def test_export_is_complete_reproducible_and_leaves_nothing_behind(tmp_path, par
     data = ModelCard.load(folder / 'README.md').data.to_dict()
     assert data['pipeline_tag'] == 'fill-mask'
     assert not {'license', 'base_model', 'model-index'} & data.keys()  # nothing is known of them
-    _, back, fresh = hf.load_folder(folder)
+    _, back, fresh = tensors.load_folder(folder)
     assert fresh == []
     jax.tree.map(np.testing.assert_array_equal, dict(back), dict(params))
     # an export whose files are whole is kept, a damaged one is not

@@ -22,6 +22,7 @@ from bioptimus_jax.finetune.optimizer import slanted_triangle
 from bioptimus_jax.finetune.predictions import read_predictions
 from bioptimus_jax.finetune.training import finetune, predict
 from bioptimus_jax.finetune.verdict import compare_models
+from bioptimus_jax.model.folder import model_folders, name_of
 from bioptimus_jax.report.entities import beside_paper
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.trained import cell_folder, trained_models
@@ -87,6 +88,10 @@ def toy_sets(tmp_path_factory):
             (root / name).mkdir(exist_ok=True)
             (root / name / f'{split}.tsv').write_text('\n'.join(lines) + '\n', 'utf-8')
     return root
+
+
+def folders_of(run):
+    return model_folders(run, run.config.finetune.models or run.config.phases, 'config.finetune.models')
 
 
 def settings(**changes):
@@ -299,11 +304,11 @@ def test_external_inputs_and_wrong_names(tiny_bert, toy_sets, tmp_path):
     e = experiment(toy_sets, tiny_bert, datasets=('two',))
     names = list(stage.external_inputs(e))
     assert names[:3] == [f'set two:{split}.tsv' for split in ('train', 'devel', 'test')]
-    assert f'model {stage.name_of(str(tiny_bert))}:model.safetensors' in names
+    assert f'model {name_of(str(tiny_bert))}:model.safetensors' in names
     with pytest.raises(InputError, match='has no set three'):
         stage.external_inputs(experiment(toy_sets, tiny_bert, datasets=('three',)))
     with pytest.raises(ConfigError, match=r"config\.finetune\.models: '0\.9' is no phase"):
-        stage.model_folders(Run(tmp_path, experiment(toy_sets, '0.9'), quiet=True))
+        folders_of(Run(tmp_path, experiment(toy_sets, '0.9'), quiet=True))
     assert json.dumps(dataclasses.asdict(e.finetune))
 
 
@@ -329,7 +334,7 @@ def test_the_source_is_scored_by_its_name_whatever_lies_here(tiny_bert, toy_sets
     e = experiment(toy_sets, 'source', datasets=('one',))
     e = dataclasses.replace(e, source=dataclasses.replace(e.source, path='headless'))
     run = Run(tmp_path / 'run', e, quiet=True)
-    assert stage.model_folders(run) == {'source': Path('headless')}
+    assert folders_of(run) == {'source': Path('headless')}
     folders = {path.parent for path in stage.external_inputs(e).values()}
     assert folders == {toy_sets / 'one', Path('headless')}
     own = dataclasses.replace(e, finetune=dataclasses.replace(e.finetune, models=('initial', '0.4')))
@@ -351,17 +356,17 @@ def test_folders_have_names_of_their_own(tmp_path):
         'runs/small/surgery/model': 'small_initial',
         '/models/x y/': 'x_y',
     }.items():
-        assert stage.name_of(path) == name
+        assert name_of(path) == name
     run = Run(tmp_path, experiment(tmp_path, '/models/a/bert'), quiet=True)
     settings = dataclasses.replace(run.config.finetune, models=('/models/a/bert', 'other=/models/b/bert'))
     run.config = dataclasses.replace(run.config, finetune=settings)
-    assert stage.model_folders(run) == {'bert': Path('/models/a/bert'), 'other': Path('/models/b/bert')}
+    assert folders_of(run) == {'bert': Path('/models/a/bert'), 'other': Path('/models/b/bert')}
     settings = dataclasses.replace(run.config.finetune, models=('/models/a/bert', '/models/b/bert'))
     run.config = dataclasses.replace(run.config, finetune=settings)
     with pytest.raises(
         ConfigError, match=r"two models are called 'bert'; name one of them as in bert-2=/models/b"
     ):
-        stage.model_folders(run)
+        folders_of(run)
 
 
 def test_settings_are_cells_of_their_own_and_the_stage_says_what_they_gave(
@@ -380,7 +385,7 @@ def test_settings_are_cells_of_their_own_and_the_stage_says_what_they_gave(
     counts = stage.build(run, folder)
     assert (counts['cells'], counts['kept']) == (4, 0)
     out = capsys.readouterr().out
-    name = stage.name_of(str(tiny_bert))
+    name = name_of(str(tiny_bert))
     last = out[out.rindex('devel F1, seeds done') :].splitlines()
     assert last[1].split()[0] == name
     assert last[2].startswith(f'{name}, frozen')

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from bioptimus_jax.analysis import build, cloze, contexts, geometry, word_geometry
 from bioptimus_jax.corpus.documents import Document, open_documents, write_documents, write_metadata
 from bioptimus_jax.files import write_json, write_jsonl
-from bioptimus_jax.model import hf
-from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.bert import initial_parameters
+from bioptimus_jax.model import tensors
+from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab import frequency
@@ -241,9 +240,9 @@ def test_occurrences_are_of_as_many_documents():
 
 
 def small_bert(vocab_size, seed=0):
-    architecture = Architecture(vocab_size, hidden=16, layers=2, heads=2, intermediate=32, max_positions=64)
+    architecture = Bert(vocab_size, hidden=16, layers=2, heads=2, intermediate=32, max_positions=64)
     params = jax.tree.map(
-        lambda leaf: np.asarray(leaf * 4), initial_parameters(architecture, jax.random.key(seed))
+        lambda leaf: np.asarray(leaf * 4), architecture.initial_parameters(jax.random.key(seed))
     )
     return architecture, params
 
@@ -255,7 +254,7 @@ def test_vectors_of_words_agree_with_transformers(tmp_path):
     speller = speller_of(RARE)
     speller.subwords.save(tmp_path, 64)
     architecture, params = small_bert(len(speller.ids))
-    hf.write_folder(tmp_path, architecture, params, tmp_path)
+    tensors.write_folder(tmp_path, architecture, params, tmp_path)
     found = contexts.occurrences(texts(), {*RARE, *FREQUENT}, [speller], 2, 40)
     names = tuple(sorted(found))
     chosen = contexts.Words(
@@ -263,7 +262,7 @@ def test_vectors_of_words_agree_with_transformers(tmp_path):
         tuple(contexts._passages(names, found)), 2, 'heldout',
     )  # fmt: skip
     assert {len(speller(w)) for w in names} > {1}
-    states = contexts.context_vectors(chosen, speller, *hf.load_folder(tmp_path)[:2])
+    states = contexts.context_vectors(chosen, speller, *tensors.load_folder(tmp_path)[:2])
     model = transformers.AutoModel.from_pretrained(tmp_path, add_pooling_layer=False).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     sums = dict.fromkeys(names, 0)
@@ -292,7 +291,7 @@ def run(tmp_path_factory):
         folder.mkdir(parents=True)
         make(vocabularies[which], lowercase=True).save(folder, 64)
         architecture, params = small_bert(len(vocabularies[which]), seed)
-        hf.write_folder(folder, architecture, params, folder)
+        tensors.write_folder(folder, architecture, params, folder)
     (workdir / 'vocab').mkdir()
     frequency.write(workdir / 'vocab', COUNTS, {}, 1.0)
     lengths = {'heldout': 4, 'train': 60}

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from bioptimus_jax.config import defaults
-from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.bert import initial_parameters
+from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import make_plan, sharded_step
@@ -32,11 +31,11 @@ def losses() -> list[float]:
         config.phase[name].update(duration=float(steps), duration_unit='steps')
     experiment = Experiment.from_config(config)
     names = [*SPECIALS, *(f'{"##" * (n % 3 == 0)}t{n}' for n in range(95))]
-    model = Architecture(100, 32, 2, 4, 64, PIECES, dropout=0.1, attention_dropout=0.1)
+    model = Bert(100, 32, 2, 4, 64, PIECES, dropout=0.1, attention_dropout=0.1)
     mesh = make_mesh(1)
     plan = make_plan(experiment, model, make(names, True), PIECES, mesh, print)
     table = curriculum.table(curriculum.stretches(experiment, curriculum.RowCounts(100, 1, 1)), experiment)
-    step, state = sharded_step(plan, mesh, initial_parameters(model, jax.random.key(0)))
+    step, state = sharded_step(plan, mesh, model.initial_parameters(jax.random.key(0)))
     found = []
     for number in range(sum(PHASES.values())):
         state, metrics = step(state, batch_of(np.random.default_rng(number)), table)

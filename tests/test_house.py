@@ -45,6 +45,7 @@ FLOORS = {
     'bioptimus_jax.processes': 4,
     'bioptimus_jax.remote.session': 4,
     'bioptimus_jax.model': 5,
+    'bioptimus_jax.model.loaded': 6,
     'bioptimus_jax.corpus': 5,
     'bioptimus_jax.vocab': 6,
     'bioptimus_jax.vocab.subwords': 5,
@@ -96,6 +97,7 @@ WITHOUT_JAX = (
     'bioptimus_jax.demo',
     'bioptimus_jax.config',
     'bioptimus_jax.pretrain.units',
+    'bioptimus_jax.model.folder',
 )
 
 
@@ -178,9 +180,9 @@ def test_imports_go_downward_and_stay_where_they_belong(module):
         ('bioptimus_jax.vocab.kinds.wordpiece', 'from bioptimus_jax.surgery import rows'),
         ('bioptimus_jax.corpus.audit', 'def f():\n    import bioptimus_jax.vocab.compare'),
         ('bioptimus_jax.run', 'from bioptimus_jax import cli'),
-        ('bioptimus_jax.model.bert', 'from ..pretrain.loop import train'),
+        ('bioptimus_jax.model.layers', 'from ..pretrain.loop import train'),
         ('bioptimus_jax.pretrain.step', 'from flax import linen'),
-        ('bioptimus_jax.model.bert', 'import torch.nn'),
+        ('bioptimus_jax.model.families.bert', 'import torch.nn'),
         ('bioptimus_jax.surgery.rows', 'import transformers'),
         ('bioptimus_jax.vocab.contexts', 'from jax import numpy'),
     ],

@@ -9,7 +9,6 @@ from test_surgery import LETTERS, OLD, SPECIAL, TABLE, WORD, built, contexts_of,
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.model import bert
 from bioptimus_jax.schema import PAPER_ROWS, STRATEGIES, Experiment, Surgery
 from bioptimus_jax.surgery import bias, comparators, linear, reading, rows, shared, source
 from bioptimus_jax.surgery.material import gather
@@ -126,7 +125,7 @@ def test_layers_are_those_of_the_model():
         'segments': jnp.ones(window.shape, jnp.int32),
         'positions': jnp.arange(window.shape[1])[None, :],
     }
-    states = bert.encode(made_.parameters, made_.architecture, batch, all_layers=True)
+    states = made_.architecture.encode(made_.parameters, batch, all_layers=True)
     for layer in (0, 1):
         expected = np.asarray(states[layer])[0, 1:-1].mean(axis=0)
         np.testing.assert_allclose(both[0, 16 * layer : 16 * (layer + 1)], expected, atol=1e-5)

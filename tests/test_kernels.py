@@ -14,8 +14,7 @@ import pytest
 from jax.sharding import Mesh
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.model import kernels
-from bioptimus_jax.model.attention import attend
+from bioptimus_jax.model.attention import Attend, Dropped, attend
 from bioptimus_jax.pretrain import backends
 
 INTERPRETED = {name: functools.partial(kernel, interpret=True) for name, kernel in backends.KERNELS.items()}
@@ -93,9 +92,9 @@ def test_a_kernel_refuses_dropout_but_not_a_rate_that_is_not_used(name):
     inputs = (query, key, value, segments_of(name, [[96], [96]]))
     seed = jnp.zeros(2, jnp.uint32)
     with pytest.raises(ValueError, match=rf'^{name} has no dropout of attention probabilities, and 0\.1 was'):
-        INTERPRETED[name](*inputs, dropout_rate=0.1, dropout_seed=seed)
-    for options in ({'dropout_rate': 0.1}, {'dropout_seed': seed, 'dropout_site': 3}):
-        attention = functools.partial(INTERPRETED[name], **options)
+        INTERPRETED[name](*inputs, Dropped(0.1, seed, 3))
+    for dropped in (None, Dropped(0.0, seed, 3)):
+        attention = functools.partial(INTERPRETED[name], dropped=dropped)
         assert jax.eval_shape(attention, *inputs).shape == query.shape
 
 
@@ -130,7 +129,7 @@ def mesh_of(**axes):
 class Holder:
     """Like the modules of the model: static under jit, with the attention as a field."""
 
-    attention: kernels.Attend
+    attention: Attend
 
 
 @pytest.mark.parametrize(

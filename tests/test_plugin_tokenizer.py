@@ -11,8 +11,8 @@ from bioptimus_jax.config import defaults
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.files import read_json, write_jsonl
-from bioptimus_jax.model import bert, hf
-from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model import tensors
+from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import make_mesh
@@ -54,9 +54,9 @@ def run(kind, tmp_path_factory):
     settings = Vocab(tokenizer='spaced', size=285, lowercase=False)
     old = kind.train(kind.count_words(OLD, False), settings, None)
     old.save(folder / 'old', 128)
-    shape = Architecture(len(old.tokens), 16, 1, 2, 24, 128, initializer_range=0.3)
-    parameters = jax.tree.map(np.asarray, bert.initial_parameters(shape, jax.random.key(0)))
-    hf.write_folder(folder / 'source', shape, parameters, folder / 'old')
+    shape = Bert(len(old.tokens), 16, 1, 2, 24, 128, initializer_range=0.3)
+    parameters = jax.tree.map(np.asarray, shape.initial_parameters(jax.random.key(0)))
+    tensors.write_folder(folder / 'source', shape, parameters, folder / 'old')
     records = [{'id': str(n), 'title': '', 'abstract': text} for n, text in enumerate(TEXTS)]
     write_jsonl(folder / 'texts.jsonl', records)
     c = defaults()
@@ -109,7 +109,7 @@ def test_new_rows_come_from_contexts_and_the_rest_is_copied(run, kind):
     assert report['tokens']['synthesised'] > 10
     assert report['tokens']['copied'] > 256
     assert report['map']['tokens'] > 2  # tokens of the source that other pieces spell
-    loaded = sources.load(run.config)
+    loaded = sources.load_source(run.config)
     assert loaded is not None
     assert kind.text(NEW) == 'tumor'
     spelled = loaded.subwords.spell_token(NEW)
@@ -119,7 +119,7 @@ def test_new_rows_come_from_contexts_and_the_rest_is_copied(run, kind):
 
 
 def test_lessons_take_the_pieces_with_their_space_for_the_token(run):
-    loaded, found = sources.load(run.config), load_contexts(run.workdir / 'contexts')
+    loaded, found = sources.load_source(run.config), load_contexts(run.workdir / 'contexts')
     assert loaded is not None
     targets = {token: number for number, token in enumerate(dict.fromkeys(found.tokens))}
     chosen = reading.choose_occurrences(found, targets, 'all', 0)
@@ -135,7 +135,7 @@ def test_whole_words_are_masked_as_the_tokens_say(run, kind):
     known, rows = subwords.load(run.workdir / 'vocab'), Rows(run.folder('rows'), 'train')
     batch = rows.read(np.arange(8) % len(rows))
     mesh = make_mesh(1)
-    architecture = hf.read_architecture(run.workdir / 'surgery' / 'model')
+    architecture = tensors.read_architecture(run.workdir / 'surgery' / 'model')
     plan = make_plan(run.config, architecture, known, rows.pieces, mesh, print)
     placed = curriculum.stretches(run.config, curriculum.RowCounts(8, 1, 1))
     table = curriculum.table(placed, run.config)

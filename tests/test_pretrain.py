@@ -21,10 +21,10 @@ from bioptimus_jax import config
 from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import STOPPED, ConfigError, InputError
 from bioptimus_jax.files import read_json
-from bioptimus_jax.finetune.build import model_folders
-from bioptimus_jax.model import bert, heads, hf
+from bioptimus_jax.model.architecture import Rule, logits_of
 from bioptimus_jax.model.compute import PLAIN
-from bioptimus_jax.model.hf import load_folder
+from bioptimus_jax.model.folder import model_folders
+from bioptimus_jax.model.tensors import load_folder, write_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, perplexity
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
@@ -445,8 +445,8 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
     rows = Rows(run.folder('rows'), 'heldout')
     batch = rows.read(np.arange(len(rows)))
     model = BertForMaskedLM.from_pretrained(run.folder('surgery') / 'model').eval()
-    _, params, _ = hf.load_folder(run.folder('surgery') / 'model')
-    ours = perplexity.of_bert(parts.plan, params)
+    _, params, _ = load_folder(run.folder('surgery') / 'model')
+    ours = perplexity.of_plan(parts.plan, params)
     keys = batch['documents'][:, 0].tolist()
     sample_of = {key: place % 3 for place, key in enumerate(sorted(set(keys)))}
     assert len(keys) > len(sample_of)  # some documents are cut in parts, which stay in one sample
@@ -553,8 +553,8 @@ def test_a_probe_with_its_own_vocabulary_reads_the_texts_with_its_own_tokenizer(
     tokens = [*SPECIAL_TOKENS, *letters, *('##' + c for c in letters), '.']
     make(tokens, True).save(tmp_path / 'probe', 24)
     shape = dataclasses.replace(Parts(prepared).plan.architecture, vocab_size=len(tokens), max_positions=24)
-    params = bert.initial_parameters(shape, jax.random.key(0, impl='threefry2x32'))
-    hf.write_folder(tmp_path / 'probe', shape, params, tmp_path / 'probe')
+    params = shape.initial_parameters(jax.random.key(0, impl='threefry2x32'))
+    write_folder(tmp_path / 'probe', shape, params, tmp_path / 'probe')
     (tmp_path / 'texts.txt').write_text('aster cone. ' * 30 + '\n\n' + 'distance. ' * 30)
     changes = {
         'curriculum.order': 'easy_to_hard',
@@ -664,9 +664,9 @@ def test_accumulation_gives_the_same_step_with_the_gradient_of_the_mean_over_all
 def plain_losses(params, architecture, masked, segments_BxL, positions_BxL):
     """By a plain log-softmax over all logits, where the step has a rule of its own for gradients."""
     batch = {'tokens': masked.inputs_L, 'segments': segments_BxL, 'positions': positions_BxL}
-    states = bert.encode(params, architecture, batch)
+    states = architecture.encode(params, batch)
     states = jnp.take_along_axis(states, masked.slots_M[..., None], axis=1)
-    logits = heads.logits_of(*heads.output_layer(params, architecture, states, PLAIN))
+    logits = logits_of(*architecture.output_layer(params, states, PLAIN))
     losses = -jnp.take_along_axis(jax.nn.log_softmax(logits), masked.targets_M[..., None], axis=-1)[..., 0]
     return losses.sum(), losses, logits.argmax(-1) == masked.targets_M
 
@@ -767,7 +767,7 @@ def test_a_phase_that_resets_begins_without_moments_at_its_first_step_alone(prep
     parts = Parts(prepared, **{'phase__0.2__optimizer': 'reset'})
     state, _ = parts.step(parts.state, parts.batches.at(0), parts.table)
     empty = parts.run.config.pretrain
-    fresh = make_optimizer(empty, parts.params).init(state['params'])
+    fresh = make_optimizer(empty, parts.params, parts.plan.architecture.rules).init(state['params'])
     kept = jax.tree.map(np.asarray, state)
 
     def after(step, optimizer):
@@ -852,9 +852,9 @@ def test_a_mesh_that_does_not_fit_is_refused_by_its_key(prepared):
 
 def test_weight_decay_is_apart_from_adam_and_on_matrices_alone(prepared):
     """Without a gradient nothing moves but what decays: a hundredth of every matrix and table."""
-    _, params, _ = load_folder(prepared / 'run' / 'surgery' / 'model')
+    architecture, params, _ = load_folder(prepared / 'run' / 'surgery' / 'model')
     params = jax.tree.map(lambda leaf: jnp.asarray(leaf) + 0.5, params)  # biases are zero at the start
-    optimizer = make_optimizer(Pretrain(weight_decay=0.01), params)
+    optimizer = make_optimizer(Pretrain(weight_decay=0.01), params, architecture.rules)
     nothing = jax.tree.map(jnp.zeros_like, params)
     updates, _ = optimizer.update(nothing, optimizer.init(params), params)
     for path, update in flatten(updates).items():
@@ -865,7 +865,7 @@ def test_weight_decay_is_apart_from_adam_and_on_matrices_alone(prepared):
 @pytest.mark.parametrize(('size', 'kept'), [(3.0, 1.5), (0.25, 0.5)])
 def test_gradients_are_clipped_to_the_norm_asked_for(size, kept):
     params = {'a': {'kernel': jnp.ones((2, 2))}}
-    optimizer = make_optimizer(Pretrain(clip_norm=1.5), params)
+    optimizer = make_optimizer(Pretrain(clip_norm=1.5), params, [Rule('/kernel', ())])
     gradients = {'a': {'kernel': jnp.full((2, 2), size)}}  # of norm 6, and of norm 0.5
     _, state = optimizer.update(gradients, optimizer.init(params), params)
     np.testing.assert_allclose(np.linalg.norm(state[1].mu['a']['kernel']), 0.1 * kept, rtol=1e-5)
@@ -875,7 +875,7 @@ def test_lamb_scales_updates_to_the_norm_of_decayed_tensors():
     params = {'a': {'kernel': jnp.full((2, 2), 3.0), 'bias': jnp.full(2, 3.0)}}
     gradients = {'a': {'kernel': jnp.full((2, 2), 0.5), 'bias': jnp.full(2, 0.5)}}
     settings = Pretrain(optimizer='lamb', weight_decay=0.0, clip_norm=0.0, epsilon=0.0)
-    optimizer = make_optimizer(settings, params)
+    optimizer = make_optimizer(settings, params, [Rule('/kernel', ()), Rule('/bias', (), decays=False)])
     updates, _ = optimizer.update(gradients, optimizer.init(params), params)
     np.testing.assert_allclose(updates['a']['kernel'], np.full((2, 2), 3.0), rtol=1e-5)  # 1 each, times 6 / 2
     np.testing.assert_allclose(updates['a']['bias'], np.ones(2), rtol=1e-5)

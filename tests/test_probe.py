@@ -11,7 +11,7 @@ from bioptimus_jax import cli, config
 from bioptimus_jax.corpus.documents import Document, write_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_json
-from bioptimus_jax.model import hf
+from bioptimus_jax.model import tensors
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Surgery
 from bioptimus_jax.surgery import probe, recovery, synthesis
@@ -153,7 +153,7 @@ def test_names_are_settings():
 def run(tmp_path):
     made = make_source(SOURCE, layers=2)
     made.subwords.save(tmp_path / 'tokenizer', 32)
-    hf.write_folder(tmp_path / 'source', made.architecture, made.parameters, tmp_path / 'tokenizer')
+    tensors.write_folder(tmp_path / 'source', made.architecture, made.parameters, tmp_path / 'tokenizer')
     settings = config.defaults()
     settings.source.path, settings.runtime.workers, settings.seed = str(tmp_path / 'source'), 1, 4
     run = Run(tmp_path / 'run', Experiment.from_config(settings), quiet=True)

@@ -20,10 +20,9 @@ from bioptimus_jax.config import defaults
 from bioptimus_jax.devices import GIB, Present
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.fields import field_of, walk
-from bioptimus_jax.finetune.build import name_of
-from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.bert import initial_parameters
-from bioptimus_jax.model.hf import write_folder
+from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.folder import name_of
+from bioptimus_jax.model.tensors import write_folder
 from bioptimus_jax.pretrain.memory import check_memory
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
@@ -69,10 +68,10 @@ def world(tmp_path_factory):
     (tmp / 'text.txt').write_text('some words of a text that is long enough\n\n' * 20)
     letters = [*'abcdefghijklmnopqrstuvwxyz']
     tokens = [*SPECIAL_TOKENS, *letters, *(f'##{letter}' for letter in letters)]
-    architecture = Architecture(len(tokens), **SHAPE)
+    architecture = Bert(len(tokens), **SHAPE)
     (tmp / 'made').mkdir()
     make(tokens, True).save(tmp / 'made', 32)
-    params = jax.tree.map(np.asarray, initial_parameters(architecture, jax.random.key(0)))
+    params = jax.tree.map(np.asarray, architecture.initial_parameters(jax.random.key(0)))
     write_folder(tmp / 'source', architecture, params, tmp / 'made')
     write_folder(tmp / 'roberta', architecture, params, tmp / 'made')
     values = json.loads((tmp / 'roberta' / 'config.json').read_text())
@@ -257,7 +256,7 @@ def test_a_folder_without_a_name_names_no_model():
 
 def test_a_batch_beyond_the_memory_says_what_to_set():
     wanted = experiment(pretrain__batch_rows=256)
-    architecture = Architecture(30522, 768, 12, 12, 3072, 512)
+    architecture = Bert(30522, 768, 12, 12, 3072, 512)
     small = Present('gpu', 'a small one', 1, 1, 16 * GIB)
     with pytest.raises(ConfigError, match=r'set config\.pretrain\.micro_batches=(\d+)') as caught:
         check_memory(wanted, architecture, small, 1)

@@ -20,8 +20,8 @@ from bioptimus_jax.corpus.documents import Document, write_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, read_jsonl, write_json
 from bioptimus_jax.finetune.loading import load_tagger
-from bioptimus_jax.model import bert, hf
-from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model import tensors
+from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.stages import STAGES
@@ -67,7 +67,7 @@ def write_source(folder, vocabulary, tokens):
     """A tiny random BERT whose table has rows for `tokens` tokens and SPARE more; vocab.txt alone for a tokenizer."""
     wordpiece.make(vocabulary, True).save(folder / 'default', 32)
     architecture, parameters = random_model(tokens + SPARE)
-    hf.write_folder(folder, architecture, parameters, folder / 'default')
+    tensors.write_folder(folder, architecture, parameters, folder / 'default')
     shutil.rmtree(folder / 'default')
     for name in ('tokenizer.json', 'tokenizer_config.json'):
         (folder / name).unlink()
@@ -76,10 +76,10 @@ def write_source(folder, vocabulary, tokens):
 
 @functools.cache
 def random_model(rows):
-    architecture = Architecture(
+    architecture = Bert(
         rows, hidden=16, layers=1, heads=2, intermediate=24, max_positions=32, initializer_range=0.3
     )
-    return architecture, jax.tree.map(np.asarray, bert.initial_parameters(architecture, jax.random.key(3)))
+    return architecture, jax.tree.map(np.asarray, architecture.initial_parameters(jax.random.key(3)))
 
 
 def by_transformers(folder, vocabulary, added=(), special=(), **settings):
@@ -231,7 +231,7 @@ def words(tokenizer, text):
 
 
 def table_of(folder):
-    return np.asarray(flatten(hf.load_folder(folder)[1])['embeddings/word_embeddings/embedding'])
+    return np.asarray(flatten(tensors.load_folder(folder)[1])['embeddings/word_embeddings/embedding'])
 
 
 @pytest.mark.parametrize('kind', KINDS)
@@ -270,7 +270,7 @@ def test_an_odd_source_is_kept_to_the_end(name, kind, made, tmp_path):
         pieces = ours.tokenizer.encode(token, add_special_tokens=False).ids
         assert token.startswith('##') or pieces == [ids[token]] or added & set(pieces), token
     if kind == 'append':
-        architecture, parameters, _ = hf.load_folder(model)
+        architecture, parameters, _ = tensors.load_folder(model)
         export.export(tmp_path / '0.1', architecture, parameters, model, TEXTS, {'phase': '0.1'})
         assert by_auto(tmp_path / '0.1').get_vocab() == ids
 

@@ -15,8 +15,9 @@ import pytest
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import read_json, read_jsonl, write_json
-from bioptimus_jax.model import bert, hf
-from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model import tensors
+from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import PAPER_ROWS, Experiment, Surgery
 from bioptimus_jax.surgery import graft, reading, rows, source
@@ -45,26 +46,26 @@ PIECES = [
 OLD = SPECIAL + PIECES
 LETTERS = [f'##{c}' for c in 'abcdefghijklmnopqrstuvwxyz'] + list('abcdefghijklmnopqrstuvwxyz')
 WORD = 'bronchoconstriction'
-TABLE, BIAS = graft.TABLE, graft.BIAS
+TABLE, BIAS = Bert.table, Bert.output_bias
 
 
-def make_source(vocabulary: list[str], **changes) -> source.Source:
+def make_source(vocabulary: list[str], **changes) -> Loaded:
     return _make_source(tuple(vocabulary), **changes)
 
 
 @functools.cache
-def _make_source(vocabulary: tuple[str, ...], **changes) -> source.Source:
+def _make_source(vocabulary: tuple[str, ...], **changes) -> Loaded:
     shape = dict(hidden=16, layers=1, heads=2, intermediate=24, max_positions=32, initializer_range=0.3)
-    architecture = Architecture(vocab_size=len(vocabulary), **{**shape, **changes})
-    parameters = jax.tree.map(np.asarray, bert.initial_parameters(architecture, jax.random.key(3)))
+    architecture = Bert(vocab_size=len(vocabulary), **{**shape, **changes})
+    parameters = jax.tree.map(np.asarray, architecture.initial_parameters(jax.random.key(3)))
     bias = np.zeros(architecture.padded_vocab_size, np.float32)
     bias[: len(vocabulary)] = np.linspace(-1, 1, len(vocabulary))
     parameters['cls']['predictions']['bias'] = bias
     tokenizer = wordpiece.make(list(vocabulary), lowercase=True)
-    return source.Source(Path('source'), architecture, parameters, tokenizer, [])
+    return Loaded(Path('source'), architecture, parameters, tokenizer, [])
 
 
-def contexts_of(source_: source.Source, sentences, occurrences, targets):
+def contexts_of(source_: Loaded, sentences, occurrences, targets):
     return reading.read_contexts(source_.subwords, source_.capacity, sentences, occurrences, targets)
 
 
@@ -269,11 +270,11 @@ def test_neighbours_against_sorting_everything():
 # --- the stage ---
 
 
-def make_run(folder: Path, source_: source.Source, vocabulary: list[str], found=(), **changes) -> Run:
+def make_run(folder: Path, source_: Loaded, vocabulary: list[str], found=(), **changes) -> Run:
     """A run with finished stages `vocab` and `contexts`; `found` are (token, sentence, start, end, rank)."""
     tokenizer = wordpiece.make(source_.vocabulary, lowercase=True)
     tokenizer.save(folder / 'tokenizer', 32)
-    hf.write_folder(folder / 'source', source_.architecture, source_.parameters, folder / 'tokenizer')
+    tensors.write_folder(folder / 'source', source_.architecture, source_.parameters, folder / 'tokenizer')
     settings = config.defaults()
     settings.source.path, settings.rows.max_document_pieces = str(folder / 'source'), 32
     settings.surgery.update(PAPER_ROWS)
@@ -319,7 +320,7 @@ def built(run: Run) -> tuple[dict, dict, list[dict]]:
     folder.mkdir(exist_ok=True)
     shutil.rmtree(run.scratch('surgery'), ignore_errors=True)
     graft.build(run, folder)
-    _, parameters, fresh = hf.load_folder(folder / 'model')
+    _, parameters, fresh = tensors.load_folder(folder / 'model')
     assert not fresh
     return flatten(parameters), read_json(folder / 'report.json'), read_jsonl(folder / 'tokens.jsonl')
 
@@ -468,7 +469,7 @@ def test_sequences_beyond_the_position_table_and_dropout(tmp_path):
         built(make_run(tmp_path / 'a', made, OLD, rows__max_document_pieces=33))
     run = make_run(tmp_path / 'b', made, OLD, model__dropout=0.0, model__attention_dropout=0.2)
     built(run)
-    written = hf.read_architecture(run.workdir / 'surgery' / 'model')
+    written = tensors.read_architecture(run.workdir / 'surgery' / 'model')
     assert (written.dropout, written.attention_dropout) == (0.0, 0.2)
     names = {p.name for p in graft.external_inputs(run.config)}
     assert names >= {'config.json', 'model.safetensors', 'tokenizer.json', 'vocab.txt'}
@@ -481,8 +482,8 @@ def test_a_source_without_a_head_says_so(tmp_path, capsys):
     import safetensors.numpy
 
     file = tmp_path / 'source' / 'model.safetensors'
-    tensors = {k: v for k, v in safetensors.numpy.load_file(file).items() if not k.startswith('cls.')}
-    safetensors.numpy.save_file(tensors, file)
+    state = {k: v for k, v in safetensors.numpy.load_file(file).items() if not k.startswith('cls.')}
+    safetensors.numpy.save_file(state, file)
     _, report, _ = built(run)
     assert 'has no masked-LM head: 5 parameters' in capsys.readouterr().out
     assert report['parameters']['fresh'] == sorted(report['parameters']['fresh'])

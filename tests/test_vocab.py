@@ -313,7 +313,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     source = wordpiece.train(TEXTS[:2], Vocab(size=100, min_frequency=1))
     wordpiece.make(source, True).save(tmp_path / 'source', 512)
     write_json(tmp_path / 'source' / 'config.json', {'max_position_embeddings': 77})
-    monkeypatch.setattr(build, 'source_folder', lambda e: Path(e.source.path) if e.source.path else None)
+    monkeypatch.setattr(build, 'source_folder', lambda source: Path(source.path) if source.path else None)
     experiment = Experiment(
         source=Source(path=str(tmp_path / 'source')), vocab=SMALL, runtime=Runtime(workers=1)
     )

@@ -6,11 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain import throughput, watch
 
-BASE = Architecture(30522, 768, 12, 12, 3072, 512)
-LARGE = Architecture(30522, 1024, 24, 16, 4096, 512)
+BASE = Bert(30522, 768, 12, 12, 3072, 512)
+LARGE = Bert(30522, 1024, 24, 16, 4096, 512)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,10 @@ from bioptimus_jax.corpus.documents import Document, document_key, open_document
 from bioptimus_jax.devices import present
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_jsonl, read_sealed, write_json, write_sealed
-from bioptimus_jax.model import hf
+from bioptimus_jax.model.folder import model_folders
+from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.schema import INITIAL, SOURCE, Experiment
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab import subwords
 
@@ -115,12 +116,12 @@ def _analyse(
     e: Experiment,
     on_rows: Any,
 ) -> dict[str, Any]:
-    architecture, params, fresh = hf.load_folder(candidate.folder)
+    architecture, params, fresh = load_folder(candidate.folder)
     known = candidate.speller.subwords
-    table_VxD = np.asarray(flatten(params)[word_geometry.TABLE])[: len(known.tokens)]
+    table_VxD = np.asarray(flatten(params)[architecture.table])[: len(known.tokens)]
     of_source = frozenset() if candidate.name == 'source' else new
     shape = geometry.by_kind(table_VxD, known, of_source, pairs=e.analysis.pairs, seed=e.evaluation.seed)
-    if any(path.startswith('cls/') for path in fresh):
+    if fresh:
         score: dict[str, Any] = {'skipped': 'has no masked-language-model head'}
         on_rows(len(chosen))
     else:
@@ -132,12 +133,8 @@ def _analyse(
 
 
 def _candidates(run: Run) -> list[Candidate]:
-    folders = {'initial': run.folder('surgery') / 'model'}
-    source = hf.source_folder(run.config.source)
-    if source is not None:
-        folders = {'source': source, **folders}
-    export = run.folder('export')
-    folders |= {name: export / name for name in run.config.phases}
+    e = run.config
+    folders = model_folders(run, [SOURCE] * bool(e.source.path) + [INITIAL, *e.phases], 'config.phases')
     missing = [name for name, folder in folders.items() if not (folder / 'config.json').is_file()]
     if missing:
         raise InputError(

@@ -23,8 +23,6 @@ from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hashing import hash64
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.bert import encode
-from bioptimus_jax.model.heads import masked_lm_logits
 from bioptimus_jax.vocab.subwords import Subwords
 
 BATCH_PIECES = 4096
@@ -141,9 +139,9 @@ Scorer = Callable[[dict[str, np.ndarray]], tuple[np.ndarray, np.ndarray]]
 def _score(
     architecture: Architecture, params: dict[str, Any], batch: dict[str, jax.Array]
 ) -> tuple[jax.Array, jax.Array]:
-    hidden_BxLxD = jnp.asarray(encode(params, architecture, batch))
+    hidden_BxLxD = jnp.asarray(architecture.encode(params, batch))
     hidden_MxD = hidden_BxLxD[batch['rows'], batch['slots']]
-    logits_MxV = masked_lm_logits(params, architecture, hidden_MxD[None])[0]
+    logits_MxV = architecture.masked_lm_logits(params, hidden_MxD[None])[0]
     target_M = jnp.take_along_axis(logits_MxV, batch['targets'][:, None], axis=1)[:, 0]
     return jax.nn.logsumexp(logits_MxV, axis=1) - target_M, logits_MxV.argmax(axis=1) == batch['targets']
 

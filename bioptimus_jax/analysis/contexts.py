@@ -21,7 +21,6 @@ from bioptimus_jax.analysis import cloze
 from bioptimus_jax.corpus.documents import BLOCK, Document, DocumentSource
 from bioptimus_jax.hashing import hash64
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.bert import encode
 
 LEAST_COUNT = 5
 LEAST_LETTERS = 3
@@ -205,7 +204,7 @@ def _states(
     architecture: Architecture, params: dict[str, Any], batch: dict[str, jax.Array]
 ) -> jax.Array | tuple[jax.Array, ...]:
     slots_M = batch['rows'] * batch['tokens'].shape[1] + batch['slots']
-    return encode(params, architecture, batch, slots_K=jnp.asarray(slots_M))
+    return architecture.encode(params, batch, slots_K=jnp.asarray(slots_M))
 
 
 def _shuffled(source: DocumentSource, most: int, seed: int) -> Iterator[Document]:

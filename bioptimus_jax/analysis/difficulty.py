@@ -16,8 +16,8 @@ from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.devices import present
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json
-from bioptimus_jax.finetune.build import model_folders
-from bioptimus_jax.model import hf
+from bioptimus_jax.model.folder import model_folders
+from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.pretrain import difficulty
 from bioptimus_jax.pretrain.masking import Masker
 from bioptimus_jax.pretrain.perplexity import by_setting
@@ -56,8 +56,8 @@ def _measured(
     run: Run, folder: Path, texts: Sequence[Document], advance: Callable[[float], None]
 ) -> dict[str, Any]:
     e = run.config
-    if _is_bert(folder):
-        probe = difficulty.load_probe(e, folder)
+    if _computed_here(folder):
+        probe = difficulty.load_probe(folder)
         width = min(e.rows.max_document_pieces, probe.capacity + 2)
         mesh = make_mesh(e.runtime.devices)
         plan = make_plan(e, probe.architecture, probe.subwords, width, mesh, run.say)
@@ -78,13 +78,13 @@ def _measured(
     }
 
 
-def _is_bert(folder: Path) -> bool:
-    """Whether it is a BERT that can be computed here. Raises InputError where there is no model at all."""
+def _computed_here(folder: Path) -> bool:
+    """Whether it is of a family that can be computed here. Raises InputError where there is no model at all."""
     values = read_json(folder / 'config.json')
     if not isinstance(values, dict):
         raise InputError(f'{folder}: is no Hugging Face folder (no config.json); give the path of one')
     try:
-        hf.read_architecture(folder)
+        read_architecture(folder)
     except InputError:
         return False
     return True

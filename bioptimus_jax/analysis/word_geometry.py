@@ -14,7 +14,6 @@ from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab import frequency
 
 KINDS = ('embeddings', 'contextual')
-TABLE = 'embeddings/word_embeddings/embedding'
 SPLITS = ('heldout', 'train')
 """Held-out text where it holds every word often enough; else training text, for all words."""
 
@@ -53,7 +52,7 @@ def measure(
     if len(high_N) < 2 * geometry.LEAST_PER_CLASS:
         on_rows(len(chosen.passages))
         return {'words': {'skipped': _reason(chosen, e.analysis)}, 'points': {}}
-    table_VxD = np.asarray(flatten(params)[TABLE])
+    table_VxD = np.asarray(flatten(params)[architecture.table])
     vectors = {
         'embeddings': contexts.embedding_vectors(chosen.texts, speller, table_VxD),
         'contextual': contexts.context_vectors(chosen, speller, architecture, params, on_rows),

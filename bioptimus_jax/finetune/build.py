@@ -2,16 +2,13 @@
 
 import dataclasses
 import itertools
-import os
-import re
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.fields import check_name
-from bioptimus_jax.files import digest, read_json, write_json, write_jsonl
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.files import digest, write_json, write_jsonl
 from bioptimus_jax.finetune import lint
 from bioptimus_jax.finetune.cells import MODEL, Cell, finished_cell, run_cells
 from bioptimus_jax.finetune.kept import discard_others, kept_cells
@@ -28,19 +25,22 @@ from bioptimus_jax.finetune.summary import (
     predictions_of,
     statistics_of,
 )
-from bioptimus_jax.model.hf import read_architecture
+from bioptimus_jax.model.folder import (
+    files_for_transformers,
+    is_computed_here,
+    model_folders,
+    named_model,
+)
+from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.plan import architecture_of
 from bioptimus_jax.pretrain.curriculum import kept_names
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import (
     INITIAL,
     NOT_OF_A_SETTING,
-    SNAPSHOT,
-    SOURCE,
     STANDARD,
     Experiment,
     own_models,
-    phase_of,
 )
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import Dataset
@@ -77,10 +77,9 @@ def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
         found |= {f'set {chosen.name}:{file.relative_to(chosen.folder)}': file for file in files}
         if chosen.merged:
             found[f'set {chosen.name}:types'] = MERGED
-    for name, folder in filter(
-        None, (_outside(experiment, entry, MODELS) for entry in experiment.finetune.models)
-    ):
-        found |= {f'model {name}:{file.name}': file for file in _model_files(folder)}
+    for name, folder in (named_model(experiment, entry, MODELS) for entry in experiment.finetune.models):
+        if folder is not None:
+            found |= {f'model {name}:{file.name}': file for file in files_for_transformers(folder)}
     return found
 
 
@@ -137,7 +136,7 @@ def check(run: Run) -> None:
     """Raise what is wrong with the names of models, and with settings that a model's config.json does not allow."""
     e, made = run.config, run.manifest('export')
     for entry in e.finetune.models or e.phases:
-        _, folder = _parsed(run, entry, 'config.finetune.models')
+        _, folder = named_model(e, entry, MODELS)
         if folder is None:
             if entry != INITIAL and not made and entry not in kept_names(e):
                 raise ConfigError(
@@ -147,13 +146,12 @@ def check(run: Run) -> None:
                 )
             shape, folder = architecture_of(run), Path(entry)
         else:
-            _model_files(folder)  # raises where there are none
-            values = read_json(folder / 'config.json')
-            if not isinstance(values, dict) or values.get('model_type') != 'bert':
+            files_for_transformers(folder)  # raises where there are none
+            if not is_computed_here(folder):
                 continue  # transformers knows its limits
             shape = read_architecture(folder)
         for settings in map(e.finetune.named, e.finetune.settings):
-            check_positions(settings, shape.max_positions, folder)
+            check_positions(settings, shape.positions, folder)
             check_layers(settings, shape.layers, folder)
 
 
@@ -242,56 +240,6 @@ def _summarise(
     return sum(len(record['failures']) for record in made)
 
 
-def model_folders(
-    run: Run, entries: Sequence[str] = (), named_in: str = 'config.finetune.models'
-) -> dict[str, Path]:
-    """Name -> Hugging Face folder of models: phases, snapshots, 'initial', 'source', folders.
-
-    `entries`: which, by default those that are scored. Raises ConfigError, which names where they were given.
-    """
-    found: dict[str, Path] = {}
-    for entry in entries or run.config.finetune.models or run.config.phases:
-        name, folder = _named_folder(run, entry, named_in)
-        if name in found:
-            raise ConfigError(
-                f'{named_in}: two models are called {name!r}; name one of them as in {name}-2={entry}'
-            )
-        found[name] = folder
-    return found
-
-
-def name_of(folder: str) -> str:
-    """What a folder's model is called: its last part, with the run's for what a run has exported. Always the same."""
-    *parents, last = Path(folder).parts or ('',)
-    if parents[-1:] == ['export'] and len(parents) > 1:
-        last = f'{parents[-2]}_{last}'
-    elif [*parents[-1:], last] == ['surgery', 'model'] and len(parents) > 1:
-        last = f'{parents[-2]}_initial'
-    return re.sub(r'[^\w.@-]+', '_', last).strip('_.')
-
-
-def _named_folder(run: Run, entry: str, named_in: str) -> tuple[str, Path]:
-    """The name and folder behind an entry. Raises ConfigError."""
-    name, folder = _parsed(run, entry, named_in)
-    if folder is None:
-        folder = run.folder('surgery') / 'model' if entry == INITIAL else run.folder('export') / entry
-    return name, folder
-
-
-def _parsed(run: Run, entry: str, named_in: str) -> tuple[str, Path | None]:
-    """The name of an entry, and its folder unless this run makes it. Raises ConfigError."""
-    if outside := _outside(run.config, entry, named_in):
-        return outside
-    if entry == INITIAL or phase_of(entry) in run.config.phases:
-        return entry, None
-    if entry.startswith('$'):
-        raise ConfigError(f'{named_in}: {entry} is not set; set that environment variable, or give folders')
-    raise ConfigError(
-        f'{named_in}: {entry!r} is no phase ({", ".join(run.config.phases)}), not "initial", not "source", and '
-        'no path of a folder'
-    )
-
-
 def _cells(run: Run, folder: Path) -> list[Cell]:
     """Every model with every set, setting and seed, as far as a setting goes with the model."""
     settings, runtime = run.config.finetune, run.config.runtime
@@ -308,8 +256,10 @@ def _cells(run: Run, folder: Path) -> list[Cell]:
         for n, s in named.items()
     }
     cells = []
-    for model, model_folder in model_folders(run).items():
-        model_print = {file.name: checksums.sha256(file) for file in _model_files(model_folder)}
+    for model, model_folder in model_folders(
+        run, run.config.finetune.models or run.config.phases, MODELS
+    ).items():
+        model_print = {file.name: checksums.sha256(file) for file in files_for_transformers(model_folder)}
         for dataset, setting, seed in itertools.product(datasets, settings.settings, settings.seeds):
             cells.append(
                 Cell(
@@ -328,43 +278,6 @@ def _cells(run: Run, folder: Path) -> list[Cell]:
             )
     checksums.save()
     return cells
-
-
-def _outside(experiment: Experiment, entry: str, named_in: str) -> tuple[str, Path] | None:
-    """Name and folder of a model that the run does not make: the source, or a path that is no name of the run's own.
-
-    Raises ConfigError for a name that cannot be that of a folder.
-    """
-    given, equals, path = entry.partition('=')
-    if equals and os.sep not in given:
-        check_name(given, named_in, also=SNAPSHOT)
-        return given, Path(path)
-    if entry == SOURCE:
-        return entry, _source(experiment, named_in)
-    own = entry == INITIAL or phase_of(entry) in experiment.phases
-    if own or not (os.sep in entry or Path(entry).is_dir()):
-        return None
-    check_name(name_of(entry), f'{named_in}: {entry}: name it, as in NAME={entry}', also=SNAPSHOT)
-    return name_of(entry), Path(entry)
-
-
-def _source(experiment: Experiment, named_in: str) -> Path:
-    from bioptimus_jax.model.hf import source_folder
-
-    folder = source_folder(experiment.source)
-    if folder is None:
-        raise ConfigError(f'{named_in}: "source" needs config.source.path, which is empty')
-    return folder
-
-
-def _model_files(folder: Path) -> list[Path]:
-    """What decides a model: configuration, weights, tokenizer."""
-    if not (folder / 'config.json').is_file():
-        raise InputError(f'{folder}: is no Hugging Face folder (no config.json); export the model first')
-    endings = ('.json', '.txt', '.safetensors', '.bin', '.model')
-    return sorted(
-        p for p in folder.iterdir() if p.is_file() and p.suffix in endings and p.name != 'export.json'
-    )
 
 
 def _line(name: str, record: dict[str, Any]) -> str:

@@ -1,1 +1,1 @@
-"""BERT in Flax Linen behind plain functions over nested dicts; the only folder that imports flax."""
+"""Encoders in Flax Linen over nested dicts of parameters, and their folders; nothing else imports flax."""

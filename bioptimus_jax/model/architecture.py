@@ -1,13 +1,28 @@
-"""The shape of a BERT, and the layers that every part of it is made of."""
+"""What a model family decides: the interface that a file of `model/families` keeps.
 
+B rows, L positions, M slots, D hidden size, V padded vocabulary.
+"""
+
+import abc
 import dataclasses
 import functools
-from collections.abc import Callable
+import operator
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jax.typing import DTypeLike
+import numpy as np
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.model.attention import layer_seed
+from bioptimus_jax.model.compute import PLAIN, REMAT, Compute
+from bioptimus_jax.schema import LARGEST_SIZE, MOST_LAYERS
+from bioptimus_jax.trees import flatten, unflatten
 
 
 def gelu(values: jax.Array) -> jax.Array:
@@ -26,11 +41,43 @@ ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     'relu': jax.nn.relu,
 }
 COLUMN_MULTIPLE = 128
+HEAD = 'cls'  # above the parameters that the output layer alone reads
+EXPECTED: dict[type, str] = {
+    int: f'a whole number from 1 to {LARGEST_SIZE} ({MOST_LAYERS} for layers)',
+    float: 'a number from 0 to 1',
+    str: 'a name',
+}
+
+
+class Rule(NamedTuple):
+    """How the parameters whose paths `pattern` is found in are split over the mesh, and whether their weights decay."""
+
+    pattern: str
+    axes: tuple[str | None, ...]
+    decays: bool = True
+
+
+class OutputLayer(NamedTuple):
+    """What the logits are made of: `states @ table.T + bias`."""
+
+    states_BxMxD: jax.Array
+    table_VxD: jax.Array
+    bias_V: jax.Array
+
+
+def logits_of(states_BxMxD: jax.Array, table_VxD: jax.Array, bias_V: jax.Array) -> jax.Array:
+    """Logits BxMxV in float32 of an output layer whose states and table have the type of the products."""
+    logits_BxMxV = jnp.einsum('bmd,vd->bmv', states_BxMxD, table_VxD, preferred_element_type=jnp.float32)
+    return logits_BxMxV + bias_V[None, None]
 
 
 @dataclasses.dataclass(frozen=True)
-class Architecture:
-    """Everything that decides the parameters and the function of a BERT; hashable, so static under jit."""
+class Architecture(abc.ABC):
+    """Everything that decides the parameters and the function of an encoder; hashable, so static under jit.
+
+    A family is a subclass that names three modules; their parameters are under `embeddings/`, `encoder/layer/N/` and
+    `cls/predictions/`, in leaves called kernel, bias, embedding and scale. A source may lack all of `cls/`.
+    """
 
     vocab_size: int
     hidden: int
@@ -38,13 +85,32 @@ class Architecture:
     heads: int
     intermediate: int
     max_positions: int
-    token_types: int = 2
-    layer_norm_epsilon: float = 1e-12
     dropout: float = 0.1
     attention_dropout: float = 0.1
+    layer_norm_epsilon: float = 1e-12
     initializer_range: float = 0.02
     activation: str = 'gelu'
-    position_offset: int = 0
+
+    model_type: ClassVar[str]  # as in config.json, and the name of the family's file
+    title: ClassVar[str]  # what people call the family
+    hf_class: ClassVar[str]  # of transformers: loads what is exported, and the gate compares with it
+    config_keys: ClassVar[
+        Mapping[str, str]
+    ]  # field -> key of config.json; needed where the field has no default
+    supported: ClassVar[
+        Mapping[str, Any]
+    ] = {}  # keys of config.json that may have this one value, their default
+    prefix: ClassVar[str]  # of the encoder's tensors, but in checkpoints of the encoder alone
+    ignored: ClassVar[
+        re.Pattern[str]
+    ]  # tensors in checkpoints that the model does not have; without the prefix
+    # Second name of a tensor -> its first, in full: one tensor in transformers, written under the first name here.
+    tied: ClassVar[Mapping[str, str]]
+    table: ClassVar[str]  # path of the input embeddings: a row for every token, which surgery grafts
+    output_bias: ClassVar[
+        str | None
+    ]  # path of the output layer's bias, an entry for every token, where there is one
+    rules: ClassVar[Sequence[Rule]]  # the first that fits decides; every parameter must be covered
 
     def __post_init__(self) -> None:
         if self.hidden % self.heads:
@@ -58,16 +124,193 @@ class Architecture:
         return -(-self.vocab_size // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
 
     @property
+    def padded(self) -> tuple[str, ...]:
+        """Paths of the parameters with one row per token, `padded_vocab_size` of them."""
+        return (self.table, self.output_bias) if self.output_bias else (self.table,)
+
+    @property
     def head_size(self) -> int:
         return self.hidden // self.heads
 
+    @property
+    def positions(self) -> int:
+        """Pieces that a document may have, [CLS] and [SEP] included."""
+        return self.max_positions
 
-def dense(features: int, dtype: DTypeLike, name: str) -> nn.Dense:
-    """A matrix and a bias; float32 parameters, computed in `dtype`."""
-    return nn.Dense(features, dtype=dtype, name=name)
+    @classmethod
+    def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
+        """The shape in the `values` of a config.json. Raises InputError that names `file` and the key."""
+        for name, only in cls.supported.items():
+            if values.get(name, only) != only:
+                raise InputError(f'{file}: {name} is {values[name]!r}; only {only!r} is supported')
+        fields = {f.name: f for f in dataclasses.fields(cls)}
+        settings = {}
+        for field, name in cls.config_keys.items():
+            if name in values:
+                settings[field] = values[name]
+            elif fields[field].default is dataclasses.MISSING:
+                raise InputError(f'{file}: has no {name!r}; it is needed to build the model')
+            kind: Any = fields[field].type
+            if field in settings and not _is_plausible(settings[field], kind, field):
+                shown = str(settings[field])[:40]
+                raise InputError(f'{file}: {name} is {shown!r}; {EXPECTED[kind]} is expected')
+        try:
+            return cls(**settings)
+        except (ValueError, TypeError, ZeroDivisionError) as error:
+            raise InputError(f'{file}: {error}') from error
+
+    def to_config(self) -> dict[str, Any]:
+        """What config.json says of the shape."""
+        return {name: getattr(self, field) for field, name in self.config_keys.items()}
+
+    @classmethod
+    @abc.abstractmethod
+    def tensor_name(cls, path: str) -> str:
+        """The tensor of a parameter in transformers' state dict."""
+
+    @classmethod
+    def plain_name(cls, name: str) -> str:
+        """A tensor's name in a checkpoint as `tensor_name` gives it, without the prefix."""
+        return name.removeprefix(cls.prefix)
+
+    @abc.abstractmethod
+    def embeddings(self, compute: Compute) -> nn.Module:
+        """`(batch, seed_2, delta_BxLxD) -> states BxLxD`, with batch and delta as `encode` has them.
+
+        `seed_2` is that of `attention.dropout`; without one nothing is dropped.
+        """
+
+    @abc.abstractmethod
+    def layer(self, compute: Compute) -> nn.Module:
+        """`(hidden_BxLxD, batch, number, seed_2, slots_K) -> states`: BxLxD, or with slots 1xKxD in these alone.
+
+        `number` counts from 0; where layers are scanned it is traced, so `jnp.where` and no `if`.
+        """
+
+    @abc.abstractmethod
+    def predictions(self, compute: Compute) -> nn.Module:
+        """`hidden_BxMxD -> (states_BxMxD, bias_V)` of the output layer, the bias lowest in columns that are padding."""
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Path and shape of every parameter."""
+        return _shapes(self)
+
+    def initial_parameters(self, key: jax.Array) -> dict[str, Any]:
+        """Random float32 parameters, as nested dicts.
+
+        Matrices and tables N(0, initializer_range), biases 0, LayerNorm scales 1; the rows that pad the
+        vocabulary to `padded_vocab_size` are 0. A tensor depends on the key and on its own path only; it is drawn by
+        numpy, alike on every platform.
+        """
+        words = np.asarray(jax.random.key_data(key)).ravel().tolist()
+        params: dict[str, jax.Array] = {}
+        for path, shape in self.shapes().items():
+            if path.endswith(('/kernel', '/embedding')):
+                generator = np.random.Generator(np.random.Philox([*words, zlib.crc32(path.encode())]))
+                drawn = generator.standard_normal(shape, np.float32) * np.float32(self.initializer_range)
+                if path in self.padded:
+                    drawn[self.vocab_size :] = 0
+                params[path] = jnp.asarray(drawn)
+            else:
+                params[path] = jnp.ones(shape) if path.endswith('/scale') else jnp.zeros(shape)
+        return unflatten(params)
+
+    def output_layer(
+        self, params: Mapping[str, Any], hidden_BxMxD: jax.Array, compute: Compute = PLAIN
+    ) -> OutputLayer:
+        """What the masked-language-model head makes of states."""
+        variables = {'params': params[HEAD]['predictions']}
+        states_BxMxD, bias_V = cast(tuple, self.predictions(compute).apply(variables, hidden_BxMxD))
+        return OutputLayer(states_BxMxD, _leaf(params, self.table), bias_V)
+
+    def encode(
+        self,
+        params: Mapping[str, Any],
+        batch: Mapping[str, jax.Array],
+        *,
+        compute: Compute = PLAIN,
+        dropout_key: jax.Array | None = None,
+        embedding_delta: jax.Array | None = None,
+        all_layers: bool = False,
+        slots_K: jax.Array | None = None,
+    ) -> Any:
+        """The last layer's states BxLxD in `compute.dtype`; with `all_layers` every layer's, embeddings first.
+
+        With `slots_K`, places among the B * L pieces, the last layer's states there alone, KxD: most of that layer is
+        then computed for these places only. Not with dropout, whose masks depend on the place.
+
+        `batch` holds int32 BxL arrays: `tokens`; `segments`, 0 for padding, equal for the pieces of one document;
+        `positions`, from 0 within each document; what a family reads besides. A position beyond the table gives NaN.
+        Without `dropout_key` nothing is dropped; with one the masks do not depend on the sharding.
+        `embedding_delta` BxLxD is added to the word embeddings before they are normalised.
+        """
+        if slots_K is not None and (dropout_key is not None or all_layers):
+            raise ValueError('slots are for the last layer, without dropout')
+        # Two words and no key: dropout is drawn by place, so that masks depend neither on the sharding nor on remat.
+        seed_2 = None if dropout_key is None else jax.random.key_data(dropout_key).ravel()[:2]
+        embeddings = {'params': params['embeddings']}
+        hidden_BxLxD = self.embeddings(compute).apply(embeddings, batch, seed_2, embedding_delta)
+        hidden_BxLxD = compute.place(hidden_BxLxD, 'rows', None, None)
+
+        @REMAT[compute.remat]
+        def layer(hidden_BxLxD: jax.Array, number: Any, weights: Any, slots: Any = None) -> jax.Array:
+            seed = None if seed_2 is None else layer_seed(seed_2, number)
+            variables = {'params': weights}
+            return cast(
+                jax.Array, self.layer(compute).apply(variables, hidden_BxLxD, batch, number, seed, slots)
+            )
+
+        layers = [params['encoder']['layer'][str(number)] for number in range(self.layers)]
+        # A scan compiles one layer for all, but keeps no states between them and cannot treat the last one otherwise.
+        if compute.scan_layers and not all_layers and slots_K is None:
+            stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *layers)
+            numbered = (jnp.arange(len(layers)), stacked)
+            last_BxLxD, _ = jax.lax.scan(lambda hidden, x: (layer(hidden, *x), None), hidden_BxLxD, numbered)
+            return last_BxLxD
+        states = [hidden_BxLxD]
+        for number, weights in enumerate(layers):
+            slots = slots_K if number == len(layers) - 1 else None
+            states.append(layer(states[-1], number, weights, slots))
+        if slots_K is not None:
+            return states[-1][0]
+        return tuple(states) if all_layers else states[-1]
+
+    def masked_lm_logits(
+        self, params: Mapping[str, Any], hidden_BxMxD: jax.Array, compute: Compute = PLAIN
+    ) -> jax.Array:
+        """Logits BxMxV over the padded vocabulary, float32; padded columns hold about the lowest finite number."""
+        states_BxMxD, table_VxD, bias_V = self.output_layer(params, hidden_BxMxD, compute)
+        return logits_of(states_BxMxD, table_VxD.astype(compute.dtype), bias_V)
+
+    def logits(self, params: Mapping[str, Any], hidden_BxLxD: jax.Array) -> jax.Array:
+        """What `hf_class` calls logits, which the gate compares: here those of every real token, BxLxV."""
+        return self.masked_lm_logits(params, hidden_BxLxD)[..., : self.vocab_size]
 
 
-def layer_norm(architecture: Architecture) -> nn.LayerNorm:
-    """LayerNorm in float32; the two-pass variance is PyTorch's, and the safer one."""
-    epsilon = architecture.layer_norm_epsilon
-    return nn.LayerNorm(epsilon=epsilon, dtype=jnp.float32, use_fast_variance=False, name='LayerNorm')
+@functools.cache
+def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
+    def trace() -> dict[str, Any]:  # never run: a process that only asks for shapes starts no device
+        key, hidden_1x1xD = jax.random.key(0), jnp.zeros((1, 1, architecture.hidden))
+        batch = {name: jnp.zeros((1, 1), jnp.int32) for name in ('tokens', 'segments', 'positions')}
+        embeddings = architecture.embeddings(PLAIN).init(key, batch, None, None)['params']
+        layer = architecture.layer(PLAIN).init(key, hidden_1x1xD, batch, 0, None, None)['params']
+        head = architecture.predictions(PLAIN).init(key, hidden_1x1xD)['params']
+        layers = {str(number): layer for number in range(architecture.layers)}
+        return {'embeddings': embeddings, 'encoder': {'layer': layers}, HEAD: {'predictions': head}}
+
+    return {path: leaf.shape for path, leaf in flatten(jax.eval_shape(trace)).items()}
+
+
+def _leaf(params: Any, path: str) -> Any:
+    return functools.reduce(operator.getitem, path.split('/'), params)
+
+
+def _is_plausible(value: Any, kind: type, field: str) -> bool:
+    """Whether a value of config.json can be that of a field of this type."""
+    if kind is str:
+        return isinstance(value, str)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    if kind is float:
+        return 0 <= value <= 1
+    return isinstance(value, int) and 1 <= value <= (MOST_LAYERS if field == 'layers' else LARGEST_SIZE)

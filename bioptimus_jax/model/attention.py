@@ -4,9 +4,23 @@ B rows, L positions, H heads, K size of a head.
 """
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+
+
+class Dropped(NamedTuple):
+    """What of the attention weights is dropped: the arguments of `dropout`."""
+
+    rate: float
+    seed_2: jax.Array
+    site: int
+
+
+Attend: TypeAlias = Callable[..., jax.Array]
+"""The signature of `attend`, of the kernels, and of what is put in their place."""
 
 
 def attend(
@@ -14,10 +28,7 @@ def attend(
     key_BxLxHxK: jax.Array,
     value_BxLxHxK: jax.Array,
     segments_BxL: jax.Array,
-    *,
-    dropout_rate: float = 0.0,
-    dropout_seed: jax.Array | None = None,
-    dropout_site: int = 0,
+    dropped: Dropped | None = None,
 ) -> jax.Array:
     """Softmax attention among positions of equal segment id, as BxLxHxK in the type of the values.
 
@@ -37,8 +48,8 @@ def attend(
     weights_BxHxLxL = jnp.exp(scores_BxHxLxL - highest_BxHxLx1)
     total_BxHxLx1 = weights_BxHxLxL.sum(axis=-1, keepdims=True)
     weights_BxHxLxL = weights_BxHxLxL.astype(value_BxLxHxK.dtype)
-    if dropout_seed is not None:
-        weights_BxHxLxL = dropout(weights_BxHxLxL, dropout_rate, dropout_seed, dropout_site)
+    if dropped is not None:
+        weights_BxHxLxL = dropout(weights_BxHxLxL, *dropped)
     mixed_BxHxLxK = jnp.einsum(
         'bhqs,bhsk->bhqk', weights_BxHxLxL, value_BxHxLxK, preferred_element_type=jnp.float32
     )

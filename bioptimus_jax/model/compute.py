@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from bioptimus_jax.model.attention import attend
-from bioptimus_jax.model.kernels import Attend
+from bioptimus_jax.model.attention import Attend, attend
 
 REMAT: dict[str, Callable[[Callable], Callable]] = {
     'none': lambda layer: layer,

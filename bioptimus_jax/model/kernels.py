@@ -7,30 +7,13 @@ rows stay finite. `interpret` runs a kernel on any platform, slowly. cuDNN is le
 jax.nn.dot_product_attention, takes no segment ids, and a mask reaches it as a bias with all pairs of positions.
 """
 
-from typing import Protocol
-
 import jax
 import jax.numpy as jnp
 
+from bioptimus_jax.model.attention import Dropped
+
 SMALLEST_GPU_BLOCK = 16  # of Triton's products; its blocks are powers of two
 SMALLEST_TPU_BLOCK = 128  # the lanes of a vector register, which hold positions
-
-
-class Attend(Protocol):
-    """The signature of `attention.attend`, of the kernels here, and of what stands for them."""
-
-    def __call__(
-        self,
-        query_BxLxHxK: jax.Array,
-        key_BxLxHxK: jax.Array,
-        value_BxLxHxK: jax.Array,
-        segments_BxL: jax.Array,
-        /,
-        *,
-        dropout_rate: float = 0.0,
-        dropout_seed: jax.Array | None = None,
-        dropout_site: int = 0,
-    ) -> jax.Array: ...
 
 
 def pallas_gpu(
@@ -38,10 +21,8 @@ def pallas_gpu(
     key_BxLxHxK: jax.Array,
     value_BxLxHxK: jax.Array,
     segments_BxL: jax.Array,
+    dropped: Dropped | None = None,
     *,
-    dropout_rate: float = 0.0,
-    dropout_seed: jax.Array | None = None,
-    dropout_site: int = 0,
     interpret: bool = False,
 ) -> jax.Array:
     """Pallas's `mha` for GPUs, by Triton, as BxLxHxK in the type of the queries, keys and values.
@@ -50,7 +31,7 @@ def pallas_gpu(
     """
     from jax.experimental.pallas.ops.gpu import attention as gpu
 
-    _refuse_dropout('pallas_gpu', dropout_rate, dropout_seed)
+    _refuse_dropout('pallas_gpu', dropped)
     length, head_size = query_BxLxHxK.shape[1], query_BxLxHxK.shape[3]
     # A block of float32 is half as long, to take the same shared memory; 32 is mha's default for gradients.
     longest = 256 // query_BxLxHxK.dtype.itemsize
@@ -71,10 +52,8 @@ def splash(
     key_BxLxHxK: jax.Array,
     value_BxLxHxK: jax.Array,
     segments_BxL: jax.Array,
+    dropped: Dropped | None = None,
     *,
-    dropout_rate: float = 0.0,
-    dropout_seed: jax.Array | None = None,
-    dropout_site: int = 0,
     interpret: bool = False,
 ) -> jax.Array:
     """Pallas's splash attention for TPUs, as BxLxHxK in the type of the queries, keys and values.
@@ -83,7 +62,7 @@ def splash(
     """
     from jax.experimental.pallas.ops.tpu import splash_attention as tpu
 
-    _refuse_dropout('splash', dropout_rate, dropout_seed)
+    _refuse_dropout('splash', dropped)
     length, heads, head_size = query_BxLxHxK.shape[1:]
     block = _block('splash', length, SMALLEST_TPU_BLOCK, 512)
     kernel = tpu.make_splash_mha_single_device(
@@ -110,9 +89,11 @@ def splash(
     return jnp.swapaxes(of_rows(query_BxHxLxK, key_BxHxLxK, value_BxHxLxK, segments_BxL), 1, 2)
 
 
-def _refuse_dropout(kernel: str, rate: float, seed: jax.Array | None) -> None:
-    if rate > 0 and seed is not None:
-        raise ValueError(f'{kernel} has no dropout of attention probabilities, and {rate} was asked for')
+def _refuse_dropout(kernel: str, dropped: Dropped | None) -> None:
+    if dropped is not None and dropped.rate > 0:
+        raise ValueError(
+            f'{kernel} has no dropout of attention probabilities, and {dropped.rate} was asked for'
+        )
 
 
 def _block(kernel: str, length: int, smallest: int, largest: int) -> int:

@@ -17,9 +17,9 @@ from jax.typing import DTypeLike
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.attention import attend
+from bioptimus_jax.model.attention import Attend, Dropped, attend
 from bioptimus_jax.model.compute import Compute, unplaced
-from bioptimus_jax.model.kernels import Attend, pallas_gpu, splash
+from bioptimus_jax.model.kernels import pallas_gpu, splash
 from bioptimus_jax.pretrain.sharding import ROWS, Place, row_shards
 from bioptimus_jax.schema import Experiment, Pretrain, Runtime
 
@@ -94,10 +94,7 @@ class Sharded:
         key_BxLxHxK: jax.Array,
         value_BxLxHxK: jax.Array,
         segments_BxL: jax.Array,
-        *,
-        dropout_rate: float = 0.0,
-        dropout_seed: jax.Array | None = None,
-        dropout_site: int = 0,
+        dropped: Dropped | None = None,
     ) -> jax.Array:
         rows, _, heads, _ = query_BxLxHxK.shape
         for count, what, axes in ((rows, 'rows', ROWS), (heads, 'heads', HEADS)):
@@ -105,9 +102,7 @@ class Sharded:
                 raise ValueError(
                     f'{count} {what} are not a multiple of the {self.parts(axes)} devices for them'
                 )
-        local = functools.partial(
-            self.kernel, dropout_rate=dropout_rate, dropout_seed=dropout_seed, dropout_site=dropout_site
-        )
+        local = functools.partial(self.kernel, dropped=dropped)
         spread = jax.shard_map(
             local,
             mesh=self.mesh,

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from bioptimus_jax.model.architecture import logits_of
 from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.heads import logits_of
 
 # On a CPU the logits of a chunk should fit the cache; elsewhere its products should outweigh their accumulation.
 POSITIONS_PER_CHUNK = {'cpu': 128}

@@ -20,19 +20,17 @@ from bioptimus_jax.corpus.documents import Document, document_key, open_document
 from bioptimus_jax.corpus.readers import input_files, read_inputs
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_json
-from bioptimus_jax.model import hf
+from bioptimus_jax.model import loaded
+from bioptimus_jax.model.folder import deciding_files, folder_in_run, source_folder
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.masking import Masker
-from bioptimus_jax.pretrain.perplexity import by_setting, of_bert
+from bioptimus_jax.pretrain.perplexity import by_setting, of_plan
 from bioptimus_jax.pretrain.rows import document_parts, one_a_row
 from bioptimus_jax.pretrain.step import StepPlan
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import BY_DIFFICULTY, MEASURES, Corpus, Experiment
-from bioptimus_jax.schema import Source as SourceSettings
-from bioptimus_jax.surgery import source
+from bioptimus_jax.schema import BY_DIFFICULTY, INITIAL, MEASURES, Corpus, Experiment, Source
 
 RECORD = 'difficulty.json'
-INITIAL = 'initial'  # the weights at step 0
 HELDOUT = 'held-out documents of this run'
 PROBE_KEYS = ('config.curriculum.probe', 'config.curriculum.probe_revision')
 
@@ -75,7 +73,7 @@ def external_inputs(experiment: Experiment) -> list[Path]:
         return []
     texts = input_files(_reading(experiment), 'curriculum.texts') if experiment.curriculum.texts else []
     folder = _probe_folder(experiment)
-    return texts + (hf.deciding_files(folder) if folder else [])
+    return texts + (deciding_files(folder) if folder else [])
 
 
 def perplexities(run: Run, folder: Path, plan: StepPlan) -> dict[str, dict[str, Any]]:
@@ -91,7 +89,7 @@ def perplexities(run: Run, folder: Path, plan: StepPlan) -> dict[str, dict[str, 
     if known is not None and set(run.config.phases) <= known['settings'].keys():
         return known['settings']
     [folder_of_probe] = probe_folders(run).values()
-    probe = load_probe(run.config, folder_of_probe)
+    probe = load_probe(folder_of_probe)
     texts = documents(run)
     measured = measure(run, probe, texts, plan, progress(run, len(texts)))
     write_json(
@@ -102,7 +100,7 @@ def perplexities(run: Run, folder: Path, plan: StepPlan) -> dict[str, dict[str, 
 
 def measure(
     run: Run,
-    probe: source.Source,
+    probe: loaded.Loaded,
     texts: Sequence[Document],
     plan: StepPlan,
     advance: Callable[[float], None],
@@ -116,7 +114,7 @@ def measure(
     batch = one_a_row(document_parts([texts], probe.subwords, width)[0], width)
     check_samples(e, batch)
     masker = Masker.of(probe.subwords, e.pretrain, e.trained_phases, width)
-    losses = of_bert(dataclasses.replace(plan, architecture=probe.architecture), probe.parameters)
+    losses = of_plan(dataclasses.replace(plan, architecture=probe.architecture), probe.parameters)
     shards = plan.compute.row_shards
     return {
         'rows': len(batch['tokens']),
@@ -171,7 +169,7 @@ def progress(run: Run, documents: int, models: int = 1) -> Callable[[float], Non
 def probe_folders(run: Run) -> dict[str, Path]:
     """Name -> folder of the one model that config.curriculum.probe names. Raises ConfigError, InputError."""
     name, folder = run.config.curriculum.probe, _probe_folder(run.config)
-    return {name: run.folder('surgery') / 'model'} if folder is None else {Path(name).name: folder}
+    return {name: folder_in_run(run, INITIAL)} if folder is None else {Path(name).name: folder}
 
 
 def _probe_folder(experiment: Experiment) -> Path | None:
@@ -179,13 +177,12 @@ def _probe_folder(experiment: Experiment) -> Path | None:
     settings = experiment.curriculum
     if settings.probe == INITIAL:
         return None
-    return hf.source_folder(SourceSettings(settings.probe, settings.probe_revision), PROBE_KEYS)
+    return source_folder(Source(settings.probe, settings.probe_revision), PROBE_KEYS)
 
 
-def load_probe(experiment: Experiment, folder: Path) -> source.Source:
-    """A BERT that can be asked for a perplexity. Raises InputError for a folder without a masked-LM head."""
-    probe = source.load(dataclasses.replace(experiment, source=SourceSettings(str(folder))))
-    assert probe is not None
+def load_probe(folder: Path) -> loaded.Loaded:
+    """A model that can be asked for a perplexity. Raises InputError for a folder without a masked-LM head."""
+    probe = loaded.load(folder)
     if probe.fresh:
         raise InputError(
             f'{folder}: has no masked-language-model head, so it has no perplexity; name another model'

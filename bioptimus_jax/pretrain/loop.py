@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from bioptimus_jax.devices import present
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.files import digest
-from bioptimus_jax.model.hf import load_folder
+from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, watch
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import (

@@ -9,18 +9,16 @@ B rows of one micro-batch on one device, L positions, D hidden size, H heads, V 
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bioptimus_jax.devices import GIB, Present
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.bert import parameter_shapes
+from bioptimus_jax.model.architecture import Architecture, Rule
 from bioptimus_jax.pretrain.backends import dtype_of, remat_of, scans
 from bioptimus_jax.pretrain.cross_entropy import chunk_slots
 from bioptimus_jax.pretrain.masking import units_and_slots
-from bioptimus_jax.pretrain.sharding import RULES
+from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, axes_of, planned_mesh, rows_of_a_part
 from bioptimus_jax.schema import Experiment
-from bioptimus_jax.trees import flatten, match_rules
 
 FLOAT = 4  # bytes: parameters, moments, gradients, LayerNorm, softmax and logits are float32 throughout
 KEPT_STATES, FLOAT_STATES = 12, 4  # of them in float32 whatever the type of the products
@@ -62,14 +60,14 @@ def step_memory(experiment: Experiment, architecture: Architecture, platform: st
     runtime, a = experiment.runtime, architecture
     split = {'fsdp': runtime.fsdp, 'tensor': runtime.tensor}
     rows = rows_of_a_device(experiment, devices)
-    shapes = parameter_shapes(a)
-    whole = sum(split_sizes(shapes, split).values()) * FLOAT
-    table = a.padded_vocab_size * a.hidden / runtime.tensor * FLOAT
+    shapes = a.shapes()
+    whole = sum(split_sizes(shapes, split, a.rules).values()) * FLOAT
+    table = math.prod(shapes[a.table]) / runtime.tensor * FLOAT
     totals = whole if experiment.pretrain.micro_batches > 1 else 0
     stacked = 0.0
     if scans(runtime, a.layers):  # the step stacks what lies layer by layer, and unstacks its gradients
         encoder = {path: shape for path, shape in shapes.items() if path.startswith('encoder/')}
-        stacked = 2 * sum(split_sizes(encoder, split).values()) * FLOAT
+        stacked = 2 * sum(split_sizes(encoder, split, a.rules).values()) * FLOAT
     return Memory(
         parameters=whole,
         optimizer=2 * whole,
@@ -114,25 +112,17 @@ def check_memory(experiment: Experiment, architecture: Architecture, here: Prese
 def rows_of_a_device(experiment: Experiment, devices: int) -> int:
     """Rows of one micro-batch on one of so many devices. Raises ConfigError where they do not come out even."""
     runtime, settings = experiment.runtime, experiment.pretrain
-    if devices % (runtime.fsdp * runtime.tensor):
-        raise ConfigError(
-            f'config.runtime.fsdp: {runtime.fsdp} x config.runtime.tensor={runtime.tensor} does not divide '
-            f'{devices} devices'
-        )
-    part, shares = settings.batch_rows // settings.micro_batches, devices // runtime.tensor
-    if part % shares:
-        raise ConfigError(
-            f'config.pretrain.batch_rows / config.pretrain.micro_batches: {part} rows are not a multiple of the '
-            f'{shares} devices that share them'
-        )
-    return part // shares
+    mesh = planned_mesh(devices, 0, runtime.fsdp, runtime.tensor)
+    return rows_of_a_part(mesh, settings.batch_rows // settings.micro_batches, ROWS_OF_A_STEP)
 
 
-def split_sizes(shapes: Mapping[str, tuple[int, ...]], split: Mapping[str, int]) -> dict[str, float]:
+def split_sizes(
+    shapes: Mapping[str, tuple[int, ...]], split: Mapping[str, int], rules: Sequence[Rule]
+) -> dict[str, float]:
     """Elements of every parameter on one device of a mesh with those numbers of parts."""
-    axes_of = flatten(match_rules(dict(shapes), RULES))
+    axes = axes_of(shapes, rules)
     return {
-        path: math.prod(shape) / math.prod(split[axis] for axis in axes_of[path] if axis)
+        path: math.prod(shape) / math.prod(split[axis] for axis in axes[path] if axis)
         for path, shape in shapes.items()
     }
 

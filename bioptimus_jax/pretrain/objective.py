@@ -3,15 +3,13 @@
 B rows, L pieces a row, M slots, D hidden size.
 """
 
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.bert import encode
 from bioptimus_jax.model.compute import PLAIN, Compute
-from bioptimus_jax.model.heads import output_layer
 from bioptimus_jax.pretrain.cross_entropy import cross_entropy
 from bioptimus_jax.pretrain.masking import MASKED, Masked
 
@@ -70,11 +68,9 @@ def slot_losses(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Summed cross-entropy, the loss of every slot in nats [B, M] (without gradients), and whether it was right."""
     batch = {'tokens': masked.inputs_L, 'segments': segments_BxL, 'positions': positions_BxL}
-    hidden_BxLxD = cast(
-        jax.Array, encode(params, architecture, batch, compute=compute, dropout_key=dropout_key)
-    )
+    hidden_BxLxD = architecture.encode(params, batch, compute=compute, dropout_key=dropout_key)
     hidden_BxMxD = jnp.take_along_axis(hidden_BxLxD, masked.slots_M[..., None], axis=1)
-    output = output_layer(params, architecture, hidden_BxMxD, compute)
+    output = architecture.output_layer(params, hidden_BxMxD, compute)
     return cross_entropy(*output, masked.targets_M, masked.weights_M, compute)
 
 

@@ -1,25 +1,24 @@
 """AdamW and LAMB with rules that cover every parameter, and their reset at the start of a phase."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
 
+from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.schema import Pretrain
 from bioptimus_jax.trees import match_rules
 
-# Weight decay as in BERT: on matrices, not on biases and LayerNorm. Every parameter must match a rule.
-DECAY_RULES = [(r'(^|/)bias$', False), (r'/scale$', False), (r'/kernel$', True), (r'/embedding$', True)]
 
-
-def make_optimizer(settings: Pretrain, params: Any) -> optax.GradientTransformation:
+def make_optimizer(settings: Pretrain, params: Any, rules: Sequence[Rule]) -> optax.GradientTransformation:
     """Clipping, Adam with bias correction, decoupled weight decay; the learning rate is applied by the step.
 
     LAMB (You et al., arXiv 1904.00962, algorithm 2), for batches of many thousand sequences, also scales the update of
     each decayed tensor to the norm of the tensor.
     """
-    decayed = match_rules(params, DECAY_RULES)
+    decayed = match_rules(params, [(rule.pattern, rule.decays) for rule in rules])
     lamb = optax.masked(optax.scale_by_trust_ratio(), decayed)
     return optax.chain(
         optax.clip_by_global_norm(settings.clip_norm) if settings.clip_norm else optax.identity(),

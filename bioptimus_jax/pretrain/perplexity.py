@@ -66,7 +66,7 @@ def by_setting(
     return found
 
 
-def of_bert(plan: StepPlan, params: Any) -> SlotLosses:
+def of_plan(plan: StepPlan, params: Any) -> SlotLosses:
     """The losses by the model of a plan, on its devices, jitted, without dropout."""
 
     @jax.jit

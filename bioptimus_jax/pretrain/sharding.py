@@ -6,7 +6,7 @@ sharded"). `tensor`: heads, the wide half of the feed-forward block, and the voc
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -15,30 +15,13 @@ import optax
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.bert import parameter_shapes
-from bioptimus_jax.trees import flatten, match_rules
+from bioptimus_jax.model.architecture import Architecture, Rule
+from bioptimus_jax.trees import flatten, match_rules, unflatten
 
 AXES = ('data', 'fsdp', 'tensor')
 ROWS_OF_A_STEP = 'config.pretrain.batch_rows / config.pretrain.micro_batches'
 ROWS = ('data', 'fsdp')
 LOGICAL = {'rows': ROWS, 'heads': 'tensor', 'vocabulary': 'tensor', None: None}
-
-# Columns of a layer's first matrices and rows of its second ones are split over `tensor` (Megatron-LM,
-# arXiv 1909.08053, section 3), so that a layer needs two sums over that axis. Every parameter must match a rule.
-RULES: list[tuple[str, tuple[str | None, ...]]] = [
-    (r'^embeddings/word_embeddings/embedding$', ('tensor', 'fsdp')),
-    (r'^embeddings/.*/embedding$', (None, 'fsdp')),
-    (r'/attention/self/(query|key|value)/kernel$', ('fsdp', 'tensor')),
-    (r'/attention/self/(query|key|value)/bias$', ('tensor',)),
-    (r'/attention/output/dense/kernel$', ('tensor', 'fsdp')),
-    (r'/intermediate/dense/kernel$', ('fsdp', 'tensor')),
-    (r'/intermediate/dense/bias$', ('tensor',)),
-    (r'/\d+/output/dense/kernel$', ('tensor', 'fsdp')),
-    (r'^cls/predictions/transform/dense/kernel$', ('fsdp', None)),
-    (r'^cls/predictions/bias$', ('tensor',)),
-    (r'/(bias|scale)$', (None,)),
-]
 
 
 def make_mesh(devices: int = 0, fsdp: int = 1, tensor: int = 1) -> Mesh:
@@ -65,20 +48,26 @@ def planned_mesh(present: int, devices: int = 0, fsdp: int = 1, tensor: int = 1)
 
 def check_fits(mesh: Mesh | AbstractMesh, architecture: Architecture, rows: int, name: str) -> None:
     """Every split must come out even. Raises ConfigError that names the key to change; `name` is that of the rows."""
-    parts = row_shards(mesh)
-    if rows % parts:
-        raise ConfigError(f'{name}: {rows} rows are not a multiple of the {parts} devices that share them')
+    rows_of_a_part(mesh, rows, name)
     if architecture.heads % mesh.shape['tensor']:
         raise ConfigError(
             f'config.runtime.tensor: {mesh.shape["tensor"]} does not divide {architecture.heads} attention heads'
         )
-    shapes = parameter_shapes(architecture)
-    for path, axes in flatten(match_rules(shapes, RULES)).items():
+    shapes = architecture.shapes()
+    for path, axes in axes_of(shapes, architecture.rules).items():
         for size, axis in zip(shapes[path], axes, strict=True):
             if axis and size % mesh.shape[axis]:
                 raise ConfigError(
                     f'config.runtime.{axis}: {mesh.shape[axis]} does not divide {size} in {path} {shapes[path]}'
                 )
+
+
+def rows_of_a_part(mesh: Mesh | AbstractMesh, rows: int, name: str) -> int:
+    """Rows of each of the parts that they are split into. Raises ConfigError where they do not come out even."""
+    parts = row_shards(mesh)
+    if rows % parts:
+        raise ConfigError(f'{name}: {rows} rows are not a multiple of the {parts} devices that share them')
+    return rows // parts
 
 
 def row_shards(mesh: Mesh | AbstractMesh) -> int:
@@ -96,14 +85,18 @@ def replicated(mesh: Mesh) -> NamedSharding:
     return NamedSharding(mesh, PartitionSpec())
 
 
-def state_shardings(state: Mapping[str, Any], optimizer: optax.GradientTransformation, mesh: Mesh) -> Any:
+def axes_of(parameters: Mapping[str, Any], rules: Sequence[Rule]) -> dict[str, tuple[str | None, ...]]:
+    """Path -> the axes that a parameter is split over. Raises ValueError for one that no rule covers."""
+    return flatten(match_rules(parameters, [(rule.pattern, rule.axes) for rule in rules]))
+
+
+def state_shardings(
+    state: Mapping[str, Any], optimizer: optax.GradientTransformation, mesh: Mesh, rules: Sequence[Rule]
+) -> Any:
     """A tree like the train state that says where each leaf lives: moments lie where their parameters do."""
     everywhere = replicated(mesh)
-    params = jax.tree.map(
-        lambda axes: NamedSharding(mesh, PartitionSpec(*axes)),
-        match_rules(state['params'], RULES),
-        is_leaf=lambda leaf: isinstance(leaf, tuple),
-    )
+    axes = axes_of(state['params'], rules)
+    params = unflatten({path: NamedSharding(mesh, PartitionSpec(*split)) for path, split in axes.items()})
     moments = optax.tree.map_params(
         optimizer,
         lambda _, sharding: sharding,

@@ -4,7 +4,7 @@ Legend: B rows of the global batch, L pieces a row, G segments, M slots, W piece
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh
 
-from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.architecture import Architecture, Rule
 from bioptimus_jax.model.compute import PLAIN, Compute
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.backends import make_compute
@@ -56,16 +56,17 @@ def make_plan(
     )
 
 
-def initial_state(params: Any, settings: Pretrain) -> dict[str, Any]:
+def initial_state(params: Any, settings: Pretrain, rules: Sequence[Rule]) -> dict[str, Any]:
     """Train state: a plain dict of parameters, optimiser state and the number of steps done."""
-    optimizer_state = make_optimizer(settings, params).init(params)
+    optimizer_state = make_optimizer(settings, params, rules).init(params)
     return {'params': params, 'optimizer': optimizer_state, 'step': jnp.zeros((), jnp.int32)}
 
 
 def sharded_step(plan: StepPlan, mesh: Mesh, params: Any) -> tuple[Callable, dict[str, Any]]:
     """The jitted train step on a mesh, its state donated, and the placed state at step 0."""
-    state = initial_state(params, plan.settings)
-    shardings = state_shardings(state, make_optimizer(plan.settings, params), mesh)
+    rules = plan.architecture.rules
+    state = initial_state(params, plan.settings, rules)
+    shardings = state_shardings(state, make_optimizer(plan.settings, params, rules), mesh, rules)
     everywhere = replicated(mesh)
     step = jax.jit(
         make_train_step(plan),
@@ -140,7 +141,8 @@ def make_train_step(plan: StepPlan) -> Callable:
         at = curriculum.phase_at(table, step)
         starts_anew = jnp.asarray(table['reset'])[at] & (step == jnp.asarray(table['start'])[at])
         optimizer_state = reset_where(starts_anew, state['optimizer'])
-        updates, optimizer_state = make_optimizer(settings, params).update(gradients, optimizer_state, params)
+        optimizer = make_optimizer(settings, params, plan.architecture.rules)
+        updates, optimizer_state = optimizer.update(gradients, optimizer_state, params)
         learning_rate = curriculum.learning_rate_at(table, step, settings.end_fraction)
         moved = jax.tree.map(lambda p, u: p - learning_rate * u, params, updates)
         norm = optax.tree.norm(gradients)

@@ -1,9 +1,11 @@
 """Model FLOPs and the share of a device's peak that they come to (MFU)."""
 
+import math
+
 import jax
 
 from bioptimus_jax.devices import peak_of_kind
-from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.architecture import HEAD, Architecture
 
 
 def training_flops_per_token(architecture: Architecture, attended: float, rate: float) -> float:
@@ -18,9 +20,12 @@ def forward_flops_per_token(architecture: Architecture, attended: float, rate: f
     `attended`: pieces that a piece attends to, on average; `rate`: share of pieces that are predicted. Embedding
     look-ups, norms, activations and the optimiser are not counted.
     """
-    a = architecture
-    layer = 8 * a.hidden**2 + 4 * a.hidden * a.intermediate + 4 * attended * a.hidden
-    head = 2 * a.hidden**2 + 2 * a.hidden * a.padded_vocab_size
+    a, shapes = architecture, architecture.shapes()
+    matrices = {path: math.prod(shape) for path, shape in shapes.items() if path.endswith('/kernel')}
+    in_head = sum(size for path, size in matrices.items() if path.startswith(HEAD))
+    # Two operations for a weight; scores, and what they mix: four for a piece attended to and a column.
+    layer = 2 * (sum(matrices.values()) - in_head) / a.layers + 4 * attended * a.hidden
+    head = 2 * (in_head + math.prod(shapes[a.table]))
     return a.layers * layer + rate * head
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.hf import read_architecture
+from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
 from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, spread, words
 from bioptimus_jax.report.measures import NO_PHASES, Measures

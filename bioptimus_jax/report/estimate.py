@@ -29,7 +29,7 @@ def chosen(device: Device | None) -> tuple[Device, ...]:
 def _model(plan: Plan) -> str:
     a, counts = plan.architecture, parameter_counts(plan.architecture)
     runtime = plan.experiment.runtime
-    parts = ', '.join(f'{name} {n:,}' for name, n in zip(('embeddings', 'encoder', 'head'), counts.values()))
+    parts = ', '.join(f'{name} {n:,}' for name, n in counts.items())
     return (
         f'Model ({plan.shape_from}): {a.layers} layers x {a.hidden}, {a.heads} heads, feed-forward '
         f'{a.intermediate:,}, {a.vocab_size:,} entries ({a.padded_vocab_size:,} padded)\n'

@@ -14,7 +14,7 @@ from bioptimus_jax import card
 from bioptimus_jax.fields import walk
 from bioptimus_jax.files import atomic, read_json
 from bioptimus_jax.manifests import versions
-from bioptimus_jax.model.hf import read_architecture
+from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.drawing import Figure

@@ -17,11 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from bioptimus_jax.model import bert
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.surgery.reading import TOKENIZER_BATCH, Occurrences, window_start
 from bioptimus_jax.surgery.rows import seeded
-from bioptimus_jax.surgery.source import Source
 
 PIECES = 64
 BATCH = 32
@@ -45,7 +44,7 @@ class Lessons:
     beside: np.ndarray
 
 
-def lessons(source: Source, sentences: Sequence[str], occurrences: Occurrences) -> Lessons:
+def lessons(source: Loaded, sentences: Sequence[str], occurrences: Occurrences) -> Lessons:
     """Every context in which the source spells a token in whole pieces, none of them unknown; first spans only.
 
     Each is cut to PIECES around the token.
@@ -88,7 +87,7 @@ def _lesson(spelled: list[int], a: int, b: int, target: int, slot_id: int, width
 
 
 def refine(
-    source: Source,
+    source: Loaded,
     rows_NxD: np.ndarray,
     taught: Lessons,
     steps: int,
@@ -129,7 +128,7 @@ def _disagreement(
     new_NxD: jax.Array, parameters: Any, architecture: Architecture, slot_D: jax.Array, batch: Any
 ) -> jax.Array:
     """Mean squared difference of the last layer's states of all pieces but the slot."""
-    encode = functools.partial(bert.encode, parameters, architecture)
+    encode = functools.partial(architecture.encode, parameters)
     wanted_BxPxD = cast(jax.Array, encode(_batch(batch['source'], batch['source_length'])))
     at_slot_BxP = jnp.arange(batch['own'].shape[1])[None, :] == batch['slot'][:, None]
     delta_BxPxD = jnp.where(

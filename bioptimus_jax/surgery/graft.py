@@ -13,20 +13,20 @@ import numpy as np
 from bioptimus_jax.devices import present
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, whole_folder, write_json, write_jsonl
-from bioptimus_jax.model import bert, hf
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.folder import deciding_files, source_folder
+from bioptimus_jax.model.loaded import Loaded
+from bioptimus_jax.model.tensors import own_architecture, read_architecture, write_folder
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.surgery import account, bias, rows
 from bioptimus_jax.surgery.material import layers_read
-from bioptimus_jax.surgery.source import Source, load
+from bioptimus_jax.surgery.source import load_source
 from bioptimus_jax.surgery.synthesis import synthesise
 from bioptimus_jax.trees import flatten, unflatten
 from bioptimus_jax.vocab import agreement
 from bioptimus_jax.vocab.build import check_words, read_new_tokens
 from bioptimus_jax.vocab.subwords import load as load_subwords
-
-TABLE, BIAS = 'embeddings/word_embeddings/embedding', 'cls/predictions/bias'
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     if strategy == 'scratch':
         architecture, parameters, ledger = _scratch(experiment, vocabulary)
     else:
-        source = load(experiment)
+        source = load_source(experiment)
         if source is None:
             raise _no_source(strategy)
         if source.fresh:
@@ -54,7 +54,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         else:
             parameters, ledger = graft(run, source, vocabulary, architecture)
     _write_model(folder / 'model', architecture, parameters, run.folder('vocab'))
-    table_WxD = np.asarray(flatten(parameters)[TABLE])[: len(vocabulary)]
+    table_WxD = np.asarray(flatten(parameters)[architecture.table])[: len(vocabulary)]
     records = account.token_records(vocabulary, table_WxD, ledger)
     write_jsonl(folder / 'tokens.jsonl', records)
     report = account.report(experiment, records, parameters, ledger)
@@ -65,10 +65,10 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 def check(run: Run) -> None:
     """Raise what `build` would find wrong with the settings and the source's config.json."""
     experiment, surgery = run.config, run.config.surgery
-    folder = hf.source_folder(experiment.source)
+    folder = source_folder(experiment.source)
     if surgery.strategy != 'scratch' and folder is None:
         raise _no_source(surgery.strategy)
-    shape = hf.read_architecture(folder) if folder else _own_shape(experiment, experiment.vocab.size)
+    shape = read_architecture(folder) if folder else own_architecture(experiment.model, experiment.vocab.size)
     _fitted(experiment, shape, shape.vocab_size)
     if surgery.strategy == 'copy':
         _check_copies(experiment)
@@ -83,12 +83,12 @@ def _no_source(strategy: str) -> ConfigError:
 
 def external_inputs(experiment: Experiment) -> list[Path]:
     """The source's files that decide the result: config.json, weights, tokenizer. None without a source."""
-    folder = hf.source_folder(experiment.source)
+    folder = source_folder(experiment.source)
     if folder is None:
         return []
     if experiment.surgery.strategy == 'scratch':
         return [folder / 'config.json']
-    return hf.deciding_files(folder)
+    return deciding_files(folder)
 
 
 def _fitted(experiment: Experiment, architecture: Architecture, vocab_size: int) -> Architecture:
@@ -102,8 +102,7 @@ def _fitted(experiment: Experiment, architecture: Architecture, vocab_size: int)
 
 def check_positions(experiment: Experiment, architecture: Architecture) -> None:
     """Raise ConfigError where documents may be longer than the table of positions."""
-    positions = architecture.max_positions - architecture.position_offset
-    wanted = experiment.rows.max_document_pieces
+    positions, wanted = architecture.positions, experiment.rows.max_document_pieces
     if wanted > positions:
         raise ConfigError(
             f'config.rows.max_document_pieces: {wanted} pieces, but the position table '
@@ -115,19 +114,12 @@ def _scratch(
     experiment: Experiment, vocabulary: list[str]
 ) -> tuple[Architecture, dict[str, Any], account.Ledger]:
     """Every weight random, in the source's shape or, without a source, in that of config.model."""
-    folder = hf.source_folder(experiment.source)
-    shape = hf.read_architecture(folder) if folder else _own_shape(experiment, len(vocabulary))
+    folder = source_folder(experiment.source)
+    shape = read_architecture(folder) if folder else own_architecture(experiment.model, len(vocabulary))
     architecture = _fitted(experiment, shape, len(vocabulary))
     key = jax.random.key(experiment.seed, impl='threefry2x32')
-    parameters = jax.tree.map(np.asarray, bert.initial_parameters(architecture, key))
+    parameters = jax.tree.map(np.asarray, architecture.initial_parameters(key))
     return architecture, parameters, account.Ledger(dict.fromkeys(flatten(parameters), account.FRESH))
-
-
-def _own_shape(experiment: Experiment, entries: int) -> Architecture:
-    """The shape of config.model: of a run without a source."""
-    model = experiment.model
-    names = {f.name for f in dataclasses.fields(Architecture)} & {f.name for f in dataclasses.fields(model)}
-    return Architecture(vocab_size=entries, **{name: getattr(model, name) for name in names})
 
 
 def _check_copies(experiment: Experiment) -> None:
@@ -139,7 +131,7 @@ def _check_copies(experiment: Experiment) -> None:
 
 
 def _copied(
-    experiment: Experiment, source: Source, vocabulary: list[str], architecture: Architecture
+    experiment: Experiment, source: Loaded, vocabulary: list[str], architecture: Architecture
 ) -> tuple[Architecture, dict[str, Any], account.Ledger]:
     """The source as it is: vocabulary, rows (unused ones too) and every other weight."""
     _check_copies(experiment)
@@ -157,9 +149,9 @@ def _copied(
 
 
 def graft(
-    run: Run, source: Source, vocabulary: list[str], architecture: Architecture
+    run: Run, source: Loaded, vocabulary: list[str], architecture: Architecture
 ) -> tuple[dict[str, Any], account.Ledger]:
-    """The source's parameters with table and MLM bias for the run's vocabulary, and where each row came from.
+    """The source's parameters with table and output bias for the run's vocabulary, and where each row came from.
 
     Shared rows and biases are copied by string, the others synthesised; the rows that pad the table are 0.
     """
@@ -168,21 +160,24 @@ def graft(
     tokens = [vocabulary[i] for i in new_W]
     _check_vocabulary(run, source, tokens)
     new = synthesise(run, source, tokens)
-    flat = dict(flatten(source.parameters))
-    bias_V = np.asarray(flat[BIAS])[: len(source.vocabulary)]
-    new_bias_N, fitted_bias = _bias(run, bias_V, shared_W, new_W, new.spellings)
+    flat, states, fitted_bias = dict(flatten(source.parameters)), _states(source), None
+    padding = (0, architecture.padded_vocab_size - len(vocabulary))
+    table, output_bias = architecture.table, architecture.output_bias
     filled_WxD = rows.filled_table(shared_W, source.table(), new_W, new.rows)
-    filled_W = rows.filled_table(shared_W, bias_V[:, None], new_W, new_bias_N[:, None])[:, 0]
-    padding = architecture.padded_vocab_size - len(vocabulary)
-    flat[TABLE], flat[BIAS] = np.pad(filled_WxD, ((0, padding), (0, 0))), np.pad(filled_W, (0, padding))
-    states = _states(source)
+    flat[table] = np.pad(filled_WxD, (padding, (0, 0)))
     if len(new_W):
-        states[TABLE] = new.kind
-        states[BIAS] = account.FRESH if BIAS in source.fresh else account.SYNTHESISED
+        states[table] = new.kind
+    if output_bias:
+        bias_V = np.asarray(flat[output_bias])[: len(source.vocabulary)]
+        new_bias_N, fitted_bias = _bias(run, bias_V, shared_W, new_W, new.spellings)
+        filled_Wx1 = rows.filled_table(shared_W, bias_V[:, None], new_W, new_bias_N[:, None])
+        flat[output_bias] = np.pad(filled_Wx1[:, 0], padding)
+        if len(new_W):
+            states[output_bias] = account.FRESH if output_bias in source.fresh else account.SYNTHESISED
     return unflatten(flat), account.Ledger(states, shared_W, new_W, new, source.table(), fitted_bias)
 
 
-def _check_vocabulary(run: Run, source: Source, new: list[str]) -> None:
+def _check_vocabulary(run: Run, source: Loaded, new: list[str]) -> None:
     """The vocabulary was made beside this very source. ConfigError for another casing, InputError otherwise."""
     check_words(run.config, source.subwords, f'the source {run.config.source.path}')
     if new != read_new_tokens(run.folder('vocab')):
@@ -207,7 +202,7 @@ def _bias(
     return np.zeros(len(new_W)), None
 
 
-def _states(source: Source) -> dict[str, str]:
+def _states(source: Loaded) -> dict[str, str]:
     return {
         path: account.FRESH if path in source.fresh else account.COPIED for path in flatten(source.parameters)
     }
@@ -217,9 +212,9 @@ def _write_model(
     folder: Path, architecture: Architecture, parameters: dict[str, Any], tokenizer_folder: Path
 ) -> None:
     with whole_folder(folder) as hidden:
-        hf.write_folder(hidden, architecture, parameters, tokenizer_folder)
+        write_folder(hidden, architecture, parameters, tokenizer_folder)
         settings = read_json(hidden / 'tokenizer_config.json') or {}
-        positions = architecture.max_positions - architecture.position_offset
+        positions = architecture.positions
         # Without a source, config.model may have changed since stage vocab wrote its tokenizer.
         if settings.get('model_max_length', positions) != positions:
             write_json(hidden / 'tokenizer_config.json', {**settings, 'model_max_length': positions})

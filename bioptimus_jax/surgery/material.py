@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.schema import WITH_CONTEXTS, WITH_STATES, Surgery
 from bioptimus_jax.surgery import shared
 from bioptimus_jax.surgery.reading import Occurrences, Reading, choose_occurrences, read_alone, read_contexts
-from bioptimus_jax.surgery.source import Source
 from bioptimus_jax.vocab.contexts import Contexts
 
-Sums = Callable[[Source, Reading, Sequence[int], str], np.ndarray]
+Sums = Callable[[Loaded, Reading, Sequence[int], str], np.ndarray]
 """Sums of states over contexts, [targets, C * D], of a source, a reading and layers; and what to call the work."""
 
 
@@ -59,7 +59,7 @@ class Material:
 
 
 def gather(
-    source: Source,
+    source: Loaded,
     tokens: Sequence[str],
     contexts: Contexts | None,
     wanted: Sequence[Surgery],
@@ -88,7 +88,7 @@ def middle(layers: int) -> tuple[int, int]:
     return ((layers + 1) // 2, (layers + 1) // 2 + 1) if layers > 1 else (0, 1)
 
 
-def _layers(source: Source, wanted: Sequence[Surgery]) -> tuple[int, ...]:
+def _layers(source: Loaded, wanted: Sequence[Surgery]) -> tuple[int, ...]:
     """The layers that any setting reads."""
     return layers_read(wanted, source.architecture.layers, str(source.folder))
 
@@ -114,7 +114,7 @@ def _states(sums_Nx_: np.ndarray, layers: tuple[int, ...]) -> np.ndarray:
 
 def _with_contexts(
     material: Material,
-    source: Source,
+    source: Loaded,
     tokens: Sequence[str],
     contexts: Contexts,
     wanted: Sequence[Surgery],
@@ -166,7 +166,7 @@ def _fitted(ids_M: np.ndarray, sums_MxCxD: np.ndarray, contexts_M: np.ndarray) -
 
 
 def _respelled(
-    source: Source,
+    source: Loaded,
     sentences: Sequence[str],
     pieces: Occurrences,
     seed: int,

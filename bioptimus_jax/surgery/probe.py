@@ -15,6 +15,7 @@ import numpy as np
 from bioptimus_jax.devices import present
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import write_json
+from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.progress import clock
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import PAPER_ROWS, WITH_CONTEXTS, Surgery
@@ -22,7 +23,7 @@ from bioptimus_jax.surgery import recovery
 from bioptimus_jax.surgery.bias import token_counts
 from bioptimus_jax.surgery.material import Material, gather, middle
 from bioptimus_jax.surgery.rows import seeded
-from bioptimus_jax.surgery.source import Source, load
+from bioptimus_jax.surgery.source import load_source
 from bioptimus_jax.surgery.synthesis import distilled, make, summing, watched
 from bioptimus_jax.vocab.contexts import Contexts, sample_contexts
 from bioptimus_jax.vocab.subwords import load as load_subwords
@@ -44,7 +45,7 @@ def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str,
     for flag, value in (('--probe-tokens', tokens), ('--probe-contexts', contexts)):
         if value < 1:
             raise ConfigError(f'{flag}={value}: must be at least 1')
-    source, started = load(run.config), time.monotonic()
+    source, started = load_source(run.config), time.monotonic()
     if source is None:
         raise ConfigError('config.source.path: is empty, but --probe needs a source')
     run.computes('probe', str(present()))
@@ -77,7 +78,7 @@ def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str,
 
 
 def choose(
-    source: Source, vocabulary: Sequence[str], counts_W: np.ndarray, wanted: int, seed: int
+    source: Loaded, vocabulary: Sequence[str], counts_W: np.ndarray, wanted: int, seed: int
 ) -> list[str]:
     """Tokens of both vocabularies that occur in the corpus and that other pieces can spell, equally many from each
     of ten classes of frequency; never more than half of them, so that something is left to spell and to fit with.
@@ -103,7 +104,7 @@ def choose(
     return sorted(chosen)
 
 
-def hiding(source: Source, hidden: Sequence[str]) -> Source:
+def hiding(source: Loaded, hidden: Sequence[str]) -> Loaded:
     """The source as if its vocabulary lacked those tokens; ids, and the table with the true rows, stay."""
     ids = [source.vocabulary.index(token) for token in hidden]
     return dataclasses.replace(source, subwords=source.subwords.without(ids))
@@ -171,7 +172,7 @@ def _compared(
     material: Material,
     true_N: np.ndarray,
     hidden: Sequence[str],
-    source: Source,
+    source: Loaded,
     contexts: Contexts,
     counts_N: np.ndarray,
 ) -> dict[str, Any]:

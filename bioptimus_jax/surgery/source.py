@@ -1,11 +1,10 @@
-"""The source BERT, and its last layer's states of the pieces that spell new tokens.
+"""The source model, and its last layer's states of the pieces that spell new tokens.
 
 V: source tokens, D: hidden size, B: rows of a batch, L: pieces a row, S: shards of a batch, K: slots of a shard (of all
 shards in states), E: pieces read, N: new tokens.
 """
 
 import collections
-import dataclasses
 import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,73 +16,32 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from bioptimus_jax.errors import InputError, Stopped
-from bioptimus_jax.model import bert, hf
+from bioptimus_jax.errors import Stopped
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.compute import Compute
+from bioptimus_jax.model.folder import source_folder
+from bioptimus_jax.model.loaded import Loaded, load
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.surgery import partial
 from bioptimus_jax.surgery.layout import Batch, Layout
 from bioptimus_jax.surgery.reading import Reading
 from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab.subwords import Subwords
-from bioptimus_jax.vocab.subwords import load as load_subwords
 
 SECONDS_BETWEEN_SAVES = 60
 CPU_PIECES = 2048  # on one core 4,096 took half as long again per piece
 DEVICE_PIECES = 65536  # of a GPU or TPU
 
 
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """A loaded source: architecture, nested parameters, tokenizer, parameters it lacked."""
-
-    folder: Path
-    architecture: Architecture
-    parameters: dict[str, Any]
-    subwords: Subwords
-    fresh: list[str]
-
-    @property
-    def vocabulary(self) -> list[str]:
-        """The tokens in order of their ids."""
-        return self.subwords.tokens
-
-    @property
-    def capacity(self) -> int:
-        """Pieces that a window holds beside the special tokens at its ends."""
-        return self.architecture.max_positions - self.architecture.position_offset - 2
-
-    @property
-    def encoder(self) -> dict[str, Any]:
-        """The parameters that states depend on."""
-        return {name: self.parameters[name] for name in ('embeddings', 'encoder')}
-
-    def table(self) -> np.ndarray:
-        """Input rows of the tokens (the rows beyond the vocabulary left out): [V, D]."""
-        table = np.asarray(self.parameters['embeddings']['word_embeddings']['embedding'])
-        return table[: len(self.vocabulary)]
-
-
-def load(experiment: Experiment) -> Source | None:
+def load_source(experiment: Experiment) -> Loaded | None:
     """The source of an experiment; None where `source.path` is empty. Raises InputError for a bad folder."""
-    folder = hf.source_folder(experiment.source)
-    if folder is None:
-        return None
-    subwords = load_subwords(folder)
-    architecture, parameters, fresh = hf.load_folder(
-        folder, jax.random.key(experiment.seed, impl='threefry2x32')
-    )
-    if len(subwords.tokens) > architecture.vocab_size:
-        raise InputError(
-            f'{folder}: the vocabulary has {len(subwords.tokens)} tokens but the model {architecture.vocab_size} '
-            'rows; these are not the weights of this tokenizer'
-        )
-    return Source(folder, architecture, parameters, subwords, fresh)
+    folder = source_folder(experiment.source)
+    return None if folder is None else load(folder, experiment.seed)
+
+
 
 
 def sum_states(
-    source: Source,
+    source: Loaded,
     reading: Reading,
     batch_pieces: int,
     advance: Callable[[int], None] = lambda windows: None,
@@ -147,7 +105,7 @@ def _add_by_target(sums_NxD: np.ndarray, target_E: np.ndarray, values_ExD: np.nd
 
 
 def _encoded(
-    source: Source, dtype: str, mesh: Mesh, layout: Layout, first: int, layers: tuple[int, ...] = ()
+    source: Loaded, dtype: str, mesh: Mesh, layout: Layout, first: int, layers: tuple[int, ...] = ()
 ) -> Iterator[tuple[Batch, np.ndarray]]:
     """The batches from number `first` on with the states in their slots; the devices are one batch ahead."""
     everywhere, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec('rows'))
@@ -173,8 +131,8 @@ def _read(
     """The last layer's states in the slots: of tokens BxL, segments BxL, positions BxL and slots SxK."""
 
     def read(parameters: Any, batch: dict[str, Any], slots_K: Any) -> Any:
-        return bert.encode(
-            parameters, architecture, batch, compute=Compute(dtype=jnp.dtype(dtype)), slots_K=slots_K
+        return architecture.encode(
+            parameters, batch, compute=Compute(dtype=jnp.dtype(dtype)), slots_K=slots_K
         )
 
     return _by_shard(read, mesh, parameters, *arrays)
@@ -192,8 +150,8 @@ def _read_layers(
     """The same for several layers, side by side."""
 
     def read(parameters: Any, batch: dict[str, Any], slots_K: Any) -> Any:
-        states = bert.encode(
-            parameters, architecture, batch, compute=Compute(dtype=jnp.dtype(dtype)), all_layers=True
+        states = architecture.encode(
+            parameters, batch, compute=Compute(dtype=jnp.dtype(dtype)), all_layers=True
         )
         flat = (states[number].reshape(-1, architecture.hidden) for number in layers)
         return jnp.concatenate([jnp.take(f, slots_K, axis=0, mode='clip') for f in flat], axis=-1)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import DRAWN, WITH_CONTEXTS, Surgery
@@ -16,7 +17,7 @@ from bioptimus_jax.surgery import account, comparators, distil, linear, rows
 from bioptimus_jax.surgery.account import NewRows
 from bioptimus_jax.surgery.material import Fitted, Material, Sums, gather
 from bioptimus_jax.surgery.reading import Reading, choose_occurrences
-from bioptimus_jax.surgery.source import Source, sum_states
+from bioptimus_jax.surgery.source import sum_states
 from bioptimus_jax.vocab.contexts import Contexts, load_contexts
 
 
@@ -34,7 +35,7 @@ class Made:
     map: dict[str, Any] | None = None
 
 
-def synthesise(run: Run, source: Source, tokens: list[str]) -> NewRows:
+def synthesise(run: Run, source: Loaded, tokens: list[str]) -> NewRows:
     """Rows for tokens that the source does not have, as the configuration wants them."""
     settings, seed = run.config.surgery, run.config.seed
     run.log('surgery', 0, kind='start')
@@ -72,7 +73,7 @@ def synthesise(run: Run, source: Source, tokens: list[str]) -> NewRows:
 def summing(run: Run, batch_pieces: int, keep: bool) -> Sums:
     """`sum_states` with progress, which stops when the run is asked to; with `keep` the stage can go on from there."""
 
-    def sums(source: Source, read: Reading, layers: Sequence[int], label: str) -> np.ndarray:
+    def sums(source: Loaded, read: Reading, layers: Sequence[int], label: str) -> np.ndarray:
         only_last = tuple(layers) == (source.architecture.layers,)
         progress = run.progress(f'surgery, {label}', len(read.windows), 'windows')
         keeping: dict[str, Any] = {}
@@ -98,7 +99,7 @@ def _log_encoded(run: Run, read: Reading, label: str) -> None:
 def distilled(
     settings: Surgery,
     made: Made,
-    source: Source,
+    source: Loaded,
     tokens: Sequence[str],
     contexts: Contexts,
     seed: int,

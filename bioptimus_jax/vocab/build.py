@@ -8,6 +8,7 @@ from typing import Any
 from bioptimus_jax.corpus.documents import DocumentSource, open_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import atomic, digest, read_json, sha256, write_json
+from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import TOKENIZERS, Experiment
 from bioptimus_jax.vocab import agreement, frequency
@@ -22,20 +23,13 @@ def external_inputs(experiment: Experiment) -> list[Path]:
     """The files outside the run that decide the result: `vocab.file`, the source's tokenizer, the general corpus."""
     files = [Path(experiment.vocab.file)] if experiment.vocab.kind == 'file' and experiment.vocab.file else []
     beside = [files[0].parent / SETTINGS] if files else []
-    folder = source_folder(experiment)
+    folder = source_folder(experiment.source)
     if folder is not None:
         files += [folder / name for name in (*main_files(), SETTINGS) if (folder / name).is_file()]
         beside += [folder / name for name in LEGACY_FILES]
     return files + general_files(experiment) + [file for file in beside if file.is_file()]
 
 
-def source_folder(experiment: Experiment) -> Path | None:
-    """The source's folder, or None without a source."""
-    if not experiment.source.path:
-        return None
-    from bioptimus_jax.model import hf  # late: it brings jax along, which worker processes must not load
-
-    return hf.source_folder(experiment.source)
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
@@ -44,7 +38,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     Raises ConfigError where `vocab.lowercase` contradicts the source or the file, InputError for bad files and for a
     source whose tokenizer cannot be kept.
     """
-    source_place = source_folder(run.config)
+    source_place = source_folder(run.config.source)
     source, subwords = _tokenizers(run.config, source_place)
     documents = open_documents(run.folder('corpus'), 'train')
     domain, general = count_corpora(run, documents, source if source is not None else subwords)
@@ -74,7 +68,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 
 def check(run: Run) -> None:
     """Raise what `build` would find wrong with the source's tokenizer and with the one that is taken as it is."""
-    _tokenizers(run.config, source_folder(run.config))
+    _tokenizers(run.config, source_folder(run.config.source))
 
 
 def _tokenizers(experiment: Experiment, source_place: Path | None) -> tuple[Subwords | None, Subwords | None]:

@@ -1,0 +1,103 @@
+"""BERT (Devlin et al. 2019) over packed rows, with parameter paths spelled like Hugging Face's.
+
+B rows, L positions, M slots, D hidden size.
+"""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import ClassVar
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.compute import Compute
+from bioptimus_jax.model.layers import RULES, Layer, Part, Predictions
+
+
+@dataclasses.dataclass(frozen=True)
+class Bert(Architecture):
+    """A BERT with its masked-language-model head, whose output matrix is the table of word embeddings."""
+
+    token_types: int = 2
+
+    model_type: ClassVar = 'bert'
+    title: ClassVar = 'BERT'
+    hf_class: ClassVar = 'BertForMaskedLM'
+    config_keys: ClassVar = {
+        'vocab_size': 'vocab_size',
+        'hidden': 'hidden_size',
+        'layers': 'num_hidden_layers',
+        'heads': 'num_attention_heads',
+        'intermediate': 'intermediate_size',
+        'max_positions': 'max_position_embeddings',
+        'token_types': 'type_vocab_size',
+        'layer_norm_epsilon': 'layer_norm_eps',
+        'dropout': 'hidden_dropout_prob',
+        'attention_dropout': 'attention_probs_dropout_prob',
+        'initializer_range': 'initializer_range',
+        'activation': 'hidden_act',
+    }
+    supported: ClassVar = {
+        'position_embedding_type': 'absolute',
+        'is_decoder': False,
+        'tie_word_embeddings': True,
+    }
+    prefix: ClassVar = 'bert.'
+    ignored: ClassVar = re.compile(
+        r'pooler\.|embeddings\.position_ids$|cls\.seq_relationship\.|cls\.predictions\.decoder\.|classifier\.|'
+        r'qa_outputs\.'
+    )
+    tied: ClassVar = {
+        'cls.predictions.decoder.weight': 'bert.embeddings.word_embeddings.weight',
+        'cls.predictions.decoder.bias': 'cls.predictions.bias',
+    }
+    table: ClassVar = 'embeddings/word_embeddings/embedding'
+    output_bias: ClassVar = 'cls/predictions/bias'
+    rules: ClassVar = RULES
+
+    @classmethod
+    def tensor_name(cls, path: str) -> str:
+        *modules, leaf = path.split('/')
+        name = '.'.join([*modules, 'bias' if leaf == 'bias' else 'weight'])
+        return name if modules[0] == 'cls' else cls.prefix + name
+
+    @classmethod
+    def plain_name(cls, name: str) -> str:
+        """Without the prefix; TensorFlow's LayerNorm names (gamma, beta) become PyTorch's."""
+        name = re.sub(r'LayerNorm\.gamma$', 'LayerNorm.weight', name.removeprefix(cls.prefix))
+        return re.sub(r'LayerNorm\.beta$', 'LayerNorm.bias', name)
+
+    def embeddings(self, compute: Compute) -> nn.Module:
+        return Embeddings(self, compute)
+
+    def layer(self, compute: Compute) -> nn.Module:
+        return Layer(self, compute)
+
+    def predictions(self, compute: Compute) -> nn.Module:
+        return Predictions(self, compute)
+
+
+class Embeddings(Part):
+    """Word, position and token-type rows, summed and normalised."""
+
+    architecture: Bert
+
+    @nn.compact
+    def __call__(
+        self, batch: Mapping[str, jax.Array], seed_2: jax.Array | None, delta_BxLxD: jax.Array | None
+    ) -> jax.Array:
+        a = self.architecture
+        words_BxLxD = self.embedding(a.padded_vocab_size, batch['tokens'], 'word_embeddings')
+        if delta_BxLxD is not None:
+            words_BxLxD = words_BxLxD + delta_BxLxD
+        positions_BxLxD = self.embedding(a.max_positions, batch['positions'], 'position_embeddings')
+        # One row for everything where no types are given: its gradient is a plain sum, not a scatter.
+        types = batch.get('token_types', jnp.zeros((1, 1), jnp.int32))
+        types_BxLxD = self.embedding(a.token_types, types, 'token_type_embeddings')
+        return self.drop(self.normal(words_BxLxD + types_BxLxD + positions_BxLxD), seed_2)
+
+
+FAMILY = Bert

@@ -1,0 +1,137 @@
+"""Hugging Face folders without their weights: which one a name means, what decides a model, a download from the hub."""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.fields import check_name
+from bioptimus_jax.files import read_json
+from bioptimus_jax.model import families
+from bioptimus_jax.model.weights import SHARDS, WEIGHTS, weight_files
+from bioptimus_jax.plugins import names_in
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import INITIAL, SNAPSHOT, SOURCE, Experiment, Source, phase_of
+from bioptimus_jax.vocab import subwords
+
+
+def config_values(folder: Path) -> dict[str, Any]:
+    """What config.json says. Raises InputError where there is no folder or no such file, or it is damaged."""
+    if not folder.is_dir():
+        raise InputError(f'{folder}: no such folder; it must be a Hugging Face folder')
+    file = folder / 'config.json'
+    values = read_json(file)
+    if values is None:
+        raise InputError(f'{file}: no such file; the folder must hold a Hugging Face model')
+    return values if isinstance(values, dict) else {}
+
+
+def is_computed_here(folder: Path) -> bool:
+    """Whether there is a file for the family of a folder; of other models transformers knows the limits."""
+    return config_values(folder).get('model_type') in names_in(families)
+
+
+def deciding_files(folder: Path) -> list[Path]:
+    """The files of a Hugging Face folder that decide what it computes: config.json, weights, tokenizer."""
+    weights = weight_files(folder) or [folder / WEIGHTS[0]]
+    tokenizer = [folder / name for name in subwords.file_names() if (folder / name).is_file()]
+    return [folder / 'config.json', *weights, *tokenizer]
+
+
+def files_for_transformers(folder: Path) -> list[Path]:
+    """The files of which transformers may read some: as `deciding_files`, for models that are not computed here."""
+    if not (folder / 'config.json').is_file():
+        raise InputError(f'{folder}: is no Hugging Face folder (no config.json); export the model first')
+    endings = ('.json', '.txt', '.safetensors', '.bin', '.model')
+    return sorted(
+        p for p in folder.iterdir() if p.is_file() and p.suffix in endings and p.name != 'export.json'
+    )
+
+
+def source_folder(
+    source: Source, keys: tuple[str, str] = ('config.source.path', 'config.source.revision')
+) -> Path | None:
+    """The local folder of the source model; None without one. A hub id is downloaded at its revision.
+
+    Raises ConfigError for a hub id without a revision, InputError for a folder or download that is not there;
+    messages name the `keys` that path and revision come from.
+    """
+    if not source.path:
+        return None
+    if Path(source.path).is_dir():
+        return Path(source.path)
+    if not re.fullmatch(r'\w[\w.-]*(/\w[\w.-]*)?', source.path):
+        raise InputError(f'{source.path}: no such folder; {keys[0]} must name a Hugging Face model')
+    if not source.revision:
+        raise ConfigError(
+            f'{keys[0]}: no folder {source.path!r}; if it is a hub id, set {keys[1]} to a commit or tag'
+        )
+    import huggingface_hub
+
+    try:
+        patterns = ['config.json', 'README.md', *WEIGHTS, *SHARDS, *subwords.file_names()]
+        return Path(
+            huggingface_hub.snapshot_download(source.path, revision=source.revision, allow_patterns=patterns)
+        )
+    except Exception as error:  # the hub client raises many kinds: network, credentials, names
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(f'{source.path}@{source.revision}: cannot be downloaded ({reason})') from error
+
+
+def model_folders(run: Run, entries: Sequence[str], named_in: str) -> dict[str, Path]:
+    """Name -> Hugging Face folder of models: phases, snapshots, 'initial', 'source', folders, NAME=FOLDER.
+
+    `named_in`: where the entries were given, for messages. Raises ConfigError.
+    """
+    found: dict[str, Path] = {}
+    for entry in entries:
+        name, folder = named_model(run.config, entry, named_in)
+        if name in found:
+            raise ConfigError(
+                f'{named_in}: two models are called {name!r}; name one of them as in {name}-2={entry}'
+            )
+        found[name] = folder or folder_in_run(run, entry)
+    return found
+
+
+def folder_in_run(run: Run, name: str) -> Path:
+    """Where the run has a model that it makes itself: the one at step 0, or an exported phase or snapshot."""
+    return run.folder('surgery') / 'model' if name == INITIAL else run.folder('export') / name
+
+
+def named_model(experiment: Experiment, entry: str, named_in: str) -> tuple[str, Path | None]:
+    """The name of a model, and its folder unless the run makes it.
+
+    Raises ConfigError for what is neither a name nor a folder, and for a name that cannot be that of a folder.
+    """
+    given, equals, path = entry.partition('=')
+    if equals and os.sep not in given:
+        check_name(given, named_in, also=SNAPSHOT)
+        return given, Path(path)
+    if entry == SOURCE:
+        if (folder := source_folder(experiment.source)) is None:
+            raise ConfigError(f'{named_in}: "source" needs config.source.path, which is empty')
+        return entry, folder
+    if entry == INITIAL or phase_of(entry) in experiment.phases:
+        return entry, None
+    if os.sep in entry or Path(entry).is_dir():
+        check_name(name_of(entry), f'{named_in}: {entry}: name it, as in NAME={entry}', also=SNAPSHOT)
+        return name_of(entry), Path(entry)
+    if entry.startswith('$'):
+        raise ConfigError(f'{named_in}: {entry} is not set; set that environment variable, or give folders')
+    raise ConfigError(
+        f'{named_in}: {entry!r} is no phase ({", ".join(experiment.phases)}), not "initial", not "source", and '
+        'no path of a folder'
+    )
+
+
+def name_of(folder: str) -> str:
+    """What a folder's model is called: its last part, with the run's for what a run has exported. Always the same."""
+    *parents, last = Path(folder).parts or ('',)
+    if parents[-1:] == ['export'] and len(parents) > 1:
+        last = f'{parents[-2]}_{last}'
+    elif [*parents[-1:], last] == ['surgery', 'model'] and len(parents) > 1:
+        last = f'{parents[-2]}_initial'
+    return re.sub(r'[^\w.@-]+', '_', last).strip('_.')

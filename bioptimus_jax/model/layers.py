@@ -1,0 +1,166 @@
+"""Modules that families share: BERT's layer, normalised after each sum, and its masked-language-model head.
+
+B rows, L positions, M slots, K slots of all rows, D hidden size, V padded vocabulary.
+"""
+
+import zlib
+from collections.abc import Mapping
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from bioptimus_jax.model.architecture import ACTIVATIONS, Architecture, Rule
+from bioptimus_jax.model.attention import Dropped, dropout
+from bioptimus_jax.model.compute import Compute
+
+# Of these modules and of tables. Columns of a layer's first matrices and rows of its second ones are split over
+# `tensor` (Megatron-LM, arXiv 1909.08053, section 3), so that a layer needs two sums over that axis. Weights decay as
+# in BERT's own code: matrices and tables, not biases and LayerNorm.
+RULES = (
+    Rule(r'^embeddings/word_embeddings/embedding$', ('tensor', 'fsdp')),
+    Rule(r'^embeddings/.*/embedding$', (None, 'fsdp')),
+    Rule(r'/attention/self/(query|key|value)/kernel$', ('fsdp', 'tensor')),
+    Rule(r'/attention/self/(query|key|value)/bias$', ('tensor',), decays=False),
+    Rule(r'/attention/output/dense/kernel$', ('tensor', 'fsdp')),
+    Rule(r'/intermediate/dense/kernel$', ('fsdp', 'tensor')),
+    Rule(r'/intermediate/dense/bias$', ('tensor',), decays=False),
+    Rule(r'/\d+/output/dense/kernel$', ('tensor', 'fsdp')),
+    Rule(r'^cls/predictions/transform/dense/kernel$', ('fsdp', None)),
+    Rule(r'^cls/predictions/bias$', ('tensor',), decays=False),
+    Rule(r'/(bias|scale)$', (None,), decays=False),
+)
+
+
+class Part(nn.Module):
+    """A part of a model: its parameters are float32, its matrix products are of `compute.dtype`."""
+
+    architecture: Architecture
+    compute: Compute
+
+    @property
+    def site(self) -> int:
+        """A number for the place of the part in the model: no two places drop alike."""
+        return zlib.crc32('/'.join(self.path).encode())
+
+    def dense(self, features: int, values: jax.Array, name: str = 'dense') -> jax.Array:
+        """The values times a matrix, with a bias."""
+        return nn.Dense(features, dtype=self.compute.dtype, name=name)(values)
+
+    def embedding(self, rows: int, numbers: jax.Array, name: str) -> jax.Array:
+        """Rows of a table that is as wide as the model."""
+        return nn.Embed(rows, self.architecture.hidden, dtype=jnp.float32, name=name)(numbers)
+
+    def normal(self, values: jax.Array) -> jax.Array:
+        """LayerNorm in float32, then `compute.dtype`; the two-pass variance is PyTorch's, and the safer one."""
+        epsilon = self.architecture.layer_norm_epsilon
+        norm = nn.LayerNorm(epsilon=epsilon, dtype=jnp.float32, use_fast_variance=False, name='LayerNorm')
+        return norm(values).astype(self.compute.dtype)
+
+    def drop(self, values: jax.Array, seed_2: jax.Array | None) -> jax.Array:
+        """Dropout; without a seed the values as they are."""
+        return values if seed_2 is None else dropout(values, self.architecture.dropout, seed_2, self.site)
+
+
+class SelfAttention(Part):
+    """Queries, keys and values of one layer, and what they attend to."""
+
+    @nn.compact
+    def __call__(
+        self, hidden_BxLxD: jax.Array, segments_BxL: jax.Array, seed_2: jax.Array | None
+    ) -> jax.Array:
+        a = self.architecture
+        heads = (*hidden_BxLxD.shape[:2], a.heads, a.head_size)
+        query, key, value = (
+            self.compute.place(
+                self.dense(a.hidden, hidden_BxLxD, name).reshape(heads), 'rows', None, 'heads', None
+            )
+            for name in ('query', 'key', 'value')
+        )
+        dropped = None if seed_2 is None else Dropped(a.attention_dropout, seed_2, self.site)
+        mixed_BxLxHxK = self.compute.attend(query, key, value, segments_BxL, dropped)
+        return mixed_BxLxHxK.reshape(hidden_BxLxD.shape)
+
+
+class Residual(Part):
+    """Dense layer and dropout, added to what went in, normalised."""
+
+    @nn.compact
+    def __call__(self, inner: jax.Array, hidden_BxLxD: jax.Array, seed_2: jax.Array | None) -> jax.Array:
+        change_BxLxD = self.drop(self.dense(self.architecture.hidden, inner), seed_2)
+        return self.compute.place(self.normal(hidden_BxLxD + change_BxLxD), 'rows', None, None)
+
+
+class Attention(Part):
+    """Self-attention with its residual, everywhere or (as 1xKxD) in slots alone."""
+
+    @nn.compact
+    def __call__(
+        self,
+        hidden_BxLxD: jax.Array,
+        segments_BxL: jax.Array,
+        seed_2: jax.Array | None,
+        slots_K: jax.Array | None,
+    ) -> jax.Array:
+        options = (self.architecture, self.compute)
+        mixed_BxLxD = SelfAttention(*options, name='self')(hidden_BxLxD, segments_BxL, seed_2)
+        if slots_K is not None:
+            mixed_BxLxD, hidden_BxLxD = (_at(states, slots_K) for states in (mixed_BxLxD, hidden_BxLxD))
+        return Residual(*options, name='output')(mixed_BxLxD, hidden_BxLxD, seed_2)
+
+
+class Activated(Part):
+    """A dense layer and the activation: the wide half of the feed-forward block."""
+
+    features: int
+
+    @nn.compact
+    def __call__(self, hidden_BxLxD: jax.Array) -> jax.Array:
+        return ACTIVATIONS[self.architecture.activation](self.dense(self.features, hidden_BxLxD))
+
+
+class Layer(Part):
+    """One encoder layer; with `slots_K` nothing but attention is computed elsewhere."""
+
+    @nn.compact
+    def __call__(
+        self,
+        hidden_BxLxD: jax.Array,
+        batch: Mapping[str, jax.Array],
+        number: jax.Array | int,
+        seed_2: jax.Array | None,
+        slots_K: jax.Array | None,
+    ) -> jax.Array:
+        del number  # all layers are alike
+        a, options = self.architecture, (self.architecture, self.compute)
+        attention = Attention(*options, name='attention')
+        hidden_BxLxD = attention(hidden_BxLxD, batch['segments'], seed_2, slots_K)
+        wide = Activated(*options, a.intermediate, name='intermediate')(hidden_BxLxD)
+        return Residual(*options, name='output')(wide, hidden_BxLxD, seed_2)
+
+
+class Transform(Part):
+    """Dense layer, activation and LayerNorm in front of the output matrix."""
+
+    @nn.compact
+    def __call__(self, hidden_BxMxD: jax.Array) -> jax.Array:
+        a = self.architecture
+        return self.normal(ACTIVATIONS[a.activation](self.dense(a.hidden, hidden_BxMxD)))
+
+
+class Predictions(Part):
+    """The masked-language-model head; its output matrix is the table of word embeddings."""
+
+    @nn.compact
+    def __call__(self, hidden_BxMxD: jax.Array) -> tuple[jax.Array, jax.Array]:
+        a = self.architecture
+        states_BxMxD = Transform(a, self.compute, name='transform')(hidden_BxMxD)
+        bias_V = self.param('bias', nn.initializers.zeros, (a.padded_vocab_size,))
+        real_V = jnp.arange(a.padded_vocab_size) < a.vocab_size
+        return states_BxMxD, jnp.where(real_V, bias_V, jnp.finfo(jnp.float32).min)
+
+
+def _at(states_BxLxD: jax.Array, slots_K: jax.Array) -> jax.Array:
+    """The states in the slots, as 1xKxD."""
+    flat = states_BxLxD.reshape(-1, states_BxLxD.shape[-1])
+    return jnp.take(flat, slots_K, axis=0, mode='clip')[None]

@@ -1,0 +1,170 @@
+"""Parameters and the tensors of a Hugging Face folder: read a model, write one that transformers loads.
+
+The architecture's `tensor_name` maps parameter paths to tensors; matrices are transposed, and the rows that pad the
+vocabulary are cut on the way out and added on the way in.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import safetensors.numpy
+
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import atomic, complete, write_json
+from bioptimus_jax.model import families
+from bioptimus_jax.model.architecture import HEAD, Architecture
+from bioptimus_jax.model.folder import config_values
+from bioptimus_jax.model.weights import WEIGHTS, check_finite, read_weights
+from bioptimus_jax.plugins import load_from, names_in
+from bioptimus_jax.schema import Model
+from bioptimus_jax.trees import flatten, merge_strict, unflatten
+from bioptimus_jax.vocab import subwords
+
+
+def read_architecture(folder: Path) -> Architecture:
+    """The architecture in `folder/config.json`. Raises InputError for a family or a shape that cannot be computed."""
+    values, file = config_values(folder), folder / 'config.json'
+    model_type: Any = values.get('model_type')
+    if model_type not in (known := names_in(families)):
+        listed = ', '.join(f'"{name}"' for name in known)
+        raise InputError(f'{file}: model_type is {model_type!r}; only {listed} can be read')
+    return load_from(families, model_type).FAMILY.from_config(values, file)
+
+
+def own_architecture(model: Model, vocab_size: int) -> Architecture:
+    """The shape of config.model: of a run without a source. Raises ConfigError for a family that there is not."""
+    if model.family not in (known := names_in(families)):
+        raise ConfigError(f'config.model.family: {model.family!r} is not one of {", ".join(known)}')
+    shape = (model.hidden, model.layers, model.heads, model.intermediate, model.max_positions)
+    rates = {name: getattr(model, name) for name in ('dropout', 'attention_dropout', 'initializer_range')}
+    return load_from(families, model.family).FAMILY(vocab_size, *shape, **rates)
+
+
+def load_folder(folder: Path, key: jax.Array | None = None) -> tuple[Architecture, dict[str, Any], list[str]]:
+    """Architecture, parameters (numpy, float32) and the paths that the folder lacks and `key` drew at random.
+
+    Only the head may be missing. Raises InputError, naming file and tensors, for a folder without config or weights, a
+    damaged file, and tensors missing, unknown, of another shape or not finite.
+    """
+    architecture = read_architecture(folder)
+    state, file = read_weights(folder)
+    ignored, plain_name = architecture.ignored, architecture.plain_name
+    used = {name: tensor for name, tensor in state.items() if not ignored.match(plain_name(name))}
+    check_finite(used, folder, file)
+    params, fresh = from_tensors(state, architecture, key, where=str(file))
+    return architecture, params, fresh
+
+
+def from_tensors(
+    state: Mapping[str, np.ndarray],
+    architecture: Architecture,
+    key: jax.Array | None = None,
+    where: str = 'weights',
+) -> tuple[dict[str, Any], list[str]]:
+    """Parameters from a state dict, with or without the family's prefix, and the paths of a missing head.
+
+    A head that is missing altogether is drawn with `key` (default: seed 0) and listed; anything else that
+    does not fit raises InputError that begins with `where`.
+    """
+    tensors = _plain_tensors(state, architecture, where)
+    shapes = architecture.shapes()
+    known = {architecture.plain_name(architecture.tensor_name(path)): path for path in shapes}
+    given = {
+        known.get(name, name): _from_tensor(known.get(name, ''), value) for name, value in tensors.items()
+    }
+    template = {path: _cut(path, np.broadcast_to(0, shape), architecture) for path, shape in shapes.items()}
+    fresh = [path for path in shapes if path.startswith(f'{HEAD}/')]
+    if any(path in given for path in fresh):
+        fresh = []
+    else:
+        given |= {path: template[path] for path in fresh}
+    merged = flatten(merge_strict(template, given, where))
+    if fresh:  # drawn only now: a config of absurd sizes was refused for the tensors that it does not fit
+        key = jax.random.key(0, impl='threefry2x32') if key is None else key
+        drawn = flatten(architecture.initial_parameters(key))
+        merged |= {path: np.asarray(_cut(path, drawn[path], architecture)) for path in fresh}
+    rows = architecture.padded_vocab_size - architecture.vocab_size
+    for path in architecture.padded:
+        merged[path] = np.pad(merged[path], [(0, rows)] + [(0, 0)] * (merged[path].ndim - 1))
+    return unflatten(merged), fresh
+
+
+def to_tensors(params: Mapping[str, Any], architecture: Architecture) -> dict[str, np.ndarray]:
+    """The state dict of the family's class in transformers, float32 and contiguous.
+
+    Second names of tied tensors and the rows that pad the vocabulary are left out.
+    """
+    state = {}
+    for path, leaf in flatten(params).items():
+        tensor = np.asarray(_cut(path, leaf, architecture), np.float32)
+        if path.endswith('/kernel'):
+            tensor = tensor.T
+        state[architecture.tensor_name(path)] = np.ascontiguousarray(tensor)
+    return state
+
+
+def write_folder(
+    folder: Path, architecture: Architecture, params: Mapping[str, Any], tokenizer_folder: Path
+) -> None:
+    """A Hugging Face folder: tokenizer files, config.json, and last model.safetensors (float32).
+
+    Raises InputError where `tokenizer_folder` has no tokenizer, or one with more tokens than there are rows.
+    """
+    folder, tokenizer_folder = Path(folder), Path(tokenizer_folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    pad_id = _check_tokenizer(tokenizer_folder, architecture)
+    for name in subwords.file_names():
+        if (tokenizer_folder / name).is_file() and tokenizer_folder.resolve() != folder.resolve():
+            with atomic(folder / name, 'wb') as file:
+                file.write((tokenizer_folder / name).read_bytes())
+    fixed = {
+        'architectures': [architecture.hf_class],
+        'model_type': architecture.model_type,
+        'dtype': 'float32',
+    }
+    values = {**fixed, **architecture.to_config(), 'pad_token_id': pad_id}
+    if architecture.tied:
+        values['tie_word_embeddings'] = True
+    write_json(folder / 'config.json', values)
+    with complete(folder / WEIGHTS[0]) as hidden:
+        safetensors.numpy.save_file(to_tensors(params, architecture), hidden, metadata={'format': 'pt'})
+
+
+def _cut(path: str, values: Any, architecture: Architecture) -> Any:
+    return values[: architecture.vocab_size] if path in architecture.padded else values
+
+
+def _from_tensor(path: str, tensor: np.ndarray) -> np.ndarray:
+    tensor = np.asarray(tensor).astype(np.float32)
+    return np.ascontiguousarray(tensor.T if path.endswith('/kernel') else tensor)
+
+
+def _plain_tensors(
+    state: Mapping[str, np.ndarray], architecture: Architecture, where: str
+) -> dict[str, np.ndarray]:
+    """Tensors by their plain names, one for every tied pair; those that the model does not have are left out."""
+    plain = {architecture.plain_name(name): tensor for name, tensor in state.items()}
+    for second, first in architecture.tied.items():
+        if second not in plain:
+            continue
+        # transformers computes with the second: where the two differ, the first, which is read here, has no effect.
+        kept = plain.setdefault(architecture.plain_name(first), plain[second])
+        if not np.array_equal(kept, plain[second]):
+            raise InputError(
+                f'{where}: {first} differs from {second}, which transformers computes with; only tied ones are '
+                'supported: leave out the one that the model was not trained with'
+            )
+    return {name: tensor for name, tensor in plain.items() if not architecture.ignored.match(name)}
+
+
+def _check_tokenizer(folder: Path, architecture: Architecture) -> int:
+    """The id of padding in the tokenizer of `folder`, which must fit the model's rows."""
+    known = subwords.load(folder)
+    if len(known.tokens) > architecture.vocab_size:
+        raise InputError(
+            f'{folder}: {len(known.tokens)} tokens, but the model has {architecture.vocab_size} rows'
+        )
+    return known.pad

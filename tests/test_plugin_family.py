@@ -1,0 +1,235 @@
+"""A model family is one file: that of the how-to, in a folder of its own, runs from a source to an export."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from bioptimus_jax import config
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import read_json
+from bioptimus_jax.model import families
+from bioptimus_jax.model.architecture import Rule
+from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.folder import model_folders
+from bioptimus_jax.model.loaded import load
+from bioptimus_jax.model.tensors import load_folder, own_architecture, read_architecture, write_folder
+from bioptimus_jax.plugins import load_from, names_in
+from bioptimus_jax.pretrain.sharding import axes_of
+from bioptimus_jax.pretrain.throughput import forward_flops_per_token
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import Experiment, Model
+from bioptimus_jax.stages import STAGES
+from bioptimus_jax.trees import flatten, match_rules
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / 'docs' / 'howto' / 'add-model-family.md'
+LETTERS = 'abcdeimnorst'
+TOKENS = [*SPECIAL_TOKENS, *LETTERS, *('##' + letter for letter in LETTERS), 'dose', 'rate', '.']
+WORDS = ['dose', 'rate', 'aster', 'mister', 'stone', 'condition', 'train', 'bacteria', 'order', 'it']
+CONFIG = """
+from bioptimus_jax.config import defaults
+
+def get_config(argument=''):
+    c = defaults()
+    c.corpus.update(inputs=({corpus!r},), heldout_fraction=0.2, shards=1)
+    c.source.path = {source!r}
+    c.vocab.size = 100
+    c.surgery.strategy = 'averaged_input'
+    c.rows.update(row_pieces=32, max_document_pieces=32)
+    c.pretrain.update(batch_rows=8, learning_rate=1e-3, max_word_pieces=4)
+    c.phases = ('0.1',)
+    c.phase['0.1'].update(duration=3.0, duration_unit='steps')
+    c.evaluation.update(rows=8, per_phase=1, settings=())
+    c.runtime.update(workers=1, devices=1)
+    return c
+"""
+
+
+@pytest.fixture(scope='module')
+def distilbert(tmp_path_factory):
+    """The how-to's file in a folder that is searched for families beside the package's own."""
+    [text] = re.findall(r'```python title="[^"]+/distilbert\.py"\n(.*?)```', PAGE.read_text('utf-8'), re.S)
+    folder = tmp_path_factory.mktemp('families')
+    (folder / 'distilbert.py').write_text(text)
+    families.__path__.append(str(folder))
+    yield load_from(families, 'distilbert').FAMILY
+    families.__path__.remove(str(folder))
+    sys.modules.pop('bioptimus_jax.model.families.distilbert')
+
+
+@pytest.fixture(scope='module')
+def source(distilbert, tmp_path_factory):
+    """A random model as transformers saves it, with a tokenizer."""
+    from transformers import DistilBertConfig, DistilBertForMaskedLM
+
+    folder = tmp_path_factory.mktemp('source')
+    sizes = dict(vocab_size=len(TOKENS), dim=16, n_layers=2, n_heads=2, hidden_dim=24)
+    made = DistilBertConfig(**sizes, max_position_embeddings=32, initializer_range=0.3)
+    DistilBertForMaskedLM(made).save_pretrained(folder)
+    make(TOKENS, True).save(folder, 32)
+    return folder
+
+
+@pytest.fixture(scope='module')
+def run(source, tmp_path_factory):
+    """A run that has gone from that source to an export."""
+    folder, draw = tmp_path_factory.mktemp('run'), np.random.default_rng(0)
+    with open(folder / 'corpus.jsonl', 'w') as file:
+        for number in range(120):
+            text = ' '.join(draw.choice(WORDS, draw.integers(6, 12))) + '.'
+            file.write(json.dumps({'id': str(number), 'title': '', 'abstract': text}) + '\n')
+    (folder / 'tiny.py').write_text(CONFIG.format(corpus=str(folder / 'corpus.jsonl'), source=str(source)))
+    experiment = Experiment.from_config(config.load(str(folder / 'tiny.py')))
+    run = Run(folder / 'run', experiment, quiet=True)
+    for stage in ('corpus', 'vocab', 'surgery', 'rows', 'pretrain', 'export'):
+        execute(run, STAGES[stage])
+    return run
+
+
+def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, distilbert):
+    from transformers import AutoModelForMaskedLM
+
+    folders = model_folders(run, ['source', 'initial', '0.1'], '--model')
+    models = {name: load(folder) for name, folder in folders.items()}
+    assert folders['source'] == source
+    assert {type(m.architecture) for m in models.values()} == {distilbert}
+    assert {read_json(folder / 'config.json')['model_type'] for folder in folders.values()} == {'distilbert'}
+    assert not any(m.fresh for m in models.values())
+    # Surgery: rows of shared tokens are copied, everything but the two parameters with a row a token is.
+    before, initial = models['source'], models['initial']
+    new = [token for token in initial.vocabulary if token not in before.vocabulary]
+    assert new
+    for number, token in enumerate(initial.vocabulary):
+        if token not in new:
+            np.testing.assert_array_equal(
+                initial.table()[number], before.table()[before.vocabulary.index(token)]
+            )
+    of_source, of_initial, of_export = (flatten(m.parameters) for m in models.values())
+    for path, value in of_source.items():
+        if path not in initial.architecture.padded:
+            np.testing.assert_array_equal(of_initial[path], value, err_msg=path)
+    # Three steps of pre-training have moved every parameter; the key's bias has no gradient, by softmax.
+    still = [path for path, value in of_export.items() if np.array_equal(value, of_initial[path])]
+    assert [path for path in still if not path.endswith('key/bias')] == []
+    records = run.metrics('pretrain')
+    assert all(np.isfinite(r['loss']) for r in records if r.get('kind') == 'train')
+    # Export: the gate has passed, transformers reloads the folder by itself, and the card says what it is.
+    assert read_json(folders['0.1'] / 'export.json')['gate']['logits'] < 1e-4
+    assert type(AutoModelForMaskedLM.from_pretrained(folders['0.1'])).__name__ == distilbert.hf_class
+    card = (folders['0.1'] / 'README.md').read_text()
+    assert '# DistilBERT after phase 0.1' in card
+    assert '- distilbert\n' in card
+
+
+def test_a_family_without_a_file_is_refused_with_those_that_there_are(tmp_path, distilbert):
+    (tmp_path / 'config.json').write_text('{"model_type": "roberta"}')
+    with pytest.raises(InputError, match=r'model_type is \'roberta\'; only "bert", "distilbert" can be read'):
+        read_architecture(tmp_path)
+
+
+def test_a_model_without_a_source_is_of_the_family_of_the_configuration(distilbert):
+    assert type(own_architecture(Model(), 100)) is Bert
+    assert type(own_architecture(Model(family='distilbert'), 100)) is distilbert
+    with pytest.raises(ConfigError, match=r"config\.model\.family: 'nothing' is not one of bert, distilbert"):
+        own_architecture(Model(family='nothing'), 100)
+
+
+def test_families_are_listed_without_being_imported():
+    code = (
+        'import sys; from bioptimus_jax.model import families, folder; from bioptimus_jax.plugins import names_in; '
+        'print(*names_in(families)); '
+        "print([m for m in sys.modules if m in ('jax', 'flax') or m.startswith('bioptimus_jax.model.families.')])"
+    )
+    done = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True)
+    there = sorted(f.stem for f in Path(families.__file__).parent.glob('[a-z]*.py'))
+    assert done.stdout.splitlines() == [' '.join(there), '[]'], done.stderr
+
+
+@pytest.mark.parametrize('name', [*names_in(families), 'distilbert'])
+def test_rules_of_a_family_cover_every_parameter_and_its_names_are_read_back(name, tmp_path, distilbert):
+    """Splits have as many axes as the parameter; weights decay, biases and norms do not."""
+    family = load_from(families, name).FAMILY
+    assert family.model_type == name
+    architecture = family(len(TOKENS), 16, 2, 2, 24, 32)
+    shapes = architecture.shapes()
+    assert {path: len(axes) for path, axes in axes_of(shapes, family.rules).items()} == {
+        path: len(shape) for path, shape in shapes.items()
+    }
+    decays = flatten(match_rules(shapes, [(rule.pattern, rule.decays) for rule in family.rules]))
+    assert decays == {path: path.endswith(('/kernel', '/embedding')) for path in shapes}
+    assert set(architecture.padded) <= shapes.keys()
+    params = architecture.initial_parameters(jax.random.key(0))
+    make(TOKENS, True).save(tmp_path, 32)
+    write_folder(tmp_path, architecture, params, tmp_path)
+    again, read, fresh = load_folder(tmp_path)
+    assert (again, fresh) == (architecture, [])
+    jax.tree.map(np.testing.assert_array_equal, read, dict(params))
+
+
+def test_a_parameter_that_no_rule_covers_is_named():
+    with pytest.raises(ValueError, match='no rule covers cls/more'):
+        axes_of({'cls': {'more': np.zeros(2)}}, [Rule('/kernel$', (None, None))])
+
+
+@pytest.mark.parametrize('shape', [(30522, 768, 12, 12, 3072, 512), (1000, 24, 3, 4, 40, 64)])
+def test_flops_are_twice_the_matrices_and_attention(shape):
+    """For BERT that is the formula of the papers, to the last bit."""
+    a = Bert(*shape)
+    for attended in (1, 37.25, 511.9, 1 / 3):
+        layer = 8 * a.hidden**2 + 4 * a.hidden * a.intermediate + 4 * attended * a.hidden
+        head = 2 * a.hidden**2 + 2 * a.hidden * a.padded_vocab_size
+        assert forward_flops_per_token(a, attended, 0.15) == a.layers * layer + 0.15 * head
+
+
+def family_words(source: str) -> list[str]:
+    """What only a family's file may say: names of classes, tensors and paths, and `model_type`s as whole strings."""
+    tree = ast.parse(source)
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node)
+    }
+    known = re.compile(
+        r'\w*BertFor\w+|BertModel|\bbert\.|(?<!tie_)word_embeddings|position_embeddings|cls[/.]predictions|families\.\w+'
+    )
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            found += known.findall(node.value) + [node.value] * (node.value in names_in(families))
+        elif isinstance(node, ast.ImportFrom):
+            found += known.findall(f'{node.module}.')
+    return found
+
+
+def test_no_other_module_knows_a_family_by_its_name():
+    """But the default of config.model.family, and torch's search for a table of positions."""
+    allowed = {
+        'schema.py': ['bert'],
+        'finetune/loading.py': ['position_embeddings', 'position_embeddings'],
+    }
+    package = ROOT / 'bioptimus_jax'
+    for file in sorted(package.rglob('*.py')):
+        name = file.relative_to(package).as_posix()
+        if not name.startswith(('model/families/', 'vocab/', 'model/layers.py')):
+            found = family_words(file.read_text('utf-8'))
+            assert not [w for w in found if w not in allowed.get(name, [])], name
+
+
+def test_the_rule_sees_a_family():
+    for wrong in (
+        "if values['model_type'] == 'bert': pass",
+        'from bioptimus_jax.model.families.bert import Bert',
+        "x = params['embeddings']['word_embeddings']",
+        "kind = ['BertForMaskedLM']",
+        "path = 'cls/predictions/bias'",
+    ):
+        assert family_words(wrong), wrong
+    assert not family_words('"""A bert."""\n# bert.\nx = "A BERT of layers"')
