@@ -95,7 +95,7 @@ def make_plan(experiment: Experiment, assumed: Assumptions) -> Plan:
     if 'pretrain' not in experiment.stages:
         raise ConfigError('config.stages: has no pretrain, so there is no run to plan; give another --config')
     architecture, shape_from = planned_architecture(experiment)
-    of_source = experiment.vocab.kind == 'source' or experiment.surgery.strategy == 'copy'
+    of_source = experiment.vocab.kind == 'source' or experiment.surgery.initialisation.keeps_vocabulary
     rows = experiment.rows
     wide = rows.row_pieces >= 2 * rows.max_document_pieces
     assumed = dataclasses.replace(

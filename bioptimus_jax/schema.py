@@ -16,6 +16,7 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.fields import MOST, field_of, key, named, record_from, section, walk
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.pretrain.units import MASKINGS
+from bioptimus_jax.surgery.initialisations import INITIALISATIONS, Initialisation, concerned
 
 TOKENIZERS = Plugins('bioptimus_jax.vocab.kinds', 'KIND')  # objects of vocab.subwords.Kind
 LARGEST_SEED = 2**31 - 1  # jax keeps 32 bits of a seed and drops the rest in silence
@@ -175,45 +176,14 @@ class Model:
     initializer_range: float = key(0.02, 'standard deviation of random weights', low=0, high=1)
 
 
-STRATEGIES = (
-    'scratch',
-    'copy',
-    'averaged_input',
-    'averaged_last',
-    'contextualized',
-    'random_rows',
-    'gaussian',
-    'mean_resizing',
-    'similarity',
-)
-WITH_CONTEXTS = ('contextualized', 'similarity')
-WITH_STATES = ('averaged_last', *WITH_CONTEXTS)
-DRAWN = ('random_rows', 'gaussian', 'mean_resizing')
-WITH_ROWS_OF_THEIR_OWN = tuple(name for name in STRATEGIES if name not in ('scratch', 'copy', *DRAWN))
-CONCERNED: Mapping[str, tuple[str, ...]] = {
-    'layers': WITH_STATES,
-    'pooling': WITH_STATES,
-    'contexts': WITH_CONTEXTS,
-    'max_contexts': WITH_CONTEXTS,
-    'map': ('contextualized',),
-    'shrinkage': ('contextualized',),
-    'fit_steps': ('contextualized',),
-    'scale': WITH_ROWS_OF_THEIR_OWN,
-    'dealt': WITH_ROWS_OF_THEIR_OWN,
-}
-"""Keys of `config.surgery` that decide nothing in other strategies."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Surgery:
     """How the embedding rows of new tokens come about (paper, section 3, Table 1)."""
 
     strategy: str = key(
         'contextualized',
-        "the paper's names, and random_rows (deviation 0.02), gaussian (drawn with mean and covariance of the source's "
-        'rows), mean_resizing (drawn around that mean), similarity (copies of rows of tokens with similar contexts, '
-        "weighted). For the paper's own rows also set layers=-1, map=none, shrinkage=0, scale=literal",
-        one_of=STRATEGIES,
+        'a new row is ' + '; '.join(f'{name}: {one.meaning}' for name, one in INITIALISATIONS.items()),
+        one_of=INITIALISATIONS,
     )
     contexts: str = key(
         'all', 'all found, or m ~ U{1..found} as the paper may be read', one_of=('all', 'uniform')
@@ -221,8 +191,8 @@ class Surgery:
     max_contexts: int = key(0, 'contexts of a token used at most, drawn from those found; 0: no bound', low=0)
     layers: tuple[int, ...] = key(
         (),
-        'averaged_last, contextualized, similarity: layers of the source whose states are read, their mean where '
-        'there are several; 0: the embeddings, -1: the last, (): the two in the middle, of averaged_last the last',
+        f'{concerned("layers")}: layers of the source to read states from, their mean where there are '
+        'several; 0: the embeddings, -1: the last, (): the two in the middle, of averaged_last the last',
         low=-1,
     )
     pooling: str = key(
@@ -232,21 +202,21 @@ class Surgery:
     )
     shrinkage: float = key(
         1.0,
-        'contextualized: k; n contexts count n / (n + k) and the context-free value the rest; 1: equation 2 with that '
-        'value as one more context',
+        f'{concerned("shrinkage")}: k; n contexts count n / (n + k) and the context-free value the rest; 1: equation 2 '
+        'with that value as one more context',
         low=0,
     )
     map: str = key(
         'respelled',
-        "contextualized: states as they are, or mapped linearly to input rows. Fitted on the source's tokens: linear, "
-        'each as a piece of the same sentences; respelled, each spelled in other pieces as if the source lacked it. '
-        'Mapped rows are short: see scale',
+        f'{concerned("map")}: states as they are, or mapped linearly to input rows. Fitted on tokens of the '
+        'source: linear, each as a piece of the same sentences; respelled, each spelled in other pieces as if the '
+        'source lacked it. Mapped rows are short: see scale',
         one_of=('none', 'linear', 'respelled'),
     )
     fit_steps: int = key(
         0,
-        'contextualized: steps of gradient descent on the new rows alone, until one piece does what the pieces of '
-        'the source do (token distillation); 0: none',
+        f'{concerned("fit_steps")}: steps of gradient descent on the new rows alone, until one piece does what the '
+        'pieces of the source do (token distillation); 0: none',
         low=0,
     )
     scale: str = key(
@@ -273,11 +243,16 @@ class Surgery:
         high=LARGEST_SIZE,
     )
 
+    @property
+    def initialisation(self) -> Initialisation:
+        """The record of this strategy."""
+        return INITIALISATIONS[self.strategy]
+
     def different(self, usual: 'Surgery') -> dict[str, Any]:
         """The keys that this strategy is concerned with and that are other than in `usual`; not the strategy."""
-        names = [f.name for f in dataclasses.fields(self) if f.name != 'strategy']
-        own = {n: getattr(self, n) for n in names if self.strategy in CONCERNED.get(n, STRATEGIES)}
-        return {name: value for name, value in own.items() if value != getattr(usual, name)}
+        own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        concerned = self.initialisation.keys
+        return {n: v for n, v in own.items() if n in concerned and v != getattr(usual, n)}
 
 
 PAPER_ROWS: Mapping[str, Any] = {'layers': (-1,), 'map': 'none', 'shrinkage': 0.0, 'scale': 'literal'}
@@ -758,9 +733,9 @@ def _check_surgery(s: Surgery) -> None:
         raise ConfigError(f'config.surgery.layers: different layers are needed, got {s.layers}')
     for name, unused in (('map', 'none'), ('shrinkage', 0.0), ('fit_steps', 0), ('dealt', False)):
         value = getattr(s, name)
-        if value not in (unused, getattr(Surgery, name)) and s.strategy not in CONCERNED[name]:
+        if value not in (unused, getattr(Surgery, name)) and name not in s.initialisation.keys:
             raise ConfigError(
-                f'config.surgery.{name}: {value} is for config.surgery.strategy={" or ".join(CONCERNED[name])}, not '
+                f'config.surgery.{name}: {value} is for config.surgery.strategy={concerned(name, " or ")}, not '
                 f'for {s.strategy}; set it to {unused}'
             )
 

@@ -7,7 +7,7 @@ from typing import Any
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.fields import now_called
 from bioptimus_jax.run import Run, Stage, check_ahead, check_bases, check_settings, execute
-from bioptimus_jax.schema import INITIAL, WITH_CONTEXTS, own_models
+from bioptimus_jax.schema import INITIAL, own_models
 
 
 def _late(module: str, function: str) -> Callable[..., Any]:
@@ -18,7 +18,7 @@ def _late(module: str, function: str) -> Callable[..., Any]:
 
 
 def _surgery_needs(run: Run) -> tuple[str, ...]:
-    return ('vocab', 'contexts') if run.config.surgery.strategy in WITH_CONTEXTS else ('vocab',)
+    return ('vocab', 'contexts') if run.config.surgery.initialisation.contexts else ('vocab',)
 
 
 def _export_needs(run: Run) -> tuple[str, ...]:

@@ -54,7 +54,8 @@ from collections.abc import Sequence
 from ml_collections import ConfigDict
 
 from bioptimus_jax.config import load, phase
-from bioptimus_jax.schema import PAPER_PHASES, STRATEGIES
+from bioptimus_jax.schema import PAPER_PHASES
+from bioptimus_jax.surgery.initialisations import INITIALISATIONS as STRATEGIES
 
 LITERAL = '_literal'
 DEALT = '_dealt'
@@ -228,7 +229,7 @@ def _initialise(config: ConfigDict, name: str) -> None:
     config.surgery.strategy = name.removesuffix(LITERAL)
     if name.endswith(LITERAL):
         config.surgery.scale = 'literal'
-    if name == 'copy':
+    if STRATEGIES[config.surgery.strategy].keeps_vocabulary:
         config.vocab.kind = 'source'
 
 

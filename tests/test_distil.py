@@ -19,8 +19,8 @@ def test_the_papers_example_in_both_spellings():
     assert taught.source[0, : taught.source_length[0]].tolist() == pieces
     own = [2, *ids('the'), MASK, *ids('of', 'drug', '##s'), 3]
     assert taught.own[0, : taught.own_length[0]].tolist() == own
-    assert taught.beside[0, :7].tolist() == [0, 1, -1, 8, 9, 10, 11]
-    assert (taught.beside[0, 7:] == -1).all()
+    assert taught.in_source[0, :7].tolist() == [0, 1, -1, 8, 9, 10, 11]
+    assert (taught.in_source[0, 7:] == -1).all()
     assert taught.slot.tolist() == [2, 2]
     assert taught.target.tolist() == [
         0,

@@ -9,8 +9,9 @@ from test_surgery import LETTERS, OLD, SPECIAL, TABLE, WORD, built, contexts_of,
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.schema import PAPER_ROWS, STRATEGIES, Experiment, Surgery
-from bioptimus_jax.surgery import bias, comparators, linear, reading, rows, shared, source
+from bioptimus_jax.schema import PAPER_ROWS, Experiment, Surgery
+from bioptimus_jax.surgery import bias, initialisations, linear, reading, rows, shared, source
+from bioptimus_jax.surgery.initialisations import INITIALISATIONS, Inputs
 from bioptimus_jax.surgery.material import gather
 from bioptimus_jax.surgery.synthesis import make
 from bioptimus_jax.trees import flatten
@@ -104,13 +105,15 @@ def test_the_papers_example_in_every_variant(visible, changes, expected):
 
 
 def test_shrinkage_of_one_is_one_context_more_and_leaves_tokens_without_contexts():
-    averaged = np.array([[1.0], [7.0]])
-    shrunk = rows.contextualized(np.array([[10.0], [0.0]]), np.array([2, 0]), averaged, np.array([1.0, 1.0]))
-    np.testing.assert_allclose(shrunk, [[(10 + 1) / 3], [7.0]])
-    plain = rows.contextualized(np.array([[10.0], [0.0]]), np.array([2, 0]), averaged, np.zeros(2))
-    np.testing.assert_allclose(plain, [[5.0], [7.0]])
-    far = rows.contextualized(np.array([[10.0], [0.0]]), np.array([2, 0]), averaged, np.full(2, 1e9))
-    np.testing.assert_allclose(far, averaged, rtol=1e-6)
+    def shrunk(k):
+        read = {'alone': np.array([[1.0], [7.0], [0.0]]), 'sums': np.array([[10.0], [0.0], [10.0]])}
+        spelled = [[0], [0], []]  # the last cannot be fed alone, so there is nothing to shrink it to
+        given = Inputs(np.zeros((1, 1)), spelled, np.array([2, 0, 2]), Surgery(shrinkage=k), 0, **read)
+        return initialisations.contextualized(given)
+
+    np.testing.assert_allclose(shrunk(1.0), [[(10 + 1) / 3], [np.nan], [5.0]])
+    np.testing.assert_allclose(shrunk(0.0), [[5.0], [np.nan], [5.0]])
+    np.testing.assert_allclose(shrunk(1e9), [[1.0], [np.nan], [5.0]], rtol=1e-6)
 
 
 def test_layers_are_those_of_the_model():
@@ -149,9 +152,9 @@ def test_pooling_of_a_span_that_is_cut_takes_the_last_piece_that_is_there():
 
 
 def test_a_bound_on_contexts_comes_before_the_draw():
-    assert rows.contexts_wanted('drug', 20, 'all', 0, 5) == 5
-    assert rows.contexts_wanted('drug', 3, 'all', 0, 5) == 3
-    drawn = {rows.contexts_wanted(f't{i}', 20, 'uniform', 0, 5) for i in range(200)}
+    assert reading.contexts_wanted('drug', 20, 'all', 0, 5) == 5
+    assert reading.contexts_wanted('drug', 3, 'all', 0, 5) == 3
+    drawn = {reading.contexts_wanted(f't{i}', 20, 'uniform', 0, 5) for i in range(200)}
     assert drawn == {1, 2, 3, 4, 5}
 
 
@@ -234,7 +237,7 @@ def test_the_respelled_map_is_fitted_on_tokens_that_are_spelled_without_themselv
     assert len(fold) >= linear.LEAST_TOKENS
     assert not {int(i) for w in windows.windows for i in w} & set(fold)
     assert hiding.vocabulary == made_.vocabulary
-    assert material.pieces is None
+    assert material.anchors is None
     [one] = [make(papers(map='respelled'), material, 0)]
     again = gather(made_, [WORD], contexts, [papers(map='respelled')], 0, sums)
     np.testing.assert_array_equal(one.rows, make(papers(map='respelled'), again, 0).rows)
@@ -294,12 +297,14 @@ def test_respellable_are_tokens_whose_characters_are_tokens():
 def test_mean_resizing_has_the_mean_and_a_billionth_of_the_covariance():
     draw = np.random.default_rng(2)
     table = (draw.normal(size=(500, 3)) @ draw.normal(size=(3, 3)) + [1, 2, 3]).astype(np.float32)
-    drawn = comparators.mean_resizing(table, 40_000, 0)
+    drawn = initialisations.gaussian(table, 40_000, 0, initialisations.MEAN_RESIZING_VARIANCE)
     np.testing.assert_allclose(drawn.mean(axis=0), table.mean(axis=0, dtype=np.float64), atol=1e-6)
     wanted = np.cov(table.T.astype(np.float64), bias=True)
     np.testing.assert_allclose(np.cov(drawn.T) * 1e9, wanted, atol=0.05 * np.abs(wanted).max())
-    np.testing.assert_array_equal(drawn, comparators.mean_resizing(table, 40_000, 0))
-    drawn = comparators.gaussian(table, 40_000, 0)
+    np.testing.assert_array_equal(
+        drawn, initialisations.gaussian(table, 40_000, 0, initialisations.MEAN_RESIZING_VARIANCE)
+    )
+    drawn = initialisations.gaussian(table, 40_000, 0)
     np.testing.assert_allclose(drawn.mean(axis=0), table.mean(axis=0, dtype=np.float64), atol=0.05)
     np.testing.assert_allclose(np.cov(drawn.T), wanted, atol=0.05 * np.abs(wanted).max())
 
@@ -325,14 +330,14 @@ def test_dealt_rows_in_the_stage(tmp_path):
 
 
 def test_sparsemax_by_hand():
-    found_ = comparators.sparsemax(np.array([[1.0, 0.5, -1.0], [0.0, 0.0, 0.0], [3.0, 0.0, 1.0]]))
+    found_ = initialisations.sparsemax(np.array([[1.0, 0.5, -1.0], [0.0, 0.0, 0.0], [3.0, 0.0, 1.0]]))
     np.testing.assert_allclose(found_, [[0.75, 0.25, 0], [1 / 3] * 3, [1, 0, 0]])
 
 
 @given(st.lists(st.floats(-2, 2), min_size=1, max_size=12))
 def test_sparsemax_is_the_nearest_point_of_the_simplex(scores):
     scores = np.array([scores])
-    weights = comparators.sparsemax(scores)
+    weights = initialisations.sparsemax(scores)
     assert weights.sum() == pytest.approx(1)
     assert weights.min() >= 0
     # optimal: what is kept has lost the same, and nothing that was dropped deserved to stay
@@ -345,9 +350,12 @@ def test_sparsemax_is_the_nearest_point_of_the_simplex(scores):
 def test_similarity_copies_the_row_of_the_same_context_and_mixes_equals():
     known = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]]) + 4
     table = np.array([[1.0, 10], [2, 20], [3, 30]])
-    states = np.array([[6.0, 4, 4], [5, 5, 4]])
-    copied, mixed = comparators.similarity(states, known, table)
+    contexts, sums = np.array([2, 0, 1]), np.array([[12.0, 8, 8], [0, 0, 0], [5, 5, 4]])
+    read = {'sums': sums, 'anchor_states': known, 'anchor_rows': table}
+    given = Inputs(np.zeros((1, 2)), [[0]] * 3, contexts, Surgery(), 0, **read)
+    copied, nothing, mixed = initialisations.similarity(given)
     np.testing.assert_allclose(copied, table[0])
+    assert np.isnan(nothing).all()
     np.testing.assert_allclose(mixed, table[:2].mean(axis=0))
 
 
@@ -471,9 +479,9 @@ def test_one_name_stands_for_what_makes_the_papers_rows():
 
 
 def test_defaults_that_do_not_concern_a_strategy_are_no_error():
-    for strategy in STRATEGIES:
+    for strategy, initialisation in INITIALISATIONS.items():
         settings = config.defaults()
         settings.surgery.strategy = strategy
-        if strategy == 'copy':
+        if initialisation.keeps_vocabulary:
             settings.vocab.kind = 'source'
         assert Experiment.from_config(settings).surgery == Surgery(strategy=strategy)

@@ -15,7 +15,7 @@ from bioptimus_jax.model import tensors
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Surgery
 from bioptimus_jax.surgery import probe, recovery, synthesis
-from bioptimus_jax.surgery.material import middle
+from bioptimus_jax.surgery.initialisations import middle
 from bioptimus_jax.vocab import frequency
 from bioptimus_jax.vocab.kinds import wordpiece
 

@@ -20,7 +20,7 @@ from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import PAPER_ROWS, Experiment, Surgery
-from bioptimus_jax.surgery import graft, reading, rows, source
+from bioptimus_jax.surgery import graft, initialisations, reading, rows, source
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab import subwords
 from bioptimus_jax.vocab.kinds import wordpiece
@@ -92,7 +92,7 @@ def test_the_papers_example_is_spelled_and_averaged():
     spelling = make_source(OLD).subwords.spell_token(WORD)
     assert spelling == ids('bro', '##nch', '##oco', '##nst', '##ric', '##tion')
     # ids 5..10, so the first column is the mean of 10, 12, .. 20 and the second one more
-    np.testing.assert_array_equal(rows.averaged_input(table, [spelling]), [[15.0, 16.0]])
+    np.testing.assert_array_equal(initialisations.averaged_input(table, [spelling]), [[15.0, 16.0]])
 
 
 def test_the_papers_example_in_the_real_vocabulary(data):
@@ -133,10 +133,14 @@ def test_contextualized_is_a_mean_over_contexts_of_means_over_pieces(visible):
     read = contexts_of(visible, sentences, spans, 3)
     assert len(read.windows) == 3  # sentence 0 serves two tokens and is encoded once
     sums = source.sum_states(visible, read, 64)
-    averaged = np.array([[0, 0], [0, 0], [70.0, 80.0]])
-    found = rows.contextualized(sums, read.contexts, averaged, np.zeros(3))
+    spelled = [source.spell(visible, token) for token in (WORD, 'drugs', 'na')]
+    found = initialisations.contextualized(
+        initialisations.Inputs(
+            visible.table(), spelled, read.contexts, Surgery(shrinkage=0.0), 0, alone=sums * 0 + 70, sums=sums
+        )
+    )
     # token 0: positions 2..7 (mean 4.5) and 1..6 (3.5); token 1: 9, 10 and 2, 3; token 2: no context
-    np.testing.assert_allclose(found, [[7.5, 4.0], [14.5, 6.0], [70, 80]])
+    np.testing.assert_allclose(found, [[7.5, 4.0], [14.5, 6.0], [np.nan] * 2])
 
 
 def test_contexts_weigh_the_same_however_many_pieces_they_have(visible):
@@ -201,9 +205,9 @@ def test_windows_hold_their_span_and_stay_inside(capacity):
 
 
 def test_random_rows_follow_their_seed_and_deviation():
-    drawn = rows.random_rows(2000, 50, 7)
-    np.testing.assert_array_equal(drawn, rows.random_rows(2000, 50, 7))
-    assert not np.array_equal(drawn, rows.random_rows(2000, 50, 8))
+    drawn = initialisations.random_rows(2000, 50, 7)
+    np.testing.assert_array_equal(drawn, initialisations.random_rows(2000, 50, 7))
+    assert not np.array_equal(drawn, initialisations.random_rows(2000, 50, 8))
     assert abs(drawn.mean()) < 3e-4
     assert drawn.std() == pytest.approx(0.02, rel=0.02)
 
@@ -238,12 +242,12 @@ def test_few_rows_are_not_moved_onto_the_sources_mean():
 
 
 def test_number_of_contexts_wanted():
-    assert rows.contexts_wanted('drug', 20, 'all', 0) == 20
-    drawn = [rows.contexts_wanted(f't{i}', 5, 'uniform', 0) for i in range(2000)]
+    assert reading.contexts_wanted('drug', 20, 'all', 0) == 20
+    drawn = [reading.contexts_wanted(f't{i}', 5, 'uniform', 0) for i in range(2000)]
     counts = np.bincount(drawn, minlength=6)
     assert counts[0] == 0
     assert np.all(np.abs(counts[1:] - 400) < 80)
-    assert drawn != [rows.contexts_wanted(f't{i}', 5, 'uniform', 1) for i in range(2000)]
+    assert drawn != [reading.contexts_wanted(f't{i}', 5, 'uniform', 1) for i in range(2000)]
 
 
 def test_rows_that_nothing_filled_are_an_error():
@@ -426,7 +430,7 @@ def test_random_rows_are_never_rescaled(tmp_path):
     names = [*SPECIAL, 'drugs', 'zzz']
     changes = {'surgery__strategy': 'random_rows', 'surgery__scale': 'rescaled'}
     new, report, _ = built(make_run(tmp_path, made, names, **changes))
-    drawn = rows.random_rows(2, made.architecture.hidden, 0)
+    drawn = initialisations.random_rows(2, made.architecture.hidden, 0)
     np.testing.assert_allclose(new[TABLE][[5, 6]], drawn, rtol=1e-6)
     assert report['scale_factor'] == 1
 
@@ -532,7 +536,7 @@ def test_uniform_takes_the_sentences_of_lowest_rank():
     chosen = reading.choose_occurrences(Found(), {'t': 0}, 'all', 0)
     assert chosen == {1: {0: [(5, 6), (9, 10)]}, 2: {0: [(0, 1)]}, 3: {0: [(0, 1)]}}
     for seed in range(20):
-        wanted = rows.contexts_wanted('t', 3, 'uniform', seed)
+        wanted = reading.contexts_wanted('t', 3, 'uniform', seed)
         assert list(reading.choose_occurrences(Found(), {'t': 0}, 'uniform', seed)) == [1, 2, 3][:wanted]
 
 

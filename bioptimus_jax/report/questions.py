@@ -206,12 +206,12 @@ def named_path(t: Trained, paths: Mapping[str, tuple[str, ...]] = VERSIONS) -> s
 
 
 def _version(t: Trained, paths: Mapping[str, tuple[str, ...]]) -> str:
-    return named_path(t, paths) if t.config.surgery.strategy == CONTEXTUALIZED else ''
+    return named_path(t, paths) if t.config.surgery.initialisation.papers_own else ''
 
 
 def _order(t: Trained) -> str:
     named = _version(t, ORDERS)
-    if not named and t.config.surgery.strategy == CONTEXTUALIZED and _is_end(t):
+    if not named and t.config.surgery.initialisation.papers_own and _is_end(t):
         return curriculum_name(t.path) if sorted(t.path) == sorted(PAPER_SETTINGS) else ''
     return named
 
@@ -219,7 +219,7 @@ def _order(t: Trained) -> str:
 def _static_words(t: Trained) -> str:
     """Static whole-word settings at the end of their run."""
     whole = _is_end(t) and len(t.path) == len(t.measures.phases) and len(set(t.path)) == 1
-    fits = whole and t.config.surgery.strategy == CONTEXTUALIZED and t.path[0].startswith('words')
+    fits = whole and t.config.surgery.initialisation.papers_own and t.path[0].startswith('words')
     return f'{100 * shown_of(t):.3g} % shown, {t.path[0]}' if fits else ''
 
 

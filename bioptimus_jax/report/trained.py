@@ -15,13 +15,11 @@ from bioptimus_jax.files import digest
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
 from bioptimus_jax.run import stage_folder
 from bioptimus_jax.schema import (
-    CONCERNED,
     NOT_OF_A_SETTING,
     PAPER_PHASES,
     PAPER_ROWS,
     SNAPSHOT,
     SOURCE,
-    WITH_CONTEXTS,
     Experiment,
     Finetune,
     Phase,
@@ -84,7 +82,7 @@ class Trained:
         """Strategy, scale of the new rows, and whatever else is not as in the paper's rows."""
         surgery = self.config.surgery
         parts = [surgery.strategy]
-        if surgery.strategy in CONCERNED['scale']:
+        if surgery.initialisation.scaled:
             parts.append(surgery.scale)
         different = surgery.different(Surgery(**PAPER_ROWS))
         parts += [_in_words(name, value) for name, value in different.items() if name not in OF_THE_ROW]
@@ -182,7 +180,7 @@ def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> di
     for field in dataclasses.fields(config.model):
         if not shape or field.name.endswith('dropout'):  # a source has a shape of its own
             found[f'model.{field.name}'] = str(getattr(config.model, field.name))
-    if 'contexts' in manifests and config.surgery.strategy in WITH_CONTEXTS:
+    if 'contexts' in manifests and config.surgery.initialisation.contexts:
         found |= {f'contexts.{name}': str(value) for name, value in vars(config.contexts).items()}
     found |= {f'rows.{n}': str(value) for n, value in vars(config.rows).items() if n not in ROWS_ROW}
     planned = _planned(m)
@@ -214,7 +212,7 @@ def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> di
 def _source_weights(m: Measures) -> dict[str, str]:
     inputs = m.manifests.get('surgery', {}).get('inputs', {})
     weights = [value for name, value in inputs.items() if ':model' in name or ':pytorch_model' in name]
-    if not weights or m.run.config.surgery.strategy == 'scratch':
+    if not weights or not m.run.config.surgery.initialisation.source:
         return {}
     return {'source': (weights[0] if len(weights) == 1 else digest(weights))[:DIGITS]}
 

@@ -20,64 +20,63 @@ NEIGHBOURS = 10
 
 @dataclasses.dataclass(frozen=True)
 class NewRows:
-    """Rows of new tokens [N, D], the context-free rows beside them, and what is known of each token.
+    """Rows of new tokens [N, D], and what is known of each: contexts used [N], fallback, spelling in source ids.
 
-    `averaged` is what the layers that are read make of the token alone (through the map, where there is one) where a
-    row falls back to that, else averaged_input; moved and stretched as the rows are, by `scale` and `factor`.
-    `spellings` are source ids, `spelled` the same as strings, `windows` counts the sentences encoded.
-    `map` says how well the map of `surgery.map` was fitted.
+    `context_free` holds the rows that tokens without a context fall back to, moved and stretched as the rows are, by
+    `scale` and `factor`. `kind` says where the rows come from, `windows` counts the sentences encoded, and `map` says
+    how well the map of `surgery.map` was fitted.
     """
 
     rows: np.ndarray
-    averaged: np.ndarray
-    spellings: list[list[int]]
-    spelled: list[list[str]]
+    context_free: np.ndarray
     contexts: np.ndarray
     fallback: Sequence[str | None]
-    scale: str
-    factor: float
+    spellings: Sequence[Sequence[int]]
     kind: str
     windows: int
+    scale: str = 'literal'
+    factor: float = 1.0
     map: dict[str, Any] | None = None
+
+
+NONE_NEW = NewRows(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0, np.int64), (), (), FRESH, 0)
 
 
 @dataclasses.dataclass(frozen=True)
 class Ledger:
     """Origin of every parameter (path -> copied | synthesised | fresh) and, with a source, of every row.
 
-    A parameter with rows of several origins counts as what its new rows are. `shared` holds source ids or -1.
-    `bias` holds what the rule for the new tokens' MLM bias has fitted.
+    A parameter with rows of several origins counts as what its new rows are. `bias` holds what the rule for the new
+    tokens' MLM bias has fitted.
     """
 
     parameters: dict[str, str]
-    shared: np.ndarray | None = None
-    new_ids: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
-    new: NewRows | None = None
     source_table: np.ndarray | None = None
+    source_vocabulary: Sequence[str] = ()
+    new_ids: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
+    new: NewRows = NONE_NEW
     bias: dict[str, float] | None = None
 
 
 def token_records(vocabulary: list[str], table_WxD: np.ndarray, ledger: Ledger) -> list[dict[str, Any]]:
     """One record per token in order of ids; new tokens say how they were made and what lies near them.
 
-    `cosine` compares a new row with the context-free value of `NewRows.averaged`; `neighbours` are the ten
-    tokens of highest cosine in the new table, `[token, cosine]`.
+    `cosine` compares a new row with the context-free one; `neighbours` are the ten tokens
+    of highest cosine in the new table, `[token, cosine]`.
     """
     norms_W = np.linalg.norm(table_WxD.astype(np.float64), axis=1)
-    kind = FRESH if ledger.shared is None else COPIED
+    kind = FRESH if ledger.source_table is None else COPIED
     records: list[dict[str, Any]] = [
         {'token': token, 'id': i, 'kind': kind, 'norm': round(float(norm), 5)}
         for i, (token, norm) in enumerate(zip(vocabulary, norms_W, strict=True))
     ]
     new = ledger.new
-    if new is None:
-        return records
     near_NxC, values_NxC = rows.neighbours(table_WxD, ledger.new_ids, NEIGHBOURS)
-    cosines_N = rows.cosines(new.rows, new.averaged)
+    cosines_N = rows.cosines(new.rows, new.context_free)
     for n, i in enumerate(ledger.new_ids):
         records[i].update(
             kind=new.kind,
-            spelling=new.spelled[n],
+            spelling=[ledger.source_vocabulary[piece] for piece in new.spellings[n]],
             contexts=int(new.contexts[n]),
             cosine=round(float(cosines_N[n]), 5),
             fallback=new.fallback[n],
@@ -99,25 +98,23 @@ def report(
     kinds = collections.Counter(record['kind'] for record in records)
     new = ledger.new
     norms_W = np.array([record['norm'] for record in records])
-    is_new_W = np.zeros(len(records), bool)
-    is_new_W[ledger.new_ids] = True
+    copied_W = np.array([record['kind'] == COPIED for record in records], bool)
     source_norms = [] if ledger.source_table is None else np.linalg.norm(ledger.source_table, axis=1)
-    with_contexts = new.contexts if new is not None else np.zeros(0, np.int64)
     return {
         'strategy': experiment.surgery.strategy,
         'settings': dataclasses.asdict(experiment.surgery),
-        'scale': new.scale if new is not None else 'literal',
-        'scale_factor': new.factor if new is not None else 1.0,
+        'scale': new.scale,
+        'scale_factor': new.factor,
         'tokens': {kind: kinds[kind] for kind in (COPIED, SYNTHESISED, FRESH)},
-        'fallbacks': dict(collections.Counter(f for f in new.fallback if f)) if new is not None else {},
-        'encoded': {'windows': new.windows if new is not None else 0, 'contexts': int(with_contexts.sum())},
-        'contexts_per_token': {str(n): int(c) for n, c in enumerate(np.bincount(with_contexts)) if c},
+        'fallbacks': dict(collections.Counter(f for f in new.fallback if f)),
+        'encoded': {'windows': new.windows, 'contexts': int(new.contexts.sum())},
+        'contexts_per_token': {str(n): int(c) for n, c in enumerate(np.bincount(new.contexts)) if c},
         'norms': {
             'source': _summary(np.asarray(source_norms)),
-            'shared': _summary(norms_W[~is_new_W] if ledger.shared is not None else np.zeros(0)),
-            'new': _summary(norms_W[is_new_W] if ledger.shared is not None else norms_W),
+            'shared': _summary(norms_W[copied_W]),
+            'new': _summary(norms_W[~copied_W]),
         },
-        'map': new.map if new is not None else None,
+        'map': new.map,
         'bias': ledger.bias,
         'parameters': origins,
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bioptimus_jax.surgery.rows import Spellings
+from bioptimus_jax.surgery.initialisations import Spellings
 from bioptimus_jax.vocab import frequency
 from bioptimus_jax.vocab.subwords import Subwords
 

@@ -31,8 +31,8 @@ RATE = 0.02  # Adam's first step, as a share of the mean size of an entry of the
 class Lessons:
     """Contexts in both spellings, one a row: `source` and `own` pieces [X, P] with 0 behind their lengths [X].
 
-    `slot` is the place of the new token in `own`, `target` its number, and `beside` [X, P] says where each piece of
-    `own` stands in `source`; -1 for the slot and the padding.
+    `slot` is the place of the new token in `own`, `target` its number, and `in_source` [X, P] says where each piece of
+    `own` is in `source`; -1 for the slot and the padding.
     """
 
     source: np.ndarray
@@ -41,7 +41,7 @@ class Lessons:
     own_length: np.ndarray
     slot: np.ndarray
     target: np.ndarray
-    beside: np.ndarray
+    in_source: np.ndarray
 
 
 def lessons(source: Loaded, sentences: Sequence[str], occurrences: Occurrences) -> Lessons:
@@ -78,12 +78,12 @@ def lessons(source: Loaded, sentences: Sequence[str], occurrences: Occurrences) 
 def _lesson(spelled: list[int], a: int, b: int, target: int, slot_id: int, width: int) -> tuple:
     """One row of `Lessons` for a window whose pieces [a, b) spell the target."""
     own = [*spelled[:a], slot_id, *spelled[b:]]
-    beside = [*range(a), -1, *range(b, len(spelled))]
+    in_source = [*range(a), -1, *range(b, len(spelled))]
 
     def padded(values: list[int], empty: int) -> np.ndarray:
         return np.pad(np.array(values, np.int32), (0, width - len(values)), constant_values=empty)
 
-    return padded(spelled, 0), padded(own, 0), len(spelled), len(own), a, target, padded(beside, -1)
+    return padded(spelled, 0), padded(own, 0), len(spelled), len(own), a, target, padded(in_source, -1)
 
 
 def refine(
@@ -102,6 +102,7 @@ def refine(
         return rows_NxD
     table_VxD = source.table()
     slot_D = jnp.asarray(table_VxD[source.subwords.mask])
+    # A step of Adam is as long as the rate whatever the gradient, so the rate is measured by what it moves.
     rate = RATE * float(np.abs(table_VxD).mean())
     optimizer = optax.adam(optax.linear_schedule(rate, 0.0, steps))
     new_NxD = jnp.asarray(rows_NxD, jnp.float32)
@@ -131,13 +132,14 @@ def _disagreement(
     encode = functools.partial(architecture.encode, parameters)
     wanted_BxPxD = cast(jax.Array, encode(_batch(batch['source'], batch['source_length'])))
     at_slot_BxP = jnp.arange(batch['own'].shape[1])[None, :] == batch['slot'][:, None]
+    # In the slot is [MASK]; adding what the new row has beyond its row makes the gradient one of new rows alone.
     delta_BxPxD = jnp.where(
         at_slot_BxP[:, :, None], (new_NxD[batch['target']] - slot_D[None, :])[:, None, :], 0.0
     )
     own_batch = _batch(batch['own'], batch['own_length'])
     own_BxPxD = cast(jax.Array, encode(own_batch, embedding_delta=delta_BxPxD))
-    kept_BxP = batch['beside'] >= 0
-    places_BxPx1 = jnp.maximum(batch['beside'], 0)[:, :, None]
+    kept_BxP = batch['in_source'] >= 0
+    places_BxPx1 = jnp.maximum(batch['in_source'], 0)[:, :, None]
     aligned_BxPxD = jnp.take_along_axis(wanted_BxPxD, places_BxPx1, axis=1)
     squares_BxP = ((own_BxPxD - aligned_BxPxD) ** 2).mean(axis=-1)
     return (squares_BxP * kept_BxP).sum() / kept_BxP.sum()

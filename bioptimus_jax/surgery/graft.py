@@ -20,13 +20,13 @@ from bioptimus_jax.model.tensors import own_architecture, read_architecture, wri
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.surgery import account, bias, rows
+from bioptimus_jax.surgery.initialisations import Spellings
 from bioptimus_jax.surgery.material import layers_read
 from bioptimus_jax.surgery.source import load_source
 from bioptimus_jax.surgery.synthesis import synthesise
 from bioptimus_jax.trees import flatten, unflatten
-from bioptimus_jax.vocab import agreement
+from bioptimus_jax.vocab import agreement, subwords
 from bioptimus_jax.vocab.build import check_words, read_new_tokens
-from bioptimus_jax.vocab.subwords import load as load_subwords
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
@@ -34,51 +34,51 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 
     Raises ConfigError for settings that contradict the source or each other, InputError for a bad source.
     """
-    experiment, strategy = run.config, run.config.surgery.strategy
+    check(run)
+    experiment, initialisation = run.config, run.config.surgery.initialisation
     run.computes('surgery', str(present()))
-    vocabulary = load_subwords(run.folder('vocab')).tokens
-    if strategy == 'scratch':
+    vocabulary = subwords.load(run.folder('vocab')).tokens
+    if not initialisation.source:
         architecture, parameters, ledger = _scratch(experiment, vocabulary)
     else:
         source = load_source(experiment)
-        if source is None:
-            raise _no_source(strategy)
+        assert source is not None  # by `check`
         if source.fresh:
             run.say(
                 f'surgery: {source.folder} has no masked-LM head: {len(source.fresh)} parameters of a fresh one are '
                 'random or zero, and losses at step 0 say nothing about the source'
             )
-        architecture = _fitted(experiment, source.architecture, len(vocabulary))
-        if strategy == 'copy':
-            architecture, parameters, ledger = _copied(experiment, source, vocabulary, architecture)
+        entries = source.architecture.vocab_size if initialisation.keeps_vocabulary else len(vocabulary)
+        architecture = _fitted(experiment, source.architecture, entries)
+        if initialisation.keeps_vocabulary:
+            parameters, ledger = _copied(source, vocabulary)
         else:
             parameters, ledger = graft(run, source, vocabulary, architecture)
     _write_model(folder / 'model', architecture, parameters, run.folder('vocab'))
     table_WxD = np.asarray(flatten(parameters)[architecture.table])[: len(vocabulary)]
     records = account.token_records(vocabulary, table_WxD, ledger)
     write_jsonl(folder / 'tokens.jsonl', records)
-    report = account.report(experiment, records, parameters, ledger)
-    write_json(folder / 'report.json', report)
-    return {'strategy': strategy, **report['tokens'], **report['encoded'], 'fallbacks': report['fallbacks']}
+    made = account.report(experiment, records, parameters, ledger)
+    write_json(folder / 'report.json', made)
+    return {'strategy': made['strategy'], **made['tokens'], **made['encoded'], 'fallbacks': made['fallbacks']}
 
 
 def check(run: Run) -> None:
     """Raise what `build` would find wrong with the settings and the source's config.json."""
     experiment, surgery = run.config, run.config.surgery
     folder = source_folder(experiment.source)
-    if surgery.strategy != 'scratch' and folder is None:
-        raise _no_source(surgery.strategy)
+    if surgery.initialisation.source and folder is None:
+        raise ConfigError(
+            f'config.source.path: is empty, but config.surgery.strategy={surgery.strategy!r} needs a source'
+        )
+    if surgery.initialisation.keeps_vocabulary and experiment.vocab.kind != 'source':
+        raise ConfigError(
+            f'config.surgery.strategy: {surgery.strategy} keeps the source vocabulary, but '
+            f'config.vocab.kind={experiment.vocab.kind!r}; set config.vocab.kind=source'
+        )
     shape = read_architecture(folder) if folder else own_architecture(experiment.model, experiment.vocab.size)
     _fitted(experiment, shape, shape.vocab_size)
-    if surgery.strategy == 'copy':
-        _check_copies(experiment)
     layers_read([surgery], shape.layers, str(folder))
-
-
-def _no_source(strategy: str) -> ConfigError:
-    return ConfigError(
-        f'config.source.path: is empty, but config.surgery.strategy={strategy!r} needs a source'
-    )
 
 
 def external_inputs(experiment: Experiment) -> list[Path]:
@@ -86,7 +86,7 @@ def external_inputs(experiment: Experiment) -> list[Path]:
     folder = source_folder(experiment.source)
     if folder is None:
         return []
-    if experiment.surgery.strategy == 'scratch':
+    if not experiment.surgery.initialisation.source:
         return [folder / 'config.json']
     return deciding_files(folder)
 
@@ -122,30 +122,13 @@ def _scratch(
     return architecture, parameters, account.Ledger(dict.fromkeys(flatten(parameters), account.FRESH))
 
 
-def _check_copies(experiment: Experiment) -> None:
-    if experiment.vocab.kind != 'source':
-        raise ConfigError(
-            'config.surgery.strategy: copy keeps the source vocabulary, but '
-            f'config.vocab.kind={experiment.vocab.kind!r}; set config.vocab.kind=source'
-        )
-
-
-def _copied(
-    experiment: Experiment, source: Loaded, vocabulary: list[str], architecture: Architecture
-) -> tuple[Architecture, dict[str, Any], account.Ledger]:
+def _copied(source: Loaded, vocabulary: list[str]) -> tuple[dict[str, Any], account.Ledger]:
     """The source as it is: vocabulary, rows (unused ones too) and every other weight."""
-    _check_copies(experiment)
     if vocabulary != source.vocabulary:
         raise InputError(
             f'{source.folder}: its vocabulary is not the one of stage vocab; run `bioptimus vocab` again'
         )
-    architecture = dataclasses.replace(architecture, vocab_size=source.architecture.vocab_size)
-    shared = np.arange(len(vocabulary))
-    return (
-        architecture,
-        source.parameters,
-        account.Ledger(_states(source), shared, source_table=source.table()),
-    )
+    return source.parameters, account.Ledger(_origins(source), source.table(), source.vocabulary)
 
 
 def graft(
@@ -158,51 +141,53 @@ def graft(
     shared_W = rows.shared_ids(vocabulary, source.vocabulary)
     new_W = np.flatnonzero(shared_W < 0)
     tokens = [vocabulary[i] for i in new_W]
-    _check_vocabulary(run, source, tokens)
+    check_words(run.config, source.subwords, f'the source {run.config.source.path}')
+    if tokens != read_new_tokens(run.folder('vocab')):
+        raise InputError(
+            f'{run.folder("vocab") / "new_tokens.txt"}: lists other tokens than {source.folder} lacks; '
+            'run `bioptimus vocab` and `bioptimus contexts` again with this source'
+        )
     new = synthesise(run, source, tokens)
-    flat, states, fitted_bias = dict(flatten(source.parameters)), _states(source), None
+    flat, origins, fitted_bias = dict(flatten(source.parameters)), _origins(source), None
     padding = (0, architecture.padded_vocab_size - len(vocabulary))
     table, output_bias = architecture.table, architecture.output_bias
     filled_WxD = rows.filled_table(shared_W, source.table(), new_W, new.rows)
     flat[table] = np.pad(filled_WxD, (padding, (0, 0)))
     if len(new_W):
-        states[table] = new.kind
+        origins[table] = new.kind
     if output_bias:
         bias_V = np.asarray(flat[output_bias])[: len(source.vocabulary)]
-        new_bias_N, fitted_bias = _bias(run, bias_V, shared_W, new_W, new.spellings)
+        new_bias_N, fitted_bias = _bias(
+            run.config.surgery.bias, run.folder('vocab'), bias_V, shared_W, new_W, new.spellings
+        )
         filled_Wx1 = rows.filled_table(shared_W, bias_V[:, None], new_W, new_bias_N[:, None])
         flat[output_bias] = np.pad(filled_Wx1[:, 0], padding)
         if len(new_W):
-            states[output_bias] = account.FRESH if output_bias in source.fresh else account.SYNTHESISED
-    return unflatten(flat), account.Ledger(states, shared_W, new_W, new, source.table(), fitted_bias)
-
-
-def _check_vocabulary(run: Run, source: Loaded, new: list[str]) -> None:
-    """The vocabulary was made beside this very source. ConfigError for another casing, InputError otherwise."""
-    check_words(run.config, source.subwords, f'the source {run.config.source.path}')
-    if new != read_new_tokens(run.folder('vocab')):
-        raise InputError(
-            f'{run.folder("vocab") / "new_tokens.txt"}: lists other tokens than {source.folder} lacks; '
-            'run `bioptimus vocab` and `bioptimus contexts` again with this source'
-        )
+            origins[output_bias] = account.FRESH if output_bias in source.fresh else account.SYNTHESISED
+    ledger = account.Ledger(origins, source.table(), source.vocabulary, new_W, new, fitted_bias)
+    return unflatten(flat), ledger
 
 
 def _bias(
-    run: Run, bias_V: np.ndarray, shared_W: np.ndarray, new_W: np.ndarray, spellings: rows.Spellings
+    rule: str,
+    vocab_folder: Path,
+    bias_V: np.ndarray,
+    shared_W: np.ndarray,
+    new_W: np.ndarray,
+    spellings: Spellings,
 ) -> tuple[np.ndarray, dict[str, float] | None]:
-    """MLM bias of the new tokens, [N], by the one rule of the configuration; and what that rule fitted."""
-    match run.config.surgery.bias:
+    """MLM bias of the new tokens, [N], by the rule of `surgery.bias`; and what that rule fitted."""
+    match rule:
         case 'mean':
             return bias.mean_bias(bias_V, spellings), None
         case 'log_count':
-            folder = run.folder('vocab')
-            counts_W = bias.token_counts(folder, load_subwords(folder))
+            counts_W = bias.token_counts(vocab_folder, subwords.load(vocab_folder))
             made_N, slope, level = bias.log_count_bias(bias_V, shared_W, counts_W, new_W)
             return made_N, {'log_count': slope, 'constant': level}
     return np.zeros(len(new_W)), None
 
 
-def _states(source: Loaded) -> dict[str, str]:
+def _origins(source: Loaded) -> dict[str, str]:
     return {
         path: account.FRESH if path in source.fresh else account.COPIED for path in flatten(source.parameters)
     }
@@ -218,4 +203,4 @@ def _write_model(
         # Without a source, config.model may have changed since stage vocab wrote its tokenizer.
         if settings.get('model_max_length', positions) != positions:
             write_json(hidden / 'tokenizer_config.json', {**settings, 'model_max_length': positions})
-        agreement.check_written(hidden, load_subwords(tokenizer_folder))
+        agreement.check_written(hidden, subwords.load(tokenizer_folder))

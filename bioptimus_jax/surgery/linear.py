@@ -63,7 +63,7 @@ def _solved(
     centred_MxD = states_MxD.astype(np.float64) - state_D
     values_D, vectors_DxD = np.linalg.eigh(centred_MxD.T @ centred_MxD)
     projected_DxD = vectors_DxD.T @ (centred_MxD.T @ (rows_MxD.astype(np.float64) - row_D))
-    mean = float(values_D.mean()) or 1.0
+    mean = float(values_D.mean()) or 1.0  # 0 where all states are alike: any other number then gives W = 0
     return [
         (vectors_DxD @ (projected_DxD / (np.maximum(values_D, 0) + r * mean)[:, None]), state_D, row_D)
         for r in ridges

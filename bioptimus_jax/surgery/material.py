@@ -1,6 +1,6 @@
 """What rows of new tokens are made of: the source's states, read once for every setting that wants them.
 
-N: new tokens, M: tokens of the source that something is fitted on, C: layers read, D: hidden size, V: source tokens.
+N: new tokens, M: anchors, C: layers read, D: hidden size, V: source tokens.
 """
 
 import dataclasses
@@ -10,8 +10,9 @@ import numpy as np
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.loaded import Loaded
-from bioptimus_jax.schema import WITH_CONTEXTS, WITH_STATES, Surgery
+from bioptimus_jax.schema import Surgery
 from bioptimus_jax.surgery import shared
+from bioptimus_jax.surgery.initialisations import Inputs
 from bioptimus_jax.surgery.reading import Occurrences, Reading, choose_occurrences, read_alone, read_contexts
 from bioptimus_jax.vocab.contexts import Contexts
 
@@ -20,8 +21,8 @@ Sums = Callable[[Loaded, Reading, Sequence[int], str], np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
-class Fitted:
-    """Context means of tokens of the source: ids [M] and states [M, C, D]."""
+class Anchors:
+    """Tokens of the source in the contexts, to compare with or to fit on: ids [M], context means [M, C, D]."""
 
     ids: np.ndarray
     states: np.ndarray
@@ -32,9 +33,9 @@ class Material:
     """Everything that `synthesis.make` needs, for the settings that it was gathered for.
 
     `alone` holds, by pooling, context-free states [N, C, D]; `sums`, by (pooling, contexts, max_contexts), sums over
-    contexts [N, C, D] with the number of contexts [N]; `pieces` and `respelled` what the two maps are fitted on.
-    `layers` are those that were read of a source that has `depth`; `windows` counts the sentences encoded for the new
-    tokens.
+    contexts [N, C, D] with the number of contexts [N]. `anchors` are spelled as themselves, `respelled` in other
+    pieces. `layers` are those that were read of a source that has `depth`; `windows` counts the sentences encoded
+    for the new tokens.
     """
 
     table: np.ndarray
@@ -43,17 +44,28 @@ class Material:
     layers: tuple[int, ...]
     alone: dict[str, np.ndarray]
     sums: dict[tuple[str, str, int], tuple[np.ndarray, np.ndarray]]
-    pieces: Fitted | None
-    respelled: Fitted | None
-    windows: int
+    anchors: Anchors | None = None
+    respelled: Anchors | None = None
+    windows: int = 0
 
-    @property
-    def known(self) -> np.ndarray:
-        """Which tokens the source can spell: bool [N]."""
-        return np.array([bool(pieces) for pieces in self.spellings], bool)
+    def inputs(self, settings: Surgery, seed: int) -> Inputs:
+        """What the initialisation of a setting asks for: means over the layers that the setting reads."""
+        reads, found = settings.initialisation, {}
+        contexts_N = np.zeros(len(self.spellings), np.int64)
+        if reads.alone:
+            found['alone'] = self._of_layers(self.alone[settings.pooling], settings)
+        if reads.contexts:
+            sums_NxCxD, contexts_N = self.sums[settings.pooling, settings.contexts, settings.max_contexts]
+            found['sums'] = self._of_layers(sums_NxCxD, settings)
+        if reads.anchors and self.anchors is not None:
+            found['anchor_states'], found['anchor_rows'] = self.pairs(self.anchors, settings)
+        return Inputs(self.table, self.spellings, contexts_N, settings, seed, **found)
 
-    def of_layers(self, states_xCxD: np.ndarray, settings: Surgery) -> np.ndarray:
-        """Mean over the layers that a setting reads: [..., D]."""
+    def pairs(self, anchors: Anchors, settings: Surgery) -> tuple[np.ndarray, np.ndarray]:
+        """States and input rows of anchors: [M, D] each."""
+        return self._of_layers(anchors.states, settings), self.table[anchors.ids]
+
+    def _of_layers(self, states_xCxD: np.ndarray, settings: Surgery) -> np.ndarray:
         chosen = [self.layers.index(number) for number in _read(settings, self.depth)]
         return states_xCxD[..., chosen, :].mean(axis=-2)
 
@@ -71,31 +83,19 @@ def gather(
     Raises ConfigError for a layer that the source does not have.
     """
     spellings = [source.subwords.spell_token(token) for token in tokens]
-    layers, alone = _layers(source, wanted), {}
-    for pooling in sorted({s.pooling for s in wanted if s.strategy in WITH_STATES}):
+    layers, alone = layers_read(wanted, source.architecture.layers, str(source.folder)), {}
+    for pooling in sorted({s.pooling for s in wanted if s.initialisation.alone}):
         read = read_alone(source.subwords, source.capacity, spellings, pooling)
         alone[pooling] = _states(sums(source, read, layers, 'tokens alone'), layers)
-    material = Material(
-        source.table(), spellings, source.architecture.layers, layers, alone, {}, None, None, 0
-    )
-    if contexts is None or not any(s.strategy in WITH_CONTEXTS for s in wanted):
+    material = Material(source.table(), spellings, source.architecture.layers, layers, alone, {})
+    if contexts is None or not any(s.initialisation.contexts for s in wanted):
         return material
     return _with_contexts(material, source, tokens, contexts, wanted, seed, sums)
 
 
-def middle(layers: int) -> tuple[int, int]:
-    """The two layers in the middle of so many; of a single one, the embeddings and it."""
-    return ((layers + 1) // 2, (layers + 1) // 2 + 1) if layers > 1 else (0, 1)
-
-
-def _layers(source: Loaded, wanted: Sequence[Surgery]) -> tuple[int, ...]:
-    """The layers that any setting reads."""
-    return layers_read(wanted, source.architecture.layers, str(source.folder))
-
-
 def layers_read(wanted: Sequence[Surgery], last: int, owner: str) -> tuple[int, ...]:
     """The layers that any setting reads of a source that has `last`. Raises ConfigError, which names its `owner`."""
-    named = {n for s in wanted if s.strategy in WITH_STATES for n in _read(s, last)}
+    named = {n for s in wanted if s.initialisation.states for n in _read(s, last)}
     if max(named, default=0) > last:
         raise ConfigError(
             f'config.surgery.layers: {max(named)}, but {owner} has {last} layers; give 0 to {last}'
@@ -104,8 +104,8 @@ def layers_read(wanted: Sequence[Surgery], last: int, owner: str) -> tuple[int, 
 
 
 def _read(settings: Surgery, last: int) -> list[int]:
-    usual = (-1,) if settings.strategy == 'averaged_last' else middle(last)
-    return [last if number < 0 else number for number in settings.layers or usual]
+    chosen = settings.layers or settings.initialisation.usual_layers(last)
+    return [last if number < 0 else number for number in chosen]
 
 
 def _states(sums_Nx_: np.ndarray, layers: tuple[int, ...]) -> np.ndarray:
@@ -123,20 +123,23 @@ def _with_contexts(
 ) -> Material:
     count, layers = len(tokens), material.layers
     number_of = {token: number for number, token in enumerate(tokens)}
-    arms = sorted({(s.pooling, s.contexts, s.max_contexts) for s in wanted if s.strategy in WITH_CONTEXTS})
+    arms = sorted({(s.pooling, s.contexts, s.max_contexts) for s in wanted if s.initialisation.contexts})
     chosen: Occurrences = {}
     pooling: dict[int, str] = {}
     for arm, (name, choice, most) in enumerate(arms):
         found = choose_occurrences(contexts, number_of, choice, seed, most)
         _add(chosen, found, arm * count)
         pooling |= dict.fromkeys(range(arm * count, (arm + 1) * count), name)
-    fitted, respelled = None, None
+    maps = {s.map for s in wanted if 'map' in s.initialisation.keys}
+    plain = 'linear' in maps or any(s.initialisation.anchors for s in wanted)
+    anchors, respelled = None, None
     ids: list[int] = []
-    if any(s.map != 'none' or s.strategy == 'similarity' for s in wanted):
+    if plain or 'respelled' in maps:
         pieces = shared.piece_occurrences(source.subwords, contexts.sentences, sorted(chosen), seed)
-        if any(s.map == 'respelled' for s in wanted):
+        if 'respelled' in maps:
             respelled = _respelled(source, contexts.sentences, pieces, seed, layers, sums)
-        if any(s.map == 'linear' or s.strategy == 'similarity' for s in wanted):
+        if plain:
+            # Anchors are more targets of the same windows: the sentences are encoded once for both.
             ids = sorted({i for spans_of in pieces.values() for i in spans_of})
             _add(chosen, shared.restricted(pieces, {i: n for n, i in enumerate(ids)}), len(arms) * count)
     targets = len(arms) * count + len(ids)
@@ -144,13 +147,13 @@ def _with_contexts(
     states = _states(sums(source, read, layers, 'contexts'), layers)
     if ids:
         own = slice(len(arms) * count, targets)
-        fitted = _fitted(np.array(ids), states[own], read.contexts[own])
+        anchors = _means(np.array(ids), states[own], read.contexts[own])
     by_arm = {
         arm: (states[n * count : (n + 1) * count], read.contexts[n * count : (n + 1) * count])
         for n, arm in enumerate(arms)
     }
     return dataclasses.replace(
-        material, sums=by_arm, pieces=fitted, respelled=respelled, windows=len(read.windows)
+        material, sums=by_arm, anchors=anchors, respelled=respelled, windows=len(read.windows)
     )
 
 
@@ -160,9 +163,9 @@ def _add(chosen: Occurrences, more: Occurrences, first: int) -> None:
         chosen.setdefault(sentence, {}).update({first + target: spans for target, spans in spans_of.items()})
 
 
-def _fitted(ids_M: np.ndarray, sums_MxCxD: np.ndarray, contexts_M: np.ndarray) -> Fitted:
+def _means(ids_M: np.ndarray, sums_MxCxD: np.ndarray, contexts_M: np.ndarray) -> Anchors:
     found = contexts_M > 0
-    return Fitted(ids_M[found], sums_MxCxD[found] / contexts_M[found, None, None])
+    return Anchors(ids_M[found], sums_MxCxD[found] / contexts_M[found, None, None])
 
 
 def _respelled(
@@ -172,7 +175,7 @@ def _respelled(
     seed: int,
     layers: tuple[int, ...],
     sums: Sums,
-) -> Fitted:
+) -> Anchors:
     """Context means of tokens of the source where it has to spell them in other pieces."""
     parts = []
     folds = shared.respelled_folds(source.subwords, pieces, seed)
@@ -182,5 +185,5 @@ def _respelled(
         found = shared.restricted(pieces, number_of, shared.RESPELLED_CONTEXTS)
         read = read_contexts(hiding.subwords, source.capacity, sentences, found, len(fold))
         states = _states(sums(hiding, read, layers, f'respelled {number} of {len(folds)}'), layers)
-        parts.append(_fitted(np.array(fold, np.int64), states, read.contexts))
-    return Fitted(np.concatenate([p.ids for p in parts]), np.concatenate([p.states for p in parts]))
+        parts.append(_means(np.array(fold, np.int64), states, read.contexts))
+    return Anchors(np.concatenate([p.ids for p in parts]), np.concatenate([p.states for p in parts]))

@@ -18,10 +18,11 @@ from bioptimus_jax.files import write_json
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.progress import clock
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import PAPER_ROWS, WITH_CONTEXTS, Surgery
+from bioptimus_jax.schema import PAPER_ROWS, Surgery
 from bioptimus_jax.surgery import recovery
 from bioptimus_jax.surgery.bias import token_counts
-from bioptimus_jax.surgery.material import Material, gather, middle
+from bioptimus_jax.surgery.initialisations import INITIALISATIONS, middle
+from bioptimus_jax.surgery.material import Material, gather
 from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.surgery.source import load_source
 from bioptimus_jax.surgery.synthesis import distilled, make, summing, watched
@@ -111,42 +112,41 @@ def hiding(source: Loaded, hidden: Sequence[str]) -> Loaded:
 
 
 def variants(layers: int, contexts: int, fit_steps: int = 0) -> list[Surgery]:
-    """What is compared, for a source of so many layers: every strategy, and `contextualized` with other layers,
+    """What is compared, for a source of so many layers: every initialisation, and the paper's with other layers,
     poolings, numbers of contexts, shrinkages and maps."""
-    read: list[tuple[int, ...]] = [(-1,), *((n,) for n in range(layers)), ()]
     like = functools.partial(dataclasses.replace, PAPER)
-    names = ('averaged_input', 'random_rows', 'gaussian', 'mean_resizing')
-    found = [like(strategy=name) for name in names]
-    alone = [like(strategy='averaged_last', layers=each or middle(layers)) for each in read]
-    found += alone + [like(strategy=name, layers=each) for name in WITH_CONTEXTS for each in read]
+    read: list[tuple[int, ...]] = [(-1,), *((n,) for n in range(layers)), ()]
     mapped = [like(layers=each, map=name) for name in ('linear', 'respelled') for each in read]
-    found += mapped
-    for one in (PAPER, like(layers=())):
-        found += [dataclasses.replace(one, pooling=name) for name in ('first', 'last')]
-        found += [dataclasses.replace(one, max_contexts=m) for m in (1, 2, 5) if m < contexts]
-        found += [dataclasses.replace(one, shrinkage=k) for k in (1.0, 5.0)]
-        for name in ('linear', 'respelled'):
-            found += [dataclasses.replace(one, map=name, shrinkage=k) for k in (1.0, 5.0)]
-        found += [
-            dataclasses.replace(one, map='respelled', shrinkage=k, max_contexts=m)
-            for k in (0.0, 1.0, 5.0)
-            for m in (1, 2, 5)
-            if m < contexts
-        ]
+    found = _initialisations('literal', layers, read) + mapped
+    fewer = [m for m in (1, 2, 5) if m < contexts]
+    changes: list[dict[str, Any]] = [
+        *({'pooling': name} for name in ('first', 'last')),
+        *({'max_contexts': m} for m in fewer),
+        *({'shrinkage': k} for k in (1.0, 5.0)),
+        *({'map': name, 'shrinkage': k} for name in ('linear', 'respelled') for k in (1.0, 5.0)),
+        *({'map': 'respelled', 'shrinkage': k, 'max_contexts': m} for k in (0.0, 1.0, 5.0) for m in fewer),
+    ]
+    found += [dataclasses.replace(one, **change) for one in (PAPER, like(layers=())) for change in changes]
     # One factor for all rows changes no rank but that by dot product; moving them to the source's mean does.
     found.append(like(scale='rescaled'))
-    moved = [
-        like(strategy='averaged_input'),
-        *alone,
-        *(like(layers=each) for each in read),
-        *mapped,
-        *(dataclasses.replace(Surgery(), shrinkage=k) for k in (1.0, 5.0)),
-    ]
-    found += [dataclasses.replace(one, scale='centred') for one in moved]
+    defaults = [dataclasses.replace(Surgery(), shrinkage=k) for k in (1.0, 5.0)]
+    found += _initialisations('centred', layers, read)
+    found += [dataclasses.replace(one, scale='centred') for one in (*mapped, *defaults)]
     if fit_steps:
         starts = (like(scale='centred'), Surgery())
         found += [dataclasses.replace(start, fit_steps=fit_steps) for start in starts]
     return list(dict.fromkeys(found))
+
+
+def _initialisations(scale: str, layers: int, read: Sequence[tuple[int, ...]]) -> list[Surgery]:
+    """Every initialisation that is compared in that scale; with each of the layers, where it reads states."""
+    found = []
+    compared = [(name, one) for name, one in INITIALISATIONS.items() if scale in one.probed]
+    for name, one in sorted(compared, key=lambda item: item[1].states):
+        unnamed = () if one.usual_layers(layers) == middle(layers) else middle(layers)
+        for each in read if one.states else read[:1]:
+            found.append(dataclasses.replace(PAPER, strategy=name, layers=each or unnamed, scale=scale))
+    return found
 
 
 def named(settings: Surgery) -> str:
@@ -176,9 +176,7 @@ def _compared(
     contexts: Contexts,
     counts_N: np.ndarray,
 ) -> dict[str, Any]:
-    contexts_N = next((found for _, found in material.sums.values()), np.zeros(len(hidden), np.int64))
-    for (_, _, most), (_, found) in material.sums.items():
-        contexts_N = found if most == 0 else contexts_N
+    contexts_N = np.max([found_N for _, found_N in material.sums.values()], axis=0)
     pieces_N = np.array([len(pieces) for pieces in material.spellings])
     thirds_N = np.argsort(np.argsort(counts_N, kind='stable')) * 3 // len(counts_N)
     numbers = {'contexts': contexts_N, 'pieces': pieces_N, 'frequency': thirds_N}

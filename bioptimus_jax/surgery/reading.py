@@ -12,7 +12,7 @@ import numpy as np
 import tokenizers
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.surgery.rows import contexts_wanted
+from bioptimus_jax.hashing import hash64
 from bioptimus_jax.vocab.contexts import Contexts
 from bioptimus_jax.vocab.subwords import Subwords
 
@@ -153,6 +153,17 @@ def window_start(first: int, stop: int, pieces: int, capacity: int) -> int:
     if stop - first >= capacity:
         return min(first, max(pieces - capacity, 0))
     return min(max((first + stop - capacity) // 2, 0), max(pieces - capacity, 0))
+
+
+def contexts_wanted(token: str, found: int, choice: str, seed: int, most: int = 0) -> int:
+    """How many of the contexts found are used: all, or m ~ U{1..found} as a function of (seed, token).
+
+    `most`, where it is not 0, is a bound: no more are then taken to be found.
+    """
+    found = min(found, most or found)
+    if choice == 'all' or found < 2:
+        return found
+    return 1 + hash64(f'{seed}\0{token}') % found
 
 
 def choose_occurrences(

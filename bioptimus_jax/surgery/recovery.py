@@ -17,12 +17,9 @@ BLOCK = 512
 CLASSES: dict[str, dict[str, tuple[int, int | None]]] = {
     'contexts': {'0': (0, 0), '1': (1, 1), '2-4': (2, 4), '5-9': (5, 9), '10+': (10, None)},
     'pieces': {'1': (0, 1), '2': (2, 2), '3': (3, 3), '4+': (4, None)},
-    'frequency': {
-        'rare': (0, 0),
-        'middle': (1, 1),
-        'frequent': (2, 2),
-    },  # thirds, by their count in the corpus
+    'frequency': {'rare': (0, 0), 'middle': (1, 1), 'frequent': (2, 2)},
 }
+"""From and to; frequency is the third of the tokens, by their count in the corpus."""
 
 
 def measure(rows_NxD: np.ndarray, true_N: np.ndarray, table_VxD: np.ndarray) -> dict[str, np.ndarray]:

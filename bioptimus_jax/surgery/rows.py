@@ -1,4 +1,4 @@
-"""Embedding rows of tokens that the source does not have: the strategies of the paper's Table 1, in numpy.
+"""Tables of embedding rows in numpy: scale, fallback, the table that is filled, neighbours.
 
 V: source tokens, N: new tokens, W: the run's vocabulary, D: hidden size. Sums are taken in float64.
 """
@@ -8,13 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bioptimus_jax.hashing import hash64
-
-RANDOM_ROWS_DEVIATION = 0.02
 LEAST_ROWS = 10
 """A mean of fewer rows is their own more than that of the space they lie in."""
-
-Spellings = Sequence[Sequence[int]]
 
 
 def seeded(*numbers: int) -> np.random.Generator:
@@ -31,35 +26,6 @@ def shared_ids(vocabulary: Sequence[str], source_vocabulary: Sequence[str]) -> n
     return np.array([source_id.get(token, -1) for token in vocabulary], np.int64)
 
 
-def averaged_input(table_VxD: np.ndarray, spellings: Spellings) -> np.ndarray:
-    """Mean of the input rows of each token's source pieces: float64 [N, D]; NaN where a spelling is empty."""
-    rows_NxD = np.full((len(spellings), table_VxD.shape[1]), np.nan)
-    for row_D, pieces in zip(rows_NxD, spellings, strict=True):
-        if len(pieces):
-            row_D[:] = table_VxD[np.asarray(pieces)].mean(axis=0, dtype=np.float64)
-    return rows_NxD
-
-
-def contextualized(
-    sums_NxD: np.ndarray, contexts_N: np.ndarray, averaged_NxD: np.ndarray, shrinkage_N: np.ndarray
-) -> np.ndarray:
-    """Mean over contexts, and the context-free value for tokens without a context: float64 [N, D].
-
-    `sums_NxD` holds, per token, the sum over its contexts of the mean over the pieces that spell it there
-    (equations 1 and 2 of the paper, read without the context-free value among the contexts). With a shrinkage of
-    k the context-free value counts as k contexts more: the mean has the weight n / (n + k).
-    """
-    weights_N = contexts_N + shrinkage_N
-    shrunk_NxD = sums_NxD + shrinkage_N[:, None] * averaged_NxD
-    means_NxD = shrunk_NxD / np.where(weights_N > 0, weights_N, 1)[:, None]
-    return np.where((contexts_N > 0)[:, None], means_NxD, averaged_NxD)
-
-
-def random_rows(count: int, width: int, seed: int) -> np.ndarray:
-    """Normal rows of mean 0 and standard deviation 0.02, the control: float64 [count, width]."""
-    return seeded(seed, count, width).normal(0.0, RANDOM_ROWS_DEVIATION, (count, width))
-
-
 def dealt(rows_NxD: np.ndarray, seed: int) -> np.ndarray:
     """The same rows, each at the place of another: float64 [N, D]; a single row stays.
 
@@ -69,11 +35,6 @@ def dealt(rows_NxD: np.ndarray, seed: int) -> np.ndarray:
     dealt_NxD = np.empty_like(rows_NxD)
     dealt_NxD[order_N] = rows_NxD[np.roll(order_N, 1)]  # one cycle through all: none stays where it was
     return dealt_NxD
-
-
-def unknown_mean(table_VxD: np.ndarray) -> np.ndarray:
-    """Mean of all the source's rows, for tokens that the source can only spell as [UNK]: float64 [D]."""
-    return table_VxD.mean(axis=0, dtype=np.float64)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,17 +72,6 @@ def scaling(name: str, rows_NxD: np.ndarray, table_VxD: np.ndarray) -> Scaling:
         for values, mean_D in ((rows_NxD, own_D), (table_VxD, wanted_D))
     )
     return Scaling(name, own_D, wanted_D, goal / distance if distance else 1.0)
-
-
-def contexts_wanted(token: str, found: int, choice: str, seed: int, most: int = 0) -> int:
-    """How many of the contexts found are used: all, or m ~ U{1..found} as a function of (seed, token).
-
-    `most`, where it is not 0, is a bound: no more are then taken to be found.
-    """
-    found = min(found, most or found)
-    if choice == 'all' or found < 2:
-        return found
-    return 1 + hash64(f'{seed}\0{token}') % found
 
 
 def filled_table(

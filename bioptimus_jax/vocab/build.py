@@ -84,7 +84,7 @@ def _source_tokenizer(experiment: Experiment, folder: Path) -> Subwords:
     agreement.check_source(folder, subwords)
     check_words(experiment, subwords, f'the source {experiment.source.path}')
     rows, tokens = (read_json(folder / 'config.json') or {}).get('vocab_size'), len(subwords.tokens)
-    if isinstance(rows, int) and tokens > rows and experiment.surgery.strategy != 'scratch':
+    if isinstance(rows, int) and tokens > rows and experiment.surgery.initialisation.source:
         raise InputError(
             f'{folder}: the tokenizer has {tokens:,} tokens, but config.json gives the model {rows:,} rows; '
             'these are not the weights of this tokenizer'

@@ -1,0 +1,208 @@
+"""An initialisation is one record in one file: stage, probe and help take it from there, and nobody asks for a name."""
+
+import ast
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from bioptimus_jax.files import read_json, read_jsonl
+from bioptimus_jax.model import bert, hf
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.surgery.initialisations import INITIALISATIONS
+from bioptimus_jax.vocab import wordpiece
+
+ROOT = Path(__file__).resolve().parents[1]
+OWN = ROOT / 'bioptimus_jax' / 'surgery' / 'initialisations.py'
+# It asks for everything that can be read, so that every part has to look at the record.
+TOY = """
+
+def _nearest(given: Inputs) -> np.ndarray:
+    means_NxD = given.sums / np.maximum(given.contexts, 1)[:, None]
+    nearest_N = (unit(means_NxD) @ unit(given.anchor_states).T).argmax(axis=1)
+    return np.where((given.contexts > 0)[:, None], given.anchor_rows[nearest_N], np.nan)
+
+
+INITIALISATIONS['nearest'] = Initialisation(
+    'the row of the anchor with the most similar contexts', _nearest, alone=True, contexts=True, anchors=True
+)
+"""
+COMMANDS = """
+import json, sys
+from bioptimus_jax.cli import main
+for arguments in json.load(sys.stdin):
+    print('exit code', main(arguments), flush=True)
+"""
+SYLLABLES = ['ka', 'lo', 'mi', 'nu', 'pe', 'ra', 'so', 'ti', 've', 'wo']
+
+
+def make_source(folder: Path, vocabulary: list[str]) -> np.ndarray:
+    """A BERT of one layer with random weights in `folder`; its input rows."""
+    shape = dict(hidden=16, layers=1, heads=2, intermediate=24, max_positions=32, initializer_range=0.3)
+    architecture = Architecture(vocab_size=len(vocabulary), **shape)
+    parameters = jax.tree.map(np.asarray, bert.initial_parameters(architecture, jax.random.key(3)))
+    tokenizer = wordpiece.tokenizer_from_vocabulary(vocabulary, lowercase=True)
+    wordpiece.save_tokenizer(tokenizer, folder / 'tokenizer', 32)
+    hf.write_folder(folder / 'source', architecture, parameters, folder / 'tokenizer')
+    return parameters['embeddings']['word_embeddings']['embedding'][: len(vocabulary)]
+
+
+@pytest.fixture(scope='module')
+def made(tmp_path_factory):
+    """Folder, exit codes and output of a copy of the package with one more record; the input rows of its source."""
+    folder, draw = tmp_path_factory.mktemp('plugin'), random.Random(2)
+    shutil.copytree(
+        ROOT / 'bioptimus_jax', folder / 'bioptimus_jax', ignore=shutil.ignore_patterns('__pycache__')
+    )
+    with open(folder / OWN.relative_to(ROOT), 'a', encoding='utf-8') as file:
+        file.write(TOY)
+    letters = sorted(set(''.join(SYLLABLES)))
+    pieces = [*wordpiece.SPECIAL_TOKENS, *letters, *(f'##{t}' for t in (*letters, *SYLLABLES))]
+    words = sorted({''.join(draw.choices(SYLLABLES, k=draw.randint(2, 3))) for _ in range(70)})
+    rows_VxD = make_source(folder, [*pieces, *words[:50]])
+    (folder / 'vocab.txt').write_text('\n'.join([*pieces, *words[30:], 'kakaka']))
+    with open(folder / 'corpus.jsonl', 'w') as file:
+        for number in range(150):
+            abstract = ' '.join(draw.choices(words, k=12)) + '.'
+            file.write(json.dumps({'id': str(number), 'title': '', 'abstract': abstract}) + '\n')
+    common = [f'--config={folder / "toy.py"}', f'--workdir={folder / "run"}']
+    (folder / 'toy.py').write_text(f"""
+from bioptimus_jax.config import defaults
+
+
+def get_config(argument=''):
+    config = defaults()
+    config.source.path = {str(folder / 'source')!r}
+    config.stages = ('corpus', 'vocab', 'contexts', 'surgery')
+    config.corpus.update(inputs=({str(folder / 'corpus.jsonl')!r},), shards=1)
+    config.corpus.near.threshold = 0.0
+    config.vocab.update(kind='file', file={str(folder / 'vocab.txt')!r})
+    config.surgery.update(strategy='nearest', scale='literal')
+    config.rows.max_document_pieces = 32
+    config.runtime.workers = 1
+    return config
+""")
+    calls = [
+        ['run', *common],
+        ['surgery', *common, '--probe', '--probe-tokens=12', '--probe-contexts=3'],
+        ['run', common[0], f'--workdir={folder / "without"}', '--config.stages=corpus,vocab,surgery'],
+        ['surgery', *common, '--config.surgery.shrinkage=5'],
+        ['surgery', '--help'],
+    ]
+    environment = os.environ | {'PYTHONPATH': str(folder), 'XLA_FLAGS': ''}
+    command = [sys.executable, '-c', COMMANDS]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, input=json.dumps(calls), capture_output=True, text=True
+    )
+    return folder, done.stdout, done.stderr, rows_VxD
+
+
+def test_the_stage_makes_rows_by_the_record(made):
+    folder, printed, errors, rows_VxD = made
+    assert re.findall(r'exit code (\d+)', printed)[:2] == ['0', '0'], printed + errors
+    report = read_json(folder / 'run' / 'surgery' / 'report.json')
+    new = [r for r in read_jsonl(folder / 'run' / 'surgery' / 'tokens.jsonl') if r['kind'] != 'copied']
+    assert (report['strategy'], report['map'], report['scale']) == ('nearest', None, 'literal')
+    assert {r['kind'] for r in new} == {'synthesised'}
+    assert [r['token'] for r in new if r['fallback']] == ['kakaka']  # no text has it
+    assert report['fallbacks'] == {'context_free': 1}
+    _, parameters, _ = hf.load_folder(folder / 'run' / 'surgery' / 'model')
+    table_WxD = parameters['embeddings']['word_embeddings']['embedding']
+    for record in new:
+        copied = (table_WxD[record['id']] == rows_VxD).all(axis=1).any()
+        assert copied == (record['contexts'] > 0), record
+    assert len(new) > 15
+
+
+def test_the_probe_ranks_it_in_both_scales_and_every_layer(made):
+    variants = read_json(made[0] / 'run' / 'probe.json')['variants']
+    settings = {'', ' layers=0', ' layers=()'}
+    wanted = {f'nearest{layers}{scale}' for layers in settings for scale in ('', ' scale=centred')}
+    assert {v['name'] for v in variants if v['name'].startswith('nearest')} == wanted
+    assert [v['rank'][0] for v in variants] == sorted(v['rank'][0] for v in variants)
+
+
+def test_what_it_reads_and_which_keys_concern_it_come_from_the_record(made):
+    _, printed, errors, _ = made
+    assert re.findall(r'exit code (\d+)', printed)[2:4] == ['2', '2'], printed + errors
+    assert 'config.stages: surgery needs contexts' in errors
+    assert (
+        'config.surgery.shrinkage: 5.0 is for config.surgery.strategy=contextualized, not for nearest'
+        in errors
+    )
+
+
+def test_help_lists_it_and_the_keys_that_concern_it(made):
+    help_text = made[1].rpartition('exit code 2')[2]
+    assert 'nearest: the row of the anchor with the most similar contexts' in help_text
+    assert 'similarity, nearest: layers of the source' in help_text
+    assert 'contextualized: k;' in help_text
+
+
+def test_the_change_of_the_howto_touches_that_file_alone():
+    change = (ROOT / 'docs' / 'howto' / 'add-initialisation.md').read_text('utf-8')
+    assert re.findall(r'^\+\+\+ b/(.*)$', change, re.M) == [str(OWN.relative_to(ROOT))]
+
+
+def asks_for_a_name(source: str) -> list[int]:
+    """Lines that compare or match a strategy, or anything with the name of an initialisation."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Compare(left=left, comparators=others):
+                asked = [left, *others]
+            case ast.Match(subject=subject, cases=cases):
+                asked = [subject, *(case.pattern for case in cases)]
+            case (
+                ast.Subscript(value=ast.Dict(), slice=by)
+                | ast.Call(func=ast.Attribute(value=ast.Dict()), args=[by, *_])
+            ):
+                asked = [by]
+            case ast.Call(func=ast.Attribute(value=value, attr='startswith' | 'endswith')):
+                asked = [value]
+            case _:
+                continue
+        parts = [part for each in asked for part in ast.walk(each)]
+        named = any(isinstance(part, ast.Constant) and part.value in NAMES for part in parts)
+        strategy = any(getattr(part, 'attr', '') == 'strategy' for part in asked)
+        found += [node.lineno] * (named or strategy)
+    return found
+
+
+NAMES = frozenset(INITIALISATIONS)
+
+
+@pytest.mark.parametrize(
+    'line',
+    [
+        'x = settings.strategy == chosen',
+        "x = name in ('scratch', 'other')",
+        "x = 'copy' != name",
+        "x = {'a': 1}[surgery.strategy]",
+        "x = {'a': 1}.get(surgery.strategy)",
+        "x = config.surgery.strategy.startswith('averaged')",
+        "match name:\n    case 'gaussian': pass",
+        'match surgery.strategy:\n    case x: pass',
+    ],
+)
+def test_the_rule_sees_who_asks_for_a_name(line):
+    assert asks_for_a_name(line)
+
+
+def test_nobody_asks_for_the_name_of_an_initialisation():
+    files = [f for folder in ('bioptimus_jax', 'configs') for f in (ROOT / folder).rglob('*.py')]
+    asking = {
+        f'{file.relative_to(ROOT)}:{line}'
+        for file in files
+        for line in asks_for_a_name(file.read_text('utf-8'))
+    }
+    assert len(files) > 100
+    assert not asking
