@@ -138,7 +138,7 @@ def random_model(folder: Path, sentences: Sequence[Sentence]) -> Path:
     from bioptimus_jax.model.families.bert import Bert
     from bioptimus_jax.model.tensors import write_folder
     from bioptimus_jax.schema import Vocab
-    from bioptimus_jax.vocab import wordpiece
+    from bioptimus_jax.vocab.kinds import wordpiece
 
     pieces = wordpiece.train((' '.join(s.words) for s in sentences), Vocab(size=GENERATED_PIECES))
     architecture = Bert(len(pieces), HIDDEN, LAYERS, HIDDEN // 64, 4 * HIDDEN, 512)

@@ -12,6 +12,7 @@ same lengths, a smaller vocabulary and two peers, and writes nothing.
 """
 
 import argparse
+import dataclasses
 import statistics
 import sys
 import tempfile
@@ -26,16 +27,15 @@ import numpy as np
 from protocol import interleave, publish, ratio, serve, start
 from workload import BASE, QUICK, SMALL, Shape, architecture, opened, prepare
 
+from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.batches import Batches
-from bioptimus_jax.pretrain.masking import Vocabulary
-from bioptimus_jax.pretrain.objective import masked_lm
+from bioptimus_jax.pretrain.objective import Objective, make_objective
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
-from bioptimus_jax.pretrain.step import StepPlan, make_plan, mask_step_batch, sharded_step
+from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.pretrain.throughput import peak_flops, training_flops_per_token
 from bioptimus_jax.pretrain.watch import Window, summarise
 from bioptimus_jax.vocab import subwords
-from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS
 
 OURS = 'ours'
 QUICK_PEERS = ('hf_padded', 'hf_packed_masked')  # every process takes ten seconds to start
@@ -125,24 +125,26 @@ def run_variant(name: str, shape: Shape, folder: Path) -> None:
     serve(step, facts)
 
 
-def parts(shape: Shape, folder: Path) -> tuple[StepPlan, Any, Batches, Any, Any]:
-    """Plan, table, batches, mesh and weights of our side."""
+def parts(shape: Shape, folder: Path) -> tuple[Objective, Any, Batches, Any, Any]:
+    """Objective, table, batches, mesh and weights of our side."""
     from bioptimus_jax.model.tensors import load_folder
 
     run, rows = opened(shape, folder)
     model, params, _ = load_folder(run.folder('surgery') / 'model')
     mesh = make_mesh()
-    words = Vocabulary.of(subwords.load(run.folder('vocab')).tokens, SPECIAL_TOKENS)
-    plan = make_plan(run.config, model, words, rows.pieces, mesh, lambda text: print(text, file=sys.stderr))
+    words = subwords.load(run.folder('vocab'))
+    objective = make_objective(
+        run.config, model, words, rows.pieces, mesh, lambda text: print(text, file=sys.stderr)
+    )
     counts = curriculum.RowCounts(len(rows), rows.counts['tokens'], rows.counts['words'])
-    table = curriculum.table(curriculum.stretches(run.config, counts), run.config)
-    return plan, table, Batches(rows, shape.batch_rows, 0, batch_sharding(mesh)), mesh, params
+    table = curriculum.table(curriculum.make_schedule(run.config, counts), run.config)
+    return objective, table, Batches(rows, shape.batch_rows, 0, batch_sharding(mesh)), mesh, params
 
 
 def our_step(shape: Shape, folder: Path) -> tuple[Callable[[], dict[str, Any]], dict[str, Any]]:
     """One step of the loop, and what its records say."""
-    plan, table, batches, mesh, params = parts(shape, folder)
-    train_step, state = sharded_step(plan, mesh, params)
+    objective, table, batches, mesh, params = parts(shape, folder)
+    train_step, state = sharded_step(objective, mesh, params)
     stream = batches.stream(0, 10**6)
     window = Window()
 
@@ -157,7 +159,7 @@ def our_step(shape: Shape, folder: Path) -> tuple[Callable[[], dict[str, Any]], 
         window.add(number + 1, metrics, waited)
         if len(window.steps) == WINDOW:
             values, seconds = window.read()
-            summarise(window, values, seconds, shape.batch_rows * shape.row_pieces, plan.architecture)
+            summarise(window, values, seconds, shape.batch_rows * shape.row_pieces, objective)
             window = Window()
         wall = time.perf_counter() - started
         return {
@@ -166,7 +168,7 @@ def our_step(shape: Shape, folder: Path) -> tuple[Callable[[], dict[str, Any]], 
             'input_wait': waited / wall,
         }
 
-    return step, {'attention': getattr(plan.compute.attend, '__name__', str(plan.compute.attend))}
+    return step, {'attention': objective.compute.attention}
 
 
 def gate(shape: Shape, folder: Path) -> dict[str, float]:
@@ -176,21 +178,25 @@ def gate(shape: Shape, folder: Path) -> dict[str, float]:
 
     from bioptimus_jax.model.tensors import to_tensors
 
-    plan, table, batches, _, params = parts(shape, folder)
+    objective, table, batches, _, params = parts(shape, folder)
     batch = {name: value[:2] for name, value in batches.at(0).items()}
-    masked, _, segments, positions = mask_step_batch(batch, plan, table, jnp.int32(0))
+    rows = example_at(objective, batch, table, jnp.int32(0)).rows
+    masked, segments, positions = rows
+    plain = dataclasses.replace(objective, compute=PLAIN)
 
     @jax.jit
     def ours(params: Any) -> Any:
         def mean(params: Any) -> jax.Array:
-            loss, sums = masked_lm(params, plan.architecture, masked, segments, positions)
-            return loss / sums['weight']
+            terms, sums = plain.loss(params, {}, rows, None)
+            return terms['slots'] / sums['weight']
 
         return jax.value_and_grad(mean)(params)
 
     loss, gradients = ours(params)
     model = model_of(shape).eval()
-    tensors = {name: torch.tensor(value) for name, value in to_tensors(params, plan.architecture).items()}
+    tensors = {
+        name: torch.tensor(value) for name, value in to_tensors(params, objective.architecture).items()
+    }
     model.load_state_dict(tensors, strict=False)
     labels = np.full(batch['tokens'].shape, -100)
     for row in range(len(labels)):
@@ -205,7 +211,7 @@ def gate(shape: Shape, folder: Path) -> dict[str, float]:
     )
     output.loss.backward()
     theirs = {name: p.grad.numpy() for name, p in model.named_parameters() if p.grad is not None}
-    mine = to_tensors(gradients, plan.architecture)
+    mine = to_tensors(gradients, objective.architecture)
     largest = max(np.abs(value).max() for value in theirs.values())
     return {
         'loss': abs(float(loss) - float(output.loss)) / float(output.loss),

@@ -2,13 +2,14 @@
 
 import argparse
 
-from bioptimus_jax import __version__, verbs
+from bioptimus_jax import __version__
 from bioptimus_jax.command import Verb, described_keys, stage_verb
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.fields import FORMER, now_called
-from bioptimus_jax.plugins import load_from, names_in
+from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.stages import STAGES
 
+VERBS = Plugins('bioptimus_jax.verbs', 'VERB')
 SYNOPSIS = 'bioptimus VERB --config=NAME_or_FILE[:argument] --workdir=DIR [--config.key=value ...]'
 PROGRAM_HELP = """
 Adapt a general BERT to a domain: corpus, vocabulary, embedding surgery, curriculum masked-LM
@@ -36,7 +37,7 @@ class _Parser(argparse.ArgumentParser):
 def all_verbs() -> dict[str, Verb]:
     """Every verb by its name: the stages in their order, then the files of verbs/, some of them stages with flags."""
     named = {name: stage_verb(stage) for name, stage in STAGES.items()}
-    return named | {name: load_from(verbs, name).VERB for name in names_in(verbs)}
+    return named | {name: VERBS.load(name) for name in VERBS}
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -19,6 +19,7 @@ from bioptimus_jax.manifests import versions
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.tensors import read_architecture, write_folder
 from bioptimus_jax.pretrain.checkpoint import finished_phases, load_phase, phase_checksums
+from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import phase_of
 
@@ -45,7 +46,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         checkpoint = digest(origin)
         about = _kept(folder / phase, checkpoint)
         if about is None:
-            params = load_phase(pretrain, phase)
+            params = objective_of(run.config).exported(load_phase(pretrain, phase))
             setting = dataclasses.asdict(run.config.phase[phase_of(phase)])
             about = {'phase': phase, 'checkpoint': checkpoint, 'setting': setting}
             threads = run.config.runtime.torch_threads

@@ -15,9 +15,10 @@ from bioptimus_jax.model.architecture import HEAD, Architecture
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.tensors import own_architecture, read_architecture
 from bioptimus_jax.pretrain.backends import check_kernel
-from bioptimus_jax.pretrain.curriculum import RowCounts, stretches
+from bioptimus_jax.pretrain.curriculum import RowCounts, make_schedule
 from bioptimus_jax.pretrain.difficulty import refuse_training_text
 from bioptimus_jax.pretrain.memory import check_memory
+from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, check_fits, planned_mesh
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.run import Run
@@ -115,15 +116,16 @@ def make_plan(experiment: Experiment, assumed: Assumptions) -> Plan:
     pieces = trained_on * assumed.pieces_per_word
     row_pieces = rows.row_pieces * assumed.fill
     counts = RowCounts(round(pieces / row_pieces), round(pieces), round(trained_on))
+    share = objective_of(experiment).share
     attended = min(rows.row_pieces, rows.max_document_pieces)  # an upper bound: most documents are shorter
     phases = [
         PhasePlan(
-            stretch.name,
-            steps := stretch.stop - stretch.start,
+            scheduled.name,
+            steps := scheduled.stop - scheduled.start,
             steps * experiment.pretrain.batch_rows * row_pieces,
-            training_flops_per_token(architecture, attended, stretch.phase.rate),
+            training_flops_per_token(architecture, attended, share(scheduled.phase)),
         )
-        for stretch in stretches(experiment, counts)
+        for scheduled in make_schedule(experiment, counts)
     ]
     return Plan(experiment, architecture, shape_from, tuple(phases), assumed.words, assumed)
 
@@ -140,6 +142,7 @@ def check(run: Run) -> None:
         raise ConfigError(
             'config.corpus.heldout_fraction: is 0, but pre-training is evaluated on what is held out'
         )
+    objective_of(experiment).check(experiment)
     architecture, here = architecture_of(run), look()
     mesh = planned_mesh(here.count, runtime.devices, runtime.fsdp, runtime.tensor)
     check_kernel(runtime.attention, architecture.attention_dropout, here.platform)

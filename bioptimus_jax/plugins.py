@@ -1,20 +1,9 @@
-"""A large variation is a file of a package, and its name is the file's: listed without being imported."""
+"""Variations that are files: a module's name is a value of the configuration, and it holds one object."""
 
 import importlib
 import pkgutil
 from collections.abc import Collection, Iterator
-from types import ModuleType
 from typing import Any
-
-
-def names_in(package: ModuleType) -> tuple[str, ...]:
-    """The names of a package's files, sorted; none of them is imported."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(package.__path__)))
-
-
-def load_from(package: ModuleType, name: str) -> ModuleType:
-    """The file of that name, which must be one of `names_in`."""
-    return importlib.import_module(f'{package.__name__}.{name}')
 
 
 class Plugins(Collection[str]):

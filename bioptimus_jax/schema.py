@@ -18,7 +18,10 @@ from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.pretrain.units import MASKINGS
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS, Initialisation, concerned
 
-TOKENIZERS = Plugins('bioptimus_jax.vocab.kinds', 'KIND')  # objects of vocab.subwords.Kind
+# Large variations: each is a file of the package, and its name the value of a key.
+TOKENIZERS = Plugins('bioptimus_jax.vocab.kinds', 'KIND')
+FAMILIES = Plugins('bioptimus_jax.model.families', 'FAMILY')
+OBJECTIVES = Plugins('bioptimus_jax.pretrain.objectives', 'OBJECTIVE')
 LARGEST_SEED = 2**31 - 1  # jax keeps 32 bits of a seed and drops the rest in silence
 MOST_STEPS = 2**31 - 1  # a step's number has 32 bits, too
 LARGEST_SIZE, MOST_LAYERS = 2**24, 2**10  # far above any BERT: more would only fill the memory
@@ -165,7 +168,7 @@ class Contexts:
 class Model:
     """Shape of a model without a source. With a source, only the dropout rates are read."""
 
-    family: str = key('bert', 'family, as model_type in config.json: a file of model/families')
+    family: str = key('bert', 'as model_type in config.json: a file of model/families', one_of=FAMILIES)
     layers: int = key(12, 'encoder layers', low=1, high=MOST_LAYERS)
     hidden: int = key(768, 'hidden size', low=8, high=LARGEST_SIZE)
     heads: int = key(12, 'attention heads', low=1, high=LARGEST_SIZE)
@@ -355,8 +358,9 @@ class Curriculum:
 
 @dataclasses.dataclass(frozen=True)
 class Pretrain:
-    """Masked language modelling: batch, optimiser, word rule."""
+    """Pre-training: objective, batch, optimiser, word rule."""
 
+    objective: str = key('mlm', 'what is minimised: a file of pretrain/objectives/', one_of=OBJECTIVES)
     batch_rows: int = key(256, 'rows in the global batch', low=1, high=MOST_ROWS)
     micro_batches: int = key(1, 'gradient accumulation: parts a batch is cut into', low=1, high=MOST_ROWS)
     word: str = key(

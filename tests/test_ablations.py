@@ -45,9 +45,9 @@ def words(experiment):
 
 def rates(experiment):
     """The learning rate of every step."""
-    placed = curriculum.stretches(experiment, COUNTS)
-    table = curriculum.table(placed, experiment)
-    steps = np.arange(placed[-1].stop)
+    schedule = curriculum.make_schedule(experiment, COUNTS)
+    table = curriculum.table(schedule, experiment)
+    steps = np.arange(schedule[-1].stop)
     return np.asarray(curriculum.learning_rate_at(table, steps, experiment.pretrain.end_fraction))
 
 
@@ -77,9 +77,9 @@ def test_words_stay_equal_where_the_vocabulary_makes_more_pieces():
     steps = {}
     for arm in ('contextualized.seed-0', 'copy.seed-0'):
         counts = OF_COPY if arm.startswith('copy') else COUNTS
-        placed = curriculum.stretches(arms[arm], counts)
-        steps[arm] = placed[-1].stop
-        seen = placed[-1].stop * arms[arm].pretrain.batch_rows * counts.words / counts.rows
+        schedule = curriculum.make_schedule(arms[arm], counts)
+        steps[arm] = schedule[-1].stop
+        seen = schedule[-1].stop * arms[arm].pretrain.batch_rows * counts.words / counts.rows
         assert seen == pytest.approx(350_000, rel=0.005)
     assert steps['copy.seed-0'] > steps['contextualized.seed-0']
 

@@ -1,12 +1,13 @@
 """The curriculum table: steps, settings, learning rates, and which changes may continue a run."""
 
+import jax
 import numpy as np
 import pytest
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.curriculum import RowCounts, Stretch
+from bioptimus_jax.pretrain.curriculum import RowCounts, ScheduledPhase
 from bioptimus_jax.pretrain.units import number_of
 from bioptimus_jax.schema import Experiment, Phase
 
@@ -27,7 +28,7 @@ COUNTS = RowCounts(rows=100, tokens=5000, words=4000)
 
 def test_the_papers_table():
     e = experiment()
-    table = curriculum.table(curriculum.stretches(e, COUNTS), e)
+    table = curriculum.table(curriculum.make_schedule(e, COUNTS), e)
     wanted = {
         0: (False, 0.15, 0.8),
         10: (True, 0.15, 0.8),
@@ -37,7 +38,7 @@ def test_the_papers_table():
     }
     for step, (words, rate, p_mask) in wanted.items():
         s = curriculum.setting_at(table, step)
-        assert (s.strategy == number_of('words'), float(s.rate), float(s.p_mask)) == (
+        assert (s['strategy'] == number_of('words'), float(s['rate']), float(s['p_mask'])) == (
             words,
             pytest.approx(rate),
             pytest.approx(p_mask),
@@ -46,7 +47,7 @@ def test_the_papers_table():
 
 def test_the_learning_rate_ends_at_the_share_asked_for():
     e = experiment(pretrain__learning_rate='1.0', pretrain__end_fraction='0.2')
-    table = curriculum.table(curriculum.stretches(e, COUNTS), e)
+    table = curriculum.table(curriculum.make_schedule(e, COUNTS), e)
     ends = [
         float(curriculum.learning_rate_at(table, step, e.pretrain.end_fraction)) for step in (10, 55, 100)
     ]
@@ -64,7 +65,7 @@ def test_units(unit, duration, steps):
 
 def test_learning_rate_rises_falls_and_is_continuous_at_the_peak():
     e = experiment(pretrain__learning_rate='1.0')
-    table = curriculum.table(curriculum.stretches(e, COUNTS), e)
+    table = curriculum.table(curriculum.make_schedule(e, COUNTS), e)
     rates = np.array([float(curriculum.learning_rate_at(table, s, 0.0)) for s in range(100)])
     assert rates[:10] == pytest.approx(np.arange(1, 11) / 10)
     assert rates[10] == pytest.approx(1.0)
@@ -79,7 +80,7 @@ def test_a_restarted_phase_warms_up_to_its_own_peak():
             'pretrain__learning_rate': '1.0',
         }
     )
-    table = curriculum.table(curriculum.stretches(e, COUNTS), e)
+    table = curriculum.table(curriculum.make_schedule(e, COUNTS), e)
     rate = lambda s: float(curriculum.learning_rate_at(table, s, 0.0))  # noqa: E731
     assert rate(29) == pytest.approx(1 / 27, rel=1e-5)  # the first path covers 30 steps, 3 of warm-up
     assert rate(30) == pytest.approx(0.5 / 7)
@@ -88,8 +89,8 @@ def test_a_restarted_phase_warms_up_to_its_own_peak():
 
 def test_only_phases_that_are_not_over_can_change():
     old = [{'name': '0.1', 'start': 0, 'stop': 10}, {'name': '0.2', 'start': 10, 'stop': 20}]
-    longer = (Stretch('0.1', Phase(), 0, 10), Stretch('0.2', Phase(), 10, 35))
-    changed = (Stretch('0.1', Phase(), 0, 12), Stretch('0.2', Phase(), 12, 22))
+    longer = (ScheduledPhase('0.1', Phase(), 0, 10), ScheduledPhase('0.2', Phase(), 10, 35))
+    changed = (ScheduledPhase('0.1', Phase(), 0, 12), ScheduledPhase('0.2', Phase(), 12, 22))
     curriculum.check_continues(old, longer, 15)
     curriculum.check_continues(old, longer, 20)
     with pytest.raises(ConfigError, match=r'phase\.0\.1\.duration'):
@@ -102,8 +103,8 @@ def test_any_other_table_a_ramp_from_5_to_25_percent():
     for number, name in enumerate(c.phases, 1):
         c.phase[name] = config.phase(masking='words', rate=0.05 * number, duration=4.0, duration_unit='steps')
     e = Experiment.from_config(c)
-    table = curriculum.table(curriculum.stretches(e, COUNTS), e)
-    rates = [float(curriculum.setting_at(table, step).rate) for step in range(0, 20, 4)]
+    table = curriculum.table(curriculum.make_schedule(e, COUNTS), e)
+    rates = [float(curriculum.setting_at(table, step)['rate']) for step in range(0, 20, 4)]
     assert rates == pytest.approx([0.05, 0.1, 0.15, 0.2, 0.25])
 
 
@@ -131,14 +132,14 @@ def test_shuffling_is_a_permutation_that_the_seed_decides():
 
 def test_phases_keep_their_duration_and_setting_in_another_order():
     e = experiment()
-    placed = curriculum.stretches(e, COUNTS, ('0.4', '0.2', '0.1', '0.3'))
-    assert [(s.name, s.start, s.stop) for s in placed] == [
+    schedule = curriculum.make_schedule(e, COUNTS, ('0.4', '0.2', '0.1', '0.3'))
+    assert [(s.name, s.start, s.stop) for s in schedule] == [
         ('0.4', 0, 40),
         ('0.2', 40, 60),
         ('0.1', 60, 70),
         ('0.3', 70, 100),
     ]
-    assert all(s.phase == e.phase[s.name] for s in placed)
+    assert all(s.phase == e.phase[s.name] for s in schedule)
 
 
 def test_a_run_keeps_the_order_that_it_began_with_and_new_phases_come_last():
@@ -176,12 +177,12 @@ def self_paced(**changes):
 
 def test_a_flat_phase_ends_early_and_the_last_one_takes_what_remains():
     e = self_paced()
-    planned = curriculum.stretches(e, COUNTS)
+    planned = curriculum.make_schedule(e, COUNTS)
     assert curriculum.evaluation_steps(planned, 4) == set(range(10, 161, 10))
     losses = {0: 9.0, 10: 5.0, 20: 4.0, 30: 3.9}
-    assert curriculum.paced(planned, 10, losses, e) == planned  # step 0 is not of this phase
-    assert curriculum.paced(planned, 20, losses, e) == planned
-    moved = curriculum.paced(planned, 30, losses, e)
+    assert curriculum.after_evaluation(planned, 10, losses, e) == planned  # step 0 is not of this phase
+    assert curriculum.after_evaluation(planned, 20, losses, e) == planned
+    moved = curriculum.after_evaluation(planned, 30, losses, e)
     assert [(s.name, s.start, s.stop, s.ended) for s in moved] == [
         ('0.1', 0, 30, True),
         ('0.2', 30, 70, False),
@@ -192,48 +193,47 @@ def test_a_flat_phase_ends_early_and_the_last_one_takes_what_remains():
     # Losses before the phase do not count, and the next phase ends at its bound.
     losses |= {40: 3.89, 50: 3.4, 60: 3.0, 70: 2.6}
     for done in (40, 50, 60):
-        assert curriculum.paced(moved, done, losses, e) == moved
-    over = curriculum.paced(moved, 70, losses, e)
+        assert curriculum.after_evaluation(moved, done, losses, e) == moved
+    over = curriculum.after_evaluation(moved, 70, losses, e)
     assert [(s.stop, s.ended) for s in over] == [(30, True), (70, True), (110, False), (160, False)]
     # The last one is never cut, and nothing moves where self-pacing was not asked for.
     flat = {122: 1.0, 135: 1.0, 148: 1.0}
-    at_last = curriculum.stretches(e, COUNTS, record=[{'name': '0.3', 'stop': 110, 'ended': True}])
-    assert curriculum.paced(at_last, 148, flat, e) == at_last
-    assert curriculum.paced(planned, 30, losses, experiment((40, 40, 40, 40))) == planned
+    at_last = curriculum.make_schedule(e, COUNTS, record=[{'name': '0.3', 'stop': 110, 'ended': True}])
+    assert curriculum.after_evaluation(at_last, 148, flat, e) == at_last
+    assert curriculum.after_evaluation(planned, 30, losses, experiment((40, 40, 40, 40))) == planned
 
 
 def test_the_record_places_the_phases_as_they_were_decided(tmp_path):
     e = self_paced()
-    moved = curriculum.paced(curriculum.stretches(e, COUNTS), 20, {10: 5.0, 20: 5.0}, e)
+    moved = curriculum.after_evaluation(curriculum.make_schedule(e, COUNTS), 20, {10: 5.0, 20: 5.0}, e)
     curriculum.write_record(tmp_path, moved)
     record = curriculum.read_record(tmp_path)
     assert record[0] == {'name': '0.1', 'start': 0, 'stop': 20, 'ended': True}
     assert record[1] == {'name': '0.2', 'start': 20, 'stop': 60}
-    assert curriculum.stretches(e, COUNTS, record=record) == moved
+    assert curriculum.make_schedule(e, COUNTS, record=record) == moved
     longer = self_paced(**{'phase__0__4__duration': '50'})
-    assert curriculum.stretches(longer, COUNTS, record=record)[-1].stop == 170
+    assert curriculum.make_schedule(longer, COUNTS, record=record)[-1].stop == 170
     assert curriculum.read_record(tmp_path / 'nowhere') == []
 
 
 def test_moved_phases_leave_the_learning_rate_and_the_shapes_of_the_table_alone():
     e = self_paced()
-    planned = curriculum.stretches(e, COUNTS)
-    moved = curriculum.paced(planned, 20, {10: 5.0, 20: 5.0}, e)
+    planned = curriculum.make_schedule(e, COUNTS)
+    moved = curriculum.after_evaluation(planned, 20, {10: 5.0, 20: 5.0}, e)
     before, after = curriculum.table(planned, e), curriculum.table(moved, e)
-    assert {n: (v.shape, v.dtype) for n, v in before.items()} == {
-        n: (v.shape, v.dtype) for n, v in after.items()
-    }
+    shapes, shapes_after = (jax.tree.map(lambda v: (v.shape, v.dtype), table) for table in (before, after))
+    assert shapes == shapes_after
     for step in (0, 19, 20, 90, 159):
         rate = [float(curriculum.learning_rate_at(t, step, 0.0)) for t in (before, after)]
         assert rate[0] == rate[1]
-    assert [int(curriculum.setting_at(t, 20).strategy) for t in (before, after)] == [
+    assert [int(curriculum.setting_at(t, 20)['strategy']) for t in (before, after)] == [
         number_of(masking) for masking in ('tokens', 'words')
     ]
 
 
 def test_snapshots_are_named_by_the_share_of_the_plan():
     e = self_paced()
-    planned = curriculum.stretches(e, COUNTS)
+    planned = curriculum.make_schedule(e, COUNTS)
     assert curriculum.kept_steps(planned, 1, {}) == {'0.1': 40, '0.2': 80, '0.3': 120, '0.4': 160}
     kept = curriculum.kept_steps(planned, 4, {})
     assert list(kept.items())[:5] == [
@@ -243,11 +243,11 @@ def test_snapshots_are_named_by_the_share_of_the_plan():
         ('0.1', 40),
         ('0.2@25', 50),
     ]
-    moved = curriculum.paced(planned, 20, {10: 5.0, 20: 5.0}, e)
+    moved = curriculum.after_evaluation(planned, 20, {10: 5.0, 20: 5.0}, e)
     kept = curriculum.kept_steps(moved, 4, {})
     assert [n for n in kept if n.startswith('0.1')] == ['0.1@25', '0.1@50', '0.1']  # it never got to 75 %
     assert (kept['0.1@50'], kept['0.1'], kept['0.2@25']) == (20, 20, 30)
-    longer = curriculum.stretches(experiment((10, 20, 30, 80)), COUNTS)
+    longer = curriculum.make_schedule(experiment((10, 20, 30, 80)), COUNTS)
     kept = curriculum.kept_steps(longer, 2, {'0.4@50': 80, '0.4': 100})
     assert (kept['0.4@50'], kept['0.4']) == (80, 140)  # taken before the phase was made longer
 

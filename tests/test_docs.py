@@ -178,7 +178,7 @@ RUN = [
 
 
 # Most of their time goes into compiling a program that no other page has.
-OTHER_PROGRAMS = ('add-masking', 'add-model-family', 'add-backend', 'devices')
+OTHER_PROGRAMS = ('add-masking', 'add-model-family', 'add-objective', 'add-backend', 'devices')
 
 
 @pytest.mark.parametrize(

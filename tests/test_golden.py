@@ -14,8 +14,9 @@ import pytest
 from bioptimus_jax.config import defaults
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.sharding import make_mesh
-from bioptimus_jax.pretrain.step import make_plan, sharded_step
+from bioptimus_jax.pretrain.step import sharded_step
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab.kinds.wordpiece import make
 
@@ -33,9 +34,11 @@ def losses() -> list[float]:
     names = [*SPECIALS, *(f'{"##" * (n % 3 == 0)}t{n}' for n in range(95))]
     model = Bert(100, 32, 2, 4, 64, PIECES, dropout=0.1, attention_dropout=0.1)
     mesh = make_mesh(1)
-    plan = make_plan(experiment, model, make(names, True), PIECES, mesh, print)
-    table = curriculum.table(curriculum.stretches(experiment, curriculum.RowCounts(100, 1, 1)), experiment)
-    step, state = sharded_step(plan, mesh, model.initial_parameters(jax.random.key(0)))
+    objective = make_objective(experiment, model, make(names, True), PIECES, mesh, print)
+    table = curriculum.table(
+        curriculum.make_schedule(experiment, curriculum.RowCounts(100, 1, 1)), experiment
+    )
+    step, state = sharded_step(objective, mesh, model.initial_parameters(jax.random.key(0)))
     found = []
     for number in range(sum(PHASES.values())):
         state, metrics = step(state, batch_of(np.random.default_rng(number)), table)

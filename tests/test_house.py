@@ -13,7 +13,7 @@ import pytest
 
 from bioptimus_jax.config import load, override
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.schema import PAPER_PHASES, TOKENIZERS, Experiment
+from bioptimus_jax.schema import OBJECTIVES, PAPER_PHASES, TOKENIZERS, Experiment
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / 'bioptimus_jax'
@@ -102,6 +102,7 @@ WITHOUT_JAX = (
     'bioptimus_jax.model.folder',
     'bioptimus_jax.surgery.initialisations',
     'bioptimus_jax.surgery.rows',
+    'bioptimus_jax.plugins',
 )
 
 
@@ -291,6 +292,58 @@ def test_the_rule_sees_what_is_undocumented():
     source = 'def f(): pass\nclass C:\n    """Words."""\n    def g(self): pass\ndef _h(): pass\nasync def i(): pass\n'
     assert undocumented(source) == ['module', 'f', 'i']
     assert undocumented(f'"""Words."""\n{source}') == ['f', 'i']
+
+
+# Key whose values are variations -> the room of those: nobody else asks which one it is.
+VARIATIONS = {'masking': 'bioptimus_jax/pretrain/units.py', 'objective': 'bioptimus_jax/pretrain/objectives/'}
+
+
+def asks_for_a_name(source: str, key: str) -> list[int]:
+    """Lines where the value of a key is compared, matched, or looked up."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Compare(left=left, comparators=others):
+                asked = [left, *others]
+            case ast.Subscript(slice=asked_by) | ast.Match(subject=asked_by):
+                asked = [asked_by]
+            case ast.Call(func=ast.Attribute(value=value, attr=method)):
+                asked = [value] if method in ('startswith', 'endswith', 'removeprefix', 'find') else []
+            case _:
+                continue
+        names = [getattr(part, 'attr', getattr(part, 'id', '')) for part in asked]
+        found += [node.lineno] * (key in names)
+    return found
+
+
+@pytest.mark.parametrize('key', VARIATIONS)
+def test_no_other_file_asks_which_variation_it_is(key):
+    for line in (
+        f"x = phase.{key} == 'words'",
+        f"x = phase.{key} not in ('a',)",
+        f"x = {{'words': 1}}[phase.{key}]",
+        f"x = phase.{key}.startswith('w')",
+        f"match phase.{key}:\n    case 'words': pass",
+    ):
+        assert asks_for_a_name(line, key), line
+    asking = {
+        f'{file.relative_to(ROOT)}:{line}'
+        for file in PACKAGE.rglob('*.py')
+        if not str(file.relative_to(ROOT)).startswith(VARIATIONS[key])
+        for line in asks_for_a_name(file.read_text('utf-8'), key)
+    }
+    assert not asking
+
+
+def test_the_name_of_an_objective_stands_in_its_file_and_as_the_default():
+    for name in OBJECTIVES:
+        naming = {
+            str(file.relative_to(PACKAGE))
+            for file in PACKAGE.rglob('*.py')
+            for node in ast.walk(ast.parse(file.read_text('utf-8')))
+            if isinstance(node, ast.Constant) and node.value == name
+        }
+        assert naming <= {'schema.py', f'pretrain/objectives/{name}.py'}
 
 
 def test_no_file_is_named_for_being_a_drawer():

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioptimus_jax.pretrain.curriculum import setting_of
 from bioptimus_jax.pretrain.masking import (
     MASKED,
     REPLACED,
-    mask_batch,
+    Masker,
+    Setting,
     row_key,
     slot_count,
 )
@@ -32,7 +32,7 @@ FIRST_WORD, FIRST_CONTINUATION = 6, 66
 
 
 def setting(masking='tokens', rate=0.15, corruption=(0.8, 0.1, 0.1), unit='piece'):
-    return setting_of(Phase(masking, rate, corruption, unit), LONGEST)
+    return Setting.of(Phase(masking, rate, corruption, unit), LONGEST)
 
 
 @functools.partial(jax.jit, static_argnames='slots')
@@ -40,9 +40,11 @@ def masked_rows(tokens, segments, which, seed, slots, starts=None):
     keys = jax.vmap(lambda n: row_key(jax.random.key(seed, impl='threefry2x32'), jnp.asarray(3), n))(
         jnp.arange(tokens.shape[0])
     )
+    masker = Masker(VOCABULARY, 'wordpiece', LONGEST, slots)
     if starts is None:
-        starts = jnp.asarray(VOCABULARY.begins_V)[tokens]
-    return mask_batch(tokens, starts, segments, which, keys, VOCABULARY, slots)
+        starts = masker.word_starts({'tokens': tokens})
+    maskable = masker.maskable(tokens, segments)
+    return masker.mask(tokens, starts, maskable, which, keys), maskable
 
 
 def random_rows(rng, rows=ROWS, words=None):

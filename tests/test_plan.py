@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import functools
 import json
 from pathlib import Path
 
@@ -17,9 +18,9 @@ from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.plan import Assumptions, make_plan, parameter_counts, planned_architecture
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.memory import rows_of_a_device, step_memory
+from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.sharding import make_mesh
-from bioptimus_jax.pretrain.step import initial_state, make_train_step
-from bioptimus_jax.pretrain.step import make_plan as make_step_plan
+from bioptimus_jax.pretrain.step import initial_state, train_step
 from bioptimus_jax.schema import Experiment, Pretrain, Rows, Runtime
 from bioptimus_jax.trees import unflatten
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -120,7 +121,7 @@ def test_the_shape_is_that_of_a_source_that_is_here(tmp_path):
 def test_the_demo_takes_the_steps_of_its_curriculum():
     demo = experiment('demo')
     planned = make_plan(demo, Assumptions())
-    real = curriculum.stretches(demo, curriculum.RowCounts(5630, 521_910, 372_111))  # rows of a real run
+    real = curriculum.make_schedule(demo, curriculum.RowCounts(5630, 521_910, 372_111))  # rows of a real run
     assert [(p.name, p.steps) for p in planned.phases] == [(s.name, s.stop - s.start) for s in real]
     assert planned.steps == 600
     assert planned.pieces == pytest.approx(889_862, rel=0.03)  # what that run counted, with rows .966 full
@@ -176,19 +177,20 @@ def compiled_step(wanted, architecture):
     size, rows, length = architecture.vocab_size, wanted.pretrain.batch_rows, wanted.rows.row_pieces
     tokens = [*SPECIAL_TOKENS, *(f't{n}' for n in range(size - len(SPECIAL_TOKENS)))]
     known = make(tokens, True)
-    plan = make_step_plan(wanted, architecture, known, length, make_mesh(1), print)
+    objective = make_objective(wanted, architecture, known, length, make_mesh(1), print)
     shapes = {path: jax.ShapeDtypeStruct(s, jnp.float32) for path, s in architecture.shapes().items()}
     state = jax.eval_shape(
-        lambda params: initial_state(params, plan.settings, architecture.rules), unflatten(shapes)
+        lambda params: initial_state(params, wanted.pretrain, architecture.rules), unflatten(shapes)
     )
     batch = {
         'tokens': jax.ShapeDtypeStruct((rows, length), jnp.int32),
         'segment_lengths': jax.ShapeDtypeStruct((rows, 4), jnp.int32),
         'word_starts': jax.ShapeDtypeStruct((rows, length), bool),
     }
-    placed = curriculum.stretches(wanted, curriculum.RowCounts(1000, 100_000, 80_000))
-    table = curriculum.table(placed, wanted)
-    lowered = jax.jit(make_train_step(plan), donate_argnums=0).lower(state, batch, table)
+    schedule = curriculum.make_schedule(wanted, curriculum.RowCounts(1000, 100_000, 80_000))
+    table = curriculum.table(schedule, wanted)
+    step = functools.partial(train_step, objective)
+    lowered = jax.jit(step, donate_argnums=0).lower(state, {}, batch, table)
     return lowered.compile(compiler_options=QUICK)
 
 

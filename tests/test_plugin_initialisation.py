@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from bioptimus_jax.files import read_json, read_jsonl
-from bioptimus_jax.model import bert, hf
-from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model import tensors
+from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS
-from bioptimus_jax.vocab import wordpiece
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
 ROOT = Path(__file__).resolve().parents[1]
 OWN = ROOT / 'bioptimus_jax' / 'surgery' / 'initialisations.py'
@@ -47,11 +47,10 @@ SYLLABLES = ['ka', 'lo', 'mi', 'nu', 'pe', 'ra', 'so', 'ti', 've', 'wo']
 def make_source(folder: Path, vocabulary: list[str]) -> np.ndarray:
     """A BERT of one layer with random weights in `folder`; its input rows."""
     shape = dict(hidden=16, layers=1, heads=2, intermediate=24, max_positions=32, initializer_range=0.3)
-    architecture = Architecture(vocab_size=len(vocabulary), **shape)
-    parameters = jax.tree.map(np.asarray, bert.initial_parameters(architecture, jax.random.key(3)))
-    tokenizer = wordpiece.tokenizer_from_vocabulary(vocabulary, lowercase=True)
-    wordpiece.save_tokenizer(tokenizer, folder / 'tokenizer', 32)
-    hf.write_folder(folder / 'source', architecture, parameters, folder / 'tokenizer')
+    architecture = Bert(vocab_size=len(vocabulary), **shape)
+    parameters = jax.tree.map(np.asarray, architecture.initial_parameters(jax.random.key(3)))
+    make(vocabulary, lowercase=True).save(folder / 'tokenizer', 32)
+    tensors.write_folder(folder / 'source', architecture, parameters, folder / 'tokenizer')
     return parameters['embeddings']['word_embeddings']['embedding'][: len(vocabulary)]
 
 
@@ -65,7 +64,7 @@ def made(tmp_path_factory):
     with open(folder / OWN.relative_to(ROOT), 'a', encoding='utf-8') as file:
         file.write(TOY)
     letters = sorted(set(''.join(SYLLABLES)))
-    pieces = [*wordpiece.SPECIAL_TOKENS, *letters, *(f'##{t}' for t in (*letters, *SYLLABLES))]
+    pieces = [*SPECIAL_TOKENS, *letters, *(f'##{t}' for t in (*letters, *SYLLABLES))]
     words = sorted({''.join(draw.choices(SYLLABLES, k=draw.randint(2, 3))) for _ in range(70)})
     rows_VxD = make_source(folder, [*pieces, *words[:50]])
     (folder / 'vocab.txt').write_text('\n'.join([*pieces, *words[30:], 'kakaka']))
@@ -114,7 +113,7 @@ def test_the_stage_makes_rows_by_the_record(made):
     assert {r['kind'] for r in new} == {'synthesised'}
     assert [r['token'] for r in new if r['fallback']] == ['kakaka']  # no text has it
     assert report['fallbacks'] == {'context_free': 1}
-    _, parameters, _ = hf.load_folder(folder / 'run' / 'surgery' / 'model')
+    _, parameters, _ = tensors.load_folder(folder / 'run' / 'surgery' / 'model')
     table_WxD = parameters['embeddings']['word_embeddings']['embedding']
     for record in new:
         copied = (table_WxD[record['id']] == rows_VxD).all(axis=1).any()

@@ -29,11 +29,12 @@ from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, perplexity
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
 from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked
-from bioptimus_jax.pretrain.objective import masked_lm
+from bioptimus_jax.pretrain.objective import make_objective
+from bioptimus_jax.pretrain.objectives.mlm import MaskedRows
 from bioptimus_jax.pretrain.optimizer import make_optimizer
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mesh
-from bioptimus_jax.pretrain.step import make_plan, mask_step_batch, sharded_step
+from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment, Pretrain
@@ -440,18 +441,18 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
 
     changes = {'curriculum.order': 'hard_to_easy', 'curriculum.samples': 3}
     parts, run = Parts(prepared), Run(prepared / 'run', experiment(prepared, **changes), quiet=True)
-    found = difficulty.perplexities(run, tmp_path, parts.plan)
+    found = difficulty.perplexities(run, tmp_path, parts.objective)
 
     rows = Rows(run.folder('rows'), 'heldout')
     batch = rows.read(np.arange(len(rows)))
     model = BertForMaskedLM.from_pretrained(run.folder('surgery') / 'model').eval()
     _, params, _ = load_folder(run.folder('surgery') / 'model')
-    ours = perplexity.of_plan(parts.plan, params)
+    ours = parts.objective.scorer(params)
     keys = batch['documents'][:, 0].tolist()
     sample_of = {key: place % 3 for place, key in enumerate(sorted(set(keys)))}
     assert len(keys) > len(sample_of)  # some documents are cut in parts, which stay in one sample
     samples = {}
-    masks, _ = perplexity.masks_and_samples(batch, parts.plan.masker, run.config)
+    masks, _ = perplexity.masks_and_samples(batch, parts.objective.masker, run.config)
     for name, masked in masks.masked.items():
         kinds = ('perplexity', 'masked', 'replaced', 'kept')
         nats = [{kind: [] for kind in kinds} for _ in range(3)]
@@ -475,7 +476,7 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
                     loss = np.log(np.exp(logits[slot]).sum()) - logits[slot, original_L[slot]]
                     assert loss_here == pytest.approx(loss, rel=1e-4)
                     stands, was = inputs_L[slot], original_L[slot]
-                    hidden = stands == parts.plan.masker.vocabulary.mask
+                    hidden = stands == parts.objective.masker.vocabulary.mask
                     here['perplexity'].append(loss)
                     here['masked' if hidden else 'kept' if stands == was else 'replaced'].append(loss)
         samples[name] = [{kind: np.exp(np.mean(x)) for kind, x in one.items() if x} for one in nats]
@@ -502,7 +503,7 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
     assert facts['phases']['0.4'] == {'masking': 'words', 'rate': 0.2, 'corruption': [1.0, 0.0, 0.0]}
     del facts['settings']['0.4']  # as if that phase were added later
     (tmp_path / 'difficulty.json').write_text(json.dumps(facts))
-    assert difficulty.perplexities(run, tmp_path, parts.plan) == found
+    assert difficulty.perplexities(run, tmp_path, parts.objective) == found
     assert facts['pieces'] == rows.counts['tokens']
 
 
@@ -552,7 +553,9 @@ def test_a_probe_with_its_own_vocabulary_reads_the_texts_with_its_own_tokenizer(
     letters = 'abcdeimnorst'
     tokens = [*SPECIAL_TOKENS, *letters, *('##' + c for c in letters), '.']
     make(tokens, True).save(tmp_path / 'probe', 24)
-    shape = dataclasses.replace(Parts(prepared).plan.architecture, vocab_size=len(tokens), max_positions=24)
+    shape = dataclasses.replace(
+        Parts(prepared).objective.architecture, vocab_size=len(tokens), max_positions=24
+    )
     params = shape.initial_parameters(jax.random.key(0, impl='threefry2x32'))
     write_folder(tmp_path / 'probe', shape, params, tmp_path / 'probe')
     (tmp_path / 'texts.txt').write_text('aster cone. ' * 30 + '\n\n' + 'distance. ' * 30)
@@ -562,11 +565,12 @@ def test_a_probe_with_its_own_vocabulary_reads_the_texts_with_its_own_tokenizer(
         'curriculum.texts': f'{tmp_path}/*.txt,',
         'corpus.words_per_document': 5,
     }
-    run, plan = Run(prepared / 'run', experiment(prepared, **changes), quiet=True), Parts(prepared).plan
+    run = Run(prepared / 'run', experiment(prepared, **changes), quiet=True)
+    objective = Parts(prepared).objective
     with pytest.raises(InputError, match=r'2 documents with text, fewer than config\.curriculum\.samples=10'):
-        difficulty.perplexities(run, tmp_path, plan)
+        difficulty.perplexities(run, tmp_path, objective)
     e = experiment(prepared, **{**changes, 'curriculum.samples': 2})
-    found = difficulty.perplexities(Run(prepared / 'run', e, quiet=True), tmp_path, plan)
+    found = difficulty.perplexities(Run(prepared / 'run', e, quiet=True), tmp_path, objective)
     # Random weights know nothing: as many choices as tokens, not as the run's 300.
     for measured in found.values():
         assert measured['perplexity']['mean'] == pytest.approx(len(tokens), rel=0.05)
@@ -585,7 +589,7 @@ def test_texts_that_are_trained_on_are_refused(prepared, tmp_path):
     changes = {'curriculum.order': 'easy_to_hard', 'curriculum.texts': f'{prepared}/*.jsonl,'}
     run = Run(prepared / 'run', experiment(prepared, **changes), quiet=True)
     with pytest.raises(ConfigError, match=r'config\.curriculum\.texts: .*corpus\.jsonl is a file of'):
-        difficulty.perplexities(run, tmp_path, Parts(prepared).plan)
+        difficulty.perplexities(run, tmp_path, Parts(prepared).objective)
     with pytest.raises(InputError, match=r'correct --config\.curriculum\.texts'):
         difficulty.external_inputs(experiment(prepared, **{**changes, 'curriculum.texts': 'gone/*.txt,'}))
     with pytest.raises(ConfigError, match=r'set config\.curriculum\.probe_revision'):
@@ -611,14 +615,14 @@ class Parts:
         architecture = dataclasses.replace(architecture, dropout=dropout, attention_dropout=dropout)
         tokens = subwords.load(run.folder('vocab')).tokens
         rows = Rows(run.folder('rows'), 'train')
-        placed = curriculum.stretches(run.config, curriculum.RowCounts(len(rows), 1, 1))
-        self.table = curriculum.table(placed, run.config)
+        schedule = curriculum.make_schedule(run.config, curriculum.RowCounts(len(rows), 1, 1))
+        self.table = curriculum.table(schedule, run.config)
         mesh = make_mesh(devices, fsdp, tensor)
         check_fits(mesh, architecture, 8 // micro_batches, 'rows')
         words = make(tokens, True)
-        self.plan = make_plan(run.config, architecture, words, 64, mesh, print)
+        self.objective = make_objective(run.config, architecture, words, 64, mesh, print)
         self.batches = Batches(rows, 8, 0, batch_sharding(mesh))
-        self.step, self.state = sharded_step(self.plan, mesh, self.params)
+        self.step, self.state = sharded_step(self.objective, mesh, self.params)
 
     def after(self, steps):
         state, losses = self.state, []
@@ -634,10 +638,9 @@ def test_accumulation_gives_the_same_step_with_the_gradient_of_the_mean_over_all
 
     @jax.jit
     def mean(params):
-        masked, _, segments, positions = mask_step_batch(
-            whole.batches.at(0), whole.plan, whole.table, jnp.int32(0)
-        )
-        _, losses_BxM, _ = plain_losses(params, whole.plan.architecture, masked, segments, positions)
+        rows = example_at(whole.objective, whole.batches.at(0), whole.table, jnp.int32(0)).rows
+        masked, segments, positions = rows
+        _, losses_BxM, _ = plain_losses(params, whole.objective.architecture, masked, segments, positions)
         return (losses_BxM * masked.weights_M).sum() / masked.weights_M.sum()
 
     loss, wanted = jax.value_and_grad(mean)(whole.params)
@@ -677,22 +680,23 @@ def test_held_out_scores_are_those_of_the_masked_places_alone(prepared):
     table = parts.params['embeddings']['word_embeddings']['embedding']
     parts.params['embeddings']['word_embeddings']['embedding'] = table * 20  # far from even
     heldout = Rows(parts.run.folder('rows'), 'heldout')
-    frozen = evaluate.freeze(heldout, parts.run.config, parts.plan)
+    evaluation = parts.objective.evaluation(heldout)
+    frozen = evaluation.masks
     lengths = heldout.read(np.linspace(0, len(heldout) - 1, 6).astype(int))['segment_lengths'].sum(axis=1)
     assert ((frozen.segments_NxBxL[0] > 0).sum(axis=1) == lengths).all()  # from the first row to the last
     words = jax.tree.map(lambda x: np.asarray(x[0]), frozen.masked[evaluate.FROZEN_WORDS])
     alone = words.begins_M & (np.roll(words.begins_M, -1, axis=1) | ~np.roll(words.weights_M > 0, -1, axis=1))
     says(parts.params, words.targets_M[alone][0])
-    found = dict(evaluate.scores(evaluate.make_evaluate(parts.plan), parts.params, frozen, True))
+    found = dict(evaluation.scores(parts.params, {}, True))
     places = jnp.asarray(frozen.segments_NxBxL[0]), jnp.asarray(frozen.positions_NxBxL[0])
     for name, masked in frozen.masked.items():
         masked = jax.tree.map(lambda x: jnp.asarray(x[0]), masked)
-        found_here = plain_losses(parts.params, parts.plan.architecture, masked, *places)
+        found_here = plain_losses(parts.params, parts.objective.architecture, masked, *places)
         losses, right = map(np.asarray, found_here[1:])
         drawn = np.asarray(masked.weights_M) > 0
         at = np.take_along_axis(np.asarray(masked.inputs_L), np.asarray(masked.slots_M), 1)
         hidden = drawn & (np.asarray(masked.kinds_M) == MASKED)
-        assert (at[hidden] == parts.plan.masker.vocabulary.mask).all()
+        assert (at[hidden] == parts.objective.masker.vocabulary.mask).all()
         if name == evaluate.FROZEN_WORDS:
             ids = np.cumsum(np.asarray(masked.begins_M), axis=1)
             units = [right[row][drawn[row] & (ids[row] == unit)] for row in range(6) for unit in range(1, 99)]
@@ -728,9 +732,9 @@ def test_what_a_step_counts_by_hand(prepared):
         begins_M=jnp.array([begins], bool),
     )
     places = jnp.ones((1, 10), jnp.int32), jnp.arange(10)[None]
-    loss, sums = masked_lm(parts.params, parts.plan.architecture, masked, *places)
-    _, losses, _ = plain_losses(parts.params, parts.plan.architecture, masked, *places)
-    assert float(loss) == pytest.approx(float(losses[0, :6].sum()), rel=1e-5)
+    terms, sums = parts.objective.loss(parts.params, {}, MaskedRows(masked, *places), None)
+    _, losses, _ = plain_losses(parts.params, parts.objective.architecture, masked, *places)
+    assert float(terms['slots']) == pytest.approx(float(losses[0, :6].sum()), rel=1e-5)
     counts = {name: float(value) for name, value in sums.items() if name != 'masked_loss'}
     assert counts == {
         'weight': 6,
@@ -744,16 +748,14 @@ def test_what_a_step_counts_by_hand(prepared):
 
 
 def test_parts_of_a_cut_document_have_masks_of_their_own(prepared):
-    plan = Parts(prepared).plan
+    masker = Parts(prepared).objective.masker
     heldout = Rows(prepared / 'run' / 'rows', 'heldout')
     batch = heldout.read(np.arange(4))
     batch['documents'][:] = batch['documents'][0]
     batch['tokens'][3] = batch['tokens'][2]
 
     def keys(seed, batch):
-        return np.asarray(
-            jax.random.key_data(evaluate.Maskable.of(batch, plan.masker, seed, 4).keys_R)
-        ).tolist()
+        return np.asarray(jax.random.key_data(evaluate.Maskable.of(batch, masker, seed, 4).keys_R)).tolist()
 
     one, two, three, again = keys(1, batch)
     assert three == again  # the same text of the same document
@@ -828,7 +830,7 @@ def test_parameters_and_moments_are_split_and_masks_are_the_same_on_a_mesh(prepa
     assert kernel.addressable_shards[0].data.shape == (16 // 2, 32 // 2)
     assert moment.sharding == kernel.sharding
     masked = [
-        jax.jit(lambda batch, p=p: mask_step_batch(batch, p.plan, p.table, jnp.int32(13)))(p.batches.at(13))
+        jax.jit(lambda batch, p=p: example_at(p.objective, batch, p.table, jnp.int32(13)))(p.batches.at(13))
         for p in (one, many)
     ]
     for left, right in zip(jax.tree.leaves(masked[0]), jax.tree.leaves(masked[1]), strict=True):
@@ -836,7 +838,7 @@ def test_parameters_and_moments_are_split_and_masks_are_the_same_on_a_mesh(prepa
 
 
 def test_a_mesh_that_does_not_fit_is_refused_by_its_key(prepared):
-    architecture = Parts(prepared).plan.architecture
+    architecture = Parts(prepared).objective.architecture
     with pytest.raises(ConfigError, match=r'runtime\.devices: 99'):
         make_mesh(99)
     with pytest.raises(ConfigError, match=r'runtime\.fsdp: 3'):
@@ -915,7 +917,7 @@ def test_one_compiled_step_serves_all_phases_and_counts_what_it_saw(prepared):
         lengths = np.asarray(batch['segment_lengths'], float)
         assert (metrics['tokens'], metrics['attended']) == (lengths.sum(), (lengths**2).sum())
         assert metrics['tokens'] < batch['tokens'].size
-    assert parts.step._cache_size() == 1
+    assert parts.step.compiled._cache_size() == 1
 
 
 def test_every_row_is_seen_once_an_epoch(prepared):

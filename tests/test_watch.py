@@ -6,11 +6,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from bioptimus_jax.config import defaults
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain import throughput, watch
+from bioptimus_jax.pretrain.objectives.mlm import OBJECTIVE
+from bioptimus_jax.schema import Experiment
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
 BASE = Bert(30522, 768, 12, 12, 3072, 512)
 LARGE = Bert(30522, 1024, 24, 16, 4096, 512)
+MASKED_LM = OBJECTIVE(Experiment.from_config(defaults()), BASE, make([*SPECIAL_TOKENS, 'a'], True), 512)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +40,7 @@ def metrics(loss, tokens, finite=True):
         'selected_by_length': jnp.array([0.0, 6.0, 4.0]),
         'maskable_by_length': jnp.array([0.0, 40.0, 20.0]),
         'units': jnp.float32(4),
+        'predicted': jnp.float32(10),
     }
 
 
@@ -43,7 +49,7 @@ def summarised(steps, seconds=2.0, waited=0.5):
     for number, step in enumerate(steps, 1):
         window.add(number, step, waited / len(steps))
     values, _ = window.read()
-    return watch.summarise(window, values, seconds, 100, BASE), values
+    return watch.summarise(window, values, seconds, 100, MASKED_LM), values
 
 
 def test_a_record_counts_what_happened_between_two_of_them(monkeypatch):

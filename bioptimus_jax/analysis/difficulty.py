@@ -20,9 +20,9 @@ from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.pretrain import difficulty
 from bioptimus_jax.pretrain.masking import Masker
+from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.perplexity import by_setting
 from bioptimus_jax.pretrain.sharding import make_mesh
-from bioptimus_jax.pretrain.step import make_plan
 from bioptimus_jax.progress import clock
 from bioptimus_jax.run import Run
 
@@ -60,8 +60,8 @@ def _measured(
         probe = difficulty.load_probe(folder)
         width = min(e.rows.max_document_pieces, probe.capacity + 2)
         mesh = make_mesh(e.runtime.devices)
-        plan = make_plan(e, probe.architecture, probe.subwords, width, mesh, run.say)
-        return {'computed_by': 'jax', **difficulty.measure(run, probe, texts, plan, advance)}
+        objective = make_objective(e, probe.architecture, probe.subwords, width, mesh, run.say)
+        return {'computed_by': 'jax', **difficulty.measure(run, probe, texts, objective, advance)}
     foreign = masked_lm.load(folder, e.runtime.torch_threads)
     width = min(e.rows.max_document_pieces, foreign.longest)
     batch = foreign.rows(texts, width, e.pretrain.word)

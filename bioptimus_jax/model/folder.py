@@ -9,11 +9,9 @@ from typing import Any
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.fields import check_name
 from bioptimus_jax.files import read_json
-from bioptimus_jax.model import families
 from bioptimus_jax.model.weights import SHARDS, WEIGHTS, weight_files
-from bioptimus_jax.plugins import names_in
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import INITIAL, SNAPSHOT, SOURCE, Experiment, Source, phase_of
+from bioptimus_jax.schema import FAMILIES, INITIAL, SNAPSHOT, SOURCE, Experiment, Source, phase_of
 from bioptimus_jax.vocab import subwords
 
 
@@ -30,7 +28,7 @@ def config_values(folder: Path) -> dict[str, Any]:
 
 def is_computed_here(folder: Path) -> bool:
     """Whether there is a file for the family of a folder; of other models transformers knows the limits."""
-    return config_values(folder).get('model_type') in names_in(families)
+    return config_values(folder).get('model_type') in FAMILIES
 
 
 def deciding_files(folder: Path) -> list[Path]:

@@ -12,14 +12,12 @@ import jax
 import numpy as np
 import safetensors.numpy
 
-from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, complete, write_json
-from bioptimus_jax.model import families
 from bioptimus_jax.model.architecture import HEAD, Architecture
 from bioptimus_jax.model.folder import config_values
 from bioptimus_jax.model.weights import WEIGHTS, check_finite, read_weights
-from bioptimus_jax.plugins import load_from, names_in
-from bioptimus_jax.schema import Model
+from bioptimus_jax.schema import FAMILIES, Model
 from bioptimus_jax.trees import flatten, merge_strict, unflatten
 from bioptimus_jax.vocab import subwords
 
@@ -28,19 +26,17 @@ def read_architecture(folder: Path) -> Architecture:
     """The architecture in `folder/config.json`. Raises InputError for a family or a shape that cannot be computed."""
     values, file = config_values(folder), folder / 'config.json'
     model_type: Any = values.get('model_type')
-    if model_type not in (known := names_in(families)):
-        listed = ', '.join(f'"{name}"' for name in known)
+    if model_type not in FAMILIES:
+        listed = ', '.join(f'"{name}"' for name in FAMILIES)
         raise InputError(f'{file}: model_type is {model_type!r}; only {listed} can be read')
-    return load_from(families, model_type).FAMILY.from_config(values, file)
+    return FAMILIES.load(model_type).from_config(values, file)
 
 
 def own_architecture(model: Model, vocab_size: int) -> Architecture:
-    """The shape of config.model: of a run without a source. Raises ConfigError for a family that there is not."""
-    if model.family not in (known := names_in(families)):
-        raise ConfigError(f'config.model.family: {model.family!r} is not one of {", ".join(known)}')
+    """The shape of config.model: of a run without a source."""
     shape = (model.hidden, model.layers, model.heads, model.intermediate, model.max_positions)
     rates = {name: getattr(model, name) for name in ('dropout', 'attention_dropout', 'initializer_range')}
-    return load_from(families, model.family).FAMILY(vocab_size, *shape, **rates)
+    return FAMILIES.load(model.family)(vocab_size, *shape, **rates)
 
 
 def load_folder(folder: Path, key: jax.Array | None = None) -> tuple[Architecture, dict[str, Any], list[str]]:

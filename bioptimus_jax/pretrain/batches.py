@@ -5,7 +5,7 @@ Stream index = step * B + position in the global batch; row = the seeded permuta
 
 import functools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import grain
@@ -14,8 +14,6 @@ import numpy as np
 
 from bioptimus_jax.pretrain.rows import Rows
 
-FIELDS = ('tokens', 'word_starts', 'segment_lengths')
-
 
 class Batches:
     """Global batches of B rows, read where the devices of this process need them.
@@ -23,8 +21,15 @@ class Batches:
     Resuming means knowing the step; the order is the same on any number of hosts and devices.
     """
 
-    def __init__(self, rows: Rows, batch_rows: int, seed: int, sharding: jax.sharding.Sharding):
-        self.rows, self.batch_rows, self.sharding = rows, batch_rows, sharding
+    def __init__(
+        self,
+        rows: Rows,
+        batch_rows: int,
+        seed: int,
+        sharding: jax.sharding.Sharding,
+        reads: Sequence[str] = ('tokens', 'word_starts', 'segment_lengths'),
+    ):
+        self.rows, self.batch_rows, self.sharding, self.reads = rows, batch_rows, sharding, reads
         self.order = grain.MapDataset.range(len(rows)).seed(seed).shuffle().repeat()
 
     def row_numbers(self, step: int) -> np.ndarray:
@@ -52,7 +57,7 @@ class Batches:
             name: jax.make_array_from_callback(
                 (self.batch_rows, widths[name]), self.sharding, functools.partial(load, name)
             )
-            for name in FIELDS
+            for name in self.reads
         }
 
     def stream(self, start: int, stop: int) -> Iterator[tuple[int, dict[str, jax.Array], float]]:

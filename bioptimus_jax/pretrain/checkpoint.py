@@ -30,7 +30,7 @@ logging.getLogger('absl').setLevel(logging.CRITICAL)  # Orbax logs tracebacks of
 
 
 OS_ERROR = re.compile(r"os_error_code='(\d+)'")
-_hooks: list[Any] = []  # those that stood before
+_hooks: list[Any] = []  # those that were set before
 
 
 def _without_closed_loops(raised: Any) -> None:
@@ -53,13 +53,13 @@ class Marked:
 class Checkpoints:
     """The checkpoints of one run: the newest `keep`, and those at `marked` steps: phase ends and snapshots.
 
-    Several processes write into a folder that all of them see. `apart`, each has a copy of its own: the first one
+    Several processes write into a folder that all of them see. `own_copies`, each has a copy of its own: the first one
     writes the whole state, and each reads its copy.
     """
 
-    def __init__(self, folder: Path, keep: int, marked: Iterable[int], apart: bool = False):
+    def __init__(self, folder: Path, keep: int, marked: Iterable[int], own_copies: bool = False):
         policy = checkpoint_managers
-        self.marked, self.apart = Marked(marked), apart
+        self.marked, self.own_copies = Marked(marked), own_copies
         if sys.unraisablehook is not _without_closed_loops:
             _hooks.append(sys.unraisablehook)
             sys.unraisablehook = _without_closed_loops
@@ -68,7 +68,7 @@ class Checkpoints:
             primary_host=own, active_processes={own}, barrier_sync_key_prefix=f'process-{own}'
         )
         place = (folder / 'checkpoints').resolve()
-        if apart:  # Orbax makes it for all processes or none
+        if own_copies:  # Orbax makes it for all processes or none
             place.mkdir(parents=True, exist_ok=True)
         self.manager = ocp.CheckpointManager(
             place,
@@ -76,8 +76,8 @@ class Checkpoints:
                 preservation_policy=policy.AnyPreservationPolicy([policy.LatestN(keep), self.marked]),
                 cleanup_tmp_directories=True,
                 enable_async_checkpointing=True,
-                create=not apart,
-                multiprocessing_options=alone if apart else ocp.options.MultiprocessingOptions(),
+                create=not own_copies,
+                multiprocessing_options=alone if own_copies else ocp.options.MultiprocessingOptions(),
             ),
         )
 
@@ -87,8 +87,10 @@ class Checkpoints:
 
     def save(self, step: int, state: Any) -> None:
         """Begin to save; arrays are copied before this returns, writing goes on in the background."""
-        sums = checksums(state)
-        if self.apart:
+        sums = checksums(
+            state
+        )  # of what is on the devices: what is written wrong must not get a sum that agrees
+        if self.own_copies:
             state = multihost_utils.process_allgather(state, tiled=True)
             if jax.process_index():
                 return
@@ -114,7 +116,7 @@ class Checkpoints:
         checkpoints and none can be used; then all of them stay.
         """
         found = self._newest(like, warn)
-        if self.apart:
+        if self.own_copies:
             steps = multihost_utils.process_allgather(np.array(found[1] if found else 0)).tolist()
             if len(set(steps)) > 1:
                 raise InputError(
@@ -133,6 +135,7 @@ class Checkpoints:
                 warn(f'checkpoint {step} cannot be used ({reason}); trying the one before')
                 damaged.append(step)
                 continue
+            # Only now: as long as none can be used, all of them stay for a person to look at.
             for higher in damaged:
                 self.manager.delete(higher)
             return state, step
@@ -144,7 +147,9 @@ class Checkpoints:
 
     def _restore(self, step: int, like: Any) -> Any:
         abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, like)
-        if self.apart:
+        if (
+            self.own_copies
+        ):  # each process reads all of its own copy, and hands its devices their parts afterwards
             here = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
             abstract = jax.tree.map(
                 lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=here), abstract
@@ -154,7 +159,7 @@ class Checkpoints:
         )
         restored = self.manager.restore(step, args=arguments)
         _compare(checksums(restored['state']), restored['checksums'])
-        if self.apart:
+        if self.own_copies:
             return place_state(
                 jax.tree.map(np.asarray, restored['state']), jax.tree.map(lambda x: x.sharding, like)
             )
@@ -253,6 +258,8 @@ def _checksum(leaf: jax.Array) -> jax.Array:
     else:
         unsigned = {1: jnp.uint8, 2: jnp.uint16, 4: jnp.uint32}[leaf.dtype.itemsize]
         bits = jax.lax.bitcast_convert_type(leaf, unsigned).astype(jnp.uint32)
+    # Every weight is odd, hence invertible mod 2^32: no single changed number can leave the sum as it was. Weights
+    # differ by position, so two that change places are seen too; a sum does not depend on how the leaf is split.
     index = jnp.zeros(leaf.shape, jnp.uint32)
     for axis, size in enumerate(leaf.shape):
         index = index * jnp.uint32(size % 2**32) + jax.lax.broadcasted_iota(jnp.uint32, leaf.shape, axis)

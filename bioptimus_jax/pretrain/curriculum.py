@@ -1,8 +1,8 @@
 """The curriculum as data: phases become a table of steps, settings and learning rates, looked up by step.
 
 The paper's curriculum (section 8): 0.1 tokens 15 % -> 0.2 whole words 15 % -> 0.3 whole words 20 % -> 0.4 all [MASK].
-The order of the phases may be computed instead (`ordered`), and under self-pacing their ends too (`paced`): the
-record in curriculum.json says what was decided, so that a resumed run does not decide it again.
+The order of the phases may be computed instead (`ordered`), and under self-pacing their ends too
+(`after_evaluation`): what was decided is on record in curriculum.json, so that a resumed run does not decide it again.
 """
 
 import dataclasses
@@ -10,37 +10,36 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_json
-from bioptimus_jax.pretrain.masking import Setting
-from bioptimus_jax.pretrain.units import longest_unit, number_of
+from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.schema import BY_DIFFICULTY, MOST_STEPS, SNAPSHOT, Experiment, Phase
 
 RECORD = 'curriculum.json'
 ANEW = 'restore it, or train anew with `bioptimus pretrain --replace`'
-KINDS = {bool: np.bool_, int: np.int32, float: np.float32}
 
 
 @dataclasses.dataclass(frozen=True)
-class Stretch:
+class ScheduledPhase:
     """A phase with its place on the step axis: steps start <= step < stop.
 
-    A self-paced phase that has `ended` may have stopped before its `bound`, the stop that was planned.
+    A self-paced phase that has `ended` may have stopped before its `planned_stop`.
     """
 
     name: str
     phase: Phase
     start: int
     stop: int
-    bound: int = 0
+    planned_stop: int = 0
     ended: bool = False
 
-    def marks(self, parts: int) -> list[int]:
+    def evenly(self, parts: int) -> list[int]:
         """The steps where 1, 2, ... of so many parts of the planned length are done, over the end or not."""
-        length = max(self.stop, self.bound) - self.start
+        length = max(self.stop, self.planned_stop) - self.start
         return [self.start + max(1, round(length * number / parts)) for number in range(1, parts + 1)]
 
 
@@ -53,9 +52,9 @@ class RowCounts:
     words: int
 
 
-def stretches(
+def make_schedule(
     experiment: Experiment, counts: RowCounts, order: Sequence[str] = (), record: Collection[dict] = ()
-) -> tuple[Stretch, ...]:
+) -> tuple[ScheduledPhase, ...]:
     """Every phase with its first and last step, in `order` (default: as given).
 
     Phases that self-pacing has ended, by the `record` of the run, end there; the last one takes what remains.
@@ -71,24 +70,25 @@ def stretches(
             f'{MOST_STEPS:,}, lower it'
         )
     ends = {r['name']: r['stop'] for r in record if r.get('ended')}
-    return _in_line([(n, experiment.phase[n], s) for n, s in steps.items()], sum(steps.values()), ends)
+    return _consecutive([(n, experiment.phase[n], s) for n, s in steps.items()], sum(steps.values()), ends)
 
 
-def _in_line(
+def _consecutive(
     phases: Sequence[tuple[str, Phase, int]], total: int, ends: Mapping[str, int]
-) -> tuple[Stretch, ...]:
+) -> tuple[ScheduledPhase, ...]:
     """Phases (name, settings, steps) one after the other; some `ends` are given, the last one's is the total."""
-    placed: list[Stretch] = []
+    schedule: list[ScheduledPhase] = []
     start = 0
     for name, phase, steps in phases:
-        bound = start + steps
-        if len(placed) == len(phases) - 1:
-            stop = bound = max(bound, total)
+        planned_stop = start + steps
+        if len(schedule) == len(phases) - 1:
+            # It gets the steps that others gave up, so that runs with and without self-pacing are equally long.
+            stop = planned_stop = max(planned_stop, total)
         else:
-            stop = ends.get(name, bound)
-        placed.append(Stretch(name, phase, start, stop, bound, ends.get(name) == stop))
+            stop = ends.get(name, planned_stop)
+        schedule.append(ScheduledPhase(name, phase, start, stop, planned_stop, ends.get(name) == stop))
         start = stop
-    return tuple(placed)
+    return tuple(schedule)
 
 
 def ordered(experiment: Experiment, difficulty: Mapping[str, float]) -> tuple[str, ...]:
@@ -109,26 +109,27 @@ def recorded_order(experiment: Experiment, record: Collection[dict]) -> tuple[st
     return (*before, *(name for name in experiment.phases if name not in before)) if record else ()
 
 
-def paced(
-    placed: tuple[Stretch, ...], done: int, losses: Mapping[int, float], experiment: Experiment
-) -> tuple[Stretch, ...]:
+def after_evaluation(
+    schedule: tuple[ScheduledPhase, ...], done: int, losses: Mapping[int, float], experiment: Experiment
+) -> tuple[ScheduledPhase, ...]:
     """The phases after the evaluation at step `done`, given the frozen held-out `losses` by step.
 
     Under self-pacing the phase ends here if its evaluations so far have flattened; those after it move up, and the
-    last one, which never ends early, takes the steps that are left. Otherwise `placed` as it was.
+    last one, which never ends early, takes the steps that are left. Otherwise `schedule` as it was.
     """
     settings = experiment.curriculum
-    here = next(s for s in placed if s.start < done <= s.stop)
+    here = next(s for s in schedule if s.start < done <= s.stop)
     if settings.order != 'self_paced' or here.ended:
-        return placed
-    marks = sorted(set(here.marks(experiment.evaluation.per_phase)))
-    seen = [losses[mark] for mark in marks if mark <= done and mark in losses]
-    flat = here is not placed[-1] and flattened(seen, settings.patience, settings.min_improvement)
+        return schedule
+    # Of this phase alone, and only losses at its own points: a resumed run must see what the first attempt saw.
+    points = sorted(set(here.evenly(experiment.evaluation.per_phase)))
+    seen = [losses[point] for point in points if point <= done and point in losses]
+    flat = here is not schedule[-1] and flattened(seen, settings.patience, settings.min_improvement)
     if not flat and done < here.stop:
-        return placed
-    phases = [(s.name, s.phase, s.bound - s.start) for s in placed]
-    ends = {s.name: s.stop for s in placed if s.ended} | {here.name: done}
-    return _in_line(phases, placed[-1].stop, ends)
+        return schedule
+    phases = [(s.name, s.phase, s.planned_stop - s.start) for s in schedule]
+    ends = {s.name: s.stop for s in schedule if s.ended} | {here.name: done}
+    return _consecutive(phases, schedule[-1].stop, ends)
 
 
 def flattened(losses: Sequence[float], patience: int, min_improvement: float) -> bool:
@@ -137,25 +138,27 @@ def flattened(losses: Sequence[float], patience: int, min_improvement: float) ->
     return bool(before) and min(last) > min(before) * (1 - min_improvement)
 
 
-def evaluation_steps(placed: Collection[Stretch], per_phase: int) -> set[int]:
+def evaluation_steps(schedule: Collection[ScheduledPhase], per_phase: int) -> set[int]:
     """The steps at which the held-out documents are scored, the end of every phase among them."""
-    marks = {mark for s in placed for mark in s.marks(per_phase) if mark <= s.stop}
-    return marks | {s.stop for s in placed}
+    points = {point for s in schedule for point in s.evenly(per_phase) if point <= s.stop}
+    return points | {s.stop for s in schedule}
 
 
-def kept_steps(placed: Collection[Stretch], per_phase: int, before: Mapping[str, int]) -> dict[str, int]:
+def kept_steps(
+    schedule: Collection[ScheduledPhase], per_phase: int, before: Mapping[str, int]
+) -> dict[str, int]:
     """Name -> step, by step, of the checkpoints kept for good: phase ends, and snapshots as 0.1@25 on the way.
 
     A snapshot that was taken `before` stays what it is if its phase is made longer afterwards.
     """
     snapshots = {
-        snapshot_name(s.name, number, per_phase): mark
-        for s in placed
-        for number, mark in enumerate(s.marks(per_phase)[:-1], 1)
-        if mark <= s.stop
+        snapshot_name(s.name, number, per_phase): point
+        for s in schedule
+        for number, point in enumerate(s.evenly(per_phase)[:-1], 1)
+        if point <= s.stop
     }
     snapshots |= {name: before[name] for name in snapshots if name in before}
-    kept = {**snapshots, **{s.name: s.stop for s in placed}}
+    kept = {**snapshots, **{s.name: s.stop for s in schedule}}
     return dict(sorted(kept.items(), key=lambda entry: entry[1]))
 
 
@@ -181,10 +184,10 @@ def read_record(folder: Path) -> list[dict]:
     return record
 
 
-def write_record(folder: Path, placed: Collection[Stretch]) -> None:
+def write_record(folder: Path, schedule: Collection[ScheduledPhase]) -> None:
     """Write curriculum.json, whole or not at all: phases in order, their steps, and which self-pacing has ended."""
-    record = [{'name': s.name, 'start': s.start, 'stop': s.stop} for s in placed]
-    write_json(folder / RECORD, [r | ({'ended': True} if s.ended else {}) for r, s in zip(record, placed)])
+    record = [{'name': s.name, 'start': s.start, 'stop': s.stop} for s in schedule]
+    write_json(folder / RECORD, [r | ({'ended': True} if s.ended else {}) for r, s in zip(record, schedule)])
 
 
 def phase_steps(phase: Phase, counts: RowCounts, batch_rows: int) -> int:
@@ -195,57 +198,41 @@ def phase_steps(phase: Phase, counts: RowCounts, batch_rows: int) -> int:
     return max(1, round(phase.duration / per_epoch * counts.rows / batch_rows))
 
 
-def table(placed: tuple[Stretch, ...], experiment: Experiment) -> dict[str, np.ndarray]:
-    """Arrays over the P phases: boundaries, masking setting, learning-rate path, optimiser resets."""
-    columns: dict[str, list[Any]] = {}
+def table(schedule: tuple[ScheduledPhase, ...], experiment: Experiment) -> dict[str, Any]:
+    """Arrays over the P phases: boundaries, learning-rate path, optimiser resets, and the objective's `setting`."""
+    columns_of = objective_of(experiment).columns
+    # A learning-rate path is one warm-up and one decay; phases that continue share that of the phase before.
     path_of, first = [], 0
-    for number, stretch in enumerate(placed):
-        if stretch.phase.schedule == 'restart':
+    for number, scheduled in enumerate(schedule):
+        if scheduled.phase.schedule == 'restart':
             first = number
         path_of.append(first)
     base = experiment.pretrain.learning_rate
-    for stretch, first in zip(placed, path_of, strict=True):
-        members = [s for s, f in zip(placed, path_of, strict=True) if f == first]
-        phase, length = stretch.phase, members[-1].stop - members[0].start
-        values = {
-            'start': stretch.start,
-            **setting_values(phase, experiment.pretrain.max_word_pieces),
-            'peak': phase.learning_rate or base,
-            'path_start': members[0].start,
-            'path_steps': length,
-            'path_warmup': round(experiment.pretrain.warmup_fraction * length),
-            'reset': phase.optimizer == 'reset',
-        }
-        for name, value in values.items():
-            columns.setdefault(name, []).append(value)
-    return {name: np.array(values, KINDS[type(values[0])]) for name, values in columns.items()}
+    rows = []
+    for scheduled, first in zip(schedule, path_of, strict=True):
+        members = [s for s, f in zip(schedule, path_of, strict=True) if f == first]
+        phase, length = scheduled.phase, members[-1].stop - members[0].start
+        rows.append(
+            {
+                'start': np.int32(scheduled.start),
+                'peak': np.float32(phase.learning_rate or base),
+                'path_start': np.int32(members[0].start),
+                'path_steps': np.int32(length),
+                'path_warmup': np.int32(round(experiment.pretrain.warmup_fraction * length)),
+                'reset': np.bool_(phase.optimizer == 'reset'),
+                'setting': columns_of(phase, experiment),
+            }
+        )
+    return jax.tree.map(lambda *values: np.stack(values), *rows)
 
 
-def setting_values(phase: Phase, max_word_pieces: int) -> dict[str, bool | int | float]:
-    """A phase's masking setting, by the names of `Setting`'s fields."""
-    return {
-        'strategy': number_of(phase.masking),
-        'longest': longest_unit(phase.masking, max_word_pieces),
-        'rate': phase.rate,
-        'p_mask': phase.corruption[0],
-        'p_random': phase.corruption[1],
-        'draw_per_word': phase.corruption_unit == 'word',
-    }
-
-
-def setting_of(phase: Phase, max_word_pieces: int) -> Setting:
-    """The masking setting of one phase, as scalars of the table's types."""
-    values = setting_values(phase, max_word_pieces)
-    return Setting(**{n: jnp.asarray(v, KINDS[type(v)]) for n, v in values.items()})
-
-
-def setting_at(table: dict[str, Any], step: Any) -> Setting:
-    """The masking setting of a step, as scalars."""
+def setting_at(table: Mapping[str, Any], step: Any) -> dict[str, Any]:
+    """The objective's setting of a step, as scalars."""
     at = phase_at(table, step)
-    return Setting(*(jnp.asarray(table[name])[at] for name in Setting._fields))
+    return {name: jnp.asarray(column)[at] for name, column in table['setting'].items()}
 
 
-def phase_at(table: dict[str, Any], step: Any) -> Any:
+def phase_at(table: Mapping[str, Any], step: Any) -> Any:
     """Number of the phase that a step belongs to."""
     return jnp.searchsorted(jnp.asarray(table['start']), step, side='right') - 1
 
@@ -263,10 +250,11 @@ def learning_rate_at(table: dict[str, Any], step: Any, end_fraction: float) -> A
     return peak * jnp.where(done < warmup, rising, falling)
 
 
-def check_continues(before: list[dict], placed: tuple[Stretch, ...], step: int) -> None:
+def check_continues(before: list[dict], schedule: tuple[ScheduledPhase, ...], step: int) -> None:
     """Steps already taken must lie in the phases they were taken in. Raises ConfigError naming the phase."""
-    for old, new in zip(before, placed, strict=False):
+    for old, new in zip(before, schedule, strict=False):
         unchanged = (old['name'], old['start'], old['stop']) == (new.name, new.start, new.stop)
+        # A phase is over once the step after it was taken; the last one of a finished run may still be made longer.
         running = old['start'] <= step < old['stop'] or step == old['stop'] == before[-1]['stop']
         if (
             old['start'] < step

@@ -23,10 +23,8 @@ from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.model import loaded
 from bioptimus_jax.model.folder import deciding_files, folder_in_run, source_folder
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.masking import Masker
-from bioptimus_jax.pretrain.perplexity import by_setting, of_plan
+from bioptimus_jax.pretrain.objective import Objective, objective_of
 from bioptimus_jax.pretrain.rows import document_parts, one_a_row
-from bioptimus_jax.pretrain.step import StepPlan
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import BY_DIFFICULTY, INITIAL, MEASURES, Corpus, Experiment, Source
 
@@ -35,7 +33,9 @@ HELDOUT = 'held-out documents of this run'
 PROBE_KEYS = ('config.curriculum.probe', 'config.curriculum.probe_revision')
 
 
-def phase_order(run: Run, folder: Path, plan: StepPlan, record: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+def phase_order(
+    run: Run, folder: Path, objective: Objective, record: Sequence[dict[str, Any]]
+) -> tuple[str, ...]:
     """The phases in the order of training, the one of the run's `record` where it has begun; says it in a line.
 
     Writes difficulty.json where the order is by difficulty. Raises ConfigError, InputError, Stopped.
@@ -45,7 +45,7 @@ def phase_order(run: Run, folder: Path, plan: StepPlan, record: Sequence[dict[st
         return e.phases
     measured, by = {}, ''
     if e.curriculum.order in BY_DIFFICULTY:
-        measured = decisive(perplexities(run, folder, plan), e.curriculum.measure)
+        measured = decisive(perplexities(run, folder, objective), e.curriculum.measure)
         where = {'masked': 'at [MASK]', 'all': 'over all selected pieces'}[e.curriculum.measure]
         by = f', perplexity {where} in brackets'
     order = curriculum.recorded_order(e, record)
@@ -68,15 +68,17 @@ def decisive(settings: Mapping[str, dict[str, Any]], measure: str) -> dict[str, 
 
 
 def external_inputs(experiment: Experiment) -> list[Path]:
-    """The files outside the run that decide the order: texts, and the probe's configuration, weights, tokenizer."""
+    """The files outside the run that decide the result: the objective's; of an order by difficulty also texts, and the
+    probe's configuration, weights, tokenizer."""
+    files = objective_of(experiment).files(experiment)
     if experiment.curriculum.order not in BY_DIFFICULTY:
-        return []
+        return files
     texts = input_files(_reading(experiment), 'curriculum.texts') if experiment.curriculum.texts else []
     folder = _probe_folder(experiment)
-    return texts + (deciding_files(folder) if folder else [])
+    return files + texts + (deciding_files(folder) if folder else [])
 
 
-def perplexities(run: Run, folder: Path, plan: StepPlan) -> dict[str, dict[str, Any]]:
+def perplexities(run: Run, folder: Path, objective: Objective) -> dict[str, dict[str, Any]]:
     """Phase -> perplexity of the probe under its setting, measured once (anew for added phases), in difficulty.json.
 
     Each is as `perplexity.of_setting` gives it.
@@ -91,7 +93,7 @@ def perplexities(run: Run, folder: Path, plan: StepPlan) -> dict[str, dict[str, 
     [folder_of_probe] = probe_folders(run).values()
     probe = load_probe(folder_of_probe)
     texts = documents(run)
-    measured = measure(run, probe, texts, plan, progress(run, len(texts)))
+    measured = measure(run, probe, texts, objective, progress(run, len(texts)))
     write_json(
         folder / RECORD, {'probe': run.config.curriculum.probe, **facts(run.config, len(texts)), **measured}
     )
@@ -102,24 +104,24 @@ def measure(
     run: Run,
     probe: loaded.Loaded,
     texts: Sequence[Document],
-    plan: StepPlan,
+    objective: Objective,
     advance: Callable[[float], None],
 ) -> dict[str, Any]:
     """`rows` and `pieces` of the texts in the probe's own pieces, and its perplexities by phase, `settings`.
 
-    `plan`: how it is computed, for another model. Raises InputError.
+    `objective`: that of the run; the probe is scored by one of its kind, computed in the same way. Raises InputError.
     """
     e = run.config
     width = min(e.rows.max_document_pieces, probe.capacity + 2)
     batch = one_a_row(document_parts([texts], probe.subwords, width)[0], width)
     check_samples(e, batch)
-    masker = Masker.of(probe.subwords, e.pretrain, e.trained_phases, width)
-    losses = of_plan(dataclasses.replace(plan, architecture=probe.architecture), probe.parameters)
-    shards = plan.compute.row_shards
+    of_probe = dataclasses.replace(
+        objective, config=e, architecture=probe.architecture, vocabulary=probe.subwords, row_pieces=width
+    )
     return {
         'rows': len(batch['tokens']),
         'pieces': int(batch['segment_lengths'].sum()),
-        'settings': by_setting(losses, batch, masker, e, advance, row_shards=shards),
+        'settings': of_probe.difficulty(probe.parameters, batch, advance),
     }
 
 

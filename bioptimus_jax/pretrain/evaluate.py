@@ -1,11 +1,12 @@
-"""Evaluation on frozen masks of the held-out documents.
+"""Frozen masks of the held-out documents, for every objective that masks.
 
 The training loss jumps between phases and compares nothing. Here every document has one mask per setting, keyed by
-(evaluation seed, document), the same in every run with the same vocabulary; scores count [MASK]ed positions only.
+(evaluation seed, document), the same in every run with the same vocabulary.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+import functools
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,10 @@ import jax
 import numpy as np
 
 from bioptimus_jax.files import atomic
-from bioptimus_jax.pretrain.curriculum import setting_of
-from bioptimus_jax.pretrain.masking import Masked, Masker, Setting, mask_batch, slot_count
-from bioptimus_jax.pretrain.objective import masked_lm
+from bioptimus_jax.pretrain.masking import Masked, Masker, Setting, slot_count
 from bioptimus_jax.pretrain.rows import Rows, positions_and_segments
-from bioptimus_jax.pretrain.step import StepPlan
 from bioptimus_jax.schema import Experiment, Phase
+from bioptimus_jax.vocab.subwords import Vocabulary
 
 FROZEN, FROZEN_WORDS = 'frozen', 'frozen_words'
 
@@ -30,6 +29,19 @@ class FrozenMasks:
     segments_NxBxL: np.ndarray
     positions_NxBxL: np.ndarray
     masked: dict[str, Masked]
+
+    def batches(self, name: str) -> Iterator[tuple[Masked, np.ndarray, np.ndarray]]:
+        """(masked, segments, positions) of each batch under one setting."""
+        for number, places in enumerate(zip(self.segments_NxBxL, self.positions_NxBxL, strict=True)):
+            yield jax.tree.map(lambda x, n=number: x[n], self.masked[name]), *places
+
+    def save(self, path: Path) -> None:
+        """Store the masks, so that anybody can score exactly the same positions."""
+        arrays = {'segments': self.segments_NxBxL, 'positions': self.positions_NxBxL}
+        for name, masked in self.masked.items():
+            arrays |= {f'{name}/{field}': getattr(masked, field) for field in masked._fields}
+        with atomic(path, 'wb') as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +73,12 @@ class Maskable:
 
     def under(self, settings: Mapping[str, Setting], slots: Mapping[str, int], masker: Masker) -> FrozenMasks:
         """The masks of each setting, by name, in so many slots."""
-        mask = make_mask(masker)
+
+        @functools.partial(jax.jit, static_argnums=5)  # compiled once for a number of slots
+        def mask(tokens: Any, starts: Any, segments: Any, keys: Any, setting: Setting, count: int) -> Masked:
+            maskable = masker.maskable(tokens, segments)
+            return dataclasses.replace(masker, slots=count).mask(tokens, starts, maskable, setting, keys)
+
         arrays = (self.tokens_RxL, self.starts_RxL, self.segments_RxL, self.keys_R)
         masked = {
             name: jax.tree.map(self.batches, mask(*arrays, setting, slots[name]))
@@ -70,7 +87,9 @@ class Maskable:
         return FrozenMasks(self.batches(self.segments_RxL), self.batches(self.positions_RxL), masked)
 
 
-def freeze(rows: Rows, experiment: Experiment, plan: StepPlan, batch_rows: int = 64) -> FrozenMasks:
+def freeze(
+    rows: Rows, experiment: Experiment, vocabulary: Vocabulary, row_shards: int, batch_rows: int
+) -> FrozenMasks:
     """Masks for the frozen settings (tokens and whole words, all [MASK]) and for those of the phase ends."""
     count = min(len(rows), experiment.evaluation.rows)
     numbers = np.linspace(0, len(rows) - 1, count).astype(int) if count else np.zeros(0, int)
@@ -83,76 +102,11 @@ def freeze(rows: Rows, experiment: Experiment, plan: StepPlan, batch_rows: int =
     phases |= {name: experiment.phase[name] for name in scored}
     # A curriculum without whole words trains with units of one piece; its words are evaluated all the same.
     pretrain = experiment.pretrain
-    masker = Masker.of(plan.masker.vocabulary, pretrain, phases.values(), rows.pieces)
-    settings = {name: setting_of(phase, pretrain.max_word_pieces) for name, phase in phases.items()}
+    masker = Masker.of(vocabulary, pretrain, phases.values(), rows.pieces)
+    settings = {name: Setting.of(phase, pretrain.max_word_pieces) for name, phase in phases.items()}
     slots = {name: slot_count(phase.rate, rows.pieces, masker.longest) for name, phase in phases.items()}
-    shards = plan.compute.row_shards
-    maskable = Maskable.of(rows.read(numbers), masker, experiment.evaluation.seed, batch_rows, shards)
+    maskable = Maskable.of(rows.read(numbers), masker, experiment.evaluation.seed, batch_rows, row_shards)
     return maskable.under(settings, slots, masker)
-
-
-def make_mask(masker: Masker) -> Callable:
-    """`(tokens, starts, segments, keys, setting, slots) -> Masked`, jitted: compiled once for a number of slots."""
-
-    def mask(tokens: Any, starts: Any, segments: Any, keys: Any, setting: Setting, slots: int) -> Masked:
-        return mask_batch(tokens, starts, segments, setting, keys, masker.vocabulary, slots)[0]
-
-    return jax.jit(mask, static_argnums=5)
-
-
-def save(frozen: FrozenMasks, path: Path) -> None:
-    """Store the masks, so that anybody can score exactly the same positions."""
-    arrays = {'segments': frozen.segments_NxBxL, 'positions': frozen.positions_NxBxL}
-    for name, masked in frozen.masked.items():
-        arrays |= {f'{name}/{field}': getattr(masked, field) for field in masked._fields}
-    with atomic(path, 'wb') as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-
-
-def make_evaluate(plan: StepPlan) -> Callable:
-    """`(params, masked, segments, positions) -> sums` on one batch, the loss among them, jitted, without dropout."""
-
-    @jax.jit
-    def evaluate(params: Any, masked: Masked, segments_BxL: Any, positions_BxL: Any) -> dict[str, jax.Array]:
-        loss, sums = masked_lm(
-            params, plan.architecture, masked, segments_BxL, positions_BxL, compute=plan.compute
-        )
-        return {'loss': loss, **sums}
-
-    return evaluate
-
-
-def scores(
-    evaluate: Callable, params: Any, frozen: FrozenMasks, every_setting: bool
-) -> Iterator[tuple[str, float]]:
-    """(name, value) pairs: `frozen_loss`, `frozen_accuracy` of pieces, `frozen_word_accuracy` of whole words and, if
-    asked, `loss/<phase>` for every phase's setting."""
-    for name in frozen.masked:
-        if name not in (FROZEN, FROZEN_WORDS) and not every_setting:
-            continue
-        totals = pooled(evaluate, params, frozen, name)
-        weight = totals.get('masked_weight', 0.0)
-        if not weight:  # a setting without [MASK] has nothing to score
-            continue
-        loss = totals['masked_loss'] / weight
-        if name == FROZEN:
-            yield 'frozen_loss', loss
-            yield 'frozen_accuracy', totals['masked_correct'] / weight
-        elif name == FROZEN_WORDS:
-            yield 'frozen_word_accuracy', totals['correct_units'] / totals['units']
-        else:
-            yield f'loss/{name}', loss
-
-
-def pooled(evaluate: Callable, params: Any, frozen: FrozenMasks, name: str) -> dict[str, float]:
-    """The sums of all batches under one setting; empty without any row."""
-    totals: dict[str, float] = {}
-    for number in range(len(frozen.segments_NxBxL)):
-        part = jax.tree.map(lambda x, n=number: x[n], frozen.masked[name])
-        sums = evaluate(params, part, frozen.segments_NxBxL[number], frozen.positions_NxBxL[number])
-        for key, value in sums.items():
-            totals[key] = totals.get(key, 0.0) + float(value)
-    return totals
 
 
 def _document_keys(seed: int, documents_B: np.ndarray, tokens_BxL: np.ndarray) -> jax.Array:

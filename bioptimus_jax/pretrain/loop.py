@@ -4,7 +4,7 @@ Order of starting: this run's checkpoint, else the weights that surgery made.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from bioptimus_jax.devices import present
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.files import digest
 from bioptimus_jax.model.tensors import load_folder
-from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, watch
+from bioptimus_jax.pretrain import curriculum, difficulty, watch
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import (
     Checkpoints,
@@ -26,9 +26,10 @@ from bioptimus_jax.pretrain.checkpoint import (
 )
 from bioptimus_jax.pretrain.energy import Meter
 from bioptimus_jax.pretrain.memory import check_memory
+from bioptimus_jax.pretrain.objective import Evaluation, Objective, make_objective
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, batch_sharding, check_fits, make_mesh
-from bioptimus_jax.pretrain.step import StepPlan, make_plan, sharded_step
+from bioptimus_jax.pretrain.step import TrainStep, sharded_step
 from bioptimus_jax.pretrain.watch import Profiler, Window
 from bioptimus_jax.processes import any_of, meet
 from bioptimus_jax.progress import Progress
@@ -46,13 +47,13 @@ class Session:
 
     run: Run
     folder: Path
-    plan: StepPlan
-    train_step: Callable
-    placed: tuple[curriculum.Stretch, ...]
+    objective: Objective
+    train_step: TrainStep
+    schedule: tuple[curriculum.ScheduledPhase, ...]
     rows: Rows
     batches: Batches
     checkpoints: Checkpoints
-    frozen: evaluate.FrozenMasks
+    evaluation: Evaluation
     losses: dict[int, float]
     tokens: int = 0
     spent: dict[str, float | None] = dataclasses.field(default_factory=dict)
@@ -60,12 +61,12 @@ class Session:
 
     @property
     def total(self) -> int:
-        return self.placed[-1].stop
+        return self.schedule[-1].stop
 
     @property
     def kept(self) -> dict[str, int]:
         """Name -> step of the checkpoints that are kept for good."""
-        return _kept(self.run, self.folder, self.placed)
+        return _kept(self.run, self.folder, self.schedule)
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
@@ -73,25 +74,24 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     if jax.process_count() > 1:
         meet('pretrain')
     session, state = _open(run, folder)
-    score = evaluate.make_evaluate(session.plan)
     step = int(state['step'])
     progress = run.progress('pretrain', session.total, 'steps')
     progress.start_at(step)
     if step == 0:
         run.log('pretrain', 0, kind='start', tokens=0)
-        _evaluate(session, score, state, 0, 'initial', phase_end=True)
+        _evaluate(session, state, 0, 'initial', phase_end=True)
     try:
-        _train(session, state, step, score, progress)
+        _train(session, state, step, progress)
     finally:
         session.checkpoints.close()
-    ends = {s.name: s.stop for s in session.placed}
+    ends = {s.name: s.stop for s in session.schedule}
     return {
         'content': digest({name: phase_checksums(folder, name) for name in finished_phases(folder)}),
         'steps': session.total,
         'phase_ends': ends,
         'snapshots': {name: at for name, at in recorded_phases(folder).items() if name not in ends},
         'tokens': session.tokens,
-        'slots': session.plan.masker.slots,
+        'slots': session.objective.places(run.config),
     }
 
 
@@ -112,57 +112,68 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     part = config.pretrain.batch_rows // config.pretrain.micro_batches
     check_fits(mesh, architecture, part, ROWS_OF_A_STEP)
     check_memory(config, architecture, here, mesh.size)
-    plan = make_plan(config, architecture, subwords, rows.pieces, mesh, run.say)
+    objective = make_objective(config, architecture, subwords, rows.pieces, mesh, run.say)
     record = curriculum.read_record(folder)
     run.computes(
         'pretrain',
         str(here),
         mesh=' x '.join(f'{axis} {size}' for axis, size in mesh.shape.items()),
-        attention=plan.compute.attention,
-        type=jnp.dtype(plan.compute.dtype).name,
+        attention=objective.compute.attention,
+        type=jnp.dtype(objective.compute.dtype).name,
     )
-    order = difficulty.phase_order(run, folder, plan, record)
+    order = difficulty.phase_order(run, folder, objective, record)
     counts = curriculum.RowCounts(len(rows), rows.counts['tokens'], rows.counts['words'])
-    placed = curriculum.stretches(config, counts, order, record)
-    train_step, state = sharded_step(plan, mesh, params)
-    kept = _kept(run, folder, placed)
-    apart = run.mirror is not None and jax.process_count() > 1
-    checkpoints = Checkpoints(folder, runtime.keep_checkpoints, kept.values(), apart)
+    schedule = curriculum.make_schedule(config, counts, order, record)
+    train_step, state = sharded_step(objective, mesh, params)
+    kept = _kept(run, folder, schedule)
+    own_copies = run.mirror is not None and jax.process_count() > 1
+    checkpoints = Checkpoints(folder, runtime.keep_checkpoints, kept.values(), own_copies)
     found = checkpoints.restore(state, run.say)
     step = 0
     if found:
         state, step = found
         if not record:  # without it nobody knows where the phases ended
             raise InputError(f'{folder / curriculum.RECORD}: is missing; {curriculum.ANEW}')
-        curriculum.check_continues(record, placed, step)
+        curriculum.check_continues(record, schedule, step)
         run.say(f'pretrain: resuming after step {step}')
-    frozen = evaluate.freeze(heldout, config, plan)
+    evaluation = objective.evaluation(heldout)
     if run.leads:
-        curriculum.write_record(folder, placed)
+        curriculum.write_record(folder, schedule)
         # A kill may have come between a save and its record; a phase that was made longer has not ended.
         _record_ended(folder, kept, checkpoints, step)
-        evaluate.save(frozen, folder / 'frozen_masks.npz')
-    batches = Batches(rows, config.pretrain.batch_rows, config.seed, batch_sharding(mesh))
+        evaluation.save(folder)
+    batches = Batches(rows, config.pretrain.batch_rows, config.seed, batch_sharding(mesh), objective.reads)
     records = [r for r in run.metrics('pretrain') if r['step'] <= step]
     tokens_done = next((r['tokens'] for r in reversed(records)), 0)
     losses = {r['step']: r['frozen_loss'] for r in records if r.get('kind') == 'evaluation'}
     last: dict[str, Any] = next((r for r in reversed(records) if r.get('kind') == 'train'), {})
     spent = {name: last.get(name, None if last else 0.0) for name in SPENT}
     session = Session(
-        run, folder, plan, train_step, placed, rows, batches, checkpoints, frozen, losses, tokens_done, spent
+        run,
+        folder,
+        objective,
+        train_step,
+        schedule,
+        rows,
+        batches,
+        checkpoints,
+        evaluation,
+        losses,
+        tokens_done,
+        spent,
     )
     return session, state
 
 
-def _kept(run: Run, folder: Path, placed: tuple[curriculum.Stretch, ...]) -> dict[str, int]:
+def _kept(run: Run, folder: Path, schedule: tuple[curriculum.ScheduledPhase, ...]) -> dict[str, int]:
     snapshots = run.config.evaluation.snapshots_per_phase
-    return curriculum.kept_steps(placed, snapshots, recorded_phases(folder))
+    return curriculum.kept_steps(schedule, snapshots, recorded_phases(folder))
 
 
-def _train(session: Session, state: Any, start: int, score: Callable, progress: Progress) -> None:
+def _train(session: Session, state: Any, start: int, progress: Progress) -> None:
     run, runtime = session.run, session.run.config.runtime
-    table = curriculum.table(session.placed, run.config)
-    evaluate_at = curriculum.evaluation_steps(session.placed, run.config.evaluation.per_phase)
+    table = curriculum.table(session.schedule, run.config)
+    evaluate_at = curriculum.evaluation_steps(session.schedule, run.config.evaluation.per_phase)
     kept = session.kept
     profiler = Profiler(runtime.profile_steps, session.folder / 'profile')
     window = Window()
@@ -180,14 +191,14 @@ def _train(session: Session, state: Any, start: int, score: Callable, progress: 
             progress.update(len(window.steps), f'phase {_name_at(session, done)}, {watch.line(record)}')
             window = Window()
         if done in evaluate_at:
-            ending = any(s.stop == done for s in session.placed)
-            _evaluate(session, score, state, done, _name_at(session, done), phase_end=ending)
+            ending = any(s.stop == done for s in session.schedule)
+            _evaluate(session, state, done, _name_at(session, done), phase_end=ending)
             if _moved(session, done):
-                table = curriculum.table(session.placed, run.config)
-                evaluate_at = curriculum.evaluation_steps(session.placed, run.config.evaluation.per_phase)
+                table = curriculum.table(session.schedule, run.config)
+                evaluate_at = curriculum.evaluation_steps(session.schedule, run.config.evaluation.per_phase)
                 kept = session.kept
                 if not ending:  # it is one now: under every setting, in place of the record just made
-                    _evaluate(session, score, state, done, _name_at(session, done), phase_end=True)
+                    _evaluate(session, state, done, _name_at(session, done), phase_end=True)
             window = Window()
         if save_now or done in kept.values():
             session.checkpoints.save(done, state)
@@ -212,12 +223,12 @@ def _stopping(run: Run, done: int) -> bool:
 
 def _moved(session: Session, done: int) -> bool:
     """Whether self-pacing ends the phase here. It is on record before the checkpoint of this step can be."""
-    placed = curriculum.paced(session.placed, done, session.losses, session.run.config)
-    if placed == session.placed:
+    schedule = curriculum.after_evaluation(session.schedule, done, session.losses, session.run.config)
+    if schedule == session.schedule:
         return False
-    session.placed = placed
+    session.schedule = schedule
     if session.run.leads:
-        curriculum.write_record(session.folder, placed)
+        curriculum.write_record(session.folder, schedule)
     session.checkpoints.mark(session.kept.values())
     return True
 
@@ -230,13 +241,13 @@ def _record_ended(folder: Path, kept: Mapping[str, int], checkpoints: Checkpoint
 def _log(session: Session, window: Window) -> dict[str, Any]:
     """Read the window (which waits for its steps), stop on a value that is not finite, write one record."""
     values, seconds = window.read()
-    settings = session.plan.settings
+    settings = session.run.config.pretrain
     bad = watch.first_not_finite(values)
     if bad is not None and settings.not_finite == 'stop':
         _report_not_finite(session, bad)
     session.tokens += sum(int(metrics['tokens']) for _, metrics in values)
     cells = settings.batch_rows * session.rows.pieces
-    record = watch.summarise(window, values, seconds, cells, session.plan.architecture)
+    record = watch.summarise(window, values, seconds, cells, session.objective)
     record['joules'] = session.meter.since_last()
     for name in SPENT:  # since step 0, also over kills; unknown once a part of it is
         before, here = session.spent[name], record[name]
@@ -257,10 +268,10 @@ def _report_not_finite(session: Session, step: int) -> None:
     )
 
 
-def _evaluate(session: Session, score: Callable, state: Any, step: int, phase: str, phase_end: bool) -> None:
-    values = dict(evaluate.scores(score, state['params'], session.frozen, phase_end))
+def _evaluate(session: Session, state: Any, step: int, phase: str, phase_end: bool) -> None:
+    values = dict(session.evaluation.scores(state['params'], session.train_step.frozen, phase_end))
     session.losses[step] = values['frozen_loss']
-    losses = {name.removeprefix('loss/'): v for name, v in values.items() if name.startswith('loss/')}
+    losses = {n.removeprefix('loss/'): values.pop(n) for n in list(values) if n.startswith('loss/')}
     session.run.log(
         'pretrain',
         step,
@@ -268,9 +279,7 @@ def _evaluate(session: Session, score: Callable, state: Any, step: int, phase: s
         phase=phase,
         phase_end=phase_end,
         tokens=session.tokens,
-        frozen_loss=values['frozen_loss'],
-        frozen_accuracy=values['frozen_accuracy'],
-        frozen_word_accuracy=values['frozen_word_accuracy'],
+        **values,
         losses=losses,
     )
     if phase_end:
@@ -281,4 +290,4 @@ def _evaluate(session: Session, score: Callable, state: Any, step: int, phase: s
 
 def _name_at(session: Session, done: int) -> str:
     """The phase that the step which made `done` steps belonged to."""
-    return next(s.name for s in session.placed if s.start < done <= s.stop)
+    return next(s.name for s in session.schedule if s.start < done <= s.stop)

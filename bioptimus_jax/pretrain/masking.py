@@ -1,6 +1,6 @@
 """Masking on the device: a pure function of a row, a setting and a key, the same under every sharding.
 
-Legend: B rows, L pieces a row, M prediction slots, S strategies.
+Legend: B rows, L pieces a row, M prediction slots, S strategies, W pieces of the longest unit.
 
 Every word gets a random score that its pieces inherit; a stable sort puts words in random order, intact.
 A word is taken iff fewer than K pieces come before it, and then whole, so its own length plays no part
@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from bioptimus_jax.pretrain.units import MASKINGS, longest_unit
+from bioptimus_jax.pretrain.units import MASKINGS, longest_unit, number_of
 from bioptimus_jax.schema import Phase, Pretrain
 from bioptimus_jax.vocab.subwords import Vocabulary
 
@@ -23,17 +24,29 @@ MASKED, REPLACED, UNCHANGED = 0, 1, 2
 
 
 class Setting(NamedTuple):
-    """One masking setting as traced scalars, so that one compiled step serves a whole curriculum.
+    """One masking setting as scalars, traced in the step, so that one compiled step serves a whole curriculum.
 
     `strategy`: its number in `units.MASKINGS`; `longest`: pieces of its longest unit.
     """
 
-    strategy: jax.Array
-    longest: jax.Array
-    rate: jax.Array
-    p_mask: jax.Array
-    p_random: jax.Array
-    draw_per_word: jax.Array
+    strategy: Any
+    longest: Any
+    rate: Any
+    p_mask: Any
+    p_random: Any
+    draw_per_word: Any
+
+    @classmethod
+    def of(cls, phase: Phase, max_word_pieces: int) -> 'Setting':
+        """A phase's masking setting, as numpy's scalars."""
+        return cls(
+            strategy=np.int32(number_of(phase.masking)),
+            longest=np.int32(longest_unit(phase.masking, max_word_pieces)),
+            rate=np.float32(phase.rate),
+            p_mask=np.float32(phase.corruption[0]),
+            p_random=np.float32(phase.corruption[1]),
+            draw_per_word=np.bool_(phase.corruption_unit == 'word'),
+        )
 
 
 class Masked(NamedTuple):
@@ -69,10 +82,92 @@ class Masker:
         return cls(vocabulary, settings.word, *units_and_slots(settings, phases, row_pieces))
 
     def word_starts(self, batch: Mapping[str, Any]) -> Any:
-        """True where a word begins, [B, L]: as the token says (`wordpiece`), or behind white space (`whitespace`)."""
+        """True where a word begins, [B, L]: as the vocabulary says, or with white space before it (`whitespace`)."""
         if self.word == 'whitespace':
             return batch['word_starts']
         return jnp.asarray(self.vocabulary.begins_V)[batch['tokens']]
+
+    def maskable(self, tokens_BxL: Any, segments_BxL: Any) -> jax.Array:
+        """False for special tokens and padding, [B, L]."""
+        return (segments_BxL > 0) & ~jnp.asarray(self.vocabulary.special_V)[tokens_BxL]
+
+    def mask(
+        self, tokens_BxL: Any, starts_BxL: Any, maskable_BxL: jax.Array, setting: Setting, keys_B: jax.Array
+    ) -> Masked:
+        """Whole units up to the budget of each row, corrupted, each row by its own key.
+
+        `starts_BxL` is True where a word begins; a maskable piece after one that is not always begins a word.
+        """
+        of_rows = jax.vmap(self._mask_row, in_axes=(0, 0, 0, None, 0))
+        return of_rows(tokens_BxL, starts_BxL, maskable_BxL, setting, keys_B)
+
+    def _mask_row(
+        self,
+        tokens_L: jax.Array,
+        starts_L: jax.Array,
+        maskable_L: jax.Array,
+        setting: Setting,
+        key: jax.Array,
+    ) -> Masked:
+        length = tokens_L.shape[0]
+        select_key, corrupt_key, replace_key, budget_key = jax.random.split(key, 4)
+        # A key of its own: a strategy that draws leaves the masks of all others what they were.
+        draws_L = jax.random.uniform(jax.random.fold_in(key, 4), (length,))
+        # The phase is a traced number, so the units of every strategy are computed and one row of them is taken.
+        begins_SxL = jnp.stack([strategy.begins(starts_L, draws_L) for strategy in MASKINGS.values()])
+        unit_L, offset_L, unit_length_L = _units(begins_SxL[setting.strategy], maskable_L, setting.longest)
+
+        # The unit on the border is taken whole, and overshoots by half of its length, less one, on average. Long units
+        # are on the border more often, hence the mean over pieces, not over units. The draw makes the mean of the
+        # rounded budget the unrounded one.
+        maskable_count = maskable_L.sum()
+        overshoot = (jnp.where(maskable_L, unit_length_L, 0).sum() / jnp.maximum(maskable_count, 1) - 1) / 2
+        wanted = setting.rate * maskable_count - overshoot + jax.random.uniform(budget_key)
+        budget = jnp.where(maskable_count > 0, jnp.maximum(1, jnp.floor(wanted)), 0).astype(jnp.int32)
+
+        # One score a unit, and a stable sort: the pieces of a unit stay side by side and in order. What may not be
+        # masked comes last. A piece is taken by the place of its unit's first piece, so that no unit is torn.
+        scores_L = jax.random.uniform(select_key, (length,))[unit_L]
+        order_L = jnp.argsort(jnp.where(maskable_L, scores_L, 2.0), stable=True)
+        before_L = jnp.arange(length) - offset_L[order_L]
+        taken_L = maskable_L[order_L] & (before_L < budget)
+
+        draws_L = jax.random.uniform(corrupt_key, (length,))
+        draws_L = jnp.where(setting.draw_per_word, draws_L[unit_L], draws_L)
+        replacements_N = jnp.asarray(self.vocabulary.drawn_N)
+        replacement_L = replacements_N[jax.random.randint(replace_key, (length,), 0, replacements_N.shape[0])]
+        is_mask_L = draws_L < setting.p_mask
+        is_random_L = ~is_mask_L & (draws_L < setting.p_mask + setting.p_random)
+        visible_L = jnp.where(is_random_L, replacement_L, tokens_L)
+        corrupted_L = jnp.where(is_mask_L, self.vocabulary.mask, visible_L)
+        kinds_L = jnp.where(is_mask_L, MASKED, jnp.where(is_random_L, REPLACED, UNCHANGED))
+
+        taken_at_L = jnp.zeros(length, bool).at[order_L].set(taken_L)
+        weights_M = taken_L[: self.slots]
+        slots_M = jnp.where(weights_M, order_L[: self.slots], 0)
+        return Masked(
+            inputs_L=jnp.where(taken_at_L, corrupted_L, tokens_L),
+            slots_M=slots_M,
+            targets_M=tokens_L[slots_M],
+            weights_M=weights_M.astype(jnp.float32),
+            kinds_M=kinds_L[slots_M],
+            begins_M=weights_M & (offset_L[order_L[: self.slots]] == 0),
+        )
+
+    def by_length(
+        self, masked: Masked, starts_BxL: jax.Array, maskable_BxL: jax.Array
+    ) -> dict[str, jax.Array]:
+        """Selected and maskable pieces by length of their word, [W + 1] each, whatever the setting draws."""
+        previous_BxL = jnp.pad(maskable_BxL[:, :-1], ((0, 0), (1, 0)))
+        starts_BxL = starts_BxL | ~maskable_BxL | ~previous_BxL
+        length = starts_BxL.shape[1]
+        word_BxL = jnp.cumsum(starts_BxL, axis=1) - 1
+        count = jax.vmap(lambda w: jax.ops.segment_sum(jnp.ones(length, jnp.int32), w, length)[w])
+        lengths_BxL = jnp.minimum(count(word_BxL), self.longest)
+        chosen_BxM = jnp.take_along_axis(lengths_BxL, masked.slots_M, axis=1)
+        one_hot = jax.nn.one_hot(jnp.where(maskable_BxL, lengths_BxL, -1), self.longest + 1)
+        selected = (jax.nn.one_hot(chosen_BxM, self.longest + 1) * masked.weights_M[..., None]).sum((0, 1))
+        return {'selected_by_length': selected, 'maskable_by_length': one_hot.sum((0, 1))}
 
 
 def units_and_slots(settings: Pretrain, phases: Collection[Phase], row_pieces: int) -> tuple[int, int]:
@@ -89,88 +184,6 @@ def slot_count(max_rate: float, row_pieces: int, longest: int) -> int:
 def row_key(seed_key: jax.Array, step: jax.Array, position: jax.Array) -> jax.Array:
     """The key of one row: seed, then step, then position in the *global* batch."""
     return jax.random.fold_in(jax.random.fold_in(seed_key, step), position)
-
-
-def mask(
-    tokens_L: jax.Array,
-    word_starts_L: jax.Array,
-    maskable_L: jax.Array,
-    setting: Setting,
-    key: jax.Array,
-    *,
-    mask_id: int,
-    replacements_N: jax.Array,
-    slots: int,
-) -> Masked:
-    """Select whole units up to the budget and corrupt them.
-
-    `maskable_L` is False for special tokens and padding; `word_starts_L` is True where a word begins; a
-    maskable piece after one that is not always begins a word.
-    """
-    length = tokens_L.shape[0]
-    select_key, corrupt_key, replace_key, budget_key = jax.random.split(key, 4)
-    # A key of its own: a strategy that draws leaves the masks of all others what they were.
-    draws_L = jax.random.uniform(jax.random.fold_in(key, 4), (length,))
-    begins_SxL = jnp.stack([strategy.begins(word_starts_L, draws_L) for strategy in MASKINGS.values()])
-    unit_L, offset_L, unit_length_L = _units(begins_SxL[setting.strategy], maskable_L, setting.longest)
-
-    maskable_count = maskable_L.sum()
-    overshoot = (jnp.where(maskable_L, unit_length_L, 0).sum() / jnp.maximum(maskable_count, 1) - 1) / 2
-    wanted = setting.rate * maskable_count - overshoot + jax.random.uniform(budget_key)
-    budget = jnp.where(maskable_count > 0, jnp.maximum(1, jnp.floor(wanted)), 0).astype(jnp.int32)
-
-    scores_L = jax.random.uniform(select_key, (length,))[unit_L]
-    order_L = jnp.argsort(jnp.where(maskable_L, scores_L, 2.0), stable=True)
-    before_L = jnp.arange(length) - offset_L[order_L]
-    taken_L = maskable_L[order_L] & (before_L < budget)
-
-    draws_L = jax.random.uniform(corrupt_key, (length,))
-    draws_L = jnp.where(setting.draw_per_word, draws_L[unit_L], draws_L)
-    replacement_L = replacements_N[jax.random.randint(replace_key, (length,), 0, replacements_N.shape[0])]
-    is_mask_L = draws_L < setting.p_mask
-    is_random_L = ~is_mask_L & (draws_L < setting.p_mask + setting.p_random)
-    corrupted_L = jnp.where(is_mask_L, mask_id, jnp.where(is_random_L, replacement_L, tokens_L))
-    kinds_L = jnp.where(is_mask_L, MASKED, jnp.where(is_random_L, REPLACED, UNCHANGED))
-
-    taken_at_L = jnp.zeros(length, bool).at[order_L].set(taken_L)
-    weights_M = taken_L[:slots]
-    slots_M = jnp.where(weights_M, order_L[:slots], 0)
-    return Masked(
-        inputs_L=jnp.where(taken_at_L, corrupted_L, tokens_L),
-        slots_M=slots_M,
-        targets_M=tokens_L[slots_M],
-        weights_M=weights_M.astype(jnp.float32),
-        kinds_M=kinds_L[slots_M],
-        begins_M=weights_M & (offset_L[order_L[:slots]] == 0),
-    )
-
-
-def mask_batch(
-    tokens_BxL: jax.Array,
-    word_starts_BxL: jax.Array,
-    segments_BxL: jax.Array,
-    setting: Setting,
-    keys_B: jax.Array,
-    vocabulary: Vocabulary,
-    slots: int,
-) -> tuple[Masked, jax.Array]:
-    """`mask` over a batch; also returns maskable_BxL, False for special tokens and padding."""
-    special_V = jnp.asarray(vocabulary.special_V)
-    maskable_BxL = (segments_BxL > 0) & ~special_V[tokens_BxL]
-
-    def one(tokens_L: jax.Array, starts_L: jax.Array, maskable_L: jax.Array, key: jax.Array) -> Masked:
-        return mask(
-            tokens_L,
-            starts_L,
-            maskable_L,
-            setting,
-            key,
-            mask_id=vocabulary.mask,
-            replacements_N=jnp.asarray(vocabulary.drawn_N),
-            slots=slots,
-        )
-
-    return jax.vmap(one)(tokens_BxL, word_starts_BxL, maskable_BxL, keys_B), maskable_BxL
 
 
 def _units(

@@ -16,7 +16,7 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture, Rule
 from bioptimus_jax.pretrain.backends import dtype_of, remat_of, scans
 from bioptimus_jax.pretrain.cross_entropy import chunk_slots
-from bioptimus_jax.pretrain.masking import units_and_slots
+from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, axes_of, planned_mesh, rows_of_a_part
 from bioptimus_jax.schema import Experiment
 
@@ -155,7 +155,6 @@ def _fused(experiment: Experiment, a: Architecture, platform: str) -> bool:
 
 def _output_layer(experiment: Experiment, a: Architecture, platform: str, rows: int) -> float:
     """Logits of a chunk of slots and what is made of them."""
-    length = experiment.rows.row_pieces
-    _, slots = units_and_slots(experiment.pretrain, experiment.trained_phases, length)
+    slots = objective_of(experiment).places(experiment)
     columns = a.padded_vocab_size / experiment.runtime.tensor
     return LOGITS * rows * chunk_slots(rows, slots, platform) * columns * FLOAT

@@ -1,82 +1,178 @@
-"""Masked language modelling on the prediction slots: sums, never means, so that they can be divided once, globally.
+"""What an objective is: all that the step, the loop, the curriculum and the export ask of one.
 
-B rows, L pieces a row, M slots, D hidden size.
+Legend: B rows of the global batch, L pieces a row.
 """
 
-from typing import Any
+import abc
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 import jax
-import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
 
-from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.model.architecture import Architecture, Rule
 from bioptimus_jax.model.compute import PLAIN, Compute
-from bioptimus_jax.pretrain.cross_entropy import cross_entropy
-from bioptimus_jax.pretrain.masking import MASKED, Masked
+from bioptimus_jax.pretrain.backends import make_compute
+from bioptimus_jax.pretrain.rows import Rows
+from bioptimus_jax.pretrain.throughput import training_flops_per_token
+from bioptimus_jax.schema import BY_DIFFICULTY, OBJECTIVES, Experiment, Phase
+from bioptimus_jax.vocab.subwords import Vocabulary
 
-SUMS = ('weight', 'correct', 'units', 'correct_units', 'masked_loss', 'masked_weight', 'masked_correct')
 
+class Example(NamedTuple):
+    """What a step is trained on, made of the whole batch.
 
-def masked_lm(
-    params: Any,
-    architecture: Architecture,
-    masked: Masked,
-    segments_BxL: jax.Array,
-    positions_BxL: jax.Array,
-    *,
-    compute: Compute = PLAIN,
-    dropout_key: jax.Array | None = None,
-) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """Summed cross-entropy over the slots and sums for metrics.
-
-    `weight` and `correct` count pieces, `units` and `correct_units` the words (or pieces) that were drawn: a word is
-    right where all of its pieces are. `masked_*` count the pieces behind [MASK] alone.
+    `rows`: a tree of arrays, all with the B rows as first axis, which the step cuts into micro-batches. `weights`: for
+    every term of the loss the number that its sum is divided by, a scalar of the whole batch; the first is the one
+    that gradients are divided by. `counts`: what is known without the model, for `metrics`.
     """
-    loss, losses_BxM, correct_BxM = slot_losses(
-        params,
-        architecture,
-        masked,
-        segments_BxL,
-        positions_BxL,
-        compute=compute,
-        dropout_key=dropout_key,
-    )
-    weights_BxM = masked.weights_M
-    losses_BxM, right_BxM = jax.lax.stop_gradient(losses_BxM), correct_BxM * weights_BxM
-    hidden_weights_BxM = weights_BxM * (masked.kinds_M == MASKED)
-    begins_BxM = masked.begins_M * weights_BxM
-    sums = {
-        'weight': weights_BxM.sum(),
-        'correct': right_BxM.sum(),
-        'units': begins_BxM.sum(),
-        'correct_units': _right_units(weights_BxM - right_BxM, begins_BxM).sum(),
-        'masked_loss': (losses_BxM * hidden_weights_BxM).sum(),
-        'masked_weight': hidden_weights_BxM.sum(),
-        'masked_correct': (right_BxM * hidden_weights_BxM).sum(),
-    }
-    return loss, sums
+
+    rows: Any
+    weights: dict[str, jax.Array]
+    counts: dict[str, jax.Array]
 
 
-def slot_losses(
-    params: Any,
+class Evaluation(Protocol):
+    """Held-out documents, prepared once and the same in every run."""
+
+    def save(self, folder: Path) -> None:
+        """Store what was drawn, so that anybody can score exactly the same."""
+
+    def scores(self, params: Any, frozen: Any, every_setting: bool) -> Iterator[tuple[str, float]]:
+        """(name, value) pairs, among them `frozen_loss`; with `every_setting` also `loss/PHASE` for every phase."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective(abc.ABC):
+    """What training minimises. A file of `pretrain/objectives/` holds one subclass, called OBJECTIVE.
+
+    A loss is a sum of terms, each divided by its own weight. `example` sees the whole batch and says the weights before
+    any micro-batch is computed; `loss` gives the terms of some rows, undivided; the step adds them up and divides once.
+    So terms with different denominators add up exactly, and one term keeps the bits that a single division gives.
+
+    It was thought through for replaced-token detection (the generator's term by its slots, the discriminator's by all
+    pieces, as each is judged whatever was sampled; the generator in `start`, keys to sample with in `rows`),
+    distillation (terms by slots, pieces and documents; the teacher in `frozen`, its folder in `files`, the map of
+    widths in `start`), sentence pairs (labels in `reads`, their number a weight), adversarial noise (an inner gradient
+    in `loss`) and causal models (another `attend` in `compute`).
+    """
+
+    config: Experiment
+    architecture: Architecture
+    vocabulary: Vocabulary
+    row_pieces: int
+    compute: Compute = PLAIN
+
+    reads: ClassVar[tuple[str, ...]] = ('tokens', 'word_starts', 'segment_lengths')
+    """The arrays of a row that `example` wants; the step itself wants `segment_lengths`."""
+    rules: ClassVar[Sequence[Rule]] = ()
+    """For parameters that `start` or `frozen` adds; those of the model follow the architecture's."""
+
+    @property
+    def all_rules(self) -> tuple[Rule, ...]:
+        """How every parameter is split over the mesh, and whether it decays."""
+        return (*self.rules, *self.architecture.rules)
+
+    @classmethod
+    def check(cls, config: Experiment) -> None:
+        """Raise ConfigError for settings that this objective cannot do."""
+        if config.curriculum.order in BY_DIFFICULTY and cls.difficulty is Objective.difficulty:
+            raise ConfigError(
+                f'config.curriculum.order: {config.curriculum.order} needs a perplexity under every setting, which '
+                f'config.pretrain.objective={config.pretrain.objective} does not have; choose another order'
+            )
+
+    @staticmethod
+    def files(config: Experiment) -> list[Path]:
+        """Files outside the run that decide the result (those of a teacher, say), for the fingerprint of the stage."""
+        return []
+
+    @staticmethod
+    def columns(phase: Phase, config: Experiment) -> dict[str, Any]:
+        """What the curriculum's table holds of a phase: numpy scalars by name, the same names for every phase."""
+        return {}
+
+    @staticmethod
+    def share(phase: Phase) -> float:
+        """Share of the pieces that the output layer is computed for, to estimate FLOPs."""
+        return 1.0
+
+    @staticmethod
+    def places(config: Experiment) -> int:
+        """Places of a row that the output layer is computed for, at most, to estimate memory."""
+        return config.rows.row_pieces
+
+    @staticmethod
+    def exported(params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The parameters of the model proper: trained ones without what `start` added."""
+        return params
+
+    def start(self, params: Mapping[str, Any], key: jax.Array) -> Mapping[str, Any]:
+        """The parameters at step 0, from the model's: heads or a generator may come to them."""
+        return params
+
+    def frozen(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Arrays that `loss` reads and nothing trains, given the parameters at step 0. They are in no checkpoint."""
+        return {}
+
+    @abc.abstractmethod
+    def example(
+        self, batch: dict[str, jax.Array], setting: dict[str, jax.Array], keys_B: jax.Array
+    ) -> Example:
+        """What is predicted from what: of a batch, the columns of its phase, and a key for each row. Traced."""
+
+    @abc.abstractmethod
+    def loss(
+        self, params: Any, frozen: Any, rows: Any, dropout_key: jax.Array | None
+    ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+        """The terms' sums over these rows, by the names of the weights, and other sums, for `metrics`."""
+
+    @abc.abstractmethod
+    def metrics(self, example: Example, sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
+        """What a step tells, still on the device; among it `predicted`, the places that the output layer was for."""
+
+    def record(
+        self, steps: Sequence[Mapping[str, Any]], finite: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """Entries of a training record beside the loss: from the metrics of its steps, and of those that are finite."""
+        return {}
+
+    @abc.abstractmethod
+    def evaluation(self, rows: Rows, batch_rows: int = 64) -> Evaluation:
+        """The held-out documents, ready to be scored."""
+
+    def flops(self, tokens: int, attended: float, predicted: float) -> float:
+        """Model FLOPs of a training step, forward and backward.
+
+        `attended`: the sum over its pieces of those that each attends to; `predicted`: as in `metrics`.
+        """
+        per_piece = attended / max(tokens, 1), predicted / max(tokens, 1)
+        return training_flops_per_token(self.architecture, *per_piece) * tokens
+
+    def difficulty(
+        self, params: Any, batch: Mapping[str, np.ndarray], advance: Callable[[float], None]
+    ) -> dict[str, dict[str, Any]]:
+        """Phase -> `perplexity.of_setting` of those rows; `check` refuses orders by it for an objective without one."""
+        raise NotImplementedError
+
+
+def objective_of(config: Experiment) -> type[Objective]:
+    """The class that `config.pretrain.objective` names."""
+    return cast(type[Objective], OBJECTIVES.load(config.pretrain.objective))
+
+
+def make_objective(
+    config: Experiment,
     architecture: Architecture,
-    masked: Masked,
-    segments_BxL: jax.Array,
-    positions_BxL: jax.Array,
-    *,
-    compute: Compute = PLAIN,
-    dropout_key: jax.Array | None = None,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Summed cross-entropy, the loss of every slot in nats [B, M] (without gradients), and whether it was right."""
-    batch = {'tokens': masked.inputs_L, 'segments': segments_BxL, 'positions': positions_BxL}
-    hidden_BxLxD = architecture.encode(params, batch, compute=compute, dropout_key=dropout_key)
-    hidden_BxMxD = jnp.take_along_axis(hidden_BxLxD, masked.slots_M[..., None], axis=1)
-    output = architecture.output_layer(params, hidden_BxMxD, compute)
-    return cross_entropy(*output, masked.targets_M, masked.weights_M, compute)
-
-
-def _right_units(wrong_BxM: jax.Array, begins_BxM: jax.Array) -> jax.Array:
-    """1 at the first slot of every unit, whose slots lie side by side, that has no wrong slot."""
-    unit_BxM = jnp.cumsum(begins_BxM, axis=1).astype(jnp.int32) - 1
-    count = wrong_BxM.shape[1]
-    errors_BxM = jax.vmap(lambda wrong_M, unit_M: jax.ops.segment_sum(wrong_M, unit_M, count)[unit_M])
-    return begins_BxM * (errors_BxM(wrong_BxM, jnp.maximum(unit_BxM, 0)) == 0)
+    vocabulary: Vocabulary,
+    row_pieces: int,
+    mesh: Mesh,
+    warn: Callable[[str], None],
+) -> Objective:
+    """The objective of a configuration, for rows of that many pieces, computed as the mesh and the platform allow."""
+    compute = make_compute(config, architecture, mesh, row_pieces, warn)
+    return objective_of(config)(config, architecture, vocabulary, row_pieces, compute)

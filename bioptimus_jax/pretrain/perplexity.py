@@ -13,16 +13,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import jax
 import numpy as np
 
 from bioptimus_jax import student
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.pretrain import evaluate
-from bioptimus_jax.pretrain.curriculum import setting_of
-from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked, Masker
-from bioptimus_jax.pretrain.objective import slot_losses
-from bioptimus_jax.pretrain.step import StepPlan
+from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked, Masker, Setting
 from bioptimus_jax.schema import Experiment
 
 BATCH_ROWS = 64
@@ -49,12 +45,11 @@ def by_setting(
     """
     masks, samples_NxB = masks_and_samples(batch, masker, experiment, batch_rows, row_shards)
     found = {}
-    for name, masked in masks.masked.items():
+    for name in masks.masked:
         totals: dict[str, np.ndarray] = {}
-        for number, samples_B in enumerate(samples_NxB):
-            part = jax.tree.map(lambda x, n=number: x[n], masked)
-            losses_BxM = losses(part, masks.segments_NxBxL[number], masks.positions_NxBxL[number])
-            for key, sums_S in sums_of(losses_BxM, part, samples_B, experiment.curriculum.samples).items():
+        for samples_B, (masked, *places) in zip(samples_NxB, masks.batches(name), strict=True):
+            sums = sums_of(losses(masked, *places), masked, samples_B, experiment.curriculum.samples)
+            for key, sums_S in sums.items():
                 totals[key] = totals.get(key, 0.0) + sums_S
             advance(1 / len(samples_NxB) / len(masks.masked))
         if not totals['weight'].all():
@@ -64,18 +59,6 @@ def by_setting(
             )
         found[name] = of_setting(totals)
     return found
-
-
-def of_plan(plan: StepPlan, params: Any) -> SlotLosses:
-    """The losses by the model of a plan, on its devices, jitted, without dropout."""
-
-    @jax.jit
-    def losses(params: Any, masked: Masked, segments_BxL: Any, positions_BxL: Any) -> jax.Array:
-        parts = masked, segments_BxL, positions_BxL
-        return slot_losses(params, plan.architecture, *parts, compute=plan.compute)[1]
-
-    placed = jax.device_put(params)
-    return lambda *parts: losses(placed, *parts)
 
 
 def masks_and_samples(
@@ -91,7 +74,7 @@ def masks_and_samples(
     """
     maskable = evaluate.Maskable.of(batch, masker, experiment.evaluation.seed, batch_rows, row_shards)
     longest = experiment.pretrain.max_word_pieces
-    settings = {name: setting_of(experiment.phase[name], longest) for name in experiment.phases}
+    settings = {name: Setting.of(experiment.phase[name], longest) for name in experiment.phases}
     places_R = np.unique(batch['documents'][:, 0], return_inverse=True)[1]
     samples_R = np.zeros(len(maskable.tokens_RxL), int)  # those that fill the last batch have no weight
     samples_R[: len(places_R)] = places_R % experiment.curriculum.samples

@@ -90,13 +90,18 @@ def axes_of(parameters: Mapping[str, Any], rules: Sequence[Rule]) -> dict[str, t
     return flatten(match_rules(parameters, [(rule.pattern, rule.axes) for rule in rules]))
 
 
+def shardings_of(params: Mapping[str, Any], mesh: Mesh, rules: Sequence[Rule]) -> Any:
+    """A tree like the parameters that says where each one is kept."""
+    axes = axes_of(params, rules)
+    return unflatten({path: NamedSharding(mesh, PartitionSpec(*split)) for path, split in axes.items()})
+
+
 def state_shardings(
     state: Mapping[str, Any], optimizer: optax.GradientTransformation, mesh: Mesh, rules: Sequence[Rule]
 ) -> Any:
-    """A tree like the train state that says where each leaf lives: moments lie where their parameters do."""
+    """A tree like the train state that says where each leaf is kept: moments with their parameters."""
     everywhere = replicated(mesh)
-    axes = axes_of(state['params'], rules)
-    params = unflatten({path: NamedSharding(mesh, PartitionSpec(*split)) for path, split in axes.items()})
+    params = shardings_of(state['params'], mesh, rules)
     moments = optax.tree.map_params(
         optimizer,
         lambda _, sharding: sharding,

@@ -1,10 +1,10 @@
-"""The train step: pure, jitted once for the whole curriculum and for one mesh.
+"""The train step: pure, jitted once for the whole curriculum and for one mesh. What it minimises is the objective's.
 
-Legend: B rows of the global batch, L pieces a row, G segments, M slots, W pieces of the longest unit.
+B rows of the global batch.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -12,48 +12,49 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh
 
-from bioptimus_jax.model.architecture import Architecture, Rule
-from bioptimus_jax.model.compute import PLAIN, Compute
+from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.backends import make_compute
-from bioptimus_jax.pretrain.masking import Masked, Masker, mask_batch, row_key
-from bioptimus_jax.pretrain.objective import SUMS, masked_lm
+from bioptimus_jax.pretrain.masking import row_key
+from bioptimus_jax.pretrain.objective import Example, Objective
 from bioptimus_jax.pretrain.optimizer import make_optimizer, reset_where
-from bioptimus_jax.pretrain.rows import positions_and_segments
-from bioptimus_jax.pretrain.sharding import batch_sharding, place_state, replicated, state_shardings
-from bioptimus_jax.schema import Experiment, Pretrain
-from bioptimus_jax.vocab.subwords import Vocabulary
+from bioptimus_jax.pretrain.sharding import (
+    batch_sharding,
+    place_state,
+    replicated,
+    shardings_of,
+    state_shardings,
+)
+from bioptimus_jax.schema import Pretrain
 
-DROPOUT_STREAM = 2**32 - 1  # beyond any step: masks fold the step into the same seed's key
+DROPOUT_STREAM, START_STREAM = 2**32 - 1, 2**32 - 2  # beyond any step: masks fold the step into the same key
 
 
 @dataclasses.dataclass(frozen=True)
-class StepPlan:
-    """Everything static that the step is compiled for."""
+class TrainStep:
+    """`(state, batch, table) -> (state, metrics)`: the compiled function, and what it reads and nothing trains."""
 
-    architecture: Architecture
-    settings: Pretrain
-    masker: Masker
-    seed: int
-    compute: Compute = PLAIN
+    compiled: Any
+    frozen: Any
+
+    def __call__(self, state: dict, batch: dict, table: dict) -> tuple[dict, dict]:
+        return self.compiled(state, self.frozen, batch, table)
 
 
-def make_plan(
-    config: Experiment,
-    architecture: Architecture,
-    vocabulary: Vocabulary,
-    row_pieces: int,
-    mesh: Mesh,
-    warn: Callable[[str], None],
-) -> StepPlan:
-    """The plan of a configuration, for rows of that many pieces."""
-    return StepPlan(
-        architecture,
-        config.pretrain,
-        Masker.of(vocabulary, config.pretrain, config.trained_phases, row_pieces),
-        config.seed,
-        make_compute(config, architecture, mesh, row_pieces, warn),
+def sharded_step(objective: Objective, mesh: Mesh, params: Any) -> tuple[TrainStep, dict[str, Any]]:
+    """The train step on a mesh, its state donated, and the placed state at step 0, from the model's parameters."""
+    settings = objective.config.pretrain
+    params = objective.start(params, jax.random.fold_in(seed_key(objective), START_STREAM))
+    rules, frozen = objective.all_rules, objective.frozen(params)
+    state = initial_state(params, settings, rules)
+    shardings = state_shardings(state, make_optimizer(settings, params, rules), mesh, rules)
+    frozen_shardings, everywhere = shardings_of(frozen, mesh, rules), replicated(mesh)
+    compiled = jax.jit(
+        lambda *arguments: train_step(objective, *arguments),
+        donate_argnums=0,
+        in_shardings=(shardings, frozen_shardings, batch_sharding(mesh), everywhere),
+        out_shardings=(shardings, everywhere),
     )
+    return TrainStep(compiled, place_state(frozen, frozen_shardings)), place_state(state, shardings)
 
 
 def initial_state(params: Any, settings: Pretrain, rules: Sequence[Rule]) -> dict[str, Any]:
@@ -62,129 +63,81 @@ def initial_state(params: Any, settings: Pretrain, rules: Sequence[Rule]) -> dic
     return {'params': params, 'optimizer': optimizer_state, 'step': jnp.zeros((), jnp.int32)}
 
 
-def sharded_step(plan: StepPlan, mesh: Mesh, params: Any) -> tuple[Callable, dict[str, Any]]:
-    """The jitted train step on a mesh, its state donated, and the placed state at step 0."""
-    rules = plan.architecture.rules
-    state = initial_state(params, plan.settings, rules)
-    shardings = state_shardings(state, make_optimizer(plan.settings, params, rules), mesh, rules)
-    everywhere = replicated(mesh)
-    step = jax.jit(
-        make_train_step(plan),
-        donate_argnums=0,
-        in_shardings=(shardings, batch_sharding(mesh), everywhere),
-        out_shardings=(shardings, everywhere),
-    )
-    return step, place_state(state, shardings)
+def seed_key(objective: Objective) -> jax.Array:
+    """The key that everything random in training comes from."""
+    return jax.random.key(objective.config.seed, impl='threefry2x32')
 
 
-def mask_step_batch(
-    batch: dict[str, jax.Array], plan: StepPlan, table: dict[str, jax.Array], step: jax.Array
-) -> tuple[Masked, jax.Array, jax.Array, jax.Array]:
-    """The masked batch of a step, and maskable_BxL, segments_BxL, positions_BxL."""
-    rows, length = batch['tokens'].shape
-    positions_BxL, segments_BxL = positions_and_segments(batch['segment_lengths'], length, jnp)
-    seed_key = jax.random.key(plan.seed, impl='threefry2x32')
-    keys_B = jax.vmap(lambda position: row_key(seed_key, step, position))(jnp.arange(rows))
-    masked, maskable_BxL = mask_batch(
-        batch['tokens'],
-        plan.masker.word_starts(batch),
-        segments_BxL,
-        curriculum.setting_at(table, step),
-        keys_B,
-        plan.masker.vocabulary,
-        plan.masker.slots,
-    )
-    return masked, maskable_BxL, segments_BxL, positions_BxL
+def example_at(objective: Objective, batch: dict, table: Mapping[str, Any], step: jax.Array) -> Example:
+    """What the objective makes of a step's batch. Nothing of it depends on how rows are spread over devices."""
+    positions_B = jnp.arange(len(batch['segment_lengths']))
+    keys_B = jax.vmap(lambda position: row_key(seed_key(objective), step, position))(positions_B)
+    return objective.example(batch, curriculum.setting_at(table, step), keys_B)
 
 
-def make_train_step(plan: StepPlan) -> Callable:
-    """`(state, batch, table) -> (state, metrics)`, to be jitted with the state donated.
+def train_step(objective: Objective, state: dict, frozen: Any, batch: dict, table: dict) -> tuple[dict, dict]:
+    """One step: the new state, and metrics that stay on the device."""
+    settings, params, step = objective.config.pretrain, state['params'], state['step']
+    example = example_at(objective, batch, table, step)
+    dropout_key = jax.random.fold_in(jax.random.fold_in(seed_key(objective), DROPOUT_STREAM), step)
+    loss, sums, gradients = mean_gradients(objective, params, frozen, example, dropout_key)
 
-    Losses and gradients are summed over micro-batches and devices and divided once by the global number of slots.
+    at = curriculum.phase_at(table, step)
+    starts_anew = jnp.asarray(table['reset'])[at] & (step == jnp.asarray(table['start'])[at])
+    optimizer_state = reset_where(starts_anew, state['optimizer'])
+    optimizer = make_optimizer(settings, params, objective.all_rules)
+    updates, optimizer_state = optimizer.update(gradients, optimizer_state, params)
+    learning_rate = curriculum.learning_rate_at(table, step, settings.end_fraction)
+    moved = jax.tree.map(lambda p, u: p - learning_rate * u, params, updates)
+    norm = optax.tree.norm(gradients)
+    finite = jnp.isfinite(loss) & jnp.isfinite(norm)
+    if settings.not_finite == 'skip':  # this batch leaves no trace but in the count
+        kept = params, state['optimizer']
+        moved, optimizer_state = jax.tree.map(
+            lambda new, old: jnp.where(finite, new, old), (moved, optimizer_state), kept
+        )
+    metrics = {
+        'loss': loss,
+        'gradient_norm': norm,
+        'finite': finite,
+        'learning_rate': learning_rate,
+        'tokens': batch['segment_lengths'].sum(),
+        # Sum over pieces of the length of their document: what attention has to look at.
+        'attended': (batch['segment_lengths'].astype(jnp.float32) ** 2).sum(),
+        'phase': at,
+        **objective.metrics(example, sums),
+    }
+    return {'params': moved, 'optimizer': optimizer_state, 'step': step + 1}, metrics
+
+
+def mean_gradients(
+    objective: Objective, params: Any, frozen: Any, example: Example, dropout_key: jax.Array
+) -> tuple[jax.Array, dict[str, jax.Array], Any]:
+    """The loss of the whole batch, the objective's sums, and the gradients, whatever the number of micro-batches.
+
+    Micro-batches and devices hold different numbers of predictions, so a mean of their means would be another loss.
+    Everything is summed and divided once, by the first term's weight; the other terms are scaled to it beforehand.
     """
-    settings, parts = plan.settings, plan.settings.micro_batches
+    parts = objective.config.pretrain.micro_batches
+    (first, divisor), *others = ((name, jnp.maximum(w, 1)) for name, w in example.weights.items())
 
-    def loss_of(params: Any, part: tuple, dropout_key: jax.Array) -> tuple[jax.Array, dict]:
-        masked, segments_BxL, positions_BxL = part
-        return masked_lm(
-            params,
-            plan.architecture,
-            masked,
-            segments_BxL,
-            positions_BxL,
-            compute=plan.compute,
-            dropout_key=dropout_key,
-        )
+    def loss_of(params: Any, part: Any, key: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
+        terms, sums = objective.loss(params, frozen, part, key)
+        if terms.keys() != example.weights.keys():
+            raise ValueError(f'terms {sorted(terms)} of the loss have weights {sorted(example.weights)}')
+        return sum((terms[name] * (divisor / weight) for name, weight in others), terms[first]), sums
 
-    def train_step(state: dict, batch: dict, table: dict) -> tuple[dict, dict]:
-        params, step = state['params'], state['step']
-        masked, maskable_BxL, segments_BxL, positions_BxL = mask_step_batch(batch, plan, table, step)
-        seed_key = jax.random.key(plan.seed, impl='threefry2x32')
-        dropout_key = jax.random.fold_in(jax.random.fold_in(seed_key, DROPOUT_STREAM), step)
+    def accumulate(totals: Any, numbered: tuple) -> tuple[Any, None]:
+        number, part = numbered
+        key = jax.random.fold_in(dropout_key, number)
+        (loss, sums), gradients = jax.value_and_grad(loss_of, has_aux=True)(params, part, key)
+        return jax.tree.map(jnp.add, totals, (loss, sums, gradients)), None
 
-        def accumulate(totals: Any, numbered: tuple) -> tuple[Any, None]:
-            number, part = numbered
-            key = jax.random.fold_in(dropout_key, number)
-            (loss, sums), gradients = jax.value_and_grad(loss_of, has_aux=True)(params, part, key)
-            return jax.tree.map(jnp.add, totals, (loss, sums, gradients)), None
-
-        # Interleaved cut: every device keeps its own rows in every part.
-        cut = jax.tree.map(
-            lambda x: x.reshape(x.shape[0] // parts, parts, *x.shape[1:]).swapaxes(0, 1),
-            (masked, segments_BxL, positions_BxL),
-        )
-        zeros = (jnp.zeros(()), dict.fromkeys(SUMS, jnp.zeros(())), jax.tree.map(jnp.zeros_like, params))
-        (loss, sums, gradients), _ = jax.lax.scan(accumulate, zeros, (jnp.arange(parts), cut))
-
-        weight = jnp.maximum(sums['weight'], 1)
-        gradients = jax.tree.map(lambda g: g / weight, gradients)
-        at = curriculum.phase_at(table, step)
-        starts_anew = jnp.asarray(table['reset'])[at] & (step == jnp.asarray(table['start'])[at])
-        optimizer_state = reset_where(starts_anew, state['optimizer'])
-        optimizer = make_optimizer(settings, params, plan.architecture.rules)
-        updates, optimizer_state = optimizer.update(gradients, optimizer_state, params)
-        learning_rate = curriculum.learning_rate_at(table, step, settings.end_fraction)
-        moved = jax.tree.map(lambda p, u: p - learning_rate * u, params, updates)
-        norm = optax.tree.norm(gradients)
-        finite = jnp.isfinite(loss) & jnp.isfinite(norm)
-        if settings.not_finite == 'skip':  # this batch leaves no trace but in the count
-            moved, optimizer_state = jax.tree.map(
-                lambda new, old: jnp.where(finite, new, old),
-                (moved, optimizer_state),
-                (params, state['optimizer']),
-            )
-        metrics = {
-            'loss': loss / weight,
-            'accuracy': sums['correct'] / weight,
-            'word_accuracy': sums['correct_units'] / jnp.maximum(sums['units'], 1),
-            'gradient_norm': norm,
-            'finite': finite,
-            'learning_rate': learning_rate,
-            'tokens': (segments_BxL > 0).sum(),
-            # Sum over pieces of the length of their document: what attention has to look at.
-            'attended': (batch['segment_lengths'].astype(jnp.float32) ** 2).sum(),
-            'phase': at,
-            'units': sums['units'],
-            **realised_rates(masked, maskable_BxL, batch, plan.masker),
-        }
-        return {'params': moved, 'optimizer': optimizer_state, 'step': step + 1}, metrics
-
-    return train_step
-
-
-def realised_rates(
-    masked: Masked, maskable_BxL: jax.Array, batch: dict[str, jax.Array], masker: Masker
-) -> dict[str, jax.Array]:
-    """Selected and maskable pieces by length of their word, [W + 1] each, whatever the setting."""
-    longest = masker.longest
-    starts_BxL = masker.word_starts(batch)
-    previous_BxL = jnp.pad(maskable_BxL[:, :-1], ((0, 0), (1, 0)))
-    starts_BxL = starts_BxL | ~maskable_BxL | ~previous_BxL
-    length = starts_BxL.shape[1]
-    word_BxL = jnp.cumsum(starts_BxL, axis=1) - 1
-    count = jax.vmap(lambda w: jax.ops.segment_sum(jnp.ones(length, jnp.int32), w, length)[w])
-    lengths_BxL = jnp.minimum(count(word_BxL), longest)
-    chosen_BxM = jnp.take_along_axis(lengths_BxL, masked.slots_M, axis=1)
-    one_hot = jax.nn.one_hot(jnp.where(maskable_BxL, lengths_BxL, -1), longest + 1)
-    selected = (jax.nn.one_hot(chosen_BxM, longest + 1) * masked.weights_M[..., None]).sum((0, 1))
-    return {'selected_by_length': selected, 'maskable_by_length': one_hot.sum((0, 1))}
+    # Interleaved: consecutive rows lie on one device, and every device keeps its own rows in every micro-batch.
+    cut = jax.tree.map(
+        lambda x: x.reshape(x.shape[0] // parts, parts, *x.shape[1:]).swapaxes(0, 1), example.rows
+    )
+    shapes = jax.eval_shape(loss_of, params, jax.tree.map(lambda x: x[0], cut), dropout_key)
+    zeros = jax.tree.map(jnp.zeros_like, (*shapes, params))
+    (loss, sums, gradients), _ = jax.lax.scan(accumulate, zeros, (jnp.arange(parts), cut))
+    return loss / divisor, sums, jax.tree.map(lambda g: g / divisor, gradients)

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.pretrain.throughput import peak_flops, training_flops_per_token
+from bioptimus_jax.pretrain.objective import Objective
+from bioptimus_jax.pretrain.throughput import peak_flops
 
 
 @dataclasses.dataclass
@@ -41,24 +41,18 @@ def summarise(
     values: list[tuple[int, dict[str, Any]]],
     seconds: float,
     cells: int,
-    architecture: Architecture,
+    objective: Objective,
 ) -> dict[str, Any]:
-    """One record: means over the window's finite steps, the last learning rate, rates per second, realised masking,
-    model FLOPs and seconds.
+    """One record: the mean loss of the window's finite steps, the last learning rate, rates per second, what the
+    objective has to tell, model FLOPs and seconds.
 
-    `cells`: places in a batch, padding included. `unit_pieces`: the mean length of the units drawn, pieces, words or
-    others. MFU is left out where the device's peak is not known.
+    `cells`: places in a batch, padding included. MFU is left out where the device's peak is not known.
     """
     good = [metrics for _, metrics in values if metrics['finite']] or [values[-1][1]]
     last = values[-1][1]
     tokens = sum(int(metrics['tokens']) for _, metrics in values)
-    selected = sum(metrics['selected_by_length'] for _, metrics in values)
-    maskable = sum(metrics['maskable_by_length'] for _, metrics in values)
-    units = sum(float(metrics['units']) for _, metrics in values)
     record: dict[str, Any] = {
-        'loss': _mean(good, 'loss'),
-        'accuracy': _mean(good, 'accuracy'),
-        'word_accuracy': _mean(good, 'word_accuracy'),
+        'loss': float(np.mean([metrics['loss'] for metrics in good])),
         'learning_rate': float(last['learning_rate']),
         'gradient_norm': float(last['gradient_norm']),
         'skipped': sum(not metrics['finite'] for _, metrics in values),
@@ -66,15 +60,10 @@ def summarise(
         'padded_tokens_per_second': round(cells * len(values) / seconds, 1),
         'input_wait': round(window.waited / seconds, 4),
         'fill': round(tokens / (cells * len(values)), 4),
-        'realised_rate': round(float(selected.sum() / max(maskable.sum(), 1)), 5),
-        'realised_rate_by_length': {
-            n: round(float(selected[n] / maskable[n]), 4) for n in range(1, len(maskable)) if maskable[n]
-        },
-        'unit_pieces': round(float(selected.sum() / max(units, 1)), 4),
+        **objective.record([metrics for _, metrics in values], good),
     }
-    attended = sum(float(metrics['attended']) for _, metrics in values) / max(tokens, 1)
-    rate = float(selected.sum()) / max(tokens, 1)
-    record['flops'] = training_flops_per_token(architecture, attended, rate) * tokens
+    attended, predicted = (sum(float(m[name]) for _, m in values) for name in ('attended', 'predicted'))
+    record['flops'] = objective.flops(tokens, attended, predicted)
     record['seconds'] = seconds
     if peak := peak_flops():
         record['mfu'] = round(record['flops'] / seconds / (peak * jax.device_count()), 4)
@@ -113,7 +102,3 @@ class Profiler:
         if self.tracing:
             jax.profiler.stop_trace()
             self.tracing, self.first = False, math.inf
-
-
-def _mean(values: list[dict[str, Any]], name: str) -> float:
-    return float(np.mean([metrics[name] for metrics in values]))

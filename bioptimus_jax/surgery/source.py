@@ -38,8 +38,6 @@ def load_source(experiment: Experiment) -> Loaded | None:
     return None if folder is None else load(folder, experiment.seed)
 
 
-
-
 def sum_states(
     source: Loaded,
     reading: Reading,

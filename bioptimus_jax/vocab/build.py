@@ -30,8 +30,6 @@ def external_inputs(experiment: Experiment) -> list[Path]:
     return files + general_files(experiment) + [file for file in beside if file.is_file()]
 
 
-
-
 def build(run: Run, folder: Path) -> dict[str, Any]:
     """Write the tokenizer's files, new_tokens.txt (one a line, in order of ids), comparison.json and word counts.
 

@@ -1,6 +1,5 @@
 """A masking strategy as the how-to adds it: one file changes, and training, evaluation and difficulty all mask it."""
 
-import ast
 import importlib.util
 import json
 import re
@@ -97,17 +96,17 @@ def test_the_strategy_of_the_howto_is_what_the_loop_trains_and_scores(prepared, 
     chosen = {'phases': '0.1,0.2', 'phase.0.2.masking': 'spans', 'curriculum.order': 'hard_to_easy'}
     run = Run(prepared / 'run', experiment(prepared, **{**chosen, 'curriculum.samples': '2'}), quiet=True)
     masked_by_step, frozen, traced = {}, [], []
-    mask_step_batch, under = step.mask_step_batch, evaluate.Maskable.under
+    example_at, under = step.example_at, evaluate.Maskable.under
 
-    def watched(batch, plan, table, number):
+    def watched(objective, batch, table, number):
         """What the compiled step masks is read while it runs."""
-        traced.append(plan)
-        found = mask_step_batch(batch, plan, table, number)
+        traced.append(objective)
+        found = example_at(objective, batch, table, number)
         jax.debug.callback(
             lambda at, *arrays: masked_by_step.update({int(at): taken_at(*map(np.asarray, arrays))}),
             number,
-            found[0].slots_M,
-            found[0].weights_M,
+            found.rows.masked.slots_M,
+            found.rows.masked.weights_M,
         )
         return found
 
@@ -115,7 +114,7 @@ def test_the_strategy_of_the_howto_is_what_the_loop_trains_and_scores(prepared, 
         frozen.append(under(*arguments))
         return frozen[-1]
 
-    monkeypatch.setattr(step, 'mask_step_batch', watched)
+    monkeypatch.setattr(step, 'example_at', watched)
     monkeypatch.setattr(evaluate.Maskable, 'under', kept)
     execute(run, STAGES['pretrain'])
     jax.effects_barrier()
@@ -140,42 +139,3 @@ def test_the_strategy_of_the_howto_is_what_the_loop_trains_and_scores(prepared, 
 
 def curriculum_of(run):
     return (run.folder('pretrain') / 'curriculum.json').read_text()
-
-
-def asks_for_a_name(source: str) -> list[int]:
-    """Lines where `masking` is compared, matched, or looked up: only the file that has the records may."""
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        match node:
-            case ast.Compare(left=left, comparators=others):
-                asked = [left, *others]
-            case ast.Subscript(slice=asked_by) | ast.Match(subject=asked_by):
-                asked = [asked_by]
-            case ast.Call(func=ast.Attribute(value=value, attr=method)):
-                asked = [value] if method in ('startswith', 'endswith', 'removeprefix', 'find') else []
-            case _:
-                continue
-        names = [getattr(part, 'attr', getattr(part, 'id', '')) for part in asked]
-        found += [node.lineno] * ('masking' in names)
-    return found
-
-
-def test_no_other_file_asks_which_strategy_it_is():
-    for line in (
-        "x = phase.masking == 'words'",
-        "x = phase.masking not in ('a',)",
-        "x = {'words': 1}[phase.masking]",
-        "x = phase.masking.startswith('w')",
-        "match phase.masking:\n    case 'words': pass",
-    ):
-        assert asks_for_a_name(line), line
-    own = Path(units.__file__)
-    assert asks_for_a_name(own.read_text('utf-8'))
-    package = ROOT / 'bioptimus_jax'
-    asking = {
-        f'{file.relative_to(ROOT)}:{line}'
-        for file in package.rglob('*.py')
-        if file != own
-        for line in asks_for_a_name(file.read_text('utf-8'))
-    }
-    assert not asking

@@ -1,0 +1,1 @@
+"""Pre-training objectives: a file each; its name is the value of `config.pretrain.objective`."""

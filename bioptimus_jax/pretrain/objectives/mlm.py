@@ -1,0 +1,208 @@
+"""Masked language modelling: what was hidden is predicted in a static number of slots.
+
+B rows, L pieces a row, M slots, N batches of held-out rows, D hidden size.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bioptimus_jax.pretrain import perplexity
+from bioptimus_jax.pretrain.cross_entropy import cross_entropy
+from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze
+from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, Setting, units_and_slots
+from bioptimus_jax.pretrain.objective import Example, Objective
+from bioptimus_jax.pretrain.rows import Rows, positions_and_segments
+from bioptimus_jax.schema import Experiment, Phase
+
+
+class MaskedRows(NamedTuple):
+    """Masked rows, and which piece belongs to which document, at which position of it."""
+
+    masked: Masked
+    segments_BxL: Any
+    positions_BxL: Any
+
+
+class MaskedLM(Objective):
+    """The mean cross-entropy over all slots that hold something."""
+
+    @functools.cached_property
+    def masker(self) -> Masker:
+        """What is masked, and where, under the phases that are trained."""
+        return Masker.of(self.vocabulary, self.config.pretrain, self.config.trained_phases, self.row_pieces)
+
+    @staticmethod
+    def columns(phase: Phase, config: Experiment) -> dict[str, Any]:
+        """The masking setting."""
+        return Setting.of(phase, config.pretrain.max_word_pieces)._asdict()
+
+    @staticmethod
+    def share(phase: Phase) -> float:
+        """The masking rate."""
+        return phase.rate
+
+    @staticmethod
+    def places(config: Experiment) -> int:
+        """The slots."""
+        return units_and_slots(config.pretrain, config.trained_phases, config.rows.row_pieces)[1]
+
+    def example(
+        self, batch: dict[str, jax.Array], setting: dict[str, jax.Array], keys_B: jax.Array
+    ) -> Example:
+        """Rows that are masked anew in every step."""
+        tokens_BxL, starts_BxL = batch['tokens'], self.masker.word_starts(batch)
+        positions_BxL, segments_BxL = positions_and_segments(
+            batch['segment_lengths'], tokens_BxL.shape[1], jnp
+        )
+        maskable_BxL = self.masker.maskable(tokens_BxL, segments_BxL)
+        masked = self.masker.mask(tokens_BxL, starts_BxL, maskable_BxL, Setting(**setting), keys_B)
+        return Example(
+            MaskedRows(masked, segments_BxL, positions_BxL),
+            {'slots': masked.weights_M.sum()},
+            self.masker.by_length(masked, starts_BxL, maskable_BxL),
+        )
+
+    def loss(
+        self, params: Any, frozen: Any, rows: MaskedRows, dropout_key: jax.Array | None
+    ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+        """Summed cross-entropy over the slots and sums for metrics.
+
+        `weight` and `correct` count pieces, `units` and `correct_units` the words (or pieces) that were drawn: a word
+        is right where all of its pieces are. `masked_*` count the pieces behind [MASK] alone.
+        """
+        loss, losses_BxM, correct_BxM = self.slot_losses(params, rows, dropout_key)
+        masked = rows.masked
+        weights_BxM = masked.weights_M
+        losses_BxM, right_BxM = jax.lax.stop_gradient(losses_BxM), correct_BxM * weights_BxM
+        hidden_weights_BxM = weights_BxM * (masked.kinds_M == MASKED)
+        begins_BxM = masked.begins_M * weights_BxM
+        sums = {
+            'weight': weights_BxM.sum(),
+            'correct': right_BxM.sum(),
+            'units': begins_BxM.sum(),
+            'correct_units': _right_units(weights_BxM - right_BxM, begins_BxM).sum(),
+            'masked_loss': (losses_BxM * hidden_weights_BxM).sum(),
+            'masked_weight': hidden_weights_BxM.sum(),
+            'masked_correct': (right_BxM * hidden_weights_BxM).sum(),
+        }
+        return {'slots': loss}, sums
+
+    def slot_losses(
+        self, params: Any, rows: MaskedRows, dropout_key: jax.Array | None = None
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Summed cross-entropy, the loss of every slot in nats [B, M] (without gradients), and whether it was right."""
+        masked, compute = rows.masked, self.compute
+        batch = {'tokens': masked.inputs_L, 'segments': rows.segments_BxL, 'positions': rows.positions_BxL}
+        states = self.architecture.encode(params, batch, compute=compute, dropout_key=dropout_key)
+        # Only the slots go through the output layer: at 15 % it would be most of a small model's work.
+        hidden_BxMxD = jnp.take_along_axis(states, masked.slots_M[..., None], axis=1)
+        output = self.architecture.output_layer(params, hidden_BxMxD, compute)
+        return cross_entropy(*output, masked.targets_M, masked.weights_M, compute)
+
+    def metrics(self, example: Example, sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
+        """Shares of pieces and of words that were right, and what was masked."""
+        weight = jnp.maximum(sums['weight'], 1)
+        return {
+            'accuracy': sums['correct'] / weight,
+            'word_accuracy': sums['correct_units'] / jnp.maximum(sums['units'], 1),
+            'units': sums['units'],
+            'predicted': sums['weight'],
+            **example.counts,
+        }
+
+    def record(
+        self, steps: Sequence[Mapping[str, Any]], finite: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """Accuracies; realised masking; `unit_pieces`, the mean length of what was drawn: pieces, words or others."""
+        selected = sum(metrics['selected_by_length'] for metrics in steps)
+        maskable = sum(metrics['maskable_by_length'] for metrics in steps)
+        units = sum(float(metrics['units']) for metrics in steps)
+        return {
+            'accuracy': float(np.mean([metrics['accuracy'] for metrics in finite])),
+            'word_accuracy': float(np.mean([metrics['word_accuracy'] for metrics in finite])),
+            'realised_rate': round(float(selected.sum() / max(maskable.sum(), 1)), 5),
+            'realised_rate_by_length': {
+                n: round(float(selected[n] / maskable[n]), 4) for n in range(1, len(maskable)) if maskable[n]
+            },
+            'unit_pieces': round(float(selected.sum() / max(units, 1)), 4),
+        }
+
+    def evaluation(self, rows: Rows, batch_rows: int = 64) -> 'FrozenEvaluation':
+        """On masks that are the same in every run with the same vocabulary."""
+        masks = freeze(rows, self.config, self.vocabulary, self.compute.row_shards, batch_rows)
+        return FrozenEvaluation(self, masks)
+
+    def difficulty(
+        self, params: Any, batch: Mapping[str, np.ndarray], advance: Callable[[float], None]
+    ) -> dict[str, dict[str, Any]]:
+        """Phase -> perplexity under its masking."""
+        losses, shards = self.scorer(params), self.compute.row_shards
+        return perplexity.by_setting(losses, batch, self.masker, self.config, advance, row_shards=shards)
+
+    def scorer(self, params: Any) -> perplexity.SlotLosses:
+        """The loss of every slot by these parameters, on their devices, jitted, without dropout."""
+        losses = jax.jit(lambda params, rows: self.slot_losses(params, rows)[1])
+        placed = jax.device_put(params)
+        return lambda *parts: losses(placed, MaskedRows(*parts))
+
+
+OBJECTIVE = MaskedLM
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenEvaluation:
+    """The loss on frozen masks, of [MASK]ed positions only."""
+
+    objective: MaskedLM
+    masks: FrozenMasks
+
+    @functools.cached_property
+    def sums(self) -> Callable[[Any, Any, MaskedRows], dict[str, jax.Array]]:
+        """The sums of one batch, jitted, without dropout."""
+        return jax.jit(lambda params, frozen, rows: self.objective.loss(params, frozen, rows, None)[1])
+
+    def save(self, folder: Path) -> None:
+        """Write frozen_masks.npz."""
+        self.masks.save(folder / 'frozen_masks.npz')
+
+    def scores(self, params: Any, frozen: Any, every_setting: bool) -> Iterator[tuple[str, float]]:
+        """`frozen_loss`, `frozen_accuracy` of pieces, `frozen_word_accuracy` of whole words and, if asked,
+        `loss/<phase>` for every phase's setting."""
+        for name in self.masks.masked:
+            if name not in (FROZEN, FROZEN_WORDS) and not every_setting:
+                continue
+            totals = self._pooled(params, frozen, name)
+            weight = totals.get('masked_weight', 0.0)
+            if not weight:  # a setting without [MASK] has nothing to score
+                continue
+            loss = totals['masked_loss'] / weight
+            if name == FROZEN:
+                yield 'frozen_loss', loss
+                yield 'frozen_accuracy', totals['masked_correct'] / weight
+            elif name == FROZEN_WORDS:
+                yield 'frozen_word_accuracy', totals['correct_units'] / totals['units']
+            else:
+                yield f'loss/{name}', loss
+
+    def _pooled(self, params: Any, frozen: Any, name: str) -> dict[str, float]:
+        """The sums of all batches under one setting; empty without any row."""
+        totals: dict[str, float] = {}
+        for parts in self.masks.batches(name):
+            for key, value in self.sums(params, frozen, MaskedRows(*parts)).items():
+                totals[key] = totals.get(key, 0.0) + float(value)
+        return totals
+
+
+def _right_units(wrong_BxM: jax.Array, begins_BxM: jax.Array) -> jax.Array:
+    """1 at the first slot of every unit, whose slots lie side by side, that has no wrong slot."""
+    unit_BxM = jnp.cumsum(begins_BxM, axis=1).astype(jnp.int32) - 1
+    count = wrong_BxM.shape[1]
+    errors_BxM = jax.vmap(lambda wrong_M, unit_M: jax.ops.segment_sum(wrong_M, unit_M, count)[unit_M])
+    return begins_BxM * (errors_BxM(wrong_BxM, jnp.maximum(unit_BxM, 0)) == 0)

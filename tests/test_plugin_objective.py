@@ -1,0 +1,298 @@
+"""An objective in one file of a temporary folder: trained, resumed, scored, exported; nobody else knows its name."""
+
+import dataclasses
+import json
+import shutil
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bioptimus_jax import config
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.manifests import write_manifest
+from bioptimus_jax.model.tensors import load_folder
+from bioptimus_jax.plan import check
+from bioptimus_jax.pretrain import curriculum, objectives
+from bioptimus_jax.pretrain.batches import Batches
+from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
+from bioptimus_jax.pretrain.objective import make_objective
+from bioptimus_jax.pretrain.rows import Rows
+from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
+from bioptimus_jax.pretrain.step import example_at, sharded_step
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import Experiment
+from bioptimus_jax.stages import STAGES
+from bioptimus_jax.trees import flatten
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+
+PIECES, LETTERS = 64, 'abcdefghijklmnopqrst'
+# Two terms with denominators of their own, a head of its own, and arrays that nothing trains: the piece before from the
+# states at each piece, and a head that stays near where it began, seen at the first piece of each document.
+PREVIOUS = '''
+"""Every piece but the first tells the one before it."""
+
+import dataclasses
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bioptimus_jax.model.architecture import Rule
+from bioptimus_jax.pretrain.objective import Example, Objective
+from bioptimus_jax.pretrain.rows import Rows, positions_and_segments
+
+
+class PreviousPiece(Objective):
+    """Cross-entropy of the piece before."""
+
+    reads = ('tokens', 'segment_lengths')
+    rules = (Rule(r'^previous/', (None, None), True),)
+
+    @staticmethod
+    def files(config):
+        return [Path(__file__)]
+
+    @staticmethod
+    def columns(phase, config):
+        return {'strength': np.float32(phase.rate)}
+
+    def start(self, params, key):
+        size = (self.architecture.hidden,) * 2
+        return {**params, 'previous': {'kernel': 0.02 * jax.random.normal(key, size)}}
+
+    def frozen(self, params):
+        return {'previous': params['previous']}
+
+    @staticmethod
+    def exported(params):
+        return {name: part for name, part in params.items() if name != 'previous'}
+
+    def example(self, batch, setting, keys_B):
+        tokens_BxL = batch['tokens']
+        positions_BxL, segments_BxL = positions_and_segments(
+            batch['segment_lengths'], tokens_BxL.shape[1], jnp
+        )
+        rows = {'tokens': tokens_BxL, 'segments': segments_BxL, 'positions': positions_BxL}
+        rows['strength'] = jnp.broadcast_to(setting['strength'], (len(tokens_BxL),))
+        weights = {'pieces': (positions_BxL > 0).sum(), 'documents': (batch['segment_lengths'] > 0).sum()}
+        return Example(rows, weights, {})
+
+    def loss(self, params, frozen, rows, dropout_key):
+        states_BxLxD = self.architecture.encode(params, rows, compute=self.compute, dropout_key=dropout_key)
+        told_BxLxD = states_BxLxD @ params['previous']['kernel']
+        table_VxD = params['embeddings']['word_embeddings']['embedding'][: self.architecture.vocab_size]
+        logits_BxLxV = told_BxLxD @ table_VxD.T
+        before_BxL = jnp.roll(rows['tokens'], 1, axis=1)
+        losses_BxL = -jnp.take_along_axis(jax.nn.log_softmax(logits_BxLxV), before_BxL[..., None], -1)[..., 0]
+        has_one_BxL = rows['positions'] > 0
+        first_BxL = (rows['positions'] == 0) & (rows['segments'] > 0)
+        away_BxL = ((told_BxLxD - states_BxLxD @ frozen['previous']['kernel']) ** 2).sum(-1)
+        terms = {
+            'documents': (rows['strength'][:, None] * first_BxL * away_BxL).sum(),
+            'pieces': (has_one_BxL * losses_BxL).sum(),
+        }
+        return terms, {'right': (has_one_BxL * (logits_BxLxV.argmax(-1) == before_BxL)).sum()}
+
+    def metrics(self, example, sums):
+        return {'right': sums['right'] / example.weights['pieces'], 'predicted': example.weights['pieces']}
+
+    def record(self, steps, finite):
+        return {'right': float(np.mean([metrics['right'] for metrics in finite]))}
+
+    def evaluation(self, rows, batch_rows=64):
+        batch = rows.read(np.arange(len(rows)))
+        return HeldOut(self, self.example(batch, {'strength': jnp.zeros(())}, None))
+
+
+OBJECTIVE = PreviousPiece
+
+
+@dataclasses.dataclass(frozen=True)
+class HeldOut:
+    """All held-out rows at once."""
+
+    objective: PreviousPiece
+    example: Example
+
+    def save(self, folder):
+        (folder / 'previous.txt').write_text(str(int(self.example.weights['pieces'])))
+
+    def scores(self, params, frozen, every_setting):
+        terms, _ = jax.jit(self.objective.loss, static_argnums=3)(params, frozen, self.example.rows, None)
+        yield 'frozen_loss', float(terms['pieces'] / self.example.weights['pieces'])
+'''
+
+
+def experiment(folder, **changes):
+    c = config.defaults()
+    c.corpus.update(inputs=(str(folder / 'corpus.jsonl'),), heldout_fraction=0.2, shards=1)
+    c.corpus.near.threshold = 0.0
+    c.vocab.update(kind='file', file=str(folder / 'vocab.txt'))
+    c.model.update(layers=1, hidden=16, heads=2, intermediate=16, max_positions=PIECES)
+    c.surgery.strategy = 'scratch'
+    c.rows.update(row_pieces=PIECES, max_document_pieces=PIECES)
+    c.pretrain.update(batch_rows=8, micro_batches=2, learning_rate=3e-2)
+    c.phases = ('0.1', '0.4')
+    for name in c.phases:
+        c.phase[name].update(duration=6.0, duration_unit='steps')
+    c.evaluation.per_phase = 1
+    c.runtime.update(workers=1, devices=1, log_every_steps=2, checkpoint_every_steps=4)
+    for dotted, value in changes.items():
+        config.override(c, dotted.replace('__', '.'), str(value))
+    return Experiment.from_config(c)
+
+
+@pytest.fixture(scope='module')
+def prepared(tmp_path_factory):
+    """Rows of several documents, in which each letter follows the one before it in the alphabet more often than not."""
+    folder = tmp_path_factory.mktemp('objective')
+    (folder / 'vocab.txt').write_text('\n'.join([*SPECIAL_TOKENS, *LETTERS]))
+    rng = np.random.default_rng(0)
+    with open(folder / 'corpus.jsonl', 'w') as file:
+        for number in range(300):
+            steps = rng.choice([1, 2, 9], rng.integers(5, 40), p=[0.8, 0.1, 0.1]).cumsum() + rng.integers(20)
+            text = ' '.join(LETTERS[step % len(LETTERS)] for step in steps)
+            file.write(json.dumps({'id': str(number), 'title': '', 'abstract': text}) + '\n')
+    run = Run(folder / 'run', experiment(folder), quiet=True)
+    for stage in ('corpus', 'vocab', 'surgery', 'rows'):
+        execute(run, STAGES[stage])
+    return folder
+
+
+@pytest.fixture(scope='module', autouse=True)
+def added(tmp_path_factory):
+    """The file lies in a folder of its own; the package looks there too, and no other place is told."""
+    folder = tmp_path_factory.mktemp('added')
+    with pytest.raises(ConfigError, match=r"config\.pretrain\.objective: 'previous' is not one of mlm"):
+        experiment(folder, pretrain__objective='previous')
+    (folder / 'previous.py').write_text(PREVIOUS)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(objectives, '__path__', [*objectives.__path__, str(folder)])
+        yield
+    sys.modules.pop(f'{objectives.__name__}.previous', None)
+
+
+def opened(prepared, workdir, **changes):
+    if not workdir.exists():
+        shutil.copytree(prepared / 'run', workdir)
+    return Run(workdir, experiment(prepared, pretrain__objective='previous', **changes), quiet=True)
+
+
+@pytest.fixture(scope='module')
+def trained(prepared, tmp_path_factory):
+    run = opened(prepared, tmp_path_factory.mktemp('trained') / 'run')
+    execute(run, STAGES['pretrain'])
+    return run
+
+
+def test_it_trains_through_the_loop_and_is_scored(trained):
+    records = trained.metrics('pretrain')
+    scored = [r for r in records if r['kind'] == 'evaluation']
+    assert [r['phase'] for r in scored if r['phase_end']] == ['initial', '0.1', '0.4']
+    assert scored[0]['frozen_loss'] == pytest.approx(np.log(25), rel=0.1)  # of so many entries
+    assert scored[-1]['frozen_loss'] < scored[0]['frozen_loss'] - 0.5
+    assert 'frozen_accuracy' not in scored[0]
+    told = [r for r in records if r['kind'] == 'train']
+    assert told[-1]['right'] > told[0]['right']
+    assert 'realised_rate' not in told[0]
+    assert any('previous.py' in name for name in trained.manifest('pretrain')['inputs'])
+    params = flatten(load_phase(trained.folder('pretrain'), '0.4'))
+    assert params['previous/kernel'].shape == (16, 16)
+    assert (trained.folder('pretrain') / 'previous.txt').is_file()
+    assert not (trained.folder('pretrain') / 'frozen_masks.npz').exists()
+
+
+def test_a_run_that_was_killed_ends_with_the_same_bits(trained, prepared, tmp_path, monkeypatch):
+    save = Checkpoints.save
+
+    def killed(checkpoints, step, state):
+        if step > 6:
+            raise KeyboardInterrupt
+        save(checkpoints, step, state)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoints, 'save', killed)
+        with pytest.raises(KeyboardInterrupt):
+            execute(opened(prepared, tmp_path / 'run'), STAGES['pretrain'])
+    again = opened(prepared, tmp_path / 'run')
+    execute(again, STAGES['pretrain'])
+    wanted, found = (flatten(load_phase(r.folder('pretrain'), '0.4')) for r in (trained, again))
+    assert wanted.keys() == found.keys()
+    for name, value in wanted.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def test_its_model_is_exported_without_what_it_added(trained):
+    execute(trained, STAGES['export'])  # behind the gate: transformers computes the same
+    _, exported, missing = load_folder(trained.workdir / 'export' / '0.4')
+    params = flatten(load_phase(trained.folder('pretrain'), '0.4'))
+    assert not missing
+    assert flatten(exported).keys() == params.keys() - {'previous/kernel'}
+    for name, value in flatten(exported).items():
+        np.testing.assert_array_equal(value, params[name], err_msg=name)
+
+
+@pytest.mark.parametrize('parts', [1, 4])
+def test_terms_with_denominators_of_their_own_add_up_over_micro_batches(parts, prepared):
+    """Adam's first moment is a tenth of the gradient of the two means over the whole batch, whatever the parts."""
+    changes = dict(pretrain__objective='previous', pretrain__micro_batches=parts, pretrain__clip_norm=0)
+    e, mesh = experiment(prepared, **changes), make_mesh(1)
+    run = Run(prepared / 'run', e, quiet=True)
+    rows = Rows(run.folder('rows'), 'train')
+    architecture, params, _ = load_folder(run.folder('surgery') / 'model')
+    architecture = dataclasses.replace(architecture, dropout=0.0, attention_dropout=0.0)
+    known = make([*SPECIAL_TOKENS, *LETTERS], True)
+    objective = make_objective(e, architecture, known, rows.pieces, mesh, print)
+    schedule = curriculum.make_schedule(e, curriculum.RowCounts(len(rows), 1, 1))
+    table = curriculum.table(schedule, e)
+    batch = Batches(rows, 8, 0, batch_sharding(mesh), objective.reads).at(0)
+    assert batch.keys() == {'tokens', 'segment_lengths'}
+    assert len(set((np.asarray(batch['segment_lengths']) > 0).sum(axis=1))) > 1
+    step, state = sharded_step(objective, mesh, params)
+    # The head is where it began, so the second term has no gradient there: take both away from it.
+    state['params']['previous']['kernel'] = state['params']['previous']['kernel'] + 0.1
+
+    @jax.jit
+    def mean(params):
+        example = example_at(objective, batch, table, jnp.int32(0))
+        terms, _ = objective.loss(params, step.frozen, example.rows, None)
+        return sum(terms[name] / weight for name, weight in example.weights.items())
+
+    loss, wanted = jax.value_and_grad(mean)(state['params'])
+    state, metrics = step(state, batch, table)
+    assert float(metrics['loss']) == pytest.approx(float(loss), rel=1e-5)
+    largest = max(np.abs(leaf).max() for leaf in jax.tree.leaves(wanted))
+    found = flatten(state['optimizer'][1].mu)
+    for name, gradient in flatten(wanted).items():
+        np.testing.assert_allclose(found[name] / 0.1, gradient, atol=1e-5 * largest, err_msg=name)
+
+
+def test_what_it_cannot_do_and_another_objective_are_refused_in_one_line(trained, prepared):
+    asked = opened(prepared, trained.workdir, curriculum__order='easy_to_hard')
+    with pytest.raises(
+        ConfigError, match=r'config\.curriculum\.order: easy_to_hard needs a perplexity .*previous'
+    ):
+        check(asked)
+    other = Run(trained.workdir, experiment(prepared), quiet=True)
+    with pytest.raises(ConfigError, match=r'config\.pretrain\.objective: previous -> mlm'):
+        execute(other, STAGES['pretrain'])
+
+
+def test_a_run_from_before_there_was_the_key_is_one_of_masked_lm(prepared, tmp_path):
+    shutil.copytree(prepared / 'run', tmp_path / 'run')
+    lines = []
+    run = Run(tmp_path / 'run', experiment(prepared))
+    execute(run, STAGES['pretrain'])
+    record = run.manifest('pretrain')
+    assert record['config'].pop('pretrain.objective') == 'mlm'
+    write_manifest(run.folder('pretrain'), record)
+    again = Run(tmp_path / 'run', experiment(prepared))
+    again.say = lines.append
+    execute(again, STAGES['pretrain'])
+    assert not any('step' in line for line in lines), lines
+    with pytest.raises(ConfigError, match=r'config\.pretrain\.objective: mlm -> previous'):
+        execute(opened(prepared, tmp_path / 'run'), STAGES['pretrain'])
