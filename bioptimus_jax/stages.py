@@ -114,7 +114,7 @@ STAGES: dict[str, Stage] = {
             'export/PHASE, export/PHASE@PERCENT',
             (),
             _export_needs,
-            _late('export', 'build'),
+            _late('export.build', 'build'),
             extendable=('inputs.pretrain',),
         ),
         Stage(

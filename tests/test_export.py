@@ -10,8 +10,10 @@ import pytest
 import safetensors.numpy
 from huggingface_hub import ModelCard
 
-from bioptimus_jax import card, config, export, gate
+from bioptimus_jax import config
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.export import build as export
+from bioptimus_jax.export import card, gate
 from bioptimus_jax.files import sha256, write_json
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert

@@ -58,8 +58,6 @@ FLOORS = {
     'bioptimus_jax.surgery': 7,
     'bioptimus_jax.pretrain': 8,
     'bioptimus_jax.plan': 9,
-    'bioptimus_jax.gate': 9,
-    'bioptimus_jax.card': 8,
     'bioptimus_jax.export': 9,
     'bioptimus_jax.finetune': 10,
     'bioptimus_jax.analysis': 11,
@@ -78,13 +76,13 @@ FLOORS = {
 CONFINED = {
     'flax': ('bioptimus_jax.model',),
     'torch': (
-        'bioptimus_jax.gate',
+        'bioptimus_jax.export.gate',
         'bioptimus_jax.finetune',
         'bioptimus_jax.analysis',
         'bioptimus_jax.model.weights',  # reads .bin files
     ),
     'transformers': (
-        'bioptimus_jax.gate',
+        'bioptimus_jax.export.gate',
         'bioptimus_jax.finetune',
         'bioptimus_jax.analysis',
         'bioptimus_jax.vocab.agreement',  # a tokenizer that cannot be kept is refused before anything is made with it

@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import normalizers, pre_tokenizers
 
-from bioptimus_jax import config, export
+from bioptimus_jax import config
 from bioptimus_jax.analysis import masked_lm
 from bioptimus_jax.corpus.documents import Document, write_documents
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.export import build as export
 from bioptimus_jax.files import read_json, read_jsonl, write_json
 from bioptimus_jax.finetune.loading import load_tagger
 from bioptimus_jax.model import tensors

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax import card
+from bioptimus_jax.export import card
 from bioptimus_jax.fields import walk
 from bioptimus_jax.files import atomic, read_json
 from bioptimus_jax.manifests import versions

@@ -1,0 +1,1 @@
+"""Folders that transformers loads and computes alike, each with a model card, or nothing."""
