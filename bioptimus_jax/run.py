@@ -94,17 +94,17 @@ class Run:
         # Unlike Path's, os.path's answer is no for names that cannot be.
         if os.path.exists(self.workdir) and not os.path.isdir(self.workdir):
             raise InputError(f'{self.workdir}: is a file; --workdir needs a folder')
+        self._made = [p for p in (self.workdir, *self.workdir.parents) if not os.path.exists(p)]
+        try:
+            self.workdir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f'--workdir={of_the_system(error) or error}') from error
         for old, new in FORMER.items():
             if any(read_record(self.workdir / old, file) for file in (MANIFEST, STARTED)):
                 raise InputError(
                     f'{self.workdir / old}: was made when stage {new} was called {old}, and this version cannot read '
                     f'it; move it elsewhere, and give `bioptimus {new}` to score the models again'
                 )
-        self._made = [p for p in (self.workdir, *self.workdir.parents) if not os.path.exists(p)]
-        try:
-            self.workdir.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f'--workdir={of_the_system(error) or error}') from error
 
     def withdraw(self) -> None:
         """Take back the folders that were made for this run and are empty: what was refused leaves nothing."""

@@ -127,7 +127,7 @@ def test_measures_of_a_uniform_model_are_known(spellers):
 
 def test_a_word_is_right_only_if_all_its_pieces_are(spellers):
     chosen = [cloze.Passage('d', ('aspirin', 'the'), (0, 1))]
-    wrong = spellers[1].ids['##irin']
+    wrong = spellers[1].subwords.tokens.index('##irin')
 
     def scorer(batch):
         return np.ones(batch['targets'].shape), batch['targets'] != wrong
@@ -220,7 +220,7 @@ def test_scores_agree_with_transformers(spellers, tmp_path):
     torch = pytest.importorskip('torch')
     transformers = pytest.importorskip('transformers')
     speller = spellers[0]
-    architecture, params = small_bert(len(speller.ids))
+    architecture, params = small_bert(len(speller.subwords.tokens))
     speller.subwords.save(tmp_path, 64)
     tensors.write_folder(tmp_path, architecture, jax.tree.map(np.asarray, params), tmp_path)
     chosen = hide(spellers)
@@ -275,8 +275,8 @@ def test_a_dominant_component_has_its_share():
 
 
 def test_shared_and_new_rows_are_told_apart():
-    words = ['[PAD]', '[unused3]', 'a', 'b', 'c', 'd']
-    table = np.diag([50.0, 50, 1, 1, 7, 7])
+    words = make([*SPECIAL_TOKENS, '[unused3]', 'a', 'b', 'c', 'd'], True)
+    table = np.diag([*[50.0] * 6, 1, 1, 7, 7])
     result = geometry.by_kind(table, words, frozenset({'c', 'd'}), pairs=50, seed=0)
     assert {k: (v['count'], v['norm_mean']) for k, v in result.items()} == {
         'all': (4, 4.0),

@@ -253,7 +253,7 @@ def test_vectors_of_words_agree_with_transformers(tmp_path):
     transformers = pytest.importorskip('transformers')
     speller = speller_of(RARE)
     speller.subwords.save(tmp_path, 64)
-    architecture, params = small_bert(len(speller.ids))
+    architecture, params = small_bert(len(speller.subwords.tokens))
     tensors.write_folder(tmp_path, architecture, params, tmp_path)
     found = contexts.occurrences(texts(), {*RARE, *FREQUENT}, [speller], 2, 40)
     names = tuple(sorted(found))
