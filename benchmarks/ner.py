@@ -7,8 +7,8 @@ sides, every test sentence that is not cut has the same pieces and the same firs
 process per variant, one step at a time in random order; medians and ranges of ratios within a round. A step is a
 whole fine-tuning and one prediction of the test set; every round has another seed, which is the same for all
 variants, and so are the weights they start from, the batch size, the epochs, the optimiser, its schedule and the
-dropout. F1 comes from one scorer (bioptimus_jax.finetune.score, default) on one tag per word; words that the recipe
-cut off count as O.
+dropout. F1 comes from one scorer (bioptimus_jax.finetune.entities.score, default) on one tag per word; words that
+the recipe cut off count as O.
 
 Both speeds leave tokenising out, on both sides, as well as what ours does on devel; they contain batching, padding and,
 in prediction, the way back to words. run_ner has the better of one thread and two, and ours as many as run_ner. Ours
@@ -31,8 +31,8 @@ from typing import Any
 import ner_sets
 from protocol import interleave, publish, ratio, serve, start, versions_of
 
-from bioptimus_jax.finetune.score import score
-from bioptimus_jax.sets.corpora import SPLITS
+from bioptimus_jax.finetune.entities.score import score
+from bioptimus_jax.sets.sentences import SPLITS
 
 OURS, PEER, DEFAULT_PEER = 'ours', 'run_ner', 'run_ner_longest'
 WARM_UP = 64  # sentences of each split, before the first round
@@ -63,13 +63,14 @@ def run_variant(name: str, folder: Path, size: ner_sets.Size, threads: int) -> N
     aligned = ner_sets.aligned_test(model, dataset, size.settings)
     finetune_once: Callable[[int], Any]
     if name == OURS:
+        from bioptimus_jax.finetune.tasks.entities import TASK
         from bioptimus_jax.finetune.training import finetune
 
         def finetune_once(seed: int) -> Any:
-            return finetune(model, dataset, size.settings, seed, threads=threads)
+            return finetune(TASK, model, dataset, size.settings, seed, threads=threads)
 
         few = {split: getattr(dataset, split)[:WARM_UP] for split in SPLITS}
-        finetune(model, dataclasses.replace(dataset, **few), size.settings, 0, threads=threads)
+        finetune(TASK, model, dataclasses.replace(dataset, **few), size.settings, 0, threads=threads)
         predicted = sum(len(window.words) for window in aligned.windows)
     else:
         from ner_recipe import Recipe
@@ -86,7 +87,9 @@ def run_variant(name: str, folder: Path, size: ner_sets.Size, threads: int) -> N
         return {name: getattr(outcome, name) for name in SPEEDS} | {'f1': f1}
 
     words = sum(len(sentence.words) for sentence in dataset.test)
-    cut = words - aligned.zero_piece_words - predicted  # what tokenises to nothing, neither side can predict
+    cut = (
+        words - aligned.counts['zero_piece_words'] - predicted
+    )  # what tokenises to nothing, neither side can predict
     serve(step, {'threads': threads, 'words_never_predicted': cut})
 
 

@@ -23,9 +23,10 @@ import numpy as np
 import torch
 import transformers
 
-from bioptimus_jax.finetune.align import Aligned
+from bioptimus_jax.finetune import task
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets.corpora import Dataset, Sentence
+from bioptimus_jax.sets.corpora import Dataset
+from bioptimus_jax.sets.sentences import Sentence
 
 PADDED, LONGEST = 'run_ner', 'run_ner_longest'
 IGNORED = -100
@@ -113,15 +114,15 @@ class Recipe:
         """Words of the test set that were not cut off."""
         return sum(map(len, self.test.firsts))
 
-    def check_pieces(self, ours: Aligned) -> None:
+    def check_pieces(self, ours: task.Encoded) -> None:
         """SystemExit where a test sentence that ours need not cut has other pieces here, or other first ones."""
-        counts = collections.Counter(window.sentence for window in ours.windows)
+        counts = collections.Counter(window.example for window in ours.windows)
         for window in ours.windows:
-            row, firsts = self.test.rows[window.sentence], self.test.firsts[window.sentence]
+            row, firsts = self.test.rows[window.example], self.test.firsts[window.example]
             pieces = tuple(row['input_ids'][: sum(row['attention_mask'])])
             same = pieces == window.pieces and firsts == list(zip(window.starts, window.words, strict=True))
-            if counts[window.sentence] == 1 and not same:
-                raise SystemExit(f'test sentence {window.sentence}: pieces differ; nothing was timed')
+            if counts[window.example] == 1 and not same:
+                raise SystemExit(f'test sentence {window.example}: pieces differ; nothing was timed')
 
     def _tags(self, ids_BxL: np.ndarray) -> list[list[str]]:
         """One tag per word; O where a word was cut off."""

@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.files import atomic, read_json, write_json
-from bioptimus_jax.finetune.align import Aligned, align
+from bioptimus_jax.finetune.entities.align import align
+from bioptimus_jax.finetune.task import Encoded
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets.corpora import SPLITS, Dataset, Sentence, read_dataset
+from bioptimus_jax.sets.corpora import Dataset, read_dataset
+from bioptimus_jax.sets.sentences import SPLITS, Sentence
 
 LENGTHS = (
     (0, 2),
@@ -76,7 +78,7 @@ def load(folder: Path) -> tuple[Path, Dataset]:
     return Path(places['model']), read_dataset(folder / DATA)
 
 
-def aligned_test(model: Path, dataset: Dataset, settings: Finetune) -> Aligned:
+def aligned_test(model: Path, dataset: Dataset, settings: Finetune) -> Encoded:
     """The windows that ours cuts the test set into."""
     from transformers import AutoTokenizer
 

@@ -407,8 +407,10 @@ class Evaluation:
     )
 
 
+TASKS = Plugins('bioptimus_jax.finetune.tasks', 'TASK')
+"""Kinds of fine-tuning (`finetune.task.Task`): what config.finetune.task may be."""
 HEADS = ('linear', 'crf', 'bilstm', 'bilstm_crf')
-NOT_OF_A_SETTING = ('folder', 'datasets', 'models', 'seeds', 'settings', 'setting', 'keep')
+NOT_OF_A_SETTING = ('folder', 'datasets', 'task', 'models', 'seeds', 'settings', 'setting', 'keep')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -422,6 +424,11 @@ class Finetune:
         (),
         'sets of that folder; NAME-typed, NAME-merged: its types apart, as one (JNLPBA: as one unless typed, as in '
         'BLURB); empty: all of them',
+    )
+    task: str = key(
+        'entities',
+        "what is learned from sets that are none of BLURB's: a file of finetune/tasks",
+        one_of=TASKS,
     )
     models: tuple[str, ...] = key(
         (),

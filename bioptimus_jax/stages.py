@@ -130,6 +130,7 @@ STAGES: dict[str, Stage] = {
                 'finetune.seeds',
                 'finetune.models',
                 'finetune.datasets',
+                'finetune.task',
                 'finetune.settings',
                 'finetune.setting',
                 'finetune.keep',

@@ -2,6 +2,7 @@
 
 import asyncio
 import collections
+import dataclasses
 import email.utils
 import errno
 import hashlib
@@ -28,7 +29,7 @@ from bioptimus_jax.corpus.download import Download
 from bioptimus_jax.corpus.fetch import Patience
 from bioptimus_jax.corpus.pubmed import linked_files
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.finetune import download as ner_download
+from bioptimus_jax.finetune.entities import download as ner_download
 from bioptimus_jax.sets import blurb
 from bioptimus_jax.sets.sentences import SPLITS
 
@@ -673,19 +674,22 @@ def ner_address(server):
 
 
 def ner_files(table):
-    """What the server has: bytes by path, and a table as `blurb.FILES` with their checksums."""
+    """What the server has: bytes by path, and a table as `blurb.SETS` with their checksums."""
     files, made = {}, {}
-    for number, (name, (folder, *_)) in enumerate(table.items()):
+    for number, (name, known) in enumerate(table.items()):
         contents = [f'{name}\tB-X\n{split}\tO\n\n'.encode() * (1000 + number) for split in SPLITS]
-        files |= {f'/pubmed/data/{folder}/{split}.tsv': c for split, c in zip(SPLITS, contents, strict=True)}
-        made[name] = (folder, *(hashlib.sha256(c).hexdigest() for c in contents))
+        files |= {
+            f'/pubmed/data/{known.folder}/{split}.tsv': c for split, c in zip(SPLITS, contents, strict=True)
+        }
+        checksums = tuple(hashlib.sha256(c).hexdigest() for c in contents)
+        made[name] = dataclasses.replace(known, checksums=checksums)
     return files, made
 
 
 @pytest.fixture
 def ner_server(server, monkeypatch):
-    server.files, table = ner_files(blurb.FILES)
-    monkeypatch.setattr(ner_download, 'FILES', table)
+    server.files, table = ner_files(blurb.SETS)
+    monkeypatch.setattr(ner_download, 'SETS', table)
     return server
 
 
@@ -697,7 +701,7 @@ def ner_sets(server, to, *, files='*', check=False, quiet=True, **patience):
 def sets_in(to, table):
     """The files below `to` by their path at the server."""
     return {
-        f'/pubmed/data/{table[p.parent.name][0]}/{p.name}': p.read_bytes()
+        f'/pubmed/data/{table[p.parent.name].folder}/{p.name}': p.read_bytes()
         for p in to.rglob('*')
         if p.is_file() and not p.name.startswith('.')
     }
@@ -707,7 +711,7 @@ def test_finetune_sets_come_once_whatever_the_server_does(ner_server, tmp_path, 
     path = '/pubmed/data/BC2GM-IOB/train.tsv'
     ner_server.faults[path] = [('drop', 500), ('corrupt',), ('status', 503)]
     assert ner_sets(ner_server, tmp_path, quiet=False).run() == {'files': 15, 'fetched': 15, 'there': 0}
-    assert sets_in(tmp_path, blurb.FILES) == ner_server.files
+    assert sets_in(tmp_path, blurb.SETS) == ner_server.files
     assert not hidden(tmp_path)
     assert ner_server.asked(path) == [None, 'bytes=500-', None, None]
     text = capsys.readouterr().out
@@ -734,7 +738,7 @@ def test_finetune_files_that_changed_on_either_side(ner_server, tmp_path):
     ):
         ner_sets(ner_server, tmp_path).run()
     assert not (tmp_path / 'jnlpba' / 'test.tsv').exists()
-    assert len(sets_in(tmp_path, blurb.FILES)) == 14
+    assert len(sets_in(tmp_path, blurb.SETS)) == 14
 
 
 def test_finetune_sets_on_the_command_line(ner_server, tmp_path, capsys):
@@ -742,7 +746,7 @@ def test_finetune_sets_on_the_command_line(ner_server, tmp_path, capsys):
     assert cli.main([*flags, '--files=nothing']) == 2
     assert '--files=nothing: no file is named so; they are SET/train.tsv' in capsys.readouterr().err
     assert cli.main([*flags, '--files=*/train.tsv']) == 0
-    assert len(sets_in(tmp_path, blurb.FILES)) == 5
+    assert len(sets_in(tmp_path, blurb.SETS)) == 5
     ner_server.always['/pubmed/data/JNLPBA/test.tsv'] = ('status', 404)
     assert cli.main(flags) == 3
     assert (
@@ -751,14 +755,14 @@ def test_finetune_sets_on_the_command_line(ner_server, tmp_path, capsys):
     )
     del ner_server.always['/pubmed/data/JNLPBA/test.tsv']
     assert cli.main([*flags, '--check']) == 0
-    assert sets_in(tmp_path, blurb.FILES) == ner_server.files
+    assert sets_in(tmp_path, blurb.SETS) == ner_server.files
 
 
 def test_the_checksums_are_those_of_the_real_files(data, server, tmp_path):
     server.files = {
-        f'/pubmed/data/{folder}/{split}.tsv': (data / 'ner' / name / f'{split}.tsv').read_bytes()
-        for name, (folder, *_) in blurb.FILES.items()
+        f'/pubmed/data/{known.folder}/{split}.tsv': (data / 'ner' / name / f'{split}.tsv').read_bytes()
+        for name, known in blurb.SETS.items()
         for split in SPLITS
     }
     assert ner_sets(server, tmp_path).run() == {'files': 15, 'fetched': 15, 'there': 0}
-    assert sets_in(tmp_path, blurb.FILES) == server.files
+    assert sets_in(tmp_path, blurb.SETS) == server.files

@@ -15,6 +15,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.export import build as export
 from bioptimus_jax.export import card, gate
 from bioptimus_jax.files import sha256, write_json
+from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.run import Run
@@ -284,7 +285,7 @@ def test_a_card_names_a_source_of_the_hub_and_what_is_not_known(tmp_path):
 
 def test_scores_make_a_model_index_that_the_hub_reads(tmp_path):
     run = recorded(tmp_path / 'run', '')
-    results = [card.entity_result('ncbi-disease', 88.444, 3), card.entity_result('bc2gm', 83.1, 1)]
+    results = [card.scored(ENTITIES, 'ncbi-disease', 88.444, 3), card.scored(ENTITIES, 'bc2gm', 83.1, 1)]
     text = card.model_card(run, '0.1', ARCHITECTURE, {}, results)
     found = ModelCard(text).data.eval_results
     assert [(r.dataset_name, r.metric_type, r.metric_value) for r in found] == [

@@ -15,11 +15,12 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import read_json, read_jsonl, whole_folder, write_json
 from bioptimus_jax.finetune import build as stage
 from bioptimus_jax.finetune import training
-from bioptimus_jax.finetune.align import align, piece_labels, tags_of_words
 from bioptimus_jax.finetune.batches import bucketed
+from bioptimus_jax.finetune.entities.align import align, piece_labels, tags_of_words
+from bioptimus_jax.finetune.entities.files import read_predictions
 from bioptimus_jax.finetune.finished import read_model
 from bioptimus_jax.finetune.optimizer import slanted_triangle
-from bioptimus_jax.finetune.predictions import read_predictions
+from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetune.training import finetune, predict
 from bioptimus_jax.finetune.verdict import compare_models
 from bioptimus_jax.model.folder import model_folders, name_of
@@ -29,7 +30,8 @@ from bioptimus_jax.report.trained import cell_folder, trained_models
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.sets import columns
-from bioptimus_jax.sets.corpora import Sentence, read_dataset
+from bioptimus_jax.sets.corpora import read_dataset
+from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab.kinds.wordpiece import make
 
@@ -134,7 +136,7 @@ def test_sentence_of_600_pieces_is_predicted_once_with_context(tokenizer):
         pieces += len(words[-1])
     sentence = Sentence(tuple(words), tuple(generator.choices(['O', 'B-X', 'I-X'], k=len(words))))
     aligned = check_alignment(tokenizer, sentence, 128, 32)
-    assert aligned.long_sentences == 1
+    assert aligned.counts['long_sentences'] == 1
     assert len(aligned.windows) > 5
     for n, window in enumerate(aligned.windows):  # about 32 pieces on either side, whole words apart
         assert n == 0 or window.starts[0] - 1 >= 32 - 6
@@ -160,7 +162,7 @@ def test_words_without_pieces_are_scored_as_o_and_counted(tokenizer):
     words = ('\u200b', 'zolmipan', '\u00ad', 'dose', '\u0096')
     sentence = Sentence(words, ('O', 'B-X', 'I-X', 'I-X', 'O'))
     aligned = align(tokenizer, [sentence, Sentence(('\u200b',), ('B-X',))], 64, 8)
-    assert aligned.zero_piece_words == 4
+    assert aligned.counts['zero_piece_words'] == 4
     ids = {'O': 0, 'B-X': 1, 'I-X': 2}
     labels = [piece_labels(w, sentence.tags, ids, 'first') for w in aligned.windows]
     tags = tags_of_words([sentence, sentence], aligned.windows, labels, list(ids))
@@ -170,7 +172,7 @@ def test_words_without_pieces_are_scored_as_o_and_counted(tokenizer):
 def test_a_word_longer_than_a_window_is_cut_and_still_tagged(tokenizer):
     sentence = Sentence(('of', '-'.join('bcd' * 20), 'of'), ('O', 'B-X', 'O'))
     aligned = align(tokenizer, [sentence], 32, 4)
-    assert aligned.cut_words == 1
+    assert aligned.counts['cut_words'] == 1
     assert [w for window in aligned.windows for w in window.words] == [0, 1, 2]
 
 
@@ -213,19 +215,19 @@ def test_buckets_hold_everything_once_with_little_padding():
 
 def test_fine_tuning_learns_and_is_deterministic(tiny_bert, toy_sets, monkeypatch):
     dataset = read_dataset(toy_sets / 'one')
-    first = finetune(tiny_bert, dataset, settings(), 0)
+    first = finetune(ENTITIES, tiny_bert, dataset, settings(), 0)
     # The same again, and blindly: what test holds decides nothing, least of all the epoch.
     hidden = [dataclasses.replace(s, tags=('O',) * len(s.tags)) for s in dataset.test]
-    again = finetune(tiny_bert, dataclasses.replace(dataset, test=tuple(hidden)), settings(), 0)
+    again = finetune(ENTITIES, tiny_bert, dataclasses.replace(dataset, test=tuple(hidden)), settings(), 0)
     empty = tuple(dataclasses.replace(s, tags=('O',) * len(s.tags)) for s in dataset.devel)
     predicted = []
     monkeypatch.setattr(training, 'predict', lambda *a: predicted.append(predict(*a)) or predicted[-1])
     slow = dataclasses.replace(settings(), learning_rate=settings().learning_rate / 30)
-    other = finetune(tiny_bert, dataclasses.replace(dataset, devel=empty), slow, 1)
+    other = finetune(ENTITIES, tiny_bert, dataclasses.replace(dataset, devel=empty), slow, 1)
     assert {h['devel_f1'] for h in other.history} == {0.0}
     assert (other.best_epoch, other.devel) == (1, predicted[0])  # of equal epochs the first
     assert predicted[0] != predicted[-2]
-    from bioptimus_jax.finetune.score import score
+    from bioptimus_jax.finetune.entities.score import score
 
     assert score([s.tags for s in dataset.test], first.test)['strict']['f1'] > 0.95
     assert first.history == again.history
@@ -243,13 +245,17 @@ def test_weights_that_are_missing_are_named_not_drawn_at_random(tiny_bert, toy_s
     del state['bert.encoder.layer.0.output.dense.weight']
     safetensors.numpy.save_file(state, tmp_path / 'model.safetensors', {'format': 'pt'})
     with pytest.raises(InputError, match=r'encoder\.layer\.0\.output\.dense\.weight'):
-        finetune(tmp_path, read_dataset(toy_sets / 'one'), settings(), 0)
+        finetune(ENTITIES, tmp_path, read_dataset(toy_sets / 'one'), settings(), 0)
 
 
 def test_windows_beyond_the_position_table(tiny_bert, toy_sets):
     with pytest.raises(ConfigError, match=r'config\.finetune\.max_pieces: 256'):
         finetune(
-            tiny_bert, read_dataset(toy_sets / 'one'), dataclasses.replace(settings(), max_pieces=256), 0
+            ENTITIES,
+            tiny_bert,
+            read_dataset(toy_sets / 'one'),
+            dataclasses.replace(settings(), max_pieces=256),
+            0,
         )
 
 

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.finetune.score import mentions
+from bioptimus_jax.finetune.entities.score import mentions
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import blurb, columns, corpora, standoff
 from bioptimus_jax.sets.columns import count_mentions
-from bioptimus_jax.sets.corpora import NamedSet, Sentence, read_dataset, read_iob2
+from bioptimus_jax.sets.corpora import NamedSet, read_dataset, read_iob2
+from bioptimus_jax.sets.sentences import SPLITS, Sentence
 from bioptimus_jax.sets.standoff import Marked, Mention
 from bioptimus_jax.sets.tags import encode, from_spans, spans
 
@@ -227,7 +228,7 @@ def test_types_are_merged_where_blurb_does_and_where_a_name_says_so(tmp_path):
         # The fourth word begins a mention, as it did; the last one stays an orphan.
         letters = ('B', 'B', 'I', 'B', 'O', 'I')
         assert named[name].test[0].tags == tuple(x if x == 'O' else f'{x}-entity' for x in letters)
-        assert named[name].gold_in_file == typed.gold_in_file == dict.fromkeys(corpora.SPLITS, 4)
+        assert named[name].gold_in_file == typed.gold_in_file == dict.fromkeys(SPLITS, 4)
         corpora.require_all_mentions(tmp_path / 'jnlpba', named[name])
     with pytest.raises(InputError, match='has no set own-tied; found: jnlpba, own, own-typed'):
         read('own-tied')
@@ -259,10 +260,10 @@ def test_carriage_returns_alone_are_refused(tmp_path):
 
 
 def test_published_mention_counts_of_the_five_sets(data):
-    for name, published in blurb.PUBLISHED.items():
+    for name, known in blurb.SETS.items():
         expected = {
-            split: blurb.KNOWN.get((name, split), count)
-            for split, count in zip(corpora.SPLITS, published, strict=True)
+            split: known.in_files.get(split, count)
+            for split, count in zip(SPLITS, known.mentions, strict=True)
         }
         dataset = read_dataset(data / 'ner' / name)
         assert dataset.gold_in_file == expected, name
@@ -271,7 +272,7 @@ def test_published_mention_counts_of_the_five_sets(data):
         assert not any(dataset.repairs.values())
         assert len(dataset.types) == 1  # as BLURB's
         assert dataset.merged_types == (JNLPBA_TYPES if name == 'jnlpba' else ())
-        for split in corpora.SPLITS:  # gold in the file = gold that is scored
+        for split in SPLITS:  # gold in the file = gold that is scored
             assert sum(len(mentions(s.tags)) for s in getattr(dataset, split)) == expected[split]
             # BLURB's way from the files: of every tag the first letter, nothing else.
             lines = (data / 'ner' / name / f'{split}.tsv').read_text('utf-8').split('\n')

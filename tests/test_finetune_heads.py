@@ -12,15 +12,18 @@ from safetensors.torch import load_file, save_file
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.finetune.align import IGNORED, Aligned, align, piece_labels, word_labels
-from bioptimus_jax.finetune.batches import bucketed, collate
-from bioptimus_jax.finetune.crf import Chain, may_follow
-from bioptimus_jax.finetune.loading import load_tagger
+from bioptimus_jax.finetune.batches import bucketed
+from bioptimus_jax.finetune.entities.align import IGNORED, align, piece_labels, word_labels
+from bioptimus_jax.finetune.entities.batches import collate
+from bioptimus_jax.finetune.entities.crf import Chain, may_follow
+from bioptimus_jax.finetune.entities.score import score
+from bioptimus_jax.finetune.loading import load_head
 from bioptimus_jax.finetune.optimizer import slanted_triangle
-from bioptimus_jax.finetune.score import score
+from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetune.training import finetune, predict
 from bioptimus_jax.schema import HEADS, Experiment, Finetune
-from bioptimus_jax.sets.corpora import Sentence, read_dataset
+from bioptimus_jax.sets.corpora import read_dataset
+from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import decode, encode, from_spans, labels_of, spans
 from bioptimus_jax.vocab.kinds.wordpiece import make
 
@@ -31,6 +34,10 @@ LETTERS = 'abcdefghijklmnopqrstuvwxyz'
 SCHEMES = ('bio', 'io', 'bioul')
 TYPES = ['Drug']
 ENCODERS = ('bert', 'roberta', 'electra', 'distilbert', 'modernbert')
+
+
+def load_tagger(folder, types, chosen, seed):
+    return load_head(ENTITIES, folder, labels_of(types, chosen.scheme), chosen, seed)
 
 
 def save_encoder(folder, kind='bert', layers=2, **changes):
@@ -242,10 +249,10 @@ def test_padding_and_neighbours_cannot_matter(bert, drugs, head):
     tokenizer, tagger = load_tagger(bert, TYPES, settings(head=head), 0)
     tagger.eval()
     windows = align(tokenizer, drugs.train[:12], 64, 8).windows
-    labels = [piece_labels(w, drugs.train[w.sentence].tags, label_ids(tagger), 'first') for w in windows]
+    labels = [piece_labels(w, drugs.train[w.example].tags, label_ids(tagger), 'first') for w in windows]
     if tagger.chain is not None:
         torch.nn.init.normal_(tagger.chain.transitions_CxC)
-        labels = [word_labels(w, drugs.train[w.sentence].tags, label_ids(tagger)) for w in windows]
+        labels = [word_labels(w, drugs.train[w.example].tags, label_ids(tagger)) for w in windows]
     assert len({len(w.pieces) for w in windows}) > 3
 
     def batch(which):
@@ -287,12 +294,12 @@ def test_every_head_and_scheme_learns_and_gives_iob2(bert, drugs, head, scheme, 
     chosen = settings(
         head=head, scheme=scheme, label_pieces=label_pieces, head_learning_rate=0.02, epochs=epochs
     )
-    first = finetune(bert, drugs, chosen, 0)
+    first = finetune(ENTITIES, bert, drugs, chosen, 0)
     assert {tag for tags in first.test for tag in tags} <= {'O', 'B-Drug', 'I-Drug'}
     gold = [s.tags for s in drugs.test]
     most = score(gold, [decode(encode(tags, scheme), scheme) for tags in gold])['strict']['f1']
     assert score(gold, first.test)['strict']['f1'] >= most * (0.8 if scheme == 'bioul' else 0.95)
-    again = finetune(bert, drugs, dataclasses.replace(chosen, epochs=1), 0)
+    again = finetune(ENTITIES, bert, drugs, dataclasses.replace(chosen, epochs=1), 0)
     assert again.first_loss == first.first_loss  # the same seed begins with the same head
     assert again.history[0]['loss'] < again.first_loss
 
@@ -339,7 +346,7 @@ def test_bfloat16_is_for_the_encoder_alone(bert, drugs, head):
         tokenizer, tagger = load_tagger(bert, TYPES, settings(head=head, dtype=dtype), 0)
         tagger.eval()
         windows = align(tokenizer, drugs.train[:8], 64, 8).windows
-        tags = [drugs.train[w.sentence].tags for w in windows]
+        tags = [drugs.train[w.example].tags for w in windows]
         of = word_labels if tagger.chain is not None else lambda *given: piece_labels(*given, 'first')
         labels = [of(w, t, label_ids(tagger)) for w, t in zip(windows, tags, strict=True)]
         batch = collate(windows, pad=0, device='cpu', chained=tagger.chain is not None, labels=labels)
@@ -392,12 +399,12 @@ def test_a_sentence_of_600_pieces_has_one_tag_a_word_from_windows_with_context(b
         assert window.closes or len(window.pieces) - 1 - window.ends[-1] >= 16 - 2
         first_pieces = tokenizer.convert_ids_to_tokens([window.pieces[s] for s in window.shown_starts])
         assert all(words[i].startswith(p) for i, p in zip(window.shown, first_pieces, strict=True))
-    (tags,) = predict(tagger, [sentence], aligned, chosen)
+    (tags,) = predict(ENTITIES, tagger, [sentence], aligned.windows, chosen)
     assert len(tags) == len(words)
     # Each word has the tag that its own window gives it, however the windows are batched.
     for window in aligned.windows:
-        only = dataclasses.replace(aligned, windows=[window])
-        (alone,) = predict(tagger, [sentence], only, chosen)
+        only = [window]
+        (alone,) = predict(ENTITIES, tagger, [sentence], only, chosen)
         assert [alone[i] for i in window.words] == [tags[i] for i in window.words]
     assert len(set(tags)) > 1  # an untrained head, so that equal tags mean something
 
@@ -409,7 +416,7 @@ def test_words_without_pieces_inside_a_mention_are_o(bert, tmp_path, head, schem
     for split in ('train', 'devel', 'test'):
         (tmp_path / f'{split}.tsv').write_text(train, 'utf-8')
     dataset = read_dataset(tmp_path)
-    outcome = finetune(bert, dataset, settings(head=head, scheme=scheme, epochs=2), 0)
+    outcome = finetune(ENTITIES, bert, dataset, settings(head=head, scheme=scheme, epochs=2), 0)
     assert outcome.counts['zero_piece_words'] == 3 * 20 * 2
     for tags in outcome.test:
         assert (tags[1], tags[4]) == ('O', 'O')
@@ -424,9 +431,9 @@ def test_a_sentence_of_100_000_words_through_a_chain(bert):
     chosen = settings(head='crf', batch_sentences=64)
     tokenizer, tagger = load_tagger(bert, TYPES, chosen, 0)
     aligned = align(tokenizer, [sentence], 128, 32)
-    some = Aligned(aligned.windows[:200], 0, 1, 0)
+    some = aligned.windows[:200]
     assert [i for w in aligned.windows for i in w.words] == list(range(100_000))
-    (tags,) = predict(tagger, [sentence], some, chosen)
+    (tags,) = predict(ENTITIES, tagger, [sentence], some, chosen)
     assert len(tags) == 100_000
 
 
@@ -441,7 +448,7 @@ def test_encoders_of_other_families(kind, drugs, tmp_path):
     small = dataclasses.replace(drugs, train=drugs.train[:60], test=drugs.test[:10])
     for head in ('linear', 'bilstm_crf'):
         chosen = settings(head=head, epochs=2)
-        outcome = finetune(folder, small, chosen, 0)
+        outcome = finetune(ENTITIES, folder, small, chosen, 0)
         assert outcome.history[-1]['loss'] < outcome.history[0]['loss'] < outcome.first_loss
         tokenizer, tagger = load_tagger(folder, TYPES, dataclasses.replace(chosen, dropout=0.0), 0)
         windows = align(tokenizer, small.test, 64, 8).windows
@@ -478,7 +485,7 @@ def test_the_default_is_a_plain_loop_around_transformers(bert, drugs):
     from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
 
     chosen = settings(epochs=3, learning_rate=1e-3, weight_decay=0.3)
-    ours = finetune(bert, drugs, chosen, 7)
+    ours = finetune(ENTITIES, bert, drugs, chosen, 7)
     torch.manual_seed(7)
     config = AutoConfig.from_pretrained(bert, num_labels=3)
     model = AutoModelForTokenClassification.from_pretrained(bert, config=config).train()

@@ -7,9 +7,10 @@ import pytest
 
 from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune import lint
+from bioptimus_jax.finetune.entities import lint
 from bioptimus_jax.sets import blurb
-from bioptimus_jax.sets.corpora import SPLITS, read_dataset
+from bioptimus_jax.sets.corpora import read_dataset
+from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.vocab.agreement import load_for_words
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 

@@ -16,7 +16,7 @@ from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import IOB2
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.score import (
+from bioptimus_jax.finetune.entities.score import (
     by_type,
     counts,
     mentions,

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.finetune.score import by_type, mentions, score
-from bioptimus_jax.finetune.slices import (
+from bioptimus_jax.finetune.entities.score import by_type, mentions, score
+from bioptimus_jax.finetune.entities.slices import (
     SLICINGS,
     Classifier,
     Material,
@@ -21,6 +20,7 @@ from bioptimus_jax.finetune.slices import (
     slices,
     training_mentions,
 )
+from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.sets.corpora import read_iob2
 
 TAGS = ('O', 'B-Drug', 'I-Drug', 'B-Gene', 'I-Gene')

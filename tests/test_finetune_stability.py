@@ -6,18 +6,19 @@ import random
 import numpy as np
 import pytest
 import torch
-from test_finetune_heads import TYPES, save_encoder, save_set, settings
+from test_finetune_heads import TYPES, load_tagger, save_encoder, save_set, settings
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.finetune.align import align, piece_labels
-from bioptimus_jax.finetune.batches import collate
-from bioptimus_jax.finetune.loading import load_tagger
+from bioptimus_jax.finetune.entities.align import align, piece_labels
+from bioptimus_jax.finetune.entities.batches import collate
 from bioptimus_jax.finetune.optimizer import UncorrectedAdamW, optimizer_of
 from bioptimus_jax.finetune.stability import encoder_layers, parameter_groups
-from bioptimus_jax.finetune.subset import chosen_sentences
+from bioptimus_jax.finetune.subset import chosen_examples
+from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetune.training import finetune
 from bioptimus_jax.finetune.used_rows import UsedRows
-from bioptimus_jax.sets.corpora import Sentence, read_dataset
+from bioptimus_jax.sets.corpora import read_dataset
+from bioptimus_jax.sets.sentences import Sentence
 
 
 @pytest.fixture(scope='module')
@@ -47,7 +48,7 @@ def four_layers(tmp_path_factory):
 def batch_of(tokenizer, tagger, sentences):
     windows = align(tokenizer, sentences, 64, 8).windows
     ids = {label: i for i, label in enumerate(tagger.labels)}
-    labels = [piece_labels(w, sentences[w.sentence].tags, ids, 'first') for w in windows]
+    labels = [piece_labels(w, sentences[w.example].tags, ids, 'first') for w in windows]
     return collate(windows, pad=0, device='cpu', chained=False, labels=labels)
 
 
@@ -171,7 +172,7 @@ def test_frozen_weights_keep_their_bits_and_have_no_backward_pass(four_layers, d
 
 
 def test_a_run_with_frozen_layers_learns(bert, drugs):
-    outcome = finetune(bert, drugs, settings(freeze_layers=1, layer_decay=0.9), 0)
+    outcome = finetune(ENTITIES, bert, drugs, settings(freeze_layers=1, layer_decay=0.9), 0)
     assert outcome.history[-1]['devel_f1'] > 0.9
     _, tagger = load_tagger(bert, TYPES, settings(), 0)
     top = sum(p.numel() for p in encoder_layers(tagger)[1].parameters())
@@ -287,7 +288,7 @@ def test_first_updates_are_several_times_larger_without_correction():
 
 def test_without_correction_a_run_is_another_one(bert, drugs):
     runs = [
-        finetune(bert, drugs, settings(epochs=1, learning_rate=5e-4, bias_correction=on), 0)
+        finetune(ENTITIES, bert, drugs, settings(epochs=1, learning_rate=5e-4, bias_correction=on), 0)
         for on in (True, False)
     ]
     assert runs[0].first_loss == runs[1].first_loss
@@ -359,14 +360,14 @@ def test_smaller_choices_lie_within_larger_ones_in_the_order_of_the_file():
     train = sentences_of(300)
     before: list = []
     for count in (20, 60, 150, 300):
-        chosen = chosen_sentences(train, count, 3, 'a')
+        chosen = chosen_examples(ENTITIES, train, count, 3, 'a')
         assert len(chosen) == count
         places = [s.document for s in chosen]
         assert places == sorted(set(places))
         assert set(before) <= set(places)
         before = places
-    assert chosen_sentences(train, 0, 3, 'a') == tuple(train)
-    assert chosen_sentences(train, 60, 3, 'a') != chosen_sentences(train, 60, 4, 'a')
+    assert chosen_examples(ENTITIES, train, 0, 3, 'a') == tuple(train)
+    assert chosen_examples(ENTITIES, train, 60, 3, 'a') != chosen_examples(ENTITIES, train, 60, 4, 'a')
 
 
 def test_the_choice_knows_contents_not_places():
@@ -374,12 +375,12 @@ def test_the_choice_knows_contents_not_places():
     shuffled = random.Random(1).sample(train, len(train))
     content = lambda chosen: sorted((s.words, s.tags) for s in chosen)  # noqa: E731
     for count in (20, 60, 150):
-        one, two = (chosen_sentences(part, count, 0, 'a') for part in (train, shuffled))
+        one, two = (chosen_examples(ENTITIES, part, count, 0, 'a') for part in (train, shuffled))
         assert content(one) == content(two)
     # Every sentence is as likely as another.
     hits = np.zeros(300)
     for seed in range(200):
-        for s in chosen_sentences(train, 60, seed, 'a'):
+        for s in chosen_examples(ENTITIES, train, 60, seed, 'a'):
             hits[s.document] += 1
     assert hits.mean() == 40
     assert hits.min() > 15
@@ -388,21 +389,22 @@ def test_the_choice_knows_contents_not_places():
 
 def test_choices_that_cannot_be(bert, drugs):
     with pytest.raises(ConfigError, match=r'config\.finetune\.train_sentences: 121, but drugs has 120'):
-        finetune(bert, drugs, settings(train_sentences=121), 0)
+        finetune(ENTITIES, bert, drugs, settings(train_sentences=121), 0)
     plain = [Sentence(('a',), ('O',)), Sentence(('b',), ('O',))]
-    with pytest.raises(InputError, match=r'drugs: none of the 2 training sentences of train_seed=5'):
-        chosen_sentences(plain, 2, 5, 'drugs')
-    few = finetune(bert, drugs, settings(train_sentences=40, epochs=1), 0)
+    with pytest.raises(InputError, match=r'drugs: all of the 2 training examples .* have the answer O;'):
+        chosen_examples(ENTITIES, plain, 2, 5, 'drugs')
+    few = finetune(ENTITIES, bert, drugs, settings(train_sentences=40, epochs=1), 0)
     assert few.train_sentences == 40
     assert few.updates == 5
     assert (
-        few.history != finetune(bert, drugs, settings(train_sentences=40, train_seed=1, epochs=1), 0).history
+        few.history
+        != finetune(ENTITIES, bert, drugs, settings(train_sentences=40, train_seed=1, epochs=1), 0).history
     )
 
 
 def test_check_is_called_in_training_and_in_prediction(bert, drugs):
     calls = []
-    outcome = finetune(bert, drugs, settings(epochs=2), 0, check=lambda: calls.append(1))
+    outcome = finetune(ENTITIES, bert, drugs, settings(epochs=2), 0, check=lambda: calls.append(1))
     assert outcome.updates == 30
     assert len(calls) == 30 + 3 + 3  # updates, splits, predictions of devel twice and of test
 
@@ -410,7 +412,7 @@ def test_check_is_called_in_training_and_in_prediction(bert, drugs):
 def test_settings_reach_the_run(bert, drugs):
     """Every key of the kit changes the numbers of a run: none is read and forgotten."""
     small = dataclasses.replace(drugs, train=drugs.train[:40], devel=drugs.devel[:8], test=drugs.test[:8])
-    plain = finetune(bert, small, settings(epochs=1), 0).history[0]['loss']
+    plain = finetune(ENTITIES, bert, small, settings(epochs=1), 0).history[0]['loss']
     for changes in (
         {'freeze_layers': 1},
         {'layer_decay': 0.5},
@@ -423,4 +425,6 @@ def test_settings_reach_the_run(bert, drugs):
         {'dropout': 0.0},
         {'weight_decay': 2.0},
     ):
-        assert finetune(bert, small, settings(epochs=1, **changes), 0).history[0]['loss'] != plain, changes
+        assert (
+            finetune(ENTITIES, bert, small, settings(epochs=1, **changes), 0).history[0]['loss'] != plain
+        ), changes

@@ -7,19 +7,22 @@ import pytest
 import scipy.stats
 
 from bioptimus_jax.finetune import statistics
+from bioptimus_jax.finetune.entities.score import METRICS
 from bioptimus_jax.finetune.statistics import (
     Difference,
-    bootstrap_f1,
+    bootstrap,
     failure,
     failures,
     holm,
     interval,
     macro,
-    mean_f1,
+    mean_score,
     paired,
     resampled,
     summary,
 )
+
+ENTITY_F1 = METRICS['default']
 
 
 def f1(correct, gold, predicted):
@@ -42,8 +45,8 @@ def record(devel_f1, *losses):
 
 def test_mean_f1_by_hand():
     seeds = np.array([[[1, 2, 1], [0, 0, 0]], [[0, 1, 1], [2, 2, 2]]])
-    assert mean_f1(seeds) == pytest.approx((2 / 3 + 4 / 6) / 2)
-    assert mean_f1(np.zeros((2, 5, 3), int)) == 0
+    assert mean_score(ENTITY_F1, seeds) == pytest.approx((2 / 3 + 4 / 6) / 2)
+    assert mean_score(ENTITY_F1, np.zeros((2, 5, 3), int)) == 0
 
 
 def test_resampling_is_an_explicit_loop_over_drawn_units():
@@ -59,7 +62,7 @@ def test_resampling_is_an_explicit_loop_over_drawn_units():
         for _ in range(number):
             totals += counts[:, filled[next(indices)]]
         expected.append(np.mean([f1(*seed) for seed in totals]))
-    np.testing.assert_allclose(bootstrap_f1(counts, 200, seed=5), expected, rtol=1e-12)
+    np.testing.assert_allclose(bootstrap(ENTITY_F1, counts, 200, seed=5), expected, rtol=1e-12)
 
 
 def test_small_pieces_are_put_together(monkeypatch):
@@ -95,7 +98,7 @@ def test_the_interval_is_scipys():
         method='percentile',
         rng=np.random.default_rng(0),
     ).confidence_interval
-    np.testing.assert_allclose(interval(bootstrap_f1(counts)), theirs, atol=0.003)
+    np.testing.assert_allclose(interval(bootstrap(ENTITY_F1, counts)), theirs, atol=0.003)
 
 
 def test_the_interval_leaves_undefined_values_out():
@@ -107,7 +110,9 @@ def test_the_interval_covers_the_true_score_about_as_often_as_it_says():
     truth = f1(1.5 * 0.7 * 0.85 + 1.5 * 0.3 * 0.65, 1.5, 1.5 * (0.7 * 0.85 + 0.3 * 0.65) + 0.2)
     covered = 0
     for at in range(300):
-        low, high = interval(bootstrap_f1(simulate(np.random.default_rng(at), 150, 0.85, seeds=2), 500))
+        low, high = interval(
+            bootstrap(ENTITY_F1, simulate(np.random.default_rng(at), 150, 0.85, seeds=2), 500)
+        )
         covered += low <= truth <= high
     assert 0.90 <= covered / 300 <= 0.985
 
@@ -124,10 +129,10 @@ def test_shuffling_is_an_explicit_loop_over_swapped_units():
         for unit, swap in zip(different, row, strict=True):
             if swap:
                 first[:, unit], second[:, unit] = b[:, unit], a[:, unit]
-        expected.append(mean_f1(second) - mean_f1(first))
-    [result] = paired([a], [b], 300, seed=9)
+        expected.append(mean_score(ENTITY_F1, second) - mean_score(ENTITY_F1, first))
+    [result] = paired(ENTITY_F1, [a], [b], 300, seed=9)
     np.testing.assert_allclose(result.shuffled_R, expected, atol=1e-12)
-    assert result.observed == pytest.approx(mean_f1(b) - mean_f1(a))
+    assert result.observed == pytest.approx(mean_score(ENTITY_F1, b) - mean_score(ENTITY_F1, a))
     extreme = sum(abs(value) >= abs(result.observed) - 1e-12 for value in expected)
     assert result.p == pytest.approx((extreme + 1) / 301)
 
@@ -139,7 +144,9 @@ def test_p_is_that_of_all_swaps_as_scipy_enumerates_them(seed):
     both = np.concatenate([simulate(generator, 10, recall, 1, gold)[0] for recall in (0.6, 0.9)])
 
     def statistic(first, second):
-        return mean_f1(both[second.astype(int)][None]) - mean_f1(both[first.astype(int)][None])
+        return mean_score(ENTITY_F1, both[second.astype(int)][None]) - mean_score(
+            ENTITY_F1, both[first.astype(int)][None]
+        )
 
     exact = scipy.stats.permutation_test(
         (np.arange(10), np.arange(10, 20)),
@@ -148,7 +155,7 @@ def test_p_is_that_of_all_swaps_as_scipy_enumerates_them(seed):
         n_resamples=np.inf,
         vectorized=False,
     )
-    [result] = paired([both[None, :10]], [both[None, 10:]])
+    [result] = paired(ENTITY_F1, [both[None, :10]], [both[None, 10:]])
     assert result.observed == pytest.approx(exact.statistic)
     two_sided = np.mean(np.abs(exact.null_distribution) >= abs(exact.statistic) - 1e-12)
     assert result.p == pytest.approx(two_sided, abs=0.02)
@@ -160,7 +167,7 @@ def test_equal_models_are_called_different_about_one_time_in_twenty():
         generator = np.random.default_rng(at)
         gold = generator.poisson(1.5, 120)
         a, b = (simulate(generator, 120, 0.8, 3, gold) for _ in range(2))
-        wrong += paired([a], [b], 300)[0].p < 0.05
+        wrong += paired(ENTITY_F1, [a], [b], 300)[0].p < 0.05
     assert 0.02 <= wrong / 400 <= 0.085
 
 
@@ -168,7 +175,7 @@ def test_a_better_model_is_found():
     generator = np.random.default_rng(0)
     gold = generator.poisson(1.5, 400)
     a, b = (simulate(generator, 400, recall, 3, gold) for recall in (0.75, 0.85))
-    [forth], [back] = paired([a], [b], 2000), paired([b], [a], 2000)
+    [forth], [back] = paired(ENTITY_F1, [a], [b], 2000), paired(ENTITY_F1, [b], [a], 2000)
     assert forth.p == back.p == 1 / 2001
     assert 0 < forth.interval[0] < forth.observed < forth.interval[1]
     assert forth.observed == -back.observed
@@ -176,7 +183,7 @@ def test_a_better_model_is_found():
 
 def test_a_model_does_not_differ_from_itself():
     a = simulate(np.random.default_rng(0), 50, 0.8, 2)
-    [same] = paired([a], [a], 500)
+    [same] = paired(ENTITY_F1, [a], [a], 500)
     assert (same.observed, same.p, same.interval) == (0, 1, (0, 0))
 
 
@@ -186,8 +193,8 @@ def test_the_interval_of_a_difference_is_paired():
     a = simulate(generator, 300, 0.7)
     b = a.copy()
     b[0, :6, 0] = b[0, :6, 1]
-    [result] = paired([a], [b], 2000)
-    alone = interval(bootstrap_f1(a, 2000))
+    [result] = paired(ENTITY_F1, [a], [b], 2000)
+    alone = interval(bootstrap(ENTITY_F1, a, 2000))
     assert result.interval[1] - result.interval[0] < 0.5 * (alone[1] - alone[0])
     totals = resampled(np.concatenate([a, b]), 2000)
     expected = [f1(*t[1]) - f1(*t[0]) for t in totals]
@@ -197,24 +204,24 @@ def test_the_interval_of_a_difference_is_paired():
 def test_seeds_are_drawn_together_and_everything_is_repeatable():
     a = simulate(np.random.default_rng(0), 80, 0.8)
     twice = np.concatenate([a, a])
-    np.testing.assert_allclose(bootstrap_f1(twice, 500), bootstrap_f1(a, 500), rtol=1e-12)
-    np.testing.assert_array_equal(bootstrap_f1(a, 500), bootstrap_f1(a, 500))
-    assert not np.array_equal(bootstrap_f1(a, 500), bootstrap_f1(a, 500, seed=1))
+    np.testing.assert_allclose(bootstrap(ENTITY_F1, twice, 500), bootstrap(ENTITY_F1, a, 500), rtol=1e-12)
+    np.testing.assert_array_equal(bootstrap(ENTITY_F1, a, 500), bootstrap(ENTITY_F1, a, 500))
+    assert not np.array_equal(bootstrap(ENTITY_F1, a, 500), bootstrap(ENTITY_F1, a, 500, seed=1))
 
 
 def test_sets_that_share_their_units_are_drawn_together():
     generator = np.random.default_rng(0)
     gold = generator.poisson(1.5, 200)
     a, b = (simulate(generator, 200, recall, 3, gold) for recall in (0.8, 0.82))
-    alone = paired([a], [b], 1000)[0]
-    first, second = paired([a, a[:2]], [b, b[:2]], 1000)
+    alone = paired(ENTITY_F1, [a], [b], 1000)[0]
+    first, second = paired(ENTITY_F1, [a, a[:2]], [b, b[:2]], 1000)
     assert first.observed == pytest.approx(alone.observed)
-    assert second.observed == pytest.approx(mean_f1(b[:2]) - mean_f1(a[:2]))
+    assert second.observed == pytest.approx(mean_score(ENTITY_F1, b[:2]) - mean_score(ENTITY_F1, a[:2]))
     # The same set twice says no more than once; two sets with text of their own do.
-    [one, same] = paired([a, a], [b, b], 1000)
+    [one, same] = paired(ENTITY_F1, [a, a], [b, b], 1000)
     np.testing.assert_allclose(macro([one, same]).bootstrapped_R, one.bootstrapped_R, atol=1e-12)
     assert macro([one, same]).p == pytest.approx(one.p)
-    other = paired([a], [b], 1000, seed=1)[0]
+    other = paired(ENTITY_F1, [a], [b], 1000, seed=1)[0]
     assert np.std(macro([one, other]).bootstrapped_R) < 0.8 * np.std(one.bootstrapped_R)
 
 

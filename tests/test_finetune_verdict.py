@@ -9,9 +9,10 @@ from scipy import stats
 from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json
+from bioptimus_jax.finetune.entities.files import read_predictions, write_predictions
+from bioptimus_jax.finetune.entities.score import score
 from bioptimus_jax.finetune.finished import read_model
-from bioptimus_jax.finetune.predictions import Predicted, read_predictions, write_predictions
-from bioptimus_jax.finetune.score import score
+from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.verdict import compare_models
 
 
@@ -223,7 +224,7 @@ def test_records_without_a_setting_are_standard(tmp_path, sets):
         ),
         (
             lambda s: [other(s[0], gold=(*s[0].gold[:3], 'B-Gene', *s[0].gold[4:])), *s[1:]],
-            "sentence 1, gold tag 4 is 'B-Gene', but '",
+            "sentence 1, gold answer 4 is 'B-Gene', but '",
         ),
         (lambda s: s[:-1], 'has 119 sentences, but .* 120'),
         (lambda s: [*s[:-1], cut(s[-1])], "sentence 120, word 8 is missing, but 'w"),

@@ -18,8 +18,9 @@ from scipy import stats
 from bioptimus_jax import cli, config
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
-from bioptimus_jax.finetune.predictions import Predicted, write_predictions
-from bioptimus_jax.finetune.score import score
+from bioptimus_jax.finetune.entities.files import write_predictions
+from bioptimus_jax.finetune.entities.score import score
+from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.report import comparison, comparison_figures, gain, geometry, page, paper, paper_tables
 from bioptimus_jax.report.layout import NOT_RUN
 from bioptimus_jax.report.questions import QUESTIONS

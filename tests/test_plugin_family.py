@@ -20,11 +20,10 @@ from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.loaded import load
 from bioptimus_jax.model.tensors import load_folder, own_architecture, read_architecture, write_folder
-from bioptimus_jax.plugins import load_from, names_in
 from bioptimus_jax.pretrain.sharding import axes_of
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment, Model
+from bioptimus_jax.schema import FAMILIES, Experiment, Model
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten, match_rules
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -60,7 +59,7 @@ def distilbert(tmp_path_factory):
     folder = tmp_path_factory.mktemp('families')
     (folder / 'distilbert.py').write_text(text)
     families.__path__.append(str(folder))
-    yield load_from(families, 'distilbert').FAMILY
+    yield FAMILIES.load('distilbert')
     families.__path__.remove(str(folder))
     sys.modules.pop('bioptimus_jax.model.families.distilbert')
 
@@ -144,8 +143,8 @@ def test_a_model_without_a_source_is_of_the_family_of_the_configuration(distilbe
 
 def test_families_are_listed_without_being_imported():
     code = (
-        'import sys; from bioptimus_jax.model import families, folder; from bioptimus_jax.plugins import names_in; '
-        'print(*names_in(families)); '
+        'import sys; from bioptimus_jax.model import folder; from bioptimus_jax.schema import FAMILIES; '
+        'print(*FAMILIES); '
         "print([m for m in sys.modules if m in ('jax', 'flax') or m.startswith('bioptimus_jax.model.families.')])"
     )
     done = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True)
@@ -153,10 +152,10 @@ def test_families_are_listed_without_being_imported():
     assert done.stdout.splitlines() == [' '.join(there), '[]'], done.stderr
 
 
-@pytest.mark.parametrize('name', [*names_in(families), 'distilbert'])
+@pytest.mark.parametrize('name', [*FAMILIES, 'distilbert'])
 def test_rules_of_a_family_cover_every_parameter_and_its_names_are_read_back(name, tmp_path, distilbert):
     """Splits have as many axes as the parameter; weights decay, biases and norms do not."""
-    family = load_from(families, name).FAMILY
+    family = FAMILIES.load(name)
     assert family.model_type == name
     architecture = family(len(TOKENS), 16, 2, 2, 24, 32)
     shapes = architecture.shapes()
@@ -203,7 +202,7 @@ def family_words(source: str) -> list[str]:
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-            found += known.findall(node.value) + [node.value] * (node.value in names_in(families))
+            found += known.findall(node.value) + [node.value] * (node.value in FAMILIES)
         elif isinstance(node, ast.ImportFrom):
             found += known.findall(f'{node.module}.')
     return found

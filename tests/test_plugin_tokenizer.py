@@ -14,9 +14,10 @@ from bioptimus_jax.files import read_json, write_jsonl
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import make_mesh
-from bioptimus_jax.pretrain.step import make_plan, mask_step_batch
+from bioptimus_jax.pretrain.step import example_at
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import TOKENIZERS, Experiment, Vocab
 from bioptimus_jax.stages import STAGES
@@ -136,12 +137,12 @@ def test_whole_words_are_masked_as_the_tokens_say(run, kind):
     batch = rows.read(np.arange(8) % len(rows))
     mesh = make_mesh(1)
     architecture = tensors.read_architecture(run.workdir / 'surgery' / 'model')
-    plan = make_plan(run.config, architecture, known, rows.pieces, mesh, print)
-    placed = curriculum.stretches(run.config, curriculum.RowCounts(8, 1, 1))
-    table = curriculum.table(placed, run.config)
+    objective = make_objective(run.config, architecture, known, rows.pieces, mesh, print)
+    schedule = curriculum.make_schedule(run.config, curriculum.RowCounts(8, 1, 1))
+    table = curriculum.table(schedule, run.config)
     several = 0
     for step in range(6):
-        masked = mask_step_batch(batch, plan, table, np.int32(step))[0]
+        masked = example_at(objective, batch, table, np.int32(step)).rows.masked
         for row, tokens in enumerate(batch['tokens']):
             taken = np.zeros(len(tokens), bool)
             taken[np.asarray(masked.slots_M[row])[np.asarray(masked.weights_M[row]) > 0]] = True

@@ -7,7 +7,7 @@ import pytest
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
-from bioptimus_jax.finetune.slices import SLICINGS
+from bioptimus_jax.finetune.entities.slices import SLICINGS
 from bioptimus_jax.report import (
     entities,
     figures,

@@ -20,7 +20,8 @@ from bioptimus_jax.corpus.documents import Document, write_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.export import build as export
 from bioptimus_jax.files import read_json, read_jsonl, write_json
-from bioptimus_jax.finetune.loading import load_tagger
+from bioptimus_jax.finetune.loading import load_head
+from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.run import Run, execute
@@ -524,7 +525,10 @@ def test_an_added_token_is_never_hidden_from_its_tokenizer(tmp_path):
 
 def test_a_model_whose_tokenizer_knows_more_than_its_table_is_not_fine_tuned_or_scored(tmp_path):
     by_files(tmp_path, UNCASED, 0, added_tokens={f'<e{i}>': N + i for i in range(SPARE + 1)})
-    for load in (lambda: load_tagger(tmp_path, ['X'], Finetune(), 0), lambda: masked_lm.load(tmp_path, 1)):
+    for load in (
+        lambda: load_head(ENTITIES, tmp_path, ['O', 'B-X'], Finetune(), 0),
+        lambda: masked_lm.load(tmp_path, 1),
+    ):
         with pytest.raises(
             InputError, match=f'the tokenizer has ids up to {N + SPARE}, but the model {N + SPARE} rows'
         ):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from bioptimus_jax.finetune.entities.score import METRICS
 from bioptimus_jax.finetune.statistics import paired
 from bioptimus_jax.student import TwoWay, interval
 
@@ -91,7 +92,7 @@ def test_the_size_of_the_test_over_seeds_and_of_that_over_test_items():
         sides = np.ones((2, 3, units, 3), np.int64)
         chance_2xSxU = np.where(unsure_U, 0.5 + generator.normal(0, luck, (2, 3, 1)), 1)
         sides[..., 0] = generator.random((2, 3, units)) < chance_2xSxU
-        [difference] = paired([sides[0]], [sides[1]], resamples=200, seed=number)
+        [difference] = paired(METRICS['default'], [sides[0]], [sides[1]], resamples=200, seed=number)
         errors.append(100 * difference.bootstrapped_R.std() / 10**0.5)
         found += difference.p < 0.05
     assert np.mean(errors) == pytest.approx(0.27, abs=0.02)  # as in the sweep

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets.corpora import chosen_sets, read_split, split_files
+from bioptimus_jax.sets.corpora import entity_sets, read_split, split_files
 from bioptimus_jax.sets.tags import spans
 from bioptimus_jax.vocab.subwords import Subwords
 
@@ -20,7 +20,7 @@ EXAMPLES = 20
 
 def entity_folders(settings: Finetune) -> list[Path]:
     """The sets whose mentions are measured; none without `finetune.folder`. Raises InputError."""
-    return list(dict.fromkeys(s.folder for s in chosen_sets(settings))) if settings.folder else []
+    return list(dict.fromkeys(s.folder for s in entity_sets(settings))) if settings.folder else []
 
 
 def entity_files(settings: Finetune) -> list[Path]:

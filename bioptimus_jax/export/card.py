@@ -78,17 +78,17 @@ def model_card(
     return '\n'.join(part for part in parts if part)
 
 
-def entity_result(dataset: str, f1_percent: float, seeds: int) -> EvalResult:
-    """Test F1 on a NER set, as the hub's model-index has it."""
+def scored(task: Any, dataset: str, percent: float, seeds: int) -> EvalResult:
+    """The test score of a `finetune.task.Task` on a set, as the hub's model-index has it."""
     return EvalResult(
-        task_type='token-classification',
-        task_name='Named-entity recognition',
+        task_type=task.hub,
+        task_name=task.title,
         dataset_type=dataset,
         dataset_name=dataset,
         dataset_split='test',
-        metric_type='f1',
-        metric_name=f'entity F1, mean of {seeds} fine-tuning seed{"s" * (seeds != 1)}',
-        metric_value=round(f1_percent, 2),
+        metric_type=task.metric.name,
+        metric_name=f'{task.metric.title}, mean of {seeds} fine-tuning seed{"s" * (seeds != 1)}',
+        metric_value=round(percent, 2),
     )
 
 
@@ -233,7 +233,7 @@ def _scores_text(scores: Sequence[EvalResult]) -> str:
     if not scores:
         return ''
     rows = [f'| {s.dataset_name} | {s.metric_value:.2f} | {s.metric_name} |' for s in scores]
-    return '\n'.join(['## Scores\n', '| set | test F1 | |', '|---|--:|---|', *rows, ''])
+    return '\n'.join(['## Scores\n', '| set | test score | |', '|---|--:|---|', *rows, ''])
 
 
 def _limits(run: Run | None, source: Mapping[str, Any], scores: Sequence[EvalResult]) -> list[str]:

@@ -1,35 +1,10 @@
-"""Batches of windows: of similar length, padded to their longest, on the device of the model.
+"""Batches of windows: which of them go together, and padding."""
 
-Shapes: B windows, L pieces of the longest window of a batch, T words of the longest.
-"""
-
-import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.finetune.align import IGNORED, Window
-
 BUCKET_BATCHES = 32  # batches of similar length are cut from pools of this many
-
-
-@dataclasses.dataclass(frozen=True)
-class Batch:
-    """Tensors of some windows. Labels only in training: of pieces, or of words for a CRF, which alone has the chain.
-
-    `chain_BxT`: first pieces of the words shown, context included; `in_chain_BxT` is false for padding. `opens_B`,
-    `closes_B`: whether the sentence begins and ends with the chain.
-    """
-
-    pieces_BxL: Any
-    mask_BxL: Any
-    labels_BxL: Any = None
-    labels_BxT: Any = None
-    chain_BxT: Any = None
-    in_chain_BxT: Any = None
-    opens_B: Any = None
-    closes_B: Any = None
 
 
 def bucketed(lengths: Sequence[int], batch: int, seed: tuple[int, ...]) -> list[list[int]]:
@@ -44,35 +19,9 @@ def bucketed(lengths: Sequence[int], batch: int, seed: tuple[int, ...]) -> list[
     return [batches[i] for i in generator.permutation(len(batches))]
 
 
-def collate(
-    windows: Sequence[Window],
-    *,
-    pad: int,
-    device: Any,
-    chained: bool,
-    labels: Sequence[Sequence[int]] | None = None,
-) -> Batch:
-    """A batch on `device`. `labels`: for every window those of its pieces, or, `chained` for a CRF, of its words."""
-    import torch
-
-    pieces_BxL = _padded([w.pieces for w in windows], pad)
-    mask_BxL = np.arange(pieces_BxL.shape[1]) < np.array([[len(w.pieces)] for w in windows])
-    arrays = {'pieces_BxL': pieces_BxL, 'mask_BxL': mask_BxL.astype(np.int64)}
-    if labels is not None and not chained:
-        arrays['labels_BxL'] = _padded(labels, IGNORED)
-    if chained:
-        if labels is not None:
-            arrays['labels_BxT'] = _padded(labels, 0)
-        arrays['chain_BxT'] = _padded([w.shown_starts for w in windows], 0)
-        words_Bx1 = np.array([[len(w.shown_starts)] for w in windows])
-        arrays['in_chain_BxT'] = np.arange(words_Bx1.max()) < words_Bx1
-        arrays['opens_B'] = np.array([w.opens for w in windows])
-        arrays['closes_B'] = np.array([w.closes for w in windows])
-    return Batch(**{name: torch.from_numpy(array).to(device) for name, array in arrays.items()})
-
-
-def _padded(rows: Sequence[Sequence[int]], padding: int) -> np.ndarray:
-    padded = np.full((len(rows), max(map(len, rows))), padding, np.int64)
-    for to, row in zip(padded, rows, strict=True):
+def padded(rows: Sequence[Sequence[int]], padding: int) -> np.ndarray:
+    """The rows as one array, as wide as the longest."""
+    array = np.full((len(rows), max(map(len, rows))), padding, np.int64)
+    for to, row in zip(array, rows, strict=True):
         to[: len(row)] = row
-    return padded
+    return array

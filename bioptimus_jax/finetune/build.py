@@ -3,28 +3,18 @@
 import dataclasses
 import itertools
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.files import digest, write_json, write_jsonl
-from bioptimus_jax.finetune import lint
-from bioptimus_jax.finetune.cells import MODEL, Cell, finished_cell, run_cells
+from bioptimus_jax.files import Checksums, digest, write_json, write_jsonl
+from bioptimus_jax.finetune.cells import MODEL, Cell, finished_cell, place, run_cells
 from bioptimus_jax.finetune.kept import discard_others, kept_cells
 from bioptimus_jax.finetune.loading import check_positions, torch_device
-from bioptimus_jax.finetune.slices import label_distribution, slices
 from bioptimus_jax.finetune.stability import check_layers
-from bioptimus_jax.finetune.summary import (
-    Group,
-    Known,
-    grouped,
-    known_of_run,
-    material_of,
-    place,
-    predictions_of,
-    statistics_of,
-)
+from bioptimus_jax.finetune.summary import Group, Known, grouped, known_of, statistics_of
+from bioptimus_jax.finetune.task import Task, score_of, task_of
 from bioptimus_jax.model.folder import (
     files_for_transformers,
     is_computed_here,
@@ -39,35 +29,32 @@ from bioptimus_jax.schema import (
     INITIAL,
     NOT_OF_A_SETTING,
     STANDARD,
+    TASKS,
     Experiment,
+    Finetune,
     own_models,
 )
 from bioptimus_jax.sets import corpora
-from bioptimus_jax.sets.corpora import Dataset
+from bioptimus_jax.sets.corpora import NamedSet
+from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.vocab.agreement import load_for_words
 
 MODELS = 'config.finetune.models'
-RECORD = (
-    'model',
-    'dataset',
-    'setting',
-    'seed',
-    'devel',
-    'test',
-    'test_untyped',
-    'test_by_type',
-    'gold_in_file',
-    'gold_scored',
+FIRST = ('model', 'dataset', 'task', 'setting', 'seed', 'devel', 'test')
+LAST = (
     'sentences',
     'seconds',
     'history',
+    'train_sentences_per_second',
+    'predict_sentences_per_second',
+    'best_epoch',
 )
-MERGED = 'merged into one'
-SPEEDS = ('train_sentences_per_second', 'predict_sentences_per_second', 'best_epoch')
+"""Of a record in results.jsonl, before and behind what its task reports."""
+Sets = Mapping[NamedSet, Any]
 
 
 def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
-    """What decides the results outside the run: the files of the NER sets, and of models that it does not make.
+    """What decides the results outside the run: the files of the sets, and of models that it does not make.
 
     By set and by model, each of which may come and go without a change for the others.
     """
@@ -75,8 +62,8 @@ def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
     for chosen in corpora.chosen_sets(experiment.finetune):
         files = corpora.set_files(chosen.folder)
         found |= {f'set {chosen.name}:{file.relative_to(chosen.folder)}': file for file in files}
-        if chosen.merged:
-            found[f'set {chosen.name}:types'] = MERGED
+        if chosen.reading:
+            found[f'set {chosen.name}:types'] = chosen.reading
     for name, folder in (named_model(experiment, entry, MODELS) for entry in experiment.finetune.models):
         if folder is not None:
             found |= {f'model {name}:{file.name}': file for file in files_for_transformers(folder)}
@@ -89,35 +76,39 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     lint.json and labels.json: of the sets, before anything is trained. results.jsonl: a record a cell. statistics.json:
     of every model, set and setting. slices.json: of the mentions, for the models of this run with their new tokens.
     """
-    cells = _cells(run, folder)
-    run.computes('finetune', torch_device(), threads=run.config.runtime.torch_threads)
-    datasets = {
-        chosen.name: corpora.read_dataset(chosen) for chosen in dict.fromkeys(c.dataset for c in cells)
-    }
+    settings, runtime, checksums = run.config.finetune, run.config.runtime, run.checksums()
+    models = model_folders(run, settings.models or run.config.phases, MODELS)
+    common = {'threads': runtime.torch_threads, 'quiet': run.quiet, 'keep': settings.keep != 'none'}
+    cells = _cells(settings, models, folder, checksums, common)
+    checksums.save()
+    run.computes('finetune', torch_device(), threads=runtime.torch_threads)
+    chosen = dict.fromkeys(cell.dataset for cell in cells)
+    datasets = {one: TASKS.load(one.task).read(one) for one in chosen}
     folders = {cell.model: cell.model_folder for cell in cells}
     run.check_stop()  # what comes imports for seconds
     tokenizers = {model: load_for_words(path) for model, path in folders.items()}
     run.check_stop()
-    _lint(run, folder, tokenizers, min(cell.settings.max_pieces for cell in cells), datasets)
-    for chosen in dict.fromkeys(cell.dataset for cell in cells):
-        corpora.require_all_mentions(chosen.folder, datasets[chosen.name])
+    _look(folder, tokenizers, min(cell.settings.max_pieces for cell in cells), datasets, run.say)
+    for one, dataset in datasets.items():
+        TASKS.load(one.task).check(one, dataset)
     records = {cell.name: record for cell in cells if (record := finished_cell(cell))}
     waiting = [cell for cell in cells if cell.name not in records]
     run.say(f'finetune: {len(cells)} cells, {len(records)} of them done before')
-    _train(run, cells, waiting, records)
+    _train(run, cells, waiting, datasets, records)
     # Scored when no model was to be kept, or when another seed was the best.
     lacking = [
         dataclasses.replace(cell, again=True)
-        for cell in kept_cells(cells, records, run.config.finetune.keep)
+        for cell in kept_cells(cells, records, settings.keep)
         if not (cell.target / MODEL).is_dir()
     ]
     if lacking:
         run.say(f'finetune: {len(lacking)} cells are fine-tuned again, for their models')
-        _train(run, cells, lacking, records)
-    discard_others(cells, records, run.config.finetune.keep)
+        _train(run, cells, lacking, datasets, records)
+    discard_others(cells, records, settings.keep)
     ordered = [records[cell.name] for cell in cells]
-    write_jsonl(folder / 'results.jsonl', [{key: r[key] for key in RECORD + SPEEDS} for r in ordered])
+    write_jsonl(folder / 'results.jsonl', map(_result, ordered))
     failed = _summarise(run, folder, grouped(cells, records), datasets, tokenizers)
+    summed = dict.fromkeys(key for record in ordered for key in task_of(record).summed)
     # Seconds differ from run to run; the scores and predictions decide whether a later stage is out of date.
     content = digest(
         [[r['model'], r['dataset'], r['setting'], r['seed'], r['devel'], r['test']] for r in ordered]
@@ -126,8 +117,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         'cells': len(cells),
         'kept': len(cells) - len(waiting),
         'failed': failed,
-        'gold_in_file': sum(r['gold_in_file'] for r in ordered),
-        'gold_scored': sum(r['gold_scored'] for r in ordered),
+        **{key: sum(r.get(key, 0) for r in ordered) for key in summed},
         'content': content,
     }
 
@@ -156,14 +146,14 @@ def check(run: Run) -> None:
 
 
 def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:
-    """A table for the terminal: models and settings against sets, how many seeds are done and their mean devel F1."""
-    sets = list(dict.fromkeys(cell.dataset.name for cell in cells))
-    rows = [['devel F1, seeds done', *sets]]
+    """A table for the terminal: models and settings against sets, seeds that are done and their mean devel score."""
+    sets = {cell.dataset.name: TASKS.load(cell.dataset.task) for cell in cells}
+    rows = [[f'devel {", ".join(_labels(sets.values()))}, seeds done', *sets]]
     for model, setting in dict.fromkeys((cell.model, cell.setting) for cell in cells):
         row = [model if setting == STANDARD else f'{model}, {setting}']
         for name in sets:
             own = [c for c in cells if (c.model, c.setting, c.dataset.name) == (model, setting, name)]
-            done = [records[c.name]['devel']['default']['f1'] for c in own if c.name in records]
+            done = [score_of(records[c.name], 'devel') for c in own if c.name in records]
             row.append(
                 f'{100 * statistics.fmean(done):.2f} {len(done)}/{len(own)}' if done else f'0/{len(own)}'
             )
@@ -173,66 +163,75 @@ def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:
     return '\n'.join('  '.join(cells) for cells in aligned)
 
 
-def _train(run: Run, cells: Sequence[Cell], waiting: Sequence[Cell], records: dict[str, Any]) -> None:
+def _labels(tasks: Iterable[Task]) -> list[str]:
+    return list(dict.fromkeys(task.metric.label for task in tasks))
+
+
+def _result(record: dict[str, Any]) -> dict[str, Any]:
+    """What results.jsonl holds of a cell."""
+    return {key: record[key] for key in (*FIRST, *task_of(record).reported, *LAST) if key in record}
+
+
+def _train(
+    run: Run, cells: Sequence[Cell], waiting: Sequence[Cell], datasets: Sets, records: dict[str, Any]
+) -> None:
     """Fine-tune the cells that are waiting; adds to the records of all and keeps the models that are asked for."""
     progress = run.progress('finetune', len(cells), 'cells')
     progress.start_at(len(cells) - len(waiting))
-    for cell, record in run_cells(run, waiting):
+    for cell, record in run_cells(run.config.runtime, waiting, datasets, run.say, run.check_stop):
         records[cell.name] = record
         for epoch in record['history']:
-            numbers = {'loss': epoch['loss'], 'devel_f1': epoch['devel_f1']}
+            numbers = {name: value for name, value in epoch.items() if name != 'epoch'}
             run.log('finetune', epoch['epoch'], kind='epoch', name=cell.name, **numbers)
         discard_others(cells, records, run.config.finetune.keep)
         run.say(f'finetune: {_line(cell.name, record)}')
         progress.update(1)
         run.saved()
-        if _is_last(cell, cells):
+        if cell.name == [c for c in cells if place(c) == place(cell)][-1].name:  # the last of its seeds
             run.say(state(cells, records))
 
 
-def _is_last(cell: Cell, cells: Sequence[Cell]) -> bool:
-    """Whether it is the last seed of its model, set and setting."""
-    return cell.name == [c for c in cells if place(c) == place(cell)][-1].name
-
-
-def _lint(
-    run: Run, folder: Path, tokenizers: Mapping[str, Any], max_pieces: int, datasets: Mapping[str, Dataset]
+def _look(
+    folder: Path,
+    tokenizers: Mapping[str, Any],
+    max_pieces: int,
+    datasets: Sets,
+    say: Callable[[str], None],
 ) -> None:
     """Look through the sets, with every tokenizer once, and keep and say what was found."""
     different: dict[str, tuple[str, Any]] = {}
     for model, tokenizer in tokenizers.items():
         different.setdefault(tokenizer.backend_tokenizer.to_str(), (model, tokenizer))
-    found = [lint.lint_dataset(d, dict(different.values()), max_pieces) for d in datasets.values()]
-    write_json(folder / 'lint.json', found)
-    for line in (line for record in found for line in lint.lines(record)):
-        run.say(line)
-    tags = {
-        d.name: {split: [s.tags for s in getattr(d, split)] for split in corpora.SPLITS}
-        for d in datasets.values()
-    }
-    write_json(folder / 'labels.json', {name: label_distribution(splits) for name, splits in tags.items()})
+    known = dict(different.values())
+    found = {one.name: TASKS.load(one.task).look(d, known, max_pieces) for one, d in datasets.items()}
+    write_json(folder / 'lint.json', [lint for lint, _, _ in found.values() if lint])
+    for line in (line for _, _, lines in found.values() for line in lines):
+        say(line)
+    write_json(folder / 'labels.json', {name: labels for name, (_, labels, _) in found.items() if labels})
 
 
 def _summarise(
-    run: Run,
-    folder: Path,
-    groups: Sequence[Group],
-    datasets: Mapping[str, Dataset],
-    tokenizers: Mapping[str, Any],
+    run: Run, folder: Path, groups: Sequence[Group], datasets: Sets, tokenizers: Mapping[str, Any]
 ) -> int:
     """Write statistics.json and slices.json; gives the number of failed cells, and says which."""
-    own = own_models(run.config)
-    known = known_of_run(run) if own else Known()
+    own, known = own_models(run.config), Known()
+    if own:
+        words = (run.manifest('vocab') or {})['counts']['words_counted']
+        known = known_of(run.folder('surgery'), run.folder('vocab'), words)
     made, sliced = [], []
     progress = run.progress('finetune: slices', len(groups), 'models and sets')
     for group in groups:
         cell = group[0][0]
-        dataset, predictions = datasets[cell.dataset.name], predictions_of(group)
-        material = material_of(dataset, tokenizers[cell.model], known if cell.model in own else Known())
+        task = TASKS.load(cell.dataset.task)
+        predictions = [task.written(each.target) for each, _ in group]
         made.append({**place(cell), **statistics_of(group, predictions)})
-        sliced.append({**place(cell), 'slices': slices(predictions, material)})
+        of_model = tokenizers[cell.model], known if cell.model in own else Known()
+        found = task.slices(datasets[cell.dataset], predictions, *of_model)
+        sliced.append({**place(cell), 'slices': found})
         for seed, reason in made[-1]['failures'].items():
-            run.say(f'finetune: {cell.model}/{dataset.name}/{cell.setting}, seed {seed}, failed: {reason}')
+            run.say(
+                f'finetune: {cell.model}/{cell.dataset.name}/{cell.setting}, seed {seed}, failed: {reason}'
+            )
         progress.update(1)
         run.check_stop()
     write_json(folder / 'statistics.json', made)
@@ -240,15 +239,14 @@ def _summarise(
     return sum(len(record['failures']) for record in made)
 
 
-def _cells(run: Run, folder: Path) -> list[Cell]:
-    """Every model with every set, setting and seed, as far as a setting goes with the model."""
-    settings, runtime = run.config.finetune, run.config.runtime
-    datasets = corpora.chosen_sets(settings)
-    checksums = run.checksums()
-    dataset_prints = {
-        d: [checksums.sha256(f) for split in corpora.SPLITS for f in corpora.split_files(d.folder, split)]
-        + [MERGED] * d.merged
-        for d in datasets
+def _cells(
+    settings: Finetune, models: Mapping[str, Path], folder: Path, checksums: Checksums, common: dict[str, Any]
+) -> list[Cell]:
+    """Every model with every set, setting and seed. `common`: what all of them have."""
+    datasets = {
+        one: [checksums.sha256(f) for split in SPLITS for f in corpora.split_files(one.folder, split)]
+        + [*filter(None, (one.reading, *one.kind.values()))]
+        for one in corpora.chosen_sets(settings)
     }
     named = {name: settings.named(name) for name in settings.settings}
     deciding = {
@@ -256,9 +254,7 @@ def _cells(run: Run, folder: Path) -> list[Cell]:
         for n, s in named.items()
     }
     cells = []
-    for model, model_folder in model_folders(
-        run, run.config.finetune.models or run.config.phases, MODELS
-    ).items():
+    for model, model_folder in models.items():
         model_print = {file.name: checksums.sha256(file) for file in files_for_transformers(model_folder)}
         for dataset, setting, seed in itertools.product(datasets, settings.settings, settings.seeds):
             cells.append(
@@ -270,17 +266,15 @@ def _cells(run: Run, folder: Path) -> list[Cell]:
                     settings=named[setting],
                     seed=seed,
                     target=folder / model / dataset.name / setting / f'seed-{seed}',
-                    threads=runtime.torch_threads,
-                    quiet=run.quiet,
-                    print_of=digest([model_print, dataset_prints[dataset], deciding[setting], seed]),
-                    keep=settings.keep != 'none',
+                    print_of=digest([model_print, datasets[dataset], deciding[setting], seed]),
+                    **common,
                 )
             )
-    checksums.save()
     return cells
 
 
 def _line(name: str, record: dict[str, Any]) -> str:
-    f1 = {mode: f'{100 * values["f1"]:.2f}' for mode, values in record['test'].items()}
-    gold = f'gold mentions in file {record["gold_in_file"]} = scored {record["gold_scored"]}'
-    return f'{name}: test F1 {f1["default"]} (strict {f1["strict"]}, relaxed {f1["relaxed"]}), {gold}'
+    task = task_of(record)
+    first, *others = (f'{key} {100 * record["test"][key][m.name]:.2f}' for key, m in task.metrics.items())
+    beside = f' ({", ".join(others)})' if others else ''
+    return f'{name}: test {task.metric.label} {first.partition(" ")[2]}{beside}{task.said(record)}'

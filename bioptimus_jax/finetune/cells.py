@@ -6,24 +6,21 @@ import dataclasses
 import functools
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.files import read_sealed, sha256, write_sealed
-from bioptimus_jax.finetune.predictions import Predicted, write_predictions, write_standoff
-from bioptimus_jax.finetune.score import by_type, check_with_seqeval, score
+from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.training import finetune
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets import corpora
+from bioptimus_jax.schema import TASKS, Finetune, Runtime
 from bioptimus_jax.sets.corpora import NamedSet
+from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.workers import WorkerKilled, cores, open_workers
 
 ATTEMPTS = 3
 MODEL = 'model'  # in a cell's folder
-PREDICTIONS = ('predictions.tsv', 'predictions.ann', 'predictions.txt')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,27 +48,21 @@ class Cell:
         return f'{self.model}/{self.dataset.name}/{self.setting}/seed-{self.seed}'
 
 
-def run_cell(cell: Cell, check: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """One fine-tuning from files to files, or what it gave before.
-
-    Raises InputError where a gold mention would not be scored.
-    """
+def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """One fine-tuning on a set that was read before, from files to files, or what it gave before. Raises InputError."""
     if kept := finished_cell(cell):
         return kept
     started = time.monotonic()
-    dataset = corpora.read_dataset(cell.dataset)
-    corpora.require_all_mentions(cell.dataset.folder, dataset)
+    task = TASKS.load(cell.dataset.task)
 
     def on_epoch(epoch: dict[str, float]) -> None:
         if not cell.quiet:
-            shown = f'loss {epoch["loss"]:.4f}, devel F1 {100 * epoch["devel_f1"]:.2f}'
-            line = f'finetune: {cell.name} epoch {epoch["epoch"]}/{cell.settings.epochs}: {shown}'
-            print(printable(line), flush=True)
+            score = f'devel {task.metric.label} {100 * epoch[f"devel_{task.metric.name}"]:.2f}'
+            shown = f'epoch {epoch["epoch"]}/{cell.settings.epochs}: loss {epoch["loss"]:.4f}, {score}'
+            print(printable(f'finetune: {cell.name} {shown}'), flush=True)
 
-    if dataset.unseen_labels and not cell.quiet:
-        unseen = f'tags that the training split does not have count as missed: {dataset.unseen_labels}'
-        print(printable(f'finetune: {cell.name}: {unseen}'), flush=True)
     outcome = finetune(
+        task,
         cell.model_folder,
         dataset,
         cell.settings,
@@ -81,23 +72,14 @@ def run_cell(cell: Cell, check: Callable[[], None] = lambda: None) -> dict[str, 
         check=check,
         save=cell.target / MODEL if cell.keep else None,
     )
-    gold = [s.tags for s in dataset.test]
-    test = score(gold, outcome.test)
-    check_with_seqeval(gold, outcome.test, test['default'])
+    gold = [task.answers(example) for example in dataset.test]
     record = {
-        'model': cell.model,
-        'dataset': dataset.name,
-        'setting': cell.setting,
+        **place(cell),
         'seed': cell.seed,
-        'devel': score([s.tags for s in dataset.devel], outcome.devel),
-        'test': test,
-        'test_untyped': score(gold, outcome.test, typed=False),
-        'test_by_type': by_type(gold, outcome.test),
-        'gold_in_file': dataset.gold_in_file['test'],
-        'gold_scored': int(test['default']['gold']),
-        'merged_types': dataset.merged_types,
-        'sentences': {name: len(getattr(dataset, name)) for name in corpora.SPLITS},
-        'unseen_labels': dataset.unseen_labels,
+        'devel': task.scores([task.answers(e) for e in dataset.devel], outcome.devel),
+        'test': task.scores(gold, outcome.test),
+        **task.detail(dataset, outcome.test),
+        'sentences': {name: len(getattr(dataset, name)) for name in SPLITS},
         'alignment': outcome.counts,
         'train_sentences': outcome.train_sentences,
         'updates': outcome.updates,
@@ -113,13 +95,18 @@ def run_cell(cell: Cell, check: Callable[[], None] = lambda: None) -> dict[str, 
     }
     if not cell.keep:  # one of other settings may lie there
         shutil.rmtree(cell.target / MODEL, ignore_errors=True)
-    pairs = zip(dataset.test, outcome.test, strict=True)
-    sentences = [Predicted(s.words, s.tags, tuple(tags), s.document) for s, tags in pairs]
-    write_predictions(cell.target / 'predictions.tsv', sentences)
-    write_standoff(cell.target, sentences)
-    record['files'] = {name: sha256(cell.target / name) for name in PREDICTIONS}
+    triples = zip(dataset.test, gold, outcome.test, strict=True)
+    task.write(
+        cell.target, [Predicted(e.words, tuple(g), tuple(found), e.document) for e, g, found in triples]
+    )
+    record['files'] = {name: sha256(cell.target / name) for name in task.files}
     write_sealed(cell.target / 'scores.json', record)  # last: its presence says that the cell is finished
     return record
+
+
+def place(cell: Cell) -> dict[str, str]:
+    """What the seeds of a model, set and setting have in common."""
+    return {'model': cell.model, 'dataset': cell.dataset.name, **cell.dataset.kind, 'setting': cell.setting}
 
 
 def finished_cell(cell: Cell) -> dict[str, Any] | None:
@@ -133,32 +120,40 @@ def finished_cell(cell: Cell) -> dict[str, Any] | None:
         or (cell.again and not (cell.target / MODEL).is_dir())
     ):
         return None
-    files = {name: cell.target / name for name in PREDICTIONS}
+    files = {name: cell.target / name for name in TASKS.load(cell.dataset.task).files}
     sums = record.get('files')  # older cells have none
     if not all(p.is_file() and (not sums or sums.get(n) == sha256(p)) for n, p in files.items()):
         return None
     return {**record, 'dataset': cell.dataset.name}  # the folder of a set may have been given another name
 
 
-def run_cells(run: Run, cells: Sequence[Cell]) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    """Cells in their order. Each uses the same number of threads, so results do not depend on how many run at once.
+def run_cells(
+    runtime: Runtime,
+    cells: Sequence[Cell],
+    datasets: Mapping[NamedSet, Any],
+    say: Callable[[str], None],
+    check: Callable[[], None],
+) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    """Cells in their order, on sets that were read before.
+
+    Each uses the same number of threads, so results do not depend on how many run at once.
 
     A worker that the system killed is replaced and its cell begun again, ATTEMPTS times in all. Raises WorkerKilled.
     """
-    runtime = run.config.runtime
     most = min(len(cells), max(1, (runtime.workers or len(cores())) // runtime.torch_threads))
     waiting = collections.deque(cells)
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with open_workers(dataclasses.replace(runtime, workers=most, cluster=''), most) as workers:
                 # Alone in this process a cell looks for itself whether to stop; workers are left by closing their pool.
-                task = run_cell if workers.number else functools.partial(run_cell, check=run.check_stop)
-                for record in workers.map(task, [(cell,) for cell in waiting], run.check_stop):
+                work = run_cell if workers.number else functools.partial(run_cell, check=check)
+                tasks = ((cell, datasets[cell.dataset]) for cell in list(waiting))
+                for record in workers.map(work, tasks, check):
                     yield waiting.popleft(), record
             return
         except WorkerKilled:
             if attempt == ATTEMPTS:
                 raise
-            run.say(
+            say(
                 f'finetune: a worker process was killed; starting its cell again ({attempt} of {ATTEMPTS - 1})'
             )

@@ -1,44 +1,26 @@
-"""Heads on any Hugging Face encoder: linear, CRF, BiLSTM and both (PubMedBERT, section 5.2).
+"""An encoder of Hugging Face with what a task puts on it. Shapes: B windows, L pieces of the longest window."""
 
-Shapes: B windows, L pieces of the longest window, T words of the longest, C labels, D hidden size, H units of an LSTM.
-"""
-
+import abc
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from bioptimus_jax.finetune.align import IGNORED
-from bioptimus_jax.finetune.batches import Batch
-from bioptimus_jax.finetune.crf import Chain
-from bioptimus_jax.schema import Finetune
-
 DTYPES = {'float32': torch.float32, 'bfloat16': torch.bfloat16}
 
 
-class Tagger(torch.nn.Module):
-    """An encoder and its head; what the head is made of follows `config.finetune.head`.
+class Head(torch.nn.Module, abc.ABC):
+    """What is fine-tuned: `pretrained`, which computes in `dtype`, and what a subclass adds.
 
-    linear: transformers' own token classification model, nothing added. crf: the same, its logits at the words'
-    first pieces being the emissions of a chain. bilstm: an LSTM in both directions over the last layer's states of
-    all pieces, padding left out, then a linear layer, with dropout before either. The encoder computes in `dtype`,
-    LSTM, chain and loss always in float32.
+    Parameters whose names begin with one of `undecayed` have no weight decay; nor have biases and norms.
     """
 
-    def __init__(self, classifier: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> None:
+    undecayed: tuple[str, ...] = ()
+
+    def __init__(self, pretrained: Any, labels: Sequence[str], dtype: str) -> None:
         super().__init__()
-        self.labels = tuple(labels)
-        self.recurrent = settings.head.startswith('bilstm')
-        self.dtype = DTYPES[dtype]
-        # With an LSTM transformers' own linear layer has no use.
-        self.pretrained = classifier.base_model if self.recurrent else classifier
-        if self.recurrent:
-            hidden = classifier.config.hidden_size
-            units = settings.lstm_hidden or hidden // 2
-            self.dropout = torch.nn.Dropout(settings.dropout)
-            self.lstm = torch.nn.LSTM(hidden, units, batch_first=True, bidirectional=True)
-            self.linear = torch.nn.Linear(2 * units, len(labels))
-        self.chain = Chain(labels, settings.scheme) if settings.head.endswith('crf') else None
+        self.pretrained, self.labels, self.dtype = pretrained, tuple(labels), DTYPES[dtype]
 
     @property
     def encoder(self) -> Any:
@@ -49,52 +31,22 @@ class Tagger(torch.nn.Module):
     def device(self) -> torch.device:
         return self.pretrained.device
 
-    def forward(self, batch: Batch) -> torch.Tensor:
-        """Logits of every piece, float32 [B, L, C]."""
-        with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
-            given = self.pretrained(input_ids=batch.pieces_BxL, attention_mask=batch.mask_BxL)
-        if not self.recurrent:
-            return given.logits.float()
-        states_BxLxD = self.dropout(given.last_hidden_state.float())
-        lengths_B = batch.mask_BxL.sum(1).cpu()
-        packed = torch.nn.utils.rnn.pack_padded_sequence(states_BxLxD, lengths_B, True, enforce_sorted=False)
-        read_BxLx2H, _ = torch.nn.utils.rnn.pad_packed_sequence(
-            self.lstm(packed)[0], True, total_length=states_BxLxD.shape[1]
-        )
-        return self.linear(self.dropout(read_BxLx2H))
+    @property
+    def pad(self) -> int:
+        return self.encoder.config.pad_token_id or 0
 
-    def loss(self, batch: Batch) -> torch.Tensor:
-        """Mean over the labelled pieces (crf: over the words of all chains) of minus log-likelihood, in nats."""
-        logits_BxLxC = self(batch)
-        if self.chain is None:
-            return torch.nn.functional.cross_entropy(
-                logits_BxLxC.flatten(0, 1), batch.labels_BxL.flatten(), ignore_index=IGNORED
-            )
-        likelihood_B = self.chain.log_likelihood(
-            self._emissions(logits_BxLxC, batch),
-            batch.labels_BxT,
-            batch.in_chain_BxT,
-            batch.opens_B,
-            batch.closes_B,
-        )
-        return -likelihood_B.sum() / batch.in_chain_BxT.sum()
+    def computing(self) -> contextlib.AbstractContextManager:
+        """Within it the encoder computes in `dtype`."""
+        return torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32)
 
-    @torch.inference_mode()
-    def predict(self, batch: Batch) -> torch.Tensor:
-        """The label of every piece, [B, L]; with a CRF only those of words' first pieces mean anything."""
-        logits_BxLxC = self(batch)
-        labels_BxL = logits_BxLxC.argmax(-1)
-        if self.chain is None:
-            return labels_BxL
-        best_BxT = self.chain.best_labels(
-            self._emissions(logits_BxLxC, batch), batch.in_chain_BxT, batch.opens_B, batch.closes_B
-        )
-        rows_Bx1 = torch.arange(len(best_BxT), device=best_BxT.device)[:, None]
-        inside = batch.in_chain_BxT
-        labels_BxL[rows_Bx1.expand_as(best_BxT)[inside], batch.chain_BxT[inside]] = best_BxT[inside]
-        return labels_BxL
+    @abc.abstractmethod
+    def batch(self, windows: Sequence[Any], targets: Sequence[Any] | None = None) -> Any:
+        """Tensors of some windows on the device; `targets`, in training alone, are those of `Task.target`."""
 
-    @staticmethod
-    def _emissions(logits_BxLxC: torch.Tensor, batch: Batch) -> torch.Tensor:
-        at_BxTx1 = batch.chain_BxT[:, :, None]
-        return logits_BxLxC.gather(1, at_BxTx1.expand(-1, -1, logits_BxLxC.shape[-1]))
+    @abc.abstractmethod
+    def loss(self, batch: Any) -> torch.Tensor:
+        """The mean over what is predicted of minus log-likelihood, in nats."""
+
+    @abc.abstractmethod
+    def predict(self, batch: Any) -> torch.Tensor:
+        """What was found in every window, an entry each, for `Task.decode`. Without gradients."""

@@ -6,19 +6,18 @@ from typing import Any
 
 from bioptimus_jax.finetune.cells import MODEL, Cell
 from bioptimus_jax.finetune.summary import grouped
+from bioptimus_jax.finetune.task import score_of
 
 
 def kept_cells(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]], keep: str) -> list[Cell]:
     """Of the finished cells, those whose models `config.finetune.keep` asks for.
 
-    best: of the seeds of a model, set and setting the one with the highest F1 on devel, the first of equals.
+    best: of the seeds of a model, set and setting the one with the highest score on devel, the first of equals.
     """
     done = [cell for cell in cells if cell.name in records]
     if keep != 'best':
         return done if keep == 'all' else []
-    return [
-        max(group, key=lambda pair: pair[1]['devel']['default']['f1'])[0] for group in grouped(done, records)
-    ]
+    return [max(group, key=lambda pair: score_of(pair[1], 'devel'))[0] for group in grouped(done, records)]
 
 
 def discard_others(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]], keep: str) -> None:

@@ -1,6 +1,7 @@
-"""A Hugging Face folder as tokenizer and tagger, and back."""
+"""A Hugging Face folder as tokenizer and head, and back."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +9,17 @@ import torch
 
 from bioptimus_jax.errors import ConfigError, InputError, pickled_code
 from bioptimus_jax.files import whole_folder
-from bioptimus_jax.finetune.heads import Tagger
+from bioptimus_jax.finetune.heads import Head
 from bioptimus_jax.finetune.stability import freeze, reinitialise, remove_layers
+from bioptimus_jax.finetune.task import Task
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets.tags import labels_of
 from bioptimus_jax.vocab.agreement import load_for_words
 
 
-def load_tagger(folder: Path, types: list[str], settings: Finetune, seed: int) -> tuple[Any, Tagger]:
-    """Tokenizer and tagger of a Hugging Face folder, on the GPU if there is one; only the head may be new.
+def load_head(
+    task: Task, folder: Path, labels: Sequence[str], settings: Finetune, seed: int
+) -> tuple[Any, Head]:
+    """Tokenizer and head of a Hugging Face folder, on the GPU if there is one; only what is above the encoder is new.
 
     transformers initialises whatever weight is missing at random without raising, so this checks.
     Raises InputError naming folder and weights, ConfigError where windows or layers do not fit.
@@ -31,7 +34,7 @@ def load_tagger(folder: Path, types: list[str], settings: Finetune, seed: int) -
         raise InputError(
             f'{folder}: is no Hugging Face folder (no config.json); run `bioptimus export`, or give its path'
         )
-    labels, tokenizer = labels_of(types, settings.scheme), load_for_words(folder)
+    tokenizer = load_for_words(folder)
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         _set_dropout(config, settings.dropout)
@@ -61,21 +64,21 @@ def load_tagger(folder: Path, types: list[str], settings: Finetune, seed: int) -
     check_positions(settings, limit, folder)
     device = 'cuda' if torch.cuda.is_available() else 'cpu'
     dtype = ('bfloat16' if device == 'cuda' else 'float32') if settings.dtype == 'auto' else settings.dtype
-    tagger = Tagger(model, labels, settings, dtype)
+    head = task.head(model, labels, settings, dtype)
     if settings.reinit_layers:
-        reinitialise(tagger, settings.reinit_layers)
+        reinitialise(head, settings.reinit_layers)
     if settings.freeze_layers:
-        freeze(tagger, settings.freeze_layers)
-    return tokenizer, tagger.to(device)
+        freeze(head, settings.freeze_layers)
+    return tokenizer, head.to(device)
 
 
-def save_model(tokenizer: Any, tagger: Tagger, folder: Path) -> None:
+def save_model(tokenizer: Any, head: Head, folder: Path) -> None:
     """Write a linear head with its encoder and tokenizer, for transformers' AutoModelForTokenClassification.
 
     The labels are those that the model was taught (config.finetune.scheme), in `id2label`.
     """
     with whole_folder(folder) as hidden:
-        tagger.pretrained.save_pretrained(hidden)
+        head.pretrained.save_pretrained(hidden)
         tokenizer.save_pretrained(hidden)
 
 

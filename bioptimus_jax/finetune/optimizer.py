@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from bioptimus_jax.finetune.heads import Tagger
+from bioptimus_jax.finetune.heads import Head
 from bioptimus_jax.finetune.stability import parameter_groups
 from bioptimus_jax.schema import Finetune
 
@@ -19,7 +19,7 @@ def slanted_triangle(update: int, updates: int, warmup_fraction: float) -> float
     return at / warmup if at <= warmup else (updates + 1 - at) / (updates + 1 - warmup)
 
 
-def optimizer_of(tagger: Tagger, settings: Finetune, updates: int) -> tuple[Any, Any]:
+def optimizer_of(head: Head, settings: Finetune, updates: int) -> tuple[Any, Any]:
     """Optimiser and schedule; a step is that of `settings.bias_correction` for every group of parameters.
 
     With: AdamW (Loshchilov and Hutter), eps 1e-8 added to the corrected sqrt(v). Without: the optimiser of the
@@ -29,7 +29,7 @@ def optimizer_of(tagger: Tagger, settings: Finetune, updates: int) -> tuple[Any,
     """
     kind = torch.optim.AdamW if settings.bias_correction else UncorrectedAdamW
     eps = 1e-8 if settings.bias_correction else ORIGINAL_EPS
-    optimizer = kind(parameter_groups(tagger, settings), settings.learning_rate, eps=eps, fused=True)
+    optimizer = kind(parameter_groups(head, settings), settings.learning_rate, eps=eps, fused=True)
     rate = lambda update: slanted_triangle(update, updates, settings.warmup_fraction)  # noqa: E731
     return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
 

@@ -1,138 +1,46 @@
-"""Predictions as files: `token TAB gold TAB predicted`, and BRAT standoff for annotation tools.
+"""Predictions of a test set beside its gold standard, and what they count for by the units that are resampled.
 
-Shapes: S sentences.
+Shapes: N examples, U units, S seeds, C counts of a metric.
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import atomic
-from bioptimus_jax.finetune.score import counts, mentions
-from bioptimus_jax.sets.columns import DOCUMENT
-
-COLUMNS = 'token TAB gold TAB predicted'
-LINE_BREAKS = str.maketrans('\n\r\t', '   ')  # one character each, so that offsets stay
+from bioptimus_jax.finetune.metrics import Metric
 
 
 @dataclasses.dataclass(frozen=True)
 class Predicted:
-    """A sentence with its gold and its predicted IOB2 tags; `document` counts from 0, and is 0 where there are none."""
+    """An example with its gold and its predicted answers, for entities IOB2 tags, one a word.
+
+    `document` counts from 0, and is 0 where there are none.
+    """
 
     words: tuple[str, ...]
-    gold: tuple[str, ...]
-    predicted: tuple[str, ...]
+    gold: tuple[Any, ...]
+    predicted: tuple[Any, ...]
     document: int = 0
 
 
-def write_predictions(path: Path, sentences: Sequence[Predicted]) -> None:
-    """Write the TSV that `read_predictions` gives back: a blank line after each sentence and each -DOCSTART-.
-
-    Raises InputError for a word that such a file cannot hold.
-    """
-    documents = any(s.document for s in sentences)
-    started = -1
-    with atomic(path) as file:
-        for sentence in sentences:
-            assert sentence.document >= max(started, 0), 'sentences are not in the order of their documents'
-            if documents:  # one line for each document, those without a sentence too
-                file.write(f'{DOCUMENT}\n\n' * (sentence.document - started))
-                started = sentence.document
-            for row in zip(sentence.words, sentence.gold, sentence.predicted, strict=True):
-                if not row[0] or row[0] == DOCUMENT or any(c in row[0] for c in '\t\n'):
-                    raise InputError(f'{path}: the word {row[0]!r} cannot be written as {COLUMNS}')
-                file.write('\t'.join(row) + '\n')
-            file.write('\n')
-
-
-def read_predictions(path: Path) -> list[Predicted]:
-    """The sentences of a file of `write_predictions`. Raises InputError that names file and line."""
-    sentences: list[Predicted] = []
-    rows: list[tuple[str, str, str]] = []
-    document = -1
-    for number, line in _lines(path):
-        if line and line != DOCUMENT:
-            rows.append(_columns(path, number, line))
-            continue
-        if rows:
-            words, gold, predicted = zip(*rows, strict=True)
-            sentences.append(Predicted(words, gold, predicted, max(document, 0)))
-            rows = []
-        document += line == DOCUMENT
-    if rows:
-        raise InputError(
-            f'{path}:{number}: ends within a sentence; the file was cut off, score the model again'
-        )
-    if not sentences:
-        raise InputError(f'{path}: holds no sentence; expected lines of {COLUMNS}')
-    return sentences
-
-
-def write_standoff(folder: Path, sentences: Sequence[Predicted]) -> None:
-    """Write predictions.txt, a sentence a line with single spaces between words, and predictions.ann for it (BRAT).
-
-    A line of predictions.ann is `T1 TAB TYPE START END TAB text`: offsets count characters of predictions.txt.
-    Line breaks and tabs within a word become spaces; white space in a type becomes `_`, as BRAT's types have none.
-    """
-    with atomic(folder / 'predictions.ann') as notes, atomic(folder / 'predictions.txt') as text:
-        offset = number = 0
-        for sentence in sentences:
-            words = [word.translate(LINE_BREAKS) for word in sentence.words]
-            line = ' '.join(words)
-            starts = np.cumsum([offset, *(len(word) + 1 for word in words)])
-            for kind, first, last in mentions(sentence.predicted):
-                number += 1
-                start, end = int(starts[first]), int(starts[last + 1]) - 1
-                name = '_'.join(kind.split())
-                notes.write(f'T{number}\t{name} {start} {end}\t{line[start - offset : end - offset]}\n')
-            text.write(line + '\n')
-            offset += len(line) + 1
-
-
-def units(sentences: Sequence[Predicted]) -> tuple[str, np.ndarray]:
-    """What is resampled, in a word, and unit_S: 'documents' where the set has several, else 'sentences'."""
-    documents_S = np.asarray([s.document for s in sentences])
-    different, unit_S = np.unique(documents_S, return_inverse=True)
+def units(examples: Sequence[Predicted]) -> tuple[str, np.ndarray]:
+    """What is resampled, in a word, and unit_N: 'documents' where the set has several, else 'sentences'."""
+    documents_N = np.asarray([e.document for e in examples])
+    different, unit_N = np.unique(documents_N, return_inverse=True)
     if len(different) > 1:
-        return 'documents', unit_S
-    return 'sentences', np.arange(len(sentences))
+        return 'documents', unit_N
+    return 'sentences', np.arange(len(examples))
 
 
-def counts_by_unit(predictions: Sequence[Sequence[Predicted]]) -> tuple[str, np.ndarray]:
-    """What is resampled, in a word, and `score.counts` of every seed added up within it: counts_SxUx3 (U units)."""
-    name, unit_S = units(predictions[0])
-    counts_SxUx3 = np.zeros((len(predictions), int(unit_S.max()) + 1, 3), np.int64)
-    for counts_Ux3, sentences in zip(counts_SxUx3, predictions, strict=True):
-        np.add.at(counts_Ux3, unit_S, counts([s.gold for s in sentences], [s.predicted for s in sentences]))
-    return name, counts_SxUx3
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError as error:
-        raise InputError(f'{path}: no such file; score the model again') from error
-    # Split on line feeds only: str.splitlines would also cut at U+0085, U+2028 and others, found in tokens.
-    for number, raw in enumerate(content.split(b'\n'), 1):
-        try:
-            yield number, raw.decode('utf-8')
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f'{path}:{number}: is not UTF-8 ({error.reason}); score the model again'
-            ) from error
-
-
-def _columns(path: Path, number: int, line: str) -> tuple[str, str, str]:
-    columns = line.split('\t')
-    if len(columns) != 3 or not columns[0]:
-        raise InputError(
-            f'{path}:{number}: expected {COLUMNS}, found {len(columns)} columns in {line[:60]!r}'
-        )
-    word, gold, predicted = columns
-    for tag in (gold, predicted):
-        if tag != 'O' and (tag[:2] not in ('B-', 'I-') or len(tag) == 2):
-            raise InputError(f'{path}:{number}: unknown tag {tag!r}; IOB2 has O, B-TYPE and I-TYPE')
-    return word, gold, predicted
+def counts_by_unit(metric: Metric, predictions: Sequence[Sequence[Predicted]]) -> tuple[str, np.ndarray]:
+    """What is resampled, in a word, and the metric's counts of every seed added up within it: counts_SxUxC."""
+    name, unit_N = units(predictions[0])
+    counted = []
+    for examples in predictions:
+        counts_NxC = metric.counts([e.gold for e in examples], [e.predicted for e in examples])
+        counts_UxC = np.zeros((int(unit_N.max()) + 1, counts_NxC.shape[1]), counts_NxC.dtype)
+        np.add.at(counts_UxC, unit_N, counts_NxC)
+        counted.append(counts_UxC)
+    return name, np.stack(counted)

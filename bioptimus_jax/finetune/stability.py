@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.finetune.heads import Tagger
+from bioptimus_jax.finetune.heads import Head
 from bioptimus_jax.schema import Finetune
 
 HEAD = 'head'
@@ -42,9 +42,9 @@ def check_layers(settings: Finetune, layers: int, folder: Path) -> int:
     return left
 
 
-def encoder_layers(tagger: Tagger) -> torch.nn.ModuleList:
+def encoder_layers(head: Head) -> torch.nn.ModuleList:
     """The list of the encoder's layers, lowest first. Raises ConfigError where there is no such list."""
-    encoder = tagger.encoder
+    encoder = head.encoder
     wanted = encoder.config.num_hidden_layers
     found = [m for m in encoder.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == wanted]
     outer = [m for m in found if len({type(layer) for layer in m}) == 1][:1]
@@ -56,13 +56,13 @@ def encoder_layers(tagger: Tagger) -> torch.nn.ModuleList:
     return outer[0]
 
 
-def reinitialise(tagger: Tagger, count: int) -> None:
+def reinitialise(head: Head, count: int) -> None:
     """Draw the top `count` layers anew: weights from N(0, initializer_range), not truncated; biases 0, norms 1 and 0.
 
     Zhang et al. (2021), who follow BERT's pre-training but for the truncation. Draws from torch's generator.
     """
-    deviation = tagger.encoder.config.initializer_range
-    layers = encoder_layers(tagger)
+    deviation = head.encoder.config.initializer_range
+    layers = encoder_layers(head)
     for layer in layers[len(layers) - count :]:
         for name, parameter in layer.named_parameters():
             with torch.no_grad():
@@ -74,32 +74,32 @@ def reinitialise(tagger: Tagger, count: int) -> None:
                     parameter.normal_(0, deviation)
 
 
-def freeze(tagger: Tagger, count: int) -> None:
+def freeze(head: Head, count: int) -> None:
     """Keep the embeddings and the lowest `count` layers as they are; nothing is computed backwards through them.
 
     Freezing takes their weights from the optimiser and changes nothing else: dropout goes on in them in training.
     """
-    for name, parameter, place in _places(tagger):
+    for name, parameter, place in _places(head):
         if place is None:
             raise _uncovered([name])
         if place == EMBEDDINGS or (isinstance(place, int) and place < count):
             parameter.requires_grad_(False)
 
 
-def parameter_groups(tagger: Tagger, settings: Finetune) -> list[dict[str, Any]]:
+def parameter_groups(head: Head, settings: Finetune) -> list[dict[str, Any]]:
     """Every parameter that is trained, in exactly one group with its peak rate and its weight decay.
 
-    Biases, layer norms and a chain's scores have no decay. With `layer_decay` d, the layer that is k below the top one
-    has the rate times d^(k+1) (rule zhang; Zhang et al., 2021) or d^(k+2) (rule electra: ELECTRA's code counts the
+    Biases, layer norms and `undecayed` have no decay. With `layer_decay` d, the layer that is k below the top one has
+    the rate times d^(k+1) (rule zhang; Zhang et al., 2021) or d^(k+2) (rule electra: ELECTRA's code counts the
     pooler that it does not use), and the embeddings, with their projection, the next power after the lowest layer's;
     a norm after the last layer goes with the top layer. The head has `head_learning_rate`. Raises ConfigError that
     lists the parameters which no rule covers.
     """
-    depth = len(encoder_layers(tagger)) if settings.layer_decay < 1 else 0
+    depth = len(encoder_layers(head)) if settings.layer_decay < 1 else 0
     first = {'zhang': 1, 'electra': 2}[settings.layer_decay_rule]
     groups: dict[tuple[float, float], list[Any]] = {}
     uncovered = []
-    places = _places(tagger) if depth else _head_or_not(tagger)
+    places = _places(head) if depth else _head_or_not(head)
     for name, parameter, place in places:
         if not parameter.requires_grad:
             continue
@@ -113,20 +113,19 @@ def parameter_groups(tagger: Tagger, settings: Finetune) -> list[dict[str, Any]]
         else:
             below = depth if place == EMBEDDINGS else depth - 1 - int(place)
             rate = settings.learning_rate * settings.layer_decay ** (below + first)
-        decay = (
-            0.0 if _is_bias(name) or _is_norm(name) or name.startswith('chain.') else settings.weight_decay
-        )
+        decays = not (_is_bias(name) or _is_norm(name) or name.startswith(head.undecayed))
+        decay = settings.weight_decay if decays else 0.0
         groups.setdefault((rate, decay), []).append(parameter)
     if uncovered:
         raise _uncovered(uncovered)
     return [{'params': p, 'lr': rate, 'weight_decay': decay} for (rate, decay), p in groups.items()]
 
 
-def _places(tagger: Tagger) -> Iterator[tuple[str, Any, int | str | None]]:
+def _places(head: Head) -> Iterator[tuple[str, Any, int | str | None]]:
     """Name, parameter, and where it is: HEAD, EMBEDDINGS, the number of its layer, or None where no rule knows."""
-    layers = encoder_layers(tagger)
+    layers = encoder_layers(head)
     number = {id(p): at for at, layer in enumerate(layers) for p in layer.parameters()}
-    for name, parameter, place in _head_or_not(tagger):
+    for name, parameter, place in _head_or_not(head):
         if place == HEAD:
             yield name, parameter, HEAD
         elif id(parameter) in number:
@@ -137,9 +136,9 @@ def _places(tagger: Tagger) -> Iterator[tuple[str, Any, int | str | None]]:
             yield name, parameter, len(layers) - 1 if _is_norm(name) else None
 
 
-def _head_or_not(tagger: Tagger) -> Iterator[tuple[str, Any, str | None]]:
-    inside = {id(p) for p in tagger.encoder.parameters()}
-    for name, parameter in tagger.named_parameters():
+def _head_or_not(head: Head) -> Iterator[tuple[str, Any, str | None]]:
+    inside = {id(p) for p in head.encoder.parameters()}
+    for name, parameter in head.named_parameters():
         yield name, parameter, None if id(parameter) in inside else HEAD
 
 

@@ -1,7 +1,7 @@
 """How sure a score is: bootstrap intervals, a paired test, correction for several sets, runs that failed.
 
 Shapes: S seeds, U units (documents, or sentences where a set has no documents), R resamples, D sets over the same
-units; the last axis of a count is (correct, gold, predicted) mentions. What is drawn is the same for all seeds: units
+units; C counts of a metric, which add up. What is drawn is the same for all seeds: units
 are what was sampled from the literature, and seeds share them.
 """
 
@@ -13,18 +13,21 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.finetune.metrics import Metric
+from bioptimus_jax.finetune.task import score_of, task_of
+
 RESAMPLES = 10_000
 CONFIDENCE = 0.95
 CHUNK_CELLS = 250_000  # of resamples x units held at a time
 FAILED_SHARE_OF_PEERS = 0.5
 FAILED_SHARE_OF_LOSS = 0.9
 BOOTSTRAP, SHUFFLE = 1, 2  # streams of random numbers
-TIE = 1e-12  # below the rounding of F1, above that of a mean
+TIE = 1e-12  # below the rounding of a score, above that of a mean
 
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """Mean F1 of B minus that of A: observed, as bootstrapped, and as it comes out when A and B are shuffled."""
+    """Mean score of B minus that of A: observed, as bootstrapped, and as it comes out when A and B are shuffled."""
 
     observed: float
     bootstrapped_R: np.ndarray
@@ -42,14 +45,16 @@ class Difference:
         return float((as_large + 1) / (len(self.shuffled_R) + 1))
 
 
-def mean_f1(counts_SxUx3: np.ndarray) -> float:
-    """F1 of every seed over all units, averaged over seeds; 0 where a seed finds nothing."""
-    return float(_f1(counts_SxUx3.sum(1)).mean())
+def mean_score(metric: Metric, counts_SxUxC: np.ndarray) -> float:
+    """The score of every seed over all units, averaged over seeds."""
+    return float(metric.value(counts_SxUxC.sum(1)).mean())
 
 
-def bootstrap_f1(counts_SxUx3: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> np.ndarray:
-    """mean_f1_R over units drawn with replacement, the same for every seed."""
-    return _f1(resampled(counts_SxUx3, resamples, seed)).mean(1)
+def bootstrap(
+    metric: Metric, counts_SxUxC: np.ndarray, resamples: int = RESAMPLES, seed: int = 0
+) -> np.ndarray:
+    """mean_score_R over units drawn with replacement, the same for every seed."""
+    return metric.value(resampled(counts_SxUxC, resamples, seed)).mean(1)
 
 
 def interval(draws_R: np.ndarray, confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -63,8 +68,9 @@ def interval(draws_R: np.ndarray, confidence: float = CONFIDENCE) -> tuple[float
 
 
 def paired(
-    first_DxSxUx3: Sequence[np.ndarray],
-    second_DxSxUx3: Sequence[np.ndarray],
+    metric: Metric,
+    first_DxSxUxC: Sequence[np.ndarray],
+    second_DxSxUxC: Sequence[np.ndarray],
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> list[Difference]:
@@ -75,13 +81,15 @@ def paired(
     fine-tuned models differ on more such text, not whether other seeds would: that is `student.TwoWay`.
     Sets may have different numbers of seeds, models may not.
     """
-    a, b = np.concatenate(first_DxSxUx3), np.concatenate(second_DxSxUx3)
-    seeds = [len(counts) for counts in first_DxSxUx3]
-    observed_D = _f1_by_set(b.sum(1), seeds) - _f1_by_set(a.sum(1), seeds)
+    a, b = np.concatenate(first_DxSxUxC), np.concatenate(second_DxSxUxC)
+    seeds = [len(counts) for counts in first_DxSxUxC]
+    observed_D = _by_set(metric, b.sum(1), seeds) - _by_set(metric, a.sum(1), seeds)
     totals = resampled(np.concatenate([a, b]), resamples, seed)
-    bootstrapped_RxD = _f1_by_set(totals[:, len(a) :], seeds) - _f1_by_set(totals[:, : len(a)], seeds)
+    bootstrapped_RxD = _by_set(metric, totals[:, len(a) :], seeds) - _by_set(
+        metric, totals[:, : len(a)], seeds
+    )
     moved = _swapped(b - a, resamples, seed)
-    shuffled_RxD = _f1_by_set(b.sum(1) - moved, seeds) - _f1_by_set(a.sum(1) + moved, seeds)
+    shuffled_RxD = _by_set(metric, b.sum(1) - moved, seeds) - _by_set(metric, a.sum(1) + moved, seeds)
     columns = zip(observed_D.tolist(), bootstrapped_RxD.T, shuffled_RxD.T, strict=True)
     return [Difference(*column) for column in columns]
 
@@ -106,28 +114,28 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def failure(record: dict[str, Any], peers: Sequence[float]) -> str:
-    """Why a fine-tuning failed, in words, or ''; `peers` are the devel F1 of the other seeds.
+    """Why a fine-tuning failed, in words, or ''; `peers` are the devel scores of the other seeds.
 
-    Mosbach et al. (2021) call a run failed that is no better than the majority baseline, which tags everything O.
-    Three rules: devel F1 is 0; the last epoch's training loss is not below 90 % of the first one's; devel F1 is
-    below half of its peers' median.
+    Mosbach et al. (2021) call a run failed that is no better than the majority baseline, which of entities tags
+    everything O. Three rules: the devel score is 0; the last epoch's training loss is not below 90 % of the first
+    one's; the devel score is below half of its peers' median.
     """
-    f1 = record['devel']['default']['f1']
+    score, name = score_of(record, 'devel'), f'devel {task_of(record).metric.label}'
     losses = [epoch['loss'] for epoch in record['history']]
-    if f1 == 0:
-        return 'devel F1 is 0'
+    if score <= 0:
+        return f'{name} is 0'
     if len(losses) > 1 and losses[-1] >= FAILED_SHARE_OF_LOSS * losses[0]:
         return f'the training loss did not fall by a tenth ({losses[0]:.4g} to {losses[-1]:.4g})'
-    if peers and f1 < FAILED_SHARE_OF_PEERS * statistics.median(peers):
-        return f'devel F1 {100 * f1:.2f} is below half of the median of its peers, {100 * statistics.median(peers):.2f}'
+    if peers and score < FAILED_SHARE_OF_PEERS * (middle := statistics.median(peers)):
+        return f'{name} {100 * score:.2f} is below half of the median of its peers, {100 * middle:.2f}'
     return ''
 
 
 def failures(records: dict[int, dict[str, Any]]) -> dict[int, str]:
     """Seed -> reason, for the failed ones among the records of one model, set and setting."""
-    f1 = {seed: record['devel']['default']['f1'] for seed, record in records.items()}
+    scores = {seed: score_of(record, 'devel') for seed, record in records.items()}
     found = {
-        seed: failure(record, [value for other, value in f1.items() if other != seed])
+        seed: failure(record, [value for other, value in scores.items() if other != seed])
         for seed, record in records.items()
     }
     return {seed: reason for seed, reason in found.items() if reason}
@@ -151,15 +159,15 @@ def summary(values: dict[int, float], failed: Sequence[int] = ()) -> dict[str, A
     }
 
 
-def resampled(counts_SxUx3: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> np.ndarray:
-    """totals_RxSx3: the counts summed over U units drawn with replacement, the same for every seed.
+def resampled(counts_SxUxC: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> np.ndarray:
+    """totals_RxSxC: the counts summed over U units drawn with replacement, the same for every seed.
 
-    Units without any mention add nothing: of them only the number that is drawn matters, not which.
+    Units without any count add nothing: of them only the number that is drawn matters, not which.
     """
-    units = counts_SxUx3.shape[1]
-    counts_UxC = _by_unit(counts_SxUx3)
-    counts_UxC = counts_UxC[counts_UxC.any(1)]
-    filled = len(counts_UxC)
+    units = counts_SxUxC.shape[1]
+    counts_UxSC = _by_unit(counts_SxUxC)
+    counts_UxSC = counts_UxSC[counts_UxSC.any(1)]
+    filled = len(counts_UxSC)
     generator = np.random.default_rng((seed, BOOTSTRAP))
     totals = []
     for size in _chunks(resamples, filled):
@@ -167,37 +175,31 @@ def resampled(counts_SxUx3: np.ndarray, resamples: int = RESAMPLES, seed: int = 
         cells = generator.integers(0, max(filled, 1), drawn_R.sum())
         cells += np.repeat(np.arange(size) * filled, drawn_R)
         times_RxU = np.bincount(cells, minlength=size * filled).reshape(size, filled)
-        totals.append(times_RxU.astype(np.float64) @ counts_UxC)
-    return np.concatenate(totals).reshape(resamples, -1, 3)
+        totals.append(times_RxU.astype(np.float64) @ counts_UxSC)
+    return np.concatenate(totals).reshape(resamples, -1, counts_SxUxC.shape[-1])
 
 
-def _swapped(differences_SxUx3: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """moved_RxSx3: the differences of the units that change places, each with probability 1/2, summed."""
-    counts_UxC = _by_unit(differences_SxUx3)
-    counts_UxC = counts_UxC[counts_UxC.any(1)]  # where both are alike nothing changes
+def _swapped(differences_SxUxC: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+    """moved_RxSxC: the differences of the units that change places, each with probability 1/2, summed."""
+    counts_UxSC = _by_unit(differences_SxUxC)
+    counts_UxSC = counts_UxSC[counts_UxSC.any(1)]  # where both are alike nothing changes
     generator = np.random.default_rng((seed, SHUFFLE))
     totals = []
-    for size in _chunks(resamples, len(counts_UxC)):
-        swaps_RxU = generator.integers(0, 2, (size, len(counts_UxC)), dtype=np.uint8)
-        totals.append(swaps_RxU.astype(np.float64) @ counts_UxC)
-    return np.concatenate(totals).reshape(resamples, -1, 3)
+    for size in _chunks(resamples, len(counts_UxSC)):
+        swaps_RxU = generator.integers(0, 2, (size, len(counts_UxSC)), dtype=np.uint8)
+        totals.append(swaps_RxU.astype(np.float64) @ counts_UxSC)
+    return np.concatenate(totals).reshape(resamples, -1, differences_SxUxC.shape[-1])
 
 
-def _f1(totals_x3: np.ndarray) -> np.ndarray:
-    found = totals_x3[..., 1] + totals_x3[..., 2]
-    return np.where(found > 0, 2 * totals_x3[..., 0] / np.maximum(found, 1), 0.0)
-
-
-def _f1_by_set(totals_xNx3: np.ndarray, seeds: Sequence[int]) -> np.ndarray:
-    """mean_f1_xD: N is the seeds of all D sets, one set after the other."""
-    f1_xN = _f1(totals_xNx3)
-    parts = np.split(f1_xN, np.cumsum(seeds)[:-1], axis=-1)
+def _by_set(metric: Metric, sums_xNxC: np.ndarray, seeds: Sequence[int]) -> np.ndarray:
+    """mean_score_xD: N is the seeds of all D sets, one set after the other."""
+    parts = np.split(metric.value(sums_xNxC), np.cumsum(seeds)[:-1], axis=-1)
     return np.stack([part.mean(-1) for part in parts], axis=-1)
 
 
-def _by_unit(counts_SxUx3: np.ndarray) -> np.ndarray:
-    """Sums of these are exact: they are whole numbers far below 2**53."""
-    return counts_SxUx3.transpose(1, 0, 2).reshape(counts_SxUx3.shape[1], -1).astype(np.float64)
+def _by_unit(counts_SxUxC: np.ndarray) -> np.ndarray:
+    """Sums of these are exact where counts are whole numbers: they are far below 2**53."""
+    return counts_SxUxC.transpose(1, 0, 2).reshape(counts_SxUxC.shape[1], -1).astype(np.float64)
 
 
 def _chunks(resamples: int, units: int) -> Iterator[int]:

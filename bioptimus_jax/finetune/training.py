@@ -1,6 +1,6 @@
-"""Fine-tune any Hugging Face encoder on one NER set: a plain loop, the best epoch on devel.
+"""Fine-tune any Hugging Face encoder on one set: a plain loop, the best epoch on devel.
 
-Shapes: B windows, L pieces of the longest window of a batch.
+What is learned, and how it is measured, is the task's: a window holds `pieces`, the rest of it only the task reads.
 """
 
 import dataclasses
@@ -14,15 +14,12 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.finetune.align import Aligned, Window, align, piece_labels, tags_of_words, word_labels
-from bioptimus_jax.finetune.batches import bucketed, collate
-from bioptimus_jax.finetune.score import score
-from bioptimus_jax.finetune.subset import chosen_sentences
+from bioptimus_jax.finetune.batches import bucketed
+from bioptimus_jax.finetune.subset import chosen_examples
+from bioptimus_jax.finetune.task import Task
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets.corpora import SPLITS, Dataset, Sentence
-from bioptimus_jax.sets.tags import decode, encode
+from bioptimus_jax.sets.sentences import SPLITS
 
-COUNTS = ('zero_piece_words', 'long_sentences', 'cut_words')
 PREDICT_BATCHES = 4  # a prediction batch is this many training batches
 
 
@@ -32,15 +29,15 @@ def _nothing(*_: Any) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What one fine-tuning gives: predictions of the best epoch (IOB2), the curve on devel, speed and counts.
+    """What one fine-tuning gives: answers of the best epoch, the curve on devel, speed and counts.
 
-    `history`: epoch, its mean loss, default F1 on devel. To tell runs that failed: `first_loss` is the loss before any
-    update, `chance_loss` what the shares of the labels alone would give (their entropy); both in nats, as the losses
+    `history`: epoch, its mean loss, the score on devel. To tell runs that failed: `first_loss` is the loss before any
+    update, `chance_loss` what the shares of the answers alone would give (their entropy); both in nats, as the losses
     of `history` are. A run whose last loss is not well below it has learned nothing from the text.
     """
 
-    devel: list[list[str]]
-    test: list[list[str]]
+    devel: list[Any]
+    test: list[Any]
     best_epoch: int
     history: list[dict[str, float]]
     train_sentences_per_second: float
@@ -54,8 +51,9 @@ class Outcome:
 
 
 def finetune(
+    task: Task,
     model_folder: Path,
-    dataset: Dataset,
+    dataset: Any,
     settings: Finetune,
     seed: int,
     *,
@@ -64,7 +62,7 @@ def finetune(
     check: Callable[[], None] = _nothing,
     save: Path | None = None,
 ) -> Outcome:
-    """Train on train, choose the epoch by default F1 on devel (the earlier one of equals), predict test once.
+    """Train on train, choose the epoch by the task's metric on devel (the earlier one of equals), predict test once.
 
     `save`: a folder for the model of that epoch, as transformers loads it; for linear heads.
 
@@ -74,20 +72,24 @@ def finetune(
     """
     import torch
 
-    from bioptimus_jax.finetune.loading import load_tagger, save_model
+    from bioptimus_jax.finetune.loading import load_head, save_model
 
     torch.set_num_threads(threads)
-    chosen = chosen_sentences(dataset.train, settings.train_sentences, settings.train_seed, dataset.name)
-    dataset = dataclasses.replace(dataset, train=chosen)
-    tokenizer, tagger = load_tagger(model_folder, sorted(dataset.types), settings, seed)
+    train = chosen_examples(task, dataset.train, settings.train_sentences, settings.train_seed, dataset.name)
+    tokenizer, head = load_head(task, model_folder, task.labels(dataset, settings), settings, seed)
     splits = {}
     for name in SPLITS:
-        splits[name] = align(tokenizer, getattr(dataset, name), settings.max_pieces, settings.overlap_pieces)
+        examples = train if name == 'train' else getattr(dataset, name)
+        splits[name] = task.windows(tokenizer, examples, settings)
         check()
-    training = _Training(tagger, dataset, splits['train'].windows, settings, seed)
-    gold = [s.tags for s in dataset.devel]
+    if not splits['train'].windows:
+        raise InputError(f'{dataset.name}: no training word has a piece; is this the tokenizer of the model?')
+    learned = [task.learned(example, settings) for example in train]
+    targets = [task.target(w, learned[w.example], head) for w in splits['train'].windows]
+    training = _Training(head, splits['train'].windows, targets, settings, seed)
+    gold, measured = [task.answers(e) for e in dataset.devel], task.metric.name
     history: list[dict[str, float]] = []
-    best: tuple[float, dict[str, Any], list[list[str]]] = (-1.0, {}, [])
+    best: tuple[float, dict[str, Any], list[Any]] = (-math.inf, {}, [])
     seconds = 0.0
     for loss, epoch_seconds in training.epochs(check):
         seconds += epoch_seconds
@@ -96,95 +98,83 @@ def finetune(
             raise ConfigError(
                 f'config.finetune.learning_rate: epoch {epoch} of {model_folder} has loss {loss}; lower it'
             )
-        predicted = predict(tagger, dataset.devel, splits['devel'], settings, check)
-        f1 = score(gold, predicted, modes=('default',))['default']['f1']
-        history.append({'epoch': epoch, 'loss': round(loss, 5), 'devel_f1': f1})
+        predicted = predict(task, head, dataset.devel, splits['devel'].windows, settings, check)
+        value = task.metric.scores(gold, predicted)[measured]
+        history.append({'epoch': epoch, 'loss': round(loss, 5), f'devel_{measured}': value})
         on_epoch(history[-1])
-        if f1 > best[0]:
-            best = (f1, {k: v.detach().clone() for k, v in tagger.state_dict().items()}, predicted)
-    tagger.load_state_dict(best[1])
+        if value > best[0]:
+            best = (value, {k: v.detach().clone() for k, v in head.state_dict().items()}, predicted)
+    head.load_state_dict(best[1])
     started = time.monotonic()
-    test = predict(tagger, dataset.test, splits['test'], settings, check)
+    test = predict(task, head, dataset.test, splits['test'].windows, settings, check)
     seconds_of_test = time.monotonic() - started
     if save:
-        save_model(tokenizer, tagger, save)
+        save_model(tokenizer, head, save)
     return Outcome(
         devel=best[2],
         test=test,
-        best_epoch=1 + [h['devel_f1'] for h in history].index(best[0]),
+        best_epoch=1 + [h[f'devel_{measured}'] for h in history].index(best[0]),
         history=history,
-        train_sentences_per_second=round(len(dataset.train) * settings.epochs / max(seconds, 1e-9), 1),
+        train_sentences_per_second=round(len(train) * settings.epochs / max(seconds, 1e-9), 1),
         predict_sentences_per_second=round(len(dataset.test) / max(seconds_of_test, 1e-9), 1),
-        counts={n: sum(getattr(a, n) for a in splits.values()) for n in COUNTS},
-        train_sentences=len(dataset.train),
+        counts={n: sum(split.counts[n] for split in splits.values()) for n in splits['train'].counts},
+        train_sentences=len(train),
         updates=training.updates,
-        trained_parameters=sum(p.numel() for p in tagger.parameters() if p.requires_grad),
+        trained_parameters=sum(p.numel() for p in head.parameters() if p.requires_grad),
         first_loss=round(training.first_loss, 5),
-        chance_loss=round(_entropy(Counter(tag for tags in training.tags for tag in tags)), 5),
+        chance_loss=round(_entropy(Counter(answer for answers in learned for answer in answers)), 5),
     )
 
 
 def predict(
-    tagger: Any,
-    sentences: Sequence[Sentence],
-    aligned: Aligned,
+    task: Task,
+    head: Any,
+    examples: Sequence[Any],
+    windows: Sequence[Any],
     settings: Finetune,
     check: Callable[[], None] = _nothing,
-) -> list[list[str]]:
-    """One IOB2 tag for every word of every sentence."""
-    windows = aligned.windows
+) -> list[Any]:
+    """The answers of every example."""
     order = sorted(range(len(windows)), key=lambda i: len(windows[i].pieces))
     size = settings.batch_sentences * PREDICT_BATCHES
-    predicted: list[Sequence[int]] = [()] * len(windows)
-    tagger.eval()
+    found: list[Any] = [()] * len(windows)
+    head.eval()
     for start in range(0, len(order), size):
         part = order[start : start + size]
-        ids_BxL = tagger.predict(_batch(tagger, [windows[i] for i in part])).cpu().numpy()
-        for i, ids_L in zip(part, ids_BxL, strict=True):
-            predicted[i] = ids_L.tolist()
+        of_part = head.predict(head.batch([windows[i] for i in part])).cpu().numpy()
+        for i, of_window in zip(part, of_part, strict=True):
+            found[i] = of_window.tolist()
         check()
-    tags = tags_of_words(sentences, windows, predicted, tagger.labels)
-    return [list(decode(sentence, settings.scheme)) for sentence in tags]
+    return task.decode(examples, windows, found, head, settings)
 
 
 class _Training:
-    """Updates of one tagger, an epoch at a time."""
+    """Updates of one head, an epoch at a time."""
 
     def __init__(
-        self, tagger: Any, dataset: Dataset, windows: list[Window], settings: Finetune, seed: int
+        self, head: Any, windows: Sequence[Any], targets: Sequence[Any], settings: Finetune, seed: int
     ) -> None:
-        if not windows:
-            raise InputError(
-                f'{dataset.name}: no training word has a piece; is this the tokenizer of the model?'
-            )
         from bioptimus_jax.finetune.optimizer import optimizer_of
         from bioptimus_jax.finetune.used_rows import UsedRows
 
-        self.tagger, self.windows, self.settings, self.seed = tagger, windows, settings, seed
-        label_ids = {label: i for i, label in enumerate(tagger.labels)}
-        self.tags = [encode(s.tags, settings.scheme) for s in dataset.train]
-        self.labels = [
-            word_labels(w, self.tags[w.sentence], label_ids)
-            if tagger.chain is not None
-            else piece_labels(w, self.tags[w.sentence], label_ids, settings.label_pieces)
-            for w in windows
-        ]
+        self.head, self.windows, self.targets, self.settings = head, windows, targets, settings
+        self.seed = seed
         self.lengths = [len(w.pieces) for w in windows]
         self.updates = settings.epochs * len(bucketed(self.lengths, settings.batch_sentences, (seed, 1)))
         self.first_loss = math.nan
         self.rows: UsedRows | None = None
-        if UsedRows.applies(tagger):
-            self.rows = UsedRows(tagger, {piece for w in windows for piece in w.pieces} | {_pad(tagger)})
+        if UsedRows.applies(head):
+            self.rows = UsedRows(head, {piece for w in windows for piece in w.pieces} | {head.pad})
             self.rows.install()
-        self.optimizer, self.schedule = optimizer_of(tagger, settings, self.updates)
-        self.trained = [p for p in tagger.parameters() if p.requires_grad]
+        self.optimizer, self.schedule = optimizer_of(head, settings, self.updates)
+        self.trained = [p for p in head.parameters() if p.requires_grad]
 
     def epochs(self, check: Callable[[], None]) -> Iterator[tuple[float, float]]:
         """Train one epoch at a time; gives its mean loss and its seconds."""
         for epoch in range(1, self.settings.epochs + 1):
             started = time.monotonic()
             order = bucketed(self.lengths, self.settings.batch_sentences, (self.seed, epoch))
-            self.tagger.train()
+            self.head.train()
             if self.rows:
                 self.rows.install()
             losses = []
@@ -201,8 +191,8 @@ class _Training:
     def _update(self, batch: list[int]) -> Any:
         import torch
 
-        chosen = _batch(self.tagger, [self.windows[i] for i in batch], [self.labels[i] for i in batch])
-        loss = self.tagger.loss(chosen)
+        chosen = self.head.batch([self.windows[i] for i in batch], [self.targets[i] for i in batch])
+        loss = self.head.loss(chosen)
         self.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.trained, 1.0)
@@ -213,15 +203,6 @@ class _Training:
         return loss.detach()  # read at the end of the epoch: reading it here would wait for the device
 
 
-def _batch(tagger: Any, windows: Sequence[Window], labels: Sequence[Sequence[int]] | None = None) -> Any:
-    chained = tagger.chain is not None
-    return collate(windows, pad=_pad(tagger), device=tagger.device, chained=chained, labels=labels)
-
-
-def _pad(tagger: Any) -> int:
-    return tagger.encoder.config.pad_token_id or 0
-
-
-def _entropy(counts: Counter[str]) -> float:
+def _entropy(counts: Counter[Any]) -> float:
     shares = np.array(list(counts.values())) / max(sum(counts.values()), 1)
     return float(-(shares * np.log(shares)).sum())

@@ -13,16 +13,16 @@ from typing import Any
 
 import torch
 
-from bioptimus_jax.finetune.heads import Tagger
+from bioptimus_jax.finetune.heads import Head
 
 
 class UsedRows(torch.nn.Module):
     """Takes the place of an embedding table while training; `restore` puts the table back, up to date."""
 
-    def __init__(self, tagger: Tagger, used: Iterable[int]) -> None:
+    def __init__(self, head: Head, used: Iterable[int]) -> None:
         """`used`: every piece of the training windows. See `applies` for the tables that this can stand in for."""
         super().__init__()
-        table = tagger.encoder.get_input_embeddings()
+        table = head.encoder.get_input_embeddings()
         rows_U = torch.tensor(sorted(used), device=table.weight.device)
         row_of_V = torch.full(
             (table.num_embeddings,), -1, device=rows_U.device
@@ -33,13 +33,13 @@ class UsedRows(torch.nn.Module):
         self.weight = torch.nn.Parameter(table.weight.detach()[rows_U])
         padding = -1 if table.padding_idx is None else int(row_of_V[table.padding_idx])
         self.padding_idx = None if padding < 0 else padding
-        self._rows_U, self._table, self._encoder = rows_U, (table,), (tagger.encoder,)  # no submodules
+        self._rows_U, self._table, self._encoder = rows_U, (table,), (head.encoder,)  # no submodules
         self._decayed = 1.0
 
     @staticmethod
-    def applies(tagger: Tagger) -> bool:
+    def applies(head: Head) -> bool:
         """Whether the table is a plain one that is trained."""
-        table = tagger.encoder.get_input_embeddings()
+        table = head.encoder.get_input_embeddings()
         plain = type(table) is torch.nn.Embedding and table.max_norm is None and not table.sparse
         return plain and not table.scale_grad_by_freq and table.weight.requires_grad
 

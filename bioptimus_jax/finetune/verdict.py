@@ -1,4 +1,4 @@
-"""Is one model better than another at finding entities? Two folders of stage `finetune` against each other, set by set.
+"""Is one model better than another at a task? Two folders of stage `finetune` against each other, set by set.
 
 The verdict is over fine-tunings, which differ by their seeds: the paired t-test. What these fine-tuned models would do
 on other test items stands below it. Other pre-trainings are in neither: `bioptimus report` takes several runs.
@@ -16,13 +16,15 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import digest
 from bioptimus_jax.finetune.finished import Model, read_model
-from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit, read_predictions
-from bioptimus_jax.finetune.statistics import RESAMPLES, Difference, failures, holm, macro, mean_f1, paired
+from bioptimus_jax.finetune.metrics import Metric
+from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
+from bioptimus_jax.finetune.statistics import RESAMPLES, Difference, failures, holm, macro, mean_score, paired
+from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.student import Effect, TwoWay
 
 ALPHA = 0.05
 NOTE = (
-    'F1: entities of the test sets, default mode of seqeval, percent, mean ± sd over seeds. [95 % interval] and p, '
+    '{measures}, percent, mean ± sd over seeds. [95 % interval] and p, '
     "over fine-tunings: Student's paired t over seeds, on these test items; on other test items: paired bootstrap and "
     'randomisation, of these fine-tuned models. Both p are corrected for {sets} (Holm). Neither knows of other '
     'pre-trainings, which vary more: give `bioptimus report` several runs of each.'
@@ -34,11 +36,12 @@ class Pairing:
     """One set: the test predictions of both models by common seeds, as counts over the same units."""
 
     dataset: str
+    metric: Metric
     seeds: tuple[Any, ...]  # of fine-tuning; or pairs, of pre-training and of fine-tuning
     unit: str
     text: str  # digest: sets with the same text are drawn together
-    a_SxUx3: np.ndarray
-    b_SxUx3: np.ndarray
+    a_SxUxC: np.ndarray
+    b_SxUxC: np.ndarray
     notes: tuple[str, ...]
     failed: tuple[int, ...]
 
@@ -47,7 +50,7 @@ class Pairing:
         at = [i for i, seed in enumerate(self.seeds) if seed not in self.failed]
         seeds = tuple(self.seeds[i] for i in at)
         return dataclasses.replace(
-            self, seeds=seeds, a_SxUx3=self.a_SxUx3[at], b_SxUx3=self.b_SxUx3[at], failed=()
+            self, seeds=seeds, a_SxUxC=self.a_SxUxC[at], b_SxUxC=self.b_SxUxC[at], failed=()
         )
 
 
@@ -55,7 +58,7 @@ def compare_models(a: str, b: str) -> list[str]:
     """The lines that `bioptimus compare --models A B` prints: a verdict for each set and one over all.
 
     `a`, `b`: RUN/finetune/MODEL, or a folder below it, with :SETTING behind it where there are several settings. Raises
-    InputError where the two cannot be compared: no set or seed in common, other text, other gold tags.
+    InputError where the two cannot be compared: no set or seed in common, another task, other text, other gold answers.
     """
     first, second = read_model(a), read_model(b)
     common = [name for name in first.cells if name in second.cells]
@@ -68,37 +71,42 @@ def compare_models(a: str, b: str) -> list[str]:
     for side, one, other in (('A', first, second), ('B', second, first)):
         lines += [f'{name}: only {side} has it' for name in one.cells if name not in other.cells]
     for each in found:
-        lines.append(f'{each.pairing.dataset}: {verdict(each.effect)} ({_material(each.pairing)})')
-        notes = _on_items(each.items, each.p_items), *each.pairing.notes, *_without_failed(each.pairing)
+        pairing, label = each.pairing, each.pairing.metric.label
+        lines.append(f'{pairing.dataset}: {verdict(each.effect, label)} ({_material(pairing)})')
+        notes = _on_items(label, each.items, each.p_items), *pairing.notes, *_without_failed(pairing)
         lines += [f'  {note}' for note in notes]
     wins = [winner_of(each.effect) for each in found]
     overall = macro([each.items for each in found])
     untested = sum(each.effect.p is None for each in found)
     tally = f'A better on {wins.count("A")}, B on {wins.count("B")}, not distinguishable on {wins.count("") - untested}'
     tally += f', not tested on {untested}' if untested else ''
-    whole = verdict(_over_seeds(_mean_by_seed(pairings)))
+    measures = dict.fromkeys(p.metric for p in pairings)
+    labels = {metric.label for metric in measures}
+    label = labels.pop() if len(labels) == 1 else 'points'
+    whole = verdict(_over_seeds(_mean_by_seed(pairings)), label)
     lines.append(f'all {_number(len(common), "set")}: {whole} (mean over sets; {tally})')
-    lines.append(f'  {_on_items(overall, overall.p)}')
-    return [*lines, NOTE.format(sets=_number(len(common), 'set'))]
+    lines.append(f'  {_on_items(label, overall, overall.p)}')
+    meant = '; '.join(f'{metric.label}: {metric.meaning}' for metric in measures)
+    return [*lines, NOTE.format(sets=_number(len(common), 'set'), measures=meant)]
 
 
-def verdict(effect: Effect) -> str:
+def verdict(effect: Effect, label: str) -> str:
     """`over fine-tunings B is better than A by 1.23 F1 [0.40, 2.01], p = 0.004`, or that nothing can be said."""
     if effect.half is None or effect.p is None:
-        return f'one seed, so no test over fine-tunings: B - A = {effect.observed:.2f} F1'
+        return f'one seed, so no test over fine-tunings: B - A = {effect.observed:.2f} {label}'
     winner = winner_of(effect)
     by = -effect.observed if winner == 'A' else effect.observed
-    numbers = _numbers(by, by - effect.half, by + effect.half, effect.p)
+    numbers = _numbers(label, by, by - effect.half, by + effect.half, effect.p)
     if winner:
         return f'over fine-tunings {winner} is better than {"A" if winner == "B" else "B"} by {numbers}'
     return f'not distinguishable over fine-tunings: B - A = {numbers}'
 
 
 def same_text(first: Path, ours: Sequence[Predicted], second: Path, theirs: Sequence[Predicted]) -> None:
-    """Nothing, where words, gold tags and documents are the same. Raises InputError that names the first difference."""
+    """Nothing, where words, gold answers and documents are the same. Raises InputError naming the first difference."""
     remedy = 'both models must be scored on the same test file'
     for number, (one, other) in enumerate(zip(ours, theirs, strict=False), 1):
-        for what, left, right in (('word', one.words, other.words), ('gold tag', one.gold, other.gold)):
+        for what, left, right in (('word', one.words, other.words), ('gold answer', one.gold, other.gold)):
             if left != right:
                 at = next(i for i, (x, y) in enumerate(zip_longest(left, right)) if x != y)
                 shown = [repr(side[at]) if at < len(side) else 'missing' for side in (right, left)]
@@ -129,21 +137,28 @@ def pairing_of(dataset: str, a: Model, b: Model) -> Pairing:
         for seed, reason in failures(dict(model.records[dataset])).items():
             notes.append(f'{side}, seed {seed}, failed: {reason}')
             failed.add(seed)
+    tasks = dict.fromkeys(task_of(r) for m in (a, b) for r in m.records[dataset].values())
+    if len(tasks) > 1:
+        names = ' and '.join(type(task).__name__ for task in tasks)
+        raise InputError(f'{dataset}: {a.folder} and {b.folder} learned different tasks from it: {names}')
+    (task,) = tasks
     reference: tuple[Path, list[Predicted]] | None = None
     counted = []
     for model in (a, b):
         predictions = []
         for seed in seeds:
-            file = model.cells[dataset][seed] / 'predictions.tsv'
-            predictions.append(read_predictions(file))
+            file = model.cells[dataset][seed] / task.files[0]
+            predictions.append(task.written(file.parent))
             reference = reference or (file, predictions[0])
             same_text(*reference, file, predictions[-1])
-        name, counts_SxUx3 = counts_by_unit(predictions)
-        counted.append(counts_SxUx3)
+        name, counts_SxUxC = counts_by_unit(task.metric, predictions)
+        counted.append(counts_SxUxC)
     assert reference is not None
     text = digest([[s.words, s.document] for s in reference[1]])
     in_both = tuple(seed for seed in seeds if seed in failed)
-    return Pairing(dataset, tuple(seeds), name, text, counted[0], counted[1], tuple(notes), in_both)
+    return Pairing(
+        dataset, task.metric, tuple(seeds), name, text, counted[0], counted[1], tuple(notes), in_both
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,9 +182,10 @@ def compared(pairings: Sequence[Pairing]) -> list[Compared]:
 def differences_of(pairings: Sequence[Pairing]) -> list[Difference]:
     """One for each set. Those over one text (BC5-chem, BC5-disease) are not independent: they are drawn together."""
     found: dict[str, Difference] = {}
-    for number, text in enumerate(dict.fromkeys(p.text for p in pairings)):
-        group = [p for p in pairings if p.text == text]
-        results = paired([p.a_SxUx3 for p in group], [p.b_SxUx3 for p in group], RESAMPLES, seed=number)
+    for number, key in enumerate(dict.fromkeys((p.text, p.metric) for p in pairings)):
+        group = [p for p in pairings if (p.text, p.metric) == key]
+        sides = [p.a_SxUxC for p in group], [p.b_SxUxC for p in group]
+        results = paired(key[1], *sides, RESAMPLES, seed=number)
         found.update(zip((p.dataset for p in group), results, strict=True))
     return [found[p.dataset] for p in pairings]
 
@@ -180,12 +196,13 @@ def _without_failed(pairing: Pairing) -> list[str]:
     left = pairing.without_failed()
     if not left.seeds:
         return ['without failed runs no seed is left']
-    return [f'without failed runs: {verdict(_over_seeds(_by_seed(left)))} ({_material(left)}; not corrected)']
+    found = verdict(_over_seeds(_by_seed(left)), left.metric.label)
+    return [f'without failed runs: {found} ({_material(left)}; not corrected)']
 
 
-def _over_seeds(f1_2xS: Sequence[Sequence[float]]) -> Effect:
-    """B less A, F1 in percent, over the seeds that both have."""
-    sides = {side: dict(enumerate(scores)) for side, scores in zip('AB', f1_2xS, strict=True)}
+def _over_seeds(scores_2xS: Sequence[Sequence[float]]) -> Effect:
+    """B less A, in percent, over the seeds that both have."""
+    sides = {side: dict(enumerate(scores)) for side, scores in zip('AB', scores_2xS, strict=True)}
     effect = TwoWay(sides).less('B', 'A')
     assert effect is not None  # the seeds are the same
     return effect
@@ -197,7 +214,7 @@ def _corrected(effects: Sequence[Effect]) -> list[Effect]:
 
 
 def _mean_by_seed(pairings: Sequence[Pairing]) -> list[list[float]]:
-    """F1 of A and of B, the mean over sets, by seeds that all of the sets have; without any, the means over seeds."""
+    """Scores of A and of B, the mean over sets, by seeds that all sets have; without any, the means over seeds."""
     of_sets = [[dict(zip(p.seeds, side, strict=True)) for side in _by_seed(p)] for p in pairings]
     seeds = [s for s in pairings[0].seeds if all(s in sides[0] for sides in of_sets)]
     if not seeds:
@@ -205,27 +222,30 @@ def _mean_by_seed(pairings: Sequence[Pairing]) -> list[list[float]]:
     return [[statistics.fmean(sides[n][s] for sides in of_sets) for s in seeds] for n in (0, 1)]
 
 
-def _on_items(difference: Difference, p: float) -> str:
+def _on_items(label: str, difference: Difference, p: float) -> str:
     low, high = difference.interval
-    numbers = _numbers(100 * difference.observed, 100 * low, 100 * high, p)
+    numbers = _numbers(label, 100 * difference.observed, 100 * low, 100 * high, p)
     return f'these fine-tuned models on other test items: B - A = {numbers}'
 
 
-def _numbers(by: float, low: float, high: float, p: float) -> str:
-    return f'{by:.2f} F1 [{low:.2f}, {high:.2f}], p = {p:.{3 if p >= 0.001 else 4}f}'
+def _numbers(label: str, by: float, low: float, high: float, p: float) -> str:
+    return f'{by:.2f} {label} [{low:.2f}, {high:.2f}], p = {p:.{3 if p >= 0.001 else 4}f}'
 
 
 def _by_seed(pairing: Pairing) -> list[list[float]]:
-    """F1 in percent of A and of B, by seed."""
-    return [[100 * mean_f1(seed[None]) for seed in side] for side in (pairing.a_SxUx3, pairing.b_SxUx3)]
+    """Scores in percent of A and of B, by seed."""
+    return [
+        [100 * mean_score(pairing.metric, seed[None]) for seed in side]
+        for side in (pairing.a_SxUxC, pairing.b_SxUxC)
+    ]
 
 
 def _material(pairing: Pairing) -> str:
-    f1 = _by_seed(pairing)
-    parts = [f'{_number(len(pairing.seeds), "seed")}, {_number(pairing.a_SxUx3.shape[1], pairing.unit[:-1])}']
-    parts.append(', '.join(f'{name} {_spread(values)}' for name, values in zip('AB', f1, strict=True)))
+    scores = _by_seed(pairing)
+    parts = [f'{_number(len(pairing.seeds), "seed")}, {_number(pairing.a_SxUxC.shape[1], pairing.unit[:-1])}']
+    parts.append(', '.join(f'{name} {_spread(values)}' for name, values in zip('AB', scores, strict=True)))
     if len(pairing.seeds) > 1:
-        parts.append('by seed ' + ' '.join(f'{y - x:+.2f}' for x, y in zip(*f1, strict=True)))
+        parts.append('by seed ' + ' '.join(f'{y - x:+.2f}' for x, y in zip(*scores, strict=True)))
     return '; '.join(parts)
 
 

@@ -74,7 +74,7 @@ def effort_at(m: Measures, step: int) -> Effort:
 
 def efficiency(m: Measures) -> Table:
     """Step 0, every phase and snapshot against what was spent until then, loss and test F1."""
-    columns = ['until', *COLUMNS, 'held-out loss', *(f'F1 {d}' for d in m.datasets)]
+    columns = ['until', *COLUMNS, 'held-out loss', *(f'{m.task(d).metric.label} {d}' for d in m.datasets)]
     rows = []
     for model in m.on_the_way if m.trains else ():
         at = m.step_of(model)
@@ -145,7 +145,7 @@ def _aims(m: Measures) -> dict[str, Points]:
     """What can be reached -> `(step, value, where)`, the higher the better: the loss is negative."""
     aims = {LOSS: [(e['step'], -e['frozen_loss'], f'step {e["step"]:,}') for e in m.evaluations]}
     for dataset in m.datasets if m.trains else ():
-        aims[f'devel F1 on {dataset},'] = [
+        aims[f'devel {m.task(dataset).metric.label} on {dataset},'] = [
             (step, statistics.fmean(found), m.label(model))
             for model in m.on_the_way
             if (step := m.step_of(model)) is not None and (found := m.scores(model, dataset, 'devel'))

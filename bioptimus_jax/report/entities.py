@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from bioptimus_jax.finetune.entities.score import METRICS
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report import paper
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Table, count, fixed, missing, spread, words
@@ -20,7 +21,8 @@ NAMED = 5
 
 def scores(m: Measures) -> Table:
     """Every model on every set: precision, recall, F1 in all modes, its interval, seeds, and what was scored."""
-    several = any(len(m.settings(model, d)) > 1 for model in m.models for d in m.datasets)
+    datasets = [d for d in m.datasets if m.task(d).metric in METRICS.values()]
+    several = any(len(m.settings(model, d)) > 1 for model in m.models for d in datasets)
     untyped = any('test_untyped' in r for r in m.finetuned)
     intervals = any('interval' in r for r in m.statistics)
     columns = ['set', 'model', *(['setting'] if several else []), 'F1', *(['95 %'] if intervals else [])]
@@ -28,7 +30,7 @@ def scores(m: Measures) -> Table:
     columns += ['precision', 'recall', 'mentions scored', 'training time']
     better = {c: 'high' for c in columns if 'F1' in c or c in ('precision', 'recall')}
     rows = []
-    for dataset, model in itertools.product(m.datasets, m.models):
+    for dataset, model in itertools.product(datasets, m.models):
         for setting in m.settings(model, dataset) or ['']:
             chosen = several and setting == m.chosen(model, dataset)
             name = [words(f'{setting or NOT_RUN}{", chosen" if chosen else ""}')] if several else []
@@ -45,6 +47,24 @@ def scores(m: Measures) -> Table:
         + 'Mentions scored / in the file. — : not run.'
     )
     return Table('Test scores', columns, rows, better, rank_within='set', note=note, absent=NOT_SCORED)
+
+
+def others(m: Measures) -> Table:
+    """Every model on every set of another task: what was measured, its interval, devel, seeds."""
+    columns = ['set', 'model', 'setting', 'measure', 'test', '95 %', 'devel', 'seeds']
+    rows = []
+    datasets = [d for d in m.datasets if m.task(d).metric not in METRICS.values()]
+    for dataset, model in itertools.product(datasets, m.models):
+        for setting in m.settings(model, dataset):
+            test, devel = (spread(m.scores(model, dataset, s, setting=setting)) for s in ('test', 'devel'))
+            between = interval(m.statistics_of(model, dataset, setting).get('interval')) or NOT_RUN
+            names = dataset, m.label(model), setting, m.task(dataset).metric.title
+            seeds = count(len(m.cells(model, dataset, setting)))
+            rows.append([*map(words, names), test, words(between), devel, seeds])
+    note = 'Percent, mean ± sd over seeds; epoch chosen on devel. 95 %: over the test set drawn with replacement.'
+    better = {'test': 'high', 'devel': 'high'}
+    absent = 'every set is one of entities.' if m.finetuned else NOT_SCORED
+    return Table('Scores of other tasks', columns, rows, better, rank_within='set', note=note, absent=absent)
 
 
 def by_type(m: Measures) -> Table:

@@ -9,14 +9,14 @@ from bioptimus_jax.report.curves import boundaries, step_axis
 from bioptimus_jax.report.drawing import SERIES, Figure, draw_panels, draw_svg, in_legend, name_axes, shown
 from bioptimus_jax.report.entities import NOT_SCORED
 from bioptimus_jax.report.measures import NO_PHASES, Measures
+from bioptimus_jax.sets.sentences import SPLITS
 
 OTHER = 'other types'
-SPLITS = ('train', 'devel', 'test')
 
 
 def entity_f1(m: Measures) -> Figure:
     """Test F1 of every model and seed; lines through the models that follow one another in training."""
-    title = 'Test F1 after each phase' if m.trains else 'Test F1 of every model'
+    title = f'Test {_label(m)} ' + ('after each phase' if m.trains else 'of every model')
     models = [x for x in m.models if any(r['model'] == x for r in m.finetuned)]
     if not models:
         return Figure('entity_f1', title, '', '', absent=NOT_SCORED)
@@ -38,7 +38,7 @@ def entity_f1(m: Measures) -> Figure:
         )
         axes.set_xticks(range(len(models)), labels, **slanted)
         axes.set_xlim(-0.5, len(models) - 0.5)
-        axes.set_ylabel('test F1, %')
+        axes.set_ylabel(f'test {_label(m)}, %')
         axes.legend(loc='center left', bbox_to_anchor=(1, 0.5))
 
     parts = []
@@ -46,12 +46,14 @@ def entity_f1(m: Measures) -> Figure:
         known = [(label, m.scores(x, dataset)) for x, label in zip(models, labels, strict=True)]
         parts.append(f'{dataset} ' + ', '.join(f'{statistics.fmean(v):.1f} ({x})' for x, v in known if v))
     caption = 'A dot per fine-tuning seed' + (', lines through the means.' if path else '.')
-    return Figure('entity_f1', title, caption, f'Test F1: {"; ".join(parts)}.', draw_svg('entity_f1', draw))
+    return Figure(
+        'entity_f1', title, caption, f'Test {_label(m)}: {"; ".join(parts)}.', draw_svg('entity_f1', draw)
+    )
 
 
 def checkpoint_f1(m: Measures) -> Figure:
     """Devel F1 over the steps of pre-training, at step 0, phase ends and snapshots (paper, Figure 3)."""
-    title = 'Devel F1 over pre-training'
+    title = f'Devel {_label(m)} over pre-training'
     steps = {x: step for x in m.on_the_way if (step := m.step_of(x)) is not None}
     lines = {
         dataset: sorted(
@@ -87,7 +89,7 @@ def checkpoint_f1(m: Measures) -> Figure:
             axes.fill_between(at, low, high, color=colour, alpha=0.15, linewidth=0)
         step_axis(axes, m)
         boundaries(axes, m)
-        axes.set_ylabel('devel F1, %')
+        axes.set_ylabel(f'devel {_label(m)}, %')
         axes.legend(loc='center left', bbox_to_anchor=(1, 0.5))
 
     ends = [(d, points[0], points[-1]) for d, points in lines.items()]
@@ -96,12 +98,14 @@ def checkpoint_f1(m: Measures) -> Figure:
         for d, first, last in ends
     )
     caption = 'Means over fine-tuning seeds, bands from the lowest to the highest seed.'
-    return Figure('checkpoint_f1', title, caption, f'Devel F1: {alt}.', draw_svg('checkpoint_f1', draw))
+    return Figure(
+        'checkpoint_f1', title, caption, f'Devel {_label(m)}: {alt}.', draw_svg('checkpoint_f1', draw)
+    )
 
 
 def epoch_f1(m: Measures) -> Figure:
     """Devel F1 after every fine-tuning epoch, a panel for each set, mean and spread over seeds."""
-    title = 'Devel F1 while fine-tuning'
+    title = f'Devel {_label(m)} while fine-tuning'
     models, caption = shown(m)
     curves = {(d, x): _curves(m, x, d) for d in m.datasets for x in models}
     datasets = [d for d in m.datasets if any(curves[d, x] for x in models)]
@@ -129,7 +133,7 @@ def epoch_f1(m: Measures) -> Figure:
                 axes.fill_between(at, low, high, color=colour, alpha=0.13, linewidth=0)
             axes.set_title(dataset, fontsize=10)
             axes.locator_params(axis='x', integer=True, nbins=6)
-        name_axes(panels, 'epoch', 'devel F1, %')
+        name_axes(panels, 'epoch', f'devel {_label(m)}, %')
 
     parts = []
     for dataset in datasets:
@@ -138,7 +142,7 @@ def epoch_f1(m: Measures) -> Figure:
         }
         parts.append(f'{dataset} ' + ', '.join(f'{f1:.1f} ({m.label(x)})' for x, f1 in best.items()))
     caption = f'Lines are means over seeds, bands from the lowest to the highest seed. {caption}'
-    alt = f'Devel F1 over epochs; highest mean: {"; ".join(parts)}.'
+    alt = f'Devel {_label(m)} over epochs; highest mean: {"; ".join(parts)}.'
     return Figure('epoch_f1', title, caption.strip(), alt, draw_panels('epoch_f1', draw, len(datasets)))
 
 
@@ -182,12 +186,17 @@ def label_shares(m: Measures) -> Figure:
 DRAWN = (entity_f1, checkpoint_f1, epoch_f1, label_shares)
 
 
+def _label(m: Measures) -> str:
+    """What the scores of the sets are; F1 before there are any."""
+    return ', '.join(dict.fromkeys(m.task(d).metric.label for d in m.datasets)) or 'F1'
+
+
 def _curves(m: Measures, model: str, dataset: str) -> dict[int, list[float]]:
     """Epoch -> devel F1 of every seed, in percent, under the setting that devel chooses."""
     values: dict[int, list[float]] = {}
     for cell in m.cells(model, dataset):
         for epoch in m.history(cell):
-            values.setdefault(epoch['epoch'], []).append(100 * epoch['devel_f1'])
+            values.setdefault(epoch['epoch'], []).append(100 * epoch[f'devel_{m.task(dataset).metric.name}'])
     return values
 
 

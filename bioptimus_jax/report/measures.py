@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import digest, read_json
+from bioptimus_jax.finetune.task import Task, task_of
 from bioptimus_jax.manifests import require_whole
 from bioptimus_jax.run import Run, stage_folder, stage_metrics
 from bioptimus_jax.schema import SOURCE, STANDARD, phase_of
@@ -120,7 +121,7 @@ class Measures:
         return list(dict.fromkeys(r['setting'] for r in own))
 
     def chosen(self, model: str, dataset: str) -> str:
-        """The setting with the highest mean F1 on devel, the first of equals; test has no say."""
+        """The setting with the highest mean score on devel, the first of equals; test has no say."""
         means = {
             setting: statistics.fmean(self.scores(model, dataset, 'devel', setting=setting))
             for setting in self.settings(model, dataset)
@@ -133,13 +134,18 @@ class Measures:
         dataset: str,
         split: str = 'test',
         mode: str = 'default',
-        what: str = 'f1',
+        what: str = '',
         setting: str = '',
     ) -> list[float]:
-        """One number per seed, in percent, under one setting; '': the one that devel chooses."""
+        """One number per seed, in percent, under one setting; '': the one that devel chooses, of the set's metric."""
         if not setting and not (setting := self.chosen(model, dataset)):
             return []
-        return [100 * r[split][mode][what] for r in self.cells(model, dataset, setting)]
+        cells = self.cells(model, dataset, setting)
+        return [100 * r[split][mode][what or self.task(dataset).metric.name] for r in cells]
+
+    def task(self, dataset: str) -> Task:
+        """What was learned from a set that was scored."""
+        return task_of(next(r for r in self.finetuned if r['dataset'] == dataset))
 
     def statistics_of(self, model: str, dataset: str, setting: str = '') -> dict[str, Any]:
         """The record of statistics.json; '': of the setting that devel chooses."""

@@ -59,7 +59,7 @@ SECTIONS = (
         'Entity recognition',
         'How well does each model find entities after fine-tuning, and how sure is that?',
         ('finetune',),
-        ('gain', 'entities', 'types', 'paper'),
+        ('gain', 'entities', 'other_tasks', 'types', 'paper'),
         ('entity_f1', 'checkpoint_f1', 'epoch_f1'),
     ),
     Section(
@@ -161,7 +161,7 @@ def write_cards(m: Measures, folder: Path) -> int:
         exported = stage_folder(m.run, 'export') / model
         about = read_json(exported / 'export.json') if phase_of(model) in m.run.config.phases else None
         results = [
-            card.entity_result(dataset, statistics.fmean(scores), len(scores))
+            card.scored(m.task(dataset), dataset, statistics.fmean(scores), len(scores))
             for dataset in m.datasets
             if (scores := m.scores(model, dataset))
         ]
@@ -307,7 +307,9 @@ def headlines(m: Measures, tables: dict[str, Table]) -> list[tuple[str, str]]:
         devel = {x: statistics.fmean(s) for x in m.models if (s := m.scores(x, dataset, 'devel'))}
         top = max(devel, key=lambda x: devel[x])
         f1 = statistics.fmean(m.scores(top, dataset))
-        found.append((f'{f1:.1f}', f'test F1 on {dataset}, best on devel: {m.label(top)}'))
+        found.append(
+            (f'{f1:.1f}', f'test {m.task(dataset).metric.label} on {dataset}, best on devel: {m.label(top)}')
+        )
     seconds = sum(manifest.get('seconds', 0) for manifest in m.manifests.values())
     if seconds:
         found.append((clock(seconds), 'for all finished stages'))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.finetune.task import score_of
 from bioptimus_jax.report import paper
 from bioptimus_jax.report.trained import PAPER_SETTINGS, Trained, chosen_setting, curriculum_name, differing
 
@@ -81,7 +82,7 @@ class Row:
         found: dict[int | None, list[float]] = {}
         for key in cells[0]:
             if all(key in of_set for of_set in cells):
-                f1 = statistics.fmean(100 * of_set[key][1][split]['default']['f1'] for of_set in cells)
+                f1 = statistics.fmean(100 * score_of(of_set[key][1], split) for of_set in cells)
                 found.setdefault(key[0], []).append(f1)
         return found
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from bioptimus_jax.report.layout import Cell, Table, count, missing, words
 from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.sets.sentences import SPLITS
 
-SPLITS = ('train', 'devel', 'test')
 EXAMPLE = 60
 """Characters of a sentence that a note shows."""
 ABSENT = 'stage finetune has not looked through the sets.'

@@ -15,6 +15,7 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.statistics import Difference, holm, macro
+from bioptimus_jax.finetune.task import score_of
 from bioptimus_jax.finetune.verdict import ALPHA, Pairing, differences_of
 from bioptimus_jax.report.questions import Row
 from bioptimus_jax.report.units import units_of
@@ -103,9 +104,7 @@ def _compared(
     for dataset in datasets:
         cells = row.cells(dataset), reference.cells(dataset)
         for (seed, _), keys in _common(row, reference, dataset).items():
-            one, other = (
-                side[key][1]['test']['default']['f1'] for side, key in zip(cells, keys, strict=True)
-            )
+            one, other = (score_of(side[key][1], 'test') for side, key in zip(cells, keys, strict=True))
             by_seed.setdefault(seed, []).append(100 * (one - other))
     differences = tuple(map(statistics.fmean, by_seed.values()))
     two_way = fitted(datasets)
@@ -159,8 +158,9 @@ def _pairing(row: Row, reference: Row, dataset: str) -> Pairing:
     first = sides[0][0]
     for units in (*sides[0], *sides[1]):
         first.check_same_items(units)
-    b_SxUx3, a_SxUx3 = (np.stack([units.counts_Ux3 for units in side]) for side in sides)
-    return Pairing(dataset, tuple(common), first.kind, first.text, a_SxUx3, b_SxUx3, (), ())
+    b_SxUxC, a_SxUxC = (np.stack([units.counts_UxC for units in side]) for side in sides)
+    names = first.kind, first.text
+    return Pairing(dataset, first.task.metric, tuple(common), *names, a_SxUxC, b_SxUxC, (), ())
 
 
 def _common(row: Row, reference: Row, dataset: str) -> dict[Key, tuple[Key, Key]]:

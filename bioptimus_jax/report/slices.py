@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bioptimus_jax.finetune.slices import SLICINGS
+from bioptimus_jax.finetune.entities.slices import SLICINGS
 from bioptimus_jax.report.entities import NOT_SCORED, interval
 from bioptimus_jax.report.layout import Cell, Table, missing, words
 from bioptimus_jax.report.measures import Measures

@@ -33,10 +33,11 @@ def comparison_table(runs: Sequence[Run]) -> Table:
     """
     arms = {_arm_name(run, runs): read_measures(run) for run in runs}
     every = list(arms.values())
-    datasets = list(dict.fromkeys(d for m in every for d in m.datasets))
+    labels = {d: m.task(d).metric.label for m in every for d in m.datasets}
+    datasets = list(labels)
     models = list(dict.fromkeys(name for m in every for name in (PHASE_INITIAL, *m.phases)))
     columns = ['model', 'arm', 'nats / word', 'bits / character', 'words right', 'nats / one-piece word']
-    columns += ['one-piece words right', *(f'F1 {d}' for d in datasets)]
+    columns += ['one-piece words right', *(f'{labels[d]} {d}' for d in datasets)]
     rows = []
     for model in models:
         for name, m in arms.items():
@@ -66,7 +67,8 @@ def phases(m: Measures) -> Table:
     settings = list(dict.fromkeys(name for e in m.evaluations for name in e.get('losses', {})))
     datasets = m.datasets
     columns = ['phase', 'steps', 'tokens', 'held-out loss', 'accuracy', *(f'loss {s}' for s in settings)]
-    columns += [f'F1 {d}' for d in datasets]
+    scored = [f'{m.task(d).metric.label} {d}' for d in datasets]
+    columns += scored
     rows = []
     planned = (PHASE_INITIAL, *m.phases)
     for model in m.models if m.trains else ():
@@ -80,7 +82,7 @@ def phases(m: Measures) -> Table:
             + [spread(m.scores(model, d)) for d in datasets]
         )
     better = {c: 'low' for c in columns if 'loss' in c} | {
-        c: 'high' for c in columns if c.startswith(('F1', 'acc'))
+        c: 'high' for c in columns if c in scored or c == 'accuracy'
     }
     note = 'Held-out loss: one frozen mask, nats per [MASK]ed piece.'
     note += ' Loss 0.1 …: masked as in that phase, [MASK]ed positions only.' if settings else ''
@@ -98,6 +100,7 @@ def all_tables(m: Measures) -> dict[str, Table]:
         'gain': gain.gain(m),
         'phases': phases(m),
         'entities': entities.scores(m),
+        'other_tasks': entities.others(m),
         'types': entities.by_type(m),
         'paper': entities.beside_paper(m),
         **{f'recall_{slicing}': slices.table(m, slicing) for slicing in slices.TITLES},

@@ -264,7 +264,8 @@ def _ner_conditions(m: Measures, model: str) -> dict[str, str]:
     found['finetune.settings'] = json.dumps(tried, sort_keys=True)
     for r in m.finetuned:
         if r['model'] == model:
-            found[f'mentions of {r["dataset"]}'] = str(r['gold_in_file'])
+            if 'gold_in_file' in r:
+                found[f'mentions of {r["dataset"]}'] = str(r['gold_in_file'])
             if 'sentences' in r:
                 found[f'training sentences of {r["dataset"]}'] = str(r['sentences']['train'])
     return found

@@ -22,23 +22,31 @@ from bioptimus_jax.sets.sentences import NAMES, SPLITS, Reading, Sentence
 from bioptimus_jax.sets.standoff import read_brat, read_pubtator
 from bioptimus_jax.sets.tags import OUTSIDE, Scheme, broken, labels_of, merged, recognise, spans, to_iob2
 
-__all__ = ['SPLITS', 'Dataset', 'NamedSet', 'Sentence', 'read_dataset', 'read_iob2']
-
 ENDINGS = {
     'columns': ('.tsv', '.txt', '.conll', '.bio'),
     'PubTator': ('.pubtator', '.PubTator', '.PubTator.txt', '.pubtator.txt'),
     'BRAT': ('',),
 }
+MERGED = 'merged into one'
 EXPECTED = 'train, devel (or dev, valid, validation) and test as .tsv, .conll, PubTator or folders of BRAT'
 
 
 @dataclasses.dataclass(frozen=True)
 class NamedSet:
-    """A set under the name of its scores: where its files lie, and whether all of its types are read as one."""
+    """A set under the name of its scores: where its files are, and what is learned from it.
+
+    `reading`: MERGED where all of its types are read as one.
+    """
 
     name: str
     folder: Path
-    merged: bool = False
+    reading: str = ''
+    task: str = Finetune.task
+
+    @property
+    def kind(self) -> dict[str, str]:
+        """What records say of its task: nothing of the first one there was."""
+        return {} if self.task == Finetune.task else {'task': self.task}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,9 +76,10 @@ class Dataset:
         return tuple(dict.fromkeys(label[2:] for label in self.labels if label != OUTSIDE))
 
 
-def set_at(folder: Path) -> NamedSet:
-    """The set in a folder under the folder's name, its types merged where BLURB does so."""
-    return NamedSet(folder.name, folder, blurb.set_of(folder.name) in blurb.MERGED)
+def set_at(folder: Path, task: str = Finetune.task) -> NamedSet:
+    """The set in a folder under the folder's name, read and learned as BLURB does; others by `task`."""
+    known = blurb.SETS.get(blurb.set_of(folder.name))
+    return NamedSet(folder.name, folder, MERGED * bool(known and known.merged), known.task if known else task)
 
 
 def read_dataset(given: NamedSet | Path) -> Dataset:
@@ -88,7 +97,7 @@ def read_dataset(given: NamedSet | Path) -> Dataset:
     types = _types(splits['train'])
     if not types:
         raise InputError(f'{sources["train"]}: has no entity at all; there is nothing to learn')
-    if chosen.merged:
+    if chosen.reading:
         splits = {name: _merged(sentences) for name, sentences in splits.items()}
     labels = labels_of(_types(splits['train']), 'bio')
     later = Counter(tag for name in ('devel', 'test') for s in splits[name] for tag in s.tags)
@@ -101,7 +110,7 @@ def read_dataset(given: NamedSet | Path) -> Dataset:
         form=form,
         scheme=str(scheme),
         repairs={name: _repairs(reading, scheme) for name, reading in read.items()},
-        merged_types=types if chosen.merged else (),
+        merged_types=types if chosen.reading else (),
     )
 
 
@@ -139,13 +148,18 @@ def has_a_split(folder: Path) -> bool:
     return any(_candidates(folder, split) for split in SPLITS)
 
 
-def sets_in(root: Path, names: Sequence[str], is_one: Callable[[Path], bool] = is_dataset) -> list[NamedSet]:
+def sets_in(
+    root: Path,
+    names: Sequence[str],
+    is_one: Callable[[Path], bool] = is_dataset,
+    task: str = Finetune.task,
+) -> list[NamedSet]:
     """The sets of these names, or all of them, among the folders that are one. Raises InputError."""
-    known = {p.name: set_at(p) for p in sorted(root.iterdir()) if p.is_dir() and is_one(p)}
+    known = {p.name: set_at(p, task) for p in sorted(root.iterdir()) if p.is_dir() and is_one(p)}
     forms = {
-        f'{name}-{form}': NamedSet(f'{name}-{form}', found.folder, form == blurb.ONE_TYPE)
+        f'{name}-{form}': dataclasses.replace(found, name=f'{name}-{form}', reading=reading)
         for name, found in known.items()
-        for form in (blurb.TYPED, blurb.ONE_TYPE)
+        for form, reading in ((blurb.TYPED, ''), (blurb.ONE_TYPE, MERGED))
     }
     every = forms | known
     wrong = [name for name in names if name not in every]
@@ -167,7 +181,12 @@ def chosen_sets(settings: Finetune) -> list[NamedSet]:
         raise InputError(
             f'{root}: no such folder; config.finetune.folder needs NAME/{{train,devel,test}}.tsv in it'
         )
-    return sets_in(root, settings.datasets)
+    return sets_in(root, settings.datasets, task=settings.task)
+
+
+def entity_sets(settings: Finetune) -> list[NamedSet]:
+    """Those of the chosen sets whose entities are to be found."""
+    return [chosen for chosen in chosen_sets(settings) if chosen.task == blurb.TASK]
 
 
 def split_files(folder: Path, split: str) -> list[Path]:

@@ -8,7 +8,7 @@ from bioptimus_jax.progress import complain
 
 
 def _call(command: Command) -> None:
-    from bioptimus_jax.finetune import lint
+    from bioptimus_jax.finetune.entities import lint
     from bioptimus_jax.vocab.agreement import load_for_words
 
     folders = [Path(name) for name in command.options.model]

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.sets.corpora import Sentence
+from bioptimus_jax.finetune.task import Encoded
+from bioptimus_jax.sets.sentences import Sentence
 
 BATCH = 500  # larger batches of encodings are heavy in memory and not faster
 IGNORED = -100  # label id of pieces that carry no label
@@ -27,7 +28,7 @@ class Window:
     window. `opens`, `closes`: whether it shows the sentence's first and last word, of those with a piece.
     """
 
-    sentence: int
+    example: int
     pieces: tuple[int, ...]
     words: tuple[int, ...]
     starts: tuple[int, ...]
@@ -38,17 +39,7 @@ class Window:
     closes: bool
 
 
-@dataclasses.dataclass(frozen=True)
-class Aligned:
-    """The windows of a list of sentences, and the oddities that were counted."""
-
-    windows: list[Window]
-    zero_piece_words: int
-    long_sentences: int
-    cut_words: int
-
-
-def align(tokenizer: Any, sentences: Sequence[Sentence], max_pieces: int, overlap_pieces: int) -> Aligned:
+def align(tokenizer: Any, sentences: Sequence[Sentence], max_pieces: int, overlap_pieces: int) -> Encoded:
     """Windows of at most `max_pieces`, cut between words.
 
     Neighbouring windows share twice `overlap_pieces`, and a word is predicted in the window where it lies
@@ -81,7 +72,7 @@ def align(tokenizer: Any, sentences: Sequence[Sentence], max_pieces: int, overla
             own = slice(own_low - low, own_high - low)
             windows.append(
                 Window(
-                    sentence=number,
+                    example=number,
                     pieces=(*before, *inner, *after),
                     words=tuple(names[own]),
                     starts=tuple(starts[own]),
@@ -92,7 +83,7 @@ def align(tokenizer: Any, sentences: Sequence[Sentence], max_pieces: int, overla
                     closes=high == len(starts_W),
                 )
             )
-    return Aligned(windows, zero, long, cut)
+    return Encoded(windows, {'zero_piece_words': zero, 'long_sentences': long, 'cut_words': cut})
 
 
 def piece_labels(
@@ -128,8 +119,8 @@ def tags_of_words(
     tags: list[list[str | None]] = [[None] * len(s.words) for s in sentences]
     for window, ids in zip(windows, predicted, strict=True):
         for word, start in zip(window.words, window.starts, strict=True):
-            assert tags[window.sentence][word] is None, 'a word was predicted twice'
-            tags[window.sentence][word] = labels[ids[start]]
+            assert tags[window.example][word] is None, 'a word was predicted twice'
+            tags[window.example][word] = labels[ids[start]]
     return [[tag or 'O' for tag in sentence] for sentence in tags]
 
 

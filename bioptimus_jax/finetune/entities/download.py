@@ -7,7 +7,7 @@ from pathlib import Path
 from bioptimus_jax.corpus.download import Proof, Wanted
 from bioptimus_jax.corpus.fetch import Server, check_address
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.sets.blurb import FILES, SOURCE
+from bioptimus_jax.sets.blurb import SETS, SOURCE
 from bioptimus_jax.sets.sentences import SPLITS
 
 
@@ -23,8 +23,8 @@ class NerSets:
         self.url, self.files = url.rstrip('/'), files
         self.checksums = {
             f'{name}/{split}.tsv': checksum
-            for name, (_, *checksums) in FILES.items()
-            for split, checksum in zip(SPLITS, checksums, strict=True)
+            for name, known in SETS.items()
+            for split, checksum in zip(SPLITS, known.checksums, strict=True)
         }
 
     async def wanted(self, server: Server, say: Callable[[str], None]) -> list[Wanted]:
@@ -33,10 +33,10 @@ class NerSets:
         if not names:
             raise ConfigError(
                 f'--files={self.files}: no file is named so; they are SET/train.tsv, SET/devel.tsv and '
-                f'SET/test.tsv of {", ".join(FILES)}'
+                f'SET/test.tsv of {", ".join(SETS)}'
             )
         parts = [name.split('/') for name in names]
-        return [Wanted(f'{name}/{file}', f'{self.url}/{FILES[name][0]}/{file}') for name, file in parts]
+        return [Wanted(f'{name}/{file}', f'{self.url}/{SETS[name].folder}/{file}') for name, file in parts]
 
     async def proof(self, server: Server, file: Wanted) -> Proof:
         """The SHA-256 of the published file."""

@@ -31,9 +31,10 @@ def lint_dataset(
     """
     name = blurb.set_of(dataset.name)
     splits = {split: _measure(getattr(dataset, split)) for split in SPLITS}
-    for split, published in zip(SPLITS, blurb.PUBLISHED.get(name, ()), strict=False):
-        splits[split]['blurb'] = published
-        splits[split]['public_files'] = blurb.KNOWN.get((name, split), published)
+    if known := blurb.SETS.get(name):
+        for split, published in zip(SPLITS, known.mentions, strict=True):
+            splits[split]['blurb'] = published
+            splits[split]['public_files'] = known.in_files.get(split, published)
     for split in SPLITS:
         splits[split]['mentions_in_file'] = dataset.gold_in_file[split]
         splits[split]['repairs'] = dict(dataset.repairs.get(split, {}))

@@ -4,11 +4,13 @@ Counted from sets of mentions, several times faster than seqeval; the tests hold
 Shapes: U sentences; the three counts are mentions that are right, in gold, and predicted.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.finetune.metrics import Metric, f1, rates
 from bioptimus_jax.sets.tags import spans
 
 Tags = Sequence[Sequence[str]]
@@ -117,22 +119,25 @@ def overlapping_pairs(gold: Sequence[Mention], predicted: Sequence[Mention]) -> 
     return found
 
 
-def rates(correct: int, in_gold: int, in_predicted: int) -> dict[str, float]:
-    """Precision, recall and F1 with the counts that they are made of; 0 where nothing is there to divide by."""
-    return {
-        'precision': correct / in_predicted if in_predicted else 0.0,
-        'recall': correct / in_gold if in_gold else 0.0,
-        'f1': 2 * correct / (in_gold + in_predicted) if correct else 0.0,
-        'gold': in_gold,
-        'predicted': in_predicted,
-    }
-
-
 READERS: dict[str, Callable[[Sequence[str]], list[Mention]]] = {
     'default': mentions,
     'strict': strict_mentions,
     'relaxed': mentions,
 }
+METRICS = {
+    mode: Metric(
+        'f1',
+        'F1',
+        'entity F1',
+        'entities of the test sets, default mode of seqeval',
+        ('correct', 'gold', 'predicted'),
+        functools.partial(counts, mode=mode),
+        f1,
+        rates,
+    )
+    for mode in MODES
+}
+"""Mode -> entity F1; the first is what the papers report."""
 
 
 def _matched(mode: str, gold: Sequence[Mention], predicted: Sequence[Mention]) -> int:

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.finetune.entities.score import Mention, mentions
 from bioptimus_jax.finetune.predictions import Predicted, units
-from bioptimus_jax.finetune.score import Mention, mentions
 from bioptimus_jax.finetune.statistics import interval, resampled
+from bioptimus_jax.finetune.summary import Known
+from bioptimus_jax.sets.corpora import Dataset
 
 SIZES = ((1, '1'), (2, '2'), (4, '3-4'), (None, '5+'))
 CONTEXTS = ((0, '0'), (4, '1-4'), (19, '5-19'), (None, '20+'))
@@ -60,6 +62,23 @@ class Material:
     contexts_of: Mapping[str, int] | None = None
     count_of: Callable[[str], int] | None = None
     corpus_words: int = 0
+
+
+def material_of(dataset: Dataset, tokenizer: Any, known: Known) -> Material:
+    """What the mentions of a set are sliced by, with what is known of the model's tokens."""
+
+    def pieces(words: Sequence[str]) -> list[str]:
+        return tokenizer(
+            list(words), is_split_into_words=True, add_special_tokens=False, verbose=False
+        ).tokens()
+
+    return Material(
+        training_mentions((s.words, s.tags) for s in dataset.train),
+        pieces,
+        known.contexts_of,
+        known.count_of(tokenizer) if known.counts else None,
+        known.corpus_words,
+    )
 
 
 class Classifier:

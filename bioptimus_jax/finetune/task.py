@@ -1,0 +1,157 @@
+"""What a kind of fine-tuning is: how a set is read, cut into windows, learned, decoded, written and measured.
+
+A kind is a file of tasks/, which holds TASK; nothing else knows its name. A record says of which kind it is, where that
+is not the first one there was.
+"""
+
+import abc
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import read_jsonl, write_jsonl
+from bioptimus_jax.finetune.metrics import Metric
+from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.schema import TASKS, Finetune
+from bioptimus_jax.sets.corpora import NamedSet
+
+if TYPE_CHECKING:  # reports read scores without torch
+    from bioptimus_jax.finetune.heads import Head
+
+DEFAULT = 'default'
+"""In records, the metric of a task that chooses epochs, seeds and settings and that models are compared by."""
+
+
+class Window(Protocol):
+    """Pieces that the encoder reads at once, special tokens included, of the example of that number in its split."""
+
+    @property
+    def example(self) -> int: ...
+    @property
+    def pieces(self) -> Sequence[int]: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoded:
+    """The windows of a split's examples, and the oddities that were counted."""
+
+    windows: Sequence[Any]
+    counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+class Task(abc.ABC):
+    """A kind of fine-tuning. The first half every kind has to say; of the second, the defaults do for most.
+
+    A set is a frozen dataclass with `name`, and with tuples of examples `train`, `devel` and `test`; an example has
+    `words`, the number of its `document`, and, unless `answers` says otherwise, `answers`.
+    """
+
+    title: str
+    """In model cards."""
+    hub: str
+    """What the Hugging Face hub calls it."""
+    metrics: Mapping[str, Metric]
+    """By their keys in records; DEFAULT is one of them."""
+    files: tuple[str, ...] = ('predictions.jsonl',)
+    """What `write` leaves in a cell."""
+    reported: tuple[str, ...] = ()
+    """Keys of `detail` that results.jsonl holds."""
+    summed: tuple[str, ...] = ()
+    """Those of them that the manifest holds, summed over all cells."""
+
+    @abc.abstractmethod
+    def read(self, chosen: NamedSet) -> Any:
+        """The set. Raises InputError, which names file and line."""
+
+    @abc.abstractmethod
+    def labels(self, dataset: Any, settings: Finetune) -> Sequence[str]:
+        """What the head has a logit for, in order."""
+
+    @abc.abstractmethod
+    def windows(self, tokenizer: Any, examples: Sequence[Any], settings: Finetune) -> Encoded:
+        """Windows of at most config.finetune.max_pieces. `tokenizer`: a fast one of transformers."""
+
+    @abc.abstractmethod
+    def head(self, pretrained: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> 'Head':
+        """What is trained, on a model that transformers has loaded for token classification."""
+
+    @abc.abstractmethod
+    def target(self, window: Any, learned: Sequence[Any], head: Any) -> Any:
+        """What `head.batch` needs to train on a window of an example with these `learned` answers."""
+
+    @abc.abstractmethod
+    def decode(
+        self,
+        examples: Sequence[Any],
+        windows: Sequence[Any],
+        found: Sequence[Any],
+        head: Any,
+        settings: Finetune,
+    ) -> list[Any]:
+        """The answers of every example, from what `head.predict` found in every window."""
+
+    def answers(self, example: Any) -> Sequence[Any]:
+        """The gold standard of an example, as `metrics` compare it and predictions keep it."""
+        return example.answers
+
+    def learned(self, example: Any, settings: Finetune) -> Sequence[Any]:
+        """The same as the model learns it."""
+        return self.answers(example)
+
+    def check(self, chosen: NamedSet, dataset: Any) -> None:  # noqa: B027
+        """Raises InputError where a set must not be trained on, after `look` and before any training."""
+
+    def look(
+        self, dataset: Any, tokenizers: Mapping[str, Any], max_pieces: int
+    ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+        """What lint.json and labels.json hold of a set, and lines that say what is worth knowing of it."""
+        return {}, {}, []
+
+    def detail(self, dataset: Any, predicted: Sequence[Any]) -> dict[str, Any]:
+        """What a record holds beside the metrics, from the answers on test. Raises InputError."""
+        return {}
+
+    def said(self, record: Mapping[str, Any]) -> str:
+        """What the line of a finished cell ends with."""
+        return ''
+
+    def slices(
+        self, dataset: Any, predictions: Sequence[Sequence[Predicted]], tokenizer: Any, known: Any
+    ) -> dict[str, Any]:
+        """What slices.json holds: test predictions of all seeds by kinds of example. `known`: see summary.Known."""
+        return {}
+
+    def write(self, folder: Path, examples: Sequence[Predicted]) -> None:
+        """Leave the test predictions in `files`. Raises InputError for what these cannot hold."""
+        write_jsonl(folder / self.files[0], map(dataclasses.asdict, examples))
+
+    def written(self, folder: Path) -> list[Predicted]:
+        """The test predictions that `write` has left. Raises InputError that names the file."""
+        file = folder / self.files[0]
+        try:
+            return [
+                Predicted(tuple(r['words']), tuple(r['gold']), tuple(r['predicted']), r['document'])
+                for r in read_jsonl(file)
+            ]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f'{file}: cannot be read ({error!r}); score the model again') from error
+
+    @property
+    def metric(self) -> Metric:
+        return self.metrics[DEFAULT]
+
+    def scores(self, gold: Sequence[Any], predicted: Sequence[Any]) -> dict[str, dict[str, float]]:
+        """What a record holds of a split, by metric."""
+        return {name: metric.scores(gold, predicted) for name, metric in self.metrics.items()}
+
+
+def task_of(record: Mapping[str, Any]) -> Task:
+    """The kind that a record of a fine-tuning says."""
+    return TASKS.load(record.get('task', Finetune.task))
+
+
+def score_of(record: Mapping[str, Any], split: str) -> float:
+    """The score on a split, 'devel' or 'test', by which seeds, settings and models are compared."""
+    return record[split][DEFAULT][task_of(record).metric.name]

@@ -1,0 +1,107 @@
+"""Named-entity recognition: a tag for every word, entity F1."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.finetune.entities import lint
+from bioptimus_jax.finetune.entities.align import align, piece_labels, tags_of_words, word_labels
+from bioptimus_jax.finetune.entities.files import read_predictions, write_predictions, write_standoff
+from bioptimus_jax.finetune.entities.score import METRICS, by_type, check_with_seqeval, score
+from bioptimus_jax.finetune.entities.slices import label_distribution, material_of, slices
+from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.finetune.summary import Known
+from bioptimus_jax.finetune.task import Encoded, Task
+from bioptimus_jax.schema import Finetune
+from bioptimus_jax.sets import corpora
+from bioptimus_jax.sets.corpora import Dataset, NamedSet
+from bioptimus_jax.sets.sentences import SPLITS, Sentence
+from bioptimus_jax.sets.tags import decode, encode, labels_of
+
+
+class Entities(Task):
+    """Sets in any form that `sets.corpora` reads; heads: linear, CRF, BiLSTM and both."""
+
+    title = 'Named-entity recognition'
+    hub = 'token-classification'
+    metrics = METRICS
+    files = ('predictions.tsv', 'predictions.ann', 'predictions.txt')
+    reported = ('test_untyped', 'test_by_type', 'gold_in_file', 'gold_scored')
+    summed = ('gold_in_file', 'gold_scored')
+
+    def read(self, chosen: NamedSet) -> Dataset:
+        return corpora.read_dataset(chosen)
+
+    def check(self, chosen: NamedSet, dataset: Dataset) -> None:
+        corpora.require_all_mentions(chosen.folder, dataset)
+
+    def labels(self, dataset: Dataset, settings: Finetune) -> Sequence[str]:
+        return labels_of(sorted(dataset.types), settings.scheme)
+
+    def windows(self, tokenizer: Any, examples: Sequence[Sentence], settings: Finetune) -> Encoded:
+        return align(tokenizer, examples, settings.max_pieces, settings.overlap_pieces)
+
+    def head(self, pretrained: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> Any:
+        from bioptimus_jax.finetune.entities.tagger import Tagger
+
+        return Tagger(pretrained, labels, settings, dtype)
+
+    def answers(self, example: Sentence) -> Sequence[str]:
+        return example.tags
+
+    def learned(self, example: Sentence, settings: Finetune) -> Sequence[str]:
+        return encode(example.tags, settings.scheme)
+
+    def target(self, window: Any, learned: Sequence[str], head: Any) -> list[int]:
+        if head.chain is not None:
+            return word_labels(window, learned, head.label_ids)
+        return piece_labels(window, learned, head.label_ids, head.label_pieces)
+
+    def decode(
+        self,
+        examples: Sequence[Any],
+        windows: Sequence[Any],
+        found: Sequence[Any],
+        head: Any,
+        settings: Finetune,
+    ) -> list[list[str]]:
+        tags = tags_of_words(examples, windows, found, head.labels)
+        return [list(decode(sentence, settings.scheme)) for sentence in tags]
+
+    def look(
+        self, dataset: Dataset, tokenizers: Mapping[str, Any], max_pieces: int
+    ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+        found = lint.lint_dataset(dataset, tokenizers, max_pieces)
+        tags = {split: [s.tags for s in getattr(dataset, split)] for split in SPLITS}
+        return found, label_distribution(tags), lint.lines(found)
+
+    def detail(self, dataset: Dataset, predicted: Sequence[Sequence[str]]) -> dict[str, Any]:
+        gold = [s.tags for s in dataset.test]
+        scores = self.metric.scores(gold, predicted)
+        check_with_seqeval(gold, predicted, scores)
+        return {
+            'test_untyped': score(gold, predicted, typed=False),
+            'test_by_type': by_type(gold, predicted),
+            'gold_in_file': dataset.gold_in_file['test'],
+            'gold_scored': int(scores['gold']),
+            'merged_types': dataset.merged_types,
+            'unseen_labels': dataset.unseen_labels,
+        }
+
+    def said(self, record: Mapping[str, Any]) -> str:
+        return f', gold mentions in file {record["gold_in_file"]} = scored {record["gold_scored"]}'
+
+    def slices(
+        self, dataset: Dataset, predictions: Sequence[Sequence[Predicted]], tokenizer: Any, known: Known
+    ) -> dict[str, Any]:
+        return slices(predictions, material_of(dataset, tokenizer, known))
+
+    def write(self, folder: Path, examples: Sequence[Predicted]) -> None:
+        write_predictions(folder / self.files[0], examples)
+        write_standoff(folder, examples)
+
+    def written(self, folder: Path) -> list[Predicted]:
+        return read_predictions(folder / self.files[0])
+
+
+TASK = Entities()
