@@ -131,7 +131,7 @@ class Run:
             raise InputError(
                 f'{self.workdir / stage}: stage {stage!r} has not been done; run `bioptimus {stage}` first'
             )
-        folder = Path(manifest.get('folder', self.workdir / stage))
+        folder = stage_folder(self, stage)
         if not folder.is_dir():
             raise InputError(
                 f'{folder}: is gone, but {self.workdir / stage / MANIFEST} refers to it; restore it'
@@ -153,8 +153,9 @@ class Run:
 
         sizes = [entry['bytes'] for name, entry in manifest.get('files', {}).items() if reads(name)]
         progress = self.progress(f'{stage}: checksums of its files', sum(sizes) / 1e6, 'MB')
-        place = Path(manifest.get('folder', self.workdir / stage))
-        flaws = find_flaws(place, manifest, remembered, reads=reads, advance=progress.update)
+        flaws = find_flaws(
+            stage_folder(self, stage), manifest, remembered, reads=reads, advance=progress.update
+        )
         remembered.save()
         return flaws
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,12 @@ class Effect:
     half: float | None = None
     p: float | None = None
     freedom: int = 0
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Low and high end of its interval; NaN where it has none."""
+        half = math.nan if self.half is None else self.half
+        return self.observed - half, self.observed + half
 
 
 def reach(error: float, freedom: float) -> float:

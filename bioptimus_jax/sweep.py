@@ -21,7 +21,7 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import alone, atomic, digest, write_jsonl
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report import arms
-from bioptimus_jax.report.layout import Table, words
+from bioptimus_jax.report.layout import Column, Table, each
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.records import RECORDS, record_of
 from bioptimus_jax.run import Run, execute, fingerprint
@@ -110,21 +110,22 @@ class Sweep:
     def table(self) -> Table:
         """Which stages of which arm are done, and how long they took."""
         stages = list(dict.fromkeys(name for arm in self.arms for name in arm.run.config.stages))
-        rows = []
-        for arm in self.arms:
-            manifests = [arm.run.manifest(name) for name in stages]
-            rows.append([words(arm.name), *(words(_state(manifest)) for manifest in manifests)])
-        return Table('Arms', ['arm', *stages], rows)
+        columns = [
+            Column('arm', lambda arm: arm.name),
+            *each({name: name for name in stages}, lambda name, arm: _state(arm.run.manifest(name))),
+        ]
+        return Table.of('Arms', columns, self.arms)
 
     def _write(self, made: Sequence[Arm]) -> None:
         """results.jsonl, a record an arm; arms.md, the tables; arms.svg and differences.svg, the figures."""
         measured = {arm.name: read_measures(arm.run, details=False) for arm in made}
         write_jsonl(self.workdir / RECORDS, [record_of(name, m) for name, m in measured.items()])
-        self.tables = arms.all_tables(measured, self.control)
+        grouped = arms.grouped(measured)
+        self.tables = [table for table in arms.all_tables(grouped, self.control) if not table.empty]
         with atomic(self.workdir / 'arms.md') as file:
             file.write(f'# {self.workdir.name}\n\n' + '\n'.join(table.markdown() for table in self.tables))
-        for drawn in (arms.figure(measured, self.control), arms.differences(measured, self.control)):
-            if drawn.svg:
+        for drawn in (arms.figure(grouped, self.control), arms.differences(grouped, self.control)):
+            if not drawn.empty:
                 with atomic(self.workdir / f'{drawn.name}.svg') as file:
                     file.write(drawn.svg + '\n')
 

@@ -6,40 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toy_measures import geometry_of, measured
 
-from bioptimus_jax import config
-from bioptimus_jax.files import write_json
-from bioptimus_jax.report import arms, geometry
-from bioptimus_jax.report.measures import read_measures
-from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax import cli
+from bioptimus_jax.report import arms
+from bioptimus_jax.report.sections import geometry
 from bioptimus_jax.student import interval
-
-STEPS = {'initial': 0, '100': 100, '300': 300}
-
-
-def measured(folder, nats, mask='m', steps=STEPS):
-    """A run whose models have these nats per word, in order of STEPS."""
-    loaded = config.defaults()
-    loaded.phases = tuple(name for name in steps if name != 'initial')
-    for name in loaded.phases:
-        loaded.phase[name] = config.phase()
-    run = Run(folder, Experiment.from_config(loaded), quiet=True)
-    records = [
-        {
-            'model': name,
-            'mask': mask,
-            'words': 10,
-            'pieces': 12,
-            'nats_per_word': value,
-            'word_accuracy': 1 / value,
-        }
-        for name, value in zip(steps, nats, strict=False)
-    ]
-    write_json(folder / 'analyze' / 'cloze.json', records)
-    for name, step in steps.items():
-        run.log('pretrain', step, kind='evaluation', phase=name, phase_end=True, frozen_loss=1.0)
-    return read_measures(run)
 
 
 @pytest.fixture
@@ -52,17 +24,20 @@ def sweep(tmp_path):
         'random_rows.seed-1': (10, 8, 7),
         'worse.seed-0': (10, 9, 7),
     }
-    return {name: measured(tmp_path / name, values) for name, values in nats.items()}
+    return arms.grouped({name: measured(tmp_path / name, values) for name, values in nats.items()})
 
 
 def test_a_table_has_a_row_per_arm_and_intervals_over_its_seeds(sweep):
-    made = arms.table(sweep, 'nats_per_word')
-    assert [row[0].text for row in made.rows] == ['better', 'random_rows', 'worse']
-    assert made.columns == ['arm', 'initial (step 0)', '100', '300']
+    made = arms.scores(sweep)
+    nats = {(row[0].text, row[1].text): row[2].text for row in made.rows}
+    assert made.columns[:3] == ['model', 'arm', 'nats / word']
+    models, names = ('initial (step 0)', '100', '300'), ('better', 'random_rows', 'worse')
+    assert list(nats) == [(model, name) for model in models for name in names]
     # Means 6 and 7: deviation sqrt(.5), error .5, and Student's 97.5 % with one degree of freedom is 12.706.
-    assert made.rows[0][2].text == '6.500 ± 6.353'
-    assert made.rows[2][3].text == '7.000'
-    assert made.rows[0][1].text == '9.000 ± 0.000'
+    assert nats['100', 'better'] == '6.500 ± 6.353'
+    assert nats['300', 'worse'] == '7.000'
+    assert nats['initial (step 0)', 'better'] == '9.000 ± 0.000'
+    assert [marks[2] for marks in made.marks()[:3]] == ['best', 'second', '']
 
 
 def test_differences_are_paired_by_seed_and_steps_are_those_of_the_control(sweep):
@@ -78,13 +53,13 @@ def test_differences_are_paired_by_seed_and_steps_are_those_of_the_control(sweep
 
 def test_an_arm_without_runs_and_a_missing_control_say_so(sweep):
     assert 'nothing has not been trained' in arms.against(sweep, 'nothing').text()
-    assert arms.table({}, 'nats_per_word').rows == []
+    assert 'no model of these runs has been scored' in arms.scores({}).text()
 
 
 def test_other_words_are_said_to_be_other_words(sweep, tmp_path):
-    assert 'did not score the same words' not in arms.table(sweep, 'nats_per_word').note
-    other = sweep | {'copy.seed-0': measured(tmp_path / 'copy', (9, 9, 9), mask='another')}
-    assert 'did not score the same words' in arms.table(other, 'nats_per_word').note
+    assert 'did not score the same words' not in arms.scores(sweep).note
+    other = sweep | {'copy': {'0': measured(tmp_path / 'copy', (9, 9, 9), mask='another')}}
+    assert 'did not score the same words' in arms.scores(other).note
 
 
 def test_the_figure_draws_every_arm_and_says_its_numbers(sweep):
@@ -97,7 +72,7 @@ def test_the_figure_draws_every_arm_and_says_its_numbers(sweep):
 
 def test_step_0_of_one_arm_does_not_flatten_the_curves_of_all(sweep, tmp_path):
     assert 'above' not in arms.figure(sweep, 'random_rows').caption
-    high = sweep | {'literal.seed-0': measured(tmp_path / 'literal', (25, 9, 7))}
+    high = sweep | {'literal': {'0': measured(tmp_path / 'literal', (25, 9, 7))}}
     assert 'above the figure: literal 25.00.' in arms.figure(high, 'random_rows').caption
 
 
@@ -110,13 +85,9 @@ def test_differences_are_drawn_for_each_phase_end_with_their_interval(sweep):
     assert 'nothing has not been trained' in arms.differences(sweep, 'nothing').absent
 
 
-def test_all_tables_leave_out_what_nobody_measured(sweep):
-    titles = [made.title for made in arms.all_tables(sweep, 'random_rows')]
-    assert titles == [
-        'Hidden words: nats / word',
-        'Hidden words: words right, %',
-        'nats / word: differences to random_rows',
-    ]
+def test_tables_of_what_nobody_measured_are_empty(sweep):
+    titles = [made.title for made in arms.all_tables(sweep, 'random_rows') if not made.empty]
+    assert titles == ['Arms compared', 'nats / word: differences to random_rows', 'What each arm took']
 
 
 @given(st.lists(st.floats(0.5, 3), min_size=2, max_size=6), st.data())
@@ -139,28 +110,43 @@ def test_an_interval_is_students():
     assert interval([5.0]) == (5.0, 0.0)
 
 
-def geometry_of(folder, cosine, digest='d'):
-    """A run whose words have this cosine after the last phase, and twice as much of everything before it."""
-    m = measured(folder, (3, 2, 1))
-    last = {kind: {x: {'value': cosine} for x in geometry.MEASURES} for kind in geometry.KINDS}
-    before = {kind: {x: {'value': 2 * cosine} for x in geometry.MEASURES} for kind in geometry.KINDS}
-    shapes = {'100': before, '300': last}
-    records = [{'model': x, 'rows': {}, 'words': {'digest': digest, **shape}} for x, shape in shapes.items()]
-    write_json(folder / 'analyze' / 'geometry.json', records)
-    return read_measures(m.run)
-
-
 def test_geometry_is_compared_after_the_last_phase_seed_by_seed(tmp_path):
     cosines = {'a.seed-0': 0.5, 'a.seed-1': 0.3, 'b.seed-0': 0.25, 'b.seed-1': 0.15, 'c.seed-0': 0.1}
-    sweep = {name: geometry_of(tmp_path / name, value) for name, value in cosines.items()}
-    made = arms.of_words(sweep, 'a')
-    rows = [[cell.text for cell in row[:3]] for row in made.rows]
-    assert [row[1] for row in rows] == ['a', 'b', 'b less a', 'c', 'c less a'] * 2
-    assert [row.value for row in (made.rows[0][2], made.rows[2][2])] == pytest.approx([0.4, -0.2])
+    sweep = arms.grouped({name: geometry_of(tmp_path / name, value) for name, value in cosines.items()})
+
+    def of_words(control='a'):
+        [made] = [t for t in arms.all_tables(sweep, control) if t.title == geometry.TITLE]
+        return [[cell.text for cell in row[:3]] for row in made.rows]
+
+    rows = of_words()
+    assert [row[1] for row in rows] == ['a', 'b', 'c', 'b less a', 'c less a'] * 2
     assert rows[0][2] == '0.400 ± 1.271'  # Student's t at one degree of freedom, 12.706, times 0.1
-    assert rows[2][2] == '-0.200 ± 0.635'  # differences -0.25 and -0.15
+    assert rows[3][2] == '-0.200 ± 0.635'  # differences -0.25 and -0.15
     assert rows[4][2] == '-0.400'
-    assert 'Geometry of rare and frequent words' in [t.title for t in arms.all_tables(sweep, 'a')]
-    sweep['b.seed-0'] = geometry_of(tmp_path / 'other', 0.25, 'other words')
-    assert arms.of_words(sweep, 'a').rows[2][2].text == '-0.150'  # only the seed with the same words
-    assert len(arms.of_words(sweep).rows) == 6
+    sweep['b']['0'] = geometry_of(tmp_path / 'other', 0.25, 'other words')
+    assert of_words()[3][2] == '-0.150'  # only the seed with the same words
+    assert len(of_words('')) == 6
+
+
+CONFIG = """
+from bioptimus_jax import config
+
+def get_config(argument=''):
+    loaded = config.defaults()
+    loaded.phases = ('100', '300')
+    for name in loaded.phases:
+        loaded.phase[name] = config.phase()
+    return loaded
+"""
+
+
+def test_compare_prints_the_tables_that_a_sweep_has_of_the_same_arms(tmp_path, capsys):
+    (tmp_path / 'two.py').write_text(CONFIG)
+    runs = {name: measured(tmp_path / name, nats) for name, nats in {'a': (9, 7, 5), 'b': (10, 8, 6)}.items()}
+    given = [f'--config={tmp_path / "two.py"}', *(str(tmp_path / name) for name in runs)]
+    assert cli.main(['compare', *given]) == 0
+    printed = capsys.readouterr().out
+    named = {f'{name} (contextualized)': m for name, m in runs.items()}
+    swept = arms.all_tables(arms.grouped(named))
+    assert printed == '\n\n'.join(table.text() for table in swept) + '\n'
+    assert '9.000' in printed

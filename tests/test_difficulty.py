@@ -22,8 +22,8 @@ from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain import perplexity
 from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED
-from bioptimus_jax.report import difficulty as shown
 from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.sections import difficulty as shown
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make

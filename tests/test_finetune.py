@@ -24,8 +24,8 @@ from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetune.training import finetune, predict
 from bioptimus_jax.finetune.verdict import compare_models
 from bioptimus_jax.model.folder import model_folders, name_of
-from bioptimus_jax.report.entities import beside_paper
 from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.sections.entities import beside_paper
 from bioptimus_jax.report.trained import cell_folder, trained_models
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment, Finetune

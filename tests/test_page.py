@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_paper_tables import MASKED, TOKENS, WORDS_15, WORDS_20, make
-from test_report import fabricate
+from toy_measures import MASKED, TOKENS, WORDS_15, WORDS_20, fabricate, make
 
 from bioptimus_jax.report import comparison, page
 

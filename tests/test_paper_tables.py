@@ -14,140 +14,34 @@ from html import unescape
 import numpy as np
 import pytest
 from scipy import stats
+from toy_measures import (
+    MASKED,
+    STEPS,
+    TOKENS,
+    WORDS,
+    WORDS_15,
+    WORDS_20,
+    experiment,
+    f1,
+    fine_tuned,
+    make,
+    spent,
+    write_geometry,
+)
 
-from bioptimus_jax import cli, config
+from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
-from bioptimus_jax.finetune.entities.files import write_predictions
-from bioptimus_jax.finetune.entities.score import score
-from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.report import comparison, comparison_figures, gain, geometry, page, paper, paper_tables
+from bioptimus_jax.report import comparison, comparison_figures, gain, page, paper, paper_tables
 from bioptimus_jax.report.layout import NOT_RUN
 from bioptimus_jax.report.questions import QUESTIONS
 from bioptimus_jax.report.resolved import experiment_of, read_runs
 from bioptimus_jax.report.trained import PAPER_SETTINGS, trained_models
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import PAPER_PHASES, PAPER_ROWS, Experiment, result_keys
+from bioptimus_jax.schema import result_keys
 from bioptimus_jax.stages import STAGES
 
-SENTENCES = 200
-WORDS = 512_000
-STEPS = 10  # of 256 rows of 200 words
 ASK = {question.name: question for question in QUESTIONS}
-TOKENS, WORDS_15, WORDS_20, MASKED = PAPER_PHASES.values()
-
-
-def experiment(phases, **changes):
-    loaded = config.defaults()
-    loaded.phases = tuple(f'p{n}' for n in range(len(phases)))
-    for name, phase in zip(loaded.phases, phases, strict=True):
-        loaded.phase[name] = config.phase(
-            masking=phase.masking,
-            rate=phase.rate,
-            corruption=phase.corruption,
-            duration=float(WORDS),
-            duration_unit='words',
-            schedule='restart',
-        )
-    loaded.surgery.update({**PAPER_ROWS, 'scale': 'rescaled'})
-    loaded.evaluation.settings = tuple(PAPER_PHASES)
-    for dotted, value in changes.items():
-        config.override(loaded, dotted.replace('__', '.'), str(value))
-    return Experiment.from_config(loaded)
-
-
-def fine_tuned(folder, model, dataset, setting, seed, right, devel=None):
-    """A cell of SENTENCES mentions of which `right` are found and nothing else: F1 = 2 right / (SENTENCES + right)."""
-    found = set(np.random.default_rng(seed).permutation(SENTENCES)[:right].tolist())
-    gold = [['O', 'B-X', 'O']] * SENTENCES
-    tagged = [['O', 'B-X' if n in found else 'O', 'O'] for n in range(SENTENCES)]
-    words = [['a', f'{dataset}{n}', 'b'] for n in range(SENTENCES)]
-    cell = folder / 'finetune' / model / dataset / setting / f'seed-{seed}'
-    write_predictions(
-        cell / 'predictions.tsv', [Predicted(w, g, t, 0) for w, g, t in zip(words, gold, tagged, strict=True)]
-    )
-    test = score(gold, tagged)
-    other = {'default': {'f1': devel if devel is not None else test['default']['f1']}}
-    sizes = {'train': 50, 'devel': 20, 'test': SENTENCES}
-    return {
-        'model': model,
-        'dataset': dataset,
-        'setting': setting,
-        'seed': seed,
-        'devel': other,
-        'test': test,
-        'gold_in_file': SENTENCES,
-        'sentences': sizes,
-    }
-
-
-def f1(right):
-    return 200 * right / (SENTENCES + right)
-
-
-def make(
-    folder,
-    phases,
-    right,
-    seed=0,
-    losses=None,
-    corpus='c',
-    steps=(),
-    fine_tunings=(),
-    weights='source',
-    **changes,
-):
-    """A run folder; `right`: model -> dataset -> mentions found, models by number (0: first phase's end) or name.
-
-    With the mentions, of all fine-tunings or of each, there may be the devel F1; `steps`: where the phases end;
-    `fine_tunings`: their seeds.
-    """
-    e = experiment(phases, seed=seed, finetune__seeds=seed, **changes)
-    run = Run(folder, e, quiet=True)
-    of_source = {'0:config.json': 'x', '1:model.safetensors': weights}
-    train = {'rows': 1000, 'words': 200_000, 'tokens': 260_000}
-    described = {
-        'corpus': {'content': corpus * 16},
-        'vocab': {'content': ('v' if e.vocab.kind == 'train' else 's') * 16},
-        'contexts': {'content': 'x'},
-        'surgery': {'content': 'w', 'inputs': of_source},
-        'rows': {'content': 'r', 'counts': {'train': train}},
-        'pretrain': {'content': 'p'},
-        'finetune': {'content': 'n'},
-    }
-    for stage, described_so in described.items():
-        keys = result_keys(e, STAGES[stage].sections)
-        manifest = {'stage': stage, 'config': keys, 'inputs': {}, 'counts': {}, 'seconds': 1.0}
-        write_json(folder / stage / 'manifest.json', json.loads(json.dumps(manifest | described_so)))
-    steps = steps or range(STEPS, STEPS * len(phases) + 1, STEPS)
-    ends = zip(('initial', *e.phases), (0, *steps), strict=True)
-    for n, (name, step) in enumerate(ends):
-        values = {phase: (losses or 5.0) - 0.1 * n for phase in PAPER_PHASES}
-        run.log(
-            'pretrain',
-            step,
-            kind='evaluation',
-            phase=name,
-            phase_end=True,
-            frozen_loss=6.0 - n,
-            losses=values,
-            tokens=step,
-        )
-    records = []
-    for model, scores in right.items():
-        name = e.phases[model] if isinstance(model, int) else model
-        for number, tuning in enumerate(fine_tunings or (seed,)):
-            records += [
-                fine_tuned(folder, name, d, 'standard', tuning, *_found(n, number)) for d, n in scores.items()
-            ]
-    write_jsonl(folder / 'finetune' / 'results.jsonl', records)
-    return folder
-
-
-def _found(given, number):
-    """Mentions found by that fine-tuning, and perhaps the devel F1, of one number for all or one for each."""
-    mentions, *devel = given if isinstance(given, tuple) else (given,)
-    return [mentions[number] if isinstance(mentions, tuple) else mentions, *devel]
 
 
 def answer(name, *folders):
@@ -606,13 +500,6 @@ def test_rates_are_chosen_over_the_sets_that_all_of_them_have(tmp_path):
     assert made.rows[0][0].text == 'contextualized, rescaled, learning rate 0.0002, chosen on devel'
 
 
-def write_geometry(folder, cosine, model='p1'):
-    values = {x: {'value': cosine} for x in geometry.MEASURES}
-    record = {'digest': 'same', **{kind: values for kind in geometry.KINDS}}
-    write_json(folder / 'analyze' / 'geometry.json', [{'model': model, 'rows': {}, 'words': record}])
-    write_json(folder / 'analyze' / 'manifest.json', {'config': {}, 'content': 'a', 'inputs': {}})
-
-
 def test_degeneration_is_a_difference_at_the_same_rate_of_mask_with_an_interval(tmp_path):
     change = {(0.8, 0.1, 0.1): 0.0, (1.0, 0.0, 0.0): -0.1}
     for corruption, less in change.items():
@@ -702,20 +589,16 @@ def test_devel_f1_over_pretraining_is_drawn_where_snapshots_were_fine_tuned(tabl
     assert drawn.svg.startswith('<svg')
 
 
-@pytest.fixture
-def lines_of(monkeypatch):
-    """A figure of runs, and its points: arm -> in order, seed -> words and value."""
-
-    def drawn(figure, *folders):
-        curves = {}
-        monkeypatch.setattr(comparison_figures, '_lines', lambda axes, arms, order: curves.update(arms))
-        made = figure(trained_models(read_runs(folders)))
-        return made, {arm: [points[place] for place in sorted(points)] for arm, points in curves.items()}
-
-    return drawn
+def read_models(*folders):
+    return trained_models(read_runs(folders))
 
 
-def test_figure_3_is_of_one_setting_and_one_budget_and_counts_a_seed_once(tmp_path, lines_of):
+def in_order(curves):
+    """Arm -> in order, seed -> words and value."""
+    return {arm: [points[place] for place in sorted(points)] for arm, points in curves.items()}
+
+
+def test_figure_3_is_of_one_setting_and_one_budget_and_counts_a_seed_once(tmp_path):
     for seed, right in enumerate((100, 110)):
         ends = {'initial': {'d': 60}, 0: {'d': right}}
         make(tmp_path / 'a' / f'a.seed-{seed}', [TOKENS], ends, seed)
@@ -724,28 +607,29 @@ def test_figure_3_is_of_one_setting_and_one_budget_and_counts_a_seed_once(tmp_pa
     make(tmp_path / 'again' / 'x', [TOKENS], ends, 1)
     make(tmp_path / 'other' / 'longer', [TOKENS], ends, 2, phase__p0__duration=2 * WORDS)
     folders = [tmp_path / name for name in ('a', 'again', 'other')]
-    made, curves = lines_of(comparison_figures.devel_f1, *folders)
+    models = read_models(*folders)
+    made = comparison_figures.devel_f1(models)
+    curves = in_order(comparison_figures.f1_curves(models)[0]['d'])
     end = {seed: (WORDS, pytest.approx(f1(right))) for seed, right in enumerate((100, 110))}
     assert curves['contextualized, rescaled'][1] == end
     assert 'Left out, since they were made otherwise: longer.' in made.caption
     assert PAPER_SETTINGS[0] in made.caption
 
 
-def test_evaluations_are_matched_by_phase_and_number_not_by_rounded_words(tmp_path, lines_of):
+def test_evaluations_are_matched_by_phase_and_number_not_by_rounded_words(tmp_path):
     for seed, step in enumerate((21, 20)):  # steps are whole, and rows differ by seed
         folder = make(tmp_path / 'long' / f'a.seed-{seed}', [TOKENS] * 2, {}, seed, steps=(10, 22))
         run = Run(folder, experiment([TOKENS] * 2), quiet=True)
         run.log('pretrain', step, kind='evaluation', phase='p1', frozen_loss=4.5 - seed, tokens=0)
     make(tmp_path / 'short', [TOKENS], {})
-    _, curves = lines_of(comparison_figures.heldout_losses, tmp_path / 'short', tmp_path / 'long')
+    curves, _ = comparison_figures.loss_curves(read_models(tmp_path / 'short', tmp_path / 'long'))
     per_step = WORDS / STEPS
-    assert curves == {
-        'static: tokens 15 %': [
-            {0: (WORDS, 5.0), 1: (WORDS, 5.0)},
-            {0: (21 * per_step, 4.5), 1: (20 * per_step, 3.5)},
-            {0: (22 * per_step, 4.0), 1: (22 * per_step, 4.0)},
-        ]
-    }
+    [points] = in_order(curves).values()  # a setting alone and twice are one arm
+    assert points == [
+        {0: (WORDS, 5.0), 1: (WORDS, 5.0)},
+        {0: (21 * per_step, 4.5), 1: (20 * per_step, 3.5)},
+        {0: (22 * per_step, 4.0), 1: (22 * per_step, 4.0)},
+    ]
 
 
 def test_losses_are_drawn_over_words_for_each_order(curricula):
@@ -815,14 +699,14 @@ def test_the_page_begins_with_what_the_source_became(tmp_path):
     *_, interval, p = paired('ncbi-disease', 1)
     assert (disease['verdict'], disease['p']) == ('not distinguishable', f'{p:.3f}')
     assert [disease['95 % from'], disease['to']] == [f'{interval.low:+.2f}', f'{interval.high:+.2f}']
-    first, second, *_ = page.headlines(m, {'gain': table})
+    first, second, *_ = page.headlines(m, table)
     said = f'better, {chem["gain"]} [{chem["95 % from"]}, {chem["to"]}], p = {chem["p"]}'
     assert first == (f'{before:.2f} → {after:.2f}', f'test F1 on bc5-chem, source to p0: {said}')
     assert second[1].startswith('test F1 on ncbi-disease, source to p1: not distinguishable, ')
-    assert not any('best on devel' in what for _, what in page.headlines(m, {'gain': table}))
+    assert not any('best on devel' in what for _, what in page.headlines(m, table))
     alone = gain.gain(read_runs([make(tmp_path / 'one', [TOKENS, MASKED], right, fine_tunings=(0,))])[0])
     assert row(alone, 'bc5-chem')['verdict'] == 'one seed'
-    [(_, said), *_] = page.headlines(m, {'gain': alone})
+    [(_, said), *_] = page.headlines(m, alone)
     assert re.fullmatch(
         r'test F1 on bc5-chem, source to p0: \+\S+, one seed; on other test items \[.*\]', said
     )
@@ -830,7 +714,7 @@ def test_the_page_begins_with_what_the_source_became(tmp_path):
     table = gain.gain(m)
     assert row(table, 'ncbi-disease')['verdict'] == NOT_RUN
     assert 'ncbi-disease is not tested: ' in table.note
-    assert page.headlines(m, {'gain': table})[1][1].endswith(f'source to p1: {disease["gain"]}, not tested')
+    assert page.headlines(m, table)[1][1].endswith(f'source to p1: {disease["gain"]}, not tested')
     # The source is a rival too, of runs from the same source alone.
     [rivals], _ = answer('table6', folder)
     assert row(rivals, 'source')['bc5-chem, here'].startswith(f'{before:.2f}')
@@ -871,20 +755,6 @@ def test_learning_rates_and_budgets_are_arms_of_their_own(tmp_path):
 def bomb():
     """Seventy million zeros: more than any test set has."""
     return base64.b64encode(zlib.compress(bytes(70_000_000))).decode()
-
-
-def spent(folder):
-    """The training records of a run, and the sentences that its contexts read."""
-    (folder / 'surgery' / 'model').mkdir()
-    sizes = {'hidden_size': 4, 'num_hidden_layers': 1, 'num_attention_heads': 1, 'intermediate_size': 8}
-    shape = {'model_type': 'bert', 'vocab_size': 9, 'max_position_embeddings': 8, **sizes}
-    write_json(folder / 'surgery' / 'model' / 'config.json', shape)
-    run = Run(folder, Experiment(), quiet=True)
-    for name, pieces in (('new', 1000), ('shared', 700)):
-        run.log('surgery', 0, kind='encoded', name=name, pieces=pieces, attended=20.5)
-    for step in (5, 8, 10):
-        numbers = {'tokens': 130 * step, 'flops': 7e5 * step, 'seconds': 30.3 * step, 'joules': 5e4 * step}
-        run.log('pretrain', step, kind='train', phase='p0', **numbers)
 
 
 def test_records_alone_give_the_tables_of_the_run_folders(table2, curricula, tmp_path, capsys):

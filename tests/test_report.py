@@ -8,289 +8,30 @@ import json
 import re
 import shlex
 
-import numpy as np
 import pytest
-from test_report_finetune import write_scores
+from toy_measures import CLASSES, PHASES, fabricate, ner_cell
 
 from bioptimus_jax import cli
-from bioptimus_jax.analysis.geometry import of_words
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import digest, write_json, write_jsonl
+from bioptimus_jax.files import digest, write_json
 from bioptimus_jax.manifests import listed, write_manifest
-from bioptimus_jax.report import (
-    comparison,
-    curves,
-    documents,
-    drawing,
-    efficiency,
-    entities,
-    figures,
-    geometry,
-    layout,
-    page,
-    paper,
-    surgery,
-    tables,
-    vocabulary,
-    vocabulary_figures,
-)
+from bioptimus_jax.report import arms, comparison, drawing, figures, layout, page, paper
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
 from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.resolved import experiment_of
+from bioptimus_jax.report.sections import (
+    corpus,
+    efficiency,
+    entities,
+    geometry,
+    new_tokens,
+    phases,
+    training,
+    vocabulary,
+)
 from bioptimus_jax.report.trained import trained_models
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import PAPER_ROWS, Experiment
-
-PHASES = ('0.1', '0.2', '0.3', '0.4')
-
-
-def fabricate(workdir, finished=True):
-    """A run folder in the stages' formats; unfinished: pre-training stopped in phase 0.2."""
-    run = Run(workdir, Experiment(), quiet=True)
-    last = 400 if finished else 150
-    for step in range(10, last + 1, 10):
-        phase = PHASES[(step - 1) // 100]
-        rate = Experiment().phase[phase].rate
-        loss = 6.0 - step / 150 + (0.4 if phase > '0.1' else 0)
-        run.log(
-            'pretrain',
-            step,
-            kind='train',
-            phase=phase,
-            loss=loss,
-            accuracy=step / 1000,
-            learning_rate=1e-4 * (1 - step / 400),
-            gradient_norm=1.0,
-            tokens=step * 4096,
-            tokens_per_second=9000.0,
-            realised_rate=rate + 0.002 * (step % 3 - 1),
-            flops=step * 1e12,
-            seconds=step * 0.9,
-            joules=step * 360.0,
-            fill=0.92,
-        )
-    for step in range(0, last + 1, 50):
-        phase = PHASES[(step - 1) // 100] if step else 'initial'
-        losses = {name: 6.1 - step / 140 + number / 20 for number, name in enumerate(PHASES)}
-        run.log(
-            'pretrain',
-            step,
-            kind='evaluation',
-            phase=phase,
-            tokens=step * 4096,
-            frozen_loss=6.2 - step / 140,
-            frozen_accuracy=0.1 + step / 1000,
-            losses=losses,
-            phase_end=step % 100 == 0,
-        )
-    tokens = [{'token': f'shared{i}', 'kind': 'copied', 'norm': 1.1 + i / 900} for i in range(90)]
-    for i in range(60):
-        tokens.append(
-            {
-                'token': f'immunoassay{i}',
-                'kind': 'synthesised',
-                'spelling': ['im', '##muno', '##assay', *['##s', '##t', '##ri', '##ng'] * (i % 2)],
-                'contexts': (0, 7, 20)[i % 3],
-                'norm': 4 + i / 40,
-                'cosine': 0.7,
-                'neighbours': [f'shared{i}', '##assay', *(f'immunohistochemistry{n}' for n in range(8))],
-                'fallback': '' if i % 3 else 'no context',
-            }
-        )
-    write_jsonl(run.workdir / 'surgery' / 'tokens.jsonl', tokens)
-    write_json(
-        run.workdir / 'corpus' / 'manifest.json',
-        manifest(
-            'corpus',
-            {
-                'read': 1000,
-                'left_out': {'duplicate_text': 4, 'benchmark': 3},
-                'train': 983,
-                'heldout': 10,
-                'words': {'train': 98_300, 'heldout': 1000},
-            },
-        ),
-    )
-    leak = {'dataset': 'ncbi-disease', 'split': 'test', 'text': 'A <leaked> sentence .'}
-    other = {'dataset': 'drugs', 'split': 'devel', 'text': 'Another one .'}
-    write_jsonl(
-        run.workdir / 'corpus' / 'audit.jsonl',
-        [
-            {'document': 'a1', 'source': 'x.jsonl', 'sentences': [leak, other]},
-            {'document': 'a2', 'source': 'x.jsonl', 'sentences': [leak]},
-            {'document': 'a3', 'source': 'x.jsonl', 'sentences': [{**leak, 'text': 'A third .'}]},
-        ],
-    )
-    if finished:
-        finish(run)
-    return run
-
-
-def finish(run):
-    cells = [
-        ner_cell(model, dataset, seed, number)
-        for number, model in enumerate(('initial', *PHASES))
-        for dataset in ('ncbi-disease', 'drugs')
-        for seed in (0, 1, 2)
-    ]
-    write_jsonl(run.workdir / 'finetune' / 'results.jsonl', cells)
-    write_scores(run.workdir / 'finetune', ('initial', *PHASES), ('ncbi-disease', 'drugs'), own=PHASES)
-    cloze = [
-        {
-            'model': model,
-            'mask': 'm',
-            'words': 1000,
-            'pieces': 1200,
-            'characters': 5000,
-            'nats_per_word': 6 - number,
-            'nats_per_word_error': 0.05,
-            'bits_per_character': 1.5 - number / 9,
-            'word_accuracy': 0.1 * number,
-            'nats_per_piece': 5 - number,
-            'one_piece': {'words': 880, 'nats_per_word': 4 - number / 2, 'word_accuracy': 0.5},
-        }
-        for number, model in enumerate(('initial', *PHASES))
-    ]
-    write_json(run.workdir / 'analyze' / 'cloze.json', cloze)
-    write_json(run.workdir / 'difficulty.json', measured_difficulty())
-    rows = {
-        'all': {
-            'count': 150,
-            'norm_mean': 1.4,
-            'norm_sd': 0.2,
-            'cosine': 0.31,
-            'cosine_centred': 0.01,
-            'top_component_share': 0.12,
-        }
-    }
-    write_vocabulary(run)
-    models = ('initial', '0.1', '0.4')
-    write_json(
-        run.workdir / 'analyze' / 'geometry.json',
-        [{'model': m, 'rows': rows, 'words': measured_words(shift)} for shift, m in enumerate(models)],
-    )
-    plane = {kind: np.random.default_rng(0).normal(size=(20, 2)).tolist() for kind in geometry.KINDS}
-    points = {
-        'words': ['w'] * 20,
-        'high': [False, True] * 10,
-        'models': [{'model': m, **plane} for m in models],
-    }
-    write_json(run.workdir / 'analyze' / 'points.json', points)
-    for stage in ('vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export', 'finetune', 'analyze'):
-        train = {'tokens': 4000, 'words': 3000, 'rows': 10}
-        counts = {'train': train} if stage == 'rows' else {'tokens': 12345}
-        inputs = {'vocab': 'x', 'contexts': 'x'} if stage == 'surgery' else {}
-        write_json(run.workdir / stage / 'manifest.json', manifest(stage, counts) | {'inputs': inputs})
-
-
-def measured_difficulty():
-    """Two models under the four settings, as `bioptimus difficulty` writes them."""
-
-    def found(mean):
-        samples = [mean - 1, mean, mean + 1]
-        return {'mean': mean, 'interval': [mean - 2.5, mean + 2.5], 'samples': samples}
-
-    def setting(mean, whole):
-        kinds = {'perplexity': found(mean), 'masked': found(mean + 1)}
-        kinds |= dict.fromkeys(('replaced', 'kept'), None if whole else found(mean - 3))
-        return kinds | {'positions': {'perplexity': 900.0, 'masked': 720.0, 'replaced': 90.0, 'kept': 90.0}}
-
-    phases = {
-        name: {'masking': p.masking, 'rate': p.rate, 'corruption': list(p.corruption)}
-        for name, p in Experiment().phase.items()
-    }
-    models = [
-        {
-            'model': model,
-            'settings': {name: setting(40 + shift + 5 * i, name == '0.4') for i, name in enumerate(PHASES)},
-        }
-        for shift, model in enumerate(('initial', '0.4'))
-    ]
-    return {'texts': ['news.csv'], 'documents': 256, 'samples': 3, 'phases': phases, 'models': models}
-
-
-def measured_words(shift):
-    """The geometry of forty words around a common direction: the larger `shift`, the smaller it is."""
-    high = np.arange(40) % 2 == 1
-    cloud = np.random.default_rng(0).normal(size=(40, 6)) + (3 - shift) * np.eye(6)[0]
-    vectors = {kind: of_words(cloud, high, seed=0) for kind in geometry.KINDS}
-    classes = {
-        'low': {'median_count': 12.0, 'new': 0.9},
-        'high': {'median_count': 3456.0, 'new': 0.25},
-    }
-    return {
-        'digest': 'd',
-        'count': 40,
-        'split': 'train',
-        'contexts': 10,
-        'one_piece': 1.0,
-        **classes,
-        **vectors,
-    }
-
-
-CLASSES = ('100 or more', '10 to 100', '1 to 10', 'below 1')
-
-
-def write_vocabulary(run):
-    """The words of two corpora by class, and pieces of corpus and entities, as vocab and analyze write them."""
-    classes = {
-        name: {'different': 10**i, 'share': (0.7, 0.2, 0.08, 0.02)[i]} for i, name in enumerate(CLASSES)
-    }
-    corpora = {
-        name: {'words': 10**7, 'different': 1111, 'classes': classes} for name in ('domain', 'general')
-    }
-    every = (*CLASSES, 'absent')
-    cross = {g: {d: 10 * i + j for j, d in enumerate(every)} for i, g in enumerate(every)}
-    del cross['absent']['absent']
-    examples = [{'word': 'kinase', 'count': 1234}]
-    frequency = {'per_million': [100, 10, 1], **corpora, 'cross': cross, 'examples': examples}
-    write_json(run.workdir / 'vocab' / 'frequency.json', frequency)
-    owners = {
-        owner: {'words': 900, 'pieces_per_word': rate, 'unknown_words': 0.0, 'one_piece_words': 1 / rate}
-        for owner, rate in (('vocabulary', 1.25), ('source', 2.0))
-    }
-    comparison = {**owners, 'kept': 12000, 'new': 18522, 'lost': 18000}
-    write_json(run.workdir / 'vocab' / 'comparison.json', comparison)
-    mentions = {'mentions': 500, 'different': 400, 'one_piece_mentions': 0.3}
-    sets = {name: {owner: owners[owner] | mentions for owner in owners} for name in ('drugs', 'ncbi-disease')}
-    examples = [{'entity': 'lymphoma', 'count': 77, 'source': ['l', '##ym', '##ph', '##oma']}]
-    write_json(
-        run.workdir / 'analyze' / 'entities.json', {'split': 'train', 'datasets': sets, 'examples': examples}
-    )
-
-
-def manifest(stage, counts):
-    return {
-        'stage': stage,
-        'config': {},
-        'inputs': {},
-        'content': 'x',
-        'counts': counts,
-        'files': {},
-        'seconds': 65.0,
-    }
-
-
-def ner_cell(model, dataset, seed, number):
-    def scores(f1):
-        return {'precision': f1, 'recall': f1, 'f1': f1, 'gold': 480}
-
-    base = 0.6 + number / 20 + seed / 100
-    modes = {'default': scores(base), 'strict': scores(base - 0.02), 'relaxed': scores(base + 0.04)}
-    return {
-        'model': model,
-        'dataset': dataset,
-        'seed': seed,
-        'devel': modes,
-        'test': modes,
-        'gold_in_file': 960,
-        'gold_scored': 960,
-        'sentences': {'train': 500, 'devel': 100, 'test': 340},
-        'seconds': 30.0,
-        'test_by_type': {'X': scores(base), 'Y': scores(base + 0.1)},
-        'history': [{'epoch': e, 'loss': 1 / e, 'devel_f1': base * e / 3} for e in (1, 2, 3)],
-        'best_epoch': 3,
-    }
 
 
 @pytest.fixture(scope='module')
@@ -398,7 +139,7 @@ def test_long_tables_scroll_and_wide_ones_are_printed_small():
 
 
 def test_phase_table_has_the_numbers_of_the_records(run):
-    table = tables.phase_table(run)
+    table = phases.phases(read_measures(run))
     end = row_of(table, '0.2')
     assert end['steps'].value == 200
     assert end['tokens'].value == 200 * 4096
@@ -468,14 +209,14 @@ def test_of_several_settings_devel_chooses_and_every_one_is_shown(run):
 
 def test_surgery_tables_count_the_contexts(run):
     m = read_measures(run)
-    assert [r[1].value for r in surgery.contexts(m).rows] == [20, 20, 20]
-    examples = surgery.surgery_examples(m)
+    assert [r[1].value for r in new_tokens.contexts(m).rows] == [20, 20, 20]
+    examples = new_tokens.surgery_examples(m)
     assert len(examples.rows) == 10
     assert examples.rows[0][1].text == 'im ##muno ##assay'
 
 
 def test_the_probe_is_on_the_page_once_it_was_made(run):
-    assert 'surgery --probe' in surgery.probe(read_measures(run)).text()
+    assert 'surgery --probe' in new_tokens.probe(read_measures(run)).text()
     variant = {
         'rank_uncentred': [31.0, 20, 40],
         'rank_dot': [30.0, 20, 40],
@@ -489,7 +230,7 @@ def test_the_probe_is_on_the_page_once_it_was_made(run):
         {'name': 'random_rows', 'rank': [1500.0, 1400, 1600], **variant, 'by_contexts': {}},
     ]
     probe = {'hidden': [{}] * 1000, 'contexts_per_token': 10, 'variants': variants}
-    table = surgery.probe(dataclasses.replace(read_measures(run), probe=probe))
+    table = new_tokens.probe(dataclasses.replace(read_measures(run), probe=probe))
     best = row_of(table, 'contextualized layers=1')
     assert (best['median rank'].value, best['95 %'].text, best['norm ratio'].text) == (6, '5-8', '1.50')
     assert best['rank, 0 contexts'].value == 99
@@ -529,23 +270,26 @@ def test_vocabulary_without_general_text_source_or_sets(tmp_path):
     assert len(vocabulary.frequency(m).columns) == 3
     assert not vocabulary.frequency_cross(m).rows
     assert len(vocabulary.pieces(m).rows) == 1
-    assert 'config.vocab.general' in vocabulary_figures.word_frequency(m).absent
-    assert 'config.finetune.folder' in vocabulary_figures.entity_pieces(m).absent
+    assert 'config.vocab.general' in vocabulary.word_frequency(m).absent
+    assert 'config.finetune.folder' in vocabulary.entity_pieces(m).absent
 
 
 def test_comparison_ranks_arms_within_a_phase(tmp_path):
-    arms = []
+    def compared(runs):
+        return arms.scores(arms.alone([read_measures(run) for run in runs]))
+
+    runs = []
     for number, strategy in enumerate(('contextualized', 'random_rows')):
         arm = fabricate(tmp_path / strategy)
         surgery = dataclasses.replace(arm.config.surgery, strategy=strategy)
-        arms.append(Run(arm.workdir, dataclasses.replace(arm.config, surgery=surgery), quiet=True))
+        runs.append(Run(arm.workdir, dataclasses.replace(arm.config, surgery=surgery), quiet=True))
         cloze = json.loads((arm.workdir / 'analyze' / 'cloze.json').read_text())
         for record in cloze:
             record['nats_per_word'] += number
         write_json(arm.workdir / 'analyze' / 'cloze.json', cloze)
         write_json(arm.workdir / 'surgery' / 'manifest.json', {'config': {'surgery.strategy': strategy}})
-    arms = [Run(arm.workdir, arms[0].config, quiet=True) for arm in arms]  # `compare` has one config for all
-    table = tables.comparison_table(arms)
+    runs = [Run(arm.workdir, runs[0].config, quiet=True) for arm in runs]  # `compare` has one config for all
+    table = compared(runs)
     assert [(r[0].text, r[1].text) for r in table.rows[:3]] == [
         ('initial (step 0)', 'contextualized'),
         ('initial (step 0)', 'random_rows'),
@@ -559,8 +303,8 @@ def test_comparison_ranks_arms_within_a_phase(tmp_path):
     } == {'second'}
     assert 'did not score the same words' not in table.note
     cloze[0]['mask'] = 'another'
-    write_json(arms[1].workdir / 'analyze' / 'cloze.json', cloze)
-    assert 'did not score the same words' in tables.comparison_table(arms).note
+    write_json(runs[1].workdir / 'analyze' / 'cloze.json', cloze)
+    assert 'did not score the same words' in compared(runs).note
 
 
 class Links(html.parser.HTMLParser):
@@ -671,9 +415,7 @@ def test_figures_follow_the_page_s_colours(built):
 
 def test_the_same_run_gives_the_same_page(run, built):
     m = read_measures(run)
-    again = [
-        page.page(m, tables.all_tables(m), {f.name: f for f in figures.all_figures(m)}) for _ in range(2)
-    ]
+    again = [page.Made.of(m).page() for _ in range(2)]
     assert again[0] == again[1]
 
 
@@ -693,7 +435,7 @@ def test_unfinished_run_says_what_is_missing(tmp_path):
     text = (folder / 'index.html').read_text()
     assert 'stage finetune has not been run' in text
     assert 'stage analyze has not been run' in text
-    table = tables.phase_table(run)
+    table = phases.phases(read_measures(run))
     assert row_of(table, '0.1')['held-out loss'].value is not None
     assert row_of(table, '0.2')['held-out loss'] == missing()  # begun, not ended
 
@@ -786,13 +528,13 @@ def test_one_figure_knows_the_phases_of_its_run(tmp_path):
     run = Run(tmp_path / 'r', Experiment(), quiet=True)
     config = {'phases': ['easy', 'hard'], 'phase.easy.rate': 0.1, 'phase.hard.rate': 0.3}
     write_json(run.workdir / 'pretrain' / '.started.json', {'config': config, 'inputs': {}})
-    experiment = figures._made_with(run.workdir)
+    experiment = experiment_of(run.workdir)
     assert experiment.phases == ('easy', 'hard')
     assert experiment.phase['hard'].rate == 0.3
 
 
 def test_every_table_is_a_csv_that_programs_read(run, built):
-    filled = {name: t for name, t in tables.all_tables(read_measures(run)).items() if t.rows}
+    filled = {name: t for name, t in page.Made.of(read_measures(run)).tables.items() if t.rows}
     assert {file.name for file in (built[0] / 'csv').iterdir()} == {f'{name}.csv' for name in filled}
     assert len(filled) == built[1]['tables']
     for name, table in filled.items():
@@ -808,7 +550,7 @@ def test_every_table_is_a_csv_that_programs_read(run, built):
 
 def test_the_corpus_is_accounted_for(run):
     m = read_measures(run)
-    cells = [[cell.text for cell in row] for row in documents.documents(m).rows]
+    cells = [[cell.text for cell in row] for row in corpus.documents(m).rows]
     assert cells == [
         ['read', '1,000', '100.0 %', '—'],
         ['left out: duplicate text', '4', '0.4 %', '—'],
@@ -816,13 +558,13 @@ def test_the_corpus_is_accounted_for(run):
         ['for training', '983', '98.3 %', '98,300'],
         ['held out', '10', '1.0 %', '1,000'],
     ]
-    assert [[cell.text for cell in row] for row in documents.leaks(m).rows] == [
+    assert [[cell.text for cell in row] for row in corpus.leaks(m).rows] == [
         ['drugs', 'devel', '1', '1'],
         ['ncbi-disease', 'test', '2', '3'],
     ]
-    sentences = [row[2].text for row in documents.leaked_sentences(m).rows]
+    sentences = [row[2].text for row in corpus.leaked_sentences(m).rows]
     assert sentences == ['A <leaked> sentence .', 'Another one .', 'A <leaked> sentence .', 'A third .']
-    assert '&lt;leaked&gt;' in documents.leaked_sentences(m).html()
+    assert '&lt;leaked&gt;' in corpus.leaked_sentences(m).html()
 
 
 def test_geometry_shows_every_phase_and_its_change(run):
@@ -936,7 +678,7 @@ def params_shape():
 
 def test_curves_count_steps_and_tokens_and_mark_the_phases(run):
     m = read_measures(run)
-    for figure in (curves.heldout_loss(m), curves.training_loss(m), figures.FIGURES['checkpoint_f1'](m)):
+    for figure in (phases.heldout_loss(m), training.training_loss(m), figures.FIGURES['checkpoint_f1'](m)):
         assert '>million tokens<' in figure.svg
         assert '>step<' in figure.svg
         for phase in PHASES:
@@ -948,8 +690,8 @@ def test_entities_are_counted_in_pieces(run):
     measured = m.entities['datasets']['drugs']['source']
     assert vocabulary.pieces_per_mention(measured) == pytest.approx(2.0 * 900 / 500)
     assert vocabulary.pieces_per_mention({'words': 9, 'pieces_per_word': 2.0}) is None
-    assert '3.6 (source)' in vocabulary_figures.entity_pieces(m).alt
-    both = vocabulary_figures.frequency_classes(m)
+    assert '3.6 (source)' in vocabulary.entity_pieces(m).alt
+    both = vocabulary.frequency_classes(m)
     assert '90 (below 1)' in both.alt  # 1,000 of 1,111 words
     assert '>general corpus<' in both.svg
 

@@ -4,159 +4,19 @@ import dataclasses
 import re
 
 import pytest
+from toy_measures import MODELS, cell, labels_of, lint_record, measure, scores, statistics_of, write_scores
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
 from bioptimus_jax.finetune.entities.slices import SLICINGS
-from bioptimus_jax.report import (
-    entities,
-    figures,
-    finetune_figures,
-    page,
-    sets,
-    slice_figures,
-    slices,
-    tables,
-)
+from bioptimus_jax.report import figures, page
 from bioptimus_jax.report.drawing import SERIES, shown
+from bioptimus_jax.report.gain import gain
 from bioptimus_jax.report.layout import NOT_RUN
 from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.sections import entities, mentions, phases, sets
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Finetune
-
-MODELS = ('models_one', 'models_two')
-
-
-def scores(f1, gold=100):
-    return {'precision': f1 - 0.01, 'recall': f1 + 0.01, 'f1': f1, 'gold': gold, 'predicted': gold}
-
-
-def cell(model, dataset, setting, seed, f1, types=('X', 'Y')):
-    """A record of results.jsonl; test is a point worse than devel."""
-    modes = {'default': 0.0, 'strict': -0.02, 'relaxed': 0.04}
-    by_type = {kind: scores(f1 - 0.01 + 0.1 * at, 60 - 20 * at) for at, kind in enumerate(types)}
-    return {
-        'model': model,
-        'dataset': dataset,
-        'setting': setting,
-        'seed': seed,
-        'devel': {mode: scores(f1 + more) for mode, more in modes.items()},
-        'test': {mode: scores(f1 - 0.01 + more) for mode, more in modes.items()},
-        'test_untyped': {mode: scores(f1 + 0.02 + more) for mode, more in modes.items()},
-        'test_by_type': by_type,
-        'gold_in_file': 100,
-        'gold_scored': 100,
-        'sentences': {'train': 9, 'devel': 3, 'test': 3},
-        'seconds': 30.0,
-        'history': [{'epoch': e, 'loss': 1 / e, 'devel_f1': f1 - 0.1 * (3 - e)} for e in (1, 2, 3)],
-        'best_epoch': 3,
-    }
-
-
-def statistics_of(model, dataset, setting, failures=()):
-    test = {'seeds': 2, 'failed': len(failures), 'mean': 0.5, 'sd': 0.1, 'mean_without_failed': 0.75}
-    return {
-        'model': model,
-        'dataset': dataset,
-        'setting': setting,
-        'test': {'default': test},
-        'interval': [0.601, 0.7234],
-        'unit': 'documents',
-        'units': 3,
-        'failures': dict(failures),
-    }
-
-
-def measure(recall, gold):
-    if recall is None:
-        return {'gold': gold, 'predicted': 2.0, 'recall': None, 'recall_interval': None}
-    return {
-        'gold': gold,
-        'predicted': 2.0,
-        'recall': recall,
-        'recall_interval': [recall - 0.05, recall + 0.05],
-    }
-
-
-SLICES = {
-    'surface': {'seen': measure(0.9, 1200), 'unseen': measure(0.5, 30)},
-    'surface_and_type': {'seen': measure(0.9, 1200), 'unseen': measure(0.5, 30)},
-    'pieces': {'1': measure(0.8, 700), '3-4': measure(0.6, 400), '5+': measure(None, 0)},
-    'words': {'1': measure(0.7, 1230)},
-}
-OWN = {
-    'new_token': {'with': measure(0.8, 20), 'without': measure(0.6, 10)},
-    'contexts': {'0': measure(0.2, 5), '20+': measure(0.8, 15)},
-    'frequency': {'<1': measure(0.3, 4), '>100': measure(0.9, 26)},
-}
-
-
-def lint_record(name, **changes):
-    split = {
-        'documents': 1,
-        'sentences': 1000,
-        'words': 20_000,
-        'mentions': 5000,
-        'repairs': {},
-        'mentions_in_file': 5000,
-    }
-    pieces = {
-        'words_without_piece': 2,
-        'of_them_in_mentions': 1,
-        'mentions_without_piece': 0,
-        'examples': [],
-        'longest_sentence_pieces': 130,
-        'long_sentences': 3,
-    }
-    places = ('within train', 'within devel', 'within test', 'devel from train', 'test from train')
-    return {
-        'dataset': name,
-        'blurb': '',
-        'form': 'columns',
-        'scheme': 'IOB2',
-        'types': ['X'],
-        'unseen_labels': {},
-        'splits': {s: dict(split) for s in ('train', 'devel', 'test')},
-        'repeated': {
-            place: {'sentences': at, 'mentions': 0} for at, place in enumerate((*places, 'test from devel'))
-        },
-        'tagged_differently': {'sentences': 0, 'occurrences': 0, 'examples': []},
-        'tokenizers': {
-            MODELS[0]: {'max_pieces': 128, **{s: dict(pieces) for s in ('train', 'devel', 'test')}}
-        },
-        **changes,
-    }
-
-
-def labels_of(types):
-    tags = {'O': 0.9} | {f'{part}-{kind}': 0.05 / len(types) for kind in types for part in 'BI'}
-    return {
-        split: {
-            'words': 100,
-            'mentions': 50,
-            'tags': tags,
-            'types': {kind: 1 / len(types) for kind in types},
-        }
-        for split in ('train', 'devel', 'test')
-    }
-
-
-def write_scores(folder, models, datasets, own=()):
-    """statistics.json, slices.json, lint.json and labels.json of models and sets, beside results.jsonl."""
-    pairs = [(model, dataset) for model in models for dataset in datasets]
-    write_json(folder / 'statistics.json', [statistics_of(*pair, 'standard') for pair in pairs])
-    sliced = [
-        {
-            'model': model,
-            'dataset': dataset,
-            'setting': 'standard',
-            'slices': SLICES | (OWN if model in own else {}),
-        }
-        for model, dataset in pairs
-    ]
-    write_json(folder / 'slices.json', sliced)
-    write_json(folder / 'lint.json', [lint_record(name) for name in datasets])
-    write_json(folder / 'labels.json', {name: labels_of(['X', 'Y']) for name in datasets})
 
 
 @pytest.fixture
@@ -244,9 +104,9 @@ def test_records_of_older_runs_have_fewer_columns_and_say_so(run):
     assert 'untyped F1' not in columns
     assert '95 %' not in columns
     assert 'before types were counted' in entities.by_type(m).absent
-    assert not slices.table(m, 'surface').rows
-    for draw in (*finetune_figures.DRAWN, *slice_figures.DRAWN):
-        if draw is not finetune_figures.entity_f1:
+    assert not mentions.table(m, 'surface').rows
+    for draw in (draw for section in (entities, mentions, sets) for draw in section.SECTION.figures):
+        if draw is not entities.entity_f1:
             assert draw(m).absent, draw.__name__
 
 
@@ -328,11 +188,11 @@ def test_sets_in_pieces_are_summed_over_splits(run):
 
 def test_recall_by_class_under_the_setting_that_devel_chooses(run):
     m = read_measures(run)
-    assert slices.table(m, 'pieces').rows == []  # hot is chosen, and the slices are those of standard
+    assert mentions.table(m, 'pieces').rows == []  # hot is chosen, and the slices are those of standard
     sliced = [{**r, 'setting': 'hot'} for r in m.slices]
     sliced[0]['slices'] = {'pieces': {'2': measure(0.5, 3), '5+': measure(0.25, 1)}}
     m = rewrite(run, 'slices.json', sliced)
-    table = slices.table(m, 'pieces')
+    table = mentions.table(m, 'pieces')
     assert list(table.columns) == ['set', 'model', '1', '2', '3-4', '5+']
     assert [[c.text for c in row] for row in table.rows] == [
         ['alpha', 'one', NOT_RUN, '50.0 [45.0-55.0] of 3', NOT_RUN, '25.0 [20.0-30.0] of 1'],
@@ -342,13 +202,13 @@ def test_recall_by_class_under_the_setting_that_devel_chooses(run):
             for name in ('one', 'two')
         ),
     ]
-    seen = texts(slices.table(m, 'surface'), 'ncbi-disease', 'two')
+    seen = texts(mentions.table(m, 'surface'), 'ncbi-disease', 'two')
     assert seen['seen'] == '90.0 [85.0-95.0] of 1,200'
-    assert "no model of this run's own" in slices.table(m, 'contexts').absent
+    assert "no model of this run's own" in mentions.table(m, 'contexts').absent
 
 
 def test_every_slicing_has_a_title_and_a_note():
-    assert set(slices.TITLES) == set(slices.NOTES) == set(SLICINGS)
+    assert set(mentions.SHOWN) == set(SLICINGS)
 
 
 def test_an_interval_that_is_not_defined_is_left_out():
@@ -359,21 +219,21 @@ def test_an_interval_that_is_not_defined_is_left_out():
 def test_figures_name_what_they_show(run):
     m = read_measures(run)
     m = dataclasses.replace(m, slices=[{**r, 'setting': 'hot'} for r in m.slices])
-    assert finetune_figures.entity_f1(m).title == 'Test F1 of every model'
-    assert finetune_figures.entity_f1(m).alt == (
+    assert entities.entity_f1(m).title == 'Test F1 of every model'
+    assert entities.entity_f1(m).alt == (
         'Test F1: alpha 70.0 (one), 80.0 (two); ncbi-disease 70.0 (one), 80.0 (two).'
     )
-    assert finetune_figures.epoch_f1(m).alt == (
+    assert entities.epoch_f1(m).alt == (
         'Devel F1 over epochs; highest mean: alpha 71.0 (one), 81.0 (two); ncbi-disease 71.0 (one), 81.0 (two).'
     )
-    assert 'one on alpha: seen 90.0, unseen 50.0;' in slice_figures.seen_recall(m).alt
-    assert 'two on ncbi-disease: 1 80.0, 3-4 60.0.' in slice_figures.piece_recall(m).alt
-    assert 'trains no phases' in finetune_figures.checkpoint_f1(m).absent
-    assert "no model of this run's own" in slice_figures.context_recall(m).absent
-    assert finetune_figures.label_shares(m).alt.startswith(
+    assert 'one on alpha: seen 90.0, unseen 50.0;' in mentions.seen_recall(m).alt
+    assert 'two on ncbi-disease: 1 80.0, 3-4 60.0.' in mentions.piece_recall(m).alt
+    assert 'trains no phases' in entities.checkpoint_f1(m).absent
+    assert "no model of this run's own" in mentions.context_recall(m).absent
+    assert sets.label_shares(m).alt.startswith(
         'Percent of the words that lie in mentions: alpha, train 10.0; alpha, devel 10.0;'
     )
-    for draw in (finetune_figures.entity_f1, finetune_figures.epoch_f1, slice_figures.seen_recall):
+    for draw in (entities.entity_f1, entities.epoch_f1, mentions.seen_recall):
         svg = draw(m).svg
         assert all(f'>{name}<' in svg for name in ('one', 'two'))
         assert not re.search(r'#0[1a]0[2b]0[3c]', svg)
@@ -381,10 +241,10 @@ def test_figures_name_what_they_show(run):
 
 def test_types_beyond_the_colours_are_one(run):
     m = rewrite(run, 'labels.json', {'alpha': labels_of([f'T{i}' for i in range(len(SERIES) + 2)])})
-    svg = finetune_figures.label_shares(m).svg
+    svg = sets.label_shares(m).svg
     assert len(re.findall(r'>T\d<', svg)) == len(SERIES) - 1
-    assert f'>{finetune_figures.OTHER}<' in svg
-    assert 'alpha, test 10.0' in finetune_figures.label_shares(m).alt
+    assert f'>{sets.OTHER}<' in svg
+    assert 'alpha, test 10.0' in sets.label_shares(m).alt
 
 
 def test_checkpoints_stand_at_their_steps(tmp_path):
@@ -406,10 +266,10 @@ def test_checkpoints_stand_at_their_steps(tmp_path):
     m = read_measures(run)
     assert m.on_the_way == ['initial', '0.1@50', '0.1', '0.2', '0.3', '0.4']
     assert [m.step_of(x) for x in m.on_the_way] == [0, 50, 100, 2000, None, None]
-    figure = finetune_figures.checkpoint_f1(m)
+    figure = entities.checkpoint_f1(m)
     assert figure.alt == 'Devel F1: alpha 55.0 at step 0, 85.0 at 2,000.'
     m = dataclasses.replace(m, finetuned=[r for r in m.finetuned if r['model'] in ('0.2', 'elsewhere')])
-    assert 'fewer than two checkpoints' in finetune_figures.checkpoint_f1(m).absent
+    assert 'fewer than two checkpoints' in entities.checkpoint_f1(m).absent
 
 
 def test_epochs_come_from_the_records_or_else_from_the_metrics(run):
@@ -458,7 +318,7 @@ def test_page_of_a_run_that_only_scores(run):
         'Fine-tuning for entity recognition: 2 models (one, two), on 2 sets (alpha, ncbi-disease), 2 settings, '
         '2 seeds. Nothing is pre-trained here.'
     )
-    assert [t for _, t in page.headlines(m, tables.all_tables(m))] == [
+    assert [t for _, t in page.headlines(m, gain(m))] == [
         'test F1 on alpha, best on devel: two',
         'test F1 on ncbi-disease, best on devel: two',
     ]
@@ -468,14 +328,14 @@ def test_page_of_a_run_that_only_scores(run):
     assert f'<b>Not part of this run</b>: {gone}. Its stages are finetune, report.' in text
     for wrong in ('from scratch', 'curriculum', 'initial (step 0)', 'models_one'):
         assert wrong not in re.sub('<details>.*</details>', '', text, flags=re.DOTALL)
-    assert 'trains no phases' in tables.phases(read_measures(run)).absent
+    assert 'trains no phases' in phases.phases(read_measures(run)).absent
 
 
 def test_the_headline_is_the_test_f1_of_the_model_that_devel_chooses(run):
     worse = [cell(MODELS[0], 'alpha', 'standard', 0, 0.7), cell(MODELS[1], 'alpha', 'standard', 0, 0.6)]
     worse[1]['test']['default'] = scores(0.9)
     m = dataclasses.replace(read_measures(run), finetuned=worse)
-    assert ('69.0', 'test F1 on alpha, best on devel: one') in page.headlines(m, tables.all_tables(m))
+    assert ('69.0', 'test F1 on alpha, best on devel: one') in page.headlines(m, gain(m))
 
 
 def test_page_before_anything_was_scored(tmp_path):

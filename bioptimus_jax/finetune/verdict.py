@@ -173,7 +173,7 @@ class Compared:
 
 def compared(pairings: Sequence[Pairing]) -> list[Compared]:
     """Both tests of every set."""
-    effects = _corrected([_over_seeds(_by_seed(p)) for p in pairings])
+    effects = corrected([_over_seeds(_by_seed(p)) for p in pairings])
     differences = differences_of(pairings)
     p_values = holm([d.p for d in differences])
     return [Compared(*row) for row in zip(pairings, effects, differences, p_values, strict=True)]
@@ -208,7 +208,8 @@ def _over_seeds(scores_2xS: Sequence[Sequence[float]]) -> Effect:
     return effect
 
 
-def _corrected(effects: Sequence[Effect]) -> list[Effect]:
+def corrected(effects: Sequence[Effect]) -> list[Effect]:
+    """With p corrected after Holm for as many as have one."""
     known = iter(holm([effect.p for effect in effects if effect.p is not None]))
     return [e if e.p is None else dataclasses.replace(e, p=next(known)) for e in effects]
 

@@ -1,160 +1,192 @@
-"""Arms of a sweep against each other: seeds as intervals, differences to a control, and the steps that an arm saves.
+"""Arms side by side: the comparer behind `compare`, `sweep` and `report RUN RUN`.
 
-An arm called NAME.seed-3 is one of several runs of NAME. At the phase ends all arms have seen the same words, so the
-control's steps are the axis for every one of them.
+An arm is trainings under one name that differ in the seed; in a sweep NAME.seed-3 is one of NAME. At the phase ends all
+arms of a sweep have seen the same words, so the control's steps are the axis for every one of them.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.report import geometry
-from bioptimus_jax.report.drawing import INK, SERIES, Figure, draw_panels, draw_svg, in_legend
-from bioptimus_jax.report.layout import Cell, Table, missing, spread, words
-from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures
+from bioptimus_jax.report.drawing import INK, SERIES, Figure, band, draw_panels, draw_svg
+from bioptimus_jax.report.layout import Cell, Column, Table, each, over_seeds, spread
+from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, scored_sets
+from bioptimus_jax.report.sections import efficiency, geometry
+from bioptimus_jax.report.sections.hidden_words import other_words
 from bioptimus_jax.student import interval
 
 SEED = '.seed-'
-MEASURES = {
-    'nats_per_word': 'nats / word',
-    'bits_per_character': 'bits / character',
-    'word_accuracy': 'words right, %',
-    'one_piece.nats_per_word': 'nats / one-piece word',
-    'one_piece.word_accuracy': 'one-piece words right, %',
-}
 LINEAR = 0.1
 """Up to here the axis of differences is linear."""
-HIGH_IS_GOOD = ('word_accuracy', 'one_piece.word_accuracy')
+Arms = Mapping[str, Mapping[Any, Measures]]
+"""Name -> seed -> run."""
+Geometry = Mapping[str, Mapping[Any, Mapping[str, Any]]]
+"""Name -> seed -> what was measured of the words of one model."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Curve:
-    """One measure of one arm: values [seed, model], NaN where a run has not been made."""
+class Measure:
+    """How a measure of hidden words is shown: its values are multiplied by `times`."""
 
-    name: str
-    values: np.ndarray
-
-    def at(self, model: int) -> np.ndarray:
-        return _finite(self.values[:, model])
-
-    def less(self, control: 'Curve') -> list[np.ndarray]:
-        """For each model the differences to the control, seed by seed, of the seeds that both have."""
-        return [_finite(column) for column in (self.values - control.values).T]
+    title: str
+    better: str = 'low'
+    decimals: int = 3
+    times: float = 1
 
 
-def grouped(arms: Mapping[str, Measures]) -> dict[str, dict[str, Measures]]:
-    """Name -> seed -> measures, in the order given."""
+MEASURES = {
+    'nats_per_word': Measure('nats / word'),
+    'bits_per_character': Measure('bits / character'),
+    'word_accuracy': Measure('words right, %', 'high', 1, 100),
+    'one_piece.nats_per_word': Measure('nats / one-piece word'),
+    'one_piece.word_accuracy': Measure('one-piece words right, %', 'high', 1, 100),
+}
+
+
+def grouped(runs: Mapping[str, Measures]) -> Arms:
+    """Runs of a sweep by arm and seed, in the order given."""
     groups: dict[str, dict[str, Measures]] = {}
-    for arm, measures in arms.items():
+    for arm, measures in runs.items():
         name, _, seed = arm.partition(SEED)
         groups.setdefault(name, {})[seed] = measures
     return groups
 
 
-def curves(arms: Mapping[str, Measures], measure: str) -> tuple[list[str], list[Curve]]:
-    """The models (step 0 and every phase), and a curve per arm with a row for each seed of any arm."""
-    groups = grouped(arms)
-    models = list(dict.fromkeys(name for m in arms.values() for name in (PHASE_INITIAL, *m.phases)))
-    seeds = list(dict.fromkeys(seed for group in groups.values() for seed in group))
-    found = []
-    for name, group in groups.items():
-        rows = [
-            [hidden(group[s], model, measure) if s in group else np.nan for model in models] for s in seeds
-        ]
-        found.append(Curve(name, np.array(rows)))
-    return models, found
-
-
-def all_tables(arms: Mapping[str, Measures], control: str = '') -> list[Table]:
-    """Test F1, hidden words, geometry, differences to the control; only those with something in them."""
-    tables = [entities(arms), *(table(arms, measure) for measure in MEASURES), of_words(arms, control)]
-    tables += [
-        against(arms, control, measure) for measure in MEASURES if control and measure not in HIGH_IS_GOOD
+def alone(runs: Sequence[Measures]) -> Arms:
+    """Each run an arm, called after its initialisation, with the folder where several have the same."""
+    # What the run itself was made with: `compare` reads all of them under one configuration.
+    made_with = [m.manifests.get('surgery', {}).get('config', {}) for m in runs]
+    names = [
+        made.get('surgery.strategy', m.run.config.surgery.strategy)
+        for m, made in zip(runs, made_with, strict=True)
     ]
-    return [made for made in tables if any(cell.value is not None for row in made.rows for cell in row)]
+    return {
+        name if names.count(name) == 1 else f'{m.run.workdir.name} ({name})': {'': m}
+        for m, name in zip(runs, names, strict=True)
+    }
 
 
-def entities(arms: Mapping[str, Measures]) -> Table:
-    """Test F1 of every arm on every set after its last phase that was scored, mean ± standard deviation over seeds."""
-    groups = grouped(arms)
-    datasets = list(dict.fromkeys(d for m in arms.values() for d in m.datasets))
-    rows = []
-    for name, group in groups.items():
-        scores = [[f1 for m in group.values() for f1 in m.scores(_last_scored(m), d)] for d in datasets]
-        rows.append([words(name), *(spread(values) for values in scores)])
-    note = 'Test F1, percent, mean ± sd over seeds, after the last phase that was scored. — : not run.'
-    return Table('Entity recognition', ['arm', *datasets], rows, dict.fromkeys(datasets, 'high'), note=note)
+def all_tables(arms: Arms, control: str = '') -> list[Table]:
+    """Hidden words and test F1, geometry, what each arm took; with a control the differences to it."""
+    last: dict[str, dict[Any, Any]] = {name: {} for name in arms}
+    for name, seeds in arms.items():
+        for seed, m in seeds.items():
+            if m.phases and (record := geometry.by_model(m).get(m.phases[-1])):
+                last[name][seed] = record
+    pairs = [(name, control) for name in arms if control in arms and name != control]
+    return [
+        scores(arms),
+        of_words(geometry.TITLE, last, {f'{a} less {b}': [(a, b)] for a, b in pairs}),
+        *(against(arms, control, x) for x, y in MEASURES.items() if control and y.better == 'low'),
+        efficiency.arms({name: list(seeds.values()) for name, seeds in arms.items()}),
+    ]
 
 
-def table(arms: Mapping[str, Measures], measure: str) -> Table:
-    """A measure of every arm at step 0 and at the phase ends, mean ± half of the 95 % interval over seeds."""
-    models, found = curves(arms, measure)
-    columns = ['arm', *(LABELS.get(model, model) for model in models)]
-    rows = [[words(c.name), *(_cell(c.at(i), measure) for i in range(len(models)))] for c in found]
-    better = dict.fromkeys(columns[1:], 'high' if measure in HIGH_IS_GOOD else 'low')
-    masks = {r['mask'] for m in arms.values() for r in m.cloze if 'mask' in r}
-    note = 'Mean ± half of the 95 % interval over seeds (Student). — : not run.'
-    if len(masks) > 1:
-        note += ' The arms did not score the same words: set config.analysis.reference_vocab.'
-    return Table(f'Hidden words: {MEASURES[measure]}', columns, rows, better, note=note)
+def scores(arms: Arms) -> Table:
+    """A row for every arm at step 0 and at each phase end: hidden words and test F1.
+
+    Rows are ranked within a phase. Losses per piece are left out: they compare only arms with one vocabulary.
+    """
+    every = _runs(arms)
+    scored = scored_sets(every)
+
+    def f1(dataset: str, model: str, arm: str) -> Cell:
+        return spread([value for m in arms[arm].values() for value in m.scores(model, dataset)])
+
+    def of_words(measure: str, model: str, arm: str) -> Cell:
+        return over_seeds(values(arms[arm], model, measure), MEASURES[measure].decimals)
+
+    columns = [
+        Column('model', lambda model, arm: str(LABELS.get(model, model))),
+        Column('arm', lambda model, arm: arm),
+        *hidden_columns(of_words),
+        *each(scored, f1, 'high'),
+    ]
+    note = (
+        'Held-out words, each hidden whole: mean ± half of the 95 % interval over seeds (Student). F1: test, percent,'
+        ' mean ± sd over seeds. Best bold, second underlined, within a phase. — : not run.'
+        + other_words(r for m in every for r in m.cloze)
+        + ''.join(f' {m.run.workdir.name}: {m.gaps}' for m in every if m.gaps)
+    )
+    known = [
+        x for x in _models(arms) if any(m.cloze_of(x) or any(m.scores(x, d) for d in scored) for m in every)
+    ]
+    records, absent = itertools.product(known, arms), 'no model of these runs has been scored.'
+    return Table.of('Arms compared', columns, records, rank_within='model', note=note, absent=absent)
 
 
-def against(arms: Mapping[str, Measures], control: str, measure: str = 'nats_per_word') -> Table:
+def hidden_columns(cell: Callable[..., Cell]) -> list[Column]:
+    """A column for each measure of hidden words; `cell` takes its name and the record."""
+    return [Column(x.title, functools.partial(cell, name), x.better) for name, x in MEASURES.items()]
+
+
+def of_words(
+    title: str, measured: Geometry, differences: Mapping[str, Sequence[tuple[str, str]]], head: str = 'arm'
+) -> Table:
+    """Geometry of rare and frequent words: of every arm, and differences, each the mean over pairs of arms, by seed."""
+
+    def own(kind: str, name: str, measure: str) -> Cell:
+        return over_seeds([r[kind][measure]['value'] for r in measured[name].values()])
+
+    def less(kind: str, name: str, measure: str) -> Cell:
+        def value(arm: str, seed: Any) -> float:
+            return measured[arm][seed][kind][measure]['value']
+
+        pairs = differences[name]
+        by_seed = [[value(a, seed) - value(b, seed) for a, b in pairs] for seed in _paired(measured, pairs)]
+        return over_seeds([float(np.mean(of_pairs)) for of_pairs in by_seed], sign='+')
+
+    rows = [(name, own) for name, by_seed in measured.items() if by_seed]
+    rows += [(name, less) for name, pairs in differences.items() if _paired(measured, pairs)]
+    columns = [
+        Column('vector', lambda kind, row: geometry.KINDS[kind]),
+        Column(head, lambda kind, row: row[0]),
+        *each(geometry.MEASURES, lambda measure, kind, row: row[1](kind, row[0], measure)),
+    ]
+    note = (
+        'Mean ± half of the 95 % interval over seeds (Student); differences are paired by seed, over the same words.'
+        ' Less anisotropy: cosine and top component fall, IsoScore rises.'
+    )
+    return Table.of(
+        title, columns, itertools.product(geometry.KINDS, rows), note=note, absent=geometry.ABSENT
+    )
+
+
+def against(arms: Arms, control: str, measure: str = 'nats_per_word') -> Table:
     """Differences to the control, seed by seed, and the steps that an arm saves to where the control ends."""
-    models, found = curves(arms, measure)
-    by_name = {c.name: c for c in found}
-    title = f'{MEASURES[measure]}: differences to {control}'
-    columns = ['arm', *(LABELS.get(model, model) for model in models), 'steps saved']
-    steps = _steps(grouped(arms).get(control, {}), models)
-    if control not in by_name or steps is None:
-        return Table(title, columns, [], absent=f'{control} has not been trained.')
-    rows = []
-    base = by_name[control]
-    for curve in found:
-        if curve.name == control:
-            continue
-        saved = [
-            steps_saved(steps, own, theirs) for own, theirs in zip(curve.values, base.values, strict=True)
+    models, title = _models(arms), f'{MEASURES[measure].title}: differences to {control}'
+    steps = _steps(arms.get(control, {}), models)
+    others = [
+        x
+        for x in arms
+        if x != control and steps and any(_less(arms, x, control, model, measure) for model in models)
+    ]
+
+    def saved(arm: str) -> Cell:
+        curves = [
+            [np.array([hidden(m, x, measure) for x in models]) for m in pair]
+            for pair in _both(arms, arm, control)
         ]
-        cells = [_cell(values, measure) for values in curve.less(base)]
-        rows.append([words(curve.name), *cells, _cell(_finite(np.array(saved)), '', 0)])
+        return over_seeds(_finite(steps_saved(steps or [], own, base) for own, base in curves), 0)
+
+    columns = [
+        Column('arm', lambda arm: arm),
+        *each(
+            {model: LABELS.get(model, model) for model in models},
+            lambda model, arm: over_seeds(_less(arms, arm, control, model, measure)),
+        ),
+        Column('steps saved', saved),
+    ]
     note = (
         f'Mean ± half of the 95 % interval over seeds, paired. Steps saved: how many fewer than {control} an arm needs'
         f" for {control}'s last value, between measured points on a straight line; negative: how many fewer the control"
         " needs for the arm's."
     )
-    return Table(title, columns, rows, note=note)
-
-
-def of_words(arms: Mapping[str, Measures], control: str = '') -> Table:
-    """Geometry of rare and frequent words after every arm's last phase, and its differences to the control's."""
-    last: dict[str, dict[str, dict[str, Any]]] = {}
-    for name, seeds in grouped(arms).items():
-        for seed, m in seeds.items():
-            if m.phases and (record := geometry.by_model(m).get(m.phases[-1])):
-                last.setdefault(name, {})[seed] = record
-    rows = []
-    for kind, shown in geometry.KINDS.items():
-        for name, group in last.items():
-            values = {x: [r[kind][x]['value'] for r in group.values()] for x in geometry.MEASURES}
-            rows.append([words(shown), words(name), *(_cell(np.array(v), '') for v in values.values())])
-            base = last.get(control, {})
-            paired = [s for s in group if s in base and base[s]['digest'] == group[s]['digest']]
-            if name != control and paired:
-                change = {
-                    x: [group[s][kind][x]['value'] - base[s][kind][x]['value'] for s in paired]
-                    for x in values
-                }
-                cells = (_cell(np.array(v), '') for v in change.values())
-                rows.append([words(shown), words(f'{name} less {control}'), *cells])
-    note = (
-        'After the last phase; mean ± half of the 95 % interval over seeds, differences paired by seed and over the'
-        " same words. What the columns mean stands in each run's own report."
-    )
-    columns = ['vector', 'arm', *geometry.MEASURES.values()]
-    return Table('Geometry of rare and frequent words', columns, rows, note=note)
+    return Table.of(title, columns, others, note=note, absent=f'{control} has not been trained.')
 
 
 def steps_saved(steps: Sequence[float], own: np.ndarray, control: np.ndarray) -> float:
@@ -167,88 +199,71 @@ def steps_saved(steps: Sequence[float], own: np.ndarray, control: np.ndarray) ->
     return _reached(steps, control, own[-1]) - steps[-1]
 
 
-def figure(arms: Mapping[str, Measures], control: str, measure: str = 'nats_per_word') -> Figure:
+def figure(arms: Arms, control: str, measure: str = 'nats_per_word') -> Figure:
     """The curves over the control's steps, a band for the 95 % interval over seeds where there are several."""
-    models, found = curves(arms, measure)
-    groups = grouped(arms)
-    steps = _steps(groups.get(control) or next(iter(groups.values()), {}), models) if models else None
-    title = f'{MEASURES[measure]} over the first steps'
+    models, shown = _models(arms), MEASURES[measure].title
+    steps = _steps(arms.get(control) or next(iter(arms.values()), {}), models) if models else None
+    title = f'{shown} over the first steps'
     if steps is None:
-        return Figure('arms', title, '', '', absent='no arm has been trained.')
-    drawn: list[tuple[str, list[float], list[float], list[float]]] = []
-    for curve in found:
-        known = [i for i in range(len(models)) if len(curve.at(i))]
-        means, halves = zip(*(interval(list(curve.at(i))) for i in known), strict=True) if known else ((), ())
-        drawn.append((curve.name, [steps[i] for i in known], list(means), list(halves)))
-
-    later = [mean for _, places, means, _ in drawn for x, mean in zip(places, means, strict=True) if x > 0]
+        return Figure('arms', title, absent='no arm has been trained.')
+    lines = {
+        arm: [
+            (step, *bounds(v))
+            for x, step in zip(models, steps, strict=True)
+            if (v := values(seeds, x, measure))
+        ]
+        for arm, seeds in arms.items()
+    }
+    later = [mean for points in lines.values() for step, _, mean, _ in points if step > 0]
     # One arm's step 0 may lie so high that nothing else is seen.
     top = max(later) + (max(later) - min(later)) if later else np.inf
-    above = [f'{name} {means[0]:.2f}' for name, _, means, _ in drawn if means and means[0] > top]
+    above = [f'{arm} {points[0][2]:.2f}' for arm, points in lines.items() if points and points[0][2] > top]
 
     def draw(axes: Any) -> None:
         if above:
             axes.set_ylim(min(later) - 0.1 * (top - min(later)), top)
-        for number, (name, places, means, halves) in enumerate(drawn):
-            colour, line = SERIES[number % len(SERIES)], ('-', '--', ':')[number // len(SERIES) % 3]
-            axes.plot(
-                places,
-                means,
-                line,
-                marker='o',
-                markersize=3,
-                color=colour,
-                linewidth=1.3,
-                label=in_legend(name),
-            )
-            low, high = ([m + sign * h for m, h in zip(means, halves, strict=True)] for sign in (-1, 1))
-            axes.fill_between(places, low, high, color=colour, alpha=0.12, linewidth=0)
+        for number, (arm, points) in enumerate(lines.items()):
+            band(axes, points, number, arm)
         axes.set_xlabel(f'steps of {control}; the same words for every arm')
-        axes.set_ylabel(MEASURES[measure])
+        axes.set_ylabel(shown)
         axes.legend(loc='center left', bbox_to_anchor=(1, 0.5))
 
-    ends = '; '.join(f'{name} {means[0]:.2f} to {means[-1]:.2f}' for name, _, means, _ in drawn if means)
+    ends = [f'{arm} {line[0][2]:.2f} to {line[-1][2]:.2f}' for arm, line in lines.items() if line]
     caption = 'Bands: 95 % intervals over seeds.'
     caption += f' At step 0 above the figure: {"; ".join(above)}.' if above else ''
-    return Figure('arms', title, caption, f'{MEASURES[measure]}: {ends}.', draw_svg('arms', draw))
+    return Figure('arms', title, caption, f'{shown}: {"; ".join(ends)}.', draw_svg('arms', draw))
 
 
-def differences(arms: Mapping[str, Measures], control: str, measure: str = 'nats_per_word') -> Figure:
+def differences(arms: Arms, control: str, measure: str = 'nats_per_word') -> Figure:
     """Every arm's paired difference to the control at the end of each phase, with its interval over seeds."""
-    models, found = curves(arms, measure)
-    title = f'{MEASURES[measure]}: differences to {control}'
-    base = next((c for c in found if c.name == control), None)
-    others = [c for c in found if c.name != control]
-    if base is None or not others or len(models) < 2:
-        return Figure(
-            'differences', title, '', '', absent=f'{control} has not been trained beside another arm.'
-        )
-    made = [curve.less(base) for curve in others]
+    models, shown = _models(arms), MEASURES[measure].title
+    title = f'{shown}: differences to {control}'
+    others = [arm for arm in arms if arm != control]
+    if control not in arms or not others or len(models) < 2:
+        return Figure('differences', title, absent=f'{control} has not been trained beside another arm.')
 
     def draw(panels: list[Any]) -> None:
-        for number, axes in enumerate(panels, 1):  # 0: step 0
-            for row, values in enumerate(pairs[number] for pairs in made):
-                if len(values):
-                    mean, half = interval(list(values))
-                    axes.errorbar(
-                        mean, -row, xerr=half, fmt='o', markersize=4, color=SERIES[0], linewidth=1.4
-                    )
+        for model, axes in zip(models[1:], panels, strict=True):  # the first is step 0
+            for row, arm in enumerate(others):
+                if found := _less(arms, arm, control, model, measure):
+                    mean, half = interval(found)
+                    colour = SERIES[0]
+                    axes.errorbar(mean, -row, xerr=half, fmt='o', markersize=4, color=colour, linewidth=1.4)
             axes.axvline(0, color=INK, linewidth=0.9)
             axes.set_xscale('symlog', linthresh=LINEAR)
             axes.set_xticks([-1, -LINEAR, 0, LINEAR, 1], ['-1', f'-{LINEAR}', '0', f'{LINEAR}', '1'])
-            axes.set_yticks([-row for row in range(len(others))], [c.name for c in others])
-            axes.set_title(f'after {models[number]}', fontsize=10)
-        panels[len(panels) // 2].set_xlabel(f'{MEASURES[measure]}, less {control}')
+            axes.set_yticks([-row for row in range(len(others))], others)
+            axes.set_title(f'after {model}', fontsize=10)
+        panels[len(panels) // 2].set_xlabel(f'{shown}, less {control}')
 
     caption = (
         f'Paired by seed, with 95 % intervals (Student); left of the line is better than {control}. The axis is linear'
         f' up to {LINEAR} and logarithmic beyond.'
     )
-    said = '; '.join(
-        f'{c.name} {_cell(pairs[-1], measure).text}' for c, pairs in zip(others, made, strict=True)
-    )
+    said = [f'{arm} {over_seeds(_less(arms, arm, control, models[-1], measure)).text}' for arm in others]
+    alt = f'After {models[-1]}, less {control}: {"; ".join(said)}.'
     svg = draw_panels('differences', draw, len(models) - 1, height=0.8 + 0.2 * len(others))
-    return Figure('differences', title, caption, f'After {models[-1]}, less {control}: {said}.', svg)
+    return Figure('differences', title, caption, alt, svg)
 
 
 def hidden(m: Measures, model: str, measure: str) -> float:
@@ -256,17 +271,51 @@ def hidden(m: Measures, model: str, measure: str) -> float:
     record: Any = m.cloze_of(model)
     for part in measure.split('.'):
         record = record.get(part, {}) if isinstance(record, dict) else {}
-    return (
-        float(record) * (100 if measure in HIGH_IS_GOOD else 1) if isinstance(record, int | float) else np.nan
-    )
+    return float(record) * MEASURES[measure].times if isinstance(record, int | float) else np.nan
 
 
-def _last_scored(m: Measures) -> str:
-    scored = [model for model in m.models if any(m.scores(model, d) for d in m.datasets)]
-    return scored[-1] if scored else PHASE_INITIAL
+def values(seeds: Mapping[Any, Measures], model: str, measure: str) -> list[float]:
+    """One of MEASURES of a model, for each seed that has it."""
+    return _finite(hidden(m, model, measure) for m in seeds.values())
 
 
-def _steps(group: Mapping[str, Measures], models: Sequence[str]) -> list[float] | None:
+def bounds(values: Sequence[float]) -> tuple[float, float, float]:
+    """Student's interval: its low end, the mean, its high end."""
+    mean, half = interval(values)
+    return mean - half, mean, mean + half
+
+
+def _runs(arms: Arms) -> list[Measures]:
+    return [m for seeds in arms.values() for m in seeds.values()]
+
+
+def _models(arms: Arms) -> list[str]:
+    """Step 0 and every phase."""
+    return list(dict.fromkeys(name for m in _runs(arms) for name in (PHASE_INITIAL, *m.phases)))
+
+
+def _both(arms: Arms, arm: str, control: str) -> list[tuple[Measures, Measures]]:
+    """The runs of both, for each seed that both have."""
+    return [(m, arms[control][seed]) for seed, m in arms[arm].items() if seed in arms[control]]
+
+
+def _less(arms: Arms, arm: str, control: str, model: str, measure: str) -> list[float]:
+    """Differences to the control by seed."""
+    both = _both(arms, arm, control)
+    return _finite(hidden(own, model, measure) - hidden(base, model, measure) for own, base in both)
+
+
+def _paired(measured: Geometry, pairs: Sequence[tuple[str, str]]) -> list[Any]:
+    """The seeds that both arms of all pairs have, measured on the same words."""
+    sides = [(measured[a], measured[b]) for a, b in pairs]
+    return [
+        seed
+        for seed in sides[0][0]
+        if all(seed in a and seed in b and a[seed]['digest'] == b[seed]['digest'] for a, b in sides)
+    ]
+
+
+def _steps(group: Mapping[Any, Measures], models: Sequence[str]) -> list[float] | None:
     for m in group.values():
         ends = [m.phase_end(model) for model in models]
         if all(ends):
@@ -283,14 +332,5 @@ def _reached(steps: Sequence[float], falling: np.ndarray, value: float) -> float
     return float(steps[-1])
 
 
-def _finite(values: np.ndarray) -> np.ndarray:
-    return values[~np.isnan(values)]
-
-
-def _cell(values: np.ndarray, measure: str, decimals: int = 3) -> Cell:
-    if not len(values):
-        return missing()
-    mean, half = interval(list(values))
-    decimals = 1 if measure in HIGH_IS_GOOD else decimals
-    text = f'{mean:.{decimals}f}' + (f' ± {half:.{decimals}f}' if len(values) > 1 else '')
-    return Cell(text, mean)
+def _finite(values: Iterable[float]) -> list[float]:
+    return [float(value) for value in values if not np.isnan(value)]

@@ -4,15 +4,17 @@ import dataclasses
 import io
 import re
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bioptimus_jax.report.measures import Measures
-from bioptimus_jax.schema import phase_of
+from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
+from bioptimus_jax.schema import SOURCE, phase_of
 
 INK, GRID = '#010203', '#0a0b0c'
 SERIES = ('#2f6fab', '#c8553d', '#3c8d53', '#8a5aa8', '#b8860b', '#5f7a8a', '#c2568f')
 """Drawn colours; in the page each becomes a CSS variable with a light and a dark value."""
+LINES = ('-', '--', ':')
+"""Once every colour is used."""
 COLUMNS = 3
 """Panels side by side."""
 LEGEND_LETTERS = 95
@@ -25,10 +27,14 @@ class Figure:
 
     name: str
     title: str
-    caption: str
-    alt: str
+    caption: str = ''
+    alt: str = ''
     svg: str = ''
     absent: str = ''
+
+    @property
+    def empty(self) -> bool:
+        return not self.svg
 
 
 def shown(m: Measures) -> tuple[list[str], str]:
@@ -65,6 +71,56 @@ def name_axes(panels: Sequence[Any], x: str, y: str) -> None:
 def in_legend(name: str) -> str:
     """A name as a legend shows it: matplotlib leaves out those that begin with `_`."""
     return f' {name}' if name.startswith('_') else name
+
+
+def band(axes: Any, points: Sequence[tuple[float, float, float, float]], number: int, label: str) -> None:
+    """A line with dots through `(place, low, mean, high)`, and a band from low to high; `number` chooses the colour."""
+    places, lows, means, highs = zip(*points, strict=True) if points else ((), (), (), ())
+    colour, style = SERIES[number % len(SERIES)], LINES[number // len(SERIES) % len(LINES)]
+    name = in_legend(label)
+    axes.plot(places, means, style, color=colour, linewidth=1.3, marker='o', markersize=3, label=name)
+    axes.fill_between(places, lows, highs, color=colour, alpha=0.13, linewidth=0)
+
+
+def bars(axes: Any, groups: Sequence[str], heights: Mapping[str, Sequence[float]], form: str) -> None:
+    """Bars side by side at every group, one for each label of `heights`, with their numbers above."""
+    width = 0.8 / len(heights)
+    for number, ((label, values), colour) in enumerate(zip(heights.items(), SERIES, strict=False)):
+        places = [i + (number - (len(heights) - 1) / 2) * width for i in range(len(groups))]
+        drawn = axes.bar(places, values, width * 0.92, color=colour, label=label)
+        axes.bar_label(drawn, fmt=form, fontsize=9)
+    axes.grid(False, axis='x')
+
+
+def phase_spans(m: Measures) -> list[tuple[str, int, int]]:
+    """`(phase, first step, last step)` from the records."""
+    spans: dict[str, tuple[int, int]] = {}
+    for record in (*m.training, *m.evaluations):
+        if record['phase'] not in (PHASE_INITIAL, SOURCE):
+            low, high = spans.get(record['phase'], (record['step'], record['step']))
+            spans[record['phase']] = (min(low, record['step']), max(high, record['step']))
+    return [(name, *span) for name, span in sorted(spans.items(), key=lambda item: item[1])]
+
+
+def training_axis(axes: Any, m: Measures) -> None:
+    """Steps and, below them, tokens, as many a step as on average; a dotted line where a phase ends, its name above."""
+    start = 0
+    for name, _, stop in phase_spans(m):
+        axes.axvline(stop, color=INK, alpha=0.5, linewidth=0.9, linestyle=':')
+        above = axes.get_xaxis_transform()
+        axes.text((start + stop) / 2, 1.01, name, transform=above, ha='center', va='bottom', fontsize=9)
+        start = stop
+    axes.set_xlabel('step')
+    last = max((*m.training, *m.evaluations), key=lambda r: r['step'], default={})
+    if not last.get('tokens') or not last['step']:
+        return
+    units = (1e9, 'billion '), (1e6, 'million '), (1e3, 'thousand '), (1, '')
+    unit, name = next(known for known in units if last['tokens'] >= known[0])
+    a_step = last['tokens'] / last['step'] / unit
+    both_ways = (lambda step: step * a_step, lambda tokens: tokens / a_step)
+    below = axes.secondary_xaxis(-0.19, functions=both_ways)
+    below.set_xlabel(f'{name}tokens')
+    below.spines['bottom'].set_linewidth(0.8)
 
 
 def draw_svg(name: str, draw: Callable[[Any], None], height: float = 3.6) -> str:

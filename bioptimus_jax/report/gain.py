@@ -1,58 +1,47 @@
 """What the adaptation brought: the source against the model that devel chooses, and whether test tells them apart."""
 
+import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.finished import Model
 from bioptimus_jax.finetune.verdict import Compared, compared, pairing_of, winner_of
-from bioptimus_jax.report.entities import NOT_SCORED
-from bioptimus_jax.report.layout import Cell, Table, fixed, missing, spread, words
-from bioptimus_jax.report.measures import NO_PHASES, Measures
+from bioptimus_jax.report.layout import Cell, Column, Table, count, fixed, missing, spread
+from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures
 from bioptimus_jax.report.trained import Trained, cell_folder
 from bioptimus_jax.schema import SOURCE
 
-COLUMNS = (
-    'set',
-    'source',
-    'best on devel',
-    'its F1',
-    'gain',
-    '95 % from',
-    'to',
-    'p',
-    'verdict',
-    'other items',
-    'seeds',
-)
 VERDICTS = {'B': 'better', 'A': 'worse', '': 'not distinguishable'}
 
 
 def gain(m: Measures) -> Table:
     """Test F1 of the source and, for every set, of the model of this run that has the highest mean F1 on devel."""
-    title = 'From the source to the best model'
     chosen = {d: best for d in m.datasets if m.scores(SOURCE, d) and (best := _best(m, d))}
-    if not chosen:
-        absent = (
-            'the source was not scored; name it in config.finetune.models, as source.'
-            if m.trains
-            else NO_PHASES
-        )
-        absent = absent if m.finetuned else NOT_SCORED
-        return Table(title, COLUMNS, [], absent=absent)
     pairings, problems = [], []
     for dataset, best in chosen.items():
         try:
             pairings.append(pairing_of(dataset, _model(m, SOURCE, dataset), _model(m, best, dataset)))
         except InputError as error:
             problems.append(f'{dataset} is not tested: {error}.')
-    tested = {one.pairing.dataset: one for one in compared(pairings)}
-    rows = []
-    for dataset, best in chosen.items():
-        before, after = m.scores(SOURCE, dataset), m.scores(best, dataset)
-        by = Cell(f'{(change := statistics.fmean(after) - statistics.fmean(before)):+.2f}', change)
-        names = words(dataset), spread(before), words(m.label(best)), spread(after), by
-        rows.append([*names, *(_test(tested[dataset]) if dataset in tested else [missing()] * 6)])
+    tested = {one.pairing.dataset: one for one in compared(pairings)} if pairings else {}
+
+    def of_test(cell: Callable[[Compared], Cell | str]) -> Callable[[str], Cell | str]:
+        return lambda dataset: cell(tested[dataset]) if dataset in tested else missing()
+
+    columns = [
+        Column('set', lambda dataset: dataset),
+        Column('source', lambda dataset: spread(m.scores(SOURCE, dataset))),
+        Column('best on devel', lambda dataset: m.label(chosen[dataset])),
+        Column('its F1', lambda dataset: spread(m.scores(chosen[dataset], dataset))),
+        Column('gain', lambda dataset: _signed(_change(m, chosen[dataset], dataset))),
+        Column('95 % from', of_test(lambda one: _signed(one.effect.ends[0]))),
+        Column('to', of_test(lambda one: _signed(one.effect.ends[1]))),
+        Column('p', of_test(lambda one: _p(one.effect.p))),
+        Column('verdict', of_test(_verdict)),
+        Column('other items', of_test(_items)),
+        Column('seeds', of_test(lambda one: count(len(one.pairing.seeds)))),
+    ]
     note = (
         'Test F1, percent, mean ± sd over fine-tunings. The best is chosen on devel for each set, so the source may'
         " well win on test. 95 %, p and verdict are over fine-tunings: Student's paired t, p corrected for"
@@ -61,7 +50,10 @@ def gain(m: Measures) -> Table:
     )
     if any(len(pair.seeds) == 1 for pair in pairings):
         note += ' With one seed nothing says what another fine-tuning would give.'
-    return Table(title, COLUMNS, rows, note=' '.join([note, *problems]))
+    unscored = 'the source was not scored; name it in config.finetune.models, as source.'
+    absent = (unscored if m.trains else NO_PHASES) if m.finetuned else NOT_SCORED
+    title = 'From the source to the best model'
+    return Table.of(title, columns, chosen, note=' '.join([note, *problems]), absent=absent)
 
 
 def headlines(table: Table, most: int) -> list[tuple[str, str]]:
@@ -74,7 +66,8 @@ def headlines(table: Table, most: int) -> list[tuple[str, str]]:
             said = f'{verdict}, {by} [{low}, {high}], p = {p}'
         elif row[-1].value:
             said = f'{by}, one seed; on other test items {items}'
-        found.append((f'{_mean(source)} → {_mean(f1)}', f'test F1 on {dataset}, source to {best}: {said}'))
+        means = [text.partition(' ')[0] for text in (source, f1)]
+        found.append((' → '.join(means), f'test F1 on {dataset}, source to {best}: {said}'))
     return found
 
 
@@ -91,22 +84,22 @@ def _model(m: Measures, model: str, dataset: str) -> Model:
     return Model(model, model, m.chosen(model, dataset), {dataset: cells}, {dataset: records})
 
 
-def _test(one: Compared) -> Sequence[Cell]:
-    effect, seeds = one.effect, len(one.pairing.seeds)
+def _change(m: Measures, best: str, dataset: str) -> float:
+    return statistics.fmean(m.scores(best, dataset)) - statistics.fmean(m.scores(SOURCE, dataset))
+
+
+def _signed(value: float) -> Cell:
+    return missing() if math.isnan(value) else Cell(f'{value:+.2f}', value)
+
+
+def _p(p: float | None) -> Cell:
+    return fixed(p, 3 if p is None or p >= 0.001 else 4)
+
+
+def _verdict(one: Compared) -> str:
+    return 'one seed' if one.effect.p is None else VERDICTS[winner_of(one.effect)]
+
+
+def _items(one: Compared) -> str:
     low, high = (f'{100 * end:+.2f}' for end in one.items.interval)
-    items, many = words(f'[{low}, {high}]'), Cell(f'{seeds}', float(seeds))
-    if effect.half is None or effect.p is None:
-        return [missing(), missing(), missing(), words('one seed'), items, many]
-    ends = (effect.observed - effect.half, effect.observed + effect.half)
-    digits = 3 if effect.p >= 0.001 else 4
-    return [
-        *(Cell(f'{end:+.2f}', end) for end in ends),
-        fixed(effect.p, digits),
-        words(VERDICTS[winner_of(effect)]),
-        items,
-        many,
-    ]
-
-
-def _mean(spread_text: str) -> str:
-    return spread_text.partition(' ')[0]
+    return f'[{low}, {high}]'

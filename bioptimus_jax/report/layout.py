@@ -7,10 +7,13 @@ import io
 import os
 import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from bioptimus_jax.files import atomic
+from bioptimus_jax.student import interval
 
 NOT_RUN = '—'
 """What an empty cell shows; the table's note says why it is empty."""
@@ -68,10 +71,44 @@ def spread(values: Sequence[float], decimals: int = 2) -> Cell:
     return Cell(f'{mean:,.{decimals}f} ± {statistics.stdev(values):,.{decimals}f}', mean)
 
 
+def over_seeds(values: Sequence[float], decimals: int = 3, sign: str = '') -> Cell:
+    """Mean ± half of Student's 95 % interval; one value has none and is shown alone."""
+    if not len(values):
+        return missing()
+    mean, half = interval(values)
+    between = f' ± {half:.{decimals}f}' if len(values) > 1 else ''
+    return Cell(f'{mean:{sign}.{decimals}f}{between}', mean)
+
+
+def between(value: float, low: float, high: float, form: str) -> str:
+    """A value and its interval: `0.12 [0.10, 0.14]`."""
+    return f'{value:{form}} [{low:{form}}, {high:{form}}]'
+
+
 def shown_path(folder: Path) -> str:
     """Relative to here where it lies below."""
     inside = folder.resolve().is_relative_to(Path.cwd())
     return os.path.relpath(folder) if inside else str(folder)
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """One column of a table: its title, what makes the cell of a record, and whether 'low' or 'high' values are good.
+
+    `cell` takes the record, of a tuple its parts; text is a cell too. `when`: whether the table has the column.
+    """
+
+    title: str
+    cell: Callable[..., Cell | str]
+    better: str = ''
+    when: bool = True
+
+
+def each(
+    titles: Mapping[Any, str], cell: Callable[..., Cell | str], better: str = '', when: bool = True
+) -> list[Column]:
+    """A column for every key of `titles`; `cell` takes the key and then the record."""
+    return [Column(title, partial(cell, key), better, when) for key, title in titles.items()]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,10 +128,23 @@ class Table:
     note: str = ''
     absent: str = 'nothing to show yet'
 
+    @classmethod
+    def of(cls, title: str, columns: Iterable[Column], records: Iterable[Any], **further: str) -> 'Table':
+        """A row for every record, a cell for every column that is there; `further`: rank_within, note, absent."""
+        shown = [column for column in columns if column.when]
+        parts = [record if isinstance(record, tuple) else (record,) for record in records]
+        rows = [[_as_cell(column.cell(*part)) for column in shown] for part in parts]
+        better = {column.title: column.better for column in shown if column.better}
+        return cls(title, [column.title for column in shown], rows, better, **further)
+
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(f'{self.title}: a row of {len(row)} cells under {len(self.columns)} columns')
+
+    @property
+    def empty(self) -> bool:
+        return not self.rows
 
     def marks(self) -> list[list[str]]:
         """'best', 'second' or '' for every cell; equal texts share a mark, a lone value gets none."""
@@ -182,6 +232,10 @@ def write_tables(title: str, tables: Mapping[str, Table], folder: Path) -> None:
         if table.rows:
             with atomic(folder / 'csv' / f'{name}.csv') as file:
                 file.write(MARK + table.csv())
+
+
+def _as_cell(made: Cell | str) -> Cell:
+    return made if isinstance(made, Cell) else words(made)
 
 
 def _mark_group(

@@ -5,7 +5,7 @@ import dataclasses
 import json
 import os
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,12 +21,14 @@ PROBE = 'probe.json'
 DIFFICULTY = 'difficulty.json'
 PHASE_INITIAL = 'initial'
 NO_PHASES = 'this run trains no phases; it fine-tunes models that were made before.'
+NOT_SCORED = 'stage finetune has not been run.'
 KEPT = 'phases.json'
 READ = ('corpus', 'vocab', 'surgery', 'pretrain', 'export', 'finetune', 'analyze')
 NAMED = 3
 """Missing files of a stage that are named."""
 LABELS = {SOURCE: 'source', PHASE_INITIAL: 'initial (step 0)'}
 Records = TypeVar('Records', list, dict)
+Rows = list[dict[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,27 +36,27 @@ class Measures:
     """Records of one run, in the formats that the stages write; empty where a stage has not been run."""
 
     run: Run
-    training: list[dict[str, Any]]
-    evaluations: list[dict[str, Any]]
-    finetuned: list[dict[str, Any]]
-    cloze: list[dict[str, Any]]
-    geometry: list[dict[str, Any]]
-    points: dict[str, Any]
-    tokens: list[dict[str, Any]]
-    audit: list[dict[str, Any]]
-    comparison: dict[str, Any]
-    frequency: dict[str, Any]
-    entities: dict[str, Any]
-    probe: dict[str, Any]
-    difficulty: list[dict[str, Any]]
-    encoded: list[dict[str, Any]]
-    statistics: list[dict[str, Any]]
-    slices: list[dict[str, Any]]
-    lint: list[dict[str, Any]]
-    labels: dict[str, Any]
-    epochs: dict[str, list[dict[str, Any]]]
-    kept_steps: dict[str, int]
-    manifests: dict[str, dict[str, Any]]
+    training: Rows = dataclasses.field(default_factory=list)
+    evaluations: Rows = dataclasses.field(default_factory=list)
+    finetuned: Rows = dataclasses.field(default_factory=list)
+    cloze: Rows = dataclasses.field(default_factory=list)
+    geometry: Rows = dataclasses.field(default_factory=list)
+    points: dict[str, Any] = dataclasses.field(default_factory=dict)
+    tokens: Rows = dataclasses.field(default_factory=list)
+    audit: Rows = dataclasses.field(default_factory=list)
+    comparison: dict[str, Any] = dataclasses.field(default_factory=dict)
+    frequency: dict[str, Any] = dataclasses.field(default_factory=dict)
+    entities: dict[str, Any] = dataclasses.field(default_factory=dict)
+    probe: dict[str, Any] = dataclasses.field(default_factory=dict)
+    difficulty: Rows = dataclasses.field(default_factory=list)
+    encoded: Rows = dataclasses.field(default_factory=list)
+    statistics: Rows = dataclasses.field(default_factory=list)
+    slices: Rows = dataclasses.field(default_factory=list)
+    lint: Rows = dataclasses.field(default_factory=list)
+    labels: dict[str, Any] = dataclasses.field(default_factory=dict)
+    epochs: dict[str, Rows] = dataclasses.field(default_factory=dict)
+    kept_steps: dict[str, int] = dataclasses.field(default_factory=dict)
+    manifests: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     gaps: str = ''
     """What finished stages have written and is not there any more, in words."""
 
@@ -110,7 +112,7 @@ class Measures:
                 return record
         return None
 
-    def cells(self, model: str, dataset: str, setting: str = '') -> list[dict[str, Any]]:
+    def cells(self, model: str, dataset: str, setting: str = '') -> Rows:
         """The fine-tunings of a model on a set, in order of seeds; '': under the setting that devel chooses."""
         own = [r for r in self.finetuned if r['model'] == model and r['dataset'] == dataset]
         setting = setting or self.chosen(model, dataset)
@@ -155,20 +157,23 @@ class Measures:
         """`{slicing: {class: measures}}` of slices.json; '': of the setting that devel chooses."""
         return self._record(self.slices, model, dataset, setting).get('slices', {})
 
-    def history(self, cell: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def history(self, cell: Mapping[str, Any]) -> Rows:
         """Loss and devel F1 after every epoch of a fine-tuning; of older runs, what metrics.jsonl says."""
         dataset = cell.get('folder', cell['dataset'])
         name = f'{cell["model"]}/{dataset}/{cell["setting"]}/seed-{cell["seed"]}'
         return cell.get('history') or self.epochs.get(name, [])
 
-    def _record(
-        self, records: list[dict[str, Any]], model: str, dataset: str, setting: str
-    ) -> dict[str, Any]:
+    def _record(self, records: Rows, model: str, dataset: str, setting: str) -> dict[str, Any]:
         wanted = model, dataset, setting or self.chosen(model, dataset)
         return next((r for r in records if (r['model'], r['dataset'], r['setting']) == wanted), {})
 
     def cloze_of(self, model: str) -> dict[str, Any]:
         return next((r for r in self.cloze if r['model'] == model), {})
+
+
+def scored_sets(runs: Iterable[Measures]) -> dict[str, str]:
+    """The sets that runs were scored on, and the heading of their scores."""
+    return {d: f'{m.task(d).metric.label} {d}' for m in runs for d in m.datasets}
 
 
 def read_measures(run: Run, details: bool = True) -> Measures:
@@ -238,7 +243,7 @@ def flat(counts: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
     return leaves
 
 
-def _difficulty(run: Run) -> list[dict[str, Any]]:
+def _difficulty(run: Run) -> Rows:
     """A record for every model that was measured: by the verb, and for the order of the curriculum."""
     asked = _read(run.workdir / DIFFICULTY, dict, 'models')
     of_order = _read(stage_folder(run, 'pretrain') / DIFFICULTY, dict, 'settings', 'probe')
@@ -249,39 +254,34 @@ def _difficulty(run: Run) -> list[dict[str, Any]]:
     return records + ([{'model': of_order['probe'], **of_order}] if known else [])
 
 
-def _typed(cells: list[dict[str, Any]], lint: list[dict[str, Any]]) -> dict[str, str]:
+def _typed(cells: Rows, lint: Rows) -> dict[str, str]:
     """Sets of BLURB's that older runs scored with their types apart, under its name -> the name that says so."""
     types = [(r['dataset'], r.get('types') or r.get('test_by_type') or ()) for r in (*lint, *cells)]
     names = {dataset: true_name(dataset, len(of_set)) for dataset, of_set in types if of_set}
     return {dataset: name for dataset, name in names.items() if name != dataset}
 
 
-def _renamed(records: list[dict[str, Any]], names: Mapping[str, str]) -> list[dict[str, Any]]:
+def _renamed(records: Rows, names: Mapping[str, str]) -> Rows:
     return [
         {**r, 'dataset': names[r['dataset']], 'folder': r['dataset']} if r.get('dataset') in names else r
         for r in records
     ]
 
 
-def _cells(folder: Path) -> list[dict[str, Any]]:
+def _cells(folder: Path) -> Rows:
     if (folder / 'results.jsonl').exists():
         return [{'setting': STANDARD, **record} for record in _lines(folder / 'results.jsonl')]
     cells = []
     for file in sorted(folder.glob('*/*/*/seed-*/scores.json')):  # unfinished: the cells that are done
         model, dataset, setting, seed = file.parts[-5:-1]
-        place = {
-            'model': model,
-            'dataset': dataset,
-            'setting': setting,
-            'seed': int(seed.removeprefix('seed-')),
-        }
-        cells.append(place | _read(file, dict, 'devel', 'test'))
+        place = {'model': model, 'dataset': dataset, 'setting': setting}
+        cells.append(place | {'seed': int(seed.removeprefix('seed-'))} | _read(file, dict, 'devel', 'test'))
     return cells
 
 
-def _epochs(records: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def _epochs(records: Rows) -> dict[str, Rows]:
     """Cell -> its epochs in order."""
-    epochs: dict[str, list[dict[str, Any]]] = {}
+    epochs: dict[str, Rows] = {}
     for record in records:
         if record.get('kind') == 'epoch':
             epochs.setdefault(record['name'], []).append({**record, 'epoch': record['step']})
@@ -302,8 +302,8 @@ def _read(path: Path, kind: type[Records], *needed: str) -> Records:
     return value
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
-    records: list[dict[str, Any]] = []
+def _lines(path: Path) -> Rows:
+    records: Rows = []
     with contextlib.suppress(FileNotFoundError):
         for number, line in enumerate(path.read_text('utf-8').splitlines(), 1):
             try:

@@ -47,6 +47,12 @@ def rival(name: str) -> tuple[str, Sequence[float]] | None:
     return known.get(_plain(name))
 
 
+def of_rival(name: str, dataset: str) -> float | None:
+    """The paper's F1 of a rival on one of DATASETS, None for others."""
+    found = rival(name)
+    return found[1][DATASETS.index(dataset)] if found else None
+
+
 def reported(strategy: str, phase: str, dataset: str) -> float | None:
     """The paper's F1 in percent for an initialisation after a phase, or None where it reports none."""
     if dataset not in DATASETS:

@@ -2,12 +2,25 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from bioptimus_jax.finetune.verdict import ALPHA
 from bioptimus_jax.report import paper
 from bioptimus_jax.report.arms import SEED
 from bioptimus_jax.report.beside_scores import geometry_of_words, hidden_words, losses
-from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, shown_path, spread, words
+from bioptimus_jax.report.layout import (
+    Cell,
+    Column,
+    Table,
+    between,
+    count,
+    each,
+    fixed,
+    missing,
+    shown_path,
+    spread,
+)
 from bioptimus_jax.report.questions import Question, Row, SetUp, chosen_rates, expected_of, pairs_of, set_ups
 from bioptimus_jax.report.significance import DIFFERS, MACRO, Compared, compare
 from bioptimus_jax.report.trained import Trained, differing
@@ -36,12 +49,10 @@ def tables(question: Question, models: Sequence[Trained]) -> tuple[list[Table], 
         pairs = list(dict.fromkeys([*pairs_of(question, set_up.rows), *best]))
         compared, problems = compare(pairs, set_up.rows, datasets)
         note = [_scores_note(question, set_up, compared, best), *(f'{problem}.' for problem in problems)]
-        if several:
-            note.append(_apart(letter, set_up, found[0] if number else None))
-        note.append(_made_from(set_up))
+        note += [_apart(letter, set_up, found[0] if number else None)] if several else []
+        said = ' '.join(filter(None, [*note, _made_from(set_up)]))
         tested = _marks(compared, best)
-        said = ' '.join(filter(None, note))
-        scores.append(_scores(question, set_up, datasets, chosen, tested, title, said, not number))
+        scores.append(_scores(question, set_up, datasets, chosen, tested, not number, title=title, note=said))
         beside = [
             _over_seeds(pairs, datasets, compared, title),
             _on_items(pairs, datasets, compared, title),
@@ -61,9 +72,8 @@ def _scores(
     datasets: Sequence[str],
     chosen: Mapping[Row, str],
     tested: Mapping[tuple[str, str], str],
-    title: str,
-    note: str,
     first: bool,
+    **said: str,
 ) -> Table:
     """Test F1, here and in the paper, of the chosen rows; rows that are expected and that nobody has run are there too.
 
@@ -71,52 +81,46 @@ def _scores(
     """
     in_paper = [d for d in datasets if d in paper.DATASETS and any(map(question.paper, question.expected))]
     together = set_up.datasets if len(set_up.datasets) > 1 else []
-    columns = ['model', 'words seen', 'seeds', *([MACRO] if together else [])]
-    columns += [name for d in datasets for name in ([f'{d}, here', f'{d}, paper'] if d in in_paper else [d])]
-    lines = []
-    for row, how in chosen.items():
-        line = [words(row.label + how), *_size(row, datasets)]
-        reported = question.paper(row.name)
-        line += [_score(row, together, tested.get((row.label, MACRO), ''))] if together else []
-        for d in datasets:
-            line.append(_score(row, [d], tested.get((row.label, d), '')))
-            line += [_reported(reported, d)] if d in in_paper else []
-        lines.append(line)
+
+    def score(name: str, sets: Sequence[str], row: Row | None, *_: Any) -> Cell:
+        cell = spread(row.scores(*sets) if row else [])
+        mark = tested.get((row.label, name), '') if row else ''
+        return Cell(f'{cell.text} {mark}', cell.value) if mark else cell
+
+    def reported(dataset: str, _: Row | None, __: str, name: str) -> Cell:
+        found = question.paper(name)
+        return fixed(found[paper.DATASETS.index(dataset)] if found else None, 2)
+
+    columns = [
+        Column('model', lambda row, label, name: label),
+        Column('words seen', lambda row, *_: _words(row)),
+        Column('seeds', lambda row, *_: _seeds(row, datasets)),
+        Column(MACRO, partial(score, MACRO, together), 'high', bool(together)),
+    ]
+    for d in datasets:
+        columns += [
+            Column(f'{d}, here' if d in in_paper else d, partial(score, d, [d]), 'high'),
+            Column(f'{d}, paper', partial(reported, d), 'high' if first else '', d in in_paper),
+        ]
+    records: list[tuple[Row | None, str, str]] = [(r, r.label + how, r.name) for r, how in chosen.items()]
     here = {expected_of(question, row.name) for row in set_up.rows}
-    shown = first and (set_up.rows or in_paper)
-    for name in question.expected if shown else ():
-        reported = question.paper(name)
-        if name not in here:
-            cells = [
-                c for d in datasets for c in (missing(), *([_reported(reported, d)] if d in in_paper else []))
-            ]
-            lines.append([words(f'{name}: no run'), *[missing()] * (3 if together else 2), *cells])
-    papers = [] if first else [f'{d}, paper' for d in in_paper]
-    better = {name: 'high' for name in columns[3:] if name not in papers}
-    return Table(title, columns, lines, better, note=note, absent=_absent(question))
-
-
-def _score(row: Row, datasets: Sequence[str], mark: str) -> Cell:
-    cell = spread(row.scores(*datasets))
-    return Cell(f'{cell.text} {mark}', cell.value) if mark else cell
+    if first and (set_up.rows or in_paper):
+        records += [(None, f'{name}: no run', name) for name in question.expected if name not in here]
+    return Table.of(said['title'], columns, records, note=said['note'], absent=_absent(question))
 
 
 def _absent(question: Question) -> str:
     return f'no run answers this; `bioptimus sweep --config={question.made_by} --workdir=DIR` makes them.'
 
 
-def _reported(reported: Sequence[float] | None, dataset: str) -> Cell:
-    return fixed(reported[paper.DATASETS.index(dataset)], 2) if reported else missing()
+def _words(row: Row | None) -> Cell:
+    seen = [t.words for t in row.models if t.own] if row else []
+    return count(sum(seen) / len(seen) if seen else None)
 
 
-def _size(row: Row, datasets: Sequence[str]) -> list[Cell]:
-    seen = [t.words for t in row.models if t.own]
-    return [count(sum(seen) / len(seen)) if seen else missing(), _seeds(row, datasets)]
-
-
-def _seeds(row: Row, datasets: Sequence[str]) -> Cell:
+def _seeds(row: Row | None, datasets: Sequence[str]) -> Cell:
     """Pre-trainings, and fine-tunings of each where there are several: 3, or 1 × 5."""
-    counted = [Counter(seed for seed, _ in cells) for d in datasets if (cells := row.cells(d))]
+    counted = [Counter(seed for seed, _ in cells) for d in datasets if row and (cells := row.cells(d))]
     if not counted:
         return missing()
     of_each = [number for of_set in counted for number in of_set.values()]
@@ -204,21 +208,20 @@ def _made_from(set_up: SetUp) -> str:
 def _every_rate(set_up: SetUp, datasets: Sequence[str], chosen: Collection[Row], title: str) -> Table:
     """Devel and test F1 at every learning rate, where there are rows beside the chosen ones."""
     here = [d for d in datasets if d in set_up.datasets]
-    lines = [
-        [
-            words(row.label),
-            _seeds(row, here),
-            *(spread(row.scores(d, split=split)) for d in here for split in ('devel', 'test')),
-        ]
-        for row in set_up.rows
-        if len(chosen) < len(set_up.rows)
+    columns = [
+        Column('model', lambda row: row.label),
+        Column('seeds', lambda row: _seeds(row, here)),
+        *each(
+            {(d, split): f'{d}, {split}' for d in here for split in ('devel', 'test')},
+            lambda place, row: spread(row.scores(place[0], split=place[1])),
+        ),
     ]
-    columns = ['model', 'seeds', *(f'{d}, {split}' for d in here for split in ('devel', 'test'))]
     note = (
         'F1 as above. Devel chose the rows above: the highest mean over the sets that all rates of a model have. Test'
         ' has no say, so nothing is ranked here.'
     )
-    return Table(f'{title}: learning rates', columns, lines, note=note)
+    rows = set_up.rows if len(chosen) < len(set_up.rows) else ()
+    return Table.of(f'{title}: learning rates', columns, rows, note=note)
 
 
 def _over_seeds(
@@ -261,35 +264,40 @@ def _compared(
 ) -> Table:
     """A line for each pair that was compared; a mean over fewer than all of the sets says which."""
     cells = {(c.row, c.reference, c.dataset): c for c in compared}
-    single = tuple(d for d in datasets if any(c.dataset == d for c in compared))
-    columns = [d for d in (MACRO, *datasets) if any(c.dataset == d for c in compared)]
-    lines = []
-    for row, reference in pairs:
-        line = []
-        for d in columns:
-            c = cells.get((row.label, reference.label, d))
-            over = f'; over {", ".join(c.over)}' if c and c.over not in ((), single) else ''
-            line.append(Cell(f'{shown(c)}{over}', c.over_seeds.observed) if c else missing())
-        if any(cell.value is not None for cell in line):
-            lines.append([words(row.label), words(reference.label), *line])
-    return Table(title, ['model', 'less', *columns], lines, note=note)
+    known = [d for d in (MACRO, *datasets) if any(c.dataset == d for c in compared)]
+    single = tuple(d for d in known if d in datasets)
+
+    def cell(dataset: str, row: Row, reference: Row) -> Cell:
+        c = cells.get((row.label, reference.label, dataset))
+        if c is None:
+            return missing()
+        over = f'; over {", ".join(c.over)}' if c.over not in ((), single) else ''
+        return Cell(f'{shown(c)}{over}', c.over_seeds.observed)
+
+    columns = [
+        Column('model', lambda row, reference: row.label),
+        Column('less', lambda row, reference: reference.label),
+        *each({d: d for d in known}, cell),
+    ]
+    tested = {(c.row, c.reference) for c in compared}
+    records = [(row, other) for row, other in pairs if (row.label, other.label) in tested]
+    return Table.of(title, columns, records, note=note)
 
 
 def _difference(c: Compared) -> str:
     effect, seeds = c.over_seeds, ' '.join(f'{d:+.1f}' for d in c.by_seed)
-    if effect.half is None or effect.p is None:
+    if effect.p is None:
         return f'{effect.observed:+.2f}; {seeds}'
-    low, high = effect.observed - effect.half, effect.observed + effect.half
-    return f'{_bounded(effect.observed, low, high, effect.p)}; {seeds}'
+    return f'{_bounded(effect.observed, effect.ends, effect.p)}; {seeds}'
 
 
 def _item_difference(c: Compared) -> str:
     assert c.on_items is not None
     assert c.p_on_items is not None
     low, high = c.on_items.interval
-    return _bounded(100 * c.on_items.observed, 100 * low, 100 * high, c.p_on_items)
+    return _bounded(100 * c.on_items.observed, (100 * low, 100 * high), c.p_on_items)
 
 
-def _bounded(observed: float, low: float, high: float, p: float) -> str:
-    shown = f'p = {p:.2g}' if p >= 0.0001 else 'p < 0.0001'
-    return f'{observed:+.2f} [{low:+.2f}, {high:+.2f}] {shown}'
+def _bounded(observed: float, ends: Sequence[float], p: float) -> str:
+    low, high = ends
+    return f'{between(observed, low, high, "+.2f")} {f"p = {p:.2g}" if p >= 0.0001 else "p < 0.0001"}'

@@ -8,7 +8,8 @@ from typing import Any
 
 from bioptimus_jax.finetune.task import score_of
 from bioptimus_jax.report import paper
-from bioptimus_jax.report.trained import PAPER_SETTINGS, Trained, chosen_setting, curriculum_name, differing
+from bioptimus_jax.report.trained import PAPER_SETTINGS, Trained, chosen_setting, curriculum_name, parted
+from bioptimus_jax.schema import PAPER_PHASES, Phase
 
 FIRST = PAPER_SETTINGS[0]
 VERSIONS = {f'0.{n}': PAPER_SETTINGS[:n] for n in range(1, len(PAPER_SETTINGS) + 1)}
@@ -17,6 +18,8 @@ STATIC = tuple((name,) * len(PAPER_SETTINGS) for name in PAPER_SETTINGS)
 ORDERS = {curriculum_name(path): path for path in (*STATIC, PAPER_SETTINGS, PAPER_SETTINGS[::-1])}
 CONTEXTUALIZED = 'contextualized'
 RATE = ', learning rate '
+WHOLE_WORDS = list(PAPER_PHASES.values())[-1].masking
+"""What the paper's last phase masks, the one without 80-10-10."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Question:
 
     name: str
     title: str
+    lead: str
     label: Callable[[Trained], str]
     reference: Callable[[str], str]
     paper: Callable[[str], Sequence[float] | None] = lambda label: None
@@ -105,20 +109,10 @@ class SetUp:
 
 def set_ups(question: Question, models: Sequence[Trained]) -> list[SetUp]:
     """The models that answer, parted where corpora, vocabularies, budgets or fine-tuning differ; largest first."""
-    parts: list[tuple[dict[str, str], list[tuple[str, Trained]]]] = []
-    for t in models:
-        label = question.label(t)
-        if not label:
-            continue
-        own = dict(t.conditions) | ({'phases': str(len(t.path))} if question.matched else {})
-        for conditions, members in parts:
-            if not differing(conditions, own):
-                conditions.update(own)
-                members.append((label, t))
-                break
-        else:
-            parts.append((own, [(label, t)]))
-    parts.sort(key=lambda part: -len(part[1]))
+    answers = [(label, t) for t in models if (label := question.label(t))]
+    by_length = [{'phases': str(len(t.path))} if question.matched else {} for _, t in answers]
+    conditions = [dict(t.conditions) | own for (_, t), own in zip(answers, by_length, strict=True)]
+    parts = sorted(parted(zip(conditions, answers, strict=True)), key=lambda part: -len(part[1]))
     found = [SetUp(_rows(question, members), conditions) for conditions, members in parts]
     return [set_up for set_up in found if set_up.rows]
 
@@ -220,20 +214,24 @@ def _order(t: Trained) -> str:
 def _static_words(t: Trained) -> str:
     """Static whole-word settings at the end of their run."""
     whole = _is_end(t) and len(t.path) == len(t.measures.phases) and len(set(t.path)) == 1
-    fits = whole and t.config.surgery.initialisation.papers_own and t.path[0].startswith('words')
+    fits = whole and t.config.surgery.initialisation.papers_own and _last_phase(t).masking == WHOLE_WORDS
     return f'{100 * shown_of(t):.3g} % shown, {t.path[0]}' if fits else ''
+
+
+def _last_phase(t: Trained) -> Phase:
+    return t.config.phase[t.measures.phases[len(t.path) - 1]]
 
 
 def shown_of(t: Trained) -> float:
     """The share of pieces that the last phase shows as [MASK]."""
-    phase = t.config.phase[t.measures.phases[len(t.path) - 1]]
+    phase = _last_phase(t)
     return phase.rate * phase.corruption[0]
 
 
 def same_shown(label: str) -> str:
     """The 80-10-10 setting with as many pieces shown as [MASK]."""
     shown = float(label.partition(' %')[0])
-    return f'{shown:g} % shown, words {shown / 0.8:.3g} %'
+    return f'{shown:g} % shown, {WHOLE_WORDS} {shown / 0.8:.3g} %'
 
 
 def _rival(label: str) -> Sequence[float] | None:
@@ -249,6 +247,7 @@ QUESTIONS = (
     Question(
         'table2',
         'Table 2: initialisations after phase 0.1',
+        'Where do the rows of new tokens come from, and does it matter after training?',
         lambda t: t.initialisation if _is_end(t) and t.path == (FIRST,) else '',
         lambda label: f'{CONTEXTUALIZED}, rescaled',
         lambda label: paper.INITIALISATIONS.get(label.partition(',')[0]),
@@ -259,6 +258,7 @@ QUESTIONS = (
     Question(
         'table3',
         'Table 3: masking settings after one phase',
+        'Which masking setting is best, each on its own?',
         lambda t: _version(t, {name: (name,) for name in paper.STATIC}),
         lambda label: FIRST,
         paper.STATIC.get,
@@ -268,6 +268,7 @@ QUESTIONS = (
     Question(
         'table5',
         'Table 5: versions, the ends of the phases',
+        'What does every further phase bring? It is also more steps: Table 7 tells the two apart.',
         lambda t: _version(t, VERSIONS),
         lambda label: '0.1',
         lambda label: paper.VERSIONS.get(label) or paper.INITIALISATIONS[CONTEXTUALIZED],
@@ -277,6 +278,7 @@ QUESTIONS = (
     Question(
         'table6',
         'Table 6: rivals',
+        'How does it compare with other models under the same fine-tuning?',
         lambda t: _version(t, {'0.4': PAPER_SETTINGS}) if t.own else t.measures.label(t.model),
         lambda label: '0.4',
         _rival,
@@ -286,6 +288,7 @@ QUESTIONS = (
     Question(
         'table7',
         'Table 7: with and without curriculum, the same words',
+        'Is it the curriculum, or only more steps?',
         lambda t: _version(t, {n: p for n, p in (VERSIONS | WITHOUT).items() if len(p) > 1}),
         _against_no_curriculum,
         lambda label: {'0.4': paper.VERSIONS['0.4'], list(WITHOUT)[-1]: paper.NO_CURRICULUM}.get(label),
@@ -295,6 +298,7 @@ QUESTIONS = (
     Question(
         'orders',
         'Orders: the same settings, words and learning rates',
+        'Does the order of the settings matter? The fair test: equal words, equal learning rates.',
         _order,
         lambda label: curriculum_name(PAPER_SETTINGS),
         expected=(*ORDERS, 'shuffled'),
@@ -303,6 +307,7 @@ QUESTIONS = (
     Question(
         'corruption',
         'Corruption: matched rates of [MASK]',
+        'Does dropping the 80-10-10 rule reduce degeneration, once as many pieces are shown as [MASK]?',
         _static_words,
         same_shown,
         made_by='ablations:corruption',

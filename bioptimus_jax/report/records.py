@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.report.efficiency import effort_at
 from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.report.sections.efficiency import effort_at
 from bioptimus_jax.report.trained import Trained
 from bioptimus_jax.report.units import units_of
 from bioptimus_jax.run import Run
@@ -109,17 +109,12 @@ def _flaw(record: Any) -> str:
 
 def measures_of(record: Mapping[str, Any], place: Path, experiment: Experiment) -> Measures:
     """The measures of a checked record; `place` is where a run of that name would lie."""
-    empty: dict[str, Any] = {
-        f.name: {} for f in dataclasses.fields(Measures) if f.default is dataclasses.MISSING
-    }
-    for name in ('tokens', 'audit', 'difficulty', 'statistics', 'slices', 'lint'):
-        empty[name] = []
-    known = {name: record[name] for name in (*NEEDED, 'kept_steps', 'manifests')}
+    known: dict[str, Any] = {name: record[name] for name in (*NEEDED, 'kept_steps', 'manifests')}
     known['finetuned'] = [{'setting': STANDARD, **cell} for cell in record['finetuned']]
     known['run'] = Recorded(
         place, dataclasses.replace(experiment, phases=tuple(record['phases'])), record['manifests']
     )
-    return Measures(**empty | known)
+    return Measures(**known)
 
 
 def _cell(m: Measures, cell: dict[str, Any]) -> dict[str, Any]:

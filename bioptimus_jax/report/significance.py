@@ -16,7 +16,7 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.statistics import Difference, holm, macro
 from bioptimus_jax.finetune.task import score_of
-from bioptimus_jax.finetune.verdict import ALPHA, Pairing, differences_of
+from bioptimus_jax.finetune.verdict import ALPHA, Pairing, corrected, differences_of
 from bioptimus_jax.report.questions import Row
 from bioptimus_jax.report.units import units_of
 from bioptimus_jax.student import Effect, TwoWay
@@ -69,13 +69,12 @@ def compare(
         over = tuple(d for d, keys in shared.items() if keys)
         on_items = _on_items(row, reference, over, problems)
         for dataset in over:
-            compared = _compared(row, reference, (dataset,), dataset, fitted)
-            single.append(_with_items(compared, on_items.get(dataset)))
+            single.append(_compared(row, reference, (dataset,), dataset, fitted, on_items.get(dataset)))
         if len({tuple(shared[d]) for d in over}) > 1:
             _add(problems, f'no mean over {", ".join(over)}: other seeds', row, reference)
         elif len(over) > 1:
             mean = macro([on_items[d] for d in over]) if set(over) <= set(on_items) else None
-            means.append(_with_items(_compared(row, reference, over, MACRO, fitted), mean))
+            means.append(_compared(row, reference, over, MACRO, fitted, mean))
     said = [
         why if len(whose) == len(single) else f'{"; ".join(whose)}: {why}' for why, whose in problems.items()
     ]
@@ -99,6 +98,7 @@ def _compared(
     datasets: tuple[str, ...],
     name: str,
     fitted: Callable[[tuple[str, ...]], TwoWay],
+    items: Difference | None,
 ) -> Compared:
     by_seed: dict[int | None, list[float]] = {}
     for dataset in datasets:
@@ -107,32 +107,21 @@ def _compared(
             one, other = (score_of(side[key][1], 'test') for side, key in zip(cells, keys, strict=True))
             by_seed.setdefault(seed, []).append(100 * (one - other))
     differences = tuple(map(statistics.fmean, by_seed.values()))
-    two_way = fitted(datasets)
-    known = {row.label, reference.label} <= set(two_way.arms)
-    effect = two_way.less(row.label, reference.label) if known else None
-    over = datasets if name == MACRO else ()
+    names, two_way = (row.label, reference.label), fitted(datasets)
+    effect = two_way.less(*names) if {*names} <= set(two_way.arms) else None
     effect = effect or Effect(statistics.fmean(differences))
-    return Compared(row.label, reference.label, name, effect, differences, over=over)
-
-
-def _with_items(compared: Compared, difference: Difference | None) -> Compared:
-    if difference is None:
-        return compared
-    return dataclasses.replace(compared, on_items=difference, p_on_items=difference.p)
+    over, p = datasets if name == MACRO else (), items.p if items else None
+    return Compared(*names, name, effect, differences, items, p, over)
 
 
 def _corrected(family: Sequence[Compared]) -> list[Compared]:
     """Both p, each for as many tests of its kind as there are."""
-    seeds = iter(holm([c.over_seeds.p for c in family if c.over_seeds.p is not None]))
+    seeds = corrected([c.over_seeds for c in family])
     items = iter(holm([c.p_on_items for c in family if c.p_on_items is not None]))
-    found = []
-    for c in family:
-        effect = c.over_seeds
-        if effect.p is not None:
-            effect = dataclasses.replace(effect, p=next(seeds))
-        p_on_items = None if c.p_on_items is None else next(items)
-        found.append(dataclasses.replace(c, over_seeds=effect, p_on_items=p_on_items))
-    return found
+    return [
+        dataclasses.replace(c, over_seeds=e, p_on_items=None if c.p_on_items is None else next(items))
+        for c, e in zip(family, seeds, strict=True)
+    ]
 
 
 def _on_items(

@@ -7,9 +7,9 @@ import dataclasses
 import itertools
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bioptimus_jax.files import digest
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
@@ -21,7 +21,6 @@ from bioptimus_jax.schema import (
     SNAPSHOT,
     SOURCE,
     Experiment,
-    Finetune,
     Phase,
     Surgery,
     phase_of,
@@ -30,8 +29,12 @@ from bioptimus_jax.schema import (
 OF_THE_ROW = ('scale', 'batch_pieces')  # keys of surgery that a row's name has anyway, or that decide nothing
 PRETRAIN_ROW = ('learning_rate', 'micro_batches')
 ROWS_ROW = ('shard_rows',)
+EVALUATION = ('seed', 'rows', 'rate')
+BUDGETS = ('words of', 'learning rate', 'mentions of', 'training sentences')
+"""Beginnings of names of conditions."""
 DIGITS = 8
 """Of a digest that is shown."""
+T = TypeVar('T')
 
 
 def setting_name(phase: Phase) -> str:
@@ -136,6 +139,59 @@ def differing(first: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
     return [name for name in first if name in other and first[name] != other[name]]
 
 
+def parted(members: Iterable[tuple[Mapping[str, str], T]]) -> list[tuple[dict[str, str], list[T]]]:
+    """Members by conditions that do not differ, and the conditions of each part."""
+    parts: list[tuple[dict[str, str], list[T]]] = []
+    for own, member in members:
+        part = next((part for part in parts if not differing(part[0], own)), None)
+        if part is None:
+            parts.append(part := ({}, []))
+        part[0].update(own)
+        part[1].append(member)
+    return parts
+
+
+def one_set_up(models: Sequence[Trained], ignored: tuple[str, ...] = BUDGETS) -> tuple[list[Trained], str]:
+    """The models of the largest group of runs that compare, and what is left out.
+
+    `ignored`: how the names of conditions begin that may differ.
+    """
+    runs: dict[int, list[Trained]] = {}
+    for t in models:
+        runs.setdefault(id(t.measures), []).append(t)
+    conditions = [
+        {n: value for t in of_run for n, value in t.conditions.items() if not n.startswith(ignored)}
+        for of_run in runs.values()
+    ]
+    groups = [
+        list(itertools.chain(*members)) for _, members in parted(zip(conditions, runs.values(), strict=True))
+    ]
+    if not groups:
+        return [], ''
+    largest = max(groups, key=len)
+    folders = sorted({t.folder.name for group in groups if group is not largest for t in group})
+    named = f'Left out, since they were made otherwise: {", ".join(folders)}.' if folders else ''
+    return largest, named
+
+
+def name_among(t: Trained, among: Sequence[Trained], ignored: Collection[str] = ()) -> str:
+    """What tells an arm from the others of initialisation, settings, rate and words; not by those `ignored`."""
+
+    def parts(x: Trained) -> list[str]:
+        lengths = [length for name, length in x.conditions.items() if name.startswith('words of')]
+        alike = len(lengths) > 1 == len(set(lengths))
+        found = {
+            'initialisation': x.initialisation,
+            'settings': curriculum_name(x.path) if x.path else '',
+            'rate': f'learning rate {x.rate:g}',
+            'words': f'{f"{len(lengths)} × {lengths[0]}" if alike else "; ".join(lengths)} words',
+        }
+        return [text for name, text in found.items() if name not in ignored]
+
+    several = [len(set(column)) > 1 for column in zip(*map(parts, among), strict=True)]
+    return ', '.join(itertools.compress(parts(t), several)) or t.initialisation
+
+
 def chosen_setting(models: Sequence[Trained], dataset: str) -> str:
     """The fine-tuning setting with the highest mean devel F1 over all of these models; the first of equals."""
     names = dict.fromkeys(name for t in models for name in t.measures.settings(t.model, dataset))
@@ -155,58 +211,77 @@ def words_per_step(m: Measures) -> float:
 def _trained(m: Measures, model: str) -> Trained:
     if model not in m.on_the_way or not m.phases:
         of_source = _source_weights(m) if model == SOURCE else {}
-        return Trained(m, model, conditions=of_source | _ner_conditions(m, model))
+        return Trained(m, model, conditions=of_source | _of_fine_tuning(m, model))
     config = m.run.config
     at = m.phases.index(phase_of(model)) + 1 if phase_of(model) in m.phases else 0
     names = m.phases[:at]
     rates = [config.phase[name].learning_rate or config.pretrain.learning_rate for name in m.phases]
-    conditions = _conditions(m, names, rates) | _ner_conditions(m, model)
+    conditions = _conditions(m, names, rates) | _of_fine_tuning(m, model)
     path = tuple(setting_name(config.phase[name]) for name in names)
     return Trained(m, model, path, not at or SNAPSHOT in model, rates[0], conditions)
 
 
 def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> dict[str, str]:
     """What must be equal for scores of two models to be of one experiment, beside what a table compares."""
-    config, manifests = m.run.config, m.manifests
+    config = m.run.config
+    evaluation = {f'evaluation.{name}': str(getattr(config.evaluation, name)) for name in EVALUATION}
+    return {
+        **_contents(m),
+        **_source_weights(m),
+        **_shape(m),
+        **(_keys('contexts', config.contexts) if _reads_contexts(m) else {}),
+        **_keys('rows', config.rows, ROWS_ROW),
+        **_of_phases(m, names, rates),
+        'learning rate': _path_of_rates(m),
+        **evaluation,
+        **_keys('pretrain', config.pretrain, PRETRAIN_ROW),
+    }
+
+
+def _keys(section: str, settings: Any, left_out: Collection[str] = ()) -> dict[str, str]:
+    fields = (field.name for field in dataclasses.fields(settings))
+    return {f'{section}.{name}': str(getattr(settings, name)) for name in fields if name not in left_out}
+
+
+def _contents(m: Measures) -> dict[str, str]:
+    """Digests of the corpus and of a vocabulary of its own."""
+    own = ('corpus',) if m.run.config.vocab.kind == 'source' else ('corpus', 'vocab')
+    return {stage: m.manifests[stage]['content'][:DIGITS] for stage in own if stage in m.manifests}
+
+
+def _reads_contexts(m: Measures) -> bool:
+    return 'contexts' in m.manifests and m.run.config.surgery.initialisation.contexts
+
+
+def _shape(m: Measures) -> dict[str, str]:
+    """The architecture: that of a source, or the configured one. A source has a shape of its own, but no dropout."""
+    inputs = m.manifests.get('surgery', {}).get('inputs', {})
+    configured = _keys('model', m.run.config.model)
+    of_source = [value for name, value in inputs.items() if name.endswith(':config.json')]
+    if not of_source:
+        return configured
+    dropout = {name: value for name, value in configured.items() if name.endswith('dropout')}
+    return {'architecture': of_source[0][:DIGITS], **dropout}
+
+
+def _of_phases(m: Measures, names: Sequence[str], rates: Sequence[float]) -> dict[str, str]:
+    """Of the phases up to a model: words, learning rates, and what the settings in their names leave open."""
     found: dict[str, str] = {}
-    for stage in ('corpus', 'vocab'):
-        if stage in manifests and not (stage == 'vocab' and config.vocab.kind == 'source'):
-            found[stage] = manifests[stage]['content'][:DIGITS]
-    inputs = manifests.get('surgery', {}).get('inputs', {})
-    found |= _source_weights(m)
-    shape = [value for name, value in inputs.items() if name.endswith(':config.json')]
-    if shape:
-        found['architecture'] = shape[0][:DIGITS]
-    for field in dataclasses.fields(config.model):
-        if not shape or field.name.endswith('dropout'):  # a source has a shape of its own
-            found[f'model.{field.name}'] = str(getattr(config.model, field.name))
-    if 'contexts' in manifests and config.surgery.initialisation.contexts:
-        found |= {f'contexts.{name}': str(value) for name, value in vars(config.contexts).items()}
-    found |= {f'rows.{n}': str(value) for n, value in vars(config.rows).items() if n not in ROWS_ROW}
-    planned = _planned(m)
-    lengths = _taken(m, planned)
-    for number, name in enumerate(names, 1):
-        phase = config.phase[name]
-        found[f'words of phase {number}'] = _rounded(lengths[number - 1])
-        found[f'learning rate of phase {number} as a share of the first'] = (
-            f'{rates[number - 1] / rates[0]:.3g}'
-        )
+    for number, (name, words, rate) in enumerate(zip(names, _taken(m, _planned(m)), rates, strict=False), 1):
+        phase = m.run.config.phase[name]
+        found[f'words of phase {number}'] = _rounded(words)
+        found[f'learning rate of phase {number} as a share of the first'] = f'{rate / rates[0]:.3g}'
         if phase.corruption[0] < 1:  # where all is [MASK] there is nothing to draw
             found[f'corruption unit of phase {number}'] = phase.corruption_unit
         if number > 1:
             found[f'optimiser state of phase {number}'] = phase.optimizer
-    goes_on = any(config.phase[name].schedule == 'continue' for name in m.phases[1:])
-    found['learning rate'] = (
-        f'one path over phases of {"; ".join(map(_rounded, planned))} words'
-        if goes_on
-        else 'a path for each phase'
-    )
-    for name in ('seed', 'rows', 'rate'):
-        found[f'evaluation.{name}'] = str(getattr(config.evaluation, name))
-    for field in dataclasses.fields(config.pretrain):
-        if field.name not in PRETRAIN_ROW:
-            found[f'pretrain.{field.name}'] = str(getattr(config.pretrain, field.name))
     return found
+
+
+def _path_of_rates(m: Measures) -> str:
+    if any(m.run.config.phase[name].schedule == 'continue' for name in m.phases[1:]):
+        return f'one path over phases of {"; ".join(map(_rounded, _planned(m)))} words'
+    return 'a path for each phase'
 
 
 def _source_weights(m: Measures) -> dict[str, str]:
@@ -251,15 +326,11 @@ def _words(phase: Phase, total: Mapping[str, float], batch_rows: int) -> float:
     return phase.duration * (1 if phase.duration_unit == 'epochs' else 1 / total['tokens']) * total['words']
 
 
-def _ner_conditions(m: Measures, model: str) -> dict[str, str]:
+def _of_fine_tuning(m: Measures, model: str) -> dict[str, str]:
     if not any(r['model'] == model for r in m.finetuned):
         return {}
     settings = m.run.config.finetune
-    found = {
-        f'finetune.{field.name}': str(getattr(settings, field.name))
-        for field in dataclasses.fields(Finetune)
-        if field.name not in NOT_OF_A_SETTING
-    }
+    found = _keys('finetune', settings, NOT_OF_A_SETTING)
     tried = {name: settings.setting.get(name, {}) for name in settings.settings}
     found['finetune.settings'] = json.dumps(tried, sort_keys=True)
     for r in m.finetuned:

@@ -16,7 +16,8 @@ def _call(command: Command) -> None:
 
 
 def _compare_runs(command: Command) -> None:
-    from bioptimus_jax.report.tables import comparison_table, effort_table  # imports matplotlib
+    from bioptimus_jax.report import arms  # imports matplotlib
+    from bioptimus_jax.report.measures import read_measures
 
     options = command.options
     if not options.config:
@@ -28,8 +29,8 @@ def _compare_runs(command: Command) -> None:
         require_local('FOLDER', folder)
         if not Path(folder).is_dir():
             raise InputError(f'{folder}: no such run folder')
-    runs = [Run(folder, experiment, quiet=True) for folder in options.runs]
-    tables = [comparison_table(runs), effort_table(runs)]
+    runs = [read_measures(Run(folder, experiment, quiet=True)) for folder in options.runs]
+    tables = arms.all_tables(arms.alone(runs))
     print('\n\n'.join(table.markdown() if options.markdown else table.text() for table in tables))
 
 
@@ -57,7 +58,7 @@ VERB = Verb(
     '(bootstrap, randomisation), each corrected for several sets (Holm).\n\n'
     'reads:  RUN/analyze, RUN/finetune, RUN/metrics.jsonl of each; with --models two folders\n'
     '        RUN/finetune/MODEL, or folders below, with :SETTING behind where a model has several settings\n'
-    'writes: two tables, or a line for each set, to the terminal\n\n'
+    'writes: the tables that a sweep has of its arms, or a line for each set, to the terminal\n\n'
     'examples:\n  bioptimus compare --config=small --config.source.path=FOLDER '
     'runs/averaged_input runs/contextualized\n'
     '  bioptimus compare --models runs/small/finetune/0.1 runs/small/finetune/0.4\n'

@@ -7,8 +7,8 @@ from bioptimus_jax.run import Run
 def _call(command: Command) -> None:
     def measured(run: Run) -> None:
         from bioptimus_jax.analysis.difficulty import measure  # imports jax and torch
-        from bioptimus_jax.report.difficulty import difficulty
         from bioptimus_jax.report.measures import read_measures
+        from bioptimus_jax.report.sections.difficulty import difficulty
 
         measure(run, command.options.model)
         print(difficulty(read_measures(run)).text())

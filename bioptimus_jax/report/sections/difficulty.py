@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from bioptimus_jax.report.drawing import SERIES, Figure, draw_panels, in_legend, name_axes
-from bioptimus_jax.report.layout import Cell, Table, count, missing, words
+from bioptimus_jax.report.layout import Cell, Column, Table, between, count, each, missing
 from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.report.section import Section
 from bioptimus_jax.schema import MEASURES
 from bioptimus_jax.student import interval
 
@@ -21,20 +22,25 @@ ABSENT = (
 
 def difficulty(m: Measures) -> Table:
     """Perplexity under every masking setting, with 95 % intervals over samples, by what stands at a position."""
-    columns = ['model', 'setting', 'masking', *KINDS.values(), 'positions', 'place', 'times the place before']
-    rows = []
-    for r in m.difficulty:
-        decisive = {name: s[MEASURES[measure_of(r)]] for name, s in r['settings'].items()}
-        order = sorted((name for name, s in decisive.items() if s), key=lambda name: _mean(decisive[name]))
-        for name, measured in r['settings'].items():
-            cells = [_cell(s['samples'], '.4g') if (s := measured.get(kind)) else missing() for kind in KINDS]
-            positions = count(measured['positions']['perplexity'])
-            place = order.index(name) + 1 if name in order else None
-            times = _times(decisive[name], decisive[order[place - 2]]) if place and place > 1 else missing()
-            model = words(m.label(r['model']))
-            rows.append(
-                [model, words(name), words(_masking(r, name)), *cells, positions, count(place), times]
-            )
+
+    def of_kind(kind: str, r: dict[str, Any], name: str) -> Cell:
+        measured = r['settings'][name].get(kind)
+        return _cell(measured['samples'], '.4g') if measured else missing()
+
+    def place(r: dict[str, Any], name: str) -> Cell:
+        order = _order(r)
+        return count(order.index(name) + 1 if name in order else None)
+
+    columns = [
+        Column('model', lambda r, name: m.label(r['model'])),
+        Column('setting', lambda r, name: name),
+        Column('masking', _masking),
+        *each(KINDS, of_kind),
+        Column('positions', lambda r, name: count(r['settings'][name]['positions']['perplexity'])),
+        Column('place', place),
+        Column('times the place before', _times),
+    ]
+    records = [(r, name) for r in m.difficulty for name in r['settings']]
     note = (
         f'{_texts(m)} Perplexity: exp of the mean loss of the selected pieces of one sample, then geometric mean and'
         " 95 % interval over the samples (Student's, of the logarithm). By what stands at a position: [MASK], another"
@@ -45,14 +51,14 @@ def difficulty(m: Measures) -> Table:
         ' of the settings, not in height. A model that was trained on such text finds it easy: take text of a domain'
         ' that it has not seen.'
     )
-    return Table('Difficulty of the masking settings', columns, rows, note=note, absent=ABSENT)
+    return Table.of('Difficulty of the masking settings', columns, records, note=note, absent=ABSENT)
 
 
 def masking_difficulty(m: Measures) -> Figure:
     """Perplexity by setting: mean and interval, one mark for every sample (paper, Figure 4)."""
     title = 'Perplexity under each masking setting'
     if not m.difficulty:
-        return Figure('masking_difficulty', title, '', '', absent=ABSENT)
+        return Figure('masking_difficulty', title, absent=ABSENT)
     settings = list(dict.fromkeys(name for r in m.difficulty for name in r['settings']))
     drawn = m.difficulty[: len(SERIES)]
     apart = _far_apart(drawn)
@@ -91,7 +97,13 @@ def masking_difficulty(m: Measures) -> Figure:
     return Figure('masking_difficulty', title, caption, alt, svg)
 
 
-DRAWN = (masking_difficulty,)
+SECTION = Section(
+    'Difficulty',
+    'Which masking setting is hard, and is a curriculum from easy to hard what its name says?',
+    ('pretrain',),
+    {'difficulty': difficulty},
+    (masking_difficulty,),
+)
 
 
 def _far_apart(records: list[dict[str, Any]]) -> bool:
@@ -181,10 +193,23 @@ def _measured_by(m: Measures) -> str:
     return f'by perplexity {which}, as config.curriculum.order does'
 
 
-def _times(measured: dict[str, Any], easier: dict[str, Any]) -> Cell:
-    """How many times as perplexed, paired by sample."""
-    pairs = zip(measured['samples'], easier['samples'], strict=True)
-    return _cell([a / b for a, b in pairs], '.3f')
+def _order(r: dict[str, Any]) -> list[str]:
+    """The settings from the easiest to the hardest."""
+    means = {name: _mean(s) for name in r['settings'] if (s := _decisive(r, name))}
+    return sorted(means, key=lambda name: means[name])
+
+
+def _decisive(r: dict[str, Any], name: str) -> dict[str, Any]:
+    return r['settings'][name][MEASURES[measure_of(r)]]
+
+
+def _times(r: dict[str, Any], name: str) -> Cell:
+    """How many times as perplexed as under the next easier setting, paired by sample."""
+    order = _order(r)
+    if name not in order[1:]:
+        return missing()
+    harder, easier = (_decisive(r, x)['samples'] for x in (name, order[order.index(name) - 1]))
+    return _cell([a / b for a, b in zip(harder, easier, strict=True)], '.3f')
 
 
 def _mean(measured: dict[str, Any]) -> float:
@@ -193,5 +218,4 @@ def _mean(measured: dict[str, Any]) -> float:
 
 def _cell(values: Sequence[float], form: str) -> Cell:
     mean, low, high = geometric(values)
-    between = f' [{low:{form}}, {high:{form}}]' if len(values) > 1 else ''
-    return Cell(f'{mean:{form}}{between}', mean)
+    return Cell(between(mean, low, high, form) if len(values) > 1 else f'{mean:{form}}', mean)

@@ -4,18 +4,18 @@ import dataclasses
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
-from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, spread, words
-from bioptimus_jax.report.measures import NO_PHASES, Measures
+from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, spread
+from bioptimus_jax.report.measures import NO_PHASES, Measures, scored_sets
+from bioptimus_jax.report.section import Section
 from bioptimus_jax.run import stage_folder
 
-COLUMNS = ['steps', 'words', 'tokens', 'FLOPs', 'hours', 'kWh']
 NOT_REPORTED = 'not reported'
 LOSS = 'held-out loss'
 LEVELS = 4
@@ -39,18 +39,25 @@ class Effort:
     seconds: float | None
     joules: float | None
 
-    def cells(self) -> list[Cell]:
-        kwh = None if self.joules is None else self.joules / 3.6e6
-        hours = None if self.seconds is None else self.seconds / 3600
-        decimals = 2 if hours is None or hours >= 1 else 3
-        return [
-            count(self.step),
-            count(self.words),
-            count(self.tokens),
-            missing() if self.flops is None else Cell(f'{self.flops:.3g}', self.flops),
-            fixed(hours, decimals),
-            fixed(kwh, 3) if kwh is not None or not self.step else Cell(NOT_REPORTED),
-        ]
+
+def _hours(effort: Effort) -> Cell:
+    hours = None if effort.seconds is None else effort.seconds / 3600
+    return fixed(hours, 2 if hours is None or hours >= 1 else 3)
+
+
+def _kwh(effort: Effort) -> Cell:
+    kwh = None if effort.joules is None else effort.joules / 3.6e6
+    return fixed(kwh, 3) if kwh is not None or not effort.step else Cell(NOT_REPORTED)
+
+
+COLUMNS: Mapping[str, Callable[[Effort], Cell]] = {
+    'steps': lambda effort: count(effort.step),
+    'words': lambda effort: count(effort.words),
+    'tokens': lambda effort: count(effort.tokens),
+    'FLOPs': lambda effort: missing() if effort.flops is None else Cell(f'{effort.flops:.3g}', effort.flops),
+    'hours': _hours,
+    'kWh': _kwh,
+}
 
 
 def effort_at(m: Measures, step: int) -> Effort:
@@ -74,34 +81,37 @@ def effort_at(m: Measures, step: int) -> Effort:
 
 def efficiency(m: Measures) -> Table:
     """Step 0, every phase and snapshot against what was spent until then, loss and test F1."""
-    columns = ['until', *COLUMNS, 'held-out loss', *(f'{m.task(d).metric.label} {d}' for d in m.datasets)]
-    rows = []
-    for model in m.on_the_way if m.trains else ():
-        at = m.step_of(model)
-        if at is None:
-            continue
-        loss = (m.phase_end(model) or {}).get('frozen_loss')
-        scores = [spread(m.scores(model, d)) for d in m.datasets]
-        rows.append([words(m.label(model)), *effort_at(m, at).cells(), fixed(loss), *scores])
+    steps = {x: step for x in m.on_the_way if m.trains and (step := m.step_of(x)) is not None}
+    spent = {model: effort_at(m, step) for model, step in steps.items()}
+    columns = [
+        Column('until', m.label),
+        *each({x: x for x in COLUMNS}, lambda what, model: COLUMNS[what](spent[model])),
+        Column('held-out loss', lambda model: fixed((m.phase_end(model) or {}).get('frozen_loss'))),
+        *each(scored_sets([m]), lambda d, model: spread(m.scores(model, d))),
+    ]
     absent = 'stage pretrain has not been run.' if m.trains else NO_PHASES
-    return Table('What it took', columns, rows, note=_note(m), absent=absent)
+    return Table.of('What it took', columns, steps, note=_note(m), absent=absent)
 
 
 def to_reach(m: Measures) -> Table:
     """What it took to reach a held-out loss for the first time, or a mean devel F1 on a set."""
-    columns = ['to reach', 'first at', *COLUMNS]
-    rows = []
+    records = []
     for name, points in _aims(m).items():
         # Of several levels that are first had at the same place the highest is told.
         highest = {first_at(points, level): level for level in levels([value for _, value, _ in points])}
         for (at, _, where), level in highest.items():
-            rows.append([words(f'{name} {abs(level):g}'), words(where), *effort_at(m, at).cells()])
+            records.append((f'{name} {abs(level):g}', where, effort_at(m, at)))
+    columns = [
+        Column('to reach', lambda what, where, effort: what),
+        Column('first at', lambda what, where, effort: where),
+        *each({x: x for x in COLUMNS}, lambda x, what, where, effort: COLUMNS[x](effort)),
+    ]
     note = (
         'Levels between what step 0 has and the best; the first evaluation or scored model that is no worse.'
         ' Between two of them it may have been there before. Chosen on devel, so that test keeps its meaning.'
     )
     absent = 'no evaluation improves on step 0 so far.' if m.trains else NO_PHASES
-    return Table('What it takes to reach …', columns, rows, note=note, absent=absent)
+    return Table.of('What it takes to reach …', columns, records, note=note, absent=absent)
 
 
 def arms(
@@ -111,18 +121,24 @@ def arms(
 
     Levels: `losses` and `f1` where they are given, else what all of the arms reach.
     """
-    columns = ['to reach', 'arm', 'first at', *COLUMNS, 'seeds']
     left_out = _of_other_vocabulary(groups)
     measured = {arm: [(m, _aims(m)) for m in group] for arm, group in groups.items()}
-    rows = []
+    records = []
     for name in dict.fromkeys(name for seeds in measured.values() for _, aims in seeds for name in aims):
         aims = _seeds_with(name, measured, left_out if name == LOSS else ())
         if len(aims) < min(2, len(groups)):
             continue
         given = [-level for level in losses] if name == LOSS else list(f1)
         for level in given or [min(_best(points) for seeds in aims.values() for _, points in seeds)]:
-            shown = words(f'{name} {abs(level):.4g}')
-            rows += [[shown, words(arm), *_reached(seeds, level)] for arm, seeds in aims.items()]
+            shown = f'{name} {abs(level):.4g}'
+            records += [(shown, arm, len(seeds), *_reached(seeds, level)) for arm, seeds in aims.items()]
+    columns = [
+        Column('to reach', lambda what, arm, seeds, where, cells: what),
+        Column('arm', lambda what, arm, seeds, where, cells: arm),
+        Column('first at', lambda what, arm, seeds, where, cells: where),
+        *each({x: x for x in COLUMNS}, lambda x, what, arm, seeds, where, cells: cells[x], 'low'),
+        Column('seeds', lambda what, arm, seeds, where, cells: count(seeds)),
+    ]
     note = (
         'The first evaluation or scored model no worse; means over seeds, steps ± sd. A level that was not given is the'
         ' best of the arm and seed that get least far. Empty: not reached by every seed. ≤: had by the first model of'
@@ -134,11 +150,16 @@ def arms(
             ' The vocabularies differ, so losses per piece do not compare. Left out there:'
             f' {", ".join(left_out)}.'
         )
-    better = dict.fromkeys(COLUMNS, 'low')
     absent = 'these runs have no evaluation or score in common.'
-    return Table(
-        'What each arm took', columns, rows, better, rank_within='to reach', note=note, absent=absent
-    )
+    return Table.of('What each arm took', columns, records, rank_within='to reach', note=note, absent=absent)
+
+
+SECTION = Section(
+    'Efficiency',
+    'What a result cost: words, tokens, FLOPs, hours and energy, surgery included.',
+    ('pretrain',),
+    {'efficiency': efficiency, 'to_reach': to_reach},
+)
 
 
 def _aims(m: Measures) -> dict[str, Points]:
@@ -192,19 +213,21 @@ def _best(points: Points) -> float:
     return max(value for _, value, _ in points)
 
 
-def _reached(seeds: Sequence[tuple[Measures, Points]], level: float) -> list[Cell]:
+def _reached(seeds: Sequence[tuple[Measures, Points]], level: float) -> tuple[str, Mapping[str, Cell]]:
     """Where and with what the seeds of an arm have a level; empty where one of them never has it."""
     got = [(m, first_at(points, level)) for m, points in seeds if _best(points) >= level - TOLERANCE]
     if len(got) < len(seeds):
         where = f'by {len(got)} of {len(seeds)} seeds' if got else 'not reached'
-        return [words(where), *[missing()] * len(COLUMNS), count(len(seeds))]
+        return where, dict.fromkeys(COLUMNS, missing())
     efforts = [effort_at(m, step) for m, (step, _, _) in got]
     where = ', '.join(dict.fromkeys(place for _, (_, _, place) in got))
-    cells = [spread([e.step for e in efforts], 0), *_mean(efforts).cells()[1:]]
+    mean = _mean(efforts)
+    cells = {name: cell(mean) for name, cell in COLUMNS.items()}
+    cells['steps'] = spread([e.step for e in efforts], 0)
     firsts = [min(step for step, _, _ in points) for _, points in seeds]
     if any(0 < e.step == first for e, first in zip(efforts, firsts, strict=True)):
-        cells = [cell if cell.value is None else Cell(f'≤ {cell.text}') for cell in cells]
-    return [words(where), *cells, count(len(seeds))]
+        cells = {x: c if c.value is None else Cell(f'≤ {c.text}') for x, c in cells.items()}
+    return where, cells
 
 
 def _mean(efforts: Sequence[Effort]) -> Effort:

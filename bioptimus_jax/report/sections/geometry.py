@@ -6,9 +6,11 @@ from typing import Any
 
 from bioptimus_jax.analysis.geometry import change
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, draw_panels, name_axes
-from bioptimus_jax.report.layout import Cell, Table, count, fixed, missing, percent, words
+from bioptimus_jax.report.layout import Cell, Column, Table, between, count, each, fixed, missing, percent
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
+from bioptimus_jax.report.section import Section
 
+TITLE = 'Geometry of rare and frequent words'
 KINDS = {'embeddings': 'embedding row', 'contextual': 'in context'}
 MEASURES = {
     'cosine': 'cosine',
@@ -28,70 +30,64 @@ CLASSES = (('rare', SERIES[0]), ('frequent', SERIES[1]))
 
 def rows(m: Measures) -> Table:
     """Rows of the embedding table: all of them, those shared with the source, new ones."""
+    measures = {
+        'norm_mean': 'mean norm',
+        'norm_sd': 'sd of norms',
+        'cosine': 'cosine',
+        'cosine_centred': 'cosine, centred',
+    }
     columns = [
-        'model',
-        'rows',
-        'count',
-        'mean norm',
-        'sd of norms',
-        'cosine',
-        'cosine, centred',
-        'top component',
+        Column('model', lambda model, kind, g: m.label(model)),
+        Column('rows', lambda model, kind, g: kind),
+        Column('count', lambda model, kind, g: count(g['count'])),
+        *each(measures, lambda name, model, kind, g: fixed(g[name])),
+        Column('top component', lambda model, kind, g: percent(g['top_component_share'])),
     ]
-    lines = []
-    for r in m.geometry:
-        for kind, g in r['rows'].items():
-            measures = [fixed(g[k]) for k in ('norm_mean', 'norm_sd', 'cosine', 'cosine_centred')]
-            label = words(m.label(r['model']))
-            lines.append(
-                [label, words(kind), count(g['count']), *measures, percent(g['top_component_share'])]
-            )
+    records = [(r['model'], kind, g) for r in m.geometry for kind, g in r['rows'].items()]
     note = (
         'Word-embedding rows without special and [unused] ones. Cosine: mean over random pairs,'
         ' isotropic at 0. Top component: its share of the variance around the mean.'
     )
-    return Table('Geometry of the embeddings', columns, lines, note=note, absent=ABSENT)
+    return Table.of('Geometry of the embeddings', columns, records, note=note, absent=ABSENT)
 
 
 def of_words(m: Measures) -> Table:
     """Anisotropy, and separation of rare and frequent words, in every model with 95 % intervals over words."""
-    measured = by_model(m)
-    columns = ['vector', 'model', *MEASURES.values()]
-    lines = [
-        [words(shown), words(m.label(model)), *(_interval(r[kind].get(name)) for name in MEASURES)]
-        for kind, shown in KINDS.items()
-        for model, r in measured.items()
+    columns = [
+        Column('vector', lambda kind, model, r: KINDS[kind]),
+        Column('model', lambda kind, model, r: m.label(model)),
+        *each(MEASURES, lambda name, kind, model, r: _interval(r[kind].get(name))),
     ]
+    records = [(kind, model, r) for kind in KINDS for model, r in by_model(m).items()]
     note = (
         f'{_which(m)} Cosine: of all pairs of words, isotropic at 0. Top component: of the second moment; centred: of'
         ' the variance. IsoScore: 1 isotropic, 0 a line. Neighbours: share of the ten nearest by cosine that are of'
         " the word's own class, a half by chance. Centroid distance: in units of the spread within classes, about 2"
         ' over the root of the number of words by chance. Brackets: 95 % intervals over words, not over runs.'
     )
-    return Table('Geometry of rare and frequent words', columns, lines, note=note, absent=_reason(m))
+    return Table.of(TITLE, columns, records, note=note, absent=_reason(m))
 
 
 def changes(m: Measures) -> Table:
     """What each phase changed, word by word: differences of the measures with 95 % intervals."""
-    columns = ['vector', 'from', 'to', *MEASURES.values()]
     measured = by_model(m)
     order = [x for x in (PHASE_INITIAL, *m.phases) if x in measured]
     steps = list(itertools.pairwise(order))
     steps += [(order[0], order[-1])] if len(order) > 2 else []
-    lines = []
-    for kind, shown in KINDS.items():
-        for before, after in steps:
-            if measured[before]['digest'] != measured[after]['digest']:
-                continue
-            found = change(measured[before][kind], measured[after][kind])
-            cells = [_interval(found[name], sign='+') for name in MEASURES]
-            lines.append([words(shown), words(m.label(before)), words(m.label(after)), *cells])
+    same = [(a, b) for a, b in steps if measured[a]['digest'] == measured[b]['digest']]
+    records = [(k, a, b, change(measured[a][k], measured[b][k])) for k in KINDS for a, b in same]
+    columns = [
+        Column('vector', lambda kind, before, after, found: KINDS[kind]),
+        Column('from', lambda kind, before, after, found: m.label(before)),
+        Column('to', lambda kind, before, after, found: m.label(after)),
+        *each(MEASURES, lambda name, kind, before, after, found: _interval(found[name], '+')),
+    ]
     note = (
         'Less anisotropy: cosine and top component fall, IsoScore rises. The same words on both sides: brackets are'
         ' 95 % intervals of the difference over words. Whether another seed changes the same way is not in them.'
         ' A phase is also more steps: what a masking setting did is the difference of arms with equal steps.'
     )
-    return Table('What each phase changed', columns, lines, note=note, absent=_reason(m))
+    return Table.of('What each phase changed', columns, records, note=note, absent=_reason(m))
 
 
 def anisotropy(m: Measures) -> Figure:
@@ -99,7 +95,7 @@ def anisotropy(m: Measures) -> Figure:
     title = 'Anisotropy, and separation of rare and frequent words'
     measured = by_model(m)
     if not measured:
-        return Figure('anisotropy', title, '', '', absent=_reason(m))
+        return Figure('anisotropy', title, absent=_reason(m))
     models = list(measured)
 
     def draw(panels: list[Any]) -> None:
@@ -136,7 +132,7 @@ def words_in_the_plane(m: Measures) -> Figure:
     title = 'Rare and frequent words in the plane'
     drawn = m.points.get('models', [])
     if not drawn:
-        return Figure('words_in_the_plane', title, '', '', absent=_reason(m))
+        return Figure('words_in_the_plane', title, absent=_reason(m))
     high = m.points['high']
 
     def draw(panels: list[Any]) -> None:
@@ -161,7 +157,13 @@ def words_in_the_plane(m: Measures) -> Figure:
     return Figure('words_in_the_plane', title, caption, alt, svg)
 
 
-DRAWN = (anisotropy, words_in_the_plane)
+SECTION = Section(
+    'Geometry',
+    'Are words spread out, or do they share one direction? Do rare and frequent ones lie apart?',
+    ('analyze',),
+    {'geometry_words': of_words, 'geometry_changes': changes, 'geometry': rows},
+    (anisotropy, words_in_the_plane),
+)
 
 
 def _dots(axes: Any, points: Sequence[Sequence[float]], colour: str, label: str) -> None:
@@ -212,8 +214,7 @@ def _which(m: Measures) -> str:
     )
 
 
-def _interval(found: dict[str, Any] | None, sign: str = '-') -> Cell:
+def _interval(found: dict[str, Any] | None, sign: str = '') -> Cell:
     if found is None:
         return missing()
-    low, value, high = (f'{found[name]:{sign}.3f}' for name in ('low', 'value', 'high'))
-    return Cell(f'{value} [{low}, {high}]', found['value'])
+    return Cell(between(found['value'], found['low'], found['high'], f'{sign}.3f'), found['value'])

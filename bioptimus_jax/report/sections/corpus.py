@@ -1,0 +1,73 @@
+"""What the corpus was made of: documents left out by reason, and benchmark sentences that were found in them."""
+
+from collections import Counter, defaultdict
+
+from bioptimus_jax.report.layout import Column, Table, count, percent
+from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.report.section import Section
+
+SHOWN = 20
+NOT_RUN = 'stage corpus has not been run.'
+
+
+def documents(m: Measures) -> Table:
+    """What was read, what was left out and why, and what is left."""
+    counts = m.manifests.get('corpus', {}).get('counts', {})
+    records: list[tuple[str, int, int | None]] = []
+    if 'read' in counts:
+        records = [('read', counts['read'], None)]
+        for reason, n in counts['left_out'].items():
+            records.append((f'left out: {reason.replace("_", " ")}', n, None))
+        for split, name in (('train', 'for training'), ('heldout', 'held out')):
+            records.append((name, counts[split], counts['words'][split]))
+    columns = [
+        Column('', lambda name, n, words: name),
+        Column('documents', lambda name, n, words: count(n)),
+        Column('share', lambda name, n, words: percent(n / counts['read'])),
+        Column('words', lambda name, n, words: count(words)),
+    ]
+    broken = counts.get('broken_files', 0)
+    note = f'{broken} broken files were left out: corpus/broken_files.jsonl.' if broken else ''
+    return Table.of('Documents', columns, records, note=note, absent=NOT_RUN)
+
+
+def leaks(m: Measures) -> Table:
+    """Sentences of the benchmark sets that stood in documents, by set and split."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    containing: Counter[tuple[str, str]] = Counter()
+    for document in m.audit:
+        containing.update({(s['dataset'], s['split']) for s in document['sentences']})
+        for s in document['sentences']:
+            found[s['dataset'], s['split']].add(s['text'])
+    columns = [
+        Column('set', lambda dataset, split: dataset),
+        Column('split', lambda dataset, split: split),
+        Column('sentences', lambda *place: count(len(found[place]))),
+        Column('documents', lambda *place: count(containing[place])),
+    ]
+    note = (
+        f'{len(m.audit):,} documents were left out, before the held-out split, the vocabulary and the contexts.'
+        ' All sentences, with the documents they stood in: corpus/audit.jsonl.'
+    )
+    absent = 'no sentence was found, or config.corpus.audit.folder names no sets.'
+    return Table.of('Benchmark sentences in the input', columns, sorted(found), note=note, absent=absent)
+
+
+def leaked_sentences(m: Measures) -> Table:
+    """Some of them, evenly spread."""
+    every = [(document['document'], s) for document in m.audit for s in document['sentences']]
+    chosen = every[:: max(len(every) // SHOWN, 1)][:SHOWN]
+    columns = [
+        Column('document', lambda document, s: str(document)),
+        Column('from', lambda document, s: f'{s["dataset"]}/{s["split"]}'),
+        Column('sentence', lambda document, s: s['text']),
+    ]
+    return Table.of(f'{len(chosen)} of these sentences', columns, chosen, absent='none was found.')
+
+
+SECTION = Section(
+    'Corpus',
+    'What was read, what was left out and why, and which benchmark sentences stood in it.',
+    ('corpus',),
+    {'documents': documents, 'leaks': leaks, 'leaked_sentences': leaked_sentences},
+)

@@ -1,0 +1,127 @@
+"""What surgery made: new tokens and their neighbours, contexts found, and the probe of all initialisations."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bioptimus_jax.report.drawing import SERIES, Figure, draw_svg
+from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
+from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.report.section import Section
+from bioptimus_jax.schema import TOKENIZERS
+
+NOT_RUN = 'stage surgery has not been run.'
+
+
+def surgery_examples(m: Measures, how_many: int = 10) -> Table:
+    """New tokens: how the source spells them, contexts found, nearest neighbours; evenly spread."""
+    new = [t for t in m.tokens if t.get('spelling')]
+    begins = TOKENIZERS.load(m.run.config.vocab.tokenizer).begins
+    telling = [t for t in new if len(t['token']) > 5 and begins(t['token'])] or new
+    columns = [
+        Column('new token', lambda t: t['token']),
+        Column('spelling in the source', lambda t: _joined(t['spelling'], ' ')),
+        Column('contexts', lambda t: count(t.get('contexts'))),
+        Column('norm', lambda t: fixed(t.get('norm'), 2)),
+        Column('cosine to averaged', lambda t: fixed(t.get('cosine'))),
+        Column('nearest rows', lambda t: _joined(t.get('neighbours') or [], ', ')),
+        Column('fallback', lambda t: t.get('fallback') or ''),
+    ]
+    absent = 'the vocabulary has no token that the source lacks.' if m.tokens else NOT_RUN
+    chosen = telling[:: max(1, len(telling) // how_many)][:how_many]
+    return Table.of('New tokens after surgery', columns, chosen, absent=absent)
+
+
+def contexts(m: Measures) -> Table:
+    """How many sentences were found for the new tokens."""
+    most = m.run.config.contexts.per_token
+    found = [t['contexts'] for t in m.tokens if 'contexts' in t]
+    groups = {
+        'none': sum(n == 0 for n in found),
+        f'1 to {most - 1}': sum(0 < n < most for n in found),
+        f'{most}': sum(n >= most for n in found),
+    }
+    columns = [
+        Column('contexts', lambda name, n: name),
+        Column('tokens', lambda name, n: count(n)),
+        Column('share', lambda name, n: percent(n / len(found))),
+    ]
+    note = ''
+    if found:
+        share = percent(groups['none'] / len(m.tokens)).text
+        note = f'Tokens without any are {share} of the whole vocabulary; the paper found none for fewer than a tenth.'
+    absent = 'no token needed one.' if m.tokens else NOT_RUN
+    rows = groups.items() if found else ()
+    return Table.of('Contexts of the new tokens', columns, rows, note=note, absent=absent)
+
+
+def probe(m: Measures) -> Table:
+    """Known tokens hidden from the source and rebuilt by every initialisation: how near the true rows they come."""
+    variants = m.probe.get('variants', ())
+    classes = {
+        (f'by_{kind}', name): f'rank, {name} {word}'
+        for kind, word in (('contexts', 'contexts'), ('pieces', 'pieces'), ('frequency', 'tokens'))
+        for name in dict.fromkeys(name for v in variants for name in v.get(f'by_{kind}', ()))
+    }
+
+    def of_class(place: tuple[str, str], v: dict[str, Any]) -> Cell:
+        kind, name = place
+        found = v.get(kind, {}).get(name)
+        return fixed(found and found['rank'][0], 0)
+
+    columns = [
+        Column('initialisation', lambda v: v['name']),
+        Column('median rank', lambda v: fixed(v['rank'][0], 0), 'low'),
+        Column('95 %', lambda v: f'{v["rank"][1]:,.0f}-{v["rank"][2]:,.0f}'),
+        Column('rank, uncentred', lambda v: fixed(v['rank_uncentred'][0], 0), 'low'),
+        Column('rank, dot product', lambda v: fixed(v['rank_dot'][0], 0), 'low'),
+        Column('cosine', lambda v: fixed(v['cosine'][0]), 'high'),
+        Column('norm ratio', lambda v: fixed(v['norm_ratio'][0], 2)),
+        *each(classes, of_class, 'low'),
+    ]
+    note = (
+        f'{len(m.probe.get("hidden", ())):,} tokens of the source hidden from its vocabulary, up to '
+        f'{m.probe.get("contexts_per_token")} sentences each; medians, with bootstrap intervals over tokens. Rank: of'
+        ' the true token among all by cosine with the rebuilt row, both seen from the mean of all rows (uncentred: from'
+        ' zero), or by dot product. Norm ratio: rebuilt to true.'
+    )
+    absent = '`bioptimus surgery --probe` has not been run.'
+    return Table.of('Known rows rebuilt by every initialisation', columns, variants, note=note, absent=absent)
+
+
+def row_norms(m: Measures) -> Figure:
+    """How long the embedding rows of shared and of new tokens are after surgery."""
+    title = 'Norms of shared and new rows'
+    norms: dict[str, list[float]] = {'shared': [], 'new': []}
+    for t in m.tokens:
+        if t.get('norm') is not None:
+            norms['shared' if t.get('kind') == 'copied' else 'new'].append(t['norm'])
+    every = [*norms['shared'], *norms['new']]
+    if not every:
+        return Figure('row_norms', title, absent=NOT_RUN)
+
+    def draw(axes: Any) -> None:
+        low, high = min(every), max(every)
+        edges = [low + (high - low or 1) * i / 48 for i in range(49)]
+        for (label, of_kind), colour in zip(norms.items(), SERIES, strict=False):
+            axes.hist(of_kind, edges, color=colour, alpha=0.65, label=f'{label}, {len(of_kind):,} rows')
+        axes.set_xlabel('norm of the row at step 0')
+        axes.set_ylabel('rows')
+        axes.legend(loc='upper right')
+
+    means = [f'{label} {sum(x) / len(x):.2f}' for label, x in norms.items() if x]
+    caption = 'Literal last-layer states may be longer than the rows they join; see config.surgery.scale.'
+    alt = f'Histogram of row norms; means: {", ".join(means)}.'
+    return Figure('row_norms', title, caption, alt, draw_svg('row_norms', draw))
+
+
+SECTION = Section(
+    'New tokens',
+    'What surgery made of the tokens that the source does not have.',
+    ('surgery',),
+    {'surgery': surgery_examples, 'contexts': contexts, 'probe': probe},
+    (row_norms,),
+)
+
+
+def _joined(parts: Sequence[str] | str, by: str) -> str:
+    return parts if isinstance(parts, str) else by.join(p if isinstance(p, str) else str(p[0]) for p in parts)

@@ -1,0 +1,76 @@
+"""Phases of pre-training: steps, held-out losses and scores at the end of each, and the loss on the way."""
+
+from typing import Any
+
+from bioptimus_jax.report.drawing import SERIES, Figure, draw_svg, training_axis
+from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent, spread
+from bioptimus_jax.report.measures import LABELS, NO_PHASES, PHASE_INITIAL, Measures, scored_sets
+from bioptimus_jax.report.section import Section
+from bioptimus_jax.schema import SOURCE
+
+NOT_TRAINED = 'stage pretrain has not been run.'
+
+
+def phases(m: Measures) -> Table:
+    """A row for every phase: steps, tokens, held-out losses (nats a piece), accuracy, F1 of each set."""
+    settings = list(dict.fromkeys(name for e in m.evaluations for name in e.get('losses', {})))
+    scored = [x for x in m.models if any(m.scores(x, d) for d in m.datasets)]
+    shown = [x for x in m.models if x in (PHASE_INITIAL, *m.phases, *scored)] if m.trains else []
+    ends = {x: m.phase_end(x) or {} for x in shown}
+
+    def loss(setting: str, model: str) -> Cell:
+        return fixed(ends[model].get('losses', {}).get(setting))
+
+    columns = [
+        Column('phase', m.label),
+        Column('steps', lambda x: count(m.step_of(x))),
+        Column('tokens', lambda x: count(ends[x].get('tokens'))),
+        Column('held-out loss', lambda x: fixed(ends[x].get('frozen_loss')), 'low'),
+        Column('accuracy', lambda x: percent(ends[x].get('frozen_accuracy')), 'high'),
+        *each({s: f'loss {s}' for s in settings}, loss, 'low'),
+        *each(scored_sets([m]), lambda d, x: spread(m.scores(x, d)), 'high'),
+    ]
+    note = 'Held-out loss: one frozen mask, nats per [MASK]ed piece.'
+    note += ' Loss 0.1 …: masked as in that phase, [MASK]ed positions only.' if settings else ''
+    note += (
+        ' F1: test, percent, mean ± sd over seeds.' if m.datasets else ' F1: stage finetune has not been run.'
+    )
+    if LABELS[SOURCE] in map(m.label, shown):
+        note += ' The source has another vocabulary, so its losses do not compare.'
+    return Table.of('Phases', columns, shown, note=f'{note} — : not run.', absent=NO_PHASES)
+
+
+def heldout_loss(m: Measures) -> Figure:
+    """Held-out loss (nats a piece) against steps and tokens, with the one frozen mask and with every phase's."""
+    title = 'Held-out loss'
+    if not m.evaluations:
+        return Figure('heldout_loss', title, absent=NOT_TRAINED)
+    settings = list(dict.fromkeys(name for e in m.evaluations for name in e.get('losses', {})))
+
+    def draw(axes: Any) -> None:
+        frozen = [(e['step'], e['frozen_loss']) for e in m.evaluations]
+        axes.plot(*zip(*frozen, strict=True), 'o-', color=SERIES[0], markersize=3.5, label='frozen mask')
+        for name, colour in zip(settings, SERIES[1:] * 9, strict=False):
+            points = [(e['step'], e['losses'][name]) for e in m.evaluations if name in e.get('losses', {})]
+            label = f'masked as in {name}'
+            axes.plot(*zip(*points, strict=True), '.--', color=colour, linewidth=1, label=label)
+        axes.set_ylabel('nats per [MASK]ed piece')
+        training_axis(axes, m)
+        axes.legend(ncols=2, loc='upper right')
+
+    first, last = m.evaluations[0], m.evaluations[-1]
+    alt = (
+        f'Held-out loss on the frozen mask falls from {first["frozen_loss"]:.2f} at step {first["step"]} to'
+        f' {last["frozen_loss"]:.2f} at step {last["step"]}; one further line for each masking setting.'
+    )
+    caption = 'The same held-out documents and masks at every point; [MASK]ed positions only.'
+    return Figure('heldout_loss', title, caption, alt, draw_svg('heldout_loss', draw))
+
+
+SECTION = Section(
+    'Phases',
+    'Does pre-training on the new corpus help, and which phase does?',
+    ('pretrain',),
+    {'phases': phases},
+    (heldout_loss,),
+)

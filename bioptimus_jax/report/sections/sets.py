@@ -1,0 +1,164 @@
+"""The sets of entities: counts beside the published ones, what is wrong with them, how tokenizers cut them, labels."""
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from bioptimus_jax.report.drawing import SERIES, Figure, draw_svg, in_legend
+from bioptimus_jax.report.layout import Cell, Column, Table, count, each, missing
+from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.report.section import Section
+from bioptimus_jax.sets.sentences import SPLITS
+
+EXAMPLE = 60
+"""Characters of a sentence that a note shows."""
+OTHER = 'other types'
+ABSENT = 'stage finetune has not looked through the sets.'
+
+
+def counted(m: Measures) -> Table:
+    """Sentences, words and mentions of every split, beside BLURB's counts, with repairs and repetitions."""
+    records = [(record, split, record['splits'][split]) for record in m.lint for split in SPLITS]
+    documents = any(found['documents'] > 1 for *_, found in records)
+    published = any('blurb' in found for *_, found in records)
+
+    def again(place: str, record: dict[str, Any], split: str, _: Any) -> Cell:
+        return count(record['repeated'].get(place.format(split), {}).get('sentences'))
+
+    columns = [
+        Column('set', lambda record, *_: record['dataset']),
+        Column('split', lambda _, split, __: split),
+        Column('tags', lambda r, *_: r['scheme'] if r['form'] == 'columns' else r['form']),
+        Column(
+            'documents', lambda *r: count(r[2]['documents'] if r[2]['documents'] > 1 else None), '', documents
+        ),
+        *each({x: x for x in ('sentences', 'words', 'mentions')}, lambda what, *r: count(r[2][what])),
+        Column('BLURB', lambda *r: _beside(r[2]), when=published),
+        Column('repairs', lambda *r: count(sum(r[2]['repairs'].values()))),
+        *each(
+            {'within {}': 'again within', '{} from train': 'from train', '{} from devel': 'from devel'}, again
+        ),
+    ]
+    note = (
+        'Tags: the scheme of the files, read as IOB2. Repairs: tags that had to be read in another way. Again within:'
+        ' sentences that stand before in the same split; from train, from devel: whose words stand in that split.'
+    )
+    if published:
+        note += ' BLURB: mentions by Gu et al. (2021), Table 1, and how far the files are from it; known: all public'
+        note += ' files are.'
+    if documents:
+        note += ' Documents: — where the files do not mark them.'
+    return Table.of('The sets', columns, records, note=note + _notes(m), absent=ABSENT)
+
+
+def in_pieces(m: Measures) -> Table:
+    """What each tokenizer leaves of a set: words without a piece, mentions lost, sentences too long for a window."""
+    records = [
+        (record['dataset'], name, [measured[split] for split in SPLITS])
+        for record in m.lint
+        for name, measured in record['tokenizers'].items()
+    ]
+    sums = {
+        'words_without_piece': 'words without piece',
+        'of_them_in_mentions': 'in mentions',
+        'mentions_without_piece': 'mentions lost',
+    }
+    columns = [
+        Column('set', lambda dataset, *_: dataset),
+        Column('tokenizer of', lambda _, name, __: m.label(name)),
+        *each(sums, lambda key, *r: count(sum(split[key] for split in r[2]))),
+        Column('longest sentence, pieces', lambda *r: count(max(f['longest_sentence_pieces'] for f in r[2]))),
+        Column('sentences in several windows', lambda *r: count(sum(f['long_sentences'] for f in r[2]))),
+    ]
+    windows = sorted({t['max_pieces'] for record in m.lint for t in record['tokenizers'].values()})
+    note = (
+        'All splits. A word without a piece counts as O. Models with the same tokenizer are there once. A window holds'
+        f' {" or ".join(map(str, windows))} pieces; every word of a longer sentence is still scored once.'
+    )
+    return Table.of('The sets in pieces', columns, records, note=note, absent=ABSENT)
+
+
+def label_shares(m: Measures) -> Figure:
+    """Which share of a split's words are first and further words of mentions of each type (paper, Figure 6)."""
+    title = 'Labels of the sets'
+    if not m.labels:
+        return Figure('label_shares', title, absent=ABSENT)
+    bars = {f'{d}, {split}': m.labels[d][split] for d in m.labels for split in SPLITS}
+    mentions: Counter[str] = Counter()
+    for found in bars.values():
+        mentions.update({kind: found['mentions'] * share for kind, share in found['types'].items()})
+    most = len(SERIES) - (len(mentions) > len(SERIES))
+    types = [kind for kind, _ in mentions.most_common(most)]
+    types += [OTHER] * (len(mentions) > len(types))
+    shares = [_by_label(found['tags'], types) for found in bars.values()]
+
+    def draw(axes: Any) -> None:
+        floor = [0.0] * len(bars)
+        for (kind, colour), first in itertools.product(zip(types, SERIES, strict=False), (True, False)):
+            width = [share.get((kind, first), 0.0) for share in shares]
+            label, strength = (in_legend(kind), 1.0) if first else (None, 0.5)
+            axes.barh(range(len(bars)), width, 0.72, floor, color=colour, alpha=strength, label=label)
+            floor = [low + w for low, w in zip(floor, width, strict=True)]
+        axes.set_yticks(range(len(bars)), list(bars))
+        axes.set_ylim(len(bars) - 0.5, -0.5)
+        axes.set_xlabel('share of all words, %')
+        axes.grid(False, axis='y')
+        axes.legend(loc='center left', bbox_to_anchor=(1, 0.5))
+
+    inside = [f'{name} {sum(share.values()):.1f}' for name, share in zip(bars, shares, strict=True)]
+    caption = (
+        'Strong: the first word of a mention (B-); pale: its further words (I-). The rest of the words is O.'
+    )
+    alt = f'Percent of the words that lie in mentions: {"; ".join(inside)}.'
+    svg = draw_svg('label_shares', draw, max(2.0, 0.24 * len(bars) + 0.8))
+    return Figure('label_shares', title, caption, alt, svg)
+
+
+SECTION = Section(
+    'Entity sets',
+    'What the models were fine-tuned and scored on, and what is wrong with it.',
+    ('finetune',),
+    {'sets': counted, 'sets_in_pieces': in_pieces},
+    (label_shares,),
+)
+
+
+def _beside(found: dict[str, Any]) -> Cell:
+    if 'blurb' not in found:
+        return missing()
+    difference = found['mentions'] - found['blurb']
+    known = ', known' if found['mentions'] == found.get('public_files') else ''
+    shown = f' ({difference:+,}{known})' if difference else ''
+    return Cell(f'{found["blurb"]:,}{shown}', float(found['blurb']))
+
+
+def _notes(m: Measures) -> str:
+    """What the counts do not say: types that were merged or cannot be learned, sentences tagged in several ways."""
+    parts = []
+    for record in m.lint:
+        name, different = record['dataset'], record['tagged_differently']
+        if record.get('merged_types'):
+            parts.append(f'{name}: {", ".join(record["merged_types"])} are read as one type')
+        if different['sentences']:
+            example = different['examples'][0][:EXAMPLE]
+            parts.append(f'{name}: {different["sentences"]:,} tagged in more than one way, as “{example}”')
+        if record['unseen_labels']:
+            unseen = ', '.join(f'{tag} {n:,}' for tag, n in record['unseen_labels'].items())
+            parts.append(f'{name}: not in train and so never learned: {unseen}')
+        repairs: Counter[str] = Counter()
+        for split in SPLITS:
+            repairs.update(record['splits'][split]['repairs'])
+        if repairs:
+            parts.append(f'{name} repaired: {", ".join(f"{what} {n:,}" for what, n in repairs.items())}')
+    return f' {"; ".join(parts)}.' if parts else ''
+
+
+def _by_label(tags: dict[str, float], types: Sequence[str]) -> dict[tuple[str, bool], float]:
+    """(type, whether first word) -> percent of the words."""
+    shares: dict[tuple[str, bool], float] = defaultdict(float)
+    for tag, share in tags.items():
+        prefix, _, kind = tag.partition('-')
+        if kind:
+            shares[kind if kind in types else OTHER, prefix == 'B'] += 100 * share
+    return dict(shares)
