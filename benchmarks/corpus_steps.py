@@ -17,13 +17,13 @@ import pubmed
 from protocol import resident_mb
 
 from bioptimus_jax.corpus.documents import Document, open_documents
+from bioptimus_jax.hosts.workers import open_workers
 from bioptimus_jax.schema import Near, Rows, Runtime
 from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.vocab import contexts, occurrences, subwords
 from bioptimus_jax.vocab.build import read_new_tokens
 from bioptimus_jax.vocab.kinds import wordpiece
 from bioptimus_jax.vocab.sampling import Search
-from bioptimus_jax.workers import open_workers
 
 Step = Callable[[], dict[str, Any]]
 Work = Callable[[int, int], Callable[[], Any]]  # of documents [start, stop): the work, ready to be timed

@@ -9,7 +9,7 @@ signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGHUP, signal.
 
 def main() -> int:
     """Listen to signals, then import what takes seconds and run one verb; returns the exit code."""
-    from bioptimus_jax import signals
+    from bioptimus_jax.hosts import signals
 
     signals.listen()
     from bioptimus_jax.cli import main as program

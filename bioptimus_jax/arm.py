@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from bioptimus_jax import signals
+from bioptimus_jax.hosts import signals
 
 PARENT_DEATH_SIGNAL = 1  # prctl's PR_SET_PDEATHSIG
 

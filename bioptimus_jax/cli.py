@@ -11,7 +11,6 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from bioptimus_jax import processes, signals
 from bioptimus_jax.arguments import all_verbs, make_parser, take_overrides
 from bioptimus_jax.command import Command
 from bioptimus_jax.errors import (
@@ -25,6 +24,7 @@ from bioptimus_jax.errors import (
     of_the_system,
 )
 from bioptimus_jax.fields import check_text
+from bioptimus_jax.hosts import processes, signals
 from bioptimus_jax.progress import complain, crash_file
 
 UNREAD = 128 + signal.SIGPIPE  # what a shell says of others in such a pipe

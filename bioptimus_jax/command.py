@@ -8,10 +8,11 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from bioptimus_jax import config, processes, signals
+from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.fields import walk
-from bioptimus_jax.remote.session import open_run
+from bioptimus_jax.hosts import processes, signals
+from bioptimus_jax.hosts.remote.session import open_run
 from bioptimus_jax.run import Run, Stage, execute
 from bioptimus_jax.schema import PAPER_PHASES, Experiment
 from bioptimus_jax.stages import STAGES

@@ -8,9 +8,9 @@ import dataclasses
 import math
 from pathlib import Path
 
-from bioptimus_jax.devices import MFU, Device, look
-from bioptimus_jax.disk import NEW_TOKENS
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.hosts.devices import MFU, Device, look
+from bioptimus_jax.hosts.disk import NEW_TOKENS
 from bioptimus_jax.model.architecture import HEAD, Architecture
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.tensors import own_architecture, read_architecture

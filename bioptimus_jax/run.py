@@ -23,6 +23,8 @@ from bioptimus_jax.errors import (
 )
 from bioptimus_jax.fields import FORMER
 from bioptimus_jax.files import Checksums, alone, digest, is_left, write_json
+from bioptimus_jax.hosts.remote.mirror import BULK, Mirror
+from bioptimus_jax.hosts.workers import WorkerKilled
 from bioptimus_jax.manifests import (
     MANIFEST,
     STARTED,
@@ -37,9 +39,7 @@ from bioptimus_jax.manifests import (
     write_manifest,
 )
 from bioptimus_jax.progress import Progress, clock
-from bioptimus_jax.remote.mirror import BULK, Mirror
 from bioptimus_jax.schema import Experiment, result_keys
-from bioptimus_jax.workers import WorkerKilled
 
 
 @dataclasses.dataclass(frozen=True)

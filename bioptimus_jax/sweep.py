@@ -16,9 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax import config, signals
+from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import alone, atomic, digest, write_jsonl
+from bioptimus_jax.hosts import signals
+from bioptimus_jax.hosts.workers import cores
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report import arms
 from bioptimus_jax.report.layout import Column, Table, each
@@ -27,7 +29,6 @@ from bioptimus_jax.report.records import RECORDS, record_of
 from bioptimus_jax.run import Run, execute, fingerprint
 from bioptimus_jax.schema import MOST_WORKERS
 from bioptimus_jax.stages import STAGES
-from bioptimus_jax.workers import cores
 
 SHARED = ('corpus', 'vocab', 'contexts', 'rows')
 """Made one arm after another before the arms run side by side: whoever comes second takes what the first has made."""

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from bioptimus_jax import lifelines
 from bioptimus_jax.errors import BAD_INPUT, DONE, INTERRUPTED, LOST, STOPPED, ConfigError
+from bioptimus_jax.hosts import lifelines
 
 ROOT = Path(__file__).resolve().parents[1]
 # Joins, says that it is there, and does what it reads on stdin.
 PROCESS = """
 import sys, time
-from bioptimus_jax import lifelines
+from bioptimus_jax.hosts import lifelines
 lifelines.GRACE_SECONDS = lifelines.STOP_SECONDS = 0.2
 index, told = int(sys.argv[1]), sys.argv[2:]
 if index:

@@ -10,10 +10,11 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from bioptimus_jax import cli, config, devices
-from bioptimus_jax.devices import DEVICES
-from bioptimus_jax.disk import disk_space
+from bioptimus_jax import cli, config
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.hosts import devices
+from bioptimus_jax.hosts.devices import DEVICES
+from bioptimus_jax.hosts.disk import disk_space
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.plan import Assumptions, make_plan, parameter_counts, planned_architecture
 from bioptimus_jax.pretrain import curriculum

@@ -46,8 +46,9 @@ def topics(tmp_path, monkeypatch):
 def models(tmp_path_factory):
     """Two Hugging Face folders with random BERTs."""
     import torch
-    from bioptimus_jax.vocab.wordpiece import save_tokenizer, tokenizer_from_vocabulary
     from transformers import BertConfig, BertForMaskedLM
+
+    from bioptimus_jax.vocab.kinds.wordpiece import make
 
     names = [name for of_label in NAMES.values() for name in of_label]
     letters = 'abcdefghijklmnopqrstuvwxyz'
@@ -58,7 +59,7 @@ def models(tmp_path_factory):
         sizes = {'hidden_size': 32, 'intermediate_size': 64, 'max_position_embeddings': 64}
         shape = BertConfig(vocab_size=len(vocabulary), num_hidden_layers=1, num_attention_heads=2, **sizes)
         BertForMaskedLM(shape).save_pretrained(folder)
-        save_tokenizer(tokenizer_from_vocabulary(vocabulary, True), folder, 64)
+        make(vocabulary, True).save(folder, 64)
     return folders
 
 

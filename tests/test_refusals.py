@@ -15,11 +15,12 @@ import pytest
 from test_cli import call
 from test_run import experiment, make_stage
 
-from bioptimus_jax import devices, stages
+from bioptimus_jax import stages
 from bioptimus_jax.config import defaults
-from bioptimus_jax.devices import GIB, Present
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.fields import field_of, walk
+from bioptimus_jax.hosts import devices
+from bioptimus_jax.hosts.devices import GIB, Present
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.folder import name_of
 from bioptimus_jax.model.tensors import write_folder
@@ -292,13 +293,15 @@ def python(code, *arguments, **environment):
 
 @pytest.mark.parametrize(('platform', 'needed'), [('cuda', 'NVIDIA GPU'), ('nonsense', 'cpu, cuda or tpu')])
 def test_a_platform_that_is_not_there_is_named(platform, needed):
-    done = python('from bioptimus_jax.devices import look; look()', JAX_PLATFORMS=platform)
+    done = python('from bioptimus_jax.hosts.devices import look; look()', JAX_PLATFORMS=platform)
     assert f'ConfigError: JAX_PLATFORMS={platform}: jax cannot compute on it here' in done.stderr
     assert needed in done.stderr
 
 
 def test_looking_for_devices_starts_none_in_this_process():
-    code = 'import sys; from bioptimus_jax.devices import look; print(look()); print("jax" in sys.modules)'
+    code = (
+        'import sys; from bioptimus_jax.hosts.devices import look; print(look()); print("jax" in sys.modules)'
+    )
     done = python(code)
     assert done.stdout.splitlines() == [str(devices.present()), 'False'], done.stderr
 

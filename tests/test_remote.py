@@ -19,10 +19,10 @@ from bioptimus_jax.cli import BAD_INPUT, USAGE, main
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.fields import walk
 from bioptimus_jax.files import atomic, read_json, sha256
-from bioptimus_jax.remote import lease, store
-from bioptimus_jax.remote.inputs import READ_BY, local_place, with_local_inputs
-from bioptimus_jax.remote.session import open_run
-from bioptimus_jax.remote.store import Store, _matches
+from bioptimus_jax.hosts.remote import lease, store
+from bioptimus_jax.hosts.remote.inputs import READ_BY, local_place, with_local_inputs
+from bioptimus_jax.hosts.remote.session import open_run
+from bioptimus_jax.hosts.remote.store import Store, _matches
 from bioptimus_jax.run import Stage, execute
 from bioptimus_jax.schema import Experiment
 
@@ -318,7 +318,7 @@ def test_work_that_was_not_put_there_is_kept_unless_another_machine_has_gone_on(
     unfinished = Stage('corpus', '', '', '', ('corpus',), lambda run: (), cut_off)
     with monkeypatch.context() as patched:
         patched.setattr(
-            'bioptimus_jax.remote.mirror.Mirror.__exit__', lambda self, *error: self._held.close()
+            'bioptimus_jax.hosts.remote.mirror.Mirror.__exit__', lambda self, *error: self._held.close()
         )
         with pytest.raises(Stopped), opened(tmp_path / 'bucket', tmp_path / 'm1') as run:
             execute(run, unfinished)

@@ -20,9 +20,9 @@ from test_remote import assert_whole, content_of, free_port
 from bioptimus_jax.cli import main
 from bioptimus_jax.errors import DONE, STOPPED
 from bioptimus_jax.files import read_json, sha256
+from bioptimus_jax.hosts.remote import lease
+from bioptimus_jax.hosts.remote.inputs import local_place
 from bioptimus_jax.pretrain.checkpoint import load_phase
-from bioptimus_jax.remote import lease
-from bioptimus_jax.remote.inputs import local_place
 from bioptimus_jax.trees import flatten
 
 pytest.importorskip('obstore')

@@ -11,10 +11,10 @@ import pytest
 from bioptimus_jax import config, files
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import atomic, read_json
+from bioptimus_jax.hosts.workers import WorkerKilled
 from bioptimus_jax.manifests import differences
 from bioptimus_jax.run import Run, Stage, execute
 from bioptimus_jax.schema import Experiment, result_keys
-from bioptimus_jax.workers import WorkerKilled
 
 CALLS = []
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from bioptimus_jax.errors import DONE, INTERRUPTED, STOPPED, Stopped
+from bioptimus_jax.hosts.workers import WorkerKilled, open_workers
 from bioptimus_jax.schema import Runtime
-from bioptimus_jax.workers import WorkerKilled, open_workers
 
 ROOT = Path(__file__).resolve().parents[1]
 CODES = [(signal.SIGTERM, STOPPED), (signal.SIGHUP, STOPPED), (signal.SIGINT, INTERRUPTED)]

@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 from bioptimus_jax.corpus.documents import Document, document_key, write_documents
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import write_json
+from bioptimus_jax.hosts.workers import open_workers
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Runtime, Source, Vocab
 from bioptimus_jax.vocab import build, compare, counting, frequency, sampling, subwords, training
 from bioptimus_jax.vocab.kinds import wordpiece
-from bioptimus_jax.workers import open_workers
 
 DATA = os.environ.get('BIOPTIMUS_DATA')
 needs_data = pytest.mark.skipif(not DATA, reason='BIOPTIMUS_DATA is not set')

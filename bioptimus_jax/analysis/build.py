@@ -12,9 +12,9 @@ import numpy as np
 from bioptimus_jax.analysis import cloze, contexts, geometry, word_geometry
 from bioptimus_jax.analysis.entities import compare_on_entities, entity_files, entity_folders
 from bioptimus_jax.corpus.documents import Document, document_key, open_documents
-from bioptimus_jax.devices import present
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_jsonl, read_sealed, write_json, write_sealed
+from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.run import Run

@@ -13,9 +13,9 @@ from typing import Any
 
 from bioptimus_jax.analysis import masked_lm
 from bioptimus_jax.corpus.documents import Document
-from bioptimus_jax.devices import present
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.pretrain import difficulty

@@ -28,9 +28,9 @@ from bioptimus_jax.corpus.sift import CODE, REASONS, Broken, Part, prepare, sift
 from bioptimus_jax.corpus.stored import md5_beside
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json, write_jsonl
+from bioptimus_jax.hosts.workers import open_workers
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Corpus, Experiment
-from bioptimus_jax.workers import open_workers
 
 AUDIT_FILE, BAD_RECORDS_FILE, BROKEN_FILES_FILE = 'audit.jsonl', 'bad_records.jsonl', 'broken_files.jsonl'
 NAMED_IN_MESSAGE = 5

@@ -24,8 +24,8 @@ from bioptimus_jax.corpus.stored import check_md5
 from bioptimus_jax.errors import BrokenFile
 from bioptimus_jax.files import atomic, digest
 from bioptimus_jax.hashing import hash64
+from bioptimus_jax.hosts.workers import versions_of_packages
 from bioptimus_jax.schema import Corpus
-from bioptimus_jax.workers import versions_of_packages
 
 # Why a record is no document of the corpus: by its reader, by itself, among others. Its code is its place here.
 REASONS = (

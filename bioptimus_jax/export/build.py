@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.corpus.documents import open_documents
-from bioptimus_jax.devices import present
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.export import card
 from bioptimus_jax.export.gate import check
 from bioptimus_jax.files import atomic, digest, read_json, sha256, whole_folder, write_json
+from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.manifests import versions
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.tensors import read_architecture, write_folder

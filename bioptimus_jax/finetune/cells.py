@@ -14,10 +14,10 @@ from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.files import read_sealed, sha256, write_sealed
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.training import finetune
+from bioptimus_jax.hosts.workers import WorkerKilled, cores, open_workers
 from bioptimus_jax.schema import TASKS, Finetune, Runtime
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.sentences import SPLITS
-from bioptimus_jax.workers import WorkerKilled, cores, open_workers
 
 ATTEMPTS = 3
 MODEL = 'model'  # in a cell's folder

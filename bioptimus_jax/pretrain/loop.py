@@ -11,9 +11,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from bioptimus_jax.devices import present
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.files import digest
+from bioptimus_jax.hosts.devices import present
+from bioptimus_jax.hosts.processes import any_of, meet
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, watch
 from bioptimus_jax.pretrain.batches import Batches
@@ -31,7 +32,6 @@ from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, batch_sharding, check_fits, make_mesh
 from bioptimus_jax.pretrain.step import TrainStep, sharded_step
 from bioptimus_jax.pretrain.watch import Profiler, Window
-from bioptimus_jax.processes import any_of, meet
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
 from bioptimus_jax.surgery.graft import check_positions

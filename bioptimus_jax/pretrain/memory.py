@@ -11,8 +11,8 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
-from bioptimus_jax.devices import GIB, Present
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.hosts.devices import GIB, Present
 from bioptimus_jax.model.architecture import Architecture, Rule
 from bioptimus_jax.pretrain.backends import dtype_of, remat_of, scans
 from bioptimus_jax.pretrain.cross_entropy import chunk_slots

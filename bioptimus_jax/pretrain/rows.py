@@ -16,12 +16,12 @@ import numpy as np
 from bioptimus_jax.corpus.documents import Document, DocumentSource, document_key, open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, read_json, write_json
+from bioptimus_jax.hosts.workers import open_workers, ranges
 from bioptimus_jax.packing import best_fit
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Rows as RowSettings
 from bioptimus_jax.vocab.subwords import Subwords
 from bioptimus_jax.vocab.subwords import load as load_subwords
-from bioptimus_jax.workers import open_workers, ranges
 
 ENCODE_DOCUMENTS = 250  # encodings of larger batches are heavy
 _documents: DocumentSource  # of this process: see _prepare

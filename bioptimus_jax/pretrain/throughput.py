@@ -4,7 +4,7 @@ import math
 
 import jax
 
-from bioptimus_jax.devices import peak_of_kind
+from bioptimus_jax.hosts.devices import peak_of_kind
 from bioptimus_jax.model.architecture import HEAD, Architecture
 
 

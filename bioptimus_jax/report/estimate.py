@@ -3,9 +3,9 @@
 import dataclasses
 from collections.abc import Sequence
 
-from bioptimus_jax.devices import DEVICES, GIB, Device
-from bioptimus_jax.disk import disk_space
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.hosts.devices import DEVICES, GIB, Device
+from bioptimus_jax.hosts.disk import disk_space
 from bioptimus_jax.plan import Plan, parameter_counts
 from bioptimus_jax.pretrain.backends import remat_of, scans
 from bioptimus_jax.pretrain.memory import step_memory

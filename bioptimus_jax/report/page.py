@@ -1,7 +1,6 @@
 """Stage `report`: one self-contained page, and the tables as Markdown and CSV."""
 
 import dataclasses
-import importlib
 import importlib.resources
 import json
 import shlex
@@ -16,6 +15,7 @@ from bioptimus_jax.fields import walk
 from bioptimus_jax.files import atomic, read_json
 from bioptimus_jax.manifests import versions
 from bioptimus_jax.model.tensors import read_architecture
+from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.drawing import Figure
@@ -33,9 +33,7 @@ ORDER = (
     *('difficulty', 'training', 'geometry', 'efficiency', 'stages'),
 )
 """Of the sections on the page, by their files."""
-SECTIONS: tuple[Section, ...] = tuple(
-    importlib.import_module(f'bioptimus_jax.report.sections.{name}').SECTION for name in ORDER
-)
+SECTIONS: tuple[Section, ...] = tuple(map(Plugins('bioptimus_jax.report.sections', 'SECTION').load, ORDER))
 FIGURES = {draw.__name__: draw for section in SECTIONS for draw in section.figures}
 
 

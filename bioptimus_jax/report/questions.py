@@ -214,7 +214,7 @@ def _order(t: Trained) -> str:
 def _static_words(t: Trained) -> str:
     """Static whole-word settings at the end of their run."""
     whole = _is_end(t) and len(t.path) == len(t.measures.phases) and len(set(t.path)) == 1
-    fits = whole and t.config.surgery.initialisation.papers_own and _last_phase(t).masking == WHOLE_WORDS
+    fits = whole and t.config.surgery.initialisation.papers_own and t.path[0].startswith(f'{WHOLE_WORDS} ')
     return f'{100 * shown_of(t):.3g} % shown, {t.path[0]}' if fits else ''
 
 

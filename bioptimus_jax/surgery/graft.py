@@ -10,9 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from bioptimus_jax.devices import present
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, whole_folder, write_json, write_jsonl
+from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.loaded import Loaded

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.devices import present
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import write_json
+from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.progress import clock
 from bioptimus_jax.run import Run

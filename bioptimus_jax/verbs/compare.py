@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bioptimus_jax.command import Command, Verb, config_flag, flag
 from bioptimus_jax.errors import ConfigError, InputError, printable
-from bioptimus_jax.remote.session import require_local
+from bioptimus_jax.hosts.remote.session import require_local
 from bioptimus_jax.run import Run
 
 

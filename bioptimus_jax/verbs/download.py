@@ -1,9 +1,9 @@
 """`bioptimus download`: PubMed's files, and NER sets."""
 
-from bioptimus_jax import signals
 from bioptimus_jax.command import Command, Verb, flag
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.remote.session import require_local
+from bioptimus_jax.hosts import signals
+from bioptimus_jax.hosts.remote.session import require_local
 
 
 def _call(command: Command) -> None:

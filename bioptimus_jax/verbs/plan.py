@@ -1,12 +1,12 @@
 """`bioptimus plan`: what a run will take."""
 
 from bioptimus_jax.command import Command, Verb, config_flag, flag, positive, positive_whole, share
-from bioptimus_jax.devices import DEVICES, MFU
+from bioptimus_jax.hosts.devices import DEVICES, MFU
 
 
 def _call(command: Command) -> None:
     from bioptimus_jax import plan  # imports jax
-    from bioptimus_jax.devices import device_named
+    from bioptimus_jax.hosts.devices import device_named
     from bioptimus_jax.report import estimate
 
     options = command.options

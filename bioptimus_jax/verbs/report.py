@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bioptimus_jax.command import Command, Verb, flag, levels, make_stage, run_flags, stage_keys, stage_text
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.remote.session import require_local
+from bioptimus_jax.hosts.remote.session import require_local
 from bioptimus_jax.stages import STAGES
 
 STAGE = STAGES['report']

@@ -1,9 +1,9 @@
 """`bioptimus sweep`: the arms of an ablation."""
 
-from bioptimus_jax import signals
 from bioptimus_jax.command import Command, Verb, config_flag, flag
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.remote.session import require_local
+from bioptimus_jax.hosts import signals
+from bioptimus_jax.hosts.remote.session import require_local
 
 
 def _call(command: Command) -> None:

@@ -20,13 +20,13 @@ import pyarrow.parquet
 from bioptimus_jax.corpus.documents import DocumentSource, document_key, open_documents
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.files import atomic
+from bioptimus_jax.hosts.workers import Workers, open_workers, ranges
 from bioptimus_jax.run import Run
 from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.vocab.build import read_new_tokens
 from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around
 from bioptimus_jax.vocab.sampling import Candidates, Search, hash_texts, priorities
 from bioptimus_jax.vocab.subwords import load
-from bioptimus_jax.workers import Workers, open_workers, ranges
 
 BLOCK = 2048  # documents a worker takes at a time
 PARTIAL = '.partial.npz'

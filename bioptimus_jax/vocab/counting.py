@@ -16,11 +16,11 @@ import tokenizers
 from bioptimus_jax.corpus.documents import DocumentSource
 from bioptimus_jax.corpus.readers import input_files, read_inputs
 from bioptimus_jax.hashing import hash64
+from bioptimus_jax.hosts.workers import open_workers, ranges
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import TOKENIZERS, Corpus, Experiment
 from bioptimus_jax.vocab.subwords import Kind, Subwords
-from bioptimus_jax.workers import open_workers, ranges
 
 BLOCK = 8192  # documents
 

@@ -14,9 +14,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from bioptimus_jax import lifelines
 from bioptimus_jax.errors import DONE, FAILED, SAVED, ConfigError, Stopped
-from bioptimus_jax.lifelines import CONNECT_SECONDS, GRACE_SECONDS, Lifelines
+from bioptimus_jax.hosts import lifelines
+from bioptimus_jax.hosts.lifelines import CONNECT_SECONDS, GRACE_SECONDS, Lifelines
 from bioptimus_jax.manifests import STARTED, differences, read_record
 from bioptimus_jax.progress import crash_file
 from bioptimus_jax.run import Run, Stage, fingerprint

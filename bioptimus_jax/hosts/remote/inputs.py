@@ -9,8 +9,8 @@ from typing import IO, Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.hosts.remote.store import WILDCARDS, Store, is_remote
 from bioptimus_jax.progress import Progress
-from bioptimus_jax.remote.store import WILDCARDS, Store, is_remote
 from bioptimus_jax.schema import Experiment
 
 READ_BY = {

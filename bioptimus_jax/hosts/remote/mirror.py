@@ -19,8 +19,7 @@ from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import alone, read_json, write_json
-from bioptimus_jax.progress import Progress
-from bioptimus_jax.remote.contents import (
+from bioptimus_jax.hosts.remote.contents import (
     INDEX,
     RECORDS,
     Files,
@@ -31,8 +30,9 @@ from bioptimus_jax.remote.contents import (
     records_last,
     same_stage,
 )
-from bioptimus_jax.remote.lease import Lease, Taken
-from bioptimus_jax.remote.store import Store
+from bioptimus_jax.hosts.remote.lease import Lease, Taken
+from bioptimus_jax.hosts.remote.store import Store
+from bioptimus_jax.progress import Progress
 
 BESIDE = '.remote/changed'
 OWN = '.remote'  # objects below it are no files of the run

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.lifelines import Lifelines
-from bioptimus_jax.processes import TRAINED_TOGETHER
-from bioptimus_jax.remote.inputs import local_place, with_local_inputs
-from bioptimus_jax.remote.mirror import Mirror
-from bioptimus_jax.remote.store import Store, is_remote
+from bioptimus_jax.hosts.lifelines import Lifelines
+from bioptimus_jax.hosts.processes import TRAINED_TOGETHER
+from bioptimus_jax.hosts.remote.inputs import local_place, with_local_inputs
+from bioptimus_jax.hosts.remote.mirror import Mirror
+from bioptimus_jax.hosts.remote.store import Store, is_remote
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 

@@ -18,8 +18,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any
 
-from bioptimus_jax import signals
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.hosts import signals
 from bioptimus_jax.schema import Runtime
 
 SECONDS_TO_CONNECT = 20

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.remote.store import Store
+from bioptimus_jax.hosts.remote.store import Store
 
 NAME = '.remote/lease.json'
 RENEW_SECONDS = 20.0
