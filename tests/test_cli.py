@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from toy_commands import call
 
 from bioptimus_jax import cli, command, config, verbs
 from bioptimus_jax.schema import Experiment
@@ -28,13 +29,6 @@ def get_config(argument=''):
 def plain(tmp_path):
     (tmp_path / 'plain.py').write_text(CONFIG)
     return str(tmp_path / 'plain.py')
-
-
-def call(capsys, *arguments):
-    code = cli.main(list(arguments))
-    captured = capsys.readouterr()
-    assert 'Traceback' not in captured.err
-    return code, captured.err.strip()
 
 
 @pytest.mark.parametrize('verb', ['', *STAGES, 'run', 'sweep', 'compare', 'demo', 'download', 'lint', 'plan'])

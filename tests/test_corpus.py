@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_finetune_corpora import prepare
+from toy_prepared import prepare
 
 from bioptimus_jax import config
 from bioptimus_jax.corpus import audit, build, documents, readers

@@ -1,8 +1,8 @@
 """The gradient fit of new rows alone: lessons by hand, the true row needs no fit, a wrong one gets nearer."""
 
 import numpy as np
-from test_initialisations import FOUND, NEW, SPELLING
-from test_surgery import OLD, TABLE, WORD, built, ids, make_run, make_source
+from toy_source import OLD, TABLE, WORD, built, ids, make_run, make_source
+from toy_spelling import FOUND, NEW, SPELLING
 
 from bioptimus_jax.surgery import distil, probe
 

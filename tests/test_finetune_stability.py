@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 import torch
-from test_finetune_heads import TYPES, load_tagger, save_encoder, save_set, settings
+from toy_sets import TYPES, load_tagger, save_encoder, save_set, settings
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.entities.align import align, piece_labels

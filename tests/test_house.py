@@ -345,6 +345,17 @@ def test_the_name_of_an_objective_stands_in_its_file_and_as_the_default():
         assert naming <= {'schema.py', f'pretrain/objectives/{name}.py'}
 
 
+def test_no_test_module_imports_another():
+    """What several of them build is in a file toy_*.py."""
+    wrong = [
+        f'{file.name}: {name}'
+        for file in (ROOT / 'tests').glob('*.py')
+        for name in imports_of(file.read_text('utf-8'), file.stem)
+        if name.startswith('test_')
+    ]
+    assert not wrong
+
+
 def test_no_file_is_named_for_being_a_drawer():
     drawers = [f for f in tracked_files() if re.fullmatch(r'(utils?|helpers?|commons?|misc)(\..*)?', f.name)]
     assert not drawers

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_surgery import LETTERS, OLD, SPECIAL, TABLE, WORD, built, contexts_of, ids, make_run, make_source
+from toy_source import OLD, SPECIAL, TABLE, WORD, built, contexts_of, ids, make_run, make_source
+from toy_spelling import FOUND, NEW, SPELLING, WORDS, occurrences
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
@@ -18,8 +19,6 @@ from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab import frequency
 from bioptimus_jax.vocab.contexts import Contexts
 from bioptimus_jax.vocab.kinds import wordpiece
-
-SPELLING = list(dict.fromkeys([*OLD, *LETTERS]))  # every word of small letters can be spelled
 
 
 def seen(layers: tuple[int, ...], tokens, positions, slots) -> np.ndarray:
@@ -192,19 +191,6 @@ def affine(made_, monkeypatch):
         return in_slots((table[np.asarray(tokens)] @ mix + 5).astype(np.float32), slots)
 
     monkeypatch.setattr(source, '_read', read)
-
-
-WORDS = ['the', 'of', 'drug', 'drugs', 'naive', 'broncho', 'lymphoma', 'x', 'kinase', WORD]
-
-
-def sentences(count: int) -> list[str]:
-    draw = np.random.default_rng(5)
-    return sorted({' '.join(draw.choice(WORDS, 6)) for _ in range(count)})
-
-
-def occurrences(token: str, most: int = 20) -> list[tuple]:
-    places = [(s, s.find(token)) for s in sentences(60) if token in s.split()]
-    return [(token, s, i, i + len(token), n) for n, (s, i) in enumerate(places[:most])]
 
 
 def test_a_map_undoes_what_the_encoder_does_to_single_pieces(monkeypatch):
@@ -386,9 +372,6 @@ def test_tokens_are_counted_in_the_words_of_the_corpus(tmp_path):
 
 
 # --- the stage ---
-
-NEW = [*SPECIAL, 'the', 'of', WORD, 'lymphoma', 'ββ']
-FOUND = [*occurrences(WORD), *occurrences('lymphoma')]
 
 
 def stage(folder, **changes):

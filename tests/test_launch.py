@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_pretrain import copy_of, experiment, prepared  # noqa: F401 - a fixture
+from toy_pretraining import copy_of, experiment, prepared  # noqa: F401 - a fixture
 
 from bioptimus_jax.errors import STOPPED
 from bioptimus_jax.pretrain.checkpoint import load_phase

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from test_surgery import LETTERS, OLD, SPECIAL, make_source
+from toy_source import LETTERS, OLD, SPECIAL, make_source
 
 from bioptimus_jax import cli, config
 from bioptimus_jax.corpus.documents import Document, write_documents

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_cli import call
-from test_run import experiment, make_stage
+from toy_commands import call
+from toy_stages import experiment, make_stage
 
 from bioptimus_jax import stages
 from bioptimus_jax.config import defaults

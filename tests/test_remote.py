@@ -6,19 +6,19 @@ import glob
 import http.client
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from toy_buckets import assert_whole, content_of, free_port
 
 from bioptimus_jax import config
 from bioptimus_jax.cli import BAD_INPUT, USAGE, main
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.fields import walk
-from bioptimus_jax.files import atomic, read_json, sha256
+from bioptimus_jax.files import atomic
 from bioptimus_jax.hosts.remote import lease, store
 from bioptimus_jax.hosts.remote.inputs import READ_BY, local_place, with_local_inputs
 from bioptimus_jax.hosts.remote.session import open_run
@@ -34,24 +34,6 @@ def impatient(monkeypatch):
     """A lease that nobody renews is taken over at once."""
     monkeypatch.setattr(lease, 'STALE_SECONDS', 0.1)
     monkeypatch.setattr(lease, 'LOOK_SECONDS', 0.02)
-
-
-def content_of(folder):
-    """Name -> SHA-256 of every file of a run in a bucket, without what the mirror keeps for itself."""
-    return {
-        str(p.relative_to(folder)): sha256(p)
-        for p in sorted(folder.rglob('*'))
-        # On a disk obstore copies by hard links, and a copy done twice leaves NAME#0, which it never lists.
-        if p.is_file() and '.remote' not in p.relative_to(folder).parts and '#' not in p.name
-    }
-
-
-def assert_whole(folder):
-    """Everything that the index names is there under that name, with those bytes, and nothing else is."""
-    index = read_json(folder / '.remote' / 'index.json')
-    assert content_of(folder) == {name: entry['sha256'] for name, entry in index['files'].items()}
-    assert not index['pending']
-    assert not (folder / '.remote' / 'lease.json').exists()
 
 
 def stage_of(files):
@@ -505,12 +487,6 @@ AWS = {
     'AWS_SECRET_ACCESS_KEY': 'testing',
     'AWS_REGION': 'us-east-1',
 }
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(('127.0.0.1', 0))
-        return free.getsockname()[1]
 
 
 def test_a_run_and_its_inputs_on_s3(s3, tmp_path):

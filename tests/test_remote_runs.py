@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_remote import assert_whole, content_of, free_port
+from toy_buckets import assert_whole, content_of, free_port
 
 from bioptimus_jax.cli import main
 from bioptimus_jax.errors import DONE, STOPPED

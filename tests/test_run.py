@@ -7,35 +7,15 @@ import shutil
 import stat
 
 import pytest
+from toy_stages import CALLS, experiment, make_stage
 
-from bioptimus_jax import config, files
+from bioptimus_jax import files
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import atomic, read_json
 from bioptimus_jax.hosts.workers import WorkerKilled
 from bioptimus_jax.manifests import differences
-from bioptimus_jax.run import Run, Stage, execute
-from bioptimus_jax.schema import Experiment, result_keys
-
-CALLS = []
-
-
-def count_to_three(run, folder):
-    CALLS.append(run.config.corpus.min_words)
-    with atomic(folder / 'numbers.txt') as file:
-        file.write('1 2 3')
-    return {'numbers': 3}
-
-
-def make_stage(build=count_to_three, **changes):
-    settings = dict(sections=('corpus',), needs=lambda run: (), external=lambda experiment: [])
-    return Stage('corpus', 'counts', 'nothing', 'numbers', build=build, **{**settings, **changes})
-
-
-def experiment(**changes):
-    loaded = config.defaults()
-    for dotted, text in changes.items():
-        config.override(loaded, dotted.replace('__', '.'), str(text))
-    return Experiment.from_config(loaded)
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import result_keys
 
 
 @pytest.fixture(autouse=True)

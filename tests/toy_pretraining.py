@@ -1,0 +1,59 @@
+"""A tiny run that is ready to be pre-trained."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from bioptimus_jax import config
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import Experiment
+from bioptimus_jax.stages import STAGES
+
+CONFIG = """
+from bioptimus_jax.config import defaults
+
+def get_config(argument=''):
+    c = defaults()
+    c.corpus.update(inputs=({corpus!r},), heldout_fraction=0.1, shards=1)
+    c.vocab.update(size=300)
+    c.model.update(layers=2, hidden=16, heads=4, intermediate=32, max_positions=32)
+    c.surgery.strategy = 'scratch'
+    c.rows.update(row_pieces=64, max_document_pieces=32)
+    c.pretrain.update(batch_rows=8, learning_rate=1e-3, max_word_pieces=4)
+    for name in c.phases:
+        c.phase[name].update(duration=6.0, duration_unit='steps')
+    c.evaluation.update(rows=8, per_phase=1)
+    c.runtime.update(workers=1, devices=1, log_every_steps=2, checkpoint_every_steps=4)
+    return c
+"""
+
+
+@pytest.fixture(scope='module')
+def prepared(tmp_path_factory):
+    """A run with everything that pre-training reads."""
+    folder = tmp_path_factory.mktemp('pretrain')
+    rng = np.random.default_rng(0)
+    words = [''.join(rng.choice(list('abcdeimnorst'), rng.integers(2, 10))) for _ in range(150)]
+    with open(folder / 'corpus.jsonl', 'w') as file:
+        for number in range(300):
+            text = ' '.join(rng.choice(words, rng.integers(6, 40))) + '.'
+            file.write(json.dumps({'id': str(number), 'title': '', 'abstract': text}) + '\n')
+    (folder / 'tiny.py').write_text(CONFIG.format(corpus=str(folder / 'corpus.jsonl')))
+    run = Run(folder / 'run', experiment(folder), quiet=True)
+    for stage in ('corpus', 'vocab', 'surgery', 'rows'):
+        execute(run, STAGES[stage])
+    return folder
+
+
+def experiment(folder, **changes):
+    loaded = config.load(str(folder / 'tiny.py'))
+    for dotted, value in changes.items():
+        config.override(loaded, dotted.replace('__', '.'), str(value))
+    return Experiment.from_config(loaded)
+
+
+def copy_of(prepared, tmp_path):
+    shutil.copytree(prepared / 'run', tmp_path / 'run')
+    return tmp_path / 'run'

@@ -1,0 +1,105 @@
+"""A tiny encoder and a set of entities that it can learn."""
+
+import dataclasses
+import random
+
+import torch
+
+from bioptimus_jax.finetune.loading import load_head
+from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
+from bioptimus_jax.schema import Finetune
+from bioptimus_jax.sets.tags import labels_of
+from bioptimus_jax.vocab.kinds.wordpiece import make
+
+DRUGS = ('zolmipan', 'tercivir', 'amlozine', 'bexocillin')
+
+
+OTHER = ('the', 'patient', 'got', 'with', 'daily', 'dose', 'of', 'and')
+
+
+SPELLING = ('zol', '##mipan', 'terci', '##vir', 'amlo', '##zine', 'bexo', '##cillin')
+
+
+LETTERS = 'abcdefghijklmnopqrstuvwxyz'
+
+
+TYPES = ['Drug']
+
+
+def load_tagger(folder, types, chosen, seed):
+    return load_head(ENTITIES, folder, labels_of(types, chosen.scheme), chosen, seed)
+
+
+def save_encoder(folder, kind='bert', layers=2, **changes):
+    """A Hugging Face folder with a random masked language model and a tokenizer that knows the words above."""
+    import transformers
+
+    shape = {
+        'num_hidden_layers': layers,
+        'hidden_size': 32,
+        'num_attention_heads': 2,
+        'intermediate_size': 64,
+        'max_position_embeddings': 128,
+    }
+    if kind == 'roberta':
+        shape |= {'vocab_size': save_byte_level(folder), 'max_position_embeddings': 130}
+    else:
+        shape['vocab_size'] = save_wordpiece(folder)
+    if kind == 'distilbert':
+        names = {'hidden_size': 'dim', 'num_attention_heads': 'n_heads', 'num_hidden_layers': 'n_layers'}
+        names['intermediate_size'] = 'hidden_dim'
+        shape = {names.get(name, name): value for name, value in shape.items()}
+    elif kind == 'electra':
+        shape['embedding_size'] = 16
+    elif kind == 'modernbert':
+        shape |= {name: 0 for name in ('pad_token_id', 'bos_token_id', 'eos_token_id')}
+        shape |= {'cls_token_id': 2, 'sep_token_id': 3}
+    torch.manual_seed(0)
+    config = transformers.AutoConfig.for_model(kind, **shape, **changes)
+    transformers.AutoModelForMaskedLM.from_config(config).save_pretrained(folder)
+    return folder
+
+
+def save_wordpiece(folder):
+
+    specials = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
+    vocabulary = [*specials, *OTHER, *SPELLING, *LETTERS, *('##' + c for c in LETTERS), '.', '-']
+    make(vocabulary, True).save(folder, 128)
+    return len(vocabulary)
+
+
+def save_byte_level(folder):
+    """RoBERTa's kind: every byte is a piece, a space belongs to the word after it."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import RobertaTokenizerFast
+
+    specials = ['<s>', '<pad>', '</s>', '<unk>', '<mask>']
+    names = [*specials, *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    tokenizer = Tokenizer(models.BPE({name: at for at, name in enumerate(names)}, [], unk_token='<unk>'))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.post_processor = processors.RobertaProcessing(('</s>', 2), ('<s>', 0))
+    RobertaTokenizerFast(tokenizer_object=tokenizer, model_max_length=128).save_pretrained(folder)
+    return len(names)
+
+
+def save_set(folder, sentences=(120, 30, 30)):
+    """Drugs, some with a second word, among common words."""
+    generator = random.Random(1)
+    folder.mkdir(exist_ok=True)
+    for split, count in zip(('train', 'devel', 'test'), sentences, strict=True):
+        lines = []
+        for _ in range(count):
+            for _ in range(generator.randint(3, 8)):
+                if generator.random() < 0.25:
+                    lines.append(f'{generator.choice(DRUGS)}\tB-Drug')
+                    lines += ['dose\tI-Drug'] * (generator.random() < 0.3)
+                else:
+                    lines.append(f'{generator.choice(OTHER[:5])}\tO')
+            lines.append('')
+        (folder / f'{split}.tsv').write_text('\n'.join(lines) + '\n', 'utf-8')
+    return folder
+
+
+def settings(**changes):
+    small = {'epochs': 4, 'learning_rate': 5e-3, 'batch_sentences': 8, 'max_pieces': 64, 'overlap_pieces': 8}
+    return dataclasses.replace(Finetune(), **{**small, **changes})

@@ -1,0 +1,27 @@
+"""A stage that counts its calls."""
+
+from bioptimus_jax import config
+from bioptimus_jax.files import atomic
+from bioptimus_jax.run import Stage
+from bioptimus_jax.schema import Experiment
+
+CALLS = []
+
+
+def count_to_three(run, folder):
+    CALLS.append(run.config.corpus.min_words)
+    with atomic(folder / 'numbers.txt') as file:
+        file.write('1 2 3')
+    return {'numbers': 3}
+
+
+def make_stage(build=count_to_three, **changes):
+    settings = dict(sections=('corpus',), needs=lambda run: (), external=lambda experiment: [])
+    return Stage('corpus', 'counts', 'nothing', 'numbers', build=build, **{**settings, **changes})
+
+
+def experiment(**changes):
+    loaded = config.defaults()
+    for dotted, text in changes.items():
+        config.override(loaded, dotted.replace('__', '.'), str(text))
+    return Experiment.from_config(loaded)
