@@ -77,3 +77,11 @@ def relisted():
         write_manifest(folder, {**run.manifest(stage), 'files': listed(folder, run.checksums())})
 
     return write
+
+
+@pytest.fixture(scope='module')
+def prepared(tmp_path_factory):
+    """A folder with a tiny run that has everything that pre-training reads."""
+    from toy_pretraining import prepare
+
+    return prepare(tmp_path_factory.mktemp('pretrain'))

@@ -31,7 +31,7 @@ def documents(folder: Path) -> list[dict]:
 
 
 def sentences(folder: Path, name: str, split: str) -> list[list[list[str]]]:
-    blocks = (folder / 'finetune' / name / f'{split}.tsv').read_text().strip().split('\n\n')
+    blocks = (folder / 'ner' / name / f'{split}.tsv').read_text().strip().split('\n\n')
     return [[line.split('\t') for line in block.split('\n')] for block in blocks]
 
 

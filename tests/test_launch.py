@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toy_pretraining import copy_of, experiment, prepared  # noqa: F401 - a fixture
+from toy_pretraining import copy_of, experiment
 
 from bioptimus_jax.errors import STOPPED
 from bioptimus_jax.pretrain.checkpoint import load_phase
@@ -429,7 +429,7 @@ def wait_for_step(launched, run, enough):
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize('killed', [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_two_processes_train_the_model_of_one_whatever_happens_to_them(killed, prepared, tmp_path):  # noqa: F811
+def test_two_processes_train_the_model_of_one_whatever_happens_to_them(killed, prepared, tmp_path):
     """Through launch/local.sh: SIGTERM to the follower alone saves and stops both, which are started again; SIGKILL of
     one ends both with one line; the same command goes on to the losses and weights, to rounding, of one undisturbed
     process, with one set of records."""

@@ -137,8 +137,10 @@ def test_a_family_without_a_file_is_refused_with_those_that_there_are(tmp_path, 
 def test_a_model_without_a_source_is_of_the_family_of_the_configuration(distilbert):
     assert type(own_architecture(Model(), 100)) is Bert
     assert type(own_architecture(Model(family='distilbert'), 100)) is distilbert
+    settings = config.defaults()
+    settings.model.family = 'nothing'
     with pytest.raises(ConfigError, match=r"config\.model\.family: 'nothing' is not one of bert, distilbert"):
-        own_architecture(Model(family='nothing'), 100)
+        Experiment.from_config(settings)
 
 
 def test_families_are_listed_without_being_imported():

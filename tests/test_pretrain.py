@@ -386,7 +386,9 @@ def test_snapshots_outlive_later_checkpoints_and_are_exported(prepared, tmp_path
     assert read_json(workdir / 'export' / '0.2@50' / 'export.json')['setting'] == json.loads(
         json.dumps(dataclasses.asdict(run.config.phase['0.2']))
     )
-    assert model_folders(run) == {n: workdir / 'export' / n for n in ('0.1@50', '0.2')}
+    assert model_folders(run, run.config.finetune.models, 'models') == {
+        n: workdir / 'export' / n for n in ('0.1@50', '0.2')
+    }
 
 
 def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared, tmp_path):
@@ -723,7 +725,7 @@ def test_a_phase_that_resets_begins_without_moments_at_its_first_step_alone(prep
     parts = Parts(prepared, **{'phase__0.2__optimizer': 'reset'})
     state, _ = parts.step(parts.state, parts.batches.at(0), parts.table)
     empty = parts.run.config.pretrain
-    fresh = make_optimizer(empty, parts.params, parts.plan.architecture.rules).init(state['params'])
+    fresh = make_optimizer(empty, parts.params, parts.objective.all_rules).init(state['params'])
     kept = jax.tree.map(np.asarray, state)
 
     def after(step, optimizer):

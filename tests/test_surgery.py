@@ -89,7 +89,7 @@ def test_contextualized_is_a_mean_over_contexts_of_means_over_pieces(visible):
     read = contexts_of(visible, sentences, spans, 3)
     assert len(read.windows) == 3  # sentence 0 serves two tokens and is encoded once
     sums = source.sum_states(visible, read, 64)
-    spelled = [source.spell(visible, token) for token in (WORD, 'drugs', 'na')]
+    spelled = [visible.subwords.spell_token(token) for token in (WORD, 'drugs', 'na')]
     found = initialisations.contextualized(
         initialisations.Inputs(
             visible.table(), spelled, read.contexts, Surgery(shrinkage=0.0), 0, alone=sums * 0 + 70, sums=sums

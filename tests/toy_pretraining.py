@@ -4,7 +4,6 @@ import json
 import shutil
 
 import numpy as np
-import pytest
 
 from bioptimus_jax import config
 from bioptimus_jax.run import Run, execute
@@ -30,10 +29,8 @@ def get_config(argument=''):
 """
 
 
-@pytest.fixture(scope='module')
-def prepared(tmp_path_factory):
-    """A run with everything that pre-training reads."""
-    folder = tmp_path_factory.mktemp('pretrain')
+def prepare(folder):
+    """A run with everything that pre-training reads, in this folder."""
     rng = np.random.default_rng(0)
     words = [''.join(rng.choice(list('abcdeimnorst'), rng.integers(2, 10))) for _ in range(150)]
     with open(folder / 'corpus.jsonl', 'w') as file:
