@@ -2,10 +2,12 @@
 
 import ast
 import dataclasses
+import json
 import random
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from bioptimus_jax.finetune.build import build
 from bioptimus_jax.finetune.metrics import Metric
 from bioptimus_jax.finetune.statistics import bootstrap, paired
 from bioptimus_jax.finetune.verdict import compare_models
+from bioptimus_jax.report.units import Units, unpacked
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import TASKS, Experiment
 from bioptimus_jax.stages import STAGES
@@ -228,6 +231,13 @@ def test_a_correlation_is_bootstrapped_and_compared_by_the_same_code():
         correlation(b_1xUxC[0].sum(0)) - correlation(a_1xUxC[0].sum(0))
     )
     assert difference.p < 0.01
+    # On record such sums are as they were, where counts of mentions take two bytes.
+    task = SimpleNamespace(metric=metric)
+    for counts_UxC in (b_1xUxC[0], np.arange(240).reshape(40, 6)):
+        units = Units(Path('x'), 'pairs', 't', 'g', counts_UxC, task)
+        again = unpacked(json.loads(json.dumps(units.record())), Path('x'), task)
+        np.testing.assert_array_equal(again.counts_UxC, counts_UxC)
+        assert again.counts_UxC.dtype == counts_UxC.dtype
 
 
 ROOMS = ('bioptimus_jax/finetune/tasks/', 'bioptimus_jax/finetune/entities/', 'bioptimus_jax/sets/')

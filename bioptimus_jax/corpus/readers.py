@@ -136,11 +136,6 @@ def read_file(
         yield Record(f'{prefix}-{number}', text)
 
 
-def lines_of(path: Path, encoding: str = 'utf-8') -> Iterator[tuple[int, str]]:
-    """`(line number from 1, line without its end)` of a text file, gzipped or not. Raises InputError."""
-    return _lines(path, encoding, lambda stored_bytes: None)
-
-
 def squeezed(text: str) -> str:
     """Valid Unicode with runs of white space made one space, and a line break between paragraphs."""
     if '\n' in text:

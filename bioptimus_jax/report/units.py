@@ -18,7 +18,9 @@ from bioptimus_jax.finetune.task import Task, task_of
 from bioptimus_jax.finetune.verdict import same_text
 from bioptimus_jax.report.trained import Trained, cell_folder
 
-STORED = np.dtype('<u2')
+STORED: np.dtype[Any] = np.dtype('<u2')
+EXACT: np.dtype[Any] = np.dtype('<f8')
+"""Types of counts on record: small whole numbers; all others."""
 MOST_UNITS = 10_000_000
 """That a record may unpack to."""
 
@@ -48,10 +50,15 @@ class Units:
         raise InputError(f'{other.place}: has another test file than {self.place}; score both on the same')
 
     def record(self) -> dict[str, str]:
-        """What stands in results.jsonl; the counts as 16-bit numbers, column after column, compressed, in base 64."""
-        packed = zlib.compress(np.ascontiguousarray(self.counts_UxC.T, STORED).tobytes(), 9)
-        counts = base64.b64encode(packed).decode()
-        return {'kind': self.kind, 'text': self.text, 'gold': self.gold, 'counts': counts}
+        """For results.jsonl: the counts column after column, compressed, in base 64; 16 bits each if that is exact."""
+        kind = STORED if np.array_equal(self.counts_UxC, self.counts_UxC.astype(STORED)) else EXACT
+        packed = zlib.compress(np.ascontiguousarray(self.counts_UxC.T, kind).tobytes(), 9)
+        found = {'kind': self.kind, 'text': self.text, 'gold': self.gold}
+        return {
+            **found,
+            'counts': base64.b64encode(packed).decode(),
+            **({'type': kind.str} if kind is EXACT else {}),
+        }
 
 
 def units_of(model: Trained, cell: Mapping[str, Any]) -> Units:
@@ -59,7 +66,7 @@ def units_of(model: Trained, cell: Mapping[str, Any]) -> Units:
     task = task_of(cell)
     file = cell_folder(model, cell) / task.files[0]
     if 'units' in cell:
-        return _unpacked(cell['units'], file, task)
+        return unpacked(cell['units'], file, task)
     if not model.folder.is_dir():
         raise InputError('the predictions are not on record, so nothing is said of other test items')
     if not file.is_file():
@@ -77,18 +84,18 @@ def _counted(file: Path, task: Task) -> Units:
     return Units(file, kind, text, digest([e.gold for e in examples]), counts_1xUxC[0], task)
 
 
-def _unpacked(record: Mapping[str, str], place: Path, task: Task) -> Units:
+def unpacked(record: Mapping[str, str], place: Path, task: Task) -> Units:
+    """Of what `Units.record` gave. Raises InputError for a record that is damaged, or unpacks to too much."""
     columns = len(task.metric.columns)
     try:
         unpacking = zlib.decompressobj()
-        packed, most = (
-            base64.b64decode(record['counts'], validate=True),
-            columns * STORED.itemsize * MOST_UNITS,
-        )
-        raw = unpacking.decompress(packed, most)
+        kind = {STORED.str: STORED, EXACT.str: EXACT}[record.get('type', STORED.str)]
+        packed = base64.b64decode(record['counts'], validate=True)
+        raw = unpacking.decompress(packed, columns * kind.itemsize * MOST_UNITS)
         if unpacking.unconsumed_tail or not unpacking.eof:
             raise ValueError('too long or cut off')
-        counts_UxC = np.frombuffer(raw, STORED).reshape(columns, -1).T.astype(np.int64)
+        counts_UxC = np.frombuffer(raw, kind).reshape(columns, -1).T
+        counts_UxC = counts_UxC.astype(np.int64) if kind is STORED else counts_UxC
         return Units(place, record['kind'], record['text'], record['gold'], counts_UxC, task)
     except (KeyError, TypeError, ValueError, binascii.Error, zlib.error) as error:
         raise InputError(f'{place}: its counts by unit are damaged ({error}); restore the record') from error
