@@ -125,6 +125,10 @@ def test_wrong_usage_exits_2_with_one_line(arguments, expected, plain, tmp_path,
         ('import nothing_of_this_name\n', 'nothing_of_this_name'),
         ('def get_config():\n    return unknown\n', 'unknown'),
         ('def get_config():\n    pass\n', 'NoneType, not a ConfigDict'),
+        (
+            'from bioptimus_jax.config import defaults\ndef get_config():\n    defaults().ner.update(epochs=1)\n',
+            '; ner is now called finetune',
+        ),
     ],
 )
 def test_a_config_file_that_fails_is_one_clear_line(program, expected, tmp_path, capsys):
