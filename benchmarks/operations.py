@@ -37,19 +37,9 @@ from bioptimus_jax.cli import DONE
 from bioptimus_jax.cli import main as bioptimus
 from bioptimus_jax.files import read_json, sha256, write_json
 from bioptimus_jax.manifests import MANIFEST
+from bioptimus_jax.schema import Experiment
 
-STAGES = (
-    'corpus',
-    'vocab',
-    'contexts',
-    'surgery',
-    'rows',
-    'pretrain',
-    'export',
-    'finetune',
-    'analyze',
-    'report',
-)
+STAGES = Experiment().stages
 SECONDS = 600
 
 CONFIG = """
