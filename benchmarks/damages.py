@@ -129,7 +129,7 @@ def attempt(
     changed = [n for n, sum in alike.items() if sum and n != own and found.get(n) != sum]
     if NEXT[stage] == 'pretrain' and losses_of(run) != losses:  # others leave metrics.jsonl as it is
         changed.append('losses')
-    anew = ['(the file itself is written anew)'] * (path.exists() and path.read_bytes() != spoiled)
+    anew = ['(the file itself was written again)'] * (path.exists() and path.read_bytes() != spoiled)
     return {**one, 'outcome': 'used' if changed else 'harmless', 'said': '; '.join(changed + anew)}
 
 

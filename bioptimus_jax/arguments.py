@@ -5,7 +5,7 @@ import argparse
 from bioptimus_jax import __version__
 from bioptimus_jax.command import Verb, described_keys, stage_verb
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.fields import FORMER, now_called
+from bioptimus_jax.fields import now_called_in
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.stages import STAGES
 
@@ -28,10 +28,7 @@ examples:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
-        said = next(
-            (now_called(old) for old in FORMER if repr(old) in message or message.endswith(f' {old}')), ''
-        )
-        raise ConfigError(f'{message}; see `{self.prog} --help`{said}')
+        raise ConfigError(f'{message}; see `{self.prog} --help`{now_called_in(message)}')
 
 
 def all_verbs() -> dict[str, Verb]:
@@ -56,6 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
         )
         for flag, settings in verb.flags:
             one.add_argument(flag, **settings)
+        one.set_defaults(chosen=verb)
     return parser
 
 

@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from bioptimus_jax.arguments import all_verbs, make_parser, take_overrides
+from bioptimus_jax.arguments import make_parser, take_overrides
 from bioptimus_jax.command import Command
 from bioptimus_jax.errors import (
     BAD_INPUT,
@@ -76,10 +76,9 @@ def _dispatch(arguments: list[str]) -> int:
         return USAGE
     if getattr(options, 'workdir', None) == '':
         raise ConfigError('--workdir is empty; name a folder')
-    verb = all_verbs()[options.verb]
-    if overrides and verb.keys is None:
+    if overrides and options.chosen.keys is None:
         raise ConfigError(f'{options.verb} takes no --config keys; see `bioptimus {options.verb} --help`')
-    verb.call(Command(options, overrides, arguments))
+    options.chosen.call(Command(options, overrides, arguments))
     return DONE
 
 

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import dataclasses
+import functools
 import os
 import shlex
 from collections.abc import Callable, Sequence
@@ -29,9 +30,10 @@ class Command:
     overrides: Sequence[tuple[str, str]]
     words: Sequence[str]
 
-    def experiment(self, paths: bool = True) -> Experiment:
-        """What --config and the keys ask for; without `paths` the environment variables of paths may be unset."""
-        return config.experiment(self.options.config, self.overrides, paths)
+    @functools.cached_property
+    def experiment(self) -> Experiment:
+        """What --config and the keys ask for; a config file is run once."""
+        return config.experiment(self.options.config, self.overrides)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +80,7 @@ def make_stage(command: Command, stage: Stage) -> None:
 
 def in_run(command: Command, stages: tuple[str, ...], lead: Callable[[Run], object]) -> None:
     """Open the run of `--workdir` for these stages, and `lead`; other processes of the same run follow."""
-    experiment = command.experiment()
+    experiment = command.experiment
     if experiment.runtime.deterministic:  # read by XLA when its first backend starts
         os.environ['XLA_FLAGS'] = (
             f'{os.environ.get("XLA_FLAGS", "")} --xla_gpu_deterministic_ops=true'.strip()
@@ -112,7 +114,7 @@ def config_flag(what: str = 'shipped config or .py file', required: bool = True)
 def run_flags(required: bool = True) -> tuple[Flag, ...]:
     """`--config`, `--workdir` and `--replace`."""
     where = 'run folder, made if it is not there; or s3://, gs://'
-    replace = 'delete what a stage made before and make it anew (run: where it differs)'
+    replace = 'delete what a stage made, and make it again (run: only where it differs)'
     return (
         config_flag(required=required),
         flag('--workdir', where, None, required=required, metavar='DIR'),

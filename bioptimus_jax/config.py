@@ -15,7 +15,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.fields import FORMER, as_config, check_name, field_of, now_called, put
+from bioptimus_jax.fields import as_config, check_name, field_of, now_called, now_called_in, put
 from bioptimus_jax.schema import Experiment, Phase
 
 CONFIG_FOLDERS = (Path(__file__).parent.parent / 'configs', Path(__file__).parent / 'configs')
@@ -89,8 +89,7 @@ def _call(name: str, function: str) -> Any:
         raise
     except (Exception, SystemExit) as error:  # a config is a program: it may fail in any way
         kind = '' if isinstance(error, ValueError) else f'{type(error).__name__}: '
-        said = next((now_called(old) for old in FORMER if repr(old) in str(error)), '')
-        raise ConfigError(f'--config={name}: {kind}{error}{said}') from error
+        raise ConfigError(f'--config={name}: {kind}{error}{now_called_in(str(error))}') from error
 
 
 def experiment(name: str, overrides: Iterable[tuple[str, str]], paths: bool = True) -> Experiment:

@@ -5,6 +5,7 @@ chooses: each entry a record, or some keys of one.
 """
 
 import dataclasses
+import functools
 import re
 import types
 import typing
@@ -20,8 +21,9 @@ EVERY_BOUND = (('low', -MOST), ('high', MOST))
 LONGEST_NAME = 100  # bytes: a file system takes 255, and names are put together
 NAME = re.compile(r'[\w+][\w.+-]*')
 ENDINGS = ('.json', '.jsonl', '.md', '.svg', '.tmp')  # of our own files, next to which named folders are
-FORMER = types.MappingProxyType({'ner': 'finetune', '--ner': '--models, of lint --sets'})
-"""Stages, their sections, configs and flags of earlier versions, and what they are called now."""
+FORMER = types.MappingProxyType({'ner': 'finetune'})
+"""Stages of earlier versions, with their sections and configs, and what they are called now."""
+FORMER_FLAGS = types.MappingProxyType({'--ner': '--models, of lint --sets'})
 
 
 def key(
@@ -174,6 +176,7 @@ def _require_section(values: Any, where: str) -> None:
         raise ConfigError(f'config.{where}: is a section, got {_shown(values)}')
 
 
+@functools.cache
 def _fields(record: type) -> dict[str, tuple[dataclasses.Field, Any]]:
     """The fields of a record by name, each with its type."""
     kinds = typing.get_type_hints(record)
@@ -232,7 +235,14 @@ def check_text(text: str, where: str) -> None:
 
 def now_called(name: Any) -> str:
     """The end of a message about a name that is not known: what it is called now, if an earlier version had it."""
-    return f'; {name} is now called {FORMER[name]}' if name in FORMER else ''
+    known = {**FORMER, **FORMER_FLAGS}
+    return f'; {name} is now called {known[name]}' if name in known else ''
+
+
+def now_called_in(message: str) -> str:
+    """The same for a name that a message quotes, or ends with."""
+    names = (old for old in (*FORMER, *FORMER_FLAGS) if repr(old) in message or message.endswith(f' {old}'))
+    return now_called(next(names, None))
 
 
 def _shown(value: Any) -> str:

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from toy_sets import OTHER, SPELLING, save_set, settings
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
@@ -28,16 +29,12 @@ from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.entities import beside_paper
 from bioptimus_jax.report.trained import cell_folder, trained_models
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment, Finetune
+from bioptimus_jax.schema import Experiment
 from bioptimus_jax.sets import columns
 from bioptimus_jax.sets.corpora import read_dataset
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab.kinds.wordpiece import make
-
-DRUGS = ('zolmipan', 'tercivir', 'amlozine', 'bexocillin')
-OTHER = ('the', 'patient', 'got', 'with', 'daily', 'dose', 'of', 'and')
-SPELLING = ('zol', '##mipan', 'terci', '##vir', 'amlo', '##zine', 'bexo', '##cillin')
 
 
 @pytest.fixture(scope='module')
@@ -77,28 +74,12 @@ def toy_sets(tmp_path_factory):
     root = tmp_path_factory.mktemp('sets')
     generator = random.Random(1)
     for name in ('one', 'two'):
-        for split, count in (('train', 120), ('devel', 30), ('test', 30)):
-            lines = []
-            for _ in range(count):
-                for _ in range(generator.randint(3, 8)):
-                    if generator.random() < 0.25:
-                        lines.append(f'{generator.choice(DRUGS)}\tB-Drug')
-                        lines += ['dose\tI-Drug'] * (generator.random() < 0.3)
-                    else:
-                        lines.append(f'{generator.choice(OTHER[:5])}\tO')
-                lines.append('')
-            (root / name).mkdir(exist_ok=True)
-            (root / name / f'{split}.tsv').write_text('\n'.join(lines) + '\n', 'utf-8')
+        save_set(root / name, generator=generator)
     return root
 
 
 def folders_of(run):
     return model_folders(run, run.config.finetune.models or run.config.phases, 'config.finetune.models')
-
-
-def settings(**changes):
-    small = {'epochs': 4, 'learning_rate': 5e-3, 'batch_sentences': 8, 'max_pieces': 64, 'overlap_pieces': 8}
-    return dataclasses.replace(Finetune(), **small, **changes)
 
 
 def experiment(sets, model, workers=1, **changes):

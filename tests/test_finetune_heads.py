@@ -24,7 +24,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.batches import bucketed
 from bioptimus_jax.finetune.entities.align import IGNORED, align, piece_labels, word_labels
 from bioptimus_jax.finetune.entities.batches import collate
-from bioptimus_jax.finetune.entities.crf import Chain, may_follow
+from bioptimus_jax.finetune.entities.crf import Chain, Words, may_follow
 from bioptimus_jax.finetune.entities.score import score
 from bioptimus_jax.finetune.optimizer import slanted_triangle
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
@@ -90,7 +90,7 @@ def test_likelihood_and_gradient_are_those_of_all_paths(seed):
     emissions, gold, mask, opens, closes = case
     emissions.requires_grad_()
     inputs = [emissions, *chain.parameters()]
-    given = chain.log_likelihood(*case)
+    given = chain.log_likelihood(Words(emissions, mask, opens, closes), gold)
     expected = []
     for b, size in enumerate(mask.sum(1).tolist()):
         scores = all_paths(chain, emissions[b], size, opens[b], closes[b])[1]
@@ -114,7 +114,7 @@ def test_best_path_is_the_best_of_those_that_the_scheme_allows(scheme):
         chain = random_chain(generator, scheme)
         labels = labels_of(('X',), scheme)
         emissions, _, mask, opens, closes = random_case(generator, len(labels), (4, 1, 3, 4))
-        found = chain.best_labels(emissions, mask, opens, closes)
+        found = chain.best_labels(Words(emissions, mask, opens, closes))
         for b, size in enumerate(mask.sum(1).tolist()):
             paths, scores = all_paths(chain, emissions[b], size, opens[b], closes[b])
             allowed = [
@@ -149,7 +149,7 @@ def test_a_window_that_cuts_a_mention_may_begin_and_end_inside_it():
     inside = torch.zeros(1, 3, len(labels))
     inside[:, :, labels.index('I-X')] = 9
     mask, yes, no = torch.ones(1, 3, dtype=torch.bool), torch.tensor([True]), torch.tensor([False])
-    read = lambda *ends: [labels[i] for i in chain.best_labels(inside, mask, *ends)[0].tolist()]  # noqa: E731
+    read = lambda *ends: [labels[i] for i in chain.best_labels(Words(inside, mask, *ends))[0].tolist()]  # noqa: E731
     assert read(no, no) == ['I-X', 'I-X', 'I-X']
     assert read(yes, no) == ['B-X', 'I-X', 'I-X']
     assert read(yes, yes) == ['B-X', 'I-X', 'L-X']
@@ -160,7 +160,7 @@ def test_an_untrained_chain_is_the_cross_entropy_word_by_word():
     chain = Chain(labels_of(('X',), 'bio'), 'bio')
     emissions, gold, mask, opens, closes = random_case(generator, 3, (5, 2, 1))
     expected = torch.nn.functional.cross_entropy(emissions[mask], gold[mask], reduction='sum')
-    given = -chain.double().log_likelihood(emissions, gold, mask, opens, closes).sum()
+    given = -chain.double().log_likelihood(Words(emissions, mask, opens, closes), gold).sum()
     torch.testing.assert_close(given, expected)
 
 

@@ -82,9 +82,9 @@ def save_byte_level(folder):
     return len(names)
 
 
-def save_set(folder, sentences=(120, 30, 30)):
+def save_set(folder, sentences=(120, 30, 30), generator=None):
     """Drugs, some with a second word, among common words."""
-    generator = random.Random(1)
+    generator = generator or random.Random(1)
     folder.mkdir(exist_ok=True)
     for split, count in zip(('train', 'devel', 'test'), sentences, strict=True):
         lines = []

@@ -91,26 +91,28 @@ class Architecture(abc.ABC):
     initializer_range: float = 0.02
     activation: str = 'gelu'
 
-    model_type: ClassVar[str]  # as in config.json, and the name of the family's file
-    title: ClassVar[str]  # what people call the family
-    hf_class: ClassVar[str]  # of transformers: loads what is exported, and the gate compares with it
-    config_keys: ClassVar[
-        Mapping[str, str]
-    ]  # field -> key of config.json; needed where the field has no default
-    supported: ClassVar[
-        Mapping[str, Any]
-    ] = {}  # keys of config.json that may have this one value, their default
-    prefix: ClassVar[str]  # of the encoder's tensors, but in checkpoints of the encoder alone
-    ignored: ClassVar[
-        re.Pattern[str]
-    ]  # tensors in checkpoints that the model does not have; without the prefix
+    # As in config.json, and the name of the family's file.
+    model_type: ClassVar[str]
+    # What people call the family.
+    title: ClassVar[str]
+    # Of transformers: loads what is exported, and the gate compares with it.
+    hf_class: ClassVar[str]
+    # Field -> key of config.json; needed where the field has no default.
+    config_keys: ClassVar[Mapping[str, str]]
+    # Keys of config.json that may have this one value, their default.
+    supported: ClassVar[Mapping[str, Any]] = {}
+    # Of the encoder's tensors, but in checkpoints of the encoder alone.
+    prefix: ClassVar[str]
+    # Tensors in checkpoints that the model does not have; without the prefix.
+    ignored: ClassVar[re.Pattern[str]]
     # Second name of a tensor -> its first, in full: one tensor in transformers, written under the first name here.
     tied: ClassVar[Mapping[str, str]]
-    table: ClassVar[str]  # path of the input embeddings: a row for every token, which surgery grafts
-    output_bias: ClassVar[
-        str | None
-    ]  # path of the output layer's bias, an entry for every token, where there is one
-    rules: ClassVar[Sequence[Rule]]  # the first that fits decides; every parameter must be covered
+    # Path of the input embeddings: a row for every token, which surgery grafts.
+    table: ClassVar[str]
+    # Path of the output layer's bias, an entry for every token, where there is one.
+    output_bias: ClassVar[str | None]
+    # The first that fits decides; every parameter must be covered.
+    rules: ClassVar[Sequence[Rule]]
 
     def __post_init__(self) -> None:
         if self.hidden % self.heads:

@@ -24,7 +24,7 @@ def _compare_runs(command: Command) -> None:
         raise ConfigError(
             '--config=NAME_or_FILE[:argument] is missing: it names the phases; or did you mean --models?'
         )
-    experiment = command.experiment()
+    experiment = command.experiment
     for folder in options.runs:
         require_local('FOLDER', folder)
         if not Path(folder).is_dir():

@@ -1,5 +1,6 @@
 """`bioptimus plan`: what a run will take."""
 
+from bioptimus_jax import config
 from bioptimus_jax.command import Command, Verb, config_flag, flag, positive, positive_whole, share
 from bioptimus_jax.hosts.devices import DEVICES, MFU
 
@@ -19,7 +20,9 @@ def _call(command: Command) -> None:
         options.mfu,
         options.price,
     )
-    planned = plan.make_plan(command.experiment(paths=False), assumed)
+    # Nothing is read, so the environment variables of paths may be unset.
+    experiment = config.experiment(options.config, command.overrides, paths=False)
+    planned = plan.make_plan(experiment, assumed)
     print(estimate.report(planned, estimate.chosen(device), options.devices))
 
 

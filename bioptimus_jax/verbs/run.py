@@ -5,7 +5,7 @@ from bioptimus_jax.stages import run_all
 
 
 def _call(command: Command) -> None:
-    in_run(command, command.experiment().stages, lambda run: run_all(run, command.options.replace))
+    in_run(command, command.experiment.stages, lambda run: run_all(run, command.options.replace))
 
 
 VERB = Verb(

@@ -6,6 +6,7 @@ Shapes: B windows, T words of the longest window, C labels.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 
@@ -22,6 +23,19 @@ def may_follow(before: str, tag: str, scheme: str) -> bool:
     if scheme == 'bioul':
         return goes_on if before[0] in 'BI' else tag[0] not in 'IL'
     return True  # io
+
+
+class Words(NamedTuple):
+    """The words that chains run over.
+
+    `mask_BxT`: true for a chain's words, which come first in their row. `opens_B`, `closes_B`: whether the sentence
+    begins, ends with the chain.
+    """
+
+    emissions_BxTxC: torch.Tensor
+    mask_BxT: torch.Tensor
+    opens_B: torch.Tensor
+    closes_B: torch.Tensor
 
 
 class Chain(torch.nn.Module):
@@ -51,44 +65,21 @@ class Chain(torch.nn.Module):
             penalty = torch.where(torch.tensor(allowed), 0.0, FORBIDDEN)
             self.register_buffer(name, penalty, persistent=False)
 
-    def log_likelihood(
-        self,
-        emissions_BxTxC: torch.Tensor,
-        labels_BxT: torch.Tensor,
-        mask_BxT: torch.Tensor,
-        opens_B: torch.Tensor,
-        closes_B: torch.Tensor,
-    ) -> torch.Tensor:
-        """Of every chain's labels, in nats, by the forward algorithm in log space; gives a tensor of B.
+    def log_likelihood(self, words: Words, labels_BxT: torch.Tensor) -> torch.Tensor:
+        """Of every chain's labels, in nats, by the forward algorithm in log space; gives a tensor of B."""
+        return self._path_score(words, labels_BxT) - self.log_partition(words)
 
-        `mask_BxT`: true for a chain's words, which come first in their row. `opens_B`, `closes_B`: whether the
-        sentence begins, ends with the chain.
-        """
-        path_B = self._path_score(emissions_BxTxC, labels_BxT, mask_BxT, opens_B, closes_B)
-        return path_B - self.log_partition(emissions_BxTxC, mask_BxT, opens_B, closes_B)
-
-    def log_partition(
-        self,
-        emissions_BxTxC: torch.Tensor,
-        mask_BxT: torch.Tensor,
-        opens_B: torch.Tensor,
-        closes_B: torch.Tensor,
-    ) -> torch.Tensor:
+    def log_partition(self, words: Words) -> torch.Tensor:
         """The logarithm of the sum over all label sequences of their exponentiated scores; a tensor of B."""
+        emissions_BxTxC, mask_BxT, opens_B, closes_B = words
         alpha_BxC = emissions_BxTxC[:, 0] + opens_B[:, None] * self.begin_C
         for t in range(1, emissions_BxTxC.shape[1]):
             longer_BxC = torch.logsumexp(alpha_BxC[:, :, None] + self.transitions_CxC, 1)
             alpha_BxC = torch.where(mask_BxT[:, t, None], longer_BxC + emissions_BxTxC[:, t], alpha_BxC)
         return torch.logsumexp(alpha_BxC + closes_B[:, None] * self.end_C, -1)
 
-    def _path_score(
-        self,
-        emissions_BxTxC: torch.Tensor,
-        labels_BxT: torch.Tensor,
-        mask_BxT: torch.Tensor,
-        opens_B: torch.Tensor,
-        closes_B: torch.Tensor,
-    ) -> torch.Tensor:
+    def _path_score(self, words: Words, labels_BxT: torch.Tensor) -> torch.Tensor:
+        emissions_BxTxC, mask_BxT, opens_B, closes_B = words
         emitted_BxT = emissions_BxTxC.gather(2, labels_BxT[:, :, None])[:, :, 0]
         passed_BxT = self.transitions_CxC[labels_BxT[:, :-1], labels_BxT[:, 1:]]
         last_B = labels_BxT.gather(1, mask_BxT.sum(1, keepdim=True) - 1)[:, 0]
@@ -97,14 +88,9 @@ class Chain(torch.nn.Module):
         return inner_B + ends_B
 
     @torch.no_grad()
-    def best_labels(
-        self,
-        emissions_BxTxC: torch.Tensor,
-        mask_BxT: torch.Tensor,
-        opens_B: torch.Tensor,
-        closes_B: torch.Tensor,
-    ) -> torch.Tensor:
+    def best_labels(self, words: Words) -> torch.Tensor:
         """The best label sequence that the scheme allows, by Viterbi's algorithm; [B, T], padding arbitrary."""
+        emissions_BxTxC, mask_BxT, opens_B, closes_B = words
         step_CxC = self.transitions_CxC + self.forbidden_CxC
         begin_BxC = torch.where(opens_B[:, None], self.begin_C + self.forbidden_begin_C, 0.0)
         end_BxC = torch.where(closes_B[:, None], self.end_C + self.forbidden_end_C, 0.0)

@@ -10,7 +10,7 @@ import torch
 
 from bioptimus_jax.finetune.entities.align import IGNORED
 from bioptimus_jax.finetune.entities.batches import Batch, collate
-from bioptimus_jax.finetune.entities.crf import Chain
+from bioptimus_jax.finetune.entities.crf import Chain, Words
 from bioptimus_jax.finetune.heads import Head
 from bioptimus_jax.schema import Finetune
 
@@ -67,13 +67,7 @@ class Tagger(Head):
             return torch.nn.functional.cross_entropy(
                 logits_BxLxC.flatten(0, 1), batch.labels_BxL.flatten(), ignore_index=IGNORED
             )
-        likelihood_B = self.chain.log_likelihood(
-            self._emissions(logits_BxLxC, batch),
-            batch.labels_BxT,
-            batch.in_chain_BxT,
-            batch.opens_B,
-            batch.closes_B,
-        )
+        likelihood_B = self.chain.log_likelihood(self._words(logits_BxLxC, batch), batch.labels_BxT)
         return -likelihood_B.sum() / batch.in_chain_BxT.sum()
 
     @torch.inference_mode()
@@ -83,15 +77,14 @@ class Tagger(Head):
         labels_BxL = logits_BxLxC.argmax(-1)
         if self.chain is None:
             return labels_BxL
-        best_BxT = self.chain.best_labels(
-            self._emissions(logits_BxLxC, batch), batch.in_chain_BxT, batch.opens_B, batch.closes_B
-        )
+        best_BxT = self.chain.best_labels(self._words(logits_BxLxC, batch))
         rows_Bx1 = torch.arange(len(best_BxT), device=best_BxT.device)[:, None]
         inside = batch.in_chain_BxT
         labels_BxL[rows_Bx1.expand_as(best_BxT)[inside], batch.chain_BxT[inside]] = best_BxT[inside]
         return labels_BxL
 
     @staticmethod
-    def _emissions(logits_BxLxC: torch.Tensor, batch: Batch) -> torch.Tensor:
+    def _words(logits_BxLxC: torch.Tensor, batch: Batch) -> Words:
         at_BxTx1 = batch.chain_BxT[:, :, None]
-        return logits_BxLxC.gather(1, at_BxTx1.expand(-1, -1, logits_BxLxC.shape[-1]))
+        emissions_BxTxC = logits_BxLxC.gather(1, at_BxTx1.expand(-1, -1, logits_BxLxC.shape[-1]))
+        return Words(emissions_BxTxC, batch.in_chain_BxT, batch.opens_B, batch.closes_B)
