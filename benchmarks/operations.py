@@ -287,7 +287,7 @@ def attempt(
 def files_of(run: Path) -> dict[str, str]:
     """Name -> SHA-256 of every file of the run, hidden ones too; of a manifest, of what says nothing about times.
 
-    TensorStore names its files by chance: of those of a folder the last counts, under a common name.
+    TensorStore cuts what it writes into files by chance and names them so: the content digest counts in their place.
     """
     found = {}
     for path in sorted(p for p in run.rglob('*') if p.is_file()):
@@ -295,7 +295,7 @@ def files_of(run: Path) -> dict[str, str]:
         if path.name == MANIFEST and len(path.relative_to(run).parts) == 2:
             manifest = read_json(path)
             found[name] = json.dumps([manifest[part] for part in ('config', 'inputs', 'content')])
-        elif path.name == 'commit_success.txt':  # names the folder
+        elif name.endswith('/N') or path.name == 'commit_success.txt':  # names the folder
             found[name] = ''
         elif path.parent != run or not name.endswith('.tmp'):  # of .checksums.json: a memory, in nobody's way
             found[name] = sha256(path)
