@@ -260,7 +260,9 @@ def attempt(
     """Kill the stage right before one operation, give the command again, and compare."""
     run, log = folder / 'run', folder / 'killed.log'
     command = [stage, f'--config={config}', f'--workdir={run}']
-    for _ in range(5):  # how many operations writing a checkpoint takes is a matter of chance: some have fewer
+    for _ in range(
+        5
+    ):  # how many operations writing a checkpoint takes is a matter of chance: some have fewer
         copy(folder / f'before-{stage}', run)
         started = time.monotonic()
         code, _ = forked(command, folder, number, log)

@@ -255,7 +255,6 @@ def test_a_damaged_checkpoint_is_found_and_the_one_before_is_used(damage, undist
     workdir = tmp_path / 'run'
     shutil.copytree(undisturbed[0], workdir)
     folder = workdir / 'pretrain'
-    os.replace(folder / 'manifest.json', folder / '.started.json')
     largest = max(
         (folder / 'checkpoints' / '24' / 'state').rglob('*'), key=lambda p: p.stat().st_size * p.is_file()
     )
@@ -268,7 +267,10 @@ def test_a_damaged_checkpoint_is_found_and_the_one_before_is_used(damage, undist
         largest.write_bytes(content[: len(content) // 2])
     else:
         largest.unlink()
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=f'{largest.name}: is .* `bioptimus pretrain --replace`'):
+        load_phase(folder, '0.4')
+    os.replace(folder / 'manifest.json', folder / '.started.json')
+    with pytest.raises(InputError, match='checkpoints/24'):  # no manifest says what the files were
         load_phase(folder, '0.4')
     lines = []
     run = Run(workdir, experiment(prepared))

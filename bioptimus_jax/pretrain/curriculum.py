@@ -20,7 +20,7 @@ from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.schema import BY_DIFFICULTY, MOST_STEPS, SNAPSHOT, Experiment, Phase
 
 RECORD = 'curriculum.json'
-ANEW = 'restore it, or train anew with `bioptimus pretrain --replace`'
+AGAIN = 'restore it, or train again with `bioptimus pretrain --replace`'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,12 +175,12 @@ def kept_names(experiment: Experiment) -> list[str]:
 
 def read_record(folder: Path) -> list[dict]:
     """What curriculum.json says of the run so far; empty for a run that begins. Raises InputError for a damaged one."""
-    record = read_json(folder / RECORD, ANEW)
+    record = read_json(folder / RECORD, AGAIN)
     if record is None:
         return []
     keys = {'name', 'start', 'stop'}
     if not isinstance(record, list) or not all(isinstance(r, dict) and keys <= r.keys() for r in record):
-        raise InputError(f'{folder / RECORD}: is damaged (no list of phases); {ANEW}')
+        raise InputError(f'{folder / RECORD}: is damaged (no list of phases); {AGAIN}')
     return record
 
 
