@@ -199,7 +199,11 @@ def test_stage_exports_finished_phases_says_what_is_missing_and_goes_on(
         export.build(run, folder)
     assert sorted(p.name for p in folder.iterdir()) == ['0.1', '0.2']
     finished += ['0.3', '0.4']
+    write_json(run.workdir / 'pretrain' / 'manifest.json', {'stage': 'pretrain', 'metrics': 'of other lines'})
+    lines = []
+    run.say = lines.append
     counts = export.build(run, folder)
+    assert sum('metrics.jsonl does not hold the lines that pretrain wrote' in line for line in lines) == 1
     assert loaded == ['0.1', '0.2', '0.3', '0.4']  # each once: the first two were kept
     assert counts['phases'] == finished
     assert max(measured['logits'] for measured in counts['gate'].values()) < 1e-4

@@ -20,7 +20,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.tensors import read_architecture, write_folder
 from bioptimus_jax.pretrain.checkpoint import finished_phases, load_phase, phase_checksums
 from bioptimus_jax.pretrain.objective import objective_of
-from bioptimus_jax.run import Run
+from bioptimus_jax.run import Run, lost_metrics
 from bioptimus_jax.schema import phase_of
 
 TEXTS = 4  # held-out documents that the gate compares on
@@ -39,6 +39,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     architecture = read_architecture(initial)
     texts = _heldout_texts(run)
     finished = [name for name in finished_phases(pretrain) if phase_of(name) in run.config.phases]
+    if lost := lost_metrics(run, 'pretrain'):
+        run.say(f'export: {lost}: the losses on the model cards may be wrong')
     gates = {}
     for phase in finished:
         run.check_stop()
