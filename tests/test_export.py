@@ -57,7 +57,10 @@ def tokenizer_folder(tmp_path_factory):
 @pytest.fixture(scope='module', params=SMALL)
 def model(request):
     """A small model of every family in turn, for that tokenizer."""
-    return noisy(dataclasses.replace(SMALL[request.param], vocab_size=len(VOCABULARY), max_positions=48))
+    small = SMALL[request.param]
+    rows = ARCHITECTURE.positions + small.max_positions - small.positions
+    small = dataclasses.replace(small, vocab_size=len(VOCABULARY), max_positions=rows)
+    return noisy(small.padded_with(VOCABULARY.index('[PAD]')))
 
 
 def written(folder, params, tokenizer_folder):

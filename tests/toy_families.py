@@ -11,18 +11,37 @@ import numpy as np
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.families.electra import Electra
+from bioptimus_jax.model.families.roberta import Roberta
 from bioptimus_jax.trees import flatten, unflatten
 
 # Vocabulary, hidden size, layers, heads, inner size, rows of the position table. 200 tokens are no multiple of 128.
 SIZES = (200, 32, 2, 4, 64, 40)
-SMALL: dict[str, Architecture] = {'bert': Bert(*SIZES)}
+SMALL: dict[str, Architecture] = {
+    'bert': Bert(*SIZES),
+    'roberta': Roberta(*SIZES),
+    'electra': Electra(*SIZES),
+}
 SHAPES: dict[str, Architecture] = {
     **SMALL,
     'bert, one layer, uneven': Bert(131, 21, 1, 3, 37, 29, token_types=3, layer_norm_epsilon=1e-5),
+    'roberta, one layer, uneven': Roberta(131, 21, 1, 3, 37, 29, activation='relu'),
+    'roberta, padded with 0': Roberta(*SIZES, pad=0),
+    'roberta, padded with the last token': Roberta(64, 16, 1, 2, 20, 96, pad=63),
+    'electra, narrow table': Electra(131, 24, 2, 3, 37, 29, embedding_size=10, activation='relu'),
 }
 """What is compared with transformers: more than one shape where a family's code branches."""
 TOLERANCE: dict[str, float] = {}
 """By model_type: the largest difference from transformers in float32; 1e-5 where nothing is said."""
+
+ELSEWHERE = {
+    'roberta': {
+        'roberta.embeddings.token_type_embeddings.weight': 'roberta.embeddings.position_embeddings.weight'
+    }
+}
+"""By model_type: a tensor that is no parameter here, as it adds to every row of another."""
+OWN_LAYERS = ('bert',)
+"""Families with a layer of their own; the others have that of one of these."""
 
 
 class Model(NamedTuple):
