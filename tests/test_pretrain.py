@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import toy_families
 from toy_pretraining import copy_of, experiment
 
 from bioptimus_jax.corpus.documents import document_key, open_documents
@@ -37,7 +38,7 @@ from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mes
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Pretrain
+from bioptimus_jax.schema import FAMILIES, Pretrain
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab import subwords
@@ -90,6 +91,41 @@ def test_kill_and_resume_is_bit_identical(after, prepared, undisturbed, tmp_path
         for where in (workdir, undisturbed[0])
     ]
     assert spent[0][STEPS] == pytest.approx(spent[1][STEPS])  # what the killed attempt did counts, once
+
+
+@pytest.mark.parametrize('family', [name for name in FAMILIES if name != 'bert'])
+def test_kill_and_resume_is_bit_identical_for_every_family(family, prepared, tmp_path):
+    workdir, bases = tmp_path / 'undisturbed', f'{copy_of(prepared, tmp_path)},'
+    changes = {'model.family': family, 'model.max_positions': 40, 'phases': '0.1,0.2'}
+
+    def run_in(workdir, bases, *stages):
+        given = {**changes, 'runtime.base_run': bases}
+        run = Run(workdir, experiment(prepared, **given), quiet=True)
+        for stage in stages:
+            execute(run, STAGES[stage])
+        return run, [f'--config.{key}={value}' for key, value in given.items()]
+
+    made = ('corpus', 'vocab', 'surgery', 'rows')
+    whole, _ = run_in(workdir, bases, *made, 'pretrain')
+    again, flags = run_in(tmp_path / 'killed', f'{bases}{workdir}', *made)
+    run_killed(prepared, again.workdir, 6, signal.SIGKILL, *flags)
+    assert again.manifest('pretrain') is None
+    execute(again, STAGES['pretrain'])
+    found, wanted = (flatten(load_phase(run.folder('pretrain'), '0.2')) for run in (again, whole))
+    jax.tree.map(np.testing.assert_array_equal, found, wanted)
+
+
+@pytest.mark.parametrize('decay', ['bert', 'all'])
+def test_decay_is_on_what_it_says(decay):
+    """Without a gradient, what an update holds is the decay alone."""
+    model = toy_families.noisy(toy_families.SMALL['roberta'])
+    settings = Pretrain(decay=decay, weight_decay=0.5)
+    optimizer = make_optimizer(settings, model.params, model.architecture.rules)
+    none = jax.tree.map(np.zeros_like, model.params)
+    updates = flatten(optimizer.update(none, optimizer.init(model.params), model.params)[0])
+    for path, value in flatten(model.params).items():
+        decays = decay == 'all' or path.endswith(('/kernel', '/embedding'))
+        np.testing.assert_allclose(updates[path], value * 0.5 * decays, rtol=1e-6, err_msg=path)
 
 
 def test_sigterm_saves_says_so_and_goes_on(prepared, undisturbed, tmp_path):
