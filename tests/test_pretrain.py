@@ -95,23 +95,16 @@ def test_kill_and_resume_is_bit_identical(after, prepared, undisturbed, tmp_path
 
 @pytest.mark.parametrize('family', [name for name in FAMILIES if name != 'bert'])
 def test_kill_and_resume_is_bit_identical_for_every_family(family, prepared, tmp_path):
-    workdir, bases = tmp_path / 'undisturbed', f'{copy_of(prepared, tmp_path)},'
     changes = {'model.family': family, 'model.max_positions': 40, 'phases': '0.1,0.2'}
-
-    def run_in(workdir, bases, *stages):
-        given = {**changes, 'runtime.base_run': bases}
-        run = Run(workdir, experiment(prepared, **given), quiet=True)
-        for stage in stages:
-            execute(run, STAGES[stage])
-        return run, [f'--config.{key}={value}' for key, value in given.items()]
-
-    made = ('corpus', 'vocab', 'surgery', 'rows')
-    whole, _ = run_in(workdir, bases, *made, 'pretrain')
-    again, flags = run_in(tmp_path / 'killed', f'{bases}{workdir}', *made)
-    run_killed(prepared, again.workdir, 6, signal.SIGKILL, *flags)
-    assert again.manifest('pretrain') is None
-    execute(again, STAGES['pretrain'])
-    found, wanted = (flatten(load_phase(run.folder('pretrain'), '0.2')) for run in (again, whole))
+    begun = Run(copy_of(prepared, tmp_path), experiment(prepared, **changes), quiet=True)
+    execute(begun, STAGES['surgery'], replace=True)
+    whole = Run(shutil.copytree(begun.workdir, tmp_path / 'whole'), begun.config, quiet=True)
+    execute(whole, STAGES['pretrain'])
+    flags = [f'--config.{key}={value}' for key, value in changes.items()]
+    run_killed(prepared, begun.workdir, 6, signal.SIGKILL, *flags)
+    assert begun.manifest('pretrain') is None
+    execute(begun, STAGES['pretrain'])
+    found, wanted = (flatten(load_phase(run.folder('pretrain'), '0.2')) for run in (begun, whole))
     jax.tree.map(np.testing.assert_array_equal, found, wanted)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import HEAD, Architecture
-from bioptimus_jax.model.tensors import check_vocabulary, load_folder, read_architecture
+from bioptimus_jax.model.tensors import check_family, check_vocabulary, load_folder, read_architecture
+from bioptimus_jax.model.weights import tensor_names
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab import subwords
 
@@ -45,8 +46,9 @@ class Loaded:
 
 
 def check(folder: Path) -> subwords.Subwords:
-    """The tokenizer of a folder. Raises InputError where it does not fit what config.json says of the model."""
+    """The tokenizer of a folder. Raises InputError where it or names of tensors do not fit config.json."""
     known, architecture = subwords.load(folder), read_architecture(folder)
+    check_family(tensor_names(folder), architecture, str(folder))
     check_vocabulary(known, architecture, folder)
     if architecture.padded_with(known.pad) != architecture:
         raise InputError(

@@ -26,13 +26,13 @@ def read_architecture(folder: Path) -> Architecture:
     """The architecture in `folder/config.json`. Raises InputError for a family or a shape that cannot be computed."""
     values, file = config_values(folder), folder / 'config.json'
     model_type: Any = values.get('model_type')
+    if values.get('is_encoder_decoder'):
+        raise InputError(
+            f'{file}: model_type {model_type!r} is an encoder-decoder (is_encoder_decoder); only encoders can be read'
+        )
     if model_type not in FAMILIES:
         listed = ', '.join(f'"{name}"' for name in FAMILIES)
         raise InputError(f'{file}: model_type is {model_type!r}; only {listed} can be read')
-    if values.get('is_encoder_decoder'):
-        raise InputError(
-            f'{file}: is_encoder_decoder is true; only encoders can be adapted, take another model'
-        )
     return cast(Architecture, FAMILIES.load(model_type).from_config(values, file))
 
 
@@ -74,7 +74,7 @@ def from_tensors(
     A head that is missing altogether is drawn with `key` (default: seed 0) and listed; anything else that
     does not fit raises InputError that begins with `where`.
     """
-    _check_family(state, architecture, where)
+    check_family(state, architecture, where)
     tensors = architecture.taken(_plain_tensors(state, architecture, where))
     shapes = architecture.shapes()
     known = {architecture.plain_name(architecture.tensor_name(path)): path for path in shapes}
@@ -179,7 +179,7 @@ def check_vocabulary(known: subwords.Subwords, architecture: Architecture, folde
         )
 
 
-def _check_family(names: Iterable[str], architecture: Architecture, where: str) -> None:
+def check_family(names: Iterable[str], architecture: Architecture, where: str) -> None:
     """Raise InputError for tensors of another family than config.json says, as their names tell."""
     names = list(names)
     if any(name.startswith(architecture.prefix) for name in names):

@@ -79,8 +79,6 @@ def check(run: Run) -> None:
             f'config.vocab.kind={experiment.vocab.kind!r}; set config.vocab.kind=source'
         )
     shape = read_architecture(folder) if folder else own_architecture(experiment.model, experiment.vocab.size)
-    _fitted(experiment, shape, shape.vocab_size)
-    layers_read([surgery], shape.layers, str(folder))
     if folder and surgery.initialisation.source:
         check_tokenizer(folder)
         mapped = 'map' in surgery.initialisation.keys and surgery.map != 'none'
@@ -89,6 +87,8 @@ def check(run: Run) -> None:
                 f'config.surgery.map: rows of {folder} have {shape.width} columns, its states {shape.hidden}; '
                 f'{surgery.strategy} needs a map, set config.surgery.map=respelled, or choose another strategy'
             )
+    _fitted(experiment, shape, shape.vocab_size)
+    layers_read([surgery], shape.layers, str(folder))
 
 
 def external_inputs(experiment: Experiment) -> list[Path]:
