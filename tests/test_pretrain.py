@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import toy_families
 from toy_pretraining import copy_of, experiment
 
 from bioptimus_jax.corpus.documents import document_key, open_documents
@@ -29,6 +28,7 @@ from bioptimus_jax.model.tensors import load_folder, write_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, perplexity
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
+from bioptimus_jax.pretrain.decay import DECAYS
 from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.objectives.mlm import MaskedRows
@@ -106,19 +106,6 @@ def test_kill_and_resume_is_bit_identical_for_every_family(family, prepared, tmp
     execute(begun, STAGES['pretrain'])
     found, wanted = (flatten(load_phase(run.folder('pretrain'), '0.2')) for run in (begun, whole))
     jax.tree.map(np.testing.assert_array_equal, found, wanted)
-
-
-@pytest.mark.parametrize('decay', ['bert', 'all'])
-def test_decay_is_on_what_it_says(decay):
-    """Without a gradient, what an update holds is the decay alone."""
-    model = toy_families.noisy(toy_families.SMALL['roberta'])
-    settings = Pretrain(decay=decay, weight_decay=0.5)
-    optimizer = make_optimizer(settings, model.params, model.architecture.rules)
-    none = jax.tree.map(np.zeros_like, model.params)
-    updates = flatten(optimizer.update(none, optimizer.init(model.params), model.params)[0])
-    for path, value in flatten(model.params).items():
-        decays = decay == 'all' or path.endswith(('/kernel', '/embedding'))
-        np.testing.assert_allclose(updates[path], value * 0.5 * decays, rtol=1e-6, err_msg=path)
 
 
 def test_sigterm_saves_says_so_and_goes_on(prepared, undisturbed, tmp_path):
@@ -837,15 +824,16 @@ def test_a_mesh_that_does_not_fit_is_refused_by_its_key(prepared):
         check_fits(make_mesh(8, fsdp=8), wide, 8, 'rows')
 
 
-def test_weight_decay_is_apart_from_adam_and_on_matrices_alone(prepared):
-    """Without a gradient nothing moves but what decays: a hundredth of every matrix and table."""
+@pytest.mark.parametrize('decay', DECAYS)
+def test_weight_decay_is_apart_from_adam_and_on_what_it_says(decay, prepared):
+    """Without a gradient nothing moves but what decays: a hundredth of every matrix and table, or of everything."""
     architecture, params, _ = load_folder(prepared / 'run' / 'surgery' / 'model')
     params = jax.tree.map(lambda leaf: jnp.asarray(leaf) + 0.5, params)  # biases are zero at the start
-    optimizer = make_optimizer(Pretrain(weight_decay=0.01), params, architecture.rules)
+    optimizer = make_optimizer(Pretrain(weight_decay=0.01, decay=decay), params, architecture.rules)
     nothing = jax.tree.map(jnp.zeros_like, params)
     updates, _ = optimizer.update(nothing, optimizer.init(params), params)
     for path, update in flatten(updates).items():
-        decayed = path.endswith(('/kernel', '/embedding'))
+        decayed = decay == 'all' or path.endswith(('/kernel', '/embedding'))
         np.testing.assert_allclose(update, flatten(params)[path] * 0.01 * decayed, rtol=1e-6, err_msg=path)
 
 
