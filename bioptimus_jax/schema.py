@@ -15,6 +15,7 @@ from ml_collections import ConfigDict
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.fields import MOST, field_of, key, named, record_from, section, walk
 from bioptimus_jax.plugins import Plugins
+from bioptimus_jax.pretrain.decay import DECAYS
 from bioptimus_jax.pretrain.units import MASKINGS
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS, Initialisation, concerned
 
@@ -373,7 +374,10 @@ class Pretrain:
     learning_rate: float = key(1e-4, 'peak (paper, section 8.2; Table 8 says 5e-4)', low=0, high=1)
     warmup_fraction: float = key(0.06, 'share of the steps with a rising learning rate', low=0, high=1)
     end_fraction: float = key(0.0, 'learning rate at the end, as a share of the peak', low=0, high=1)
-    weight_decay: float = key(0.01, 'on kernels and embeddings only', low=0, high=10)
+    weight_decay: float = key(0.01, 'how much; on what: see decay', low=0, high=10)
+    decay: str = key(
+        'bert', '; '.join(f'{name}: on {one.meaning}' for name, one in DECAYS.items()), one_of=DECAYS
+    )
     beta1: float = key(0.9, 'Adam', low=0, high=LARGEST_BETA)
     beta2: float = key(0.999, 'Adam', low=0, high=LARGEST_BETA)
     epsilon: float = key(1e-6, 'Adam', low=0, high=1)

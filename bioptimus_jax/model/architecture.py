@@ -101,6 +101,12 @@ class Architecture(abc.ABC):
     config_keys: ClassVar[Mapping[str, str]]
     # Keys of config.json that may have this one value, their default.
     supported: ClassVar[Mapping[str, Any]] = {}
+    # What transformers takes for a key that config.json lacks, where it is not the field's default.
+    unsaid: ClassVar[Mapping[str, Any]] = {}
+    # Keys of config.json that are ids of the tokenizer -> the role of the token.
+    token_keys: ClassVar[Mapping[str, str]] = {'pad_token_id': 'pad'}
+    # That of the head, where it does not follow `activation`.
+    head_activation: ClassVar[str] = ''
     # Of the encoder's tensors, but in checkpoints of the encoder alone.
     prefix: ClassVar[str]
     # Tensors in checkpoints that the model does not have; without the prefix.
@@ -139,6 +145,19 @@ class Architecture(abc.ABC):
         """Pieces that a document may have, [CLS] and [SEP] included."""
         return self.max_positions
 
+    @property
+    def width(self) -> int:
+        """Columns of the table of input embeddings."""
+        return self.hidden
+
+    def padded_with(self, pad: int) -> Self:
+        """The same function for a tokenizer that pads with this id."""
+        return self
+
+    def masked_lm(self) -> 'Architecture':
+        """The same encoder with the head of a masked language model."""
+        return self
+
     @classmethod
     def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
         """The shape in the `values` of a config.json. Raises InputError that names `file` and the key."""
@@ -146,7 +165,7 @@ class Architecture(abc.ABC):
             if values.get(name, only) != only:
                 raise InputError(f'{file}: {name} is {values[name]!r}; only {only!r} is supported')
         fields = {f.name: f for f in dataclasses.fields(cls)}
-        settings = {}
+        settings, values = {}, {**cls.unsaid, **values}
         for field, name in cls.config_keys.items():
             if name in values:
                 settings[field] = values[name]
@@ -174,6 +193,14 @@ class Architecture(abc.ABC):
     def plain_name(cls, name: str) -> str:
         """A tensor's name in a checkpoint as `tensor_name` gives it, without the prefix."""
         return name.removeprefix(cls.prefix)
+
+    def taken(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Tensors of a checkpoint, by plain names, as the parameters have them."""
+        return tensors
+
+    def given(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The reverse, by full names."""
+        return tensors
 
     @abc.abstractmethod
     def embeddings(self, compute: Compute) -> nn.Module:
@@ -244,7 +271,7 @@ class Architecture(abc.ABC):
         `batch` holds int32 BxL arrays: `tokens`; `segments`, 0 for padding, equal for the pieces of one document;
         `positions`, from 0 within each document; what a family reads besides. A position beyond the table gives NaN.
         Without `dropout_key` nothing is dropped; with one the masks do not depend on the sharding.
-        `embedding_delta` BxLxD is added to the word embeddings before they are normalised.
+        `embedding_delta`, BxL and as wide as the table, is added to the word embeddings before they are normalised.
         """
         if slots_K is not None and (dropout_key is not None or all_layers):
             raise ValueError('slots are for the last layer, without dropout')
@@ -315,4 +342,5 @@ def _is_plausible(value: Any, kind: type, field: str) -> bool:
         return False
     if kind is float:
         return 0 <= value <= 1
-    return isinstance(value, int) and 1 <= value <= (MOST_LAYERS if field == 'layers' else LARGEST_SIZE)
+    lowest = 0 if field == 'pad' else 1
+    return isinstance(value, int) and lowest <= value <= (MOST_LAYERS if field == 'layers' else LARGEST_SIZE)

@@ -1,4 +1,4 @@
-"""Modules that families share: BERT's layer, normalised after each sum, and its masked-language-model head.
+"""Modules that families share: BERT's embeddings, its layer, normalised after each sum, and its masked-LM head.
 
 B rows, L positions, M slots, K slots of all rows, D hidden size, V padded vocabulary.
 """
@@ -48,8 +48,8 @@ class Part(nn.Module):
         return nn.Dense(features, dtype=self.compute.dtype, name=name)(values)
 
     def embedding(self, rows: int, numbers: jax.Array, name: str) -> jax.Array:
-        """Rows of a table that is as wide as the model."""
-        return nn.Embed(rows, self.architecture.hidden, dtype=jnp.float32, name=name)(numbers)
+        """Rows of a table."""
+        return nn.Embed(rows, self.architecture.width, dtype=jnp.float32, name=name)(numbers)
 
     def normal(self, values: jax.Array) -> jax.Array:
         """LayerNorm in float32, then `compute.dtype`; the two-pass variance is PyTorch's, and the safer one."""
@@ -60,6 +60,30 @@ class Part(nn.Module):
     def drop(self, values: jax.Array, seed_2: jax.Array | None) -> jax.Array:
         """Dropout; without a seed the values as they are."""
         return values if seed_2 is None else dropout(values, self.architecture.dropout, seed_2, self.site)
+
+
+class Embeddings(Part):
+    """Word, position and, where there are any, token-type rows, summed, normalised and made as wide as the model."""
+
+    token_types: int = 0
+
+    @nn.compact
+    def __call__(
+        self, batch: Mapping[str, jax.Array], seed_2: jax.Array | None, delta_BxLxD: jax.Array | None
+    ) -> jax.Array:
+        a = self.architecture
+        summed_BxLxD = self.embedding(a.padded_vocab_size, batch['tokens'], 'word_embeddings')
+        if delta_BxLxD is not None:
+            summed_BxLxD = summed_BxLxD + delta_BxLxD
+        positions_BxLxD = self.embedding(a.positions, batch['positions'], 'position_embeddings')
+        if self.token_types:
+            # One row for everything where no types are given: its gradient is a plain sum, not a scatter.
+            types = batch.get('token_types', jnp.zeros((1, 1), jnp.int32))
+            summed_BxLxD = summed_BxLxD + self.embedding(self.token_types, types, 'token_type_embeddings')
+        states_BxLxD = self.drop(self.normal(summed_BxLxD + positions_BxLxD), seed_2)
+        return (
+            states_BxLxD if a.width == a.hidden else self.dense(a.hidden, states_BxLxD, 'embeddings_project')
+        )
 
 
 class SelfAttention(Part):
@@ -140,12 +164,12 @@ class Layer(Part):
 
 
 class Transform(Part):
-    """Dense layer, activation and LayerNorm in front of the output matrix."""
+    """Dense layer, activation and LayerNorm in front of the output matrix, as wide as that."""
 
     @nn.compact
     def __call__(self, hidden_BxMxD: jax.Array) -> jax.Array:
         a = self.architecture
-        return self.normal(ACTIVATIONS[a.activation](self.dense(a.hidden, hidden_BxMxD)))
+        return self.normal(ACTIVATIONS[a.head_activation or a.activation](self.dense(a.width, hidden_BxMxD)))
 
 
 class Predictions(Part):
