@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+import hashlib
 import itertools
 import json
 import os
@@ -23,7 +24,7 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import write_json
 from bioptimus_jax.hosts.workers import open_workers
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment, Runtime, Source, Vocab
+from bioptimus_jax.schema import TOKENIZERS, Experiment, Runtime, Source, Vocab
 from bioptimus_jax.vocab import build, compare, counting, frequency, sampling, subwords, training
 from bioptimus_jax.vocab.kinds import wordpiece
 
@@ -47,16 +48,31 @@ def abstracts(count: int) -> list[str]:
     return texts[:count]
 
 
+def _digest(kind: str, texts: list[str], settings: Vocab) -> tuple[str, list[str]]:
+    """Of the whole tokenizer, merges and all; in a process of its own, since the library's hashes are seeded anew."""
+    trained = TOKENIZERS.load(kind)
+    made = trained.train(trained.count_words(texts, settings.lowercase), settings, None)
+    return hashlib.sha256(made.tokenizer.to_str().encode()).hexdigest(), made.tokens
+
+
 @needs_data
-def test_training_is_the_same_for_any_order_of_real_text() -> None:
-    texts = abstracts(2500)
-    settings = Vocab(size=8000)
-    first = wordpiece.train(texts, settings)
-    shuffled = random.Random(1).sample(texts, len(texts))
-    assert wordpiece.train(shuffled, settings) == first
-    assert wordpiece.train(texts[::-1], settings) == first
-    assert len(first) == len(set(first)) == 8000
-    assert {'patients', '##ing', 'treatment'} <= set(first)
+@pytest.mark.parametrize(
+    ('kind', 'lowercase', 'known'),
+    [
+        ('wordpiece', True, {'patients', '##ing', 'treatment'}),
+        ('wordpiece', False, {'patients', '##ing', 'The'}),
+        ('bytelevel', False, {'Ġpatients', 'ing', 'Treatment'}),
+    ],
+)
+def test_training_is_the_same_for_any_order_of_real_text(kind: str, lowercase: bool, known: set[str]) -> None:
+    texts, settings = abstracts(2000), Vocab(size=8000, lowercase=lowercase)
+    orders = [texts, random.Random(1).sample(texts, len(texts))]
+    with open_workers(Runtime(workers=2), 2) as pool:
+        digests = dict(pool.map(_digest, [(kind, order, settings) for order in orders]))
+    assert len(digests) == 1
+    (tokens,) = digests.values()
+    assert len(tokens) == len(set(tokens)) == 8000
+    assert known <= set(tokens)
 
 
 def test_specials_come_first_then_characters_then_merges() -> None:
@@ -388,16 +404,17 @@ def test_stage_errors_name_the_key(run: Run) -> None:
     assert build.read_new_tokens(folder) == []
 
 
-def test_word_counts_do_not_depend_on_workers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize('kind', ['bytelevel', 'wordpiece'])
+def test_word_counts_do_not_depend_on_workers(run: Run, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr(counting, 'BLOCK', 1)
     general = write_general(run.workdir)
-    run = change(run, general=(f'{general}/*.t*',))
+    run = change(run, general=(f'{general}/*.t*',), tokenizer=kind)
     documents = build.open_documents(run.workdir / 'corpus', 'train')
     parallel = dataclasses.replace(run.config, runtime=Runtime(workers=2))
     domain, everyday = counting.count_corpora(Run(run.workdir, parallel, quiet=True), documents)
     assert (domain, everyday) == counting.count_corpora(run, documents)
-    assert domain == wordpiece.KIND.count_words(TEXTS, True)
-    assert everyday == wordpiece.KIND.count_words(GENERAL.values(), True)
+    count = TOKENIZERS.load(kind).count_words
+    assert (domain, everyday) == (count(TEXTS, True), count(GENERAL.values(), True))
 
 
 GENERAL = {'a.txt': 'The café was full of patients.', 'b.txt': 'The patients read 7 books.'}
