@@ -1,4 +1,4 @@
-"""Byte-level pairs: folders as transformers reads them, roles by name, words and their space, appending, other kinds."""
+"""Byte-level pairs: folders as transformers reads them, roles by name, words with their space, other kinds."""
 
 import dataclasses
 import itertools
@@ -33,7 +33,7 @@ TEXTS = [
     'Café patients: β-catenin, IL-2 and 2-methylpropane; carcinomatosis isn’t the tumour of the kinase.',
     'Inhibition of kinases by naproxen was dose-dependent, and tumour cells were naïve to naproxen.',
 ]
-NEWER = [f'{text} Bronchoconstriction of bronchi, methylprednisolone.' for text in TEXTS]
+NEWER = [f'{text} In carcinoconstriction, inhibitors.' for text in TEXTS]
 SETTINGS = Vocab(tokenizer='bytelevel', size=330, lowercase=False, min_frequency=1)
 SPLIT = r"(?i:'s|'t)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 OTHER = ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]')
@@ -89,7 +89,13 @@ def made_folder(name: str, folder: Path) -> Path:
     said = json.loads((folder / 'tokenizer_config.json').read_text('utf-8'))
     if name in ('listed', 'prefixed'):  # what the hub has of GPT-2 and of old RoBERTas
         (folder / 'tokenizer.json').unlink()
-        mask = {'content': '<mask>', 'lstrip': True, 'normalized': False, 'special': True}
+        mask = {
+            '__type': 'AddedToken',
+            'content': '<mask>',
+            'lstrip': True,
+            'normalized': False,
+            'special': True,
+        }
         said = {'mask_token': mask, 'add_prefix_space': name == 'prefixed'}
     if name == 'unnamed':
         said = {'model_max_length': 128}
@@ -119,7 +125,8 @@ def test_folders_are_read_and_written_as_transformers_does(tmp_path: Path, name:
         assert ('Roberta' in type(loaded).__name__) is (name not in ('lowercase', 'modern', 'split'))
         ready = subwords.load(place)
         assert (ready.tokens, ready.roles) == (made.tokens, own)
-        assert ready.tokenizer.encode('a', 'b').tokens == known.tokenizer.encode('a', 'b').tokens
+        ends = [[t for t in each.tokenizer.encode('a', 'b').tokens if t in own] for each in (ready, known)]
+        assert ends[0] == ends[1]
         state, source = (json.loads(each.tokenizer.to_str()) for each in (ready, known))
         assert [state[key] for key in ('normalizer', 'pre_tokenizer')] == [
             source[key] for key in ('normalizer', 'pre_tokenizer')
@@ -150,7 +157,8 @@ BAD = {
     'other_name': r'tokenizer_config\.json: pad_token is .<none>., which the vocabulary lacks',
     'damaged': r'vocab\.json: is no vocabulary that goes with merges\.txt',
     'dropout': r'dropout of the tokenizer is 0\.1',
-    'prefix': r'continuing_subword_prefix of the tokenizer is .##.',
+    'prefix': r'tokenizer\.json: is no tokenizer that can be read',
+    'suffix': r'end_of_word_suffix of the tokenizer is .</w>.',
     'ends': r'post_processor puts nothing around a text; only <s> \.\.\. </s> is supported',
     'cut': r"an added token cuts 'a of the b' otherwise than its parts between spaces",
 }
@@ -179,6 +187,8 @@ def test_what_cannot_be_kept_is_refused_in_one_line(tmp_path: Path, flaw: str, m
             state['model']['dropout'] = 0.1
         case 'prefix':
             state['model']['continuing_subword_prefix'] = '##'
+        case 'suffix':
+            state['model']['end_of_word_suffix'] = '</w>'
         case 'ends':
             state['post_processor'] = None
         case 'cut':
@@ -241,7 +251,8 @@ def test_stretches_are_tokenised_as_within_the_text(known: Subwords, text: str) 
     stretches = KIND.stretches(text)
     assert ''.join(stretches) == text
     assert whole.ids == [i for each in known.encode(stretches) for i in each.ids]
-    if '[MASK]' not in text:  # an added token is no word of the pre-tokenizer
+    added = {t.content for t in known.tokenizer.get_added_tokens_decoder().values()}
+    if not any(token in text for token in added):  # those are no words of the pre-tokenizer
         words = KIND.words(known.tokenizer)(text)
         assert ''.join(words).removeprefix(' ') == known.normalised(text).removeprefix(' ')
         assert whole.ids == [i for word in words for i in known.pieces(word)]
@@ -253,7 +264,7 @@ def test_no_two_tokens_have_one_text_and_one_beginning(known: Subwords) -> None:
     texts = [(known.text(i), bool(known.begins_V[i])) for i in range(len(known.tokens))]
     assert len(set(texts)) == len(texts)
     assert known.text(known.tokens.index('Ġkinase')) == 'kinase'
-    assert known.text(known.tokens.index('Î²')) == 'β'
+    assert known.text(known.tokens.index('Ã')) == '\udcc3', 'half a character'
     assert known.text(known.mask) == known.roles.mask
 
 
@@ -312,7 +323,7 @@ def test_two_kinds_share_what_stands_for_the_same() -> None:
         'kinase': 'Ġkinase',
         '##ase': 'ase',
         ',': ',',
-        'β': 'Ġβ',
+        'β': 'ĠÎ²',
         '##β': 'Î²',
         '##2': '2',
     }
@@ -368,8 +379,8 @@ def test_a_vocabulary_of_one_kind_is_grafted_onto_a_source_of_the_other(
         'fresh': 0,
     }
     assert min(report['tokens'][kind] for kind in ('copied', 'synthesised')) > 20
-    long = next(r for r in records if r['token'] in ('Bronchoconstriction', 'ĠBronchoconstriction'))
+    long = next(r for r in records if r['token'] in ('carcinoconstriction', 'Ġcarcinoconstriction'))
     assert long['contexts'] > 0
     text = ''.join(map(old.kind.text, long['spelling']))
-    assert text.replace('Ġ', '') == 'Bronchoconstriction'
+    assert text.replace('Ġ', '') == 'carcinoconstriction'
     assert old.kind.begins(long['spelling'][0])

@@ -127,7 +127,8 @@ class Subwords(Vocabulary):
         """The pieces of tokens of another vocabulary, of whatever kind."""
         if other.kind is self.kind:
             return [self.spell_token(other.tokens[i]) for i in numbers]
-        return [self.spell(other.text(i), inside=not other.begins_V[i]) for i in numbers]
+        spelled = ((other.text(i), not other.begins_V[i]) for i in numbers)
+        return [self.spell(text, inside) if is_whole(text) else [] for text, inside in spelled]
 
     def shared_with(self, source: 'Subwords') -> np.ndarray:
         """For every token the id of the same token in `source`, or -1: int64 [V].
@@ -159,6 +160,11 @@ class Subwords(Vocabulary):
     def save(self, folder: Path, model_max_length: int) -> None:
         """Write the files of which transformers' AutoTokenizer makes the same tokenizer."""
         self.kind.save(self, folder, model_max_length)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is made of whole characters; bytes that are none are surrogates."""
+    return not any('\ud800' <= character <= '\udfff' for character in text)
 
 
 class Kind(abc.ABC):

@@ -49,7 +49,9 @@ def read_ready(folder: Path) -> tokenizers.Tokenizer:
     """The tokenizer of a folder's tokenizer.json, truncation and padding off. Raises InputError."""
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(folder / READY))
-    except Exception as error:  # the library raises bare Exception
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the library raises bare Exception, and a panic is not even that
         raise InputError(f'{folder / READY}: is no tokenizer that can be read ({error})') from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
