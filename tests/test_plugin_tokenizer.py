@@ -25,6 +25,7 @@ from bioptimus_jax.stages import STAGES
 from bioptimus_jax.surgery import distil, reading
 from bioptimus_jax.surgery import source as sources
 from bioptimus_jax.vocab import kinds, subwords
+from bioptimus_jax.vocab.agreement import load_in_transformers
 from bioptimus_jax.vocab.build import check
 from bioptimus_jax.vocab.contexts import load_contexts
 
@@ -85,6 +86,7 @@ def run(name, kind, tmp_path_factory):
     c.surgery.update(strategy='contextualized', map='none' if name == 'digits' else 'respelled')
     c.rows.update(row_pieces=128, max_document_pieces=128)
     c.pretrain.batch_rows = 8
+    c.phase[PHASE].update(duration=2, duration_unit='steps')
     made = Run(folder / 'run', Experiment.from_config(c), quiet=True)
     for stage in ('corpus', 'vocab', 'contexts', 'surgery', 'rows'):
         execute(made, STAGES[stage])
@@ -188,6 +190,25 @@ def test_whole_words_are_masked_as_the_tokenizer_cuts(run, name):
         assert (np.asarray(masked.inputs_L) == known.mask).any()
     assert several
     assert name == 'digits' or alone, 'the next word may begin without a space'
+
+
+def test_the_export_is_what_transformers_reads(run, name):
+    """The gate compares ids, tokens and settings; the kind of the how-to goes through it on its page."""
+    if name == 'bytelevel':
+        for stage in ('pretrain', 'export'):
+            execute(run, STAGES[stage])
+        found = load_in_transformers(run.workdir / 'export' / PHASE)
+        assert (found.cls_token_id, found.pad_token_id, found.sep_token_id, found.unk_token_id) == (
+            0,
+            1,
+            2,
+            3,
+        )
+        assert (
+            found.mask_token_id
+            == len(found) - 1
+            == read_json(run.workdir / 'export' / PHASE / 'config.json')['vocab_size'] - 1
+        )
 
 
 def test_documents_are_spelled_as_the_library_spells_them(run):

@@ -103,6 +103,10 @@ class Subwords(Vocabulary):
         """The special tokens by what they are for."""
         return Roles(*(self.tokens[getattr(self, role)] for role in Roles._fields))
 
+    def encode_words(self, texts: Iterable[str]) -> list[tokenizers.Encoding]:
+        """The pieces of each text as it is spelled within a sentence, behind a space."""
+        return self.encode(f' {text}' if self.kind.carries_space else text for text in texts)
+
     def text(self, number: int) -> str:
         """The characters that a token stands for."""
         return self.kind.text(self.tokens[number])
