@@ -64,7 +64,7 @@ def measure(subwords: Subwords, mentions: Mapping[str, int]) -> dict[str, float]
     """
     total = words = pieces = whole = unknown = whole_mentions = 0
     texts = list(mentions)
-    for text, encoding in zip(texts, subwords.encode(texts), strict=True):
+    for text, encoding in zip(texts, subwords.encode_words(texts), strict=True):
         times = mentions[text]
         lengths = Counter(encoding.word_ids)
         lost = encoding.ids.count(subwords.unknown)
@@ -87,7 +87,7 @@ def measure(subwords: Subwords, mentions: Mapping[str, int]) -> dict[str, float]
 
 def _examples(mentions: Mapping[str, int], own: Subwords, source: Subwords) -> list[dict[str, Any]]:
     texts = list(mentions)
-    pairs = zip(*(each.encode(texts) for each in (own, source)), strict=True)
+    pairs = zip(*(each.encode_words(texts) for each in (own, source)), strict=True)
     counts: Counter[str] = Counter()
     spelled: dict[str, list[str]] = {}
     for text, (ours, theirs) in zip(texts, pairs, strict=True):

@@ -59,6 +59,8 @@ def measure(
     }
     seed, drawn = e.evaluation.seed, e.analysis.geometry_points // 2 * 2
     known = [len(speller(word)) == 1 for word in chosen.texts]
+    first = [speller.subwords.tokens[speller(word)[0]] for word in chosen.texts]
+    new_N = np.array([one and token in new for one, token in zip(known, first, strict=True)])
     words = {
         'digest': chosen.digest(),
         'count': len(high_N),
@@ -68,7 +70,7 @@ def measure(
         **{
             name: {
                 'median_count': float(np.median(np.array(chosen.counts)[of_class])),
-                'new': float(np.mean([w in new for w in np.array(chosen.texts)[of_class]])),
+                'new': float(np.mean(new_N[of_class])),
             }
             for name, of_class in (('low', ~high_N), ('high', high_N))
         },
