@@ -173,7 +173,7 @@ class Architecture(abc.ABC):
 
     @property
     def wide(self) -> float:
-        """Columns of what the feed-forward block keeps for the backward pass, a third of them, to estimate memory."""
+        """Columns of the feed-forward block as `pretrain.memory` counts them."""
         return self.intermediate
 
     @classmethod

@@ -174,6 +174,10 @@ class ModernBert(Architecture):
     def windows(self) -> tuple[int | None, ...]:
         return tuple(kind.window for kind in self.kinds)
 
+    @property
+    def wide(self) -> float:
+        return 1.5 * self.intermediate  # with the gate, as XLA's own analysis has it
+
     def embeddings(self, compute: Compute) -> nn.Module:
         return Embeddings(self, compute)
 
