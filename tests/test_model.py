@@ -110,7 +110,8 @@ def test_what_transformers_saves_is_read_whole_as_encoder_and_in_half_precision(
     import transformers
 
     small = SMALL[name]
-    settings = transformers.AutoConfig.for_model(name, **{**small.to_config(), 'initializer_range': 0.3})
+    keys = {'pad_token_id': 0, **small.to_config(), 'initializer_range': 0.3}
+    settings = transformers.AutoConfig.for_model(name, **keys)
     theirs = transformers.AutoModelForMaskedLM.from_config(settings).eval()
     with torch.no_grad():
         for parameter in theirs.parameters():

@@ -1,8 +1,8 @@
 """Memory of the train step on one device, estimated from shapes alone: nothing is compiled, no device is started.
 
 What XLA keeps was measured with its own analysis of compiled steps (CPU, float32; each size varied alone): a layer
-keeps KEPT_STATES arrays BxLxD, KEPT_WIDE of the feed-forward size, and two or three of attention's BxHxLxL (of a window,
-fewer keys than L). In bfloat16 and on GPU and TPU it is an extrapolation.
+keeps KEPT_STATES arrays BxLxD, KEPT_WIDE of the feed-forward size, and two or three of attention's BxHxLxL, or with
+windows of fewer keys. In bfloat16 and on GPU and TPU it is an extrapolation.
 
 B rows of one micro-batch on one device, L positions, D hidden size, H heads, V padded vocabulary.
 """
