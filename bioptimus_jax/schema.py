@@ -125,7 +125,7 @@ class Vocab:
 
     tokenizer: str = key(
         'wordpiece',
-        'kind of tokenizer (must agree with the source): a file in vocab/kinds/',
+        'kind of tokenizer (where the source is kept, its own): a file in vocab/kinds/',
         one_of=TOKENIZERS,
     )
     kind: str = key(
@@ -133,7 +133,11 @@ class Vocab:
         "train a new one, take `file`, keep the source's, or append what a new one has beside it to the source's",
         one_of=('train', 'file', 'source', 'append'),
     )
-    file: str = key('', 'the vocabulary for kind=file (of WordPiece: a vocab.txt)', path=True)
+    file: str = key(
+        '',
+        'the vocabulary for kind=file: a vocab.txt of WordPiece, a tokenizer.json or vocab.json of byte-level pairs',
+        path=True,
+    )
     size: int = key(
         30522, 'entries of a vocabulary that is trained, special tokens included', low=100, high=LARGEST_SIZE
     )

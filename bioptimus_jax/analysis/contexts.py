@@ -59,7 +59,7 @@ def frequency_thirds(words: Sequence[str], counts: Sequence[int], speller: cloze
         for word, count in zip(words, counts, strict=True)
         if count >= LEAST_COUNT
         and len(word) >= LEAST_LETTERS
-        and word.isalpha()
+        and word.lstrip().isalpha()
         and speller.knows(word)
         and len(speller(word)) == 1
     ]

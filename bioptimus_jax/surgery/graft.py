@@ -55,7 +55,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         if initialisation.keeps_vocabulary:
             parameters, ledger = _copied(source, vocabulary)
         else:
-            parameters, ledger = graft(run, source, vocabulary, architecture)
+            parameters, ledger = graft(run, source, known, architecture)
     _write_model(folder / 'model', architecture, parameters, run.folder('vocab'))
     table_WxD = np.asarray(flatten(parameters)[architecture.table])[: len(vocabulary)]
     records = account.token_records(vocabulary, table_WxD, ledger)
@@ -146,22 +146,23 @@ def _copied(source: Loaded, vocabulary: list[str]) -> tuple[dict[str, Any], acco
 
 
 def graft(
-    run: Run, source: Loaded, vocabulary: list[str], architecture: Architecture
+    run: Run, source: Loaded, known: subwords.Subwords, architecture: Architecture
 ) -> tuple[dict[str, Any], account.Ledger]:
     """The source's parameters with table and output bias for the run's vocabulary, and where each row came from.
 
-    Shared rows and biases are copied by string, the others synthesised; the rows that pad the table are 0.
+    Shared rows and biases are copied (`Subwords.shared_with`), the others synthesised; the rows that pad the table are
+    0.
     """
-    shared_W = rows.shared_ids(vocabulary, source.vocabulary)
+    shared_W, vocabulary = known.shared_with(source.subwords), known.tokens
     new_W = np.flatnonzero(shared_W < 0)
     tokens = [vocabulary[i] for i in new_W]
-    check_words(run.config, source.subwords, f'the source {run.config.source.path}')
+    check_words(run.config, source.subwords, f'the source {run.config.source.path}', kind=False)
     if tokens != read_new_tokens(run.folder('vocab')):
         raise InputError(
             f'{run.folder("vocab") / "new_tokens.txt"}: lists other tokens than {source.folder} lacks; '
             'run `bioptimus vocab` and `bioptimus contexts` again with this source'
         )
-    new = synthesise(run, source, tokens)
+    new = synthesise(run, source, tokens, source.subwords.spell_tokens(known, new_W))
     flat, origins, fitted_bias = dict(flatten(source.parameters)), _origins(source), None
     padding = (0, architecture.padded_vocab_size - len(vocabulary))
     table, output_bias = architecture.table, architecture.output_bias

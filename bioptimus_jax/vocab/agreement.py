@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import tokenizers
+from tokenizers import normalizers
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.vocab.probes import PROBES
 from bioptimus_jax.vocab.subwords import Subwords, Vocabulary, deciding_file
-from bioptimus_jax.vocab.tokenizer_files import SWITCHES
+from bioptimus_jax.vocab.tokenizer_files import NAMES, SWITCHES
 
-NAMES = dict(pad='pad_token', unknown='unk_token', cls='cls_token', sep='sep_token', mask='mask_token')
-"""What transformers calls the special tokens, by their roles."""
 FLAGS = ('single_word', 'lstrip', 'rstrip', 'normalized', 'special')
 
 
@@ -24,10 +23,21 @@ def load_for_words(folder: Path) -> Any:
     Raises InputError.
     """
     tokenizer = load_in_transformers(folder)
-    if getattr(tokenizer, 'add_prefix_space', None) is False:
+    if _spaces_tell(tokenizer):
         # Byte-level vocabularies (RoBERTa's) spell a word otherwise unless a space precedes it.
         tokenizer = load_in_transformers(folder, add_prefix_space=True)
+    if _spaces_tell(tokenizer):
+        # A tokenizer that transformers takes from tokenizer.json as it stands (ModernBERT's) does not heed that.
+        backend = tokenizer.backend_tokenizer
+        before = [backend.normalizer] if backend.normalizer else []
+        backend.normalizer = normalizers.Sequence([*before, normalizers.Prepend(' ')])
     return tokenizer
+
+
+def _spaces_tell(tokenizer: Any) -> bool:
+    """Whether a word has other pieces where a text begins with it than behind a space."""
+    alone, spaced = (tokenizer(text, add_special_tokens=False)['input_ids'] for text in ('a', ' a'))
+    return alone != spaced
 
 
 def masked_by(tokenizer: Any) -> Vocabulary:
