@@ -16,6 +16,7 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.fields import MOST, field_of, key, named, record_from, section, walk
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.pretrain.decay import DECAYS
+from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.pretrain.units import MASKINGS
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS, Initialisation, concerned
 
@@ -296,6 +297,13 @@ class Phase:
     learning_rate: float = key(0.0, 'peak of this phase; 0: pretrain.learning_rate', low=0, high=1)
     schedule: str = key(
         'continue', 'the learning rate goes on, or warms up again', one_of=('continue', 'restart')
+    )
+    fall: str = key(
+        'linear',
+        'after its warm-up the learning rate falls '
+        + '; '.join(f'{name}: {fall.meaning}' for name, fall in FALLS.items())
+        + '. Of phases that continue, as in the one that they continue',
+        one_of=FALLS,
     )
     optimizer: str = key('carry', 'optimiser state at the start of the phase', one_of=('carry', 'reset'))
 
@@ -782,6 +790,12 @@ def _check_phases(e: Experiment) -> None:
             raise ConfigError(
                 f'config.phase.{name}.duration: must be above 0 and at most {LONGEST[phase.duration_unit]:,} '
                 f'{phase.duration_unit}, got {phase.duration}'
+            )
+    for before, name in zip(e.phases, e.phases[1:]):
+        if e.phase[name].schedule == 'continue' and e.phase[name].fall != e.phase[before].fall:
+            raise ConfigError(
+                f'config.phase.{name}.fall: {e.phase[name].fall!r}, but its learning rate continues that of {before}, '
+                f'which falls {e.phase[before].fall!r}; set the same, or config.phase.{name}.schedule=restart'
             )
     asked = e.curriculum
     if asked.order in BY_DIFFICULTY and asked.measure == 'masked':

@@ -33,7 +33,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.export import gate
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.architecture import HEAD
-from bioptimus_jax.model.attention import attend, dropout, layer_seed
+from bioptimus_jax.model.attention import Ranges, attend, dropout, layer_seed
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.folder import deciding_files, source_folder
@@ -110,7 +110,8 @@ def test_what_transformers_saves_is_read_whole_as_encoder_and_in_half_precision(
     import transformers
 
     small = SMALL[name]
-    settings = transformers.AutoConfig.for_model(name, **{**small.to_config(), 'initializer_range': 0.3})
+    keys = {'pad_token_id': 0, **small.to_config(), 'initializer_range': 0.3}
+    settings = transformers.AutoConfig.for_model(name, **keys)
     theirs = transformers.AutoModelForMaskedLM.from_config(settings).eval()
     with torch.no_grad():
         for parameter in theirs.parameters():
@@ -380,7 +381,9 @@ def test_attention_by_hand():
     """Two documents of two positions, one head of size 1, no scaling at work: a softmax of products."""
     query, value = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 10.0, 100.0, 1000.0])
     shape = (1, 4, 1, 1)
-    got = attend(*(jnp.array(x).reshape(shape) for x in (query, query, value)), jnp.array([[1, 1, 2, 2]]))
+    got = attend(
+        *(jnp.array(x).reshape(shape) for x in (query, query, value)), Ranges.of(jnp.array([[1, 1, 2, 2]]))
+    )
     first = 1 / (1 + np.exp(1.0))  # position 0: scores 1 and 2
     last = 1 / (1 + np.exp(4.0))  # position 3: scores 12 and 16
     assert float(got[0, 0, 0, 0]) == pytest.approx(first * 1 + (1 - first) * 10, rel=1e-5)

@@ -80,6 +80,11 @@ CASES = {
     'electra, narrow table': Case(
         'electra', {'embedding_size': 12}, {'strategy': 'contextualized', 'map': 'linear'}
     ),
+    'modernbert': Case(
+        'modernbert',
+        {'global_every': 2, 'local_attention': 6},
+        {'strategy': 'contextualized', 'map': 'linear'},
+    ),
     'electra, discriminator': Case('electra', discriminator=True),
 }
 
@@ -100,7 +105,7 @@ def source(case, distilbert, tmp_path_factory):
     if pad := case.fields.get('pad', 0):
         tokens = [*TOKENS[1 : pad + 1], TOKENS[0], *TOKENS[pad + 1 :]]
     made = shape.discriminator() if case.discriminator else shape
-    settings = {**made.to_config(), 'initializer_range': 0.3}
+    settings = {'pad_token_id': 0, **made.to_config(), 'initializer_range': 0.3}
     settings = transformers.AutoConfig.for_model(made.model_type, **settings)
     getattr(transformers, made.hf_class)(settings).save_pretrained(folder)
     make(tokens, True).save(folder, shape.positions)

@@ -12,6 +12,7 @@ from bioptimus_jax.model import tensors
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.electra import Electra
+from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.families.roberta import Roberta
 from bioptimus_jax.trees import flatten, unflatten
 
@@ -21,6 +22,7 @@ SMALL: dict[str, Architecture] = {
     'bert': Bert(*SIZES),
     'roberta': Roberta(*SIZES),
     'electra': Electra(*SIZES),
+    'modernbert': ModernBert(200, 32, 5, 4, 48, 40, global_every=2, local_attention=6),
 }
 SHAPES: dict[str, Architecture] = {
     **SMALL,
@@ -29,9 +31,14 @@ SHAPES: dict[str, Architecture] = {
     'roberta, padded with 0': Roberta(*SIZES, pad=0),
     'roberta, padded with the last token': Roberta(64, 16, 1, 2, 20, 96, pad=63),
     'electra, narrow table': Electra(131, 24, 2, 3, 37, 29, embedding_size=10, activation='relu'),
+    'modernbert, one layer, uneven': ModernBert(131, 18, 1, 3, 37, 29, layer_norm_epsilon=1e-3),
+    'modernbert, no global layer but the first': ModernBert(
+        131, 24, 3, 2, 20, 29, global_every=9, local_attention=9, global_base=500, local_base=20
+    ),
+    'modernbert, windows beyond the text': ModernBert(131, 24, 4, 2, 20, 29, local_attention=100),
 }
 """What is compared with transformers: more than one shape where a family's code branches."""
-TOLERANCE: dict[str, float] = {}
+TOLERANCE: dict[str, float] = {'modernbert': 1e-4}
 """By model_type: the largest difference from transformers in float32; 1e-5 where nothing is said."""
 
 ELSEWHERE = {
@@ -40,7 +47,7 @@ ELSEWHERE = {
     }
 }
 """By model_type: a tensor that is no parameter here, as it adds to every row of another."""
-OWN_LAYERS = ('bert',)
+OWN_LAYERS = ('bert', 'modernbert')
 """Families with a layer of their own; the others have that of one of these."""
 
 
@@ -118,7 +125,9 @@ def torch_model(model: Model):
 
     architecture = model.architecture
     settings = transformers.AutoConfig.for_model(
-        architecture.model_type, **architecture.to_config(), attn_implementation='eager'
+        architecture.model_type,
+        **{'pad_token_id': 0, **architecture.to_config()},
+        attn_implementation='eager',
     )
     made = getattr(transformers, architecture.hf_class)(settings).eval()
     state = tensors.to_tensors(model.params, architecture)

@@ -4,14 +4,15 @@ B rows, L positions, M slots, K slots of all rows, D hidden size, V padded vocab
 """
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.model.architecture import ACTIVATIONS, Architecture, Rule
-from bioptimus_jax.model.attention import Dropped, dropout
+from bioptimus_jax.model.attention import Dropped, Ranges, dropout
 from bioptimus_jax.model.compute import Compute
 
 # Of these modules and of tables. Columns of a layer's first matrices and rows of its second ones are split over
@@ -44,17 +45,24 @@ class Part(nn.Module):
         return zlib.crc32('/'.join(self.path).encode())
 
     def dense(self, features: int, values: jax.Array, name: str = 'dense') -> jax.Array:
-        """The values times a matrix, with a bias."""
-        return nn.Dense(features, dtype=self.compute.dtype, name=name)(values)
+        """The values times a matrix, with a bias if the family has them."""
+        biases, dtype = self.architecture.biases, self.compute.dtype
+        return nn.Dense(features, use_bias=biases, dtype=dtype, name=name)(values)
 
     def embedding(self, rows: int, numbers: jax.Array, name: str) -> jax.Array:
         """Rows of a table."""
         return nn.Embed(rows, self.architecture.width, dtype=jnp.float32, name=name)(numbers)
 
-    def normal(self, values: jax.Array) -> jax.Array:
+    def normal(self, values: jax.Array, name: str = 'LayerNorm') -> jax.Array:
         """LayerNorm in float32, then `compute.dtype`; the two-pass variance is PyTorch's, and the safer one."""
-        epsilon = self.architecture.layer_norm_epsilon
-        norm = nn.LayerNorm(epsilon=epsilon, dtype=jnp.float32, use_fast_variance=False, name='LayerNorm')
+        a = self.architecture
+        norm = nn.LayerNorm(
+            epsilon=a.layer_norm_epsilon,
+            dtype=jnp.float32,
+            use_bias=a.biases,
+            use_fast_variance=False,
+            name=name,
+        )
         return norm(values).astype(self.compute.dtype)
 
     def drop(self, values: jax.Array, seed_2: jax.Array | None) -> jax.Array:
@@ -90,9 +98,7 @@ class SelfAttention(Part):
     """Queries, keys and values of one layer, and what they attend to."""
 
     @nn.compact
-    def __call__(
-        self, hidden_BxLxD: jax.Array, segments_BxL: jax.Array, seed_2: jax.Array | None
-    ) -> jax.Array:
+    def __call__(self, hidden_BxLxD: jax.Array, ranges: Ranges, seed_2: jax.Array | None) -> jax.Array:
         a = self.architecture
         heads = (*hidden_BxLxD.shape[:2], a.heads, a.head_size)
         query, key, value = (
@@ -102,7 +108,7 @@ class SelfAttention(Part):
             for name in ('query', 'key', 'value')
         )
         dropped = None if seed_2 is None else Dropped(a.attention_dropout, seed_2, self.site)
-        mixed_BxLxHxK = self.compute.attend(query, key, value, segments_BxL, dropped)
+        mixed_BxLxHxK = self.compute.attend(query, key, value, ranges, dropped)
         return mixed_BxLxHxK.reshape(hidden_BxLxD.shape)
 
 
@@ -122,14 +128,14 @@ class Attention(Part):
     def __call__(
         self,
         hidden_BxLxD: jax.Array,
-        segments_BxL: jax.Array,
+        ranges: Ranges,
         seed_2: jax.Array | None,
         slots_K: jax.Array | None,
     ) -> jax.Array:
         options = (self.architecture, self.compute)
-        mixed_BxLxD = SelfAttention(*options, name='self')(hidden_BxLxD, segments_BxL, seed_2)
+        mixed_BxLxD = SelfAttention(*options, name='self')(hidden_BxLxD, ranges, seed_2)
         if slots_K is not None:
-            mixed_BxLxD, hidden_BxLxD = (_at(states, slots_K) for states in (mixed_BxLxD, hidden_BxLxD))
+            mixed_BxLxD, hidden_BxLxD = (at_slots(states, slots_K) for states in (mixed_BxLxD, hidden_BxLxD))
         return Residual(*options, name='output')(mixed_BxLxD, hidden_BxLxD, seed_2)
 
 
@@ -150,15 +156,15 @@ class Layer(Part):
     def __call__(
         self,
         hidden_BxLxD: jax.Array,
-        batch: Mapping[str, jax.Array],
-        number: jax.Array | int,
+        batch: Mapping[str, Any],
+        kind: Hashable,
         seed_2: jax.Array | None,
         slots_K: jax.Array | None,
     ) -> jax.Array:
-        del number  # all layers are alike
+        del kind  # all layers are alike
         a, options = self.architecture, (self.architecture, self.compute)
         attention = Attention(*options, name='attention')
-        hidden_BxLxD = attention(hidden_BxLxD, batch['segments'], seed_2, slots_K)
+        hidden_BxLxD = attention(hidden_BxLxD, batch['ranges'], seed_2, slots_K)
         wide = Activated(*options, a.intermediate, name='intermediate')(hidden_BxLxD)
         return Residual(*options, name='output')(wide, hidden_BxLxD, seed_2)
 
@@ -184,7 +190,7 @@ class Predictions(Part):
         return states_BxMxD, jnp.where(real_V, bias_V, jnp.finfo(jnp.float32).min)
 
 
-def _at(states_BxLxD: jax.Array, slots_K: jax.Array) -> jax.Array:
+def at_slots(states_BxLxD: jax.Array, slots_K: jax.Array) -> jax.Array:
     """The states in the slots, as 1xKxD."""
     flat = states_BxLxD.reshape(-1, states_BxLxD.shape[-1])
     return jnp.take(flat, slots_K, axis=0, mode='clip')[None]
