@@ -4,9 +4,10 @@ Paper:    Warner et al. (2024), ModernBERT (arXiv 2412.13663); Sounack et al. (2
           2506.10896), for the two phases: as the source left off, without warm-up, and then a decay.
 Data:     BIOPTIMUS_DATA names the folder with pubmed/ and ner/, as for configs/bioptimus.py.
 Source:   A checkpoint from before the decay: one of which the learning rate has fallen to nothing has to be warmed up
-          again, and loses some of what it knows. Ettin publishes them as revisions: `step*` (stable, 1,024 pieces), `ext*` (documents of 8,192
-          pieces), `decay*` (over). Take the last `ext*`. The main revision of ModernBERT, BioClinical ModernBERT and
-          mmBERT is one after the decay: set config.pretrain.warmup_fraction=0.06 with these.
+          again, and loses some of what it knows. Ettin publishes such ones as revisions: `step*` (stable, 1,024
+          pieces), `ext*` (documents of 8,192 pieces), `decay*` (over). Take the last `ext*`. The main revision of
+          ModernBERT, BioClinical ModernBERT and mmBERT is one after the decay: set
+          config.pretrain.warmup_fraction=0.06 with these.
 Command:  bioptimus run --config=modernbert --workdir=DIR --config.source.revision=REVISION
 Options:  modernbert          the source's vocabulary, and what a new one of the domain has beside it (append)
           modernbert:replace  a vocabulary of the domain, as large as the source's; shared rows are copied

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import importlib.util
 import json
+import re
 import shutil
 import stat
 from pathlib import Path
@@ -33,9 +34,10 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.export import gate
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.architecture import HEAD
-from bioptimus_jax.model.attention import Ranges, attend, dropout, layer_seed
+from bioptimus_jax.model.attention import Ranges, attend, attended_keys, dropout, layer_seed
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.families.electra import Electra
+from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.loaded import load
 from bioptimus_jax.schema import Source
@@ -185,6 +187,114 @@ def test_a_discriminator_judges_like_transformers_and_continues_as_a_masked_lang
     assert continued.architecture.hf_class == 'ElectraForMaskedLM'
     assert continued.fresh == [p for p in continued.architecture.shapes() if p.startswith('cls/')]
     jax.tree.map(np.testing.assert_array_equal, continued.encoder, {k: params[k] for k in continued.encoder})
+
+
+HUB = {
+    'model_type': 'modernbert',
+    **dict(vocab_size=200, hidden_size=32, num_hidden_layers=5, num_attention_heads=4, intermediate_size=48),
+    **dict(max_position_embeddings=40, global_attn_every_n_layers=2, local_attention=6, norm_eps=1e-5),
+    **dict(
+        global_rope_theta=500.0, local_rope_theta=20, layer_norm_eps=1e-5, position_embedding_type='absolute'
+    ),
+}
+"""As the first ModernBERTs have it."""
+TYPES = [name for name in ('full_attention', 'sliding_attention') for _ in range(3)]
+ROPES = {name: {'rope_type': 'default', 'rope_theta': 7.0} for name in set(TYPES)}
+WRONG = {
+    'layer types': (
+        {'layer_types': TYPES[1:]},
+        'layer_types must be full_attention in every n-th of its layers',
+    ),
+    'too few types': ({'layer_types': TYPES[2:4]}, 'layer_types must be full_attention in every n-th of its'),
+    'scaled positions': (
+        {'rope_parameters': {**ROPES, 'full_attention': {'rope_type': 'yarn', 'rope_theta': 7.0}}},
+        "rope_type of full_attention is 'yarn'; only 'default' is supported",
+    ),
+    'a base that is none': ({'local_rope_theta': 'x'}, "local_rope_theta is 'x'; a whole number from 1"),
+    'norms with biases': ({'norm_bias': True}, 'norm_bias is True; only False is supported'),
+    'an odd head': ({'hidden_size': 36}, 'heads of 9 columns cannot be rotated'),
+    'no window': ({'local_attention': 0}, "local_attention is '0'; a whole number from 1"),
+}
+
+
+def test_old_and_new_spellings_of_a_modernbert_are_one(tmp_path):
+    from transformers import AutoConfig
+
+    (tmp_path / 'config.json').write_text(json.dumps(HUB))
+    old = tensors.read_architecture(tmp_path)
+    assert (old.global_every, old.global_base, old.local_base, old.local_attention) == (2, 500, 20, 6)
+    AutoConfig.from_pretrained(tmp_path).save_pretrained(tmp_path)
+    new = json.loads((tmp_path / 'config.json').read_text())
+    new = {key: value for key, value in new.items() if not key.endswith(('_rope_theta', '_n_layers'))}
+    (tmp_path / 'config.json').write_text(json.dumps(new))
+    assert tensors.read_architecture(tmp_path) == old
+    # What is written has both, and where both are the new ones count, as in transformers.
+    assert {**HUB, **new}.keys() & old.to_config().keys() >= {
+        'rope_parameters',
+        'local_rope_theta',
+        'layer_types',
+    }
+    (tmp_path / 'config.json').write_text(json.dumps({**HUB, 'rope_parameters': ROPES}))
+    assert tensors.read_architecture(tmp_path).global_base == 7
+
+
+@pytest.mark.parametrize('name', WRONG)
+def test_a_modernbert_that_cannot_be_computed_is_refused_by_its_key(tmp_path, name):
+    changes, expected = WRONG[name]
+    (tmp_path / 'config.json').write_text(json.dumps({**HUB, **changes}))
+    with pytest.raises(InputError, match=f'^{tmp_path}/config.json: {re.escape(expected)}'):
+        tensors.read_architecture(tmp_path)
+
+
+def test_long_documents_of_a_modernbert_equal_transformers_with_its_other_attention():
+    """Windows of 20 places in rows of 600: here in blocks, there by scaled_dot_product_attention."""
+    import torch
+
+    model = noisy(ModernBert(131, 24, 3, 2, 20, 600, local_attention=40))
+    assert attended_keys(600, 20) == 60
+    batch = padded_batch(model.architecture, (600, 331), 600)
+    theirs = torch_model(model)
+    theirs.set_attn_implementation('sdpa')
+    with torch.no_grad():
+        expected = theirs(**torch_inputs(batch), output_hidden_states=True).hidden_states
+    real = batch['segments'] > 0
+    for one, other in zip(all_states(*model, batch), expected, strict=True):
+        np.testing.assert_allclose(np.asarray(one)[real], other.numpy()[real], atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize('width', [24, 150])
+def test_a_layer_of_a_modernbert_sees_its_document_in_its_window_alone(width):
+    """By gradient, to the last bit; where rows are long, in blocks."""
+    architecture, params = noisy(ModernBert(131, 24, 3, 2, 20, 150, local_attention=36))
+    lengths = [width // 2, width // 3]
+    batch = {'segments': np.repeat([1, 2, 0], [*lengths, width - sum(lengths)])[None].astype(np.int32)}
+    context = architecture.context({**batch, 'positions': np.arange(width, dtype=np.int32)[None]})
+    hidden = np.random.default_rng(0).normal(size=(1, width, 24)).astype(np.float32)
+
+    @functools.partial(jax.jit, static_argnums=(0, 1))
+    def reached(number, place):
+        module, weights = architecture.layer(Compute()), params['encoder']['layer'][str(number)]
+
+        def of_place(hidden):
+            kind = architecture.kinds[number]
+            return module.apply({'params': weights}, hidden, context, kind, None, None)[0, place].sum()
+
+        return jnp.abs(jax.grad(of_place)(hidden)[0]).max(axis=-1) > 0
+
+    place, end = lengths[0] + 3, sum(lengths)
+    for number, window in enumerate(architecture.windows):
+        first, past = (0, width) if window is None else (place - window, place + window + 1)
+        wanted = [max(first, lengths[0]) <= at < min(past, end) for at in range(width)]
+        assert reached(number, place).tolist() == wanted
+    assert architecture.windows == (None, 18, 18)
+
+
+def test_the_last_layer_in_slots_alone_is_that_of_the_whole_row(layered):
+    batch = padded_batch(layered.architecture)
+    slots = np.array([0, 30, 5, 71], np.int32)
+    found = jax.jit(lambda p: layered.architecture.encode(p, batch, slots_K=slots))(layered.params)
+    whole = last_states(layered, batch).reshape(-1, layered.architecture.hidden)
+    np.testing.assert_allclose(found, whole[slots], atol=1e-5, rtol=0)
 
 
 def test_the_first_piece_of_every_document_of_a_roberta_is_at_position_2():

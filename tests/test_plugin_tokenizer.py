@@ -198,17 +198,10 @@ def test_the_export_is_what_transformers_reads(run, name):
         for stage in ('pretrain', 'export'):
             execute(run, STAGES[stage])
         found = load_in_transformers(run.workdir / 'export' / PHASE)
-        assert (found.cls_token_id, found.pad_token_id, found.sep_token_id, found.unk_token_id) == (
-            0,
-            1,
-            2,
-            3,
-        )
-        assert (
-            found.mask_token_id
-            == len(found) - 1
-            == read_json(run.workdir / 'export' / PHASE / 'config.json')['vocab_size'] - 1
-        )
+        specials = found.cls_token_id, found.pad_token_id, found.sep_token_id, found.unk_token_id
+        assert specials == (0, 1, 2, 3)
+        rows = read_json(run.workdir / 'export' / PHASE / 'config.json')['vocab_size']
+        assert found.mask_token_id + 1 == len(found) == rows
 
 
 def test_documents_are_spelled_as_the_library_spells_them(run):

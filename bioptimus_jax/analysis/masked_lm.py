@@ -45,11 +45,11 @@ class ForeignModel:
         parts = []
         for document in documents:
             encoding = self.tokenizer(document.text, add_special_tokens=False, verbose=False).encodings[0]
-            tokens, words = np.array(encoding.ids, np.uint32), np.array(encoding.word_ids)
+            tokens = np.array(encoding.ids, np.uint32)
             if not len(tokens):
                 continue
             spaced = white_space_starts(document.text, encoding.offsets)
-            cuts = word_cuts(words)
+            cuts = word_cuts(encoding.word_ids)
             for begin, end in cut_points(tokens, spaced, ends_V, width - 2):
                 parts.append(
                     Part(

@@ -181,7 +181,7 @@ def document_parts(
             if not len(tokens):
                 continue
             starts = white_space_starts(document.text, encoding.offsets)
-            cuts = word_cuts(subwords.word_numbers(encoding)) if subwords.kind.words_in_rows else None
+            cuts = word_cuts(encoding.word_ids) if subwords.kind.words_in_rows else None
             pieces = list(cut_points(tokens, starts, sentence_ends, longest - 2))
             counted['documents_cut'] += len(pieces) > 1
             counted['words'] += int(starts.sum())
@@ -209,9 +209,10 @@ def white_space_starts(text: str, offsets: list[tuple[int, int]]) -> np.ndarray:
     return starts
 
 
-def word_cuts(words: np.ndarray) -> np.ndarray:
-    """True where a piece is the first of its word; `words`: the number of the word of each."""
-    return np.append(True, words[1:] != words[:-1])
+def word_cuts(words: Sequence[int | None]) -> np.ndarray:
+    """True where a piece is the first of its word; `words`: the number of the word of each, by the tokenizer's cut."""
+    numbers = np.array(words)
+    return np.append(True, numbers[1:] != numbers[:-1])
 
 
 def _closed(starts: Any, begin: int, end: int) -> Any:
@@ -278,7 +279,7 @@ class _ShardWriter:
         self.waiting: list[Block] = []
         self.shards = self.segments = self.rows = self.beyond_384 = 0
         self.counted: dict[str, int] = {}
-        self.fields: tuple[str, ...] = FIELDS
+        self.fields: tuple[str, ...] = FIELDS[:-1]
 
     def add(self, block: Block, counted: dict[str, int]) -> None:
         self.waiting.append(block)

@@ -111,10 +111,6 @@ class Subwords(Vocabulary):
         """The characters that a token stands for."""
         return self.kind.text(self.tokens[number])
 
-    def word_numbers(self, encoding: tokenizers.Encoding) -> np.ndarray:
-        """The number of the word of each piece of a text: what the tokenizer cuts out before it looks anything up."""
-        return np.array(encoding.word_ids, np.int64)
-
     def pieces(self, word: str) -> list[int]:
         """The pieces of a word that `Kind.words` gives."""
         return self.kind.pieces(self.tokenizer, word)
