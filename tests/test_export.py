@@ -196,7 +196,7 @@ def test_stage_exports_finished_phases_says_what_is_missing_and_goes_on(
     tmp_path, monkeypatch, params, tokenizer_folder
 ):
     finished = ['0.1', '0.2']
-    loaded = []
+    loaded, lines = [], []
 
     def load_phase(folder, phase):
         loaded.append(phase)
@@ -210,13 +210,13 @@ def test_stage_exports_finished_phases_says_what_is_missing_and_goes_on(
     write_json(run.workdir / 'surgery' / 'manifest.json', {'stage': 'surgery'})
     folder = run.workdir / 'export'
     folder.mkdir(parents=True)
+    run.say = lines.append
     with pytest.raises(InputError, match=r'phases 0\.3, 0\.4 are not finished; exported so far: 0\.1, 0\.2'):
         export.build(run, folder)
+    assert any('pretrain has no manifest.json, it is not finished' in line for line in lines)
     assert sorted(p.name for p in folder.iterdir()) == ['0.1', '0.2']
     finished += ['0.3', '0.4']
     write_json(run.workdir / 'pretrain' / 'manifest.json', {'stage': 'pretrain', 'metrics': 'of other lines'})
-    lines = []
-    run.say = lines.append
     counts = export.build(run, folder)
     assert sum('metrics.jsonl does not hold the lines that pretrain wrote' in line for line in lines) == 1
     assert loaded == ['0.1', '0.2', '0.3', '0.4']  # each once: the first two were kept

@@ -15,7 +15,7 @@ from bioptimus_jax.export import card
 from bioptimus_jax.export.gate import check
 from bioptimus_jax.files import atomic, digest, read_json, sha256, whole_folder, write_json
 from bioptimus_jax.hosts.devices import present
-from bioptimus_jax.manifests import versions
+from bioptimus_jax.manifests import MANIFEST, versions
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.tensors import read_architecture, write_folder
 from bioptimus_jax.pretrain.checkpoint import finished_phases, load_phase, phase_checksums
@@ -34,7 +34,11 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     """
     run.fetch('pretrain')
     run.computes('export', str(present()))
-    pretrain = run.folder('pretrain') if run.manifest('pretrain') else run.workdir / 'pretrain'
+    pretrain = run.workdir / 'pretrain'
+    if run.manifest('pretrain'):
+        pretrain = run.folder('pretrain')
+    else:
+        run.say(f'export: pretrain has no {MANIFEST}, it is not finished: phases that have ended are exported')
     initial = run.folder('surgery') / 'model'
     architecture = read_architecture(initial)
     texts = _heldout_texts(run)
