@@ -39,7 +39,7 @@ STANDARD = 'standard'
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """The BERT that is adapted. An empty path means: none, every weight starts at random."""
+    """The encoder that is adapted. An empty path means: none, every weight starts at random."""
 
     path: str = key('', 'local Hugging Face folder, or a hub id', path=True)
     revision: str = key('', 'commit or tag of the hub id (required with a hub id)')

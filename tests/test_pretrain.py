@@ -98,6 +98,8 @@ def test_kill_and_resume_is_bit_identical_for_every_family(family, prepared, tmp
     changes = {'model.family': family, 'model.max_positions': 40, 'phases': '0.1,0.2'}
     begun = Run(copy_of(prepared, tmp_path), experiment(prepared, **changes), quiet=True)
     execute(begun, STAGES['surgery'], replace=True)
+    made = load_folder(begun.folder('surgery') / 'model')[0]
+    assert made.padded_with(subwords.load(begun.folder('vocab')).pad) == made
     whole = Run(shutil.copytree(begun.workdir, tmp_path / 'whole'), begun.config, quiet=True)
     execute(whole, STAGES['pretrain'])
     flags = [f'--config.{key}={value}' for key, value in changes.items()]

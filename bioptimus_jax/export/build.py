@@ -38,7 +38,9 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     if run.manifest('pretrain'):
         pretrain = run.folder('pretrain')
     else:
-        run.say(f'export: pretrain has no {MANIFEST}, it is not finished: phases that have ended are exported')
+        run.say(
+            f'export: pretrain has no {MANIFEST}, it is not finished: phases that have ended are exported'
+        )
     initial = run.folder('surgery') / 'model'
     architecture = read_architecture(initial)
     texts = _heldout_texts(run)
