@@ -91,6 +91,7 @@ class ModernBert(Architecture):
         'tie_word_embeddings': True,
         'rope_scaling': None,
     }
+    unsaid: ClassVar = {'embedding_dropout': 0.0, 'attention_dropout': 0.0}
     head_activation: ClassVar = 'gelu'
     prefix: ClassVar = 'model.'
     token_keys: ClassVar = {
