@@ -79,7 +79,7 @@ def run(name, kind, tmp_path_factory):
     records = [{'id': str(n), 'title': '', 'abstract': text} for n, text in enumerate(TEXTS)]
     write_jsonl(folder / 'texts.jsonl', records)
     c = defaults()
-    c.corpus.update(inputs=(str(folder / 'texts.jsonl'),), min_words=1, heldout_fraction=0.1)
+    c.corpus.update(inputs=(str(folder / 'texts.jsonl'),), min_words=1, heldout_fraction=0.2)
     c.corpus.near.threshold = 0.0
     c.source.path, c.runtime.workers, c.phases = str(folder / 'source'), 1, (PHASE,)
     c.vocab.update(tokenizer=name, size=large, lowercase=False, min_frequency=6)
