@@ -243,7 +243,7 @@ def known(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return subwords.load(made_folder(request.param, tmp_path_factory.mktemp('known') / 'folder'))
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.lists(CHARACTERS, max_size=14).map(''.join))
 def test_stretches_are_tokenised_as_within_the_text(known: Subwords, text: str) -> None:
     """The trailing space of several goes with the word; line breaks and other white space are cut nowhere."""
