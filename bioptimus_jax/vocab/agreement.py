@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import tokenizers
+from tokenizers import normalizers
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.vocab.probes import PROBES
@@ -24,10 +25,22 @@ def load_for_words(folder: Path) -> Any:
     Raises InputError.
     """
     tokenizer = load_in_transformers(folder)
-    if getattr(tokenizer, 'add_prefix_space', None) is False:
-        # Byte-level vocabularies (RoBERTa's) spell a word otherwise unless a space precedes it.
+    if _lacks_spaces(tokenizer):
+        # Byte-level vocabularies spell a word otherwise unless a space precedes it. RoBERTa's own class has a setting
+        # for it, which is saved with the tokenizer; that of tokenizer.json as it is takes it and does nothing.
         tokenizer = load_in_transformers(folder, add_prefix_space=True)
+        if _lacks_spaces(tokenizer):
+            backend, space = tokenizer.backend_tokenizer, normalizers.Prepend(' ')
+            before = backend.normalizer
+            backend.normalizer = normalizers.Sequence([before, space]) if before else space
     return tokenizer
+
+
+def _lacks_spaces(tokenizer: Any) -> bool:
+    """Whether a word of a list is spelled otherwise than within a sentence."""
+    options = dict(add_special_tokens=False, verbose=False)
+    given = [tokenizer('a a', **options), tokenizer(['a', 'a'], is_split_into_words=True, **options)]
+    return given[0]['input_ids'] != given[1]['input_ids']
 
 
 def masked_by(tokenizer: Any) -> Vocabulary:
