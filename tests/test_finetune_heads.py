@@ -395,7 +395,7 @@ def test_a_byte_level_word_is_spelled_with_its_space(tmp_path, kind):
     save_model(tokenizer, tagger, tmp_path / 'kept')
     for known in (tokenizer, load_for_words(tmp_path / 'kept')):  # once, however often it is read and saved
         (window,) = align(known, [Sentence(('got', 'of'), ('O', 'O'))], 64, 8).windows
-        assert known.convert_ids_to_tokens(window.pieces) == ['<s>', *'Ġgot', *'Ġof', '</s>']
+        assert known.convert_ids_to_tokens(window.pieces) == ['<s>', 'Ġgot', 'Ġof', '</s>']
 
 
 @pytest.mark.parametrize('hf_class', ['RobertaTokenizerFast', 'PreTrainedTokenizerFast'])

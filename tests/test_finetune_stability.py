@@ -9,9 +9,12 @@ import pytest
 import torch
 from toy_sets import TYPES, load_tagger, save_encoder, save_set, settings
 
+from bioptimus_jax import cli
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import read_json
 from bioptimus_jax.finetune.entities.align import align, piece_labels
 from bioptimus_jax.finetune.entities.batches import collate
+from bioptimus_jax.finetune.entities.files import read_predictions
 from bioptimus_jax.finetune.heads import Head
 from bioptimus_jax.finetune.loading import load_head, save_model
 from bioptimus_jax.finetune.optimizer import UncorrectedAdamW, optimizer_of
@@ -22,6 +25,7 @@ from bioptimus_jax.finetune.training import finetune
 from bioptimus_jax.finetune.used_rows import UsedRows
 from bioptimus_jax.sets.corpora import read_dataset
 from bioptimus_jax.sets.sentences import Sentence
+from bioptimus_jax.vocab.agreement import load_for_words
 
 
 @pytest.fixture(scope='module')
@@ -265,6 +269,38 @@ def test_removing_layers_changes_their_number_and_nothing_else(four_layers, drug
     save_model(tokenizer, tagger, tmp_path / 'kept')
     again = load_tagger(tmp_path / 'kept', TYPES, settings(), 1)[1].eval()
     torch.testing.assert_close(again(batch), tagger(batch))
+
+
+@pytest.mark.parametrize('kind', ['bert', 'roberta', 'electra', 'modernbert'])
+def test_every_family_goes_through_the_verb_with_the_whole_kit(four_layers, kind, tmp_path):
+    """And the model that is kept gives transformers the tags that were written, from lists of words."""
+    from transformers import AutoModelForTokenClassification
+
+    (tmp_path / 'sets').mkdir()
+    save_set(tmp_path / 'sets' / 'drugs', (120, 20, 20))
+    given = {
+        **{'folder': tmp_path / 'sets', 'datasets': '', 'models': f'a={four_layers(kind)}', 'seeds': 0},
+        **{'epochs': 3, 'learning_rate': 1e-2, 'batch_sentences': 8, 'max_pieces': 64, 'overlap_pieces': 8},
+        **{'remove_layers': 1, 'freeze_layers': 1, 'reinit_layers': 1, 'layer_decay': 0.9, 'keep': 'best'},
+    }
+    flags = [f'--config.finetune.{name}={value}' for name, value in given.items()]
+    command = ['finetune', '--config=bioptimus', f'--workdir={tmp_path / "run"}', '--config.stages=finetune']
+    assert cli.main([*command, *flags, '--config.runtime.workers=1', '--config.corpus.inputs=']) == 0
+    cell = tmp_path / 'run' / 'finetune' / 'a' / 'drugs' / 'standard' / 'seed-0'
+    losses = [epoch['loss'] for epoch in read_json(cell / 'scores.json')['history']]
+    assert losses[-1] < losses[0]
+    model, tokenizer = (
+        AutoModelForTokenClassification.from_pretrained(cell / 'model'),
+        load_for_words(cell / 'model'),
+    )
+    assert model.config.num_hidden_layers == 3
+    found = []
+    for sentence in (predicted := read_predictions(cell / 'predictions.tsv')):
+        one = tokenizer(list(sentence.words), is_split_into_words=True, return_tensors='pt')
+        labels = [model.config.id2label[label] for label in model(**one).logits[0].argmax(-1).tolist()]
+        found.append(tuple(labels[one.word_ids().index(word)] for word in range(len(sentence.words))))
+    assert found == [sentence.predicted for sentence in predicted]
+    assert len({tag for tags in found for tag in tags}) > 1
 
 
 # ---- optimiser

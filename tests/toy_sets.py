@@ -69,14 +69,17 @@ def save_wordpiece(folder):
     return len(vocabulary)
 
 
-def save_byte_level(folder, hf_class, ids=None, merges=()):
-    """RoBERTa's kind: a space belongs to the word after it; without merges every byte is a piece."""
+def save_byte_level(folder, hf_class, ids=None, merges=None):
+    """RoBERTa's kind: a space belongs to the word after it. By default it knows the words above, and every byte."""
     import transformers
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
     specials = dict(cls='<s>', pad='<pad>', sep='</s>', unk='<unk>', mask='<mask>')
-    names = [*specials.values(), *sorted(pre_tokenizers.ByteLevel.alphabet())]
-    ids = ids or {name: at for at, name in enumerate(names)}
+    if merges is None:
+        known = [part[2:] if part.startswith('##') else f'Ġ{part}' for part in (*OTHER, *SPELLING)]
+        merges = list(dict.fromkeys((part[:n], part[n]) for part in known for n in range(1, len(part))))
+        names = [*specials.values(), *sorted(pre_tokenizers.ByteLevel.alphabet()), *map(''.join, merges)]
+        ids = {name: at for at, name in enumerate(names)}
     tokenizer = Tokenizer(models.BPE(ids, merges, unk_token='<unk>'))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.post_processor = processors.RobertaProcessing(('</s>', 2), ('<s>', 0))
