@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import tokenizers
+
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.corpora import entity_sets, read_split, split_files
 from bioptimus_jax.sets.tags import spans
@@ -64,7 +66,7 @@ def measure(subwords: Subwords, mentions: Mapping[str, int]) -> dict[str, float]
     """
     total = words = pieces = whole = unknown = whole_mentions = 0
     texts = list(mentions)
-    for text, encoding in zip(texts, subwords.encode(texts), strict=True):
+    for text, encoding in zip(texts, _encode(texts, subwords), strict=True):
         times = mentions[text]
         lengths = Counter(encoding.word_ids)
         lost = encoding.ids.count(subwords.unknown)
@@ -87,12 +89,18 @@ def measure(subwords: Subwords, mentions: Mapping[str, int]) -> dict[str, float]
 
 def _examples(mentions: Mapping[str, int], own: Subwords, source: Subwords) -> list[dict[str, Any]]:
     texts = list(mentions)
-    pairs = zip(*(each.encode(texts) for each in (own, source)), strict=True)
+    pairs = zip(*(_encode(texts, each) for each in (own, source)), strict=True)
     counts: Counter[str] = Counter()
     spelled: dict[str, list[str]] = {}
     for text, (ours, theirs) in zip(texts, pairs, strict=True):
         if len(ours.tokens) == 1 and ours.ids != [own.unknown] and len(theirs.tokens) >= MANY_PIECES:
-            counts[ours.tokens[0]] += mentions[text]  # one entity, however its letters are capitalised
-            spelled[ours.tokens[0]] = theirs.tokens
-    frequent = sorted(counts, key=lambda token: (-counts[token], token))[:EXAMPLES]
-    return [{'entity': token, 'count': counts[token], 'source': spelled[token]} for token in frequent]
+            entity = own.text(ours.ids[0])  # one, however its letters are capitalised
+            counts[entity] += mentions[text]
+            spelled[entity] = theirs.tokens
+    frequent = sorted(counts, key=lambda entity: (-counts[entity], entity))[:EXAMPLES]
+    return [{'entity': e, 'count': counts[e], 'source': spelled[e]} for e in frequent]
+
+
+def _encode(texts: Sequence[str], subwords: Subwords) -> list[tokenizers.Encoding]:
+    """The pieces of mentions as they are within a sentence."""
+    return subwords.encode(' ' * subwords.kind.carries_space + text for text in texts)
