@@ -25,22 +25,21 @@ def load_for_words(folder: Path) -> Any:
     Raises InputError.
     """
     tokenizer = load_in_transformers(folder)
-    if _lacks_spaces(tokenizer):
-        # Byte-level vocabularies spell a word otherwise unless a space precedes it. RoBERTa's own class has a setting
-        # for it, which is saved with the tokenizer; that of tokenizer.json as it is takes it and does nothing.
+    if _spaces_tell(tokenizer):
+        # Byte-level vocabularies (RoBERTa's) spell a word otherwise unless a space precedes it.
         tokenizer = load_in_transformers(folder, add_prefix_space=True)
-        if _lacks_spaces(tokenizer):
-            backend, space = tokenizer.backend_tokenizer, normalizers.Prepend(' ')
-            before = backend.normalizer
-            backend.normalizer = normalizers.Sequence([before, space]) if before else space
+    if _spaces_tell(tokenizer):
+        # A tokenizer that transformers takes from tokenizer.json as it stands (ModernBERT's) does not heed that.
+        backend = tokenizer.backend_tokenizer
+        before = [backend.normalizer] if backend.normalizer else []
+        backend.normalizer = normalizers.Sequence([*before, normalizers.Prepend(' ')])
     return tokenizer
 
 
-def _lacks_spaces(tokenizer: Any) -> bool:
-    """Whether a word of a list is spelled otherwise than within a sentence."""
-    options = dict(add_special_tokens=False, verbose=False)
-    given = [tokenizer('a a', **options), tokenizer(['a', 'a'], is_split_into_words=True, **options)]
-    return given[0]['input_ids'] != given[1]['input_ids']
+def _spaces_tell(tokenizer: Any) -> bool:
+    """Whether a word has other pieces where a text begins with it than behind a space."""
+    alone, spaced = (tokenizer(text, add_special_tokens=False)['input_ids'] for text in ('a', ' a'))
+    return alone != spaced
 
 
 def masked_by(tokenizer: Any) -> Vocabulary:
