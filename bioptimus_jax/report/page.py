@@ -204,7 +204,7 @@ def _family(m: Measures) -> str:
     family: Any = FAMILIES.load(m.run.config.model.family)
     with contextlib.suppress(InputError):
         family = read_architecture(stage_folder(m.run, 'surgery') / 'model')
-    return f'{"An" if family.title[0] in "AEIOU" else "A"} {family.title}'
+    return card.with_article(family.title)
 
 
 def headlines(m: Measures, gained: Table) -> list[tuple[str, str]]:
