@@ -371,7 +371,7 @@ def test_without_correction_a_run_is_another_one(bert, drugs):
 # ---- used rows
 
 
-@pytest.mark.parametrize('kind', ['bert', 'roberta', 'electra'])
+@pytest.mark.parametrize('kind', ['bert', 'roberta', 'electra', 'modernbert'])
 def test_training_the_used_rows_is_training_the_table(four_layers, drugs, kind):
     chosen = settings(weight_decay=1.0, learning_rate=1e-3, dropout=0.0)
     tables = []
