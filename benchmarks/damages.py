@@ -123,7 +123,8 @@ def attempt(
         return {**one, 'outcome': 'noticed' if named else 'crash', 'said': lines[0].replace(str(run), 'RUN')}
     if code != DONE:
         return {**one, 'outcome': 'crash', 'said': f'code {code}: {text[-300:]}'}
-    if f'Incomplete: {stage} has lost' in told or (f'{path.name} does not hold' in told):
+    said = (f'Incomplete: {stage} has lost', f'{path.name} does not hold', f'{stage} has no {path.name}')
+    if any(words in told for words in said):
         return {**one, 'outcome': 'noticed', 'said': 'Incomplete'}
     found = files_of(run)
     changed = [n for n, sum in alike.items() if sum and n != own and found.get(n) != sum]

@@ -1,4 +1,4 @@
-"""transformers' PyTorch BERT on the same documents, in the ways that people train it.
+"""transformers' PyTorch model on the same documents, in the ways that people train it.
 
 hf_padded: one document a row, padded to the longest, logits everywhere: what the examples do with one line a text.
 hf_concatenated: documents one after the other, cut into full rows that attend across documents (`group_texts`).
@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from workload import Shape, documents_of
+from torch.utils._pytree import tree_map
+from workload import Shape, architecture, documents_of
 
 from bioptimus_jax.pretrain.rows import positions_and_segments
 
@@ -21,19 +22,21 @@ PEERS = ('hf_padded', 'hf_concatenated', 'hf_masked', 'hf_packed_masked', 'hf_co
 RATE, MASK_ID, FIRST_WORD = 0.15, 4, 5
 
 
-def model_of(shape: Shape) -> torch.nn.Module:
+# The masked-language-model head of each family, on chosen states.
+HEADS: dict[str, Callable[[Any, torch.Tensor], torch.Tensor]] = {
+    'bert': lambda model, states: model.cls(states),
+    'roberta': lambda model, states: model.lm_head(states),
+    'modernbert': lambda model, states: model.decoder(model.head(states)),
+}
+
+
+def model_of(shape: Shape) -> Any:
+    """transformers' model of that shape, from the config.json that ours would have."""
     torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=shape.vocabulary,
-        hidden_size=shape.hidden,
-        num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads,
-        intermediate_size=4 * shape.hidden,
-        max_position_embeddings=512,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
+    config = transformers.AutoConfig.for_model(
+        shape.family, **{'pad_token_id': 0, **architecture(shape).to_config()}
     )
-    return transformers.BertForMaskedLM(config)
+    return transformers.AutoModelForMaskedLM.from_config(config)
 
 
 def make_step(
@@ -42,7 +45,8 @@ def make_step(
     """A step on the documents of the next batch, and facts: threads chosen."""
     device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')
     model = model_of(shape).train().to(device)
-    encoder = torch.compile(model.bert) if name == 'hf_compiled' else model.bert
+    head = HEADS[shape.family]
+    encoder = torch.compile(model.base_model) if name == 'hf_compiled' else model.base_model
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=device.type == 'cuda')
     generator = torch.Generator().manual_seed(0)
     number = 0
@@ -51,19 +55,19 @@ def make_step(
         nonlocal number
         batch = read(number)
         number += 1
-        inputs = {key: torch.from_numpy(value) for key, value in layout(name, batch).items()}
+        inputs = layout(name, batch, model.config)
         tokens = inputs.pop('input_ids')
         drawn = torch.rand(tokens.shape, generator=generator) < RATE
         chosen = (drawn & (tokens >= FIRST_WORD)).to(device)
         tokens = tokens.to(device)
-        inputs = {key: value.to(device) for key, value in inputs.items()}
+        inputs = tree_map(lambda value: value.to(device), inputs)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == 'cuda'):
             masked = torch.where(chosen, MASK_ID, tokens)
             if name in ('hf_padded', 'hf_concatenated'):
                 loss = model(input_ids=masked, labels=torch.where(chosen, tokens, -100), **inputs).loss
             else:
                 states = encoder(input_ids=masked, **inputs).last_hidden_state
-                loss = torch.nn.functional.cross_entropy(model.cls(states[chosen]).float(), tokens[chosen])
+                loss = torch.nn.functional.cross_entropy(head(model, states[chosen]).float(), tokens[chosen])
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -75,25 +79,40 @@ def make_step(
     return step, {'threads': _better_threads(step) if device.type == 'cpu' else None}
 
 
-def layout(name: str, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def layout(name: str, batch: dict[str, np.ndarray], config: Any) -> dict[str, Any]:
     """The documents of packed rows as this variant takes them: input_ids, attention_mask, position_ids."""
     documents, width = documents_of(batch), batch['tokens'].shape[1]
     if name in ('hf_padded', 'hf_masked'):
         longest = max(map(len, documents))
         tokens = np.stack([np.pad(document, (0, longest - len(document))) for document in documents])
-        return {'input_ids': tokens.astype(np.int64), 'attention_mask': (tokens > 0).astype(np.int64)}
-    if name == 'hf_concatenated':
+    elif name == 'hf_concatenated':
         joined = np.concatenate(documents)
-        joined = np.pad(joined, (0, -len(joined) % width))
-        tokens = joined.reshape(-1, width)
-        return {'input_ids': tokens.astype(np.int64), 'attention_mask': (tokens > 0).astype(np.int64)}
-    positions, segments = positions_and_segments(batch['segment_lengths'], width)
-    same = segments[:, None, :, None] == segments[:, None, None, :]
-    return {
-        'input_ids': batch['tokens'].astype(np.int64),
-        'attention_mask': np.where(same, 0, np.finfo(np.float32).min).astype(np.float32),
-        'position_ids': positions.astype(np.int64),
+        tokens = np.pad(joined, (0, -len(joined) % width)).reshape(-1, width)
+    else:
+        tokens = batch['tokens']
+    inputs: dict[str, Any] = {'input_ids': torch.from_numpy(tokens.astype(np.int64))}
+    if tokens is batch['tokens']:
+        return inputs | packed(*positions_and_segments(batch['segment_lengths'], width), config)
+    return inputs | {'attention_mask': (inputs['input_ids'] > 0).long()}
+
+
+def packed(positions_BxL: np.ndarray, segments_BxL: np.ndarray, config: Any) -> dict[str, Any]:
+    """Position ids and masks that keep the documents of a row apart; of a model with windows, one mask for each kind
+    of layer."""
+    same_BxLxL = segments_BxL[:, :, None] == segments_BxL[:, None, :]
+    masks = {'full_attention': same_BxLxL}
+    if window := getattr(config, 'sliding_window', None):
+        place_L = np.arange(segments_BxL.shape[1])
+        near_LxL = np.abs(place_L[:, None] - place_L[None]) <= window
+        masks['sliding_attention'] = same_BxLxL & near_LxL
+    lowest = np.finfo(np.float32).min
+    added = {
+        kind: torch.from_numpy(np.where(may[:, None], np.float32(0), lowest)) for kind, may in masks.items()
     }
+    # RoBERTa's positions begin behind the row of padding.
+    first = config.pad_token_id + 1 if config.model_type == 'roberta' else 0
+    positions = torch.from_numpy(positions_BxL.astype(np.int64)) + first
+    return {'attention_mask': added if len(added) > 1 else added['full_attention'], 'position_ids': positions}
 
 
 def _better_threads(step: Callable[[], Any]) -> int:

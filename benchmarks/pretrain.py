@@ -1,6 +1,6 @@
-"""Useful tokens per second of pre-training against transformers' PyTorch BERT on the same documents.
+"""Useful tokens per second of pre-training against transformers' PyTorch model on the same documents.
 
-    python benchmarks/pretrain.py [--quick] [--rounds N]
+    python benchmarks/pretrain.py [--quick] [--rounds N] [--family NAME]
 
 First a gate: same weights, same masked batch, equal loss and equal gradient of every tensor. Then one process per
 variant, one step at a time in random order; medians and ranges of ratios within a round. Our side runs the loop's own
@@ -49,10 +49,12 @@ def main() -> None:
         '--quick', action='store_true', help='small, generated, writes nothing; under a minute'
     )
     parser.add_argument('--rounds', type=int, default=9, help='timed rounds (default 9; --quick: 3)')
+    parser.add_argument('--family', default='bert', help='of the model (default bert)')
     parser.add_argument('--variant', help=argparse.SUPPRESS)
     parser.add_argument('--folder', help=argparse.SUPPRESS)
     options = parser.parse_args()
     shape = QUICK if options.quick else BASE if jax.default_backend() == 'gpu' else SMALL
+    shape = dataclasses.replace(shape, family=options.family)
     if options.variant:
         run_variant(options.variant, shape, Path(options.folder))
         return
@@ -69,7 +71,7 @@ def measure(shape: Shape, folder: Path, quick: bool, rounds: int) -> None:
     gaps = gate(shape, folder)
     if max(gaps.values()) > 1e-4:
         raise SystemExit(f'the two models disagree on the same masked batch ({gaps}); nothing was timed')
-    command = [__file__, *(('--quick',) if quick else ()), f'--folder={folder}']
+    command = [__file__, *(('--quick',) if quick else ()), f'--family={shape.family}', f'--folder={folder}']
     variants = start({name: [*command, f'--variant={name}'] for name in names}, at_once=3 if quick else 1)
     rows = interleave(variants, rounds)
     for variant in variants:
@@ -94,7 +96,7 @@ def measure(shape: Shape, folder: Path, quick: bool, rounds: int) -> None:
     wait = statistics.median(row[OURS]['input_wait'] for row in rows)
     estimate = None if quick else print_estimate()
     publish(
-        'pretrain',
+        'pretrain' if shape.family == 'bert' else f'pretrain-{shape.family}',
         {
             'shape': vars(shape),
             'table': table,
@@ -174,7 +176,7 @@ def our_step(shape: Shape, folder: Path) -> tuple[Callable[[], dict[str, Any]], 
 def gate(shape: Shape, folder: Path) -> dict[str, float]:
     """Largest relative differences of loss and gradients between the two models on one masked batch."""
     import torch
-    from peers import model_of
+    from peers import model_of, packed
 
     from bioptimus_jax.model.tensors import to_tensors
 
@@ -202,12 +204,10 @@ def gate(shape: Shape, folder: Path) -> dict[str, float]:
     for row in range(len(labels)):
         real = np.asarray(masked.weights_M[row]) > 0
         labels[row, np.asarray(masked.slots_M[row])[real]] = np.asarray(masked.targets_M[row])[real]
-    same = np.asarray(segments)[:, None, :, None] == np.asarray(segments)[:, None, None, :]
     output = model(
         input_ids=torch.tensor(np.asarray(masked.inputs_L)),
-        attention_mask=torch.tensor(np.where(same, 0, np.finfo(np.float32).min).astype(np.float32)),
-        position_ids=torch.tensor(np.asarray(positions)),
         labels=torch.tensor(labels),
+        **packed(np.asarray(positions), np.asarray(segments), model.config),
     )
     output.loss.backward()
     theirs = {name: p.grad.numpy() for name, p in model.named_parameters() if p.grad is not None}

@@ -179,7 +179,7 @@ def generated_vocabulary() -> tuple[list[str], list[str]]:
 def _real_vocabulary(texts: list[str]) -> tuple[list[str], list[str]]:
     vocabulary = wordpiece.train(texts, Vocab())
     source = subwords.load(data_folder() / 'vocab' / 'bert-base-uncased')
-    return vocabulary, new_tokens(vocabulary, source.tokens)
+    return vocabulary, new_tokens(wordpiece.make(vocabulary, True), source)
 
 
 def _generated_xml(path: Path, count: int) -> Path:

@@ -61,7 +61,7 @@ def prepare(folder: Path, size: Size) -> dict[str, Any]:
         place = random_source(folder / 'source', [token for token in vocabulary if token not in words])
     (folder / 'source.txt').write_text(str(place))
     loaded = load_source(folder)
-    tokens = new_tokens(vocabulary, loaded.vocabulary)
+    tokens = new_tokens(wordpiece.make(vocabulary, True), loaded.subwords)
     sentences = list(dict.fromkeys(s for text in texts for s in split_sentences(text)))
     finder = TokenFinder(wordpiece.make(vocabulary, True), tokens)
     chosen = chosen_occurrences(finder, sentences, size.contexts)

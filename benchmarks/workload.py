@@ -10,7 +10,8 @@ import numpy as np
 from pubmed import LENGTHS, data_folder, titled_abstracts
 
 from bioptimus_jax.config import defaults
-from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.tensors import own_architecture
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
@@ -28,10 +29,16 @@ class Shape:
     batch_rows: int
     documents: int
     row_pieces: int = 512
+    family: str = 'bert'
 
     @property
     def heads(self) -> int:
         return self.hidden // 64
+
+    @property
+    def intermediate(self) -> int:
+        """A gated layer has two matrices of the first kind, so ModernBERT's are narrower."""
+        return self.hidden * 3 // 2 if self.family == 'modernbert' else 4 * self.hidden
 
 
 QUICK = Shape(2, 128, 8000, 4, 400)
@@ -44,10 +51,11 @@ def experiment(shape: Shape, folder: Path) -> Experiment:
     config.corpus.update(inputs=(str(folder / 'corpus.jsonl'),), min_words=1)
     config.vocab.update(kind='file', file=str(folder / 'vocab.txt'))
     config.model.update(
+        family=shape.family,
         layers=shape.layers,
         hidden=shape.hidden,
         heads=shape.heads,
-        intermediate=4 * shape.hidden,
+        intermediate=shape.intermediate,
         dropout=0.0,
         attention_dropout=0.0,
     )
@@ -91,8 +99,8 @@ def opened(shape: Shape, folder: Path) -> tuple[Run, Rows]:
     return run, Rows(run.folder('rows'), 'train')
 
 
-def architecture(shape: Shape) -> Bert:
-    return Bert(shape.vocabulary, shape.hidden, shape.layers, shape.heads, 4 * shape.hidden, 512)
+def architecture(shape: Shape) -> Architecture:
+    return own_architecture(experiment(shape, Path()).model, shape.vocabulary)
 
 
 def _words(shape: Shape) -> list[str]:

@@ -173,7 +173,10 @@ def planned_architecture(experiment: Experiment) -> tuple[Architecture, str]:
         found = own_architecture(model, SOURCE_ENTRIES)
     entries = _entries(experiment.vocab, found.vocab_size)
     planned = dataclasses.replace(
-        found, vocab_size=entries, dropout=model.dropout, attention_dropout=model.attention_dropout
+        found.masked_lm(),
+        vocab_size=entries,
+        dropout=model.dropout,
+        attention_dropout=model.attention_dropout,
     )
     return planned, shape_from
 

@@ -263,6 +263,14 @@ def stage_metrics(run: Run, stage: str) -> list[dict[str, Any]]:
     return owner.metrics(stage)
 
 
+def lost_metrics(run: Run, stage: str) -> str:
+    """What to say where metrics.jsonl is not what a finished stage left in it; otherwise ''."""
+    written = (run.manifest(stage) or {}).get('metrics')
+    if not written or written == digest(stage_metrics(run, stage)):
+        return ''
+    return f'metrics.jsonl does not hold the lines that {stage} wrote'
+
+
 def execute(run: Run, stage: Stage, replace: bool = False, keep_matching: bool = False) -> dict[str, Any]:
     """`bring_up_to_date` while no other process works on the same stage of the same run.
 

@@ -15,6 +15,8 @@ from ml_collections import ConfigDict
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.fields import MOST, field_of, key, named, record_from, section, walk
 from bioptimus_jax.plugins import Plugins
+from bioptimus_jax.pretrain.decay import DECAYS
+from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.pretrain.units import MASKINGS
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS, Initialisation, concerned
 
@@ -123,7 +125,7 @@ class Vocab:
 
     tokenizer: str = key(
         'wordpiece',
-        'kind of tokenizer (must agree with the source): a file in vocab/kinds/',
+        'kind of tokenizer (where the source is kept, its own): a file in vocab/kinds/',
         one_of=TOKENIZERS,
     )
     kind: str = key(
@@ -131,7 +133,11 @@ class Vocab:
         "train a new one, take `file`, keep the source's, or append what a new one has beside it to the source's",
         one_of=('train', 'file', 'source', 'append'),
     )
-    file: str = key('', 'the vocabulary for kind=file (of WordPiece: a vocab.txt)', path=True)
+    file: str = key(
+        '',
+        'the vocabulary for kind=file: a vocab.txt of WordPiece, a tokenizer.json or vocab.json of byte-level pairs',
+        path=True,
+    )
     size: int = key(
         30522, 'entries of a vocabulary that is trained, special tokens included', low=100, high=LARGEST_SIZE
     )
@@ -292,6 +298,13 @@ class Phase:
     schedule: str = key(
         'continue', 'the learning rate goes on, or warms up again', one_of=('continue', 'restart')
     )
+    fall: str = key(
+        'linear',
+        'after its warm-up the learning rate falls '
+        + '; '.join(f'{name}: {fall.meaning}' for name, fall in FALLS.items())
+        + '. Of phases that continue, as in the one that they continue',
+        one_of=FALLS,
+    )
     optimizer: str = key('carry', 'optimiser state at the start of the phase', one_of=('carry', 'reset'))
 
 
@@ -373,7 +386,10 @@ class Pretrain:
     learning_rate: float = key(1e-4, 'peak (paper, section 8.2; Table 8 says 5e-4)', low=0, high=1)
     warmup_fraction: float = key(0.06, 'share of the steps with a rising learning rate', low=0, high=1)
     end_fraction: float = key(0.0, 'learning rate at the end, as a share of the peak', low=0, high=1)
-    weight_decay: float = key(0.01, 'on kernels and embeddings only', low=0, high=10)
+    weight_decay: float = key(0.01, 'how much; on what: see decay', low=0, high=10)
+    decay: str = key(
+        'bert', '; '.join(f'{name}: on {one.meaning}' for name, one in DECAYS.items()), one_of=DECAYS
+    )
     beta1: float = key(0.9, 'Adam', low=0, high=LARGEST_BETA)
     beta2: float = key(0.999, 'Adam', low=0, high=LARGEST_BETA)
     epsilon: float = key(1e-6, 'Adam', low=0, high=1)
@@ -774,6 +790,12 @@ def _check_phases(e: Experiment) -> None:
             raise ConfigError(
                 f'config.phase.{name}.duration: must be above 0 and at most {LONGEST[phase.duration_unit]:,} '
                 f'{phase.duration_unit}, got {phase.duration}'
+            )
+    for before, name in zip(e.phases, e.phases[1:]):
+        if e.phase[name].schedule == 'continue' and e.phase[name].fall != e.phase[before].fall:
+            raise ConfigError(
+                f'config.phase.{name}.fall: {e.phase[name].fall!r}, but its learning rate continues that of {before}, '
+                f'which falls {e.phase[before].fall!r}; set the same, or config.phase.{name}.schedule=restart'
             )
     asked = e.curriculum
     if asked.order in BY_DIFFICULTY and asked.measure == 'masked':

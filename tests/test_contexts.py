@@ -19,8 +19,9 @@ from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Contexts, Experiment, Runtime, Source, Vocab
 from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.vocab import contexts, sampling, subwords
-from bioptimus_jax.vocab.kinds import wordpiece
+from bioptimus_jax.vocab.kinds import bytelevel, wordpiece
 from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around
+from bioptimus_jax.vocab.subwords import Subwords
 
 DATA = os.environ.get('BIOPTIMUS_DATA')
 needs_data = pytest.mark.skipif(not DATA, reason='BIOPTIMUS_DATA is not set')
@@ -56,15 +57,36 @@ DOCUMENTS = make_documents(120)
 TRAINED = wordpiece.train((d.text for d in DOCUMENTS), SETTINGS)
 VOCABULARY = [t for t in TRAINED if t not in ('synuclein', 'reduced')]
 NEW = ['kinase', 'naproxenib', 'carcinoma', 'cafe', 'cells', 'synuc', '##lein', '##uced', '##ib']
+PAIRS = bytelevel.KIND.train(
+    bytelevel.KIND.count_words((d.text for d in DOCUMENTS), False),
+    dataclasses.replace(SETTINGS, size=380),
+    None,
+)
+KINDS = {
+    'wordpiece': (wordpiece.make(VOCABULARY, True), NEW),
+    'bytelevel': (PAIRS, [t for t in PAIRS.tokens[260:-1:2] if t != 'Ġ<']),
+}
+
+
+@pytest.fixture(params=KINDS)
+def known_and_new(request: pytest.FixtureRequest) -> tuple[Subwords, list[str]]:
+    """A vocabulary of each kind, and tokens of it that are new."""
+    return KINDS[request.param]
 
 
 def make_run(
-    workdir: Path, documents: list[Document], workers: int = 1, shards: int = 2, **settings: int
+    workdir: Path,
+    documents: list[Document],
+    workers: int = 1,
+    shards: int = 2,
+    known_and_new: tuple[Subwords, list[str]] = KINDS['wordpiece'],
+    **settings: int,
 ) -> Run:
+    known, new = known_and_new
     count = write_documents(workdir / 'corpus', 'train', documents, shards)
     write_json(workdir / 'corpus' / 'manifest.json', {'counts': {'train': count}, 'content': ''})
-    wordpiece.make(VOCABULARY, True).save(workdir / 'vocab', 512)
-    (workdir / 'vocab' / 'new_tokens.txt').write_text(''.join(t + '\n' for t in NEW), 'utf-8')
+    known.save(workdir / 'vocab', 512)
+    (workdir / 'vocab' / 'new_tokens.txt').write_text(''.join(t + '\n' for t in new), 'utf-8')
     write_json(workdir / 'vocab' / 'manifest.json', {'counts': {}, 'content': ''})
     (workdir / 'contexts').mkdir()
     experiment = Experiment(
@@ -85,13 +107,14 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contexts, 'BLOCK', 16)
 
 
-def brute_force(documents: list[Document], seed: int = 0) -> dict[str, list[str]]:
+def brute_force(
+    documents: list[Document], known: Subwords, new: list[str], seed: int = 0
+) -> dict[str, list[str]]:
     """Per token the texts of its bottom-k, found the slow way by another route."""
-    tokenizer = wordpiece.make(VOCABULARY, True)
-    best: dict[str, dict[str, int]] = {token: {} for token in NEW}
+    best: dict[str, dict[str, int]] = {token: {} for token in new}
     for document in documents:
         for number, sentence in enumerate(split_sentences(document.text)):
-            for token in set(tokenizer.tokenizer.encode(sentence).tokens) & set(NEW):
+            for token in set(known.tokenizer.encode(sentence).tokens) & set(new):
                 token_hash = sampling.hash_texts([token], seed)
                 key = np.array([contexts.document_key(document.id)], np.uint64)
                 priority = int(sampling.priorities(token_hash, key, np.array([number]))[0])
@@ -99,24 +122,27 @@ def brute_force(documents: list[Document], seed: int = 0) -> dict[str, list[str]
     return {token: sorted(found, key=found.__getitem__)[:K] for token, found in best.items()}
 
 
-def test_sample_is_the_bottom_k_with_right_spans(tmp_path: Path) -> None:
+def test_sample_is_the_bottom_k_with_right_spans(
+    tmp_path: Path, known_and_new: tuple[Subwords, list[str]]
+) -> None:
+    known, new = known_and_new
     repeated = [dataclasses.replace(d, id=f'copy-{d.id}') for d in DOCUMENTS[:20]]
-    run = make_run(tmp_path, DOCUMENTS + repeated)
+    run = make_run(tmp_path, DOCUMENTS + repeated, known_and_new=known_and_new)
     counts = contexts.build(run, tmp_path / 'contexts')
     found = contexts.load_contexts(tmp_path / 'contexts')
-    by_token: dict[str, list[str]] = {token: [] for token in NEW}
+    by_token: dict[str, list[str]] = {token: [] for token in new}
     for i, token in enumerate(found.tokens):
         text = found.sentences[found.sentence[i]]
         assert found.rank[i] == len(by_token[token])
         by_token[token].append(text)
-        span = text[found.start[i] : found.end[i]]
-        assert span.lower().replace('é', 'e') == token.removeprefix('##')
-    assert by_token == brute_force(DOCUMENTS + repeated)
+        assert known.normalised(text[found.start[i] : found.end[i]]) == known.kind.text(token)
+    assert by_token == brute_force(DOCUMENTS + repeated, known, new)
     assert all(len(set(texts)) == len(texts) for texts in by_token.values()), 'identical sentences count once'
     assert len(set(found.sentences)) == len(found.sentences), 'each is encoded once, whatever it serves'
-    assert any(token.startswith('##') and by_token[token] for token in NEW)
-    assert counts['tokens'] == len(NEW)
-    assert counts['tokens_without'] + counts['tokens_with_some'] + counts['tokens_with_all'] == len(NEW)
+    for begins in (True, False):
+        assert any(known.kind.begins(token) is begins and by_token[token] for token in new)
+    assert counts['tokens'] == len(new)
+    assert counts['tokens_without'] + counts['tokens_with_some'] + counts['tokens_with_all'] == len(new)
     assert counts['occurrences'] == len(found.tokens)
     assert counts['not_located'] == 0
     assert counts['sentences'] == len(found.sentences) == len(set(found.sentence.tolist()))
@@ -243,15 +269,16 @@ def test_samples_of_parts_merge_exactly() -> None:
     assert (whole.priority[whole.token == 3] <= limits[3]).sum() >= k
 
 
-def test_finder_agrees_with_whole_sentences() -> None:
-    tokenizer = wordpiece.make(VOCABULARY, True)
-    finder = TokenFinder(tokenizer, NEW)
+def test_finder_agrees_with_whole_sentences(known_and_new: tuple[Subwords, list[str]]) -> None:
+    known, new = known_and_new
+    finder = TokenFinder(known, new)
     odd = [
         'Kinase  kinase',
         ' leading kinase\u00a0carcinoma',
         'cafe\u0301 CAFÉ',
         'cells,cells\tcells',
         '(kinase)[MASK]',
+        'kinase   kinase \n cells  \n\nof <mask> cells<mask>of',
     ]
     odd += ['İkinase ΣΑΣ kinase\u200bs', '中kinase文', 'x' * 99 + 'kinase kinase', 'cel\x1cls cel\u00adls']
     sentences = odd + [s for d in DOCUMENTS[:30] for s in split_sentences(d.text)]
@@ -259,22 +286,23 @@ def test_finder_agrees_with_whole_sentences() -> None:
     start, end = finder.locate(sentences, sentence, token)
     found: list[dict[str, tuple[int, int]]] = [{} for _ in sentences]
     for i in range(len(sentence)):
-        found[sentence[i]][NEW[token[i]]] = (int(start[i]), int(end[i]))
+        found[sentence[i]][new[token[i]]] = (int(start[i]), int(end[i]))
     for number, text in enumerate(sentences):
-        encoding = tokenizer.tokenizer.encode(text, add_special_tokens=False)
+        encoding = known.tokenizer.encode(text, add_special_tokens=False)
         expected: dict[str, tuple[int, int]] = {}
         for piece, span in zip(encoding.tokens, encoding.offsets, strict=True):
-            if piece in NEW:
+            if piece in new:
                 expected.setdefault(piece, span)
         assert found[number] == expected, text
 
 
 @needs_data
-def test_finder_agrees_on_real_text() -> None:
+@pytest.mark.parametrize('vocabulary', ['bert-base-uncased', 'roberta-base'])
+def test_finder_agrees_on_real_text(vocabulary: str) -> None:
     folder = Path(DATA or '')
     with gzip.open(folder / 'pubmed' / 'abstracts-00001-of-00004.jsonl.gz', 'rt', encoding='utf-8') as file:
         texts = [json.loads(line)['abstract'] for line, _ in zip(file, range(300), strict=False)]
-    tokenizer = subwords.load(folder / 'vocab' / 'bert-base-uncased')
+    tokenizer = subwords.load(folder / 'vocab' / vocabulary)
     tokens = tokenizer.tokens[2000:]
     sentences = [s for t in texts for s in split_sentences(t)]
     assert len(sentences) > 2000

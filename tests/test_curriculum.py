@@ -87,6 +87,28 @@ def test_a_restarted_phase_warms_up_to_its_own_peak():
     assert rate(37) == pytest.approx(0.5)
 
 
+def test_a_stable_phase_and_one_that_falls_by_the_root():
+    """As ModernBERTs are adapted: no warm-up, then 1 - sqrt of the share of steps done, down to the end asked for."""
+    falls = {'phase__0__1__fall': 'constant', 'phase__0__2__fall': 'sqrt', 'phase__0__2__schedule': 'restart'}
+    others = {f'phase__0__{n}__schedule': 'restart' for n in (3, 4)}
+    e = experiment(**falls, **others, pretrain__learning_rate='1.0', pretrain__warmup_fraction='0')
+    schedule = curriculum.make_schedule(e, COUNTS)
+    table = curriculum.table(schedule, e)
+    stable, falling = (np.arange(s.start, s.stop) for s in schedule[:2])
+    rate = lambda steps: np.array([curriculum.learning_rate_at(table, s, 0.1) for s in steps])  # noqa: E731
+    assert rate(stable) == pytest.approx(1.0)
+    wanted = 1 - 0.9 * np.sqrt(np.arange(len(falling)) / len(falling))
+    assert rate(falling) == pytest.approx(wanted, rel=1e-5)
+    assert rate([schedule[2].start + 15]) == pytest.approx(
+        1 - 0.9 * 15 / (schedule[2].stop - schedule[2].start)
+    )
+    with pytest.raises(
+        ConfigError,
+        match=r"phase\.0\.2\.fall: 'linear', but its learning rate continues that of 0\.1, which falls 's",
+    ):
+        experiment(phase__0__1__fall='sqrt')
+
+
 def test_only_phases_that_are_not_over_can_change():
     old = [{'name': '0.1', 'start': 0, 'stop': 10}, {'name': '0.2', 'start': 10, 'stop': 20}]
     longer = (ScheduledPhase('0.1', Phase(), 0, 10), ScheduledPhase('0.2', Phase(), 10, 35))

@@ -159,12 +159,12 @@ def test_transformers_and_jax_give_a_bert_the_same_perplexities(place, tmp_path,
 def test_a_roberta_is_masked_in_its_own_words(place):
     model = masked_lm.load(place / 'roberta', 1)
     text = 'dose rate. A dose'
-    batch = model.rows([Document('a', text)], 12, 'wordpiece')
+    batch = model.rows([Document('a', text)], 12)
     pieces = model.tokenizer.convert_ids_to_tokens(batch['tokens'][0])
     assert ''.join(pieces).startswith('<s>ĠdoseĠrate.</s>')  # cut after the sentence
-    begins = [p for p, starts in zip(pieces, batch['word_starts'][0], strict=True) if starts]
+    begins = [p for p, starts in zip(pieces, batch['cuts'][0], strict=True) if starts]
     assert [p for p in begins if not p.startswith('<')] == ['Ġ', 'Ġ', '.']
-    spaced = model.rows([Document('a', text)], 12, 'whitespace')['word_starts'][0]
+    spaced = batch['word_starts'][0]
     assert [p for p, s in zip(pieces, spaced, strict=True) if s and not p.startswith('<')] == ['Ġ', 'Ġ']
     # A document longer than a row is cut, and nothing is lost.
     assert len(batch['tokens']) == 2

@@ -3,12 +3,14 @@
 import ast
 import dataclasses
 import json
+import re
 
 import jax
 import numpy as np
 import pytest
 import safetensors.numpy
 from huggingface_hub import ModelCard
+from toy_families import SMALL, noisy
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import InputError
@@ -52,6 +54,15 @@ def tokenizer_folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope='module', params=SMALL)
+def model(request):
+    """A small model of every family in turn, for that tokenizer."""
+    small = SMALL[request.param]
+    rows = ARCHITECTURE.positions + small.max_positions - small.positions
+    small = dataclasses.replace(small, vocab_size=len(VOCABULARY), max_positions=rows)
+    return noisy(small.padded_with(VOCABULARY.index('[PAD]')))
+
+
 def written(folder, params, tokenizer_folder):
     tensors.write_folder(folder, ARCHITECTURE, params, tokenizer_folder)
     return folder
@@ -67,18 +78,19 @@ def edit_json(path, **changes):
 
 
 @pytest.mark.parametrize('texts', [TEXTS, []])
-def test_gate_passes_and_measures(tmp_path, params, tokenizer_folder, texts):
-    measured = check(written(tmp_path / 'a', params, tokenizer_folder), params, tokenizer_folder, texts)
+def test_gate_passes_and_measures(tmp_path, model, tokenizer_folder, texts):
+    tensors.write_folder(tmp_path, *model, tokenizer_folder)
+    measured = gate.check(tmp_path, *model, tokenizer_folder, texts)
     assert measured['hidden'] < 1e-4
     assert measured['logits'] < 1e-4
     assert measured['texts'] == (2 if texts else 3)
     assert measured['pieces'] > 20
 
 
-def test_export_is_complete_reproducible_and_leaves_nothing_behind(tmp_path, params, tokenizer_folder):
+def test_export_is_complete_reproducible_and_leaves_nothing_behind(tmp_path, model, tokenizer_folder):
     about = {'phase': '0.2', 'checkpoint': 'x', 'setting': dataclasses.asdict(PAPER_PHASES['0.2'])}
     for _ in range(2):  # the second one replaces the first
-        export.export(tmp_path / '0.2', ARCHITECTURE, params, tokenizer_folder, TEXTS, about)
+        export.export(tmp_path / '0.2', *model, tokenizer_folder, TEXTS, about)
     assert [p.name for p in tmp_path.iterdir()] == ['0.2']
     folder = tmp_path / '0.2'
     sums = dict(reversed(line.split('  ')) for line in (folder / 'sha256sums').read_text().splitlines())
@@ -89,7 +101,7 @@ def test_export_is_complete_reproducible_and_leaves_nothing_behind(tmp_path, par
     assert not {'license', 'base_model', 'model-index'} & data.keys()  # nothing is known of them
     _, back, fresh = tensors.load_folder(folder)
     assert fresh == []
-    jax.tree.map(np.testing.assert_array_equal, dict(back), dict(params))
+    jax.tree.map(np.testing.assert_array_equal, dict(back), dict(model.params))
     # an export whose files are whole is kept, a damaged one is not
     assert export._kept(folder, 'x')['phase'] == '0.2'
     assert export._kept(folder, 'y') is None
@@ -99,15 +111,19 @@ def test_export_is_complete_reproducible_and_leaves_nothing_behind(tmp_path, par
     assert export._kept(folder, 'x') is None
 
 
-def test_one_wrong_weight_is_caught(tmp_path, params, tokenizer_folder):
-    folder = written(tmp_path / 'a', params, tokenizer_folder)
-    state = safetensors.numpy.load_file(folder / 'model.safetensors')
-    state['bert.encoder.layer.1.attention.self.key.weight'] = np.ascontiguousarray(
-        state['bert.encoder.layer.1.attention.self.key.weight'].T
-    )
-    safetensors.numpy.save_file(state, folder / 'model.safetensors', {'format': 'pt'})
-    with pytest.raises(gate.GateError, match=r'hidden differ from transformers'):
-        check(folder, params, tokenizer_folder)
+def test_one_wrong_weight_is_caught(tmp_path, model, tokenizer_folder):
+    """Each square matrix of the last layer in turn."""
+    architecture = model.architecture
+    tensors.write_folder(tmp_path, *model, tokenizer_folder)
+    state = safetensors.numpy.load_file(tmp_path / 'model.safetensors')
+    last = f'encoder/layer/{architecture.layers - 1}/'
+    square = [p for p, s in architecture.shapes().items() if p.startswith(last) and s == (32, 32)]
+    assert square
+    for name in map(architecture.tensor_name, square):
+        wrong = {**state, name: np.ascontiguousarray(state[name].T)}
+        safetensors.numpy.save_file(wrong, tmp_path / 'model.safetensors', {'format': 'pt'})
+        with pytest.raises(gate.GateError, match=r'hidden differ from transformers'):
+            gate.check(tmp_path, *model, tokenizer_folder, TEXTS)
 
 
 def test_bias_in_another_order_is_caught(tmp_path, params, tokenizer_folder):
@@ -124,19 +140,18 @@ def test_bias_in_another_order_is_caught(tmp_path, params, tokenizer_folder):
         check(folder, ours, tokenizer_folder)
 
 
-def test_missing_and_unexpected_tensors_are_caught(tmp_path, params, tokenizer_folder):
-    folder = written(tmp_path / 'a', params, tokenizer_folder)
-    state = safetensors.numpy.load_file(folder / 'model.safetensors')
-    lost = state.pop('bert.encoder.layer.0.output.dense.bias')
-    safetensors.numpy.save_file(state, folder / 'model.safetensors', {'format': 'pt'})
-    with pytest.raises(
-        gate.GateError, match=r'missing keys on reload: bert\.encoder\.layer\.0\.output\.dense\.bias'
-    ):
-        check(folder, params, tokenizer_folder)
-    state |= {'bert.encoder.layer.0.output.dense.bias': lost, 'bert.more': lost}
-    safetensors.numpy.save_file(state, folder / 'model.safetensors', {'format': 'pt'})
+def test_missing_and_unexpected_tensors_are_caught(tmp_path, model, tokenizer_folder):
+    tensors.write_folder(tmp_path, *model, tokenizer_folder)
+    state = safetensors.numpy.load_file(tmp_path / 'model.safetensors')
+    name = next(n for n in state if '.layer.0.' in n or '.layers.0.' in n)
+    lost = state.pop(name)
+    safetensors.numpy.save_file(state, tmp_path / 'model.safetensors', {'format': 'pt'})
+    with pytest.raises(gate.GateError, match=f'missing keys on reload: {re.escape(name)}'):
+        gate.check(tmp_path, *model, tokenizer_folder, TEXTS)
+    state |= {name: lost, f'{model.architecture.prefix}more': lost}
+    safetensors.numpy.save_file(state, tmp_path / 'model.safetensors', {'format': 'pt'})
     with pytest.raises(gate.GateError, match='unexpected keys on reload'):
-        check(folder, params, tokenizer_folder)
+        gate.check(tmp_path, *model, tokenizer_folder, TEXTS)
 
 
 def test_another_type_or_class_is_caught(tmp_path, params, tokenizer_folder):
@@ -181,7 +196,7 @@ def test_stage_exports_finished_phases_says_what_is_missing_and_goes_on(
     tmp_path, monkeypatch, params, tokenizer_folder
 ):
     finished = ['0.1', '0.2']
-    loaded = []
+    loaded, lines = [], []
 
     def load_phase(folder, phase):
         loaded.append(phase)
@@ -195,11 +210,15 @@ def test_stage_exports_finished_phases_says_what_is_missing_and_goes_on(
     write_json(run.workdir / 'surgery' / 'manifest.json', {'stage': 'surgery'})
     folder = run.workdir / 'export'
     folder.mkdir(parents=True)
+    run.say = lines.append
     with pytest.raises(InputError, match=r'phases 0\.3, 0\.4 are not finished; exported so far: 0\.1, 0\.2'):
         export.build(run, folder)
+    assert any('pretrain has no manifest.json, it is not finished' in line for line in lines)
     assert sorted(p.name for p in folder.iterdir()) == ['0.1', '0.2']
     finished += ['0.3', '0.4']
+    write_json(run.workdir / 'pretrain' / 'manifest.json', {'stage': 'pretrain', 'metrics': 'of other lines'})
     counts = export.build(run, folder)
+    assert sum('metrics.jsonl does not hold the lines that pretrain wrote' in line for line in lines) == 1
     assert loaded == ['0.1', '0.2', '0.3', '0.4']  # each once: the first two were kept
     assert counts['phases'] == finished
     assert max(measured['logits'] for measured in counts['gate'].values()) < 1e-4

@@ -66,8 +66,12 @@ def papers(**changes):
     return Surgery(**{**PAPER_ROWS, **changes})
 
 
+def spelled_by(source_, *tokens):
+    return [source_.subwords.spell_token(token) for token in tokens]
+
+
 def made(source_, contexts, *settings: Surgery, tokens=(WORD,)):
-    material = gather(source_, list(tokens), contexts, settings, 0, sums)
+    material = gather(source_, list(tokens), spelled_by(source_, *tokens), contexts, settings, 0, sums)
     return [make(each, material, 0) for each in settings]
 
 
@@ -217,7 +221,7 @@ def test_the_respelled_map_is_fitted_on_tokens_that_are_spelled_without_themselv
         return sums(source_, reading_, layers, label)
 
     contexts = found(*occurrences(WORD))
-    material = gather(made_, [WORD], contexts, [papers(map='respelled')], 0, watched)
+    material = gather(made_, [WORD], spelled_by(made_, WORD), contexts, [papers(map='respelled')], 0, watched)
     [(_, hiding, windows)] = [r for r in read if r[0].startswith('respelled')]
     fold = material.respelled.ids.tolist()
     assert len(fold) >= linear.LEAST_TOKENS
@@ -225,7 +229,7 @@ def test_the_respelled_map_is_fitted_on_tokens_that_are_spelled_without_themselv
     assert hiding.vocabulary == made_.vocabulary
     assert material.anchors is None
     [one] = [make(papers(map='respelled'), material, 0)]
-    again = gather(made_, [WORD], contexts, [papers(map='respelled')], 0, sums)
+    again = gather(made_, [WORD], spelled_by(made_, WORD), contexts, [papers(map='respelled')], 0, sums)
     np.testing.assert_array_equal(one.rows, make(papers(map='respelled'), again, 0).rows)
 
 

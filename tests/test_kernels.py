@@ -14,14 +14,18 @@ import pytest
 from jax.sharding import Mesh
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.model.attention import Attend, Dropped, attend
+from bioptimus_jax.model.attention import Attend, Dropped, Ranges, attend, attended_keys
 from bioptimus_jax.pretrain import backends
 
 INTERPRETED = {name: functools.partial(kernel, interpret=True) for name, kernel in backends.KERNELS.items()}
 # Rows of three blocks in every pass of every kernel; a head size that is no power of two.
 LENGTHS = {'pallas_gpu': 96, 'splash': 384}
 HEADS, SIZE = 2, 24
-ATTENTIONS = [(name, dtype) for name in INTERPRETED for dtype in ('float32', 'bfloat16')]
+WINDOW = 50
+ATTENTIONS = [
+    *((name, dtype, None) for name in INTERPRETED for dtype in ('float32', 'bfloat16')),
+    ('splash', 'float32', WINDOW),  # the other has no windows
+]
 # Lengths of a row's documents in 96ths of the row; the rest is padding.
 LAYOUTS = {
     'one document': [[96], [96]],
@@ -44,25 +48,67 @@ def segments_of(name, documents):
 
 
 @functools.cache
-def with_gradients(attention):
+def with_gradients(attention, window=None):
     """`(query, key, value, weights, segments)` to the output and the gradients of its weighted sum."""
 
     @jax.jit
     def run(query, key, value, weights, segments):
-        output, pull = jax.vjp(lambda *x: attention(*x, segments), query, key, value)
+        ranges = Ranges.of(segments, window)
+        output, pull = jax.vjp(lambda *x: attention(*x, ranges), query, key, value)
         return output, *pull(weights)
 
     return run
 
 
-@pytest.mark.parametrize(('name', 'dtype'), ATTENTIONS)
-def test_outputs_and_gradients_equal_the_plain_ones(name, dtype):
+def all_pairs(query, key, value, ranges):
+    """What attention is, without any trick: one row and one head after the other."""
+    places = jnp.arange(query.shape[1])
+    far = abs(places[:, None] - places[None]) > (len(places) if ranges.window is None else ranges.window)
+
+    def of_head(query, key, value, start):
+        apart = (start[:, None] != start[None]) | far
+        scores = jnp.where(apart, -jnp.inf, query @ key.T / np.sqrt(SIZE))
+        return jax.nn.softmax(scores) @ value
+
+    of_row = jax.vmap(of_head, in_axes=(1, 1, 1, None), out_axes=1)
+    return jax.vmap(of_row)(query, key, value, ranges.start_BxL)
+
+
+@pytest.mark.parametrize('layout', ['padding', 'ends of blocks', 'many'])
+@pytest.mark.parametrize(('window', 'keys'), [(None, 96), (60, 96), (20, 60), (16, 48), (9, 48), (0, 48)])
+def test_plain_attention_is_that_of_all_pairs_that_see_each_other(window, keys, layout):
+    """In blocks where keys are fewer than the 96 of a row, which is no whole number of blocks of 20."""
+    assert attended_keys(96, window) == keys
+    inputs, segments = arrays('pallas_gpu'), segments_of('pallas_gpu', LAYOUTS[layout])
+    ours = with_gradients(attend, window)(*inputs, segments)
+    for what, mine, truth in zip(
+        ('output', 'query', 'key', 'value'), ours, with_gradients(all_pairs, window)(*inputs, segments)
+    ):
+        np.testing.assert_allclose(mine, truth, atol=5e-6, rtol=0, err_msg=what)
+
+
+@pytest.mark.parametrize('window', [40, 7])
+def test_nothing_leaks_into_a_window(window):
+    """Of one position's output, to the last bit: documents end at 40 and 80, a window in blocks ends at 7 places."""
+    query, key, value, _ = arrays('pallas_gpu')
+    segments = segments_of('pallas_gpu', [[40, 40]] * 2)
+    for place, seen in ((3, (0, min(40, 4 + window))), (45, (max(40, 45 - window), min(80, 46 + window)))):
+        alone = jnp.zeros_like(value).at[:, place].set(1)
+        _, *gradients = with_gradients(attend, window)(query, key, value, alone, segments)
+        wanted = (np.arange(96) >= seen[0]) & (np.arange(96) < seen[1])
+        for gradient in gradients[1:]:
+            reached = np.abs(gradient).max(axis=(0, 2, 3)) > 0
+            np.testing.assert_array_equal(reached, wanted)
+
+
+@pytest.mark.parametrize(('name', 'dtype', 'window'), ATTENTIONS)
+def test_outputs_and_gradients_equal_the_plain_ones(name, dtype, window):
     """In bfloat16 a kernel may be as far from float32 as plain attention is, give or take one rounding."""
     inputs = arrays(name, dtype)
     for layout, documents in LAYOUTS.items():
         segments = segments_of(name, documents)
-        ours = with_gradients(INTERPRETED[name])(*inputs, segments)
-        exact = with_gradients(attend)(*inputs.astype('float32'), segments)
+        ours = with_gradients(INTERPRETED[name], window)(*inputs, segments)
+        exact = with_gradients(attend, window)(*inputs.astype('float32'), segments)
         for what, mine, truth in zip(('output', 'query', 'key', 'value'), ours, exact):
             assert mine.dtype == dtype
             error = np.abs(mine.astype('float32') - truth).max() / np.abs(truth).max()
@@ -89,7 +135,7 @@ def test_nothing_leaks_between_segments(name):
 @pytest.mark.parametrize('name', INTERPRETED)
 def test_a_kernel_refuses_dropout_but_not_a_rate_that_is_not_used(name):
     query, key, value, _ = arrays(name)
-    inputs = (query, key, value, segments_of(name, [[96], [96]]))
+    inputs = (query, key, value, Ranges.of(segments_of(name, [[96], [96]])))
     seed = jnp.zeros(2, jnp.uint32)
     with pytest.raises(ValueError, match=rf'^{name} has no dropout of attention probabilities, and 0\.1 was'):
         INTERPRETED[name](*inputs, Dropped(0.1, seed, 3))
@@ -102,7 +148,7 @@ def test_a_kernel_refuses_dropout_but_not_a_rate_that_is_not_used(name):
 def test_a_kernel_says_which_lengths_it_takes(name, length, multiple):
     inputs = [jnp.zeros((1, length, 1, 16))] * 3
     with pytest.raises(ValueError, match=f'^{name} .* a multiple of {multiple}, not {length}$'):
-        INTERPRETED[name](*inputs, jnp.ones((1, length), jnp.int32))
+        INTERPRETED[name](*inputs, Ranges.of(jnp.ones((1, length), jnp.int32)))
 
 
 @pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
@@ -151,7 +197,7 @@ def test_spread_over_a_mesh_a_kernel_gives_the_same(name, axes, monkeypatch):
     @functools.partial(jax.jit, static_argnums=0)
     def run(holder, query, key, value, weights, segments):
         def weighted(*x):
-            output = holder.attention(*x, segments)
+            output = holder.attention(*x, Ranges.of(segments))
             return (output * weights).sum(), output
 
         gradients, output = jax.grad(weighted, (0, 1, 2), has_aux=True)(query, key, value)
@@ -173,13 +219,13 @@ def test_rows_and_heads_that_the_devices_do_not_divide_are_named():
     attention = backends.Sharded(attend, mesh_of(data=2, tensor=4))
     for rows, heads, message in ((3, 4, '3 rows .* the 2 devices'), (2, 6, '6 heads .* the 4 devices')):
         with pytest.raises(ValueError, match=message):
-            attention(*[jnp.zeros((rows, 16, heads, 16))] * 3, jnp.ones((rows, 16), jnp.int32))
+            attention(*[jnp.zeros((rows, 16, heads, 16))] * 3, Ranges.of(jnp.ones((rows, 16), jnp.int32)))
 
 
 SHAPE = {'heads': 2, 'head_size': 16, 'widths': (32,)}
 
 
-def choose(wanted, dtype='float32', attention_dropout=0.0, **axes):
+def choose(wanted, dtype='float32', attention_dropout=0.0, windows=(None,), **axes):
     """The chosen attention and the warnings."""
     warnings = []
     chosen = backends.choose(
@@ -187,6 +233,7 @@ def choose(wanted, dtype='float32', attention_dropout=0.0, **axes):
         mesh_of(**(axes or {'data': 2})),
         **SHAPE,
         dtype=dtype,
+        windows=windows,
         attention_dropout=attention_dropout,
         warn=warnings.append,
     )
@@ -197,24 +244,29 @@ def raising(*inputs, **options):
     raise RuntimeError('no shared memory left\nand a long story')
 
 
-def without_segments(query, key, value, segments, **options):
-    return attend(query, key, value, jnp.ones_like(segments))
+def without_segments(query, key, value, ranges, **options):
+    return attend(query, key, value, Ranges.of(jnp.ones_like(ranges.start_BxL), ranges.window))
 
 
-def without_scale(query, key, value, segments, **options):
-    return attend(query * 1.2, key, value, segments)
+def without_windows(query, key, value, ranges, **options):
+    return attend(query, key, value, ranges.within(None))
 
 
-def without_gradient(query, key, value, segments, **options):
-    return attend(query, jax.lax.stop_gradient(key), value, segments)
+def without_scale(query, key, value, ranges, **options):
+    return attend(query * 1.2, key, value, ranges)
 
 
-def with_a_small_leak(query, key, value, segments, **options):
-    return attend(query, key, value, segments) + 1e-3 * value.mean(axis=1, keepdims=True)
+def without_gradient(query, key, value, ranges, **options):
+    return attend(query, jax.lax.stop_gradient(key), value, ranges)
 
 
-def with_nan_in_padding(query, key, value, segments, **options):
-    return jnp.where((segments == 0)[:, :, None, None], jnp.nan, attend(query, key, value, segments))
+def with_a_small_leak(query, key, value, ranges, **options):
+    return attend(query, key, value, ranges) + 1e-3 * value.mean(axis=1, keepdims=True)
+
+
+def with_nan_at_the_end(query, key, value, ranges, **options):
+    last = ranges.end_BxL == query.shape[1]  # padding, or a document that fills its row
+    return jnp.where(last[:, :, None, None], jnp.nan, attend(query, key, value, ranges))
 
 
 @pytest.mark.parametrize(
@@ -222,16 +274,17 @@ def with_nan_in_padding(query, key, value, segments, **options):
     [
         (raising, r'RuntimeError: no shared memory left'),
         (without_segments, r'its output is off by 0\.\d+ of the largest value, more than 0\.02'),
+        (without_windows, r'its output is off by 0\.\d+ of the largest value, more than 0\.02'),
         (without_scale, r'its (output|gradient of .) is off by .*'),
         (without_gradient, r'its gradient of k is off by 1 of the largest value, more than 0\.02'),
         (with_a_small_leak, r'a segment sees the keys or values of another'),
-        (with_nan_in_padding, r'its output is off by inf of the largest value, more than 0\.02'),
+        (with_nan_at_the_end, r'its output is off by inf of the largest value, more than 0\.02'),
     ],
 )
 def test_a_kernel_that_fails_its_check_is_not_used(broken, reason, monkeypatch):
     monkeypatch.setitem(backends.KERNEL_OF_PLATFORM, 'cpu', 'splash')
     monkeypatch.setitem(backends.KERNELS, 'splash', broken)
-    chosen, warnings = choose('auto')
+    chosen, warnings = choose('auto', windows=(None, 4))
     assert chosen is attend
     (warning,) = warnings
     before, after = r'attention: the kernel splash cannot be used here \(', r'\); going on with plain XLA'
@@ -239,7 +292,7 @@ def test_a_kernel_that_fails_its_check_is_not_used(broken, reason, monkeypatch):
     with pytest.raises(
         ConfigError, match=rf'^config\.runtime\.attention: splash .* \({reason}\); choose xla'
     ):
-        choose('splash')
+        choose('splash', windows=(None, 4))
 
 
 @pytest.mark.parametrize(('wanted', 'dtype'), [('auto', 'bfloat16'), ('pallas_gpu', 'float32')])
@@ -249,6 +302,13 @@ def test_a_kernel_that_passes_its_check_is_used(wanted, dtype, monkeypatch):
     chosen, warnings = choose(wanted, dtype)
     assert chosen == backends.Sharded(INTERPRETED['pallas_gpu'], mesh_of(data=2))
     assert not warnings
+
+
+def test_a_kernel_without_windows_leaves_them_to_plain_attention(monkeypatch):
+    monkeypatch.setitem(backends.KERNELS, 'pallas_gpu', INTERPRETED['pallas_gpu'])
+    chosen, warnings = choose('pallas_gpu', windows=(None, 4))
+    assert chosen == backends.Sharded(INTERPRETED['pallas_gpu'], mesh_of(data=2))
+    assert warnings == ['attention: pallas_gpu has no windows; layers that have one use plain XLA, in blocks']
 
 
 def test_a_shape_that_a_kernel_cannot_take_is_the_reason(monkeypatch):

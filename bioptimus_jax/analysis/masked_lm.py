@@ -14,7 +14,7 @@ from bioptimus_jax.corpus.documents import Document, document_key
 from bioptimus_jax.errors import InputError, pickled_code
 from bioptimus_jax.finetune.loading import check_rows, positions_of
 from bioptimus_jax.pretrain.masking import Masked
-from bioptimus_jax.pretrain.rows import Part, cut_points, one_a_row, white_space_starts
+from bioptimus_jax.pretrain.rows import Part, cut_points, one_a_row, white_space_starts, word_cuts
 from bioptimus_jax.vocab.agreement import load_in_transformers, masked_by
 from bioptimus_jax.vocab.subwords import Vocabulary
 
@@ -36,11 +36,8 @@ class ForeignModel:
         """What may be hidden and what may stand in its place: nothing special but the unknown token is left."""
         return masked_by(self.tokenizer)
 
-    def rows(self, documents: Sequence[Document], width: int, word: str) -> dict[str, np.ndarray]:
-        """One document, or part of a long one, a row, cut as in training, as `Rows.read` gives them.
-
-        `word`: 'whitespace', or anything else for the words of the tokenizer, punctuation apart.
-        """
+    def rows(self, documents: Sequence[Document], width: int) -> dict[str, np.ndarray]:
+        """One document, or part of a long one, a row, cut as in training, as `Rows.read` gives them."""
         ids = self.tokenizer.get_vocab()
         ends_V = np.zeros(len(self.tokenizer), bool)
         ends_V[[ids[mark] for mark in '.?!' if mark in ids]] = True
@@ -48,17 +45,18 @@ class ForeignModel:
         parts = []
         for document in documents:
             encoding = self.tokenizer(document.text, add_special_tokens=False, verbose=False).encodings[0]
-            tokens, words = np.array(encoding.ids, np.uint32), np.array(encoding.word_ids)
+            tokens = np.array(encoding.ids, np.uint32)
             if not len(tokens):
                 continue
             spaced = white_space_starts(document.text, encoding.offsets)
-            starts = spaced if word == 'whitespace' else np.r_[True, words[1:] != words[:-1]]
+            cuts = word_cuts(encoding.word_ids)
             for begin, end in cut_points(tokens, spaced, ends_V, width - 2):
                 parts.append(
                     Part(
                         np.r_[cls, tokens[begin:end], sep],
-                        np.r_[True, starts[begin:end], True],
+                        np.r_[True, spaced[begin:end], True],
                         document_key(document.id),
+                        np.r_[True, cuts[begin:end], True],
                     )
                 )
         return one_a_row(parts, width)

@@ -62,11 +62,8 @@ def measure(
     }
     seed, drawn = e.evaluation.seed, e.analysis.geometry_points // 2 * 2
     known = [len(speller(word)) == 1 for word in chosen.texts]
-
-    def is_new(word: str) -> bool:
-        pieces = speller(word)
-        return len(pieces) == 1 and speller.subwords.tokens[pieces[0]] in new
-
+    first = [speller.subwords.tokens[speller(word)[0]] for word in chosen.texts]
+    new_N = np.array([one and token in new for one, token in zip(known, first, strict=True)])
     words = {
         'digest': chosen.digest(),
         'count': len(high_N),
@@ -76,7 +73,7 @@ def measure(
         **{
             name: {
                 'median_count': float(np.median(np.array(chosen.counts)[of_class])),
-                'new': float(np.mean([is_new(w) for w in np.array(chosen.texts)[of_class]])),
+                'new': float(np.mean(new_N[of_class])),
             }
             for name, of_class in (('low', ~high_N), ('high', high_N))
         },

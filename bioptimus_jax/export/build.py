@@ -15,12 +15,12 @@ from bioptimus_jax.export import card
 from bioptimus_jax.export.gate import check
 from bioptimus_jax.files import atomic, digest, read_json, sha256, whole_folder, write_json
 from bioptimus_jax.hosts.devices import present
-from bioptimus_jax.manifests import versions
+from bioptimus_jax.manifests import MANIFEST, versions
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.tensors import read_architecture, write_folder
 from bioptimus_jax.pretrain.checkpoint import finished_phases, load_phase, phase_checksums
 from bioptimus_jax.pretrain.objective import objective_of
-from bioptimus_jax.run import Run
+from bioptimus_jax.run import Run, lost_metrics
 from bioptimus_jax.schema import phase_of
 
 TEXTS = 4  # held-out documents that the gate compares on
@@ -34,11 +34,17 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     """
     run.fetch('pretrain')
     run.computes('export', str(present()))
-    pretrain = run.folder('pretrain') if run.manifest('pretrain') else run.workdir / 'pretrain'
+    pretrain = run.workdir / 'pretrain'
+    if run.manifest('pretrain'):
+        pretrain = run.folder('pretrain')
+    else:
+        run.say(f'export: pretrain has no {MANIFEST}, it is not finished: phases that have ended are exported')
     initial = run.folder('surgery') / 'model'
     architecture = read_architecture(initial)
     texts = _heldout_texts(run)
     finished = [name for name in finished_phases(pretrain) if phase_of(name) in run.config.phases]
+    if lost := lost_metrics(run, 'pretrain'):
+        run.say(f'export: {lost}: the losses on the model cards may be wrong')
     gates = {}
     for phase in finished:
         run.check_stop()

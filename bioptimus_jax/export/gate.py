@@ -60,8 +60,8 @@ def check(
             names = ', '.join(sorted(map(str, info[kind]))[:4])
             raise GateError(f'{folder}: {kind.replace("_", " ")} on reload: {names}')
     _check_weights(folder, architecture, model)
-    ids = _check_tokenizer(folder, architecture, tokenizer_folder, texts)
-    tokens_BxL, mask_BxL = _padded(ids, architecture)
+    ids, pad = _check_tokenizer(folder, architecture, tokenizer_folder, texts)
+    tokens_BxL, mask_BxL = _padded(ids, pad, architecture)
     model.eval()
     with torch.inference_mode():
         theirs = model(
@@ -115,8 +115,8 @@ def _check_weights(folder: Path, architecture: Architecture, model: Any) -> None
 
 def _check_tokenizer(
     folder: Path, architecture: Architecture, tokenizer_folder: Path, texts: Sequence[str]
-) -> list[list[int]]:
-    """The ids of `texts`, after comparing AutoTokenizer with the run's tokenizer."""
+) -> tuple[list[list[int]], int]:
+    """The ids of `texts` and of padding, after comparing AutoTokenizer with the run's tokenizer."""
     ours = load_subwords(tokenizer_folder)
     try:
         loaded = agreement.check_written(folder, ours, texts)
@@ -127,17 +127,20 @@ def _check_tokenizer(
             f'{folder}: model_max_length of the tokenizer is {loaded.model_max_length} on reload, '
             f'{architecture.positions} in the run'
         )
-    return [ours.tokenizer.encode(text).ids for text in texts]
+    return [ours.tokenizer.encode(text).ids for text in texts], ours.pad
 
 
-def _padded(ids: Sequence[Sequence[int]], architecture: Architecture) -> tuple[np.ndarray, np.ndarray]:
+def _padded(
+    ids: Sequence[Sequence[int]], pad: int, architecture: Architecture
+) -> tuple[np.ndarray, np.ndarray]:
     """Rows of at most MAX_PIECES with padding; random ids where there are no texts."""
     width = min(MAX_PIECES, architecture.positions)
     generator = np.random.default_rng(0)
     lengths = [min(len(i), width) for i in ids] or [width, width // 2 + 1, 3]
-    tokens_BxL = np.zeros((len(lengths), max(lengths)), np.int64)
+    tokens_BxL = np.full((len(lengths), max(lengths)), pad, np.int64)
     mask_BxL = (np.arange(max(lengths)) < np.array(lengths)[:, None]).astype(np.int64)
     random_BxL = generator.integers(architecture.vocab_size, size=tokens_BxL.shape)
+    random_BxL[random_BxL == pad] = (pad + 1) % architecture.vocab_size  # a model may count without padding
     for row, length in enumerate(lengths):
         tokens_BxL[row, :length] = ids[row][:length] if ids else random_BxL[row, :length]
     return tokens_BxL, mask_BxL

@@ -9,7 +9,7 @@ import functools
 import operator
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.model.attention import layer_seed
+from bioptimus_jax.model.attention import Ranges, layer_seed
 from bioptimus_jax.model.compute import PLAIN, REMAT, Compute
 from bioptimus_jax.schema import LARGEST_SIZE, MOST_LAYERS
 from bioptimus_jax.trees import flatten, unflatten
@@ -75,8 +75,9 @@ def logits_of(states_BxMxD: jax.Array, table_VxD: jax.Array, bias_V: jax.Array) 
 class Architecture(abc.ABC):
     """Everything that decides the parameters and the function of an encoder; hashable, so static under jit.
 
-    A family is a subclass that names three modules; their parameters are under `embeddings/`, `encoder/layer/N/` and
-    `cls/predictions/`, in leaves called kernel, bias, embedding and scale. A source may lack all of `cls/`.
+    A family is a subclass that names three modules, or four; their parameters are under `embeddings/`,
+    `encoder/layer/N/`, `cls/predictions/` and `encoder/`, in leaves called kernel, bias, embedding and scale. A source
+    may lack all of `cls/`.
     """
 
     vocab_size: int
@@ -95,12 +96,20 @@ class Architecture(abc.ABC):
     model_type: ClassVar[str]
     # What people call the family.
     title: ClassVar[str]
+    # Whether matrices and norms have biases; `output_bias` is another matter.
+    biases: ClassVar[bool] = True
     # Of transformers: loads what is exported, and the gate compares with it.
     hf_class: ClassVar[str]
     # Field -> key of config.json; needed where the field has no default.
     config_keys: ClassVar[Mapping[str, str]]
     # Keys of config.json that may have this one value, their default.
     supported: ClassVar[Mapping[str, Any]] = {}
+    # What transformers takes for a key that config.json lacks, where it is not the field's default.
+    unsaid: ClassVar[Mapping[str, Any]] = {}
+    # Keys of config.json that are ids of the tokenizer -> the role of the token.
+    token_keys: ClassVar[Mapping[str, str]] = {'pad_token_id': 'pad'}
+    # That of the head, where it does not follow `activation`.
+    head_activation: ClassVar[str] = ''
     # Of the encoder's tensors, but in checkpoints of the encoder alone.
     prefix: ClassVar[str]
     # Tensors in checkpoints that the model does not have; without the prefix.
@@ -139,6 +148,34 @@ class Architecture(abc.ABC):
         """Pieces that a document may have, [CLS] and [SEP] included."""
         return self.max_positions
 
+    @property
+    def width(self) -> int:
+        """Columns of the table of input embeddings."""
+        return self.hidden
+
+    def padded_with(self, pad: int) -> Self:
+        """The same function for a tokenizer that pads with this id."""
+        return self
+
+    def masked_lm(self) -> 'Architecture':
+        """The same encoder with the head of a masked language model."""
+        return self
+
+    @property
+    def kinds(self) -> tuple[Hashable, ...]:
+        """Of every layer what makes it differ from others: equal ones have parameters of equal shapes."""
+        return (None,) * self.layers
+
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """Of every layer the places to either side that a piece attends to; None: all of its document."""
+        return (None,) * self.layers
+
+    @property
+    def wide(self) -> float:
+        """Columns of the feed-forward block as `pretrain.memory` counts them."""
+        return self.intermediate
+
     @classmethod
     def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
         """The shape in the `values` of a config.json. Raises InputError that names `file` and the key."""
@@ -146,7 +183,7 @@ class Architecture(abc.ABC):
             if values.get(name, only) != only:
                 raise InputError(f'{file}: {name} is {values[name]!r}; only {only!r} is supported')
         fields = {f.name: f for f in dataclasses.fields(cls)}
-        settings = {}
+        settings, values = {}, {**cls.unsaid, **values}
         for field, name in cls.config_keys.items():
             if name in values:
                 settings[field] = values[name]
@@ -175,23 +212,40 @@ class Architecture(abc.ABC):
         """A tensor's name in a checkpoint as `tensor_name` gives it, without the prefix."""
         return name.removeprefix(cls.prefix)
 
+    def taken(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Tensors of a checkpoint, by plain names, as the parameters have them."""
+        return tensors
+
+    def given(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The reverse, by full names."""
+        return tensors
+
     @abc.abstractmethod
     def embeddings(self, compute: Compute) -> nn.Module:
-        """`(batch, seed_2, delta_BxLxD) -> states BxLxD`, with batch and delta as `encode` has them.
+        """`(batch, seed_2, delta_BxLxD) -> states BxLxD`, with batch as `context` gives it and delta as in `encode`.
 
         `seed_2` is that of `attention.dropout`; without one nothing is dropped.
         """
 
     @abc.abstractmethod
     def layer(self, compute: Compute) -> nn.Module:
-        """`(hidden_BxLxD, batch, number, seed_2, slots_K) -> states`: BxLxD, or with slots 1xKxD in these alone.
+        """`(hidden_BxLxD, batch, kind, seed_2, slots_K) -> states`: BxLxD, or with slots 1xKxD in these alone.
 
-        `number` counts from 0; where layers are scanned it is traced, so `jnp.where` and no `if`.
+        `batch` is as `context` gives it, `kind` that of the layer in `kinds`.
         """
+
+    def closing(self, compute: Compute) -> nn.Module | None:
+        """`hidden_BxLxD -> states_BxLxD`: what follows the last layer, if anything, with parameters in `encoder/`."""
+        del compute
+        return None
 
     @abc.abstractmethod
     def predictions(self, compute: Compute) -> nn.Module:
         """`hidden_BxMxD -> (states_BxMxD, bias_V)` of the output layer, the bias lowest in columns that are padding."""
+
+    def context(self, batch: Mapping[str, jax.Array]) -> dict[str, Any]:
+        """The batch of `encode`, and what is made of it once for all layers: `ranges`, of whole documents."""
+        return {**batch, 'ranges': Ranges.of(batch['segments'])}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Path and shape of every parameter."""
@@ -244,38 +298,57 @@ class Architecture(abc.ABC):
         `batch` holds int32 BxL arrays: `tokens`; `segments`, 0 for padding, equal for the pieces of one document;
         `positions`, from 0 within each document; what a family reads besides. A position beyond the table gives NaN.
         Without `dropout_key` nothing is dropped; with one the masks do not depend on the sharding.
-        `embedding_delta` BxLxD is added to the word embeddings before they are normalised.
+        `embedding_delta`, BxL and as wide as the table, is added to the word embeddings before they are normalised.
         """
         if slots_K is not None and (dropout_key is not None or all_layers):
             raise ValueError('slots are for the last layer, without dropout')
         # Two words and no key: dropout is drawn by place, so that masks depend neither on the sharding nor on remat.
         seed_2 = None if dropout_key is None else jax.random.key_data(dropout_key).ravel()[:2]
+        context, kinds = self.context(batch), self.kinds
         embeddings = {'params': params['embeddings']}
-        hidden_BxLxD = self.embeddings(compute).apply(embeddings, batch, seed_2, embedding_delta)
+        hidden_BxLxD = self.embeddings(compute).apply(embeddings, context, seed_2, embedding_delta)
         hidden_BxLxD = compute.place(hidden_BxLxD, 'rows', None, None)
 
-        @REMAT[compute.remat]
-        def layer(hidden_BxLxD: jax.Array, number: Any, weights: Any, slots: Any = None) -> jax.Array:
-            seed = None if seed_2 is None else layer_seed(seed_2, number)
-            variables = {'params': weights}
-            return cast(
-                jax.Array, self.layer(compute).apply(variables, hidden_BxLxD, batch, number, seed, slots)
-            )
+        @functools.cache
+        def layer(kind: Hashable) -> Callable[..., jax.Array]:
+            @REMAT[compute.remat]
+            def of_kind(hidden_BxLxD: jax.Array, number: Any, weights: Any, slots: Any = None) -> jax.Array:
+                seed = None if seed_2 is None else layer_seed(seed_2, number)
+                module, variables = self.layer(compute), {'params': weights}
+                return cast(jax.Array, module.apply(variables, hidden_BxLxD, context, kind, seed, slots))
+
+            return of_kind
+
+        def closed(hidden_BxLxD: Any) -> Any:
+            module = self.closing(compute)
+            return module.apply({'params': params['encoder']}, hidden_BxLxD) if module else hidden_BxLxD
 
         layers = [params['encoder']['layer'][str(number)] for number in range(self.layers)]
-        # A scan compiles one layer for all, but keeps no states between them and cannot treat the last one otherwise.
-        if compute.scan_layers and not all_layers and slots_K is None:
-            stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *layers)
-            numbered = (jnp.arange(len(layers)), stacked)
-            last_BxLxD, _ = jax.lax.scan(lambda hidden, x: (layer(hidden, *x), None), hidden_BxLxD, numbered)
-            return last_BxLxD
+        first, period = repetition(kinds) if compute.scan_layers else (self.layers, 1)
+        # A scan compiles one layer of each kind, but keeps no states between them and cannot treat the last one
+        # otherwise.
+        if all_layers or slots_K is not None:
+            first = self.layers
         states = [hidden_BxLxD]
-        for number, weights in enumerate(layers):
+        for number, weights in enumerate(layers[:first]):
             slots = slots_K if number == len(layers) - 1 else None
-            states.append(layer(states[-1], number, weights, slots))
+            states.append(layer(kinds[number])(states[-1], number, weights, slots))
+        last_BxLxD = states[-1]
+        if first < self.layers:
+            of_period = [layers[first + n :: period] for n in range(period)]
+            stacked = [jax.tree.map(lambda *leaves: jnp.stack(leaves), *alike) for alike in of_period]
+            numbers = jnp.arange(first, self.layers).reshape(-1, period)
+
+            def some(hidden_BxLxD: jax.Array, numbered: Any) -> tuple[jax.Array, None]:
+                for kind, number, weights in zip(kinds[first : first + period], *numbered):
+                    hidden_BxLxD = layer(kind)(hidden_BxLxD, number, weights)
+                return hidden_BxLxD, None
+
+            last_BxLxD, _ = jax.lax.scan(some, last_BxLxD, (numbers, stacked))
+        last_BxLxD = closed(last_BxLxD)
         if slots_K is not None:
-            return states[-1][0]
-        return tuple(states) if all_layers else states[-1]
+            return last_BxLxD[0]
+        return (*states[:-1], last_BxLxD) if all_layers else last_BxLxD
 
     def masked_lm_logits(
         self, params: Mapping[str, Any], hidden_BxMxD: jax.Array, compute: Compute = PLAIN
@@ -293,14 +366,35 @@ class Architecture(abc.ABC):
 def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
     def trace() -> dict[str, Any]:  # never run: a process that only asks for shapes starts no device
         key, hidden_1x1xD = jax.random.key(0), jnp.zeros((1, 1, architecture.hidden))
-        batch = {name: jnp.zeros((1, 1), jnp.int32) for name in ('tokens', 'segments', 'positions')}
+        names = ('tokens', 'segments', 'positions')
+        batch = architecture.context({name: jnp.zeros((1, 1), jnp.int32) for name in names})
         embeddings = architecture.embeddings(PLAIN).init(key, batch, None, None)['params']
-        layer = architecture.layer(PLAIN).init(key, hidden_1x1xD, batch, 0, None, None)['params']
+        module, closing = architecture.layer(PLAIN), architecture.closing(PLAIN)
+        of_kind = {
+            kind: module.init(key, hidden_1x1xD, batch, kind, None, None)['params']
+            for kind in architecture.kinds
+        }
+        layers = {str(number): of_kind[kind] for number, kind in enumerate(architecture.kinds)}
+        last = closing.init(key, hidden_1x1xD)['params'] if closing else {}
         head = architecture.predictions(PLAIN).init(key, hidden_1x1xD)['params']
-        layers = {str(number): layer for number in range(architecture.layers)}
-        return {'embeddings': embeddings, 'encoder': {'layer': layers}, HEAD: {'predictions': head}}
+        return {'embeddings': embeddings, 'encoder': {'layer': layers, **last}, HEAD: {'predictions': head}}
 
     return {path: leaf.shape for path, leaf in flatten(jax.eval_shape(trace)).items()}
+
+
+@functools.cache
+def repetition(kinds: tuple[Hashable, ...]) -> tuple[int, int]:
+    """Where layers begin to repeat until the last one, and after how many: (0, 1) where all are alike.
+
+    So chosen that the layers before it and those of one repetition are the fewest.
+    """
+    count = len(kinds)
+
+    def repeats(first: int, period: int) -> bool:
+        return not (count - first) % period and kinds[first : count - period] == kinds[first + period :]
+
+    found = ((n, p) for n in range(count) for p in range(1, count - n + 1) if repeats(n, p))
+    return min(found, key=lambda pair: (sum(pair), pair), default=(count, 1))
 
 
 def _leaf(params: Any, path: str) -> Any:
@@ -315,4 +409,5 @@ def _is_plausible(value: Any, kind: type, field: str) -> bool:
         return False
     if kind is float:
         return 0 <= value <= 1
-    return isinstance(value, int) and 1 <= value <= (MOST_LAYERS if field == 'layers' else LARGEST_SIZE)
+    lowest = 0 if field == 'pad' else 1
+    return isinstance(value, int) and lowest <= value <= (MOST_LAYERS if field == 'layers' else LARGEST_SIZE)

@@ -1,8 +1,10 @@
-"""Attention within the documents of packed rows, and dropout.
+"""Attention within the documents of packed rows, or in a window of them, and dropout.
 
-B rows, L positions, H heads, K size of a head.
+B rows, L positions, H heads, K size of a head; N blocks of C queries, S keys of a block.
 """
 
+import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
@@ -19,42 +21,130 @@ class Dropped(NamedTuple):
     site: int
 
 
+@functools.partial(
+    jax.tree_util.register_dataclass, data_fields=('start_BxL', 'end_BxL'), meta_fields=('window',)
+)
+@dataclasses.dataclass(frozen=True)
+class Ranges:
+    """What positions attend to: those of their document, from `start` to before `end`, or a window of them.
+
+    `window` counts the places to either side; None: the whole document. One interface for all backends: `bounds_BxL`
+    are the keys of each query, and `start_BxL` tells documents apart where a kernel takes segment ids.
+    """
+
+    start_BxL: jax.Array
+    end_BxL: jax.Array
+    window: int | None = None
+
+    @classmethod
+    def of(cls, segments_BxL: jax.Array, window: int | None = None) -> 'Ranges':
+        """The ranges of segment ids: equal ones side by side are a document.
+
+        Padding is segment 0, a document of its own: no other one sees it, and its rows, which nobody reads, stay
+        finite because a position always sees itself.
+        """
+        segments_BxL = jnp.asarray(segments_BxL)
+        length, changes = segments_BxL.shape[1], segments_BxL[:, 1:] != segments_BxL[:, :-1]
+        places_L = jnp.arange(length, dtype=jnp.int32)
+        first_BxL = jnp.pad(changes, ((0, 0), (1, 0)), constant_values=True)
+        last_BxL = jnp.pad(changes, ((0, 0), (0, 1)), constant_values=True)
+        start_BxL = jax.lax.cummax(jnp.where(first_BxL, places_L[None], 0), axis=1)
+        past_BxL = jnp.where(last_BxL, places_L[None] + 1, length)
+        return cls(start_BxL, jax.lax.cummin(past_BxL, axis=1, reverse=True), window)
+
+    def within(self, window: int | None) -> 'Ranges':
+        """The same documents with another window."""
+        return dataclasses.replace(self, window=window)
+
+    @property
+    def bounds_BxL(self) -> tuple[jax.Array, jax.Array]:
+        """Of every query its first key, and the place behind its last one."""
+        if self.window is None:
+            return self.start_BxL, self.end_BxL
+        places_1xL = jnp.arange(self.start_BxL.shape[1], dtype=jnp.int32)[None]
+        first_BxL = jnp.maximum(self.start_BxL, places_1xL - self.window)
+        return first_BxL, jnp.minimum(self.end_BxL, places_1xL + self.window + 1)
+
+
 Attend: TypeAlias = Callable[..., jax.Array]
 """The signature of `attend`, of the kernels, and of what is put in their place."""
+SMALLEST_BLOCK = 16  # queries: smaller products are not worth their start
 
 
 def attend(
     query_BxLxHxK: jax.Array,
     key_BxLxHxK: jax.Array,
     value_BxLxHxK: jax.Array,
-    segments_BxL: jax.Array,
+    ranges: Ranges,
     dropped: Dropped | None = None,
 ) -> jax.Array:
-    """Softmax attention among positions of equal segment id, as BxLxHxK in the type of the values.
+    """Softmax attention in `ranges`, as BxLxHxK in the type of the values. Scores and softmax are in float32.
 
-    Padding is segment 0, a segment of its own: no document sees it, and its rows, which nobody reads, stay
-    finite because a position always sees itself. Scores and softmax are in float32.
+    Where rows are much longer than the window, a query's scores are computed with the keys of three blocks alone.
     """
-    scale = query_BxLxHxK.shape[-1] ** -0.5
-    query_BxHxLxK, key_BxHxLxK, value_BxHxLxK = (
-        jnp.swapaxes(heads, 1, 2) for heads in (query_BxLxHxK, key_BxLxHxK, value_BxLxHxK)
-    )
-    scores_BxHxLxL = jnp.einsum(
-        'bhqk,bhsk->bhqs', query_BxHxLxK, key_BxHxLxK, preferred_element_type=jnp.float32
-    )
-    same_Bx1xLxL = segments_BxL[:, None, :, None] == segments_BxL[:, None, None, :]
-    scores_BxHxLxL = jnp.where(same_Bx1xLxL, scores_BxHxLxL * scale, jnp.finfo(jnp.float32).min)
-    highest_BxHxLx1 = jax.lax.stop_gradient(scores_BxHxLxL.max(axis=-1, keepdims=True))
-    weights_BxHxLxL = jnp.exp(scores_BxHxLxL - highest_BxHxLx1)
-    total_BxHxLx1 = weights_BxHxLxL.sum(axis=-1, keepdims=True)
-    weights_BxHxLxL = weights_BxHxLxL.astype(value_BxLxHxK.dtype)
+    rows, length, heads, head_size = query_BxLxHxK.shape
+    first_BxL, past_BxL = ranges.bounds_BxL
+    if attended_keys(length, ranges.window) == length:
+        query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query_BxLxHxK, key_BxLxHxK, value_BxLxHxK))
+        places = jnp.arange(length)[None, None, None]
+        sees_Bx1xLxL = (first_BxL[:, None, :, None] <= places) & (places < past_BxL[:, None, :, None])
+        mixed_BxHxLxK = _weighted(query, key, value, sees_Bx1xLxL, dropped)
+        return jnp.swapaxes(mixed_BxHxLxK, 1, 2).astype(value_BxLxHxK.dtype)
+
+    size = _block(ranges.window or 0)
+    blocks = -(-length // size)
+
+    def cut(values_BxL: jax.Array) -> jax.Array:
+        """Blocks of a whole number of rows: BxNxHxCxK of heads, BxNx1xCx1 of bounds."""
+        beyond = ((0, 0), (0, blocks * size - length)) + ((0, 0),) * (values_BxL.ndim - 2)
+        shape = (rows, blocks, size, *(values_BxL.shape[2:] or (1, 1)))
+        return jnp.swapaxes(jnp.pad(values_BxL, beyond).reshape(shape), 2, 3)
+
+    def with_neighbours(values_BxLxHxK: jax.Array) -> jax.Array:
+        """BxNxHxSxK: each block between the one before it and the one after it."""
+        own = cut(values_BxLxHxK)
+        none = jnp.zeros_like(own[:, :1])
+        before, after = (none, own[:, :-1]), (own[:, 1:], none)
+        return jnp.concatenate([jnp.concatenate(before, 1), own, jnp.concatenate(after, 1)], 3)
+
+    first, past = cut(first_BxL), cut(past_BxL)
+    places_NxS = size * (jnp.arange(blocks)[:, None] - 1) + jnp.arange(3 * size)[None]
+    places = places_NxS[None, :, None, None, :]
+    sees_BxNx1xCxS = (first <= places) & (places < past)
+    keys, values = with_neighbours(key_BxLxHxK), with_neighbours(value_BxLxHxK)
+    mixed_BxNxHxCxK = _weighted(cut(query_BxLxHxK), keys, values, sees_BxNx1xCxS, dropped)
+    mixed_BxNCxHxK = jnp.swapaxes(mixed_BxNxHxCxK, 2, 3).reshape(rows, blocks * size, heads, head_size)
+    return mixed_BxNCxHxK[:, :length].astype(value_BxLxHxK.dtype)
+
+
+def attended_keys(length: int, window: int | None) -> int:
+    """Keys that plain attention computes the scores of a query with, seen or not."""
+    return length if window is None else min(length, 3 * _block(window))
+
+
+def _block(window: int) -> int:
+    """Queries of a block: its own keys and those of its neighbours hold the window of each.
+
+    As few as that allows was fastest on a CPU: for 64 places and 512 pieces 3.7 times plain attention, for 4,096 pieces
+    13 times; twice as many were half as fast.
+    """
+    return max(window, SMALLEST_BLOCK)
+
+
+def _weighted(
+    query: jax.Array, key: jax.Array, value: jax.Array, sees: jax.Array, dropped: Dropped | None
+) -> jax.Array:
+    """What each query makes of the values whose keys it sees, in float32; the last two axes are places and K."""
+    scores = jnp.einsum('...qk,...sk->...qs', query, key, preferred_element_type=jnp.float32)
+    scores = jnp.where(sees, scores * query.shape[-1] ** -0.5, jnp.finfo(jnp.float32).min)
+    highest = jax.lax.stop_gradient(scores.max(axis=-1, keepdims=True))
+    weights = jnp.exp(scores - highest)
+    total = weights.sum(axis=-1, keepdims=True)
+    weights = weights.astype(value.dtype)
     if dropped is not None:
-        weights_BxHxLxL = dropout(weights_BxHxLxL, *dropped)
-    mixed_BxHxLxK = jnp.einsum(
-        'bhqs,bhsk->bhqk', weights_BxHxLxL, value_BxHxLxK, preferred_element_type=jnp.float32
-    )
-    # Divided here and not before: one pass less over LxL.
-    return jnp.swapaxes(mixed_BxHxLxK / total_BxHxLx1, 1, 2).astype(value_BxLxHxK.dtype)
+        weights = dropout(weights, *dropped)
+    mixed = jnp.einsum('...qs,...sk->...qk', weights, value, preferred_element_type=jnp.float32)
+    return mixed / total  # here and not before: one pass less over all pairs
 
 
 def dropout(values: jax.Array, rate: float, seed_2: jax.Array, site: int) -> jax.Array:

@@ -2,7 +2,7 @@
 
 B rows, L positions, H heads, K size of a head.
 
-They come from jax.experimental.pallas, with fused backward passes. Padding is a segment like any other, so its
+They come from jax.experimental.pallas, with fused backward passes. Padding is a document like any other, so its
 rows stay finite. `interpret` runs a kernel on any platform, slowly. cuDNN is left out: its public route,
 jax.nn.dot_product_attention, takes no segment ids, and a mask reaches it as a bias with all pairs of positions.
 """
@@ -10,7 +10,7 @@ jax.nn.dot_product_attention, takes no segment ids, and a mask reaches it as a b
 import jax
 import jax.numpy as jnp
 
-from bioptimus_jax.model.attention import Dropped
+from bioptimus_jax.model.attention import Dropped, Ranges, attend
 
 SMALLEST_GPU_BLOCK = 16  # of Triton's products; its blocks are powers of two
 SMALLEST_TPU_BLOCK = 128  # the lanes of a vector register, which hold positions
@@ -20,18 +20,21 @@ def pallas_gpu(
     query_BxLxHxK: jax.Array,
     key_BxLxHxK: jax.Array,
     value_BxLxHxK: jax.Array,
-    segments_BxL: jax.Array,
+    ranges: Ranges,
     dropped: Dropped | None = None,
     *,
     interpret: bool = False,
 ) -> jax.Array:
     """Pallas's `mha` for GPUs, by Triton, as BxLxHxK in the type of the queries, keys and values.
 
+    It has no windows: a range with one is left to plain attention, which holds no LxL scores for it either.
     ValueError when there is something to drop, or when L is not a multiple of 16.
     """
     from jax.experimental.pallas.ops.gpu import attention as gpu
 
     _refuse_dropout('pallas_gpu', dropped)
+    if ranges.window is not None:
+        return attend(query_BxLxHxK, key_BxLxHxK, value_BxLxHxK, ranges)
     length, head_size = query_BxLxHxK.shape[1], query_BxLxHxK.shape[3]
     # A block of float32 is half as long, to take the same shared memory; 32 is mha's default for gradients.
     longest = 256 // query_BxLxHxK.dtype.itemsize
@@ -40,7 +43,7 @@ def pallas_gpu(
         query_BxLxHxK,
         key_BxLxHxK,
         value_BxLxHxK,
-        segments_BxL,
+        ranges.start_BxL,
         sm_scale=head_size**-0.5,
         block_sizes=gpu.BlockSizes(forward, forward, backward, backward, backward, backward),
         interpret=interpret,
@@ -51,7 +54,7 @@ def splash(
     query_BxLxHxK: jax.Array,
     key_BxLxHxK: jax.Array,
     value_BxLxHxK: jax.Array,
-    segments_BxL: jax.Array,
+    ranges: Ranges,
     dropped: Dropped | None = None,
     *,
     interpret: bool = False,
@@ -65,8 +68,10 @@ def splash(
     _refuse_dropout('splash', dropped)
     length, heads, head_size = query_BxLxHxK.shape[1:]
     block = _block('splash', length, SMALLEST_TPU_BLOCK, 512)
+    shape, window = (length, length), ranges.window
+    mask = tpu.FullMask(shape) if window is None else tpu.LocalMask(shape, (window, window), 0)
     kernel = tpu.make_splash_mha_single_device(
-        tpu.MultiHeadMask([tpu.FullMask((length, length))] * heads),
+        tpu.MultiHeadMask([mask] * heads),
         block_sizes=tpu.BlockSizes(
             block_q=block,
             block_kv=block,
@@ -80,13 +85,13 @@ def splash(
 
     @jax.vmap
     def of_rows(
-        query_HxLxK: jax.Array, key_HxLxK: jax.Array, value_HxLxK: jax.Array, segments_L: jax.Array
+        query_HxLxK: jax.Array, key_HxLxK: jax.Array, value_HxLxK: jax.Array, start_L: jax.Array
     ) -> jax.Array:
-        return kernel(query_HxLxK, key_HxLxK, value_HxLxK, tpu.SegmentIds(segments_L, segments_L))
+        return kernel(query_HxLxK, key_HxLxK, value_HxLxK, tpu.SegmentIds(start_L, start_L))
 
     query_BxHxLxK = jnp.swapaxes(query_BxLxHxK * head_size**-0.5, 1, 2)  # splash has no scale of its own
     key_BxHxLxK, value_BxHxLxK = jnp.swapaxes(key_BxLxHxK, 1, 2), jnp.swapaxes(value_BxLxHxK, 1, 2)
-    return jnp.swapaxes(of_rows(query_BxHxLxK, key_BxHxLxK, value_BxHxLxK, segments_BxL), 1, 2)
+    return jnp.swapaxes(of_rows(query_BxHxLxK, key_BxHxLxK, value_BxHxLxK, ranges.start_BxL), 1, 2)
 
 
 def _refuse_dropout(kernel: str, dropped: Dropped | None) -> None:

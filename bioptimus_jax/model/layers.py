@@ -1,17 +1,18 @@
-"""Modules that families share: BERT's layer, normalised after each sum, and its masked-language-model head.
+"""Modules that families share: BERT's embeddings, its layer, normalised after each sum, and its masked-LM head.
 
 B rows, L positions, M slots, K slots of all rows, D hidden size, V padded vocabulary.
 """
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.model.architecture import ACTIVATIONS, Architecture, Rule
-from bioptimus_jax.model.attention import Dropped, dropout
+from bioptimus_jax.model.attention import Dropped, Ranges, dropout
 from bioptimus_jax.model.compute import Compute
 
 # Of these modules and of tables. Columns of a layer's first matrices and rows of its second ones are split over
@@ -44,17 +45,24 @@ class Part(nn.Module):
         return zlib.crc32('/'.join(self.path).encode())
 
     def dense(self, features: int, values: jax.Array, name: str = 'dense') -> jax.Array:
-        """The values times a matrix, with a bias."""
-        return nn.Dense(features, dtype=self.compute.dtype, name=name)(values)
+        """The values times a matrix, with a bias if the family has them."""
+        biases, dtype = self.architecture.biases, self.compute.dtype
+        return nn.Dense(features, use_bias=biases, dtype=dtype, name=name)(values)
 
     def embedding(self, rows: int, numbers: jax.Array, name: str) -> jax.Array:
-        """Rows of a table that is as wide as the model."""
-        return nn.Embed(rows, self.architecture.hidden, dtype=jnp.float32, name=name)(numbers)
+        """Rows of a table."""
+        return nn.Embed(rows, self.architecture.width, dtype=jnp.float32, name=name)(numbers)
 
-    def normal(self, values: jax.Array) -> jax.Array:
+    def normal(self, values: jax.Array, name: str = 'LayerNorm') -> jax.Array:
         """LayerNorm in float32, then `compute.dtype`; the two-pass variance is PyTorch's, and the safer one."""
-        epsilon = self.architecture.layer_norm_epsilon
-        norm = nn.LayerNorm(epsilon=epsilon, dtype=jnp.float32, use_fast_variance=False, name='LayerNorm')
+        a = self.architecture
+        norm = nn.LayerNorm(
+            epsilon=a.layer_norm_epsilon,
+            dtype=jnp.float32,
+            use_bias=a.biases,
+            use_fast_variance=False,
+            name=name,
+        )
         return norm(values).astype(self.compute.dtype)
 
     def drop(self, values: jax.Array, seed_2: jax.Array | None) -> jax.Array:
@@ -62,13 +70,35 @@ class Part(nn.Module):
         return values if seed_2 is None else dropout(values, self.architecture.dropout, seed_2, self.site)
 
 
+class Embeddings(Part):
+    """Word, position and, where there are any, token-type rows, summed, normalised and made as wide as the model."""
+
+    token_types: int = 0
+
+    @nn.compact
+    def __call__(
+        self, batch: Mapping[str, jax.Array], seed_2: jax.Array | None, delta_BxLxD: jax.Array | None
+    ) -> jax.Array:
+        a = self.architecture
+        summed_BxLxD = self.embedding(a.padded_vocab_size, batch['tokens'], 'word_embeddings')
+        if delta_BxLxD is not None:
+            summed_BxLxD = summed_BxLxD + delta_BxLxD
+        positions_BxLxD = self.embedding(a.positions, batch['positions'], 'position_embeddings')
+        if self.token_types:
+            # One row for everything where no types are given: its gradient is a plain sum, not a scatter.
+            types = batch.get('token_types', jnp.zeros((1, 1), jnp.int32))
+            summed_BxLxD = summed_BxLxD + self.embedding(self.token_types, types, 'token_type_embeddings')
+        states_BxLxD = self.drop(self.normal(summed_BxLxD + positions_BxLxD), seed_2)
+        return (
+            states_BxLxD if a.width == a.hidden else self.dense(a.hidden, states_BxLxD, 'embeddings_project')
+        )
+
+
 class SelfAttention(Part):
     """Queries, keys and values of one layer, and what they attend to."""
 
     @nn.compact
-    def __call__(
-        self, hidden_BxLxD: jax.Array, segments_BxL: jax.Array, seed_2: jax.Array | None
-    ) -> jax.Array:
+    def __call__(self, hidden_BxLxD: jax.Array, ranges: Ranges, seed_2: jax.Array | None) -> jax.Array:
         a = self.architecture
         heads = (*hidden_BxLxD.shape[:2], a.heads, a.head_size)
         query, key, value = (
@@ -78,7 +108,7 @@ class SelfAttention(Part):
             for name in ('query', 'key', 'value')
         )
         dropped = None if seed_2 is None else Dropped(a.attention_dropout, seed_2, self.site)
-        mixed_BxLxHxK = self.compute.attend(query, key, value, segments_BxL, dropped)
+        mixed_BxLxHxK = self.compute.attend(query, key, value, ranges, dropped)
         return mixed_BxLxHxK.reshape(hidden_BxLxD.shape)
 
 
@@ -98,14 +128,14 @@ class Attention(Part):
     def __call__(
         self,
         hidden_BxLxD: jax.Array,
-        segments_BxL: jax.Array,
+        ranges: Ranges,
         seed_2: jax.Array | None,
         slots_K: jax.Array | None,
     ) -> jax.Array:
         options = (self.architecture, self.compute)
-        mixed_BxLxD = SelfAttention(*options, name='self')(hidden_BxLxD, segments_BxL, seed_2)
+        mixed_BxLxD = SelfAttention(*options, name='self')(hidden_BxLxD, ranges, seed_2)
         if slots_K is not None:
-            mixed_BxLxD, hidden_BxLxD = (_at(states, slots_K) for states in (mixed_BxLxD, hidden_BxLxD))
+            mixed_BxLxD, hidden_BxLxD = (at_slots(states, slots_K) for states in (mixed_BxLxD, hidden_BxLxD))
         return Residual(*options, name='output')(mixed_BxLxD, hidden_BxLxD, seed_2)
 
 
@@ -126,26 +156,26 @@ class Layer(Part):
     def __call__(
         self,
         hidden_BxLxD: jax.Array,
-        batch: Mapping[str, jax.Array],
-        number: jax.Array | int,
+        batch: Mapping[str, Any],
+        kind: Hashable,
         seed_2: jax.Array | None,
         slots_K: jax.Array | None,
     ) -> jax.Array:
-        del number  # all layers are alike
+        del kind  # all layers are alike
         a, options = self.architecture, (self.architecture, self.compute)
         attention = Attention(*options, name='attention')
-        hidden_BxLxD = attention(hidden_BxLxD, batch['segments'], seed_2, slots_K)
+        hidden_BxLxD = attention(hidden_BxLxD, batch['ranges'], seed_2, slots_K)
         wide = Activated(*options, a.intermediate, name='intermediate')(hidden_BxLxD)
         return Residual(*options, name='output')(wide, hidden_BxLxD, seed_2)
 
 
 class Transform(Part):
-    """Dense layer, activation and LayerNorm in front of the output matrix."""
+    """Dense layer, activation and LayerNorm in front of the output matrix, as wide as that."""
 
     @nn.compact
     def __call__(self, hidden_BxMxD: jax.Array) -> jax.Array:
         a = self.architecture
-        return self.normal(ACTIVATIONS[a.activation](self.dense(a.hidden, hidden_BxMxD)))
+        return self.normal(ACTIVATIONS[a.head_activation or a.activation](self.dense(a.width, hidden_BxMxD)))
 
 
 class Predictions(Part):
@@ -160,7 +190,7 @@ class Predictions(Part):
         return states_BxMxD, jnp.where(real_V, bias_V, jnp.finfo(jnp.float32).min)
 
 
-def _at(states_BxLxD: jax.Array, slots_K: jax.Array) -> jax.Array:
+def at_slots(states_BxLxD: jax.Array, slots_K: jax.Array) -> jax.Array:
     """The states in the slots, as 1xKxD."""
     flat = states_BxLxD.reshape(-1, states_BxLxD.shape[-1])
     return jnp.take(flat, slots_K, axis=0, mode='clip')[None]

@@ -9,7 +9,8 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import HEAD, Architecture
-from bioptimus_jax.model.tensors import load_folder
+from bioptimus_jax.model.tensors import check_family, check_vocabulary, load_folder, read_architecture
+from bioptimus_jax.model.weights import tensor_names
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab import subwords
 
@@ -44,13 +45,21 @@ class Loaded:
         return np.asarray(flatten(self.parameters)[self.architecture.table])[: len(self.vocabulary)]
 
 
+def check(folder: Path) -> subwords.Subwords:
+    """The tokenizer of a folder. Raises InputError where it or names of tensors do not fit config.json."""
+    known, architecture = subwords.load(folder), read_architecture(folder)
+    check_family(tensor_names(folder), architecture, str(folder))
+    check_vocabulary(known, architecture, folder)
+    if architecture.padded_with(known.pad) != architecture:
+        raise InputError(
+            f'{folder / "config.json"}: positions are counted from pad_token_id, but in the tokenizer '
+            f'{known.tokens[known.pad]} is {known.pad}; give both the id that the model was trained with'
+        )
+    return known
+
+
 def load(folder: Path, seed: int = 0) -> Loaded:
     """The model of a folder; a head that it lacks is drawn with the seed. Raises InputError for a bad folder."""
-    known = subwords.load(folder)
+    known = check(folder)
     architecture, parameters, fresh = load_folder(folder, jax.random.key(seed, impl='threefry2x32'))
-    if len(known.tokens) > architecture.vocab_size:
-        raise InputError(
-            f'{folder}: the vocabulary has {len(known.tokens)} tokens but the model {architecture.vocab_size} '
-            'rows; these are not the weights of this tokenizer'
-        )
     return Loaded(folder, architecture, parameters, known, fresh)

@@ -4,9 +4,9 @@ The architecture's `tensor_name` maps parameter paths to tensors; matrices are t
 vocabulary are cut on the way out and added on the way in.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -26,10 +26,14 @@ def read_architecture(folder: Path) -> Architecture:
     """The architecture in `folder/config.json`. Raises InputError for a family or a shape that cannot be computed."""
     values, file = config_values(folder), folder / 'config.json'
     model_type: Any = values.get('model_type')
+    if values.get('is_encoder_decoder'):
+        raise InputError(
+            f'{file}: model_type {model_type!r} is an encoder-decoder (is_encoder_decoder); only encoders can be read'
+        )
     if model_type not in FAMILIES:
         listed = ', '.join(f'"{name}"' for name in FAMILIES)
         raise InputError(f'{file}: model_type is {model_type!r}; only {listed} can be read')
-    return FAMILIES.load(model_type).from_config(values, file)
+    return cast(Architecture, FAMILIES.load(model_type).from_config(values, file))
 
 
 def own_architecture(model: Model, vocab_size: int) -> Architecture:
@@ -39,13 +43,18 @@ def own_architecture(model: Model, vocab_size: int) -> Architecture:
     return FAMILIES.load(model.family)(vocab_size, *shape, **rates)
 
 
-def load_folder(folder: Path, key: jax.Array | None = None) -> tuple[Architecture, dict[str, Any], list[str]]:
+def load_folder(
+    folder: Path, key: jax.Array | None = None, masked_lm: bool = True
+) -> tuple[Architecture, dict[str, Any], list[str]]:
     """Architecture, parameters (numpy, float32) and the paths that the folder lacks and `key` drew at random.
 
-    Only the head may be missing. Raises InputError, naming file and tensors, for a folder without config or weights, a
-    damaged file, and tensors missing, unknown, of another shape or not finite.
+    Only the head may be missing, and it is that of a masked language model, or with `masked_lm` false the model's own.
+    Raises InputError, naming file and tensors, for a folder without config or weights, a damaged file, and tensors
+    missing, unknown, of another shape or not finite.
     """
     architecture = read_architecture(folder)
+    if masked_lm:
+        architecture = architecture.masked_lm()
     state, file = read_weights(folder)
     ignored, plain_name = architecture.ignored, architecture.plain_name
     used = {name: tensor for name, tensor in state.items() if not ignored.match(plain_name(name))}
@@ -65,7 +74,8 @@ def from_tensors(
     A head that is missing altogether is drawn with `key` (default: seed 0) and listed; anything else that
     does not fit raises InputError that begins with `where`.
     """
-    tensors = _plain_tensors(state, architecture, where)
+    check_family(state, architecture, where)
+    tensors = architecture.taken(_plain_tensors(state, architecture, where))
     shapes = architecture.shapes()
     known = {architecture.plain_name(architecture.tensor_name(path)): path for path in shapes}
     given = {
@@ -99,7 +109,7 @@ def to_tensors(params: Mapping[str, Any], architecture: Architecture) -> dict[st
         if path.endswith('/kernel'):
             tensor = tensor.T
         state[architecture.tensor_name(path)] = np.ascontiguousarray(tensor)
-    return state
+    return architecture.given(state)
 
 
 def write_folder(
@@ -107,11 +117,14 @@ def write_folder(
 ) -> None:
     """A Hugging Face folder: tokenizer files, config.json, and last model.safetensors (float32).
 
-    Raises InputError where `tokenizer_folder` has no tokenizer, or one with more tokens than there are rows.
+    What config.json says of the tokenizer's ids follows from `tokenizer_folder`. Raises InputError where that has no
+    tokenizer, or one with more tokens than there are rows.
     """
     folder, tokenizer_folder = Path(folder), Path(tokenizer_folder)
     folder.mkdir(parents=True, exist_ok=True)
-    pad_id = _check_tokenizer(tokenizer_folder, architecture)
+    known = subwords.load(tokenizer_folder)
+    check_vocabulary(known, architecture, tokenizer_folder)
+    architecture = architecture.padded_with(known.pad)
     for name in subwords.file_names():
         if (tokenizer_folder / name).is_file() and tokenizer_folder.resolve() != folder.resolve():
             with atomic(folder / name, 'wb') as file:
@@ -121,7 +134,8 @@ def write_folder(
         'model_type': architecture.model_type,
         'dtype': 'float32',
     }
-    values = {**fixed, **architecture.to_config(), 'pad_token_id': pad_id}
+    ids = {key: getattr(known, role) for key, role in architecture.token_keys.items()}
+    values = {**fixed, **architecture.to_config(), **ids}
     if architecture.tied:
         values['tie_word_embeddings'] = True
     write_json(folder / 'config.json', values)
@@ -156,11 +170,23 @@ def _plain_tensors(
     return {name: tensor for name, tensor in plain.items() if not architecture.ignored.match(name)}
 
 
-def _check_tokenizer(folder: Path, architecture: Architecture) -> int:
-    """The id of padding in the tokenizer of `folder`, which must fit the model's rows."""
-    known = subwords.load(folder)
+def check_vocabulary(known: subwords.Subwords, architecture: Architecture, folder: Path) -> None:
+    """Raise InputError where a folder's tokenizer has more tokens than the model has rows."""
     if len(known.tokens) > architecture.vocab_size:
         raise InputError(
-            f'{folder}: {len(known.tokens)} tokens, but the model has {architecture.vocab_size} rows'
+            f'{folder}: the vocabulary has {len(known.tokens)} tokens, but the model has {architecture.vocab_size} '
+            'rows; these are not the weights of this tokenizer'
         )
-    return known.pad
+
+
+def check_family(names: Iterable[str], architecture: Architecture, where: str) -> None:
+    """Raise InputError for tensors of another family than config.json says, as their names tell."""
+    names = list(names)
+    if any(name.startswith(architecture.prefix) for name in names):
+        return
+    for family in map(FAMILIES.load, FAMILIES):
+        if found := [name for name in names if name.startswith(family.prefix)]:
+            raise InputError(
+                f'{where}: holds {found[0]}, a tensor of {family.title}, but model_type in config.json is '
+                f'{architecture.model_type!r}; take both from one model'
+            )

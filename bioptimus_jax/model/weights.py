@@ -58,6 +58,22 @@ def read_weights(folder: Path) -> tuple[dict[str, np.ndarray], Path]:
     return state, last
 
 
+def tensor_names(folder: Path) -> list[str]:
+    """Names of the tensors as an index or a header has them; none of PyTorch's, which would have to be read."""
+    files = weight_files(folder)
+    if files and files[-1].suffix == '.json':
+        return list(_weight_map(files[-1]))
+    if not files or files[0].suffix != '.safetensors':
+        return []
+    try:
+        with safetensors.safe_open(files[0], 'np') as file:
+            return list(file.keys())
+    except (safetensors.SafetensorError, OSError) as error:
+        raise InputError(
+            f'{files[0]}: is damaged or not a safetensors file ({error}); fetch it again'
+        ) from error
+
+
 def check_finite(state: Mapping[str, np.ndarray], folder: Path, where: Path) -> None:
     """Raises InputError, naming file and tensor, where a number is NaN or infinite."""
     for name, tensor in state.items():

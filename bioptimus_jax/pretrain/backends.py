@@ -17,7 +17,7 @@ from jax.typing import DTypeLike
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.attention import Attend, Dropped, attend
+from bioptimus_jax.model.attention import Attend, Dropped, Ranges, attend
 from bioptimus_jax.model.compute import Compute, unplaced
 from bioptimus_jax.model.kernels import pallas_gpu, splash
 from bioptimus_jax.pretrain.sharding import ROWS, Place, row_shards
@@ -26,6 +26,7 @@ from bioptimus_jax.schema import Experiment, Pretrain, Runtime
 KERNELS: dict[str, Attend] = {'pallas_gpu': pallas_gpu, 'splash': splash}
 KERNEL_OF_PLATFORM = {'cuda': 'pallas_gpu', 'tpu': 'splash'}
 PLATFORM_OF_KERNEL = {'pallas_gpu': 'gpu', 'splash': 'tpu'}
+WITHOUT_WINDOWS = ('pallas_gpu',)  # which leave ranges with a window to plain attention
 CHOICES = ('auto', 'xla', *KERNELS)
 HEADS = ('tensor',)  # the axis that heads are split over, as ROWS are those of rows; a mesh may lack some
 DEEP = 12  # layers; up to here an unrolled stack is faster, and fits
@@ -48,6 +49,7 @@ def make_compute(
             {row_pieces, min(row_pieces, config.rows.max_document_pieces)}
         ),  # held-out rows are narrower
         dtype=dtype,
+        windows=tuple(dict.fromkeys(architecture.windows)),
         attention_dropout=architecture.attention_dropout,
         warn=warn,
     )
@@ -93,7 +95,7 @@ class Sharded:
         query_BxLxHxK: jax.Array,
         key_BxLxHxK: jax.Array,
         value_BxLxHxK: jax.Array,
-        segments_BxL: jax.Array,
+        ranges: Ranges,
         dropped: Dropped | None = None,
     ) -> jax.Array:
         rows, _, heads, _ = query_BxLxHxK.shape
@@ -110,7 +112,7 @@ class Sharded:
             out_specs=self.heads_spec,
             check_vma=False,  # Pallas's kernels do not declare the axes along which their results vary
         )
-        return spread(query_BxLxHxK, key_BxLxHxK, value_BxLxHxK, segments_BxL)
+        return spread(query_BxLxHxK, key_BxLxHxK, value_BxLxHxK, ranges)
 
     def parts(self, axes: tuple[str, ...]) -> int:
         """The number of parts that the mesh makes along these axes."""
@@ -138,12 +140,13 @@ def choose(
     head_size: int,
     widths: Sequence[int],
     dtype: DTypeLike,
+    windows: Sequence[int | None],
     attention_dropout: float,
     warn: Callable[[str], None],
 ) -> Attend:
     """The attention of a run: plain `attend`, or a kernel spread over the mesh, checked here on every device.
 
-    `widths` are the lengths L that rows of the run have; the kernel must do for all of them.
+    `widths` are the lengths L that rows of the run have, `windows` those of the layers; the kernel must do for all.
     `auto` takes the platform's kernel unless attention probabilities are dropped, and warns in one line where
     the check fails. A kernel that was asked for by name and cannot be used is a ConfigError with the reason.
     """
@@ -155,12 +158,18 @@ def choose(
     check_kernel(name, attention_dropout)
     kernel = Sharded(KERNELS[name], mesh)
     try:
-        flaws = (find_flaw(kernel, heads, head_size, width, dtype) for width in widths)
+        flaws = (
+            find_flaw(kernel, heads, head_size, width, dtype, window)
+            for width in widths
+            for window in windows
+        )
         flaw = next(filter(None, flaws), None)
     except Exception as error:  # of compilers and drivers, which have no common type
         lines = str(error).strip().splitlines() or ['']
         flaw = f'{type(error).__name__}: {lines[0][:200]}'
     if flaw is None:
+        if name in WITHOUT_WINDOWS and windows != (None,):
+            warn(f'attention: {name} has no windows; layers that have one use plain XLA, in blocks')
         return kernel
     if wanted != 'auto':
         raise ConfigError(
@@ -185,17 +194,28 @@ def check_kernel(name: str, attention_dropout: float, platform: str = '') -> Non
         )
 
 
-def find_flaw(kernel: Sharded, heads: int, head_size: int, row_pieces: int, dtype: DTypeLike) -> str | None:
+def find_flaw(
+    kernel: Sharded,
+    heads: int,
+    head_size: int,
+    row_pieces: int,
+    dtype: DTypeLike,
+    window: int | None = None,
+) -> str | None:
     """Where the kernel differs from plain `attend` on two random rows a device, in words; None: nowhere.
 
     It compares outputs and the gradients of queries, keys and values, and sees whether other keys and values
     in one segment change a bit of the output of another. All on the devices, jitted like the train step.
     """
     shape = (2 * kernel.parts(ROWS), row_pieces, heads, head_size)
+
+    @jax.jit
+    def forward(query: jax.Array, key: jax.Array, value: jax.Array, segments_BxL: jax.Array) -> jax.Array:
+        return kernel(query, key, value, Ranges.of(segments_BxL, window))
+
     # A shape that cannot be is refused here, in the kernel's own words.
-    jax.eval_shape(
-        kernel, *(jax.ShapeDtypeStruct(shape, dtype),) * 3, jax.ShapeDtypeStruct(shape[:2], jnp.int32)
-    )
+    segments = jax.ShapeDtypeStruct(shape[:2], jnp.int32)
+    jax.eval_shape(forward, *(jax.ShapeDtypeStruct(shape, dtype),) * 3, segments)
     whole = NamedSharding(kernel.mesh, PartitionSpec())
     of_rows, of_heads = (NamedSharding(kernel.mesh, s) for s in (kernel.rows_spec, kernel.heads_spec))
 
@@ -212,8 +232,9 @@ def find_flaw(kernel: Sharded, heads: int, head_size: int, row_pieces: int, dtyp
         query: jax.Array, key: jax.Array, value: jax.Array, weights: jax.Array, segments_BxL: jax.Array
     ) -> jax.Array:
         exact = (x.astype(jnp.float32) for x in (query, key, value, weights))
-        ours = _with_gradients(kernel, segments_BxL, query, key, value, weights)
-        plain = _with_gradients(attend, segments_BxL, *exact)
+        ranges = Ranges.of(segments_BxL, window)
+        ours = _with_gradients(kernel, ranges, query, key, value, weights)
+        plain = _with_gradients(attend, ranges, *exact)
         # A maximum over several CPU devices loses NaN, but not infinity.
         errors = (
             jnp.nan_to_num(abs(a - b), nan=jnp.inf, posinf=jnp.inf).max() / abs(b).max()
@@ -231,7 +252,6 @@ def find_flaw(kernel: Sharded, heads: int, head_size: int, row_pieces: int, dtyp
     for what, difference in zip(('output', 'gradient of q', 'gradient of k', 'gradient of v'), found):
         if not difference <= tolerance:
             return f'its {what} is off by {difference:.2g} of the largest value, more than {tolerance}'
-    forward = jax.jit(kernel)
     before = forward(query, key, value, segments_BxL)
     if changed(before, forward(query, other_key, other_value, segments_BxL), segments_BxL):
         return 'a segment sees the keys or values of another'
@@ -240,14 +260,14 @@ def find_flaw(kernel: Sharded, heads: int, head_size: int, row_pieces: int, dtyp
 
 def _with_gradients(
     attention: Attend,
-    segments: jax.Array,
+    ranges: Ranges,
     query: jax.Array,
     key: jax.Array,
     value: jax.Array,
     weights: jax.Array,
 ) -> list[jax.Array]:
     """Output, and the gradients of queries, keys and values of its weighted sum, in float32."""
-    output, pull = jax.vjp(lambda q, k, v: attention(q, k, v, segments), query, key, value)
+    output, pull = jax.vjp(lambda q, k, v: attention(q, k, v, ranges), query, key, value)
     return [x.astype(jnp.float32) for x in (output, *pull(weights))]
 
 

@@ -12,7 +12,7 @@ import grain
 import jax
 import numpy as np
 
-from bioptimus_jax.pretrain.rows import Rows
+from bioptimus_jax.pretrain.rows import CUTS, Rows
 
 
 class Batches:
@@ -29,7 +29,10 @@ class Batches:
         sharding: jax.sharding.Sharding,
         reads: Sequence[str] = ('tokens', 'word_starts', 'segment_lengths'),
     ):
-        self.rows, self.batch_rows, self.sharding, self.reads = rows, batch_rows, sharding, reads
+        self.rows, self.batch_rows, self.sharding = rows, batch_rows, sharding
+        # Where rows say themselves where words of the tokenizer begin, that goes with the words of white space.
+        told = CUTS in rows.fields and 'word_starts' in reads
+        self.reads = (*reads, CUTS) if told else tuple(reads)
         self.order = grain.MapDataset.range(len(rows)).seed(seed).shuffle().repeat()
 
     def row_numbers(self, step: int) -> np.ndarray:
@@ -51,6 +54,7 @@ class Batches:
         widths = {
             'tokens': self.rows.pieces,
             'word_starts': self.rows.pieces,
+            CUTS: self.rows.pieces,
             'segment_lengths': self.rows.segments,
         }
         return {

@@ -21,11 +21,12 @@ from jax.experimental import multihost_utils
 from orbax.checkpoint import checkpoint_managers
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.files import read_json, sha256, write_json
+from bioptimus_jax.manifests import MANIFEST, read_record
+from bioptimus_jax.pretrain.curriculum import AGAIN
 from bioptimus_jax.pretrain.sharding import place_state
 
 PHASES = 'phases.json'
-ANEW = 'restore it, or make it anew with `bioptimus pretrain --replace`'
 logging.getLogger('absl').setLevel(logging.CRITICAL)  # Orbax logs tracebacks of what it raises anyway
 
 
@@ -204,9 +205,9 @@ def record_phases(folder: Path, ends: Mapping[str, int]) -> None:
 def phase_checksums(folder: Path, phase: str) -> dict[str, int]:
     """The checksum of every leaf at the end of a phase, or at a snapshot. InputError where it is not there yet."""
     path = _phase_path(folder, phase) / 'checksums' / 'metadata'
-    sums = read_json(path, ANEW)
+    sums = read_json(path, AGAIN)
     if not isinstance(sums, dict):
-        raise InputError(f'{path}: is damaged or missing; {ANEW}')
+        raise InputError(f'{path}: is damaged or missing; {AGAIN}')
     return sums
 
 
@@ -219,8 +220,9 @@ def _phase_path(folder: Path, phase: str) -> Path:
 
 def load_phase(folder: Path, phase: str) -> Any:
     """The parameters at the end of a phase or at a snapshot: nested, numpy arrays. Raises InputError."""
-    expected = phase_checksums(folder, phase)
     path = _phase_path(folder, phase)
+    _check_files(folder, path)
+    expected = phase_checksums(folder, phase)
     try:
         with ocp.StandardCheckpointer() as checkpointer:
             metadata = checkpointer.metadata(path / 'state').item_metadata.tree
@@ -236,8 +238,18 @@ def load_phase(folder: Path, phase: str) -> Any:
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f'{path}: cannot be read ({" ".join(str(error).split())[:200]}); {ANEW}') from error
+        raise InputError(f'{path}: cannot be read ({" ".join(str(error).split())[:200]}); {AGAIN}') from error
     return jax.tree.map(np.asarray, state['params'])
+
+
+def _check_files(folder: Path, path: Path) -> None:
+    """Raise InputError for a file of a checkpoint that is not as in the manifest, which a finished stage has."""
+    files = (read_record(folder) or {}).get('files', {})
+    for name, entry in files.items():
+        file = folder.resolve() / name
+        if file.is_relative_to(path) and (not file.is_file() or sha256(file) != entry['sha256']):
+            what = f'is not what {MANIFEST} says (SHA-256)' if file.is_file() else 'is missing'
+            raise InputError(f'{folder / name}: {what}; {AGAIN}')
 
 
 def checksums(state: Any) -> dict[str, int]:

@@ -17,10 +17,11 @@ import numpy as np
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.pretrain.objective import objective_of
+from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.schema import BY_DIFFICULTY, MOST_STEPS, SNAPSHOT, Experiment, Phase
 
 RECORD = 'curriculum.json'
-ANEW = 'restore it, or train anew with `bioptimus pretrain --replace`'
+AGAIN = 'restore it, or train again with `bioptimus pretrain --replace`'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,12 +176,12 @@ def kept_names(experiment: Experiment) -> list[str]:
 
 def read_record(folder: Path) -> list[dict]:
     """What curriculum.json says of the run so far; empty for a run that begins. Raises InputError for a damaged one."""
-    record = read_json(folder / RECORD, ANEW)
+    record = read_json(folder / RECORD, AGAIN)
     if record is None:
         return []
     keys = {'name', 'start', 'stop'}
     if not isinstance(record, list) or not all(isinstance(r, dict) and keys <= r.keys() for r in record):
-        raise InputError(f'{folder / RECORD}: is damaged (no list of phases); {ANEW}')
+        raise InputError(f'{folder / RECORD}: is damaged (no list of phases); {AGAIN}')
     return record
 
 
@@ -219,6 +220,7 @@ def table(schedule: tuple[ScheduledPhase, ...], experiment: Experiment) -> dict[
                 'path_start': np.int32(members[0].start),
                 'path_steps': np.int32(length),
                 'path_warmup': np.int32(round(experiment.pretrain.warmup_fraction * length)),
+                'path_fall': np.int32(list(FALLS).index(members[0].phase.fall)),
                 'reset': np.bool_(phase.optimizer == 'reset'),
                 'setting': columns_of(phase, experiment),
             }
@@ -238,7 +240,7 @@ def phase_at(table: Mapping[str, Any], step: Any) -> Any:
 
 
 def learning_rate_at(table: dict[str, Any], step: Any, end_fraction: float) -> Any:
-    """Linear warm-up to the peak, then linear decay to `end_fraction` of it, continuous at the peak."""
+    """Linear warm-up to the peak, then the fall of the path to `end_fraction` of it, continuous at the peak."""
     at = phase_at(table, step)
     peak, start, steps, warmup = (
         jnp.asarray(table[n])[at].astype(jnp.float32)
@@ -246,7 +248,11 @@ def learning_rate_at(table: dict[str, Any], step: Any, end_fraction: float) -> A
     )
     done = step - start
     rising = (done + 1) / jnp.maximum(warmup, 1)
-    falling = 1 - (1 - end_fraction) * (done - warmup) / jnp.maximum(steps - warmup, 1)
+    since, length, fallen = done - warmup, jnp.maximum(steps - warmup, 1), done - warmup
+    for number, fall in enumerate(FALLS.values()):
+        chosen = jnp.asarray(table['path_fall'])[at] == number
+        fallen = jnp.where(chosen, fall.fallen(since, length), fallen)
+    falling = 1 - (1 - end_fraction) * fallen / length
     return peak * jnp.where(done < warmup, rising, falling)
 
 

@@ -133,7 +133,7 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     if found:
         state, step = found
         if not record:  # without it nobody knows where the phases ended
-            raise InputError(f'{folder / curriculum.RECORD}: is missing; {curriculum.ANEW}')
+            raise InputError(f'{folder / curriculum.RECORD}: is missing; {curriculum.AGAIN}')
         curriculum.check_continues(record, schedule, step)
         run.say(f'pretrain: resuming after step {step}')
     evaluation = objective.evaluation(heldout)

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bioptimus_jax.pretrain.rows import CUTS
 from bioptimus_jax.pretrain.units import MASKINGS, longest_unit, number_of
 from bioptimus_jax.schema import Phase, Pretrain
 from bioptimus_jax.vocab.subwords import Vocabulary
@@ -82,10 +83,12 @@ class Masker:
         return cls(vocabulary, settings.word, *units_and_slots(settings, phases, row_pieces))
 
     def word_starts(self, batch: Mapping[str, Any]) -> Any:
-        """True where a word begins, [B, L]: as the vocabulary says, or with white space before it (`whitespace`)."""
+        """True where a word begins, [B, L]: with white space before it (`whitespace`); or where the tokenizer has cut,
+        as the rows say, or the tokens."""
         if self.word == 'whitespace':
             return batch['word_starts']
-        return jnp.asarray(self.vocabulary.begins_V)[batch['tokens']]
+        cuts = batch.get(CUTS)
+        return jnp.asarray(self.vocabulary.begins_V)[batch['tokens']] if cuts is None else cuts
 
     def maskable(self, tokens_BxL: Any, segments_BxL: Any) -> jax.Array:
         """False for special tokens and padding, [B, L]."""

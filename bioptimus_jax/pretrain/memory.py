@@ -1,8 +1,8 @@
 """Memory of the train step on one device, estimated from shapes alone: nothing is compiled, no device is started.
 
 What XLA keeps was measured with its own analysis of compiled steps (CPU, float32; each size varied alone): a layer
-keeps KEPT_STATES arrays BxLxD, KEPT_WIDE of the feed-forward size, and two or three of attention's BxHxLxL. In bfloat16
-and on GPU and TPU it is an extrapolation.
+keeps KEPT_STATES arrays BxLxD, KEPT_WIDE of the feed-forward size, and two or three of attention's BxHxLxL, or with
+windows of fewer keys. In bfloat16 and on GPU and TPU it is an extrapolation.
 
 B rows of one micro-batch on one device, L positions, D hidden size, H heads, V padded vocabulary.
 """
@@ -17,7 +17,8 @@ import jax.numpy as jnp
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts.devices import GIB, Present
-from bioptimus_jax.model.architecture import Architecture, Rule
+from bioptimus_jax.model.architecture import Architecture, Rule, repetition
+from bioptimus_jax.model.attention import attended_keys
 from bioptimus_jax.pretrain.backends import dtype_of, remat_of, scans
 from bioptimus_jax.pretrain.cross_entropy import chunk_slots
 from bioptimus_jax.pretrain.objective import Objective, objective_of, planned_objective
@@ -155,9 +156,11 @@ def _activations(experiment: Experiment, a: Architecture, platform: str, rows: i
     """What the layers keep for the backward pass, and what it has beside them."""
     runtime, low = experiment.runtime, 4 if dtype_of(experiment.pretrain, platform) == 'float32' else 2
     length, split = experiment.rows.row_pieces, runtime.tensor
-    states, wide = rows * length * a.hidden, rows * length * a.intermediate / split
+    states, wide = rows * length * a.hidden, rows * length * a.wide / split
     # The softmax, before its division too unless dropout comes after it; and what the values are weighted with.
-    shares = 0 if _fused(experiment, a, platform) else rows * a.heads / split * length**2
+    fused = _fused(experiment, a, platform)
+    keys = [0 if fused and window is None else attended_keys(length, window) for window in a.windows]
+    shares, largest = (rows * a.heads / split * length * k for k in (sum(keys) / a.layers, max(keys)))
     softmax = 1 if a.attention_dropout else 2
     beside, remat = STATES_BESIDE * states * FLOAT, remat_of(runtime, a.layers)
     # Of an unrolled stack XLA:CPU merges what is computed anew with what it was: nothing is saved.
@@ -165,12 +168,15 @@ def _activations(experiment: Experiment, a: Architecture, platform: str, rows: i
         kept_states = states * ((KEPT_STATES - FLOAT_STATES) * low + FLOAT_STATES * FLOAT)
         return a.layers * (kept_states + KEPT_WIDE * wide * low + shares * (softmax * FLOAT + low)) + beside
     kept = states * low if remat == 'full' else ((1 + KEPT_DOTS) * states + wide) * low
-    anew = ANEW_STATES * states * FLOAT + ANEW_WIDE * wide * low + shares * (ANEW_SHARES * FLOAT + low)
-    return a.layers * kept + anew + beside
+    anew = ANEW_STATES * states * FLOAT + ANEW_WIDE * wide * low + largest * (ANEW_SHARES * FLOAT + low)
+    at_once = (
+        repetition(a.kinds)[1] if scans(runtime, a.layers) else 1
+    )  # layers that one turn of the loop has
+    return a.layers * kept + at_once * anew + beside
 
 
 def _fused(experiment: Experiment, a: Architecture, platform: str) -> bool:
-    """Whether a kernel does attention: without its scores in memory."""
+    """Whether a kernel does attention, without its scores in memory; of windows not every kernel."""
     wanted = experiment.runtime.attention
     return wanted not in ('auto', 'xla') or (
         wanted == 'auto' and platform != 'cpu' and not a.attention_dropout

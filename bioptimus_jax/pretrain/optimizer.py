@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import optax
 
 from bioptimus_jax.model.architecture import Rule
+from bioptimus_jax.pretrain.decay import DECAYS
 from bioptimus_jax.schema import Pretrain
 from bioptimus_jax.trees import match_rules
 
@@ -18,7 +19,8 @@ def make_optimizer(settings: Pretrain, params: Any, rules: Sequence[Rule]) -> op
     LAMB (You et al., arXiv 1904.00962, algorithm 2), for batches of many thousand sequences, also scales the update of
     each decayed tensor to the norm of the tensor.
     """
-    decayed = match_rules(params, [(rule.pattern, rule.decays) for rule in rules])
+    exempts = DECAYS[settings.decay].exempts
+    decayed = match_rules(params, [(rule.pattern, rule.decays or not exempts) for rule in rules])
     lamb = optax.masked(optax.scale_by_trust_ratio(), decayed)
     return optax.chain(
         optax.clip_by_global_norm(settings.clip_norm) if settings.clip_norm else optax.identity(),

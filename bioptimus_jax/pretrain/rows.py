@@ -30,12 +30,16 @@ _subwords: Subwords
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """Rows as arrays: tokens, whether a white-space word starts at a piece, segment lengths, document keys."""
+    """Rows as arrays: tokens, whether a white-space word starts at a piece, segment lengths, document keys.
+
+    `cuts_RxL`: whether a word of the tokenizer starts at a piece, where a token alone does not say so; else no columns.
+    """
 
     tokens_RxL: np.ndarray
     word_starts_RxL: np.ndarray
     segment_lengths_RxG: np.ndarray
     documents_RxG: np.ndarray
+    cuts_RxL: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +49,7 @@ class Part:
     tokens: np.ndarray
     word_starts: np.ndarray
     document: int
+    cuts: np.ndarray | None = None
 
 
 class Rows:
@@ -56,10 +61,11 @@ class Rows:
             raise InputError(f'{folder / split}: holds no rows; run `bioptimus rows` first')
         self.pieces, self.segments = facts['row_pieces'], facts['segments']
         self.counts: dict[str, Any] = facts['counts']
+        self.fields = FIELDS[: None if facts.get(CUTS) else -1]
         self.shards = [
             {
                 name: np.load(folder / split / f'{name}-{number:05d}.npy', mmap_mode='r', allow_pickle=False)
-                for name in FIELDS
+                for name in self.fields
             }
             for number in range(facts['shards'])
         ]
@@ -74,11 +80,16 @@ class Rows:
         return self.counts['rows']
 
     def read(self, numbers_B: np.ndarray) -> dict[str, np.ndarray]:
-        """Those rows: tokens [B, L] int32, word_starts [B, L] bool, segment_lengths [B, G] int32, documents [B, G]."""
+        """Those rows: tokens [B, L] int32, word_starts [B, L] bool, segment_lengths [B, G] int32, documents [B, G].
+
+        And cuts [B, L] bool, where a token does not say whether a word of the tokenizer begins.
+        """
         shard_B = np.searchsorted(self.ends, numbers_B, side='right')
         batch = len(numbers_B)
         tokens = np.empty((batch, self.pieces), np.int32)
-        starts = np.empty((batch, (self.pieces + 7) // 8), np.uint8)
+        bits = {
+            name: np.empty((batch, (self.pieces + 7) // 8), np.uint8) for name in BITS if name in self.fields
+        }
         lengths = np.zeros((batch, self.segments), np.int32)
         documents = np.zeros((batch, self.segments), np.uint64)
         for shard in np.unique(shard_B):
@@ -87,14 +98,21 @@ class Rows:
             arrays = self.shards[shard]
             width = arrays['segment_lengths'].shape[1]
             tokens[here] = arrays['tokens'][local]
-            starts[here] = arrays['word_starts'][local]
+            for name, packed in bits.items():
+                packed[here] = arrays[name][local]
             lengths[here, :width] = arrays['segment_lengths'][local]
             documents[here, :width] = arrays['documents'][local]
-        unpacked = np.unpackbits(starts, axis=1, count=self.pieces).astype(bool)
-        return {'tokens': tokens, 'word_starts': unpacked, 'segment_lengths': lengths, 'documents': documents}
+        unpacked = _unpacked(bits, self.pieces)
+        return {'tokens': tokens, **unpacked, 'segment_lengths': lengths, 'documents': documents}
 
 
-FIELDS = ('tokens', 'word_starts', 'segment_lengths', 'documents')
+CUTS = 'cuts'
+FIELDS = ('tokens', 'word_starts', 'segment_lengths', 'documents', CUTS)
+BITS = ('word_starts', CUTS)
+
+
+def _unpacked(bits: dict[str, np.ndarray], width: int) -> dict[str, np.ndarray]:
+    return {name: np.unpackbits(packed, axis=1, count=width).astype(bool) for name, packed in bits.items()}
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
@@ -150,7 +168,9 @@ def document_parts(
     batches: Iterable[Sequence[Document]], subwords: Subwords, longest: int
 ) -> tuple[list[Part], dict[str, int]]:
     """Documents tokenised and cut into parts of at most `longest` pieces, and what was counted."""
-    sentence_ends = np.array([subwords.kind.text(token) in ('.', '?', '!') for token in subwords.tokens])
+    sentence_ends = np.array(
+        [subwords.text(number) in ('.', '?', '!') for number in range(len(subwords.tokens))]
+    )
     parts: list[Part] = []
     counted = dict.fromkeys(('documents', 'documents_cut', 'tokens_dropped', 'words', 'tokens'), 0)
     for batch in batches:
@@ -161,13 +181,14 @@ def document_parts(
             if not len(tokens):
                 continue
             starts = white_space_starts(document.text, encoding.offsets)
+            cuts = word_cuts(encoding.word_ids) if subwords.kind.words_in_rows else None
             pieces = list(cut_points(tokens, starts, sentence_ends, longest - 2))
             counted['documents_cut'] += len(pieces) > 1
             counted['words'] += int(starts.sum())
             key = document_key(document.id)
             for begin, end in pieces:
                 ids = np.concatenate([[subwords.cls], tokens[begin:end], [subwords.sep]])
-                parts.append(Part(ids, np.concatenate([[True], starts[begin:end], [True]]), key))
+                parts.append(Part(ids, _closed(starts, begin, end), key, _closed(cuts, begin, end)))
             counted['tokens_dropped'] += len(tokens) - sum(end - begin for begin, end in pieces)
     counted['tokens'] = sum(len(p.tokens) for p in parts)
     return parts, counted
@@ -186,6 +207,17 @@ def white_space_starts(text: str, offsets: list[tuple[int, int]]) -> np.ndarray:
     starts = np.ones(len(spans), bool)
     starts[1:] = spaces[np.maximum(next_letter[spans[1:, 0]], ended[:-1])] > spaces[ended[:-1]]
     return starts
+
+
+def word_cuts(words: Sequence[int | None]) -> np.ndarray:
+    """True where a piece is the first of its word; `words`: the number of the word of each, by the tokenizer's cut."""
+    numbers = np.array(words)
+    return np.append(True, numbers[1:] != numbers[:-1])
+
+
+def _closed(starts: Any, begin: int, end: int) -> Any:
+    """The starts of a part, with the special tokens at its ends."""
+    return None if starts is None else np.concatenate([[True], starts[begin:end], [True]])
 
 
 def cut_points(
@@ -208,7 +240,7 @@ def lay_out(parts: list[Part], rows: list[list[int]], width: int) -> Block:
     """The block of those rows, each of the parts by number, `width` pieces wide."""
     count, segments = len(rows), max(map(len, rows), default=1)
     tokens = np.zeros((count, width), np.uint32)
-    starts = np.zeros((count, width), bool)
+    starts, cuts = np.zeros((count, width), bool), np.zeros((count, width), bool)
     lengths = np.zeros((count, segments), np.uint16)
     documents = np.zeros((count, segments), np.uint64)
     for row, members in enumerate(rows):
@@ -217,9 +249,13 @@ def lay_out(parts: list[Part], rows: list[list[int]], width: int) -> Block:
             part = parts[member]
             end = at + len(part.tokens)
             tokens[row, at:end], starts[row, at:end] = part.tokens, part.word_starts
+            if part.cuts is not None:
+                cuts[row, at:end] = part.cuts
             lengths[row, segment], documents[row, segment] = len(part.tokens), part.document
             at = end
-    return Block(tokens, np.packbits(starts, axis=1), lengths, documents)
+    told = any(part.cuts is not None for part in parts)
+    packed = np.packbits(starts, axis=1), np.packbits(cuts if told else cuts[:, :0], axis=1)
+    return Block(tokens, packed[0], lengths, documents, packed[1])
 
 
 def one_a_row(parts: list[Part], width: int) -> dict[str, np.ndarray]:
@@ -227,9 +263,10 @@ def one_a_row(parts: list[Part], width: int) -> dict[str, np.ndarray]:
     block = lay_out(parts, [[number] for number in range(len(parts))], width)
     return {
         'tokens': block.tokens_RxL.astype(np.int32),
-        'word_starts': np.unpackbits(block.word_starts_RxL, axis=1, count=width).astype(bool),
         'segment_lengths': block.segment_lengths_RxG.astype(np.int32),
         'documents': block.documents_RxG,
+        **_unpacked({'word_starts': block.word_starts_RxL}, width),
+        **(_unpacked({CUTS: block.cuts_RxL}, width) if block.cuts_RxL.shape[1] else {}),
     }
 
 
@@ -242,6 +279,7 @@ class _ShardWriter:
         self.waiting: list[Block] = []
         self.shards = self.segments = self.rows = self.beyond_384 = 0
         self.counted: dict[str, int] = {}
+        self.fields: tuple[str, ...] = FIELDS[:-1]
 
     def add(self, block: Block, counted: dict[str, int]) -> None:
         self.waiting.append(block)
@@ -252,6 +290,7 @@ class _ShardWriter:
 
     def _write(self, count: int) -> None:
         segments = max(b.documents_RxG.shape[1] for b in self.waiting)
+        full = [b for b in self.waiting if len(b.cuts_RxL)]
         merged = {
             'tokens': np.concatenate([b.tokens_RxL for b in self.waiting]),
             'word_starts': np.concatenate([b.word_starts_RxL for b in self.waiting]),
@@ -259,10 +298,12 @@ class _ShardWriter:
                 [_widen(b.segment_lengths_RxG, segments) for b in self.waiting]
             ),
             'documents': np.concatenate([_widen(b.documents_RxG, segments) for b in self.waiting]),
+            CUTS: np.concatenate([b.cuts_RxL for b in full] or [self.waiting[0].cuts_RxL]),
         }
+        self.fields = FIELDS[: None if merged[CUTS].shape[1] else -1]
         if merged['tokens'].max(initial=0) < 65536:
             merged['tokens'] = merged['tokens'].astype(np.uint16)
-        for name in FIELDS:
+        for name in self.fields:
             with atomic(self.folder / f'{name}-{self.shards:05d}.npy', 'wb') as file:
                 np.save(file, merged[name][:count])
         self.segments = max(self.segments, segments)
@@ -290,6 +331,7 @@ class _ShardWriter:
             'segments': max(self.segments, 1),
             'shards': self.shards,
             'counts': counts,
+            **({CUTS: True} if CUTS in self.fields else {}),
         }
         write_json(self.folder / 'rows.json', facts)
         return counts

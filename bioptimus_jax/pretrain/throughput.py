@@ -1,5 +1,6 @@
 """Model FLOPs and the share of a device's peak that they come to (MFU)."""
 
+import collections
 import math
 
 import jax
@@ -17,16 +18,20 @@ def training_flops_per_token(architecture: Architecture, attended: float, rate: 
 def forward_flops_per_token(architecture: Architecture, attended: float, rate: float) -> float:
     """FLOPs of the forward products of one piece.
 
-    `attended`: pieces that a piece attends to, on average; `rate`: share of pieces that are predicted. Embedding
-    look-ups, norms, activations and the optimiser are not counted.
+    `attended`: pieces that a piece attends to, on average, in layers without a window; in others no more than the
+    window has. `rate`: share of pieces that are predicted. Embedding look-ups, norms, activations and the optimiser are
+    not counted.
     """
     a, shapes = architecture, architecture.shapes()
     matrices = {path: math.prod(shape) for path, shape in shapes.items() if path.endswith('/kernel')}
     in_head = sum(size for path, size in matrices.items() if path.startswith(HEAD))
     # Two operations for a weight; scores, and what they mix: four for a piece attended to and a column.
-    layer = 2 * (sum(matrices.values()) - in_head) / a.layers + 4 * attended * a.hidden
+    of_layer, encoder = 2 * (sum(matrices.values()) - in_head) / a.layers, 0.0
+    for window, layers in collections.Counter(a.windows).items():
+        seen = attended if window is None else min(attended, 2 * window + 1)
+        encoder += layers * (of_layer + 4 * seen * a.hidden)
     head = 2 * (in_head + math.prod(shapes[a.table]))
-    return a.layers * layer + rate * head
+    return encoder + rate * head
 
 
 def peak_flops() -> float | None:

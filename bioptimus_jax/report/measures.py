@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import digest, read_json
+from bioptimus_jax.files import read_json
 from bioptimus_jax.finetune.task import Task, task_of
-from bioptimus_jax.manifests import require_whole
-from bioptimus_jax.run import Run, stage_folder, stage_metrics
+from bioptimus_jax.manifests import MANIFEST, STARTED, require_whole
+from bioptimus_jax.run import Run, lost_metrics, stage_folder, stage_metrics
 from bioptimus_jax.schema import SOURCE, STANDARD, phase_of
 from bioptimus_jax.sets.blurb import true_name
 
@@ -223,17 +223,17 @@ def _gaps(run: Run) -> str:
     """What is missing of the finished stages. Raises InputError for files that are not what was written."""
     said = []
     for stage in READ:
+        folder = stage_folder(run, stage)
+        if not run.manifest(stage) and folder.is_dir() and not (folder / STARTED).exists():
+            said.append(f'{stage} has lost {MANIFEST}: restore it')
         flaws = run.flaws(stage, bulk=False)
-        require_whole(stage_folder(run, stage), dataclasses.replace(flaws, missing=()))
+        require_whole(folder, dataclasses.replace(flaws, missing=()))
         if flaws.missing:
             rest = f' and {len(flaws.missing) - NAMED} more' if len(flaws.missing) > NAMED else ''
             named = f'{", ".join(flaws.missing[:NAMED])}{rest}'
             said.append(f'{stage} has lost {named}, which `bioptimus {stage}` makes again')
-        written = (run.manifest(stage) or {}).get('metrics')
-        if written and written != digest(stage_metrics(run, stage)):
-            said.append(
-                f'metrics.jsonl does not hold the lines that {stage} wrote: curves and times may be wrong'
-            )
+        if lost := lost_metrics(run, stage):
+            said.append(f'{lost}: curves and times may be wrong')
     return f'Incomplete: {"; ".join(said)}.' if said else ''
 
 

@@ -16,6 +16,7 @@ from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.loaded import Loaded
+from bioptimus_jax.model.loaded import check as check_tokenizer
 from bioptimus_jax.model.tensors import own_architecture, read_architecture, write_folder
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
@@ -37,9 +38,10 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     check(run)
     experiment, initialisation = run.config, run.config.surgery.initialisation
     run.computes('surgery', str(present()))
-    vocabulary = subwords.load(run.folder('vocab')).tokens
+    known = subwords.load(run.folder('vocab'))
+    vocabulary = known.tokens
     if not initialisation.source:
-        architecture, parameters, ledger = _scratch(experiment, vocabulary)
+        architecture, parameters, ledger = _scratch(experiment, known)
     else:
         source = load_source(experiment)
         assert source is not None  # by `check`
@@ -53,7 +55,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         if initialisation.keeps_vocabulary:
             parameters, ledger = _copied(source, vocabulary)
         else:
-            parameters, ledger = graft(run, source, vocabulary, architecture)
+            parameters, ledger = graft(run, source, known, architecture)
     _write_model(folder / 'model', architecture, parameters, run.folder('vocab'))
     table_WxD = np.asarray(flatten(parameters)[architecture.table])[: len(vocabulary)]
     records = account.token_records(vocabulary, table_WxD, ledger)
@@ -77,6 +79,14 @@ def check(run: Run) -> None:
             f'config.vocab.kind={experiment.vocab.kind!r}; set config.vocab.kind=source'
         )
     shape = read_architecture(folder) if folder else own_architecture(experiment.model, experiment.vocab.size)
+    if folder and surgery.initialisation.source:
+        check_tokenizer(folder)
+        mapped = 'map' in surgery.initialisation.keys and surgery.map != 'none'
+        if shape.width != shape.hidden and surgery.initialisation.states and not mapped:
+            raise ConfigError(
+                f'config.surgery.map: rows of {folder} have {shape.width} columns, its states {shape.hidden}; '
+                f'{surgery.strategy} needs a map, set config.surgery.map=respelled, or choose another strategy'
+            )
     _fitted(experiment, shape, shape.vocab_size)
     layers_read([surgery], shape.layers, str(folder))
 
@@ -96,7 +106,10 @@ def _fitted(experiment: Experiment, architecture: Architecture, vocab_size: int)
     check_positions(experiment, architecture)
     model = experiment.model
     return dataclasses.replace(
-        architecture, vocab_size=vocab_size, dropout=model.dropout, attention_dropout=model.attention_dropout
+        architecture.masked_lm(),
+        vocab_size=vocab_size,
+        dropout=model.dropout,
+        attention_dropout=model.attention_dropout,
     )
 
 
@@ -111,12 +124,13 @@ def check_positions(experiment: Experiment, architecture: Architecture) -> None:
 
 
 def _scratch(
-    experiment: Experiment, vocabulary: list[str]
+    experiment: Experiment, known: subwords.Subwords
 ) -> tuple[Architecture, dict[str, Any], account.Ledger]:
     """Every weight random, in the source's shape or, without a source, in that of config.model."""
     folder = source_folder(experiment.source)
-    shape = read_architecture(folder) if folder else own_architecture(experiment.model, len(vocabulary))
-    architecture = _fitted(experiment, shape, len(vocabulary))
+    entries = len(known.tokens)
+    shape = read_architecture(folder) if folder else own_architecture(experiment.model, entries)
+    architecture = _fitted(experiment, shape, entries).padded_with(known.pad)
     key = jax.random.key(experiment.seed, impl='threefry2x32')
     parameters = jax.tree.map(np.asarray, architecture.initial_parameters(key))
     return architecture, parameters, account.Ledger(dict.fromkeys(flatten(parameters), account.FRESH))
@@ -132,22 +146,23 @@ def _copied(source: Loaded, vocabulary: list[str]) -> tuple[dict[str, Any], acco
 
 
 def graft(
-    run: Run, source: Loaded, vocabulary: list[str], architecture: Architecture
+    run: Run, source: Loaded, known: subwords.Subwords, architecture: Architecture
 ) -> tuple[dict[str, Any], account.Ledger]:
     """The source's parameters with table and output bias for the run's vocabulary, and where each row came from.
 
-    Shared rows and biases are copied by string, the others synthesised; the rows that pad the table are 0.
+    Shared rows and biases are copied (`Subwords.shared_with`), the others synthesised; the rows that pad the table are
+    0.
     """
-    shared_W = rows.shared_ids(vocabulary, source.vocabulary)
+    shared_W, vocabulary = known.shared_with(source.subwords), known.tokens
     new_W = np.flatnonzero(shared_W < 0)
     tokens = [vocabulary[i] for i in new_W]
-    check_words(run.config, source.subwords, f'the source {run.config.source.path}')
+    check_words(run.config, source.subwords, f'the source {run.config.source.path}', kind=False)
     if tokens != read_new_tokens(run.folder('vocab')):
         raise InputError(
             f'{run.folder("vocab") / "new_tokens.txt"}: lists other tokens than {source.folder} lacks; '
             'run `bioptimus vocab` and `bioptimus contexts` again with this source'
         )
-    new = synthesise(run, source, tokens)
+    new = synthesise(run, source, tokens, source.subwords.spell_tokens(known, new_W))
     flat, origins, fitted_bias = dict(flatten(source.parameters)), _origins(source), None
     padding = (0, architecture.padded_vocab_size - len(vocabulary))
     table, output_bias = architecture.table, architecture.output_bias

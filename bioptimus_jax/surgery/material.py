@@ -73,6 +73,7 @@ class Material:
 def gather(
     source: Loaded,
     tokens: Sequence[str],
+    spellings: list[list[int]],
     contexts: Contexts | None,
     wanted: Sequence[Surgery],
     seed: int,
@@ -82,7 +83,6 @@ def gather(
 
     Raises ConfigError for a layer that the source does not have.
     """
-    spellings = [source.subwords.spell_token(token) for token in tokens]
     layers, alone = layers_read(wanted, source.architecture.layers, str(source.folder)), {}
     for pooling in sorted({s.pooling for s in wanted if s.initialisation.alone}):
         read = read_alone(source.subwords, source.capacity, spellings, pooling)

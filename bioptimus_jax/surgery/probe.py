@@ -60,7 +60,8 @@ def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str,
     wanted = variants(source.architecture.layers, contexts, fit_steps)
     sums = summing(run, run.config.surgery.batch_pieces, keep=False)
     without = hiding(source, hidden)
-    material = gather(without, hidden, found, wanted, run.config.seed, sums)
+    spellings = list(map(without.subwords.spell_token, hidden))
+    material = gather(without, hidden, spellings, found, wanted, run.config.seed, sums)
     true_N = np.array([source.vocabulary.index(token) for token in hidden])
     result = {
         'source': run.config.source.path,

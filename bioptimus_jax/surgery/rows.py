@@ -4,7 +4,6 @@ V: source tokens, N: new tokens, W: the run's vocabulary, D: hidden size. Sums a
 """
 
 import dataclasses
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,15 +14,6 @@ LEAST_ROWS = 10
 def seeded(*numbers: int) -> np.random.Generator:
     """A generator whose stream is a function of these numbers: the seed, and sizes that tell its uses apart."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(numbers)))
-
-
-def shared_ids(vocabulary: Sequence[str], source_vocabulary: Sequence[str]) -> np.ndarray:
-    """For every entry of the run's vocabulary the source's id of the same string, or -1: int64 [W].
-
-    Strings decide, never ids: two vocabularies of one size have different orders.
-    """
-    source_id = {token: i for i, token in enumerate(source_vocabulary)}
-    return np.array([source_id.get(token, -1) for token in vocabulary], np.int64)
 
 
 def dealt(rows_NxD: np.ndarray, seed: int) -> np.ndarray:

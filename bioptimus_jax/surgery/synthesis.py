@@ -24,13 +24,13 @@ from bioptimus_jax.vocab.contexts import Contexts, load_contexts
 UNKNOWN_MEAN = 'unknown_mean'
 
 
-def synthesise(run: Run, source: Loaded, tokens: list[str]) -> NewRows:
-    """Rows for tokens that the source does not have, as the configuration wants them."""
+def synthesise(run: Run, source: Loaded, tokens: list[str], spellings: list[list[int]]) -> NewRows:
+    """Rows for tokens that the source does not have but can spell, as the configuration wants them."""
     settings, seed = run.config.surgery, run.config.seed
     run.log('surgery', 0, kind='start')
     contexts = load_contexts(run.folder('contexts')) if settings.initialisation.contexts else None
     material = gather(
-        source, tokens, contexts, [settings], seed, summing(run, settings.batch_pieces, keep=True)
+        source, tokens, spellings, contexts, [settings], seed, summing(run, settings.batch_pieces, keep=True)
     )
     made = make(settings, material, seed)
     if (made.scale, settings.scale) == ('rescaled', 'centred'):

@@ -12,10 +12,8 @@ from tokenizers import normalizers
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.vocab.probes import PROBES
 from bioptimus_jax.vocab.subwords import Subwords, Vocabulary, deciding_file
-from bioptimus_jax.vocab.tokenizer_files import SWITCHES
+from bioptimus_jax.vocab.tokenizer_files import NAMES, SWITCHES
 
-NAMES = dict(pad='pad_token', unknown='unk_token', cls='cls_token', sep='sep_token', mask='mask_token')
-"""What transformers calls the special tokens, by their roles."""
 FLAGS = ('single_word', 'lstrip', 'rstrip', 'normalized', 'special')
 
 

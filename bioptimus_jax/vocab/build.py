@@ -22,7 +22,10 @@ MEASURED_DOCUMENTS = 2000
 def external_inputs(experiment: Experiment) -> list[Path]:
     """The files outside the run that decide the result: `vocab.file`, the source's tokenizer, the general corpus."""
     files = [Path(experiment.vocab.file)] if experiment.vocab.kind == 'file' and experiment.vocab.file else []
+    together = TOKENIZERS.load(experiment.vocab.tokenizer).files
     beside = [files[0].parent / SETTINGS] if files else []
+    if files and files[0].name in together:
+        beside = [files[0].parent / name for name in together if name != files[0].name] + beside
     folder = source_folder(experiment.source)
     if folder is not None:
         files += [folder / name for name in (*main_files(), SETTINGS) if (folder / name).is_file()]
@@ -39,14 +42,16 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     source_place = source_folder(run.config.source)
     source, subwords = _tokenizers(run.config, source_place)
     documents = open_documents(run.folder('corpus'), 'train')
-    domain, general = count_corpora(run, documents, source if source is not None else subwords)
+    kind = TOKENIZERS.load(run.config.vocab.tokenizer)
+    like = source if source is not None and source.kind is kind else None
+    domain, general = count_corpora(run, documents, like or subwords)
     share = share_counted(run)
     run.say(
         f'vocab: {sum(domain.values()):,} words counted, {len(domain):,} different'
         + (f', in {share:.2%} of the documents' if share < 1 else '')
     )
     if subwords is None:
-        subwords = _trained(run, domain, source)
+        subwords = _trained(run, domain, like)
     if source is not None:
         _tell_lost(run, subwords, source)
     length = (
@@ -76,11 +81,12 @@ def _tokenizers(experiment: Experiment, source_place: Path | None) -> tuple[Subw
 
 
 def _source_tokenizer(experiment: Experiment, folder: Path) -> Subwords:
-    """The source's tokenizer, if it can be kept. ConfigError for another kind or casing, InputError where it cannot."""
+    """The source's tokenizer, if it can be kept. ConfigError for another casing, or a kind that has to be this one."""
     subwords = load(folder)
     subwords.kind.check(subwords, folder)
     agreement.check_source(folder, subwords)
-    check_words(experiment, subwords, f'the source {experiment.source.path}')
+    kept = experiment.vocab.kind in ('source', 'append')
+    check_words(experiment, subwords, f'the source {experiment.source.path}', kept)
     rows, tokens = (read_json(folder / 'config.json') or {}).get('vocab_size'), len(subwords.tokens)
     if isinstance(rows, int) and tokens > rows and experiment.surgery.initialisation.source:
         raise InputError(
@@ -98,7 +104,12 @@ def _trained(run: Run, counts: Mapping[str, int], source: Subwords | None) -> Su
         run.say(
             f'vocab: the text gives {len(trained.tokens):,} entries, not config.vocab.size={settings.size:,}'
         )
-    return source.kind.append(source, trained) if settings.kind == 'append' and source else trained
+    if settings.kind != 'append' or source is None:
+        return trained
+    appended = source.kind.append(source, trained)
+    if left := len(source.tokens) + int((trained.shared_with(source) < 0).sum()) - len(appended.tokens):
+        run.say(f'vocab: {left:,} tokens are left out, no text has them beside those of the source')
+    return appended
 
 
 def _given(experiment: Experiment, source: Subwords | None) -> Subwords | None:
@@ -113,16 +124,18 @@ def _given(experiment: Experiment, source: Subwords | None) -> Subwords | None:
     if settings.kind == 'source':
         return source
     if not settings.file:
-        raise ConfigError('config.vocab.file: config.vocab.kind=file needs the path of a vocab.txt')
+        raise ConfigError('config.vocab.file: config.vocab.kind=file needs the path of a vocabulary')
     file = Path(settings.file)
-    given = load(file)
+    kind = TOKENIZERS.load(settings.tokenizer)
+    given = kind.load(file) if file.is_file() and file.name != READY else load(file)
     check_words(experiment, given, f'{settings.file}')
-    return given if source is None else source.kind.fit(given, source, file)
+    return kind.fit(given, source, file) if source is not None and source.kind is kind else given
 
 
 def _tell_lost(run: Run, subwords: Subwords, source: Subwords) -> None:
-    added, kept = source.tokenizer.get_added_tokens_decoder().values(), set(subwords.tokens)
-    lost = [token.content for token in added if token.content not in kept]
+    kept = set(subwords.shared_with(source).tolist())
+    added = sorted(source.tokenizer.get_added_tokens_decoder().items())
+    lost = [token.content for number, token in added if number not in kept]
     if lost:
         run.say(
             f'vocab: {len(lost):,} tokens that were added to the source are not in this vocabulary '
@@ -137,8 +150,7 @@ def _write_comparison(
     source: Subwords | None,
     documents: DocumentSource,
 ) -> dict[str, Any]:
-    tokens = subwords.tokens
-    new = new_tokens(tokens, source.tokens if source is not None else None)
+    new = new_tokens(subwords, source)
     with atomic(folder / 'new_tokens.txt', 'wb') as file:
         file.write(''.join(token + '\n' for token in new).encode('utf-8'))
     step = max(math.ceil(len(documents) / MEASURED_DOCUMENTS), 1)
@@ -147,8 +159,15 @@ def _write_comparison(
     pieces = f'{report["vocabulary"]["pieces_per_word"]:.2f} pieces a word'
     if source is not None:
         pieces += f' (source: {report["source"]["pieces_per_word"]:.2f}), {len(new):,} tokens are new'
-    run.say(f'vocab: {len(tokens):,} entries, {pieces}')
-    return {'size': len(tokens), **{name: report[name] for name in ('kept', 'new', 'lost') if name in report}}
+        if source.kind is not subwords.kind:
+            run.say(
+                "vocab: the source's tokenizer is of another kind; the text of tokens decides which rows are kept"
+            )
+    run.say(f'vocab: {len(subwords.tokens):,} entries, {pieces}')
+    return {
+        'size': len(subwords.tokens),
+        **{name: report[name] for name in ('kept', 'new', 'lost') if name in report},
+    }
 
 
 def read_new_tokens(vocab_folder: Path) -> list[str]:
@@ -156,9 +175,9 @@ def read_new_tokens(vocab_folder: Path) -> list[str]:
     return (vocab_folder / 'new_tokens.txt').read_bytes().decode('utf-8').split('\n')[:-1]
 
 
-def check_words(experiment: Experiment, subwords: Subwords, owner: str) -> None:
-    """Raises ConfigError where the tokenizer's kind or casing is not that of the configuration."""
-    if subwords.kind is not TOKENIZERS.load(experiment.vocab.tokenizer):
+def check_words(experiment: Experiment, subwords: Subwords, owner: str, kind: bool = True) -> None:
+    """Raises ConfigError where the tokenizer's casing, or where it matters its `kind`, is not the configuration's."""
+    if kind and subwords.kind is not TOKENIZERS.load(experiment.vocab.tokenizer):
         name = next(name for name in TOKENIZERS if TOKENIZERS.load(name) is subwords.kind)
         raise ConfigError(
             f'config.vocab.tokenizer: is {experiment.vocab.tokenizer}, but {owner} has a tokenizer of the kind {name}; '

@@ -4,18 +4,19 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from bioptimus_jax.vocab.subwords import Subwords
 
 BATCH = 100
 EXAMPLES = 10
 
 
-def new_tokens(tokens: list[str], source_tokens: list[str] | None) -> list[str]:
-    """The tokens that the source does not have, by string, in order of ids; none without a source."""
-    if source_tokens is None:
+def new_tokens(subwords: Subwords, source: Subwords | None) -> list[str]:
+    """The tokens that the source does not have (`Subwords.shared_with`), in order of ids; none without a source."""
+    if source is None:
         return []
-    known = set(source_tokens)
-    return [token for token in tokens if token not in known]
+    return [subwords.tokens[i] for i in np.flatnonzero(subwords.shared_with(source) < 0)]
 
 
 def compare(subwords: Subwords, source: Subwords | None, texts: Iterable[str]) -> dict[str, Any]:
@@ -29,17 +30,18 @@ def compare(subwords: Subwords, source: Subwords | None, texts: Iterable[str]) -
     report: dict[str, Any] = {'size': len(tokens), 'documents_measured': len(texts), 'vocabulary': own}
     if source is None:
         return report
-    new, kind = new_tokens(tokens, source.tokens), subwords.kind
+    shared = subwords.shared_with(source)
+    new = np.flatnonzero(shared < 0).tolist()
     report['source'], _ = measure(source, texts)
     report['source_size'] = len(source.tokens)
-    report['kept'] = len(set(tokens) & set(source.tokens))
+    report['kept'] = len(tokens) - len(new)
     report['new'] = len(new)
-    report['lost'] = len(set(source.tokens) - set(tokens))
-    words = [t for t in new if counts[t] and kind.begins(t) and kind.text(t).isalpha()]
-    frequent = sorted(words, key=lambda t: (-counts[t], t))[:EXAMPLES]
+    report['lost'] = len(source.tokens) - len(set(shared.tolist()) - {-1})
+    words = [i for i in new if counts[tokens[i]] and subwords.begins_V[i] and subwords.text(i).isalpha()]
+    frequent = sorted(words, key=lambda i: (-counts[tokens[i]], tokens[i]))[:EXAMPLES]
     report['examples'] = [
-        {'token': t, 'count': counts[t], 'source': [source.tokens[i] for i in pieces]}
-        for t, pieces in ((t, source.kind.spell(source.tokenizer, kind.text(t), False)) for t in frequent)
+        {'token': tokens[i], 'count': counts[tokens[i]], 'source': [source.tokens[n] for n in pieces]}
+        for i, pieces in ((i, source.kind.spell(source.tokenizer, subwords.text(i), False)) for i in frequent)
     ]
     return report
 

@@ -23,6 +23,7 @@ class TokenFinder:
         self.subwords = subwords
         self.tokens = tokens
         ids = {token: i for i, token in enumerate(subwords.tokens)}
+        self.texts = [subwords.text(ids[token]) for token in tokens]
         self.number_of_id = np.full(len(ids), -1, np.int32)
         self.number_of_id[[ids[t] for t in tokens]] = np.arange(len(tokens))
         self._forget()
@@ -93,7 +94,7 @@ class TokenFinder:
             offset = sum(map(len, lists[sentence[i]][: chunk[i]])) + between * int(chunk[i])
             for begin, end in pieces[word].get(int(token[i]), ()):
                 text = word[begin:end]
-                if self.subwords.normalised(text).strip() == self.subwords.kind.text(self.tokens[token[i]]):
+                if self.subwords.normalised(text).strip() == self.texts[token[i]]:
                     begin += len(text) - len(text.lstrip(' '))  # the span is the token's characters alone
                     start_I[i], end_I[i] = offset + begin, offset + end
                     break

@@ -6,6 +6,7 @@ cuts into pieces by itself. V: entries of the vocabulary, N: those that may stan
 
 import abc
 import dataclasses
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ from bioptimus_jax.schema import TOKENIZERS, Vocab
 
 READY, SETTINGS = 'tokenizer.json', 'tokenizer_config.json'
 LEGACY_FILES = ('special_tokens_map.json', 'added_tokens.json')
+SINGLE_SPACE = re.compile(r'(?<=\S)(?= \S)')
 
 
 class Roles(NamedTuple):
@@ -36,8 +38,9 @@ class Roles(NamedTuple):
 class Vocabulary:
     """What masking reads of any vocabulary, by id.
 
-    `mask`: the id that hides a piece. `begins_V`: a word begins with this token. `special_V`: never hidden; the unknown
-    token is none of them. `drawn_N`: ids that may replace a piece.
+    `mask`: the id that hides a piece. `begins_V`: a word begins with this token, as far as the token alone says so
+    (`Kind.words_in_rows`). `special_V`: never hidden; the unknown token is none of them. `drawn_N`: ids that may
+    replace a piece.
     """
 
     mask: int
@@ -59,9 +62,14 @@ class Subwords(Vocabulary):
     sep: int
 
     @classmethod
-    def of(cls, kind: 'Kind', tokenizer: tokenizers.Tokenizer) -> 'Subwords':
-        """Those of a tokenizer that has all its special tokens. Raises InputError where an id is missing."""
-        ids, roles = tokenizer.get_vocab(), kind.roles(tokenizer)
+    def of(
+        cls, kind: 'Kind', tokenizer: tokenizers.Tokenizer, roles: Roles, reserved: Collection[str] = ()
+    ) -> 'Subwords':
+        """Those of a tokenizer that has all its special tokens. Raises InputError where an id is missing.
+
+        `reserved`: tokens that never occur in a text.
+        """
+        ids = tokenizer.get_vocab()
         tokens = sorted(ids, key=ids.__getitem__)
         if tokens and ids[tokens[-1]] != len(tokens) - 1:
             gap = next(i for i, token in enumerate(tokens) if ids[token] != i)
@@ -70,8 +78,8 @@ class Subwords(Vocabulary):
             )
         # A piece that is unknown is text like any other: it is predicted, though nothing is replaced by it.
         special_V = np.array([token in roles and token != roles.unknown for token in tokens])
-        begins_V = np.array([kind.begins(token) for token in tokens])
-        drawn = [i for i, token in enumerate(tokens) if token not in roles and not kind.reserved(token)]
+        begins_V = np.array([token in roles or kind.begins(token) for token in tokens])
+        drawn = [i for i, token in enumerate(tokens) if token not in roles and token not in reserved]
         by_role: dict[str, Any] = {role: ids[token] for role, token in roles._asdict().items()}
         arrays = begins_V, special_V, np.array(drawn, np.int32)
         return cls(by_role.pop('mask'), *arrays, kind, tokenizer, tokens, **by_role)
@@ -90,6 +98,15 @@ class Subwords(Vocabulary):
         """The pieces of each text, without special tokens."""
         return self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
 
+    @property
+    def roles(self) -> Roles:
+        """The special tokens by what they are for."""
+        return Roles(*(self.tokens[getattr(self, role)] for role in Roles._fields))
+
+    def encode_words(self, texts: Iterable[str]) -> list[tokenizers.Encoding]:
+        """The pieces of each text as it is spelled within a sentence, behind a space."""
+        return self.encode(f' {text}' if self.kind.carries_space else text for text in texts)
+
     def text(self, number: int) -> str:
         """The characters that a token stands for."""
         return self.kind.text(self.tokens[number])
@@ -104,7 +121,37 @@ class Subwords(Vocabulary):
 
     def spell_token(self, token: str) -> list[int]:
         """The pieces of a token of another vocabulary of this kind; empty where there are none."""
-        return self.spell(self.kind.text(token), inside=not self.kind.begins(token))
+        return [i for i in self.kind.spell_token(self.tokenizer, token) if i != self.unknown]
+
+    def spell_tokens(self, other: 'Subwords', numbers: Iterable[int]) -> list[list[int]]:
+        """The pieces of tokens of another vocabulary, of whatever kind."""
+        if other.kind is self.kind:
+            return [self.spell_token(other.tokens[i]) for i in numbers]
+        spelled = ((other.text(i), not other.begins_V[i]) for i in numbers)
+        return [self.spell(text, inside) if is_whole(text) else [] for text, inside in spelled]
+
+    def shared_with(self, source: 'Subwords') -> np.ndarray:
+        """For every token the id of the same token in `source`, or -1: int64 [V].
+
+        Special tokens are the same where their roles are. Of others the strings decide, never the ids; in vocabularies
+        of two kinds the characters that the token stands for, and whether a word begins with it. Where several tokens
+        of the source have these, the lowest id is taken.
+        """
+        one_kind = source.kind is self.kind
+        numbers = {meaning: i for i, meaning in reversed(list(enumerate(source._meanings(one_kind))))}
+        return np.array([numbers.get(meaning, -1) for meaning in self._meanings(one_kind)], np.int64)
+
+    def _meanings(self, as_written: bool) -> list[Any]:
+        """What each token is compared by. Punctuation begins a word, with a space before it or without."""
+        roles = {getattr(self, role): (role,) for role in reversed(Roles._fields)}
+        found: list[Any] = []
+        for i, token in enumerate(self.tokens):
+            if i in roles or as_written:
+                found.append(roles.get(i, token))
+            else:
+                text = self.text(i)
+                found.append((text, bool(self.begins_V[i]) or not any(map(str.isalnum, text))))
+        return found
 
     def without(self, hidden: Collection[int]) -> 'Subwords':
         """The same as if these ids were not in the vocabulary; every other token keeps its id."""
@@ -113,6 +160,11 @@ class Subwords(Vocabulary):
     def save(self, folder: Path, model_max_length: int) -> None:
         """Write the files of which transformers' AutoTokenizer makes the same tokenizer."""
         self.kind.save(self, folder, model_max_length)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is made of whole characters; bytes that are none are surrogates."""
+    return not any('\ud800' <= character <= '\udfff' for character in text)
 
 
 class Kind(abc.ABC):
@@ -125,6 +177,8 @@ class Kind(abc.ABC):
     """The names of its files beside tokenizer.json and those in which transformers keeps settings."""
     carries_space = False
     """Whether a piece holds the space before it, so that text may be cut before a space, but not behind it."""
+    words_in_rows = False
+    """Whether the same token may begin a word here and go on with one there: rows then say where words begin."""
 
     @abc.abstractmethod
     def holds(self, path: Path, described: Mapping[str, Any]) -> bool:
@@ -143,24 +197,20 @@ class Kind(abc.ABC):
         """Raise InputError, naming the setting, for a source's tokenizer whose settings cannot be kept."""
 
     @abc.abstractmethod
-    def roles(self, tokenizer: tokenizers.Tokenizer) -> Roles:
-        """Its special tokens."""
-
-    @abc.abstractmethod
     def text(self, token: str) -> str:
         """The characters that a token stands for, without what says where in a word it may be."""
 
     @abc.abstractmethod
     def begins(self, token: str) -> bool:
-        """Whether a word begins with the token."""
-
-    def reserved(self, token: str) -> bool:
-        """Whether the token is kept free and never occurs in a text."""
-        return False
+        """Whether a word begins with the token, as far as the token alone says so."""
 
     @abc.abstractmethod
     def spell(self, tokenizer: tokenizers.Tokenizer, text: str, inside: bool) -> list[int]:
         """See `Subwords.spell`; unknown pieces are among them."""
+
+    def spell_token(self, tokenizer: tokenizers.Tokenizer, token: str) -> list[int]:
+        """The pieces of a token of another vocabulary of this kind; unknown pieces are among them."""
+        return self.spell(tokenizer, self.text(token), inside=not self.begins(token))
 
     def pieces(self, tokenizer: tokenizers.Tokenizer, word: str) -> list[int]:
         """The pieces of a word as `words` gives it."""
@@ -184,7 +234,7 @@ class Kind(abc.ABC):
 
     @abc.abstractmethod
     def append(self, source: Subwords, trained: Subwords) -> Subwords:
-        """The source's tokens, and behind them those of `trained` that it lacks."""
+        """The source's tokens, and behind them those of `trained` that it lacks and that a text can have then."""
 
     @abc.abstractmethod
     def fit(self, given: Subwords, source: Subwords, file: Path) -> Subwords:
@@ -202,8 +252,8 @@ class Kind(abc.ABC):
 
     def stretches(self, text: str) -> list[str]:
         """The text cut at its spaces, into what is tokenised by itself as it is within the text."""
-        parts = text.split(' ')
-        return [parts[0], *(f' {part}' for part in parts[1:])] if self.carries_space else parts
+        # Of several spaces only the last goes with the word: a text is cut before a space between two other characters.
+        return SINGLE_SPACE.split(text) if self.carries_space else text.split(' ')
 
     def count_words(
         self, texts: Iterable[str], lowercase: bool, like: tokenizers.Tokenizer | None = None
@@ -211,7 +261,7 @@ class Kind(abc.ABC):
         """How often each word occurs; of `like`, or in that casing. Counts of parts add up."""
         raw: Counter[str] = Counter()
         for text in texts:  # stretches repeat: each is cut into words once
-            raw.update(self.stretches(text.replace('\n', ' ')))
+            raw.update(self.stretches(text if self.carries_space else text.replace('\n', ' ')))
         words_in = self.words(like or self.blank(lowercase))
         words: Counter[str] = Counter()
         for stretch, count in raw.items():
@@ -223,6 +273,7 @@ class Kind(abc.ABC):
 def load(path: Path) -> Subwords:
     """The tokenizer of a folder, or of the file of a vocabulary, as its kind reads it. Raises InputError."""
     path = Path(path)
+    path = path.parent if path.name == READY else path
     described = (read_json(path / READY) if path.is_dir() else None) or {}
     for kind in map(TOKENIZERS.load, TOKENIZERS):
         if kind.holds(path, described):

@@ -1,20 +1,22 @@
-"""What a folder says of BERT's tokenizer beside its vocabulary: its settings, and the tokens added to it.
+"""What a folder says of its tokenizer beside the vocabulary: settings, special tokens by role, and tokens added to it.
 
 Read as transformers reads them: tokenizer_config.json, or of older folders special_tokens_map.json and
 added_tokens.json too.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import tokenizers
 from tokenizers import AddedToken
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
-from bioptimus_jax.vocab.subwords import LEGACY_FILES, SETTINGS
+from bioptimus_jax.vocab.subwords import LEGACY_FILES, READY, SETTINGS, Roles
 
-NAMED = dict(pad_token='[PAD]', unk_token='[UNK]', cls_token='[CLS]', sep_token='[SEP]', mask_token='[MASK]')
-"""Keys of tokenizer_config.json and the special tokens that BERT gives them."""
+NAMES = dict(pad='pad_token', unknown='unk_token', cls='cls_token', sep='sep_token', mask='mask_token')
+"""What transformers calls the special tokens, by their roles."""
 EXTRA = ('additional_special_tokens', 'extra_special_tokens')
 SWITCHES = {
     'do_lower_case': 'lowercase',
@@ -22,6 +24,11 @@ SWITCHES = {
     'tokenize_chinese_chars': 'handle_chinese_chars',
 }
 """Keys of tokenizer_config.json and what BERT's normaliser calls them."""
+
+
+def named(roles: Roles) -> dict[str, str]:
+    """The special tokens as tokenizer_config.json names them."""
+    return {NAMES[role]: token for role, token in roles._asdict().items()}
 
 
 def normalizer_settings(folder: Path) -> dict[str, bool | None]:
@@ -38,10 +45,32 @@ def normalizer_settings(folder: Path) -> dict[str, bool | None]:
     return found
 
 
-def listed_tokens(folder: Path) -> list[tuple[AddedToken, int | None]]:
+def read_ready(folder: Path) -> tokenizers.Tokenizer:
+    """The tokenizer of a folder's tokenizer.json, truncation and padding off. Raises InputError."""
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(folder / READY))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the library raises bare Exception, and a panic is not even that
+        raise InputError(f'{folder / READY}: is no tokenizer that can be read ({error})') from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def said_roles(folder: Path) -> dict[str, tuple[str, Path]]:
+    """By key of transformers, the special tokens that a folder names, and the file that is to be mended."""
+    file = folder / SETTINGS
+    said = _object(file)
+    special = {} if 'added_tokens_decoder' in said else _object(folder / LEGACY_FILES[0])
+    values = {key: special.get(key) or said.get(key) for key in NAMES.values()}
+    return {key: (_token(value, file).content, file) for key, value in values.items() if value}
+
+
+def listed_tokens(folder: Path, roles: Roles) -> list[tuple[AddedToken, int | None]]:
     """The tokens that the files of a folder add or describe, in the order in which they get ids; and the id, if said.
 
-    Raises InputError for files that cannot be read, and where [CLS] and the like have other names.
+    Special tokens in their `roles` are among them where flags are given. Raises InputError for damaged files.
     """
     file = folder / SETTINGS
     said, special = _object(file), {}
@@ -54,27 +83,45 @@ def listed_tokens(folder: Path) -> list[tuple[AddedToken, int | None]]:
         names = {_token(value, file).content for value in _special(said)}
         for token, value in added.items():
             numbered[_number(value, folder / LEGACY_FILES[1])] = AddedToken(token, special=token in names)
-    for key, name in NAMED.items():
-        value = special.get(key) or said.get(key) or name
-        if (content := _token(value, file).content) != name:
-            raise InputError(
-                f'{file}: {key} is {content[:40]!r}; only {name} is supported, rename it there and in the vocabulary'
-            )
     found: dict[str, tuple[AddedToken, int | None]] = {}
     for number in sorted(numbered):
         found[numbered[number].content] = numbered[number], number
     for value in (*_special(special), *_special(said)):
         described = _token(value, file)
-        if isinstance(value, dict) or described.content not in NAMED.values():
+        if isinstance(value, dict) or described.content not in roles:
             found.setdefault(described.content, (described, None))
     return list(found.values())
+
+
+def add_listed(
+    tokenizer: tokenizers.Tokenizer, listed: list[tuple[AddedToken, int | None]], folder: Path
+) -> None:
+    """Add listed tokens. Raises InputError where the library gives one another id than the folder says."""
+    tokenizer.add_tokens([token for token, _ in listed])
+    _check_ids(tokenizer, {t.content: i for t, i in listed if i is not None}, folder)
+
+
+def check_ids(tokenizer: tokenizers.Tokenizer, folder: Path) -> None:
+    """Raises InputError where an added token of tokenizer.json has not the id that it says."""
+    added = (read_json(folder / READY) or {}).get('added_tokens') or ()
+    _check_ids(tokenizer, {token['content']: token['id'] for token in added}, folder / READY)
+
+
+def _check_ids(tokenizer: tokenizers.Tokenizer, said: Mapping[str, int], where: Path) -> None:
+    """The library numbers added tokens itself, behind the vocabulary and without a gap, whatever a file says."""
+    for token, number in said.items():
+        if tokenizer.token_to_id(token) != number:
+            raise InputError(
+                f'{where}: the added token {token!r} has the id {number}, but every reader gives it '
+                f'{tokenizer.token_to_id(token)}, and so the row of another token; correct the id, or leave it out'
+            )
 
 
 def _special(said: dict[str, Any]) -> list[Any]:
     """Special tokens that are named, then those that are listed."""
     listed = [said[key] for key in EXTRA if said.get(key)]
     more = [t for each in listed for t in (each.values() if isinstance(each, dict) else each)]
-    return [*(said[key] for key in NAMED if said.get(key)), *more]
+    return [*(said[key] for key in NAMES.values() if said.get(key)), *more]
 
 
 def _token(value: Any, file: Path, special: bool = True) -> AddedToken:

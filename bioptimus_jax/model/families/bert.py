@@ -1,20 +1,14 @@
-"""BERT (Devlin et al. 2019) over packed rows, with parameter paths spelled like Hugging Face's.
-
-B rows, L positions, M slots, D hidden size.
-"""
+"""BERT (Devlin et al. 2019) over packed rows, with parameter paths spelled like Hugging Face's."""
 
 import dataclasses
 import re
-from collections.abc import Mapping
 from typing import ClassVar
 
 import flax.linen as nn
-import jax
-import jax.numpy as jnp
 
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.layers import RULES, Layer, Part, Predictions
+from bioptimus_jax.model.layers import RULES, Embeddings, Layer, Predictions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,33 +65,13 @@ class Bert(Architecture):
         return re.sub(r'LayerNorm\.beta$', 'LayerNorm.bias', name)
 
     def embeddings(self, compute: Compute) -> nn.Module:
-        return Embeddings(self, compute)
+        return Embeddings(self, compute, self.token_types)
 
     def layer(self, compute: Compute) -> nn.Module:
         return Layer(self, compute)
 
     def predictions(self, compute: Compute) -> nn.Module:
         return Predictions(self, compute)
-
-
-class Embeddings(Part):
-    """Word, position and token-type rows, summed and normalised."""
-
-    architecture: Bert
-
-    @nn.compact
-    def __call__(
-        self, batch: Mapping[str, jax.Array], seed_2: jax.Array | None, delta_BxLxD: jax.Array | None
-    ) -> jax.Array:
-        a = self.architecture
-        words_BxLxD = self.embedding(a.padded_vocab_size, batch['tokens'], 'word_embeddings')
-        if delta_BxLxD is not None:
-            words_BxLxD = words_BxLxD + delta_BxLxD
-        positions_BxLxD = self.embedding(a.max_positions, batch['positions'], 'position_embeddings')
-        # One row for everything where no types are given: its gradient is a plain sum, not a scatter.
-        types = batch.get('token_types', jnp.zeros((1, 1), jnp.int32))
-        types_BxLxD = self.embedding(a.token_types, types, 'token_type_embeddings')
-        return self.drop(self.normal(words_BxLxD + types_BxLxD + positions_BxLxD), seed_2)
 
 
 FAMILY = Bert

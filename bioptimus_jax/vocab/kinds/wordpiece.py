@@ -8,19 +8,31 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import atomic, read_json, write_json
+from bioptimus_jax.files import atomic, write_json
 from bioptimus_jax.schema import Vocab
 from bioptimus_jax.vocab.probes import PROBES
 from bioptimus_jax.vocab.subwords import READY, SETTINGS, Kind, Roles, Subwords
-from bioptimus_jax.vocab.tokenizer_files import EXTRA, NAMED, SWITCHES, listed_tokens, normalizer_settings
-from bioptimus_jax.vocab.training import CONTINUATION, MAX_WORD_CHARACTERS, train_from_counts
+from bioptimus_jax.vocab.tokenizer_files import (
+    EXTRA,
+    SWITCHES,
+    add_listed,
+    check_ids,
+    listed_tokens,
+    named,
+    normalizer_settings,
+    read_ready,
+    said_roles,
+)
+from bioptimus_jax.vocab.training import train_model
 
-PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = tuple(NAMED.values())
+PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = Roles('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]')
 TYPE = 'WordPiece'
 VOCABULARY = 'vocab.txt'
+CONTINUATION = '##'
+MAX_WORD_CHARACTERS = 100  # longer words are unknown to BERT, so they teach nothing
 
 
 class WordPiece(Kind):
@@ -42,30 +54,34 @@ class WordPiece(Kind):
         any token has a capital letter. Raises InputError for a damaged file, and where a special token is missing.
         """
         folder = path if path.is_dir() else path.parent
-        ready = folder / READY
-        if path.is_dir() and ready.is_file():
-            try:
-                tokenizer = tokenizers.Tokenizer.from_file(str(ready))
-            except Exception as error:  # the library raises bare Exception
-                raise InputError(f'{ready}: is no tokenizer that can be read ({error})') from error
-            tokenizer.no_truncation()
-            tokenizer.no_padding()
-            _check_special_tokens(tokenizer.get_vocab(), ready)
-            added = (read_json(ready) or {}).get('added_tokens') or ()
-            _check_ids(tokenizer, {token['content']: token['id'] for token in added}, ready)
+        if path.is_dir() and (folder / READY).is_file():
+            tokenizer = read_ready(folder)
+            _check_special_tokens(tokenizer.get_vocab(), folder / READY)
+            check_ids(tokenizer, folder)
         else:
             entries = _read_vocabulary(path / VOCABULARY if path.is_dir() else path)
             capitals = any(re.search('[A-Z]', e) for e in entries if not re.fullmatch(r'\[.*\]', e))
             settings: dict[str, Any] = {'lowercase': not capitals, **normalizer_settings(folder)}
-            tokenizer = tokenizer_from_vocabulary(
-                entries, settings['lowercase'], without_vocabulary(**settings)
-            )
+            tokenizer = tokenizer_from_vocabulary(entries, without_vocabulary(**settings))
         if path.is_dir():
-            listed = listed_tokens(folder)
-            for token, _ in listed:
-                tokenizer.add_tokens([token])
-            _check_ids(tokenizer, {t.content: i for t, i in listed if i is not None}, folder)
-        return Subwords.of(self, tokenizer)
+            for key, (content, file) in said_roles(folder).items():
+                if content != (name := named(SPECIAL_TOKENS)[key]):
+                    raise InputError(
+                        f'{file}: {key} is {content[:40]!r}; only {name} is supported, rename it there and in the '
+                        'vocabulary'
+                    )
+            add_listed(tokenizer, listed_tokens(folder, SPECIAL_TOKENS), folder)
+        return self.of(tokenizer)
+
+    def of(self, tokenizer: tokenizers.Tokenizer) -> Subwords:
+        """The subwords of a tokenizer of this kind."""
+        return Subwords.of(
+            self, tokenizer, SPECIAL_TOKENS, {t for t in tokenizer.get_vocab() if t.startswith('[unused')}
+        )
+
+    def made(self, tokens: list[str], lowercase: bool, like: Subwords | None = None) -> Subwords:
+        """The tokenizer of these tokens, in order of ids, in that casing or with the words of another."""
+        return self.of(tokenizer_from_vocabulary(tokens, like.tokenizer if like else self.blank(lowercase)))
 
     def save(self, subwords: Subwords, folder: Path, model_max_length: int) -> None:
         """Write vocab.txt, tokenizer.json and tokenizer_config.json as transformers' AutoTokenizer reads them.
@@ -87,7 +103,7 @@ class WordPiece(Kind):
                 settings[key] = getattr(normal, SWITCHES[key])
         else:
             settings = {'tokenizer_class': 'PreTrainedTokenizerFast'}
-        settings |= {'model_max_length': model_max_length, **NAMED}
+        settings |= {'model_max_length': model_max_length, **named(SPECIAL_TOKENS)}
         added = tokenizer.get_added_tokens_decoder().values()
         if extra := [t.content for t in added if t.special and t.content not in SPECIAL_TOKENS]:
             settings[EXTRA[0]] = extra
@@ -127,17 +143,11 @@ class WordPiece(Kind):
                     f'{where}: the added token {token.content!r} has a line break; vocab.txt cannot hold it'
                 )
 
-    def roles(self, tokenizer: tokenizers.Tokenizer) -> Roles:
-        return Roles(PAD, UNK, CLS, SEP, MASK)
-
     def text(self, token: str) -> str:
         return token if self.begins(token) else token[len(CONTINUATION) :]
 
     def begins(self, token: str) -> bool:
         return not token.startswith(CONTINUATION) or token == CONTINUATION
-
-    def reserved(self, token: str) -> bool:
-        return token.startswith('[unused')
 
     def spell(self, tokenizer: tokenizers.Tokenizer, text: str, inside: bool) -> list[int]:
         """The inside of a word is spelled by pieces that go on, "nstriction" by ##nst ##ric ##tion: its pieces wherever
@@ -194,12 +204,12 @@ class WordPiece(Kind):
         return without_vocabulary(lowercase)
 
     def train(self, counts: Mapping[str, int], settings: Vocab, source: Subwords | None) -> Subwords:
-        """See `training.train_from_counts`."""
-        return make(train_from_counts(counts, settings), settings.lowercase, source)
+        """See `train_from_counts`."""
+        return self.made(train_from_counts(counts, settings), settings.lowercase, source)
 
     def append(self, source: Subwords, trained: Subwords) -> Subwords:
         known = set(source.tokens)
-        return make([*source.tokens, *(t for t in trained.tokens if t not in known)], True, source)
+        return self.made([*source.tokens, *(t for t in trained.tokens if t not in known)], True, source)
 
     def fit(self, given: Subwords, source: Subwords, file: Path) -> Subwords:
         said = normalizer_settings(file.parent)
@@ -209,23 +219,61 @@ class WordPiece(Kind):
                 f'config.vocab.file: {file.parent / SETTINGS} says {listed}, and the tokenizer of the source '
                 'is another; take a vocabulary with its settings, or correct that file'
             )
-        return make(given.tokens, True, source)
+        return self.made(given.tokens, True, source)
 
 
 KIND = WordPiece()
 
 
-def make(tokens: list[str], lowercase: bool, like: Subwords | None = None) -> Subwords:
-    """BERT's tokenizer of these tokens, in order of ids, in that casing or with the words of another.
-
-    See `tokenizer_from_vocabulary`.
-    """
-    return Subwords.of(KIND, tokenizer_from_vocabulary(tokens, lowercase, like.tokenizer if like else None))
+make = KIND.made
 
 
 def train(texts: Iterable[str], settings: Vocab) -> list[str]:
     """A vocabulary of `settings.size` entries, special tokens at 0-4, for any order of `texts`."""
     return train_from_counts(KIND.count_words(texts, settings.lowercase), settings)
+
+
+def train_from_counts(counts: Mapping[str, int], settings: Vocab) -> list[str]:
+    """The vocabulary of a word count, by id.
+
+    The trainer breaks ties by the order in which it happens to meet characters, so it gets every single character
+    (alone and with "##") in a fixed order before it starts: only the word counts matter then. Shorter than
+    `settings.size` where no more pairs are seen `settings.min_frequency` times, counted as `within_trainer` says.
+    Raises InputError without any word, ConfigError where characters alone need more than `settings.size` entries.
+    """
+    alphabet = _alphabet(counts, settings.limit_alphabet)
+    known = set(alphabet)
+    usable = {w: n for w, n in counts.items() if len(w) <= MAX_WORD_CHARACTERS and known.issuperset(w)}
+    if not usable:
+        raise InputError('the corpus has no words to train a vocabulary on; check config.corpus.inputs')
+    inside = set().union(*(w[1:] for w in usable))
+    continued = [CONTINUATION + c for c in alphabet if c in inside]
+    first = [*SPECIAL_TOKENS, *alphabet, *continued]
+    if len(first) > settings.size:
+        raise ConfigError(
+            f'config.vocab.size: {settings.size} is less than the {len(first)} entries that single '
+            'characters need; raise it, or lower config.vocab.limit_alphabet'
+        )
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=settings.size,
+        min_frequency=settings.min_frequency,
+        special_tokens=[*SPECIAL_TOKENS, *continued],
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+        continuing_subword_prefix=CONTINUATION,
+        show_progress=False,
+    )
+    ids = train_model(models.WordPiece(unk_token=UNK), trainer, usable).get_vocab()
+    merged = sorted(ids.keys() - set(first), key=ids.__getitem__)
+    return first + merged
+
+
+def _alphabet(counts: Mapping[str, int], limit: int) -> list[str]:
+    seen: Counter[str] = Counter()
+    for word, count in counts.items():
+        for character in word:
+            seen[character] += count
+    return sorted(sorted(seen, key=lambda c: (-seen[c], c))[:limit])
 
 
 def other_words(tokenizer: tokenizers.Tokenizer, settings: Mapping[str, Any]) -> bool:
@@ -253,15 +301,10 @@ def without_vocabulary(
     return tokenizer
 
 
-def tokenizer_from_vocabulary(
-    vocabulary: list[str],
-    lowercase: bool,
-    like: tokenizers.Tokenizer | None = None,
-) -> tokenizers.Tokenizer:
+def tokenizer_from_vocabulary(vocabulary: list[str], like: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     """BERT's tokenizer for a vocabulary in order of ids; [CLS] ... [SEP] around each text, no truncation.
 
-    `like`: the tokenizer whose normaliser, pre-tokenizer and added tokens (those in the vocabulary) it has, in place
-    of BERT's own in that casing.
+    `like`: the tokenizer whose normaliser, pre-tokenizer and added tokens (those in the vocabulary) it has.
     """
     ids = {token: i for i, token in enumerate(vocabulary)}
     tokenizer = tokenizers.Tokenizer(
@@ -272,7 +315,6 @@ def tokenizer_from_vocabulary(
             max_input_chars_per_word=MAX_WORD_CHARACTERS,
         )
     )
-    like = like or without_vocabulary(lowercase)
     tokenizer.normalizer, tokenizer.pre_tokenizer = like.normalizer, like.pre_tokenizer
     tokenizer.decoder = decoders.WordPiece(prefix=CONTINUATION)
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -283,16 +325,6 @@ def tokenizer_from_vocabulary(
     tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
     tokenizer.add_tokens([t for t in like.get_added_tokens_decoder().values() if t.content in ids])
     return tokenizer
-
-
-def _check_ids(tokenizer: tokenizers.Tokenizer, said: Mapping[str, int], where: Path) -> None:
-    """The library numbers added tokens itself, behind the vocabulary and without a gap, whatever a file says."""
-    for token, number in said.items():
-        if tokenizer.token_to_id(token) != number:
-            raise InputError(
-                f'{where}: the added token {token!r} has the id {number}, but every reader gives it '
-                f'{tokenizer.token_to_id(token)}, and so the row of another token; correct the id, or leave it out'
-            )
 
 
 def _read_vocabulary(path: Path) -> list[str]:

@@ -1,0 +1,133 @@
+"""ELECTRA (Clark et al. 2020): BERT's encoder, with a table that may be narrower, as discriminator or as generator.
+
+A discriminator says of each piece whether it was replaced; a generator is a masked language model. B rows, M slots,
+D hidden size.
+"""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self, cast
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from bioptimus_jax.model.architecture import ACTIVATIONS, HEAD, Architecture, Rule
+from bioptimus_jax.model.compute import PLAIN, Compute
+from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.layers import RULES, Embeddings, Layer, Part, Predictions
+
+MODULES = {
+    'embeddings/embeddings_project/': 'electra/embeddings_project/',
+    'embeddings/': 'electra/embeddings/',
+    'encoder/': 'electra/encoder/',
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Electra(Architecture):
+    """An ELECTRA with the head of its generator, so a masked language model; `embedding_size` 0: the hidden size."""
+
+    token_types: int = 2
+    embedding_size: int = 0
+
+    model_type: ClassVar = 'electra'
+    title: ClassVar = 'ELECTRA'
+    hf_class: ClassVar = 'ElectraForMaskedLM'
+    config_keys: ClassVar = {**Bert.config_keys, 'embedding_size': 'embedding_size'}
+    supported: ClassVar = Bert.supported
+    unsaid: ClassVar = {'embedding_size': 128, 'type_vocab_size': 2}
+    head_activation: ClassVar = 'gelu'
+    prefix: ClassVar = 'electra.'
+    ignored: ClassVar = re.compile(
+        r'embeddings\.position_ids$|discriminator_predictions\.|generator_lm_head\.weight$|classifier\.|qa_outputs\.'
+    )
+    tied: ClassVar = {'generator_lm_head.weight': 'electra.embeddings.word_embeddings.weight'}
+    table: ClassVar = Bert.table
+    output_bias: ClassVar[str | None] = Bert.output_bias
+    rules: ClassVar = (
+        Rule(r'^embeddings/embeddings_project/kernel$', (None, 'fsdp')),
+        Rule(r'^cls/predictions/dense(_prediction)?/kernel$', (None, None)),
+        *RULES,
+    )
+    modules: ClassVar[Mapping[str, str]] = {
+        **MODULES,
+        'cls/predictions/transform/': 'generator_predictions/',
+        'cls/predictions/': 'generator_lm_head/',
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.embedding_size:
+            object.__setattr__(self, 'embedding_size', self.hidden)
+
+    @property
+    def width(self) -> int:
+        return self.embedding_size
+
+    @classmethod
+    def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
+        """That of a discriminator where config.json says that it is one."""
+        found = super().from_config(values, file)
+        if values.get('architectures') == [Discriminator.hf_class]:
+            return cast(Self, found.discriminator())
+        return found
+
+    def masked_lm(self) -> 'Electra':
+        """Its encoder; a discriminator's head is no beginning for that of a masked language model."""
+        return Electra(**dataclasses.asdict(self))
+
+    def discriminator(self) -> 'Discriminator':
+        """Its encoder, with the head of a discriminator."""
+        return Discriminator(**dataclasses.asdict(self))
+
+    @classmethod
+    def tensor_name(cls, path: str) -> str:
+        ours = next(prefix for prefix in cls.modules if path.startswith(prefix))
+        *modules, leaf = (cls.modules[ours] + path.removeprefix(ours)).split('/')
+        return '.'.join([*modules, 'bias' if leaf == 'bias' else 'weight'])
+
+    def embeddings(self, compute: Compute) -> nn.Module:
+        return Embeddings(self, compute, self.token_types)
+
+    def layer(self, compute: Compute) -> nn.Module:
+        return Layer(self, compute)
+
+    def predictions(self, compute: Compute) -> nn.Module:
+        return Predictions(self, compute)
+
+
+@dataclasses.dataclass(frozen=True)
+class Discriminator(Electra):
+    """An ELECTRA with the head of its discriminator, of which `logits` [B, M] say that a piece was replaced."""
+
+    hf_class: ClassVar = 'ElectraForPreTraining'
+    ignored: ClassVar = re.compile(
+        r'embeddings\.position_ids$|generator_(predictions|lm_head)\.|classifier\.|qa_outputs\.'
+    )
+    tied: ClassVar = {}
+    output_bias: ClassVar[str | None] = None
+    modules: ClassVar[Mapping[str, str]] = {**MODULES, 'cls/predictions/': 'discriminator_predictions/'}
+
+    def predictions(self, compute: Compute) -> nn.Module:
+        return Judgement(self, compute)
+
+    def logits(self, params: Mapping[str, Any], hidden_BxLxD: jax.Array) -> jax.Array:
+        """Of each piece, that it was replaced."""
+        head = {'params': params[HEAD]['predictions']}
+        return cast(jax.Array, self.predictions(PLAIN).apply(head, hidden_BxLxD))
+
+
+class Judgement(Part):
+    """Dense layer, activation, and one number a piece."""
+
+    @nn.compact
+    def __call__(self, hidden_BxMxD: jax.Array) -> jax.Array:
+        a = self.architecture
+        inner_BxMxD = ACTIVATIONS[a.activation](self.dense(a.hidden, hidden_BxMxD))
+        return jnp.squeeze(self.dense(1, inner_BxMxD, 'dense_prediction'), -1).astype(jnp.float32)
+
+
+FAMILY = Electra

@@ -1,0 +1,316 @@
+"""ModernBERT (Warner et al. 2024, arXiv 2412.13663), as are Ettin, BioClinical ModernBERT and mmBERT, over packed rows.
+
+Rotary positions in place of a table, a window of the document in most layers, gated feed-forward blocks, norms in front
+of each block instead of behind it, no biases.
+
+B rows, L positions, H heads, K size of a head (of slots their number), P pairs of columns, D hidden size.
+"""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.model.architecture import ACTIVATIONS, Architecture, Rule
+from bioptimus_jax.model.attention import Dropped, dropout
+from bioptimus_jax.model.compute import Compute
+from bioptimus_jax.model.layers import RULES, Part, Predictions, at_slots
+from bioptimus_jax.trees import flatten, unflatten
+
+THEIRS = {
+    'encoder/layer/': 'layers/',
+    'encoder/': '',
+    'embeddings/word_embeddings/': 'embeddings/tok_embeddings/',
+    'embeddings/LayerNorm/': 'embeddings/norm/',
+    'cls/predictions/transform/dense/': 'head/dense/',
+    'cls/predictions/transform/LayerNorm/': 'head/norm/',
+    'cls/predictions/bias': 'decoder/bias',
+}
+FULL, SLIDING = 'full_attention', 'sliding_attention'  # in layer_types and rope_parameters of config.json
+BASES = {FULL: 'global_rope_theta', SLIDING: 'local_rope_theta'}
+EVERY = 'global_attn_every_n_layers'
+
+
+class Kind(NamedTuple):
+    """What makes a layer differ: its window (None: the whole document), its rotary base, a norm before attention."""
+
+    window: int | None
+    base: int
+    norm: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class ModernBert(Architecture):
+    """A ModernBERT with its masked-language-model head, whose output matrix is the table of word embeddings.
+
+    Every `global_every`-th layer from the first attends to the whole document, the others to `local_attention // 2`
+    places on either side. `dropout` is that of embeddings and feed-forward blocks, which config.json has apart.
+    """
+
+    layer_norm_epsilon: float = 1e-5
+    global_every: int = 3
+    local_attention: int = 128
+    global_base: int = 160_000
+    local_base: int = 10_000
+
+    model_type: ClassVar = 'modernbert'
+    title: ClassVar = 'ModernBERT'
+    biases: ClassVar = False
+    hf_class: ClassVar = 'ModernBertForMaskedLM'
+    config_keys: ClassVar = {
+        'vocab_size': 'vocab_size',
+        'hidden': 'hidden_size',
+        'layers': 'num_hidden_layers',
+        'heads': 'num_attention_heads',
+        'intermediate': 'intermediate_size',
+        'max_positions': 'max_position_embeddings',
+        'layer_norm_epsilon': 'norm_eps',
+        'dropout': 'embedding_dropout',
+        'attention_dropout': 'attention_dropout',
+        'initializer_range': 'initializer_range',
+        'activation': 'hidden_activation',
+        'global_every': EVERY,
+        'local_attention': 'local_attention',
+        'global_base': BASES[FULL],
+        'local_base': BASES[SLIDING],
+    }
+    supported: ClassVar = {
+        'classifier_activation': 'gelu',
+        'attention_bias': False,
+        'mlp_bias': False,
+        'norm_bias': False,
+        'classifier_bias': False,
+        'decoder_bias': True,
+        'tie_word_embeddings': True,
+        'rope_scaling': None,
+    }
+    head_activation: ClassVar = 'gelu'
+    prefix: ClassVar = 'model.'
+    token_keys: ClassVar = {
+        'pad_token_id': 'pad',
+        'bos_token_id': 'cls',
+        'cls_token_id': 'cls',
+        'eos_token_id': 'sep',
+        'sep_token_id': 'sep',
+    }
+    ignored: ClassVar = re.compile(r'decoder\.weight$|classifier\.')
+    tied: ClassVar = {'decoder.weight': 'model.embeddings.tok_embeddings.weight'}
+    table: ClassVar = 'embeddings/word_embeddings/embedding'
+    output_bias: ClassVar = 'cls/predictions/bias'
+    rules: ClassVar = (
+        # Whole on every device of `tensor`: a cut would follow neither heads nor the pairs of gate and value.
+        Rule(r'/(Wqkv|Wi)/kernel$', ('fsdp', None)),
+        Rule(r'/Wo/kernel$', ('tensor', 'fsdp')),
+        *RULES,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.head_size % 2:
+            raise ValueError(f'heads of {self.head_size} columns cannot be rotated: an even number is needed')
+
+    @classmethod
+    def from_config(cls, values: Mapping[str, Any], file: Path) -> Self:
+        """As of any family; what newer versions of transformers write (rope_parameters, layer_types) goes first."""
+        given = dict(values)
+        for kind, name in BASES.items():
+            rope = (given.get('rope_parameters') or {}).get(kind) or {}
+            if (of_kind := rope.get('rope_type', 'default')) != 'default':
+                raise InputError(f"{file}: rope_type of {kind} is {of_kind!r}; only 'default' is supported")
+            base = rope.get('rope_theta', given.get(name))
+            if base is not None:
+                given[name] = int(base) if isinstance(base, float) and base.is_integer() else base
+        if types := given.get('layer_types'):
+            usual = given.get(EVERY, cls.global_every)
+            found = (n for n in (usual, *range(1, len(types) + 1)) if types == _layer_types(len(types), n))
+            given[EVERY] = next(found, None)
+            if given[EVERY] is None or len(types) != given.get('num_hidden_layers'):
+                raise InputError(
+                    f'{file}: layer_types must be {FULL} in every n-th of its layers from the first, and {SLIDING} in '
+                    'all others'
+                )
+        return super().from_config(given, file)
+
+    def to_config(self) -> dict[str, Any]:
+        """For old versions of transformers and for new ones."""
+        bases = {FULL: self.global_base, SLIDING: self.local_base}
+        return {
+            **super().to_config(),
+            'mlp_dropout': self.dropout,
+            'layer_types': _layer_types(self.layers, self.global_every),
+            'rope_parameters': {
+                kind: {'rope_type': 'default', 'rope_theta': float(base)} for kind, base in bases.items()
+            },
+        }
+
+    @classmethod
+    def tensor_name(cls, path: str) -> str:
+        for ours, theirs in THEIRS.items():
+            if path.startswith(ours):
+                path = theirs + path.removeprefix(ours)
+                break
+        *modules, leaf = path.split('/')
+        name = '.'.join([*modules, 'bias' if leaf == 'bias' else 'weight'])
+        return name if name.startswith(('head.', 'decoder.')) else cls.prefix + name
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        of_all, near = (
+            Kind(None, self.global_base, True),
+            Kind(self.local_attention // 2, self.local_base, True),
+        )
+        types = _layer_types(self.layers, self.global_every)
+        first, *others = (of_all if name == FULL else near for name in types)
+        return first._replace(norm=False), *others  # the embeddings are normalised already
+
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        return tuple(kind.window for kind in self.kinds)
+
+    @property
+    def wide(self) -> float:
+        return 1.5 * self.intermediate  # with the gate, as XLA's own analysis has it
+
+    def embeddings(self, compute: Compute) -> nn.Module:
+        return Embeddings(self, compute)
+
+    def layer(self, compute: Compute) -> nn.Module:
+        return Layer(self, compute)
+
+    def closing(self, compute: Compute) -> nn.Module:
+        return FinalNorm(self, compute)
+
+    def predictions(self, compute: Compute) -> nn.Module:
+        return Predictions(self, compute)
+
+    def context(self, batch: Mapping[str, jax.Array]) -> dict[str, Any]:
+        """With the cosines and sines of each rotary base."""
+        rotations = {base: self._rotation(batch['positions'], base) for base in {k.base for k in self.kinds}}
+        return {**super().context(batch), 'rotations': rotations}
+
+    def initial_parameters(self, key: jax.Array) -> dict[str, Any]:
+        """As of any family, but matrices behind which sums grow are smaller by the root of twice the layers.
+
+        Drawn from the whole normal distribution, not from the part of it within two deviations.
+        """
+        scale = (2.0 * self.layers) ** -0.5
+        flat = flatten(super().initial_parameters(key))
+        ends = ('/Wo/kernel', '/transform/dense/kernel')
+        return unflatten(
+            {path: value * scale if path.endswith(ends) else value for path, value in flat.items()}
+        )
+
+    def _rotation(self, positions_BxL: jax.Array, base: int) -> tuple[jax.Array, jax.Array]:
+        """Cosine and sine of the angle that every pair of columns is turned by: BxLx1xK/2, float32."""
+        exponents = np.arange(0, self.head_size, 2, dtype=np.float32) / np.float32(self.head_size)
+        frequencies = np.float32(1) / np.float32(base) ** exponents
+        known_BxL = jnp.where(positions_BxL < self.positions, positions_BxL.astype(jnp.float32), jnp.nan)
+        angles_BxLx1xP = known_BxL[:, :, None, None] * frequencies[None, None, None]
+        return jnp.cos(angles_BxLx1xP), jnp.sin(angles_BxLx1xP)
+
+
+def _layer_types(layers: int, every: Any) -> list[str]:
+    return [SLIDING if number % every else FULL for number in range(layers)]
+
+
+class Embeddings(Part):
+    """Word rows, normalised: the beginning of a sum over all layers that stays float32."""
+
+    @nn.compact
+    def __call__(
+        self, batch: Mapping[str, Any], seed_2: jax.Array | None, delta_BxLxD: jax.Array | None
+    ) -> jax.Array:
+        a = self.architecture
+        words_BxLxD = self.embedding(a.padded_vocab_size, batch['tokens'], 'word_embeddings')
+        if delta_BxLxD is not None:
+            words_BxLxD = words_BxLxD + delta_BxLxD
+        return self.drop(self.normal(words_BxLxD), seed_2).astype(jnp.float32)
+
+
+class Attention(Part):
+    """Attention in the document or its window, with queries and keys turned by their positions."""
+
+    @nn.compact
+    def __call__(
+        self,
+        inner_BxLxD: jax.Array,
+        batch: Mapping[str, Any],
+        kind: Kind,
+        seed_2: jax.Array | None,
+        slots_K: jax.Array | None,
+    ) -> jax.Array:
+        a = self.architecture
+        heads = (*inner_BxLxD.shape[:2], 3, a.heads, a.head_size)
+        together = self.dense(3 * a.hidden, inner_BxLxD, 'Wqkv').reshape(heads)
+        query, key, value = (
+            self.compute.place(together[:, :, n], 'rows', None, 'heads', None) for n in range(3)
+        )
+        query, key = (_turned(x, *batch['rotations'][kind.base]) for x in (query, key))
+        dropped = None if seed_2 is None else Dropped(a.attention_dropout, seed_2, self.site)
+        ranges = batch['ranges'].within(kind.window)
+        mixed_BxLxD = self.compute.attend(query, key, value, ranges, dropped).reshape(inner_BxLxD.shape)
+        if slots_K is not None:
+            mixed_BxLxD = at_slots(mixed_BxLxD, slots_K)
+        change_BxLxD = self.dense(a.hidden, mixed_BxLxD, 'Wo')
+        if seed_2 is None:
+            return change_BxLxD
+        return dropout(change_BxLxD, a.attention_dropout, seed_2, self.site + 2)
+
+
+class FeedForward(Part):
+    """One half of the wide columns, activated, times the other half."""
+
+    @nn.compact
+    def __call__(self, inner_BxLxD: jax.Array, seed_2: jax.Array | None) -> jax.Array:
+        a = self.architecture
+        wide, gate = jnp.split(self.dense(2 * a.intermediate, inner_BxLxD, 'Wi'), 2, axis=-1)
+        return self.dense(a.hidden, self.drop(ACTIVATIONS[a.activation](wide) * gate, seed_2), 'Wo')
+
+
+class Layer(Part):
+    """One encoder layer; with `slots_K` nothing but attention is computed elsewhere."""
+
+    @nn.compact
+    def __call__(
+        self,
+        hidden_BxLxD: jax.Array,
+        batch: Mapping[str, Any],
+        kind: Kind,
+        seed_2: jax.Array | None,
+        slots_K: jax.Array | None,
+    ) -> jax.Array:
+        options = (self.architecture, self.compute)
+        inner = (
+            self.normal(hidden_BxLxD, 'attn_norm') if kind.norm else hidden_BxLxD.astype(self.compute.dtype)
+        )
+        change = Attention(*options, name='attn')(inner, batch, kind, seed_2, slots_K)
+        if slots_K is not None:
+            hidden_BxLxD = at_slots(hidden_BxLxD, slots_K)
+        hidden_BxLxD = self.compute.place(hidden_BxLxD + change, 'rows', None, None)
+        change = FeedForward(*options, name='mlp')(self.normal(hidden_BxLxD, 'mlp_norm'), seed_2)
+        return self.compute.place(hidden_BxLxD + change, 'rows', None, None)
+
+
+class FinalNorm(Part):
+    """The norm behind the last layer."""
+
+    @nn.compact
+    def __call__(self, hidden_BxLxD: jax.Array) -> jax.Array:
+        return self.normal(hidden_BxLxD, 'final_norm')
+
+
+def _turned(heads_BxLxHxK: jax.Array, cosine_BxLx1xP: jax.Array, sine_BxLx1xP: jax.Array) -> jax.Array:
+    """Column n and column n + K/2 turned as one point of the plane, in float32 (Su et al. 2021, arXiv 2104.09864)."""
+    one, other = jnp.split(heads_BxLxHxK.astype(jnp.float32), 2, axis=-1)
+    turned = (one * cosine_BxLx1xP - other * sine_BxLx1xP, other * cosine_BxLx1xP + one * sine_BxLx1xP)
+    return jnp.concatenate(turned, axis=-1).astype(heads_BxLxHxK.dtype)
+
+
+FAMILY = ModernBert

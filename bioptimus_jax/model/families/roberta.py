@@ -1,0 +1,119 @@
+"""RoBERTa (Liu et al. 2019): BERT without token types, and with positions that are counted from the padding's id.
+
+The parameters hold rows of positions that a piece can have. transformers' table begins with a row for each id up to the
+padding's, which none but padding reads, and it adds row 0 of a table of token types to every piece.
+"""
+
+import dataclasses
+import re
+from typing import Any, ClassVar, Self
+
+import flax.linen as nn
+import jax
+import numpy as np
+
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.compute import Compute
+from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.layers import RULES, Embeddings, Layer, Predictions
+from bioptimus_jax.trees import flatten, unflatten
+
+POSITIONS, TYPES = 'embeddings.position_embeddings.weight', 'embeddings.token_type_embeddings.weight'
+HEAD = {
+    'cls/predictions/transform/dense/': 'lm_head/dense/',
+    'cls/predictions/transform/LayerNorm/': 'lm_head/layer_norm/',
+    'cls/predictions/': 'lm_head/',
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Roberta(Architecture):
+    """A RoBERTa with its masked-language-model head; `max_positions` are the rows of transformers' table."""
+
+    layer_norm_epsilon: float = 1e-5
+    pad: int = 1
+
+    model_type: ClassVar = 'roberta'
+    title: ClassVar = 'RoBERTa'
+    hf_class: ClassVar = 'RobertaForMaskedLM'
+    config_keys: ClassVar = {
+        **{field: key for field, key in Bert.config_keys.items() if field != 'token_types'},
+        'pad': 'pad_token_id',
+    }
+    supported: ClassVar = Bert.supported
+    unsaid: ClassVar = {'layer_norm_eps': 1e-12, 'pad_token_id': 1}
+    token_keys: ClassVar = {'pad_token_id': 'pad', 'bos_token_id': 'cls', 'eos_token_id': 'sep'}
+    head_activation: ClassVar = 'gelu'
+    prefix: ClassVar = 'roberta.'
+    ignored: ClassVar = re.compile(
+        r'pooler\.|embeddings\.(position|token_type)_ids$|lm_head\.decoder\.|classifier\.|qa_outputs\.'
+    )
+    tied: ClassVar = {
+        'lm_head.decoder.weight': 'roberta.embeddings.word_embeddings.weight',
+        'lm_head.decoder.bias': 'lm_head.bias',
+    }
+    table: ClassVar = Bert.table
+    output_bias: ClassVar = Bert.output_bias
+    rules: ClassVar = RULES
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.positions < 1:
+            raise ValueError(
+                f'{self.max_positions} positions are too few: they are counted from pad_token_id, {self.pad}, on'
+            )
+
+    @property
+    def positions(self) -> int:
+        return self.max_positions - self.pad - 1
+
+    def padded_with(self, pad: int) -> Self:
+        return dataclasses.replace(self, pad=pad, max_positions=self.max_positions + pad - self.pad)
+
+    def to_config(self) -> dict[str, Any]:
+        return {**super().to_config(), 'type_vocab_size': 1}
+
+    @classmethod
+    def tensor_name(cls, path: str) -> str:
+        for ours, theirs in HEAD.items():
+            path = path.replace(ours, theirs)
+        *modules, leaf = path.split('/')
+        name = '.'.join([*modules, 'bias' if leaf == 'bias' else 'weight'])
+        return name if modules[0] == 'lm_head' else cls.prefix + name
+
+    def taken(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Without rows that no piece reads; the type that every piece has is added to its position."""
+        if POSITIONS not in tensors:
+            return tensors
+        rows, types = tensors[POSITIONS][self.pad + 1 :], tensors.get(TYPES)
+        if (
+            types is not None
+            and types.ndim == rows.ndim == 2
+            and types.shape[1] == rows.shape[1]
+            and len(types)
+        ):
+            tensors = {name: tensor for name, tensor in tensors.items() if name != TYPES}
+            rows = rows.astype(np.float32) + types[:1].astype(np.float32)
+        return {**tensors, POSITIONS: rows}
+
+    def given(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """With the rows that transformers wants and no piece reads, and a type, all zero."""
+        rows = np.pad(tensors[self.prefix + POSITIONS], [(self.pad + 1, 0), (0, 0)])
+        return {**tensors, self.prefix + POSITIONS: rows, self.prefix + TYPES: np.zeros_like(rows[:1])}
+
+    def initial_parameters(self, key: jax.Array) -> dict[str, Any]:
+        """As for any family; the row of padding is 0."""
+        flat = flatten(super().initial_parameters(key))
+        return unflatten({**flat, self.table: flat[self.table].at[self.pad].set(0.0)})
+
+    def embeddings(self, compute: Compute) -> nn.Module:
+        return Embeddings(self, compute)
+
+    def layer(self, compute: Compute) -> nn.Module:
+        return Layer(self, compute)
+
+    def predictions(self, compute: Compute) -> nn.Module:
+        return Predictions(self, compute)
+
+
+FAMILY = Roberta

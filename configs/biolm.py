@@ -1,0 +1,71 @@
+"""Bio-LM: a RoBERTa for biomedical text, with a byte-level vocabulary of its own or continued from RoBERTa's weights.
+
+Paper:    Lewis et al. (2020), Pretrained language models for biomedical and clinical tasks, sections 3 and 5.1; Liu et
+          al. (2019) for the shape.
+Data:     BIOPTIMUS_DATA names the folder with pubmed/. The paper's full texts of PMC and its clinical notes are not
+          among it: give them as files of documents, config.corpus.inputs='PUBMED,PMC,NOTES'.
+Command:  bioptimus run --config=biolm --workdir=DIR
+Options:  biolm:large; biolm:continued and biolm:large_continued keep vocabulary and weights of RoBERTa
+Plan:     `bioptimus plan --config=biolm`, an estimate: 500,000 steps, 1.9 trillion pieces, 1,160 EFLOP; large 3,880.
+Time:     2,951 device-hours on A100 at 35 % of peak, so 369 hours on eight; large 9,865. Not run by us at this size.
+Memory:   18.6 GiB on each of eight devices, 32 rows of 512 with plain attention; large 13.5 with 16 rows.
+Expect:   Table 2, with the paper's three corpora: F1 on test of base 92.9 on BC5-chem, 83.8 on BC5-disease, 87.7 on
+          NCBI-disease, 87.0 on BC2GM, 80.6 on JNLPBA; of large 93.7, 85.2, 89.0, 88.0, 81.0.
+
+Stated in the paper: 50,000 subwords learned on PubMed, cased; random weights with them; batch 8,192 of 512 pieces,
+500,000 steps, 15 % of the pieces under 80-10-10, Adam with .9 and .98, epsilon 1e-6, decay .01, warm-up of 5 %, linear
+to 0, peak 6e-4 (base) and 4e-4 (large), dropout .1. As fairseq does: decay of every parameter, no clipping.
+Chosen by us, since the paper leaves it open: documents of a row do not see one another; the checkpoint is continued
+with the same schedule. New vocabulary and random weights come together in the paper, so their effects cannot be told
+apart there: config.surgery.strategy with config.source.path separates them.
+"""
+
+from ml_collections import ConfigDict
+
+from bioptimus_jax.config import defaults, environment
+
+LARGE = dict(layers=24, hidden=1024, heads=16, intermediate=4096)
+SOURCES = {
+    'continued': dict(path='FacebookAI/roberta-base', revision='e2da8e2f811d1448a5b465c236feacd80ffbac7b'),
+    'large_continued': dict(
+        path='FacebookAI/roberta-large', revision='722cf37b1afa9454edce342e7895e588b6ff1d59'
+    ),
+}
+ARGUMENTS = ('', 'large', *SOURCES)
+
+
+def get_config(argument: str = '') -> ConfigDict:
+    """A base model with a vocabulary of its own, or what the argument says."""
+    if argument not in ARGUMENTS:
+        raise ValueError(
+            f'no argument {argument!r}; there are {", ".join(name or "none" for name in ARGUMENTS)}'
+        )
+    data, large = environment('BIOPTIMUS_DATA'), argument.startswith('large')
+    config = defaults()
+    config.corpus.update(inputs=(f'{data}/pubmed/*/*.xml.gz',), published_before='2020-04-01')
+    config.vocab.update(tokenizer='bytelevel', lowercase=False, size=50_000)
+    config.model.update(
+        family='roberta', max_positions=514
+    )  # 512 pieces: positions begin behind the padding's id
+    if large:
+        config.model.update(LARGE)
+    if argument in SOURCES:
+        config.source.update(SOURCES[argument])
+        config.vocab.kind = 'source'
+        config.surgery.strategy = 'copy'
+    else:
+        config.surgery.strategy = 'scratch'
+    config.pretrain.update(
+        batch_rows=8192,
+        micro_batches=64 if large else 32,
+        learning_rate=4e-4 if large else 6e-4,
+        warmup_fraction=0.05,
+        decay='all',
+        beta2=0.98,
+        clip_norm=0.0,
+    )
+    config.phases = ('0.1',)
+    config.phase['0.1'].update(duration=500_000.0, duration_unit='steps')
+    config.runtime.update(checkpoint_every_steps=1000, log_every_steps=50)
+    config.finetune.update(folder=f'{data}/ner', max_pieces=512, seeds=(0, 1, 2, 3, 4))
+    return config

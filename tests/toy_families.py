@@ -1,0 +1,159 @@
+"""A small model of every family, weights none of which is zero or one, and transformers' own of the same weights."""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bioptimus_jax.model import tensors
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.families.electra import Electra
+from bioptimus_jax.model.families.modernbert import ModernBert
+from bioptimus_jax.model.families.roberta import Roberta
+from bioptimus_jax.trees import flatten, unflatten
+
+# Vocabulary, hidden size, layers, heads, inner size, rows of the position table. 200 tokens are no multiple of 128.
+SIZES = (200, 32, 2, 4, 64, 40)
+SMALL: dict[str, Architecture] = {
+    'bert': Bert(*SIZES),
+    'roberta': Roberta(*SIZES),
+    'electra': Electra(*SIZES),
+    'modernbert': ModernBert(200, 32, 5, 4, 48, 40, global_every=2, local_attention=6),
+}
+SHAPES: dict[str, Architecture] = {
+    **SMALL,
+    'bert, one layer, uneven': Bert(131, 21, 1, 3, 37, 29, token_types=3, layer_norm_epsilon=1e-5),
+    'roberta, one layer, uneven': Roberta(131, 21, 1, 3, 37, 29, activation='relu'),
+    'roberta, padded with 0': Roberta(*SIZES, pad=0),
+    'roberta, padded with the last token': Roberta(64, 16, 1, 2, 20, 96, pad=63),
+    'electra, narrow table': Electra(131, 24, 2, 3, 37, 29, embedding_size=10, activation='relu'),
+    'modernbert, one layer, uneven': ModernBert(131, 18, 1, 3, 37, 29, layer_norm_epsilon=1e-3),
+    'modernbert, no global layer but the first': ModernBert(
+        131, 24, 3, 2, 20, 29, global_every=9, local_attention=9, global_base=500, local_base=20
+    ),
+    'modernbert, windows beyond the text': ModernBert(131, 24, 4, 2, 20, 29, local_attention=100),
+}
+"""What is compared with transformers: more than one shape where a family's code branches."""
+TOLERANCE: dict[str, float] = {'modernbert': 1e-4}
+"""By model_type: the largest difference from transformers in float32; 1e-5 where nothing is said."""
+
+ELSEWHERE = {
+    'roberta': {
+        'roberta.embeddings.token_type_embeddings.weight': 'roberta.embeddings.position_embeddings.weight'
+    }
+}
+"""By model_type: a tensor that is no parameter here, as it adds to every row of another."""
+OWN_LAYERS = ('bert', 'modernbert')
+"""Families with a layer of their own; the others have that of one of these."""
+
+
+class Model(NamedTuple):
+    """A shape and its weights."""
+
+    architecture: Architecture
+    params: dict[str, Any]
+
+    @property
+    def tolerance(self) -> float:
+        return TOLERANCE.get(self.architecture.model_type, 1e-5)
+
+    def changed(self, **fields: Any) -> 'Model':
+        """The same with other fields, in the layers that are left."""
+        architecture = dataclasses.replace(self.architecture, **fields)
+        layers = {
+            str(number): self.params['encoder']['layer'][str(number)] for number in range(architecture.layers)
+        }
+        return Model(architecture, {**self.params, 'encoder': {**self.params['encoder'], 'layer': layers}})
+
+
+def noisy(architecture: Architecture) -> Model:
+    """Random parameters with nothing at zero or one, so that no bias or scale can be forgotten."""
+    flat = flatten(architecture.initial_parameters(jax.random.key(3)))
+    random = np.random.default_rng(0)
+    made = {
+        path: np.asarray(v) + random.normal(0, 0.1, v.shape).astype(np.float32) for path, v in flat.items()
+    }
+    for path in architecture.padded:
+        made[path][architecture.vocab_size :] = 0
+    return Model(architecture, unflatten(made))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def all_states(architecture: Architecture, params: Any, batch: Any, key: Any = None) -> tuple[jax.Array, ...]:
+    """Every layer's states, with dropout where there is a key."""
+    return architecture.encode(params, batch, dropout_key=key, all_layers=True)
+
+
+def last_states(model: Model, batch: dict[str, np.ndarray]) -> np.ndarray:
+    return np.asarray(all_states(*model, batch)[-1])
+
+
+def pad_of(architecture: Architecture) -> int:
+    """The id that transformers takes for padding."""
+    return architecture.to_config().get('pad_token_id', 0)
+
+
+def padded_batch(architecture: Architecture, lengths=(17, 9, 24), width=24) -> dict[str, np.ndarray]:
+    """A document a row, and padding behind it."""
+    random = np.random.default_rng(1)
+    real = np.arange(width)[None] < np.array(lengths)[:, None]
+    tokens = np.where(real, random.integers(2, architecture.vocab_size, real.shape), pad_of(architecture))
+    positions = np.broadcast_to(np.arange(width), real.shape)
+    batch = {'tokens': tokens, 'segments': real, 'positions': positions}
+    return {name: value.astype(np.int32) for name, value in batch.items()}
+
+
+def packed_batch(architecture: Architecture) -> dict[str, np.ndarray]:
+    """One row of three documents (10, 7 and 5 pieces) and two of padding."""
+    lengths = [10, 7, 5]
+    tokens = np.random.default_rng(5).integers(2, architecture.vocab_size, 24)
+    segments = np.concatenate([np.full(n, i + 1) for i, n in enumerate(lengths)] + [np.zeros(2)])
+    positions = np.concatenate([np.arange(n) for n in lengths] + [np.arange(2)])
+    tokens = np.where(segments > 0, tokens, pad_of(architecture))
+    batch = {'tokens': tokens, 'segments': segments, 'positions': positions}
+    return {name: value.astype(np.int32)[None] for name, value in batch.items()}
+
+
+def torch_model(model: Model):
+    """The family's class in transformers with these weights, which must be all of its parameters but tied ones."""
+    import torch
+    import transformers
+
+    architecture = model.architecture
+    settings = transformers.AutoConfig.for_model(
+        architecture.model_type,
+        **{'pad_token_id': 0, **architecture.to_config()},
+        attn_implementation='eager',
+    )
+    made = getattr(transformers, architecture.hf_class)(settings).eval()
+    state = tensors.to_tensors(model.params, architecture)
+    result = made.load_state_dict({name: torch.from_numpy(v) for name, v in state.items()}, strict=False)
+    assert set(result.missing_keys) == set(architecture.tied)
+    assert not result.unexpected_keys
+    return made
+
+
+def torch_inputs(batch: dict[str, np.ndarray]) -> dict[str, Any]:
+    import torch
+
+    names = {'tokens': 'input_ids', 'segments': 'attention_mask', 'token_types': 'token_type_ids'}
+    return {names[n]: torch.from_numpy(v.astype(np.int64)) for n, v in batch.items() if n in names}
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def masked_lm(architecture: Architecture, params: Any, batch: Any, slots: Any, targets: Any) -> Any:
+    """States of all layers, logits over the padded vocabulary, the mean loss of some slots, and its gradients."""
+
+    def loss(params: Any) -> tuple[jax.Array, Any]:
+        states = architecture.encode(params, batch, all_layers=True)
+        logits = architecture.masked_lm_logits(params, states[-1])
+        chosen = jnp.take_along_axis(logits, slots[:, :, None], axis=1)
+        log_shares = jnp.take_along_axis(jax.nn.log_softmax(chosen), targets[:, :, None], axis=-1)
+        return -log_shares.mean(), (states, logits)
+
+    (value, (states, logits)), gradients = jax.value_and_grad(loss, has_aux=True)(params)
+    return states, logits, value, gradients
