@@ -81,13 +81,8 @@ def passages(
     """Held-out text under the frozen mask; passages without a hidden word are left out.
 
     Each document is cut to the longest prefix of words that has at most `max_pieces` pieces (with special
-    ones) under every speller. Raises InputError where the spellers' kind or casing differs.
+    ones) under every speller. Raises InputError where the spellers' casing differs.
     """
-    if len({s.subwords.kind for s in spellers}) > 1:
-        raise InputError(
-            'the vocabularies compared are of two kinds of tokenizer, so they have no words in common; take a'
-            ' config.analysis.reference_vocab of the same kind, or leave analysis out of config.stages'
-        )
     if len({s.subwords.lowercase for s in spellers}) > 1:
         raise InputError(
             'the vocabularies compared are cased and uncased, so they have no words in common;'
