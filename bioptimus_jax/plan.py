@@ -18,9 +18,8 @@ from bioptimus_jax.pretrain.backends import check_kernel
 from bioptimus_jax.pretrain.curriculum import RowCounts, make_schedule
 from bioptimus_jax.pretrain.difficulty import refuse_training_text
 from bioptimus_jax.pretrain.memory import check_memory
-from bioptimus_jax.pretrain.objective import objective_of
+from bioptimus_jax.pretrain.objective import objective_of, planned_objective
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, check_fits, planned_mesh
-from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import BY_DIFFICULTY, Experiment, Source, Vocab
 from bioptimus_jax.vocab.subwords import load as load_subwords
@@ -116,14 +115,14 @@ def make_plan(experiment: Experiment, assumed: Assumptions) -> Plan:
     pieces = trained_on * assumed.pieces_per_word
     row_pieces = rows.row_pieces * assumed.fill
     counts = RowCounts(round(pieces / row_pieces), round(pieces), round(trained_on))
-    share = objective_of(experiment).share
+    objective = planned_objective(experiment, architecture)
     attended = min(rows.row_pieces, rows.max_document_pieces)  # an upper bound: most documents are shorter
     phases = [
         PhasePlan(
             scheduled.name,
             steps := scheduled.stop - scheduled.start,
             steps * experiment.pretrain.batch_rows * row_pieces,
-            training_flops_per_token(architecture, attended, share(scheduled.phase)),
+            objective.flops(1, attended, objective.share(scheduled.phase)),
         )
         for scheduled in make_schedule(experiment, counts)
     ]

@@ -15,9 +15,8 @@ from bioptimus_jax.files import write_json, write_jsonl
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment, Finetune, Vocab
+from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.vocab import frequency
-from bioptimus_jax.vocab.kinds.bytelevel import KIND
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
 LETTERS = list('abcdefghijklmnopqrstuvwxyz')
@@ -87,9 +86,6 @@ def test_words_unknown_to_one_vocabulary_are_never_hidden(spellers):
 
 def test_casings_do_not_mix(spellers):
     cased = cloze.Speller(make(vocabulary_of(LARGE), lowercase=False))
-    pairs = KIND.train({'the drug': 2}, Vocab(size=261, lowercase=True), None)
-    with pytest.raises(InputError, match='two kinds of tokenizer'):
-        hide([spellers[0], cloze.Speller(pairs)])
     with pytest.raises(InputError, match='same casing'):
         hide([spellers[0], cased])
 

@@ -270,7 +270,9 @@ def test_a_card_tells_how_its_model_was_made(tmp_path, params, tokenizer_folder)
         '970 documents for training (97,000 words), 10 held out; of 1,000 read were left out: 12 benchmark, '
         '8 duplicate text',
         '500 sentences were looked for by text, 12 documents with one left out of everything; 33 sentences are',
-        f'{ARCHITECTURE.vocab_size} tokens, 40 shared with the source, 17 new',
+        f'train, WordPiece, {ARCHITECTURE.vocab_size} tokens, 40 shared with the source, 17 new',
+        f'documents of up to {ARCHITECTURE.positions} pieces',
+        'A BERT masked language model',
         'contextualized, 40 rows copied, 17 made',
         '| 0.1 | tokens | 15% | 80-10-10 | 100 | 7.000 |',
         'before any fine-tuning',

@@ -14,6 +14,7 @@ from toy_sets import (
     OTHER,
     TYPES,
     load_tagger,
+    save_byte_level,
     save_encoder,
     save_set,
     settings,
@@ -26,13 +27,15 @@ from bioptimus_jax.finetune.entities.align import IGNORED, align, piece_labels, 
 from bioptimus_jax.finetune.entities.batches import collate
 from bioptimus_jax.finetune.entities.crf import Chain, Words, may_follow
 from bioptimus_jax.finetune.entities.score import score
+from bioptimus_jax.finetune.loading import save_model
 from bioptimus_jax.finetune.optimizer import slanted_triangle
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetune.training import finetune, predict
 from bioptimus_jax.schema import HEADS, Experiment
-from bioptimus_jax.sets.corpora import read_dataset
+from bioptimus_jax.sets.corpora import read_dataset, read_split
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import decode, encode, from_spans, labels_of, spans
+from bioptimus_jax.vocab.agreement import load_for_words, load_in_transformers
 
 SCHEMES = ('bio', 'io', 'bioul')
 ENCODERS = ('bert', 'roberta', 'electra', 'distilbert', 'modernbert')
@@ -386,11 +389,33 @@ def test_encoders_of_other_families(kind, drugs, tmp_path):
     torch.testing.assert_close(tagger.eval()(batch), theirs)  # padding and seed as in transformers
 
 
-def test_a_byte_level_word_is_spelled_with_its_space(tmp_path):
+@pytest.mark.parametrize('kind', ['roberta', 'modernbert'])
+def test_a_byte_level_word_is_spelled_with_its_space(tmp_path, kind):
+    tokenizer, tagger = load_tagger(save_encoder(tmp_path / 'given', kind), TYPES, settings(), 0)
+    save_model(tokenizer, tagger, tmp_path / 'kept')
+    for known in (tokenizer, load_for_words(tmp_path / 'kept')):  # once, however often it is read and saved
+        (window,) = align(known, [Sentence(('got', 'of'), ('O', 'O'))], 64, 8).windows
+        assert known.convert_ids_to_tokens(window.pieces) == ['<s>', 'Ġgot', 'Ġof', '</s>']
+
+
+@pytest.mark.parametrize('hf_class', ['RobertaTokenizerFast', 'PreTrainedTokenizerFast'])
+def test_words_of_a_real_set_cost_as_many_pieces_as_its_sentences(tmp_path, data, hf_class):
+    """1.24 a word of NCBI-disease with RoBERTa's vocabulary, where each word alone would cost 1.50."""
+    files = data / 'vocab' / 'roberta-base'
+    lines = (files / 'merges.txt').read_text('utf-8').splitlines()[1:]
+    merges = [tuple(line.split(' ')) for line in lines]
+    save_byte_level(tmp_path, hf_class, json.loads((files / 'vocab.json').read_text('utf-8')), merges)
+    tokenizer = load_for_words(tmp_path)
+    sentences = read_split(data / 'ner' / 'ncbi-disease', 'train')
+    of_lists = tokenizer([list(s.words) for s in sentences], is_split_into_words=True)['input_ids']
+    of_texts = load_in_transformers(tmp_path)([' ' + ' '.join(s.words) for s in sentences])['input_ids']
+    assert of_lists == of_texts
+    pieces, words = sum(len(row) - 2 for row in of_lists), sum(len(s.words) for s in sentences)
+    assert round(pieces / words, 2) == 1.24
+
+
+def test_positions_of_a_table_begin_behind_the_row_of_padding(tmp_path):
     folder = save_encoder(tmp_path, 'roberta')
-    tokenizer, _ = load_tagger(folder, TYPES, settings(), 0)
-    (window,) = align(tokenizer, [Sentence(('got', 'of'), ('O', 'O'))], 64, 8).windows
-    assert tokenizer.convert_ids_to_tokens(window.pieces) == ['<s>', *'Ġgot', *'Ġof', '</s>']
     # RoBERTa numbers its positions after the padding's: 130 rows are 128 positions.
     (folder / 'tokenizer_config.json').write_text(
         json.dumps(json.loads((folder / 'tokenizer_config.json').read_text()) | {'model_max_length': 999})

@@ -104,16 +104,18 @@ def test_corpora_are_read_as_they_are_predicted(tmp_path, data):
     predicted = [Predicted(s.words, s.tags, s.tags, s.document) for s in sentences]
     write_predictions(tmp_path / 'predictions.tsv', predicted)
     assert read_predictions(tmp_path / 'predictions.tsv') == predicted
-    name, unit = units(predicted)
+    name, unit = units(predicted, 'sentence')
     assert name == 'documents'
     assert unit.max() + 1 == len({s.document for s in sentences}) > 1
 
 
 def test_units_are_sentences_where_there_are_no_documents():
     one = Predicted(('a',), ('O',), ('O',))
-    assert [units([one, one])[0], units([one, one])[1].tolist()] == ['sentences', [0, 1]]
+    name, unit_N = units([one, one], 'sentence')
+    assert (name, unit_N.tolist()) == ('sentences', [0, 1])
     others = [Predicted(('a',), ('O',), ('O',), d) for d in (0, 0, 2, 5)]
-    assert [units(others)[0], units(others)[1].tolist()] == ['documents', [0, 0, 1, 2]]
+    name, unit_N = units(others, 'text')
+    assert (name, unit_N.tolist()) == ('documents', [0, 0, 1, 2])
 
 
 @pytest.mark.parametrize('word', ['', 'a\tb', 'a\nb', '-DOCSTART-'])

@@ -2,15 +2,21 @@
 
 import dataclasses
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from toy_sets import TYPES, load_tagger, save_encoder, save_set, settings
 
+from bioptimus_jax import cli
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import read_json
 from bioptimus_jax.finetune.entities.align import align, piece_labels
 from bioptimus_jax.finetune.entities.batches import collate
+from bioptimus_jax.finetune.entities.files import read_predictions
+from bioptimus_jax.finetune.heads import Head
+from bioptimus_jax.finetune.loading import load_head, save_model
 from bioptimus_jax.finetune.optimizer import UncorrectedAdamW, optimizer_of
 from bioptimus_jax.finetune.stability import encoder_layers, parameter_groups
 from bioptimus_jax.finetune.subset import chosen_examples
@@ -19,6 +25,7 @@ from bioptimus_jax.finetune.training import finetune
 from bioptimus_jax.finetune.used_rows import UsedRows
 from bioptimus_jax.sets.corpora import read_dataset
 from bioptimus_jax.sets.sentences import Sentence
+from bioptimus_jax.vocab.agreement import load_for_words
 
 
 @pytest.fixture(scope='module')
@@ -145,7 +152,7 @@ def test_more_layers_than_there_are(four_layers, changes, message):
 # ---- frozen, new and removed layers
 
 
-@pytest.mark.parametrize('kind', ['bert', 'electra', 'distilbert', 'modernbert'])
+@pytest.mark.parametrize('kind', ['bert', 'roberta', 'electra', 'distilbert', 'modernbert'])
 def test_frozen_weights_keep_their_bits_and_have_no_backward_pass(four_layers, drugs, kind):
     chosen = settings(freeze_layers=2)
     tokenizer, tagger = load_tagger(four_layers(kind), TYPES, chosen, 0)
@@ -181,53 +188,119 @@ def test_a_run_with_frozen_layers_learns(bert, drugs):
     )
 
 
-def test_new_layers_have_the_statistics_that_are_named(tmp_path):
-    folder = save_encoder(tmp_path, 'bert', 3, hidden_act='gelu')
+@pytest.mark.parametrize('kind', ['bert', 'roberta', 'electra', 'modernbert'])
+def test_new_layers_are_drawn_as_before_pre_training(tmp_path, kind):
+    folder = save_encoder(tmp_path, kind, 3)
     kept = load_tagger(folder, TYPES, settings(), 0)[1]
-    tagger = load_tagger(folder, TYPES, settings(reinit_layers=2), 0)[1]
-    other = load_tagger(folder, TYPES, settings(reinit_layers=2), 1)[1]
-    layers, old, others = encoder_layers(tagger), encoder_layers(kept), encoder_layers(other)
-    for a, b in zip(layers[0].parameters(), old[0].parameters(), strict=True):
-        assert torch.equal(a, b)
-    drawn = []
-    for layer, before, of_other_seed in zip(layers[1:], old[1:], others[1:], strict=True):
-        for (name, p), q, r in zip(
-            layer.named_parameters(), before.parameters(), of_other_seed.parameters(), strict=True
-        ):
-            if 'LayerNorm' in name:
-                assert (p == (0 if name.endswith('bias') else 1)).all()
-            elif name.endswith('bias'):
-                assert not p.any()
-            else:
-                assert not torch.equal(p, q)
-                assert not torch.equal(p, r)
-                drawn.append(p.detach().flatten())
-    drawn = torch.cat(drawn)
-    assert len(drawn) == 2 * (4 * 32 * 32 + 2 * 32 * 64)
-    assert drawn.mean().abs() < 4 * 0.02 / len(drawn) ** 0.5
-    assert drawn.std().item() == pytest.approx(0.02, rel=0.03)
-    assert (drawn.abs() > 0.04).float().mean().item() == pytest.approx(0.0455, abs=0.008)  # not truncated
-    assert all(torch.equal(a, b) for a, b in zip(_head(tagger), _head(kept), strict=True))
+    tagger, again, other = (load_tagger(folder, TYPES, settings(reinit_layers=2), n)[1] for n in (0, 0, 1))
+    before, new, same, of_other_seed = (dict(t.named_parameters()) for t in (kept, tagger, again, other))
+    names = {id(p): name for name, p in new.items()}
+    drawn = {names[id(p)] for layer in encoder_layers(tagger)[1:] for p in layer.parameters()}
+    assert len(drawn) == len({name for name in new if '.1.' in name or '.2.' in name}) > 10
+    shares = {}
+    for name, parameter in new.items():
+        assert torch.equal(parameter, same[name]), name
+        if name not in drawn:  # lower layers, embeddings, what is after the layers, the head
+            assert torch.equal(parameter, before[name]), name
+        elif 'norm' in name.lower() or name.endswith('bias'):
+            assert (parameter == (0 if name.endswith('bias') else 1)).all(), name
+        else:
+            assert not torch.equal(parameter, before[name]), name
+            assert not torch.equal(parameter, of_other_seed[name]), name
+            # ModernBERT: what a layer adds to its input is narrower, and nothing is beyond two deviations.
+            narrow = (2 * 3) ** -0.5 if name.endswith('Wo.weight') else 1
+            shares.setdefault(narrow, []).append(parameter.detach().flatten() / 0.02 / narrow)
+    for share in map(torch.cat, shares.values()):
+        assert share.mean().abs() < 4 / len(share) ** 0.5
+        beyond = (share.abs() > 2).float().mean().item()
+        truncated = kind == 'modernbert'
+        assert beyond == (0 if truncated else pytest.approx(0.0455, abs=0.008))
+        assert share.std().item() == pytest.approx(0.8796 if truncated else 1, rel=0.03)
+    assert len(shares) == 1 + (kind == 'modernbert')
 
 
-def _head(tagger):
-    return list(tagger.pretrained.classifier.parameters())
+class Texts(Head):
+    """A head of transformers for whole texts."""
+
+    batch = loss = predict = None
 
 
-@pytest.mark.parametrize('kind', ['bert', 'distilbert', 'roberta', 'electra'])
-def test_removing_layers_changes_their_number_and_nothing_else(four_layers, drugs, kind):
+def test_a_pooler_is_above_the_top_layer(four_layers):
+    """BERT's, which masked language models lack: it is new, trained when all layers are frozen, and drawn with them."""
+    task = SimpleNamespace(
+        hf_class='AutoModelForSequenceClassification',
+        head=lambda pretrained, labels, settings, dtype: Texts(pretrained, labels, dtype),
+    )
+    chosen = settings(layer_decay=0.5, layer_decay_rule='zhang', learning_rate=1.0)
+    for rule, rate, decay in (('zhang', 1.0, 0.0), ('electra', 0.5, 0.01)):
+        ruled = dataclasses.replace(chosen, layer_decay_rule=rule)
+        _, head = load_head(task, four_layers('bert'), ['a', 'b'], ruled, 0)
+        found = rates(head, ruled)
+        assert found['pretrained.bert.pooler.dense.weight'] == (rate, decay)
+        assert found['pretrained.bert.encoder.layer.3.output.dense.weight'] == (rate / 2, 0.01)
+        assert found['pretrained.classifier.weight'] == (1.0, 0.01)
+    _, frozen = load_head(task, four_layers('bert'), ['a', 'b'], settings(freeze_layers=4), 0)
+    trained = {name for name, p in frozen.named_parameters() if p.requires_grad}
+    assert {name.split('.')[-3] for name in trained} == {'pooler', 'pretrained'}
+    with_pooler = load_head(task, four_layers('bert'), ['a', 'b'], settings(), 0)[1]
+    drawn = load_head(task, four_layers('bert'), ['a', 'b'], settings(reinit_layers=1), 0)[1]
+    weights = [head.encoder.pooler.dense.weight for head in (with_pooler, drawn)]
+    assert not torch.equal(*weights)
+    assert weights[1].std().item() == pytest.approx(0.02, rel=0.1)
+
+
+@pytest.mark.parametrize('kind', ['bert', 'distilbert', 'roberta', 'electra', 'modernbert'])
+def test_removing_layers_changes_their_number_and_nothing_else(four_layers, drugs, kind, tmp_path):
     whole = load_tagger(four_layers(kind), TYPES, settings(), 0)
-    tokenizer, tagger = load_tagger(four_layers(kind), TYPES, settings(remove_layers=3), 0)
-    assert len(encoder_layers(tagger)) == tagger.encoder.config.num_hidden_layers == 1
+    tokenizer, tagger = load_tagger(four_layers(kind), TYPES, settings(remove_layers=2), 0)
+    assert len(encoder_layers(tagger)) == tagger.encoder.config.num_hidden_layers == 2
     a, b = whole[1].encoder.config.to_dict(), tagger.encoder.config.to_dict()
-    assert [name for name in a if a[name] != b[name]] in (['num_hidden_layers'], ['n_layers'])
+    number = {'distilbert': 'n_layers'}.get(kind, 'num_hidden_layers')
+    assert {name for name in a if a[name] != b[name]} == {number} | {'layer_types'} & a.keys()
+    assert b.get('layer_types') in (None, ['full_attention', 'sliding_attention'])
     theirs = dict(whole[1].encoder.named_parameters())
     for name, parameter in tagger.encoder.named_parameters():
         assert torch.equal(parameter, theirs[name]), name
     batch = batch_of(tokenizer, tagger, drugs.train[:4])
     given = {'input_ids': batch.pieces_BxL, 'attention_mask': batch.mask_BxL}
     states = whole[1].eval().encoder(**given, output_hidden_states=True).hidden_states
-    torch.testing.assert_close(tagger.eval().encoder(**given).last_hidden_state, states[1])
+    after = getattr(tagger.encoder, 'final_norm', torch.nn.Identity())
+    torch.testing.assert_close(tagger.eval().encoder(**given).last_hidden_state, after(states[2]))
+    save_model(tokenizer, tagger, tmp_path / 'kept')
+    again = load_tagger(tmp_path / 'kept', TYPES, settings(), 1)[1].eval()
+    torch.testing.assert_close(again(batch), tagger(batch))
+
+
+@pytest.mark.parametrize('kind', ['bert', 'roberta', 'electra', 'modernbert'])
+def test_every_family_goes_through_the_verb_with_the_whole_kit(four_layers, kind, tmp_path):
+    """And the model that is kept gives transformers the tags that were written, from lists of words."""
+    from transformers import AutoModelForTokenClassification
+
+    (tmp_path / 'sets').mkdir()
+    save_set(tmp_path / 'sets' / 'drugs', (120, 20, 20))
+    given = {
+        **{'folder': tmp_path / 'sets', 'datasets': '', 'models': f'a={four_layers(kind)}', 'seeds': 0},
+        **{'epochs': 3, 'learning_rate': 1e-2, 'batch_sentences': 8, 'max_pieces': 64, 'overlap_pieces': 8},
+        **{'remove_layers': 1, 'freeze_layers': 1, 'reinit_layers': 1, 'layer_decay': 0.9, 'keep': 'best'},
+    }
+    flags = [f'--config.finetune.{name}={value}' for name, value in given.items()]
+    command = ['finetune', '--config=bioptimus', f'--workdir={tmp_path / "run"}', '--config.stages=finetune']
+    assert cli.main([*command, *flags, '--config.runtime.workers=1', '--config.corpus.inputs=']) == 0
+    cell = tmp_path / 'run' / 'finetune' / 'a' / 'drugs' / 'standard' / 'seed-0'
+    losses = [epoch['loss'] for epoch in read_json(cell / 'scores.json')['history']]
+    assert losses[-1] < losses[0]
+    model, tokenizer = (
+        AutoModelForTokenClassification.from_pretrained(cell / 'model'),
+        load_for_words(cell / 'model'),
+    )
+    assert model.config.num_hidden_layers == 3
+    found = []
+    for sentence in (predicted := read_predictions(cell / 'predictions.tsv')):
+        one = tokenizer(list(sentence.words), is_split_into_words=True, return_tensors='pt')
+        labels = [model.config.id2label[label] for label in model(**one).logits[0].argmax(-1).tolist()]
+        found.append(tuple(labels[one.word_ids().index(word)] for word in range(len(sentence.words))))
+    assert found == [sentence.predicted for sentence in predicted]
+    assert len({tag for tags in found for tag in tags}) > 1
 
 
 # ---- optimiser
@@ -298,7 +371,7 @@ def test_without_correction_a_run_is_another_one(bert, drugs):
 # ---- used rows
 
 
-@pytest.mark.parametrize('kind', ['bert', 'roberta', 'electra'])
+@pytest.mark.parametrize('kind', ['bert', 'roberta', 'electra', 'modernbert'])
 def test_training_the_used_rows_is_training_the_table(four_layers, drugs, kind):
     chosen = settings(weight_decay=1.0, learning_rate=1e-3, dropout=0.0)
     tables = []

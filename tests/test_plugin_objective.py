@@ -13,11 +13,13 @@ import pytest
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.manifests import write_manifest
+from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.plan import check
 from bioptimus_jax.pretrain import curriculum, objectives
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
+from bioptimus_jax.pretrain.memory import step_memory
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
@@ -234,6 +236,18 @@ def test_its_model_is_exported_without_what_it_added(trained):
     assert flatten(exported).keys() == params.keys() - {'previous/kernel'}
     for name, value in flatten(exported).items():
         np.testing.assert_array_equal(value, params[name], err_msg=name)
+
+
+def test_memory_counts_what_it_adds(prepared):
+    architecture = Bert(100, 16, 1, 2, 16, PIECES)
+    plain, own = (
+        step_memory(experiment(prepared, pretrain__objective=name), architecture, 'cpu', 1)
+        for name in ('mlm', 'previous')
+    )
+    head = 4 * 16 * 16
+    added = {name: getattr(own, name) - getattr(plain, name) for name in ('optimizer', 'gradients', 'update')}
+    assert added == {'optimizer': 2 * head, 'gradients': head, 'update': 2 * head}  # two micro-batches
+    assert own.parameters - plain.parameters == head + head  # that which is trained, and as it began
 
 
 @pytest.mark.parametrize('parts', [1, 4])

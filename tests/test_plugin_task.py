@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
@@ -104,7 +105,7 @@ def experiment(sets, models, **changes):
 
 
 def test_a_task_in_one_file_goes_through_the_whole_stage(topics, models, sets, tmp_path, capsys):
-    e = experiment(sets, models, task='topics_of_texts')
+    e = experiment(sets, models, task='topics_of_texts', keep='best')
     run = Run(tmp_path / 'run', e)
     first = execute(run, STAGES['finetune'])
     folder = run.workdir / 'finetune'
@@ -139,6 +140,7 @@ def test_a_task_in_one_file_goes_through_the_whole_stage(topics, models, sets, t
     of_b = made['b', 'topic']
     mean = np.mean([by_cell['b', seed] for seed in (0, 1)], 0)
     assert of_b['test']['default']['mean'] == pytest.approx(mean.mean())
+    assert (of_b['unit'], made['b', 'ncbi-disease']['unit']) == ('texts', 'sentences')
     drawn = np.random.default_rng(1).choice(mean, (10_000, 30)).mean(1)
     np.testing.assert_allclose(of_b['interval'], np.quantile(drawn, (0.025, 0.975)), atol=0.02)
 
@@ -150,6 +152,17 @@ def test_a_task_in_one_file_goes_through_the_whole_stage(topics, models, sets, t
     assert any(line.startswith('ncbi-disease: ') and ' F1 ' in line for line in lines)
     assert lines[-1].startswith('F1: entities')
     assert 'accuracy: texts of the test sets' in lines[-1]
+
+    # What is kept is of the class that the task says, and gives the same answers; each set has its own.
+    kept = {model.parents[2].name: model for model in sorted(folder.glob('a/*/*/seed-*/model'))}
+    assert read_json(kept['ncbi-disease'] / 'config.json')['architectures'] == ['BertForTokenClassification']
+    chooser, tokenizer = (
+        auto.from_pretrained(kept['topic']) for auto in (AutoModelForSequenceClassification, AutoTokenizer)
+    )
+    texts = read_jsonl(kept['topic'].parent / 'predictions.jsonl')
+    given = tokenizer([' '.join(text['words']) for text in texts], padding=True, return_tensors='pt')
+    found = chooser(**given).logits.argmax(-1).tolist()
+    assert [[chooser.config.id2label[label]] for label in found] == [text['predicted'] for text in texts]
 
     # Resume: what is finished is kept, what is cut off is made again and gives the same.
     copy = shutil.copytree(run.workdir, tmp_path / 'copy') / 'finetune'

@@ -8,10 +8,12 @@ import jax
 import numpy as np
 import pytest
 
+from bioptimus_jax.analysis import cloze, contexts, entities
 from bioptimus_jax.config import defaults
 from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.files import read_json, write_jsonl
+from bioptimus_jax.finetune.summary import known_of
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.pretrain import curriculum
@@ -24,10 +26,11 @@ from bioptimus_jax.schema import TOKENIZERS, Experiment, Vocab
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.surgery import distil, reading
 from bioptimus_jax.surgery import source as sources
-from bioptimus_jax.vocab import kinds, subwords
+from bioptimus_jax.vocab import frequency, kinds, subwords
 from bioptimus_jax.vocab.agreement import load_in_transformers
 from bioptimus_jax.vocab.build import check
 from bioptimus_jax.vocab.contexts import load_contexts
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
 PAGE = Path(__file__).resolve().parents[1] / 'docs' / 'howto' / 'add-tokenizer.md'
 WORDS = ('aspirin', 'naïve', 'kinase', '(p53)', 'drug-dose', 'of', 'the', 'and', 'cell', 'tumor')
@@ -217,3 +220,47 @@ def test_documents_are_spelled_as_the_library_spells_them(run):
     expected = {(known.cls, *e.ids, known.sep) for e in known.encode(d.text for d in documents)}
     assert spelled == expected
     assert rows.counts['words'] == sum(len(d.text.split()) for d in documents)
+
+
+def test_words_of_the_analysis_are_spelled_as_in_their_sentence(run, kind, name):
+    """Hidden words, rare and frequent ones, entities and counted words: each with its space, or none would be found."""
+    if not kind.carries_space:
+        pytest.skip('words hold no space')
+    known = subwords.load(run.workdir / 'vocab')
+    spellers = [cloze.Speller(each) for each in (known, subwords.load(Path(run.config.source.path)))]
+    documents = list(open_documents(run.folder('corpus'), 'train'))
+    chosen = cloze.passages(documents, spellers, fraction=0.3, seed=0, max_pieces=128)
+    texts = {d.id: d.text for d in documents}
+    assert len(chosen) > 5
+    for passage, row in zip(chosen, cloze.rows_of(chosen, spellers[0], masked=False), strict=True):
+        text = ''.join(passage.words)
+        assert texts[passage.id].startswith(text)
+        assert row.tokens.tolist() == [known.cls, *known.encode([text])[0].ids, known.sep]
+        assert all(passage.words[at].strip() for at in passage.hidden)
+    words, counts = frequency.read(run.workdir / 'vocab')
+    distinct = [5 + n for n in range(len(words))]  # so that no word is left out for an equal count
+    thirds = contexts.frequency_thirds(words, distinct, spellers[0])
+    assert len(thirds) >= 2
+    assert all(word[0] == ' ' and word[1:].isalpha() and len(spellers[0](word)) == 1 for word in thirds)
+    assert not contexts.frequency_thirds([word.strip() for word in words], distinct, spellers[0])
+    measured = entities.measure(known, {'tumor': 3, 'tumor tumor': 1})
+    assert (measured['pieces_per_word'], measured['one_piece_mentions']) == (1.0, 0.75)
+    slices = known_of(run.workdir / 'surgery', run.workdir / 'vocab', 1)
+    assert NEW[name][0] in slices.contexts_of
+    assert slices.count_of('tumor') == counts[words.index(' tumor')] > 0
+
+
+def test_tokenizers_of_two_kinds_are_compared_on_what_is_between_spaces(run):
+    other = make([*SPECIAL_TOKENS, *(letter for letter in 'abcdefghijklmnopqrstuvwxyzï.'), *WORDS], False)
+    spellers = [cloze.Speller(each, True) for each in (other, subwords.load(run.workdir / 'vocab'))]
+    documents = list(open_documents(run.folder('corpus'), 'train'))
+    chosen = cloze.passages(documents, spellers, fraction=0.3, seed=0, max_pieces=128)
+    texts = {d.id: d.text for d in documents}
+    for speller in spellers:
+        for passage, row in zip(chosen, cloze.rows_of(chosen, speller, masked=False), strict=True):
+            text = ''.join(passage.words)
+            assert ' '.join(texts[passage.id].split()).startswith(text)
+            assert row.tokens[1:-1].tolist() == speller.subwords.encode([text])[0].ids
+    hidden = [passage.words[at] for passage in chosen for at in passage.hidden]
+    assert len(hidden) > 10
+    assert {word.strip(' .') for word in hidden} <= set(WORDS)

@@ -42,7 +42,11 @@ def save_encoder(folder, kind='bert', layers=2, **changes):
         'max_position_embeddings': 128,
     }
     if kind == 'roberta':
-        shape |= {'vocab_size': save_byte_level(folder), 'max_position_embeddings': 130}
+        shape |= {'vocab_size': save_byte_level(folder, 'RobertaTokenizerFast')}
+        shape['max_position_embeddings'] = 130
+    elif kind == 'modernbert':  # it has no class of tokenizers of its own
+        shape |= {'vocab_size': save_byte_level(folder, 'PreTrainedTokenizerFast'), 'pad_token_id': 1}
+        shape |= {'bos_token_id': 0, 'cls_token_id': 0, 'eos_token_id': 2, 'sep_token_id': 2}
     else:
         shape['vocab_size'] = save_wordpiece(folder)
     if kind == 'distilbert':
@@ -51,9 +55,6 @@ def save_encoder(folder, kind='bert', layers=2, **changes):
         shape = {names.get(name, name): value for name, value in shape.items()}
     elif kind == 'electra':
         shape['embedding_size'] = 16
-    elif kind == 'modernbert':
-        shape |= {name: 0 for name in ('pad_token_id', 'bos_token_id', 'eos_token_id')}
-        shape |= {'cls_token_id': 2, 'sep_token_id': 3}
     torch.manual_seed(0)
     config = transformers.AutoConfig.for_model(kind, **shape, **changes)
     transformers.AutoModelForMaskedLM.from_config(config).save_pretrained(folder)
@@ -68,18 +69,24 @@ def save_wordpiece(folder):
     return len(vocabulary)
 
 
-def save_byte_level(folder):
-    """RoBERTa's kind: every byte is a piece, a space belongs to the word after it."""
+def save_byte_level(folder, hf_class, ids=None, merges=None):
+    """RoBERTa's kind: a space belongs to the word after it. By default it knows the words above, and every byte."""
+    import transformers
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import RobertaTokenizerFast
 
-    specials = ['<s>', '<pad>', '</s>', '<unk>', '<mask>']
-    names = [*specials, *sorted(pre_tokenizers.ByteLevel.alphabet())]
-    tokenizer = Tokenizer(models.BPE({name: at for at, name in enumerate(names)}, [], unk_token='<unk>'))
+    specials = dict(cls='<s>', pad='<pad>', sep='</s>', unk='<unk>', mask='<mask>')
+    if merges is None:
+        known = [part[2:] if part.startswith('##') else f'Ġ{part}' for part in (*OTHER, *SPELLING)]
+        merges = list(dict.fromkeys((part[:n], part[n]) for part in known for n in range(1, len(part))))
+        names = [*specials.values(), *sorted(pre_tokenizers.ByteLevel.alphabet()), *map(''.join, merges)]
+        ids = {name: at for at, name in enumerate(names)}
+    tokenizer = Tokenizer(models.BPE(ids, merges, unk_token='<unk>'))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.post_processor = processors.RobertaProcessing(('</s>', 2), ('<s>', 0))
-    RobertaTokenizerFast(tokenizer_object=tokenizer, model_max_length=128).save_pretrained(folder)
-    return len(names)
+    named = {f'{role}_token': token for role, token in specials.items()}
+    made = getattr(transformers, hf_class)(tokenizer_object=tokenizer, model_max_length=128, **named)
+    made.save_pretrained(folder)
+    return len(ids)
 
 
 def save_set(folder, sentences=(120, 30, 30), generator=None):

@@ -43,8 +43,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     """
     e = run.config
     run.computes('analyze', str(present()))
-    candidates = _candidates(run)
-    spellers = _vocabularies(e, candidates)
+    candidates, spellers = _candidates(run)
     chosen = cloze.passages(
         _documents(run),
         spellers,
@@ -132,7 +131,8 @@ def _analyse(
     return {'model': candidate.name, 'cloze': score, 'geometry': shape, **of_words}
 
 
-def _candidates(run: Run) -> list[Candidate]:
+def _candidates(run: Run) -> tuple[list[Candidate], list[cloze.Speller]]:
+    """The models, and every vocabulary that the mask must suit: the run's, the source's, and the reference."""
     e = run.config
     folders = model_folders(run, [SOURCE] * bool(e.source.path) + [INITIAL, *e.phases], 'config.phases')
     missing = [name for name, folder in folders.items() if not (folder / 'config.json').is_file()]
@@ -140,25 +140,14 @@ def _candidates(run: Run) -> list[Candidate]:
         raise InputError(
             f'{folders[missing[0]]}: holds no model; run the stage that makes it again with --replace'
         )
+    reference = [Path(e.analysis.reference_vocab)] if e.analysis.reference_vocab else []
+    known = [subwords.load(place) for place in (*folders.values(), *reference)]
+    by_space = len({s.kind for s in known}) > 1
     shared: dict[tuple[str, ...], cloze.Speller] = {}
-    candidates = []
-    for name, folder in folders.items():
-        speller = cloze.Speller(subwords.load(folder))
-        candidates.append(Candidate(name, folder, shared.setdefault(_key(speller), speller)))
-    return candidates
-
-
-def _vocabularies(e: Experiment, candidates: Sequence[Candidate]) -> list[cloze.Speller]:
-    """Every vocabulary that the mask must suit: the run's, the source's, and the reference."""
-    spellers = {_key(c.speller): c.speller for c in reversed(candidates)}  # the run's own first
-    if e.analysis.reference_vocab:
-        reference = cloze.Speller(subwords.load(Path(e.analysis.reference_vocab)))
-        spellers.setdefault(_key(reference), reference)
-    return list(spellers.values())
-
-
-def _key(speller: cloze.Speller) -> tuple[str, ...]:
-    return tuple(speller.subwords.tokens)
+    every = [shared.setdefault(tuple(s.tokens), cloze.Speller(s, by_space)) for s in known]
+    candidates = [Candidate(*place, speller) for place, speller in zip(folders.items(), every, strict=False)]
+    own_first = dict.fromkeys([*reversed(every[: len(candidates)]), *every])
+    return candidates, list(own_first)
 
 
 def _documents(run: Run) -> list[Document]:

@@ -1,9 +1,10 @@
 """Hidden words: a masked-language-model measure that compares models with different vocabularies.
 
-The mask is defined in words, not pieces: those of the tokenizer after its normaliser, a fixed share of them chosen by a
-hash of (evaluation seed, document, word position). Whatever its vocabulary, every model sees the same words
-hidden, whole and all masked, in text that fits under all vocabularies compared. A word that some vocabulary
-can only spell with an unknown piece is never hidden: its event would not be the same.
+The mask is defined in words, not pieces: those of the tokenizer after its normaliser (what is between spaces, where
+tokenizers of several kinds are compared), a fixed share of them chosen by a hash of (evaluation seed, document, word
+position). Whatever its vocabulary, every model sees the same words hidden, whole and all masked, in text that fits
+under all vocabularies compared. A word that some vocabulary can only spell with an unknown piece is never hidden: its
+event would not be the same.
 
 B rows, L pieces, M masked slots of a whole batch, D hidden size, V padded vocabulary.
 """
@@ -39,18 +40,36 @@ class Passage:
 
 
 class Speller:
-    """Pieces of words under one vocabulary; remembers what it has spelled."""
+    """Pieces of words under one vocabulary; remembers what it has spelled.
 
-    def __init__(self, subwords: Subwords):
-        self.subwords = subwords
-        self.words = subwords.kind.words(subwords.tokenizer)
+    Its words are those of its tokenizer. Tokenizers of different kinds have no such words in common: with `by_space`
+    they are what is between spaces, each with the space before it, as written.
+    """
+
+    def __init__(self, subwords: Subwords, by_space: bool = False):
+        self.subwords, self.by_space = subwords, by_space
+        self.spaced = by_space or subwords.kind.carries_space
+        """Whether a word within a sentence begins with a space."""
+        self._words = subwords.kind.words(subwords.tokenizer)
         self._known: dict[str, tuple[int, ...]] = {}
+
+    def words(self, text: str) -> list[str]:
+        """The words of a text."""
+        if not self.by_space:
+            return self._words(text)
+        return [' ' * (number > 0) + word for number, word in enumerate(text.split())]
 
     def __call__(self, word: str) -> tuple[int, ...]:
         pieces = self._known.get(word)
         if pieces is None:
-            pieces = self._known[word] = tuple(self.subwords.pieces(word))
+            pieces = self._known[word] = tuple(self._spelled(word))
         return pieces
+
+    def _spelled(self, word: str) -> list[int]:
+        if not self.by_space:
+            return self.subwords.pieces(word)
+        text = word if self.subwords.kind.carries_space else word.removeprefix(' ')
+        return self.subwords.encode([text])[0].ids
 
     def knows(self, word: str) -> bool:
         return self.subwords.unknown not in self(word)
@@ -62,13 +81,8 @@ def passages(
     """Held-out text under the frozen mask; passages without a hidden word are left out.
 
     Each document is cut to the longest prefix of words that has at most `max_pieces` pieces (with special
-    ones) under every speller. Raises InputError where the spellers' kind or casing differs.
+    ones) under every speller. Raises InputError where the spellers' casing differs.
     """
-    if len({s.subwords.kind for s in spellers}) > 1:
-        raise InputError(
-            'the vocabularies compared are of two kinds of tokenizer, so they have no words in common; take a'
-            ' config.analysis.reference_vocab of the same kind, or leave analysis out of config.stages'
-        )
     if len({s.subwords.lowercase for s in spellers}) > 1:
         raise InputError(
             'the vocabularies compared are cased and uncased, so they have no words in common;'
@@ -82,7 +96,9 @@ def passages(
         hidden = [
             i
             for i, word in enumerate(words[:kept])
-            if is_hidden(seed, document.id, i, fraction) and all(s.knows(word) for s in spellers)
+            if is_hidden(seed, document.id, i, fraction)
+            and word.strip()  # several spaces in a row are a word of some tokenizers
+            and all(s.knows(word) for s in spellers)
         ]
         if hidden:
             chosen.append(Passage(document.id, tuple(words[:kept]), tuple(hidden)))
@@ -241,7 +257,7 @@ def _measures(scored: Sequence[HiddenWord]) -> dict[str, Any]:
     if not scored:
         return {'words': 0}
     nats = sum(w.nats for w in scored)
-    pieces, characters = sum(w.pieces for w in scored), sum(len(w.text) for w in scored)
+    pieces, characters = sum(w.pieces for w in scored), sum(len(w.text.strip()) for w in scored)
     return {
         'words': len(scored),
         'pieces': pieces,

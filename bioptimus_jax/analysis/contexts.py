@@ -51,15 +51,17 @@ class Words:
 def frequency_thirds(words: Sequence[str], counts: Sequence[int], speller: cloze.Speller) -> dict[str, bool]:
     """Words of the lowest third by count (False) and of the highest (True); the third between is left out.
 
-    Of the words of three letters or more that are one piece under `speller` and occur five times or more. Where equal
-    counts reach from the lowest third into the highest, those words are left out too.
+    Of the words of three letters or more that are one piece under `speller` and occur five times or more; where a piece
+    holds the space before it, of those that follow a space. Where equal counts reach from the lowest third into the
+    highest, those words are left out too.
     """
     known = [
         (int(count), word)
         for word, count in zip(words, counts, strict=True)
         if count >= LEAST_COUNT
-        and len(word) >= LEAST_LETTERS
-        and word.lstrip().isalpha()
+        and len(word.strip()) >= LEAST_LETTERS
+        and word.strip().isalpha()
+        and word.startswith(' ') == speller.spaced
         and speller.knows(word)
         and len(speller(word)) == 1
     ]

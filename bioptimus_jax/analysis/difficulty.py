@@ -1,8 +1,8 @@
 """`bioptimus difficulty`: perplexity of any masked language models under each masking setting, side by side.
 
-A plain BERT is computed as in training, on the devices of jax; any other model by transformers. All see the same
-documents; models with the same vocabulary see the same masks too. Perplexity counts pieces: models with different
-vocabularies compare in the order of the settings, not in height.
+A model of a family that is computed here is scored as in training, on the devices of jax; any other by transformers.
+All see the same documents; models with the same vocabulary see the same masks too. Perplexity counts pieces: models
+with different vocabularies compare in the order of the settings, not in height.
 """
 
 import time

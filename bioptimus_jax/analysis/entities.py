@@ -92,7 +92,8 @@ def _examples(mentions: Mapping[str, int], own: Subwords, source: Subwords) -> l
     spelled: dict[str, list[str]] = {}
     for text, (ours, theirs) in zip(texts, pairs, strict=True):
         if len(ours.tokens) == 1 and ours.ids != [own.unknown] and len(theirs.tokens) >= MANY_PIECES:
-            counts[ours.tokens[0]] += mentions[text]  # one entity, however its letters are capitalised
-            spelled[ours.tokens[0]] = theirs.tokens
-    frequent = sorted(counts, key=lambda token: (-counts[token], token))[:EXAMPLES]
-    return [{'entity': token, 'count': counts[token], 'source': spelled[token]} for token in frequent]
+            entity = own.text(ours.ids[0])  # one, however its letters are capitalised
+            counts[entity] += mentions[text]
+            spelled[entity] = theirs.tokens
+    frequent = sorted(counts, key=lambda entity: (-counts[entity], entity))[:EXAMPLES]
+    return [{'entity': e, 'count': counts[e], 'source': spelled[e]} for e in frequent]

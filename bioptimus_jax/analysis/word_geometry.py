@@ -24,7 +24,10 @@ def choose(run: Run, spellers: Sequence[cloze.Speller]) -> contexts.Words:
     if not e.analysis.geometry_words:
         return contexts.Words((), (), (), (), 0, '')
     words, counts_W = frequency.read(run.folder('vocab'))
-    classes = contexts.frequency_thirds(words, counts_W.tolist(), spellers[0])
+    own = spellers[0]
+    if own.spaced and not own.subwords.kind.carries_space:
+        words = [f' {word}' for word in words]
+    classes = contexts.frequency_thirds(words, counts_W.tolist(), own)
     return contexts.choose(
         classes,
         {w: int(c) for w, c in zip(words, counts_W, strict=True) if w in classes},
@@ -84,7 +87,7 @@ def points(models: Sequence[dict[str, Any]], chosen: contexts.Words) -> dict[str
     """points.json: the words drawn, whether they are frequent, and where t-SNE puts them in each model."""
     drawn = max((len(p) for r in models for p in r['points'].values()), default=0)
     return {
-        'words': list(chosen.texts[:drawn]),
+        'words': [word.strip() for word in chosen.texts[:drawn]],
         'high': list(chosen.high[:drawn]),
         'models': [{'model': r['model'], **r['points']} for r in models if r['points']],
     }

@@ -16,7 +16,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.run import Run, stage_folder, stage_metrics
-from bioptimus_jax.schema import phase_of
+from bioptimus_jax.schema import TOKENIZERS, phase_of
 
 NAME = 'README.md'
 HUB_ID = r'\w[\w.-]*/\w[\w.-]*|\w[\w.-]*'
@@ -66,7 +66,7 @@ def model_card(
     parts = [
         f'---\n{data.to_yaml()}\n---\n',
         f'# {architecture.title} after phase {name}\n',
-        f'A {architecture.title} masked language model, adapted with [the method of BIOptimus]'
+        f'{with_article(architecture.title)} masked language model, adapted with [the method of BIOptimus]'
         f'({PROJECT_PAPER}) by bioptimus-jax. Made from the records of its run.\n',
         f'## Use\n\n```python\n{SNIPPET}```\n',
         f'## Model\n\n{_bullets(_model(architecture, about))}',
@@ -76,6 +76,11 @@ def model_card(
         f'## Limits\n\n{_bullets(_limits(run, source, scores))}',
     ]
     return '\n'.join(part for part in parts if part)
+
+
+def with_article(title: str) -> str:
+    """`A BERT`, `An ELECTRA`."""
+    return f'{"An" if title[0] in "AEIOU" else "A"} {title}'
 
 
 def scored(task: Any, dataset: str, percent: float, seeds: int) -> EvalResult:
@@ -132,7 +137,8 @@ def _datasets(run: Run | None) -> list[str] | None:
 def _model(architecture: Architecture, about: Mapping[str, Any]) -> list[str]:
     a, gate = architecture, about.get('gate', {})
     lines = [
-        f'{a.layers} layers x {a.hidden}, {a.heads} heads, {a.vocab_size:,} tokens, {a.max_positions} positions'
+        f'{a.layers} layers x {a.hidden}, {a.heads} heads, {a.vocab_size:,} tokens, documents of up to '
+        f'{a.positions:,} pieces'
     ]
     if gate:
         lines.append(
@@ -162,7 +168,10 @@ def _made(run: Run | None, source: Mapping[str, Any], architecture: Architecture
     kept = vocab.get('counts', {})
     if kept:
         shared = f', {kept["kept"]:,} shared with the source, {kept["new"]:,} new' if 'kept' in kept else ''
-        lines.append(f'Vocabulary: {run.config.vocab.kind}, {architecture.vocab_size:,} tokens{shared}')
+        kind = type(TOKENIZERS.load(run.config.vocab.tokenizer)).__name__
+        lines.append(
+            f'Vocabulary: {run.config.vocab.kind}, {kind}, {architecture.vocab_size:,} tokens{shared}'
+        )
     made = surgery.get('counts', {})
     if made.get('synthesised'):
         lines.append(

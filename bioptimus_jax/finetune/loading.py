@@ -1,6 +1,7 @@
 """A Hugging Face folder as tokenizer and head, and back."""
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def load_head(
     transformers initialises whatever weight is missing at random without raising, so this checks.
     Raises InputError naming folder and weights, ConfigError where windows or layers do not fit.
     """
-    from transformers import AutoConfig, AutoModelForTokenClassification
+    import transformers
     from transformers.utils import logging
 
     os.environ['TOKENIZERS_PARALLELISM'] = 'false'
@@ -36,13 +37,15 @@ def load_head(
         )
     tokenizer = load_for_words(folder)
     try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        config = transformers.AutoConfig.from_pretrained(
+            folder, trust_remote_code=False, local_files_only=True
+        )
         _set_dropout(config, settings.dropout)
         config.id2label = dict(enumerate(labels))
         config.label2id = {label: i for i, label in enumerate(labels)}
         remove_layers(config, settings, folder)
         torch.manual_seed(seed)
-        model, info = AutoModelForTokenClassification.from_pretrained(
+        model, info = getattr(transformers, task.hf_class).from_pretrained(
             folder,
             config=config,
             dtype=torch.float32,
@@ -73,7 +76,7 @@ def load_head(
 
 
 def save_model(tokenizer: Any, head: Head, folder: Path) -> None:
-    """Write a linear head with its encoder and tokenizer, for transformers' AutoModelForTokenClassification.
+    """Write a linear head with its encoder and tokenizer, for the class of transformers that the task names.
 
     The labels are those that the model was taught (config.finetune.scheme), in `id2label`.
     """
@@ -108,7 +111,9 @@ def _check_weights(folder: Path, model: Any, info: dict[str, Any]) -> None:
             raise InputError(
                 f'{folder}: {name} holds values that are not finite; take another checkpoint of the model'
             )
-    missing = sorted(k for k in info['missing_keys'] if k.startswith(f'{model.base_model_prefix}.'))
+    # A pooler is above the encoder, though transformers counts it in: masked language models have none.
+    inside = re.compile(rf'{model.base_model_prefix}\.(?!pooler\.)')
+    missing = sorted(filter(inside.match, info['missing_keys']))
     if missing or info['mismatched_keys']:
         wrong = ', '.join(map(str, [*missing, *info['mismatched_keys']][:4]))
         raise InputError(

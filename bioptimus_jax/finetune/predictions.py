@@ -25,18 +25,23 @@ class Predicted:
     document: int = 0
 
 
-def units(examples: Sequence[Predicted]) -> tuple[str, np.ndarray]:
-    """What is resampled, in a word, and unit_N: 'documents' where the set has several, else 'sentences'."""
+def units(examples: Sequence[Predicted], unit: str) -> tuple[str, np.ndarray]:
+    """What is resampled, in a word, and unit_N: 'documents' where the set has several, else examples, by that name."""
     documents_N = np.asarray([e.document for e in examples])
     different, unit_N = np.unique(documents_N, return_inverse=True)
     if len(different) > 1:
         return 'documents', unit_N
-    return 'sentences', np.arange(len(examples))
+    return f'{unit}s', np.arange(len(examples))
 
 
-def counts_by_unit(metric: Metric, predictions: Sequence[Sequence[Predicted]]) -> tuple[str, np.ndarray]:
-    """What is resampled, in a word, and the metric's counts of every seed added up within it: counts_SxUxC."""
-    name, unit_N = units(predictions[0])
+def counts_by_unit(
+    metric: Metric, predictions: Sequence[Sequence[Predicted]], unit: str
+) -> tuple[str, np.ndarray]:
+    """What is resampled, in a word, and the metric's counts of every seed added up within it: counts_SxUxC.
+
+    `unit`: what an example is called.
+    """
+    name, unit_N = units(predictions[0], unit)
     counted = []
     for examples in predictions:
         counts_NxC = metric.counts([e.gold for e in examples], [e.predicted for e in examples])

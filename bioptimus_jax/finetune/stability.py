@@ -1,7 +1,7 @@
 """The stability kit of Tinn et al.: frozen, re-initialised and removed layers, rates that fall with the depth.
 
-For any encoder of Hugging Face that keeps its layers in one list: BERT, RoBERTa, ELECTRA, DistilBERT, DeBERTa,
-ModernBERT ...
+For any encoder of Hugging Face that keeps its layers in one list, whatever it calls them: BERT, RoBERTa, ELECTRA,
+DistilBERT, DeBERTa, ModernBERT ...
 """
 
 from collections.abc import Iterator
@@ -15,13 +15,18 @@ from bioptimus_jax.finetune.heads import Head
 from bioptimus_jax.schema import Finetune
 
 HEAD = 'head'
-EMBEDDINGS = 'embeddings'
+EMBEDDINGS = -1
+"""Their place, below layer 0. That of a pooler is above the top layer."""
 LISTED = 8
 
 
 def remove_layers(config: Any, settings: Finetune, folder: Path) -> None:
     """Let the configuration have `remove_layers` fewer; transformers then leaves the top ones out when it loads."""
     config.num_hidden_layers = check_layers(settings, config.num_hidden_layers, folder)
+    if kinds := getattr(
+        config, 'layer_types', None
+    ):  # where layers are of several kinds, the rest keep theirs
+        config.layer_types = kinds[: config.num_hidden_layers]
 
 
 def check_layers(settings: Finetune, layers: int, folder: Path) -> int:
@@ -57,21 +62,19 @@ def encoder_layers(head: Head) -> torch.nn.ModuleList:
 
 
 def reinitialise(head: Head, count: int) -> None:
-    """Draw the top `count` layers anew: weights from N(0, initializer_range), not truncated; biases 0, norms 1 and 0.
+    """Draw the top `count` layers anew, and the pooler where there is one, as before pre-training.
 
-    Zhang et al. (2021), who follow BERT's pre-training but for the truncation. Draws from torch's generator.
+    That is how transformers draws the family's weights: mostly from N(0, initializer_range), not truncated, biases 0,
+    norms 1 and 0; ModernBERT's are truncated, and narrower where a layer adds to its input. Zhang et al. (2021), who
+    draw the pooler too. Draws from torch's generator.
     """
-    deviation = head.encoder.config.initializer_range
     layers = encoder_layers(head)
-    for layer in layers[len(layers) - count :]:
-        for name, parameter in layer.named_parameters():
-            with torch.no_grad():
-                if _is_bias(name):
-                    parameter.zero_()
-                elif _is_norm(name):
-                    parameter.fill_(1)
-                else:
-                    parameter.normal_(0, deviation)
+    for module in (*layers[len(layers) - count :], *_pooler(head)):
+        for parameter in module.parameters():
+            parameter._is_hf_initialized = (
+                False  # transformers marks what it has loaded, and draws no such tensor
+            )
+        module.apply(head.encoder._init_weights)
 
 
 def freeze(head: Head, count: int) -> None:
@@ -82,7 +85,7 @@ def freeze(head: Head, count: int) -> None:
     for name, parameter, place in _places(head):
         if place is None:
             raise _uncovered([name])
-        if place == EMBEDDINGS or (isinstance(place, int) and place < count):
+        if place != HEAD and place < count:
             parameter.requires_grad_(False)
 
 
@@ -92,14 +95,14 @@ def parameter_groups(head: Head, settings: Finetune) -> list[dict[str, Any]]:
     Biases, layer norms and `undecayed` have no decay. With `layer_decay` d, the layer that is k below the top one has
     the rate times d^(k+1) (rule zhang; Zhang et al., 2021) or d^(k+2) (rule electra: ELECTRA's code counts the
     pooler that it does not use), and the embeddings, with their projection, the next power after the lowest layer's;
-    a norm after the last layer goes with the top layer. The head has `head_learning_rate`. Raises ConfigError that
-    lists the parameters which no rule covers.
+    a norm after the last layer goes with the top layer, and a pooler is one above it, with rule zhang without weight
+    decay. The head has `head_learning_rate`. Raises ConfigError that lists the parameters which no rule covers.
     """
     depth = len(encoder_layers(head)) if settings.layer_decay < 1 else 0
     first = {'zhang': 1, 'electra': 2}[settings.layer_decay_rule]
     groups: dict[tuple[float, float], list[Any]] = {}
     uncovered = []
-    places = _places(head) if depth else _head_or_not(head)
+    places: Iterator[tuple[str, Any, Any]] = _places(head) if depth else _head_or_not(head)
     for name, parameter, place in places:
         if not parameter.requires_grad:
             continue
@@ -111,20 +114,21 @@ def parameter_groups(head: Head, settings: Finetune) -> list[dict[str, Any]]:
             uncovered.append(name)
             continue
         else:
-            below = depth if place == EMBEDDINGS else depth - 1 - int(place)
-            rate = settings.learning_rate * settings.layer_decay ** (below + first)
+            rate = settings.learning_rate * settings.layer_decay ** (depth - 1 - place + first)
         decays = not (_is_bias(name) or _is_norm(name) or name.startswith(head.undecayed))
-        decay = settings.weight_decay if decays else 0.0
+        # Zhang et al. let a pooler have none, which is above the top layer.
+        decay = settings.weight_decay if decays and not (depth and place == depth and first == 1) else 0.0
         groups.setdefault((rate, decay), []).append(parameter)
     if uncovered:
         raise _uncovered(uncovered)
     return [{'params': p, 'lr': rate, 'weight_decay': decay} for (rate, decay), p in groups.items()]
 
 
-def _places(head: Head) -> Iterator[tuple[str, Any, int | str | None]]:
-    """Name, parameter, and where it is: HEAD, EMBEDDINGS, the number of its layer, or None where no rule knows."""
+def _places(head: Head) -> Iterator[tuple[str, Any, Any]]:
+    """Name, parameter, and where it is: HEAD, EMBEDDINGS, a layer's number, or None where no rule knows."""
     layers = encoder_layers(head)
-    number = {id(p): at for at, layer in enumerate(layers) for p in layer.parameters()}
+    stack = (*layers, *_pooler(head))
+    number = {id(p): at for at, module in enumerate(stack) for p in module.parameters()}
     for name, parameter, place in _head_or_not(head):
         if place == HEAD:
             yield name, parameter, HEAD
@@ -134,6 +138,12 @@ def _places(head: Head) -> Iterator[tuple[str, Any, int | str | None]]:
             yield name, parameter, EMBEDDINGS
         else:
             yield name, parameter, len(layers) - 1 if _is_norm(name) else None
+
+
+def _pooler(head: Head) -> list[torch.nn.Module]:
+    """What transformers calls so in every family that has one: it is between the last layer and a head for texts."""
+    found = getattr(head.encoder, 'pooler', None)
+    return [] if found is None else [found]
 
 
 def _head_or_not(head: Head) -> Iterator[tuple[str, Any, str | None]]:

@@ -12,6 +12,7 @@ from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, failures, interval, summary
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.vocab import frequency
+from bioptimus_jax.vocab.subwords import load as load_subwords
 
 Group = Sequence[tuple[Cell, dict[str, Any]]]
 """The cells of one model, set and setting, in order of seeds, with their records."""
@@ -26,7 +27,7 @@ def statistics_of(group: Group, predictions: Sequence[Sequence[Predicted]]) -> d
     """`summary` of every metric on test and devel, the bootstrap interval on test, why seeds failed; a JSON value."""
     records = {cell.seed: record for cell, record in group}
     failed, task = failures(records), task_of(group[0][1])
-    unit, counts_SxUxC = counts_by_unit(task.metric, predictions)
+    unit, counts_SxUxC = counts_by_unit(task.metric, predictions, task.unit)
     scores = {
         split: {
             name: summary({seed: r[split][name][metric.name] for seed, r in records.items()}, list(failed))
@@ -45,27 +46,27 @@ def statistics_of(group: Group, predictions: Sequence[Sequence[Predicted]]) -> d
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """Of a model of this run: contexts of every new token, and counts of words; empty for any other model."""
+    """Of a model of this run: contexts of every new token, and counts of words; empty for any other model.
+
+    `words_of`: the words that were counted in a word of a file.
+    """
 
     contexts_of: Mapping[str, int] | None = None
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
     corpus_words: int = 0
+    words_of: Callable[[str], Sequence[str]] = str.split
 
-    def count_of(self, tokenizer: Any) -> Callable[[str], int]:
-        """How often the rarest of BERT's words in a word of a file was counted; those counted once are not known."""
-        inner = tokenizer.backend_tokenizer
-
-        def count(word: str) -> int:
-            text = inner.normalizer.normalize_str(word) if inner.normalizer else word
-            parts = inner.pre_tokenizer.pre_tokenize_str(text) if inner.pre_tokenizer else [(text, None)]
-            return min((self.counts.get(part, 0) for part, _ in parts), default=0)
-
-        return count
+    def count_of(self, word: str) -> int:
+        """How often the rarest of the tokenizer's words in a word of a file was counted; those counted once are not
+        known."""
+        return min((self.counts.get(part, 0) for part in self.words_of(word)), default=0)
 
 
-def known_of(surgery: Path, vocab: Path, words: int) -> Known:
-    """What stages surgery and vocab, which counted `words`, say of the tokens of models. Raises InputError."""
+def known_of(surgery: Path, vocab: Path, corpus_words: int) -> Known:
+    """What stages surgery and vocab, which counted `corpus_words`, say of the tokens of models. Raises InputError."""
     tokens = read_jsonl(surgery / 'tokens.jsonl')
     contexts = {record['token']: record['contexts'] for record in tokens if 'contexts' in record}
     counted, counts_W = frequency.read(vocab)
-    return Known(contexts or None, dict(zip(counted, counts_W.tolist(), strict=True)), words)
+    counts, known = dict(zip(counted, counts_W.tolist(), strict=True)), load_subwords(vocab)
+    words, space = known.kind.words(known.tokenizer), ' ' * known.kind.carries_space
+    return Known(contexts or None, counts, corpus_words, lambda word: words(space + word))

@@ -52,6 +52,10 @@ class Task(abc.ABC):
     """In model cards."""
     hub: str
     """What the Hugging Face hub calls it."""
+    hf_class: str = 'AutoModelForTokenClassification'
+    """Of transformers: loads what is fine-tuned, with a logit for each label, and what is kept."""
+    unit: str = 'example'
+    """What an example is called, in the singular; where a set has no documents it is what is resampled."""
     metrics: Mapping[str, Metric]
     """By their keys in records; DEFAULT is one of them."""
     files: tuple[str, ...] = ('predictions.jsonl',)
@@ -75,7 +79,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def head(self, pretrained: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> 'Head':
-        """What is trained, on a model that transformers has loaded for token classification."""
+        """What is trained, on a model that transformers has loaded as `hf_class`."""
 
     @abc.abstractmethod
     def target(self, window: Any, learned: Sequence[Any], head: Any) -> Any:

@@ -102,8 +102,13 @@ def verdict(effect: Effect, label: str) -> str:
     return f'not distinguishable over fine-tunings: B - A = {numbers}'
 
 
-def same_text(first: Path, ours: Sequence[Predicted], second: Path, theirs: Sequence[Predicted]) -> None:
-    """Nothing, where words, gold answers and documents are the same. Raises InputError naming the first difference."""
+def same_text(
+    first: Path, ours: Sequence[Predicted], second: Path, theirs: Sequence[Predicted], unit: str
+) -> None:
+    """Nothing, where words, gold answers and documents are the same. Raises InputError naming the first difference.
+
+    `unit`: what an example is called.
+    """
     remedy = 'both models must be scored on the same test file'
     for number, (one, other) in enumerate(zip(ours, theirs, strict=False), 1):
         for what, left, right in (('word', one.words, other.words), ('gold answer', one.gold, other.gold)):
@@ -111,14 +116,14 @@ def same_text(first: Path, ours: Sequence[Predicted], second: Path, theirs: Sequ
                 at = next(i for i, (x, y) in enumerate(zip_longest(left, right)) if x != y)
                 shown = [repr(side[at]) if at < len(side) else 'missing' for side in (right, left)]
                 raise InputError(
-                    f'{second}: sentence {number}, {what} {at + 1} is {shown[0]}, but {shown[1]} in {first}; {remedy}'
+                    f'{second}: {unit} {number}, {what} {at + 1} is {shown[0]}, but {shown[1]} in {first}; {remedy}'
                 )
         if one.document != other.document:
             raise InputError(
-                f'{second}: sentence {number} is of document {other.document}, but {one.document} in {first}; {remedy}'
+                f'{second}: {unit} {number} is of document {other.document}, but {one.document} in {first}; {remedy}'
             )
     if len(ours) != len(theirs):
-        raise InputError(f'{second}: has {len(theirs)} sentences, but {first} {len(ours)}; {remedy}')
+        raise InputError(f'{second}: has {len(theirs)} {unit}s, but {first} {len(ours)}; {remedy}')
 
 
 def pairing_of(dataset: str, a: Model, b: Model) -> Pairing:
@@ -150,8 +155,8 @@ def pairing_of(dataset: str, a: Model, b: Model) -> Pairing:
             file = model.cells[dataset][seed] / task.files[0]
             predictions.append(task.written(file.parent))
             reference = reference or (file, predictions[0])
-            same_text(*reference, file, predictions[-1])
-        name, counts_SxUxC = counts_by_unit(task.metric, predictions)
+            same_text(*reference, file, predictions[-1], task.unit)
+        name, counts_SxUxC = counts_by_unit(task.metric, predictions, task.unit)
         counted.append(counts_SxUxC)
     assert reference is not None
     text = digest([[s.words, s.document] for s in reference[1]])

@@ -10,6 +10,10 @@ B rows of one micro-batch on one device, L positions, D hidden size, H heads, V 
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts.devices import GIB, Present
@@ -17,9 +21,10 @@ from bioptimus_jax.model.architecture import Architecture, Rule, repetition
 from bioptimus_jax.model.attention import attended_keys
 from bioptimus_jax.pretrain.backends import dtype_of, remat_of, scans
 from bioptimus_jax.pretrain.cross_entropy import chunk_slots
-from bioptimus_jax.pretrain.objective import objective_of
+from bioptimus_jax.pretrain.objective import Objective, objective_of, planned_objective
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, axes_of, planned_mesh, rows_of_a_part
 from bioptimus_jax.schema import Experiment
+from bioptimus_jax.trees import flatten, unflatten
 
 FLOAT = 4  # bytes: parameters, moments, gradients, LayerNorm, softmax and logits are float32 throughout
 KEPT_STATES, FLOAT_STATES = 12, 4  # of them in float32 whatever the type of the products
@@ -55,14 +60,19 @@ class Memory:
 def step_memory(experiment: Experiment, architecture: Architecture, platform: str, devices: int) -> Memory:
     """The memory of each of so many devices of a platform (cpu, gpu, tpu).
 
-    Raises ConfigError where the devices do not divide the rows. Not counted: what collectives need, and the
-    allocator's losses.
+    Parameters that the objective adds are counted, and arrays that it keeps as they are. Raises ConfigError where the
+    devices do not divide the rows. Not counted: what the objective keeps of its own computing, what collectives need,
+    and the allocator's losses.
     """
     runtime, a = experiment.runtime, architecture
     split = {'fsdp': runtime.fsdp, 'tensor': runtime.tensor}
     rows = rows_of_a_device(experiment, devices)
     shapes = a.shapes()
-    whole = sum(split_sizes(shapes, split, a.rules).values()) * FLOAT
+    objective = planned_objective(experiment, a)
+    whole, frozen = (
+        sum(split_sizes(of, split, objective.all_rules).values()) * FLOAT
+        for of in _trained_and_frozen(objective)
+    )
     table = math.prod(shapes[a.table]) / runtime.tensor * FLOAT
     totals = whole if experiment.pretrain.micro_batches > 1 else 0
     stacked = 0.0
@@ -70,7 +80,7 @@ def step_memory(experiment: Experiment, architecture: Architecture, platform: st
         encoder = {path: shape for path, shape in shapes.items() if path.startswith('encoder/')}
         stacked = 2 * sum(split_sizes(encoder, split, a.rules).values()) * FLOAT
     return Memory(
-        parameters=whole,
+        parameters=whole + frozen,
         optimizer=2 * whole,
         gradients=table + totals + stacked,
         activations=_activations(experiment, a, platform, rows),
@@ -126,6 +136,20 @@ def split_sizes(
         path: math.prod(shape) / math.prod(split[axis] for axis in axes[path] if axis)
         for path, shape in shapes.items()
     }
+
+
+def _trained_and_frozen(objective: Objective) -> tuple[dict[str, tuple[int, ...]], ...]:
+    """Path and shape of every parameter that is trained, and of every array that is not."""
+
+    shapes = objective.architecture.shapes()
+    params = unflatten({path: jax.ShapeDtypeStruct(shape, jnp.float32) for path, shape in shapes.items()})
+
+    def trace(params: Any) -> Any:  # never run
+        started = objective.start(params, jax.random.key(0))
+        return started, objective.frozen(started)
+
+    trees = jax.eval_shape(trace, params)
+    return tuple({path: leaf.shape for path, leaf in flatten(tree).items()} for tree in trees)
 
 
 def _activations(experiment: Experiment, a: Architecture, platform: str, rows: int) -> float:

@@ -165,6 +165,13 @@ def objective_of(config: Experiment) -> type[Objective]:
     return cast(type[Objective], OBJECTIVES.load(config.pretrain.objective))
 
 
+def planned_objective(config: Experiment, architecture: Architecture) -> Objective:
+    """That of a configuration, for what can be known of it before there is a vocabulary."""
+    nothing = np.zeros(0, np.int32)
+    vocabulary = Vocabulary(0, nothing > 0, nothing > 0, nothing)
+    return objective_of(config)(config, architecture, vocabulary, config.rows.row_pieces)
+
+
 def make_objective(
     config: Experiment,
     architecture: Architecture,

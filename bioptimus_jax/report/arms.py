@@ -14,7 +14,7 @@ import numpy as np
 
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, band, draw_panels, draw_svg
 from bioptimus_jax.report.layout import Cell, Column, Table, each, over_seeds, spread
-from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, scored_sets
+from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, score_names, scored_sets
 from bioptimus_jax.report.sections import efficiency, geometry
 from bioptimus_jax.report.sections.hidden_words import other_words
 from bioptimus_jax.student import interval
@@ -71,7 +71,7 @@ def alone(runs: Sequence[Measures]) -> Arms:
 
 
 def all_tables(arms: Arms, control: str = '') -> list[Table]:
-    """Hidden words and test F1, geometry, what each arm took; with a control the differences to it."""
+    """Hidden words and test scores, geometry, what each arm took; with a control the differences to it."""
     last: dict[str, dict[Any, Any]] = {name: {} for name in arms}
     for name, seeds in arms.items():
         for seed, m in seeds.items():
@@ -87,14 +87,14 @@ def all_tables(arms: Arms, control: str = '') -> list[Table]:
 
 
 def scores(arms: Arms) -> Table:
-    """A row for every arm at step 0 and at each phase end: hidden words and test F1.
+    """A row for every arm at step 0 and at each phase end: hidden words and test scores.
 
     Rows are ranked within a phase. Losses per piece are left out: they compare only arms with one vocabulary.
     """
     every = _runs(arms)
     scored = scored_sets(every)
 
-    def f1(dataset: str, model: str, arm: str) -> Cell:
+    def score(dataset: str, model: str, arm: str) -> Cell:
         return spread([value for m in arms[arm].values() for value in m.scores(model, dataset)])
 
     def of_words(measure: str, model: str, arm: str) -> Cell:
@@ -104,11 +104,12 @@ def scores(arms: Arms) -> Table:
         Column('model', lambda model, arm: str(LABELS.get(model, model))),
         Column('arm', lambda model, arm: arm),
         *hidden_columns(of_words),
-        *each(scored, f1, 'high'),
+        *each(scored, score, 'high'),
     ]
     note = (
-        'Held-out words, each hidden whole: mean ± half of the 95 % interval over seeds (Student). F1: test, percent,'
-        ' mean ± sd over seeds. Best bold, second underlined, within a phase. — : not run.'
+        'Held-out words, each hidden whole: mean ± half of the 95 % interval over seeds (Student).'
+        f' {score_names(*every)}: test, percent, mean ± sd over seeds.'
+        ' Best bold, second underlined, within a phase. — : not run.'
         + other_words(r for m in every for r in m.cloze)
         + ''.join(f' {m.run.workdir.name}: {m.gaps}' for m in every if m.gaps)
     )

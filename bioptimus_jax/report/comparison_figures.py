@@ -6,6 +6,7 @@ from typing import Any
 
 from bioptimus_jax.report.arms import bounds
 from bioptimus_jax.report.drawing import INK, Figure, band, draw_panels, name_axes
+from bioptimus_jax.report.measures import score_names
 from bioptimus_jax.report.trained import (
     PAPER_SETTINGS,
     Trained,
@@ -29,7 +30,8 @@ Points = dict[Place, dict[int | None, tuple[float, float]]]
 
 def devel_f1(models: Sequence[Trained]) -> Figure:
     """Devel F1 of step 0, snapshots and phase ends under the first setting, a line for each initialisation."""
-    title = 'Devel F1 over pre-training (paper, Figure 3)'
+    label = score_names(*(t.measures for t in models))
+    title = f'Devel {label} over pre-training (paper, Figure 3)'
     curves, left_out = f1_curves(models)
     if not curves:
         absent = (
@@ -43,7 +45,7 @@ def devel_f1(models: Sequence[Trained]) -> Figure:
         for axes, (dataset, lines) in zip(panels, curves.items(), strict=True):
             _draw(axes, lines, order)
             axes.set_title(dataset, fontsize=10)
-        name_axes(panels, 'words seen, millions', 'devel F1')
+        name_axes(panels, 'words seen, millions', f'devel {label}')
 
     said = [f'{dataset}: {_ends(lines)}' for dataset, lines in curves.items()]
     caption = (
@@ -51,7 +53,7 @@ def devel_f1(models: Sequence[Trained]) -> Figure:
         f' {left_out}'
     ).strip()
     svg = draw_panels('devel_f1', draw, len(curves), share_y=False)
-    return Figure('devel_f1', title, caption, f'Devel F1 over words seen. {". ".join(said)}.', svg)
+    return Figure('devel_f1', title, caption, f'Devel {label} over words seen. {". ".join(said)}.', svg)
 
 
 def heldout_losses(models: Sequence[Trained]) -> Figure:

@@ -8,7 +8,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.finished import Model
 from bioptimus_jax.finetune.verdict import Compared, compared, pairing_of, winner_of
 from bioptimus_jax.report.layout import Cell, Column, Table, count, fixed, missing, spread
-from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures
+from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures, score_names
 from bioptimus_jax.report.trained import Trained, cell_folder
 from bioptimus_jax.schema import SOURCE
 
@@ -33,7 +33,7 @@ def gain(m: Measures) -> Table:
         Column('set', lambda dataset: dataset),
         Column('source', lambda dataset: spread(m.scores(SOURCE, dataset))),
         Column('best on devel', lambda dataset: m.label(chosen[dataset])),
-        Column('its F1', lambda dataset: spread(m.scores(chosen[dataset], dataset))),
+        Column(f'its {score_names(m)}', lambda dataset: spread(m.scores(chosen[dataset], dataset))),
         Column('gain', lambda dataset: _signed(_change(m, chosen[dataset], dataset))),
         Column('95 % from', of_test(lambda one: _signed(one.effect.ends[0]))),
         Column('to', of_test(lambda one: _signed(one.effect.ends[1]))),
@@ -43,7 +43,8 @@ def gain(m: Measures) -> Table:
         Column('seeds', of_test(lambda one: count(len(one.pairing.seeds)))),
     ]
     note = (
-        'Test F1, percent, mean ± sd over fine-tunings. The best is chosen on devel for each set, so the source may'
+        f'Test {score_names(m)}, percent, mean ± sd over fine-tunings.'
+        ' The best is chosen on devel for each set, so the source may'
         " well win on test. 95 %, p and verdict are over fine-tunings: Student's paired t, p corrected for"
         f' {len(tested)} sets (Holm), as `bioptimus compare --models` has them. Other items: 95 % of the gain of these'
         ' fine-tuned models on other test items, paired bootstrap. Neither knows of other pre-trainings.'
@@ -56,18 +57,19 @@ def gain(m: Measures) -> Table:
     return Table.of(title, columns, chosen, note=' '.join([note, *problems]), absent=absent)
 
 
-def headlines(table: Table, most: int) -> list[tuple[str, str]]:
+def headlines(m: Measures, table: Table, most: int) -> list[tuple[str, str]]:
     """`40.24 → 76.86` and what it is, for so many of the table's sets."""
     found = []
     for row in table.rows[:most]:
-        dataset, source, best, f1, by, low, high, p, verdict, items, _ = (cell.text for cell in row)
+        dataset, source, best, score, by, low, high, p, verdict, items, _ = (cell.text for cell in row)
         said = f'{by}, not tested'
         if row[7].value is not None:
             said = f'{verdict}, {by} [{low}, {high}], p = {p}'
         elif row[-1].value:
             said = f'{by}, one seed; on other test items {items}'
-        means = [text.partition(' ')[0] for text in (source, f1)]
-        found.append((' → '.join(means), f'test F1 on {dataset}, source to {best}: {said}'))
+        means = [text.partition(' ')[0] for text in (source, score)]
+        label = m.task(dataset).metric.label
+        found.append((' → '.join(means), f'test {label} on {dataset}, source to {best}: {said}'))
     return found
 
 

@@ -176,6 +176,11 @@ def scored_sets(runs: Iterable[Measures]) -> dict[str, str]:
     return {d: f'{m.task(d).metric.label} {d}' for m in runs for d in m.datasets}
 
 
+def score_names(*runs: Measures) -> str:
+    """What the scores of all their sets are; F1 before there are any."""
+    return ', '.join(dict.fromkeys(m.task(d).metric.label for m in runs for d in m.datasets)) or 'F1'
+
+
 def read_measures(run: Run, details: bool = True) -> Measures:
     """Everything the report is made from. Raises InputError for damaged files, never for missing ones: see `gaps`.
 

@@ -1,5 +1,6 @@
 """Stage `report`: one self-contained page, and the tables as Markdown and CSV."""
 
+import contextlib
 import dataclasses
 import importlib.resources
 import json
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.export import card
 from bioptimus_jax.fields import walk
 from bioptimus_jax.files import atomic, read_json
@@ -23,7 +25,7 @@ from bioptimus_jax.report.layout import Table, shown_path, write_tables
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.run import Run, stage_folder
-from bioptimus_jax.schema import phase_of
+from bioptimus_jax.schema import FAMILIES, phase_of
 
 CARDS = 'cards'
 NAMED = 6
@@ -186,11 +188,9 @@ def description(m: Measures) -> str:
             'source': 'the vocabulary of the source',
             'append': 'the vocabulary of the source and new tokens',
         }
-        begin = (
-            f'{e.source.path or "A BERT"} adapted with {vocabulary[e.vocab.kind]}, rows {e.surgery.strategy}'
-        )
+        begin = f'{e.source.path or _family(m)} adapted with {vocabulary[e.vocab.kind]}, rows {e.surgery.strategy}'
     else:
-        begin = f'A BERT from scratch, {e.model.layers} layers of {e.model.hidden}'
+        begin = f'{_family(m)} from scratch, {e.model.layers} layers of {e.model.hidden}'
     phases = ', '.join(
         f'{name} ({p.masking}, {p.rate:.0%}, {"-".join(f"{100 * c:.0f}" for c in p.corruption)})'
         for name in m.phases
@@ -199,12 +199,20 @@ def description(m: Measures) -> str:
     return f'{begin}; curriculum {phases}.'
 
 
+def _family(m: Measures) -> str:
+    """`A BERT`, of the family of the run's model; of that of the configuration where it is not here."""
+    family: Any = FAMILIES.load(m.run.config.model.family)
+    with contextlib.suppress(InputError):
+        family = read_architecture(stage_folder(m.run, 'surgery') / 'model')
+    return card.with_article(family.title)
+
+
 def headlines(m: Measures, gained: Table) -> list[tuple[str, str]]:
     """A few large numbers for the top of the page, `(value, what it is)`; only those that exist.
 
     First what the adaptation brought: from the source to the best model.
     """
-    gains = gain.headlines(gained, NAMED)
+    gains = gain.headlines(m, gained, NAMED)
     found = list(gains)
     first, ends = m.phase_end(PHASE_INITIAL), [e for p in m.phases if (e := m.phase_end(p))]
     if first and ends:

@@ -27,7 +27,7 @@ MOST_UNITS = 10_000_000
 
 @dataclasses.dataclass(frozen=True)
 class Units:
-    """Counts of a task's metric for every unit (`kind`: documents or sentences) of a test set.
+    """Counts of a task's metric for every unit (`kind`: documents or examples) of a test set.
 
     `text`, `gold`: digests of words and documents, and of gold answers. `place`: the file; of a record it
     is not there.
@@ -46,7 +46,7 @@ class Units:
             return
         if self.place.is_file() and other.place.is_file():
             ours, theirs = (self.task.written(place.parent) for place in (self.place, other.place))
-            same_text(self.place, ours, other.place, theirs)
+            same_text(self.place, ours, other.place, theirs, self.task.unit)
         raise InputError(f'{other.place}: has another test file than {self.place}; score both on the same')
 
     def record(self) -> dict[str, str]:
@@ -79,7 +79,7 @@ def units_of(model: Trained, cell: Mapping[str, Any]) -> Units:
 @functools.lru_cache(256)
 def _counted(file: Path, task: Task) -> Units:
     examples = task.written(file.parent)
-    kind, counts_1xUxC = counts_by_unit(task.metric, [examples])
+    kind, counts_1xUxC = counts_by_unit(task.metric, [examples], task.unit)
     text = digest([[e.words, e.document] for e in examples])
     return Units(file, kind, text, digest([e.gold for e in examples]), counts_1xUxC[0], task)
 

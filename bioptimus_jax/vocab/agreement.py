@@ -35,9 +35,10 @@ def load_for_words(folder: Path) -> Any:
 
 
 def _spaces_tell(tokenizer: Any) -> bool:
-    """Whether a word has other pieces where a text begins with it than behind a space."""
-    alone, spaced = (tokenizer(text, add_special_tokens=False)['input_ids'] for text in ('a', ' a'))
-    return alone != spaced
+    """Whether words of a list have other pieces than the same words in a text."""
+    options = dict(add_special_tokens=False, verbose=False)
+    given = [tokenizer('a a', **options), tokenizer(['a', 'a'], is_split_into_words=True, **options)]
+    return given[0]['input_ids'] != given[1]['input_ids']
 
 
 def masked_by(tokenizer: Any) -> Vocabulary:

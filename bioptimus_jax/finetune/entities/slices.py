@@ -76,7 +76,7 @@ def material_of(dataset: Dataset, tokenizer: Any, known: Known) -> Material:
         training_mentions((s.words, s.tags) for s in dataset.train),
         pieces,
         known.contexts_of,
-        known.count_of(tokenizer) if known.counts else None,
+        known.count_of if known.counts else None,
         known.corpus_words,
     )
 
@@ -162,7 +162,7 @@ def sliced_counts(
     predictions: Sequence[Sequence[Predicted]], classify: Callable[[tuple[str, ...], str], dict[str, str]]
 ) -> dict[tuple[str, str], np.ndarray]:
     """(slicing, class) -> counts_SxUx3, for every class with a mention on either side. Raises InputError."""
-    _, unit_of = units(predictions[0])
+    _, unit_of = units(predictions[0], 'sentence')
     shape = len(predictions), int(unit_of.max()) + 1, 3
     counts: dict[tuple[str, str], np.ndarray] = defaultdict(lambda: np.zeros(shape, np.int64))
     for at, sentences in enumerate(predictions):

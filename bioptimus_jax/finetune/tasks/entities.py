@@ -24,6 +24,7 @@ class Entities(Task):
 
     title = 'Named-entity recognition'
     hub = 'token-classification'
+    unit = 'sentence'
     metrics = METRICS
     files = ('predictions.tsv', 'predictions.ann', 'predictions.txt')
     reported = ('test_untyped', 'test_by_type', 'gold_in_file', 'gold_scored')

@@ -22,7 +22,7 @@ from bioptimus_jax.report.drawing import (
 )
 from bioptimus_jax.report.gain import gain
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, fixed, missing, spread
-from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures
+from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures, score_names
 from bioptimus_jax.report.questions import named_path
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.report.trained import Trained, trained_models
@@ -204,7 +204,7 @@ def interval(values: Sequence[float] | None, decimals: int = 2) -> str:
 
 def entity_f1(m: Measures) -> Figure:
     """Test F1 of every model and seed; lines through the models that follow one another in training."""
-    title = f'Test {_label(m)} ' + ('after each phase' if m.trains else 'of every model')
+    title = f'Test {score_names(m)} ' + ('after each phase' if m.trains else 'of every model')
     models = [x for x in m.models if any(r['model'] == x for r in m.finetuned)]
     if not models:
         return Figure('entity_f1', title, absent=NOT_SCORED)
@@ -225,7 +225,7 @@ def entity_f1(m: Measures) -> Figure:
         slanted = {'rotation': 35, 'ha': 'right', 'rotation_mode': 'anchor'} if wide else {}
         axes.set_xticks(range(len(models)), labels, **slanted)
         axes.set_xlim(-0.5, len(models) - 0.5)
-        axes.set_ylabel(f'test {_label(m)}, %')
+        axes.set_ylabel(f'test {score_names(m)}, %')
         axes.legend(loc='center left', bbox_to_anchor=(1, 0.5))
 
     parts = []
@@ -233,13 +233,13 @@ def entity_f1(m: Measures) -> Figure:
         known = [(label, m.scores(x, dataset)) for x, label in zip(models, labels, strict=True)]
         parts.append(f'{dataset} ' + ', '.join(f'{statistics.fmean(v):.1f} ({x})' for x, v in known if v))
     caption = 'A dot per fine-tuning seed' + (', lines through the means.' if path else '.')
-    alt = f'Test {_label(m)}: {"; ".join(parts)}.'
+    alt = f'Test {score_names(m)}: {"; ".join(parts)}.'
     return Figure('entity_f1', title, caption, alt, draw_svg('entity_f1', draw))
 
 
 def checkpoint_f1(m: Measures) -> Figure:
     """Devel F1 over the steps of pre-training, at step 0, phase ends and snapshots (paper, Figure 3)."""
-    title = f'Devel {_label(m)} over pre-training'
+    title = f'Devel {score_names(m)} over pre-training'
     steps = {x: step for x in m.on_the_way if (step := m.step_of(x)) is not None}
     lines = {
         d: _spans({step: f1 for x, step in steps.items() if (f1 := m.scores(x, d, 'devel'))})
@@ -255,7 +255,7 @@ def checkpoint_f1(m: Measures) -> Figure:
         for number, (dataset, points) in enumerate(lines.items()):
             band(axes, points, number, dataset)
         training_axis(axes, m)
-        axes.set_ylabel(f'devel {_label(m)}, %')
+        axes.set_ylabel(f'devel {score_names(m)}, %')
         axes.legend(loc='center left', bbox_to_anchor=(1, 0.5))
 
     alt = '; '.join(
@@ -263,13 +263,13 @@ def checkpoint_f1(m: Measures) -> Figure:
         for d, points in lines.items()
     )
     caption = 'Means over fine-tuning seeds, bands from the lowest to the highest seed.'
-    alt = f'Devel {_label(m)}: {alt}.'
+    alt = f'Devel {score_names(m)}: {alt}.'
     return Figure('checkpoint_f1', title, caption, alt, draw_svg('checkpoint_f1', draw))
 
 
 def epoch_f1(m: Measures) -> Figure:
     """Devel F1 after every fine-tuning epoch, a panel for each set, mean and spread over seeds."""
-    title = f'Devel {_label(m)} while fine-tuning'
+    title = f'Devel {score_names(m)} while fine-tuning'
     models, left_out = shown(m)
     curves = {d: {x: _spans(_epochs(m, x, d)) for x in models} for d in m.datasets}
     curves = {d: lines for d, lines in curves.items() if any(lines.values())}
@@ -282,14 +282,14 @@ def epoch_f1(m: Measures) -> Figure:
                 band(axes, points, number, m.label(model))
             axes.set_title(dataset, fontsize=10)
             axes.locator_params(axis='x', integer=True, nbins=6)
-        name_axes(panels, 'epoch', f'devel {_label(m)}, %')
+        name_axes(panels, 'epoch', f'devel {score_names(m)}, %')
 
     parts = []
     for dataset, lines in curves.items():
         best = {x: max(mean for _, _, mean, _ in points) for x, points in lines.items() if points}
         parts.append(f'{dataset} ' + ', '.join(f'{f1:.1f} ({m.label(x)})' for x, f1 in best.items()))
     caption = f'Lines are means over seeds, bands from the lowest to the highest seed. {left_out}'.strip()
-    alt = f'Devel {_label(m)} over epochs; highest mean: {"; ".join(parts)}.'
+    alt = f'Devel {score_names(m)} over epochs; highest mean: {"; ".join(parts)}.'
     return Figure('epoch_f1', title, caption, alt, draw_panels('epoch_f1', draw, len(curves)))
 
 
@@ -300,11 +300,6 @@ SECTION = Section(
     {'gain': gain, 'entities': scores, 'other_tasks': others, 'types': by_type, 'paper': beside_paper},
     (entity_f1, checkpoint_f1, epoch_f1),
 )
-
-
-def _label(m: Measures) -> str:
-    """What the scores of the sets are; F1 before there are any."""
-    return ', '.join(dict.fromkeys(m.task(d).metric.label for d in m.datasets)) or 'F1'
 
 
 def _reported(t: Trained, dataset: str) -> float | None:
@@ -323,7 +318,7 @@ def _name(t: Trained) -> str:
 
 def _interval_note(m: Measures) -> str:
     units = ' or '.join(dict.fromkeys(r['unit'] for r in m.statistics if 'unit' in r))
-    return f'95 %: of F1 over {units} of the test set drawn with replacement, the seeds as they are. '
+    return f'95 %: of {score_names(m)} over {units} of the test set drawn with replacement, the seeds as they are. '
 
 
 def _failures(m: Measures) -> str:
@@ -332,7 +327,8 @@ def _failures(m: Measures) -> str:
     named = []
     for r, seed, why in failed[:NAMED]:
         left = r['test']['default']['mean_without_failed']
-        others = f'; F1 without failed seeds {100 * left:.2f}' if left is not None else ''
+        label = m.task(r['dataset']).metric.label
+        others = f'; {label} without failed seeds {100 * left:.2f}' if left is not None else ''
         named.append(f'{m.label(r["model"])} on {r["dataset"]} ({r["setting"]}), seed {seed}: {why}{others}')
     more = f'; and {len(failed) - NAMED:,} more in finetune/statistics.json' if len(failed) > NAMED else ''
     return f'Failed seeds, which the means include: {"; ".join(named)}{more}. ' if failed else ''

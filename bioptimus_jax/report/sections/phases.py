@@ -4,7 +4,7 @@ from typing import Any
 
 from bioptimus_jax.report.drawing import SERIES, Figure, draw_svg, training_axis
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent, spread
-from bioptimus_jax.report.measures import LABELS, NO_PHASES, PHASE_INITIAL, Measures, scored_sets
+from bioptimus_jax.report.measures import LABELS, NO_PHASES, PHASE_INITIAL, Measures, score_names, scored_sets
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.schema import SOURCE
 
@@ -12,7 +12,7 @@ NOT_TRAINED = 'stage pretrain has not been run.'
 
 
 def phases(m: Measures) -> Table:
-    """A row for every phase: steps, tokens, held-out losses (nats a piece), accuracy, F1 of each set."""
+    """A row for every phase: steps, tokens, held-out losses (nats a piece), accuracy, score of each set."""
     settings = list(dict.fromkeys(name for e in m.evaluations for name in e.get('losses', {})))
     scored = [x for x in m.models if any(m.scores(x, d) for d in m.datasets)]
     shown = [x for x in m.models if x in (PHASE_INITIAL, *m.phases, *scored)] if m.trains else []
@@ -33,7 +33,9 @@ def phases(m: Measures) -> Table:
     note = 'Held-out loss: one frozen mask, nats per [MASK]ed piece.'
     note += ' Loss 0.1 …: masked as in that phase, [MASK]ed positions only.' if settings else ''
     note += (
-        ' F1: test, percent, mean ± sd over seeds.' if m.datasets else ' F1: stage finetune has not been run.'
+        f' {score_names(m)}: test, percent, mean ± sd over seeds.'
+        if m.datasets
+        else ' F1: stage finetune has not been run.'
     )
     if LABELS[SOURCE] in map(m.label, shown):
         note += ' The source has another vocabulary, so its losses do not compare.'

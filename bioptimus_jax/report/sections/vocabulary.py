@@ -66,7 +66,7 @@ def pieces(m: Measures) -> Table:
         *each({'one_piece_mentions': 'one-piece entities'}, share, 'high'),
         Column('pieces / entity', lambda text, owner, r: fixed(pieces_per_mention(r), 2), 'low'),
     ]
-    note = "Entities: all mentions of the training splits. Words are BERT's, punctuation apart."
+    note = 'Entities: all mentions of the training splits. Words are those of the tokenizers.'
     if 'kept' in m.comparison:
         kept, new, lost = (m.comparison[k] for k in ('kept', 'new', 'lost'))
         note += f" Tokens shared with the source: {kept:,}; new: {new:,}; of the source's alone: {lost:,}."
@@ -174,9 +174,7 @@ def entity_pieces(m: Measures) -> Figure:
     for at, name in enumerate(measured):
         parts.append(f'{name} {", ".join(f"{x[at]:.1f} ({owner})" for owner, x in per_entity.items())}')
     alt = f'Mean number of pieces of an entity, by vocabulary: {"; ".join(parts)}.'
-    caption = (
-        "All mentions of the training splits; words are BERT's, punctuation apart. Vocabulary by colour."
-    )
+    caption = 'All mentions of the training splits; words are those of the tokenizers. Vocabulary by colour.'
     svg = draw_panels('entity_pieces', draw, 2, 3.0, share_y=False)
     return Figure('entity_pieces', title, caption, alt, svg)
 
