@@ -193,9 +193,7 @@ def _origins(source: Loaded) -> dict[str, str]:
     }
 
 
-def _write_model(
-    folder: Path, architecture: Architecture, parameters: dict[str, Any], tokenizer_folder: Path
-) -> None:
+def _write_model(folder: Path, architecture: Architecture, parameters: Any, tokenizer_folder: Path) -> None:
     with whole_folder(folder) as hidden:
         write_folder(hidden, architecture, parameters, tokenizer_folder)
         settings = read_json(hidden / 'tokenizer_config.json') or {}
