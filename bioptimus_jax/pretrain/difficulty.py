@@ -133,13 +133,9 @@ def facts(experiment: Experiment, count: int) -> dict[str, Any]:
         for name, phase in ((name, experiment.phase[name]) for name in experiment.phases)
     }
     texts = list(settings.texts) or [HELDOUT]
-    return {
-        'texts': texts,
-        'documents': count,
-        'samples': settings.samples,
-        'measure': settings.measure,
-        'phases': phases,
-    }
+    return dict(
+        texts=texts, documents=count, samples=settings.samples, measure=settings.measure, phases=phases
+    )
 
 
 def check_samples(experiment: Experiment, batch: Mapping[str, np.ndarray]) -> None:

@@ -9,7 +9,7 @@ blocks of documents, so that the rows are the same for any number of workers. He
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,16 +26,19 @@ from bioptimus_jax.vocab.subwords import load as load_subwords
 ENCODE_DOCUMENTS = 250  # encodings of larger batches are heavy
 _documents: DocumentSource  # of this process: see _prepare
 _subwords: Subwords
+COUNTED = ('documents', 'documents_cut', 'tokens_dropped', 'words', 'tokens')
 
 
-@dataclasses.dataclass(frozen=True)
-class Block:
-    """Rows as arrays: tokens, whether a white-space word starts at a piece, segment lengths, document keys."""
+class Block(NamedTuple):
+    """Rows [R, L] of tokens and of starts of white-space words (packed bits), [R, G] of lengths and document keys."""
 
-    tokens_RxL: np.ndarray
-    word_starts_RxL: np.ndarray
-    segment_lengths_RxG: np.ndarray
-    documents_RxG: np.ndarray
+    tokens: np.ndarray
+    word_starts: np.ndarray
+    segment_lengths: np.ndarray
+    documents: np.ndarray
+
+
+FIELDS = Block._fields
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,9 +68,7 @@ class Rows:
         ]
         lengths = [len(shard['tokens']) for shard in self.shards]
         if sum(lengths) != self.counts['rows']:
-            raise InputError(
-                f'{folder / split}: {sum(lengths)} rows, but rows.json says {self.counts["rows"]}'
-            )
+            raise InputError(f'{folder / split}: {sum(lengths)} rows, but rows.json says {len(self)}')
         self.ends = np.cumsum(lengths)
 
     def __len__(self) -> int:
@@ -92,9 +93,6 @@ class Rows:
             documents[here, :width] = arrays['documents'][local]
         unpacked = np.unpackbits(starts, axis=1, count=self.pieces).astype(bool)
         return {'tokens': tokens, 'word_starts': unpacked, 'segment_lengths': lengths, 'documents': documents}
-
-
-FIELDS = ('tokens', 'word_starts', 'segment_lengths', 'documents')
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
@@ -152,7 +150,7 @@ def document_parts(
     """Documents tokenised and cut into parts of at most `longest` pieces, and what was counted."""
     sentence_ends = np.array([subwords.kind.text(token) in ('.', '?', '!') for token in subwords.tokens])
     parts: list[Part] = []
-    counted = dict.fromkeys(('documents', 'documents_cut', 'tokens_dropped', 'words', 'tokens'), 0)
+    counted = dict.fromkeys(COUNTED, 0)
     for batch in batches:
         counted['documents'] += len(batch)
         encodings = subwords.encode(d.text for d in batch)
@@ -226,10 +224,10 @@ def one_a_row(parts: list[Part], width: int) -> dict[str, np.ndarray]:
     """Rows of one part each, as `Rows.read` gives them."""
     block = lay_out(parts, [[number] for number in range(len(parts))], width)
     return {
-        'tokens': block.tokens_RxL.astype(np.int32),
-        'word_starts': np.unpackbits(block.word_starts_RxL, axis=1, count=width).astype(bool),
-        'segment_lengths': block.segment_lengths_RxG.astype(np.int32),
-        'documents': block.documents_RxG,
+        'tokens': block.tokens.astype(np.int32),
+        'word_starts': np.unpackbits(block.word_starts, axis=1, count=width).astype(bool),
+        'segment_lengths': block.segment_lengths.astype(np.int32),
+        'documents': block.documents,
     }
 
 
@@ -247,19 +245,16 @@ class _ShardWriter:
         self.waiting.append(block)
         for name, value in counted.items():
             self.counted[name] = self.counted.get(name, 0) + value
-        while sum(len(b.tokens_RxL) for b in self.waiting) >= self.settings.shard_rows:
+        while sum(len(b.tokens) for b in self.waiting) >= self.settings.shard_rows:
             self._write(self.settings.shard_rows)
 
     def _write(self, count: int) -> None:
-        segments = max(b.documents_RxG.shape[1] for b in self.waiting)
-        merged = {
-            'tokens': np.concatenate([b.tokens_RxL for b in self.waiting]),
-            'word_starts': np.concatenate([b.word_starts_RxL for b in self.waiting]),
-            'segment_lengths': np.concatenate(
-                [_widen(b.segment_lengths_RxG, segments) for b in self.waiting]
-            ),
-            'documents': np.concatenate([_widen(b.documents_RxG, segments) for b in self.waiting]),
-        }
+        segments = max(b.documents.shape[1] for b in self.waiting)
+        wide = [
+            (b.tokens, b.word_starts, _widen(b.segment_lengths, segments), _widen(b.documents, segments))
+            for b in self.waiting
+        ]
+        merged = {name: np.concatenate(arrays) for name, arrays in zip(FIELDS, zip(*wide), strict=True)}
         if merged['tokens'].max(initial=0) < 65536:
             merged['tokens'] = merged['tokens'].astype(np.uint16)
         for name in FIELDS:
@@ -270,27 +265,19 @@ class _ShardWriter:
         self.rows += len(merged['tokens'][:count])
         self.shards += 1
         rest = Block(*(merged[name][count:] for name in FIELDS))
-        self.waiting = [rest] if len(rest.tokens_RxL) else []
+        self.waiting = [rest] if len(rest.tokens) else []
 
     def close(self) -> dict[str, Any]:
         if self.waiting:
-            self._write(sum(len(b.tokens_RxL) for b in self.waiting))
+            self._write(sum(len(b.tokens) for b in self.waiting))
         tokens = self.counted.get('tokens', 0)
         counts = {
             'rows': self.rows,
-            **{
-                n: self.counted.get(n, 0)
-                for n in ('documents', 'documents_cut', 'tokens_dropped', 'words', 'tokens')
-            },
+            **{name: self.counted.get(name, 0) for name in COUNTED},
             'fill': round(tokens / max(self.rows * self.width, 1), 4),
             'share_at_384_and_more': round(self.beyond_384 / max(tokens, 1), 4),
         }
-        facts = {
-            'row_pieces': self.width,
-            'segments': max(self.segments, 1),
-            'shards': self.shards,
-            'counts': counts,
-        }
+        facts = dict(row_pieces=self.width, segments=max(self.segments, 1), shards=self.shards, counts=counts)
         write_json(self.folder / 'rows.json', facts)
         return counts
 
