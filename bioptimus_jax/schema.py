@@ -57,9 +57,7 @@ class Audit:
 class Near:
     """Near duplicates, by MinHash: of two documents that share most of their word n-grams the first stays."""
 
-    threshold: float = key(
-        0.8, 'estimated Jaccard similarity that is too much; 0: none sought', low=0, high=1
-    )
+    threshold: float = key(0.8, 'estimated Jaccard similarity that is too much; 0: none', low=0, high=1)
     words: int = key(5, 'words of an n-gram', low=1)
 
 
@@ -72,14 +70,10 @@ class Corpus:
         'files or globs: PubMed .xml, .jsonl, .txt, .tsv, .csv (or .gz), .parquet; PubMed updates last',
         path=True,
     )
-    text_fields: tuple[str, ...] = key(
-        ('title', 'abstract'), '.jsonl, .parquet: fields joined by line breaks'
-    )
+    text_fields: tuple[str, ...] = key(('title', 'abstract'), '.jsonl, .parquet: joined by line breaks')
     id_field: str = key('id', '.jsonl and .parquet: field with the document id')
     section_labels: bool = key(False, '.xml: keep BACKGROUND, METHODS ... before their parts of an abstract')
-    published_before: str = key(
-        '', '.xml: YYYY-MM-DD; later or undated records are left out (paper: 2023-01-01)'
-    )
+    published_before: str = key('', '.xml: YYYY-MM-DD; later or undated ones left out (paper: 2023-01-01)')
     on_bad_record: str = key(
         'skip',
         'an unreadable record (.xml, .jsonl) is left out and listed in bad_records.jsonl, or ends the stage',
@@ -95,9 +89,7 @@ class Corpus:
     encoding: str = key('utf-8', 'of text files', one_of=('utf-8', 'latin-1'))
     min_words: int = key(5, 'shorter documents are left out', low=1)
     max_document_words: int = key(0, 'longer documents are left out; 0: none are', low=0)
-    languages: tuple[str, ...] = key(
-        (), 'as en, de: documents in other languages are left out; empty: none are'
-    )
+    languages: tuple[str, ...] = key((), 'codes as en, de: documents in others are left out; empty: none')
     near: Near = section(Near)
     max_words: int = key(0, 'a random choice of documents of so many words (paper: 1.8e9); 0: all', low=0)
     choice_seed: int = key(0, 'of that choice', low=0, high=LARGEST_SEED)
@@ -124,9 +116,7 @@ class Vocab:
         one_of=('train', 'file', 'source', 'append'),
     )
     file: str = key('', 'the vocabulary for kind=file (of WordPiece: a vocab.txt)', path=True)
-    size: int = key(
-        30522, 'entries of a trained vocabulary, special tokens included', low=100, high=LARGEST_SIZE
-    )
+    size: int = key(30522, 'entries of a trained vocabulary, with special tokens', low=100, high=LARGEST_SIZE)
     lowercase: bool = key(True, 'uncased (must agree with the source)')
     min_frequency: int = key(2, 'pairs seen less often are not merged', low=1)
     limit_alphabet: int = key(1000, 'distinct characters kept', low=30, high=LARGEST_SIZE)
@@ -175,9 +165,7 @@ class Surgery:
         'a new row is ' + '; '.join(f'{name}: {one.meaning}' for name, one in INITIALISATIONS.items()),
         one_of=INITIALISATIONS,
     )
-    contexts: str = key(
-        'all', 'all found, or m ~ U{1..found} as the paper may be read', one_of=('all', 'uniform')
-    )
+    contexts: str = key('all', 'all, or m ~ U{1..found} as the paper may be read', one_of=('all', 'uniform'))
     max_contexts: int = key(0, 'contexts of a token used at most, drawn from those found; 0: no bound', low=0)
     layers: tuple[int, ...] = key(
         (),
@@ -251,9 +239,7 @@ class Rows:
     """Tokenised documents, packed into rows of fixed width."""
 
     row_pieces: int = key(512, 'pieces a row', low=8, high=WIDEST_ROW)
-    max_document_pieces: int = key(
-        512, 'longer documents are cut; counts special tokens', low=8, high=WIDEST_ROW
-    )
+    max_document_pieces: int = key(512, 'longer ones are cut; counts special tokens', low=8, high=WIDEST_ROW)
     block_documents: int = key(4096, 'documents packed together', low=1, high=MOST_ROWS)
     shard_rows: int = key(65536, 'rows a file', low=1, high=LARGEST_SIZE)
 
@@ -265,15 +251,11 @@ class Phase:
     masking: str = key('tokens', 'what is drawn', one_of=MASKINGS)
     rate: float = key(0.15, 'share of pieces that are predicted', low=0.01, high=0.9)
     corruption: tuple[float, ...] = key((0.8, 0.1, 0.1), 'shares of the mask token, random token, unchanged')
-    corruption_unit: str = key(
-        'piece', 'drawn per piece (BERT) or per word (fairseq)', one_of=('piece', 'word')
-    )
+    corruption_unit: str = key('piece', 'drawn per piece (BERT) or word (fairseq)', one_of=('piece', 'word'))
     duration: float = key(1.0, 'length of the phase, in its unit', low=0)
     duration_unit: str = key('epochs', 'unit of the duration', one_of=('steps', 'words', 'tokens', 'epochs'))
     learning_rate: float = key(0.0, 'peak of this phase; 0: pretrain.learning_rate', low=0, high=1)
-    schedule: str = key(
-        'continue', 'the learning rate goes on, or warms up again', one_of=('continue', 'restart')
-    )
+    schedule: str = key('continue', 'the rate goes on, or warms up again', one_of=('continue', 'restart'))
     optimizer: str = key('carry', 'optimiser state at the start of the phase', one_of=('carry', 'reset'))
 
 
@@ -328,9 +310,7 @@ class Curriculum:
     samples: int = key(10, 'by difficulty: samples with a perplexity each (paper: ten)', low=1, high=10_000)
     documents: int = key(2560, 'by difficulty: documents of all samples, chosen by hash of the id', low=1)
     patience: int = key(2, 'self_paced: evaluations that must bring too little to end a phase', low=1)
-    min_improvement: float = key(
-        0.005, 'self_paced: what is enough, as a share of the held-out loss', low=0, high=1
-    )
+    min_improvement: float = key(0.005, 'self_paced: enough, as a share of the held-out loss', low=0, high=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -360,9 +340,7 @@ class Pretrain:
         'a loss or gradient that is not finite stops the run, or is skipped and counted',
         one_of=('stop', 'skip'),
     )
-    dtype: str = key(
-        'auto', 'of computing; auto: bfloat16 on GPU and TPU', one_of=('auto', 'float32', 'bfloat16')
-    )
+    dtype: str = key('auto', 'auto: bfloat16 on GPU and TPU', one_of=('auto', 'float32', 'bfloat16'))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -372,9 +350,7 @@ class Evaluation:
     seed: int = key(1729, 'of the frozen masks: the same in every run', low=0, high=LARGEST_SEED)
     rows: int = key(512, 'held-out rows scored', low=1, high=MOST_ROWS)
     rate: float = key(0.15, 'rate of the frozen mask (tokens, all [MASK])', low=0.01, high=0.9)
-    settings: tuple[str, ...] = key(
-        (), 'names of `phase` that phase ends are scored under; empty: those trained'
-    )
+    settings: tuple[str, ...] = key((), 'names of `phase` to score phase ends under; empty: those trained')
     per_phase: int = key(4, 'evaluations within each phase', low=1, high=10_000)
     snapshots_per_phase: int = key(
         1, 'checkpoints of a phase kept and exported; 1: its end; 4: also PHASE@25, @50, @75', low=1, high=100
@@ -417,9 +393,7 @@ class Finetune:
     )
     batch_sentences: int = key(16, 'paper: 4, 8 or 16; BLURB: 16 or 32', low=1, high=WIDEST_ROW)
     learning_rate: float = key(2e-5, 'peak (paper: 1e-5 or 2e-5; BLURB: 1e-5, 3e-5 or 5e-5)', low=0, high=1)
-    head_learning_rate: float = key(
-        0.0, 'peak for the head, which starts at random; 0: as above', low=0, high=1
-    )
+    head_learning_rate: float = key(0.0, 'peak for the head, which starts at random; 0: same', low=0, high=1)
     warmup_fraction: float = key(0.1, 'of the slanted triangular schedule', low=0, high=1)
     weight_decay: float = key(0.01, 'on weights; none on biases and layer norms', low=0, high=10)
     bias_correction: bool = key(True, 'of Adam; the original BERT has none, which Tinn et al. find unstable')
@@ -431,9 +405,7 @@ class Finetune:
     freeze_layers: int = key(
         0, 'lowest encoder layers that stay, with the embeddings (Tinn et al.: half)', low=0, high=MOST_LAYERS
     )
-    layer_decay: float = key(
-        1.0, "each layer's learning rate as a share of the next's; 1: none", low=0.1, high=1
-    )
+    layer_decay: float = key(1.0, "each layer's rate as a share of the next's; 1: none", low=0.1, high=1)
     layer_decay_rule: str = key(
         'electra',
         'the top layer has learning_rate x decay (zhang), or x decay^2 (electra, whose removed pooler counts)',
@@ -441,9 +413,7 @@ class Finetune:
     )
     reinit_layers: int = key(0, 'top layers that begin at random (Zhang et al.)', low=0, high=MOST_LAYERS)
     remove_layers: int = key(0, 'top layers left out (Tinn et al., Table 8)', low=0, high=MOST_LAYERS)
-    train_sentences: int = key(
-        0, 'a random choice of training sentences: a low-resource setting; 0: all', low=0
-    )
+    train_sentences: int = key(0, 'a random choice of training sentences, for low resources; 0: all', low=0)
     train_seed: int = key(0, 'of that choice', low=0, high=LARGEST_SEED)
     max_pieces: int = key(128, 'window; longer sentences get several, overlapping', low=16, high=WIDEST_ROW)
     overlap_pieces: int = key(32, 'context repeated on either side of a window border', low=0)
@@ -500,12 +470,10 @@ class Runtime:
         'what the backward pass computes anew; auto: dots beyond 12 layers',
         one_of=('auto', 'none', 'dots', 'full'),
     )
-    scan_layers: str = key(
-        'auto', 'one compiled layer in a loop; auto: beyond 12', one_of=('auto', 'yes', 'no')
-    )
+    scan_layers: str = key('auto', 'a layer in a loop; auto: beyond 12 layers', one_of=('auto', 'yes', 'no'))
     profile_steps: tuple[int, ...] = key((), 'first and last step of a profiler trace; empty: none', low=0)
     workers: int = key(
-        0, 'processes for corpus, vocab, contexts, rows; 0: one per core', low=0, high=MOST_WORKERS
+        0, 'processes of corpus, vocab, contexts, rows; 0: all cores', low=0, high=MOST_WORKERS
     )
     cluster: str = key('', 'HOST:PORT of a dask scheduler instead; workers see the same files')
     torch_threads: int = key(1, 'threads of PyTorch in fine-tuning', low=1, high=MOST_WORKERS)
@@ -534,18 +502,7 @@ class Experiment:
 
     seed: int = key(0, 'of everything but evaluation', low=0, high=LARGEST_SEED)
     stages: tuple[str, ...] = key(
-        (
-            'corpus',
-            'vocab',
-            'contexts',
-            'surgery',
-            'rows',
-            'pretrain',
-            'export',
-            'finetune',
-            'analyze',
-            'report',
-        ),
+        tuple('corpus vocab contexts surgery rows pretrain export finetune analyze report'.split()),
         'what `run` does, in this order',
     )
     phases: tuple[str, ...] = key(tuple(PAPER_PHASES), 'curriculum: names of `phase`, in order')
@@ -645,17 +602,11 @@ def _check_consistency(e: Experiment) -> None:
         raise ConfigError(
             f'config.pretrain.micro_batches: does not divide batch_rows={e.pretrain.batch_rows}'
         )
-    _check_runtime(e.runtime)
+    two = e.runtime.profile_steps
+    if len(two) > 2 or list(two) != sorted(two):
+        raise ConfigError(f'config.runtime.profile_steps: the first and the last step are needed, got {two}')
     _check_finetune(e.finetune)
     _check_surgery(e.surgery)
-
-
-def _check_runtime(runtime: Runtime) -> None:
-    first_last = runtime.profile_steps
-    if len(first_last) > 2 or list(first_last) != sorted(first_last):
-        raise ConfigError(
-            f'config.runtime.profile_steps: the first and the last step are needed, got {first_last}'
-        )
 
 
 def _check_finetune(settings: Finetune) -> None:
