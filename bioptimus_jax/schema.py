@@ -135,9 +135,7 @@ class Vocab:
 class Contexts:
     """Sentences of the corpus for every token that the source does not have (paper, section 3)."""
 
-    per_token: int = key(
-        20, 'different sentences kept per token, uniform over their places', low=1, high=MOST_CONTEXTS
-    )
+    per_token: int = key(20, 'distinct sentences per token, uniform over places', low=1, high=MOST_CONTEXTS)
     max_characters: int = key(1000, 'longer sentences are cut around the token', low=50)
 
 
@@ -373,9 +371,7 @@ class Finetune:
         'sets of that folder; NAME-typed, NAME-merged: its types apart, as one (JNLPBA: as one unless typed, as in '
         'BLURB); empty: all of them',
     )
-    task: str = key(
-        'entities', "what is learned from sets other than BLURB's: a file of finetune/tasks", one_of=TASKS
-    )
+    task: str = key('entities', "what other sets than BLURB's teach: a file of finetune/tasks", one_of=TASKS)
     models: tuple[str, ...] = key(
         (),
         'exports that are scored, as 0.4 or 0.1@25; initial, source, or Hugging Face folders, as /models/a or '

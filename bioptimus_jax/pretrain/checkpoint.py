@@ -152,9 +152,7 @@ class Checkpoints:
             self.own_copies
         ):  # each process reads all of its own copy, and hands its devices their parts afterwards
             here = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-            abstract = jax.tree.map(
-                lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=here), abstract
-            )
+            abstract = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=here), abstract)
         asked = ocp.args.Composite(state=ocp.args.StandardRestore(abstract), checksums=ocp.args.JsonRestore())
         restored = self.manager.restore(step, args=asked)
         _compare(checksums(restored['state']), restored['checksums'])

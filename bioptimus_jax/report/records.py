@@ -108,9 +108,8 @@ def measures_of(record: Mapping[str, Any], place: Path, experiment: Experiment) 
     """The measures of a checked record; `place` is where a run of that name would lie."""
     known: dict[str, Any] = {name: record[name] for name in (*NEEDED, 'kept_steps', 'manifests')}
     known['finetuned'] = [{'setting': STANDARD, **cell} for cell in record['finetuned']]
-    known['run'] = Recorded(
-        place, dataclasses.replace(experiment, phases=tuple(record['phases'])), record['manifests']
-    )
+    experiment = dataclasses.replace(experiment, phases=tuple(record['phases']))
+    known['run'] = Recorded(place, experiment, record['manifests'])
     return Measures(**known)
 
 

@@ -188,9 +188,7 @@ def _bias(
 
 
 def _origins(source: Loaded) -> dict[str, str]:
-    return {
-        path: account.FRESH if path in source.fresh else account.COPIED for path in flatten(source.parameters)
-    }
+    return {p: account.FRESH if p in source.fresh else account.COPIED for p in flatten(source.parameters)}
 
 
 def _write_model(folder: Path, architecture: Architecture, parameters: Any, tokenizer_folder: Path) -> None:

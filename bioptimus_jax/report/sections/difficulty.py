@@ -73,9 +73,8 @@ def masking_difficulty(m: Measures) -> Figure:
             for place, number in enumerate(group):
                 shift = (place - (len(group) - 1) / 2) * step
                 _draw_model(axes, drawn[number], kind, settings, shift, step, SERIES[number], m)
-            axes.set_title(
-                f'{m.label(drawn[group[0]]["model"])}, {KINDS[kind]}' if apart else KINDS[kind], fontsize=10
-            )
+            above = f'{m.label(drawn[group[0]]["model"])}, {KINDS[kind]}' if apart else KINDS[kind]
+            axes.set_title(above, fontsize=10)
             axes.set_xticks(range(len(settings)), settings)
             axes.set_xlim(-0.6, len(settings) - 0.4)
             axes.grid(False, axis='x')

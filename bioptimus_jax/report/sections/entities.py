@@ -265,9 +265,8 @@ def epoch_f1(m: Measures) -> drawing.Figure:
     curves = {d: {x: _spans(_epochs(m, x, d)) for x in models} for d in m.datasets}
     curves = {d: lines for d, lines in curves.items() if any(lines.values())}
     if not curves:
-        return drawing.Figure(
-            'epoch_f1', title, absent='no epochs were recorded.' if m.finetuned else NOT_SCORED
-        )
+        absent = 'no epochs were recorded.' if m.finetuned else NOT_SCORED
+        return drawing.Figure('epoch_f1', title, absent=absent)
 
     def draw(panels: list[Any]) -> None:
         for axes, (dataset, lines) in zip(panels, curves.items(), strict=True):
