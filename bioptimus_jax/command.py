@@ -65,11 +65,7 @@ def stage_keys(stage: Stage) -> tuple[str, ...]:
 def stage_verb(stage: Stage) -> Verb:
     """The verb of a stage that has no flags of its own."""
     return Verb(
-        stage.summary,
-        stage_text(stage),
-        run_flags(),
-        lambda command: make_stage(command, stage),
-        stage_keys(stage),
+        stage.summary, stage_text(stage), run_flags(), lambda c: make_stage(c, stage), stage_keys(stage)
     )
 
 
@@ -82,9 +78,7 @@ def in_run(command: Command, stages: tuple[str, ...], lead: Callable[[Run], obje
     """Open the run of `--workdir` for these stages, and `lead`; other processes of the same run follow."""
     experiment = command.experiment
     if experiment.runtime.deterministic:  # read by XLA when its first backend starts
-        os.environ['XLA_FLAGS'] = (
-            f'{os.environ.get("XLA_FLAGS", "")} --xla_gpu_deterministic_ops=true'.strip()
-        )
+        os.environ['XLA_FLAGS'] = f'{os.getenv("XLA_FLAGS", "")} --xla_gpu_deterministic_ops=true'.strip()
     others = processes.join(experiment.runtime) if experiment.runtime.distributed else None
     with (
         signals.watching() as watch,
@@ -92,9 +86,7 @@ def in_run(command: Command, stages: tuple[str, ...], lead: Callable[[Run], obje
     ):
         run.command = shlex.join(['bioptimus', *(word for word in command.words if word != '--replace')])
         if getattr(command.options, 'replace', False) and run.mirror and others:
-            raise ConfigError(
-                '--replace: of a run in a bucket, give it to one process alone, then start them all'
-            )
+            raise ConfigError('--replace: of a run in a bucket, give it to one process alone, then start all')
         if run.leads:
             lead(run)
         else:

@@ -104,9 +104,7 @@ def override(config: ConfigDict, dotted: str, text: str) -> None:
     """Set one key from the command line. Raises ConfigError for an unknown key or a value of the wrong type."""
     node, rest = config, dotted
     while isinstance(node, ConfigDict):
-        name = next(
-            (n for n in sorted(node, key=len, reverse=True) if rest == n or rest.startswith(n + '.')), None
-        )
+        name = next((n for n in sorted(node, key=len, reverse=True) if f'{rest}.'.startswith(f'{n}.')), None)
         if name is None:
             raise ConfigError(
                 f'--config.{dotted}: no such key; known here: {", ".join(sorted(node))}'

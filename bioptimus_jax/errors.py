@@ -25,9 +25,7 @@ REMEDIES = {
     errno.ENAMETOOLONG: 'choose shorter names',
     errno.ENOENT: 'it is not there, or no longer; start the same command again',
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), 'raise the limit of open files (ulimit -n)'),
-    **dict.fromkeys(
-        (errno.EIO, errno.ESTALE), 'the disk or the network failed; start the same command again'
-    ),
+    **dict.fromkeys((errno.EIO, errno.ESTALE), 'the disk or network failed; start the same command again'),
 }
 """What to do about an error of the system: by its number."""
 OUT_OF_MEMORY = re.compile(  # XLA, torch, C++, the system
@@ -58,9 +56,7 @@ def printable(text: str) -> str:
     line breaks and tabs stay. What stands before the @ of an address, and keys or signatures behind its ?, become ***.
     """
     hidden = SIGNATURE.sub(r'\1***', PASSWORD.sub(r'\1***@', text))
-    return ESCAPED.sub(
-        lambda c: c[0] if c[0].isprintable() else c[0].encode('unicode_escape').decode(), hidden
-    )
+    return ESCAPED.sub(lambda c: c[0] if c[0].isprintable() else ascii(c[0])[1:-1], hidden)
 
 
 def of_the_system(error: BaseException, place: str = 'the output folder') -> str:

@@ -4,6 +4,7 @@ A record is a frozen dataclass. Each field is a key, a section (another record),
 chooses: each entry a record, or some keys of one.
 """
 
+import contextlib
 import dataclasses
 import functools
 import re
@@ -114,8 +115,11 @@ def put(config: ConfigDict, record: type, dotted: str, value: Any) -> None:
     if not rest:
         if 'record' in field.metadata:
             value = ConfigDict(value, allow_dotted_keys=True)
-        with config.ignore_type():
-            config[name] = tuple(value) if isinstance(value, list) else value
+        value = tuple(value) if isinstance(value, list) else value
+        # It walks through every letter of every value of the section, so only where it is needed.
+        same_type = type(config[name]) is type(value)
+        with contextlib.nullcontext() if same_type else config.ignore_type():
+            config[name] = value
     elif entry := field.metadata.get('record'):
         chosen, _, rest = rest.rpartition('.')
         if chosen not in config[name]:
@@ -145,9 +149,7 @@ def record_from(record: type, values: Any, where: str = '') -> Any:
             _require_section(value, full)
             for chosen in value:
                 check_name(chosen, f'config.{full}')
-            filled[name] = {
-                chosen: _entry(field.metadata, value[chosen], f'{full}.{chosen}') for chosen in value
-            }
+            filled[name] = {n: _entry(field.metadata, value[n], f'{full}.{n}') for n in value}
         elif dataclasses.is_dataclass(kind):
             filled[name] = record_from(typing.cast(type, kind), value, f'{full}.')
         else:

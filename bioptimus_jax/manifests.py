@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import fnmatch
 import importlib.metadata
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,31 +16,12 @@ from bioptimus_jax.schema import value_before
 
 MANIFEST = 'manifest.json'
 STARTED = '.started.json'
-NUMBERED, CHECKSUM = re.compile(r'\d+:'), re.compile('[0-9a-f]{64}')
-KINDS: dict[str, type] = {
-    'stage': str,
-    'config': dict,
-    'inputs': dict,
-    'content': str,
-    'counts': dict,
-    'files': dict,
-    'folder': str,
-}
+KINDS = dict(stage=str, config=dict, inputs=dict, content=str, counts=dict, files=dict, folder=str)
 """What a record holds, all of it or a part."""
 FREE = ('README.md', '*/README.md', 'checkpoints/*')
 """Model cards decide nothing: people put their own in their place. Checkpoints have sums of their own, which whoever
 restores them compares, and old ones may be deleted."""
-PACKAGES = (
-    'bioptimus-jax',
-    'jax',
-    'flax',
-    'optax',
-    'orbax-checkpoint',
-    'transformers',
-    'tokenizers',
-    'torch',
-    'numpy',
-)
+PACKAGES = 'bioptimus-jax jax flax optax orbax-checkpoint transformers tokenizers torch numpy'.split()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,10 +99,8 @@ def require_whole(folder: Path, flaws: Flaws) -> None:
     remedy = (
         f'restore it, or {"delete it and " * is_there}run `bioptimus {folder.name}` again, which rebuilds it'
     )
-    others = len(flaws.changed) + len(flaws.missing) - 1
-    raise InputError(
-        f'{folder / name}: {what}; {remedy}{f" (and {others} more of its files)" * bool(others)}'
-    )
+    more = len(flaws.changed) + len(flaws.missing) - 1
+    raise InputError(f'{folder / name}: {what}; {remedy}{f" (and {more} more of its files)" * bool(more)}')
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
@@ -133,8 +111,6 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     changes = []
     for part in ('config', 'inputs'):
         before, after = old.get(part, {}), new[part]
-        if part == 'inputs':
-            before = _under_names(before, after)
         for name in sorted(before.keys() | after.keys()):
             known = before.get(name)
             if part == 'config' and name not in before:
@@ -155,33 +131,13 @@ def refused(
 
     `extendable`, `grows`: see `run.Stage`.
     """
-    before = _under_names(old.get('inputs', {}), new['inputs'])
-    old_groups, new_groups = ({name.split(':')[0] for name in inputs} for inputs in (before, new['inputs']))
+    old_groups, new_groups = ({name.split(':')[0] for name in of.get('inputs', {})} for of in (old, new))
     found = []
     for change in changes:
         part, _, group = (key := change.split(':')[0]).partition('.')
         grown = part == 'inputs' and group.startswith(grows) and group not in old_groups & new_groups
         if not grown and not key.endswith(extendable):
             found.append(change)
-    return found
-
-
-def _under_names(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Inputs that were numbered, as all once were, under the names that the same files have now.
-
-    Of two names for a file the one of a group without a word about it: there were no such words.
-    """
-    if not any(map(NUMBERED.match, before)):
-        return before
-    names = [name for name in after if ':' in name and not NUMBERED.match(name)]
-    worded = {name.split(':')[0] for name in names if not CHECKSUM.fullmatch(after[name])}
-    now: dict[tuple[str, str], list[str]] = {}
-    for name in sorted(names, key=lambda name: name.split(':')[0] in worded):
-        now.setdefault((re.split('[:/]', name)[-1], after[name]), []).append(name)
-    found = {}
-    for name, checksum in before.items():
-        same = now.get((re.split('[:/]', name)[-1], checksum)) if NUMBERED.match(name) else None
-        found[same.pop(0) if same else name] = checksum
     return found
 
 

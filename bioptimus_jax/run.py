@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bioptimus_jax import manifests
 from bioptimus_jax.errors import (
     ConfigError,
     InputError,
@@ -25,19 +26,6 @@ from bioptimus_jax.fields import FORMER
 from bioptimus_jax.files import Checksums, alone, digest, is_left, write_json
 from bioptimus_jax.hosts.remote.mirror import BULK, Mirror
 from bioptimus_jax.hosts.workers import WorkerKilled
-from bioptimus_jax.manifests import (
-    MANIFEST,
-    STARTED,
-    Flaws,
-    differences,
-    find_flaws,
-    listed,
-    read_record,
-    refused,
-    require_whole,
-    versions,
-    write_manifest,
-)
 from bioptimus_jax.progress import Progress, clock
 from bioptimus_jax.schema import Experiment, result_keys
 
@@ -100,7 +88,10 @@ class Run:
         except OSError as error:
             raise InputError(f'--workdir={of_the_system(error) or error}') from error
         for old, new in FORMER.items():
-            if any(read_record(self.workdir / old, file) for file in (MANIFEST, STARTED)):
+            if any(
+                manifests.read_record(self.workdir / old, file)
+                for file in (manifests.MANIFEST, manifests.STARTED)
+            ):
                 raise InputError(
                     f'{self.workdir / old}: was made when stage {new} was called {old}, and this version cannot read '
                     f'it; move it elsewhere, and give `bioptimus {new}` to score the models again'
@@ -120,7 +111,7 @@ class Run:
         folder = self.place(stage)
         self.fetch(stage)
         if self.leads and stage not in self._whole:
-            require_whole(folder, self.flaws(stage))
+            manifests.require_whole(folder, self.flaws(stage))
             self._whole.add(stage)
         return folder
 
@@ -134,15 +125,15 @@ class Run:
         folder = stage_folder(self, stage)
         if not folder.is_dir():
             raise InputError(
-                f'{folder}: is gone, but {self.workdir / stage / MANIFEST} refers to it; restore it'
+                f'{folder}: is gone, but {self.workdir / stage / manifests.MANIFEST} refers to it; restore it'
             )
         return folder
 
     def manifest(self, stage: str) -> dict[str, Any] | None:
         """The manifest of a finished stage, or None."""
-        return read_record(self.workdir / stage)
+        return manifests.read_record(self.workdir / stage)
 
-    def flaws(self, stage: str, bulk: bool = True) -> Flaws:
+    def flaws(self, stage: str, bulk: bool = True) -> manifests.Flaws:
         """Files of a finished stage that are gone or changed; without `bulk`, not of weights, documents and rows."""
         manifest = self.manifest(stage) or {}
         remembered, absent = self.checksums(), self.mirror.absent if self.mirror else ()
@@ -153,7 +144,7 @@ class Run:
 
         sizes = [entry['bytes'] for name, entry in manifest.get('files', {}).items() if reads(name)]
         progress = self.progress(f'{stage}: checksums of its files', sum(sizes) / 1e6, 'MB')
-        flaws = find_flaws(
+        flaws = manifests.find_flaws(
             stage_folder(self, stage), manifest, remembered, reads=reads, advance=progress.update
         )
         remembered.save()
@@ -193,9 +184,7 @@ class Run:
     def computes(self, stage: str, on: str, **how: Any) -> None:
         """Say on what a stage computes, in one line, and remember it for the manifest."""
         self.computed_on = {'on': on, **how}
-        self.say(
-            f'{stage}: computes on {", ".join([on, *(f"{name} {value}" for name, value in how.items())])}'
-        )
+        self.say(f'{stage}: computes on {", ".join([on, *(f"{n} {v}" for n, v in how.items())])}')
 
     def progress(self, label: str, total: float, unit: str) -> Progress:
         """A progress bar (terminal) or plain lines (elsewhere) with rate and ETA."""
@@ -299,11 +288,11 @@ def check_settings(run: Run, stage: Stage, replace: bool) -> None:
     """Raise ConfigError where `bring_up_to_date` would refuse the stage for its settings, whatever its inputs are."""
     folder = run.workdir / stage.name
     manifest = run.manifest(stage.name)
-    previous = manifest or read_record(folder, STARTED)
+    previous = manifest or manifests.read_record(folder, manifests.STARTED)
     if previous and not replace and (manifest or not _is_empty(folder)):
         wanted = {'config': _settings(run, stage), 'inputs': {}}
         before = {**previous, 'inputs': {}}
-        if refusal := _refusal(folder, stage, differences(before, wanted), before, wanted):
+        if refusal := _refusal(folder, stage, manifests.differences(before, wanted), before, wanted):
             raise refusal
 
 
@@ -318,7 +307,7 @@ def _refusal(
     folder: Path, stage: Stage, changes: Sequence[str], old: dict[str, Any], new: dict[str, Any]
 ) -> ConfigError | None:
     """What to raise where the changes do not let the stage go on from the old fingerprint to the new one."""
-    against = refused(changes, old, new, stage.extendable, stage.grows)
+    against = manifests.refused(changes, old, new, stage.extendable, stage.grows)
     if not against:
         return None
     return ConfigError(
@@ -389,22 +378,22 @@ def _look(run: Run, stage: Stage, wanted: dict[str, Any]) -> Found:
     folder, manifest = run.workdir / stage.name, run.manifest(stage.name)
     if manifest is None:
         run.fetch(stage.name)  # what an earlier attempt has left
-    claim = None if manifest else read_record(folder, STARTED)
+    claim = None if manifest else manifests.read_record(folder, manifests.STARTED)
     if not manifest and not claim:
         strange = folder.exists() and not all(is_left(path) for path in folder.iterdir())
         said = (
-            f'{folder}: holds files that no stage of this program began (or its {MANIFEST} is gone: restore it); '
-            'remove the folder, or use another --workdir'
+            f'{folder}: holds files that no stage of this program began (or its {manifests.MANIFEST} is gone: '
+            'restore it); remove the folder, or use another --workdir'
         )
         return Found(refusal=ConfigError(said) if strange else None)
-    changes = tuple(differences(manifest or claim or {}, wanted))
+    changes = tuple(manifests.differences(manifest or claim or {}, wanted))
     if refusal := _refusal(folder, stage, changes, manifest or claim or {}, wanted):
         return Found(manifest, claim, changes, refusal=refusal)
     if not manifest or stage.always:
         return Found(manifest, claim, changes)
     flaws, place = run.flaws(stage.name), Path(manifest.get('folder', folder))
     try:  # what is missing is made again here, and in no other run
-        require_whole(place, flaws if place != folder else dataclasses.replace(flaws, missing=()))
+        manifests.require_whole(place, flaws if place != folder else dataclasses.replace(flaws, missing=()))
     except InputError as error:
         return Found(manifest, claim, changes, refusal=error)
     return Found(manifest, claim, changes, flaws.missing)
@@ -429,8 +418,8 @@ def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[
         run.fetch('' if stage.always else stage.name, bulk=not stage.always)
     folder.mkdir(exist_ok=True)
     if found.manifest:  # finished no longer
-        os.replace(folder / MANIFEST, folder / STARTED)
-    write_json(folder / STARTED, wanted)
+        os.replace(folder / manifests.MANIFEST, folder / manifests.STARTED)
+    write_json(folder / manifests.STARTED, wanted)
     run.saved(now=True)
     run.kept, run.computed_on, started = False, {}, time.monotonic()
     run.say(f'{stage.name}: {stage.summary}')
@@ -442,7 +431,7 @@ def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[
         if found.manifest and (isinstance(error, ConfigError) or not run.kept):  # as finished as it was
             records = _records(run, stage)
             files = {**found.manifest.get('files', {}), **records['files']}
-            write_manifest(folder, {**found.manifest, **records, 'files': files})
+            manifests.write_manifest(folder, {**found.manifest, **records, 'files': files})
         elif not found.claim and not run.kept and not isinstance(error, WorkerKilled):
             _remove(folder)
         raise
@@ -468,11 +457,11 @@ def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[
         'content': counts.pop('content', None) or digest(sums),
         'counts': counts,
         **records,
-        'versions': versions(),
+        'versions': manifests.versions(),
         **({'computed': run.computed_on} if run.computed_on else {}),
         'seconds': round(time.monotonic() - started, 1),
     }
-    write_manifest(folder, manifest)
+    manifests.write_manifest(folder, manifest)
     _clear(run, stage)
     run.saved(now=True)
     run.say(f'{stage.name}: done in {clock(manifest["seconds"])}')
@@ -482,7 +471,7 @@ def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[
 def _records(run: Run, stage: Stage) -> dict[str, Any]:
     """What the stage has written: its files, and the digest of its lines in metrics.jsonl."""
     checksums = run.checksums()
-    files = listed(run.workdir / stage.name, checksums)
+    files = manifests.listed(run.workdir / stage.name, checksums)
     checksums.save()
     return {'files': files, 'metrics': digest(run.metrics(stage.name))}
 
@@ -512,7 +501,7 @@ def fingerprint(run: Run, stage: Stage, external: bool = True) -> dict[str, Any]
 
 def _is_empty(folder: Path) -> bool:
     """Whether a stage began and left nothing: its input was bad, and whoever corrects it need not say --replace."""
-    return not any(p.is_file() and p.name != STARTED and not is_left(p) for p in folder.rglob('*'))
+    return not any(p.is_file() and p.name != manifests.STARTED and not is_left(p) for p in folder.rglob('*'))
 
 
 def _remove(folder: Path) -> None:
@@ -536,7 +525,7 @@ def _clear(run: Run, stage: Stage, scratch: bool = True) -> None:
             path.unlink(missing_ok=True)
     shutil.rmtree(_removed(folder), ignore_errors=True)
     if scratch:
-        (folder / STARTED).unlink(missing_ok=True)
+        (folder / manifests.STARTED).unlink(missing_ok=True)
         shutil.rmtree(run.scratch(stage.name), ignore_errors=True)
 
 
@@ -548,23 +537,20 @@ def _from_base(run: Run, stage: Stage, wanted: dict[str, Any]) -> dict[str, Any]
         )
     places, remembered = [], run.checksums()
     for base in map(Path, run.config.runtime.base_run):
-        places += [
-            base,
-            *sorted(p for p in base.iterdir() if p.is_dir() and not p.name.startswith('.')),
-        ]
+        places += [base, *sorted(p for p in base.iterdir() if p.is_dir() and not p.name.startswith('.'))]
     for place in places:
-        manifest = read_record(place / stage.name)
-        if manifest is None or differences(manifest, wanted):
+        manifest = manifests.read_record(place / stage.name)
+        if manifest is None or manifests.differences(manifest, wanted):
             continue
         manifest['folder'] = manifest.get('folder') or str((place / stage.name).resolve())
-        flaws = find_flaws(Path(manifest['folder']), manifest, remembered)
-        if flaws != Flaws():
+        flaws = manifests.find_flaws(Path(manifest['folder']), manifest, remembered)
+        if flaws != manifests.Flaws():
             name = (*flaws.changed, *flaws.missing)[0]
             run.say(f'{stage.name}: not taken from {manifest["folder"]}, whose {name} is damaged or missing')
             continue
         remembered.save()
         (run.workdir / stage.name).mkdir(exist_ok=True)
-        write_manifest(run.workdir / stage.name, manifest)
+        manifests.write_manifest(run.workdir / stage.name, manifest)
         run.say(f'{stage.name}: taken from {manifest["folder"]}')
         return manifest
     return None

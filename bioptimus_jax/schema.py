@@ -49,9 +49,7 @@ class Source:
 class Audit:
     """Benchmark texts, found by text and left out before anything else is made from the corpus."""
 
-    folder: str = key(
-        '', 'folder of NER sets, in any form that finetune.folder may have; empty: no audit', path=True
-    )
+    folder: str = key('', 'folder of NER sets, in any form of finetune.folder; empty: no audit', path=True)
     datasets: tuple[str, ...] = key((), 'sets of that folder; empty: all of them')
     splits: tuple[str, ...] = key(('devel', 'test'), 'splits whose sentences are looked for')
     min_letters: int = key(40, 'sentences with fewer letters and digits are too common to tell', low=1)
@@ -61,9 +59,7 @@ class Audit:
 class Near:
     """Near duplicates, by MinHash: of two documents that share most of their word n-grams the first stays."""
 
-    threshold: float = key(
-        0.8, 'estimated Jaccard similarity that is too much; 0: none are sought', low=0, high=1
-    )
+    threshold: float = key(0.8, 'estimated Jaccard similarity that is too much; 0: none', low=0, high=1)
     words: int = key(5, 'words of an n-gram', low=1)
 
 
@@ -73,46 +69,36 @@ class Corpus:
 
     inputs: tuple[str, ...] = key(
         (),
-        'files or globs: PubMed .xml, .jsonl, .txt, .tsv, .csv, each also .gz, and .parquet; PubMed updates come last',
+        'files or globs: PubMed .xml, .jsonl, .txt, .tsv, .csv (or .gz), .parquet; PubMed updates last',
         path=True,
     )
-    text_fields: tuple[str, ...] = key(
-        ('title', 'abstract'), '.jsonl and .parquet: fields joined by a line break'
-    )
+    text_fields: tuple[str, ...] = key(('title', 'abstract'), '.jsonl, .parquet: joined by line breaks')
     id_field: str = key('id', '.jsonl and .parquet: field with the document id')
     section_labels: bool = key(False, '.xml: keep BACKGROUND, METHODS ... before their parts of an abstract')
-    published_before: str = key(
-        '', '.xml: YYYY-MM-DD; records that appeared later or have no date are left out (paper: 2023-01-01)'
-    )
+    published_before: str = key('', '.xml: YYYY-MM-DD; later or undated ones left out (paper: 2023-01-01)')
     on_bad_record: str = key(
         'skip',
-        'a record that cannot be read (.xml, .jsonl) is counted, listed in bad_records.jsonl and left out; or ends it',
+        'an unreadable record (.xml, .jsonl) is left out and listed in bad_records.jsonl, or ends the stage',
         one_of=('skip', 'fail'),
     )
     on_broken_file: str = key(
         'fail',
-        'a file that is cut off, damaged or not what its .md5 says ends the stage; or is listed and left out',
+        'a file cut off, damaged or not as its .md5 says ends the stage, or is listed and left out',
         one_of=('fail', 'skip'),
     )
     tsv_column: int = key(0, 'column of .tsv and .csv files that holds the text, from 0', low=0)
-    words_per_document: int = key(
-        200, '.txt, .tsv and .csv: paragraphs of a file are joined until they have this many words', low=1
-    )
+    words_per_document: int = key(200, '.txt, .tsv, .csv: paragraphs are joined up to so many words', low=1)
     encoding: str = key('utf-8', 'of text files', one_of=('utf-8', 'latin-1'))
     min_words: int = key(5, 'shorter documents are left out', low=1)
     max_document_words: int = key(0, 'longer documents are left out; 0: none are', low=0)
-    languages: tuple[str, ...] = key(
-        (), 'codes as in en, de: documents that read as another language are left out; empty: none are'
-    )
+    languages: tuple[str, ...] = key((), 'codes as en, de: documents in others are left out; empty: none')
     near: Near = section(Near)
-    max_words: int = key(
-        0, 'a random choice of documents with this many words in all (paper: 1.8e9); 0: all', low=0
-    )
+    max_words: int = key(0, 'a random choice of documents of so many words (paper: 1.8e9); 0: all', low=0)
     choice_seed: int = key(0, 'of that choice', low=0, high=LARGEST_SEED)
     heldout_fraction: float = key(0.01, 'share of documents held out, by hash of the id', low=0, high=0.5)
     shards: int = key(
         0,
-        'ArrayRecord shards of the training split; 0: four, or one for 100,000 documents if that is more',
+        'ArrayRecord shards of the training split; 0: four, or one for 100,000 documents',
         low=0,
         high=MOST_SHARDS,
     )
@@ -130,7 +116,7 @@ class Vocab:
     )
     kind: str = key(
         'train',
-        "train a new one, take `file`, keep the source's, or append what a new one has beside it to the source's",
+        "train one, take `file`, keep the source's, or append to the source's what a new one has besides",
         one_of=('train', 'file', 'source', 'append'),
     )
     file: str = key(
@@ -145,14 +131,12 @@ class Vocab:
     min_frequency: int = key(2, 'pairs seen less often are not merged', low=1)
     limit_alphabet: int = key(1000, 'distinct characters kept', low=30, high=LARGEST_SIZE)
     sample_words: int = key(
-        200_000_000,
-        'documents with about this many words are counted, chosen by hash of the id; 0: all',
-        low=0,
+        200_000_000, 'about so many words are counted, documents chosen by hash of the id; 0: all', low=0
     )
     sample_seed: int = key(0, 'of that choice', low=0, high=LARGEST_SEED)
     general: tuple[str, ...] = key(
         (),
-        'a general corpus whose word frequencies stand beside: files or globs, read as corpus.inputs are; empty: none',
+        'a general corpus for comparing word frequencies: files or globs as corpus.inputs; empty: none',
         path=True,
     )
 
@@ -161,12 +145,7 @@ class Vocab:
 class Contexts:
     """Sentences of the corpus for every token that the source does not have (paper, section 3)."""
 
-    per_token: int = key(
-        20,
-        'different sentences kept per token, uniform over the places where they stand',
-        low=1,
-        high=MOST_CONTEXTS,
-    )
+    per_token: int = key(20, 'distinct sentences per token, uniform over places', low=1, high=MOST_CONTEXTS)
     max_characters: int = key(1000, 'longer sentences are cut around the token', low=50)
 
 
@@ -194,9 +173,7 @@ class Surgery:
         'a new row is ' + '; '.join(f'{name}: {one.meaning}' for name, one in INITIALISATIONS.items()),
         one_of=INITIALISATIONS,
     )
-    contexts: str = key(
-        'all', 'all found, or m ~ U{1..found} as the paper may be read', one_of=('all', 'uniform')
-    )
+    contexts: str = key('all', 'all, or m ~ U{1..found} as the paper may be read', one_of=('all', 'uniform'))
     max_contexts: int = key(0, 'contexts of a token used at most, drawn from those found; 0: no bound', low=0)
     layers: tuple[int, ...] = key(
         (),
@@ -206,7 +183,7 @@ class Surgery:
     )
     pooling: str = key(
         'mean',
-        'of the pieces that spell a token: their mean, or the first or last piece alone',
+        'of the pieces that spell a token: the mean, or the first or last one',
         one_of=('mean', 'first', 'last'),
     )
     shrinkage: float = key(
@@ -246,10 +223,7 @@ class Surgery:
         one_of=('zero', 'mean', 'log_count'),
     )
     batch_pieces: int = key(
-        0,
-        'source pieces encoded at once; 0: 2,048 on CPUs, 65,536 a device on GPU and TPU',
-        low=0,
-        high=LARGEST_SIZE,
+        0, 'source pieces encoded at once; 0: 2,048 on CPUs, else 65,536 a device', low=0, high=LARGEST_SIZE
     )
 
     @property
@@ -273,9 +247,7 @@ class Rows:
     """Tokenised documents, packed into rows of fixed width."""
 
     row_pieces: int = key(512, 'pieces a row', low=8, high=WIDEST_ROW)
-    max_document_pieces: int = key(
-        512, 'longer documents are cut; special tokens included', low=8, high=WIDEST_ROW
-    )
+    max_document_pieces: int = key(512, 'longer ones are cut; counts special tokens', low=8, high=WIDEST_ROW)
     block_documents: int = key(4096, 'documents packed together', low=1, high=MOST_ROWS)
     shard_rows: int = key(65536, 'rows a file', low=1, high=LARGEST_SIZE)
 
@@ -286,12 +258,8 @@ class Phase:
 
     masking: str = key('tokens', 'what is drawn', one_of=MASKINGS)
     rate: float = key(0.15, 'share of pieces that are predicted', low=0.01, high=0.9)
-    corruption: tuple[float, ...] = key(
-        (0.8, 0.1, 0.1), 'probabilities of the mask token, random token, unchanged'
-    )
-    corruption_unit: str = key(
-        'piece', 'one draw per piece (BERT) or per word (fairseq)', one_of=('piece', 'word')
-    )
+    corruption: tuple[float, ...] = key((0.8, 0.1, 0.1), 'shares of the mask token, random token, unchanged')
+    corruption_unit: str = key('piece', 'drawn per piece (BERT) or word (fairseq)', one_of=('piece', 'word'))
     duration: float = key(1.0, 'length of the phase, in its unit', low=0)
     duration_unit: str = key('epochs', 'unit of the duration', one_of=('steps', 'words', 'tokens', 'epochs'))
     learning_rate: float = key(0.0, 'peak of this phase; 0: pretrain.learning_rate', low=0, high=1)
@@ -338,7 +306,7 @@ class Curriculum:
     )
     probe: str = key(
         'initial',
-        'by difficulty: whose perplexity; initial: the weights at step 0, else a Hugging Face folder or hub id',
+        "by difficulty: whose perplexity; initial: this run's step 0, else a folder or hub id",
         path=True,
     )
     probe_revision: str = key('', 'commit or tag of the hub id (required with a hub id)')
@@ -356,17 +324,10 @@ class Curriculum:
         before='all',
         only_with=('curriculum.order', BY_DIFFICULTY),
     )
-    samples: int = key(
-        10,
-        'by difficulty: samples of text, each with a perplexity of its own (paper: ten)',
-        low=1,
-        high=10_000,
-    )
+    samples: int = key(10, 'by difficulty: samples with a perplexity each (paper: ten)', low=1, high=10_000)
     documents: int = key(2560, 'by difficulty: documents of all samples, chosen by hash of the id', low=1)
     patience: int = key(2, 'self_paced: evaluations that must bring too little to end a phase', low=1)
-    min_improvement: float = key(
-        0.005, 'self_paced: what is enough, as a share of the frozen held-out loss', low=0, high=1
-    )
+    min_improvement: float = key(0.005, 'self_paced: enough, as a share of the held-out loss', low=0, high=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -399,9 +360,7 @@ class Pretrain:
         'a loss or gradient that is not finite stops the run, or is skipped and counted',
         one_of=('stop', 'skip'),
     )
-    dtype: str = key(
-        'auto', 'compute type; auto: bfloat16 on GPU and TPU', one_of=('auto', 'float32', 'bfloat16')
-    )
+    dtype: str = key('auto', 'auto: bfloat16 on GPU and TPU', one_of=('auto', 'float32', 'bfloat16'))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -411,15 +370,10 @@ class Evaluation:
     seed: int = key(1729, 'of the frozen masks: the same in every run', low=0, high=LARGEST_SEED)
     rows: int = key(512, 'held-out rows scored', low=1, high=MOST_ROWS)
     rate: float = key(0.15, 'rate of the frozen mask (tokens, all [MASK])', low=0.01, high=0.9)
-    settings: tuple[str, ...] = key(
-        (), 'names of `phase` under which the end of every phase is scored; empty: those that are trained'
-    )
+    settings: tuple[str, ...] = key((), 'names of `phase` to score phase ends under; empty: those trained')
     per_phase: int = key(4, 'evaluations within each phase', low=1, high=10_000)
     snapshots_per_phase: int = key(
-        1,
-        'checkpoints of each phase kept and exported, evenly spaced; 1: its end; 4: also PHASE@25, @50, @75',
-        low=1,
-        high=100,
+        1, 'checkpoints of a phase kept and exported; 1: its end; 4: also PHASE@25, @50, @75', low=1, high=100
     )
 
 
@@ -433,19 +387,13 @@ NOT_OF_A_SETTING = ('folder', 'datasets', 'task', 'models', 'seeds', 'settings',
 class Finetune:
     """Fine-tuning for named-entity recognition and entity-level scores (paper, Table 9; Tinn et al., sections 3-4)."""
 
-    folder: str = key(
-        '', 'NER sets: NAME/{train,devel,test}.tsv in any tag scheme, BRAT or PubTator', path=True
-    )
+    folder: str = key('', 'NER sets: NAME/{train,devel,test}.tsv in any scheme, BRAT or PubTator', path=True)
     datasets: tuple[str, ...] = key(
         (),
         'sets of that folder; NAME-typed, NAME-merged: its types apart, as one (JNLPBA: as one unless typed, as in '
         'BLURB); empty: all of them',
     )
-    task: str = key(
-        'entities',
-        "what is learned from sets that are none of BLURB's: a file of finetune/tasks",
-        one_of=TASKS,
-    )
+    task: str = key('entities', "what other sets than BLURB's teach: a file of finetune/tasks", one_of=TASKS)
     models: tuple[str, ...] = key(
         (),
         'exports that are scored, as 0.4 or 0.1@25; initial, source, or Hugging Face folders, as /models/a or '
@@ -453,53 +401,37 @@ class Finetune:
     )
     seeds: tuple[int, ...] = key((0,), 'one fine-tuning each', low=0, high=LARGEST_SEED)
     settings: tuple[str, ...] = key(
-        (STANDARD,), 'names of `setting`, each tried with every model, set and seed; standard: the keys below'
+        (STANDARD,), 'names of `setting`, tried with all models, sets, seeds; standard: the keys below'
     )
     setting: Mapping[str, Mapping[str, Any]] = named(
         lambda: Finetune, {}, 'by name, which of the keys below are different', without=NOT_OF_A_SETTING
     )
     epochs: int = key(
-        5,
-        'passes over the training set (paper: 5-11; BLURB: 2-60; Tinn et al.: up to 100)',
-        low=1,
-        high=10_000,
+        5, 'passes over the training set (paper: 5-11; BLURB: 2-60; Tinn et al.: to 100)', low=1, high=10_000
     )
     batch_sentences: int = key(16, 'paper: 4, 8 or 16; BLURB: 16 or 32', low=1, high=WIDEST_ROW)
     learning_rate: float = key(2e-5, 'peak (paper: 1e-5 or 2e-5; BLURB: 1e-5, 3e-5 or 5e-5)', low=0, high=1)
-    head_learning_rate: float = key(
-        0.0, 'peak for the head, which starts at random; 0: learning_rate', low=0, high=1
-    )
+    head_learning_rate: float = key(0.0, 'peak for the head, which starts at random; 0: same', low=0, high=1)
     warmup_fraction: float = key(0.1, 'of the slanted triangular schedule', low=0, high=1)
     weight_decay: float = key(0.01, 'on weights; none on biases and layer norms', low=0, high=10)
     bias_correction: bool = key(True, 'of Adam; the original BERT has none, which Tinn et al. find unstable')
     dropout: float = key(0.1, 'of hidden states, attention probabilities and the head', low=0, high=0.9)
     head: str = key('linear', "on the last layer's states (PubMedBERT, section 5.2)", one_of=HEADS)
     lstm_hidden: int = key(0, 'bilstm: units a direction; 0: half of the hidden size', low=0, high=WIDEST_ROW)
-    scheme: str = key(
-        'bio', 'tags that the model learns, whatever those of the files', one_of=('bio', 'io', 'bioul')
-    )
+    scheme: str = key('bio', 'tags that are learned, whatever the files have', one_of=('bio', 'io', 'bioul'))
     label_pieces: str = key('first', 'pieces of a word that carry its label', one_of=('first', 'all'))
     freeze_layers: int = key(
-        0,
-        'lowest encoder layers that stay as they are, with the embeddings (Tinn et al.: half of them)',
-        low=0,
-        high=MOST_LAYERS,
+        0, 'lowest encoder layers that stay, with the embeddings (Tinn et al.: half)', low=0, high=MOST_LAYERS
     )
-    layer_decay: float = key(
-        1.0, "each layer's learning rate as a share of the next one's; 1: none", low=0.1, high=1
-    )
+    layer_decay: float = key(1.0, "each layer's rate as a share of the next's; 1: none", low=0.1, high=1)
     layer_decay_rule: str = key(
         'electra',
         'the top layer has learning_rate x decay (zhang), or x decay^2 (electra, whose removed pooler counts)',
         one_of=('electra', 'zhang'),
     )
-    reinit_layers: int = key(
-        0, 'top encoder layers that begin at random (Zhang et al.)', low=0, high=MOST_LAYERS
-    )
-    remove_layers: int = key(0, 'top encoder layers left out (Tinn et al., Table 8)', low=0, high=MOST_LAYERS)
-    train_sentences: int = key(
-        0, 'a random choice of so many training sentences, for a low-resource setting; 0: all', low=0
-    )
+    reinit_layers: int = key(0, 'top layers that begin at random (Zhang et al.)', low=0, high=MOST_LAYERS)
+    remove_layers: int = key(0, 'top layers left out (Tinn et al., Table 8)', low=0, high=MOST_LAYERS)
+    train_sentences: int = key(0, 'a random choice of training sentences, for low resources; 0: all', low=0)
     train_seed: int = key(0, 'of that choice', low=0, high=LARGEST_SEED)
     max_pieces: int = key(128, 'window; longer sentences get several, overlapping', low=16, high=WIDEST_ROW)
     overlap_pieces: int = key(32, 'context repeated on either side of a window border', low=0)
@@ -522,15 +454,10 @@ class Analysis:
 
     cloze_documents: int = key(400, 'held-out documents scored', low=1)
     cloze_fraction: float = key(0.15, 'words hidden, chosen by hash of (document, word)', low=0.01, high=0.9)
-    reference_vocab: str = key(
-        '', "a second vocabulary, as vocab.file, or a folder; empty: the source's", path=True
-    )
+    reference_vocab: str = key('', "a second vocabulary, a file or a folder; empty: the source's", path=True)
     pairs: int = key(20000, 'random pairs for the mean cosine', low=10, high=LARGEST_SIZE)
     geometry_words: int = key(
-        2000,
-        'words whose geometry is measured, half of them rare, half frequent; 0: none',
-        low=0,
-        high=LARGEST_SIZE,
+        2000, 'words whose geometry is measured, half of them rare; 0: none', low=0, high=LARGEST_SIZE
     )
     geometry_contexts: int = key(10, 'occurrences that a word in context is the mean of', low=1)
     geometry_documents: int = key(20000, 'documents that are searched for them', low=1)
@@ -542,17 +469,12 @@ class Runtime:
     """How a run is carried out. Nothing here changes a result."""
 
     base_run: tuple[str, ...] = key(
-        (), 'other runs, or folders of runs, whose finished stages are used where they match', path=True
+        (), 'runs, or folders of runs, whose finished stages are used if they match', path=True
     )
     devices: int = key(0, 'accelerators used for training; 0: all', low=0)
-    distributed: str = key(
-        '', 'several processes: auto (SLURM, TPU, MPI), or HOST:PORT,PROCESSES,INDEX; empty: one process'
-    )
+    distributed: str = key('', 'several processes: auto (SLURM, TPU, MPI), or HOST:PORT,PROCESSES,INDEX')
     lost_after_seconds: int = key(
-        60,
-        'several processes: a host that has not answered for so long is gone, and all others end',
-        low=6,
-        high=86_400,
+        60, 'several processes: a host silent for so long is gone, and all others end', low=6, high=86_400
     )
     fsdp: int = key(1, 'devices that parameters and optimiser state are split over', low=1)
     tensor: int = key(1, 'devices that heads, feed-forward columns and vocabulary are split over', low=1)
@@ -563,19 +485,15 @@ class Runtime:
     )
     remat: str = key(
         'auto',
-        'what the backward pass computes anew, by layer; auto: dots beyond 12 layers',
+        'what the backward pass computes anew; auto: dots beyond 12 layers',
         one_of=('auto', 'none', 'dots', 'full'),
     )
-    scan_layers: str = key(
-        'auto', 'one compiled layer in a loop; auto: beyond 12 layers', one_of=('auto', 'yes', 'no')
-    )
+    scan_layers: str = key('auto', 'a layer in a loop; auto: beyond 12 layers', one_of=('auto', 'yes', 'no'))
     profile_steps: tuple[int, ...] = key((), 'first and last step of a profiler trace; empty: none', low=0)
     workers: int = key(
-        0, 'processes for corpus, vocab, contexts and rows; 0: one per core', low=0, high=MOST_WORKERS
+        0, 'processes of corpus, vocab, contexts, rows; 0: all cores', low=0, high=MOST_WORKERS
     )
-    cluster: str = key(
-        '', 'HOST:PORT of a dask scheduler that does their work instead; its workers see the same files'
-    )
+    cluster: str = key('', 'HOST:PORT of a dask scheduler instead; workers see the same files')
     torch_threads: int = key(1, 'threads of PyTorch in fine-tuning', low=1, high=MOST_WORKERS)
     deterministic: bool = key(False, 'GPU: deterministic kernels, so that resuming is bit-identical')
     log_every_steps: int = key(20, 'lines in metrics.jsonl', low=1)
@@ -602,18 +520,7 @@ class Experiment:
 
     seed: int = key(0, 'of everything but evaluation', low=0, high=LARGEST_SEED)
     stages: tuple[str, ...] = key(
-        (
-            'corpus',
-            'vocab',
-            'contexts',
-            'surgery',
-            'rows',
-            'pretrain',
-            'export',
-            'finetune',
-            'analyze',
-            'report',
-        ),
+        tuple('corpus vocab contexts surgery rows pretrain export finetune analyze report'.split()),
         'what `run` does, in this order',
     )
     phases: tuple[str, ...] = key(tuple(PAPER_PHASES), 'curriculum: names of `phase`, in order')
@@ -713,17 +620,11 @@ def _check_consistency(e: Experiment) -> None:
         raise ConfigError(
             f'config.pretrain.micro_batches: does not divide batch_rows={e.pretrain.batch_rows}'
         )
-    _check_runtime(e.runtime)
+    two = e.runtime.profile_steps
+    if len(two) > 2 or list(two) != sorted(two):
+        raise ConfigError(f'config.runtime.profile_steps: the first and the last step are needed, got {two}')
     _check_finetune(e.finetune)
     _check_surgery(e.surgery)
-
-
-def _check_runtime(runtime: Runtime) -> None:
-    first_last = runtime.profile_steps
-    if len(first_last) > 2 or list(first_last) != sorted(first_last):
-        raise ConfigError(
-            f'config.runtime.profile_steps: the first and the last step are needed, got {first_last}'
-        )
 
 
 def _check_finetune(settings: Finetune) -> None:

@@ -12,13 +12,7 @@ from bioptimus_jax.schema import INITIAL, own_models
 
 def _late(module: str, function: str) -> Callable[..., Any]:
     """The function of a module that is imported when first called: `--help` stays fast."""
-    return lambda *arguments: getattr(importlib.import_module(f'bioptimus_jax.{module}'), function)(
-        *arguments
-    )
-
-
-def _surgery_needs(run: Run) -> tuple[str, ...]:
-    return ('vocab', 'contexts') if run.config.surgery.initialisation.contexts else ('vocab',)
+    return lambda *given: getattr(importlib.import_module(f'bioptimus_jax.{module}'), function)(*given)
 
 
 def _export_needs(run: Run) -> tuple[str, ...]:
@@ -77,7 +71,7 @@ STAGES: dict[str, Stage] = {
             'vocab/, contexts/, the source',
             'surgery/model (Hugging Face folder), tokens.jsonl, report.json',
             ('seed', 'surgery', 'model'),
-            _surgery_needs,
+            lambda run: ('vocab', *(('contexts',) if run.config.surgery.initialisation.contexts else ())),
             _late('surgery.graft', 'build'),
             _late('surgery.graft', 'external_inputs'),
             check=_late('surgery.graft', 'check'),
@@ -127,16 +121,8 @@ STAGES: dict[str, Stage] = {
             _late('finetune.build', 'build'),
             _late('finetune.build', 'external_inputs'),
             extendable=(
-                'finetune.seeds',
-                'finetune.models',
-                'finetune.datasets',
-                'finetune.task',
-                'finetune.settings',
-                'finetune.setting',
-                'finetune.keep',
-                'inputs.vocab',
-                'inputs.surgery',
-                'inputs.export',
+                *(f'finetune.{key}' for key in 'seeds models datasets task settings setting keep'.split()),
+                *(f'inputs.{stage}' for stage in ('vocab', 'surgery', 'export')),
             ),  # every cell knows what it is of
             grows=('set ', 'model '),
             check=_late('finetune.build', 'check'),

@@ -147,11 +147,7 @@ class Sweep:
                 with contextlib.suppress(ConfigError, InputError):  # the arm itself will say it
                     groups.setdefault(digest(fingerprint(arm.run, surgery)), []).append(arm)
         several = [group for group in groups.values() if len(group) > 1]
-        return [
-            (group[0], surgery.name)
-            for group in several
-            if not any(arm.run.manifest(surgery.name) for arm in group)
-        ]
+        return [(g[0], surgery.name) for g in several if not any(a.run.manifest(surgery.name) for a in g)]
 
     def _run_beside_each_other(self, verbs: Sequence[tuple[Arm, str]]) -> list[Arm]:
         """Each verb for its arm, `jobs` at a time; gives the arms that failed."""

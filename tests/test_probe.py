@@ -12,6 +12,8 @@ from bioptimus_jax.corpus.documents import Document, write_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.model import tensors
+from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.sections import new_tokens
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Surgery
 from bioptimus_jax.surgery import probe, recovery, synthesis
@@ -197,9 +199,8 @@ def test_the_probe_of_a_tiny_source(run, monkeypatch):
     scaled, literal = by_name['contextualized scale=rescaled'], by_name['contextualized']
     assert scaled['rank_uncentred'] == literal['rank_uncentred']
     assert scaled['norm_ratio'][0] < literal['norm_ratio'][0]  # last layers are long
-    lines = recovery.text(result['variants']).splitlines()
-    assert len(lines) == len(names) + 1
-    assert [line.split('  ')[-1] for line in lines[1:]] == names
+    table = new_tokens.probe(read_measures(run))  # what the verb prints
+    assert [row[0].text for row in table.rows] == names
     again = probe.probe(run, 12, 6)
     assert {**again, 'seconds': 0} == {**result, 'seconds': 0}
 

@@ -272,17 +272,6 @@ def test_checkpoints_stand_at_their_steps(tmp_path):
     assert 'fewer than two checkpoints' in entities.checkpoint_f1(m).absent
 
 
-def test_epochs_come_from_the_records_or_else_from_the_metrics(run):
-    m = read_measures(run)
-    first = m.cells('models_one', 'alpha', 'hot')[0]
-    assert [e['epoch'] for e in m.history(first)] == [1, 2, 3]
-    run.log('finetune', 1, kind='epoch', name='models_one/alpha/hot/seed-0', loss=1.0, devel_f1=0.25)
-    run.log('finetune', 2, kind='epoch', name='models_one/alpha/hot/seed-0', loss=0.5, devel_f1=0.75)
-    del first['history']
-    assert [(e['epoch'], e['devel_f1']) for e in read_measures(run).history(first)] == [(1, 0.25), (2, 0.75)]
-    assert read_measures(run).history(first | {'seed': 1}) == []
-
-
 def test_figures_of_lines_leave_out_what_they_have_no_colour_for(tmp_path):
     run = Run(tmp_path / 'r', Experiment(), quiet=True)
     names = [name for p in ('0.1', '0.2') for name in (f'{p}@25', f'{p}@50', f'{p}@75', p)]

@@ -45,12 +45,8 @@ def external_inputs(experiment: Experiment) -> list[Path]:
     """
     inputs = input_files(experiment.corpus)
     checksums = [md5_beside(path) for path in inputs]
-    skipping = experiment.corpus.on_broken_file == 'skip'
-    return [
-        *inputs,
-        *(path for path in checksums if skipping and path.is_file()),
-        *audit_files(experiment.corpus.audit),
-    ]
+    skip = experiment.corpus.on_broken_file == 'skip'
+    return [*inputs, *(p for p in checksums if skip and p.is_file()), *audit_files(experiment.corpus.audit)]
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
@@ -62,16 +58,12 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     settings = run.config.corpus
     parts, broken = _sift_all(run)
     if not parts:
-        raise InputError(
-            f'{", ".join(settings.inputs)}: none of the files can be read; see the messages above'
-        )
+        raise InputError(f'{", ".join(settings.inputs)}: none of the files can be read; see messages above')
     verdicts = resolve(run, parts)
     counts = _count(verdicts, len(parts), len(broken))
     _require_documents(settings, counts)
     written = {split: _write_split(run, folder, parts, verdicts, split) for split in SPLITS}
-    write_metadata(
-        folder, {split: [shard.documents for shard in shards] for split, shards in written.items()}
-    )
+    write_metadata(folder, {split: [s.documents for s in shards] for split, shards in written.items()})
     counts['words'] = {split: sum(shard.words for shard in shards) for split, shards in written.items()}
     counts['ids_made'] = sum(shard.ids_made for shards in written.values() for shard in shards)
     counts['audit'] = _write_audit(folder, settings, parts, verdicts)
@@ -134,9 +126,7 @@ class Shard:
     contents: bytes
 
 
-def _write_split(
-    run: Run, folder: Path, parts: Sequence[Part], verdicts: Verdicts, split: str
-) -> list[Shard]:
+def _write_split(run: Run, folder: Path, parts: list[Part], verdicts: Verdicts, split: str) -> list[Shard]:
     """Write the shards of a split in worker processes."""
     numbers, shards = verdicts.split(split), 1
     if split == 'train':

@@ -119,9 +119,7 @@ def write_metadata(folder: Path, lengths: Mapping[str, Sequence[int]]) -> None:
         name=FOLDER, version=tfds.core.Version('1.0.0'), data_dir=str(target), module_name=''
     )
     features = tfds.features.FeaturesDict({n: tfds.features.Text() for n in ('id', 'source', 'text')})
-    template = tfds.core.ShardedFileTemplate(
-        data_dir=target, dataset_name=FOLDER, filetype_suffix='array_record'
-    )
+    form = tfds.core.ShardedFileTemplate(data_dir=target, dataset_name=FOLDER, filetype_suffix='array_record')
     splits = []
     for split, counts in lengths.items():
         sizes = sum(shard_path(folder, split, s, len(counts)).stat().st_size for s in range(len(counts)))
@@ -130,7 +128,7 @@ def write_metadata(folder: Path, lengths: Mapping[str, Sequence[int]]) -> None:
                 name=split,
                 shard_lengths=list(counts),
                 num_bytes=sizes,
-                filename_template=template.replace(split=split),
+                filename_template=form.replace(split=split),
             )
         )
     info = tfds.core.DatasetInfo(

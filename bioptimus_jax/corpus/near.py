@@ -71,6 +71,7 @@ def ngram_hashes(texts: Sequence[str], words: int) -> tuple[np.ndarray, np.ndarr
 
 def rows_per_band(threshold: float) -> int:
     """The most values per band with which a pair at the threshold agrees in some band with probability RECALL."""
+    # A pair agrees in one band of r values with probability t^r, and in none of the bands with (1 - t^r)^bands.
     divisors = [rows for rows in range(1, HASHES + 1) if HASHES % rows == 0]
     return max((r for r in divisors if 1 - (1 - threshold**r) ** (HASHES // r) >= RECALL), default=1)
 
@@ -206,16 +207,7 @@ def _candidates(file: Path, number: int, ranges: int) -> tuple[np.ndarray, np.nd
     Only hashes in one of `ranges` equal ranges are looked at, which is what bounds the memory.
     """
     hashes, numbers = _in_range(file, number, ranges)
-    order = np.argsort(hashes)
-    ordered = hashes[order]
-    equal = ordered[1:] == ordered[:-1]
-    shared = np.zeros(len(order), bool)
-    shared[1:] = equal
-    shared[:-1] |= equal
-    order = order[shared]
-    hashes, numbers = hashes[order], numbers[order]
-    del order, ordered, equal, shared
-    order = np.lexsort((numbers, hashes))
+    order = np.argsort(hashes, kind='stable')  # of equal hashes the numbers stay in order
     hashes, numbers = hashes[order], numbers[order]
     starts = np.ones(len(hashes), bool)
     starts[1:] = hashes[1:] != hashes[:-1]
@@ -225,6 +217,7 @@ def _candidates(file: Path, number: int, ranges: int) -> tuple[np.ndarray, np.nd
 
 
 def _in_range(file: Path, number: int, ranges: int) -> tuple[np.ndarray, np.ndarray]:
+    # In Python's integers: the end of the last range, 2^64, is beyond uint64.
     low, high = (number << 64) // ranges, ((number + 1 << 64) // ranges) - 1
     hashes, numbers, start = [], [], 0
     for block in _stored(file):

@@ -30,6 +30,7 @@ LINES_PER_REPORT = 256
 PUBMED_NAME = re.compile(r'pubmed\d\dn\d{4}\.xml(\.gz)?')
 # Ids of records whose id is empty, as of abstracts from collections that kept none.
 MADE_ID = 'text-'
+Numbered = tuple[int, dict[str, Any] | BadRecord]
 
 
 def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
@@ -45,12 +46,10 @@ def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
         )
     files: dict[Path, Path] = {}
     for pattern in settings.inputs:
-        expanded = Path(pattern).expanduser()
-        if expanded.is_dir():
+        given = Path(pattern).expanduser()
+        if given.is_dir():
             raise InputError(f'{pattern}: is a folder; name its files in {key}, as in {pattern}/*.jsonl.gz')
-        found = (
-            [expanded] if expanded.is_file() else map(Path, sorted(glob.glob(str(expanded), recursive=True)))
-        )
+        found = [given] if given.is_file() else map(Path, sorted(glob.glob(str(given), recursive=True)))
         matches = [path for path in found if path.is_file()]
         if not matches:
             raise InputError(f'{pattern}: no such file, and no file matches it; correct --config.{key}')
@@ -102,10 +101,7 @@ def named_files(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
 
 
 def read_file(
-    path: Path,
-    prefix: str,
-    settings: Corpus,
-    advance: Callable[[int], None] = lambda stored_bytes: None,
+    path: Path, prefix: str, settings: Corpus, advance: Callable[[int], None] = lambda stored_bytes: None
 ) -> Iterator[Record]:
     """The records of one file in order; `advance` is told the stored bytes that were consumed.
 
@@ -178,9 +174,7 @@ def _undecodable(error: UnicodeDecodeError) -> str:
     )
 
 
-def _parsed(
-    lines: Iterable[tuple[int, bytes]], encoding: str
-) -> Iterator[tuple[int, dict[str, Any] | BadRecord]]:
+def _parsed(lines: Iterable[tuple[int, bytes]], encoding: str) -> Iterator[Numbered]:
     for number, line in lines:
         if not line or line.isspace():
             continue
@@ -195,9 +189,7 @@ def _parsed(
         yield number, row if isinstance(row, dict) else BadRecord('is JSON, but not an object')
 
 
-def _from_rows(
-    path: Path, unit: str, rows: Iterable[tuple[int, dict[str, Any] | BadRecord]], settings: Corpus
-) -> Iterator[Record]:
+def _from_rows(path: Path, unit: str, rows: Iterable[Numbered], settings: Corpus) -> Iterator[Record]:
     """Records of rows, numbered in `unit`s, each a mapping from field to value or what is wrong with it."""
     for number, row in rows:
         try:

@@ -73,6 +73,7 @@ def _keep_newest(reason_N: np.ndarray, key_N: np.ndarray, version_N: np.ndarray)
     records = np.flatnonzero(((version_N > 0) | (reason_N == deletion)) & (reason_N != CODE['bad_record']))
     for group in _groups(key_N, records):
         newest, taken_back = -1, set()
+        # Backwards: what comes later in the files takes back or replaces what came before, never the other way.
         for number in group[::-1].tolist():
             version = int(version_N[number])
             if reason_N[number] == deletion:
@@ -93,9 +94,7 @@ def _drop_duplicates(reason_N: np.ndarray, key_N: np.ndarray, letters_N: np.ndar
     Ids must be unique, as contexts and masks are keyed by them. Benchmark texts take part: a copy of one is one.
     """
     records = np.flatnonzero((reason_N == 0) | (reason_N == CODE['benchmark']))
-    shared = [
-        number for column in (key_N, letters_N) for group in _groups(column, records) for number in group
-    ]
+    shared = [n for column in (key_N, letters_N) for group in _groups(column, records) for n in group]
     keys, texts = set(), set()
     for number in np.unique(np.array(shared, np.int64)).tolist():
         key, letters = int(key_N[number]), int(letters_N[number])
@@ -132,14 +131,10 @@ def _groups(column_N: np.ndarray, records: np.ndarray) -> Iterator[np.ndarray]:
     """The records that share a value with others, group by group, each in order."""
     order = records[np.argsort(column_N[records], kind='stable')]
     values = column_N[order]
-    starts = (
-        np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
-        if len(order)
-        else np.zeros(0, int)
-    )
-    lengths = np.diff(np.append(starts, len(order)))
-    for start, length in zip(starts[lengths > 1].tolist(), lengths[lengths > 1].tolist(), strict=True):
-        yield order[start : start + length]
+    edges = np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1, [len(order)]])
+    several = np.flatnonzero(np.diff(edges) > 1)
+    for start, stop in zip(edges[several].tolist(), edges[several + 1].tolist(), strict=True):
+        yield order[start:stop]
 
 
 def _choose(reason_N: np.ndarray, draw_N: np.ndarray, words_N: np.ndarray, max_words: int) -> None:

@@ -30,21 +30,8 @@ from bioptimus_jax.schema import Corpus
 # Why a record is no document of the corpus: by its reader, by itself, among others. Its code is its place here.
 REASONS = (
     '',
-    'bad_record',
-    'no_abstract',
-    'undated',
-    'too_new',
-    'deletion',
-    'too_short',
-    'too_long',
-    'language',
-    'benchmark',
-    'deleted',
-    'superseded',
-    'duplicate_id',
-    'duplicate_text',
-    'near_duplicate',
-    'not_chosen',
+    *'bad_record no_abstract undated too_new deletion too_short too_long language benchmark deleted'.split(),
+    *'superseded duplicate_id duplicate_text near_duplicate not_chosen'.split(),
 )
 CODE = {reason: number for number, reason in enumerate(REASONS)}
 COLUMNS = pyarrow.schema(
@@ -92,12 +79,8 @@ def prepare(settings: Corpus, folder: Path) -> None:
     if settings.languages:
         language('')
     auditor = Auditor(settings.audit)
-    _state.update(
-        settings=settings,
-        folder=folder,
-        judge=Judge(settings, auditor),
-        decisive=_decisive(settings, auditor),
-    )
+    _state.update(settings=settings, folder=folder, judge=Judge(settings, auditor))
+    _state['decisive'] = _decisive(settings, auditor)
 
 
 def sift(

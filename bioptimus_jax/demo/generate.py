@@ -36,10 +36,8 @@ def generate(folder: Path, seed: int, scale: float = 1.0) -> dict[str, int]:
     benchmark: dict[str, str] = {}
     for name, (kind, label) in LABELS.items():
         for split, number in SENTENCES.items():
-            sentences = list(
-                world.benchmark(kind, split != 'train', max(40, round(number * scale)), benchmark)
-            )
-            rows = [iob2(sentence, kind, label) for sentence in sentences]
+            found = list(world.benchmark(kind, split != 'train', max(40, round(number * scale)), benchmark))
+            rows = [iob2(sentence, kind, label) for sentence in found]
             _write_iob2(folder / 'ner' / name / f'{split}.tsv', rows)
             counts[f'{name}_{split}_mentions'] = sum(tag.startswith('B-') for row in rows for _, tag in row)
     documents = world.documents(max(60, round(ABSTRACTS * scale)), benchmark)

@@ -57,12 +57,7 @@ def device_named(name: str) -> Device:
 
 def peak_of_kind(kind: str) -> float | None:
     """Peak FLOP/s of a device by what jax calls it (`device_kind`), None where it is not known (a CPU)."""
-    found = [
-        (len(part), d.peak_flops)
-        for d in DEVICES.values()
-        for part in d.kinds
-        if part.lower() in kind.lower()
-    ]
+    found = [(len(p), d.peak_flops) for d in DEVICES.values() for p in d.kinds if p.lower() in kind.lower()]
     return max(found)[1] if found else None
 
 
@@ -99,9 +94,7 @@ def present() -> Present:
         devices = jax.devices()
     except Exception as error:  # an AssertionError without a word for cuda without its plugin
         wanted = os.environ.get('JAX_PLATFORMS', '')
-        needed = NEEDS.get(
-            'cuda' if wanted == 'gpu' else wanted, 'a platform that jax knows: cpu, cuda or tpu'
-        )
+        needed = NEEDS.get('cuda' if wanted == 'gpu' else wanted, 'a platform jax knows: cpu, cuda or tpu')
         raise ConfigError(
             f'JAX_PLATFORMS={wanted}: jax cannot compute on it here ({reason_of(error)}); it needs {needed}; or unset '
             'JAX_PLATFORMS'

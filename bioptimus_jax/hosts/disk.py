@@ -67,9 +67,7 @@ def disk_space(
             f'{experiment.contexts.per_token} a token, {new:,.0f} new ones',
         ),
         Space('surgery', model + new * TOKEN_RECORD_BYTES, 'the weights at step 0, a line a token'),
-        Space(
-            'rows', train + held, f'{train_rows:,.0f} rows of {rows.row_pieces}, held-out ones beside them'
-        ),
+        Space('rows', train + held, f'{train_rows:,.0f} rows of {rows.row_pieces}, and held-out ones'),
         Space(
             'pretrain',
             (kept + keep + 1) * 3 * model,

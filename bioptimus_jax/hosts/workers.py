@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext, SpawnProcess
-from typing import Any
+from typing import Any, TypeAlias
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts import signals
@@ -27,6 +27,9 @@ SECONDS_BETWEEN_CHECKS = 0.5
 SECONDS_TO_NOTICE = 5.0
 # What Python says of semaphores when this process had no time to close them.
 QUIET = 'ignore:resource_tracker'
+Task: TypeAlias = Callable[..., Any]
+Prepare: TypeAlias = Callable[..., None]
+Check: TypeAlias = Callable[[], None]
 # Another release of these may give other bytes.
 DECISIVE_PACKAGES = ('bioptimus-jax', 'blingfire', 'numpy', 'py3langid', 'rensa', 'tokenizers')
 
@@ -59,7 +62,7 @@ class Workers:
 
     number = 0
 
-    def __init__(self, prepare: Callable[..., None], arguments: tuple):
+    def __init__(self, prepare: Prepare, arguments: tuple):
         prepare(*arguments)
 
     def __enter__(self) -> 'Workers':
@@ -68,9 +71,7 @@ class Workers:
     def __exit__(self, *error: Any) -> None:
         pass
 
-    def map(
-        self, function: Callable[..., Any], tasks: Iterable[tuple], check: Callable[[], None] = _nothing
-    ) -> Iterator[Any]:
+    def map(self, function: Task, tasks: Iterable[tuple], check: Check = _nothing) -> Iterator[Any]:
         """`function(*task)` of every task, in their order. Tasks are drawn late, few results wait.
 
         `check` is called before each task and while a result is waited for, and may raise. Raises WorkerKilled.
@@ -107,7 +108,7 @@ class _Context(SpawnContext):
 class _Pool(Workers):
     """Processes of this machine. A killed one becomes an InputError with the remedy, never a hang."""
 
-    def __init__(self, number: int, prepare: Callable[..., None], arguments: tuple):
+    def __init__(self, number: int, prepare: Prepare, arguments: tuple):
         self.context = _Context()
         self.number = number
         self.seen_dead: float | None = None
@@ -130,9 +131,7 @@ class _Pool(Workers):
         self.lifeline.close()
         self.watched.close()
 
-    def map(
-        self, function: Callable[..., Any], tasks: Iterable[tuple], check: Callable[[], None] = _nothing
-    ) -> Iterator[Any]:
+    def map(self, function: Task, tasks: Iterable[tuple], check: Check = _nothing) -> Iterator[Any]:
         def submit(task: tuple) -> Any:
             with signals.held():  # it starts a process where none is idle
                 return self.pool.submit(_work, function, task)
@@ -162,7 +161,7 @@ class _Pool(Workers):
 class _Cluster(Workers):
     """Workers of a dask.distributed cluster, which see the same files under the same paths."""
 
-    def __init__(self, address: str, prepare: Callable[..., None], arguments: tuple):
+    def __init__(self, address: str, prepare: Prepare, arguments: tuple):
         try:
             from distributed import Client
         except ModuleNotFoundError as error:
@@ -202,9 +201,7 @@ class _Cluster(Workers):
     def __exit__(self, *error: Any) -> None:
         self.client.close()
 
-    def map(
-        self, function: Callable[..., Any], tasks: Iterable[tuple], check: Callable[[], None] = _nothing
-    ) -> Iterator[Any]:
+    def map(self, function: Task, tasks: Iterable[tuple], check: Check = _nothing) -> Iterator[Any]:
         from distributed import CancelledError, KilledWorker
 
         def submit(task: tuple) -> Any:
@@ -219,9 +216,7 @@ class _Cluster(Workers):
             ) from error
 
 
-def open_workers(
-    runtime: Runtime, most: int, prepare: Callable[..., None] = _nothing, arguments: tuple = ()
-) -> Workers:
+def open_workers(runtime: Runtime, most: int, prepare: Prepare = _nothing, arguments: tuple = ()) -> Workers:
     """The workers that `runtime` asks for, at most `most` processes of this machine; a single one is this process.
 
     Raises ConfigError where the cluster cannot be used.
@@ -233,8 +228,9 @@ def open_workers(
 
 
 def _in_order(
-    submit: Callable[[tuple], Any], tasks: Iterable[tuple], ahead: int, check: Callable[[], None]
+    submit: Callable[[tuple], Any], tasks: Iterable[tuple], ahead: int, check: Check
 ) -> Iterator[Any]:
+    # Tasks may hold much (a shard's places) and come from a generator: few are drawn ahead of the results.
     waiting: collections.deque[Any] = collections.deque()
     for task in tasks:
         check()
@@ -245,21 +241,20 @@ def _in_order(
         yield _result(waiting.popleft(), check)
 
 
-def _result(future: Any, check: Callable[[], None]) -> Any:
-    while True:
-        check()
-        done = future.done()
-        try:
+def _result(future: Any, check: Check) -> Any:
+    check()
+    while not future.done():
+        with contextlib.suppress(TimeoutError):  # ours; the task's own comes again from the last line
             return future.result(SECONDS_BETWEEN_CHECKS)
-        except TimeoutError:
-            if done:  # the task's own
-                raise
+        check()
+    # Without an end: to bring a result that is done from a busy cluster may take longer than between two checks.
+    return future.result()
 
 
 _failure: Exception | None = None  # of `prepare`, in a worker of a pool
 
 
-def _begin(watched: Connection, prepare: Callable[..., None], arguments: tuple) -> None:
+def _begin(watched: Connection, prepare: Prepare, arguments: tuple) -> None:
     global _failure
     signals.ignore()
     threading.Thread(target=_leave_with_parent, args=(watched,), daemon=True).start()
@@ -276,7 +271,7 @@ def _leave_with_parent(watched: Connection) -> None:
     os._exit(1)
 
 
-def _work(function: Callable[..., Any], task: tuple) -> Any:
+def _work(function: Task, task: tuple) -> Any:
     if _failure is not None:
         raise _failure
     return function(*task)
@@ -300,7 +295,7 @@ def versions_of_packages() -> dict[str, str]:
 _prepared: bytes = b''
 
 
-def _on_cluster(prepared: tuple, function: Callable[..., Any], task: tuple) -> Any:
+def _on_cluster(prepared: tuple, function: Task, task: tuple) -> Any:
     """A task in a worker of the cluster, which prepares itself when it meets another map's tasks."""
     global _prepared
     name, prepare, arguments = prepared

@@ -152,13 +152,9 @@ class Checkpoints:
             self.own_copies
         ):  # each process reads all of its own copy, and hands its devices their parts afterwards
             here = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-            abstract = jax.tree.map(
-                lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=here), abstract
-            )
-        arguments = ocp.args.Composite(
-            state=ocp.args.StandardRestore(abstract), checksums=ocp.args.JsonRestore()
-        )
-        restored = self.manager.restore(step, args=arguments)
+            abstract = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=here), abstract)
+        asked = ocp.args.Composite(state=ocp.args.StandardRestore(abstract), checksums=ocp.args.JsonRestore())
+        restored = self.manager.restore(step, args=asked)
         _compare(checksums(restored['state']), restored['checksums'])
         if self.own_copies:
             return place_state(
@@ -227,14 +223,10 @@ def load_phase(folder: Path, phase: str) -> Any:
         with ocp.StandardCheckpointer() as checkpointer:
             metadata = checkpointer.metadata(path / 'state').item_metadata.tree
             device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-            abstract = jax.tree.map(
-                lambda m: jax.ShapeDtypeStruct(m.shape, m.dtype, sharding=device), metadata
-            )
-            state = checkpointer.restore(path / 'state', abstract)
-        _compare(
-            checksums({'params': state['params']}),
-            {n: v for n, v in expected.items() if n.startswith('params/')},
-        )
+            wanted = jax.tree.map(lambda m: jax.ShapeDtypeStruct(m.shape, m.dtype, sharding=device), metadata)
+            state = checkpointer.restore(path / 'state', wanted)
+        own = {n: v for n, v in expected.items() if n.startswith('params/')}
+        _compare(checksums({'params': state['params']}), own)
     except InputError:
         raise
     except Exception as error:

@@ -44,6 +44,9 @@ class ScheduledPhase:
         return [self.start + max(1, round(length * number / parts)) for number in range(1, parts + 1)]
 
 
+Schedule = tuple[ScheduledPhase, ...]
+
+
 @dataclasses.dataclass(frozen=True)
 class RowCounts:
     """What durations in epochs, tokens and words are measured against."""
@@ -55,15 +58,13 @@ class RowCounts:
 
 def make_schedule(
     experiment: Experiment, counts: RowCounts, order: Sequence[str] = (), record: Collection[dict] = ()
-) -> tuple[ScheduledPhase, ...]:
+) -> Schedule:
     """Every phase with its first and last step, in `order` (default: as given).
 
     Phases that self-pacing has ended, by the `record` of the run, end there; the last one takes what remains.
     """
     batch_rows = experiment.pretrain.batch_rows
-    steps = {
-        name: phase_steps(experiment.phase[name], counts, batch_rows) for name in order or experiment.phases
-    }
+    steps = {n: phase_steps(experiment.phase[n], counts, batch_rows) for n in order or experiment.phases}
     if sum(steps.values()) > MOST_STEPS:
         longest = max(steps, key=lambda name: steps[name])
         raise ConfigError(
@@ -74,9 +75,7 @@ def make_schedule(
     return _consecutive([(n, experiment.phase[n], s) for n, s in steps.items()], sum(steps.values()), ends)
 
 
-def _consecutive(
-    phases: Sequence[tuple[str, Phase, int]], total: int, ends: Mapping[str, int]
-) -> tuple[ScheduledPhase, ...]:
+def _consecutive(phases: Sequence[tuple[str, Phase, int]], total: int, ends: Mapping[str, int]) -> Schedule:
     """Phases (name, settings, steps) one after the other; some `ends` are given, the last one's is the total."""
     schedule: list[ScheduledPhase] = []
     start = 0
@@ -111,8 +110,8 @@ def recorded_order(experiment: Experiment, record: Collection[dict]) -> tuple[st
 
 
 def after_evaluation(
-    schedule: tuple[ScheduledPhase, ...], done: int, losses: Mapping[int, float], experiment: Experiment
-) -> tuple[ScheduledPhase, ...]:
+    schedule: Schedule, done: int, losses: Mapping[int, float], experiment: Experiment
+) -> Schedule:
     """The phases after the evaluation at step `done`, given the frozen held-out `losses` by step.
 
     Under self-pacing the phase ends here if its evaluations so far have flattened; those after it move up, and the
@@ -139,15 +138,13 @@ def flattened(losses: Sequence[float], patience: int, min_improvement: float) ->
     return bool(before) and min(last) > min(before) * (1 - min_improvement)
 
 
-def evaluation_steps(schedule: Collection[ScheduledPhase], per_phase: int) -> set[int]:
+def evaluation_steps(schedule: Schedule, per_phase: int) -> set[int]:
     """The steps at which the held-out documents are scored, the end of every phase among them."""
     points = {point for s in schedule for point in s.evenly(per_phase) if point <= s.stop}
     return points | {s.stop for s in schedule}
 
 
-def kept_steps(
-    schedule: Collection[ScheduledPhase], per_phase: int, before: Mapping[str, int]
-) -> dict[str, int]:
+def kept_steps(schedule: Schedule, per_phase: int, before: Mapping[str, int]) -> dict[str, int]:
     """Name -> step, by step, of the checkpoints kept for good: phase ends, and snapshots as 0.1@25 on the way.
 
     A snapshot that was taken `before` stays what it is if its phase is made longer afterwards.
@@ -185,7 +182,7 @@ def read_record(folder: Path) -> list[dict]:
     return record
 
 
-def write_record(folder: Path, schedule: Collection[ScheduledPhase]) -> None:
+def write_record(folder: Path, schedule: Schedule) -> None:
     """Write curriculum.json, whole or not at all: phases in order, their steps, and which self-pacing has ended."""
     record = [{'name': s.name, 'start': s.start, 'stop': s.stop} for s in schedule]
     write_json(folder / RECORD, [r | ({'ended': True} if s.ended else {}) for r, s in zip(record, schedule)])
@@ -199,7 +196,7 @@ def phase_steps(phase: Phase, counts: RowCounts, batch_rows: int) -> int:
     return max(1, round(phase.duration / per_epoch * counts.rows / batch_rows))
 
 
-def table(schedule: tuple[ScheduledPhase, ...], experiment: Experiment) -> dict[str, Any]:
+def table(schedule: Schedule, experiment: Experiment) -> dict[str, Any]:
     """Arrays over the P phases: boundaries, learning-rate path, optimiser resets, and the objective's `setting`."""
     columns_of = objective_of(experiment).columns
     # A learning-rate path is one warm-up and one decay; phases that continue share that of the phase before.
@@ -256,7 +253,7 @@ def learning_rate_at(table: dict[str, Any], step: Any, end_fraction: float) -> A
     return peak * jnp.where(done < warmup, rising, falling)
 
 
-def check_continues(before: list[dict], schedule: tuple[ScheduledPhase, ...], step: int) -> None:
+def check_continues(before: list[dict], schedule: Schedule, step: int) -> None:
     """Steps already taken must lie in the phases they were taken in. Raises ConfigError naming the phase."""
     for old, new in zip(before, schedule, strict=False):
         unchanged = (old['name'], old['start'], old['stop']) == (new.name, new.start, new.stop)

@@ -127,19 +127,13 @@ def measure(
 
 def facts(experiment: Experiment, count: int) -> dict[str, Any]:
     """What was measured, for the record: texts, number of documents and of samples, settings of the phases."""
-    settings = experiment.curriculum
+    asked = experiment.curriculum
     phases = {
         name: {'masking': phase.masking, 'rate': phase.rate, 'corruption': list(phase.corruption)}
         for name, phase in ((name, experiment.phase[name]) for name in experiment.phases)
     }
-    texts = list(settings.texts) or [HELDOUT]
-    return {
-        'texts': texts,
-        'documents': count,
-        'samples': settings.samples,
-        'measure': settings.measure,
-        'phases': phases,
-    }
+    texts = list(asked.texts) or [HELDOUT]
+    return dict(texts=texts, documents=count, samples=asked.samples, measure=asked.measure, phases=phases)
 
 
 def check_samples(experiment: Experiment, batch: Mapping[str, np.ndarray]) -> None:

@@ -80,10 +80,7 @@ class Maskable:
             return dataclasses.replace(masker, slots=count).mask(tokens, starts, maskable, setting, keys)
 
         arrays = (self.tokens_RxL, self.starts_RxL, self.segments_RxL, self.keys_R)
-        masked = {
-            name: jax.tree.map(self.batches, mask(*arrays, setting, slots[name]))
-            for name, setting in settings.items()
-        }
+        masked = {n: jax.tree.map(self.batches, mask(*arrays, s, slots[n])) for n, s in settings.items()}
         return FrozenMasks(self.batches(self.segments_RxL), self.batches(self.positions_RxL), masked)
 
 
@@ -111,9 +108,7 @@ def freeze(
 
 def _document_keys(seed: int, documents_B: np.ndarray, tokens_BxL: np.ndarray) -> jax.Array:
     """Keys from the document and the part's own text (parts of a cut document differ)."""
-    part_B = (tokens_BxL.astype(np.uint64) * np.arange(1, tokens_BxL.shape[1] + 1, dtype=np.uint64)).sum(
-        axis=1
-    )
+    part_B = (tokens_BxL.astype(np.uint64) * np.arange(1, tokens_BxL.shape[1] + 1, dtype=np.uint64)).sum(1)
     words_Bx3 = np.stack([documents_B >> np.uint64(32), documents_B & np.uint64(0xFFFFFFFF), part_B], axis=1)
     words_Bx3 = (words_Bx3 & np.uint64(0xFFFFFFFF)).astype(np.uint32)
 

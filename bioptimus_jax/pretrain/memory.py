@@ -105,10 +105,8 @@ def check_memory(experiment: Experiment, architecture: Architecture, here: Prese
     if not bound or needed(settings.micro_batches) <= bound:
         return
     parts = settings.batch_rows * experiment.runtime.tensor // devices  # as many as a batch can be cut into
-    fitting = (
-        n for n in range(settings.micro_batches + 1, parts + 1) if not parts % n and needed(n) <= bound
-    )
-    enough = next(fitting, None)
+    fits = (n for n in range(settings.micro_batches + 1, parts + 1) if not parts % n and needed(n) <= bound)
+    enough = next(fits, None)
     remedy = (
         f'set config.pretrain.micro_batches={enough}, which gives the same batch in parts'
         if enough
@@ -133,7 +131,7 @@ def split_sizes(
     """Elements of every parameter on one device of a mesh with those numbers of parts."""
     axes = axes_of(shapes, rules)
     return {
-        path: math.prod(shape) / math.prod(split[axis] for axis in axes[path] if axis)
+        path: math.prod(shape) / math.prod(split[a] for a in axes[path] if a)
         for path, shape in shapes.items()
     }
 
@@ -177,10 +175,8 @@ def _activations(experiment: Experiment, a: Architecture, platform: str, rows: i
 
 def _fused(experiment: Experiment, a: Architecture, platform: str) -> bool:
     """Whether a kernel does attention, without its scores in memory; of windows not every kernel."""
-    wanted = experiment.runtime.attention
-    return wanted not in ('auto', 'xla') or (
-        wanted == 'auto' and platform != 'cpu' and not a.attention_dropout
-    )
+    name = experiment.runtime.attention
+    return name not in ('auto', 'xla') or (name == 'auto' and platform != 'cpu' and not a.attention_dropout)
 
 
 def _output_layer(experiment: Experiment, a: Architecture, platform: str, rows: int) -> float:

@@ -13,17 +13,10 @@ import optax
 from jax.sharding import Mesh
 
 from bioptimus_jax.model.architecture import Rule
-from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.pretrain import curriculum, sharding
 from bioptimus_jax.pretrain.masking import row_key
 from bioptimus_jax.pretrain.objective import Example, Objective
 from bioptimus_jax.pretrain.optimizer import make_optimizer, reset_where
-from bioptimus_jax.pretrain.sharding import (
-    batch_sharding,
-    place_state,
-    replicated,
-    shardings_of,
-    state_shardings,
-)
 from bioptimus_jax.schema import Pretrain
 
 DROPOUT_STREAM, START_STREAM = 2**32 - 1, 2**32 - 2  # beyond any step: masks fold the step into the same key
@@ -46,15 +39,16 @@ def sharded_step(objective: Objective, mesh: Mesh, params: Any) -> tuple[TrainSt
     params = objective.start(params, jax.random.fold_in(seed_key(objective), START_STREAM))
     rules, frozen = objective.all_rules, objective.frozen(params)
     state = initial_state(params, settings, rules)
-    shardings = state_shardings(state, make_optimizer(settings, params, rules), mesh, rules)
-    frozen_shardings, everywhere = shardings_of(frozen, mesh, rules), replicated(mesh)
+    shardings = sharding.state_shardings(state, make_optimizer(settings, params, rules), mesh, rules)
+    frozen_shardings, everywhere = sharding.shardings_of(frozen, mesh, rules), sharding.replicated(mesh)
     compiled = jax.jit(
         lambda *arguments: train_step(objective, *arguments),
         donate_argnums=0,
-        in_shardings=(shardings, frozen_shardings, batch_sharding(mesh), everywhere),
+        in_shardings=(shardings, frozen_shardings, sharding.batch_sharding(mesh), everywhere),
         out_shardings=(shardings, everywhere),
     )
-    return TrainStep(compiled, place_state(frozen, frozen_shardings)), place_state(state, shardings)
+    placed = sharding.place_state(state, shardings)
+    return TrainStep(compiled, sharding.place_state(frozen, frozen_shardings)), placed
 
 
 def initial_state(params: Any, settings: Pretrain, rules: Sequence[Rule]) -> dict[str, Any]:
@@ -134,9 +128,7 @@ def mean_gradients(
         return jax.tree.map(jnp.add, totals, (loss, sums, gradients)), None
 
     # Interleaved: consecutive rows lie on one device, and every device keeps its own rows in every micro-batch.
-    cut = jax.tree.map(
-        lambda x: x.reshape(x.shape[0] // parts, parts, *x.shape[1:]).swapaxes(0, 1), example.rows
-    )
+    cut = jax.tree.map(lambda x: x.reshape(-1, parts, *x.shape[1:]).swapaxes(0, 1), example.rows)
     shapes = jax.eval_shape(loss_of, params, jax.tree.map(lambda x: x[0], cut), dropout_key)
     zeros = jax.tree.map(jnp.zeros_like, (*shapes, params))
     (loss, sums, gradients), _ = jax.lax.scan(accumulate, zeros, (jnp.arange(parts), cut))

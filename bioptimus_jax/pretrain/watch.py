@@ -37,11 +37,7 @@ def first_not_finite(values: list[tuple[int, dict[str, Any]]]) -> int | None:
 
 
 def summarise(
-    window: Window,
-    values: list[tuple[int, dict[str, Any]]],
-    seconds: float,
-    cells: int,
-    objective: Objective,
+    window: Window, values: list[tuple[int, dict[str, Any]]], seconds: float, cells: int, objective: Objective
 ) -> dict[str, Any]:
     """One record: the mean loss of the window's finite steps, the last learning rate, rates per second, what the
     objective has to tell, model FLOPs and seconds.

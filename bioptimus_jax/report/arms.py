@@ -6,8 +6,8 @@ arms of a sweep have seen the same words, so the control's steps are the axis fo
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -116,7 +116,7 @@ def scores(arms: Arms) -> Table:
     known = [
         x for x in _models(arms) if any(m.cloze_of(x) or any(m.scores(x, d) for d in scored) for m in every)
     ]
-    records, absent = itertools.product(known, arms), 'no model of these runs has been scored.'
+    records, absent = product(known, arms), 'no model of these runs has been scored.'
     return Table.of('Arms compared', columns, records, rank_within='model', note=note, absent=absent)
 
 
@@ -152,19 +152,16 @@ def of_words(
         'Mean ± half of the 95 % interval over seeds (Student); differences are paired by seed, over the same words.'
         ' Less anisotropy: cosine and top component fall, IsoScore rises.'
     )
-    return Table.of(
-        title, columns, itertools.product(geometry.KINDS, rows), note=note, absent=geometry.ABSENT
-    )
+    return Table.of(title, columns, product(geometry.KINDS, rows), note=note, absent=geometry.ABSENT)
 
 
 def against(arms: Arms, control: str, measure: str = 'nats_per_word') -> Table:
     """Differences to the control, seed by seed, and the steps that an arm saves to where the control ends."""
     models, title = _models(arms), f'{MEASURES[measure].title}: differences to {control}'
+    # The control's steps: arms of another vocabulary need other numbers of steps for the same words.
     steps = _steps(arms.get(control, {}), models)
     others = [
-        x
-        for x in arms
-        if x != control and steps and any(_less(arms, x, control, model, measure) for model in models)
+        x for x in arms if x != control and steps and any(_less(arms, x, control, m, measure) for m in models)
     ]
 
     def saved(arm: str) -> Cell:
@@ -327,6 +324,7 @@ def _steps(group: Mapping[Any, Measures], models: Sequence[str]) -> list[float] 
 def _reached(steps: Sequence[float], falling: np.ndarray, value: float) -> float:
     for i in range(1, len(steps)):
         if falling[i] <= value:
+            # Where the line from the point before crosses the value; a flat one is crossed at its end.
             drop = falling[i - 1] - falling[i]
             share = (falling[i - 1] - value) / drop if drop > 0 else 1.0
             return float(steps[i - 1] + min(max(share, 0.0), 1.0) * (steps[i] - steps[i - 1]))

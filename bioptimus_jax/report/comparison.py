@@ -166,9 +166,7 @@ def _about(
 def _common_settings(runs: Sequence[Measures]) -> list[tuple[str, str]]:
     """Settings that are the same in every run that pre-trains."""
     flat = [
-        {name: json.dumps(value, ensure_ascii=False) for name, value, _ in walk(m.run.config)}
-        for m in runs
-        if m.trains
+        {n: json.dumps(v, ensure_ascii=False) for n, v, _ in walk(m.run.config)} for m in runs if m.trains
     ]
     shared = [(k, v) for k, v in (flat[0] if flat else {}).items() if all(f.get(k) == v for f in flat)]
     return [(k, v) for k, v in shared if not k.startswith(('runtime.', 'phase.', 'stages', 'source.'))]

@@ -4,16 +4,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bioptimus_jax.report import trained
 from bioptimus_jax.report.arms import bounds
 from bioptimus_jax.report.drawing import INK, Figure, band, draw_panels, name_axes
 from bioptimus_jax.report.measures import score_names
-from bioptimus_jax.report.trained import (
-    PAPER_SETTINGS,
-    Trained,
-    name_among,
-    one_set_up,
-    words_per_step,
-)
 from bioptimus_jax.schema import SNAPSHOT
 
 HEIGHT, LEGEND_LINE = 3.2, 0.2
@@ -28,7 +22,7 @@ Points = dict[Place, dict[int | None, tuple[float, float]]]
 """Place -> seed -> words seen, and the value."""
 
 
-def devel_f1(models: Sequence[Trained]) -> Figure:
+def devel_f1(models: Sequence[trained.Trained]) -> Figure:
     """Devel F1 of step 0, snapshots and phase ends under the first setting, a line for each initialisation."""
     label = score_names(*(t.measures for t in models))
     title = f'Devel {label} over pre-training (paper, Figure 3)'
@@ -49,14 +43,14 @@ def devel_f1(models: Sequence[Trained]) -> Figure:
 
     said = [f'{dataset}: {_ends(lines)}' for dataset, lines in curves.items()]
     caption = (
-        f'Pre-trained with {PAPER_SETTINGS[0]}. Mean over seeds; bands: 95 % intervals over seeds (Student).'
+        f'Pre-trained with {trained.PAPER_SETTINGS[0]}. Mean over seeds; bands: 95 % intervals over seeds (Student).'
         f' {left_out}'
     ).strip()
     svg = draw_panels('devel_f1', draw, len(curves), share_y=False)
     return Figure('devel_f1', title, caption, f'Devel {label} over words seen. {". ".join(said)}.', svg)
 
 
-def heldout_losses(models: Sequence[Trained]) -> Figure:
+def heldout_losses(models: Sequence[trained.Trained]) -> Figure:
     """The frozen held-out loss over words, a line for each curriculum, upright lines where phases end."""
     title = 'Held-out loss over pre-training'
     curves, left_out = loss_curves(models)
@@ -80,34 +74,34 @@ def heldout_losses(models: Sequence[Trained]) -> Figure:
     return Figure('heldout_losses', title, caption, f'Held-out loss over words seen. {_ends(curves)}.', svg)
 
 
-def f1_curves(models: Sequence[Trained]) -> tuple[dict[str, dict[str, Points]], str]:
+def f1_curves(models: Sequence[trained.Trained]) -> tuple[dict[str, dict[str, Points]], str]:
     """Set -> arm -> points of the arms with two or more, and what was left out."""
     # One setting, the paper's first: initialisations are compared, not masks.
-    static = [t for t in models if t.own and set(t.path) <= {PAPER_SETTINGS[0]}]
-    own, left_out = one_set_up([t for t in static if any(map(t.cells, t.measures.datasets))], ())
+    static = [t for t in models if t.own and set(t.path) <= {trained.PAPER_SETTINGS[0]}]
+    own, left_out = trained.one_set_up([t for t in static if any(map(t.cells, t.measures.datasets))], ())
     curves: dict[str, dict[str, Points]] = {}
     for t in own:
         place = len(t.path), int(t.model.partition(SNAPSHOT)[2] or 100) / 100
         for dataset in t.measures.datasets:
             if scores := t.measures.scores(t.model, dataset, 'devel'):
-                points = curves.setdefault(dataset, {}).setdefault(name_among(t, own, OF_A_RUN), {})
+                points = curves.setdefault(dataset, {}).setdefault(trained.name_among(t, own, OF_A_RUN), {})
                 points.setdefault(place, {}).setdefault(t.seed, (t.words, statistics.fmean(scores)))
     lines = {d: {a: points for a, points in arms.items() if len(points) > 1} for d, arms in curves.items()}
     return {d: arms for d, arms in lines.items() if arms}, left_out
 
 
-def loss_curves(models: Sequence[Trained]) -> tuple[dict[str, Points], str]:
+def loss_curves(models: Sequence[trained.Trained]) -> tuple[dict[str, Points], str]:
     """Arm -> points, and what was left out; not step 0, which may lie so high that nothing else is seen."""
     ends = [t for t in models if t.own and not t.partial and t.config.vocab.kind != 'source']
     last = [t for t in ends if len(t.path) == len(t.measures.phases) and t.measures.evaluations]
-    last, left_out = one_set_up(last, FINE_TUNING)
+    last, left_out = trained.one_set_up(last, FINE_TUNING)
     curves: dict[str, Points] = {}
     for t in last:
-        points = curves.setdefault(name_among(t, last, ('words',)), {})
+        points = curves.setdefault(trained.name_among(t, last, ('words',)), {})
         for number, name in enumerate(t.measures.phases, 1):
             records = [r for r in t.measures.evaluations if r['phase'] == name and r['step'] > 0]
             for at, record in enumerate(records, 1):
-                found = record['step'] * words_per_step(t.measures), record['frozen_loss']
+                found = record['step'] * trained.words_per_step(t.measures), record['frozen_loss']
                 points.setdefault((number, at / len(records)), {}).setdefault(t.seed, found)
     return curves, left_out
 

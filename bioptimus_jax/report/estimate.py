@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts.devices import DEVICES, GIB, Device
-from bioptimus_jax.hosts.disk import disk_space
+from bioptimus_jax.hosts.disk import Space, disk_space
 from bioptimus_jax.plan import Plan, parameter_counts
 from bioptimus_jax.pretrain.backends import remat_of, scans
-from bioptimus_jax.pretrain.memory import step_memory
-from bioptimus_jax.report.layout import Cell, Table, count, fixed, percent, words
+from bioptimus_jax.pretrain.memory import Memory, step_memory
+from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
 
 # Of a GPU's memory JAX takes three quarters at once unless XLA_PYTHON_CLIENT_MEM_FRACTION says otherwise.
 USABLE = {'gpu': 0.9, 'tpu': 0.95}
@@ -40,60 +40,40 @@ def _model(plan: Plan) -> str:
 
 
 def _phases(plan: Plan) -> Table:
-    rows = [
-        [
-            words(phase.name),
-            count(phase.steps),
-            count(phase.pieces),
-            _short(phase.flops_per_piece / 1e9, 3),
-            _short(phase.pieces * phase.flops_per_piece / 1e18),
-        ]
-        for phase in plan.phases
+    records = [(p.name, p.steps, p.pieces, p.pieces * p.flops_per_piece) for p in plan.phases]
+    columns = [
+        Column('phase', lambda name, *_: name),
+        Column('steps', lambda name, steps, *_: count(steps)),
+        Column('pieces', lambda name, steps, pieces, flops: count(pieces)),
+        Column('GFLOP a piece', lambda name, steps, pieces, flops: _short(flops / pieces / 1e9, 3)),
+        Column('EFLOP', lambda name, steps, pieces, flops: _short(flops / 1e18)),
     ]
-    total = plan.flops / plan.pieces / 1e9
-    rows.append(
-        [words('all'), count(plan.steps), count(plan.pieces), _short(total, 3), _short(plan.flops / 1e18)]
-    )
     of, settings = plan.assumed, plan.experiment
     corpus = f'{of.words:,.0f} words in the corpus' if of.words else 'Length of the corpus unknown'
     note = (
         f'{corpus}, {settings.corpus.heldout_fraction:.1%} held out, {of.pieces_per_word:g} pieces a word; batches of '
         f'{settings.pretrain.batch_rows} rows of {settings.rows.row_pieces}, {of.fill:.0%} full.'
     )
-    return Table('Phases', ['phase', 'steps', 'pieces', 'GFLOP a piece', 'EFLOP'], rows, note=note)
+    every = [*records, ('all', plan.steps, plan.pieces, plan.flops)]
+    return Table.of('Phases', columns, every, note=note)
 
 
 def _memory(plan: Plan, devices: Sequence[Device], number: int) -> Table:
+    memory = {d: step_memory(plan.experiment, plan.architecture, d.platform, number) for d in devices}
+    said = {'optimizer': 'optimiser', 'output_layer': 'output layer'}
+    names = [field.name for field in dataclasses.fields(Memory)] + ['peak']
     columns = [
-        'device',
-        'parameters',
-        'optimiser',
-        'gradients',
-        'activations',
-        'output layer',
-        'update',
-        'peak',
+        Column('device', lambda device: device.name),
+        *each({x: said.get(x, x) for x in names}, lambda x, device: _short(getattr(memory[device], x) / GIB)),
+        Column('of memory', lambda device: percent(memory[device].peak / device.memory_bytes, 0)),
+        Column('fits', lambda device: _fits(plan, device, number)),
     ]
-    columns += ['of memory', 'fits']
-    rows = []
-    for device in devices:
-        memory = step_memory(plan.experiment, plan.architecture, device.platform, number)
-        parts = [getattr(memory, field.name) for field in dataclasses.fields(memory)]
-        share = memory.peak / device.memory_bytes
-        rows.append(
-            [
-                words(device.name),
-                *(_short(part / GIB) for part in (*parts, memory.peak)),
-                percent(share, 0),
-                words(_fits(plan, device, number)),
-            ]
-        )
     note = (
         'GiB. Peak: parameters and optimiser beside the larger of two moments, the turn to the backward '
         'pass\n(gradients, activations, output layer) and the update. Above 75 % a GPU needs '
         'XLA_PYTHON_CLIENT_MEM_FRACTION=.95.'
     )
-    return Table(f'Memory of one device of {number}', columns, rows, note=note)
+    return Table.of(f'Memory of one device of {number}', columns, devices, note=note)
 
 
 def _fits(plan: Plan, device: Device, number: int) -> str:
@@ -116,17 +96,19 @@ def _fits(plan: Plan, device: Device, number: int) -> str:
 
 def _time(plan: Plan, devices: Sequence[Device], number: int) -> Table:
     price = plan.assumed.price
-    columns = ['device', 'peak TFLOP/s', 'pieces/s', 'hours', 'device-hours', *(['cost'] if price else [])]
-    rows = []
-    for device in devices:
-        hours = plan.hours(device, number)
-        row = [words(device.name), count(device.peak_flops / 1e12), count(plan.pieces / hours / 3600)]
-        row += [_short(hours, 1), _short(hours * number, 1)]
-        rows.append(row + ([fixed(hours * number * price, 2)] if price else []))
+    hours = {device: plan.hours(device, number) for device in devices}
+    columns = [
+        Column('device', lambda device: device.name),
+        Column('peak TFLOP/s', lambda device: count(device.peak_flops / 1e12)),
+        Column('pieces/s', lambda device: count(plan.pieces / hours[device] / 3600)),
+        Column('hours', lambda device: _short(hours[device], 1)),
+        Column('device-hours', lambda device: _short(hours[device] * number, 1)),
+        Column('cost', lambda device: fixed(hours[device] * number * (price or 0), 2), when=bool(price)),
+    ]
     note = f'At {plan.assumed.mfu:.0%} of the dense bfloat16 peak (--mfu); pre-training steps alone.'
     if price:
         note += f' {price:g} a device-hour, for every device.'
-    return Table(f'Time on {number} devices', columns, rows, note=note)
+    return Table.of(f'Time on {number} devices', columns, devices, note=note)
 
 
 def _short(value: float, decimals: int = 2) -> Cell:
@@ -143,7 +125,11 @@ def _disk(plan: Plan) -> Table:
         plan.assumed.pieces_per_word,
         plan.assumed.fill,
     )
-    rows = [[words(s.stage), _short(s.size / 1e9), words(s.what)] for s in spaces]
-    rows.append([words('all'), _short(sum(s.size for s in spaces) / 1e9), words('')])
+    records = [*spaces, Space('all', sum(s.size for s in spaces), '')]
+    columns = [
+        Column('stage', lambda s: s.stage),
+        Column('GB', lambda s: _short(s.size / 1e9)),
+        Column('what', lambda s: s.what),
+    ]
     note = '' if plan.words else 'Without what grows with the corpus, whose length is unknown: --words=N.'
-    return Table('Disk', ['stage', 'GB', 'what'], rows, note=note)
+    return Table.of('Disk', columns, records, note=note)

@@ -34,11 +34,22 @@ def gain(m: Measures) -> Table:
         Column('source', lambda dataset: spread(m.scores(SOURCE, dataset))),
         Column('best on devel', lambda dataset: m.label(chosen[dataset])),
         Column(f'its {score_names(m)}', lambda dataset: spread(m.scores(chosen[dataset], dataset))),
-        Column('gain', lambda dataset: _signed(_change(m, chosen[dataset], dataset))),
+        Column(
+            'gain',
+            lambda dataset: _signed(
+                statistics.fmean(m.scores(chosen[dataset], dataset))
+                - statistics.fmean(m.scores(SOURCE, dataset))
+            ),
+        ),
         Column('95 % from', of_test(lambda one: _signed(one.effect.ends[0]))),
         Column('to', of_test(lambda one: _signed(one.effect.ends[1]))),
-        Column('p', of_test(lambda one: _p(one.effect.p))),
-        Column('verdict', of_test(_verdict)),
+        Column(
+            'p', of_test(lambda x: fixed(x.effect.p, 3 if x.effect.p is None or x.effect.p >= 0.001 else 4))
+        ),
+        Column(
+            'verdict',
+            of_test(lambda one: 'one seed' if one.effect.p is None else VERDICTS[winner_of(one.effect)]),
+        ),
         Column('other items', of_test(_items)),
         Column('seeds', of_test(lambda one: count(len(one.pairing.seeds)))),
     ]
@@ -81,25 +92,13 @@ def _best(m: Measures, dataset: str) -> str:
 
 def _model(m: Measures, model: str, dataset: str) -> Model:
     """Its cells on one set, under the setting that devel chooses."""
-    records = {r['seed']: {**r, 'history': m.history(r)} for r in m.cells(model, dataset)}
+    records = {r['seed']: {'history': [], **r} for r in m.cells(model, dataset)}
     cells = {seed: cell_folder(Trained(m, model), record) for seed, record in records.items()}
     return Model(model, model, m.chosen(model, dataset), {dataset: cells}, {dataset: records})
 
 
-def _change(m: Measures, best: str, dataset: str) -> float:
-    return statistics.fmean(m.scores(best, dataset)) - statistics.fmean(m.scores(SOURCE, dataset))
-
-
 def _signed(value: float) -> Cell:
     return missing() if math.isnan(value) else Cell(f'{value:+.2f}', value)
-
-
-def _p(p: float | None) -> Cell:
-    return fixed(p, 3 if p is None or p >= 0.001 else 4)
-
-
-def _verdict(one: Compared) -> str:
-    return 'one seed' if one.effect.p is None else VERDICTS[winner_of(one.effect)]
 
 
 def _items(one: Compared) -> str:

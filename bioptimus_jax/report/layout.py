@@ -133,7 +133,7 @@ class Table:
         """A row for every record, a cell for every column that is there; `further`: rank_within, note, absent."""
         shown = [column for column in columns if column.when]
         parts = [record if isinstance(record, tuple) else (record,) for record in records]
-        rows = [[_as_cell(column.cell(*part)) for column in shown] for part in parts]
+        rows = [[x if isinstance(x := c.cell(*part), Cell) else words(x) for c in shown] for part in parts]
         better = {column.title: column.better for column in shown if column.better}
         return cls(title, [column.title for column in shown], rows, better, **further)
 
@@ -208,10 +208,7 @@ class Table:
         heads = [[c, f'{c}, as shown'] if m else [c] for c, m in zip(self.columns, more, strict=True)]
         writer.writerow([_inert(name) for names in heads for name in names])
         for row in self.rows:
-            values = [
-                [_csv_value(c), _csv_text(c)] if m else [_csv_value(c)]
-                for c, m in zip(row, more, strict=True)
-            ]
+            values = [[_value(c), _csv_text(c)] if m else [_value(c)] for c, m in zip(row, more, strict=True)]
             writer.writerow([value for both in values for value in both])
         return buffer.getvalue()
 
@@ -232,10 +229,6 @@ def write_tables(title: str, tables: Mapping[str, Table], folder: Path) -> None:
         if table.rows:
             with atomic(folder / 'csv' / f'{name}.csv') as file:
                 file.write(MARK + table.csv())
-
-
-def _as_cell(made: Cell | str) -> Cell:
-    return made if isinstance(made, Cell) else words(made)
 
 
 def _mark_group(
@@ -270,7 +263,7 @@ def _says_more(cell: Cell) -> bool:
     return cell.value is not None and not NUMBER.fullmatch(cell.text)
 
 
-def _csv_value(cell: Cell) -> str | float:
+def _value(cell: Cell) -> str | float:
     return _csv_text(cell) if cell.value is None else cell.value
 
 

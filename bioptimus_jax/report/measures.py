@@ -5,7 +5,7 @@ import dataclasses
 import json
 import os
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,6 @@ from bioptimus_jax.finetune.task import Task, task_of
 from bioptimus_jax.manifests import MANIFEST, STARTED, require_whole
 from bioptimus_jax.run import Run, lost_metrics, stage_folder, stage_metrics
 from bioptimus_jax.schema import SOURCE, STANDARD, phase_of
-from bioptimus_jax.sets.blurb import true_name
 
 PROBE = 'probe.json'
 DIFFICULTY = 'difficulty.json'
@@ -54,7 +53,6 @@ class Measures:
     slices: Rows = dataclasses.field(default_factory=list)
     lint: Rows = dataclasses.field(default_factory=list)
     labels: dict[str, Any] = dataclasses.field(default_factory=dict)
-    epochs: dict[str, Rows] = dataclasses.field(default_factory=dict)
     kept_steps: dict[str, int] = dataclasses.field(default_factory=dict)
     manifests: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     gaps: str = ''
@@ -124,11 +122,7 @@ class Measures:
 
     def chosen(self, model: str, dataset: str) -> str:
         """The setting with the highest mean score on devel, the first of equals; test has no say."""
-        means = {
-            setting: statistics.fmean(self.scores(model, dataset, 'devel', setting=setting))
-            for setting in self.settings(model, dataset)
-        }
-        return max(means, key=lambda name: means[name], default='')
+        return best_setting([(self, model)], dataset)
 
     def scores(
         self,
@@ -157,18 +151,19 @@ class Measures:
         """`{slicing: {class: measures}}` of slices.json; '': of the setting that devel chooses."""
         return self._record(self.slices, model, dataset, setting).get('slices', {})
 
-    def history(self, cell: Mapping[str, Any]) -> Rows:
-        """Loss and devel F1 after every epoch of a fine-tuning; of older runs, what metrics.jsonl says."""
-        dataset = cell.get('folder', cell['dataset'])
-        name = f'{cell["model"]}/{dataset}/{cell["setting"]}/seed-{cell["seed"]}'
-        return cell.get('history') or self.epochs.get(name, [])
-
     def _record(self, records: Rows, model: str, dataset: str, setting: str) -> dict[str, Any]:
         wanted = model, dataset, setting or self.chosen(model, dataset)
         return next((r for r in records if (r['model'], r['dataset'], r['setting']) == wanted), {})
 
     def cloze_of(self, model: str) -> dict[str, Any]:
         return next((r for r in self.cloze if r['model'] == model), {})
+
+
+def best_setting(models: Sequence[tuple[Measures, str]], dataset: str) -> str:
+    """The fine-tuning setting with the highest mean score on devel over all of these models; the first of equals."""
+    names = dict.fromkeys(name for m, model in models for name in m.settings(model, dataset))
+    found = {n: [s for m, x in models for s in m.scores(x, dataset, 'devel', setting=n)] for n in names}
+    return max(found, key=lambda name: statistics.fmean(found[name]), default='')
 
 
 def scored_sets(runs: Iterable[Measures]) -> dict[str, str]:
@@ -190,13 +185,11 @@ def read_measures(run: Run, details: bool = True) -> Measures:
     pretrain, gaps = stage_metrics(run, 'pretrain'), _gaps(run)
     analyze, vocab = stage_folder(run, 'analyze'), stage_folder(run, 'vocab')
     folder = stage_folder(run, 'finetune')
-    cells, lint = _cells(folder), _read(folder / 'lint.json', list)
-    typed = _typed(cells, lint)
     return Measures(
         run=run,
         training=[r for r in pretrain if r.get('kind') == 'train'],
         evaluations=[r for r in pretrain if r.get('kind') == 'evaluation'],
-        finetuned=_renamed(cells, typed),
+        finetuned=_cells(folder),
         cloze=_read(analyze / 'cloze.json', list),
         geometry=_read(analyze / 'geometry.json', list),
         points=_read(analyze / 'points.json', dict) if details else {},
@@ -208,11 +201,10 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         probe=_read(run.workdir / PROBE, dict, 'variants'),
         difficulty=_difficulty(run),
         encoded=[r for r in stage_metrics(run, 'surgery') if r.get('kind') == 'encoded'],
-        statistics=_renamed(_read(folder / 'statistics.json', list), typed),
-        slices=_renamed(_read(folder / 'slices.json', list), typed),
-        lint=_renamed(lint, typed),
-        labels={typed.get(name, name): found for name, found in _read(folder / 'labels.json', dict).items()},
-        epochs=_epochs(stage_metrics(run, 'finetune')),
+        statistics=_read(folder / 'statistics.json', list),
+        slices=_read(folder / 'slices.json', list),
+        lint=_read(folder / 'lint.json', list),
+        labels=_read(folder / 'labels.json', dict),
         kept_steps=_read(stage_folder(run, 'pretrain') / KEPT, dict),
         manifests=manifests,
         gaps=gaps,
@@ -259,20 +251,6 @@ def _difficulty(run: Run) -> Rows:
     return records + ([{'model': of_order['probe'], **of_order}] if known else [])
 
 
-def _typed(cells: Rows, lint: Rows) -> dict[str, str]:
-    """Sets of BLURB's that older runs scored with their types apart, under its name -> the name that says so."""
-    types = [(r['dataset'], r.get('types') or r.get('test_by_type') or ()) for r in (*lint, *cells)]
-    names = {dataset: true_name(dataset, len(of_set)) for dataset, of_set in types if of_set}
-    return {dataset: name for dataset, name in names.items() if name != dataset}
-
-
-def _renamed(records: Rows, names: Mapping[str, str]) -> Rows:
-    return [
-        {**r, 'dataset': names[r['dataset']], 'folder': r['dataset']} if r.get('dataset') in names else r
-        for r in records
-    ]
-
-
 def _cells(folder: Path) -> Rows:
     if (folder / 'results.jsonl').exists():
         return [{'setting': STANDARD, **record} for record in _lines(folder / 'results.jsonl')]
@@ -282,15 +260,6 @@ def _cells(folder: Path) -> Rows:
         place = {'model': model, 'dataset': dataset, 'setting': setting}
         cells.append(place | {'seed': int(seed.removeprefix('seed-'))} | _read(file, dict, 'devel', 'test'))
     return cells
-
-
-def _epochs(records: Rows) -> dict[str, Rows]:
-    """Cell -> its epochs in order."""
-    epochs: dict[str, Rows] = {}
-    for record in records:
-        if record.get('kind') == 'epoch':
-            epochs.setdefault(record['name'], []).append({**record, 'epoch': record['step']})
-    return epochs
 
 
 def _read(path: Path, kind: type[Records], *needed: str) -> Records:

@@ -106,7 +106,6 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     with atomic(folder / 'index.html') as file:
         file.write(made.page())
     shutil.rmtree(folder / 'csv', ignore_errors=True)  # of tables that were there before
-    (folder / 'tables.csv').unlink(missing_ok=True)  # all in one, as older versions wrote them
     write_tables(run.workdir.name, made.tables, folder)
     cards = write_cards(m, folder / CARDS)
     if m.gaps:
@@ -182,13 +181,13 @@ def description(m: Measures) -> str:
     if not m.trains:
         return _scoring(m) if 'finetune' in e.stages else f'Stages {", ".join(e.stages)}.'
     if e.source.path or e.surgery.initialisation.source:  # what manifests record has no paths
-        vocabulary = {
+        kinds = {
             'train': 'a vocabulary of its own',
             'file': 'a given vocabulary',
             'source': 'the vocabulary of the source',
             'append': 'the vocabulary of the source and new tokens',
         }
-        begin = f'{e.source.path or _family(m)} adapted with {vocabulary[e.vocab.kind]}, rows {e.surgery.strategy}'
+        begin = f'{e.source.path or _family(m)} adapted with {kinds[e.vocab.kind]}, rows {e.surgery.strategy}'
     else:
         begin = f'{_family(m)} from scratch, {e.model.layers} layers of {e.model.hidden}'
     phases = ', '.join(

@@ -28,8 +28,6 @@ VERSIONS = {
 }
 """Table 5: later phases; contextualized only."""
 
-LATER_PHASES = {phase: {'contextualized': row} for phase, row in VERSIONS.items()}
-
 RIVALS = {
     'BioBERT': (92.85, 84.7, 89.13, 83.82, 78.55),
     'PubMedBERT': (93.33, 85.62, 87.82, 84.52, 80.06),
@@ -55,10 +53,9 @@ def of_rival(name: str, dataset: str) -> float | None:
 
 def reported(strategy: str, phase: str, dataset: str) -> float | None:
     """The paper's F1 in percent for an initialisation after a phase, or None where it reports none."""
-    if dataset not in DATASETS:
-        return None
-    row = {'0.1': INITIALISATIONS, **LATER_PHASES}.get(phase, {}).get(strategy)
-    return row[DATASETS.index(dataset)] if row else None
+    later = VERSIONS.get(phase) if strategy == 'contextualized' else None
+    row = INITIALISATIONS.get(strategy) if phase == '0.1' else later
+    return row[DATASETS.index(dataset)] if row and dataset in DATASETS else None
 
 
 def _plain(name: str) -> str:

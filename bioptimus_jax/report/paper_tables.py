@@ -6,29 +6,17 @@ from functools import partial
 from typing import Any
 
 from bioptimus_jax.finetune.verdict import ALPHA
-from bioptimus_jax.report import paper
+from bioptimus_jax.report import layout, paper
 from bioptimus_jax.report.arms import SEED
 from bioptimus_jax.report.beside_scores import geometry_of_words, hidden_words, losses
-from bioptimus_jax.report.layout import (
-    Cell,
-    Column,
-    Table,
-    between,
-    count,
-    each,
-    fixed,
-    missing,
-    shown_path,
-    spread,
-)
 from bioptimus_jax.report.questions import Question, Row, SetUp, chosen_rates, expected_of, pairs_of, set_ups
-from bioptimus_jax.report.significance import DIFFERS, MACRO, Compared, compare
+from bioptimus_jax.report.significance import DIFFERS, MACRO, Compared, Pairs, compare
 from bioptimus_jax.report.trained import Trained, differing
 
 PAPER = 'Paper: arXiv 2308.08625, BERT-base, 1.8 billion words, seeds not stated.'
 
 
-def tables(question: Question, models: Sequence[Trained]) -> tuple[list[Table], list[Table]]:
+def tables(question: Question, models: Sequence[Trained]) -> tuple[list[layout.Table], list[layout.Table]]:
     """Scores of every set-up, without a run the paper's numbers alone; and what stands beside them.
 
     Rows of different set-ups are never ranked or tested against each other.
@@ -74,7 +62,7 @@ def _scores(
     tested: Mapping[tuple[str, str], str],
     first: bool,
     **said: str,
-) -> Table:
+) -> layout.Table:
     """Test F1, here and in the paper, of the chosen rows; rows that are expected and that nobody has run are there too.
 
     The paper's columns are ranked in the first set-up alone, which has all of the paper's rows.
@@ -82,50 +70,50 @@ def _scores(
     in_paper = [d for d in datasets if d in paper.DATASETS and any(map(question.paper, question.expected))]
     together = set_up.datasets if len(set_up.datasets) > 1 else []
 
-    def score(name: str, sets: Sequence[str], row: Row | None, *_: Any) -> Cell:
-        cell = spread(row.scores(*sets) if row else [])
+    def score(name: str, sets: Sequence[str], row: Row | None, *_: Any) -> layout.Cell:
+        cell = layout.spread(row.scores(*sets) if row else [])
         mark = tested.get((row.label, name), '') if row else ''
-        return Cell(f'{cell.text} {mark}', cell.value) if mark else cell
+        return layout.Cell(f'{cell.text} {mark}', cell.value) if mark else cell
 
-    def reported(dataset: str, _: Row | None, __: str, name: str) -> Cell:
+    def reported(dataset: str, _: Row | None, __: str, name: str) -> layout.Cell:
         found = question.paper(name)
-        return fixed(found[paper.DATASETS.index(dataset)] if found else None, 2)
+        return layout.fixed(found[paper.DATASETS.index(dataset)] if found else None, 2)
 
     columns = [
-        Column('model', lambda row, label, name: label),
-        Column('words seen', lambda row, *_: _words(row)),
-        Column('seeds', lambda row, *_: _seeds(row, datasets)),
-        Column(MACRO, partial(score, MACRO, together), 'high', bool(together)),
+        layout.Column('model', lambda row, label, name: label),
+        layout.Column('words seen', lambda row, *_: _words(row)),
+        layout.Column('seeds', lambda row, *_: _seeds(row, datasets)),
+        layout.Column(MACRO, partial(score, MACRO, together), 'high', bool(together)),
     ]
     for d in datasets:
         columns += [
-            Column(f'{d}, here' if d in in_paper else d, partial(score, d, [d]), 'high'),
-            Column(f'{d}, paper', partial(reported, d), 'high' if first else '', d in in_paper),
+            layout.Column(f'{d}, here' if d in in_paper else d, partial(score, d, [d]), 'high'),
+            layout.Column(f'{d}, paper', partial(reported, d), 'high' if first else '', d in in_paper),
         ]
     records: list[tuple[Row | None, str, str]] = [(r, r.label + how, r.name) for r, how in chosen.items()]
     here = {expected_of(question, row.name) for row in set_up.rows}
     if first and (set_up.rows or in_paper):
         records += [(None, f'{name}: no run', name) for name in question.expected if name not in here]
-    return Table.of(said['title'], columns, records, note=said['note'], absent=_absent(question))
+    return layout.Table.of(said['title'], columns, records, note=said['note'], absent=_absent(question))
 
 
 def _absent(question: Question) -> str:
     return f'no run answers this; `bioptimus sweep --config={question.made_by} --workdir=DIR` makes them.'
 
 
-def _words(row: Row | None) -> Cell:
+def _words(row: Row | None) -> layout.Cell:
     seen = [t.words for t in row.models if t.own] if row else []
-    return count(sum(seen) / len(seen) if seen else None)
+    return layout.count(sum(seen) / len(seen) if seen else None)
 
 
-def _seeds(row: Row | None, datasets: Sequence[str]) -> Cell:
+def _seeds(row: Row | None, datasets: Sequence[str]) -> layout.Cell:
     """Pre-trainings, and fine-tunings of each where there are several: 3, or 1 × 5."""
     counted = [Counter(seed for seed, _ in cells) for d in datasets if row and (cells := row.cells(d))]
     if not counted:
-        return missing()
+        return layout.missing()
     of_each = [number for of_set in counted for number in of_set.values()]
     times = f' × {_range(of_each)}' if max(of_each) > 1 else ''
-    return Cell(f'{_range(map(len, counted))}{times}', float(max(map(len, counted))))
+    return layout.Cell(f'{_range(map(len, counted))}{times}', float(max(map(len, counted))))
 
 
 def _range(numbers: Iterable[int]) -> str:
@@ -133,9 +121,7 @@ def _range(numbers: Iterable[int]) -> str:
     return '-'.join(map(str, dict.fromkeys((known[0], known[-1]))))
 
 
-def _scores_note(
-    question: Question, set_up: SetUp, compared: Sequence[Compared], best: Collection[tuple[Row, Row]]
-) -> str:
+def _scores_note(question: Question, set_up: SetUp, compared: Sequence[Compared], best: Pairs) -> str:
     papers = PAPER if any(map(question.paper, question.expected)) else ''
     if not set_up.rows:
         return f'— : {_absent(question)} {papers}'
@@ -167,7 +153,7 @@ def _tested(compared: Sequence[Compared], against: str) -> str:
     )
 
 
-def _marks(compared: Sequence[Compared], pairs: Collection[tuple[Row, Row]]) -> dict[tuple[str, str], str]:
+def _marks(compared: Sequence[Compared], pairs: Pairs) -> dict[tuple[str, str], str]:
     """(row, set) -> mark, of these pairs."""
     shown = {(row.label, reference.label) for row, reference in pairs}
     return {(c.row, c.dataset): c.mark for c in compared if (c.row, c.reference) in shown}
@@ -188,7 +174,7 @@ def _made_from(set_up: SetUp) -> str:
     arms: dict[tuple[str, str], list[str]] = {}
     for folder in set_up.folders:
         name, _, seed = folder.name.partition(SEED)
-        arms.setdefault((shown_path(folder.parent), name), []).append(seed)
+        arms.setdefault((layout.shown_path(folder.parent), name), []).append(seed)
     parents: dict[str, list[str]] = {}
     for (parent, name), seeds in arms.items():
         known = ', '.join(seed for seed in seeds if seed)
@@ -205,15 +191,15 @@ def _made_from(set_up: SetUp) -> str:
     return f'Made from {made}. {"; ".join(settings)}.' if settings else f'Made from {made}.'
 
 
-def _every_rate(set_up: SetUp, datasets: Sequence[str], chosen: Collection[Row], title: str) -> Table:
+def _every_rate(set_up: SetUp, datasets: Sequence[str], chosen: Collection[Row], title: str) -> layout.Table:
     """Devel and test F1 at every learning rate, where there are rows beside the chosen ones."""
     here = [d for d in datasets if d in set_up.datasets]
     columns = [
-        Column('model', lambda row: row.label),
-        Column('seeds', lambda row: _seeds(row, here)),
-        *each(
+        layout.Column('model', lambda row: row.label),
+        layout.Column('seeds', lambda row: _seeds(row, here)),
+        *layout.each(
             {(d, split): f'{d}, {split}' for d in here for split in ('devel', 'test')},
-            lambda place, row: spread(row.scores(place[0], split=place[1])),
+            lambda place, row: layout.spread(row.scores(place[0], split=place[1])),
         ),
     ]
     note = (
@@ -221,12 +207,12 @@ def _every_rate(set_up: SetUp, datasets: Sequence[str], chosen: Collection[Row],
         ' has no say, so nothing is ranked here.'
     )
     rows = set_up.rows if len(chosen) < len(set_up.rows) else ()
-    return Table.of(f'{title}: learning rates', columns, rows, note=note)
+    return layout.Table.of(f'{title}: learning rates', columns, rows, note=note)
 
 
 def _over_seeds(
-    pairs: Sequence[tuple[Row, Row]], datasets: Sequence[str], compared: Sequence[Compared], title: str
-) -> Table:
+    pairs: Pairs, datasets: Sequence[str], compared: Sequence[Compared], title: str
+) -> layout.Table:
     """F1 of each row less that of its reference over pre-trainings: Student's interval, corrected p, each seed."""
     freedom = sorted({c.over_seeds.freedom for c in compared if c.over_seeds.freedom})
     note = (
@@ -240,48 +226,46 @@ def _over_seeds(
 
 
 def _on_items(
-    pairs: Sequence[tuple[Row, Row]], datasets: Sequence[str], compared: Sequence[Compared], title: str
-) -> Table:
+    pairs: Pairs, datasets: Sequence[str], compared: Sequence[Compared], title: str
+) -> layout.Table:
     """The same of these trained models on other test items: paired bootstrap and randomisation."""
     note = (
         'Would these trained models differ so on more such text? Brackets: 95 %, paired bootstrap over the test set;'
         ' behind them p by paired randomisation, corrected after Holm. It knows these models alone: other trainings'
         ' vary more, so it does not say that a way of training is better.'
     )
-    known = [c for c in compared if c.on_items]
-    return _compared(
-        pairs, datasets, known, _item_difference, f'{title}: these models, other test items', note
-    )
+    own = [c for c in compared if c.on_items]
+    return _compared(pairs, datasets, own, _item_difference, f'{title}: these models, other test items', note)
 
 
 def _compared(
-    pairs: Sequence[tuple[Row, Row]],
+    pairs: Pairs,
     datasets: Sequence[str],
     compared: Sequence[Compared],
     shown: Callable[[Compared], str],
     title: str,
     note: str,
-) -> Table:
+) -> layout.Table:
     """A line for each pair that was compared; a mean over fewer than all of the sets says which."""
     cells = {(c.row, c.reference, c.dataset): c for c in compared}
     known = [d for d in (MACRO, *datasets) if any(c.dataset == d for c in compared)]
     single = tuple(d for d in known if d in datasets)
 
-    def cell(dataset: str, row: Row, reference: Row) -> Cell:
+    def cell(dataset: str, row: Row, reference: Row) -> layout.Cell:
         c = cells.get((row.label, reference.label, dataset))
         if c is None:
-            return missing()
+            return layout.missing()
         over = f'; over {", ".join(c.over)}' if c.over not in ((), single) else ''
-        return Cell(f'{shown(c)}{over}', c.over_seeds.observed)
+        return layout.Cell(f'{shown(c)}{over}', c.over_seeds.observed)
 
     columns = [
-        Column('model', lambda row, reference: row.label),
-        Column('less', lambda row, reference: reference.label),
-        *each({d: d for d in known}, cell),
+        layout.Column('model', lambda row, reference: row.label),
+        layout.Column('less', lambda row, reference: reference.label),
+        *layout.each({d: d for d in known}, cell),
     ]
     tested = {(c.row, c.reference) for c in compared}
     records = [(row, other) for row, other in pairs if (row.label, other.label) in tested]
-    return Table.of(title, columns, records, note=note)
+    return layout.Table.of(title, columns, records, note=note)
 
 
 def _difference(c: Compared) -> str:
@@ -300,4 +284,4 @@ def _item_difference(c: Compared) -> str:
 
 def _bounded(observed: float, ends: Sequence[float], p: float) -> str:
     low, high = ends
-    return f'{between(observed, low, high, "+.2f")} {f"p = {p:.2g}" if p >= 0.0001 else "p < 0.0001"}'
+    return f'{layout.between(observed, low, high, "+.2f")} {f"p = {p:.2g}" if p >= 0.0001 else "p < 0.0001"}'

@@ -8,8 +8,9 @@ from typing import Any
 
 from bioptimus_jax.finetune.task import score_of
 from bioptimus_jax.report import paper
-from bioptimus_jax.report.trained import PAPER_SETTINGS, Trained, chosen_setting, curriculum_name, parted
-from bioptimus_jax.schema import PAPER_PHASES, Phase
+from bioptimus_jax.report.measures import best_setting
+from bioptimus_jax.report.trained import PAPER_SETTINGS, Trained, curriculum_name, parted
+from bioptimus_jax.schema import PAPER_PHASES
 
 FIRST = PAPER_SETTINGS[0]
 VERSIONS = {f'0.{n}': PAPER_SETTINGS[:n] for n in range(1, len(PAPER_SETTINGS) + 1)}
@@ -64,7 +65,7 @@ class Row:
 
     def cells(self, dataset: str) -> dict[tuple[int | None, int], tuple[Trained, dict[str, Any]]]:
         """(seed of pre-training, of fine-tuning) -> the cell, under the setting that devel chooses for all of them."""
-        setting = chosen_setting(self.models, dataset)
+        setting = best_setting([(t.measures, t.model) for t in self.models], dataset)
         found: dict[tuple[int | None, int], tuple[Trained, dict[str, Any]]] = {}
         for t in self.models:
             for record in t.cells(dataset, setting):
@@ -153,9 +154,7 @@ def chosen_rates(rows: Sequence[Row], datasets: Sequence[str]) -> dict[Row, str]
     for group in groups.values():
         scored = [row for row in group if any(map(row.cells, datasets))] or group
         common = [d for d in datasets if all(row.cells(d) for row in scored)]
-        best = max(
-            scored, key=lambda row: sum(statistics.fmean(row.scores(d, split='devel')) for d in common)
-        )
+        best = max(scored, key=lambda r: sum(statistics.fmean(r.scores(d, split='devel')) for d in common))
         found[best] = ', chosen on devel' if common and len(scored) > 1 else ''
     return found
 
@@ -218,13 +217,9 @@ def _static_words(t: Trained) -> str:
     return f'{100 * shown_of(t):.3g} % shown, {t.path[0]}' if fits else ''
 
 
-def _last_phase(t: Trained) -> Phase:
-    return t.config.phase[t.measures.phases[len(t.path) - 1]]
-
-
 def shown_of(t: Trained) -> float:
     """The share of pieces that the last phase shows as [MASK]."""
-    phase = _last_phase(t)
+    phase = t.config.phase[t.measures.phases[len(t.path) - 1]]
     return phase.rate * phase.corruption[0]
 
 
@@ -237,10 +232,6 @@ def same_shown(label: str) -> str:
 def _rival(label: str) -> Sequence[float] | None:
     rival = paper.rival(label)
     return paper.VERSIONS['0.4'] if label.startswith('0.4') else rival and rival[1]
-
-
-def _against_no_curriculum(label: str) -> str:
-    return f'no curriculum, as long as {label[:3]}'
 
 
 QUESTIONS = (
@@ -290,7 +281,7 @@ QUESTIONS = (
         'Table 7: with and without curriculum, the same words',
         'Is it the curriculum, or only more steps?',
         lambda t: _version(t, {n: p for n, p in (VERSIONS | WITHOUT).items() if len(p) > 1}),
-        _against_no_curriculum,
+        lambda label: f'no curriculum, as long as {label[:3]}',
         lambda label: {'0.4': paper.VERSIONS['0.4'], list(WITHOUT)[-1]: paper.NO_CURRICULUM}.get(label),
         tuple(n for pair in zip(VERSIONS, WITHOUT, strict=True) for n in pair if not n.endswith('0.1')),
         'ablations:table7',

@@ -48,10 +48,7 @@ class Recorded(Run):
 
 def record_of(name: str, m: Measures) -> dict[str, Any]:
     """What `measures_of` needs, and the seconds of the stages that the run made itself."""
-    manifests = {
-        s: {key: of_stage[key] for key in OF_A_MANIFEST if key in of_stage}
-        for s, of_stage in m.manifests.items()
-    }
+    manifests = {s: {key: x[key] for key in OF_A_MANIFEST if key in x} for s, x in m.manifests.items()}
     own = [s for s, of_stage in m.manifests.items() if 'seconds' in of_stage and not of_stage.get('folder')]
     return {
         'arm': name,
@@ -111,9 +108,8 @@ def measures_of(record: Mapping[str, Any], place: Path, experiment: Experiment) 
     """The measures of a checked record; `place` is where a run of that name would lie."""
     known: dict[str, Any] = {name: record[name] for name in (*NEEDED, 'kept_steps', 'manifests')}
     known['finetuned'] = [{'setting': STANDARD, **cell} for cell in record['finetuned']]
-    known['run'] = Recorded(
-        place, dataclasses.replace(experiment, phases=tuple(record['phases'])), record['manifests']
-    )
+    experiment = dataclasses.replace(experiment, phases=tuple(record['phases']))
+    known['run'] = Recorded(place, experiment, record['manifests'])
     return Measures(**known)
 
 
@@ -127,12 +123,8 @@ def _cell(m: Measures, cell: dict[str, Any]) -> dict[str, Any]:
 def _training(m: Measures) -> list[dict[str, Any]]:
     """What was spent up to each evaluation and each model that was kept."""
     steps = sorted({e['step'] for e in m.evaluations} | set(m.kept_steps.values()))
-    counted = [r for r in m.training if 'flops' in r and 'seconds' in r]
-    if len(counted) < len(m.training):  # of an older version: tokens and rates of all of them are summed
-        kept = m.training
-    else:
-        last = (next((r for r in reversed(m.training) if r['step'] <= step), None) for step in steps)
-        kept = list({r['step']: r for r in last if r}.values())
+    last = (next((r for r in reversed(m.training) if r['step'] <= step), None) for step in steps)
+    kept = {r['step']: r for r in last if r}.values()
     return [{key: r[key] for key in OF_TRAINING if key in r} for r in kept]
 
 

@@ -22,6 +22,8 @@ from bioptimus_jax.report.units import units_of
 from bioptimus_jax.student import Effect, TwoWay
 
 MACRO = 'mean of the sets'
+Pairs = Sequence[tuple[Row, Row]]
+"""Each row, and the one that it is compared with."""
 DIFFERS = '†'
 Key = tuple[int | None, int]
 """Seeds of pre-training and of fine-tuning."""
@@ -52,9 +54,7 @@ class Compared:
         return DIFFERS if p is not None and p < ALPHA else ''
 
 
-def compare(
-    pairs: Sequence[tuple[Row, Row]], rows: Sequence[Row], datasets: Sequence[str]
-) -> tuple[list[Compared], list[str]]:
+def compare(pairs: Pairs, rows: Sequence[Row], datasets: Sequence[str]) -> tuple[list[Compared], list[str]]:
     """Every (row, reference) on every set that both have, and over the sets; and what could not be compared, in words.
 
     Cells are paired by seeds; the noise over seeds is pooled over all `rows` that have the sets. Holm's correction
@@ -75,9 +75,7 @@ def compare(
         elif len(over) > 1:
             mean = macro([on_items[d] for d in over]) if set(over) <= set(on_items) else None
             means.append(_compared(row, reference, over, MACRO, fitted, mean))
-    said = [
-        why if len(whose) == len(single) else f'{"; ".join(whose)}: {why}' for why, whose in problems.items()
-    ]
+    said = [why if len(who) == len(single) else f'{"; ".join(who)}: {why}' for why, who in problems.items()]
     return [*_corrected(single), *_corrected(means)], said
 
 

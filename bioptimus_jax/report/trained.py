@@ -6,25 +6,14 @@ What a model is comes from the manifests alone: names of folders, arms and phase
 import dataclasses
 import itertools
 import json
-import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from bioptimus_jax import schema
 from bioptimus_jax.files import digest
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
 from bioptimus_jax.run import stage_folder
-from bioptimus_jax.schema import (
-    NOT_OF_A_SETTING,
-    PAPER_PHASES,
-    PAPER_ROWS,
-    SNAPSHOT,
-    SOURCE,
-    Experiment,
-    Phase,
-    Surgery,
-    phase_of,
-)
 
 OF_THE_ROW = ('scale', 'batch_pieces')  # keys of surgery that a row's name has anyway, or that decide nothing
 PRETRAIN_ROW = ('learning_rate', 'micro_batches')
@@ -37,7 +26,7 @@ DIGITS = 8
 T = TypeVar('T')
 
 
-def setting_name(phase: Phase) -> str:
+def setting_name(phase: schema.Phase) -> str:
     """What a phase masks, as 'words 20 %, all [MASK]'; 80-10-10 goes without saying."""
     name = f'{phase.masking} {100 * phase.rate:.3g} %'
     if tuple(phase.corruption) == (1.0, 0.0, 0.0):
@@ -46,7 +35,7 @@ def setting_name(phase: Phase) -> str:
     return name if shares == '80-10-10' else f'{name}, {shares}'
 
 
-PAPER_SETTINGS = tuple(setting_name(phase) for phase in PAPER_PHASES.values())
+PAPER_SETTINGS = tuple(setting_name(phase) for phase in schema.PAPER_PHASES.values())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +57,7 @@ class Trained:
         return bool(self.path) or self.partial
 
     @property
-    def config(self) -> Experiment:
+    def config(self) -> schema.Experiment:
         return self.measures.run.config
 
     @property
@@ -87,7 +76,7 @@ class Trained:
         parts = [surgery.strategy]
         if surgery.initialisation.scaled:
             parts.append(surgery.scale)
-        different = surgery.different(Surgery(**PAPER_ROWS))
+        different = surgery.different(schema.Surgery(**schema.PAPER_ROWS))
         parts += [_in_words(name, value) for name, value in different.items() if name not in OF_THE_ROW]
         return ', '.join(parts)
 
@@ -192,16 +181,6 @@ def name_among(t: Trained, among: Sequence[Trained], ignored: Collection[str] = 
     return ', '.join(itertools.compress(parts(t), several)) or t.initialisation
 
 
-def chosen_setting(models: Sequence[Trained], dataset: str) -> str:
-    """The fine-tuning setting with the highest mean devel F1 over all of these models; the first of equals."""
-    names = dict.fromkeys(name for t in models for name in t.measures.settings(t.model, dataset))
-    means = {}
-    for name in names:
-        scores = [s for t in models for s in t.measures.scores(t.model, dataset, 'devel', setting=name)]
-        means[name] = statistics.fmean(scores)
-    return max(means, key=lambda name: means[name], default='')
-
-
 def words_per_step(m: Measures) -> float:
     """Mean, of a whole batch; 0 where stage rows has not been run."""
     counts = (m.manifests.get('rows') or {}).get('counts', {}).get('train')
@@ -210,26 +189,26 @@ def words_per_step(m: Measures) -> float:
 
 def _trained(m: Measures, model: str) -> Trained:
     if model not in m.on_the_way or not m.phases:
-        of_source = _source_weights(m) if model == SOURCE else {}
+        of_source = _source_weights(m) if model == schema.SOURCE else {}
         return Trained(m, model, conditions=of_source | _of_fine_tuning(m, model))
     config = m.run.config
-    at = m.phases.index(phase_of(model)) + 1 if phase_of(model) in m.phases else 0
+    at = m.phases.index(schema.phase_of(model)) + 1 if schema.phase_of(model) in m.phases else 0
     names = m.phases[:at]
     rates = [config.phase[name].learning_rate or config.pretrain.learning_rate for name in m.phases]
     conditions = _conditions(m, names, rates) | _of_fine_tuning(m, model)
     path = tuple(setting_name(config.phase[name]) for name in names)
-    return Trained(m, model, path, not at or SNAPSHOT in model, rates[0], conditions)
+    return Trained(m, model, path, not at or schema.SNAPSHOT in model, rates[0], conditions)
 
 
 def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> dict[str, str]:
     """What must be equal for scores of two models to be of one experiment, beside what a table compares."""
-    config = m.run.config
+    config, reads = m.run.config, m.run.config.surgery.initialisation
     evaluation = {f'evaluation.{name}': str(getattr(config.evaluation, name)) for name in EVALUATION}
     return {
         **_contents(m),
         **_source_weights(m),
         **_shape(m),
-        **(_keys('contexts', config.contexts) if _reads_contexts(m) else {}),
+        **(_keys('contexts', config.contexts) if 'contexts' in m.manifests and reads.contexts else {}),
         **_keys('rows', config.rows, ROWS_ROW),
         **_of_phases(m, names, rates),
         'learning rate': _path_of_rates(m),
@@ -247,10 +226,6 @@ def _contents(m: Measures) -> dict[str, str]:
     """Digests of the corpus and of a vocabulary of its own."""
     own = ('corpus',) if m.run.config.vocab.kind == 'source' else ('corpus', 'vocab')
     return {stage: m.manifests[stage]['content'][:DIGITS] for stage in own if stage in m.manifests}
-
-
-def _reads_contexts(m: Measures) -> bool:
-    return 'contexts' in m.manifests and m.run.config.surgery.initialisation.contexts
 
 
 def _shape(m: Measures) -> dict[str, str]:
@@ -317,7 +292,7 @@ def _taken(m: Measures, planned: Sequence[float]) -> list[float]:
     return taken
 
 
-def _words(phase: Phase, total: Mapping[str, float], batch_rows: int) -> float:
+def _words(phase: schema.Phase, total: Mapping[str, float], batch_rows: int) -> float:
     if phase.duration_unit == 'words' or not total:
         return phase.duration
     per_row = total['words'] / total['rows']
@@ -330,7 +305,7 @@ def _of_fine_tuning(m: Measures, model: str) -> dict[str, str]:
     if not any(r['model'] == model for r in m.finetuned):
         return {}
     settings = m.run.config.finetune
-    found = _keys('finetune', settings, NOT_OF_A_SETTING)
+    found = _keys('finetune', settings, schema.NOT_OF_A_SETTING)
     tried = {name: settings.setting.get(name, {}) for name in settings.settings}
     found['finetune.settings'] = json.dumps(tried, sort_keys=True)
     for r in m.finetuned:
@@ -344,6 +319,5 @@ def _of_fine_tuning(m: Measures, model: str) -> dict[str, str]:
 
 def cell_folder(model: Trained, record: Mapping[str, Any]) -> Path:
     """Where the predictions of a fine-tuning lie."""
-    dataset = record.get('folder', record['dataset'])
-    parts = record['model'], dataset, record['setting'], f'seed-{record["seed"]}'
+    parts = record['model'], record['dataset'], record['setting'], f'seed-{record["seed"]}'
     return stage_folder(model.measures.run, 'finetune').joinpath(*parts)

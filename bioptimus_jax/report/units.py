@@ -53,12 +53,9 @@ class Units:
         """For results.jsonl: the counts column after column, compressed, in base 64; 16 bits each if that is exact."""
         kind = STORED if np.array_equal(self.counts_UxC, self.counts_UxC.astype(STORED)) else EXACT
         packed = zlib.compress(np.ascontiguousarray(self.counts_UxC.T, kind).tobytes(), 9)
-        found = {'kind': self.kind, 'text': self.text, 'gold': self.gold}
-        return {
-            **found,
-            'counts': base64.b64encode(packed).decode(),
-            **({'type': kind.str} if kind is EXACT else {}),
-        }
+        counts = base64.b64encode(packed).decode()
+        found = dict(kind=self.kind, text=self.text, gold=self.gold, counts=counts)
+        return found | ({'type': kind.str} if kind is EXACT else {})
 
 
 def units_of(model: Trained, cell: Mapping[str, Any]) -> Units:

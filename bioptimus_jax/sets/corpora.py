@@ -98,7 +98,10 @@ def read_dataset(given: NamedSet | Path) -> Dataset:
     if not types:
         raise InputError(f'{sources["train"]}: has no entity at all; there is nothing to learn')
     if chosen.reading:
-        splits = {name: _merged(sentences) for name, sentences in splits.items()}
+        splits = {
+            name: tuple(dataclasses.replace(s, tags=merged(s.tags)) for s in sentences)
+            for name, sentences in splits.items()
+        }
     labels = labels_of(_types(splits['train']), 'bio')
     later = Counter(tag for name in ('devel', 'test') for s in splits[name] for tag in s.tags)
     return Dataset(
@@ -149,10 +152,7 @@ def has_a_split(folder: Path) -> bool:
 
 
 def sets_in(
-    root: Path,
-    names: Sequence[str],
-    is_one: Callable[[Path], bool] = is_dataset,
-    task: str = Finetune.task,
+    root: Path, names: Sequence[str], is_one: Callable[[Path], bool] = is_dataset, task: str = Finetune.task
 ) -> list[NamedSet]:
     """The sets of these names, or all of them, among the folders that are one. Raises InputError."""
     known = {p.name: set_at(p, task) for p in sorted(root.iterdir()) if p.is_dir() and is_one(p)}
@@ -253,10 +253,6 @@ def _in_iob2(reading: Reading, scheme: Scheme) -> tuple[Sentence, ...]:
     if scheme == Scheme('IOB2'):
         return reading.sentences
     return tuple(dataclasses.replace(s, tags=to_iob2(s.tags, scheme)) for s in reading.sentences)
-
-
-def _merged(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
-    return tuple(dataclasses.replace(s, tags=merged(s.tags)) for s in sentences)
 
 
 def _types(sentences: Sequence[Sentence]) -> tuple[str, ...]:

@@ -52,7 +52,11 @@ def read_prepared(folder: Path, split: str) -> Reading:
     whole = tuple(s for s in sentences if s.words)
     if not whole:
         raise InputError(f'{folder}: {name} holds no sentence')
-    return Reading(whole, count_beginnings(_row(whole)), {k: v for k, v in repairs.items() if v})
+    return Reading(
+        whole,
+        count_beginnings(tag for s in whole for tag in (*s.tags, OUTSIDE)),
+        {k: v for k, v in repairs.items() if v},
+    )
 
 
 def _require_known_features(file: Path) -> None:
@@ -84,9 +88,3 @@ def prepared_files(folder: Path, split: str) -> list[Path]:
     """The files of a TFDS folder that decide a split: its records and the metadata."""
     marks: list[Any] = [f'-{name}.' for name in NAMES[split]]
     return sorted(p for p in folder.iterdir() if p.suffix == '.json' or any(m in p.name for m in marks))
-
-
-def _row(sentences: tuple[Sentence, ...]) -> Iterator[str]:
-    for sentence in sentences:
-        yield from sentence.tags
-        yield OUTSIDE

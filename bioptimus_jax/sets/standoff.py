@@ -67,13 +67,11 @@ def without_overlaps(mentions: tuple[Mention, ...]) -> list[Mention]:
     Contiguous before discontinuous, then the longest, then the one that begins first, then the order of the file.
     """
     kept: list[Mention] = []
-    for mention in sorted(mentions, key=lambda m: (m.pieces > 1, m.start - m.end, m.start)):
-        at = bisect.bisect(kept, mention.start, key=lambda m: m.start)
-        free = (not at or kept[at - 1].end <= mention.start) and (
-            at == len(kept) or mention.end <= kept[at].start
-        )
+    for one in sorted(mentions, key=lambda m: (m.pieces > 1, m.start - m.end, m.start)):
+        at = bisect.bisect(kept, one.start, key=lambda m: m.start)
+        free = (not at or kept[at - 1].end <= one.start) and (at == len(kept) or one.end <= kept[at].start)
         if free:
-            kept.insert(at, mention)
+            kept.insert(at, one)
     return kept
 
 
@@ -209,10 +207,8 @@ def _mention(
             'offsets count Unicode characters of the unchanged text'
         )
     repairs['annotations that quote other punctuation or blanks than their text has'] += not exact
-    inner = text[start:end]
-    return Mention(
-        kind, start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip()), pieces
-    )
+    own = text[start:end]
+    return Mention(kind, start + len(own) - len(own.lstrip()), end - len(own) + len(own.rstrip()), pieces)
 
 
 def _letters(text: str) -> str:

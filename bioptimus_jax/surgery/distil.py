@@ -146,8 +146,6 @@ def _disagreement(
 
 
 def _batch(tokens_BxP: Any, lengths_B: Any) -> dict[str, Any]:
-    positions_BxP = jnp.broadcast_to(
-        jnp.arange(tokens_BxP.shape[1], dtype=jnp.int32)[None, :], tokens_BxP.shape
-    )
+    positions_BxP = jnp.broadcast_to(jnp.arange(tokens_BxP.shape[1], dtype=jnp.int32)[None], tokens_BxP.shape)
     segments_BxP = (positions_BxP < lengths_B[:, None]).astype(jnp.int32)
     return {'tokens': tokens_BxP, 'segments': segments_BxP, 'positions': positions_BxP}

@@ -203,14 +203,10 @@ def _bias(
 
 
 def _origins(source: Loaded) -> dict[str, str]:
-    return {
-        path: account.FRESH if path in source.fresh else account.COPIED for path in flatten(source.parameters)
-    }
+    return {p: account.FRESH if p in source.fresh else account.COPIED for p in flatten(source.parameters)}
 
 
-def _write_model(
-    folder: Path, architecture: Architecture, parameters: dict[str, Any], tokenizer_folder: Path
-) -> None:
+def _write_model(folder: Path, architecture: Architecture, parameters: Any, tokenizer_folder: Path) -> None:
     with whole_folder(folder) as hidden:
         write_folder(hidden, architecture, parameters, tokenizer_folder)
         settings = read_json(hidden / 'tokenizer_config.json') or {}

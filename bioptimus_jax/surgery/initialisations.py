@@ -232,6 +232,4 @@ INITIALISATIONS: dict[str, Initialisation] = {
 
 def concerned(key: str, between: str = ', ') -> str:
     """The names of the initialisations that a key of `config.surgery` decides something in, joined."""
-    return between.join(
-        name for name, initialisation in INITIALISATIONS.items() if key in initialisation.keys
-    )
+    return between.join(name for name, one in INITIALISATIONS.items() if key in one.keys)

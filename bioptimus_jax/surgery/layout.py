@@ -69,9 +69,7 @@ class Layout:
             members = np.flatnonzero(row_length_W == index)
             rows = [members[row] for row in best_fit(self.lengths_W[members].tolist(), length)]
             share = max(min(batch_pieces // length, len(rows) + self.shards - 1) // self.shards, 1)
-            filled = [
-                sum(pieces_W[row].sum() for row in rows[i : i + share]) for i in range(0, len(rows), share)
-            ]
+            filled = [sum(pieces_W[r].sum() for r in rows[i : i + share]) for i in range(0, len(rows), share)]
             step = -(-share * length // SLOT_STEPS)
             slots = -(-max(filled, default=0) // step) * step
             count = share * self.shards
@@ -83,6 +81,7 @@ class Layout:
         windows = np.concatenate(rows)
         lengths = self.lengths_W[windows]
         row = np.repeat(np.arange(len(rows)), [len(members) for members in rows])
+        # Where a window begins: behind those before it in its row, whose lengths are summed over all rows first.
         begun = np.cumsum(lengths) - lengths
         first = np.searchsorted(row, np.arange(len(rows)))
         at = row * length + begun - begun[first][row]

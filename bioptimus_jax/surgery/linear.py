@@ -45,6 +45,7 @@ def fit(states_MxD: np.ndarray, rows_MxD: np.ndarray, seed: int) -> LinearMap:
     order = seeded(seed, count).permutation(count)
     held, seen = np.split(order, [max(int(count * HELD_OUT), 1)])
     spread = ((rows_MxD[held] - rows_MxD[seen].mean(axis=0, dtype=np.float64)) ** 2).sum()
+    # The ridge is chosen on tokens that the fit has not seen: on its own ones the smallest would always win.
     errors = []
     for weights_DxD, state_D, row_D in _solved(states_MxD[seen], rows_MxD[seen], RIDGES):
         predicted = (states_MxD[held] - state_D) @ weights_DxD + row_D
@@ -61,10 +62,12 @@ def _solved(
     """(W, mean state, mean row) for each ridge, from one decomposition."""
     state_D, row_D = states_MxD.mean(axis=0, dtype=np.float64), rows_MxD.mean(axis=0, dtype=np.float64)
     centred_MxD = states_MxD.astype(np.float64) - state_D
+    # X'X = V diag(values) V': with it every ridge costs a product, not a decomposition of its own.
     values_D, vectors_DxD = np.linalg.eigh(centred_MxD.T @ centred_MxD)
     projected_DxD = vectors_DxD.T @ (centred_MxD.T @ (rows_MxD.astype(np.float64) - row_D))
     mean = float(values_D.mean()) or 1.0  # 0 where all states are alike: any other number then gives W = 0
     return [
+        # Rounding may leave eigenvalues a little below 0, where X'X has none.
         (vectors_DxD @ (projected_DxD / (np.maximum(values_D, 0) + r * mean)[:, None]), state_D, row_D)
         for r in ridges
     ]

@@ -36,7 +36,7 @@ STRATA = 10
 
 
 def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str, Any]:
-    """Hide about `tokens` tokens, give each up to `contexts` sentences, write WORKDIR/probe.json, print the table.
+    """Hide about `tokens` tokens, give each up to `contexts` sentences, write WORKDIR/probe.json.
 
     With `fit_steps` the gradient fit of so many steps is among the variants; it takes longest by far.
 
@@ -73,7 +73,6 @@ def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str,
     }
     result['seconds'] = round(time.monotonic() - started, 1)
     write_json(run.workdir / FILE, result)
-    run.say(recovery.text(result['variants']))
     run.say(f'probe: nearest to the true rows: {result["variants"][0]["flags"]}')
     run.say(f'probe: {run.workdir / FILE}, {clock(result["seconds"])}')
     return result

@@ -67,16 +67,11 @@ class _Collector:
 
     def reading(self) -> Reading:
         window, position, target = (np.array(c, np.int64) for c in (self.window, self.position, self.target))
-        return Reading(
-            self.windows, window, position, target, np.array(self.weight, np.float64), self.contexts
-        )
+        return Reading(self.windows, window, position, target, np.array(self.weight), self.contexts)
 
 
 def read_alone(
-    subwords: Subwords,
-    capacity: int,
-    spellings: Sequence[Sequence[int]],
-    pooling: str = POOLINGS[0],
+    subwords: Subwords, capacity: int, spellings: Sequence[Sequence[int]], pooling: str = POOLINGS[0]
 ) -> Reading:
     """Every token fed alone, between special tokens, and its pieces read. Empty spellings are left out."""
     collector = _Collector(subwords, len(spellings))

@@ -78,28 +78,3 @@ def _median(values_N: np.ndarray, seed: int) -> list[float]:
     drawn = seeded(seed, len(values_N)).integers(0, len(values_N), (RESAMPLES, len(values_N)))
     low, high = np.quantile(np.median(values_N[drawn], axis=1), (0.025, 0.975))
     return [round(float(value), 4) for value in (np.median(values_N), low, high)]
-
-
-def text(variants: list[dict[str, Any]]) -> str:
-    """The table for a terminal: a line a variant, in the order given."""
-    lines = [f'{"rank":>7} {"95 %":>13} {"uncentred":>9} {"by dot":>7} {"cosine":>7} {"norm":>7}']
-    classes = {
-        title: list(dict.fromkeys(name for v in variants for name in v.get(f'by_{title}', ())))
-        for title in CLASSES
-    }
-    short = {'contexts': ' ctx', 'pieces': ' pcs', 'frequency': ''}
-    lines[0] += ''.join(f' {name + short[title]:>8}' for title, names in classes.items() for name in names)
-    lines[0] += '  variant (medians; the classes are ranks)'
-    for v in variants:
-        rank, low, high = v['rank']
-        line = (
-            f'{rank:7.0f} {f"{low:.0f}-{high:.0f}":>13} {v["rank_uncentred"][0]:9.0f} {v["rank_dot"][0]:7.0f}'
-        )
-        line += f' {v["cosine"][0]:7.3f} {v["norm_ratio"][0]:7.2f}'
-        for title, names in classes.items():
-            of_class = v.get(f'by_{title}', {})
-            line += ''.join(
-                f' {of_class[n]["rank"][0]:8.0f}' if n in of_class else f' {"":>8}' for n in names
-            )
-        lines.append(f'{line}  {v["name"]}')
-    return '\n'.join(lines)

@@ -123,9 +123,7 @@ def _encoded(
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))
-def _read(
-    parameters: Any, architecture: Architecture, dtype: str, mesh: Mesh, *arrays: jax.Array
-) -> jax.Array:
+def _read(parameters: Any, architecture: Architecture, dtype: str, mesh: Mesh, *arrays: Any) -> jax.Array:
     """The last layer's states in the slots: of tokens BxL, segments BxL, positions BxL and slots SxK."""
 
     def read(parameters: Any, batch: dict[str, Any], slots_K: Any) -> Any:
@@ -161,12 +159,8 @@ def _by_shard(read: Callable[..., Any], mesh: Mesh, parameters: Any, *arrays: ja
     """What `read` gives for one shard after the other: every device works on its rows by itself."""
 
     def shard(parameters: Any, tokens: Any, segments: Any, positions: Any, slots_1xK: Any) -> Any:
-        return read(
-            parameters, {'tokens': tokens, 'segments': segments, 'positions': positions}, slots_1xK[0]
-        )
+        return read(parameters, dict(tokens=tokens, segments=segments, positions=positions), slots_1xK[0])
 
     rows = PartitionSpec('rows')
-    spread = jax.shard_map(
-        shard, mesh=mesh, in_specs=(PartitionSpec(), rows, rows, rows, rows), out_specs=rows
-    )
-    return spread(parameters, *arrays)
+    each = jax.shard_map(shard, mesh=mesh, in_specs=(PartitionSpec(), rows, rows, rows, rows), out_specs=rows)
+    return each(parameters, *arrays)

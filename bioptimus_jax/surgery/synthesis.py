@@ -29,10 +29,10 @@ def synthesise(run: Run, source: Loaded, tokens: list[str], spellings: list[list
     settings, seed = run.config.surgery, run.config.seed
     run.log('surgery', 0, kind='start')
     contexts = load_contexts(run.folder('contexts')) if settings.initialisation.contexts else None
-    material = gather(
+    given = gather(
         source, tokens, spellings, contexts, [settings], seed, summing(run, settings.batch_pieces, keep=True)
     )
-    made = make(settings, material, seed)
+    made = make(settings, given, seed)
     if (made.scale, settings.scale) == ('rescaled', 'centred'):
         run.say(
             f'surgery: fewer than {rows.LEAST_ROWS} new rows have no mean to be centred by; they are rescaled'

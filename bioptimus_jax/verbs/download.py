@@ -41,9 +41,7 @@ VERB = Verb(
     (
         flag('--to', 'folder, made if it is not there', None, required=True, metavar='DIR'),
         flag('--what', 'baseline, updates or both, or ner (default: %(default)s)', 'baseline,updates'),
-        flag(
-            '--files', 'only files with such names; ner: as bc2gm/train.tsv (default: *)', '*', metavar='GLOB'
-        ),
+        flag('--files', 'only files so named; ner: as bc2gm/train.tsv (default: *)', '*', metavar='GLOB'),
         flag(
             '--url',
             'folder above baseline and updatefiles, or above BC2GM-IOB, of a mirror '

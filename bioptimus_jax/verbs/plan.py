@@ -47,9 +47,7 @@ VERB = Verb(
             type=share,
             metavar='SHARE',
         ),
-        flag(
-            '--words', 'words of the corpus (default: config.corpus.max_words)', 0, type=positive, metavar='N'
-        ),
+        flag('--words', 'words of the corpus (default: corpus.max_words)', 0, type=positive, metavar='N'),
         flag(
             '--input-words',
             'words of the files it is chosen from (default: as many)',

@@ -16,9 +16,12 @@ def _call(command: Command) -> None:
     options = command.options
 
     def probed(run: Run) -> None:
+        from bioptimus_jax.report.measures import read_measures
+        from bioptimus_jax.report.sections.new_tokens import probe as table
         from bioptimus_jax.surgery.probe import probe  # imports jax
 
         probe(run, options.probe_tokens, options.probe_contexts, options.probe_fit_steps)
+        print(table(read_measures(run)).text())
 
     if options.probe:
         in_run(command, (), probed)
@@ -34,9 +37,7 @@ VERB = Verb(
         flag('--probe', 'compare all strategies in place of the stage', False, action='store_true'),
         flag('--probe-tokens', 'tokens hidden (default: %(default)s)', 1000, type=int, metavar='N'),
         flag('--probe-contexts', 'sentences a token (default: %(default)s)', 10, type=int, metavar='N'),
-        flag(
-            '--probe-fit-steps', 'compare a gradient fit too (default: %(default)s)', 0, type=int, metavar='N'
-        ),
+        flag('--probe-fit-steps', 'a gradient fit too (default: %(default)s)', 0, type=int, metavar='N'),
     ),
     _call,
     stage_keys(STAGE),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import fcntl
+import operator
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +51,7 @@ def with_local_inputs(
             continue
         if key == 'corpus.inputs' and 'corpus' not in stages and not experiment.curriculum.texts:
             continue
-        value = _get(experiment, key)
+        value: Any = operator.attrgetter(key)(experiment)
         fetch = Fetching(staging, key, quiet, check)
         if isinstance(value, str):
             local: Any = fetch.local(value)
@@ -153,14 +154,6 @@ def _remove_others(folder: Path, files: set[Path]) -> None:
             file.unlink()
 
 
-def _get(record: Any, dotted: str) -> Any:
-    for name in dotted.split('.'):
-        record = getattr(record, name)
-    return record
-
-
-def _changed(record: Any, dotted: str, value: Any) -> Any:
+def _changed(old: Any, dotted: str, value: Any) -> Any:
     name, _, rest = dotted.partition('.')
-    return dataclasses.replace(
-        record, **{name: _changed(getattr(record, name), rest, value) if rest else value}
-    )
+    return dataclasses.replace(old, **{name: _changed(getattr(old, name), rest, value) if rest else value})

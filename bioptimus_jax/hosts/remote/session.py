@@ -29,9 +29,8 @@ def open_run(
     InputError, Stopped.
     """
     staging, process = _staging(experiment), others.number if others else 0
-    place = (
-        local_place(_of_process(staging / 'runs', process), workdir) if is_remote(workdir) else Path(workdir)
-    )
+    runs = _of_process(staging / 'runs', process)
+    place = local_place(runs, workdir) if is_remote(workdir) else Path(workdir)
     run = Run(place, experiment, leads=process == 0)
     if others and run.leads:
         run.stopping = others.stopping

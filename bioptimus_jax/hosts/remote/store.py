@@ -25,18 +25,9 @@ CREDENTIALS = (
     's3: set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION; gs: `gcloud auth application-default login`; or '
     'give the machine a role that may use the bucket'
 )
-REFUSED = (
-    'credential',
-    'service account',
-    'denied',
-    'forbidden',
-    'unauthorized',
-    '403',
-    '401',
-    'metadata',
-    'oauth',
-    'token',
-    'signature',
+REFUSED = re.compile(
+    'credential|service account|denied|forbidden|unauthorized|403|401|metadata|oauth|token|signature',
+    re.IGNORECASE,
 )
 MISSING = ('NoSuchBucket', 'bucket does not exist', 'Bucket not found')
 WILDCARDS = '*?['
@@ -67,9 +58,7 @@ def _what_to_do(error: Exception) -> str:
     kind = type(error).__name__
     if isinstance(error, FileNotFoundError) or any(word in text for word in MISSING):
         return f'no such bucket or object ({text}); correct the URL, or make the bucket first'
-    if kind in ('PermissionDeniedError', 'UnauthenticatedError') or any(
-        word in text.lower() for word in REFUSED
-    ):
+    if kind in ('PermissionDeniedError', 'UnauthenticatedError') or REFUSED.search(text):
         return f'access is refused or credentials are missing ({text}); {CREDENTIALS}'
     return f'cannot be reached ({text}); check URL and network, then start the same command again'
 
@@ -121,9 +110,7 @@ class Store:
         _side_by_side(put, list(files), advance)
 
     def download(
-        self,
-        files: Iterable[tuple[str, Path, int, str]],
-        advance: Callable[[int], None] = lambda size: None,
+        self, files: Iterable[tuple[str, Path, int, str]], advance: Callable[[int], None] = lambda size: None
     ) -> None:
         """Fetch (name, file, bytes, SHA-256 or '' where it is not known); a file appears when it is whole and right."""
 

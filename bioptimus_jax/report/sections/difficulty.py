@@ -61,7 +61,9 @@ def masking_difficulty(m: Measures) -> Figure:
         return Figure('masking_difficulty', title, absent=ABSENT)
     settings = list(dict.fromkeys(name for r in m.difficulty for name in r['settings']))
     drawn = m.difficulty[: len(SERIES)]
-    apart = _far_apart(drawn)
+    means = [_mean(s['perplexity']) for r in drawn for s in r['settings'].values()]
+    # As step 0 and a trained model: one scale would hide their settings.
+    apart = len(drawn) > 1 and max(means) > FAR_APART * min(means)
     groups = [[number] for number in range(len(drawn))] if apart else [list(range(len(drawn)))]
 
     def draw(panels: list[Any]) -> None:
@@ -71,9 +73,8 @@ def masking_difficulty(m: Measures) -> Figure:
             for place, number in enumerate(group):
                 shift = (place - (len(group) - 1) / 2) * step
                 _draw_model(axes, drawn[number], kind, settings, shift, step, SERIES[number], m)
-            axes.set_title(
-                f'{m.label(drawn[group[0]]["model"])}, {KINDS[kind]}' if apart else KINDS[kind], fontsize=10
-            )
+            above = f'{m.label(drawn[group[0]]["model"])}, {KINDS[kind]}' if apart else KINDS[kind]
+            axes.set_title(above, fontsize=10)
             axes.set_xticks(range(len(settings)), settings)
             axes.set_xlim(-0.6, len(settings) - 0.4)
             axes.grid(False, axis='x')
@@ -104,12 +105,6 @@ SECTION = Section(
     {'difficulty': difficulty},
     (masking_difficulty,),
 )
-
-
-def _far_apart(records: list[dict[str, Any]]) -> bool:
-    """Whether models lie so far apart, as step 0 and a trained one do, that one scale would hide their settings."""
-    means = [_mean(s['perplexity']) for r in records for s in r['settings'].values()]
-    return len(records) > 1 and max(means) > FAR_APART * min(means)
 
 
 def _draw_model(

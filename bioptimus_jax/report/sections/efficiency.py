@@ -4,13 +4,13 @@ import dataclasses
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.tensors import read_architecture
-from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
+from bioptimus_jax.pretrain.throughput import forward_flops_per_token
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, spread
 from bioptimus_jax.report.measures import NO_PHASES, Measures, scored_sets
 from bioptimus_jax.report.section import Section
@@ -73,8 +73,8 @@ def effort_at(m: Measures, step: int) -> Effort:
         step,
         tokens,
         None if rate is None else tokens * rate,
-        _plus(before.flops, last['flops'] if 'flops' in last else _estimated_flops(m, step)),
-        _plus(before.seconds, last['seconds'] if 'seconds' in last else _seconds(m, step)),
+        _plus(before.flops, last.get('flops')),
+        _plus(before.seconds, last.get('seconds')),
         last.get('joules'),
     )
 
@@ -146,10 +146,7 @@ def arms(
         ' surgery are counted. Hours compare on one machine alone.'
     )
     if left_out:
-        note += (
-            ' The vocabularies differ, so losses per piece do not compare. Left out there:'
-            f' {", ".join(left_out)}.'
-        )
+        note += f' The vocabularies differ, so losses per piece do not compare. Left out there: {", ".join(left_out)}.'
     absent = 'these runs have no evaluation or score in common.'
     return Table.of('What each arm took', columns, records, rank_within='to reach', note=note, absent=absent)
 
@@ -250,35 +247,7 @@ def _before(m: Measures) -> Effort:
         [flops] = [r['flops'] for r in m.encoded]
     elif m.encoded and architecture is not None:
         flops = sum(r['pieces'] * forward_flops_per_token(architecture, r['attended'], 0) for r in m.encoded)
-    elif m.manifests.get('surgery', {}).get('counts', {}).get('windows'):
-        flops = None  # of an older version, which did not count the pieces
     return Effort(0, 0, 0, flops, sum(seconds) if seconds else None, None)
-
-
-def _estimated_flops(m: Measures, step: int) -> float | None:
-    """Of records without FLOPs: by the rates realised, every document as long as it may be."""
-    architecture = _architecture(m)
-    if architecture is None:
-        return None
-    rows = m.run.config.rows
-    attended = min(rows.row_pieces, rows.max_document_pieces)
-    return sum(
-        tokens * training_flops_per_token(architecture, attended, r.get('realised_rate') or 0.0)
-        for tokens, r in _increments(m, step)
-    )
-
-
-def _seconds(m: Measures, step: int) -> float:
-    """Of records without seconds: tokens by tokens per second."""
-    return sum(tokens / max(r.get('tokens_per_second', 0), 1e-9) for tokens, r in _increments(m, step))
-
-
-def _increments(m: Measures, step: int) -> Iterator[tuple[int, dict]]:
-    """The training records up to a step, each with the tokens since the one before."""
-    before = 0
-    for r in (r for r in m.training if r['step'] <= step):
-        yield r['tokens'] - before, r
-        before = r['tokens']
 
 
 def _architecture(m: Measures) -> Architecture | None:
@@ -293,21 +262,14 @@ def _plus(before: float | None, value: float | None) -> float | None:
 
 
 def _note(m: Measures) -> str:
-    counted = 'flops' in (m.training[-1] if m.training else {})
     note = (
         'Summed from the start: contexts and surgery, then the optimiser steps. FLOPs: those of `bioptimus plan`,'
-        ' matrix products alone'
-        + (', with the lengths and rates of the batches.' if counted else ', every document at its longest.')
-        + ' Hours: of the machine that it ran on, evaluations left out. Words: from the tokens, by the ratio of the'
-        ' rows.'
+        ' matrix products alone, with the lengths and rates of the batches. Hours: of the machine that it ran on,'
+        ' evaluations left out. Words: from the tokens, by the ratio of the rows.'
     )
-    surgery = m.manifests.get('surgery', {}).get('counts', {})
-    if surgery.get('windows') and not m.encoded:
-        note += ' The FLOPs of surgery are not on record (an older version); its hours are counted.'
     if m.run.config.surgery.fit_steps:
         note += ' The gradient fit of the new rows counts in hours, not in FLOPs.'
-    measured = any(r.get('joules') is not None for r in m.training)
-    if measured:
+    if any(r.get('joules') is not None for r in m.training):
         note += ' kWh: what the GPUs of the first process report (NVML) during the steps; not surgery, not the host.'
     else:
         note += ' kWh: no device reported its energy.'

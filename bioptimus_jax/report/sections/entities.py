@@ -8,18 +8,7 @@ from typing import Any
 
 from bioptimus_jax.finetune.entities.score import METRICS
 from bioptimus_jax.progress import clock
-from bioptimus_jax.report import paper
-from bioptimus_jax.report.drawing import (
-    SERIES,
-    Figure,
-    band,
-    draw_panels,
-    draw_svg,
-    in_legend,
-    name_axes,
-    shown,
-    training_axis,
-)
+from bioptimus_jax.report import drawing, paper
 from bioptimus_jax.report.gain import gain
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, fixed, missing, spread
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures, score_names
@@ -202,17 +191,17 @@ def interval(values: Sequence[float] | None, decimals: int = 2) -> str:
     return f'{100 * low:.{decimals}f}-{100 * high:.{decimals}f}'
 
 
-def entity_f1(m: Measures) -> Figure:
+def entity_f1(m: Measures) -> drawing.Figure:
     """Test F1 of every model and seed; lines through the models that follow one another in training."""
     title = f'Test {score_names(m)} ' + ('after each phase' if m.trains else 'of every model')
     models = [x for x in m.models if any(r['model'] == x for r in m.finetuned)]
     if not models:
-        return Figure('entity_f1', title, absent=NOT_SCORED)
+        return drawing.Figure('entity_f1', title, absent=NOT_SCORED)
     labels = [m.label(x).replace(' (step 0)', '') for x in models]
     path = [i for i, x in enumerate(models) if x in m.on_the_way]
 
     def draw(axes: Any) -> None:
-        for number, (dataset, colour) in enumerate(zip(m.datasets, SERIES * 9, strict=False)):
+        for number, (dataset, colour) in enumerate(zip(m.datasets, drawing.SERIES * 9, strict=False)):
             shift = (number - (len(m.datasets) - 1) / 2) * 0.08
             scored = {i: f1 for i, x in enumerate(models) if (f1 := m.scores(x, dataset))}
             line = [i for i in path if i in scored]
@@ -220,7 +209,9 @@ def entity_f1(m: Measures) -> Figure:
             axes.plot([i + shift for i in line], means, '-', color=colour, linewidth=1.2)
             places = [i + shift for i, values in scored.items() for _ in values]
             every = list(itertools.chain(*scored.values()))
-            axes.plot(places, every, 'o', color=colour, markersize=3.5, alpha=0.7, label=in_legend(dataset))
+            axes.plot(
+                places, every, 'o', color=colour, markersize=3.5, alpha=0.7, label=drawing.in_legend(dataset)
+            )
         wide = sum(map(len, labels)) > 70
         slanted = {'rotation': 35, 'ha': 'right', 'rotation_mode': 'anchor'} if wide else {}
         axes.set_xticks(range(len(models)), labels, **slanted)
@@ -234,10 +225,10 @@ def entity_f1(m: Measures) -> Figure:
         parts.append(f'{dataset} ' + ', '.join(f'{statistics.fmean(v):.1f} ({x})' for x, v in known if v))
     caption = 'A dot per fine-tuning seed' + (', lines through the means.' if path else '.')
     alt = f'Test {score_names(m)}: {"; ".join(parts)}.'
-    return Figure('entity_f1', title, caption, alt, draw_svg('entity_f1', draw))
+    return drawing.Figure('entity_f1', title, caption, alt, drawing.draw_svg('entity_f1', draw))
 
 
-def checkpoint_f1(m: Measures) -> Figure:
+def checkpoint_f1(m: Measures) -> drawing.Figure:
     """Devel F1 over the steps of pre-training, at step 0, phase ends and snapshots (paper, Figure 3)."""
     title = f'Devel {score_names(m)} over pre-training'
     steps = {x: step for x in m.on_the_way if (step := m.step_of(x)) is not None}
@@ -249,12 +240,12 @@ def checkpoint_f1(m: Measures) -> Figure:
     if not lines:
         few = 'fewer than two checkpoints of this run were scored; config.evaluation.snapshots_per_phase keeps more.'
         absent = (few if m.trains else NO_PHASES) if m.finetuned else NOT_SCORED
-        return Figure('checkpoint_f1', title, absent=absent)
+        return drawing.Figure('checkpoint_f1', title, absent=absent)
 
     def draw(axes: Any) -> None:
         for number, (dataset, points) in enumerate(lines.items()):
-            band(axes, points, number, dataset)
-        training_axis(axes, m)
+            drawing.band(axes, points, number, dataset)
+        drawing.training_axis(axes, m)
         axes.set_ylabel(f'devel {score_names(m)}, %')
         axes.legend(loc='center left', bbox_to_anchor=(1, 0.5))
 
@@ -264,25 +255,26 @@ def checkpoint_f1(m: Measures) -> Figure:
     )
     caption = 'Means over fine-tuning seeds, bands from the lowest to the highest seed.'
     alt = f'Devel {score_names(m)}: {alt}.'
-    return Figure('checkpoint_f1', title, caption, alt, draw_svg('checkpoint_f1', draw))
+    return drawing.Figure('checkpoint_f1', title, caption, alt, drawing.draw_svg('checkpoint_f1', draw))
 
 
-def epoch_f1(m: Measures) -> Figure:
+def epoch_f1(m: Measures) -> drawing.Figure:
     """Devel F1 after every fine-tuning epoch, a panel for each set, mean and spread over seeds."""
     title = f'Devel {score_names(m)} while fine-tuning'
-    models, left_out = shown(m)
+    models, left_out = drawing.shown(m)
     curves = {d: {x: _spans(_epochs(m, x, d)) for x in models} for d in m.datasets}
     curves = {d: lines for d, lines in curves.items() if any(lines.values())}
     if not curves:
-        return Figure('epoch_f1', title, absent='no epochs were recorded.' if m.finetuned else NOT_SCORED)
+        absent = 'no epochs were recorded.' if m.finetuned else NOT_SCORED
+        return drawing.Figure('epoch_f1', title, absent=absent)
 
     def draw(panels: list[Any]) -> None:
         for axes, (dataset, lines) in zip(panels, curves.items(), strict=True):
             for number, (model, points) in enumerate(lines.items()):
-                band(axes, points, number, m.label(model))
+                drawing.band(axes, points, number, m.label(model))
             axes.set_title(dataset, fontsize=10)
             axes.locator_params(axis='x', integer=True, nbins=6)
-        name_axes(panels, 'epoch', f'devel {score_names(m)}, %')
+        drawing.name_axes(panels, 'epoch', f'devel {score_names(m)}, %')
 
     parts = []
     for dataset, lines in curves.items():
@@ -290,7 +282,7 @@ def epoch_f1(m: Measures) -> Figure:
         parts.append(f'{dataset} ' + ', '.join(f'{f1:.1f} ({m.label(x)})' for x, f1 in best.items()))
     caption = f'Lines are means over seeds, bands from the lowest to the highest seed. {left_out}'.strip()
     alt = f'Devel {score_names(m)} over epochs; highest mean: {"; ".join(parts)}.'
-    return Figure('epoch_f1', title, caption, alt, draw_panels('epoch_f1', draw, len(curves)))
+    return drawing.Figure('epoch_f1', title, caption, alt, drawing.draw_panels('epoch_f1', draw, len(curves)))
 
 
 SECTION = Section(
@@ -338,7 +330,7 @@ def _epochs(m: Measures, model: str, dataset: str) -> dict[int, list[float]]:
     """Epoch -> devel F1 of every seed, in percent, under the setting that devel chooses."""
     values: dict[int, list[float]] = {}
     for cell in m.cells(model, dataset):
-        for epoch in m.history(cell):
+        for epoch in cell.get('history', ()):
             values.setdefault(epoch['epoch'], []).append(100 * epoch[f'devel_{m.task(dataset).metric.name}'])
     return values
 

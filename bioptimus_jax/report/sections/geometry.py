@@ -30,12 +30,9 @@ CLASSES = (('rare', SERIES[0]), ('frequent', SERIES[1]))
 
 def rows(m: Measures) -> Table:
     """Rows of the embedding table: all of them, those shared with the source, new ones."""
-    measures = {
-        'norm_mean': 'mean norm',
-        'norm_sd': 'sd of norms',
-        'cosine': 'cosine',
-        'cosine_centred': 'cosine, centred',
-    }
+    measures = dict(
+        norm_mean='mean norm', norm_sd='sd of norms', cosine='cosine', cosine_centred='cosine, centred'
+    )
     columns = [
         Column('model', lambda model, kind, g: m.label(model)),
         Column('rows', lambda model, kind, g: kind),
@@ -171,11 +168,9 @@ def _dots(axes: Any, points: Sequence[Sequence[float]], colour: str, label: str)
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    strokes = Path([xy for xy in points for _ in range(2)], [Path.MOVETO, Path.LINETO] * len(points))
-    strokes.should_simplify = False
-    axes.add_patch(
-        PathPatch(strokes, fill=False, edgecolor=colour, linewidth=2.4, capstyle='round', alpha=0.8)
-    )
+    lines = Path([xy for xy in points for _ in range(2)], [Path.MOVETO, Path.LINETO] * len(points))
+    lines.should_simplify = False
+    axes.add_patch(PathPatch(lines, fill=False, edgecolor=colour, linewidth=2.4, capstyle='round', alpha=0.8))
     axes.plot([], [], 'o', color=colour, markersize=3.5, label=label)
     axes.autoscale_view()
 

@@ -21,8 +21,16 @@ def cloze(m: Measures) -> Table:
         Column('± se', known(lambda r: fixed(r.get('nats_per_word_error')))),
         Column('bits / character', known(lambda r: fixed(r.get('bits_per_character'))), 'low'),
         Column('words right', known(lambda r: percent(r.get('word_accuracy'))), 'high'),
-        Column('nats / one-piece word', known(lambda r: fixed(_one_piece(r).get('nats_per_word'))), 'low'),
-        Column('one-piece words right', known(lambda r: percent(_one_piece(r).get('word_accuracy'))), 'high'),
+        Column(
+            'nats / one-piece word',
+            known(lambda r: fixed(r.get('one_piece', {}).get('nats_per_word'))),
+            'low',
+        ),
+        Column(
+            'one-piece words right',
+            known(lambda r: percent(r.get('one_piece', {}).get('word_accuracy'))),
+            'high',
+        ),
         Column('nats / piece', known(lambda r: fixed(r['nats_per_piece']))),
         Column('pieces / word', known(lambda r: fixed(r['pieces'] / r['words'], 2))),
     ]
@@ -38,9 +46,7 @@ def cloze(m: Measures) -> Table:
 def other_words(records: Iterable[dict[str, Any]]) -> str:
     """A warning where models were scored on different words, else ''."""
     several = len({r['mask'] for r in records if 'mask' in r}) > 1
-    return (
-        ' These models did not score the same words: set config.analysis.reference_vocab.' if several else ''
-    )
+    return ' These models did not score the same words: set config.analysis.reference_vocab.' * several
 
 
 SECTION = Section(
@@ -49,7 +55,3 @@ SECTION = Section(
     ('analyze',),
     {'cloze': cloze},
 )
-
-
-def _one_piece(record: dict[str, Any]) -> dict[str, Any]:
-    return record.get('one_piece', {})
