@@ -1,3 +1,3 @@
-"""Adapt a general BERT to a domain: vocabulary, embedding surgery, curriculum pre-training, NER."""
+"""Adapt a general encoder to a domain: vocabulary, embedding surgery, curriculum pre-training, NER."""
 
 __version__ = '0.1.0'

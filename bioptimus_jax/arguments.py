@@ -12,7 +12,7 @@ from bioptimus_jax.stages import STAGES
 VERBS = Plugins('bioptimus_jax.verbs', 'VERB')
 SYNOPSIS = 'bioptimus VERB --config=NAME_or_FILE[:argument] --workdir=DIR [--config.key=value ...]'
 PROGRAM_HELP = """
-Adapt a general BERT to a domain: corpus, vocabulary, embedding surgery, curriculum masked-LM
+Adapt a general encoder to a domain: corpus, vocabulary, embedding surgery, curriculum masked-LM
 pre-training, Hugging Face export, NER scores, report.
 
 exit codes: 0 done, 2 wrong usage or configuration, 3 bad input, 75 stopped by SIGTERM or SIGHUP
