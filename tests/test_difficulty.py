@@ -11,7 +11,14 @@ import pytest
 import tokenizers
 import torch
 from tokenizers import decoders, models, pre_tokenizers, processors
-from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
+from transformers import (
+    DistilBertConfig,
+    DistilBertForMaskedLM,
+    DistilBertModel,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
 
 from bioptimus_jax import cli, config
 from bioptimus_jax.analysis import difficulty, masked_lm
@@ -59,6 +66,7 @@ def place(tmp_path_factory):
     parameters = shape.initial_parameters(jax.random.key(0, impl='threefry2x32'))
     tensors.write_folder(folder / 'bert', shape, parameters, folder / 'bert')
     write_roberta(folder / 'roberta')
+    write_foreign(folder / 'foreign', DistilBertForMaskedLM)
     return folder
 
 
@@ -85,6 +93,13 @@ def write_roberta(folder):
     shape = dict(vocab_size=len(names), hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
     settings = RobertaConfig(**shape, intermediate_size=24, max_position_embeddings=32, pad_token_id=1)
     RobertaForMaskedLM(settings).save_pretrained(folder)
+
+
+def write_foreign(folder, kind):
+    """A model of a family that is not computed here, with a byte-level tokenizer."""
+    write_roberta(folder)
+    shape = dict(vocab_size=264, dim=16, n_layers=1, n_heads=2, hidden_dim=24, max_position_embeddings=30)
+    kind(DistilBertConfig(**shape, pad_token_id=1)).save_pretrained(folder)
 
 
 def experiment(place, **changes):
@@ -194,7 +209,7 @@ def test_the_losses_of_a_roberta_are_those_of_transformers_own_labels(place):
 def test_the_verb_measures_several_models_and_the_page_shows_them(place, tmp_path, capsys):
     command = ['difficulty', f'--config={place}/tiny.py', f'--workdir={tmp_path}/run']
     command += [f'--config.curriculum.texts={place}/news.txt', f'--model={place}/bert']
-    assert cli.main([*command, f'--model=other={place}/roberta']) == 0
+    assert cli.main([*command, f'--model=other={place}/foreign']) == 0
     printed = capsys.readouterr().out
     assert 'difficulty: 8 documents, one begins: ' in printed
     assert re.search(r'^other +0\.4 +words 20%, 100-0-0 ', printed, re.MULTILINE)
@@ -229,10 +244,7 @@ def test_what_cannot_be_measured_is_said_in_a_line(place, tmp_path):
     with pytest.raises(InputError, match=r'no config\.json'):
         difficulty.measure(run, [str(tmp_path)])
     headless = tmp_path / 'headless'
-    write_roberta(headless)
-    from transformers import RobertaModel
-
-    RobertaModel(RobertaConfig.from_pretrained(headless)).save_pretrained(headless)
+    write_foreign(headless, DistilBertModel)
     with pytest.raises(InputError, match=r'headless: lacks .*, so it has no perplexity'):
         difficulty.measure(run, [str(headless)])
     (headless / 'model.safetensors').write_bytes(b'no weights')

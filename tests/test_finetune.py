@@ -27,7 +27,6 @@ from bioptimus_jax.finetune.verdict import compare_models
 from bioptimus_jax.model.folder import model_folders, name_of
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.entities import beside_paper
-from bioptimus_jax.report.trained import cell_folder, trained_models
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.sets import columns
@@ -412,16 +411,6 @@ def _ner(workdir, e, **changes):
     return run, execute(run, STAGES['finetune'])
 
 
-def _numbered(manifest):
-    """Inputs as they were written before they had names."""
-    names = [name for name in manifest['inputs'] if not name.endswith(':types')]
-    old = {
-        f'{number}:{name.split(":")[1].split("/")[-1]}': manifest['inputs'][name]
-        for number, name in enumerate(names)
-    }
-    return {**manifest, 'inputs': old}
-
-
 def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(tiny_bert, toy_sets, tmp_path):
     sets, model, work = tmp_path / 'sets', tmp_path / 'model', tmp_path / 'run'
     shutil.copytree(toy_sets, sets)
@@ -429,8 +418,7 @@ def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(tiny_b
     small = {'datasets': ('two',), 'epochs': 1, 'models': (f'a={model}',)}
     e = experiment(sets, model)
     _, manifest = _ner(work, e, **small)
-    write_json(work / 'finetune' / 'manifest.json', _numbered(manifest))  # as an older version left it
-    assert _ner(work, e, **small)[1] == _numbered(manifest)  # up to date
+    assert _ner(work, e, **small)[1] == manifest  # up to date
     done = 1
     for more in (
         {'datasets': ('one', 'two')},
@@ -447,10 +435,8 @@ def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(tiny_b
     # A set that is left out may change; one that stays may not, nor may it get another file.
     with open(sets / 'one' / 'test.tsv', 'a', encoding='utf-8') as file:
         file.write('more\tO\n')
-    for form in (lambda m: m, _numbered):
-        write_json(work / 'finetune' / 'manifest.json', form(manifest))
-        with pytest.raises(ConfigError, match=r'inputs\.set one:test\.tsv: '):
-            _ner(work, e, **small)
+    with pytest.raises(ConfigError, match=r'inputs\.set one:test\.tsv: '):
+        _ner(work, e, **small)
     with open(model / 'config.json', 'a', encoding='utf-8') as file:
         file.write(' ')
     write_json(work / 'finetune' / 'manifest.json', manifest)
@@ -472,7 +458,7 @@ def test_merged_and_typed_scores_of_a_set_are_never_taken_for_each_other(tiny_be
         )
         file.write_text(text + '\n', 'utf-8')
     e = experiment(sets, tiny_bert)
-    run, manifest = _ner(tmp_path / 'both', e, epochs=2, datasets=('jnlpba', 'jnlpba-typed'))
+    run, _ = _ner(tmp_path / 'both', e, epochs=2, datasets=('jnlpba', 'jnlpba-typed'))
     merged, typed = read_measures(run).finetuned
     assert (merged['dataset'], list(merged['test_by_type'])) == ('jnlpba', ['entity'])
     assert (typed['dataset'], list(typed['test_by_type'])) == ('jnlpba-typed', ['Drug', 'Protein'])
@@ -495,44 +481,10 @@ def test_merged_and_typed_scores_of_a_set_are_never_taken_for_each_other(tiny_be
     counted = [r['blurb'] for r in read_json(run.workdir / 'finetune' / 'lint.json')]
     assert counted == ['jnlpba', '']
     assert beside_paper(read_measures(run)).columns == ['model', 'jnlpba, here', 'jnlpba, paper']
-    # As an older version left it: typed, under the name of BLURB's set.
-    old = tmp_path / 'old'
-    _, manifest = _ner(old, e, epochs=1, datasets=('jnlpba-typed',))
-    (model,) = (p for p in (old / 'finetune').iterdir() if p.is_dir())
-    (model / 'jnlpba-typed').rename(model / 'jnlpba')
-    for file in (*(old / 'finetune').glob('*.json*'), *model.rglob('scores.json')):
-        text = file.read_text('utf-8').replace('jnlpba-typed', 'jnlpba')
-        file.write_text(text.replace('"merged_types": [],', ''), 'utf-8')
-        if file.name == 'scores.json':
-            values = read_json(file)
-            write_json(file, {name: values[name] for name in values if name not in ('seal', 'files')})
-    numbered = _numbered(manifest)
-    write_json(
-        old / 'finetune' / 'manifest.json',
-        numbered | {'files': {}, 'config': {**manifest['config'], 'finetune.datasets': ['jnlpba']}},
-    )
-    with pytest.raises(ConfigError, match=r'inputs\.set jnlpba:types: none -> merged into'):
-        _ner(old, e, epochs=1, datasets=('jnlpba',))
-    read = read_measures(Run(old, e, quiet=True))
-    named = [
-        *read.finetuned,
-        *read.statistics,
-        *read.slices,
-        *read.lint,
-        *({'dataset': name} for name in read.labels),
-    ]
-    assert [r['dataset'] for r in named] == ['jnlpba-typed'] * 5
-    assert not beside_paper(read).rows
-    assert (cell_folder(trained_models([read])[0], read.finetuned[0]) / 'predictions.tsv').is_file()
-    assert list(read_model(str(model)).cells) == ['jnlpba-typed']
+    (model,) = (p for p in (run.workdir / 'finetune').iterdir() if p.is_dir())
+    assert list(read_model(str(model)).cells) == ['jnlpba', 'jnlpba-typed']
     with pytest.raises(InputError, match=r'has jnlpba-typed, but .* has jnlpba: no set in common'):
-        compare_models(str(model), str(run.workdir / 'finetune' / model.name / 'jnlpba'))
-    # Under the name that says what they are, the same cells go on.
-    (model / 'jnlpba').rename(model / 'jnlpba-typed')
-    counts = _ner(old, e, epochs=1, datasets=('jnlpba', 'jnlpba-typed'))[1]['counts']
-    assert (counts['cells'], counts['kept']) == (2, 1)
-    found = read_measures(Run(old, e, quiet=True)).finetuned
-    assert [(r['dataset'], len(r['test_by_type'])) for r in found] == [('jnlpba', 1), ('jnlpba-typed', 2)]
+        compare_models(str(model / 'jnlpba-typed'), str(model / 'jnlpba'))
 
 
 def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_path):

@@ -31,6 +31,7 @@ from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab import subwords
 from bioptimus_jax.vocab.kinds import wordpiece
 from bioptimus_jax.vocab.probes import PROBES
+from bioptimus_jax.vocab.tokenizer_files import NAMES
 
 LOWER, CAPITALS = 'abcdefghijklmnopqrstuvwxyzéïßø', 'ABCDEFGHIJKLMNOPQRSTUVWXYZÉ'
 WORDS = [
@@ -107,7 +108,7 @@ def by_library(folder, vocabulary, change, **settings):
     change(tokenizer)
     write_source(folder, vocabulary, tokenizer.get_vocab_size())
     tokenizer.save(str(folder / 'tokenizer.json'))
-    named = dict(zip(wordpiece.NAMED, wordpiece.SPECIAL_TOKENS, strict=True))
+    named = dict(zip(NAMES.values(), wordpiece.SPECIAL_TOKENS, strict=True))
     write_json(
         folder / 'tokenizer_config.json', {'tokenizer_class': 'PreTrainedTokenizerFast', **named, **settings}
     )

@@ -27,6 +27,7 @@ VERSIONS = {
     '0.4': (94.1, 84.98, 89.54, 85.25, 79.46),
 }
 """Table 5: later phases; contextualized only."""
+LATER_PHASES = {phase: {'contextualized': row} for phase, row in VERSIONS.items()}
 
 RIVALS = {
     'BioBERT': (92.85, 84.7, 89.13, 83.82, 78.55),
@@ -53,8 +54,7 @@ def of_rival(name: str, dataset: str) -> float | None:
 
 def reported(strategy: str, phase: str, dataset: str) -> float | None:
     """The paper's F1 in percent for an initialisation after a phase, or None where it reports none."""
-    later = VERSIONS.get(phase) if strategy == 'contextualized' else None
-    row = INITIALISATIONS.get(strategy) if phase == '0.1' else later
+    row = {'0.1': INITIALISATIONS, **LATER_PHASES}.get(phase, {}).get(strategy)
     return row[DATASETS.index(dataset)] if row and dataset in DATASETS else None
 
 
