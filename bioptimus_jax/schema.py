@@ -485,7 +485,7 @@ class Runtime:
     )
     remat: str = key(
         'auto',
-        'what the backward pass computes anew; auto: dots beyond 12 layers',
+        'what the backward pass computes again; auto: dots beyond 12 layers',
         one_of=('auto', 'none', 'dots', 'full'),
     )
     scan_layers: str = key('auto', 'a layer in a loop; auto: beyond 12 layers', one_of=('auto', 'yes', 'no'))

@@ -13,8 +13,8 @@ Expect:   Table 2, with the paper's three corpora: F1 on test of base 92.9 on BC
           NCBI-disease, 87.0 on BC2GM, 80.6 on JNLPBA; of large 93.7, 85.2, 89.0, 88.0, 81.0.
 
 Stated in the paper: 50,000 subwords learned on PubMed, cased; random weights with them; batch 8,192 of 512 pieces,
-500,000 steps, 15 % of the pieces under 80-10-10, Adam with .9 and .98, epsilon 1e-6, decay .01, warm-up of 5 %, linear
-to 0, peak 6e-4 (base) and 4e-4 (large), dropout .1. As fairseq does: decay of every parameter, no clipping.
+500,000 steps, 15 % of the pieces under 80-10-10, Adam with 0.9 and 0.98, epsilon 1e-6, decay 0.01, warm-up of 5 %,
+linear to 0, peak 6e-4 (base) and 4e-4 (large), dropout 0.1. As fairseq does: decay of every parameter, no clipping.
 Chosen by us, since the paper leaves it open: documents of a row do not see one another; the checkpoint is continued
 with the same schedule. New vocabulary and random weights come together in the paper, so their effects cannot be told
 apart there: config.surgery.strategy with config.source.path separates them.

@@ -62,7 +62,7 @@ def encoder_layers(head: Head) -> torch.nn.ModuleList:
 
 
 def reinitialise(head: Head, count: int) -> None:
-    """Draw the top `count` layers anew, and the pooler where there is one, as before pre-training.
+    """Draw the top `count` layers again, and the pooler where there is one, as before pre-training.
 
     That is how transformers draws the family's weights: mostly from N(0, initializer_range), not truncated, biases 0,
     norms 1 and 0; ModernBERT's are truncated, and narrower where a layer adds to its input. Zhang et al. (2021), who

@@ -110,8 +110,7 @@ class ByteLevel(Kind):
     def save(self, subwords: Subwords, folder: Path, model_max_length: int) -> None:
         """Write tokenizer.json, vocab.json, merges.txt and tokenizer_config.json as AutoTokenizer reads them.
 
-        RoBERTa's own tokenizer transformers makes anew from its settings; any other it takes from tokenizer.json as it
-        stands.
+        RoBERTa's own tokenizer transformers makes from the settings; any other it takes from tokenizer.json unchanged.
         """
         tokenizer, roles = subwords.tokenizer, subwords.roles
         merges = model_state(tokenizer)['merges']
@@ -134,7 +133,7 @@ class ByteLevel(Kind):
         write_json(folder / SETTINGS, settings | {'model_max_length': model_max_length, **named(roles)})
 
     def check(self, subwords: Subwords, where: Path) -> None:
-        """Raises InputError, naming the setting, for a tokenizer that is no BPE of words that carry their space."""
+        """Raises InputError, naming the setting, unless the tokenizer is a BPE of words that carry their space."""
         tokenizer = subwords.tokenizer
         model = model_state(tokenizer)
         for name in ('dropout', 'continuing_subword_prefix', 'end_of_word_suffix', 'byte_fallback'):
