@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from protocol import interleave, publish, ratio, serve, start
-from workload import BASE, QUICK, SMALL, Shape, architecture, opened, prepare
+from workload import BASE, FAMILIES, QUICK, SMALL, Shape, architecture, opened, prepare
 
 from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.pretrain import curriculum
@@ -49,7 +49,7 @@ def main() -> None:
         '--quick', action='store_true', help='small, generated, writes nothing; under a minute'
     )
     parser.add_argument('--rounds', type=int, default=9, help='timed rounds (default 9; --quick: 3)')
-    parser.add_argument('--family', default='bert', help='of the model (default bert)')
+    parser.add_argument('--family', default='bert', choices=FAMILIES, help='of the model (default bert)')
     parser.add_argument('--variant', help=argparse.SUPPRESS)
     parser.add_argument('--folder', help=argparse.SUPPRESS)
     options = parser.parse_args()

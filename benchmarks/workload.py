@@ -18,6 +18,10 @@ from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS
 
+# Width of the feed-forward block over that of the model, and rows of positions for 512 pieces: RoBERTa counts from 2.
+# A gated block has two matrices of the first kind, so ModernBERT's are narrower.
+FAMILIES = {'bert': (4, 512), 'roberta': (4, 514), 'modernbert': (1.5, 512)}
+
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
@@ -35,11 +39,6 @@ class Shape:
     def heads(self) -> int:
         return self.hidden // 64
 
-    @property
-    def intermediate(self) -> int:
-        """A gated layer has two matrices of the first kind, so ModernBERT's are narrower."""
-        return self.hidden * 3 // 2 if self.family == 'modernbert' else 4 * self.hidden
-
 
 QUICK = Shape(2, 128, 8000, 4, 400)
 SMALL = Shape(2, 128, 30522, 16, 4000)
@@ -50,12 +49,14 @@ def experiment(shape: Shape, folder: Path) -> Experiment:
     config = defaults()
     config.corpus.update(inputs=(str(folder / 'corpus.jsonl'),), min_words=1)
     config.vocab.update(kind='file', file=str(folder / 'vocab.txt'))
+    widening, positions = FAMILIES[shape.family]
     config.model.update(
         family=shape.family,
+        max_positions=positions,
         layers=shape.layers,
         hidden=shape.hidden,
         heads=shape.heads,
-        intermediate=shape.intermediate,
+        intermediate=int(widening * shape.hidden),
         dropout=0.0,
         attention_dropout=0.0,
     )
@@ -100,7 +101,7 @@ def opened(shape: Shape, folder: Path) -> tuple[Run, Rows]:
 
 
 def architecture(shape: Shape) -> Architecture:
-    return own_architecture(experiment(shape, Path()).model, shape.vocabulary)
+    return own_architecture(experiment(shape, Path()).model, shape.vocabulary).padded_with(0)
 
 
 def _words(shape: Shape) -> list[str]:
