@@ -226,7 +226,7 @@ def gate(shape: Shape, folder: Path) -> dict[str, float]:
 def print_estimate() -> list[dict[str, Any]]:
     """Analytic: minutes per billion useful pieces at 35 % of peak, attended length 340, 15 % predicted."""
     estimates = []
-    for name, shape in (('base', BASE), ('large', Shape(24, 1024, 30522, 0, 0))):
+    for name, shape in (('base', BASE), ('large', Shape(24, 1024, 30522, 4, 4))):
         flops = training_flops_per_token(architecture(shape), 340, 0.15)
         for device, peak in (('A100', 312e12), ('H200', 989e12)):
             minutes = 1e9 * flops / (0.35 * peak) / 60

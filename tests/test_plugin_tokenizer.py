@@ -222,10 +222,9 @@ def test_documents_are_spelled_as_the_library_spells_them(run):
     assert rows.counts['words'] == sum(len(d.text.split()) for d in documents)
 
 
-def test_words_of_the_analysis_are_spelled_as_in_their_sentence(run, kind, name):
+@pytest.mark.parametrize('name', ['bytelevel'], indirect=True, scope='module')
+def test_words_of_the_analysis_are_spelled_as_in_their_sentence(run, name):
     """Hidden words, rare and frequent ones, entities and counted words: each with its space, or none would be found."""
-    if not kind.carries_space:
-        pytest.skip('words hold no space')
     known = subwords.load(run.workdir / 'vocab')
     spellers = [cloze.Speller(each) for each in (known, subwords.load(Path(run.config.source.path)))]
     documents = list(open_documents(run.folder('corpus'), 'train'))
