@@ -15,7 +15,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.fields import as_config, check_name, field_of, now_called, now_called_in, put
+from bioptimus_jax.fields import as_config, begin, check_name, field_of, now_called, now_called_in, put
 from bioptimus_jax.schema import Experiment, Phase
 
 CONFIG_FOLDERS = (Path(__file__).parent.parent / 'configs', Path(__file__).parent / 'configs')
@@ -102,6 +102,7 @@ def experiment(name: str, overrides: Iterable[tuple[str, str]], paths: bool = Tr
 
 def override(config: ConfigDict, dotted: str, text: str) -> None:
     """Set one key from the command line. Raises ConfigError for an unknown key or a value of the wrong type."""
+    begin(config, Experiment, dotted)
     node, rest = config, dotted
     while isinstance(node, ConfigDict):
         name = next((n for n in sorted(node, key=len, reverse=True) if f'{rest}.'.startswith(f'{n}.')), None)

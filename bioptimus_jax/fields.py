@@ -53,13 +53,17 @@ def section(record: type) -> Any:
 
 
 def named(
-    record: Callable[[], type],
+    record: Callable[[str], type],
     entries: Mapping[str, Any],
     doc: str = '',
     without: Collection[str] | None = None,
+    names: Collection[str] | None = None,
 ) -> Any:
-    """A section whose names the user chooses: each entry a `record`, or if `without`, any of its other keys."""
-    metadata = {'doc': doc, 'record': record, 'without': without}
+    """A section whose names the user chooses: each entry a `record`, or if `without`, any of its other keys.
+
+    `names`: those that there may be, if not any; what is not given has its defaults.
+    """
+    metadata = {'doc': doc, 'record': record, 'without': without, 'names': names}
     return dataclasses.field(default_factory=lambda: dict(entries), metadata=metadata)
 
 
@@ -70,7 +74,10 @@ def field_of(record: type, dotted: str) -> tuple[dataclasses.Field, Any] | None:
     if field is None:
         return None
     if entry := field.metadata.get('record'):  # names that the user chooses may have dots, keys have none
-        return field_of(entry(), rest.rpartition('.')[2]) if rest else (field, kind)
+        chosen, _, last = rest.rpartition('.')
+        if not rest:
+            return field, kind
+        return field_of(entry(chosen), last) if _may_be(field.metadata, chosen) else None
     if dataclasses.is_dataclass(kind):
         return field_of(typing.cast(type, kind), rest)
     return None if rest else (field, kind)
@@ -102,6 +109,14 @@ def as_config(record: Any) -> ConfigDict:
     return config
 
 
+def begin(config: ConfigDict, record: type, dotted: str) -> None:
+    """Where a key is of an entry that there may be, but is not yet, begin it with its defaults."""
+    name, _, rest = dotted.partition('.')
+    chosen, (field, _) = rest.partition('.')[0], _fields(record).get(name, (None, None))
+    if field and chosen in (field.metadata.get('names') or ()) and chosen not in config[name]:
+        config[name][chosen] = as_config(field.metadata['record'](chosen)())
+
+
 def put(config: ConfigDict, record: type, dotted: str, value: Any) -> None:
     """Set a key of the ConfigDict of a `record`, whatever its type; an entry that is not there begins as by default.
 
@@ -123,8 +138,8 @@ def put(config: ConfigDict, record: type, dotted: str, value: Any) -> None:
     elif entry := field.metadata.get('record'):
         chosen, _, rest = rest.rpartition('.')
         if chosen not in config[name]:
-            config[name][chosen] = as_config(entry()())
-        put(config[name][chosen], entry(), rest, value)
+            config[name][chosen] = as_config(entry(chosen)())
+        put(config[name][chosen], entry(chosen), rest, value)
     else:
         put(config[name], typing.cast(type, kind), rest, value)
 
@@ -149,7 +164,10 @@ def record_from(record: type, values: Any, where: str = '') -> Any:
             _require_section(value, full)
             for chosen in value:
                 check_name(chosen, f'config.{full}')
-            filled[name] = {n: _entry(field.metadata, value[n], f'{full}.{n}') for n in value}
+                if not _may_be(field.metadata, chosen):
+                    known = ', '.join(field.metadata['names'])
+                    raise ConfigError(f'config.{full}.{chosen}: no such entry; there may be {known}')
+            filled[name] = {n: _entry(field.metadata, n, value[n], f'{full}.{n}') for n in value}
         elif dataclasses.is_dataclass(kind):
             filled[name] = record_from(typing.cast(type, kind), value, f'{full}.')
         else:
@@ -157,8 +175,8 @@ def record_from(record: type, values: Any, where: str = '') -> Any:
     return record(**filled)
 
 
-def _entry(metadata: Mapping, values: Any, where: str) -> Any:
-    record, without = metadata['record'](), metadata['without']
+def _entry(metadata: Mapping, name: str, values: Any, where: str) -> Any:
+    record, without = metadata['record'](name), metadata['without']
     if without is None:
         return record_from(record, values, f'{where}.')
     _require_section(values, where)
@@ -171,6 +189,11 @@ def _entry(metadata: Mapping, values: Any, where: str) -> Any:
     return {
         n: _checked(values[n], fields[n][1], fields[n][0].metadata, f'{where}.{n}') for n in sorted(values)
     }
+
+
+def _may_be(metadata: Mapping, name: str) -> bool:
+    """Whether an entry of a section may have that name."""
+    return metadata['names'] is None or name in metadata['names']
 
 
 def _require_section(values: Any, where: str) -> None:

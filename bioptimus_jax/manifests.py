@@ -106,17 +106,17 @@ def require_whole(folder: Path, flaws: Flaws) -> None:
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """`key: old -> new` for every configuration key and input that is not the same.
 
-    A key that the program has learned since is no difference where it says what was done before.
+    A key that one of them lacks is no difference where the other has what is done without it: the program has learned
+    the key since, or the user has not set it.
     """
     changes = []
     for part in ('config', 'inputs'):
         before, after = old.get(part, {}), new[part]
         for name in sorted(before.keys() | after.keys()):
-            known = before.get(name)
-            if part == 'config' and name not in before:
-                known = value_before(name)
-            if known != after.get(name):
-                changes.append(f'{part}.{name}: {_short(known)} -> {_short(after.get(name))}')
+            without = value_before(name) if part == 'config' else None
+            known, asked = before.get(name, without), after.get(name, without)
+            if known != asked:
+                changes.append(f'{part}.{name}: {_short(known)} -> {_short(asked)}')
     return changes
 
 

@@ -1,9 +1,15 @@
 """Variations that are files: a module's name is a value of the configuration, and it holds one object."""
 
+import dataclasses
 import importlib
 import pkgutil
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, cast
+
+
+@dataclasses.dataclass(frozen=True)
+class NoSettings:
+    """What a variation without settings of its own declares."""
 
 
 class Plugins(Collection[str]):
@@ -28,3 +34,7 @@ class Plugins(Collection[str]):
     def load(self, name: str) -> Any:
         """The object that the module of that name holds; imports it now."""
         return getattr(importlib.import_module(f'{self.package}.{name}'), self.holds)
+
+    def settings(self, name: str) -> type:
+        """The record of settings that the object of that name declares as its own, `Settings`."""
+        return cast(type, self.load(name).Settings)

@@ -404,7 +404,7 @@ class Finetune:
         (STANDARD,), 'names of `setting`, tried with all models, sets, seeds; standard: the keys below'
     )
     setting: Mapping[str, Mapping[str, Any]] = named(
-        lambda: Finetune, {}, 'by name, which of the keys below are different', without=NOT_OF_A_SETTING
+        lambda name: Finetune, {}, 'by name, which of the keys below are different', without=NOT_OF_A_SETTING
     )
     epochs: int = key(
         5, 'passes over the training set (paper: 5-11; BLURB: 2-60; Tinn et al.: to 100)', low=1, high=10_000
@@ -524,7 +524,7 @@ class Experiment:
         'what `run` does, in this order',
     )
     phases: tuple[str, ...] = key(tuple(PAPER_PHASES), 'curriculum: names of `phase`, in order')
-    phase: Mapping[str, Phase] = named(lambda: Phase, PAPER_PHASES)
+    phase: Mapping[str, Phase] = named(lambda name: Phase, PAPER_PHASES)
     source: Source = section(Source)
     corpus: Corpus = section(Corpus)
     vocab: Vocab = section(Vocab)
@@ -534,6 +534,12 @@ class Experiment:
     rows: Rows = section(Rows)
     curriculum: Curriculum = section(Curriculum)
     pretrain: Pretrain = section(Pretrain)
+    objective: Mapping[str, Any] = named(
+        OBJECTIVES.settings,
+        {},
+        "by name, an objective's own settings: a record in its file",
+        names=OBJECTIVES,
+    )
     evaluation: Evaluation = section(Evaluation)
     finetune: Finetune = section(Finetune)
     analysis: Analysis = section(Analysis)
@@ -623,6 +629,11 @@ def _check_consistency(e: Experiment) -> None:
     two = e.runtime.profile_steps
     if len(two) > 2 or list(two) != sorted(two):
         raise ConfigError(f'config.runtime.profile_steps: the first and the last step are needed, got {two}')
+    for name in e.objective.keys() - {e.pretrain.objective}:
+        raise ConfigError(
+            f'config.objective.{name}: settings of an objective that is not trained; set '
+            f'config.pretrain.objective={name}, or leave them out'
+        )
     _check_finetune(e.finetune)
     _check_surgery(e.surgery)
 

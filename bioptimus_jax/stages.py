@@ -92,7 +92,7 @@ STAGES: dict[str, Stage] = {
             'masked language modelling through the curriculum',
             'surgery/, rows/, config.curriculum.probe and texts',
             'pretrain/checkpoints, curriculum.json, difficulty.json, metrics.jsonl',
-            ('seed', 'phases', 'phase', 'curriculum', 'pretrain', 'evaluation'),
+            ('seed', 'phases', 'phase', 'curriculum', 'pretrain', 'objective', 'evaluation'),
             lambda run: ('surgery', 'rows'),
             _late('pretrain.loop', 'build'),
             _late('pretrain.difficulty', 'external_inputs'),

@@ -14,7 +14,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from bioptimus_jax.arguments import SYNOPSIS, make_parser
-from bioptimus_jax.schema import Experiment, Phase
+from bioptimus_jax.plugins import NoSettings
+from bioptimus_jax.schema import OBJECTIVES, Experiment, Phase
 from bioptimus_jax.stages import STAGES
 
 PACKAGE = Path(__file__).resolve().parents[1] / 'bioptimus_jax'
@@ -129,13 +130,16 @@ def _anchor(section: str) -> str:
 
 
 def _configuration() -> str:
-    return '\n'.join([CONFIGURATION, *(_section(*entry) for entry in sections(Experiment, ''))])
+    entries = (entry for entry in sections(Experiment, '') if entry[1] is not NoSettings)
+    return '\n'.join([CONFIGURATION, *(_section(*entry) for entry in entries)])
 
 
 def sections(record: type, prefix: str) -> Iterator[tuple[str, type]]:
     """A record and the records in it, each with its dotted name; '' is the experiment itself."""
     yield prefix, record
     for name, hint in typing.get_type_hints(record).items():
+        if name == 'objective' and record is Experiment:
+            yield from ((f'{name}.{one}', OBJECTIVES.settings(one)) for one in OBJECTIVES)
         inner = Phase if name == 'phase' else hint
         if dataclasses.is_dataclass(inner):
             yield from sections(typing.cast(type, inner), f'{prefix}.{name}'.lstrip('.'))

@@ -23,6 +23,7 @@ from ml_collections import ConfigDict
 from bioptimus_jax import cli, config
 from bioptimus_jax.arguments import make_parser, take_overrides
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.fields import begin
 from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.schema import Experiment
 
@@ -268,6 +269,7 @@ def check_command(command: str) -> None:
 def check_key(dotted: str) -> None:
     """Raise ConfigError unless it is a key or a section of the schema."""
     node, rest = config.defaults(), dotted
+    begin(node, Experiment, dotted)
     while rest:
         if not isinstance(node, ConfigDict):
             raise ConfigError(f'{dotted}: no such key')

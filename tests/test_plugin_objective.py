@@ -24,7 +24,7 @@ from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
-from bioptimus_jax.run import Run, execute
+from bioptimus_jax.run import Run, check_settings, execute
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten
@@ -43,13 +43,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bioptimus_jax.fields import key
 from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.pretrain.objective import Example, Objective
 from bioptimus_jax.pretrain.rows import Rows, positions_and_segments
 
 
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What may be set."""
+
+    near: float = key(1.0, 'weight of the second term', low=0)
+
+
 class PreviousPiece(Objective):
     """Cross-entropy of the piece before."""
+
+    Settings = Settings
 
     reads = ('tokens', 'segment_lengths')
     rules = (Rule(r'^previous/', (None, None), True),)
@@ -79,7 +89,8 @@ class PreviousPiece(Objective):
             batch['segment_lengths'], tokens_BxL.shape[1], jnp
         )
         rows = {'tokens': tokens_BxL, 'segments': segments_BxL, 'positions': positions_BxL}
-        rows['strength'] = jnp.broadcast_to(setting['strength'], (len(tokens_BxL),))
+        strength = setting['strength'] * self.settings.near
+        rows['strength'] = jnp.broadcast_to(strength, (len(tokens_BxL),))
         weights = {'pieces': (positions_BxL > 0).sum(), 'documents': (batch['segment_lengths'] > 0).sum()}
         return Example(rows, weights, {})
 
@@ -181,7 +192,7 @@ def added(tmp_path_factory):
 def opened(prepared, workdir, **changes):
     if not workdir.exists():
         shutil.copytree(prepared / 'run', workdir)
-    return Run(workdir, experiment(prepared, pretrain__objective='previous', **changes), quiet=True)
+    return Run(workdir, experiment(prepared, **{'pretrain__objective': 'previous', **changes}), quiet=True)
 
 
 @pytest.fixture(scope='module')
@@ -248,6 +259,27 @@ def test_memory_counts_what_it_adds(prepared):
     added = {name: getattr(own, name) - getattr(plain, name) for name in ('optimizer', 'gradients', 'update')}
     assert added == {'optimizer': 2 * head, 'gradients': head, 'update': 2 * head}  # two micro-batches
     assert own.parameters - plain.parameters == head + head  # that which is trained, and as it began
+
+
+def test_its_own_settings_are_keys(trained, prepared):
+    ours = opened(prepared, trained.workdir, objective__previous__near=1.0)  # what it is without
+    check_settings(ours, STAGES['pretrain'], replace=False)
+    assert ours.config.objective['previous'].near == 1
+    other = opened(prepared, trained.workdir, objective__previous__near=2.0)
+    with pytest.raises(ConfigError, match=r'config\.objective\.previous\.near: 1\.0 -> 2\.0'):
+        check_settings(other, STAGES['pretrain'], replace=False)
+    for dotted, value, refusal in (
+        ('objective__previous__near', '-1', r'config\.objective\.previous\.near: must be at least 0, got -1'),
+        ('objective__previous__far', '1', r'config\.objective\.previous\.far: no such key'),
+        ('objective__prevoius__near', '1', r'config\.objective\.prevoius\.near: no such key'),
+        (
+            'pretrain__objective',
+            'mlm',
+            r'config\.objective\.previous: settings of an objective that is not trained',
+        ),
+    ):
+        with pytest.raises(ConfigError, match=refusal):
+            opened(prepared, trained.workdir, **{'objective__previous__near': 1, dotted: value})
 
 
 @pytest.mark.parametrize('parts', [1, 4])

@@ -5,6 +5,7 @@ Legend: B rows of the global batch, L pieces a row.
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, cast
@@ -16,6 +17,7 @@ from jax.sharding import Mesh
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture, Rule
 from bioptimus_jax.model.compute import PLAIN, Compute
+from bioptimus_jax.plugins import NoSettings
 from bioptimus_jax.pretrain.backends import make_compute
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
@@ -67,10 +69,22 @@ class Objective(abc.ABC):
     row_pieces: int
     compute: Compute = PLAIN
 
+    Settings: ClassVar[type] = NoSettings
+    """A frozen record of keys (`fields.key`): config.objective.NAME of the objective in the file NAME."""
     reads: ClassVar[tuple[str, ...]] = ('tokens', 'word_starts', 'segment_lengths')
     """The arrays of a row that `example` wants; the step itself wants `segment_lengths`."""
     rules: ClassVar[Sequence[Rule]] = ()
     """For parameters that `start` or `frozen` adds; those of the model follow the architecture's."""
+
+    @classmethod
+    def settings_of(cls, config: Experiment) -> Any:
+        """This objective's own settings, a `Settings`: what config.objective says of it, or the defaults."""
+        return config.objective.get(cls.__module__.rpartition('.')[2]) or cls.Settings()
+
+    @functools.cached_property
+    def settings(self) -> Any:
+        """Those of this objective's configuration."""
+        return self.settings_of(self.config)
 
     @property
     def all_rules(self) -> tuple[Rule, ...]:
