@@ -106,7 +106,7 @@ def test_states_logits_and_gradients_of_every_tensor_equal_transformers(name):
 
 
 @pytest.mark.parametrize('name', SMALL)
-def test_what_transformers_saves_is_read_whole_as_encoder_and_in_half_precision(name, tmp_path):
+def test_what_transformers_saves_is_read_whole_as_encoder_as_classifier_and_in_half_precision(name, tmp_path):
     """A random model with its own initialisation, in which no row is zero that might be forgotten."""
     import torch
     import transformers
@@ -120,14 +120,17 @@ def test_what_transformers_saves_is_read_whole_as_encoder_and_in_half_precision(
             parameter.normal_(0, 0.3)
     theirs.save_pretrained(tmp_path / 'whole')
     theirs.base_model.save_pretrained(tmp_path / 'encoder')
+    classifier = transformers.AutoModelForSequenceClassification.from_config(settings)
+    classifier.base_model.load_state_dict(theirs.base_model.state_dict(), strict=False)
+    classifier.save_pretrained(tmp_path / 'classifier')
     batch = padded_batch(small)
     with torch.no_grad():
         expected = theirs(**torch_inputs(batch), output_hidden_states=True)
     real, found = batch['segments'] > 0, {}
-    for kind in ('whole', 'encoder'):
+    for kind in ('classifier', 'encoder', 'whole'):
         architecture, params, fresh = tensors.load_folder(tmp_path / kind)
         assert dataclasses.replace(architecture, initializer_range=0.02) == small
-        assert fresh == [p for p in architecture.shapes() if p.startswith('cls/') and kind == 'encoder']
+        assert fresh == [p for p in architecture.shapes() if p.startswith('cls/') and kind != 'whole']
         found[kind] = params
         states = last_states(Model(architecture, params), batch)
         np.testing.assert_allclose(states[real], expected.hidden_states[-1].numpy()[real], atol=2e-5)
