@@ -2,7 +2,9 @@
 
 import dataclasses
 import random
+from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from toy_source import LETTERS, OLD, SPECIAL, make_source
@@ -12,6 +14,7 @@ from bioptimus_jax.corpus.documents import Document, write_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.model import tensors
+from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections import new_tokens
 from bioptimus_jax.run import Run
@@ -203,6 +206,17 @@ def test_the_probe_of_a_tiny_source(run, monkeypatch):
     assert [row[0].text for row in table.rows] == names
     again = probe.probe(run, 12, 6)
     assert {**again, 'seconds': 0} == {**result, 'seconds': 0}
+
+
+def test_rows_of_a_narrow_table_are_compared_where_a_map_makes_them(run):
+    """States of a narrow ELECTRA are wider than its table: only what is mapped, or made of rows, can be a row."""
+    made = make_source(SOURCE, layers=1)
+    shape = Electra(len(SOURCE), 16, 1, 2, 16, made.architecture.max_positions, embedding_size=8)
+    params = jax.tree.map(np.asarray, shape.initial_parameters(jax.random.key(0)))
+    tensors.write_folder(Path(run.config.source.path), shape, params, run.workdir.parent / 'tokenizer')
+    found = {one['name'] for one in probe.probe(run, 12, 2)['variants']}
+    assert {'averaged_input', 'contextualized layers=0 map=respelled'} <= found
+    assert not {'contextualized', 'averaged_last'} & found
 
 
 def test_contexts_of_the_probe_hold_their_tokens(run):

@@ -19,7 +19,7 @@ from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.loaded import check as check_tokenizer
 from bioptimus_jax.model.tensors import own_architecture, read_architecture, write_folder
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.schema import Experiment, Surgery
 from bioptimus_jax.surgery import account, bias, rows
 from bioptimus_jax.surgery.initialisations import Spellings
 from bioptimus_jax.surgery.material import layers_read
@@ -81,14 +81,19 @@ def check(run: Run) -> None:
     shape = read_architecture(folder) if folder else own_architecture(experiment.model, experiment.vocab.size)
     if folder and surgery.initialisation.source:
         check_tokenizer(folder)
-        mapped = 'map' in surgery.initialisation.keys and surgery.map != 'none'
-        if shape.width != shape.hidden and surgery.initialisation.states and not mapped:
+        if not rows_fit(surgery, shape):
             raise ConfigError(
                 f'config.surgery.map: rows of {folder} have {shape.width} columns, its states {shape.hidden}; '
                 f'{surgery.strategy} needs a map, set config.surgery.map=respelled, or choose another strategy'
             )
     _fitted(experiment, shape, shape.vocab_size)
     layers_read([surgery], shape.layers, str(folder))
+
+
+def rows_fit(surgery: Surgery, shape: Architecture) -> bool:
+    """Whether rows made this way are as wide as the table: states of a narrow ELECTRA are not, without a map."""
+    mapped = 'map' in surgery.initialisation.keys and surgery.map != 'none'
+    return shape.width == shape.hidden or mapped or not surgery.initialisation.states
 
 
 def external_inputs(experiment: Experiment) -> list[Path]:

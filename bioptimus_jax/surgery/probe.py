@@ -21,6 +21,7 @@ from bioptimus_jax.run import Run
 from bioptimus_jax.schema import PAPER_ROWS, Surgery
 from bioptimus_jax.surgery import recovery
 from bioptimus_jax.surgery.bias import token_counts
+from bioptimus_jax.surgery.graft import rows_fit
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS, middle
 from bioptimus_jax.surgery.material import Material, gather
 from bioptimus_jax.surgery.rows import seeded
@@ -57,7 +58,8 @@ def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str,
     counts_N = counts_W[[vocabulary.index(token) for token in hidden]]
     run.say(f'probe: {len(hidden):,} of {len(source.vocabulary):,} tokens of the source are hidden')
     found = sample_contexts(run, hidden, contexts, MOST_DOCUMENTS)
-    wanted = variants(source.architecture.layers, contexts, fit_steps)
+    shape = source.architecture
+    wanted = [one for one in variants(shape.layers, contexts, fit_steps) if rows_fit(one, shape)]
     sums = summing(run, run.config.surgery.batch_pieces, keep=False)
     without = hiding(source, hidden)
     spellings = list(map(without.subwords.spell_token, hidden))
