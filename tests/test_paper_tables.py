@@ -816,6 +816,8 @@ def test_a_damaged_record_is_named(table2, tmp_path, capsys, change, message):
 
 def test_one_page_by_default_lies_in_what_the_runs_have_in_common(table2):
     assert comparison.write([str(table2 / 'x.seed-0'), str(table2 / 'y.seed-0')]) == table2 / 'tables'
+    beside = (table2 / 'tables' / 'csv' / 'side-by-side.csv').read_text('utf-8').splitlines()
+    assert {tuple(line.split(',')[:2]) for line in beside[1:]} >= {('p0', 'x'), ('p0', 'y')}
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from typing import Any
 
 from bioptimus_jax.fields import walk
 from bioptimus_jax.files import atomic, write_jsonl
-from bioptimus_jax.report import comparison_figures, paper_tables
+from bioptimus_jax.report import arms, comparison_figures, paper_tables
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, shown_path, write_tables
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.page import Made, block, render
 from bioptimus_jax.report.questions import QUESTIONS, Question
-from bioptimus_jax.report.records import RECORDS, Recorded, records_of
+from bioptimus_jax.report.records import RECORDS, Recorded, named, records_of
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.report.sections import efficiency
 from bioptimus_jax.report.trained import (
@@ -55,6 +55,7 @@ def write(
     to = to or Path(os.path.commonpath([_folder(f) for f in folders])) / FOLDER
     to.mkdir(parents=True, exist_ok=True)
     answers = {question: paper_tables.tables(question, models) for question in QUESTIONS}
+    beside = arms.scores(arms.grouped(named(runs)))
     reached, last = effort(models, losses, f1), inventory(runs)
     sections = [
         block(question.title.partition(':')[0], question.lead, scores, folded=details)
@@ -63,11 +64,12 @@ def write(
     drawn = [comparison_figures.devel_f1(models), comparison_figures.heldout_losses(models)]
     sections += [
         block('Curves', 'What happens on the way.', figures=drawn, command=lambda name: command),
+        block('Side by side', 'Every run at step 0 and at the end of each phase; seeds together.', [beside]),
         block('Effort', 'What each arm took, surgery included.', [reached]),
         block('Runs', 'What all of it was made from.', [last]),
     ]
     tables = {_name(q, table): table for q, both in answers.items() for table in itertools.chain(*both)}
-    tables |= {'effort': reached, 'runs': last}
+    tables |= {'side-by-side': beside, 'effort': reached, 'runs': last}
     if len(runs) == 1 and not isinstance(runs[0].run, Recorded):  # all that its own page has comes first
         own = Made.of(read_measures(runs[0].run))
         about, title = own.about(), own.measures.run.workdir.name

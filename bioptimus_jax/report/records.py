@@ -67,13 +67,18 @@ def record_of(name: str, m: Measures) -> dict[str, Any]:
     }
 
 
-def records_of(runs: Sequence[Measures]) -> list[dict[str, Any]]:
-    """Of several runs; those of one name are told apart by what their folders lie in."""
+def named(runs: Sequence[Measures]) -> dict[str, Measures]:
+    """Runs by the names of their folders; those of one name are told apart by the folder around it."""
     names = [m.run.workdir.name for m in runs]
-    return [
-        record_of(name if names.count(name) == 1 else f'{m.run.workdir.parent.name}/{name}', m)
+    return {
+        name if names.count(name) == 1 else f'{m.run.workdir.parent.name}/{name}': m
         for name, m in zip(names, runs, strict=True)
-    ]
+    }
+
+
+def records_of(runs: Sequence[Measures]) -> list[dict[str, Any]]:
+    """Of several runs."""
+    return [record_of(name, m) for name, m in named(runs).items()]
 
 
 def check(record: Any, where: str) -> dict[str, Any]:
