@@ -7,9 +7,10 @@ import dataclasses
 import os
 from pathlib import Path
 
-from bioptimus_jax.report import comparison, paper_tables
+from bioptimus_jax.report import arms, comparison, paper_tables
 from bioptimus_jax.report.layout import NOT_RUN, Table
 from bioptimus_jax.report.questions import QUESTIONS
+from bioptimus_jax.report.records import named
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.report.trained import trained_models
 
@@ -28,6 +29,11 @@ RECORDS = (  # question, the records that answer it, and what a title says of th
 )
 LOSSES = (6.5,)
 """Held-out losses that an arm is said to reach."""
+FIRST_STEPS = (  # records, what the title says of them
+    ('docs/results/curves.jsonl', 'small source'),
+    ('docs/results/curves-minilm.jsonl', 'MiniLM as source, one seed'),
+)
+CONTROL = 'random_rows'
 
 
 def tables() -> list[Table]:
@@ -41,6 +47,10 @@ def tables() -> list[Table]:
         made += [dataclasses.replace(table, title=f'{table.title}{of_which}') for table in found]
         if not number:
             made.append(comparison.effort(models, LOSSES))
+    for file, title in FIRST_STEPS:
+        compared = arms.grouped(named(read_runs([file])))
+        for table in (arms.scores(compared), arms.against(compared, CONTROL)):
+            made.append(dataclasses.replace(table, title=f'First steps ({title}): {table.title}'))
     return [table for table in made if table.rows]
 
 
