@@ -17,6 +17,7 @@ from bioptimus_jax.report.layout import Cell, Column, Table, each, over_seeds, s
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, score_names, scored_sets
 from bioptimus_jax.report.sections import efficiency, geometry
 from bioptimus_jax.report.sections.hidden_words import other_words
+from bioptimus_jax.schema import SOURCE
 from bioptimus_jax.student import interval
 
 SEED = '.seed-'
@@ -87,7 +88,7 @@ def all_tables(arms: Arms, control: str = '') -> list[Table]:
 
 
 def scores(arms: Arms) -> Table:
-    """A row for every arm at step 0 and at each phase end: hidden words and test scores.
+    """A row for the source of every arm, for step 0 and for each phase end: hidden words and test scores.
 
     Rows are ranked within a phase. Losses per piece are left out: they compare only arms with one vocabulary.
     """
@@ -114,7 +115,9 @@ def scores(arms: Arms) -> Table:
         + ''.join(f' {m.run.workdir.name}: {m.gaps}' for m in every if m.gaps)
     )
     known = [
-        x for x in _models(arms) if any(m.cloze_of(x) or any(m.scores(x, d) for d in scored) for m in every)
+        x
+        for x in (SOURCE, *_models(arms))
+        if any(m.cloze_of(x) or any(m.scores(x, d) for d in scored) for m in every)
     ]
     records, absent = product(known, arms), 'no model of these runs has been scored.'
     return Table.of('Arms compared', columns, records, rank_within='model', note=note, absent=absent)
