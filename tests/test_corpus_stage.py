@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toy_articles import article, note, noted, packed
 
 from bioptimus_jax.config import defaults, override
 from bioptimus_jax.corpus import resolve, sift
@@ -94,6 +95,17 @@ def test_workers_and_the_cluster_write_the_same_bytes(tmp_path, files, cluster, 
     characters = [*'adorw0123456789', *(f'##{c}' for c in 'adorw0123456789')]
     (source / 'vocab.txt').write_text('\n'.join([*SPECIAL_TOKENS, *characters]) + '\n', 'utf-8')
     (source / 'config.json').write_text('{"model_type": "bert"}', 'utf-8')
+    draw = random.Random(1)
+    texts = [' '.join(f'word{draw.randint(0, 999)}' for _ in range(20)) for _ in range(40)]
+    files += [
+        str(
+            packed(
+                tmp_path / 'oa.tar.gz',
+                {f'{i}.nxml': article(str(i), f'<p>{t}</p>') for i, t in enumerate(texts[:20])},
+            )
+        ),
+        str(noted(tmp_path / 'NOTEEVENTS.csv', [note(i, text) for i, text in enumerate(texts[20:])])),
+    ]
     results: dict[tuple[str, str], Any] = {}
     for name, runtime in {
         'one': {'runtime__workers': 1},
@@ -112,6 +124,7 @@ def test_workers_and_the_cluster_write_the_same_bytes(tmp_path, files, cluster, 
         assert run.manifest('contexts')['counts']['occurrences'] > 50
         results[name, 'shards'] = shard_bytes(run)
         assert run.manifest('corpus')['counts']['left_out']['benchmark'] == 1
+        assert run.manifest('corpus')['counts']['read'] == 340
     for (_, kind), found in results.items():
         assert found == results['one', kind], kind
 

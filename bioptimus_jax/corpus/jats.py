@@ -119,15 +119,16 @@ def _record(article: etree._Element, settings: Corpus) -> Record:
         if text
         else 'no_text'
     )
-    return Record(_id(meta, text), '' if why else text, 1, why)
+    id = _id(meta)
+    return Record(id or made_id(text), '' if why else text, int(bool(id)), why)
 
 
-def _id(meta: etree._Element, text: str) -> str:
-    """The id in PMC, as PMC123; else the DOI, or one made of the text."""
+def _id(meta: etree._Element) -> str:
+    """The id in PMC, as PMC123; else the DOI, or nothing."""
     ids = {id.get('pub-id-type'): (id.text or '').strip() for id in meta.iterfind('article-id')}
     pmc = ids.get('pmcid') or ids.get('pmc')
     if not pmc:
-        return ids.get('doi', '').lower() or made_id(text)
+        return ids.get('doi', '').lower()
     number = pmc.removeprefix('PMC')
     if not (number.isascii() and number.isdigit() and len(number) < 19):
         raise BadRecord(f'has a PMC id that is no number ({pmc[:40]!r})')
