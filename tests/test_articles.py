@@ -252,8 +252,8 @@ BAD = {
     'is cut off or not well-formed XML (': article()[:-30],
     'is cut off or not well-formed XML (no element': '',
     'has no front/article-meta': '<article><title>DocBook</title></article>',
-    'is no article (it begins with <html>)': '<html><article/></html>',
-    "has a PMC id that is no number ('PMC7.1')": article('PMC7.1'),
+    'is not an article (it begins with <html>)': '<html><article/></html>',
+    "has a PMC id that is not a number ('PMC7.1')": article('PMC7.1'),
     'declares entities of its own (f1)': f'<!DOCTYPE article [<!ENTITY f1 "lol">]>{article()}',
 }
 
@@ -352,8 +352,8 @@ def archives(folder: Path) -> dict[str, tuple[bytes, str]]:
         'cut.tar': (whole[:1200], 'is a cut-off tar archive'),
         'end.tar': (whole[: len(whole.rstrip(bytes(1))) // 512 * 512 + 512], 'is a cut-off tar archive'),
         'cut.tar.gz': (zipped[:-30], 'is a cut-off or damaged gzip file'),
-        'sum.tar': (bytes(unnamed), 'is no tar archive, or damaged at entry 1'),
-        'text.tar': (b'no archive at all ' * 99, 'is no tar archive, or damaged at entry 1'),
+        'sum.tar': (bytes(unnamed), 'is not a tar archive, or is damaged at entry 1'),
+        'text.tar': (b'no archive at all ' * 99, 'is not a tar archive, or is damaged at entry 1'),
         'none.tar.gz': (gzip.compress(other), r'holds no \.nxml or \.xml file; take it out'),
         'long.tar': (endless, 'has a name longer than 1 MiB'),
         'empty.tar': (b'', 'is empty'),

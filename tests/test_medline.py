@@ -490,7 +490,7 @@ def valid(tmp_path_factory) -> dict[str, tuple[bytes, list[Record]]]:
     (folder / 'x.jsonl').write_bytes(lines)
     (folder / 'x.jsonl.gz').write_bytes(gzip.compress(lines))
     table(folder / 'x.parquet', rows)
-    articles = {f'{i}.nxml': article(str(i), f'<p>Some téxt {i}</p>') for i in range(40)}
+    articles = {f'{i}.nxml': article(str(i), f'<p>Some téxt {i}</p>') for i in range(4)}
     packed(folder / 'x.tar', articles)
     packed(folder / 'x.tar.gz', articles)
     noted(folder / 'x.csv', [note(i, f'Some text {i}') for i in range(40)])
@@ -521,7 +521,8 @@ def test_fuzz_a_cut_file_gives_its_good_records_or_says_so(tmp_path_factory, val
     if name == 'x.csv' and b'\n' not in path.read_bytes():
         return  # a cut line does not name the columns of notes
     found = survivors(path)
-    good = [record for record in found if record.reason != 'bad_record']
+    # A table that is cut behind a comma ends with an empty text.
+    good = [record for record in found if record.reason not in ('bad_record', 'no_text')]
     assert good == records[: len(good)]
     if name == 'x.xml':
         assert len(good) == path.read_bytes().count(b'</PubmedArticle>')
@@ -529,8 +530,8 @@ def test_fuzz_a_cut_file_gives_its_good_records_or_says_so(tmp_path_factory, val
         assert len(good) in (path.read_bytes().count(b'}'), path.read_bytes().count(b'\n'))
     elif name == 'x.csv':
         assert len(good) in (lines := path.read_bytes().count(b'\n') - 1, lines + 1)
-    elif name == 'x.tar' and b'39.nxml' in path.read_bytes():
-        assert len(good) in (39, 40)  # behind the last file there is nothing but zeros
+    elif name == 'x.tar' and b'3.nxml' in path.read_bytes():
+        assert len(good) in (3, 4)  # behind the last file there is nothing but zeros
     elif share < 0.99:  # only lines may be cut where a record ends
         with pytest.raises(BrokenFile):
             read(path)

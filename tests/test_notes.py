@@ -106,8 +106,8 @@ def test_fuzz_notes_are_those_of_pythons_reader(tmp_path_factory, rows, quoting,
 
 BAD = {
     'has 10 columns, the first line 11': note()[1:],
-    "has a ROW_ID that is no number ('x')": note('x'),
-    "has a ROW_ID that is no number ('')": note(''),
+    "has a ROW_ID that is not a number ('x')": note('x'),
+    "has a ROW_ID that is not a number ('')": note(''),
     "has an ISERROR that is neither empty nor 0 nor 1 ('yes')": note(error='yes'),
 }
 

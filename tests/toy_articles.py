@@ -25,7 +25,7 @@ def article(
     attributes: str = '',
     ids: str | None = None,
 ) -> str:
-    """An article; `abstract`, `meta` and `after` are XML of article-meta, of it too, and behind the body."""
+    """An article; `abstract` and `meta` are XML within article-meta, `after` is XML behind the body."""
     ids = f'<article-id pub-id-type="pmc">{pmc}</article-id>' if ids is None else ids
     return (
         '<article xmlns:xlink="http://www.w3.org/1999/xlink" xmlns:mml="http://www.w3.org/1998/Math/MathML"'

@@ -89,7 +89,7 @@ def _record_of(name: str, content: bytes | None, settings: Corpus) -> Record:
         if content is None:
             raise BadRecord(f'is longer than {LONGEST_RECORD // 2**20} MiB')
         if (root := root_of(io.BytesIO(content))) != ARTICLE:
-            raise BadRecord(f'is no article (it begins with <{root}>)')
+            raise BadRecord(f'is not an article (it begins with <{root}>)')
         *_, (_, article) = etree.iterparse(io.BytesIO(content), tag=f'{{*}}{ARTICLE}', **PARSING)
         return _record(article, settings)
     except etree.XMLSyntaxError as error:
@@ -131,7 +131,7 @@ def _id(meta: etree._Element) -> str:
         return ids.get('doi', '').lower()
     number = pmc.removeprefix('PMC')
     if not (number.isascii() and number.isdigit() and len(number) < 19):
-        raise BadRecord(f'has a PMC id that is no number ({pmc[:40]!r})')
+        raise BadRecord(f'has a PMC id that is not a number ({pmc[:40]!r})')
     return f'PMC{int(number)}'
 
 

@@ -38,7 +38,7 @@ Instead = Callable[[etree._Element], str | None]
 def root_of(stream: BinaryIO) -> str:
     """The name of the outermost element, without its namespace.
 
-    Raises BadRecord where entities are declared, etree.XMLSyntaxError for what is no XML up to there.
+    Raises BadRecord where entities are declared, etree.XMLSyntaxError for what is not XML up to there.
     """
     _, root = next(iter(etree.iterparse(stream, events=('start',), **PARSING)))
     declared = root.getroottree().docinfo.internalDTD
@@ -77,7 +77,7 @@ def elements(
 
 
 def broken(path: Path, number: int, error: etree.XMLSyntaxError) -> BrokenFile:
-    """What to raise where a file is no XML after so many records."""
+    """What to raise where a file is not XML after so many records."""
     return BrokenFile(
         f'{path}: is cut off or not well-formed XML, after record {number} ({reason(error)}); fetch it again'
     )

@@ -49,7 +49,7 @@ def read(
 def _record(row: dict[str, str], categories: set[str]) -> Record:
     id, error = row[ID].strip(), row[ERROR].strip().removesuffix('.0')  # numbers that pandas has written
     if not (id.isascii() and id.isdigit()):
-        raise BadRecord(f'has a {ID} that is no number ({id[:40]!r})')
+        raise BadRecord(f'has a {ID} that is not a number ({id[:40]!r})')
     if error not in REASONS:
         raise BadRecord(f'has an {ERROR} that is neither empty nor 0 nor 1 ({error[:40]!r})')
     why = REASONS[error]

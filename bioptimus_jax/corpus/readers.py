@@ -146,7 +146,7 @@ def _xml(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
         raise BrokenFile(f'{path}: {error}; take it out of the inputs') from error
     if root not in ROOTS:
         raise BrokenFile(
-            f"{path}: is XML, but not PubMed's and no article of PMC (it begins with <{root}>); "
+            f"{path}: is XML, but not PubMed's and not an article of PMC (it begins with <{root}>); "
             'take it out of the inputs'
         )
     yield from ROOTS[root](path, prefix, settings, advance)

@@ -25,7 +25,7 @@ def files(
 ) -> Iterator[tuple[str, bytes | None]]:
     """`(name, content)` of the files that end so, in order; no content where it is longer than `longest`.
 
-    Raises BrokenFile for what is no tar archive, or cut off.
+    Raises BrokenFile for what is not a tar archive, or is cut off.
     """
     name, number = '', 0
     while any(header := _read(path, source, BLOCK)):
@@ -59,7 +59,7 @@ def _size(path: Path, number: int, header: bytes) -> int:
     found = sum(header) - sum(header[148:156]) + 8 * ord(' ')
     if re.fullmatch(b'[0-7]{1,7}', wanted) and int(wanted, 8) == found and (large or OCTAL.fullmatch(octal)):
         return int.from_bytes(written[1:]) if large else int(octal, 8)
-    raise BrokenFile(f'{path}: is no tar archive, or damaged at entry {number}; fetch it again')
+    raise BrokenFile(f'{path}: is not a tar archive, or is damaged at entry {number}; fetch it again')
 
 
 def _long_name(path: Path, kind: bytes, content: bytes, size: int) -> str:
