@@ -1,22 +1,18 @@
-"""Clinical notes in the layout of NOTEEVENTS.csv, and corpora of notes, articles and abstracts."""
+"""Clinical notes in the layout of NOTEEVENTS.csv: line by line, and against Python's reader."""
 
 import csv
 import gzip
-import random
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_corpus_stage import made, shard_bytes
-from toy_articles import COLUMNS, article, note, noted, packed
+from toy_articles import COLUMNS, note, noted
 
 from bioptimus_jax import config
 from bioptimus_jax.corpus import readers
-from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
-from bioptimus_jax.files import read_jsonl
 from bioptimus_jax.schema import NOTE_CATEGORIES, Corpus, Experiment
 
 
@@ -141,69 +137,3 @@ def test_tables_and_categories_that_cannot_be_meant(tmp_path):
         Experiment.from_config(settings_of_corpus)
     assert 'Nursing/other' in str(caught.value)
     assert len(NOTE_CATEGORIES) == 15
-
-
-def words(draw: random.Random, count: int) -> str:
-    return ' '.join(f'word{draw.randint(0, 999)}' for _ in range(count))
-
-
-def test_a_corpus_of_abstracts_articles_and_notes(tmp_path):
-    """All through one audit, one search for duplicates, one count; by any number of workers, cut off or not."""
-    draw = random.Random(0)
-    leak = words(draw, 12)
-    (tmp_path / 'ner' / 'set').mkdir(parents=True)
-    for split in ('devel', 'test'):
-        sentence = ''.join(f'{word}\tO\n' for word in leak.split())
-        (tmp_path / 'ner' / 'set' / f'{split}.tsv').write_text(sentence, 'utf-8')
-    texts = [words(draw, 40) for _ in range(60)]
-    entries = {f'P/PMC{n}.xml': article(str(n), f'<p>{text}</p>') for n, text in enumerate(texts[:30])}
-    entries['P/PMC99.xml'] = article('99', f'<sec><p>Words before.</p><p>{leak}</p></sec>')
-    entries['P/bad.nxml'] = '<article>'
-    entries['P/x.pdf'] = b'%PDF' + bytes(2000)
-    packed(tmp_path / 'oa.baseline.tar.gz', entries)
-    # An update replaces an article; another is nearly one of the notes.
-    packed(tmp_path / 'oa.incr.tar.gz', {'PMC3.nxml': article('3', f'<p>New words. {texts[59]}</p>')})
-    rows = [note(n, text, 'Physician ') for n, text in enumerate(texts[30:58])]
-    rows += [note(90, f'{texts[5]} indeed', 'Physician '), note(91, leak, 'Physician'), note(92, 'x', 'ECG')]
-    noted(tmp_path / 'NOTEEVENTS.csv', [*rows, note(93, words(draw, 9), 'Physician', '1'), note('')])
-    abstract = f'<Abstract><AbstractText>{texts[0]} at once</AbstractText></Abstract>'
-    citation = (
-        f'<MedlineCitation><PMID>3</PMID><Article><ArticleTitle/>{abstract}</Article></MedlineCitation>'
-    )
-    (tmp_path / 'pubmed.xml').write_text(f'<PubmedArticleSet>{citation}</PubmedArticleSet>', 'utf-8')
-    inputs = [
-        str(tmp_path / name)
-        for name in ('pubmed.xml', 'oa.baseline.tar.gz', 'oa.incr.tar.gz', 'NOTEEVENTS.csv')
-    ]
-    changes = dict(
-        corpus__audit__folder=tmp_path / 'ner',
-        corpus__note_categories='Physician',
-        corpus__article_parts='paragraphs',
-        corpus__heldout_fraction=0.2,
-    )
-    run, manifest = made(tmp_path / 'one', inputs, **changes)
-    counts = manifest['counts']
-    assert counts['left_out'] == {
-        'bad_record': 2,
-        'benchmark': 2,
-        'superseded': 1,
-        'near_duplicate': 2,  # PMC0 of the abstract, note 90 of PMC5
-        'erroneous': 1,
-        'category': 1,
-    }
-    ids = {d.id: d for split in ('train', 'heldout') for d in open_documents(run.folder('corpus'), split)}
-    wanted = {'3', *(f'PMC{n}' for n in range(1, 30)), *(f'note-{n}' for n in range(28))}
-    assert ids.keys() == wanted
-    assert (ids['PMC3'].text[:10], ids['PMC3'].source) == ('New words.', 'oa.incr.tar.gz')
-    assert ids['note-0'].source == 'NOTEEVENTS.csv'
-    assert 3 < counts['heldout'] < 25
-    bad = read_jsonl(run.folder('corpus') / 'bad_records.jsonl')
-    assert [(row['file'], row['note'].split(' is ')[0].split(' has ')[0]) for row in bad] == [
-        ('oa.baseline.tar.gz', 'P/bad.nxml'),
-        ('NOTEEVENTS.csv', 'line 34:'),
-    ]
-    found = read_jsonl(run.folder('corpus') / 'audit.jsonl')
-    assert [row['document'] for row in found] == ['PMC99', 'note-91']
-    two, again = made(tmp_path / 'two', inputs, runtime__workers=2, **changes)
-    assert again['content'] == manifest['content']
-    assert shard_bytes(two) == shard_bytes(run)
