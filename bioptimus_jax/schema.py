@@ -35,6 +35,20 @@ LARGEST_BETA = 0.999999  # with 1, as float32 rounds what is nearer, Adam divide
 MOST_WORKERS = 4096  # processes or threads of one machine
 LONGEST = types.MappingProxyType({'steps': MOST_STEPS, 'epochs': 10**6, 'words': MOST, 'tokens': MOST})
 STANDARD = 'standard'
+# Of MIMIC-III, where some end in a space.
+NOTE_CATEGORIES = (
+    *(
+        'Case Management',
+        'Consult',
+        'Discharge summary',
+        'ECG',
+        'Echo',
+        'General',
+        'Nursing',
+        'Nursing/other',
+    ),
+    *('Nutrition', 'Pharmacy', 'Physician', 'Radiology', 'Rehab Services', 'Respiratory', 'Social Work'),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,16 +83,31 @@ class Corpus:
 
     inputs: tuple[str, ...] = key(
         (),
-        'files or globs: PubMed .xml, .jsonl, .txt, .tsv, .csv (or .gz), .parquet; PubMed updates last',
+        'files or globs: .xml, .nxml, .tar, .jsonl, .txt, .tsv, .csv (or .gz), .parquet; updates of PubMed, PMC last',
         path=True,
     )
     text_fields: tuple[str, ...] = key(('title', 'abstract'), '.jsonl, .parquet: joined by line breaks')
     id_field: str = key('id', '.jsonl and .parquet: field with the document id')
-    section_labels: bool = key(False, '.xml: keep BACKGROUND, METHODS ... before their parts of an abstract')
-    published_before: str = key('', '.xml: YYYY-MM-DD; later or undated ones left out (paper: 2023-01-01)')
+    section_labels: bool = key(
+        False,
+        'PubMed: keep BACKGROUND, METHODS ... before their parts of an abstract; PMC: titles of sections',
+    )
+    published_before: str = key(
+        '', 'PubMed, PMC: YYYY-MM-DD; later or undated ones left out (paper: 2023-01-01)'
+    )
+    article_parts: tuple[str, ...] = key(
+        ('title', 'abstract', 'paragraphs'),
+        'PMC: what is read of an article; the paragraphs are those of its body',
+        one_of=('title', 'abstract', 'paragraphs', 'captions'),
+    )
+    note_categories: tuple[str, ...] = key(
+        (),
+        "MIMIC's NOTEEVENTS: notes of other categories are left out; empty: none are",
+        one_of=NOTE_CATEGORIES,
+    )
     on_bad_record: str = key(
         'skip',
-        'an unreadable record (.xml, .jsonl) is left out and listed in bad_records.jsonl, or ends the stage',
+        'an unreadable record, article or note is left out and listed in bad_records.jsonl, or ends the stage',
         one_of=('skip', 'fail'),
     )
     on_broken_file: str = key(

@@ -3,7 +3,7 @@
 Paper:    Lewis et al. (2020), Pretrained language models for biomedical and clinical tasks, sections 3 and 5.1; Liu et
           al. (2019) for the shape.
 Data:     BIOPTIMUS_DATA names the folder with pubmed/. The paper's full texts of PMC and its clinical notes are not
-          among it: give them as files of documents, config.corpus.inputs='PUBMED,PMC,NOTES'.
+          among it: config.corpus.inputs='PUBMED/*.xml.gz,PMC/*.tar.gz,MIMIC/NOTEEVENTS.csv.gz' reads them as they come.
 Command:  bioptimus run --config=biolm --workdir=DIR
 Options:  biolm:large; biolm:continued and biolm:large_continued keep vocabulary and weights of RoBERTa
 Plan:     `bioptimus plan --config=biolm`, an estimate: 500,000 steps, 1.9 trillion pieces, 1,160 EFLOP; large 3,880.

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toy_articles import article, note, noted, packed
 
 from bioptimus_jax.config import defaults, override
 from bioptimus_jax.corpus import resolve, sift
@@ -94,6 +95,17 @@ def test_workers_and_the_cluster_write_the_same_bytes(tmp_path, files, cluster, 
     characters = [*'adorw0123456789', *(f'##{c}' for c in 'adorw0123456789')]
     (source / 'vocab.txt').write_text('\n'.join([*SPECIAL_TOKENS, *characters]) + '\n', 'utf-8')
     (source / 'config.json').write_text('{"model_type": "bert"}', 'utf-8')
+    draw = random.Random(1)
+    texts = [words(draw, 20) for _ in range(40)]
+    files += [
+        str(
+            packed(
+                tmp_path / 'oa.tar.gz',
+                {f'{i}.nxml': article(str(i), f'<p>{t}</p>') for i, t in enumerate(texts[:20])},
+            )
+        ),
+        str(noted(tmp_path / 'NOTEEVENTS.csv', [note(i, text) for i, text in enumerate(texts[20:])])),
+    ]
     results: dict[tuple[str, str], Any] = {}
     for name, runtime in {
         'one': {'runtime__workers': 1},
@@ -112,6 +124,7 @@ def test_workers_and_the_cluster_write_the_same_bytes(tmp_path, files, cluster, 
         assert run.manifest('contexts')['counts']['occurrences'] > 50
         results[name, 'shards'] = shard_bytes(run)
         assert run.manifest('corpus')['counts']['left_out']['benchmark'] == 1
+        assert run.manifest('corpus')['counts']['read'] == 340
     for (_, kind), found in results.items():
         assert found == results['one', kind], kind
 
@@ -274,6 +287,72 @@ def test_pubmed_files_come_in_their_order(tmp_path):
         assert [(d.id, d.text.split('\n')[0]) for d in documents] == [('7', title)]
     with pytest.raises(ConfigError, match=r'pubmed26n0001\.xml comes after .*1220\.xml.*baseline first'):
         made(tmp_path / 'wrong', inputs[1::-1])
+
+
+def words(draw: random.Random, count: int) -> str:
+    return ' '.join(f'word{draw.randint(0, 999)}' for _ in range(count))
+
+
+def test_a_corpus_of_abstracts_articles_and_notes(tmp_path):
+    """All through one audit, one search for duplicates, one count; by any number of workers, cut off or not."""
+    draw = random.Random(0)
+    leak = words(draw, 12)
+    (tmp_path / 'ner' / 'set').mkdir(parents=True)
+    for split in ('devel', 'test'):
+        sentence = ''.join(f'{word}\tO\n' for word in leak.split())
+        (tmp_path / 'ner' / 'set' / f'{split}.tsv').write_text(sentence, 'utf-8')
+    texts = [words(draw, 40) for _ in range(60)]
+    entries = {f'P/PMC{n}.xml': article(str(n), f'<p>{text}</p>') for n, text in enumerate(texts[:30])}
+    entries['P/PMC99.xml'] = article('99', f'<sec><p>Words before.</p><p>{leak}</p></sec>')
+    entries['P/bad.nxml'] = '<article>'
+    entries['P/x.pdf'] = b'%PDF' + bytes(2000)
+    packed(tmp_path / 'oa.baseline.tar.gz', entries)
+    # An update replaces an article; another is nearly one of the notes.
+    packed(tmp_path / 'oa.incr.tar.gz', {'PMC3.nxml': article('3', f'<p>New words. {texts[59]}</p>')})
+    rows = [note(n, text, 'Physician ') for n, text in enumerate(texts[30:58])]
+    rows += [note(90, f'{texts[5]} indeed', 'Physician '), note(91, leak, 'Physician'), note(92, 'x', 'ECG')]
+    noted(tmp_path / 'NOTEEVENTS.csv', [*rows, note(93, words(draw, 9), 'Physician', '1'), note('')])
+    abstract = f'<Abstract><AbstractText>{texts[0]} at once</AbstractText></Abstract>'
+    citation = (
+        f'<MedlineCitation><PMID>3</PMID><Article><ArticleTitle/>{abstract}</Article></MedlineCitation>'
+    )
+    (tmp_path / 'pubmed.xml').write_text(f'<PubmedArticleSet>{citation}</PubmedArticleSet>', 'utf-8')
+    inputs = [
+        str(tmp_path / name)
+        for name in ('pubmed.xml', 'oa.baseline.tar.gz', 'oa.incr.tar.gz', 'NOTEEVENTS.csv')
+    ]
+    changes = dict(
+        corpus__audit__folder=tmp_path / 'ner',
+        corpus__note_categories='Physician',
+        corpus__article_parts='paragraphs',
+        corpus__heldout_fraction=0.2,
+    )
+    run, manifest = made(tmp_path / 'one', inputs, **changes)
+    counts = manifest['counts']
+    assert counts['left_out'] == {
+        'bad_record': 2,
+        'benchmark': 2,
+        'superseded': 1,
+        'near_duplicate': 2,  # PMC0 of the abstract, note 90 of PMC5
+        'erroneous': 1,
+        'category': 1,
+    }
+    ids = {d.id: d for split in ('train', 'heldout') for d in open_documents(run.folder('corpus'), split)}
+    wanted = {'3', *(f'PMC{n}' for n in range(1, 30)), *(f'note-{n}' for n in range(28))}
+    assert ids.keys() == wanted
+    assert (ids['PMC3'].text[:10], ids['PMC3'].source) == ('New words.', 'oa.incr.tar.gz')
+    assert ids['note-0'].source == 'NOTEEVENTS.csv'
+    assert 3 < counts['heldout'] < 25
+    bad = read_jsonl(run.folder('corpus') / 'bad_records.jsonl')
+    assert [(row['file'], row['note'].split(' is ')[0].split(' has ')[0]) for row in bad] == [
+        ('oa.baseline.tar.gz', 'P/bad.nxml'),
+        ('NOTEEVENTS.csv', 'line 34:'),
+    ]
+    found = read_jsonl(run.folder('corpus') / 'audit.jsonl')
+    assert [row['document'] for row in found] == ['PMC99', 'note-91']
+    two, again = made(tmp_path / 'two', inputs, runtime__workers=2, **changes)
+    assert again['content'] == manifest['content']
+    assert shard_bytes(two) == shard_bytes(run)
 
 
 def test_long_documents_are_not_gathered(monkeypatch):

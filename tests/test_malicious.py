@@ -13,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import numpy as np
 import pytest
 import safetensors.numpy
+from toy_articles import article as toy_article
+from toy_articles import packed
 
 from bioptimus_jax import cli
 from bioptimus_jax.corpus import stored
@@ -117,7 +119,8 @@ def test_archives_are_not_taken_apart(ending, tmp_path, refused, capsys):
         path = folder / f'{number}.{ending}'
         archive(path, name)
         line = refused('corpus', f'--config.corpus.inputs={path}')
-        assert f'{path.name}: unknown kind of file' in line
+        expected = 'unknown kind of file' if ending == 'zip' else 'holds no .nxml or .xml file'
+        assert f'{path.name}: {expected}' in line
         assert not outside.exists()
         # Called a text it is an odd document, or none: nothing is made of the names in it.
         path.rename(folder / f'{number}.txt')
@@ -127,9 +130,35 @@ def test_archives_are_not_taken_apart(ending, tmp_path, refused, capsys):
         capsys.readouterr()
 
 
-@pytest.mark.parametrize('name', ['a.jsonl.gz', 'a.txt.gz', 'a.xml.gz'])
+def test_articles_in_an_archive_are_read_where_they_are(tmp_path, refused):
+    """Names that lead elsewhere lead nowhere, links are not followed, and entities are not expanded."""
+    secret = tmp_path / 'secret.nxml'
+    secret.write_text(article('tellnobody'))
+    declared = f'<!DOCTYPE article [<!ENTITY a SYSTEM "{secret.as_uri()}">]>' + toy_article(title='&a;')
+    folder = tmp_path / 'inputs'
+    folder.mkdir()
+    entries = {'../evil.nxml': declared, str(tmp_path / 'evil.nxml'): declared, 'x\x1b[2J.nxml': '<a>'}
+    path = packed(folder / 'a.tar', entries)
+    with tarfile.open(path, 'a') as made:
+        for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE):
+            link = tarfile.TarInfo('link.nxml')
+            link.type, link.linkname = kind, str(secret)
+            made.addfile(link)
+    assert 'of 3 documents none is left' in refused('corpus', f'--config.corpus.inputs={path}')
+    line = refused('corpus', f'--config.corpus.inputs={path}', '--config.corpus.on_bad_record=fail')
+    assert 'a.tar: ../evil.nxml declares entities of its own (a)' in line
+    assert not list(tmp_path.rglob('evil*'))
+    left = [f for f in (tmp_path / 'run').rglob('*') if f.is_file() and b'tellnobody' in f.read_bytes()]
+    assert not left
+
+
+@pytest.mark.parametrize('name', ['a.jsonl.gz', 'a.txt.gz', 'a.xml.gz', 'a.tar.gz'])
 def test_a_gzip_bomb(name, tmp_path, refused):
     start = b'<PubmedArticleSet>' if '.xml' in name else b''
+    if '.tar' in name:  # one picture that has no end
+        start = tarfile.TarInfo('a.jpg')
+        start.size = 2**33 - 1
+        start = start.tobuf()
     member = gzip.compress(
         (b'<a/>' if start else b'    ') * 2**22, 9
     )  # members of a gzip file stand behind each other

@@ -1,118 +1,37 @@
-"""PubMed XML, gzipped or not: every citation, book and deletion in the order of the file.
+"""PubMed XML, gzipped or not: every citation, book and deletion in the order of the file."""
 
-The tree is built and cleared record by record, so memory does not grow with the file. Nothing outside the file is
-loaded, and a file that declares entities of its own is refused.
-"""
-
-import datetime
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
 
 from lxml import etree
 
-from bioptimus_jax.corpus.markup import plain_text
+from bioptimus_jax.corpus.dates import Date, cut_off, first_day, first_day_in, reason_of
+from bioptimus_jax.corpus.markup import LONGEST_RECORD, elements, plain_text
 from bioptimus_jax.corpus.records import BadRecord, Record
-from bioptimus_jax.corpus.stored import opened
-from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
+from bioptimus_jax.corpus.stored import Advance, opened
 from bioptimus_jax.schema import Corpus
 
 WRAPPERS = ('PubmedArticle', 'PubmedBookArticle')
 CITATIONS = ('MedlineCitation', 'BookDocument')
 DELETIONS = ('DeleteCitation', 'DeleteDocument')
 SETS = ('PubmedArticleSet', 'PubmedBookArticleSet', 'BookDocumentSet', 'MedlineCitationSet')
-# Comments are dropped while parsing, so that the text around them is one piece. Limits on depth and on the size
-# of one text stay: no record comes near them.
-PARSING: dict[str, Any] = dict(
-    load_dtd=False,
-    no_network=True,
-    resolve_entities=False,
-    huge_tree=False,
-    remove_comments=True,
-    remove_pis=True,
-)
-RECORDS_PER_REPORT = 256
-LONGEST_RECORD = 2**25  # bytes; the longest of seven real files has 46 kB, five thousand authors make some MB
+ROOTS = SETS + WRAPPERS + CITATIONS
 TRUNCATED = re.compile(r'\(\s*ABSTRACT TRUNCATED(?: AT \d+ WORDS)?\s*\)', re.IGNORECASE)
 NO_TITLE = ('', 'not available', 'no title available', 'in process citation')
 BRACKET = re.compile(r'[][]')
-DATE = re.compile(r'\b([12]\d{3})\b(?:-\d{4}\b)?(?:\s+(\w+))?(?:\s+(\d{1,2})\b)?', re.ASCII)
-# First months; a winter counts from January of the year it is given under. Also quarters, as in `1998 3rd Quarter`.
-MONTHS = {name: n for n, name in enumerate('jan feb mar apr may jun jul aug sep oct nov dec'.split(), 1)}
-MONTHS |= {'win': 1, 'spr': 3, 'sum': 6, 'aut': 9, 'fal': 9, '1st': 1, '2nd': 4, '3rd': 7, '4th': 10}
-
-Date = tuple[int, int, int]
 
 
-def cut_off(settings: Corpus) -> Date | None:
-    """The first day that is too new, None where all are welcome. Raises ConfigError for anything but YYYY-MM-DD."""
-    value = settings.published_before
-    if not value:
-        return None
-    try:
-        day = datetime.datetime.strptime(value, '%Y-%m-%d')
-        if day.strftime('%Y-%m-%d') != value:
-            raise ValueError
-    except ValueError:
-        raise ConfigError(
-            f'config.corpus.published_before: {value!r} is not a date; write YYYY-MM-DD, as in 2023-01-01'
-        ) from None
-    return day.year, day.month, day.day
-
-
-def read(
-    path: Path, settings: Corpus, advance: Callable[[int], None] = lambda stored_bytes: None
-) -> Iterator[Record]:
+def read(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
     """A record for every citation, with its PMID as id and title and abstract as text, or with a reason.
 
-    Raises BrokenFile, after the good records before the damage; InputError for a bad record if those are not skipped.
+    Raises BrokenFile, after the good records before the damage.
     """
     too_new = cut_off(settings)
-    number = 0
-    try:
-        with opened(path, longest=LONGEST_RECORD) as source:
-            _require_pubmed(path, source.stream)
-        with opened(path, advance, LONGEST_RECORD) as source:
-            tags = WRAPPERS + CITATIONS + DELETIONS
-            for _, element in etree.iterparse(source.stream, tag=tags, **PARSING):
-                parent = element.getparent()
-                if parent is not None and parent.tag in WRAPPERS:
-                    continue
-                number += 1
-                for record in _records(element, number, settings.section_labels, too_new):
-                    if record.reason == 'bad_record' and settings.on_bad_record == 'fail':
-                        raise InputError(
-                            f'{path}: {record.note}; correct it, or leave such records out with '
-                            '--config.corpus.on_bad_record=skip'
-                        )
-                    yield record
-                element.clear()
-                source.whole()
-                while element.getprevious() is not None:
-                    del parent[0]
-                if number % RECORDS_PER_REPORT == 0:
-                    source.report()
-            source.report()
-    except etree.XMLSyntaxError as error:
-        what = ' '.join(str(error.msg).split())
-        raise BrokenFile(
-            f'{path}: is cut off or not well-formed XML, after record {number} ({what}); fetch it again'
-        ) from error
-
-
-def _require_pubmed(path: Path, stream: BinaryIO) -> None:
-    _, root = next(iter(etree.iterparse(stream, events=('start',), **PARSING)))
-    declared = root.getroottree().docinfo.internalDTD
-    if declared is not None and (names := [entity.name for entity in declared.iterentities()]):
-        raise BrokenFile(
-            f"{path}: declares entities of its own ({', '.join(names[:3])}), which PubMed's files never do and which "
-            'can name other files or grow without end; take it out of the inputs'
-        )
-    if root.tag not in SETS + WRAPPERS + CITATIONS:
-        raise BrokenFile(
-            f"{path}: is XML, but not PubMed's (it begins with <{root.tag}>); take it out of the inputs"
-        )
+    tags = WRAPPERS + CITATIONS + DELETIONS
+    with opened(path, advance, LONGEST_RECORD) as source:
+        for number, element in enumerate(elements(path, source, tags, WRAPPERS), 1):
+            yield from _records(element, number, settings.section_labels, too_new)
 
 
 def _records(element: etree._Element, number: int, labels: bool, too_new: Date | None) -> Iterator[Record]:
@@ -168,10 +87,8 @@ def _citation(
     abstract = _abstract(article.find('Abstract'), labels)
     if not abstract:
         return Record(pmid, version=version, reason='no_abstract')
-    if too_new is not None:
-        day = _published(citation, article)
-        if day is None or day >= too_new:
-            return Record(pmid, version=version, reason='undated' if day is None else 'too_new')
+    if reason := reason_of(_days(citation, article) if too_new else [], too_new):
+        return Record(pmid, version=version, reason=reason)
     return Record(pmid, f'{title}\n{abstract}' if title else abstract, version)
 
 
@@ -212,25 +129,17 @@ def _abstract(element: etree._Element | None, labels: bool) -> str:
     return '\n'.join(parts)
 
 
-def _published(citation: etree._Element, article: etree._Element) -> Date | None:
-    """The earliest day that the record gives for its publication; of its way into PubMed if there is none."""
+def _days(citation: etree._Element, article: etree._Element) -> list[Date | None]:
+    """The days that the record gives for its publication; for its way into PubMed if there are none."""
     paths = ('Book/PubDate', 'ContributionDate', 'Journal/JournalIssue/PubDate', 'ArticleDate')
     dates = [_day(found) for path in paths for found in article.iterfind(path)]
     entry = citation.getparent()
     if not any(dates) and entry is not None:
         dates = [_day(found) for found in entry.iterfind('*/History/PubMedPubDate')]
-    return min((day for day in dates if day), default=None)
+    return dates
 
 
 def _day(element: etree._Element) -> Date | None:
-    """The first day of what a date says, None where it names no year. A month or day that is none is left aside."""
-    parts = [element.findtext(name) for name in ('Year', 'Month', 'Season', 'Day')]
-    year, month, season, day = (part.strip() if part else '' for part in parts)
-    found = DATE.search(element.findtext('MedlineDate') or f'{year} {month or season or "-"} {day}')
-    if not found:
-        return None
-    word, number = (found[2] or '').casefold(), int(found[3] or 1)
-    first = int(word) if word.isdecimal() and len(word) < 3 else MONTHS.get(word[:3], 0)
-    if not 1 <= first <= 12:
-        return int(found[1]), 1, 1
-    return int(found[1]), first, number if 1 <= number <= 31 else 1
+    written = element.findtext('MedlineDate')
+    parts = (element.findtext(name) for name in ('Year', 'Month', 'Season', 'Day'))
+    return first_day_in(written) if written else first_day(*parts)

@@ -1,4 +1,4 @@
-"""Documents from PubMed XML, jsonl, Parquet, plain text, TSV and CSV files, read as a stream with bounded memory.
+"""Documents from the files of a corpus, read as a stream with bounded memory: a `Format` for each ending.
 
 No record is skipped silently: what cannot be read becomes a record that says why, or raises InputError with file,
 line and remedy; a file that is cut off, damaged or not what its `.md5` says raises BrokenFile.
@@ -7,7 +7,7 @@ line and remedy; a file that is cut off, damaged or not what its `.md5` says rai
 import csv
 import dataclasses
 import glob
-import hashlib
+import itertools
 import json
 import re
 from collections import Counter
@@ -15,22 +15,30 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.corpus import medline, parquet, stored
+from lxml import etree
+
+from bioptimus_jax.corpus import dates, jats, markup, medline, notes, parquet, stored
 from bioptimus_jax.corpus.documents import Document
-from bioptimus_jax.corpus.records import BadRecord, Record
+from bioptimus_jax.corpus.records import SURROGATE, BadRecord, Record, made_id, squeezed
+from bioptimus_jax.corpus.stored import Advance
 from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
 from bioptimus_jax.schema import Corpus
 
-GZIPPED_TOO = ('.xml', '.jsonl', '.txt', '.tsv', '.csv')
-SUFFIXES = (*GZIPPED_TOO, '.parquet')
 BYTE_ORDER_MARK = b'\xef\xbb\xbf'
-PARAGRAPH_END = re.compile(r'\n[^\S\n]*\n')
-SURROGATE = re.compile('[\ud800-\udfff]')
 LINES_PER_REPORT = 256
 PUBMED_NAME = re.compile(r'pubmed\d\dn\d{4}\.xml(\.gz)?')
-# Ids of records whose id is empty, as of abstracts from collections that kept none.
-MADE_ID = 'text-'
 Numbered = tuple[int, dict[str, Any] | BadRecord]
+# The records of a file in order, from its path, the prefix of ids that it does not give itself, and the settings.
+Read = Callable[[Path, str, Corpus, Advance], Iterator[Record]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """How files of an ending are read, and whether .gz may come behind it."""
+
+    ending: str
+    read: Read
+    gzipped: bool = True
 
 
 def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
@@ -39,11 +47,9 @@ def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
     Raises ConfigError for an empty list or a wrong `published_before`; InputError for a pattern without a match,
     a folder, another ending; messages name the `key` that the patterns come from.
     """
-    medline.cut_off(settings)  # a mistake in it shall not wait for the first XML file
+    dates.cut_off(settings)  # a mistake in it shall not wait for the first XML file
     if not settings.inputs:
-        raise ConfigError(
-            f'config.{key}: is empty; give files or globs of {", ".join(GZIPPED_TOO)}, gzipped or not, or .parquet'
-        )
+        raise ConfigError(f'config.{key}: is empty; give files or globs that end in {_endings()}')
     files: dict[Path, Path] = {}
     for pattern in settings.inputs:
         given = Path(pattern).expanduser()
@@ -56,9 +62,8 @@ def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
         for path in matches:
             if SURROGATE.search(str(path)):
                 raise InputError(f'{path}: its name is not UTF-8; rename it')
-            if _suffix(path) not in SUFFIXES:
-                endings = ', '.join(f'{s}[.gz]' for s in GZIPPED_TOO)
-                raise InputError(f'{path}: unknown kind of file; {key} takes {endings}, .parquet')
+            if _format(path) is None:
+                raise InputError(f'{path}: unknown kind of file; {key} takes {_endings()}')
             files.setdefault(path.resolve(), path)
     _require_order(list(files.values()), key)
     return list(files.values())
@@ -95,13 +100,14 @@ def named_files(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     """
     stems: Counter[str] = Counter()
     for path in paths:
-        stem = path.name.removesuffix('.gz').removesuffix(_suffix(path))
+        found = _format(path)
+        stem = path.name.removesuffix('.gz').removesuffix(found.ending if found else '')
         stems[stem] += 1
         yield path, stem if stems[stem] == 1 else f'{stem}~{stems[stem]}'
 
 
 def read_file(
-    path: Path, prefix: str, settings: Corpus, advance: Callable[[int], None] = lambda stored_bytes: None
+    path: Path, prefix: str, settings: Corpus, advance: Advance = lambda stored_bytes: None
 ) -> Iterator[Record]:
     """The records of one file in order; `advance` is told the stored bytes that were consumed.
 
@@ -109,46 +115,89 @@ def read_file(
     InputError if `on_bad_record` is `fail`. Raises BrokenFile, too, after the records before the damage.
     """
     stored.check_md5(path)
-    suffix = _suffix(path)
-    if suffix == '.xml':
-        yield from medline.read(path, settings, advance)
-        return
-    if suffix == '.parquet':
-        yield from _from_rows(
-            path, 'row', parquet.rows(path, settings.text_fields, settings.id_field, advance), settings
+    found = _format(path)
+    assert found is not None, path
+    for record in found.read(path, prefix, settings, advance):
+        if record.reason == 'bad_record' and settings.on_bad_record == 'fail':
+            raise InputError(
+                f'{path}: {record.note}; correct it, or leave such records out with --config.corpus.on_bad_record=skip'
+            )
+        yield record
+
+
+def _format(path: Path) -> Format | None:
+    bare = path.name.removesuffix('.gz')
+    suffix = Path(bare).suffix
+    return next((f for f in FORMATS if f.ending == suffix and (f.gzipped or bare == path.name)), None)
+
+
+def _endings() -> str:
+    return ', '.join(f'{f.ending}[.gz]' if f.gzipped else f.ending for f in FORMATS)
+
+
+def _xml(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
+    """Records of XML, read as what its outermost element says that it is."""
+    try:
+        with stored.opened(path, longest=markup.LONGEST_RECORD) as source:
+            root = markup.root_of(source.stream)
+    except etree.XMLSyntaxError as error:
+        raise markup.broken(path, 0, error) from error
+    except BadRecord as error:
+        raise BrokenFile(f'{path}: {error}; take it out of the inputs') from error
+    if root not in ROOTS:
+        raise BrokenFile(
+            f"{path}: is XML, but not PubMed's and not an article of PMC (it begins with <{root}>); "
+            'take it out of the inputs'
         )
-        return
-    if suffix == '.jsonl':
-        rows = _parsed(_byte_lines(path, advance), settings.encoding)
-        yield from _from_rows(path, 'line', rows, settings)
-        return
-    lines = _lines(path, settings.encoding, advance)
-    if suffix == '.txt':
-        texts = _paragraphs(lines)
-    else:
-        cells = _tabbed(lines) if suffix == '.tsv' else _quoted(path, lines)
-        texts = _column(path, cells, settings.tsv_column)
-    for number, text in enumerate(_joined(texts, settings.words_per_document)):
-        yield Record(f'{prefix}-{number}', text)
+    yield from ROOTS[root](path, prefix, settings, advance)
 
 
-def squeezed(text: str) -> str:
-    """Valid Unicode with runs of white space made one space, and a line break between paragraphs."""
-    if '\n' in text:
-        parts = (' '.join(part.split()) for part in PARAGRAPH_END.split(text.replace('\r\n', '\n')))
-        text = '\n'.join(part for part in parts if part)
-    else:
-        text = ' '.join(text.split())
-    # JSON escapes may spell half a character, which no encoding can store.
-    return text if text.isascii() else SURROGATE.sub('\ufffd', text)
+def _parquet(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
+    rows = parquet.rows(path, settings.text_fields, settings.id_field, advance)
+    return _from_rows(path, 'row', rows, settings)
 
 
-def _suffix(path: Path) -> str:
-    bare = Path(path.name.removesuffix('.gz')).suffix
-    return bare if bare in GZIPPED_TOO else path.suffix
+def _jsonl(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
+    return _from_rows(path, 'line', _parsed(_byte_lines(path, advance), settings.encoding), settings)
 
 
-def _byte_lines(path: Path, advance: Callable[[int], None]) -> Iterator[tuple[int, bytes]]:
+def _txt(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
+    return _numbered(_paragraphs(_lines(path, settings.encoding, advance)), prefix, settings)
+
+
+def _tsv(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
+    cells = _tabbed(_lines(path, settings.encoding, advance))
+    return _numbered(_column(path, cells, settings.tsv_column), prefix, settings)
+
+
+def _csv(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
+    """Clinical notes where the first line names the columns of notes; else a column of texts."""
+    cells = _quoted(path, _lines(path, settings.encoding, advance))
+    first = list(itertools.islice(cells, 1))
+    if first and notes.are_named(first[0][1]):
+        return notes.read(path, first[0][1], cells, settings)
+    return _numbered(_column(path, itertools.chain(first, cells), settings.tsv_column), prefix, settings)
+
+
+FORMATS = (
+    Format('.xml', _xml),
+    Format('.nxml', jats.read_file),
+    Format('.tar', jats.read_packed),
+    Format('.jsonl', _jsonl),
+    Format('.txt', _txt),
+    Format('.tsv', _tsv),
+    Format('.csv', _csv),
+    Format('.parquet', _parquet, gzipped=False),
+)
+# The reader of XML by its outermost element.
+ROOTS: dict[str, Read] = {
+    **dict.fromkeys(medline.ROOTS, medline.read),
+    jats.ARTICLE: jats.read_file,
+    jats.SET: jats.read_set,
+}
+
+
+def _byte_lines(path: Path, advance: Advance) -> Iterator[tuple[int, bytes]]:
     with stored.opened(path, advance) as source:
         for number, line in enumerate(source.stream, 1):
             source.whole()
@@ -158,7 +207,7 @@ def _byte_lines(path: Path, advance: Callable[[int], None]) -> Iterator[tuple[in
         source.report()
 
 
-def _lines(path: Path, encoding: str, advance: Callable[[int], None]) -> Iterator[tuple[int, str]]:
+def _lines(path: Path, encoding: str, advance: Advance) -> Iterator[tuple[int, str]]:
     for number, line in _byte_lines(path, advance):
         try:
             text = line.decode(encoding)
@@ -226,8 +275,7 @@ def _id_of(value: Any, field: str, text: str) -> str:
         value = str(value)
     if value is not None and not isinstance(value, str):
         raise BadRecord(f'{field!r} is neither a string nor a whole number')
-    # Made from the text, so that it stays the same when files are cut or ordered otherwise.
-    return squeezed(value or '') or MADE_ID + hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    return squeezed(value or '') or made_id(text)
 
 
 def _text_of(row: dict[str, Any], fields: tuple[str, ...]) -> str:
@@ -281,6 +329,11 @@ def _column(path: Path, rows: Iterable[tuple[int, list[str]]], column: int) -> I
         text = squeezed(cells[column])
         if text:
             yield text
+
+
+def _numbered(texts: Iterable[str], prefix: str, settings: Corpus) -> Iterator[Record]:
+    for number, text in enumerate(_joined(texts, settings.words_per_document)):
+        yield Record(f'{prefix}-{number}', text)
 
 
 def _joined(texts: Iterable[str], words_per_document: int) -> Iterator[str]:

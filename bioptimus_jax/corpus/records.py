@@ -1,15 +1,22 @@
 """What the readers of all formats give."""
 
 import dataclasses
+import hashlib
+import re
+
+PARAGRAPH_END = re.compile(r'\n[^\S\n]*\n')
+SURROGATE = re.compile('[\ud800-\udfff]')
+# Ids of records whose id is empty, as of abstracts from collections that kept none.
+MADE_ID = 'text-'
 
 
 @dataclasses.dataclass(frozen=True)
 class Record:
     """What a file says: a document, or why it is none.
 
-    `version` counts a PubMed record's versions from 1 and is 0 where a format knows none. `reason` is empty for a
-    document; `deletion` takes back what came before under this id, in this version or (0) in all; `bad_record`
-    explains itself in `note`. Without abstract, too new or undated it has no text.
+    `version` counts a PubMed record's versions from 1, is 1 for an article of PMC, of which the last counts, and 0
+    where a format knows none. `reason` is empty for a document; `deletion` takes back what came before under this id,
+    in this version or (0) in all; `bad_record` explains itself in `note`. With any other reason it has no text.
     """
 
     id: str
@@ -21,3 +28,19 @@ class Record:
 
 class BadRecord(Exception):
     """A record that cannot be read; the message says what is wrong with it, not where it is."""
+
+
+def squeezed(text: str) -> str:
+    """Valid Unicode with runs of white space made one space, and a line break between paragraphs."""
+    if '\n' in text:
+        parts = (' '.join(part.split()) for part in PARAGRAPH_END.split(text.replace('\r\n', '\n')))
+        text = '\n'.join(part for part in parts if part)
+    else:
+        text = ' '.join(text.split())
+    # JSON escapes may spell half a character, which no encoding can store.
+    return text if text.isascii() else SURROGATE.sub('\ufffd', text)
+
+
+def made_id(text: str) -> str:
+    """An id out of the text, which stays the same when files are cut or ordered otherwise."""
+    return MADE_ID + hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

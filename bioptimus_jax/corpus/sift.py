@@ -18,8 +18,8 @@ import pyarrow.parquet
 from bioptimus_jax.corpus.audit import Auditor, reduced
 from bioptimus_jax.corpus.documents import document_key
 from bioptimus_jax.corpus.near import signatures
-from bioptimus_jax.corpus.readers import MADE_ID, read_file
-from bioptimus_jax.corpus.records import Record
+from bioptimus_jax.corpus.readers import read_file
+from bioptimus_jax.corpus.records import MADE_ID, Record
 from bioptimus_jax.corpus.stored import check_md5
 from bioptimus_jax.errors import BrokenFile
 from bioptimus_jax.files import atomic, digest
@@ -32,6 +32,7 @@ REASONS = (
     '',
     *'bad_record no_abstract undated too_new deletion too_short too_long language benchmark deleted'.split(),
     *'superseded duplicate_id duplicate_text near_duplicate not_chosen'.split(),
+    *'no_text erroneous category'.split(),  # of articles and notes
 )
 CODE = {reason: number for number, reason in enumerate(REASONS)}
 COLUMNS = pyarrow.schema(

@@ -18,6 +18,7 @@ MOST_UNPACKED = 200
 SMALL_UNPACKED = 2**23
 LONGEST_LINE = 2**28
 BUFFER_BYTES = 2**17
+Advance = Callable[[int], None]  # is told the stored bytes that were consumed
 
 # `MD5(pubmed24n0001.xml.gz)= <hex>`, as PubMed writes it, and `<hex>  name`, as md5sum does.
 CHECKSUM = re.compile(r'(?:^|=)\s*([0-9a-f]{32})\b', re.IGNORECASE | re.MULTILINE)
@@ -100,7 +101,7 @@ class Source:
     Whoever reads calls `whole` after each line or record.
     """
 
-    def __init__(self, path: Path, stored: BinaryIO, advance: Callable[[int], None], longest: int):
+    def __init__(self, path: Path, stored: BinaryIO, advance: Advance, longest: int):
         self._bounded = Bounded(path, stored, longest)
         self.stream = io.BufferedReader(self._bounded, BUFFER_BYTES)
         self.whole = self._bounded.whole
@@ -114,7 +115,7 @@ class Source:
 
 @contextlib.contextmanager
 def opened(
-    path: Path, advance: Callable[[int], None] = lambda stored_bytes: None, longest: int = LONGEST_LINE
+    path: Path, advance: Advance = lambda stored_bytes: None, longest: int = LONGEST_LINE
 ) -> Iterator[Source]:
     """A file as a stream of lines or records of at most `longest` bytes.
 

@@ -1,0 +1,471 @@
+"""Articles of PMC: what is read, line by line, archives against the standard library's reader, bad ones by name."""
+
+import gzip
+import io
+import random
+import tarfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy_articles import DOCTYPE, article, packed
+
+from bioptimus_jax.corpus import jats, readers, tarred
+from bioptimus_jax.corpus.records import Record
+from bioptimus_jax.errors import BrokenFile, ConfigError, InputError
+from bioptimus_jax.schema import Corpus
+
+EVERY = ('title', 'abstract', 'paragraphs', 'captions')
+
+
+def read(path: Path, **changes) -> list[Record]:
+    return list(readers.read_file(path, 'prefix', Corpus(**changes)))
+
+
+def lines_of(folder: Path, content: str, **changes) -> list[str]:
+    (folder / 'x.nxml').write_text(content, 'utf-8')
+    [record] = read(folder / 'x.nxml', **changes)
+    assert not record.note
+    return record.text.split('\n') if record.text else []
+
+
+ARTICLE = DOCTYPE + article(
+    '0012',
+    title='Of <italic>mice</italic> &amp; men<xref ref-type="fn" rid="f1"><sup>*</sup></xref>',
+    abstract='<abstract><title>Abstract</title><sec><title>Aim</title><p>To see &beta;.</p></sec>'
+    '<sec><title>End</title><p>It was seen.</p></sec></abstract>'
+    '<abstract abstract-type="graphical"><p><fig><caption><p>At a glance.</p></caption><graphic/></fig></p></abstract>'
+    '<trans-abstract xml:lang="de"><p>Zu sehen.</p></trans-abstract>',
+    body="""
+    <sec sec-type="intro"><label>1</label><title>Intro</title>
+      <p>First
+         paragraph.</p>
+      <sec><title>Deeper</title><p>Second one.
+        <fig id="F1"><object-id>10.1/f</object-id><label>Figure 1</label>
+          <caption><title>A plot.</title><p>(A) Of x.</p><p>(B) Of y.</p></caption>
+          <graphic xlink:href="f"/></fig> It goes on.</p></sec>
+      <boxed-text><caption><title>Box</title></caption><sec><title>In it</title><p>Boxed words.</p></sec></boxed-text>
+      <table-wrap><label>Table 1</label><caption><p>Of numbers.</p></caption>
+        <table><tbody><tr><td><p>In a cell.</p></td></tr></tbody></table>
+        <table-wrap-foot><fn><p>A foot.</p></fn></table-wrap-foot></table-wrap>
+      <disp-formula><mml:math><mml:mi>q</mml:mi></mml:math></disp-formula>
+    </sec>
+    <sec><title>Supplement</title><supplementary-material><caption><p>Click here.</p></caption>
+      </supplementary-material></sec>""",
+    after='<back><ack><p>We thank.</p></ack><ref-list><ref><mixed-citation>A ref</mixed-citation></ref></ref-list>'
+    '<app-group><app><p>An appendix.</p></app></app-group></back><floats-group><fig-group><caption><p>Several.</p>'
+    '</caption><fig><caption><p>One.</p></caption></fig></fig-group></floats-group>'
+    '<sub-article><front-stub/><body><p>A letter.</p></body></sub-article><response><body><p>Its answer.</p></body>'
+    '</response>',
+)
+# A line, the part that it belongs to, and whether it is the title of a section.
+LINES = [
+    ('Of mice & men', 'title', False),
+    ('Abstract', 'abstract', True),
+    ('Aim', 'abstract', True),
+    ('To see β.', 'abstract', False),
+    ('End', 'abstract', True),
+    ('It was seen.', 'abstract', False),
+    ('At a glance.', 'abstract captions', False),
+    ('Intro', 'paragraphs', True),
+    ('First paragraph.', 'paragraphs', False),
+    ('Deeper', 'paragraphs', True),
+    ('Second one. It goes on.', 'paragraphs', False),
+    ('A plot. (A) Of x. (B) Of y.', 'captions', False),
+    ('Box', 'paragraphs', True),
+    ('In it', 'paragraphs', True),
+    ('Boxed words.', 'paragraphs', False),
+    ('Of numbers.', 'captions', False),
+    ('Supplement', 'paragraphs', True),
+    ('Several.', 'captions', False),
+    ('One.', 'captions', False),
+]
+
+
+@pytest.mark.parametrize('titles', [False, True])
+@pytest.mark.parametrize(
+    'parts',
+    [
+        Corpus().article_parts,
+        EVERY,
+        ('paragraphs',),
+        ('abstract',),
+        ('title', 'captions'),
+        ('captions', 'abstract'),
+    ],
+)
+def test_an_article_line_by_line(tmp_path, parts, titles):
+    wanted = [line for line, of, title in LINES if {*of.split()} <= {*parts} and (titles or not title)]
+    assert lines_of(tmp_path, ARTICLE, article_parts=parts, section_labels=titles) == wanted
+
+
+def test_a_title_alone_is_no_document(tmp_path):
+    for content, parts in ((article(body=''), EVERY), (article(), ('title',)), (article(), ())):
+        (tmp_path / 'x.nxml').write_text(content, 'utf-8')
+        assert read(tmp_path / 'x.nxml', article_parts=parts) == [Record('PMC1', '', 1, 'no_text')]
+
+
+def cited(*numbers: str, kind: str = 'bibr') -> str:
+    return ','.join(f'<xref ref-type="{kind}" rid="r">{number}</xref>' for number in numbers)
+
+
+FORMULA = '<mml:math><mml:mi>p</mml:mi> <mml:mo>=</mml:mo> <mml:mn>1</mml:mn></mml:math>'
+
+
+@pytest.mark.parametrize(
+    ('markup', 'lines'),
+    [
+        ('CO<sub>2</sub>, 10<sup>-<bold>5</bold></sup>, <italic>E.<sc> coli</sc></italic>', ['CO2, 10-5, E. coli']),
+        ('<styled-content>a</styled-content><named-content>b</named-content> <ext-link>c</ext-link>', ['ab c']),
+        ('one<!-- no --> two<?page 3?> three<break/>four', ['one two three four']),
+        (f'in men<sup>{cited("1", "2")}</sup>, and', ['in men, and']),
+        (f'in men [{cited("1")}–{cited("5")}].', ['in men.']),
+        (f'in men ({cited("1", "2")} and {cited("5")}), so', ['in men, so']),
+        (f'in men <sup>{cited("1")}</sup>&#8211;<sup>{cited("3")}</sup> too', ['in men too']),
+        (f'in men (see {cited("12")})', ['in men (see)']),
+        (f'{cited("")}Of {cited("Poe, 1845")} and {cited("S1")}', ['Of Poe, 1845 and S1']),
+        (f'in {cited("Fig. 2", kind="fig")}{cited("a", kind="fn")} and {cited("3", kind="sec")}', ['in Fig. 2 and 3']),
+        ('a note<fn><p>Aside.</p></fn> here', ['a note here']),
+        (
+            f'at <inline-formula><alternatives><tex-math>\\usepackage</tex-math>{FORMULA}<inline-graphic/>'
+            '</alternatives></inline-formula>, so',
+            ['at p=1, so'],
+        ),
+        (f'by<disp-formula>{FORMULA}<label>(1)</label></disp-formula>where', ['by where']),
+        (f'by <disp-formula>{FORMULA}</disp-formula> , where (<disp-formula/>) <disp-formula/>.', ['by, where.']),
+        (
+            'We did: <list><list-item><label>1.</label><p>this;</p></list-item><list-item><p>that'
+            '<list><list-item><p>twice</p></list-item></list></p></list-item></list>.',
+            ['We did:', 'this;', 'that', 'twice'],
+        ),
+        (
+            'He said <disp-quote><p>No.</p><p>Yes.</p><attrib>He</attrib></disp-quote> and left',
+            ['He said', 'No.', 'Yes.', 'and left'],
+        ),
+        ('a<table-wrap><table><tr><td>1</td></tr></table></table-wrap>b <preformat>code()</preformat>c', ['a b c']),
+        ('<def-list><def-item><term>T</term><def><p>a term</p></def></def-item></def-list>', []),
+        ('&hairsp;&Abreve;&NotEqualTilde; &#x3b1;<![CDATA[<d>]]>', ['Ă≂̸ α<d>']),
+        ('<graphic/> ( ) .', []),
+    ],
+)  # fmt: skip
+def test_what_is_read_within_a_paragraph(tmp_path, markup, lines):
+    assert lines_of(tmp_path, DOCTYPE + article(body=f'<p>{markup}</p>'))[1:] == lines
+
+
+IDS = {
+    'pmcid': '<article-id pub-id-type="pmid">9</article-id><article-id pub-id-type="pmcid">PMC0071</article-id>',
+    'pmc': '<article-id pub-id-type="doi">10.1/X</article-id><article-id pub-id-type="pmc"> 72 </article-id>',
+    'doi': '<article-id pub-id-type="pmid">9</article-id><article-id pub-id-type="doi">10.1/aBc</article-id>',
+}
+
+
+def test_ids_and_versions(tmp_path):
+    """The last of several articles with one id counts, as updates come last; of made ids nothing is known."""
+    names = {}
+    for kind, ids in IDS.items():
+        (tmp_path / f'{kind}.nxml').write_text(article(ids=ids), 'utf-8')
+        [record] = read(tmp_path / f'{kind}.nxml')
+        names[kind] = record.id, record.version
+    assert names == {'pmcid': ('PMC71', 1), 'pmc': ('PMC72', 1), 'doi': ('10.1/abc', 1)}
+    for name, body in (('a', 'text'), ('b', 'text'), ('c', 'other')):
+        (tmp_path / f'{name}.nxml').write_text(article(ids='', body=f'<p>{body}</p>'), 'utf-8')
+    a, b, c = (read(tmp_path / f'{name}.nxml')[0] for name in 'abc')
+    assert a == b
+    assert a.id != c.id
+    assert (a.version, a.id.partition('-')[0]) == (0, 'text')
+
+
+@pytest.mark.parametrize(
+    ('dates', 'first_day'),
+    [
+        ('<pub-date pub-type="ppub"><year>2004</year></pub-date>', '2004-01-01'),
+        ('<pub-date date-type="pub"><day>05</day><month>9</month><year>2004</year></pub-date>', '2004-09-05'),
+        ('<pub-date><season>Jul-Sep</season><year>2004</year></pub-date>', '2004-07-01'),
+        ('<pub-date iso-8601-date="2004-02-03"/>', '2004-02-03'),
+        (
+            '<pub-date><string-date><month>May</month> <year>2004</year></string-date></pub-date>',
+            '2004-05-01',
+        ),
+        (
+            '<pub-date pub-type="nihms-submitted"><year>2001</year></pub-date>'
+            '<pub-date pub-type="pmc-release"><month>2</month><year>2005</year></pub-date>'
+            '<pub-date pub-type="epub"><month>11</month><year>2004</year></pub-date>',
+            '2004-11-01',
+        ),
+    ],
+)
+def test_the_first_day_of_publication_decides(tmp_path, dates, first_day):
+    (tmp_path / 'x.nxml').write_text(article(meta=dates), 'utf-8')
+    reasons = {
+        before: read(tmp_path / 'x.nxml', published_before=before)[0].reason
+        for before in (first_day, f'{first_day[:8]}{int(first_day[8:]) + 1:02}')
+    }
+    assert list(reasons.values()) == ['too_new', '']
+    (tmp_path / 'x.nxml').write_text(article(), 'utf-8')
+    assert read(tmp_path / 'x.nxml', published_before=first_day) == [Record('PMC1', '', 1, 'undated')]
+
+
+def test_namespaces_and_encodings(tmp_path):
+    """An article as OAI-PMH gives it, in a namespace; files in other encodings than UTF-8."""
+    plain = lines_of(tmp_path, ARTICLE, article_parts=EVERY)
+    spaced = article(
+        attributes=' xmlns="https://jats.nlm.nih.gov/ns/archiving/1.3/"', body=f'<p>née {FORMULA}</p>'
+    )
+    assert lines_of(tmp_path, spaced) == ['A title', 'née p=1']
+    inner = '<front><article-meta/></front><body><p>née</p></body></article>'
+    prefixed = '<j:article xmlns:j="urn:j">' + inner.replace('<', '<j:').replace('<j:/', '</j:')
+    assert lines_of(tmp_path, prefixed) == ['née']
+    for encoding in ('utf-16', 'utf-8-sig'):
+        (tmp_path / 'x.nxml').write_bytes(ARTICLE.encode(encoding))
+        assert read(tmp_path / 'x.nxml', article_parts=EVERY)[0].text.split('\n') == plain
+    latin = '<?xml version="1.0" encoding="ISO-8859-1"?>' + article(title='née')
+    (tmp_path / 'x.nxml').write_bytes(latin.encode('latin-1'))
+    assert read(tmp_path / 'x.nxml')[0].text.split('\n')[0] == 'née'
+
+
+def test_xml_is_told_by_its_content(tmp_path):
+    pubmed = (
+        '<PubmedArticleSet><MedlineCitation><PMID>7</PMID><Article><ArticleTitle>T.</ArticleTitle><Abstract>'
+        '<AbstractText>Text.</AbstractText></Abstract></Article></MedlineCitation></PubmedArticleSet>'
+    )
+    bad = '<article><front/></article>'
+    whole = f'<pmc-articleset>{article("1")}{bad}{article("2", title="B")}</pmc-articleset>'
+    for name, content in (('a', pubmed), ('b', article('1')), ('c', whole), ('d', whole[:-40])):
+        (tmp_path / f'{name}.xml.gz').write_bytes(gzip.compress(content.encode()))
+    one = Record('PMC1', 'A title\nIt is a paragraph of an article.', 1)
+    assert [r.id for r in read(tmp_path / 'a.xml.gz')] == ['7']
+    assert read(tmp_path / 'b.xml.gz') == [one]
+    first, wrong, last = read(tmp_path / 'c.xml.gz')
+    assert (first, last.id, last.text[0]) == (one, 'PMC2', 'B')
+    assert wrong.note == 'article 2 has no front/article-meta'
+    with pytest.raises(BrokenFile, match=r'd\.xml\.gz: is cut off or not well-formed XML, after record 2'):
+        read(tmp_path / 'd.xml.gz')
+    for file in ('b', 'c'):
+        told: list[int] = []
+        path = tmp_path / f'{file}.xml.gz'
+        list(readers.read_file(path, '', Corpus(), told.append))
+        assert sum(told) == path.stat().st_size
+
+
+BAD = {
+    'is cut off or not well-formed XML (': article()[:-30],
+    'is cut off or not well-formed XML (no element': '',
+    'has no front/article-meta': '<article><title>DocBook</title></article>',
+    'is not an article (it begins with <html>)': '<html><article/></html>',
+    "has a PMC id that is not a number ('PMC7.1')": article('PMC7.1'),
+    'declares entities of its own (f1)': f'<!DOCTYPE article [<!ENTITY f1 "lol">]>{article()}',
+}
+
+
+@pytest.mark.parametrize('what', BAD)
+def test_a_bad_article_is_named_and_is_in_nobodys_way(tmp_path, what):
+    path = packed(
+        tmp_path / 'x.tar.gz', {'a/PMC1.xml': article('1'), 'a/b.nxml': BAD[what], 'a/PMC3.xml': article('3')}
+    )
+    first, bad, last = read(path)
+    assert (first.id, last.id) == ('PMC1', 'PMC3')
+    assert (bad.id, bad.text, bad.reason) == ('', '', 'bad_record')
+    assert bad.note.startswith(f'a/b.nxml {what}')
+    with pytest.raises(InputError) as caught:
+        read(path, on_bad_record='fail')
+    assert str(caught.value).startswith(f'{path}: {bad.note}; ')
+    assert not isinstance(caught.value, BrokenFile)
+    if BAD[what]:
+        (tmp_path / 'x.nxml').write_text(BAD[what], 'utf-8')
+        assert read(tmp_path / 'x.nxml') == [
+            Record('', reason='bad_record', note=bad.note.replace('a/b.nxml', 'the article'))
+        ]
+
+
+def test_article_parts_are_known(tmp_path):
+    from bioptimus_jax import config
+    from bioptimus_jax.schema import Experiment
+
+    settings_of_corpus = config.defaults()
+    settings_of_corpus.corpus.article_parts = ('title', 'tables')
+    with pytest.raises(
+        ConfigError, match=r"corpus\.article_parts\[1\]: 'tables' is not one of title, abstract"
+    ):
+        Experiment.from_config(settings_of_corpus)
+
+
+# ---- archives
+
+
+@settings(max_examples=40)
+@given(
+    st.randoms(use_true_random=False),
+    st.sampled_from([tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]),
+)
+def test_archives_are_read_as_the_standard_library_reads_them(
+    tmp_path_factory, draw: random.Random, form: int
+):
+    """Of any format, with names and contents of many lengths, folders, links and other files in between."""
+    path = tmp_path_factory.mktemp('tar') / draw.choice(['x.tar', 'x.tar.gz'])
+    with tarfile.open(path, 'w:gz' if path.suffix == '.gz' else 'w', format=form) as made:
+        for number in range(draw.randint(1, 8)):
+            folder = 'é' * draw.choice([1, 40, 90 if form == tarfile.USTAR_FORMAT else 300])
+            entry = tarfile.TarInfo(
+                f'{folder[:70]}/{number}{draw.choice([".nxml", ".xml", ".jpg", ".xml.txt"])}'
+            )
+            if form != tarfile.USTAR_FORMAT:
+                entry.name = f'{folder}/{number}{draw.choice([".nxml", ".xml", ".jpg"])}'
+            entry.type = draw.choice(
+                [tarfile.REGTYPE] * 4 + [tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.AREGTYPE]
+            )
+            entry.linkname = 'x' * draw.choice([1, 90])
+            entry.mtime = draw.choice([0, 1.5])
+            # Some programs give a link the size of what it leads to, but no content.
+            entry.size = draw.choice([0, 1, 511, 512, 513, 2000]) if entry.isreg() or entry.issym() else 0
+            made.addfile(entry, io.BytesIO(draw.randbytes(entry.size)) if entry.isreg() else None)
+    wanted = []
+    with tarfile.open(path) as opened:
+        for entry in opened:
+            content = opened.extractfile(entry) if entry.isreg() else None
+            if content and entry.name.endswith(('.nxml', '.xml')):
+                wanted.append((entry.name, content.read() if entry.size <= 600 else None))
+    with readers.stored.opened(path) as source:
+        found = list(tarred.files(path, source, ('.nxml', '.xml'), 600))
+    assert [content for _, content in found] == [content for _, content in wanted]
+    for (name, _), (other, _) in zip(found, wanted, strict=True):
+        assert name == (
+            other.rpartition('/')[2] if form == tarfile.USTAR_FORMAT and len(other.encode()) > 100 else other
+        )
+
+
+def test_an_archive_holds_articles_beside_other_files(tmp_path):
+    entries = {'P/x.jpg': b'\xff' * 3000, 'P/1.nxml': article('1'), 'P/x.pdf': b'', 'P/2.xml': article('2')}
+    for name in ('x.tar', 'y.tar.gz'):
+        path, told = packed(tmp_path / name, entries), []
+        assert [r.id for r in readers.read_file(path, '', Corpus(), told.append)] == ['PMC1', 'PMC2']
+        assert sum(told) == path.stat().st_size
+
+
+def archives(folder: Path) -> dict[str, tuple[bytes, str]]:
+    whole = packed(folder / 'made.tar', {'1.nxml': article('1'), '2.nxml': article('2')}).read_bytes()
+    zipped = gzip.compress(whole)
+    unnamed = bytearray(whole)
+    unnamed[0:6] = b'2.nxml'  # the header's sum is another now
+    other = packed(folder / 'other.tar', {'a.jpg': 'x'}).read_bytes()
+    endless = packed(folder / 'long.tar', {'a' * 2**21: 'x'}).read_bytes()
+    return {
+        'cut.tar': (whole[:1200], 'is a cut-off tar archive'),
+        'end.tar': (whole[: len(whole.rstrip(bytes(1))) // 512 * 512 + 512], 'is a cut-off tar archive'),
+        'cut.tar.gz': (zipped[:-30], 'is a cut-off or damaged gzip file'),
+        'sum.tar': (bytes(unnamed), 'is not a tar archive, or is damaged at entry 1'),
+        'text.tar': (b'no archive at all ' * 99, 'is not a tar archive, or is damaged at entry 1'),
+        'none.tar.gz': (gzip.compress(other), r'holds no \.nxml or \.xml file; take it out'),
+        'long.tar': (endless, 'has a name longer than 1 MiB'),
+        'empty.tar': (b'', 'is empty'),
+        'minus.tar': (whole[:124] + b'-0000000001\0' + whole[136:], 'damaged at entry 1'),
+    }  # fmt: skip
+
+
+def test_a_damaged_archive_is_one_line_with_file_and_remedy(tmp_path):
+    for name, (content, message) in archives(tmp_path).items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(BrokenFile, match=f'{name}: .*{message}') as caught:
+            read(tmp_path / name)
+        assert '\n' not in str(caught.value)
+
+
+def test_an_article_of_any_length_does_not_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(jats, 'LONGEST_RECORD', 2**20)
+    long = article('1', body='<p>' + 'word ' * 2**18 + '</p>')
+    path = packed(tmp_path / 'x.tar', {'1.nxml': long, '2.nxml': article('2')})
+    bad, good = read(path)
+    assert (bad.note, good.id) == ('1.nxml is longer than 1 MiB', 'PMC2')
+    (tmp_path / 'x.nxml').write_text(long, 'utf-8')
+    with pytest.raises(BrokenFile, match=r'x\.nxml: has a line or record longer than 1 MiB'):
+        read(tmp_path / 'x.nxml')
+
+
+def test_articles_nested_as_deep_as_the_parser_allows(tmp_path):
+    for before, after, times in (
+        ('<list>', '</list>', 240),
+        ('<p><list><list-item>', '</list-item></list></p>', 80),
+    ):
+        content = article(body=before * times + '<p>deep words</p>' + after * times)
+        assert lines_of(tmp_path, content) == ['A title', 'deep words']
+    (tmp_path / 'x.nxml').write_text(article(body='<sec>' * 5000 + '<p>x</p>' + '</sec>' * 5000), 'utf-8')
+    assert 'depth' in read(tmp_path / 'x.nxml')[0].note
+
+
+# ---- random articles: XML and its lines, made side by side
+
+WORDS = st.lists(
+    st.sampled_from(['mice', 'α', 'a&b', '<5', 'née', 'p53', '10', 'men.']), min_size=1, max_size=4
+)
+
+
+def escaped(text: str) -> str:
+    return text.replace('&', '&amp;').replace('<', '&lt;')
+
+
+@st.composite
+def sentences(draw) -> tuple[str, str]:
+    """Words with markup around some of them, and what is to be read."""
+    xml, text = [], []
+    for word in draw(WORDS):
+        kind = draw(st.sampled_from(['plain', 'marked', 'cited', 'graphic', 'split']))
+        text.append(word)
+        xml.append(
+            {
+                'plain': escaped(word),
+                'marked': f'<italic><bold>{escaped(word)}</bold></italic>',
+                'cited': f'{escaped(word)}<sup><xref ref-type="bibr" rid="b">3</xref></sup>',
+                'graphic': f'{escaped(word)}<inline-graphic/>',
+                'split': f'<sub>{escaped(word[:1])}</sub>{escaped(word[1:])}',
+            }[kind]
+        )
+    return draw(st.sampled_from([' ', '\n   ', ' \t'])).join(xml), ' '.join(text)
+
+
+@st.composite
+def paragraphs(draw) -> tuple[str, list[tuple[str, str]]]:
+    """A paragraph, perhaps with a list or a figure in it: XML, and its lines, each with the part that it belongs to."""
+    xml, text = draw(sentences())
+    kind = draw(st.sampled_from(['plain', 'list', 'figure', 'formula', 'table']))
+    inner, said = draw(sentences())
+    more, rest = draw(sentences())
+    if kind == 'list':
+        items = f'<list><list-item><label>1</label><p>{inner}</p></list-item></list>'
+        return f'<p>{xml}{items}{more}</p>', [
+            (text, 'paragraphs'),
+            (said, 'paragraphs'),
+            (rest, 'paragraphs'),
+        ]
+    if kind == 'figure':
+        figure = f'<fig><label>F</label><caption><p>{inner}</p></caption></fig>'
+        return f'<p>{xml} {figure} {more}</p>', [(f'{text} {rest}', 'paragraphs'), (said, 'captions')]
+    if kind == 'formula':
+        return f'<p>{xml} <disp-formula>{inner}</disp-formula> {more}</p>', [(f'{text} {rest}', 'paragraphs')]
+    if kind == 'table':
+        table = f'<caption><title>{more}</title></caption><table><tr><td>{inner}</td></tr></table>'
+        return f'<p>{xml}</p><table-wrap>{table}</table-wrap>', [(text, 'paragraphs'), (rest, 'captions')]
+    return f'<p>{xml}</p>', [(text, 'paragraphs')]
+
+
+@st.composite
+def sections(draw, depth: int = 0) -> tuple[str, list[tuple[str, str]]]:
+    title, said = draw(sentences())
+    xml, lines = [f'<title>{title}</title>'], [(said, 'titles')]
+    for _ in range(draw(st.integers(0, 3))):
+        part, more = draw(sections(depth + 1) if depth < 2 and draw(st.booleans()) else paragraphs())
+        xml.append(part)
+        lines += more
+    return f'<sec>{"".join(xml)}</sec>', lines
+
+
+@settings(max_examples=60)
+@given(st.lists(sections(), max_size=3), st.booleans(), st.booleans())
+def test_fuzz_every_line_of_an_article_is_read_in_its_order(tmp_path_factory, made, captions, titles):
+    path = tmp_path_factory.mktemp('fuzz') / 'x.nxml'
+    path.write_text(article(body='\n'.join(xml for xml, _ in made)), 'utf-8')
+    kept = {'paragraphs', *['captions'] * captions, *['titles'] * titles}
+    wanted = [line for _, lines in made for line, part in lines if part in kept]
+    parts = ('paragraphs', 'captions') if captions else ('paragraphs',)
+    [record] = read(path, article_parts=parts, section_labels=titles)
+    assert record.text == '\n'.join(wanted)
+    assert record.reason == ('' if wanted else 'no_text')
