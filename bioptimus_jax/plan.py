@@ -14,6 +14,7 @@ from bioptimus_jax.hosts.disk import NEW_TOKENS
 from bioptimus_jax.model.architecture import HEAD, Architecture
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.tensors import own_architecture, read_architecture
+from bioptimus_jax.pretrain import mixture
 from bioptimus_jax.pretrain.backends import check_kernel
 from bioptimus_jax.pretrain.curriculum import RowCounts, make_schedule
 from bioptimus_jax.pretrain.difficulty import refuse_training_text
@@ -142,6 +143,7 @@ def check(run: Run) -> None:
             'config.corpus.heldout_fraction: is 0, but pre-training is evaluated on what is held out'
         )
     objective_of(experiment).check(experiment)
+    mixture.check(run)
     architecture, here = architecture_of(run), look()
     mesh = planned_mesh(here.count, runtime.devices, runtime.fsdp, runtime.tensor)
     check_kernel(runtime.attention, architecture.attention_dropout, here.platform)

@@ -17,6 +17,7 @@ from bioptimus_jax.fields import MOST, field_of, key, named, record_from, sectio
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.pretrain.decay import DECAYS
 from bioptimus_jax.pretrain.rates import FALLS
+from bioptimus_jax.pretrain.shares import OWN, quotas
 from bioptimus_jax.pretrain.units import MASKINGS
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS, Initialisation, concerned
 
@@ -282,6 +283,13 @@ class Rows:
 
 
 @dataclasses.dataclass(frozen=True)
+class Corpora:
+    """Rows of another corpus, for phases that read several: those of another run with the same vocabulary."""
+
+    run: str = key('', 'run folder with stages vocab and rows', path=True)
+
+
+@dataclasses.dataclass(frozen=True)
 class Phase:
     """One masking setting of the curriculum (paper, Table 4 and section 8)."""
 
@@ -303,6 +311,10 @@ class Phase:
         one_of=FALLS,
     )
     optimizer: str = key('carry', 'optimiser state at the start of the phase', one_of=('carry', 'reset'))
+    corpora: tuple[str, ...] = key(
+        (),
+        'where rows come from, with weights, as own=0.7,notes=0.3: names of `corpora`; empty: the own corpus',
+    )
 
 
 PAPER_PHASES = types.MappingProxyType(
@@ -554,6 +566,7 @@ class Experiment:
     )
     phases: tuple[str, ...] = key(tuple(PAPER_PHASES), 'curriculum: names of `phase`, in order')
     phase: Mapping[str, Phase] = named(lambda name: Phase, PAPER_PHASES)
+    corpora: Mapping[str, Corpora] = named(lambda name: Corpora, {})
     source: Source = section(Source)
     corpus: Corpus = section(Corpus)
     vocab: Vocab = section(Vocab)
@@ -708,6 +721,27 @@ def _check_surgery(s: Surgery) -> None:
             )
 
 
+def _check_corpora(e: Experiment, name: str) -> None:
+    phase, where = e.phase[name], f'config.phase.{name}.corpora'
+    try:
+        asked = quotas(phase.corpora)
+    except ValueError as error:
+        raise ConfigError(f'{where}: {", ".join(phase.corpora)}: {error}; write own=0.7,NAME=0.3') from error
+    for unknown in asked.keys() - e.corpora.keys() - {OWN}:
+        raise ConfigError(
+            f'{where}: {unknown!r} has no config.corpora entry; known: {", ".join((OWN, *e.corpora))}'
+        )
+    if len(asked) > 1 and phase.duration_unit == 'epochs':
+        raise ConfigError(
+            f'config.phase.{name}.duration_unit: epochs of several corpora are none; set words, tokens or steps'
+        )
+    if phase.corpora and e.curriculum.order == 'self_paced':
+        raise ConfigError(
+            f'{where}: phases that end early do not go with it, as rows are read ahead; choose another '
+            'config.curriculum.order'
+        )
+
+
 def _check_phases(e: Experiment) -> None:
     for where, name in (
         *(('phases', name) for name in e.phases),
@@ -732,6 +766,8 @@ def _check_phases(e: Experiment) -> None:
                 f'config.phase.{name}.duration: must be above 0 and at most {LONGEST[phase.duration_unit]:,} '
                 f'{phase.duration_unit}, got {phase.duration}'
             )
+    for name in e.phases:
+        _check_corpora(e, name)
     for before, name in zip(e.phases, e.phases[1:]):
         if e.phase[name].schedule == 'continue' and e.phase[name].fall != e.phase[before].fall:
             raise ConfigError(

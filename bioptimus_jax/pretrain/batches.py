@@ -1,17 +1,14 @@
-"""A batch is a function of (seed, step).
-
-Stream index = step * B + position in the global batch; row = the seeded permutation at that index.
-"""
+"""A batch is a function of (seed, step): its rows, read where the devices need them."""
 
 import functools
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-import grain
 import jax
 import numpy as np
 
+from bioptimus_jax.pretrain.order import UNMIXED, Order, Pattern
 from bioptimus_jax.pretrain.rows import CUTS, Rows
 
 
@@ -28,17 +25,13 @@ class Batches:
         seed: int,
         sharding: jax.sharding.Sharding,
         reads: Sequence[str] = ('tokens', 'word_starts', 'segment_lengths'),
+        patterns: Sequence[Pattern] = UNMIXED,
     ):
         self.rows, self.batch_rows, self.sharding = rows, batch_rows, sharding
         # Where rows say themselves where words of the tokenizer begin, that goes with the words of white space.
         told = CUTS in rows.fields and 'word_starts' in reads
         self.reads = (*reads, CUTS) if told else tuple(reads)
-        self.order = grain.MapDataset.range(len(rows)).seed(seed).shuffle().repeat()
-
-    def row_numbers(self, step: int) -> np.ndarray:
-        """The rows of the global batch at `step`, in order."""
-        first = step * self.batch_rows
-        return np.array([self.order[first + position] for position in range(self.batch_rows)])
+        self.row_numbers = Order([len(part) for part in rows.parts], batch_rows, seed, patterns)
 
     def at(self, step: int) -> dict[str, jax.Array]:
         """The global batch at `step` as sharded arrays; each process reads only its own positions."""

@@ -52,19 +52,24 @@ class RowCounts:
     """What durations in epochs, tokens and words are measured against."""
 
     rows: int
-    tokens: int
-    words: int
+    tokens: float
+    words: float
 
 
 def make_schedule(
-    experiment: Experiment, counts: RowCounts, order: Sequence[str] = (), record: Collection[dict] = ()
+    experiment: Experiment,
+    counts: RowCounts | Mapping[str, RowCounts],
+    order: Sequence[str] = (),
+    record: Collection[dict] = (),
 ) -> Schedule:
-    """Every phase with its first and last step, in `order` (default: as given).
+    """Every phase with its first and last step, in `order` (default: as given); `counts`: of all phases, or of each.
 
     Phases that self-pacing has ended, by the `record` of the run, end there; the last one takes what remains.
     """
     batch_rows = experiment.pretrain.batch_rows
-    steps = {n: phase_steps(experiment.phase[n], counts, batch_rows) for n in order or experiment.phases}
+    names = order or experiment.phases
+    of_each = dict.fromkeys(names, counts) if isinstance(counts, RowCounts) else counts
+    steps = {n: phase_steps(experiment.phase[n], of_each[n], batch_rows) for n in names}
     if sum(steps.values()) > MOST_STEPS:
         longest = max(steps, key=lambda name: steps[name])
         raise ConfigError(

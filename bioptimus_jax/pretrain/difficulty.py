@@ -22,7 +22,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.model import loaded
 from bioptimus_jax.model.folder import deciding_files, folder_in_run, source_folder
-from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.pretrain import curriculum, mixture
 from bioptimus_jax.pretrain.objective import Objective, objective_of
 from bioptimus_jax.pretrain.rows import document_parts, one_a_row
 from bioptimus_jax.run import Run
@@ -67,15 +67,16 @@ def decisive(settings: Mapping[str, dict[str, Any]], measure: str) -> dict[str, 
     return found
 
 
-def external_inputs(experiment: Experiment) -> list[Path]:
-    """The files outside the run that decide the result: the objective's; of an order by difficulty also texts, and the
-    probe's configuration, weights, tokenizer."""
+def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
+    """What outside the run decides the result: files of the objective, rows of other corpora; of an order by difficulty
+    also texts, and the probe's configuration, weights, tokenizer."""
     files = objective_of(experiment).files(experiment)
-    if experiment.curriculum.order not in BY_DIFFICULTY:
-        return files
-    texts = input_files(_reading(experiment), 'curriculum.texts') if experiment.curriculum.texts else []
-    folder = _probe_folder(experiment)
-    return files + texts + (deciding_files(folder) if folder else [])
+    if experiment.curriculum.order in BY_DIFFICULTY:
+        files += input_files(_reading(experiment), 'curriculum.texts') if experiment.curriculum.texts else []
+        folder = _probe_folder(experiment)
+        files += deciding_files(folder) if folder else []
+    numbered = {f'{number}:{path.name}': path for number, path in enumerate(files)}
+    return numbered | mixture.contents(experiment)
 
 
 def perplexities(run: Run, folder: Path, objective: Objective) -> dict[str, dict[str, Any]]:

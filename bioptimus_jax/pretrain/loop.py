@@ -16,7 +16,7 @@ from bioptimus_jax.files import digest
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.hosts.processes import any_of, meet
 from bioptimus_jax.model.tensors import load_folder
-from bioptimus_jax.pretrain import curriculum, difficulty, watch
+from bioptimus_jax.pretrain import curriculum, difficulty, mixture, watch
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import (
     Checkpoints,
@@ -97,7 +97,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 
 def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     config = run.config
-    rows = Rows(run.folder('rows'), 'train')
+    rows = mixture.open_rows(run)
     subwords = load_subwords(run.folder('vocab'))
     architecture, params, _ = load_folder(run.folder('surgery') / 'model')
     check_positions(config, architecture)
@@ -122,8 +122,7 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
         type=jnp.dtype(objective.compute.dtype).name,
     )
     order = difficulty.phase_order(run, folder, objective, record)
-    counts = curriculum.RowCounts(len(rows), rows.counts['tokens'], rows.counts['words'])
-    schedule = curriculum.make_schedule(config, counts, order, record)
+    schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows), order, record)
     train_step, state = sharded_step(objective, mesh, params)
     kept = _kept(run, folder, schedule)
     own_copies = run.mirror is not None and jax.process_count() > 1
@@ -142,7 +141,10 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
         # A kill may have come between a save and its record; a phase that was made longer has not ended.
         _record_ended(folder, kept, checkpoints, step)
         evaluation.save(folder)
-    batches = Batches(rows, config.pretrain.batch_rows, config.seed, batch_sharding(mesh), objective.reads)
+    patterns = mixture.patterns_of(config, schedule)
+    batches = Batches(
+        rows, config.pretrain.batch_rows, config.seed, batch_sharding(mesh), objective.reads, patterns
+    )
     records = [r for r in run.metrics('pretrain') if r['step'] <= step]
     tokens_done = next((r['tokens'] for r in reversed(records)), 0)
     losses = {r['step']: r['frozen_loss'] for r in records if r.get('kind') == 'evaluation'}

@@ -6,6 +6,7 @@ A row holds documents (or parts of long ones), each between two special tokens, 
 blocks of documents, so that the rows are the same for any number of workers. Held-out rows hold one document each.
 """
 
+import copy
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -74,10 +75,19 @@ class Rows:
             raise InputError(
                 f'{folder / split}: {sum(lengths)} rows, but rows.json says {self.counts["rows"]}'
             )
-        self.ends = np.cumsum(lengths)
+        self.ends, self.parts = np.cumsum(lengths), [self]
+
+    def followed_by(self, others: Sequence['Rows']) -> 'Rows':
+        """These rows, and behind them those of other corpora, numbered through."""
+        together = copy.copy(self)
+        together.parts = [self, *others]
+        together.shards = [shard for part in together.parts for shard in part.shards]
+        together.ends = np.cumsum([len(shard['tokens']) for shard in together.shards])
+        together.segments = max(part.segments for part in together.parts)
+        return together
 
     def __len__(self) -> int:
-        return self.counts['rows']
+        return sum(part.counts['rows'] for part in self.parts)
 
     def read(self, numbers_B: np.ndarray) -> dict[str, np.ndarray]:
         """Those rows: tokens [B, L] int32, word_starts [B, L] bool, segment_lengths [B, G] int32, documents [B, G].

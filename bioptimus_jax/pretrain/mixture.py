@@ -1,0 +1,100 @@
+"""The rows of several corpora in one run, by the weights of its phases.
+
+Rows of other corpora are those of other runs, tokenised by the same vocabulary, so nothing is tokenised anew.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.manifests import read_record
+from bioptimus_jax.pretrain.curriculum import RowCounts, Schedule
+from bioptimus_jax.pretrain.order import Pattern
+from bioptimus_jax.pretrain.rows import Rows
+from bioptimus_jax.pretrain.shares import OWN, PATTERN, quotas
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment
+from bioptimus_jax.vocab.subwords import READY
+
+
+def open_rows(run: Run) -> Rows:
+    """The run's own rows, and behind them those of the corpora that its phases name."""
+    check(run)
+    others = [Rows(_rows_of(run.config, name), 'train') for name in names(run.config)]
+    return Rows(run.folder('rows'), 'train').followed_by(others)
+
+
+def patterns_of(experiment: Experiment, schedule: Schedule) -> list[Pattern]:
+    """How the phases of a schedule mix those rows."""
+    return [Pattern.of(s.start, list(_quotas(experiment, s.name).values())) for s in schedule]
+
+
+def counts_of(experiment: Experiment, rows: Rows) -> dict[str, RowCounts]:
+    """Phase -> what its duration is measured against: the rows, tokens and words of one pattern, where it mixes."""
+    found = {}
+    for name in experiment.phases:
+        shares = zip(_quotas(experiment, name).values(), rows.parts, strict=True)
+        used = [(k, part.counts) for k, part in shares if k]
+        if used[0][0] == PATTERN:  # of one corpus: its own counts, so that epochs are its own
+            [(_, counts)] = used
+            found[name] = RowCounts(*(counts[of] for of in ('rows', 'tokens', 'words')))
+        else:
+            tokens, words = (
+                sum(k * counts[of] / counts['rows'] for k, counts in used) for of in ('tokens', 'words')
+            )
+            found[name] = RowCounts(PATTERN, tokens, words)
+    return found
+
+
+def names(experiment: Experiment) -> list[str]:
+    """The other corpora that the phases take rows from."""
+    used = {name for phase in experiment.trained_phases for name in quotas(phase.corpora)}
+    return sorted(used - {OWN})
+
+
+def contents(experiment: Experiment) -> dict[str, str]:
+    """Which rows those are, for the fingerprint of the stage."""
+    manifests = {name: read_record(_rows_of(experiment, name)) for name in names(experiment)}
+    return {
+        f'corpora:{name}': manifest['content'] if manifest else '' for name, manifest in manifests.items()
+    }
+
+
+def check(run: Run) -> None:
+    """Raise ConfigError for a corpus without rows, or with rows of another width or of another vocabulary."""
+    own = _tokenizer(run.manifest('vocab'))
+    for name in names(run.config):
+        folder, key = _rows_of(run.config, name), f'config.corpora.{name}.run'
+        manifest, tokenizer = read_record(folder), _tokenizer(read_record(folder.parent / 'vocab'))
+        if not manifest or not tokenizer:
+            raise ConfigError(
+                f'{key}: {folder.parent} has no finished stage rows; make it with --config.stages=corpus,vocab,rows '
+                "and this run's vocabulary (config.vocab.kind=file), or correct the folder"
+            )
+        width = manifest['config'].get('rows.row_pieces')
+        if width != run.config.rows.row_pieces:
+            raise ConfigError(
+                f'{key}: rows of {width} pieces, but config.rows.row_pieces={run.config.rows.row_pieces}; make the '
+                'rows of both alike'
+            )
+        if own and own != tokenizer:
+            raise ConfigError(
+                f"{key}: {folder.parent} has another vocabulary than this run; give it this run's vocab folder with "
+                'config.vocab.kind=file and config.vocab.file, and make its rows again'
+            )
+
+
+def _quotas(experiment: Experiment, phase: str) -> dict[str, int]:
+    """Rows of every corpus, the run's own first, in a pattern of the phase."""
+    asked = quotas(experiment.phase[phase].corpora)
+    return {name: asked.get(name, 0) for name in (OWN, *names(experiment))}
+
+
+def _tokenizer(manifest: Mapping[str, Any] | None) -> str:
+    """What identifies the tokenizer that a stage vocab has made; empty without one."""
+    return str(manifest['files'][READY]['sha256']) if manifest else ''
+
+
+def _rows_of(experiment: Experiment, name: str) -> Path:
+    return Path(experiment.corpora[name].run) / 'rows'

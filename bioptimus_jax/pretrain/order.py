@@ -1,0 +1,73 @@
+"""Which rows a step reads: of one corpus, or of several by shares that change with the phase.
+
+Of every PATTERN rows of a stretch of steps each corpus gives the same number, evenly spread. Each corpus is read in one
+seeded order through all stretches, so a batch is a function of (seed, step), and a resumed run reads what it would have
+read.
+
+C corpora, P rows of a pattern, B rows of the global batch.
+"""
+
+import bisect
+import dataclasses
+import itertools
+from collections.abc import Sequence
+
+import grain
+import numpy as np
+
+from bioptimus_jax.pretrain.shares import PATTERN
+
+
+@dataclasses.dataclass(frozen=True)
+class Pattern:
+    """A stretch of steps from `start` on, in which corpus c gives `rows_C[c]` of every PATTERN rows.
+
+    `corpus_P`: the corpus of each of them; `before_PxC`: rows that each corpus gives before it.
+    """
+
+    start: int
+    rows_C: np.ndarray
+    corpus_P: np.ndarray
+    before_PxC: np.ndarray
+
+    @classmethod
+    def of(cls, start: int, rows_C: Sequence[int]) -> 'Pattern':
+        """The j-th of the k rows of a corpus is as near as can be to (j + 1/2) / k of the pattern."""
+        places = np.concatenate([(np.arange(k) + 0.5) / max(k, 1) for k in rows_C])
+        corpus_P = np.repeat(np.arange(len(rows_C)), rows_C)[np.argsort(places, kind='stable')]
+        given_PxC = np.cumsum(corpus_P[:, None] == np.arange(len(rows_C)), axis=0)
+        return cls(start, np.array(rows_C), corpus_P, np.vstack([0 * given_PxC[:1], given_PxC[:-1]]))
+
+    def given_C(self, rows: int) -> np.ndarray:
+        """Rows of each corpus among the first so many of the stretch."""
+        cycles, place = divmod(rows, PATTERN)
+        return cycles * self.rows_C + self.before_PxC[place]
+
+
+UNMIXED = (Pattern.of(0, [PATTERN]),)
+
+
+class Order:
+    """The rows of each step, numbered through all corpora."""
+
+    def __init__(
+        self, sizes_C: Sequence[int], batch_rows: int, seed: int, patterns: Sequence[Pattern] = UNMIXED
+    ):
+        self.batch_rows, self.patterns = batch_rows, patterns
+        self.offsets_C = np.cumsum([0, *sizes_C])[:-1]
+        self.orders = [grain.MapDataset.range(size).seed(seed).shuffle().repeat() for size in sizes_C]
+        self.given = [np.zeros(len(sizes_C), int)]  # of each corpus before each stretch
+        for one, following in itertools.pairwise(patterns):
+            rows = (following.start - one.start) * batch_rows
+            self.given.append(self.given[-1] + one.given_C(rows))
+
+    def __call__(self, step: int) -> np.ndarray:
+        """The rows of the global batch at `step`, in order."""
+        number = bisect.bisect_right([pattern.start for pattern in self.patterns], step) - 1
+        pattern = self.patterns[number]
+        at_B = (step - pattern.start) * self.batch_rows + np.arange(self.batch_rows)
+        corpus_B, place_B = pattern.corpus_P[at_B % PATTERN], at_B % PATTERN
+        index_B = at_B // PATTERN * pattern.rows_C[corpus_B] + pattern.before_PxC[place_B, corpus_B]
+        index_B += self.given[number][corpus_B]
+        rows = [self.orders[corpus][int(index)] for corpus, index in zip(corpus_B, index_B, strict=True)]
+        return np.array(rows) + self.offsets_C[corpus_B]

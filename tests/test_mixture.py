@@ -1,0 +1,202 @@
+"""Several corpora in one run: exact shares, every corpus in its own order, resumed to the bit, refused in one line."""
+
+import json
+import shutil
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from bioptimus_jax import config
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.fields import put
+from bioptimus_jax.plan import check
+from bioptimus_jax.pretrain import mixture
+from bioptimus_jax.pretrain.batches import Batches
+from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
+from bioptimus_jax.pretrain.curriculum import make_schedule
+from bioptimus_jax.pretrain.order import Order, Pattern
+from bioptimus_jax.pretrain.rows import Rows
+from bioptimus_jax.pretrain.shares import PATTERN, quotas
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import Experiment
+from bioptimus_jax.stages import STAGES
+from bioptimus_jax.trees import flatten
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS
+
+PIECES, SIZES = 64, (37, 11, 23)
+LETTERS = {'own': 'abcdefghij', 'notes': 'klmnopqrst'}
+MIXED = {'0.1': ('own=3', 'notes=1'), '0.4': ('notes=1',)}
+
+
+@pytest.mark.parametrize(
+    ('weights', 'expected'),
+    [
+        ((), {'own': 1000}),
+        (('own=0.7', 'notes=0.3'), {'own': 700, 'notes': 300}),
+        (('a=1', 'b=1', 'own=1'), {'a': 334, 'b': 333, 'own': 333}),
+        (('notes=5e6',), {'notes': 1000}),
+    ],
+)
+def test_shares_are_rows_of_a_thousand(weights, expected):
+    assert quotas(weights) == expected
+
+
+def test_rows_follow_the_shares_and_each_corpus_its_own_order():
+    """Against a count row by row; every thousand rows have the shares exactly, and every batch nearly."""
+    stretches = {0: (700, 300, 0), 250: (0, 0, 1000), 400: (1, 500, 499)}
+    patterns = [Pattern.of(start, rows_C) for start, rows_C in stretches.items()]
+    order, batch_rows = Order(SIZES, 8, 5, patterns), 8
+    alone = [Order([size], 1, 5) for size in SIZES]
+    firsts, given = np.cumsum([0, *SIZES]), Counter()
+    read = {start: [] for start in stretches}
+    for step in range(600):
+        start = max(s for s in stretches if s <= step)
+        for row in order(step):
+            corpus = np.searchsorted(firsts, row, side='right') - 1
+            assert row - firsts[corpus] == alone[corpus](given[corpus])[0]
+            given[corpus] += 1
+            read[start].append(corpus)
+    for start, corpora in read.items():
+        for first in range(0, len(corpora) - PATTERN + 1, PATTERN):
+            counts = np.bincount(corpora[first : first + PATTERN], minlength=3)
+            np.testing.assert_array_equal(counts, stretches[start])
+    in_batches = np.reshape(read[0], (-1, batch_rows)) == 0
+    assert np.abs(in_batches.sum(axis=1) - 0.7 * batch_rows).max() < 2
+    assert Order(SIZES, 8, 5, patterns)(431).tolist() == order(431).tolist()
+
+
+def experiment(folder, **changes):
+    c = config.defaults()
+    c.corpus.update(inputs=(str(folder / 'own.jsonl'),), heldout_fraction=0.2, shards=1)
+    c.corpus.near.threshold = 0.0
+    c.vocab.update(kind='file', file=str(folder / 'vocab.txt'))
+    c.model.update(layers=1, hidden=16, heads=2, intermediate=16, max_positions=PIECES)
+    c.surgery.strategy = 'scratch'
+    c.rows.update(row_pieces=PIECES, max_document_pieces=PIECES)
+    c.pretrain.update(batch_rows=8, micro_batches=2, learning_rate=3e-2)
+    c.phases = tuple(MIXED)
+    for name, corpora in MIXED.items():
+        c.phase[name].update(duration=6.0, duration_unit='steps', corpora=corpora)
+    c.evaluation.per_phase = 1
+    c.runtime.update(workers=1, devices=1, log_every_steps=2, checkpoint_every_steps=4)
+    put(c, Experiment, 'corpora.notes.run', str(folder / 'notes'))
+    for dotted, value in changes.items():
+        config.override(c, dotted.replace('__', '.'), str(value))
+    return Experiment.from_config(c)
+
+
+@pytest.fixture(scope='module')
+def prepared(tmp_path_factory):
+    """Two runs with one vocabulary, whose texts share no letter."""
+    folder = tmp_path_factory.mktemp('corpora')
+    (folder / 'vocab.txt').write_text('\n'.join([*SPECIAL_TOKENS, *''.join(LETTERS.values())]))
+    rng = np.random.default_rng(0)
+    for name, letters in LETTERS.items():
+        with open(folder / f'{name}.jsonl', 'w') as file:
+            for number in range(300):
+                text = ' '.join(rng.choice(list(letters), rng.integers(5, 40)))
+                file.write(json.dumps({'id': f'{name}{number}', 'title': '', 'abstract': text}) + '\n')
+        run = Run(folder / name, experiment(folder, corpus__inputs=folder / f'{name}.jsonl'), quiet=True)
+        for stage in ('corpus', 'vocab', 'rows', *(('surgery',) if name == 'own' else ())):
+            execute(run, STAGES[stage])
+    return folder
+
+
+def opened(prepared, workdir, **changes):
+    if not workdir.exists():
+        shutil.copytree(prepared / 'own', workdir)
+    return Run(workdir, experiment(prepared, **changes), quiet=True)
+
+
+def test_phases_read_the_corpora_that_they_name_and_a_killed_run_goes_on(prepared, tmp_path, monkeypatch):
+    run, texts = opened(prepared, tmp_path / 'whole'), []
+    at = Batches.at
+
+    def watched(batches, step):
+        texts.append((step, np.asarray((batch := at(batches, step))['tokens'])))
+        return batch
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Batches, 'at', watched)
+        execute(run, STAGES['pretrain'])
+    first_of_notes = len(SPECIAL_TOKENS) + len(LETTERS['own'])
+    of_notes = {step: (tokens.max(axis=1) >= first_of_notes).tolist() for step, tokens in texts}
+    assert [sum(of_notes[step]) for step in range(6)] == [2] * 6
+    assert all(all(of_notes[step]) for step in range(6, 12))
+    notes = Run(prepared / 'notes', run.config, quiet=True).manifest('rows')['content']
+    assert run.manifest('pretrain')['inputs']['corpora:notes'] == notes
+
+    save = Checkpoints.save
+
+    def killed(checkpoints, step, state):
+        if step > 8:
+            raise KeyboardInterrupt
+        save(checkpoints, step, state)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoints, 'save', killed)
+        with pytest.raises(KeyboardInterrupt):
+            execute(opened(prepared, tmp_path / 'killed'), STAGES['pretrain'])
+    again = opened(prepared, tmp_path / 'killed')
+    execute(again, STAGES['pretrain'])
+    wanted, found = (flatten(load_phase(r.folder('pretrain'), '0.4')) for r in (run, again))
+    for name, value in wanted.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def test_a_duration_in_words_counts_those_of_the_mixture(prepared, tmp_path):
+    changes = {'phase.0.1.duration_unit': 'words', 'phase.0.1.duration': 5000}
+    run = opened(prepared, tmp_path / 'run', **changes)
+    rows = mixture.open_rows(run)
+    own, notes = (Rows(prepared / name / 'rows', 'train').counts for name in LETTERS)
+    a_row = 0.75 * own['words'] / own['rows'] + 0.25 * notes['words'] / notes['rows']
+    schedule = make_schedule(run.config, mixture.counts_of(run.config, rows))
+    assert schedule[0].stop == round(5000 / a_row / 8)
+    assert len(rows) == own['rows'] + notes['rows']
+
+
+@pytest.mark.parametrize(
+    ('changes', 'refusal'),
+    [
+        (
+            {'phase.0.1.corpora': 'own=1,news=1'},
+            r"config\.phase\.0\.1\.corpora: 'news' has no config\.corpora",
+        ),
+        ({'phase.0.1.corpora': 'own=0,notes=0'}, r'config\.phase\.0\.1\.corpora: .*weights above 0'),
+        ({'phase.0.1.corpora': 'own=1,own=2'}, r'config\.phase\.0\.1\.corpora: .*each for another corpus'),
+        ({'phase.0.1.corpora': 'own=much'}, r'config\.phase\.0\.1\.corpora: .*could not convert'),
+        ({'phase.0.1.corpora': 'own=5000,notes=1'}, r'gives less than one of 1,000 rows'),
+        (
+            {'phase.0.1.duration_unit': 'epochs'},
+            r'config\.phase\.0\.1\.duration_unit: epochs of several corpora',
+        ),
+        ({'curriculum.order': 'self_paced'}, r'config\.phase\.0\.1\.corpora: phases that end early'),
+        (
+            {'corpora.notes.run': '/nowhere'},
+            r'config\.corpora\.notes\.run: /nowhere has no finished stage rows',
+        ),
+        ({'rows.row_pieces': 128}, r'config\.corpora\.notes\.run: rows of 64 pieces, but .*=128'),
+    ],
+)
+def test_what_cannot_be_mixed_is_refused_in_one_line(prepared, tmp_path, changes, refusal):
+    with pytest.raises(ConfigError, match=refusal) as caught:
+        check(Run(tmp_path / 'run', experiment(prepared, **changes), quiet=True))
+    assert '\n' not in str(caught.value)
+
+
+def test_another_vocabulary_is_refused(prepared, tmp_path):
+    shutil.copytree(prepared / 'notes', tmp_path / 'other')
+    (tmp_path / 'vocab.txt').write_text('\n'.join([*SPECIAL_TOKENS, *'abcdefghijklmnopqrst', 'u']))
+    other = Run(
+        tmp_path / 'other',
+        experiment(prepared, vocab__file=tmp_path / 'vocab.txt', corpus__inputs=prepared / 'notes.jsonl'),
+        quiet=True,
+    )
+    for stage in ('vocab', 'rows'):
+        execute(other, STAGES[stage], replace=True)
+    with pytest.raises(ConfigError, match=r'config\.corpora\.notes\.run: .* has another vocabulary'):
+        execute(
+            opened(prepared, tmp_path / 'run', **{'corpora.notes.run': tmp_path / 'other'}),
+            STAGES['pretrain'],
+        )
