@@ -93,6 +93,7 @@ def lint_record(name, **changes):
         'mentions': 5000,
         'repairs': {},
         'mentions_in_file': 5000,
+        'sentences_without_mention': 100,
     }
     pieces = {
         'words_without_piece': 2,

@@ -89,31 +89,37 @@ def lines(record: Mapping[str, Any]) -> list[str]:
     for split, found in splits.items():
         counts = [_counted(found[f'{what}s'], what) for what in ('document', 'sentence', 'word', 'mention')]
         text.append(f'  {split:5} {", ".join(counts[found["documents"] <= 1 :])}{_beside(found)}')
-    notes = [
+    return text + [f'  {note}' for note in (*notes(record), *_piece_notes(record))]
+
+
+def notes(record: Mapping[str, Any]) -> list[str]:
+    """What the counts of a set do not say, and what is wrong with it."""
+    splits = record['splits']
+    said = [
         f'{split}: {count:,} {what}' for split in splits for what, count in splits[split]['repairs'].items()
     ]
     for split, found in splits.items():
         if found['mentions'] != found['mentions_in_file']:
-            notes.append(f'{split}: the files mark {found["mentions_in_file"]:,} mentions, others are read')
+            said.append(f'{split}: the files mark {found["mentions_in_file"]:,} mentions, others are read')
         if found['sentences_without_mention'] == found['sentences']:
-            notes.append(f'{split}: has no mention at all')
+            said.append(f'{split}: has no mention at all')
     if record['unseen_labels']:
         counted = ', '.join(f'{tag} {count:,}' for tag, count in record['unseen_labels'].items())
-        notes.append(f'not in train, cannot be learned: {counted}')
+        said.append(f'not in train, cannot be learned: {counted}')
     again = [
         f'{where} {found["sentences"]:,} ({found["mentions"]:,})'
         for where, found in record['repeated'].items()
         if found['sentences']
     ]
     if again:
-        notes.append(f'sentences that are there before (mentions in them): {", ".join(again)}')
+        said.append(f'sentences that are there before (mentions in them): {", ".join(again)}')
     different = record['tagged_differently']
     if different['sentences']:
         example = different['examples'][0][:60]
-        notes.append(
+        said.append(
             f'tagged in more than one way: {_counted(different["sentences"], "sentence")}, as {example!r}'
         )
-    return text + [f'  {note}' for note in notes] + [f'  {note}' for note in _piece_notes(record)]
+    return said
 
 
 def _measure(sentences: Sequence[Sentence]) -> dict[str, Any]:

@@ -5,14 +5,13 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+from bioptimus_jax.finetune.entities import lint
 from bioptimus_jax.report.drawing import SERIES, Figure, draw_svg, in_legend
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, missing
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.sets.sentences import SPLITS
 
-EXAMPLE = 60
-"""Characters of a sentence that a note shows."""
 OTHER = 'other types'
 ABSENT = 'stage finetune has not looked through the sets.'
 
@@ -134,23 +133,12 @@ def _beside(found: dict[str, Any]) -> Cell:
 
 
 def _notes(m: Measures) -> str:
-    """What the counts do not say: types that were merged or cannot be learned, sentences tagged in several ways."""
+    """What the counts do not say: types that were merged, and the notes of the lint."""
     parts = []
     for record in m.lint:
-        name, different = record['dataset'], record['tagged_differently']
-        if record.get('merged_types'):
-            parts.append(f'{name}: {", ".join(record["merged_types"])} are read as one type')
-        if different['sentences']:
-            example = different['examples'][0][:EXAMPLE]
-            parts.append(f'{name}: {different["sentences"]:,} tagged in more than one way, as “{example}”')
-        if record['unseen_labels']:
-            unseen = ', '.join(f'{tag} {n:,}' for tag, n in record['unseen_labels'].items())
-            parts.append(f'{name}: not in train and so never learned: {unseen}')
-        repairs: Counter[str] = Counter()
-        for split in SPLITS:
-            repairs.update(record['splits'][split]['repairs'])
-        if repairs:
-            parts.append(f'{name} repaired: {", ".join(f"{what} {n:,}" for what, n in repairs.items())}')
+        merged = record.get('merged_types')
+        said = [f'{", ".join(merged)} are read as one type'] if merged else []
+        parts += [f'{record["dataset"]}: {note}' for note in (*said, *lint.notes(record))]
     return f' {"; ".join(parts)}.' if parts else ''
 
 
