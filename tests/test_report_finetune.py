@@ -156,19 +156,19 @@ def test_sets_beside_published_counts(run):
         again,
         "tagged in more than one way: 7 sentences, as 'A b .'",
     ]
-    notes = [*(f'ncbi-disease: {x}' for x in said), 'mixed: X, Y are read as one type', f'mixed: {again}.']
-    assert table.note.endswith('; '.join(notes))
+    pieces = [
+        'models_one: 9 sentences of more than 128 pieces, cut into windows (longest: 130)',
+        'models_one: 6 words without a piece, which count as O (3 in mentions; 0 mentions cannot be found): ',
+    ]
+    notes = [f'ncbi-disease: {x}' for x in (*said, *pieces)]
+    notes += [f'mixed: {x}' for x in ('X, Y are read as one type', again, *pieces)]
+    assert table.note.endswith(f'{"; ".join(notes)}.')
 
 
 def test_sets_that_are_not_blurb_s_have_no_such_column(run):
     columns = sets.counted(read_measures(run)).columns
     assert 'BLURB' not in columns
     assert 'documents' not in columns
-
-
-def test_sets_in_pieces_are_summed_over_splits(run):
-    rows = [[c.text for c in row] for row in sets.in_pieces(read_measures(run)).rows]
-    assert rows == [[name, 'one', '6', '3', '0', '130', '9'] for name in ('alpha', 'ncbi-disease')]
 
 
 def test_recall_by_class_under_the_setting_that_devel_chooses(run):

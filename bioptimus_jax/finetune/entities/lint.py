@@ -89,7 +89,7 @@ def lines(record: Mapping[str, Any]) -> list[str]:
     for split, found in splits.items():
         counts = [_counted(found[f'{what}s'], what) for what in ('document', 'sentence', 'word', 'mention')]
         text.append(f'  {split:5} {", ".join(counts[found["documents"] <= 1 :])}{_beside(found)}')
-    return text + [f'  {note}' for note in (*notes(record), *_piece_notes(record))]
+    return text + [f'  {note}' for note in notes(record)]
 
 
 def notes(record: Mapping[str, Any]) -> list[str]:
@@ -119,7 +119,7 @@ def notes(record: Mapping[str, Any]) -> list[str]:
         said.append(
             f'tagged in more than one way: {_counted(different["sentences"], "sentence")}, as {example!r}'
         )
-    return said
+    return said + _piece_notes(record)
 
 
 def _measure(sentences: Sequence[Sentence]) -> dict[str, Any]:

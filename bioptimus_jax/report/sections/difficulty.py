@@ -13,7 +13,6 @@ from bioptimus_jax.schema import MEASURES
 from bioptimus_jax.student import interval
 
 KINDS = {'masked': '[MASK]', 'perplexity': 'all selected', 'replaced': 'replaced', 'kept': 'kept'}
-FAR_APART = 5
 DRAWN_KINDS = ('masked', 'perplexity', 'replaced')
 ABSENT = (
     'nothing has been measured; `bioptimus difficulty` measures any model on any texts, and'
@@ -59,13 +58,10 @@ def masking_difficulty(m: Measures) -> Figure:
     """Perplexity by setting: mean and interval, one mark for every sample (paper, Figure 4)."""
     drawn = {m.label(r['model']): r['settings'] for r in m.difficulty[: len(SERIES)]}
     settings = list(dict.fromkeys(name for found in drawn.values() for name in found))
-    means = [_mean(s['perplexity']) for found in drawn.values() for s in found.values()]
-    # As step 0 and a trained model: one scale would hide their settings.
-    apart = len(drawn) > 1 and max(means) > FAR_APART * min(means)
     panels: dict[str, dict[str, list[Point]]] = {}
     dots: dict[str, list[tuple[int, float]]] = {}
     for (model, found), kind in itertools.product(drawn.items(), DRAWN_KINDS):
-        panel = f'{model}, {KINDS[kind]}' if apart else KINDS[kind]
+        panel = f'{model}, {KINDS[kind]}' if len(drawn) > 1 else KINDS[kind]
         samples = [(settings.index(name), s[kind]['samples']) for name, s in found.items() if s.get(kind)]
         for at, values in samples:
             mean, low, high = geometric(values)

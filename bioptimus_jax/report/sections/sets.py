@@ -1,4 +1,4 @@
-"""The sets of entities: counts beside the published ones, what is wrong with them, how tokenizers cut them, labels."""
+"""The sets of entities: counts beside the published ones, what is wrong with them, labels."""
 
 import itertools
 from collections import Counter, defaultdict
@@ -51,33 +51,6 @@ def counted(m: Measures) -> Table:
     return Table.of('The sets', columns, records, note=note + _notes(m), absent=ABSENT)
 
 
-def in_pieces(m: Measures) -> Table:
-    """What each tokenizer leaves of a set: words without a piece, mentions lost, sentences too long for a window."""
-    records = [
-        (record['dataset'], name, [measured[split] for split in SPLITS])
-        for record in m.lint
-        for name, measured in record['tokenizers'].items()
-    ]
-    sums = {
-        'words_without_piece': 'words without piece',
-        'of_them_in_mentions': 'in mentions',
-        'mentions_without_piece': 'mentions lost',
-    }
-    columns = [
-        Column('set', lambda dataset, *_: dataset),
-        Column('tokenizer of', lambda _, name, __: m.label(name)),
-        *each(sums, lambda key, *r: count(sum(split[key] for split in r[2]))),
-        Column('longest sentence, pieces', lambda *r: count(max(f['longest_sentence_pieces'] for f in r[2]))),
-        Column('sentences in several windows', lambda *r: count(sum(f['long_sentences'] for f in r[2]))),
-    ]
-    windows = sorted({t['max_pieces'] for record in m.lint for t in record['tokenizers'].values()})
-    note = (
-        'All splits. A word without a piece counts as O. Models with the same tokenizer are there once. A window holds'
-        f' {" or ".join(map(str, windows))} pieces; every word of a longer sentence is still scored once.'
-    )
-    return Table.of('The sets in pieces', columns, records, note=note, absent=ABSENT)
-
-
 def label_shares(m: Measures) -> Figure:
     """Which share of a split's words are first and further words of mentions of each type (paper, Figure 6)."""
     title = 'Labels of the sets'
@@ -118,7 +91,7 @@ SECTION = Section(
     'Entity sets',
     'What the models were fine-tuned and scored on, and what is wrong with it.',
     ('finetune',),
-    {'sets': counted, 'sets_in_pieces': in_pieces},
+    {'sets': counted},
     (label_shares,),
 )
 
