@@ -39,7 +39,7 @@ class Scored:
         chosen = self.setting == self.measures.chosen(self.model, self.dataset)
         return f'{self.setting or NOT_RUN}{", chosen" if chosen else ""}'
 
-    def score(self, split: str = 'test', mode: str = 'default', what: str = 'f1') -> Cell:
+    def score(self, split: str = 'test', mode: str = 'default', what: str = '') -> Cell:
         return spread(self.measures.scores(self.model, self.dataset, split, mode, what, self.setting))
 
     def of_any_type(self) -> Cell:
@@ -59,33 +59,37 @@ class Scored:
 
 
 def scores(m: Measures) -> Table:
-    """Every model on every set: precision, recall, F1 in all modes, its interval, seeds, and what was scored."""
-    datasets = [d for d in m.datasets if m.task(d).metric in METRICS.values()]
-    several = any(len(m.settings(model, d)) > 1 for model in m.models for d in datasets)
+    """Every model on every set: its score, of entities in all modes with precision and recall, its interval, seeds."""
+    of_others = [d for d in m.datasets if m.task(d).metric not in METRICS.values()]
+    several = any(len(m.settings(model, d)) > 1 for model in m.models for d in m.datasets)
     untyped = any('test_untyped' in r for r in m.finetuned)
     intervals = any('interval' in r for r in m.statistics)
     records = [
         Scored(m, dataset, model, setting)
-        for dataset, model in itertools.product(datasets, m.models)
+        for dataset, model in itertools.product(m.datasets, m.models)
         for setting in m.settings(model, dataset) or ['']
     ]
 
     def known(cell: Callable[[Scored], Cell]) -> Callable[[Scored], Cell]:
         return lambda r: cell(r) if r.cells else missing()
 
+    def of_entities(cell: Callable[[Scored], Cell]) -> Callable[[Scored], Cell]:
+        return lambda r: missing() if r.dataset in of_others else cell(r)
+
     columns = [
         Column('set', lambda r: r.dataset),
         Column('model', lambda r: m.label(r.model)),
         Column('setting', Scored.name, when=several),
-        Column('F1', Scored.score, 'high'),
+        Column('measure', lambda r: m.task(r.dataset).metric.title, when=bool(of_others)),
+        Column('test' if of_others else 'F1', Scored.score, 'high'),
         Column('95 %', lambda r: interval(r.statistics.get('interval')) or NOT_RUN, when=intervals),
-        Column('strict F1', lambda r: r.score(mode='strict'), 'high'),
-        Column('relaxed F1', lambda r: r.score(mode='relaxed'), 'high'),
+        Column('strict F1', of_entities(lambda r: r.score(mode='strict')), 'high'),
+        Column('relaxed F1', of_entities(lambda r: r.score(mode='relaxed')), 'high'),
         Column('untyped F1', Scored.of_any_type, 'high', untyped),
-        Column('devel F1', lambda r: r.score('devel'), 'high'),
+        Column('devel' if of_others else 'devel F1', lambda r: r.score('devel'), 'high'),
         Column('seeds', known(Scored.seeds)),
-        *each(RATES, lambda what, r: r.score(what=what), 'high'),
-        Column('mentions scored', known(Scored.mentions)),
+        *each(RATES, lambda what, r: of_entities(lambda r: r.score(what=what))(r), 'high'),
+        Column('mentions scored', of_entities(known(Scored.mentions))),
         Column('training time', known(Scored.time)),
     ]
     note = (
@@ -99,29 +103,6 @@ def scores(m: Measures) -> Table:
         + 'Mentions scored / in the file. — : not run.'
     )
     return Table.of('Test scores', columns, records, rank_within='set', note=note, absent=NOT_SCORED)
-
-
-def others(m: Measures) -> Table:
-    """Every model on every set of another task: what was measured, its interval, devel, seeds."""
-    datasets = [d for d in m.datasets if m.task(d).metric not in METRICS.values()]
-    records = [
-        Scored(m, dataset, model, setting)
-        for dataset, model in itertools.product(datasets, m.models)
-        for setting in m.settings(model, dataset)
-    ]
-    columns = [
-        Column('set', lambda r: r.dataset),
-        Column('model', lambda r: m.label(r.model)),
-        Column('setting', lambda r: r.setting),
-        Column('measure', lambda r: m.task(r.dataset).metric.title),
-        Column('test', lambda r: r.score(what=''), 'high'),
-        Column('95 %', lambda r: interval(r.statistics.get('interval')) or NOT_RUN),
-        Column('devel', lambda r: r.score('devel', what=''), 'high'),
-        Column('seeds', Scored.seeds),
-    ]
-    note = 'Percent, mean ± sd over seeds; epoch chosen on devel. 95 %: over the test set drawn with replacement.'
-    absent = 'every set is one of entities.' if m.finetuned else NOT_SCORED
-    return Table.of('Scores of other tasks', columns, records, rank_within='set', note=note, absent=absent)
 
 
 def by_type(m: Measures) -> Table:
@@ -218,7 +199,7 @@ SECTION = Section(
     'Entity recognition',
     'How well does each model find entities after fine-tuning, and how sure is that?',
     ('finetune',),
-    {'gain': gain, 'entities': scores, 'other_tasks': others, 'types': by_type},
+    {'gain': gain, 'entities': scores, 'types': by_type},
     (entity_f1, checkpoint_f1, epoch_f1),
 )
 
