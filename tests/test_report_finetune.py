@@ -126,7 +126,7 @@ def test_sets_beside_published_counts(run):
     record['splits']['train'] |= {'blurb': 5000, 'repairs': {'orphan I-': 2}}
     record['splits']['devel'] |= {'blurb': 5003, 'repairs': {'orphan I-': 1, 'no blank line': 1}}
     record['splits']['test'] |= {'blurb': 4998, 'public_files': 5000}
-    record['tagged_differently'] = {'sentences': 7, 'occurrences': 20, 'examples': ['A b .', 'C .']}
+    record['tagged_differently'] = {'sentences': 7, 'examples': ['A b .', 'C .']}
     mixed = lint_record('mixed', form='BRAT', merged_types=['X', 'Y'])
     mixed['splits']['test']['documents'] = 12
     table = sets.counted(rewrite(run, 'lint.json', [record, mixed]))

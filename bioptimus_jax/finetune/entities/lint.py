@@ -124,15 +124,11 @@ def notes(record: Mapping[str, Any]) -> list[str]:
 
 def _measure(sentences: Sequence[Sentence]) -> dict[str, Any]:
     by_type: Counter[str] = Counter()
-    longest: tuple[int, str] = (0, '')
     without = 0
     for sentence in sentences:
         found = spans(sentence.tags)
         without += not found
-        for kind, first, last in found:
-            by_type[kind] += 1
-            if last - first + 1 > longest[0]:
-                longest = (last - first + 1, ' '.join(sentence.words[first : last + 1]))
+        by_type.update(kind for kind, _, _ in found)
     return {
         'documents': len({s.document for s in sentences}),
         'sentences': len(sentences),
@@ -140,7 +136,6 @@ def _measure(sentences: Sequence[Sentence]) -> dict[str, Any]:
         'mentions': by_type.total(),
         'mentions_by_type': dict(sorted(by_type.items())),
         'sentences_without_mention': without,
-        'longest_mention': {'words': longest[0], 'text': longest[1][:200]},
         'longest_sentence_words': max(len(s.words) for s in sentences),
         'long_sentences': sum(len(s.words) > LONG_WORDS for s in sentences),
     }
@@ -179,7 +174,6 @@ def _tagged_differently(dataset: Dataset) -> dict[str, Any]:
     order = sorted(different, key=lambda words: (-different[words].total(), words))
     return {
         'sentences': len(different),
-        'occurrences': sum(found.total() for found in different.values()),
         'examples': [' '.join(words)[:200] for words in order[:EXAMPLES]],
     }
 
