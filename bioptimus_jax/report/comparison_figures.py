@@ -10,8 +10,6 @@ from bioptimus_jax.report.drawing import INK, Figure, Point, curves
 from bioptimus_jax.report.measures import score_names
 from bioptimus_jax.schema import SNAPSHOT
 
-HEIGHT, LEGEND_LINE = 3.2, 0.2
-"""Inches, of a figure without its legend and of a line in that."""
 FINE_TUNING = ('finetune.', 'mentions of', 'training sentences')
 """Beginnings of names of conditions."""
 OF_A_RUN = ('settings', 'words')
@@ -59,7 +57,6 @@ def heldout_losses(models: Sequence[trained.Trained]) -> Figure:
         ' single pieces are trained for this very loss, those that mask words are not: the tables have the loss under'
         f' every setting. Dotted: phases end. Bands: 95 % intervals over seeds. {left_out}',
         absent='no run has pre-trained with a vocabulary of its own.',
-        height=HEIGHT + LEGEND_LINE * len(found),
     )
 
 

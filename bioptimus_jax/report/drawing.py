@@ -21,6 +21,8 @@ COLUMNS = 3
 """Panels side by side."""
 LEGEND_LETTERS = 95
 """In a row of the legend, its lines included."""
+LEGEND_LINE = 0.2
+"""Inches."""
 TICK_LETTERS = 70
 """In the names of all places of panels side by side, above which they are slanted."""
 Point = tuple[float, float, float, float]
@@ -92,7 +94,6 @@ def curves(
     finish: Callable[[Any, str], None] = lambda axes, panel: None,
     caption: str = '',
     absent: str = '',
-    height: float = 0,
     share_y: bool = True,
 ) -> Figure:
     """Values with their intervals: a panel for each title, in it a line for each label, of one colour in all panels.
@@ -130,7 +131,8 @@ def curves(
         f'{panel and f"{panel}: "}{"; ".join(f"{label} {said(points)}" for label, points in lines.items())}'
         for panel, lines in filled.items()
     ]
-    height = height or (3.6 if len(filled) == 1 else 2.8)
+    legend = LEGEND_LINE * sum(len(label) + 6 for label in labels) / LEGEND_LETTERS
+    height = (3.2 if len(filled) == 1 else 2.6) + legend / -(-len(filled) // COLUMNS)
     svg = draw_panels(name, draw, len(filled), height, share_y=share_y)
     return Figure(name, title, caption.strip(), f'{title}. {". ".join(parts)}.', svg)
 
