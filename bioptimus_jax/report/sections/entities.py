@@ -146,8 +146,8 @@ def entity_f1(m: Measures) -> Figure:
     lines: dict[str, list[Point]] = {d: [] for d in m.datasets}
     for dataset, points in lines.items():
         for at, x in enumerate(models):
-            points += [GAP] * (x not in m.on_the_way)
-            points += [spanned(at, f1)] if (f1 := m.scores(x, dataset)) else []
+            apart = [GAP] * (x not in m.on_the_way)
+            points += [*apart, spanned(at, f1), *apart] if (f1 := m.scores(x, dataset)) else []
     return curves(
         'entity_f1',
         f'Test {score_names(m)} {"after each phase" if m.trains else "of every model"}',
