@@ -157,8 +157,8 @@ def test_sets_beside_published_counts(run):
         "tagged in more than one way: 7 sentences, as 'A b .'",
     ]
     pieces = [
-        'models_one: 9 sentences of more than 128 pieces, cut into windows (longest: 130)',
-        'models_one: 6 words without a piece, which count as O (3 in mentions; 0 mentions cannot be found): ',
+        'one: 9 sentences of more than 128 pieces, cut into windows (longest: 130)',
+        'one: 6 words without a piece, which count as O (3 in mentions; 0 mentions cannot be found): ',
     ]
     notes = [f'ncbi-disease: {x}' for x in (*said, *pieces)]
     notes += [f'mixed: {x}' for x in ('X, Y are read as one type', again, *pieces)]

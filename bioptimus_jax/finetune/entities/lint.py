@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +92,8 @@ def lines(record: Mapping[str, Any]) -> list[str]:
     return text + [f'  {note}' for note in notes(record)]
 
 
-def notes(record: Mapping[str, Any]) -> list[str]:
-    """What the counts of a set do not say, and what is wrong with it."""
+def notes(record: Mapping[str, Any], label: Callable[[str], str] = str) -> list[str]:
+    """What the counts of a set do not say, and what is wrong with it; `label`: of the name of a tokenizer."""
     splits = record['splits']
     said = [
         f'{split}: {count:,} {what}' for split in splits for what, count in splits[split]['repairs'].items()
@@ -119,7 +119,7 @@ def notes(record: Mapping[str, Any]) -> list[str]:
         said.append(
             f'tagged in more than one way: {_counted(different["sentences"], "sentence")}, as {example!r}'
         )
-    return said + _piece_notes(record)
+    return said + _piece_notes(record, label)
 
 
 def _measure(sentences: Sequence[Sentence]) -> dict[str, Any]:
@@ -222,7 +222,7 @@ def _beside(found: Mapping[str, Any]) -> str:
     return f' (BLURB: {found["blurb"]:,}; {known})'
 
 
-def _piece_notes(record: Mapping[str, Any]) -> list[str]:
+def _piece_notes(record: Mapping[str, Any], label: Callable[[str], str]) -> list[str]:
     notes = []
     for name, measured in record['tokenizers'].items():
         found = [measured[split] for split in SPLITS]
@@ -238,13 +238,13 @@ def _piece_notes(record: Mapping[str, Any]) -> list[str]:
         longest = max(f['longest_sentence_pieces'] for f in found)
         if long:
             notes.append(
-                f'{name}: {_counted(long, "sentence")} of more than {measured["max_pieces"]} pieces, '
+                f'{label(name)}: {_counted(long, "sentence")} of more than {measured["max_pieces"]} pieces, '
                 f'cut into windows (longest: {longest:,})'
             )
         if empty:
             shown = ', '.join(dict.fromkeys(e for f in found for e in f['examples']))
             notes.append(
-                f'{name}: {_counted(empty, "word")} without a piece, which count as O ({marked:,} in mentions; '
+                f'{label(name)}: {_counted(empty, "word")} without a piece, which count as O ({marked:,} in mentions; '
                 f'{_counted(lost, "mention")} cannot be found): {shown}'
             )
     if not record['tokenizers'] and (long := sum(f['long_sentences'] for f in record['splits'].values())):

@@ -111,7 +111,7 @@ def _notes(m: Measures) -> str:
     for record in m.lint:
         merged = record.get('merged_types')
         said = [f'{", ".join(merged)} are read as one type'] if merged else []
-        parts += [f'{record["dataset"]}: {note}' for note in (*said, *lint.notes(record))]
+        parts += [f'{record["dataset"]}: {note}' for note in (*said, *lint.notes(record, m.label))]
     return f' {"; ".join(parts)}.' if parts else ''
 
 
