@@ -265,7 +265,7 @@ def execute(run: Run, stage: Stage, replace: bool = False, keep_matching: bool =
 
     What can be refused from settings and small files is refused before anything is written.
     """
-    check_bases(run)
+    check_bases(run.config.runtime.base_run)
     for name in stage.needs(run):
         run.place(name)  # says which stage is missing
     if replace or not run.manifest(stage.name):
@@ -316,9 +316,9 @@ def _refusal(
     )
 
 
-def check_bases(run: Run) -> None:
+def check_bases(bases: Sequence[str]) -> None:
     """Raise ConfigError for a base run that is not there, also where nothing is to be taken from it."""
-    for base in run.config.runtime.base_run:
+    for base in bases:
         if not os.path.isdir(base):
             raise ConfigError(
                 f'config.runtime.base_run: {base}: no such run folder; correct it, or leave it empty'

@@ -143,7 +143,7 @@ STAGES: dict[str, Stage] = {
             'report',
             'tables and figures of this run as one page',
             'everything that is there',
-            'report/index.html, tables.md, csv/TABLE.csv, cards/MODEL.md (model cards with scores)',
+            'report/index.html, tables.md, csv/TABLE.csv, figures/FIGURE.svg, cards/MODEL.md (model cards with scores)',
             (),
             lambda run: (),
             _late('report.page', 'build'),
@@ -163,7 +163,7 @@ def run_all(run: Run, replace: bool = False) -> None:
 
 def _check_all(run: Run, replace: bool) -> None:
     """Raise whatever can be known to be wrong with any of the stages before the first one begins."""
-    check_bases(run)
+    check_bases(run.config.runtime.base_run)
     before: list[str] = []
     for name in run.config.stages:
         if name not in STAGES:

@@ -23,6 +23,7 @@ from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.workers import cores
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report import arms
+from bioptimus_jax.report.drawing import write_figures
 from bioptimus_jax.report.layout import Column, Table, each
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.records import RECORDS, record_of
@@ -125,10 +126,8 @@ class Sweep:
         self.tables = [table for table in arms.all_tables(grouped, self.control) if not table.empty]
         with atomic(self.workdir / 'arms.md') as file:
             file.write(f'# {self.workdir.name}\n\n' + '\n'.join(table.markdown() for table in self.tables))
-        for drawn in (arms.figure(grouped, self.control), arms.differences(grouped, self.control)):
-            if not drawn.empty:
-                with atomic(self.workdir / f'{drawn.name}.svg') as file:
-                    file.write(drawn.svg + '\n')
+        drawn = arms.figure(grouped, self.control), arms.differences(grouped, self.control)
+        write_figures(drawn, self.workdir)
 
     def _share(self) -> None:
         for arm in self.arms:

@@ -64,7 +64,7 @@ def test_other_words_are_said_to_be_other_words(sweep, tmp_path):
 
 def test_the_figure_draws_every_arm_and_says_its_numbers(sweep):
     drawn = arms.figure(sweep, 'random_rows')
-    assert 'better 9.00 to 5.50' in drawn.alt
+    assert 'better 9 to 5.5' in drawn.alt
     assert drawn.svg.count('arms-PolyCollection') >= 3 or drawn.svg.count('FillBetween') >= 3
     for name in ('better', 'random_rows', 'worse'):
         assert name in drawn.svg

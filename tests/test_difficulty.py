@@ -288,7 +288,7 @@ def test_the_difficulty_that_decided_the_order_is_shown_too(tmp_path):
     assert by_hidden.rows[1][9].text == '1.500 [1.500, 1.500]'
     assert 'at [MASK], as config.curriculum.order does' in by_hidden.note
     figure = shown.masking_difficulty(read_measures(run))
-    assert 'at [MASK] by masking setting: initial (step 0) 6 (0.1), 9 (0.2)' in figure.alt
+    assert '[MASK]: initial (step 0) 6 (0.1), 9 (0.2)' in figure.alt
     old = {name: {**s, 'positions': 10} for name, s in settings.items()}  # of a version without kinds
     write_json(tmp_path / 'run' / 'pretrain' / 'difficulty.json', {**record, 'settings': old})
     assert 'bioptimus difficulty' in shown.difficulty(read_measures(run)).text()

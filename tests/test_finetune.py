@@ -26,7 +26,6 @@ from bioptimus_jax.finetune.training import finetune, predict
 from bioptimus_jax.finetune.verdict import compare_models
 from bioptimus_jax.model.folder import model_folders, name_of
 from bioptimus_jax.report.measures import read_measures
-from bioptimus_jax.report.sections.entities import beside_paper
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.sets import columns
@@ -480,7 +479,6 @@ def test_merged_and_typed_scores_of_a_set_are_never_taken_for_each_other(tiny_be
     assert set(slices) == {'jnlpba', 'jnlpba-typed'}
     counted = [r['blurb'] for r in read_json(run.workdir / 'finetune' / 'lint.json')]
     assert counted == ['jnlpba', '']
-    assert beside_paper(read_measures(run)).columns == ['model', 'jnlpba, here', 'jnlpba, paper']
     (model,) = (p for p in (run.workdir / 'finetune').iterdir() if p.is_dir())
     assert list(read_model(str(model)).cells) == ['jnlpba', 'jnlpba-typed']
     with pytest.raises(InputError, match=r'has jnlpba-typed, but .* has jnlpba: no set in common'):

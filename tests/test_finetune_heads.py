@@ -343,7 +343,7 @@ def test_words_without_pieces_inside_a_mention_are_o(bert, tmp_path, head, schem
         (tmp_path / f'{split}.tsv').write_text(train, 'utf-8')
     dataset = read_dataset(tmp_path)
     outcome = finetune(ENTITIES, bert, dataset, settings(head=head, scheme=scheme, epochs=2), 0)
-    assert outcome.counts['zero_piece_words'] == 3 * 20 * 2
+    assert outcome.alignment['zero_piece_words'] == 3 * 20 * 2
     for tags in outcome.test:
         assert (tags[1], tags[4]) == ('O', 'O')
         assert len(tags) == 5

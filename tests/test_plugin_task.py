@@ -20,8 +20,8 @@ from bioptimus_jax.finetune import tasks
 from bioptimus_jax.finetune.build import build
 from bioptimus_jax.finetune.metrics import Metric
 from bioptimus_jax.finetune.statistics import bootstrap, paired
+from bioptimus_jax.finetune.units import Units, unpacked
 from bioptimus_jax.finetune.verdict import compare_models
-from bioptimus_jax.report.units import Units, unpacked
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import TASKS, Experiment
 from bioptimus_jax.stages import STAGES

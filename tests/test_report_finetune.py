@@ -9,7 +9,7 @@ from toy_measures import MODELS, cell, labels_of, lint_record, measure, scores, 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
 from bioptimus_jax.finetune.entities.slices import SLICINGS
-from bioptimus_jax.report import figures, page
+from bioptimus_jax.report import page
 from bioptimus_jax.report.drawing import SERIES, shown
 from bioptimus_jax.report.gain import gain
 from bioptimus_jax.report.layout import NOT_RUN
@@ -121,35 +121,12 @@ def test_types_of_the_chosen_setting_of_sets_with_several(run):
     assert [marks[5] for marks in table.marks()] == ['second', 'best'] * 2
 
 
-def test_models_given_as_paths_have_no_strategy_beside_the_paper(run):
-    table = entities.beside_paper(read_measures(run))
-    assert [row[0].text for row in table.rows] == [
-        'one',
-        'two',
-        'BioBERT: no run',
-        'PubMedBERT: no run',
-        'BioLinkBERT-base: no run',
-    ]
-    assert texts(table, 'one')['ncbi-disease, here'] == '70.00 ± 1.41'
-
-
-def test_a_rival_that_was_scored_stands_beside_its_own_number_once(run):
-    m = read_measures(run)
-    m = dataclasses.replace(
-        m, finetuned=[{**r, 'model': r['model'].replace('models_one', 'biobert')} for r in m.finetuned]
-    )
-    table = entities.beside_paper(m)
-    assert [row[0].text for row in table.rows if 'biobert' in row[0].text.lower()] == ['biobert']
-    assert texts(table, 'biobert')['ncbi-disease, here'] == '70.00 ± 1.41'
-    assert texts(table, 'biobert')['ncbi-disease, paper'] == '89.13'
-
-
 def test_sets_beside_published_counts(run):
     record = lint_record('ncbi-disease', unseen_labels={'B-Z': 4})
     record['splits']['train'] |= {'blurb': 5000, 'repairs': {'orphan I-': 2}}
     record['splits']['devel'] |= {'blurb': 5003, 'repairs': {'orphan I-': 1, 'no blank line': 1}}
     record['splits']['test'] |= {'blurb': 4998, 'public_files': 5000}
-    record['tagged_differently'] = {'sentences': 7, 'occurrences': 20, 'examples': ['A b .', 'C .']}
+    record['tagged_differently'] = {'sentences': 7, 'examples': ['A b .', 'C .']}
     mixed = lint_record('mixed', form='BRAT', merged_types=['X', 'Y'])
     mixed['splits']['test']['documents'] = 12
     table = sets.counted(rewrite(run, 'lint.json', [record, mixed]))
@@ -167,23 +144,31 @@ def test_sets_beside_published_counts(run):
         ['mixed', 'devel', 'BRAT', *counts, NOT_RUN, '0', '1', '3', NOT_RUN],
         ['mixed', 'test', 'BRAT', '12', *counts[1:], NOT_RUN, '0', '2', '4', '5'],
     ]
-    assert table.note.endswith(
-        'ncbi-disease: 7 tagged in more than one way, as “A b .”; '
-        'ncbi-disease: not in train and so never learned: B-Z 4; '
-        'ncbi-disease repaired: orphan I- 3, no blank line 1; '
-        'mixed: X, Y are read as one type.'
+    again = (
+        'sentences that are there before (mentions in them): within devel 1 (0), within test 2 (0), '
+        'devel from train 3 (0), test from train 4 (0), test from devel 5 (0)'
     )
+    said = [
+        'train: 2 orphan I-',
+        'devel: 1 orphan I-',
+        'devel: 1 no blank line',
+        'not in train, cannot be learned: B-Z 4',
+        again,
+        "tagged in more than one way: 7 sentences, as 'A b .'",
+    ]
+    pieces = [
+        'one: 9 sentences of more than 128 pieces, cut into windows (longest: 130)',
+        'one: 6 words without a piece, which count as O (3 in mentions; 0 mentions cannot be found): ',
+    ]
+    notes = [f'ncbi-disease: {x}' for x in (*said, *pieces)]
+    notes += [f'mixed: {x}' for x in ('X, Y are read as one type', again, *pieces)]
+    assert table.note.endswith(f'{"; ".join(notes)}.')
 
 
 def test_sets_that_are_not_blurb_s_have_no_such_column(run):
     columns = sets.counted(read_measures(run)).columns
     assert 'BLURB' not in columns
     assert 'documents' not in columns
-
-
-def test_sets_in_pieces_are_summed_over_splits(run):
-    rows = [[c.text for c in row] for row in sets.in_pieces(read_measures(run)).rows]
-    assert rows == [[name, 'one', '6', '3', '0', '130', '9'] for name in ('alpha', 'ncbi-disease')]
 
 
 def test_recall_by_class_under_the_setting_that_devel_chooses(run):
@@ -221,13 +206,13 @@ def test_figures_name_what_they_show(run):
     m = dataclasses.replace(m, slices=[{**r, 'setting': 'hot'} for r in m.slices])
     assert entities.entity_f1(m).title == 'Test F1 of every model'
     assert entities.entity_f1(m).alt == (
-        'Test F1: alpha 70.0 (one), 80.0 (two); ncbi-disease 70.0 (one), 80.0 (two).'
+        'Test F1 of every model. alpha 70 (one), 80 (two); ncbi-disease 70 (one), 80 (two).'
     )
-    assert entities.epoch_f1(m).alt == (
-        'Devel F1 over epochs; highest mean: alpha 71.0 (one), 81.0 (two); ncbi-disease 71.0 (one), 81.0 (two).'
-    )
-    assert 'one on alpha: seen 90.0, unseen 50.0;' in mentions.seen_recall(m).alt
-    assert 'two on ncbi-disease: 1 80.0, 3-4 60.0.' in mentions.piece_recall(m).alt
+    one_set = r'one [\d.]+ to 71; two [\d.]+ to 81'
+    said = rf'Devel F1 while fine-tuning. alpha: {one_set}. ncbi-disease: {one_set}.'
+    assert re.fullmatch(said, entities.epoch_f1(m).alt)
+    assert 'alpha: one 90 (seen), 50 (unseen);' in mentions.seen_recall(m).alt
+    assert 'two 80 (1), 60 (3-4).' in mentions.piece_recall(m).alt
     assert 'trains no phases' in entities.checkpoint_f1(m).absent
     assert "no model of this run's own" in mentions.context_recall(m).absent
     assert sets.label_shares(m).alt.startswith(
@@ -267,7 +252,7 @@ def test_checkpoints_stand_at_their_steps(tmp_path):
     assert m.on_the_way == ['initial', '0.1@50', '0.1', '0.2', '0.3', '0.4']
     assert [m.step_of(x) for x in m.on_the_way] == [0, 50, 100, 2000, None, None]
     figure = entities.checkpoint_f1(m)
-    assert figure.alt == 'Devel F1: alpha 55.0 at step 0, 85.0 at 2,000.'
+    assert figure.alt == 'Devel F1 over pre-training. alpha 55 to 85.'
     m = dataclasses.replace(m, finetuned=[r for r in m.finetuned if r['model'] in ('0.2', 'elsewhere')])
     assert 'fewer than two checkpoints' in entities.checkpoint_f1(m).absent
 
@@ -345,16 +330,6 @@ def test_page_before_anything_was_scored(tmp_path):
     assert said[0].count('; ') >= 3
     other = dataclasses.replace(m, run=Run(run.workdir, dataclasses.replace(run.config, stages=('corpus',))))
     assert page.description(other) == 'Stages corpus.'
-
-
-def test_one_figure_alone_is_that_of_the_page(run, tmp_path):
-    write_json(
-        run.workdir / 'finetune' / 'manifest.json',
-        {'stage': 'finetune', 'config': {'finetune.models': ['/models/one', '/models/two']}, 'counts': {}},
-    )
-    for name in ('entity_f1', 'epoch_f1', 'label_shares'):
-        figures.main([name, str(run.workdir), str(tmp_path / f'{name}.svg')])
-        assert (tmp_path / f'{name}.svg').read_text() == figures.FIGURES[name](read_measures(run)).svg + '\n'
 
 
 def test_damaged_files_are_named(run):

@@ -93,6 +93,7 @@ def lint_record(name, **changes):
         'mentions': 5000,
         'repairs': {},
         'mentions_in_file': 5000,
+        'sentences_without_mention': 100,
     }
     pieces = {
         'words_without_piece': 2,
@@ -114,7 +115,7 @@ def lint_record(name, **changes):
         'repeated': {
             place: {'sentences': at, 'mentions': 0} for at, place in enumerate((*places, 'test from devel'))
         },
-        'tagged_differently': {'sentences': 0, 'occurrences': 0, 'examples': []},
+        'tagged_differently': {'sentences': 0, 'examples': []},
         'tokenizers': {
             MODELS[0]: {'max_pieces': 128, **{s: dict(pieces) for s in ('train', 'devel', 'test')}}
         },

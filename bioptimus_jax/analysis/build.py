@@ -45,7 +45,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     run.computes('analyze', str(present()))
     candidates, spellers = _candidates(run)
     chosen = cloze.passages(
-        _documents(run),
+        _documents(run.folder('corpus'), e.analysis.cloze_documents),
         spellers,
         fraction=e.analysis.cloze_fraction,
         seed=e.evaluation.seed,
@@ -57,7 +57,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
             ' raise config.corpus.heldout_fraction'
         )
     measured = word_geometry.choose(run, spellers)
-    new = _new_tokens(run)
+    tokens = read_jsonl(run.folder('surgery') / 'tokens.jsonl')
+    new = frozenset(r['token'] for r in tokens if r['kind'] != 'copied')
     records = []
     per_model = len(chosen) + len(measured.passages)
     progress = run.progress('hidden words, words in context', len(candidates) * per_model, 'documents')
@@ -82,7 +83,9 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     )
     write_json(folder / 'points.json', word_geometry.points(records, measured))
     if e.finetune.folder:
-        write_json(folder / 'entities.json', _entities(run, candidates))
+        known = {c.name: c.speller.subwords for c in candidates}
+        owners = known[INITIAL], known.get(SOURCE)
+        write_json(folder / 'entities.json', compare_on_entities(entity_folders(e.finetune), *owners))
     shutil.rmtree(folder / PARTS)
     return {
         'models': len(records),
@@ -98,12 +101,6 @@ def external_inputs(experiment: Experiment) -> list[Path]:
     """The second vocabulary, where one is named, and the NER sets whose entities are cut into pieces."""
     vocab = experiment.analysis.reference_vocab
     return ([subwords.deciding_file(Path(vocab))] if vocab else []) + entity_files(experiment.finetune)
-
-
-def _entities(run: Run, candidates: Sequence[Candidate]) -> dict[str, Any]:
-    """The run's vocabulary and the source's on the entities of the NER sets."""
-    known = {c.name: c.speller.subwords for c in candidates}
-    return compare_on_entities(entity_folders(run.config.finetune), known['initial'], known.get('source'))
 
 
 def _analyse(
@@ -150,13 +147,7 @@ def _candidates(run: Run) -> tuple[list[Candidate], list[cloze.Speller]]:
     return candidates, list(own_first)
 
 
-def _documents(run: Run) -> list[Document]:
+def _documents(corpus: Path, most: int) -> list[Document]:
     """Held-out documents, chosen by their ids' hashes: the same for every run over the same corpus."""
-    source = open_documents(run.folder('corpus'), 'heldout')
-    documents = sorted(source.read(0, len(source)), key=lambda d: document_key(d.id))
-    return documents[: run.config.analysis.cloze_documents]
-
-
-def _new_tokens(run: Run) -> frozenset[str]:
-    records = read_jsonl(run.folder('surgery') / 'tokens.jsonl')
-    return frozenset(r['token'] for r in records if r['kind'] != 'copied')
+    source = open_documents(corpus, 'heldout')
+    return sorted(source.read(0, len(source)), key=lambda d: document_key(d.id))[:most]

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from bioptimus_jax.finetune.kept import discard_others, kept_cells
 from bioptimus_jax.finetune.loading import check_positions, torch_device
 from bioptimus_jax.finetune.stability import check_layers
 from bioptimus_jax.finetune.summary import Group, Known, grouped, known_of, statistics_of
-from bioptimus_jax.finetune.task import Task, score_of, task_of
+from bioptimus_jax.finetune.task import score_of, task_of
 from bioptimus_jax.model.folder import (
     files_for_transformers,
     is_computed_here,
@@ -148,7 +148,8 @@ def check(run: Run) -> None:
 def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:
     """A table for the terminal: models and settings against sets, seeds that are done and their mean devel score."""
     sets = {cell.dataset.name: TASKS.load(cell.dataset.task) for cell in cells}
-    rows = [[f'devel {", ".join(_labels(sets.values()))}, seeds done', *sets]]
+    labels = dict.fromkeys(task.metric.label for task in sets.values())
+    rows = [[f'devel {", ".join(labels)}, seeds done', *sets]]
     for model, setting in dict.fromkeys((cell.model, cell.setting) for cell in cells):
         row = [model if setting == STANDARD else f'{model}, {setting}']
         for name in sets:
@@ -161,10 +162,6 @@ def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     aligned = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows)
     return '\n'.join('  '.join(cells) for cells in aligned)
-
-
-def _labels(tasks: Iterable[Task]) -> list[str]:
-    return list(dict.fromkeys(task.metric.label for task in tasks))
 
 
 def _result(record: dict[str, Any]) -> dict[str, Any]:

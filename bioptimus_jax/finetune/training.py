@@ -31,9 +31,10 @@ def _nothing(*_: Any) -> None:
 class Outcome:
     """What one fine-tuning gives: answers of the best epoch, the curve on devel, speed and counts.
 
-    `history`: epoch, its mean loss, the score on devel. To tell runs that failed: `first_loss` is the loss before any
-    update, `chance_loss` what the shares of the answers alone would give (their entropy); both in nats, as the losses
-    of `history` are. A run whose last loss is not well below it has learned nothing from the text.
+    `history`: epoch, its mean loss, the score on devel. `alignment`: oddities of windows, see `Encoded`. To tell runs
+    that failed: `first_loss` is the loss before any update, `chance_loss` what the shares of the answers alone would
+    give (their entropy); both in nats, as the losses of `history` are. A run whose last loss is not well below it has
+    learned nothing from the text.
     """
 
     devel: list[Any]
@@ -42,7 +43,7 @@ class Outcome:
     history: list[dict[str, float]]
     train_sentences_per_second: float
     predict_sentences_per_second: float
-    counts: dict[str, int]
+    alignment: dict[str, int]
     train_sentences: int
     updates: int
     trained_parameters: int
@@ -117,7 +118,7 @@ def finetune(
         history=history,
         train_sentences_per_second=round(len(train) * settings.epochs / max(seconds, 1e-9), 1),
         predict_sentences_per_second=round(len(dataset.test) / max(seconds_of_test, 1e-9), 1),
-        counts={n: sum(split.counts[n] for split in splits.values()) for n in splits['train'].counts},
+        alignment={n: sum(split.counts[n] for split in splits.values()) for n in splits['train'].counts},
         train_sentences=len(train),
         updates=training.updates,
         trained_parameters=sum(p.numel() for p in head.parameters() if p.requires_grad),

@@ -6,20 +6,17 @@ on other test items stands below it. Other pre-trainings are in neither: `biopti
 
 import dataclasses
 import statistics
-from collections.abc import Sequence
-from itertools import zip_longest
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import digest
 from bioptimus_jax.finetune.finished import Model, read_model
 from bioptimus_jax.finetune.metrics import Metric
-from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
 from bioptimus_jax.finetune.statistics import RESAMPLES, Difference, failures, holm, macro, mean_score, paired
 from bioptimus_jax.finetune.task import task_of
+from bioptimus_jax.finetune.units import Units, read_units
 from bioptimus_jax.student import Effect, TwoWay
 
 ALPHA = 0.05
@@ -42,8 +39,19 @@ class Pairing:
     text: str  # digest: sets with the same text are drawn together
     a_SxUxC: np.ndarray
     b_SxUxC: np.ndarray
-    notes: tuple[str, ...]
-    failed: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+    failed: tuple[int, ...] = ()
+
+    @classmethod
+    def of(
+        cls, dataset: str, seeds: Iterable[Any], a: Sequence[Units], b: Sequence[Units], **said: Any
+    ) -> 'Pairing':
+        """Of both models' predictions by seeds. Raises InputError unless all are of one text with one gold standard."""
+        for units in (*a, *b):
+            a[0].check_same_items(units)
+        a_SxUxC, b_SxUxC = (np.stack([units.counts_UxC for units in side]) for side in (a, b))
+        first = a[0]
+        return cls(dataset, first.task.metric, tuple(seeds), first.kind, first.text, a_SxUxC, b_SxUxC, **said)
 
     def without_failed(self) -> 'Pairing':
         """The seeds with which neither model failed."""
@@ -102,30 +110,6 @@ def verdict(effect: Effect, label: str) -> str:
     return f'not distinguishable over fine-tunings: B - A = {numbers}'
 
 
-def same_text(
-    first: Path, ours: Sequence[Predicted], second: Path, theirs: Sequence[Predicted], unit: str
-) -> None:
-    """Nothing, where words, gold answers and documents are the same. Raises InputError naming the first difference.
-
-    `unit`: what an example is called.
-    """
-    remedy = 'both models must be scored on the same test file'
-    for number, (one, other) in enumerate(zip(ours, theirs, strict=False), 1):
-        for what, left, right in (('word', one.words, other.words), ('gold answer', one.gold, other.gold)):
-            if left != right:
-                at = next(i for i, (x, y) in enumerate(zip_longest(left, right)) if x != y)
-                shown = [repr(side[at]) if at < len(side) else 'missing' for side in (right, left)]
-                raise InputError(
-                    f'{second}: {unit} {number}, {what} {at + 1} is {shown[0]}, but {shown[1]} in {first}; {remedy}'
-                )
-        if one.document != other.document:
-            raise InputError(
-                f'{second}: {unit} {number} is of document {other.document}, but {one.document} in {first}; {remedy}'
-            )
-    if len(ours) != len(theirs):
-        raise InputError(f'{second}: has {len(theirs)} {unit}s, but {first} {len(ours)}; {remedy}')
-
-
 def pairing_of(dataset: str, a: Model, b: Model) -> Pairing:
     """A set by the seeds that both have. Raises InputError where there are none, or where other text was scored."""
     seeds = sorted(a.cells[dataset].keys() & b.cells[dataset].keys())
@@ -147,23 +131,9 @@ def pairing_of(dataset: str, a: Model, b: Model) -> Pairing:
         names = ' and '.join(type(task).__name__ for task in tasks)
         raise InputError(f'{dataset}: {a.folder} and {b.folder} learned different tasks from it: {names}')
     (task,) = tasks
-    reference: tuple[Path, list[Predicted]] | None = None
-    counted = []
-    for model in (a, b):
-        predictions = []
-        for seed in seeds:
-            file = model.cells[dataset][seed] / task.files[0]
-            predictions.append(task.written(file.parent))
-            reference = reference or (file, predictions[0])
-            same_text(*reference, file, predictions[-1], task.unit)
-        name, counts_SxUxC = counts_by_unit(task.metric, predictions, task.unit)
-        counted.append(counts_SxUxC)
-    assert reference is not None
-    text = digest([[s.words, s.document] for s in reference[1]])
+    sides = [[read_units(m.cells[dataset][seed] / task.files[0], task) for seed in seeds] for m in (a, b)]
     in_both = tuple(seed for seed in seeds if seed in failed)
-    return Pairing(
-        dataset, task.metric, tuple(seeds), name, text, counted[0], counted[1], tuple(notes), in_both
-    )
+    return Pairing.of(dataset, seeds, *sides, notes=tuple(notes), failed=in_both)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -134,8 +134,9 @@ def follow(run: Run, stages: Sequence[Stage]) -> None:
         if stage.always:
             continue
         trained = False
-        while not _is_done(run, stage):
-            if stage.name == TRAINED_TOGETHER and not trained and _has_begun(run, stage):
+        while not ((made := run.manifest(stage.name)) and _matches(run, stage, made)):
+            claim = None if made else read_record(run.workdir / stage.name, STARTED)
+            if stage.name == TRAINED_TOGETHER and not trained and claim and _matches(run, stage, claim):
                 run.fetch(stage.name)
                 stage.build(run, run.workdir / stage.name)
                 trained = True
@@ -148,17 +149,6 @@ def follow(run: Run, stages: Sequence[Stage]) -> None:
                 raise Stopped
             if _others.leader_code == DONE:
                 return
-
-
-def _is_done(run: Run, stage: Stage) -> bool:
-    manifest = run.manifest(stage.name)
-    return manifest is not None and _matches(run, stage, manifest)
-
-
-def _has_begun(run: Run, stage: Stage) -> bool:
-    started = read_record(run.workdir / stage.name, STARTED)
-    finished = run.manifest(stage.name) is not None
-    return started is not None and not finished and _matches(run, stage, started)
 
 
 def _matches(run: Run, stage: Stage, record: dict[str, Any]) -> bool:

@@ -4,48 +4,28 @@ An arm is trainings under one name that differ in the seed; in a sweep NAME.seed
 arms of a sweep have seen the same words, so the control's steps are the axis for every one of them.
 """
 
-import dataclasses
-import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.report.drawing import INK, SERIES, Figure, band, draw_panels, draw_svg
+from bioptimus_jax.report.drawing import INK, SERIES, Figure, curves, draw_panels
 from bioptimus_jax.report.layout import Cell, Column, Table, each, over_seeds, spread
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, score_names, scored_sets
 from bioptimus_jax.report.sections import efficiency, geometry
-from bioptimus_jax.report.sections.hidden_words import other_words
+from bioptimus_jax.report.sections.hidden_words import MEASURES, columns_of, other_words, value_of
 from bioptimus_jax.schema import SOURCE
 from bioptimus_jax.student import interval
 
 SEED = '.seed-'
+DRAWN = 'nats_per_word'
 LINEAR = 0.1
 """Up to here the axis of differences is linear."""
 Arms = Mapping[str, Mapping[Any, Measures]]
 """Name -> seed -> run."""
 Geometry = Mapping[str, Mapping[Any, Mapping[str, Any]]]
 """Name -> seed -> what was measured of the words of one model."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Measure:
-    """How a measure of hidden words is shown: its values are multiplied by `times`."""
-
-    title: str
-    better: str = 'low'
-    decimals: int = 3
-    times: float = 1
-
-
-MEASURES = {
-    'nats_per_word': Measure('nats / word'),
-    'bits_per_character': Measure('bits / character'),
-    'word_accuracy': Measure('words right, %', 'high', 1, 100),
-    'one_piece.nats_per_word': Measure('nats / one-piece word'),
-    'one_piece.word_accuracy': Measure('one-piece words right, %', 'high', 1, 100),
-}
 
 
 def grouped(runs: Mapping[str, Measures]) -> Arms:
@@ -104,7 +84,7 @@ def scores(arms: Arms) -> Table:
     columns = [
         Column('model', lambda model, arm: str(LABELS.get(model, model))),
         Column('arm', lambda model, arm: arm),
-        *hidden_columns(of_words),
+        *columns_of(of_words),
         *each(scored, score, 'high'),
     ]
     note = (
@@ -121,11 +101,6 @@ def scores(arms: Arms) -> Table:
     ]
     records, absent = product(known, arms), 'no model of these runs has been scored.'
     return Table.of('Arms compared', columns, records, rank_within='model', note=note, absent=absent)
-
-
-def hidden_columns(cell: Callable[..., Cell]) -> list[Column]:
-    """A column for each measure of hidden words; `cell` takes its name and the record."""
-    return [Column(x.title, functools.partial(cell, name), x.better) for name, x in MEASURES.items()]
 
 
 def of_words(
@@ -169,7 +144,7 @@ def against(arms: Arms, control: str, measure: str = 'nats_per_word') -> Table:
 
     def saved(arm: str) -> Cell:
         curves = [
-            [np.array([hidden(m, x, measure) for x in models]) for m in pair]
+            [np.array([_hidden(m, x, measure) for x in models]) for m in pair]
             for pair in _both(arms, arm, control)
         ]
         return over_seeds(_finite(steps_saved(steps or [], own, base) for own, base in curves), 0)
@@ -200,19 +175,12 @@ def steps_saved(steps: Sequence[float], own: np.ndarray, control: np.ndarray) ->
     return _reached(steps, control, own[-1]) - steps[-1]
 
 
-def figure(arms: Arms, control: str, measure: str = 'nats_per_word') -> Figure:
+def figure(arms: Arms, control: str) -> Figure:
     """The curves over the control's steps, a band for the 95 % interval over seeds where there are several."""
-    models, shown = _models(arms), MEASURES[measure].title
+    models, shown = _models(arms), MEASURES[DRAWN].title
     steps = _steps(arms.get(control) or next(iter(arms.values()), {}), models) if models else None
-    title = f'{shown} over the first steps'
-    if steps is None:
-        return Figure('arms', title, absent='no arm has been trained.')
     lines = {
-        arm: [
-            (step, *bounds(v))
-            for x, step in zip(models, steps, strict=True)
-            if (v := values(seeds, x, measure))
-        ]
+        arm: [(s, *bounds(v)) for x, s in zip(models, steps or ()) if (v := values(seeds, x, DRAWN))]
         for arm, seeds in arms.items()
     }
     later = [mean for points in lines.values() for step, _, mean, _ in points if step > 0]
@@ -220,24 +188,26 @@ def figure(arms: Arms, control: str, measure: str = 'nats_per_word') -> Figure:
     top = max(later) + (max(later) - min(later)) if later else np.inf
     above = [f'{arm} {points[0][2]:.2f}' for arm, points in lines.items() if points and points[0][2] > top]
 
-    def draw(axes: Any) -> None:
+    def finish(axes: Any, _: str) -> None:
         if above:
             axes.set_ylim(min(later) - 0.1 * (top - min(later)), top)
-        for number, (arm, points) in enumerate(lines.items()):
-            band(axes, points, number, arm)
-        axes.set_xlabel(f'steps of {control}; the same words for every arm')
-        axes.set_ylabel(shown)
-        axes.legend(loc='center left', bbox_to_anchor=(1, 0.5))
 
-    ends = [f'{arm} {line[0][2]:.2f} to {line[-1][2]:.2f}' for arm, line in lines.items() if line]
-    caption = 'Bands: 95 % intervals over seeds.'
-    caption += f' At step 0 above the figure: {"; ".join(above)}.' if above else ''
-    return Figure('arms', title, caption, f'{shown}: {"; ".join(ends)}.', draw_svg('arms', draw))
+    return curves(
+        'arms',
+        f'{shown} over the first steps',
+        {'': lines},
+        f'steps of {control}; the same words for every arm',
+        shown,
+        finish=finish,
+        caption='Bands: 95 % intervals over seeds.'
+        + (f' At step 0 above the figure: {"; ".join(above)}.' if above else ''),
+        absent='no arm has been trained.',
+    )
 
 
-def differences(arms: Arms, control: str, measure: str = 'nats_per_word') -> Figure:
+def differences(arms: Arms, control: str) -> Figure:
     """Every arm's paired difference to the control at the end of each phase, with its interval over seeds."""
-    models, shown = _models(arms), MEASURES[measure].title
+    models, shown = _models(arms), MEASURES[DRAWN].title
     title = f'{shown}: differences to {control}'
     others = [arm for arm in arms if arm != control]
     if control not in arms or not others or len(models) < 2:
@@ -246,7 +216,7 @@ def differences(arms: Arms, control: str, measure: str = 'nats_per_word') -> Fig
     def draw(panels: list[Any]) -> None:
         for model, axes in zip(models[1:], panels, strict=True):  # the first is step 0
             for row, arm in enumerate(others):
-                if found := _less(arms, arm, control, model, measure):
+                if found := _less(arms, arm, control, model, DRAWN):
                     mean, half = interval(found)
                     colour = SERIES[0]
                     axes.errorbar(mean, -row, xerr=half, fmt='o', markersize=4, color=colour, linewidth=1.4)
@@ -261,23 +231,15 @@ def differences(arms: Arms, control: str, measure: str = 'nats_per_word') -> Fig
         f'Paired by seed, with 95 % intervals (Student); left of the line is better than {control}. The axis is linear'
         f' up to {LINEAR} and logarithmic beyond.'
     )
-    said = [f'{arm} {over_seeds(_less(arms, arm, control, models[-1], measure)).text}' for arm in others]
+    said = [f'{arm} {over_seeds(_less(arms, arm, control, models[-1], DRAWN)).text}' for arm in others]
     alt = f'After {models[-1]}, less {control}: {"; ".join(said)}.'
     svg = draw_panels('differences', draw, len(models) - 1, height=0.8 + 0.2 * len(others))
     return Figure('differences', title, caption, alt, svg)
 
 
-def hidden(m: Measures, model: str, measure: str) -> float:
-    """One of MEASURES of a model, NaN where it was not measured."""
-    record: Any = m.cloze_of(model)
-    for part in measure.split('.'):
-        record = record.get(part, {}) if isinstance(record, dict) else {}
-    return float(record) * MEASURES[measure].times if isinstance(record, int | float) else np.nan
-
-
 def values(seeds: Mapping[Any, Measures], model: str, measure: str) -> list[float]:
     """One of MEASURES of a model, for each seed that has it."""
-    return _finite(hidden(m, model, measure) for m in seeds.values())
+    return _finite(_hidden(m, model, measure) for m in seeds.values())
 
 
 def bounds(values: Sequence[float]) -> tuple[float, float, float]:
@@ -303,7 +265,7 @@ def _both(arms: Arms, arm: str, control: str) -> list[tuple[Measures, Measures]]
 def _less(arms: Arms, arm: str, control: str, model: str, measure: str) -> list[float]:
     """Differences to the control by seed."""
     both = _both(arms, arm, control)
-    return _finite(hidden(own, model, measure) - hidden(base, model, measure) for own, base in both)
+    return _finite(_hidden(own, model, measure) - _hidden(base, model, measure) for own, base in both)
 
 
 def _paired(measured: Geometry, pairs: Sequence[tuple[str, str]]) -> list[Any]:
@@ -332,6 +294,11 @@ def _reached(steps: Sequence[float], falling: np.ndarray, value: float) -> float
             share = (falling[i - 1] - value) / drop if drop > 0 else 1.0
             return float(steps[i - 1] + min(max(share, 0.0), 1.0) * (steps[i] - steps[i - 1]))
     return float(steps[-1])
+
+
+def _hidden(m: Measures, model: str, measure: str) -> float:
+    found = value_of(m.cloze_of(model), measure)
+    return np.nan if found is None else found
 
 
 def _finite(values: Iterable[float]) -> list[float]:

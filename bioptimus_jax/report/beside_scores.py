@@ -6,7 +6,7 @@ from bioptimus_jax.report import arms
 from bioptimus_jax.report.layout import Cell, Column, Table, each, spread
 from bioptimus_jax.report.questions import Question, Row, SetUp, pairs_of
 from bioptimus_jax.report.sections import geometry
-from bioptimus_jax.report.sections.hidden_words import other_words
+from bioptimus_jax.report.sections.hidden_words import MEASURES, columns_of, other_words, value_of
 from bioptimus_jax.report.trained import Trained, setting_name
 
 FROZEN = 'one frozen mask'
@@ -50,14 +50,14 @@ def hidden_words(set_up: SetUp, title: str) -> Table:
     }
 
     def cell(measure: str, label: str) -> Cell:
-        found = [arms.hidden(t.measures, t.model, measure) for t in scored[label]]
-        return spread(found, arms.MEASURES[measure].decimals)
+        values = [value_of(t.measures.cloze_of(t.model), measure) for t in scored[label]]
+        return spread([x for x in values if x is not None], MEASURES[measure].decimals)
 
     note = (
         'Held-out words, each hidden whole; mean ± sd over seeds. One-piece words: those that are one piece in every'
         ' vocabulary.' + other_words(t.measures.cloze_of(t.model) for own in scored.values() for t in own)
     )
-    columns = [Column('model', lambda label: label), *arms.hidden_columns(cell)]
+    columns = [Column('model', lambda label: label), *columns_of(cell)]
     return Table.of(f'{title}: hidden words', columns, scored, note=note)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from bioptimus_jax.fields import walk
 from bioptimus_jax.files import atomic, write_jsonl
 from bioptimus_jax.report import arms, comparison_figures, paper_tables
+from bioptimus_jax.report.drawing import write_figures
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, shown_path, write_tables
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.page import Made, block, render
@@ -61,9 +62,9 @@ def write(
         block(question.title.partition(':')[0], question.lead, scores, folded=details)
         for question, (scores, details) in answers.items()
     ]
-    drawn = [comparison_figures.devel_f1(models), comparison_figures.heldout_losses(models)]
+    figures = [comparison_figures.devel_f1(models), comparison_figures.heldout_losses(models)]
     sections += [
-        block('Curves', 'What happens on the way.', figures=drawn, command=lambda name: command),
+        block('Curves', 'What happens on the way.', figures=figures),
         block('Side by side', 'Every run at step 0 and at the end of each phase; seeds together.', [beside]),
         block('Effort', 'What each arm took, surgery included.', [reached]),
         block('Runs', 'What all of it was made from.', [last]),
@@ -74,11 +75,13 @@ def write(
         own = Made.of(read_measures(runs[0].run))
         about, title = own.about(), own.measures.run.workdir.name
         sections, tables = own.blocks() + sections, own.tables | tables
+        figures = [*own.figures.values(), *figures]
     else:
         made = list({id(t.measures): t.measures for t in models}.values())
         about, title = _about(made, answers), f'Tables of the paper from {len(made)} runs'
     with atomic(to / 'index.html') as file:
         file.write(render(**about, sections=sections, command=command))
+    write_figures(figures, to / 'figures')
     write_tables(f'{title}\n\nMade by `{command}`.', tables, to)
     write_jsonl(to / RECORDS, records_of(runs))
     return to

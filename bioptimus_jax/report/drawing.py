@@ -4,9 +4,11 @@ import dataclasses
 import io
 import re
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from bioptimus_jax.files import atomic
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
 from bioptimus_jax.schema import SOURCE, phase_of
 
@@ -19,6 +21,14 @@ COLUMNS = 3
 """Panels side by side."""
 LEGEND_LETTERS = 95
 """In a row of the legend, its lines included."""
+LEGEND_LINE = 0.2
+"""Inches."""
+TICK_LETTERS = 70
+"""In the names of all places of panels side by side, above which they are slanted."""
+Point = tuple[float, float, float, float]
+"""Place, low end, value, high end."""
+GAP = (float('nan'),) * 4
+"""A point that interrupts a line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,8 +70,8 @@ def name_axes(panels: Sequence[Any], x: str, y: str) -> None:
             axes.tick_params(labelbottom=True)
         if number % columns == 0:
             axes.set_ylabel(y)
-    lines = dict(zip(*reversed(panels[0].get_legend_handles_labels()), strict=True))
-    for axes in panels[1:]:
+    lines: dict[str, Any] = {}
+    for axes in panels:
         lines |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     letters = sum(len(name) + 6 for name in lines)
     columns = max(1, min(len(lines), LEGEND_LETTERS * len(lines) // max(letters, 1)))
@@ -73,23 +83,88 @@ def in_legend(name: str) -> str:
     return f' {name}' if name.startswith('_') else name
 
 
-def band(axes: Any, points: Sequence[tuple[float, float, float, float]], number: int, label: str) -> None:
-    """A line with dots through `(place, low, mean, high)`, and a band from low to high; `number` chooses the colour."""
-    places, lows, means, highs = zip(*points, strict=True) if points else ((), (), (), ())
+def curves(
+    name: str,
+    title: str,
+    panels: Mapping[str, Mapping[str, Sequence[Point]]],
+    x: str,
+    y: str,
+    *,
+    ticks: Sequence[str] = (),
+    finish: Callable[[Any, str], None] = lambda axes, panel: None,
+    caption: str = '',
+    absent: str = '',
+    share_y: bool = True,
+) -> Figure:
+    """Values with their intervals: a panel for each title, in it a line for each label, of one colour in all panels.
+
+    With `ticks`, the names of the places, intervals are upright lines side by side, else they make a band. `finish`
+    is called with the axes and the title of a panel. In words the figure says the values; of curves, both ends.
+    """
+    filled = {panel: {label: p for label, p in lines.items() if p} for panel, lines in panels.items()}
+    filled = {panel: lines for panel, lines in filled.items() if lines}
+    if not filled:
+        return Figure(name, title, absent=absent)
+    labels = list(dict.fromkeys(label for lines in filled.values() for label in lines))
+    slanted = {'rotation': 35, 'ha': 'right', 'rotation_mode': 'anchor'}
+
+    def draw(every: list[Any]) -> None:
+        for axes, (panel, lines) in zip(every, filled.items(), strict=True):
+            for label, points in lines.items():
+                _line(axes, points, labels.index(label), label, len(labels) if ticks else 0)
+            axes.set_title(panel, fontsize=10)
+            if ticks:
+                wide = min(len(filled), COLUMNS) * sum(map(len, ticks)) > TICK_LETTERS
+                axes.set_xticks(range(len(ticks)), ticks, **(slanted if wide else {}))
+                axes.grid(False, axis='x')
+            finish(axes, panel)
+        name_axes(every, x, y)
+
+    def said(points: Sequence[Point]) -> str:
+        if ticks:
+            return ', '.join(
+                f'{value:.4g} ({ticks[round(at)]})' for at, _, value, _ in points if value == value
+            )
+        return ' to '.join(f'{value:.4g}' for _, _, value, _ in (points[0], points[-1]))
+
+    parts = [
+        f'{panel and f"{panel}: "}{"; ".join(f"{label} {said(points)}" for label, points in lines.items())}'
+        for panel, lines in filled.items()
+    ]
+    legend = LEGEND_LINE * sum(len(label) + 6 for label in labels) / LEGEND_LETTERS
+    height = (3.2 if len(filled) == 1 else 2.6) + legend / -(-len(filled) // COLUMNS)
+    svg = draw_panels(name, draw, len(filled), height, share_y=share_y)
+    return Figure(name, title, caption.strip(), f'{title}. {". ".join(parts)}.', svg)
+
+
+def _line(axes: Any, points: Sequence[Point], number: int, label: str, beside: int) -> None:
+    """The line of that number; `beside` so many others its points keep apart, if any."""
+    places, lows, values, highs = map(list, zip(*points, strict=True))
     colour, style = SERIES[number % len(SERIES)], LINES[number // len(SERIES) % len(LINES)]
-    name = in_legend(label)
-    axes.plot(places, means, style, color=colour, linewidth=1.3, marker='o', markersize=3, label=name)
-    axes.fill_between(places, lows, highs, color=colour, alpha=0.13, linewidth=0)
+    named = dict(color=colour, markersize=3.5, linewidth=1.3, label=in_legend(label))
+    if not beside:
+        axes.plot(places, values, f'o{style}', **named)
+        axes.fill_between(places, lows, highs, color=colour, alpha=0.13, linewidth=0)
+        return
+    shift = (number - (beside - 1) / 2) * min(0.1, 0.5 / beside)
+    reach = [
+        [value - low for low, value in zip(lows, values)],
+        [h - value for h, value in zip(highs, values)],
+    ]
+    axes.errorbar([at + shift for at in places], values, reach, fmt=f'o{style}', elinewidth=1, **named)
 
 
-def bars(axes: Any, groups: Sequence[str], heights: Mapping[str, Sequence[float]], form: str) -> None:
-    """Bars side by side at every group, one for each label of `heights`, with their numbers above."""
-    width = 0.8 / len(heights)
-    for number, ((label, values), colour) in enumerate(zip(heights.items(), SERIES, strict=False)):
-        places = [i + (number - (len(heights) - 1) / 2) * width for i in range(len(groups))]
-        drawn = axes.bar(places, values, width * 0.92, color=colour, label=label)
-        axes.bar_label(drawn, fmt=form, fontsize=9)
-    axes.grid(False, axis='x')
+def spanned(place: float, values: Sequence[float]) -> Point:
+    """A point with the mean of the values, from the lowest to the highest."""
+    return place, min(values), statistics.fmean(values), max(values)
+
+
+def write_figures(figures: Iterable[Figure], folder: Path) -> None:
+    """Write NAME.svg for each that has something to show."""
+    for figure in figures:
+        if not figure.empty:
+            with atomic(folder / f'{figure.name}.svg') as file:
+                file.write(figure.svg + '\n')
 
 
 def phase_spans(m: Measures) -> list[tuple[str, int, int]]:

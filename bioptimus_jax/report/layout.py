@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import html
 import io
+import itertools
 import os
 import re
 import statistics
@@ -153,10 +154,14 @@ class Table:
         groups: dict[str, list[int]] = {}
         for number, row in enumerate(self.rows):
             groups.setdefault('' if within is None else row[within].text, []).append(number)
-        for column, direction in self.better.items():
+        for (column, direction), members in itertools.product(self.better.items(), groups.values()):
             at = self.columns.index(column)
-            for members in groups.values():
-                _mark_group(self.rows, members, at, direction, marks)
+            cells = {n: self.rows[n][at] for n in members if self.rows[n][at].value is not None}
+            order = sorted(cells.values(), key=lambda c: c.value or 0.0, reverse=direction == 'high')
+            places = list(dict.fromkeys(c.text for c in order))
+            named = dict(zip(places, ('best', 'second'), strict=False)) if len(places) > 1 else {}
+            for number, cell in cells.items():
+                marks[number][at] = named.get(cell.text, '')
         return marks
 
     def text(self) -> str:
@@ -229,19 +234,6 @@ def write_tables(title: str, tables: Mapping[str, Table], folder: Path) -> None:
         if table.rows:
             with atomic(folder / 'csv' / f'{name}.csv') as file:
                 file.write(MARK + table.csv())
-
-
-def _mark_group(
-    rows: Sequence[Sequence[Cell]], members: list[int], at: int, direction: str, marks: list[list[str]]
-) -> None:
-    scored = [n for n in members if rows[n][at].value is not None]
-    order = sorted(scored, key=lambda n: rows[n][at].value or 0.0, reverse=direction == 'high')
-    places = list(dict.fromkeys(rows[n][at].text for n in order))
-    if len(places) < 2:
-        return
-    for number in scored:
-        place = places.index(rows[number][at].text)
-        marks[number][at] = ('best', 'second')[place] if place < 2 else ''
 
 
 def _piped(texts: Iterable[str]) -> str:

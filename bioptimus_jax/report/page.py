@@ -4,10 +4,9 @@ import contextlib
 import dataclasses
 import importlib.resources
 import json
-import shlex
 import shutil
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,8 @@ from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report import gain
-from bioptimus_jax.report.drawing import Figure
-from bioptimus_jax.report.layout import Table, shown_path, write_tables
+from bioptimus_jax.report.drawing import Figure, write_figures
+from bioptimus_jax.report.layout import Table, write_tables
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures, read_measures
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.run import Run, stage_folder
@@ -61,7 +60,6 @@ class Made:
 
     def blocks(self) -> list[dict[str, Any]]:
         """The sections of the page as the template takes them."""
-        workdir = shlex.quote(shown_path(self.measures.run.workdir))
         return [
             block(
                 section.title,
@@ -69,7 +67,6 @@ class Made:
                 [self.tables[name] for name in section.tables],
                 [self.figures[draw.__name__] for draw in section.figures],
                 [self.tables[name] for name in section.folded],
-                lambda name: f'python -m bioptimus_jax.report.figures {name} {workdir}',
             )
             for section in filter(self.belongs, SECTIONS)
         ]
@@ -97,7 +94,7 @@ class Made:
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
-    """Write index.html, tables.md, csv/NAME.csv and cards into `folder`, from whatever the run has so far.
+    """Write index.html, tables.md, csv/NAME.csv, figures/NAME.svg and cards into `folder`, from what there is so far.
 
     Returns how many tables and figures have something to show. Raises InputError for damaged records.
     """
@@ -105,8 +102,10 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     made = Made.of(m)
     with atomic(folder / 'index.html') as file:
         file.write(made.page())
-    shutil.rmtree(folder / 'csv', ignore_errors=True)  # of tables that were there before
+    for before in ('csv', 'figures'):  # what was there then
+        shutil.rmtree(folder / before, ignore_errors=True)
     write_tables(run.workdir.name, made.tables, folder)
+    write_figures(made.figures.values(), folder / 'figures')
     cards = write_cards(m, folder / CARDS)
     if m.gaps:
         run.say(f'report: {m.gaps}')
@@ -144,9 +143,8 @@ def block(
     tables: Sequence[Table] = (),
     figures: Sequence[Figure] = (),
     folded: Sequence[Table] = (),
-    command: Callable[[str], str] = str,
 ) -> dict[str, Any]:
-    """A section as the template takes it; `command` takes a figure's name and says what draws it."""
+    """A section as the template takes it."""
     made: list[Table | Figure] = [*tables, *folded, *figures]
     absent: dict[str, dict[str, None]] = {}  # reason -> titles
     for one in made:
@@ -157,7 +155,7 @@ def block(
         'anchor': title.lower().replace(' ', '-'),
         'lead': lead,
         'tables': [table.html() for table in tables if not table.empty],
-        'figures': [(figure, command(figure.name)) for figure in figures if not figure.empty],
+        'figures': [figure for figure in figures if not figure.empty],
         'folded': [table.html() for table in folded if not table.empty],
         'absent': {reason: '; '.join(titles) for reason, titles in absent.items()},
     }

@@ -27,7 +27,6 @@ VERSIONS = {
     '0.4': (94.1, 84.98, 89.54, 85.25, 79.46),
 }
 """Table 5: later phases; contextualized only."""
-LATER_PHASES = {phase: {'contextualized': row} for phase, row in VERSIONS.items()}
 
 RIVALS = {
     'BioBERT': (92.85, 84.7, 89.13, 83.82, 78.55),
@@ -44,18 +43,6 @@ def rival(name: str) -> tuple[str, Sequence[float]] | None:
     """The name and scores of a rival, whatever the case of its letters, with or without -base; None for others."""
     known = {_plain(rival): (rival, row) for rival, row in RIVALS.items()}
     return known.get(_plain(name))
-
-
-def of_rival(name: str, dataset: str) -> float | None:
-    """The paper's F1 of a rival on one of DATASETS, None for others."""
-    found = rival(name)
-    return found[1][DATASETS.index(dataset)] if found else None
-
-
-def reported(strategy: str, phase: str, dataset: str) -> float | None:
-    """The paper's F1 in percent for an initialisation after a phase, or None where it reports none."""
-    row = {'0.1': INITIALISATIONS, **LATER_PHASES}.get(phase, {}).get(strategy)
-    return row[DATASETS.index(dataset)] if row and dataset in DATASETS else None
 
 
 def _plain(name: str) -> str:

@@ -14,8 +14,7 @@ from typing import Any
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.sections.efficiency import effort_at
-from bioptimus_jax.report.trained import Trained
-from bioptimus_jax.report.units import units_of
+from bioptimus_jax.report.trained import Trained, units_of
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import STANDARD, Experiment
 

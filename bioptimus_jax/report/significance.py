@@ -11,14 +11,12 @@ import functools
 import statistics
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.statistics import Difference, holm, macro
 from bioptimus_jax.finetune.task import score_of
 from bioptimus_jax.finetune.verdict import ALPHA, Pairing, corrected, differences_of
 from bioptimus_jax.report.questions import Row
-from bioptimus_jax.report.units import units_of
+from bioptimus_jax.report.trained import units_of
 from bioptimus_jax.student import Effect, TwoWay
 
 MACRO = 'mean of the sets'
@@ -138,16 +136,11 @@ def _on_items(
 def _pairing(row: Row, reference: Row, dataset: str) -> Pairing:
     """Reference and row over common seeds. InputError where predictions lack."""
     common = _common(row, reference, dataset)
-    sides = [
+    one, other = (
         [units_of(*side.cells(dataset)[keys[n]]) for keys in common.values()]
         for n, side in enumerate((row, reference))
-    ]
-    first = sides[0][0]
-    for units in (*sides[0], *sides[1]):
-        first.check_same_items(units)
-    b_SxUxC, a_SxUxC = (np.stack([units.counts_UxC for units in side]) for side in sides)
-    names = first.kind, first.text
-    return Pairing(dataset, first.task.metric, tuple(common), *names, a_SxUxC, b_SxUxC, (), ())
+    )
+    return Pairing.of(dataset, common, other, one)
 
 
 def _common(row: Row, reference: Row, dataset: str) -> dict[Key, tuple[Key, Key]]:

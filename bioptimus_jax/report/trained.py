@@ -4,6 +4,7 @@ What a model is comes from the manifests alone: names of folders, arms and phase
 """
 
 import dataclasses
+import functools
 import itertools
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,7 +12,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bioptimus_jax import schema
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import digest
+from bioptimus_jax.finetune.task import task_of
+from bioptimus_jax.finetune.units import Units, read_units, unpacked
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
 from bioptimus_jax.run import stage_folder
 
@@ -24,6 +28,7 @@ BUDGETS = ('words of', 'learning rate', 'mentions of', 'training sentences')
 DIGITS = 8
 """Of a digest that is shown."""
 T = TypeVar('T')
+read_once = functools.lru_cache(256)(read_units)
 
 
 def setting_name(phase: schema.Phase) -> str:
@@ -321,3 +326,18 @@ def cell_folder(model: Trained, record: Mapping[str, Any]) -> Path:
     """Where the predictions of a fine-tuning lie."""
     parts = record['model'], record['dataset'], record['setting'], f'seed-{record["seed"]}'
     return stage_folder(model.measures.run, 'finetune').joinpath(*parts)
+
+
+def units_of(model: Trained, cell: Mapping[str, Any]) -> Units:
+    """Of a fine-tuning of a model. Raises InputError where neither its record nor its folder has them."""
+    task = task_of(cell)
+    file = cell_folder(model, cell) / task.files[0]
+    if 'units' in cell:
+        return unpacked(cell['units'], file, task)
+    if not model.folder.is_dir():
+        raise InputError('the predictions are not on record, so nothing is said of other test items')
+    if not file.is_file():
+        raise InputError(
+            f'{file}: is missing, so nothing is said of other test items; run stage finetune again with --replace'
+        )
+    return read_once(file, task)

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,44 +89,46 @@ def lines(record: Mapping[str, Any]) -> list[str]:
     for split, found in splits.items():
         counts = [_counted(found[f'{what}s'], what) for what in ('document', 'sentence', 'word', 'mention')]
         text.append(f'  {split:5} {", ".join(counts[found["documents"] <= 1 :])}{_beside(found)}')
-    notes = [
+    return text + [f'  {note}' for note in notes(record)]
+
+
+def notes(record: Mapping[str, Any], label: Callable[[str], str] = str) -> list[str]:
+    """What the counts of a set do not say, and what is wrong with it; `label`: of the name of a tokenizer."""
+    splits = record['splits']
+    said = [
         f'{split}: {count:,} {what}' for split in splits for what, count in splits[split]['repairs'].items()
     ]
     for split, found in splits.items():
         if found['mentions'] != found['mentions_in_file']:
-            notes.append(f'{split}: the files mark {found["mentions_in_file"]:,} mentions, others are read')
+            said.append(f'{split}: the files mark {found["mentions_in_file"]:,} mentions, others are read')
         if found['sentences_without_mention'] == found['sentences']:
-            notes.append(f'{split}: has no mention at all')
+            said.append(f'{split}: has no mention at all')
     if record['unseen_labels']:
         counted = ', '.join(f'{tag} {count:,}' for tag, count in record['unseen_labels'].items())
-        notes.append(f'not in train, cannot be learned: {counted}')
+        said.append(f'not in train, cannot be learned: {counted}')
     again = [
         f'{where} {found["sentences"]:,} ({found["mentions"]:,})'
         for where, found in record['repeated'].items()
         if found['sentences']
     ]
     if again:
-        notes.append(f'sentences that are there before (mentions in them): {", ".join(again)}')
+        said.append(f'sentences that are there before (mentions in them): {", ".join(again)}')
     different = record['tagged_differently']
     if different['sentences']:
         example = different['examples'][0][:60]
-        notes.append(
+        said.append(
             f'tagged in more than one way: {_counted(different["sentences"], "sentence")}, as {example!r}'
         )
-    return text + [f'  {note}' for note in notes] + [f'  {note}' for note in _piece_notes(record)]
+    return said + _piece_notes(record, label)
 
 
 def _measure(sentences: Sequence[Sentence]) -> dict[str, Any]:
     by_type: Counter[str] = Counter()
-    longest: tuple[int, str] = (0, '')
     without = 0
     for sentence in sentences:
         found = spans(sentence.tags)
         without += not found
-        for kind, first, last in found:
-            by_type[kind] += 1
-            if last - first + 1 > longest[0]:
-                longest = (last - first + 1, ' '.join(sentence.words[first : last + 1]))
+        by_type.update(kind for kind, _, _ in found)
     return {
         'documents': len({s.document for s in sentences}),
         'sentences': len(sentences),
@@ -134,7 +136,6 @@ def _measure(sentences: Sequence[Sentence]) -> dict[str, Any]:
         'mentions': by_type.total(),
         'mentions_by_type': dict(sorted(by_type.items())),
         'sentences_without_mention': without,
-        'longest_mention': {'words': longest[0], 'text': longest[1][:200]},
         'longest_sentence_words': max(len(s.words) for s in sentences),
         'long_sentences': sum(len(s.words) > LONG_WORDS for s in sentences),
     }
@@ -173,7 +174,6 @@ def _tagged_differently(dataset: Dataset) -> dict[str, Any]:
     order = sorted(different, key=lambda words: (-different[words].total(), words))
     return {
         'sentences': len(different),
-        'occurrences': sum(found.total() for found in different.values()),
         'examples': [' '.join(words)[:200] for words in order[:EXAMPLES]],
     }
 
@@ -222,7 +222,7 @@ def _beside(found: Mapping[str, Any]) -> str:
     return f' (BLURB: {found["blurb"]:,}; {known})'
 
 
-def _piece_notes(record: Mapping[str, Any]) -> list[str]:
+def _piece_notes(record: Mapping[str, Any], label: Callable[[str], str]) -> list[str]:
     notes = []
     for name, measured in record['tokenizers'].items():
         found = [measured[split] for split in SPLITS]
@@ -238,13 +238,13 @@ def _piece_notes(record: Mapping[str, Any]) -> list[str]:
         longest = max(f['longest_sentence_pieces'] for f in found)
         if long:
             notes.append(
-                f'{name}: {_counted(long, "sentence")} of more than {measured["max_pieces"]} pieces, '
+                f'{label(name)}: {_counted(long, "sentence")} of more than {measured["max_pieces"]} pieces, '
                 f'cut into windows (longest: {longest:,})'
             )
         if empty:
             shown = ', '.join(dict.fromkeys(e for f in found for e in f['examples']))
             notes.append(
-                f'{name}: {_counted(empty, "word")} without a piece, which count as O ({marked:,} in mentions; '
+                f'{label(name)}: {_counted(empty, "word")} without a piece, which count as O ({marked:,} in mentions; '
                 f'{_counted(lost, "mention")} cannot be found): {shown}'
             )
     if not record['tokenizers'] and (long := sum(f['long_sentences'] for f in record['splits'].values())):

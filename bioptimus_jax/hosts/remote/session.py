@@ -28,14 +28,17 @@ def open_run(
     Of several processes, `others`, the first leads; over a bucket each has a folder of its own. Raises ConfigError,
     InputError, Stopped.
     """
-    staging, process = _staging(experiment), others.number if others else 0
+    cache = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'bioptimus'
+    staging = Path(experiment.runtime.staging or cache).expanduser()
+    process = others.number if others else 0
     runs = _of_process(staging / 'runs', process)
     place = local_place(runs, workdir) if is_remote(workdir) else Path(workdir)
     run = Run(place, experiment, leads=process == 0)
     if others and run.leads:
         run.stopping = others.stopping
     watch(run)
-    with _withdrawn_if_refused(run), contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
+        stack.push(lambda kind, *_: run.withdraw() if kind and issubclass(kind, Exception) else None)
         if is_remote(workdir):
             mirror = Mirror(
                 Store(workdir),
@@ -59,27 +62,12 @@ def open_run(
         yield run
 
 
-@contextlib.contextmanager
-def _withdrawn_if_refused(run: Run) -> Iterator[None]:
-    try:
-        yield
-    except Exception:
-        run.withdraw()
-        raise
-
-
 def require_local(flag: str, place: str) -> None:
     """Raise ConfigError for a URL where only a folder of this machine will do."""
     if is_remote(place):
         raise ConfigError(
             f'{flag}={place}: must be a folder of this machine; only runs and their inputs may be URLs'
         )
-
-
-def _staging(experiment: Experiment) -> Path:
-    if experiment.runtime.staging:
-        return Path(experiment.runtime.staging).expanduser()
-    return Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'bioptimus'
 
 
 def _of_process(folder: Path, process: int) -> Path:

@@ -1,10 +1,11 @@
 """How difficult each masking setting is for a model: the paper's Figure 4, and its numbers by kind of position."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
 
-from bioptimus_jax.report.drawing import SERIES, Figure, draw_panels, in_legend, name_axes
+from bioptimus_jax.report.drawing import INK, SERIES, Figure, Point, curves
 from bioptimus_jax.report.layout import Cell, Column, Table, between, count, each, missing
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
@@ -12,7 +13,6 @@ from bioptimus_jax.schema import MEASURES
 from bioptimus_jax.student import interval
 
 KINDS = {'masked': '[MASK]', 'perplexity': 'all selected', 'replaced': 'replaced', 'kept': 'kept'}
-FAR_APART = 5
 DRAWN_KINDS = ('masked', 'perplexity', 'replaced')
 ABSENT = (
     'nothing has been measured; `bioptimus difficulty` measures any model on any texts, and'
@@ -56,46 +56,36 @@ def difficulty(m: Measures) -> Table:
 
 def masking_difficulty(m: Measures) -> Figure:
     """Perplexity by setting: mean and interval, one mark for every sample (paper, Figure 4)."""
-    title = 'Perplexity under each masking setting'
-    if not m.difficulty:
-        return Figure('masking_difficulty', title, absent=ABSENT)
-    settings = list(dict.fromkeys(name for r in m.difficulty for name in r['settings']))
-    drawn = m.difficulty[: len(SERIES)]
-    means = [_mean(s['perplexity']) for r in drawn for s in r['settings'].values()]
-    # As step 0 and a trained model: one scale would hide their settings.
-    apart = len(drawn) > 1 and max(means) > FAR_APART * min(means)
-    groups = [[number] for number in range(len(drawn))] if apart else [list(range(len(drawn)))]
+    drawn = {m.label(r['model']): r['settings'] for r in m.difficulty[: len(SERIES)]}
+    settings = list(dict.fromkeys(name for found in drawn.values() for name in found))
+    panels: dict[str, dict[str, list[Point]]] = {}
+    dots: dict[str, list[tuple[int, float]]] = {}
+    for (model, found), kind in itertools.product(drawn.items(), DRAWN_KINDS):
+        panel = f'{model}, {KINDS[kind]}' if len(drawn) > 1 else KINDS[kind]
+        samples = [(settings.index(name), s[kind]['samples']) for name, s in found.items() if s.get(kind)]
+        for at, values in samples:
+            mean, low, high = geometric(values)
+            panels.setdefault(panel, {}).setdefault(model, []).append((at, low, mean, high))
+            dots.setdefault(panel, []).extend((at, value) for value in values)
 
-    def draw(panels: list[Any]) -> None:
-        pictures = [(group, kind) for group in groups for kind in DRAWN_KINDS]
-        for axes, (group, kind) in zip(panels, pictures, strict=True):
-            step = 0.6 / len(group)
-            for place, number in enumerate(group):
-                shift = (place - (len(group) - 1) / 2) * step
-                _draw_model(axes, drawn[number], kind, settings, shift, step, SERIES[number], m)
-            above = f'{m.label(drawn[group[0]]["model"])}, {KINDS[kind]}' if apart else KINDS[kind]
-            axes.set_title(above, fontsize=10)
-            axes.set_xticks(range(len(settings)), settings)
-            axes.set_xlim(-0.6, len(settings) - 0.4)
-            axes.grid(False, axis='x')
-            _logarithmic(axes)
-        name_axes(panels, 'masked as in', 'perplexity')
+    def finish(axes: Any, panel: str) -> None:
+        axes.plot(*zip(*dots[panel], strict=True), '.', color=INK, markersize=2.5, alpha=0.3)
+        _logarithmic(axes)
 
-    parts = []
-    for r in drawn:
-        known = {name: s['masked'] for name, s in r['settings'].items() if s.get('masked')}
-        parts.append(
-            f'{m.label(r["model"])} ' + ', '.join(f'{_mean(s):.4g} ({name})' for name, s in known.items())
-        )
-    caption = (
-        f'{_texts(m)} A dot is one sample, the bar their geometric mean with its 95 % interval; scales are'
-        f' logarithmic, and each panel has its own. Places go {_measured_by(m)}. [MASK] and replaced: the same masks,'
-        ' only such positions. Dots of one sample stand in the same place of every setting.'
+    return curves(
+        'masking_difficulty',
+        'Perplexity under each masking setting',
+        panels,
+        'masked as in',
+        'perplexity',
+        ticks=settings,
+        finish=finish,
+        caption=f'{_texts(m)} A small dot is one sample, the bar their geometric mean with its 95 % interval; scales'
+        f' are logarithmic, and each panel has its own. Places go {_measured_by(m)}. [MASK] and replaced: the same'
+        ' masks, only such positions.',
+        absent=ABSENT,
+        share_y=False,
     )
-    count = len(groups) * len(DRAWN_KINDS)
-    svg = draw_panels('masking_difficulty', draw, count, 2.8 if apart else 3.0, share_y=False)
-    alt = f'Perplexity at [MASK] by masking setting: {"; ".join(parts)}.'
-    return Figure('masking_difficulty', title, caption, alt, svg)
 
 
 SECTION = Section(
@@ -105,35 +95,6 @@ SECTION = Section(
     {'difficulty': difficulty},
     (masking_difficulty,),
 )
-
-
-def _draw_model(
-    axes: Any,
-    r: dict[str, Any],
-    kind: str,
-    settings: list[str],
-    shift: float,
-    step: float,
-    colour: str,
-    m: Measures,
-) -> None:
-    """A model's samples, means and intervals, `shift` beside the place of each setting."""
-    found = [(settings.index(name) + shift, s[kind]) for name, s in r['settings'].items() if s.get(kind)]
-    for at, measured in found:
-        last = max(len(measured['samples']) - 1, 1)
-        places = [at + 0.25 * step * (2 * i / last - 1) for i in range(len(measured['samples']))]
-        axes.plot(places, measured['samples'], 'o', color=colour, markersize=2.5, alpha=0.45)
-    of_each = [geometric(measured['samples']) for _, measured in found]
-    axes.errorbar(
-        [at for at, _ in found],
-        [mean for mean, _, _ in of_each],
-        [[mean - low for mean, low, _ in of_each], [high - mean for mean, _, high in of_each]],
-        fmt='_',
-        color=colour,
-        markersize=12,
-        capsize=3,
-        label=in_legend(m.label(r['model'])),
-    )
 
 
 def _logarithmic(axes: Any) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bioptimus_jax.analysis.geometry import change
-from bioptimus_jax.report.drawing import INK, SERIES, Figure, draw_panels, name_axes
+from bioptimus_jax.report.drawing import INK, SERIES, Figure, Point, curves, draw_panels, name_axes
 from bioptimus_jax.report.layout import Cell, Column, Table, between, count, each, fixed, missing, percent
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
 from bioptimus_jax.report.section import Section
@@ -89,39 +89,30 @@ def changes(m: Measures) -> Table:
 
 def anisotropy(m: Measures) -> Figure:
     """Measures of the words by model, with intervals."""
-    title = 'Anisotropy, and separation of rare and frequent words'
     measured = by_model(m)
-    if not measured:
-        return Figure('anisotropy', title, absent=_reason(m))
-    models = list(measured)
 
-    def draw(panels: list[Any]) -> None:
-        for axes, name in zip(panels, DRAWN_MEASURES, strict=True):
-            for (kind, shown), colour, shift in zip(KINDS.items(), SERIES, (-0.08, 0.08), strict=False):
-                found = [measured[x][kind][name] for x in models]
-                places = [i + shift for i in range(len(models))]
-                values = [r['value'] for r in found]
-                reach = [[r['value'] - r['low'] for r in found], [r['high'] - r['value'] for r in found]]
-                axes.errorbar(
-                    places, values, reach, fmt='o-', color=colour, markersize=3.5, linewidth=1.2, label=shown
-                )
-            if name.startswith('purity'):
-                axes.axhline(0.5, color=INK, alpha=0.5, linewidth=0.9, linestyle=':')
-            axes.set_title(MEASURES[name], fontsize=10)
-            axes.set_xticks(range(len(models)), [m.label(x).split(' ')[0] for x in models], rotation=45)
-            axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
-        name_axes(panels, '', '')
+    def points(kind: str, name: str) -> list[Point]:
+        found = [r[kind][name] for r in measured.values()]
+        return [(i, r['low'], r['value'], r['high']) for i, r in enumerate(found)]
 
-    parts = []
-    for kind, shown in KINDS.items():
-        cosines = ', '.join(f'{measured[x][kind]["cosine"]["value"]:.2f} ({m.label(x)})' for x in models)
-        parts.append(f'{shown}, {cosines}')
-    caption = (
-        'The same words in every model; upright lines are 95 % intervals over words, not over runs.'
-        ' Dotted: neighbours by chance.'
+    def finish(axes: Any, panel: str) -> None:
+        if panel in (MEASURES['purity'], MEASURES['purity_centred']):
+            axes.axhline(0.5, color=INK, alpha=0.5, linewidth=0.9, linestyle=':')
+        axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+
+    return curves(
+        'anisotropy',
+        'Anisotropy, and separation of rare and frequent words',
+        {MEASURES[x]: {shown: points(kind, x) for kind, shown in KINDS.items()} for x in DRAWN_MEASURES},
+        '',
+        '',
+        ticks=[m.label(x).split(' ')[0] for x in measured],
+        finish=finish,
+        caption='The same words in every model; upright lines are 95 % intervals over words, not over runs.'
+        ' Dotted: neighbours by chance.',
+        absent=_reason(m),
+        share_y=False,
     )
-    svg = draw_panels('anisotropy', draw, len(DRAWN_MEASURES), share_y=False)
-    return Figure('anisotropy', title, caption, f'Mean cosine of pairs of words: {"; ".join(parts)}.', svg)
 
 
 def words_in_the_plane(m: Measures) -> Figure:

@@ -1,11 +1,45 @@
 """Hidden words: the measure that compares models with different vocabularies."""
 
+import dataclasses
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from bioptimus_jax.report.layout import Cell, Column, Table, count, fixed, missing, percent
+from bioptimus_jax.report.layout import Cell, Column, Table, count, fixed, missing
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """How a measure of hidden words is shown: its values are multiplied by `times`."""
+
+    title: str
+    better: str = 'low'
+    decimals: int = 3
+    times: float = 1
+
+
+MEASURES = {
+    'nats_per_word': Measure('nats / word'),
+    'bits_per_character': Measure('bits / character'),
+    'word_accuracy': Measure('words right, %', 'high', 1, 100),
+    'one_piece.nats_per_word': Measure('nats / one-piece word'),
+    'one_piece.word_accuracy': Measure('one-piece words right, %', 'high', 1, 100),
+}
+
+
+def value_of(record: dict[str, Any], measure: str) -> float | None:
+    """One of MEASURES of a model's record, None where it was not measured."""
+    value: Any = record
+    for part in measure.split('.'):
+        value = value.get(part, {}) if isinstance(value, dict) else {}
+    return float(value) * MEASURES[measure].times if isinstance(value, int | float) else None
+
+
+def columns_of(cell: Callable[..., Cell]) -> list[Column]:
+    """A column for each measure of hidden words; `cell` takes its name and the record."""
+    return [Column(x.title, functools.partial(cell, name), x.better) for name, x in MEASURES.items()]
 
 
 def cloze(m: Measures) -> Table:
@@ -17,20 +51,8 @@ def cloze(m: Measures) -> Table:
     columns = [
         Column('model', lambda r: m.label(r['model'])),
         Column('words', known(lambda r: count(r['words']))),
-        Column('nats / word', known(lambda r: fixed(r.get('nats_per_word'))), 'low'),
-        Column('± se', known(lambda r: fixed(r.get('nats_per_word_error')))),
-        Column('bits / character', known(lambda r: fixed(r.get('bits_per_character'))), 'low'),
-        Column('words right', known(lambda r: percent(r.get('word_accuracy'))), 'high'),
-        Column(
-            'nats / one-piece word',
-            known(lambda r: fixed(r.get('one_piece', {}).get('nats_per_word'))),
-            'low',
-        ),
-        Column(
-            'one-piece words right',
-            known(lambda r: percent(r.get('one_piece', {}).get('word_accuracy'))),
-            'high',
-        ),
+        *columns_of(lambda name, r: fixed(value_of(r, name), MEASURES[name].decimals)),
+        Column('± se of nats / word', known(lambda r: fixed(r.get('nats_per_word_error')))),
         Column('nats / piece', known(lambda r: fixed(r['nats_per_piece']))),
         Column('pieces / word', known(lambda r: fixed(r['pieces'] / r['words'], 2))),
     ]

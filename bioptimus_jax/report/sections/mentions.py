@@ -2,10 +2,11 @@
 
 import dataclasses
 import functools
+import itertools
 from typing import Any
 
 from bioptimus_jax.finetune.entities.slices import SLICINGS
-from bioptimus_jax.report.drawing import SERIES, Figure, draw_panels, in_legend, name_axes, shown
+from bioptimus_jax.report.drawing import Figure, Point, curves, shown
 from bioptimus_jax.report.layout import Cell, Column, Table, each, missing
 from bioptimus_jax.report.measures import NOT_SCORED, Measures
 from bioptimus_jax.report.section import Section
@@ -83,31 +84,7 @@ def classes(m: Measures, slicing: str) -> list[str]:
 
 def seen_recall(m: Measures) -> Figure:
     """Recall of mentions that training has and of unseen ones, every model on every set, with intervals."""
-    models, datasets, found, left_out = _drawn(m, 'surface')
-    title = 'Recall of seen and unseen mentions'
-    if not found:
-        return Figure('seen_recall', title, absent=_reason(m, 'surface'))
-
-    def draw(panels: list[Any]) -> None:
-        for axes, dataset in zip(panels, datasets, strict=True):
-            for name, colour, shift in (('seen', SERIES[0], -0.12), ('unseen', SERIES[1], 0.12)):
-                rows = [found.get((x, dataset), {}).get(name, {}) for x in models]
-                known = [(y + shift, r) for y, r in enumerate(rows) if r.get('recall') is not None]
-                for y, r in known:
-                    ends = [100 * v for v in r['recall_interval']]
-                    axes.plot(ends, [y] * 2, color=colour, linewidth=1.6)
-                dots = [100 * r['recall'] for _, r in known]
-                axes.plot(dots, [y for y, _ in known], 'o', color=colour, markersize=4.5, label=name)
-            axes.set_title(dataset, fontsize=10)
-            axes.set_yticks(range(len(models)), [m.label(x) for x in models])
-            axes.grid(False, axis='y')
-        panels[0].set_ylim(len(models) - 0.5, -0.5)
-        name_axes(panels, 'recall, %', '')
-
-    caption = f'{SHOWN["surface"].note} Lines: 95 % intervals. {left_out}'.strip()
-    height = max(1.6, 0.28 * len(models) + 1.1)
-    svg = draw_panels('seen_recall', draw, len(datasets), height)
-    return Figure('seen_recall', title, caption, _recalls(m, found, 'surface'), svg)
+    return _by_class(m, 'surface', 'seen_recall', 'mention, in training')
 
 
 def piece_recall(m: Measures) -> Figure:
@@ -133,38 +110,26 @@ SECTION = Section(
 
 def _by_class(m: Measures, slicing: str, name: str, axis: str) -> Figure:
     """Recall over the classes of a slicing: a panel for each set, a line for each model, with intervals."""
-    models, datasets, found, left_out = _drawn(m, slicing)
-    order = classes(m, slicing)
-    if not found:
-        return Figure(name, SHOWN[slicing].title, absent=_reason(m, slicing))
-
-    def draw(panels: list[Any]) -> None:
-        for axes, dataset in zip(panels, datasets, strict=True):
-            for number, (model, colour) in enumerate(zip(models, SERIES, strict=False)):
-                shift = (number - (len(models) - 1) / 2) * min(0.1, 0.5 / len(models))
-                by_class = found.get((model, dataset), {}).items()
-                known = [(order.index(c) + shift, r) for c, r in by_class if r['recall'] is not None]
-                places, means = [at for at, _ in known], [100 * r['recall'] for _, r in known]
-                label = in_legend(m.label(model))
-                axes.plot(places, means, 'o-', markersize=3.5, linewidth=1.2, label=label, color=colour)
-                for at, r in known:
-                    axes.plot([at] * 2, [100 * v for v in r['recall_interval']], color=colour, linewidth=1)
-            axes.set_title(dataset, fontsize=10)
-            axes.set_xticks(range(len(order)), order)
-            axes.grid(False, axis='x')
-        name_axes(panels, axis, 'recall, %')
-
-    caption = f'{SHOWN[slicing].note} Upright lines: 95 % intervals. {left_out}'.strip()
-    svg = draw_panels(name, draw, len(datasets))
-    return Figure(name, SHOWN[slicing].title, caption, _recalls(m, found, slicing), svg)
-
-
-def _drawn(m: Measures, slicing: str) -> tuple[list[str], list[str], BySet, str]:
-    """Models and sets of a figure, what was measured of them, and a sentence on the models that are left out."""
-    coloured, left_out = shown(m)
-    found = {key: value for key, value in measured(m, slicing).items() if key[0] in coloured}
-    models = [x for x in coloured if any(x == model for model, _ in found)]
-    return models, list(dict.fromkeys(d for _, d in found)), found, left_out
+    models, left_out = shown(m)
+    order, found = classes(m, slicing), measured(m, slicing)
+    panels: dict[str, dict[str, list[Point]]] = {}
+    for dataset, model in itertools.product(m.datasets, models):
+        panels.setdefault(dataset, {})[m.label(model)] = [
+            (order.index(c), 100 * low, 100 * r['recall'], 100 * high)
+            for c, r in found.get((model, dataset), {}).items()
+            if r['recall'] is not None
+            for low, high in [r['recall_interval']]
+        ]
+    return curves(
+        name,
+        SHOWN[slicing].title,
+        panels,
+        axis,
+        'recall, %',
+        ticks=order,
+        caption=f'{SHOWN[slicing].note} Upright lines: 95 % intervals. {left_out}',
+        absent=_reason(m, slicing),
+    )
 
 
 def _reason(m: Measures, slicing: str) -> str:
@@ -179,11 +144,3 @@ def _recall(found: dict[str, Any]) -> Cell:
     between = interval(found['recall_interval'], 1)
     shown = f'{100 * found["recall"]:.1f}' + (f' [{between}]' if between else '')
     return Cell(f'{shown} of {found["gold"]:,}', 100 * found['recall'])
-
-
-def _recalls(m: Measures, found: BySet, slicing: str) -> str:
-    parts = []
-    for (model, dataset), by_class in found.items():
-        rates = [f'{c} {100 * r["recall"]:.1f}' for c, r in by_class.items() if r['recall'] is not None]
-        parts.append(f'{m.label(model)} on {dataset}: {", ".join(rates)}')
-    return f'{SHOWN[slicing].title}, percent. {"; ".join(parts)}.'

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bioptimus_jax.report.drawing import SERIES, Figure, draw_svg
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.schema import TOKENIZERS
 
+EXAMPLES = 10
 NOT_RUN = 'stage surgery has not been run.'
 
 
-def surgery_examples(m: Measures, how_many: int = 10) -> Table:
+def surgery_examples(m: Measures) -> Table:
     """New tokens: how the source spells them, contexts found, nearest neighbours; evenly spread."""
     new = [t for t in m.tokens if t.get('spelling')]
     begins = TOKENIZERS.load(m.run.config.vocab.tokenizer).begins
@@ -27,7 +27,7 @@ def surgery_examples(m: Measures, how_many: int = 10) -> Table:
         Column('fallback', lambda t: t.get('fallback') or ''),
     ]
     absent = 'the vocabulary has no token that the source lacks.' if m.tokens else NOT_RUN
-    chosen = telling[:: max(1, len(telling) // how_many)][:how_many]
+    chosen = telling[:: max(1, len(telling) // EXAMPLES)][:EXAMPLES]
     return Table.of('New tokens after surgery', columns, chosen, absent=absent)
 
 
@@ -88,38 +88,11 @@ def probe(m: Measures) -> Table:
     return Table.of('Known rows rebuilt by every initialisation', columns, variants, note=note, absent=absent)
 
 
-def row_norms(m: Measures) -> Figure:
-    """How long the embedding rows of shared and of new tokens are after surgery."""
-    title = 'Norms of shared and new rows'
-    norms: dict[str, list[float]] = {'shared': [], 'new': []}
-    for t in m.tokens:
-        if t.get('norm') is not None:
-            norms['shared' if t.get('kind') == 'copied' else 'new'].append(t['norm'])
-    every = [*norms['shared'], *norms['new']]
-    if not every:
-        return Figure('row_norms', title, absent=NOT_RUN)
-
-    def draw(axes: Any) -> None:
-        low, high = min(every), max(every)
-        edges = [low + (high - low or 1) * i / 48 for i in range(49)]
-        for (label, of_kind), colour in zip(norms.items(), SERIES, strict=False):
-            axes.hist(of_kind, edges, color=colour, alpha=0.65, label=f'{label}, {len(of_kind):,} rows')
-        axes.set_xlabel('norm of the row at step 0')
-        axes.set_ylabel('rows')
-        axes.legend(loc='upper right')
-
-    means = [f'{label} {sum(x) / len(x):.2f}' for label, x in norms.items() if x]
-    caption = 'Literal last-layer states may be longer than the rows they join; see config.surgery.scale.'
-    alt = f'Histogram of row norms; means: {", ".join(means)}.'
-    return Figure('row_norms', title, caption, alt, draw_svg('row_norms', draw))
-
-
 SECTION = Section(
     'New tokens',
     'What surgery made of the tokens that the source does not have.',
     ('surgery',),
     {'surgery': surgery_examples, 'contexts': contexts, 'probe': probe},
-    (row_norms,),
 )
 
 

@@ -1,8 +1,6 @@
 """Phases of pre-training: steps, held-out losses and scores at the end of each, and the loss on the way."""
 
-from typing import Any
-
-from bioptimus_jax.report.drawing import SERIES, Figure, draw_svg, training_axis
+from bioptimus_jax.report.drawing import Figure, curves, spanned, training_axis
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent, spread
 from bioptimus_jax.report.measures import LABELS, NO_PHASES, PHASE_INITIAL, Measures, score_names, scored_sets
 from bioptimus_jax.report.section import Section
@@ -44,29 +42,21 @@ def phases(m: Measures) -> Table:
 
 def heldout_loss(m: Measures) -> Figure:
     """Held-out loss (nats a piece) against steps and tokens, with the one frozen mask and with every phase's."""
-    title = 'Held-out loss'
-    if not m.evaluations:
-        return Figure('heldout_loss', title, absent=NOT_TRAINED)
-    settings = list(dict.fromkeys(name for e in m.evaluations for name in e.get('losses', {})))
-
-    def draw(axes: Any) -> None:
-        frozen = [(e['step'], e['frozen_loss']) for e in m.evaluations]
-        axes.plot(*zip(*frozen, strict=True), 'o-', color=SERIES[0], markersize=3.5, label='frozen mask')
-        for name, colour in zip(settings, SERIES[1:] * 9, strict=False):
-            points = [(e['step'], e['losses'][name]) for e in m.evaluations if name in e.get('losses', {})]
-            label = f'masked as in {name}'
-            axes.plot(*zip(*points, strict=True), '.--', color=colour, linewidth=1, label=label)
-        axes.set_ylabel('nats per [MASK]ed piece')
-        training_axis(axes, m)
-        axes.legend(ncols=2, loc='upper right')
-
-    first, last = m.evaluations[0], m.evaluations[-1]
-    alt = (
-        f'Held-out loss on the frozen mask falls from {first["frozen_loss"]:.2f} at step {first["step"]} to'
-        f' {last["frozen_loss"]:.2f} at step {last["step"]}; one further line for each masking setting.'
+    lines = {'frozen mask': [spanned(e['step'], [e['frozen_loss']]) for e in m.evaluations]}
+    for name in dict.fromkeys(name for e in m.evaluations for name in e.get('losses', {})):
+        lines[f'masked as in {name}'] = [
+            spanned(e['step'], [e['losses'][name]]) for e in m.evaluations if name in e.get('losses', {})
+        ]
+    return curves(
+        'heldout_loss',
+        'Held-out loss',
+        {'': lines},
+        'step',
+        'nats per [MASK]ed piece',
+        finish=lambda axes, _: training_axis(axes, m),
+        caption='The same held-out documents and masks at every point; [MASK]ed positions only.',
+        absent=NOT_TRAINED,
     )
-    caption = 'The same held-out documents and masks at every point; [MASK]ed positions only.'
-    return Figure('heldout_loss', title, caption, alt, draw_svg('heldout_loss', draw))
 
 
 SECTION = Section(

@@ -1,18 +1,17 @@
-"""The sets of entities: counts beside the published ones, what is wrong with them, how tokenizers cut them, labels."""
+"""The sets of entities: counts beside the published ones, what is wrong with them, labels."""
 
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+from bioptimus_jax.finetune.entities import lint
 from bioptimus_jax.report.drawing import SERIES, Figure, draw_svg, in_legend
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, missing
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.sets.sentences import SPLITS
 
-EXAMPLE = 60
-"""Characters of a sentence that a note shows."""
 OTHER = 'other types'
 ABSENT = 'stage finetune has not looked through the sets.'
 
@@ -50,33 +49,6 @@ def counted(m: Measures) -> Table:
     if documents:
         note += ' Documents: — where the files do not mark them.'
     return Table.of('The sets', columns, records, note=note + _notes(m), absent=ABSENT)
-
-
-def in_pieces(m: Measures) -> Table:
-    """What each tokenizer leaves of a set: words without a piece, mentions lost, sentences too long for a window."""
-    records = [
-        (record['dataset'], name, [measured[split] for split in SPLITS])
-        for record in m.lint
-        for name, measured in record['tokenizers'].items()
-    ]
-    sums = {
-        'words_without_piece': 'words without piece',
-        'of_them_in_mentions': 'in mentions',
-        'mentions_without_piece': 'mentions lost',
-    }
-    columns = [
-        Column('set', lambda dataset, *_: dataset),
-        Column('tokenizer of', lambda _, name, __: m.label(name)),
-        *each(sums, lambda key, *r: count(sum(split[key] for split in r[2]))),
-        Column('longest sentence, pieces', lambda *r: count(max(f['longest_sentence_pieces'] for f in r[2]))),
-        Column('sentences in several windows', lambda *r: count(sum(f['long_sentences'] for f in r[2]))),
-    ]
-    windows = sorted({t['max_pieces'] for record in m.lint for t in record['tokenizers'].values()})
-    note = (
-        'All splits. A word without a piece counts as O. Models with the same tokenizer are there once. A window holds'
-        f' {" or ".join(map(str, windows))} pieces; every word of a longer sentence is still scored once.'
-    )
-    return Table.of('The sets in pieces', columns, records, note=note, absent=ABSENT)
 
 
 def label_shares(m: Measures) -> Figure:
@@ -119,7 +91,7 @@ SECTION = Section(
     'Entity sets',
     'What the models were fine-tuned and scored on, and what is wrong with it.',
     ('finetune',),
-    {'sets': counted, 'sets_in_pieces': in_pieces},
+    {'sets': counted},
     (label_shares,),
 )
 
@@ -134,23 +106,12 @@ def _beside(found: dict[str, Any]) -> Cell:
 
 
 def _notes(m: Measures) -> str:
-    """What the counts do not say: types that were merged or cannot be learned, sentences tagged in several ways."""
+    """What the counts do not say: types that were merged, and the notes of the lint."""
     parts = []
     for record in m.lint:
-        name, different = record['dataset'], record['tagged_differently']
-        if record.get('merged_types'):
-            parts.append(f'{name}: {", ".join(record["merged_types"])} are read as one type')
-        if different['sentences']:
-            example = different['examples'][0][:EXAMPLE]
-            parts.append(f'{name}: {different["sentences"]:,} tagged in more than one way, as “{example}”')
-        if record['unseen_labels']:
-            unseen = ', '.join(f'{tag} {n:,}' for tag, n in record['unseen_labels'].items())
-            parts.append(f'{name}: not in train and so never learned: {unseen}')
-        repairs: Counter[str] = Counter()
-        for split in SPLITS:
-            repairs.update(record['splits'][split]['repairs'])
-        if repairs:
-            parts.append(f'{name} repaired: {", ".join(f"{what} {n:,}" for what, n in repairs.items())}')
+        merged = record.get('merged_types')
+        said = [f'{", ".join(merged)} are read as one type'] if merged else []
+        parts += [f'{record["dataset"]}: {note}' for note in (*said, *lint.notes(record, m.label))]
     return f' {"; ".join(parts)}.' if parts else ''
 
 

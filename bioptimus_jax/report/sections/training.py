@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bioptimus_jax.report.drawing import SERIES, Figure, draw_svg, phase_spans, training_axis
+from bioptimus_jax.report.drawing import SERIES, Figure, curves, draw_svg, phase_spans, spanned, training_axis
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.report.sections.phases import NOT_TRAINED
@@ -37,25 +37,22 @@ def training_loss(m: Measures) -> Figure:
 
 def masking_rate(m: Measures) -> Figure:
     """The share of pieces that were hidden, in per cent, against steps, beside what each phase asked for."""
-    title = 'Realised masking rate'
-    points = [(r['step'], 100 * r['realised_rate']) for r in m.training if r.get('realised_rate') is not None]
-    if not points:
-        return Figure('masking_rate', title, absent=NOT_TRAINED)
-    wanted = {name: 100 * m.run.config.phase[name].rate for name in m.phases if name in m.run.config.phase}
-
-    def draw(axes: Any) -> None:
-        axes.plot(*zip(*points, strict=True), '.', color=SERIES[0], markersize=3)
-        for name, start, stop in phase_spans(m):
-            if name in wanted:
-                axes.hlines(wanted[name], start, stop, color=SERIES[1], linewidth=1.5)
-        axes.set_ylim(0, max(*(y for _, y in points), *wanted.values()) * 1.25)
-        axes.set_ylabel('maskable pieces predicted, %')
-        training_axis(axes, m)
-
-    low, high = min(y for _, y in points), max(y for _, y in points)
-    alt = f'Share of maskable pieces that were predicted: {low:.1f} to {high:.1f} percent over the run.'
-    caption = 'Dots: realised in a batch. Lines: the rate that the phase asks for.'
-    return Figure('masking_rate', title, caption, alt, draw_svg('masking_rate', draw))
+    realised = [spanned(r['step'], [100 * r['realised_rate']]) for r in m.training if r.get('realised_rate')]
+    asked = [
+        spanned(step, [100 * m.run.config.phase[name].rate])
+        for name, *ends in phase_spans(m)
+        if name in m.run.config.phase
+        for step in ends
+    ]
+    return curves(
+        'masking_rate',
+        'Realised masking rate',
+        {'': {'realised in a batch': realised, 'asked for': asked}} if realised else {},
+        'step',
+        'maskable pieces predicted, %',
+        finish=lambda axes, _: training_axis(axes, m),
+        absent=NOT_TRAINED,
+    )
 
 
 SECTION = Section('Training', '', ('pretrain',), figures=(training_loss, masking_rate))

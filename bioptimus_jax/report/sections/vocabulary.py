@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bioptimus_jax.report.drawing import SERIES, Figure, bars, draw_panels, draw_svg, name_axes
+from bioptimus_jax.report.drawing import Figure, Point, curves, spanned
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
 
 CORPORA = {'general': 'general corpus', 'domain': "this run's corpus"}
+SHARES = {'different': 'different words', 'share': 'running words'}
 OWNERS = {'source': 'source', 'vocabulary': "this run's"}
 NOT_COUNTED = 'stage vocab has not counted words.'
 NO_GENERAL = 'config.vocab.general names no general corpus.'
@@ -96,87 +97,23 @@ def whole_entities(m: Measures) -> Table:
 
 def frequency_classes(m: Measures) -> Figure:
     """Different and running words of the corpora in four frequency classes (paper, Figure 1)."""
-    title = 'Words in four classes of frequency'
-    known = [name for name in CORPORA if name in m.frequency]
-    if not known:
-        return Figure('frequency_classes', title, absent=NOT_COUNTED)
-    classes = list(m.frequency[known[0]]['classes'])
-    shares = {CORPORA[name]: _shares(m.frequency[name]) for name in known}
-
-    def draw(panels: list[Any]) -> None:
-        for axes, what in zip(panels, ('different words', 'running words'), strict=True):
-            bars(axes, classes, {name: of_corpus[what] for name, of_corpus in shares.items()}, '%.0f')
-            axes.set_title(f'{what}, %', fontsize=10)
-            axes.set_xticks(range(len(classes)), [c.replace(' or more', '+') for c in classes], fontsize=9)
-            axes.set_ylim(0, 108)
-        name_axes(panels, 'occurrences in a million words', '')
-
-    parts = []
-    for name, of_corpus in shares.items():
-        by_class = zip(classes, of_corpus['different words'], strict=True)
-        parts.append(f'{name} {", ".join(f"{share:.0f} ({c})" for c, share in by_class)}')
-    alt = f'Percent of the different words by occurrences in a million words: {"; ".join(parts)}.'
+    known = {shown: m.frequency[name]['classes'] for name, shown in CORPORA.items() if name in m.frequency}
+    panels = {
+        f'{what}, %': {shown: _shares(x, key) for shown, x in known.items()} for key, what in SHARES.items()
+    }
     caption = 'Words with a letter. Left: each different word once; right: as often as it occurs.'
     if len(known) < len(CORPORA):
         caption += ' config.vocab.general names no general corpus to stand beside.'
-    svg = draw_panels('frequency_classes', draw, 2, 3.0)
-    return Figure('frequency_classes', title, caption, alt, svg)
-
-
-def word_frequency(m: Measures) -> Figure:
-    """For every frequency class of this run's corpus: where its words are in general text (paper, Figure 1)."""
-    title = 'Words of the corpus by their frequency in general text'
-    cross = m.frequency.get('cross')
-    if not cross:
-        return Figure('word_frequency', title, absent=NO_GENERAL)
-    classes = list(m.frequency['domain']['classes'])
-    totals = {here: max(sum(cells[here] for cells in cross.values()), 1) for here in classes}
-
-    def draw(axes: Any) -> None:
-        floor = [0.0] * len(classes)
-        for (there, cells), colour in zip(cross.items(), SERIES, strict=False):
-            shares = [100 * cells[here] / totals[here] for here in classes]
-            axes.bar(range(len(classes)), shares, 0.7, floor, color=colour, label=there)
-            floor = [low + share for low, share in zip(floor, shares, strict=True)]
-        axes.set_xticks(range(len(classes)), [f'{here}\n{totals[here]:,} words' for here in classes])
-        axes.set_xlabel('occurrences in a million words of this corpus')
-        axes.set_ylabel('different words, %')
-        axes.grid(False, axis='x')
-        axes.legend(title='in general text', loc='center left', bbox_to_anchor=(1, 0.5), reverse=True)
-
-    top = classes[0]
-    parts = [f'{100 * cells[top] / totals[top]:.0f} percent {there}' for there, cells in cross.items()]
-    alt = f'Of the words that occur {top} times in a million here, in general text are: {", ".join(parts)}.'
-    caption = 'A bar is a frequency class of this corpus, its colours the classes of the same words in general text.'
-    return Figure('word_frequency', title, caption, alt, draw_svg('word_frequency', draw))
-
-
-def entity_pieces(m: Measures) -> Figure:
-    """Entities of the benchmarks in pieces: the source's vocabulary against this run's."""
-    title = 'Entities in pieces'
-    measured = m.entities.get('datasets', {})
-    if not measured:
-        return Figure('entity_pieces', title, absent=NOT_CUT)
-    owners = [name for name in OWNERS if all(name in by_owner for by_owner in measured.values())]
-    per_entity = {OWNERS[o]: [pieces_per_mention(x[o]) or 0 for x in measured.values()] for o in owners}
-    whole = {OWNERS[o]: [100 * x[o]['one_piece_words'] for x in measured.values()] for o in owners}
-
-    def draw(panels: list[Any]) -> None:
-        pictures = ('pieces an entity', per_entity, '%.1f'), ('words that are one piece, %', whole, '%.0f')
-        for axes, (what, heights, form) in zip(panels, pictures, strict=True):
-            bars(axes, list(measured), heights, form)
-            axes.set_title(what, fontsize=10)
-            axes.set_xticks(range(len(measured)), list(measured), rotation=20 if len(measured) > 2 else 0)
-            axes.margins(y=0.12)
-        name_axes(panels, '', '')
-
-    parts = []
-    for at, name in enumerate(measured):
-        parts.append(f'{name} {", ".join(f"{x[at]:.1f} ({owner})" for owner, x in per_entity.items())}')
-    alt = f'Mean number of pieces of an entity, by vocabulary: {"; ".join(parts)}.'
-    caption = 'All mentions of the training splits; words are those of the tokenizers. Vocabulary by colour.'
-    svg = draw_panels('entity_pieces', draw, 2, 3.0, share_y=False)
-    return Figure('entity_pieces', title, caption, alt, svg)
+    return curves(
+        'frequency_classes',
+        'Words in four classes of frequency',
+        panels,
+        'occurrences in a million words',
+        '',
+        ticks=[name.replace(' or more', '+') for name in next(iter(known.values()), ())],
+        caption=caption,
+        absent=NOT_COUNTED,
+    )
 
 
 SECTION = Section(
@@ -189,14 +126,11 @@ SECTION = Section(
         'pieces': pieces,
         'whole_entities': whole_entities,
     },
-    (frequency_classes, word_frequency, entity_pieces),
+    (frequency_classes,),
 )
 
 
-def _shares(corpus: dict[str, Any]) -> dict[str, list[float]]:
-    """Percent by class: of the different words, of the running words."""
-    different = max(sum(c['different'] for c in corpus['classes'].values()), 1)
-    return {
-        'different words': [100 * c['different'] / different for c in corpus['classes'].values()],
-        'running words': [100 * c['share'] for c in corpus['classes'].values()],
-    }
+def _shares(classes: Mapping[str, Any], key: str) -> list[Point]:
+    """Percent by class, in order."""
+    total = max(sum(of[key] for of in classes.values()), 1)
+    return [spanned(at, [100 * of[key] / total]) for at, of in enumerate(classes.values())]

@@ -3,9 +3,9 @@
 import base64
 import binascii
 import dataclasses
-import functools
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,8 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import digest
-from bioptimus_jax.finetune.predictions import counts_by_unit
-from bioptimus_jax.finetune.task import Task, task_of
-from bioptimus_jax.finetune.verdict import same_text
-from bioptimus_jax.report.trained import Trained, cell_folder
+from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
+from bioptimus_jax.finetune.task import Task
 
 STORED: np.dtype[Any] = np.dtype('<u2')
 EXACT: np.dtype[Any] = np.dtype('<f8')
@@ -58,23 +56,32 @@ class Units:
         return found | ({'type': kind.str} if kind is EXACT else {})
 
 
-def units_of(model: Trained, cell: Mapping[str, Any]) -> Units:
-    """Of a fine-tuning of a model. Raises InputError where neither its record nor its folder has them."""
-    task = task_of(cell)
-    file = cell_folder(model, cell) / task.files[0]
-    if 'units' in cell:
-        return unpacked(cell['units'], file, task)
-    if not model.folder.is_dir():
-        raise InputError('the predictions are not on record, so nothing is said of other test items')
-    if not file.is_file():
-        raise InputError(
-            f'{file}: is missing, so nothing is said of other test items; run stage finetune again with --replace'
-        )
-    return _counted(file, task)
+def same_text(
+    first: Path, ours: Sequence[Predicted], second: Path, theirs: Sequence[Predicted], unit: str
+) -> None:
+    """Nothing, where words, gold answers and documents are the same. Raises InputError naming the first difference.
+
+    `unit`: what an example is called.
+    """
+    remedy = 'both models must be scored on the same test file'
+    for number, (one, other) in enumerate(zip(ours, theirs, strict=False), 1):
+        for what, left, right in (('word', one.words, other.words), ('gold answer', one.gold, other.gold)):
+            if left != right:
+                at = next(i for i, (x, y) in enumerate(zip_longest(left, right)) if x != y)
+                shown = [repr(side[at]) if at < len(side) else 'missing' for side in (right, left)]
+                raise InputError(
+                    f'{second}: {unit} {number}, {what} {at + 1} is {shown[0]}, but {shown[1]} in {first}; {remedy}'
+                )
+        if one.document != other.document:
+            raise InputError(
+                f'{second}: {unit} {number} is of document {other.document}, but {one.document} in {first}; {remedy}'
+            )
+    if len(ours) != len(theirs):
+        raise InputError(f'{second}: has {len(theirs)} {unit}s, but {first} {len(ours)}; {remedy}')
 
 
-@functools.lru_cache(256)
-def _counted(file: Path, task: Task) -> Units:
+def read_units(file: Path, task: Task) -> Units:
+    """Of the test predictions that a task has left. Raises InputError."""
     examples = task.written(file.parent)
     kind, counts_1xUxC = counts_by_unit(task.metric, [examples], task.unit)
     text = digest([[e.words, e.document] for e in examples])
