@@ -14,7 +14,7 @@ from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.tensors import to_tensors
 from bioptimus_jax.pretrain import cross_entropy
 from bioptimus_jax.pretrain.objective import make_objective
-from bioptimus_jax.pretrain.objectives.mlm import MaskedRows, inputs
+from bioptimus_jax.pretrain.objectives.mlm import inputs
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.trees import flatten
@@ -76,8 +76,8 @@ def test_loss_noise_and_gradients_equal_torch(projection, monkeypatch):
     objective = made(projection=projection, **STRONG)
     example = example_of(objective)
     (found, sums), gradients = step_of(objective, example)
-    masked = example.rows.masked
-    batch = {'tokens': np.asarray(masked.inputs_L), 'segments': np.asarray(example.rows.segments_BxL)}
+    masked = example.rows.clean.masked
+    batch = {'tokens': np.asarray(masked.inputs_L), 'segments': np.asarray(example.rows.clean.segments_BxL)}
     drawn = objective.drawn(example.rows, jnp.zeros((ROWS, PIECES, 32)))
     assert float(drawn.std()) == pytest.approx(0.05, rel=0.05)
 
@@ -133,7 +133,7 @@ def test_the_noisy_side_gives_the_embeddings_no_gradient():
     rows = example_of(objective).rows
 
     def noisy_states(params):
-        given = jax.lax.stop_gradient(objective.architecture.embed(params, inputs(rows)))
+        given = jax.lax.stop_gradient(objective.architecture.embed(params, inputs(rows.clean)))
         return objective.predicted(params, rows, given + 0.1, None).states_BxMxD.sum()
 
     gradients = flatten(jax.jit(jax.grad(noisy_states))(params()))
@@ -174,8 +174,10 @@ def test_where_the_inner_gradient_is_not_finite_masked_lm_alone_counts():
     example = example_of(objective)
     example = example._replace(rows=example.rows._replace(divisor_B=jnp.zeros(ROWS)))
     (found, sums), gradients = step_of(objective, example)
-    rows = MaskedRows(*example.rows[:3])
-    alone = jax.jit(lambda p: objective.slot_losses(p, rows)[0])(params()) / example.weights['slots']
+    alone = (
+        jax.jit(lambda p: objective.slot_losses(p, example.rows.clean)[0])(params())
+        / example.weights['slots']
+    )
     assert float(found) == pytest.approx(float(alone), rel=1e-6)
     assert (int(sums['left_out']), float(sums['noise_norm'])) == (ROWS, 0)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients))

@@ -81,7 +81,7 @@ def of_targets(logits: Arrays, others: Arrays) -> tuple[Arrays, Arrays]:
 class Divergence:
     """A `Loss`: T^2 KL(second || first) of two layers' softmax at temperature T; the second is taken as it is.
 
-    Hinton et al. (arXiv 1503.02531), section 2: the square keeps the size of the gradient whatever the temperature.
+    Hinton et al. (arXiv 1503.02531): the square keeps the size of the gradient whatever the temperature.
     """
 
     temperature: float = 1.0

@@ -20,9 +20,8 @@ import numpy as np
 from bioptimus_jax.fields import key
 from bioptimus_jax.model.architecture import OutputLayer
 from bioptimus_jax.pretrain.cross_entropy import Arrays, Divergence, Shares, in_chunks, kl, of_targets
-from bioptimus_jax.pretrain.masking import Masked
 from bioptimus_jax.pretrain.objective import Evaluation, Example
-from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, inputs
+from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows, inputs
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
 
@@ -79,9 +78,7 @@ class Settings:
 class NoisyRows(NamedTuple):
     """Masked rows with what their noise needs: a key, and what the divergence is divided by, the same for all."""
 
-    masked: Masked
-    segments_BxL: Any
-    positions_BxL: Any
+    clean: MaskedRows
     keys_B: Any
     divisor_B: Any
 
@@ -124,17 +121,17 @@ class Adversarial(MaskedLM):
         keys_B = jax.vmap(lambda key: jax.random.fold_in(key, STREAM))(keys_B)
         # The gradient that moves the noise is one of the mean over the whole batch, in every micro-batch.
         divisor_B = jnp.broadcast_to(jnp.maximum(found.weights['slots'], 1), keys_B.shape)
-        return found._replace(rows=NoisyRows(*found.rows, keys_B, divisor_B))
+        return found._replace(rows=NoisyRows(found.rows, keys_B, divisor_B))
 
     def loss(
         self, params: Any, frozen: Any, rows: NoisyRows, dropout_key: jax.Array | None
     ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
         """The sum over the slots, `slot_sums` of the clean pass, divergences, sizes of noise, and rows left out."""
-        masked, compute = rows.masked, self.compute
+        masked, compute = rows.clean.masked, self.compute
         # Every pass draws its own dropout; the noise is added to what the clean one began with.
         first, second, third = (None,) * 3 if dropout_key is None else jax.random.split(dropout_key, 3)
         embed = functools.partial(self.architecture.embed, compute=compute)
-        embedded_BxLxD = embed(params, inputs(rows), dropout_key=first)
+        embedded_BxLxD = embed(params, inputs(rows.clean), dropout_key=first)
         clean = self.predicted(params, rows, embedded_BxLxD, first)
         given_BxLxD, given = jax.lax.stop_gradient((embedded_BxLxD, clean))
         before_BxLxD = self.drawn(rows, given_BxLxD)
@@ -149,7 +146,7 @@ class Adversarial(MaskedLM):
         total, (_, losses_BxM, correct_BxM, *both) = in_chunks(
             loss, (clean, noisy), (masked.targets_M, heeded_BxM), masked.weights_M, compute
         )
-        real_BxL = (rows.segments_BxL > 0).astype(jnp.float32)
+        real_BxL = (rows.clean.segments_BxL > 0).astype(jnp.float32)
         moved_BxLxD = jnp.where(heeded_B[:, None, None], self.settings.step * gradient_BxLxD, 0)
         sizes = {
             **{name: (x * masked.weights_M).sum() for name, x in zip(TOLD, both)},
@@ -167,8 +164,10 @@ class Adversarial(MaskedLM):
     ) -> OutputLayer:
         """What the logits of the slots are made of, from what the embedding block gave."""
         options: Any = dict(compute=self.compute, dropout_key=dropout_key)
-        states = self.architecture.encode(params, inputs(rows), embedded_BxLxD=embedded_BxLxD, **options)
-        return self.in_slots(params, states, rows.masked)
+        states = self.architecture.encode(
+            params, inputs(rows.clean), embedded_BxLxD=embedded_BxLxD, **options
+        )
+        return self.in_slots(params, states, rows.clean.masked)
 
     def drawn(self, rows: NoisyRows, like_BxLxD: jax.Array) -> jax.Array:
         """The noise before it is moved, float32: by row, so that it depends on no sharding."""
@@ -190,7 +189,7 @@ class Adversarial(MaskedLM):
         """KL(given || with this noise), by the mean over the slots of the whole batch."""
         noisy_BxLxD = given_BxLxD + noise_BxLxD.astype(given_BxLxD.dtype)
         noisy = self.predicted(params, rows, noisy_BxLxD, dropout_key)
-        weights_BxM = rows.masked.weights_M
+        weights_BxM = rows.clean.masked.weights_M
         total, _ = in_chunks(Divergence(), (noisy, given), (), weights_BxM, self.compute, tables=False)
         return total / rows.divisor_B[0]
 

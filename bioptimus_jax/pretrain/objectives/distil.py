@@ -39,7 +39,7 @@ MAP = 'map'  # the parameters that lead from the student's width to the teacher'
 SHORTEST = 1e-12  # a vector with a smaller sum of squares has no direction
 ROOM = 'config.objective.distil'
 TERMS = {
-    'slots': 'mlm',
+    'slots': 'masked_lm',
     'kl': 'kl',
     'cosine': 'cosine',
 }  # what a term is called by its weight in a step -> in Weights
@@ -49,14 +49,16 @@ SHAPE = ('layers', 'hidden', 'heads', 'intermediate')
 class Weights(NamedTuple):
     """What the mean of each term counts."""
 
-    mlm: float
+    masked_lm: float
     kl: float
     cosine: float
 
 
 READINGS = {
-    'paper': Weights(mlm=5.0, kl=2.0, cosine=1.0),  # as Bio-LM prints them, "largely following" DistilBERT
-    'distilbert': Weights(mlm=2.0, kl=5.0, cosine=1.0),  # as DistilBERT's own command has them
+    'paper': Weights(
+        masked_lm=5.0, kl=2.0, cosine=1.0
+    ),  # as Bio-LM prints them, "largely following" DistilBERT
+    'distilbert': Weights(masked_lm=2.0, kl=5.0, cosine=1.0),  # as DistilBERT's own command has them
 }
 """What `config.objective.distil.reading` may be."""
 
@@ -86,7 +88,7 @@ class Settings:
     reading: str = key(
         'paper',
         'weights of masked LM, KL and cosine: '
-        + '; '.join(f'{name}: {w.mlm:g}, {w.kl:g}, {w.cosine:g}' for name, w in READINGS.items()),
+        + '; '.join(f'{name}: {w.masked_lm:g}, {w.kl:g}, {w.cosine:g}' for name, w in READINGS.items()),
         one_of=READINGS,
     )
     weights: tuple[float, ...] = key(
@@ -296,7 +298,7 @@ class Distillation(MaskedLM):
         return terms, {**sums, **jax.lax.stop_gradient(found)}
 
     def metrics(self, example: Example, sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
-        """Also the mean of each term, whatever it counts: `mlm`, `kl` (times T^2), `cosine` (1 less it)."""
+        """Also the mean of each term, whatever it counts: `masked_lm`, `kl` (times T^2), `cosine` (1 less it)."""
         means = {TERMS[name]: sums[name] / jnp.maximum(w, 1) for name, w in example.weights.items()}
         return {**super().metrics(example, sums), **means}
 
