@@ -21,8 +21,8 @@ Expect:   Table 6, mean of all tasks: student before 84.7, longer 84.8, distil 8
 Line by line:
   "teacher ours-large, student ours-base (+PM+M3+Voc)"    BIOPTIMUS_TEACHER, BIOPTIMUS_SOURCE; vocabulary kept
   50,000 steps, batch 8,192, 5e-4, warm-up of 5 %         stated (Lewis et al., section 7.1)
-  decay to 0, Adam with .9 and .98, 1e-6, decay .01       as for pre-training; not repeated for distillation
-  15 %, 80-10-10, 512 pieces, dropout .1, no clipping     as for pre-training, and in fairseq
+  decay to 0, Adam with 0.9 and 0.98, 1e-6, 0.01        as for pre-training; not repeated for distillation
+  15 %, 80-10-10, 512 pieces, dropout 0.1, no clipping    as for pre-training, and in fairseq
   L = 5 MLM + 2 KL + 1 (1 - cosine), temperature 2        printed, "largely following" DistilBERT, whose command has KL
                                                           5 and MLM 2: probably a slip, so both are here
   a linear map from 768 to 1,024                          stated; its bias (here: yes, from 0) and its beginning (here:

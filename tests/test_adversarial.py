@@ -230,9 +230,9 @@ def test_what_is_wrong_is_one_line(key, value, refusal):
 
 def test_flops_by_hand():
     # A piece that attends to 10, of 16 columns and two layers: weights 2 x 2 x 16^2 x (4 + 2 x 2) = 8,192,
-    # attention 2 x 4 x 10 x 16 = 1,280; head 2 x 16^2 + 2 x 16 x 1,024 = 33,280 for .15 of the pieces = 4,992.
+    # attention 2 x 4 x 10 x 16 = 1,280; head 2 x 16^2 + 2 x 16 x 1,024 = 33,280 for 0.15 of the pieces = 4,992.
     # Two passes forward and backward: 6 x (8,192 + 1,280 + 4,992). For the noise: weights forward and backward to the
-    # states alone, 2 x (8,192 + 4,992); attention 3 x 1,280; clean logits again, .15 x 2 x 16 x 1,024 = 4,915.2.
+    # states alone, 2 x (8,192 + 4,992); attention 3 x 1,280; clean logits again, 0.15 x 2 x 16 x 1,024 = 4,915.2.
     shape = Bert(1000, 16, 2, 2, 32, 64)
     plain = 6 * (8192 + 1280 + 4992)
     inner = 2 * (8192 + 4992) + 3 * 1280 + 4915.2

@@ -274,7 +274,7 @@ def test_memory_and_flops_by_hand(tiny):
     assert own.parameters - plain.parameters == size + of_map
     assert own.optimizer - plain.optimizer == 2 * of_map
     # A piece that attends to 10. Student, forward: 2 x (2 x 16^2 x (4 + 2 x 2) + 4 x 10 x 16) = 9,472; head 2 x 16^2 +
-    # 2 x 16 x 1,024 = 33,280, for .15 of the pieces, and for all where the divergence counts. Teacher: 3 x (2 x 24^2 x
+    # 2 x 16 x 1,024 = 33,280, for 0.15 of the pieces, and for all where the divergence counts. Teacher: 3 x (2 x 24^2 x
     # 8 + 4 x 10 x 24) = 30,528; head 2 x 24^2 + 2 x 24 x 1,024 = 50,304. Map: 6 x 16 x 24 = 2,304.
     objective = make_class(Run(tiny / 'run', both[1]))(both[1], shape, None, 512)
     assert objective.flops(1, 10, 0.15) == pytest.approx(3 * (9472 + 1.15 * 33280) + 30528 + 50304 + 2304)

@@ -20,8 +20,8 @@ import numpy as np
 from bioptimus_jax.fields import key
 from bioptimus_jax.model.architecture import OutputLayer
 from bioptimus_jax.pretrain.cross_entropy import Arrays, Divergence, Shares, in_chunks, kl, of_targets
-from bioptimus_jax.pretrain.objective import Evaluation, Example
-from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows, inputs
+from bioptimus_jax.pretrain.objective import Example
+from bioptimus_jax.pretrain.objectives.mlm import FrozenEvaluation, MaskedLM, MaskedRows, inputs
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
 
@@ -124,7 +124,7 @@ class Adversarial(MaskedLM):
         return found._replace(rows=NoisyRows(found.rows, keys_B, divisor_B))
 
     def loss(
-        self, params: Any, frozen: Any, rows: NoisyRows, dropout_key: jax.Array | None
+        self, params: Any, frozen: Any, rows: Any, dropout_key: jax.Array | None
     ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
         """The sum over the slots, `slot_sums` of the clean pass, divergences, sizes of noise, and rows left out."""
         masked, compute = rows.clean.masked, self.compute
@@ -218,7 +218,7 @@ class Adversarial(MaskedLM):
         left_out = sum(int(metrics['left_out']) for metrics in steps)
         return {**super().record(steps, finite), **means, 'left_out': left_out}
 
-    def evaluation(self, rows: Rows, batch_rows: int = 64) -> Evaluation:
+    def evaluation(self, rows: Rows, batch_rows: int = 64) -> FrozenEvaluation:
         """That of masked language modelling, without noise."""
         plain = MaskedLM(self.config, self.architecture, self.vocabulary, self.row_pieces, self.compute)
         return plain.evaluation(rows, batch_rows)

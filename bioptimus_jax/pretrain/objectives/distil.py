@@ -27,8 +27,8 @@ from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.pretrain.backends import scans
 from bioptimus_jax.pretrain.cross_entropy import Divergence, cross_entropy, in_chunks
-from bioptimus_jax.pretrain.objective import Evaluation, Example
-from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows, inputs
+from bioptimus_jax.pretrain.objective import Example
+from bioptimus_jax.pretrain.objectives.mlm import FrozenEvaluation, MaskedLM, MaskedRows, inputs
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
 from bioptimus_jax.schema import LARGEST_SIZE, Experiment
@@ -309,7 +309,7 @@ class Distillation(MaskedLM):
         means = {n: float(np.mean([m[n] for m in finite])) for n in TERMS.values() if n in finite[0]}
         return {**super().record(steps, finite), **means}
 
-    def evaluation(self, rows: Rows, batch_rows: int = 64) -> Evaluation:
+    def evaluation(self, rows: Rows, batch_rows: int = 64) -> FrozenEvaluation:
         """That of masked language modelling: no teacher is asked."""
         plain = MaskedLM(self.config, self.architecture, self.vocabulary, self.row_pieces, self.compute)
         return plain.evaluation(rows, batch_rows)
