@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.fields import as_config, begin, check_name, field_of, now_called, now_called_in, put
-from bioptimus_jax.schema import Experiment, Phase
+from bioptimus_jax.schema import OBJECTIVES, Experiment, Phase
 
 CONFIG_FOLDERS = (Path(__file__).parent.parent / 'configs', Path(__file__).parent / 'configs')
 
@@ -34,6 +34,11 @@ def defaults() -> ConfigDict:
 def environment(name: str) -> str:
     """The value of an environment variable for a config's paths; unset, its name, which `from_config` refuses."""
     return os.environ.get(name) or f'${name}'
+
+
+def objective(name: str, **changes: Any) -> ConfigDict:
+    """An objective's own settings for `config.objective[name]`, with every key that it has."""
+    return as_config(OBJECTIVES.settings(name)(**changes))
 
 
 def phase(**changes: Any) -> ConfigDict:

@@ -389,6 +389,7 @@ def shipped_configs() -> list[str]:
 def test_every_shipped_config_is_a_valid_experiment(name, monkeypatch):
     monkeypatch.setenv('BIOPTIMUS_DATA', '/data')
     monkeypatch.setenv('BIOPTIMUS_SOURCE', '/source')
+    monkeypatch.setenv('BIOPTIMUS_TEACHER', '/teacher')
     experiment = Experiment.from_config(load(name))
     assert experiment.phases
     assert set(experiment.finetune.models) <= {'initial', 'source', '/source', *experiment.phases}

@@ -1,0 +1,153 @@
+"""What every objective must keep: batches in parts and meshes, a kill, the losses that it had, and its export.
+
+A new objective is one more line of CASES. If its losses were meant to change, write them anew and say why:
+
+    python tests/test_objectives.py NAME
+"""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from toy_objectives import Steps, make_teacher
+from toy_pretraining import copy_of, experiment, prepare
+
+from bioptimus_jax.model.tensors import load_folder
+from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
+from bioptimus_jax.pretrain.objective import objective_of
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import OBJECTIVES
+from bioptimus_jax.stages import STAGES
+from bioptimus_jax.trees import flatten
+
+# Name -> its settings, {teacher} being the folder of one. With noise that is large enough to be seen.
+CASES = {
+    'adversarial': {'deviation': 0.05, 'step': 5.0},
+    'distil': {'teacher': '{teacher}'},
+    'mlm': {},
+}
+# Name -> the largest difference of a gradient over micro-batches and devices, as a share of the largest entry.
+ROUNDING = {'adversarial': 1e-4}
+COURSE = {
+    'phases': '0.1,0.4',
+    'phase.0.1.duration': 3.0,
+    'phase.0.4.duration': 3.0,
+    'runtime.log_every_steps': 1,
+}
+
+
+@pytest.fixture(scope='module')
+def tiny(prepared):
+    make_teacher(prepared)
+    return prepared
+
+
+def changes_of(name, folder):
+    settings = {
+        f'objective.{name}.{key}': str(value).format(teacher=folder / 'teacher')
+        for key, value in CASES[name].items()
+    }
+    return {**COURSE, 'pretrain.objective': name, **settings}
+
+
+def train(name, folder, workdir):
+    run = Run(workdir, experiment(folder, **changes_of(name, folder)), quiet=True)
+    execute(run, STAGES['pretrain'])
+    return run
+
+
+@pytest.fixture(scope='module', params=CASES)
+def trained(request, tiny, tmp_path_factory):
+    """A run that nobody disturbed, with dropout."""
+    name = request.param
+    return name, train(name, tiny, copy_of(tiny, tmp_path_factory.mktemp(name)))
+
+
+def test_every_objective_has_a_case():
+    assert set(CASES) == set(OBJECTIVES)
+
+
+def golden_file(name):
+    return Path(__file__).parent / 'golden' / f'objective-{name}-{jax.default_backend()}.txt'
+
+
+def losses(run):
+    return [r['loss'] for r in run.metrics('pretrain') if r['kind'] == 'train']
+
+
+def test_losses_are_the_golden_ones(trained):
+    name, run = trained
+    if not golden_file(name).is_file():
+        pytest.skip(f'no golden losses for this backend; {__doc__.splitlines()[-1].strip()}')
+    wanted = [float(line) for line in golden_file(name).read_text().split()]
+    np.testing.assert_allclose(losses(run), wanted, rtol=2e-4, err_msg=__doc__)
+
+
+def test_a_run_that_was_killed_ends_with_the_same_bits(trained, tiny, tmp_path, monkeypatch):
+    name, run = trained
+    save = Checkpoints.save
+
+    def killed(checkpoints, step, state):
+        if step > 3:  # the first phase has ended and is kept
+            raise KeyboardInterrupt
+        save(checkpoints, step, state)
+
+    workdir = copy_of(tiny, tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoints, 'save', killed)
+        with pytest.raises(KeyboardInterrupt):
+            train(name, tiny, workdir)
+    again = train(name, tiny, workdir)
+    wanted, found = (flatten(load_phase(r.folder('pretrain'), '0.4')) for r in (run, again))
+    assert wanted.keys() == found.keys()
+    for path, value in wanted.items():
+        np.testing.assert_array_equal(found[path], value, err_msg=path)
+
+
+def test_what_is_exported_is_the_model_without_what_was_added(trained):
+    _, run = trained
+    architecture, _, _ = load_folder(run.folder('surgery') / 'model')
+    exported = objective_of(run.config).exported(load_phase(run.folder('pretrain'), '0.4'))
+    assert {path: leaf.shape for path, leaf in flatten(exported).items()} == architecture.shapes()
+
+
+MESHES = {
+    'two parts on two devices': dict(devices=2, pretrain__micro_batches=2),
+    'four devices, split': dict(devices=4, fsdp=2, tensor=2),
+}
+
+
+@pytest.fixture(scope='module', params=CASES)
+def alone(request, tiny):
+    """Two steps on one device, the whole batch at once."""
+    name = request.param
+    return name, *Steps(tiny, **changes_of(name, tiny)).after(2)
+
+
+@pytest.mark.parametrize('mesh', MESHES)
+def test_parts_and_meshes_give_the_step_of_one_device(mesh, alone, tiny):
+    """Metrics, and first moments: a tenth of the clipped gradients, summed over two steps. Without dropout."""
+    name, expected, metrics = alone
+    state, found = Steps(tiny, **MESHES[mesh], **changes_of(name, tiny)).after(2)
+    assert found.keys() == metrics.keys()
+    rounding = ROUNDING.get(name, 1e-5)
+    for key, value in metrics.items():
+        np.testing.assert_allclose(found[key], value, rtol=10 * rounding, atol=1e-6, err_msg=key)
+    one, many = (flatten(s['optimizer'][1].mu) for s in (expected, state))
+    largest = max(np.abs(moment).max() for moment in one.values())
+    for path, moment in one.items():
+        np.testing.assert_allclose(many[path], moment, atol=rounding * largest, err_msg=path)
+
+
+if __name__ == '__main__':
+    folder = prepare(Path(tempfile.mkdtemp()))
+    make_teacher(folder)
+    for name in sys.argv[1:]:
+        shutil.copytree(folder / 'run', folder / name)
+        run = train(name, folder, folder / name)
+        golden_file(name).write_text(''.join(f'{loss:.6f}\n' for loss in losses(run)))
+        print(golden_file(name), golden_file(name).read_text(), sep='\n')

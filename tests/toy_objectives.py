@@ -1,0 +1,53 @@
+"""Steps of any objective on the rows of the tiny run, and a teacher for it."""
+
+import dataclasses
+
+import jax
+import numpy as np
+from toy_pretraining import experiment
+
+from bioptimus_jax.model.families.roberta import Roberta
+from bioptimus_jax.model.tensors import load_folder, write_folder
+from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.pretrain.batches import Batches
+from bioptimus_jax.pretrain.objective import make_objective
+from bioptimus_jax.pretrain.rows import Rows
+from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
+from bioptimus_jax.pretrain.step import sharded_step
+from bioptimus_jax.run import Run
+from bioptimus_jax.vocab import subwords
+
+
+def make_teacher(prepared):
+    """A RoBERTa with the vocabulary of the tiny run, wider than its model; its folder."""
+    folder, vocab = prepared / 'teacher', prepared / 'run' / 'vocab'
+    known = subwords.load(vocab)
+    shape = Roberta(len(known.tokens), 24, 1, 4, 32, 40, initializer_range=0.3).padded_with(known.pad)
+    write_folder(folder, shape, shape.initial_parameters(jax.random.key(7)), vocab)
+    return folder
+
+
+class Steps:
+    """An objective, its compiled step, and the state before the first."""
+
+    def __init__(self, prepared, devices=1, fsdp=1, tensor=1, dropout=0.0, **changes):
+        mesh_keys = dict(runtime__devices=devices, runtime__fsdp=fsdp, runtime__tensor=tensor)
+        config = experiment(prepared, **mesh_keys, **changes)
+        run, mesh = Run(prepared / 'run', config), make_mesh(devices, fsdp, tensor)
+        self.architecture, self.params, _ = load_folder(run.folder('surgery') / 'model')
+        self.architecture = dataclasses.replace(self.architecture, dropout=dropout, attention_dropout=dropout)
+        rows, words = Rows(run.folder('rows'), 'train'), subwords.load(run.folder('vocab'))
+        self.objective = make_objective(config, self.architecture, words, rows.pieces, mesh, print)
+        schedule = curriculum.make_schedule(config, curriculum.RowCounts(len(rows), 1, 1))
+        self.table = curriculum.table(schedule, config)
+        self.batches = Batches(
+            rows, config.pretrain.batch_rows, 0, batch_sharding(mesh), self.objective.reads
+        )
+        self.step, self.state = sharded_step(self.objective, mesh, self.params)
+
+    def after(self, steps):
+        """State and metrics after so many steps."""
+        state, metrics = self.state, {}
+        for step in range(steps):
+            state, metrics = self.step(state, self.batches.at(step), self.table)
+        return state, jax.tree.map(np.asarray, metrics)
