@@ -279,6 +279,21 @@ class Architecture(abc.ABC):
         states_BxMxD, bias_V = cast(tuple, self.predictions(compute).apply(variables, hidden_BxMxD))
         return OutputLayer(states_BxMxD, _leaf(params, self.table), bias_V)
 
+    def embed(
+        self,
+        params: Mapping[str, Any],
+        batch: Mapping[str, jax.Array],
+        *,
+        compute: Compute = PLAIN,
+        dropout_key: jax.Array | None = None,
+        embedding_delta: jax.Array | None = None,
+    ) -> jax.Array:
+        """What the embedding block gives to the first layer, BxLxD: of tables, norm and dropout. As `encode`."""
+        embeddings = {'params': params['embeddings']}
+        module, context = self.embeddings(compute), self.context(batch)
+        states_BxLxD = module.apply(embeddings, context, _seed_of(dropout_key), embedding_delta)
+        return cast(jax.Array, compute.place(states_BxLxD, 'rows', None, None))
+
     def encode(
         self,
         params: Mapping[str, Any],
@@ -287,6 +302,7 @@ class Architecture(abc.ABC):
         compute: Compute = PLAIN,
         dropout_key: jax.Array | None = None,
         embedding_delta: jax.Array | None = None,
+        embedded_BxLxD: jax.Array | None = None,
         all_layers: bool = False,
         slots_K: jax.Array | None = None,
     ) -> Any:
@@ -299,15 +315,15 @@ class Architecture(abc.ABC):
         `positions`, from 0 within each document; what a family reads besides. A position beyond the table gives NaN.
         Without `dropout_key` nothing is dropped; with one the masks do not depend on the sharding.
         `embedding_delta`, BxL and as wide as the table, is added to the word embeddings before they are normalised.
+        `embedded_BxLxD`: what the layers begin with, in place of what `embed` gives.
         """
         if slots_K is not None and (dropout_key is not None or all_layers):
             raise ValueError('slots are for the last layer, without dropout')
-        # Two words and no key: dropout is drawn by place, so that masks depend neither on the sharding nor on remat.
-        seed_2 = None if dropout_key is None else jax.random.key_data(dropout_key).ravel()[:2]
-        context, kinds = self.context(batch), self.kinds
-        embeddings = {'params': params['embeddings']}
-        hidden_BxLxD = self.embeddings(compute).apply(embeddings, context, seed_2, embedding_delta)
-        hidden_BxLxD = compute.place(hidden_BxLxD, 'rows', None, None)
+        seed_2, context, kinds = _seed_of(dropout_key), self.context(batch), self.kinds
+        hidden_BxLxD = embedded_BxLxD
+        if hidden_BxLxD is None:
+            options: Any = dict(dropout_key=dropout_key, embedding_delta=embedding_delta)
+            hidden_BxLxD = self.embed(params, batch, compute=compute, **options)
 
         @functools.cache
         def layer(kind: Hashable) -> Callable[..., jax.Array]:
@@ -395,6 +411,11 @@ def repetition(kinds: tuple[Hashable, ...]) -> tuple[int, int]:
 
     found = ((n, p) for n in range(count) for p in range(1, count - n + 1) if repeats(n, p))
     return min(found, key=lambda pair: (sum(pair), pair), default=(count, 1))
+
+
+def _seed_of(dropout_key: jax.Array | None) -> jax.Array | None:
+    """Two words and no key: dropout is drawn by place, so that masks depend neither on the sharding nor on remat."""
+    return None if dropout_key is None else jax.random.key_data(dropout_key).ravel()[:2]
 
 
 def _leaf(params: Any, path: str) -> Any:

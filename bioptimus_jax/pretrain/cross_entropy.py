@@ -1,4 +1,4 @@
-"""Cross-entropy over the vocabulary without ever holding the logits of all slots.
+"""Losses over the vocabulary without ever holding the logits of all slots: cross-entropy, divergence, others alike.
 
 The output matrix is most of a small BERT's work and its logits most of the memory. So slots are taken a few columns
 at a time; the forward pass computes a chunk's logits, its losses and, while they are at hand, its share of the
@@ -8,29 +8,30 @@ gradients. Slots are filled from the first on: a chunk that no row reaches is no
 B rows, M slots, C slots of a chunk, D hidden size, V padded vocabulary, S parts that the rows are split into.
 """
 
+import dataclasses
 import functools
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
-from bioptimus_jax.model.architecture import logits_of
+from bioptimus_jax.model.architecture import OutputLayer, logits_of
 from bioptimus_jax.model.compute import Compute
 
 # On a CPU the logits of a chunk should fit the cache; elsewhere its products should outweigh their accumulation.
 POSITIONS_PER_CHUNK = {'cpu': 128}
 POSITIONS_PER_CHUNK_ELSEWHERE = 4096
 
+Arrays: TypeAlias = tuple[jax.Array, ...]
+Loss: TypeAlias = Callable[[Arrays, Arrays], tuple[Arrays, tuple[jax.Array | None, ...]]]
+"""`(logits, others) -> (values, changes)` of a chunk; static under jit.
 
-class Slots(NamedTuple):
-    """Slots, or a chunk of them: what is predicted from, what is right, and what counts."""
-
-    states_BxMxD: jax.Array
-    targets_BxM: jax.Array
-    weights_BxM: jax.Array
+From the logits BxCxV of each output layer, and what else there is of the slots, each BxC: values BxC, the loss first;
+and for each of the logits the gradient BxCxV of the loss, None for those that are taken as they are.
+"""
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
 def cross_entropy(
     states_BxMxD: jax.Array,
     table_VxD: jax.Array,
@@ -39,14 +40,76 @@ def cross_entropy(
     weights_BxM: jax.Array,
     compute: Compute,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Weighted sum of the losses, the loss of every slot, and whether its target has the highest logit.
+    """Weighted sum of the losses, the loss of every slot, and whether its target has the highest logit: `in_chunks`."""
+    layers = (OutputLayer(states_BxMxD, table_VxD, bias_V),)
+    total, (losses_BxM, correct_BxM) = in_chunks(of_targets, layers, (targets_BxM,), weights_BxM, compute)
+    return total, losses_BxM, correct_BxM
 
-    Only the sum has gradients: for states, table and bias. Weights must be 0 from a row's last slot on; the loss of
-    slots of weight 0 is 0 where their chunk was left out. Columns that pad the vocabulary need a bias of the lowest
-    number.
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 4, 5))
+def in_chunks(
+    loss: Loss,
+    layers: tuple[OutputLayer, ...],
+    others: Arrays,
+    weights_BxM: jax.Array,
+    compute: Compute,
+    tables: bool = True,
+) -> tuple[jax.Array, Arrays]:
+    """Weighted sum of a loss over the vocabulary, and its values in every slot.
+
+    Only the sum has gradients: for states, table and bias of each layer, without `tables` for the states alone. Weights
+    must be 0 from a row's last slot on; the values of slots of weight 0 are 0 where their chunk was left out. Columns
+    that pad the vocabulary need a bias of the lowest number.
     """
-    slots = (states_BxMxD, table_VxD, bias_V, targets_BxM, weights_BxM)
-    return _in_chunks(*slots, compute, gradients=False)[0]
+    return _computed(loss, layers, others, weights_BxM, compute, tables, gradients=False)[0]
+
+
+def of_targets(logits: Arrays, others: Arrays) -> tuple[Arrays, Arrays]:
+    """A `Loss`: cross-entropy by the targets, and whether a target has the highest logit."""
+    ((logits_BxCxV,), (targets_BxC,)) = logits, others
+    best_BxC = logits_BxCxV.max(axis=-1)
+    powers_BxCxV = jnp.exp(logits_BxCxV - best_BxC[..., None])
+    norm_BxC = powers_BxCxV.sum(axis=-1)
+    true_BxC = jnp.take_along_axis(logits_BxCxV, targets_BxC[..., None], axis=-1)[..., 0]
+    losses_BxC = best_BxC + jnp.log(norm_BxC) - true_BxC
+    shares_BxCxV = powers_BxCxV * (1 / norm_BxC)[..., None]
+    is_target_BxCxV = jnp.arange(logits_BxCxV.shape[-1])[None, None] == targets_BxC[..., None]
+    return (losses_BxC, true_BxC >= best_BxC), (shares_BxCxV - is_target_BxCxV,)
+
+
+@dataclasses.dataclass(frozen=True)
+class Divergence:
+    """A `Loss`: T^2 KL(second || first) of two layers' softmax at temperature T; the second is taken as it is.
+
+    Hinton et al. (arXiv 1503.02531), section 2: the square keeps the size of the gradient whatever the temperature.
+    """
+
+    temperature: float = 1.0
+
+    def __call__(self, logits: Arrays, others: Arrays) -> tuple[Arrays, tuple[jax.Array | None, ...]]:
+        """The divergence, and its gradient by the first logits."""
+        t = self.temperature
+        learns, given = (Shares.of(x / t) for x in logits)
+        return (t**2 * kl(given, learns),), (t * (learns.shares_BxCxV - given.shares_BxCxV), None)
+
+
+class Shares(NamedTuple):
+    """The softmax of logits, and its logarithm."""
+
+    shares_BxCxV: jax.Array
+    logs_BxCxV: jax.Array
+
+    @classmethod
+    def of(cls, logits_BxCxV: jax.Array) -> 'Shares':
+        """Both, with one pass over the logits for the sum."""
+        logs_BxCxV = jax.nn.log_softmax(logits_BxCxV)
+        return cls(jnp.exp(logs_BxCxV), logs_BxCxV)
+
+
+def kl(one: Shares, other: Shares) -> jax.Array:
+    """KL(one || other), BxC."""
+    terms_BxCxV = one.shares_BxCxV * (one.logs_BxCxV - other.logs_BxCxV)
+    return jnp.where(one.shares_BxCxV > 0, terms_BxCxV, 0).sum(axis=-1)
 
 
 def chunk_slots(rows: int, slots: int, platform: str = '') -> int:
@@ -59,93 +122,99 @@ def chunk_slots(rows: int, slots: int, platform: str = '') -> int:
     return min(-(-slots // (8 * chunks)) * 8, slots)
 
 
-def _in_chunks(
-    states_BxMxD: jax.Array,
-    table_VxD: jax.Array,
-    bias_V: jax.Array,
-    targets_BxM: jax.Array,
+def _computed(
+    loss: Loss,
+    layers: tuple[OutputLayer, ...],
+    others: Arrays,
     weights_BxM: jax.Array,
     compute: Compute,
+    tables: bool,
     *,
     gradients: bool = True,
-) -> tuple[tuple[jax.Array, jax.Array, jax.Array], tuple[jax.Array, ...]]:
-    """What `cross_entropy` gives, and the gradients of states, table and bias if asked for."""
+) -> tuple[tuple[jax.Array, Arrays], list[OutputLayer | None]]:
+    """What `in_chunks` gives, and if asked for the gradients of every layer, None of those that have none."""
     (rows, count), shards = weights_BxM.shape, compute.row_shards
     size = chunk_slots(rows // shards, count)
-    padding = [(0, 0), (0, -count % size)]
-    slots = Slots(
-        jnp.pad(states_BxMxD, [*padding, (0, 0)]),
-        jnp.pad(targets_BxM, padding),
-        jnp.pad(weights_BxM, padding),
+
+    def padded(values: jax.Array) -> jax.Array:
+        return jnp.pad(values, [(0, 0), (0, -count % size)] + [(0, 0)] * (values.ndim - 2))
+
+    states, others, weights_BxM = jax.tree.map(
+        padded, ([x.states_BxMxD for x in layers], others, weights_BxM)
     )
-    table_VxD = compute.place(table_VxD.astype(compute.dtype), 'vocabulary', None)
+    low = [compute.place(x.table_VxD.astype(compute.dtype), 'vocabulary', None) for x in layers]
+
+    def part_at(at: Any) -> tuple[Any, ...]:
+        """The states and weights of the chunk there, and what the loss says of it."""
+
+        def cut(values: jax.Array) -> jax.Array:
+            return jax.lax.dynamic_slice_in_dim(values, at, size, axis=1)
+
+        parts = [cut(x) for x in states]
+        logits = (logits_of(part, table, x.bias_V) for part, table, x in zip(parts, low, layers, strict=True))
+        placed = tuple(compute.place(x, 'rows', None, 'vocabulary') for x in logits)
+        return parts, cut(weights_BxM), *loss(placed, tuple(map(cut, others)))
 
     def chunk(number: jax.Array, carry: Any) -> Any:
-        total, losses_BxM, correct_BxM, sums = carry
+        total, values, sums = carry
         at = number * size
-        part = Slots(*(jax.lax.dynamic_slice_in_dim(x, at, size, axis=1) for x in slots))
-        losses_BxC, correct_BxC, shares_BxCxV = _losses(part, table_VxD, bias_V, compute)
-        total = total + (losses_BxC * part.weights_BxM).sum()
-        losses_BxM = jax.lax.dynamic_update_slice_in_dim(losses_BxM, losses_BxC, at, axis=1)
-        correct_BxM = jax.lax.dynamic_update_slice_in_dim(correct_BxM, correct_BxC, at, axis=1)
-        if gradients:
-            states_BxCxD, table_SxVxD, bias_SxV = _gradients(part, shares_BxCxV, table_VxD, compute)
-            sums = (
-                jax.lax.dynamic_update_slice_in_dim(sums[0], states_BxCxD, at, axis=1),
-                compute.place(sums[1] + table_SxVxD, 'rows', 'vocabulary', None),
-                compute.place(sums[2] + bias_SxV, 'rows', 'vocabulary'),
-            )
-        return total, losses_BxM, correct_BxM, sums
 
-    shapes = (slots.states_BxMxD.shape, (shards, *table_VxD.shape), (shards, *bias_V.shape))
-    sums = tuple(jnp.zeros(shape, jnp.float32) for shape in shapes) if gradients else ()
-    zeros_BxM = jnp.zeros(slots.weights_BxM.shape, jnp.float32)
-    used = ((slots.weights_BxM > 0) * jnp.arange(1, zeros_BxM.shape[1] + 1)[None]).max()
-    total, losses_BxM, correct_BxM, sums = jax.lax.fori_loop(
-        0, -(-used // size), chunk, (jnp.zeros(()), zeros_BxM, zeros_BxM > 0, sums)
-    )
-    if gradients:
-        states_BxMxD = sums[0][:, :count].astype(slots.states_BxMxD.dtype)
-        sums = (states_BxMxD, sums[1].sum(0), sums[2].sum(0))
-    return (total, losses_BxM[:, :count], correct_BxM[:, :count]), sums
+        def put(whole: jax.Array, part: jax.Array) -> jax.Array:
+            return jax.lax.dynamic_update_slice_in_dim(whole, part, at, axis=1)
 
+        parts, weights_BxC, found, changes = part_at(at)
+        total = total + (found[0] * weights_BxC).sum()
+        values = tuple(map(put, values, found))
+        for layer, before in sums.items():
+            change_BxCxV = changes[layer] * weights_BxC[..., None]
+            states_BxCxD, *of_tables = _gradients(parts[layer], change_BxCxV, low[layer], compute, tables)
+            axes = ('rows', 'vocabulary', None), ('rows', 'vocabulary')
+            added = [compute.place(x + y, *a) for x, y, a in zip(before[1:], of_tables, axes)]
+            sums = {**sums, layer: [put(before[0], states_BxCxD), *added]}
+        return total, values, sums
 
-def _backward(compute: Compute, gradients: Any, cotangents: Any) -> tuple[Any, ...]:
-    del compute
-    return *(g * cotangents[0].astype(g.dtype) for g in gradients), None, None
-
-
-cross_entropy.defvjp(_in_chunks, _backward)
+    _, _, shapes, changes = jax.eval_shape(part_at, 0)
+    values = tuple(jnp.zeros(weights_BxM.shape, x.dtype) for x in shapes)
+    sums = {}
+    for layer, (x, change) in enumerate(zip(layers, changes, strict=True) if gradients else ()):
+        of_tables = [(shards, *whole.shape) for whole in (x.table_VxD, x.bias_V)] if tables else []
+        if change is not None:
+            sums[layer] = [jnp.zeros(shape, jnp.float32) for shape in (states[layer].shape, *of_tables)]
+    used = ((weights_BxM > 0) * jnp.arange(1, weights_BxM.shape[1] + 1)[None]).max()
+    total, values, sums = jax.lax.fori_loop(0, -(-used // size), chunk, (jnp.zeros(()), values, sums))
+    ended: list[OutputLayer | None] = [None] * len(layers)
+    for layer, (states_BxMxD, *of_tables) in sums.items():
+        states_BxMxD = states_BxMxD[:, :count].astype(states[layer].dtype)
+        ended[layer] = OutputLayer(states_BxMxD, *(x.sum(0) for x in of_tables) if tables else (None, None))
+    return (total, tuple(x[:, :count] for x in values)), ended
 
 
-def _losses(
-    part: Slots, table_VxD: jax.Array, bias_V: jax.Array, compute: Compute
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Losses BxC, whether the target has the highest logit BxC, and the softmax BxCxV, of a chunk."""
-    logits_BxCxV = logits_of(part.states_BxMxD, table_VxD, bias_V)
-    logits_BxCxV = compute.place(logits_BxCxV, 'rows', None, 'vocabulary')
-    best_BxC = logits_BxCxV.max(axis=-1)
-    powers_BxCxV = jnp.exp(logits_BxCxV - best_BxC[..., None])
-    norm_BxC = powers_BxCxV.sum(axis=-1)
-    true_BxC = jnp.take_along_axis(logits_BxCxV, part.targets_BxM[..., None], axis=-1)[..., 0]
-    losses_BxC = best_BxC + jnp.log(norm_BxC) - true_BxC
-    return losses_BxC, true_BxC >= best_BxC, powers_BxCxV * (1 / norm_BxC)[..., None]
+def _backward(loss: Loss, compute: Compute, tables: bool, gradients: Any, cotangents: Any) -> tuple[Any, ...]:
+    del loss, compute, tables
+    layers = tuple(jax.tree.map(lambda g: g * cotangents[0].astype(g.dtype), x) for x in gradients)
+    return layers, None, None
+
+
+in_chunks.defvjp(_computed, _backward)
 
 
 def _gradients(
-    part: Slots, shares_BxCxV: jax.Array, table_VxD: jax.Array, compute: Compute
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Gradients of a chunk's weighted sum: of its states BxCxD, of the table SxVxD and of the bias SxV.
+    states_BxCxD: jax.Array, change_BxCxV: jax.Array, table_VxD: jax.Array, compute: Compute, tables: bool
+) -> list[jax.Array]:
+    """Gradients of a chunk's weighted sum, given that of its logits: of its states BxCxD, of the table SxVxD and of
+    the bias SxV.
 
     Those of table and bias are sums for every part of the rows, to be added across devices once, after the last chunk.
     """
-    is_target_BxCxV = jnp.arange(len(table_VxD))[None, None] == part.targets_BxM[..., None]
-    change_BxCxV = (shares_BxCxV - is_target_BxCxV) * part.weights_BxM[..., None]
     low_BxCxV = change_BxCxV.astype(compute.dtype)
-    states_BxCxD = jnp.einsum('bcv,vd->bcd', low_BxCxV, table_VxD, preferred_element_type=jnp.float32)
-    split = (compute.row_shards, len(low_BxCxV) // compute.row_shards)
-    low, change, states = (
-        x.reshape(*split, *x.shape[1:]) for x in (low_BxCxV, change_BxCxV, part.states_BxMxD)
-    )
-    table_SxVxD = jnp.einsum('sbcv,sbcd->svd', low, states, preferred_element_type=jnp.float32)
-    return states_BxCxD, table_SxVxD, change.sum((1, 2))
+    found = [jnp.einsum('bcv,vd->bcd', low_BxCxV, table_VxD, preferred_element_type=jnp.float32)]
+    if tables:
+        split = (compute.row_shards, len(low_BxCxV) // compute.row_shards)
+        low, change, states = (
+            x.reshape(*split, *x.shape[1:]) for x in (low_BxCxV, change_BxCxV, states_BxCxD)
+        )
+        found += [
+            jnp.einsum('sbcv,sbcd->svd', low, states, preferred_element_type=jnp.float32),
+            change.sum((1, 2)),
+        ]
+    return found

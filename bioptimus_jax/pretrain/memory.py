@@ -10,7 +10,6 @@ B rows of one micro-batch on one device, L positions, D hidden size, H heads, V 
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -83,8 +82,8 @@ def step_memory(experiment: Experiment, architecture: Architecture, platform: st
         parameters=whole + frozen,
         optimizer=2 * whole,
         gradients=table + totals + stacked,
-        activations=_activations(experiment, a, platform, rows),
-        output_layer=_output_layer(experiment, a, platform, rows),
+        activations=_activations(experiment, a, platform, rows) * objective.passes,
+        output_layer=_output_layer(experiment, a, platform, rows) * objective.distributions,
         update=UPDATE * whole,
     )
 
@@ -138,15 +137,10 @@ def split_sizes(
 
 def _trained_and_frozen(objective: Objective) -> tuple[dict[str, tuple[int, ...]], ...]:
     """Path and shape of every parameter that is trained, and of every array that is not."""
-
     shapes = objective.architecture.shapes()
     params = unflatten({path: jax.ShapeDtypeStruct(shape, jnp.float32) for path, shape in shapes.items()})
-
-    def trace(params: Any) -> Any:  # never run
-        started = objective.start(params, jax.random.key(0))
-        return started, objective.frozen(started)
-
-    trees = jax.eval_shape(trace, params)
+    started = jax.eval_shape(lambda params: objective.start(params, jax.random.key(0)), params)
+    trees = started, objective.frozen_shapes(started)
     return tuple({path: leaf.shape for path, leaf in flatten(tree).items()} for tree in trees)
 
 

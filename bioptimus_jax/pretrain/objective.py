@@ -75,6 +75,10 @@ class Objective(abc.ABC):
     """The arrays of a row that `example` wants; the step itself wants `segment_lengths`."""
     rules: ClassVar[Sequence[Rule]] = ()
     """For parameters that `start` or `frozen` adds; those of the model follow the architecture's."""
+    passes: ClassVar[int] = 1
+    """Passes through the encoder that the backward pass needs all activations of, to estimate memory."""
+    distributions: ClassVar[int] = 1
+    """Distributions over the vocabulary that a slot has at once, to estimate memory."""
 
     @classmethod
     def settings_of(cls, config: Experiment) -> Any:
@@ -132,6 +136,10 @@ class Objective(abc.ABC):
     def frozen(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Arrays that `loss` reads and nothing trains, given the parameters at step 0. They are in no checkpoint."""
         return {}
+
+    def frozen_shapes(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The shapes of `frozen`, to estimate memory before there is anything to read."""
+        return cast(Mapping[str, Any], jax.eval_shape(self.frozen, params))
 
     @abc.abstractmethod
     def example(

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bioptimus_jax.model.architecture import OutputLayer
 from bioptimus_jax.pretrain import perplexity
 from bioptimus_jax.pretrain.cross_entropy import cross_entropy
 from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze
@@ -28,6 +29,15 @@ class MaskedRows(NamedTuple):
     masked: Masked
     segments_BxL: Any
     positions_BxL: Any
+
+
+def inputs(rows: Any) -> dict[str, Any]:
+    """Masked rows as a model reads them: the batch of `Architecture.encode`."""
+    return {
+        'tokens': rows.masked.inputs_L,
+        'segments': rows.segments_BxL,
+        'positions': rows.positions_BxL,
+    }
 
 
 class MaskedLM(Objective):
@@ -72,18 +82,23 @@ class MaskedLM(Objective):
     def loss(
         self, params: Any, frozen: Any, rows: MaskedRows, dropout_key: jax.Array | None
     ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
-        """Summed cross-entropy over the slots and sums for metrics.
+        """Summed cross-entropy over the slots, and `slot_sums`."""
+        loss, losses_BxM, correct_BxM = self.slot_losses(params, rows, dropout_key)
+        return {'slots': loss}, self.slot_sums(rows.masked, losses_BxM, correct_BxM)
+
+    def slot_sums(
+        self, masked: Masked, losses_BxM: jax.Array, correct_BxM: jax.Array
+    ) -> dict[str, jax.Array]:
+        """Sums for metrics.
 
         `weight` and `correct` count pieces, `units` and `correct_units` the words (or pieces) that were drawn: a word
         is right where all of its pieces are. `masked_*` count the pieces behind [MASK] alone.
         """
-        loss, losses_BxM, correct_BxM = self.slot_losses(params, rows, dropout_key)
-        masked = rows.masked
         weights_BxM = masked.weights_M
         losses_BxM, right_BxM = jax.lax.stop_gradient(losses_BxM), correct_BxM * weights_BxM
         hidden_weights_BxM = weights_BxM * (masked.kinds_M == MASKED)
         begins_BxM = masked.begins_M * weights_BxM
-        sums = {
+        return {
             'weight': weights_BxM.sum(),
             'correct': right_BxM.sum(),
             'units': begins_BxM.sum(),
@@ -92,19 +107,23 @@ class MaskedLM(Objective):
             'masked_weight': hidden_weights_BxM.sum(),
             'masked_correct': (right_BxM * hidden_weights_BxM).sum(),
         }
-        return {'slots': loss}, sums
 
     def slot_losses(
         self, params: Any, rows: MaskedRows, dropout_key: jax.Array | None = None
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Summed cross-entropy, the loss of every slot in nats [B, M] (without gradients), and whether it was right."""
         masked, compute = rows.masked, self.compute
-        batch = {'tokens': masked.inputs_L, 'segments': rows.segments_BxL, 'positions': rows.positions_BxL}
-        states = self.architecture.encode(params, batch, compute=compute, dropout_key=dropout_key)
-        # Only the slots go through the output layer: at 15 % it would be most of a small model's work.
-        hidden_BxMxD = jnp.take_along_axis(states, masked.slots_M[..., None], axis=1)
-        output = self.architecture.output_layer(params, hidden_BxMxD, compute)
+        states = self.architecture.encode(params, inputs(rows), compute=compute, dropout_key=dropout_key)
+        output = self.in_slots(params, states, masked)
         return cross_entropy(*output, masked.targets_M, masked.weights_M, compute)
+
+    def in_slots(self, params: Any, states_BxLxD: jax.Array, masked: Masked) -> OutputLayer:
+        """What the logits of the slots are made of.
+
+        Only they go through the output layer: at 15 % it would be most of a small model's work.
+        """
+        hidden_BxMxD = jnp.take_along_axis(states_BxLxD, masked.slots_M[..., None], axis=1)
+        return self.architecture.output_layer(params, hidden_BxMxD, self.compute)
 
     def metrics(self, example: Example, sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
         """Shares of pieces and of words that were right, and what was masked."""
