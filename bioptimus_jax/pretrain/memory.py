@@ -59,9 +59,9 @@ class Memory:
 def step_memory(experiment: Experiment, architecture: Architecture, platform: str, devices: int) -> Memory:
     """The memory of each of so many devices of a platform (cpu, gpu, tpu).
 
-    Parameters that the objective adds are counted, and arrays that it keeps as they are. Raises ConfigError where the
-    devices do not divide the rows. Not counted: what the objective keeps of its own computing, what collectives need,
-    and the allocator's losses.
+    Parameters and encoders that the objective adds are counted, and arrays that it keeps as they are. Raises
+    ConfigError where the devices do not divide the rows. Not counted: what the objective keeps of its own computing,
+    what collectives need, and the allocator's losses.
     """
     runtime, a = experiment.runtime, architecture
     split = {'fsdp': runtime.fsdp, 'tensor': runtime.tensor}
@@ -70,7 +70,7 @@ def step_memory(experiment: Experiment, architecture: Architecture, platform: st
     objective = planned_objective(experiment, a)
     whole, frozen = (
         sum(split_sizes(of, split, objective.all_rules).values()) * FLOAT
-        for of in _trained_and_frozen(objective)
+        for of in trained_and_frozen(objective)
     )
     table = math.prod(shapes[a.table]) / runtime.tensor * FLOAT
     totals = whole if experiment.pretrain.micro_batches > 1 else 0
@@ -82,7 +82,8 @@ def step_memory(experiment: Experiment, architecture: Architecture, platform: st
         parameters=whole + frozen,
         optimizer=2 * whole,
         gradients=table + totals + stacked,
-        activations=_activations(experiment, a, platform, rows) * objective.passes,
+        activations=sum(_activations(experiment, x, platform, rows) for x in objective.encoders)
+        * objective.passes,
         output_layer=_output_layer(experiment, a, platform, rows) * objective.distributions,
         update=UPDATE * whole,
     )
@@ -135,7 +136,7 @@ def split_sizes(
     }
 
 
-def _trained_and_frozen(objective: Objective) -> tuple[dict[str, tuple[int, ...]], ...]:
+def trained_and_frozen(objective: Objective) -> tuple[dict[str, tuple[int, ...]], ...]:
     """Path and shape of every parameter that is trained, and of every array that is not."""
     shapes = objective.architecture.shapes()
     params = unflatten({path: jax.ShapeDtypeStruct(shape, jnp.float32) for path, shape in shapes.items()})
