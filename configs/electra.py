@@ -34,7 +34,7 @@ from bioptimus_jax.pretrain.objectives.rtd import PUBLISHED
 
 SMALL = dict(layers=12, hidden=256, heads=4, intermediate=1024)
 LARGE = dict(layers=24, hidden=1024, heads=16, intermediate=4096)
-ARGUMENTS = ('ft', 'ft_large', 'original', 'original_small', 'original_large')
+ARGUMENTS = tuple(PUBLISHED)
 SHAPES = {'small': SMALL, 'large': LARGE}
 ROWS_AT_ONCE = {'small': 128, 'large': 128}
 
@@ -44,7 +44,7 @@ def get_config(argument: str = 'ft') -> ConfigDict:
     if argument not in ARGUMENTS:
         raise ValueError(f'no argument {argument!r}; there are {", ".join(ARGUMENTS)}')
     data, size = environment('BIOPTIMUS_DATA'), argument.rpartition('_')[2]
-    published = PUBLISHED[argument.replace('original', 'electra')]
+    published = PUBLISHED[argument]
     config = defaults()
     config.corpus.inputs = (f'{data}/pubmed/*/*.xml.gz',)
     config.corpus.audit.update(folder=f'{data}/ner', splits=('devel', 'test'))

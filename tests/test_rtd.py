@@ -128,6 +128,8 @@ def test_losses_and_gradients_are_those_of_transformers_two_models_with_one_embe
         assert set(result.missing_keys) <= {'generator_lm_head.weight'}
         assert not result.unexpected_keys
     discriminator, generator = theirs.values()
+    # Padding may be drawn too; torch would keep its row as it is.
+    discriminator.electra.embeddings.word_embeddings.padding_idx = None
     for name in ('word_embeddings', 'position_embeddings', 'token_type_embeddings', 'LayerNorm'):
         setattr(generator.electra.embeddings, name, getattr(discriminator.electra.embeddings, name))
     generator.generator_lm_head.weight = discriminator.electra.embeddings.word_embeddings.weight
@@ -502,11 +504,11 @@ def test_flops_by_hand():
     assert parts.objective.flops(10, 10 * attended, predicted) == pytest.approx(3 * wanted)
 
 
-@pytest.mark.parametrize('name', ['ft', 'ft_large', 'original', 'original_small', 'original_large'])
+@pytest.mark.parametrize('name', PUBLISHED)
 def test_the_configs_schedule_is_the_published_one(name):
     """Steps, rates and batches of the two papers; generators are 256 wide, and 64 in small."""
     loaded = Experiment.from_config(config.load(f'electra:{name}'), paths=False)
-    published = PUBLISHED[name.replace('original', 'electra')]
+    published = PUBLISHED[name]
     planned = make_plan(loaded, Assumptions(words=1e9))
     assert planned.steps == published.steps
     [scheduled] = curriculum.make_schedule(loaded, curriculum.RowCounts(10**6, 10**9, 10**9))

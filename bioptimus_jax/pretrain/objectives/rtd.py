@@ -74,12 +74,12 @@ PUBLISHED: Mapping[str, Published] = types.MappingProxyType(
     {
         'ft': Published(1 / 3, 0.15, 8192, 62_500, 6e-4, 6250),
         'ft_large': Published(1 / 4, 0.15, 8192, 62_500, 6e-4, 6250),
-        'electra_small': Published(1 / 4, 0.15, 128, 1_000_000, 5e-4, 10_000, row_pieces=128),
-        'electra': Published(1 / 3, 0.15, 256, 766_000, 2e-4, 10_000),
-        'electra_large': Published(1 / 4, 0.25, 2048, 400_000, 2e-4, 10_000),
+        'original_small': Published(1 / 4, 0.15, 128, 1_000_000, 5e-4, 10_000, row_pieces=128),
+        'original': Published(1 / 3, 0.15, 256, 766_000, 2e-4, 10_000),
+        'original_large': Published(1 / 4, 0.25, 2048, 400_000, 2e-4, 10_000),
     }
 )
-"""`ft`: Tinn et al., who state the generator's share alone and "the same setting" as PubMedBERT. `electra`: Clark et
+"""`ft`: Tinn et al., who state the generator's share alone and "the same setting" as PubMedBERT. `original`: Clark et
 al., Table 6. Corruption and lambda are those of the code of the latter."""
 
 
