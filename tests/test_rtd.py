@@ -229,7 +229,8 @@ def test_no_gradient_goes_through_what_is_drawn(parts):
             return terms['pieces'], terms['slots']
 
         _, back = jax.vjp(terms, params)
-        return back((1.0, 0.0))[0], back((0.0, 1.0))[0]
+        one, none = jnp.float32(1), jnp.float32(0)
+        return back((one, none))[0], back((none, one))[0]
 
     of_pieces, of_slots = map(flatten, gradients(parts.params))
     own = [path for path in of_pieces if path.startswith('generator/')]
