@@ -47,7 +47,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     finished = [name for name in finished_phases(pretrain) if phase_of(name) in run.config.phases]
     if lost := lost_metrics(run, 'pretrain'):
         run.say(f'export: {lost}: the losses on the model cards may be wrong')
-    gates = {}
+    gates: dict[str, Any] = {}
     for phase in finished:
         run.check_stop()
         origin = [phase_checksums(pretrain, phase), [sha256(file) for file in sorted(initial.iterdir())]]

@@ -157,7 +157,7 @@ class ReplacedTokens(Objective):
             raise ConfigError(f'{where} has another vocabulary than {source}; take both from one training')
 
     @classmethod
-    def files(cls, config: Experiment) -> list[Path]:  # type: ignore[override]
+    def files(cls, config: Experiment) -> list[Path]:
         """Of the source, of which the head is read, and of the generator."""
         given, source = cls.settings_of(config).generator, _source(config)
         folders = [folder for folder in (source, given and Path(given)) if folder]
@@ -372,7 +372,8 @@ class FrozenReplacements:
         and `frozen_auc`: the area under its ROC curve."""
         yield from self.generator.scores(self.objective.of_generator(params), frozen, every_setting)
         totals, first = dict.fromkeys(SUMMED, 0.0), 0
-        logits, replaced = [], []
+        logits: list[np.ndarray] = []
+        replaced: list[np.ndarray] = []
         for parts in self.generator.masks.batches(FROZEN):
             sums, judged, counts_BxL = self.judged(params, MaskedRows(*parts), first)
             first += len(counts_BxL)
