@@ -6,6 +6,7 @@ An estimate from the config alone, by one formula for FLOPs (pretrain/throughput
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 from bioptimus_jax.errors import ConfigError
@@ -18,7 +19,7 @@ from bioptimus_jax.pretrain import mixture
 from bioptimus_jax.pretrain.backends import check_kernel
 from bioptimus_jax.pretrain.curriculum import RowCounts, make_schedule
 from bioptimus_jax.pretrain.difficulty import refuse_training_text
-from bioptimus_jax.pretrain.memory import check_memory
+from bioptimus_jax.pretrain.memory import check_memory, trained_and_frozen
 from bioptimus_jax.pretrain.objective import objective_of, planned_objective
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, check_fits, planned_mesh
 from bioptimus_jax.run import Run
@@ -83,6 +84,12 @@ class Plan:
     def flops(self) -> float:
         return sum(phase.pieces * phase.flops_per_piece for phase in self.phases)
 
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Those that are trained, by part."""
+        trained, _ = trained_and_frozen(planned_objective(self.experiment, self.architecture))
+        return parameter_counts(trained)
+
     def hours(self, device: Device, devices: int) -> float:
         """Hours of the optimiser steps on so many devices; evaluation, start and the other stages not counted."""
         return self.flops / (self.assumed.mfu * device.peak_flops * devices) / 3600
@@ -145,14 +152,12 @@ def check(run: Run) -> None:
     objective_of(experiment).check(experiment)
     mixture.check(run)
     architecture, here = architecture_of(run), look()
+    objective = planned_objective(experiment, architecture)
     mesh = planned_mesh(here.count, runtime.devices, runtime.fsdp, runtime.tensor)
     check_kernel(runtime.attention, architecture.attention_dropout, here.platform)
-    check_fits(
-        mesh,
-        architecture,
-        experiment.pretrain.batch_rows // experiment.pretrain.micro_batches,
-        ROWS_OF_A_STEP,
-    )
+    part = experiment.pretrain.batch_rows // experiment.pretrain.micro_batches
+    for encoder in objective.encoders:
+        check_fits(mesh, encoder, part, ROWS_OF_A_STEP)
     check_memory(experiment, architecture, here, mesh.size)
 
 
@@ -194,10 +199,10 @@ def _entries(vocab: Vocab, of_source: int) -> int:
     return vocab.size
 
 
-def parameter_counts(architecture: Architecture) -> dict[str, int]:
-    """Parameters of the embeddings, the encoder and the masked-language-model head, padded rows included."""
+def parameter_counts(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """Parameters of the embeddings, the encoder, the head, and of what an objective adds; padded rows included."""
     counts = {'embeddings': 0, 'encoder': 0, 'head': 0}
-    for path, shape in architecture.shapes().items():
-        part = path.partition('/')[0]
-        counts['head' if part == HEAD else part] += math.prod(shape)
+    for path, shape in shapes.items():
+        part = path.partition('/')[0].replace(HEAD, 'head')
+        counts[part] = counts.get(part, 0) + math.prod(shape)
     return counts

@@ -16,6 +16,7 @@ from bioptimus_jax.hosts import devices
 from bioptimus_jax.hosts.devices import DEVICES
 from bioptimus_jax.hosts.disk import disk_space
 from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.plan import Assumptions, make_plan, parameter_counts, planned_architecture
 from bioptimus_jax.pretrain import curriculum
@@ -90,7 +91,7 @@ def test_the_configs_docstring_says_what_the_verb_prints(paper):
 
 def test_parameters_by_hand_and_by_the_model(paper):
     # BERT-base with its masked-language-model head has 109,514,298; padding adds 70 rows of 768 and a bias each.
-    counts = parameter_counts(paper.architecture)
+    counts = parameter_counts(paper.architecture.shapes())
     assert sum(counts.values()) == 109_514_298 + 70 * 769
     for shape in (
         Bert(100, 16, 2, 2, 32, 16),
@@ -98,7 +99,7 @@ def test_parameters_by_hand_and_by_the_model(paper):
         Bert(129, 8, 1, 1, 8, 9),
     ):
         made = jax.tree.leaves(shape.initial_parameters(jax.random.key(0)))
-        assert sum(parameter_counts(shape).values()) == sum(leaf.size for leaf in made)
+        assert sum(parameter_counts(shape.shapes()).values()) == sum(leaf.size for leaf in made)
 
 
 def test_the_shape_is_that_of_a_source_that_is_here(tmp_path):
@@ -168,6 +169,7 @@ SHAPES = {
         {'remat': 'dots', 'scan_layers': 'yes'},
         {},
     ),
+    'two encoders': (Electra(2048, 128, 3, 4, 512, 256), 8, 256, {}, {'objective': 'rtd'}),
     'vocabulary': (Bert(8192, 128, 2, 2, 512, 64), 8, 64, {}, {'micro_batches': 2}),
 }
 
@@ -195,7 +197,10 @@ def compiled_step(wanted, architecture):
     objective = make_objective(wanted, architecture, known, length, make_mesh(1), print)
     shapes = {path: jax.ShapeDtypeStruct(s, jnp.float32) for path, s in architecture.shapes().items()}
     state = jax.eval_shape(
-        lambda params: initial_state(params, wanted.pretrain, architecture.rules), unflatten(shapes)
+        lambda params: initial_state(
+            objective.start(params, jax.random.key(0)), wanted.pretrain, objective.all_rules
+        ),
+        unflatten(shapes),
     )
     batch = {
         'tokens': jax.ShapeDtypeStruct((rows, length), jnp.int32),

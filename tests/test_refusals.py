@@ -190,6 +190,17 @@ BEFORE_THE_FIRST = [
     (['pretrain.batch_rows=12'], 2, '12 rows are not a multiple of the 8 devices'),
     (['runtime.attention=splash'], 2, 'splash is for tpu, but jax computes on cpu here'),
     (['pretrain.batch_rows=1048576', 'rows.row_pieces=4096'], 2, r'about [\d.,]+ GiB, and 8 cpu devices has'),
+    (['pretrain.objective=rtd'], 2, r'objective: rtd needs the head of a discriminator, which no BERT has'),
+    (
+        ['pretrain.objective=rtd', 'source.path={tmp}/narrow', 'objective.rtd.heads=3'],
+        2,
+        r'config\.objective\.rtd\.heads: of the generator, 3 attention heads do not divide the hidden size 5',
+    ),
+    (
+        ['pretrain.objective=rtd', 'source.path={tmp}/narrow', 'runtime.tensor=2'],
+        2,
+        r'config\.runtime\.tensor: 2 does not divide 1 attention heads',
+    ),
     (['corpus.heldout_fraction=0'], 2, r'config\.corpus\.heldout_fraction: is 0'),
     (['curriculum.order=easy_to_hard', 'curriculum.texts={tmp}/text.txt'], 2, 'which is trained on'),
     (['curriculum.order=easy_to_hard', 'curriculum.probe={tmp}/nowhere'], 3, r'config\.curriculum\.probe'),

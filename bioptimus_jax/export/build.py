@@ -19,7 +19,7 @@ from bioptimus_jax.manifests import MANIFEST, versions
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.tensors import read_architecture, write_folder
 from bioptimus_jax.pretrain.checkpoint import finished_phases, load_phase, phase_checksums
-from bioptimus_jax.pretrain.objective import objective_of
+from bioptimus_jax.pretrain.objective import planned_objective
 from bioptimus_jax.run import Run, lost_metrics
 from bioptimus_jax.schema import phase_of
 
@@ -28,7 +28,7 @@ ABOUT, SUMS, CARD = 'export.json', 'sha256sums', card.NAME
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
-    """Export every finished phase to PHASE/, every snapshot to PHASE@PERCENT/.
+    """Export every finished phase to PHASE/, every snapshot to PHASE@PERCENT/, and what an objective has beside it.
 
     Raises InputError at the end if some phases are unfinished.
     """
@@ -47,25 +47,29 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     finished = [name for name in finished_phases(pretrain) if phase_of(name) in run.config.phases]
     if lost := lost_metrics(run, 'pretrain'):
         run.say(f'export: {lost}: the losses on the model cards may be wrong')
-    gates = {}
+    gates: dict[str, Any] = {}
     for phase in finished:
         run.check_stop()
         origin = [phase_checksums(pretrain, phase), [sha256(file) for file in sorted(initial.iterdir())]]
         checkpoint = digest(origin)
-        about = _kept(folder / phase, checkpoint)
-        if about is None:
-            params = objective_of(run.config).exported(load_phase(pretrain, phase))
+        kept = _kept_models(folder, phase, checkpoint)
+        if kept:
+            run.say(f'export: {phase} is there already')
+        else:
+            models = planned_objective(run.config, architecture).exports(load_phase(pretrain, phase))
             setting = dataclasses.asdict(run.config.phase[phase_of(phase)])
             about = {'phase': phase, 'checkpoint': checkpoint, 'setting': setting}
+            if beside := [suffix for suffix in models if suffix]:
+                about['beside'] = beside
             threads = run.config.runtime.torch_threads
-            measured = export(
-                folder / phase, architecture, params, initial, texts, about, threads=threads, run=run
-            )
-            about['gate'] = measured
-            run.say(f'export: {phase} agrees with transformers, logits within {measured["logits"]:.1e}')
-        else:
-            run.say(f'export: {phase} is there already')
-        gates[phase] = about['gate']
+            for suffix in (*beside, ''):  # the model proper last: where it is, the others are
+                name = f'{phase}{suffix}'
+                measured = export(
+                    folder / name, *models[suffix], initial, texts, about, threads=threads, run=run
+                )
+                run.say(f'export: {name} agrees with transformers, logits within {measured["logits"]:.1e}')
+                kept[name] = measured
+        gates |= kept
         run.saved()
     missing = [phase for phase in run.config.phases if phase not in finished]
     if missing:
@@ -74,9 +78,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
             f'{", ".join(finished) or "none"}. Run `bioptimus pretrain`, then `bioptimus export` again'
         )
     # A card tells, it decides nothing: later stages need not be done again where only its words differ.
-    content = digest(
-        {phase: {n: v for n, v in _sums(folder / phase).items() if n != CARD} for phase in finished}
-    )
+    content = digest({name: {n: v for n, v in _sums(folder / name).items() if n != CARD} for name in gates})
     return {'phases': finished, 'gate': gates, 'content': content}
 
 
@@ -114,6 +116,17 @@ def _heldout_texts(run: Run) -> list[str]:
         return []
     documents = open_documents(run.folder('corpus'), 'heldout')
     return [d.text for d in documents.read(0, min(TEXTS, len(documents)))]
+
+
+def _kept_models(folder: Path, phase: str, checkpoint: str) -> dict[str, Any]:
+    """What the gate measured of the phase's model and of those beside it, by name; nothing unless all are whole."""
+    about = _kept(folder / phase, checkpoint) or {}
+    beside = {
+        f'{phase}{suffix}': _kept(folder / f'{phase}{suffix}', checkpoint)
+        for suffix in about.get('beside', ())
+    }
+    known = {**beside, phase: about}
+    return {name: found['gate'] for name, found in known.items() if found} if all(known.values()) else {}
 
 
 def _kept(folder: Path, checkpoint: str) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
@@ -21,9 +21,9 @@ from bioptimus_jax.schema import TOKENIZERS, phase_of
 NAME = 'README.md'
 HUB_ID = r'\w[\w.-]*/\w[\w.-]*|\w[\w.-]*'
 PUBMED = r'pubmed\d\dn\d{4}\.xml(\.gz)?'  # names of NLM's own files
-TAGS = ['masked-lm', 'curriculum-learning', 'domain-adaptation', 'bioptimus-jax']
+TAGS = ['curriculum-learning', 'domain-adaptation', 'bioptimus-jax']
 PROJECT_PAPER = 'https://arxiv.org/abs/2308.08625'
-SNIPPET = """import torch
+MASKED_LM = """import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 folder = '.'  # where this folder lies
@@ -35,6 +35,50 @@ with torch.inference_mode():
     logits = model(**inputs).logits[inputs['input_ids'] == tokenizer.mask_token_id]
 print(tokenizer.convert_ids_to_tokens(logits[0].topk(5).indices.tolist()))
 """
+DISCRIMINATOR = """import torch
+from transformers import AutoModelForPreTraining, AutoTokenizer
+
+folder = '.'  # where this folder lies
+tokenizer = AutoTokenizer.from_pretrained(folder)
+model = AutoModelForPreTraining.from_pretrained(folder)
+
+inputs = tokenizer('The patient was treated with aspirin.', return_tensors='pt')
+with torch.inference_mode():
+    replaced = model(**inputs).logits[0].sigmoid()  # the probability that a token is not the original one
+print(list(zip(tokenizer.convert_ids_to_tokens(inputs['input_ids'][0]), replaced.tolist())))
+"""
+
+
+class Purpose(NamedTuple):
+    """What a head is for: what the model is called, its pipeline and tag on the hub, what it does, code, its loss."""
+
+    title: str
+    pipeline: str | None
+    tag: str
+    does: str
+    code: str
+    loss: str
+
+
+PURPOSES = {
+    'masked_lm': Purpose(
+        'masked language model',
+        'fill-mask',
+        'masked-lm',
+        'fills in masked words; it gives no advice, medical or other, and what it fills in need not be true',
+        MASKED_LM,
+        'one frozen mask, nats per [MASK]ed piece of documents never trained on.',
+    ),
+    'discriminator': Purpose(
+        'discriminator of replaced tokens',
+        None,
+        'replaced-token-detection',
+        'tells tokens that a generator put in from those that were there; it fills in no words and gives no advice',
+        DISCRIMINATOR,
+        "the generator's: one frozen mask, nats per [MASK]ed piece of documents never trained on.",
+    ),
+}
+"""By `Architecture.purpose`."""
 
 
 def model_card(
@@ -48,14 +92,14 @@ def model_card(
 
     `about`: what export.json says. `run` None: a folder that belongs to no run, whose history is not known.
     """
-    source = _source(run) if run else {}
+    source, purpose = _source(run) if run else {}, PURPOSES[architecture.purpose]
     data = ModelCardData(
         model_name=f'{architecture.title}, phase {name}',
         language=_languages(run, source),
         license=source.get('license'),
         library_name='transformers',
-        pipeline_tag='fill-mask',
-        tags=[architecture.model_type, *TAGS],
+        pipeline_tag=purpose.pipeline,
+        tags=[architecture.model_type, purpose.tag, *TAGS],
         base_model=source.get('base_model'),
         datasets=_datasets(run),
         eval_results=list(scores) or None,
@@ -66,14 +110,14 @@ def model_card(
     parts = [
         f'---\n{data.to_yaml()}\n---\n',
         f'# {architecture.title} after phase {name}\n',
-        f'{with_article(architecture.title)} masked language model, adapted with [the method of BIOptimus]'
+        f'{with_article(architecture.title)} {purpose.title}, adapted with [the method of BIOptimus]'
         f'({PROJECT_PAPER}) by bioptimus-jax. Made from the records of its run.\n',
-        f'## Use\n\n```python\n{SNIPPET}```\n',
+        f'## Use\n\n```python\n{purpose.code}```\n',
         f'## Model\n\n{_bullets(_model(architecture, about))}',
         f'## How it was made\n\n{_bullets(_made(run, source, architecture))}',
-        _curriculum(run, name),
+        _curriculum(run, name, purpose),
         _scores_text(scores),
-        f'## Limits\n\n{_bullets(_limits(run, source, scores))}',
+        f'## Limits\n\n{_bullets(_limits(run, source, scores, purpose))}',
     ]
     return '\n'.join(part for part in parts if part)
 
@@ -207,7 +251,7 @@ def _audit(corpus: Mapping[str, Any]) -> str:
     )
 
 
-def _curriculum(run: Run | None, name: str) -> str:
+def _curriculum(run: Run | None, name: str, purpose: Purpose) -> str:
     """Phases up to this model with steps and held-out loss; later ones are not its history."""
     if run is None:
         return ''
@@ -234,7 +278,7 @@ def _curriculum(run: Run | None, name: str) -> str:
         )
     if not placed:
         return ''
-    lines.append('\nHeld-out loss: one frozen mask, nats per [MASK]ed piece of documents never trained on.\n')
+    lines.append(f'\nHeld-out loss: {purpose.loss}\n')
     return '\n'.join(lines)
 
 
@@ -245,9 +289,11 @@ def _scores_text(scores: Sequence[EvalResult]) -> str:
     return '\n'.join(['## Scores\n', '| set | test score | |', '|---|--:|---|', *rows, ''])
 
 
-def _limits(run: Run | None, source: Mapping[str, Any], scores: Sequence[EvalResult]) -> list[str]:
+def _limits(
+    run: Run | None, source: Mapping[str, Any], scores: Sequence[EvalResult], purpose: Purpose
+) -> list[str]:
     lines = [
-        'It fills in masked words; it gives no advice, medical or other, and what it fills in need not be true',
+        f'It {purpose.does}',
         'What biases the texts have, it has learned; they were not measured',
     ]
     if not scores:

@@ -120,6 +120,8 @@ class Architecture(abc.ABC):
     table: ClassVar[str]
     # Path of the output layer's bias, an entry for every token, where there is one.
     output_bias: ClassVar[str | None]
+    # What the head is for: a name in `export.card.PURPOSES`.
+    purpose: ClassVar[str] = 'masked_lm'
     # The first that fits decides; every parameter must be covered.
     rules: ClassVar[Sequence[Rule]]
 
@@ -160,6 +162,14 @@ class Architecture(abc.ABC):
     def masked_lm(self) -> 'Architecture':
         """The same encoder with the head of a masked language model."""
         return self
+
+    def discriminator(self) -> 'Architecture | None':
+        """The same encoder with a head of which `logits` [B, M] judge every piece; None: no such head."""
+        return None
+
+    def generator(self, **shape: int) -> tuple['Architecture', re.Pattern[str]]:
+        """A masked language model of another `shape`, and the paths of what it shares with the discriminator."""
+        raise NotImplementedError
 
     @property
     def kinds(self) -> tuple[Hashable, ...]:
@@ -373,9 +383,11 @@ class Architecture(abc.ABC):
         states_BxMxD, table_VxD, bias_V = self.output_layer(params, hidden_BxMxD, compute)
         return logits_of(states_BxMxD, table_VxD.astype(compute.dtype), bias_V)
 
-    def logits(self, params: Mapping[str, Any], hidden_BxLxD: jax.Array) -> jax.Array:
+    def logits(
+        self, params: Mapping[str, Any], hidden_BxLxD: jax.Array, compute: Compute = PLAIN
+    ) -> jax.Array:
         """What `hf_class` calls logits, which the gate compares: here those of every real token, BxLxV."""
-        return self.masked_lm_logits(params, hidden_BxLxD)[..., : self.vocab_size]
+        return self.masked_lm_logits(params, hidden_BxLxD, compute)[..., : self.vocab_size]
 
 
 @functools.cache

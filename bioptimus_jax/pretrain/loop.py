@@ -27,7 +27,7 @@ from bioptimus_jax.pretrain.checkpoint import (
 )
 from bioptimus_jax.pretrain.energy import Meter
 from bioptimus_jax.pretrain.memory import check_memory
-from bioptimus_jax.pretrain.objective import Evaluation, Objective, make_objective
+from bioptimus_jax.pretrain.objective import Evaluation, Objective, make_objective, planned_objective
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, batch_sharding, check_fits, make_mesh
 from bioptimus_jax.pretrain.step import TrainStep, sharded_step
@@ -110,7 +110,8 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     here = present()
     mesh = make_mesh(runtime.devices, runtime.fsdp, runtime.tensor)
     part = config.pretrain.batch_rows // config.pretrain.micro_batches
-    check_fits(mesh, architecture, part, ROWS_OF_A_STEP)
+    for encoder in planned_objective(config, architecture).encoders:
+        check_fits(mesh, encoder, part, ROWS_OF_A_STEP)
     check_memory(config, architecture, here, mesh.size)
     objective = make_objective(config, architecture, subwords, rows.pieces, mesh, run.say)
     record = curriculum.read_record(folder)

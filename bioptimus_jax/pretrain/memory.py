@@ -59,9 +59,9 @@ class Memory:
 def step_memory(experiment: Experiment, architecture: Architecture, platform: str, devices: int) -> Memory:
     """The memory of each of so many devices of a platform (cpu, gpu, tpu).
 
-    Parameters that the objective adds are counted, and arrays that it keeps as they are. Raises ConfigError where the
-    devices do not divide the rows. Not counted: what the objective keeps of its own computing, what collectives need,
-    and the allocator's losses.
+    Parameters and encoders that the objective adds are counted, and arrays that it keeps as they are. Raises
+    ConfigError where the devices do not divide the rows. Not counted: what the objective keeps of its own computing,
+    what collectives need, and the allocator's losses.
     """
     runtime, a = experiment.runtime, architecture
     split = {'fsdp': runtime.fsdp, 'tensor': runtime.tensor}
@@ -70,7 +70,7 @@ def step_memory(experiment: Experiment, architecture: Architecture, platform: st
     objective = planned_objective(experiment, a)
     whole, frozen = (
         sum(split_sizes(of, split, objective.all_rules).values()) * FLOAT
-        for of in _trained_and_frozen(objective)
+        for of in trained_and_frozen(objective)
     )
     table = math.prod(shapes[a.table]) / runtime.tensor * FLOAT
     totals = whole if experiment.pretrain.micro_batches > 1 else 0
@@ -78,11 +78,16 @@ def step_memory(experiment: Experiment, architecture: Architecture, platform: st
     if scans(runtime, a.layers):  # the step stacks what lies layer by layer, and unstacks its gradients
         encoder = {path: shape for path, shape in shapes.items() if path.startswith('encoder/')}
         stacked = 2 * sum(split_sizes(encoder, split, a.rules).values()) * FLOAT
+    widest = max(
+        encoder.hidden for encoder in objective.encoders
+    )  # the backward pass is in one of them at a time
+    beside = STATES_BESIDE * rows * experiment.rows.row_pieces * widest * FLOAT
     return Memory(
         parameters=whole + frozen,
         optimizer=2 * whole,
         gradients=table + totals + stacked,
-        activations=_activations(experiment, a, platform, rows) * objective.passes,
+        activations=(sum(_activations(experiment, x, platform, rows) for x in objective.encoders) + beside)
+        * objective.passes,
         output_layer=_output_layer(experiment, a, platform, rows) * objective.distributions,
         update=UPDATE * whole,
     )
@@ -135,7 +140,7 @@ def split_sizes(
     }
 
 
-def _trained_and_frozen(objective: Objective) -> tuple[dict[str, tuple[int, ...]], ...]:
+def trained_and_frozen(objective: Objective) -> tuple[dict[str, tuple[int, ...]], ...]:
     """Path and shape of every parameter that is trained, and of every array that is not."""
     shapes = objective.architecture.shapes()
     params = unflatten({path: jax.ShapeDtypeStruct(shape, jnp.float32) for path, shape in shapes.items()})
@@ -145,7 +150,7 @@ def _trained_and_frozen(objective: Objective) -> tuple[dict[str, tuple[int, ...]
 
 
 def _activations(experiment: Experiment, a: Architecture, platform: str, rows: int) -> float:
-    """What the layers keep for the backward pass, and what it has beside them."""
+    """What the layers keep for the backward pass, and what that has of a layer at once."""
     runtime, low = experiment.runtime, 4 if dtype_of(experiment.pretrain, platform) == 'float32' else 2
     length, split = experiment.rows.row_pieces, runtime.tensor
     states, wide = rows * length * a.hidden, rows * length * a.wide / split
@@ -154,17 +159,17 @@ def _activations(experiment: Experiment, a: Architecture, platform: str, rows: i
     keys = [0 if fused and window is None else attended_keys(length, window) for window in a.windows]
     shares, largest = (rows * a.heads / split * length * k for k in (sum(keys) / a.layers, max(keys)))
     softmax = 1 if a.attention_dropout else 2
-    beside, remat = STATES_BESIDE * states * FLOAT, remat_of(runtime, a.layers)
+    remat = remat_of(runtime, a.layers)
     # Of an unrolled stack XLA:CPU merges what is computed anew with what it was: nothing is saved.
     if remat == 'none' or (platform == 'cpu' and not scans(runtime, a.layers)):
         kept_states = states * ((KEPT_STATES - FLOAT_STATES) * low + FLOAT_STATES * FLOAT)
-        return a.layers * (kept_states + KEPT_WIDE * wide * low + shares * (softmax * FLOAT + low)) + beside
+        return a.layers * (kept_states + KEPT_WIDE * wide * low + shares * (softmax * FLOAT + low))
     kept = states * low if remat == 'full' else ((1 + KEPT_DOTS) * states + wide) * low
     anew = ANEW_STATES * states * FLOAT + ANEW_WIDE * wide * low + largest * (ANEW_SHARES * FLOAT + low)
     at_once = (
         repetition(a.kinds)[1] if scans(runtime, a.layers) else 1
     )  # layers that one turn of the loop has
-    return a.layers * kept + at_once * anew + beside
+    return a.layers * kept + at_once * anew
 
 
 def _fused(experiment: Experiment, a: Architecture, platform: str) -> bool:

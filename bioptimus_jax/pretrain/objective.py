@@ -80,6 +80,9 @@ class Objective(abc.ABC):
     distributions: ClassVar[int] = 1
     """Distributions over the vocabulary that a slot has at once, to estimate memory."""
 
+    def __post_init__(self) -> None:  # noqa: B027
+        """Raise ConfigError for an architecture that this objective cannot train."""
+
     @classmethod
     def settings_of(cls, config: Experiment) -> Any:
         """This objective's own settings, a `Settings`: what config.objective says of it, or the defaults."""
@@ -129,8 +132,20 @@ class Objective(abc.ABC):
         """The parameters of the model proper: trained ones without what `start` added."""
         return params
 
+    @property
+    def encoders(self) -> tuple[Architecture, ...]:
+        """Those whose states a step keeps for the backward pass, each of which the mesh has to divide."""
+        return (self.architecture,)
+
+    def exports(self, params: Mapping[str, Any]) -> dict[str, tuple[Architecture, Mapping[str, Any]]]:
+        """The models that a phase is exported as, by what is added to its name: '' for the model proper."""
+        return {'': (self.architecture, self.exported(params))}
+
     def start(self, params: Mapping[str, Any], key: jax.Array) -> Mapping[str, Any]:
-        """The parameters at step 0, from the model's: heads or a generator may come to them."""
+        """The parameters at step 0, from the model's: heads or a generator may come to them.
+
+        Also traced, with a traced `key`, where only shapes are asked for.
+        """
         return params
 
     def frozen(self, params: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts.devices import DEVICES, GIB, Device
 from bioptimus_jax.hosts.disk import Space, disk_space
-from bioptimus_jax.plan import Plan, parameter_counts
+from bioptimus_jax.plan import Plan
 from bioptimus_jax.pretrain.backends import remat_of, scans
 from bioptimus_jax.pretrain.memory import Memory, step_memory
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent
@@ -27,7 +27,7 @@ def chosen(device: Device | None) -> tuple[Device, ...]:
 
 
 def _model(plan: Plan) -> str:
-    a, counts = plan.architecture, parameter_counts(plan.architecture)
+    a, counts = plan.architecture, plan.parameters
     runtime = plan.experiment.runtime
     parts = ', '.join(f'{name} {n:,}' for name, n in counts.items())
     return (
@@ -119,7 +119,7 @@ def _short(value: float, decimals: int = 2) -> Cell:
 def _disk(plan: Plan) -> Table:
     spaces = disk_space(
         plan.experiment,
-        sum(parameter_counts(plan.architecture).values()),
+        sum(plan.parameters.values()),
         plan.words,
         plan.assumed.input_words or plan.words,
         plan.assumed.pieces_per_word,

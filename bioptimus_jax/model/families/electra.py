@@ -83,6 +83,11 @@ class Electra(Architecture):
         """Its encoder, with the head of a discriminator."""
         return Discriminator(**dataclasses.asdict(self))
 
+    def generator(self, **shape: int) -> tuple['Electra', re.Pattern[str]]:
+        """It reads the tables and their LayerNorm of this one, and makes them as wide as itself."""
+        fields = {**dataclasses.asdict(self), **shape, 'embedding_size': self.width}
+        return Electra(**fields), re.compile('^embeddings/(?!embeddings_project/)')
+
     @classmethod
     def tensor_name(cls, path: str) -> str:
         ours = next(prefix for prefix in cls.modules if path.startswith(prefix))
@@ -104,6 +109,7 @@ class Discriminator(Electra):
     """An ELECTRA with the head of its discriminator, of which `logits` [B, M] say that a piece was replaced."""
 
     hf_class: ClassVar = 'ElectraForPreTraining'
+    purpose: ClassVar = 'discriminator'
     ignored: ClassVar = re.compile(
         r'embeddings\.position_ids$|generator_(predictions|lm_head)\.|classifier\.|qa_outputs\.'
     )
@@ -114,10 +120,12 @@ class Discriminator(Electra):
     def predictions(self, compute: Compute) -> nn.Module:
         return Judgement(self, compute)
 
-    def logits(self, params: Mapping[str, Any], hidden_BxLxD: jax.Array) -> jax.Array:
+    def logits(
+        self, params: Mapping[str, Any], hidden_BxLxD: jax.Array, compute: Compute = PLAIN
+    ) -> jax.Array:
         """Of each piece, that it was replaced."""
         head = {'params': params[HEAD]['predictions']}
-        return cast(jax.Array, self.predictions(PLAIN).apply(head, hidden_BxLxD))
+        return cast(jax.Array, self.predictions(compute).apply(head, hidden_BxLxD))
 
 
 class Judgement(Part):
