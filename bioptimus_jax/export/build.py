@@ -19,7 +19,7 @@ from bioptimus_jax.manifests import MANIFEST, versions
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.tensors import read_architecture, write_folder
 from bioptimus_jax.pretrain.checkpoint import finished_phases, load_phase, phase_checksums
-from bioptimus_jax.pretrain.objective import objective_of
+from bioptimus_jax.pretrain.objective import planned_objective
 from bioptimus_jax.run import Run, lost_metrics
 from bioptimus_jax.schema import phase_of
 
@@ -54,13 +54,11 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         checkpoint = digest(origin)
         about = _kept(folder / phase, checkpoint)
         if about is None:
-            params = objective_of(run.config).exported(load_phase(pretrain, phase))
+            model = planned_objective(run.config, architecture).exports(load_phase(pretrain, phase))['']
             setting = dataclasses.asdict(run.config.phase[phase_of(phase)])
             about = {'phase': phase, 'checkpoint': checkpoint, 'setting': setting}
             threads = run.config.runtime.torch_threads
-            measured = export(
-                folder / phase, architecture, params, initial, texts, about, threads=threads, run=run
-            )
+            measured = export(folder / phase, *model, initial, texts, about, threads=threads, run=run)
             about['gate'] = measured
             run.say(f'export: {phase} agrees with transformers, logits within {measured["logits"]:.1e}')
         else:

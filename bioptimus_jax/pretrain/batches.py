@@ -12,7 +12,7 @@ import grain
 import jax
 import numpy as np
 
-from bioptimus_jax.pretrain.rows import CUTS, Rows
+from bioptimus_jax.pretrain.rows import MORE, WIDE, Rows
 
 
 class Batches:
@@ -30,9 +30,9 @@ class Batches:
         reads: Sequence[str] = ('tokens', 'word_starts', 'segment_lengths'),
     ):
         self.rows, self.batch_rows, self.sharding = rows, batch_rows, sharding
-        # Where rows say themselves where words of the tokenizer begin, that goes with the words of white space.
-        told = CUTS in rows.fields and 'word_starts' in reads
-        self.reads = (*reads, CUTS) if told else tuple(reads)
+        # What only some rows say, of words of the tokenizer and of pairs, goes with the words of white space.
+        told = tuple(name for name in MORE if name in rows.fields and 'word_starts' in reads)
+        self.reads = (*reads, *told)
         self.order = grain.MapDataset.range(len(rows)).seed(seed).shuffle().repeat()
 
     def row_numbers(self, step: int) -> np.ndarray:
@@ -51,15 +51,11 @@ class Batches:
                 read[span] = self.rows.read(numbers_B[slice(*span)])
             return read[span][name]
 
-        widths = {
-            'tokens': self.rows.pieces,
-            'word_starts': self.rows.pieces,
-            CUTS: self.rows.pieces,
-            'segment_lengths': self.rows.segments,
-        }
         return {
             name: jax.make_array_from_callback(
-                (self.batch_rows, widths[name]), self.sharding, functools.partial(load, name)
+                (self.batch_rows, self.rows.pieces if name in WIDE else self.rows.segments),
+                self.sharding,
+                functools.partial(load, name),
             )
             for name in self.reads
         }

@@ -81,6 +81,9 @@ class Objective(abc.ABC):
         """This objective's own settings, a `Settings`: what config.objective says of it, or the defaults."""
         return config.objective.get(cls.__module__.rpartition('.')[2]) or cls.Settings()
 
+    def __post_init__(self) -> None:  # noqa: B027
+        """Raise ConfigError for an architecture that this objective cannot train."""
+
     @functools.cached_property
     def settings(self) -> Any:
         """Those of this objective's configuration."""
@@ -124,6 +127,10 @@ class Objective(abc.ABC):
     def exported(params: Mapping[str, Any]) -> Mapping[str, Any]:
         """The parameters of the model proper: trained ones without what `start` added."""
         return params
+
+    def exports(self, params: Mapping[str, Any]) -> dict[str, tuple[Architecture, Mapping[str, Any]]]:
+        """The models that a phase is exported as, by what is added to its name: '' for the model proper."""
+        return {'': (self.architecture, self.exported(params))}
 
     def start(self, params: Mapping[str, Any], key: jax.Array) -> Mapping[str, Any]:
         """The parameters at step 0, from the model's: heads or a generator may come to them."""

@@ -13,21 +13,33 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bioptimus_jax.model.architecture import OutputLayer
 from bioptimus_jax.pretrain import perplexity
 from bioptimus_jax.pretrain.cross_entropy import cross_entropy
 from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze
 from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, Setting, units_and_slots
 from bioptimus_jax.pretrain.objective import Example, Objective
-from bioptimus_jax.pretrain.rows import Rows, positions_and_segments
+from bioptimus_jax.pretrain.rows import Pairs, Rows, positions_and_segments
 from bioptimus_jax.schema import Experiment, Phase
 
 
 class MaskedRows(NamedTuple):
-    """Masked rows, and which piece belongs to which document, at which position of it."""
+    """Masked rows, and which piece belongs to which document, at which position of it; of rows of pairs also these."""
 
     masked: Masked
     segments_BxL: Any
     positions_BxL: Any
+    pairs: Pairs | None = None
+
+
+def inputs(rows: MaskedRows) -> dict[str, Any]:
+    """Masked rows as a model reads them: the batch of `Architecture.encode`."""
+    return {
+        'tokens': rows.masked.inputs_L,
+        'segments': rows.segments_BxL,
+        'positions': rows.positions_BxL,
+        **({'token_types': rows.pairs.types_BxL} if rows.pairs else {}),
+    }
 
 
 class MaskedLM(Objective):
@@ -64,7 +76,9 @@ class MaskedLM(Objective):
         maskable_BxL = self.masker.maskable(tokens_BxL, segments_BxL)
         masked = self.masker.mask(tokens_BxL, starts_BxL, maskable_BxL, Setting(**setting), keys_B)
         return Example(
-            MaskedRows(masked, segments_BxL, positions_BxL),
+            MaskedRows(
+                masked, segments_BxL, positions_BxL, Pairs.of(batch, positions_BxL, segments_BxL, jnp)
+            ),
             {'slots': masked.weights_M.sum()},
             self.masker.by_length(masked, starts_BxL, maskable_BxL),
         )
@@ -72,18 +86,23 @@ class MaskedLM(Objective):
     def loss(
         self, params: Any, frozen: Any, rows: MaskedRows, dropout_key: jax.Array | None
     ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
-        """Summed cross-entropy over the slots and sums for metrics.
+        """Summed cross-entropy over the slots, and `slot_sums`."""
+        loss, losses_BxM, correct_BxM = self.slot_losses(params, rows, dropout_key)
+        return {'slots': loss}, self.slot_sums(rows.masked, losses_BxM, correct_BxM)
+
+    def slot_sums(
+        self, masked: Masked, losses_BxM: jax.Array, correct_BxM: jax.Array
+    ) -> dict[str, jax.Array]:
+        """Sums for metrics.
 
         `weight` and `correct` count pieces, `units` and `correct_units` the words (or pieces) that were drawn: a word
         is right where all of its pieces are. `masked_*` count the pieces behind [MASK] alone.
         """
-        loss, losses_BxM, correct_BxM = self.slot_losses(params, rows, dropout_key)
-        masked = rows.masked
         weights_BxM = masked.weights_M
         losses_BxM, right_BxM = jax.lax.stop_gradient(losses_BxM), correct_BxM * weights_BxM
         hidden_weights_BxM = weights_BxM * (masked.kinds_M == MASKED)
         begins_BxM = masked.begins_M * weights_BxM
-        sums = {
+        return {
             'weight': weights_BxM.sum(),
             'correct': right_BxM.sum(),
             'units': begins_BxM.sum(),
@@ -92,19 +111,23 @@ class MaskedLM(Objective):
             'masked_weight': hidden_weights_BxM.sum(),
             'masked_correct': (right_BxM * hidden_weights_BxM).sum(),
         }
-        return {'slots': loss}, sums
 
     def slot_losses(
         self, params: Any, rows: MaskedRows, dropout_key: jax.Array | None = None
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Summed cross-entropy, the loss of every slot in nats [B, M] (without gradients), and whether it was right."""
         masked, compute = rows.masked, self.compute
-        batch = {'tokens': masked.inputs_L, 'segments': rows.segments_BxL, 'positions': rows.positions_BxL}
-        states = self.architecture.encode(params, batch, compute=compute, dropout_key=dropout_key)
-        # Only the slots go through the output layer: at 15 % it would be most of a small model's work.
-        hidden_BxMxD = jnp.take_along_axis(states, masked.slots_M[..., None], axis=1)
-        output = self.architecture.output_layer(params, hidden_BxMxD, compute)
+        states = self.architecture.encode(params, inputs(rows), compute=compute, dropout_key=dropout_key)
+        output = self.in_slots(params, states, masked)
         return cross_entropy(*output, masked.targets_M, masked.weights_M, compute)
+
+    def in_slots(self, params: Any, states_BxLxD: jax.Array, masked: Masked) -> OutputLayer:
+        """What the logits of the slots are made of.
+
+        Only they go through the output layer: at 15 % it would be most of a small model's work.
+        """
+        hidden_BxMxD = jnp.take_along_axis(states_BxLxD, masked.slots_M[..., None], axis=1)
+        return self.architecture.output_layer(params, hidden_BxMxD, self.compute)
 
     def metrics(self, example: Example, sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
         """Shares of pieces and of words that were right, and what was masked."""
@@ -138,6 +161,14 @@ class MaskedLM(Objective):
         """On masks that are the same in every run with the same vocabulary."""
         masks = freeze(rows, self.config, self.vocabulary, self.compute.row_shards, batch_rows)
         return FrozenEvaluation(self, masks)
+
+    def frozen_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
+        """What the sums of `loss` over all held-out rows under the frozen mask come to."""
+        weight = totals['masked_weight']
+        return {
+            'frozen_loss': totals['masked_loss'] / weight,
+            'frozen_accuracy': totals['masked_correct'] / weight,
+        }
 
     def difficulty(
         self, params: Any, batch: Mapping[str, np.ndarray], advance: Callable[[float], None]
@@ -182,14 +213,12 @@ class FrozenEvaluation:
             weight = totals.get('masked_weight', 0.0)
             if not weight:  # a setting without [MASK] has nothing to score
                 continue
-            loss = totals['masked_loss'] / weight
             if name == FROZEN:
-                yield 'frozen_loss', loss
-                yield 'frozen_accuracy', totals['masked_correct'] / weight
+                yield from self.objective.frozen_scores(totals).items()
             elif name == FROZEN_WORDS:
                 yield 'frozen_word_accuracy', totals['correct_units'] / totals['units']
             else:
-                yield f'loss/{name}', loss
+                yield f'loss/{name}', totals['masked_loss'] / weight
 
     def _pooled(self, params: Any, frozen: Any, name: str) -> dict[str, float]:
         """The sums of all batches under one setting; empty without any row."""
