@@ -29,9 +29,9 @@ Stated in the paper, line by line:
 Not stated; taken from NVIDIA's BERT, which the paper says it follows: Adam with 0.9 and 0.999, epsilon 1e-6, decay of
 0.01 but not of LayerNorm and biases, gradients clipped at norm 1, dropout 0.1, a tenth of the documents with pairs of a
 random length. That code does not correct Adam's bias; ours does, which matters in the first steps of a warm-up alone.
-Chosen by us: 512 pieces throughout (no phase of 128); rows of 512 that hold pairs by best fit, where padding leaves 45 %
-empty, so a batch of 8,192 rows has more text than one of 8,192 sequences; pairs drawn once, masks in every step (not
-five copies with fixed masks); abstracts from before March 2020; of `pmc_long` a warm-up of 10 % too.
+Chosen by us: 512 pieces throughout (no phase of 128); rows of 512 that hold pairs by best fit, where padding leaves
+45 % empty, so a batch of 8,192 rows has more text than one of 8,192 sequences; pairs drawn once, masks in every step
+(not five copies with fixed masks); abstracts from before March 2020; of `pmc_long` a warm-up of 10 % too.
 """
 
 from ml_collections import ConfigDict

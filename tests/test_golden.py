@@ -1,4 +1,4 @@
-"""Losses of a tiny model of every family through all four phases, against a text file per backend.
+"""Losses of a tiny model of every family, and of every objective, through all four phases, against a text file each.
 
 A difference means that training has changed. If it was meant to, write the file anew and say why in the commit:
 
@@ -13,6 +13,7 @@ import pytest
 
 from bioptimus_jax.config import defaults
 from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.pretrain.layouts import layout_of
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import sharded_step
@@ -22,14 +23,19 @@ from bioptimus_jax.vocab.kinds.wordpiece import make
 PHASES = {'0.1': 8, '0.2': 8, '0.3': 7, '0.4': 7}
 FEW = dict.fromkeys(PHASES, 2)
 ROWS, PIECES = 8, 64
+CASES = [*((family, 'mlm') for family in FAMILIES), ('bert', 'nsp')]
+"""Family and objective."""
 SPECIALS = ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]')
 
 
-def losses(family: str) -> list[float]:
+def losses(family: str, trained: str) -> list[float]:
     """Thirty of BERT; of the others, what differs is seen in eight."""
-    phases = PHASES if family == 'bert' else FEW
+    phases = PHASES if (family, trained) == CASES[0] else FEW
     config = defaults()
     config.pretrain.update(batch_rows=ROWS, micro_batches=2, learning_rate=1e-3, max_word_pieces=8)
+    config.pretrain.objective = trained
+    if trained == 'nsp':
+        config.rows.layout = 'pairs'
     for name, steps in phases.items():
         config.phase[name].update(duration=float(steps), duration_unit='steps')
     experiment = Experiment.from_config(config)
@@ -43,7 +49,11 @@ def losses(family: str) -> list[float]:
     step, state = sharded_step(objective, mesh, model.initial_parameters(jax.random.key(0)))
     found = []
     for number in range(sum(phases.values())):
-        state, metrics = step(state, batch_of(np.random.default_rng(number)), table)
+        rng = np.random.default_rng(number)
+        batch = batch_of(rng)
+        if layout_of(experiment.rows.layout).labelled:
+            batch |= pairs_of(rng, batch)
+        state, metrics = step(state, batch, table)
         found.append(float(metrics['loss']))
     return found
 
@@ -60,22 +70,29 @@ def batch_of(rng: np.random.Generator) -> dict[str, np.ndarray]:
     return {'tokens': tokens, 'word_starts': tokens > 0, 'segment_lengths': lengths.astype(np.int32)}
 
 
-def golden_file(family: str) -> Path:
-    of_family = '' if family == 'bert' else f'-{family}'
-    return Path(__file__).parent / 'golden' / f'losses-{jax.default_backend()}{of_family}.txt'
+def pairs_of(rng: np.random.Generator, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Where the second text of every document begins, and whether it follows."""
+    lengths = batch['segment_lengths']
+    labels = rng.integers(1, 3, lengths.shape).astype(np.int32)
+    return {'first_lengths': rng.integers(3, lengths - 1).astype(np.int32), 'labels': labels}
 
 
-@pytest.mark.parametrize('family', FAMILIES)
-def test_losses_are_the_golden_ones(family):
-    file = golden_file(family)
+def golden_file(family: str, trained: str) -> Path:
+    parts = [family] * (family != 'bert') + [trained] * (trained != 'mlm')
+    return Path(__file__).parent / 'golden' / f'{"-".join(["losses", jax.default_backend(), *parts])}.txt'
+
+
+@pytest.mark.parametrize(('family', 'trained'), CASES)
+def test_losses_are_the_golden_ones(family, trained):
+    file = golden_file(family, trained)
     if not file.is_file():
         pytest.skip(f'no golden losses for this backend; `python tests/test_golden.py` writes {file.name}')
     wanted = [float(line.split()[1]) for line in file.read_text().splitlines()]
-    np.testing.assert_allclose(losses(family), wanted, rtol=2e-4, err_msg=__doc__)
+    np.testing.assert_allclose(losses(family, trained), wanted, rtol=2e-4, err_msg=__doc__)
 
 
 if __name__ == '__main__':
-    for family in FAMILIES:
-        lines = [f'{number:2} {loss:.6f}\n' for number, loss in enumerate(losses(family), 1)]
-        golden_file(family).write_text(''.join(lines))
-        print(golden_file(family), ''.join(lines), sep='\n')
+    for case in CASES:
+        lines = [f'{number:2} {loss:.6f}\n' for number, loss in enumerate(losses(*case), 1)]
+        golden_file(*case).write_text(''.join(lines))
+        print(golden_file(*case), ''.join(lines), sep='\n')

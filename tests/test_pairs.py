@@ -151,7 +151,7 @@ def test_sentences_together_are_the_pieces_of_the_text(carries_space):
     bounds = sentence_bounds(text, encoding.offsets)
     assert (bounds[0], bounds[-1]) == (0, len(encoding.ids))
     assert bounds == sorted(set(bounds))
-    ends = [text[: encoding.offsets[at - 1][1]].rstrip() for at in bounds[1:]]
+    ends = [text[: encoding.offsets[at - 1][1]].rstrip(' \0') for at in bounds[1:]]
     assert [end.split()[-1] for end in ends] == ['it', 'low.', 'p53.', 'fell.', 'end?', 'Yes']
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import flax.linen as nn
@@ -53,7 +53,7 @@ class Bert(Architecture):
     }
     table: ClassVar = 'embeddings/word_embeddings/embedding'
     output_bias: ClassVar = 'cls/predictions/bias'
-    rules: ClassVar = RULES
+    rules: ClassVar[Sequence[Rule]] = RULES
 
     @classmethod
     def tensor_name(cls, path: str) -> str:
@@ -88,7 +88,7 @@ class PairedBert(Bert, Paired):
     ignored: ClassVar = re.compile(
         Bert.ignored.pattern.replace(r'pooler\.|', '').replace(r'cls\.seq_relationship\.|', '')
     )
-    rules: ClassVar = (
+    rules: ClassVar[Sequence[Rule]] = (
         Rule(r'^pooler/dense/kernel$', ('fsdp', None)),
         Rule(r'^cls/seq_relationship/kernel$', ('fsdp', None)),
         *RULES,
