@@ -55,6 +55,7 @@ def get_config(argument: str = '') -> ConfigDict:
     )
     if argument.startswith('general'):
         config.vocab.update(kind='file', file=f'{data}/vocab/bert-base-uncased/vocab.txt')
+    config.stages = tuple(stage for stage in config.stages if stage != 'contexts')  # all rows are random
     config.surgery.strategy = 'scratch'
     config.rows.layout = 'pairs'
     config.pretrain.update(

@@ -68,6 +68,7 @@ def get_config(argument: str = '') -> ConfigDict:
         f'{data}/general/gutenberg/*.txt',
     )
     if argument in ARMS:
+        config.stages = tuple('corpus vocab surgery rows pretrain export finetune report'.split())
         config.corpus.update(inputs=(f'{data}/pubmed/*.jsonl.gz',), min_words=128)
         config.corpus.audit.update(folder=f'{data}/ner', splits=('train', 'devel', 'test'))
         config.surgery.strategy = 'scratch'
