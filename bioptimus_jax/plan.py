@@ -24,6 +24,7 @@ from bioptimus_jax.pretrain.objective import objective_of, planned_objective
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, check_fits, planned_mesh
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import BY_DIFFICULTY, Experiment, Source, Vocab
+from bioptimus_jax.surgery.graft import check_rows
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
 # Measured on real abstracts, between spaces, special tokens not counted (under 1 %): a vocabulary of the domain, and
@@ -153,6 +154,7 @@ def check(run: Run) -> None:
     mixture.check(run)
     architecture, here = architecture_of(run), look()
     objective = planned_objective(experiment, architecture)
+    check_rows(experiment, architecture)
     mesh = planned_mesh(here.count, runtime.devices, runtime.fsdp, runtime.tensor)
     check_kernel(runtime.attention, architecture.attention_dropout, here.platform)
     part = experiment.pretrain.batch_rows // experiment.pretrain.micro_batches

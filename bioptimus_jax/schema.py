@@ -16,6 +16,7 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.fields import MOST, field_of, key, named, record_from, section, walk
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.pretrain.decay import DECAYS
+from bioptimus_jax.pretrain.layouts import LAYOUTS, PAIRED
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.pretrain.shares import OWN, quotas
 from bioptimus_jax.pretrain.units import MASKINGS
@@ -280,6 +281,21 @@ class Rows:
     max_document_pieces: int = key(512, 'longer ones are cut; counts special tokens', low=8, high=WIDEST_ROW)
     block_documents: int = key(4096, 'documents packed together', low=1, high=MOST_ROWS)
     shard_rows: int = key(65536, 'rows a file', low=1, high=LARGEST_SIZE)
+    layout: str = key(
+        'documents',
+        'what is packed; ' + '; '.join(f'{name}: {one.meaning}' for name, one in LAYOUTS.items()),
+        one_of=LAYOUTS,
+    )
+    short_pairs: float = key(
+        0.1,
+        'share of documents with pairs of a random length, not of max_document_pieces (BERT: 0.1)',
+        low=0,
+        high=1,
+        only_with=('rows.layout', PAIRED),
+    )
+    pair_seed: int = key(
+        0, 'of all that is drawn', low=0, high=LARGEST_SEED, only_with=('rows.layout', PAIRED)
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,6 +9,10 @@ Command:  bioptimus run --config=small:source --workdir=runs/small-source
           families of about as many parameters: a RoBERTa with byte-level vocabularies, and a ModernBERT with BERT's.
           small:electra-source and small:electra train replaced-token detection, with a generator 32 wide; the latter
           goes on with both models, where BIOPTIMUS_SOURCE=runs/small-electra-source/export/0.1 says so.
+          small:nsp, small:no_nsp and small:single are PubMedBERT's recipe in small, from random weights on abstracts of
+          128 words and more (Tinn et al., Table 2): pairs with next sentence prediction, the same two segments without
+          it, of which the second always follows, and single documents. With --config.rows.layout=pairs `no_nsp` has
+          random second texts too.
 Time:     55 minutes on two cores, both commands together (LOG.md).
 Expect:   held-out loss 5.26, 4.92, 4.67, 4.54 at the ends of the phases; F1 of 68 on NCBI-disease and 77 on
           BC5-chem, far below the paper's (88-94 with BERT-base). All three splits of the NER sets stay out of
@@ -30,7 +34,17 @@ SHAPES: dict[str, dict] = {
 }
 OBJECTIVES = {'electra': 'rtd'}
 VOCABULARIES = {'roberta': {'tokenizer': 'bytelevel', 'lowercase': False}}
-ARGUMENTS = ('', 'source', *(f'{family}{part}' for family in list(SHAPES)[1:] for part in ('', '-source')))
+ARMS: dict[str, dict] = {
+    'nsp': {'layout': 'pairs', 'objective': 'nsp'},
+    'no_nsp': {'layout': 'two_segments', 'objective': 'mlm'},
+    'single': {'layout': 'documents', 'objective': 'mlm'},
+}
+ARGUMENTS = (
+    '',
+    'source',
+    *ARMS,
+    *(f'{family}{part}' for family in list(SHAPES)[1:] for part in ('', '-source')),
+)
 
 
 def get_config(argument: str = '') -> ConfigDict:
@@ -39,7 +53,7 @@ def get_config(argument: str = '') -> ConfigDict:
         raise ValueError(
             f'no argument {argument!r}; there are {", ".join(filter(None, ARGUMENTS))}, and none'
         )
-    family = argument.removesuffix('source').removesuffix('-') or 'bert'
+    family = 'bert' if argument in ARMS else argument.removesuffix('source').removesuffix('-') or 'bert'
     data = environment('BIOPTIMUS_DATA')
     config = defaults()
     config.model.update(family=family, layers=2, hidden=128, heads=2, **SHAPES[family])
@@ -62,6 +76,20 @@ def get_config(argument: str = '') -> ConfigDict:
         f'{data}/general/wiki-split/*.tsv',  # column 0; the other column says the same in two sentences
         f'{data}/general/gutenberg/*.txt',
     )
+    if argument in ARMS:
+        config.stages = tuple('corpus vocab surgery rows pretrain export finetune report'.split())
+        config.corpus.update(inputs=(f'{data}/pubmed/*.jsonl.gz',), min_words=128)
+        config.corpus.audit.update(folder=f'{data}/ner', splits=('train', 'devel', 'test'))
+        config.surgery.strategy = 'scratch'
+        config.vocab.size = 8000  # of thirteen million words
+        config.rows.layout = ARMS[argument]['layout']
+        config.pretrain.update(objective=ARMS[argument]['objective'], warmup_fraction=0.1)
+        config.phases = ('0.2',)
+        config.phase['0.2'].update(duration=2000.0, duration_unit='steps')
+        config.finetune.update(
+            folder=f'{data}/ner', datasets=('ncbi-disease', 'bc5-chem'), learning_rate=5e-4
+        )
+        return config
     if argument.endswith('source'):
         config.stages = ('corpus', 'vocab', 'surgery', 'rows', 'pretrain', 'export')
         config.surgery.strategy = 'scratch'

@@ -15,6 +15,7 @@ from toy_compiler import AS_USERS
 
 from bioptimus_jax.config import defaults
 from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.pretrain.layouts import layout_of
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import sharded_step
@@ -24,17 +25,19 @@ from bioptimus_jax.vocab.kinds.wordpiece import make
 PHASES = {'0.1': 8, '0.2': 8, '0.3': 7, '0.4': 7}
 FEW = dict.fromkeys(PHASES, 2)
 ROWS, PIECES = 8, 64
-CASES = [*((family, 'mlm') for family in FAMILIES), ('electra', 'rtd')]
+CASES = [*((family, 'mlm') for family in FAMILIES), ('electra', 'rtd'), ('bert', 'nsp')]
 """Family and objective."""
 SPECIALS = ('[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]')
 
 
 def losses(family: str, trained: str) -> list[float]:
     """Thirty of BERT; of the others, what differs is seen in eight."""
-    phases = PHASES if family == 'bert' else FEW
+    phases = PHASES if (family, trained) == CASES[0] else FEW
     config = defaults()
     config.pretrain.update(batch_rows=ROWS, micro_batches=2, learning_rate=1e-3, max_word_pieces=8)
     config.pretrain.objective = trained
+    if trained == 'nsp':
+        config.rows.layout = 'pairs'
     for name, steps in phases.items():
         config.phase[name].update(duration=float(steps), duration_unit='steps')
     experiment = Experiment.from_config(config)
@@ -51,7 +54,11 @@ def losses(family: str, trained: str) -> list[float]:
         step = dataclasses.replace(step, compiled=lowered.compile(compiler_options=AS_USERS))
     found = []
     for number in range(sum(phases.values())):
-        state, metrics = step(state, batch_of(np.random.default_rng(number)), table)
+        rng = np.random.default_rng(number)
+        batch = batch_of(rng)
+        if layout_of(experiment.rows.layout).labelled:
+            batch |= pairs_of(rng, batch)
+        state, metrics = step(state, batch, table)
         found.append(float(metrics['loss']))
     return found
 
@@ -66,6 +73,13 @@ def batch_of(rng: np.random.Generator) -> dict[str, np.ndarray]:
         tokens[row, [0, first]] = 2
         tokens[row, [first - 1, first + second - 1]] = 3
     return {'tokens': tokens, 'word_starts': tokens > 0, 'segment_lengths': lengths.astype(np.int32)}
+
+
+def pairs_of(rng: np.random.Generator, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Where the second text of every document begins, and whether it follows."""
+    lengths = batch['segment_lengths']
+    labels = rng.integers(1, 3, lengths.shape).astype(np.int32)
+    return {'first_lengths': rng.integers(3, lengths - 1).astype(np.int32), 'labels': labels}
 
 
 def golden_file(family: str, trained: str) -> Path:

@@ -24,6 +24,7 @@ FLOORS = {
     'bioptimus_jax.plugins': 0,
     'bioptimus_jax.fields': 1,
     'bioptimus_jax.pretrain.decay': 0,
+    'bioptimus_jax.pretrain.layouts': 0,
     'bioptimus_jax.pretrain.rates': 0,
     'bioptimus_jax.pretrain.shares': 0,
     'bioptimus_jax.pretrain.units': 0,
@@ -101,6 +102,7 @@ WITHOUT_JAX = (
     'bioptimus_jax.demo',
     'bioptimus_jax.config',
     'bioptimus_jax.pretrain.decay',
+    'bioptimus_jax.pretrain.layouts',
     'bioptimus_jax.pretrain.rates',
     'bioptimus_jax.pretrain.shares',
     'bioptimus_jax.pretrain.units',
@@ -303,7 +305,11 @@ def test_the_rule_sees_what_is_undocumented():
 
 
 # Key whose values are variations -> the room of those: nobody else asks which one it is.
-VARIATIONS = {'masking': 'bioptimus_jax/pretrain/units.py', 'objective': 'bioptimus_jax/pretrain/objectives/'}
+VARIATIONS = {
+    'masking': 'bioptimus_jax/pretrain/units.py',
+    'objective': 'bioptimus_jax/pretrain/objectives/',
+    'layout': 'bioptimus_jax/pretrain/layouts.py',
+}
 
 
 def asks_for_a_name(source: str, key: str) -> list[int]:

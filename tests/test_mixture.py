@@ -176,7 +176,8 @@ def test_a_duration_in_words_counts_those_of_the_mixture(prepared, tmp_path):
             {'corpora.notes.run': '/nowhere'},
             r'config\.corpora\.notes\.run: /nowhere has no finished stage rows',
         ),
-        ({'rows.row_pieces': 128}, r'config\.corpora\.notes\.run: rows of 64 pieces, but .*=128'),
+        ({'rows.layout': 'pairs'}, r'config\.corpora\.notes\.run: .*layout=documents, this run with pairs'),
+        ({'rows.row_pieces': 128}, r'config\.corpora\.notes\.run: .*rows\.row_pieces=64, this run with 128'),
     ],
 )
 def test_what_cannot_be_mixed_is_refused_in_one_line(prepared, tmp_path, changes, refusal):

@@ -171,6 +171,15 @@ class Architecture(abc.ABC):
         """A masked language model of another `shape`, and the paths of what it shares with the discriminator."""
         raise NotImplementedError
 
+    def with_pairs(self) -> 'Paired | None':
+        """The same model with a head that judges pairs of texts beside its own, where the family has one."""
+        return None
+
+    @property
+    def segment_types(self) -> int:
+        """Token types that the embeddings tell apart."""
+        return getattr(self, 'token_types', 1)
+
     @property
     def kinds(self) -> tuple[Hashable, ...]:
         """Of every layer what makes it differ from others: equal ones have parameters of equal shapes."""
@@ -388,6 +397,18 @@ class Architecture(abc.ABC):
     ) -> jax.Array:
         """What `hf_class` calls logits, which the gate compares: here those of every real token, BxLxV."""
         return self.masked_lm_logits(params, hidden_BxLxD, compute)[..., : self.vocab_size]
+
+    def outputs(self, params: Mapping[str, Any], hidden_BxLxD: jax.Array) -> dict[str, jax.Array]:
+        """What `hf_class` gives beside its states, by its names for it: all of it is compared by the gate."""
+        return {'logits': self.logits(params, hidden_BxLxD)}
+
+
+class Paired(Architecture):
+    """A model with a second head: whether a text follows another, judged by the state at their first piece."""
+
+    @abc.abstractmethod
+    def pair_logits(self, params: Mapping[str, Any], first_xD: jax.Array) -> jax.Array:
+        """Logits [..., 2] in float32, of: it follows, it was drawn at random."""
 
 
 @functools.cache

@@ -101,6 +101,21 @@ def from_tensors(
     return unflatten(merged), fresh
 
 
+def parameters_in(
+    folder: Path, architecture: Architecture, shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, np.ndarray]:
+    """Those of some parameters that a folder has. Raises InputError for one of another shape or not finite."""
+    state, where = read_weights(folder)
+    names, found = {architecture.plain_name(name): name for name in state}, {}
+    for path, shape in shapes.items():
+        if name := names.get(architecture.plain_name(architecture.tensor_name(path))):
+            check_finite({name: state[name]}, folder, where)
+            found[path] = _from_tensor(path, state[name])
+            if found[path].shape != shape:
+                raise InputError(f'{where}: {path} has shape {found[path].shape}; {shape} is expected')
+    return found
+
+
 def to_tensors(params: Mapping[str, Any], architecture: Architecture) -> dict[str, np.ndarray]:
     """The state dict of the family's class in transformers, float32 and contiguous.
 

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from bioptimus_jax.pretrain.order import UNMIXED, Order, Pattern
-from bioptimus_jax.pretrain.rows import CUTS, Rows
+from bioptimus_jax.pretrain.rows import MORE, WIDE, Rows
 
 
 class Batches:
@@ -28,9 +28,9 @@ class Batches:
         patterns: Sequence[Pattern] = UNMIXED,
     ):
         self.rows, self.batch_rows, self.sharding = rows, batch_rows, sharding
-        # Where rows say themselves where words of the tokenizer begin, that goes with the words of white space.
-        told = CUTS in rows.fields and 'word_starts' in reads
-        self.reads = (*reads, CUTS) if told else tuple(reads)
+        # What only some rows say, of words of the tokenizer and of pairs, goes with the words of white space.
+        told = tuple(name for name in MORE if name in rows.fields and 'word_starts' in reads)
+        self.reads = (*reads, *told)
         self.row_numbers = Order([len(part) for part in rows.parts], batch_rows, seed, patterns)
 
     def at(self, step: int) -> dict[str, jax.Array]:
@@ -44,15 +44,11 @@ class Batches:
                 read[span] = self.rows.read(numbers_B[slice(*span)])
             return read[span][name]
 
-        widths = {
-            'tokens': self.rows.pieces,
-            'word_starts': self.rows.pieces,
-            CUTS: self.rows.pieces,
-            'segment_lengths': self.rows.segments,
-        }
         return {
             name: jax.make_array_from_callback(
-                (self.batch_rows, widths[name]), self.sharding, functools.partial(load, name)
+                (self.batch_rows, self.rows.pieces if name in WIDE else self.rows.segments),
+                self.sharding,
+                functools.partial(load, name),
             )
             for name in self.reads
         }

@@ -15,7 +15,7 @@ import numpy as np
 
 from bioptimus_jax.files import atomic
 from bioptimus_jax.pretrain.masking import Masked, Masker, Setting, slot_count
-from bioptimus_jax.pretrain.rows import Rows, positions_and_segments
+from bioptimus_jax.pretrain.rows import Pairs, Rows, positions_and_segments
 from bioptimus_jax.schema import Experiment, Phase
 from bioptimus_jax.vocab.subwords import Vocabulary
 
@@ -29,15 +29,19 @@ class FrozenMasks:
     segments_NxBxL: np.ndarray
     positions_NxBxL: np.ndarray
     masked: dict[str, Masked]
+    pairs: Pairs | None = None
 
-    def batches(self, name: str) -> Iterator[tuple[Masked, np.ndarray, np.ndarray]]:
-        """(masked, segments, positions) of each batch under one setting."""
-        for number, places in enumerate(zip(self.segments_NxBxL, self.positions_NxBxL, strict=True)):
-            yield jax.tree.map(lambda x, n=number: x[n], self.masked[name]), *places
+    def batches(self, name: str) -> Iterator[tuple]:
+        """(masked, segments, positions) of each batch under one setting, and of rows of pairs also these."""
+        arrays = (self.masked[name], self.segments_NxBxL, self.positions_NxBxL, *filter(None, [self.pairs]))
+        for number in range(len(self.segments_NxBxL)):
+            yield jax.tree.map(lambda x, n=number: x[n], arrays)
 
     def save(self, path: Path) -> None:
         """Store the masks, so that anybody can score exactly the same positions."""
         arrays = {'segments': self.segments_NxBxL, 'positions': self.positions_NxBxL}
+        if self.pairs:
+            arrays |= {'token_types': self.pairs.types_BxL, 'labels': self.pairs.labels_BxG}
         for name, masked in self.masked.items():
             arrays |= {f'{name}/{field}': getattr(masked, field) for field in masked._fields}
         with atomic(path, 'wb') as file:
@@ -54,6 +58,7 @@ class Maskable:
     segments_RxL: np.ndarray
     positions_RxL: np.ndarray
     keys_R: jax.Array
+    pairs: Pairs | None
 
     @classmethod
     def of(
@@ -65,7 +70,8 @@ class Maskable:
         batch = {name: _pad(value, -(-count // batch_rows) * batch_rows) for name, value in batch.items()}
         positions, segments = positions_and_segments(batch['segment_lengths'], pieces)
         keys = _document_keys(seed, batch['documents'][:, 0], batch['tokens'])
-        return cls(batch_rows, batch['tokens'], masker.word_starts(batch), segments, positions, keys)
+        starts, pairs = masker.word_starts(batch), Pairs.of(batch, positions, segments)
+        return cls(batch_rows, batch['tokens'], starts, segments, positions, keys, pairs)
 
     def batches(self, array: Any) -> np.ndarray:
         """[R, ...] as [N, B, ...]."""
@@ -81,7 +87,8 @@ class Maskable:
 
         arrays = (self.tokens_RxL, self.starts_RxL, self.segments_RxL, self.keys_R)
         masked = {n: jax.tree.map(self.batches, mask(*arrays, s, slots[n])) for n, s in settings.items()}
-        return FrozenMasks(self.batches(self.segments_RxL), self.batches(self.positions_RxL), masked)
+        places = self.batches(self.segments_RxL), self.batches(self.positions_RxL)
+        return FrozenMasks(*places, masked, jax.tree.map(self.batches, self.pairs))
 
 
 def freeze(

@@ -34,7 +34,7 @@ from bioptimus_jax.pretrain.step import TrainStep, sharded_step
 from bioptimus_jax.pretrain.watch import Profiler, Window
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
-from bioptimus_jax.surgery.graft import check_positions
+from bioptimus_jax.surgery.graft import check_rows
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
 SPENT = ('flops', 'seconds', 'joules')
@@ -100,7 +100,7 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     rows = mixture.open_rows(run)
     subwords = load_subwords(run.folder('vocab'))
     architecture, params, _ = load_folder(run.folder('surgery') / 'model')
-    check_positions(config, architecture)
+    check_rows(config, architecture)
     heldout = Rows(run.folder('rows'), 'heldout')
     if not len(heldout):
         raise InputError(

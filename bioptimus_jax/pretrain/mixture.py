@@ -14,7 +14,7 @@ from bioptimus_jax.pretrain.order import Pattern
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.shares import OWN, PATTERN, quotas
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.schema import Experiment, value_before
 from bioptimus_jax.vocab.subwords import READY
 
 
@@ -63,7 +63,7 @@ def contents(experiment: Experiment) -> dict[str, str]:
 
 def check(run: Run) -> None:
     """Raise ConfigError for a corpus without rows, or with rows of another width or of another vocabulary."""
-    own = _tokenizer(run.manifest('vocab'))
+    own, rows = _tokenizer(run.manifest('vocab')), run.config.rows
     for name in names(run.config):
         folder, key = _rows_of(run.config, name), f'config.corpora.{name}.run'
         manifest, tokenizer = read_record(folder), _tokenizer(read_record(folder.parent / 'vocab'))
@@ -72,12 +72,15 @@ def check(run: Run) -> None:
                 f'{key}: {folder.parent} has no finished stage rows; make it with --config.stages=corpus,vocab,rows '
                 "and this run's vocabulary (config.vocab.kind=file), or correct the folder"
             )
-        width = manifest['config'].get('rows.row_pieces')
-        if width != run.config.rows.row_pieces:
-            raise ConfigError(
-                f'{key}: rows of {width} pieces, but config.rows.row_pieces={run.config.rows.row_pieces}; make the '
-                'rows of both alike'
+        for kept in ('rows.row_pieces', 'rows.layout'):
+            theirs, ours = (
+                manifest['config'].get(kept, value_before(kept)),
+                getattr(rows, kept.rpartition('.')[2]),
             )
+            if theirs != ours:
+                raise ConfigError(
+                    f'{key}: has rows with config.{kept}={theirs}, this run with {ours}; make both alike'
+                )
         if own and own != tokenizer:
             raise ConfigError(
                 f"{key}: {folder.parent} has another vocabulary than this run; give it this run's vocab folder with "

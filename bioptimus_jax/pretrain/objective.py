@@ -88,6 +88,9 @@ class Objective(abc.ABC):
         """This objective's own settings, a `Settings`: what config.objective says of it, or the defaults."""
         return config.objective.get(cls.__module__.rpartition('.')[2]) or cls.Settings()
 
+    def __post_init__(self) -> None:  # noqa: B027
+        """Raise ConfigError for an architecture that this objective cannot train."""
+
     @functools.cached_property
     def settings(self) -> Any:
         """Those of this objective's configuration."""

@@ -2,15 +2,17 @@
 
 Legend: R rows, L pieces a row, G segments a row.
 
-A row holds documents (or parts of long ones), each between two special tokens, best-fit within fixed
-blocks of documents, so that the rows are the same for any number of workers. Held-out rows hold one document each.
+A row holds documents (or parts of long ones, or pairs of texts: layouts.py), each between two special tokens, best-fit
+within fixed blocks of documents, so that the rows are the same for any number of workers. Held-out rows hold one each.
 """
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,38 +21,46 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, read_json, write_json
 from bioptimus_jax.hosts.workers import open_workers, ranges
 from bioptimus_jax.packing import best_fit
+from bioptimus_jax.pretrain.layouts import layout_of, make_pairs
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Rows as RowSettings
+from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.vocab.subwords import Subwords
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
 ENCODE_DOCUMENTS = 250  # encodings of larger batches are heavy
+Block: TypeAlias = dict[str, np.ndarray]
+"""Rows as arrays by name, R first: some or all of FIELDS and MORE."""
 _documents: DocumentSource  # of this process: see _prepare
 _subwords: Subwords
 
 
-@dataclasses.dataclass(frozen=True)
-class Block:
-    """Rows as arrays: tokens, whether a white-space word starts at a piece, segment lengths, document keys.
+class Tokenised(NamedTuple):
+    """A document in pieces: ids, where white-space words start and, where a token does not say so, the tokenizer's own.
 
-    `cuts_RxL`: whether a word of the tokenizer starts at a piece, where a token alone does not say so; else no columns.
+    `bounds`: 0, and where each sentence ends, for layouts that ask for sentences.
     """
 
-    tokens_RxL: np.ndarray
-    word_starts_RxL: np.ndarray
-    segment_lengths_RxG: np.ndarray
-    documents_RxG: np.ndarray
-    cuts_RxL: np.ndarray
+    key: int
+    tokens: np.ndarray
+    word_starts: np.ndarray
+    cuts: np.ndarray | None
+    bounds: list[int]
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A document, or a part of a long one, with the special tokens at its ends."""
+    """A document, a part of a long one or a pair, with the special tokens at its ends.
+
+    Of a pair `first` counts the pieces of the first text with [CLS] and [SEP], and `label` UNTOLD, FOLLOWS or RANDOM.
+    """
 
     tokens: np.ndarray
     word_starts: np.ndarray
     document: int
     cuts: np.ndarray | None = None
+    first: int | None = None
+    label: int = 0
 
 
 class Rows:
@@ -62,7 +72,7 @@ class Rows:
             raise InputError(f'{folder / split}: holds no rows; run `bioptimus rows` first')
         self.pieces, self.segments = facts['row_pieces'], facts['segments']
         self.counts: dict[str, Any] = facts['counts']
-        self.fields = FIELDS[: None if facts.get(CUTS) else -1]
+        self.fields = (*FIELDS, *(name for name in MORE if facts.get(name)))
         self.shards = [
             {
                 name: np.load(folder / split / f'{name}-{number:05d}.npy', mmap_mode='r', allow_pickle=False)
@@ -92,33 +102,30 @@ class Rows:
     def read(self, numbers_B: np.ndarray) -> dict[str, np.ndarray]:
         """Those rows: tokens [B, L] int32, word_starts [B, L] bool, segment_lengths [B, G] int32, documents [B, G].
 
-        And cuts [B, L] bool, where a token does not say whether a word of the tokenizer begins.
+        And cuts [B, L] bool, where a token does not say whether a word of the tokenizer begins; of pairs first_lengths
+        and labels, int32 [B, G].
         """
         shard_B = np.searchsorted(self.ends, numbers_B, side='right')
         batch = len(numbers_B)
-        tokens = np.empty((batch, self.pieces), np.int32)
-        bits = {
-            name: np.empty((batch, (self.pieces + 7) // 8), np.uint8) for name in BITS if name in self.fields
-        }
-        lengths = np.zeros((batch, self.segments), np.int32)
-        documents = np.zeros((batch, self.segments), np.uint64)
+        found = {'tokens': np.empty((batch, self.pieces), np.int32)}
+        for name in self.fields[1:]:
+            width, kind = ((self.pieces + 7) // 8, np.uint8) if name in BITS else (self.segments, np.int32)
+            found[name] = np.zeros((batch, width), np.uint64 if name == 'documents' else kind)
         for shard in np.unique(shard_B):
             here = np.flatnonzero(shard_B == shard)
             local = numbers_B[here] - (self.ends[shard - 1] if shard else 0)
-            arrays = self.shards[shard]
-            width = arrays['segment_lengths'].shape[1]
-            tokens[here] = arrays['tokens'][local]
-            for name, packed in bits.items():
-                packed[here] = arrays[name][local]
-            lengths[here, :width] = arrays['segment_lengths'][local]
-            documents[here, :width] = arrays['documents'][local]
-        unpacked = _unpacked(bits, self.pieces)
-        return {'tokens': tokens, **unpacked, 'segment_lengths': lengths, 'documents': documents}
+            for name, array in self.shards[shard].items():
+                found[name][here, : array.shape[1]] = array[local]
+        return found | _unpacked({name: found[name] for name in BITS if name in found}, self.pieces)
 
 
-CUTS = 'cuts'
-FIELDS = ('tokens', 'word_starts', 'segment_lengths', 'documents', CUTS)
+CUTS, FIRSTS, LABELS = 'cuts', 'first_lengths', 'labels'
+FIELDS = ('tokens', 'word_starts', 'segment_lengths', 'documents')
+MORE = (CUTS, FIRSTS, LABELS)  # arrays that not all rows have
 BITS = ('word_starts', CUTS)
+WIDE = ('tokens', *BITS)  # a column a piece; others have one a segment
+PAIRS, RANDOM_PAIRS = 'pairs', 'random_pairs'  # as counted
+UNTOLD, FOLLOWS, RANDOM = range(3)  # labels of a pair: untold are those of which none is random
 
 
 def _unpacked(bits: dict[str, np.ndarray], width: int) -> dict[str, np.ndarray]:
@@ -147,11 +154,16 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         f'rows: {train["rows"]:,} of {settings.row_pieces} pieces, fill {train["fill"]:.3f}, '
         f'{train["documents_cut"]:,} documents cut, {train["tokens_dropped"]} tokens dropped, '
         f'{train["share_at_384_and_more"]:.1%} of tokens at positions of 384 and more'
+        + (
+            f', {train["pairs"]:,} pairs, {train["share_random"]:.1%} of them random'
+            if PAIRS in train
+            else ''
+        )
     )
     return counts
 
 
-def _blocks(run: Run, split: str, documents: int, pack: bool) -> Iterator[tuple[Block, dict[str, int]]]:
+def _blocks(run: Run, split: str, documents: int, pack: bool) -> Iterator[tuple[Block, Counter[str]]]:
     settings = run.config.rows
     spans = ranges(documents, settings.block_documents)
     arguments = (run.folder('corpus').absolute(), run.folder('vocab').absolute(), split)
@@ -165,10 +177,13 @@ def _prepare(corpus: Path, vocab: Path, split: str) -> None:
     _documents, _subwords = open_documents(corpus, split), load_subwords(vocab)
 
 
-def _make_block(settings: RowSettings, pack: bool, span: tuple[int, int]) -> tuple[Block, dict[str, int]]:
+def _make_block(settings: RowSettings, pack: bool, span: tuple[int, int]) -> tuple[Block, Counter[str]]:
     starts = range(*span, ENCODE_DOCUMENTS)
     batches = (_documents.read(at, min(at + ENCODE_DOCUMENTS, span[1])) for at in starts)
-    parts, counted = document_parts(batches, _subwords, settings.max_document_pieces)
+    if layout_of(settings.layout).is_random:
+        parts, counted = pair_parts(batches, _subwords, settings, span[0])
+    else:
+        parts, counted = document_parts(batches, _subwords, settings.max_document_pieces)
     width = settings.row_pieces if pack else settings.max_document_pieces
     rows = best_fit([len(p.tokens) for p in parts], width) if pack else [[i] for i in range(len(parts))]
     return lay_out(parts, rows, width), counted
@@ -176,32 +191,99 @@ def _make_block(settings: RowSettings, pack: bool, span: tuple[int, int]) -> tup
 
 def document_parts(
     batches: Iterable[Sequence[Document]], subwords: Subwords, longest: int
-) -> tuple[list[Part], dict[str, int]]:
+) -> tuple[list[Part], Counter[str]]:
     """Documents tokenised and cut into parts of at most `longest` pieces, and what was counted."""
     sentence_ends = np.array(
         [subwords.text(number) in ('.', '?', '!') for number in range(len(subwords.tokens))]
     )
     parts: list[Part] = []
-    counted = dict.fromkeys(('documents', 'documents_cut', 'tokens_dropped', 'words', 'tokens'), 0)
+    counted = Counter[str]()
+    for document in _tokenised(batches, subwords, counted):
+        pieces = list(cut_points(document.tokens, document.word_starts, sentence_ends, longest - 2))
+        counted['documents_cut'] += len(pieces) > 1
+        counted['words'] += int(document.word_starts.sum())
+        parts += (_part([(document, *span)], subwords) for span in pieces)
+        counted['tokens_dropped'] += len(document.tokens) - sum(end - begin for begin, end in pieces)
+    counted['tokens'] = sum(len(p.tokens) for p in parts)
+    return parts, counted
+
+
+def pair_parts(
+    batches: Iterable[Sequence[Document]], subwords: Subwords, settings: RowSettings, block: int
+) -> tuple[list[Part], Counter[str]]:
+    """Pairs of texts of the documents of a block, which begins at that document, and what was counted.
+
+    Random texts come from the same block. Dropped are pieces that no pair has where they stand in their document.
+    """
+    counted, parts, layout = Counter[str](), [], layout_of(settings.layout)
+    assert layout.is_random
+    documents = list(_tokenised(batches, subwords, counted, sentences=True))
+    generator = np.random.default_rng((settings.pair_seed, block))
+    bounds = [document.bounds for document in documents]
+    drawn = make_pairs(
+        bounds, settings.max_document_pieces, settings.short_pairs, layout.is_random, generator
+    )
+    of_document: Counter[int] = Counter()
+    for pair in drawn:
+        texts = [(documents[pair.document], *pair.first), (documents[pair.other], *pair.second)]
+        label = UNTOLD if not layout.labelled else RANDOM if pair.random else FOLLOWS
+        parts.append(_part(texts, subwords, label))
+        of_document[pair.document] += 1
+        counted[RANDOM_PAIRS] += pair.random
+        counted['words'] += sum(int(text.word_starts[begin:end].sum()) for text, begin, end in texts)
+        kept = texts[:1] if pair.random else texts
+        counted['tokens_dropped'] -= sum(end - begin for _, begin, end in kept)
+    counted['tokens_dropped'] += sum(len(document.tokens) for document in documents)
+    counted['documents_cut'] = sum(pairs > 1 for pairs in of_document.values())
+    counted['tokens'], counted[PAIRS] = sum(len(p.tokens) for p in parts), len(parts)
+    return parts, counted
+
+
+def _tokenised(
+    batches: Iterable[Sequence[Document]], subwords: Subwords, counted: Counter[str], sentences: bool = False
+) -> Iterator[Tokenised]:
+    """Documents that have any pieces, `counted` with those that have none."""
     for batch in batches:
         counted['documents'] += len(batch)
         encodings = subwords.encode(d.text for d in batch)
         for document, encoding in zip(batch, encodings, strict=True):
-            tokens = np.array(encoding.ids, np.uint32)
-            if not len(tokens):
-                continue
-            starts = white_space_starts(document.text, encoding.offsets)
-            cuts = word_cuts(encoding.word_ids) if subwords.kind.words_in_rows else None
-            pieces = list(cut_points(tokens, starts, sentence_ends, longest - 2))
-            counted['documents_cut'] += len(pieces) > 1
-            counted['words'] += int(starts.sum())
-            key = document_key(document.id)
-            for begin, end in pieces:
-                ids = np.concatenate([[subwords.cls], tokens[begin:end], [subwords.sep]])
-                parts.append(Part(ids, _closed(starts, begin, end), key, _closed(cuts, begin, end)))
-            counted['tokens_dropped'] += len(tokens) - sum(end - begin for begin, end in pieces)
-    counted['tokens'] = sum(len(p.tokens) for p in parts)
-    return parts, counted
+            if encoding.ids:
+                yield Tokenised(
+                    document_key(document.id),
+                    np.array(encoding.ids, np.uint32),
+                    white_space_starts(document.text, encoding.offsets),
+                    word_cuts(encoding.word_ids) if subwords.kind.words_in_rows else None,
+                    sentence_bounds(document.text, encoding.offsets) if sentences else [],
+                )
+
+
+def sentence_bounds(text: str, offsets: list[tuple[int, int]]) -> list[int]:
+    """0, and where each sentence of a text ends, in pieces: sentences in a row are the pieces of the whole text.
+
+    A sentence begins with the first piece that ends behind its first character, which may hold the space before it.
+    """
+    begins, at, plain = [], 0, text.replace('\0', ' ')  # as the splitter reads it
+    for sentence in split_sentences(text):
+        at = max(plain.find(sentence, at), at)
+        begins.append(at)
+        at += len(sentence)
+    ended = np.maximum.accumulate(np.array(offsets, np.int64).reshape(-1, 2)[:, 1])
+    return sorted({0, len(offsets), *np.searchsorted(ended, begins, side='right').tolist()})
+
+
+def _part(texts: list[tuple[Tokenised, int, int]], subwords: Subwords, label: int | None = None) -> Part:
+    """Some pieces of a document or, with a label, of two; the second text may be empty."""
+    texts = [text for text in texts if text[2] > text[1]]
+    document, begin, end = texts[0]
+
+    def closed(name: str, first: Any, behind: Any) -> np.ndarray:
+        arrays = ((getattr(text, name)[begin:end], [behind]) for text, begin, end in texts)
+        return np.concatenate([[first], *itertools.chain.from_iterable(arrays)])
+
+    tokens, starts = closed('tokens', subwords.cls, subwords.sep), closed('word_starts', True, True)
+    cuts = None if document.cuts is None else closed('cuts', True, True)
+    paired = {} if label is None else {'first': end - begin + 2, 'label': label}
+    return Part(tokens, starts, document.key, cuts, **paired)
 
 
 def white_space_starts(text: str, offsets: list[tuple[int, int]]) -> np.ndarray:
@@ -225,11 +307,6 @@ def word_cuts(words: Sequence[int | None]) -> np.ndarray:
     return np.append(True, numbers[1:] != numbers[:-1])
 
 
-def _closed(starts: Any, begin: int, end: int) -> Any:
-    """The starts of a part, with the special tokens at its ends."""
-    return None if starts is None else np.concatenate([[True], starts[begin:end], [True]])
-
-
 def cut_points(
     tokens: np.ndarray, starts: np.ndarray, sentence_ends_V: np.ndarray, limit: int
 ) -> Iterator[tuple[int, int]]:
@@ -249,35 +326,45 @@ def cut_points(
 def lay_out(parts: list[Part], rows: list[list[int]], width: int) -> Block:
     """The block of those rows, each of the parts by number, `width` pieces wide."""
     count, segments = len(rows), max(map(len, rows), default=1)
-    tokens = np.zeros((count, width), np.uint32)
-    starts, cuts = np.zeros((count, width), bool), np.zeros((count, width), bool)
-    lengths = np.zeros((count, segments), np.uint16)
-    documents = np.zeros((count, segments), np.uint64)
+    block = {
+        'tokens': np.zeros((count, width), np.uint32),
+        'word_starts': np.zeros((count, width), bool),
+        'segment_lengths': np.zeros((count, segments), np.uint16),
+        'documents': np.zeros((count, segments), np.uint64),
+    }
+    if any(part.cuts is not None for part in parts):
+        block[CUTS] = np.zeros((count, width), bool)
+    if any(part.first is not None for part in parts):
+        block |= {
+            FIRSTS: np.zeros((count, segments), np.uint16),
+            LABELS: np.zeros((count, segments), np.uint8),
+        }
     for row, members in enumerate(rows):
         at = 0
         for segment, member in enumerate(members):
             part = parts[member]
             end = at + len(part.tokens)
-            tokens[row, at:end], starts[row, at:end] = part.tokens, part.word_starts
-            if part.cuts is not None:
-                cuts[row, at:end] = part.cuts
-            lengths[row, segment], documents[row, segment] = len(part.tokens), part.document
+            for name, values in (
+                ('tokens', part.tokens),
+                ('word_starts', part.word_starts),
+                (CUTS, part.cuts),
+            ):
+                if values is not None:
+                    block[name][row, at:end] = values
+            of_segment = (len(part.tokens), part.document, part.first, part.label)
+            for name, value in zip(('segment_lengths', 'documents', FIRSTS, LABELS), of_segment, strict=True):
+                if name in block:
+                    block[name][row, segment] = value
             at = end
-    told = any(part.cuts is not None for part in parts)
-    packed = np.packbits(starts, axis=1), np.packbits(cuts if told else cuts[:, :0], axis=1)
-    return Block(tokens, packed[0], lengths, documents, packed[1])
+    return block | {name: np.packbits(block[name], axis=1) for name in BITS if name in block}
 
 
 def one_a_row(parts: list[Part], width: int) -> dict[str, np.ndarray]:
     """Rows of one part each, as `Rows.read` gives them."""
     block = lay_out(parts, [[number] for number in range(len(parts))], width)
-    return {
-        'tokens': block.tokens_RxL.astype(np.int32),
-        'segment_lengths': block.segment_lengths_RxG.astype(np.int32),
-        'documents': block.documents_RxG,
-        **_unpacked({'word_starts': block.word_starts_RxL}, width),
-        **(_unpacked({CUTS: block.cuts_RxL}, width) if block.cuts_RxL.shape[1] else {}),
-    }
+    kinds = {'tokens': np.int32, 'segment_lengths': np.int32}
+    found = {name: array.astype(kinds.get(name, array.dtype)) for name, array in block.items()}
+    return found | _unpacked({name: found[name] for name in BITS if name in found}, width)
 
 
 class _ShardWriter:
@@ -288,29 +375,23 @@ class _ShardWriter:
         self.width = settings.row_pieces if pack else settings.max_document_pieces
         self.waiting: list[Block] = []
         self.shards = self.segments = self.rows = self.beyond_384 = 0
-        self.counted: dict[str, int] = {}
-        self.fields: tuple[str, ...] = FIELDS[:-1]
+        self.counted = Counter[str]()
+        self.fields: tuple[str, ...] = FIELDS
 
-    def add(self, block: Block, counted: dict[str, int]) -> None:
+    def add(self, block: Block, counted: Counter[str]) -> None:
         self.waiting.append(block)
-        for name, value in counted.items():
-            self.counted[name] = self.counted.get(name, 0) + value
-        while sum(len(b.tokens_RxL) for b in self.waiting) >= self.settings.shard_rows:
+        self.counted.update(counted)
+        while sum(len(b['tokens']) for b in self.waiting) >= self.settings.shard_rows:
             self._write(self.settings.shard_rows)
 
     def _write(self, count: int) -> None:
-        segments = max(b.documents_RxG.shape[1] for b in self.waiting)
-        full = [b for b in self.waiting if len(b.cuts_RxL)]
+        full = [b for b in self.waiting if len(b['tokens'])] or self.waiting[:1]
+        segments = max(b['documents'].shape[1] for b in full)
+        self.fields = tuple(full[0])
         merged = {
-            'tokens': np.concatenate([b.tokens_RxL for b in self.waiting]),
-            'word_starts': np.concatenate([b.word_starts_RxL for b in self.waiting]),
-            'segment_lengths': np.concatenate(
-                [_widen(b.segment_lengths_RxG, segments) for b in self.waiting]
-            ),
-            'documents': np.concatenate([_widen(b.documents_RxG, segments) for b in self.waiting]),
-            CUTS: np.concatenate([b.cuts_RxL for b in full] or [self.waiting[0].cuts_RxL]),
+            name: np.concatenate([b[name] if name in WIDE else _widen(b[name], segments) for b in full])
+            for name in self.fields
         }
-        self.fields = FIELDS[: None if merged[CUTS].shape[1] else -1]
         if merged['tokens'].max(initial=0) < 65536:
             merged['tokens'] = merged['tokens'].astype(np.uint16)
         for name in self.fields:
@@ -320,28 +401,31 @@ class _ShardWriter:
         self.beyond_384 += int(np.maximum(merged['segment_lengths'][:count].astype(int) - 384, 0).sum())
         self.rows += len(merged['tokens'][:count])
         self.shards += 1
-        rest = Block(*(merged[name][count:] for name in FIELDS))
-        self.waiting = [rest] if len(rest.tokens_RxL) else []
+        rest = {name: array[count:] for name, array in merged.items()}
+        self.waiting = [rest] if len(rest['tokens']) else []
 
     def close(self) -> dict[str, Any]:
         if self.waiting:
-            self._write(sum(len(b.tokens_RxL) for b in self.waiting))
-        tokens = self.counted.get('tokens', 0)
+            self._write(sum(len(b['tokens']) for b in self.waiting))
+        tokens, pairs = self.counted['tokens'], self.counted[PAIRS]
         counts = {
             'rows': self.rows,
             **{
-                n: self.counted.get(n, 0)
+                n: self.counted[n]
                 for n in ('documents', 'documents_cut', 'tokens_dropped', 'words', 'tokens')
             },
             'fill': round(tokens / max(self.rows * self.width, 1), 4),
             'share_at_384_and_more': round(self.beyond_384 / max(tokens, 1), 4),
         }
+        if PAIRS in self.counted:
+            share = round(self.counted[RANDOM_PAIRS] / max(pairs, 1), 4)
+            counts |= {PAIRS: pairs, 'share_random': share}
         facts = {
             'row_pieces': self.width,
             'segments': max(self.segments, 1),
             'shards': self.shards,
             'counts': counts,
-            **({CUTS: True} if CUTS in self.fields else {}),
+            **{name: True for name in MORE if name in self.fields},
         }
         write_json(self.folder / 'rows.json', facts)
         return counts
@@ -361,3 +445,24 @@ def positions_and_segments(segment_lengths_BxG: Any, pieces: int, xp: Any = np) 
     begin_BxL = xp.max(xp.where(over_BxLxG, ends_BxG[:, None, :], 0), axis=-1)
     positions_BxL = xp.where(real_BxL, index_L[None, :] - begin_BxL, 0)
     return positions_BxL, xp.where(real_BxL, number_BxL + 1, 0)
+
+
+class Pairs(NamedTuple):
+    """Of rows of pairs: the token type of every piece, and of every pair where it begins and its label."""
+
+    types_BxL: Any
+    begins_BxG: Any
+    labels_BxG: Any
+
+    @classmethod
+    def of(
+        cls, batch: Mapping[str, Any], positions_BxL: Any, segments_BxL: Any, xp: Any = np
+    ) -> 'Pairs | None':
+        """Those of a batch as `Rows.read` gives it; None of rows without pairs."""
+        if FIRSTS not in batch:
+            return None
+        lengths_BxG, last = batch['segment_lengths'], positions_BxL.shape[1] - 1
+        first_BxL = xp.take_along_axis(batch[FIRSTS], xp.maximum(segments_BxL - 1, 0), axis=1)
+        types_BxL = (segments_BxL > 0) & (positions_BxL >= first_BxL)
+        begins_BxG = xp.minimum(xp.cumsum(lengths_BxG, axis=1) - lengths_BxG, last)  # some hold nothing
+        return cls(types_BxL.astype(np.int32), begins_BxG, batch[LABELS])

@@ -18,6 +18,7 @@ from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.loaded import check as check_tokenizer
 from bioptimus_jax.model.tensors import own_architecture, read_architecture, write_folder
+from bioptimus_jax.pretrain.layouts import layout_of
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Surgery
 from bioptimus_jax.surgery import account, bias, rows
@@ -108,7 +109,7 @@ def external_inputs(experiment: Experiment) -> list[Path]:
 
 def _fitted(experiment: Experiment, architecture: Architecture, vocab_size: int) -> Architecture:
     """The source's architecture with the run's vocabulary and dropout. ConfigError if positions lack."""
-    check_positions(experiment, architecture)
+    check_rows(experiment, architecture)
     model = experiment.model
     return dataclasses.replace(
         architecture.masked_lm(),
@@ -118,8 +119,14 @@ def _fitted(experiment: Experiment, architecture: Architecture, vocab_size: int)
     )
 
 
-def check_positions(experiment: Experiment, architecture: Architecture) -> None:
-    """Raise ConfigError where documents may be longer than the table of positions."""
+def check_rows(experiment: Experiment, architecture: Architecture) -> None:
+    """Raise ConfigError where documents may be longer than the table of positions, or pairs have no two token types."""
+    layout = experiment.rows.layout
+    if layout_of(layout).is_random and architecture.segment_types < 2:
+        raise ConfigError(
+            f'config.rows.layout: {layout} needs two token types, which this {architecture.title} does not have; set '
+            'config.rows.layout=documents, or take a model of a family with both, as bert'
+        )
     positions, wanted = architecture.positions, experiment.rows.max_document_pieces
     if wanted > positions:
         raise ConfigError(

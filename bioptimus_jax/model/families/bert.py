@@ -2,11 +2,14 @@
 
 import dataclasses
 import re
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import flax.linen as nn
+import jax
+import jax.numpy as jnp
 
-from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.architecture import HEAD, Architecture, Paired, Rule
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.layers import RULES, Embeddings, Layer, Predictions
 
@@ -50,7 +53,7 @@ class Bert(Architecture):
     }
     table: ClassVar = 'embeddings/word_embeddings/embedding'
     output_bias: ClassVar = 'cls/predictions/bias'
-    rules: ClassVar = RULES
+    rules: ClassVar[Sequence[Rule]] = RULES
 
     @classmethod
     def tensor_name(cls, path: str) -> str:
@@ -72,6 +75,42 @@ class Bert(Architecture):
 
     def predictions(self, compute: Compute) -> nn.Module:
         return Predictions(self, compute)
+
+    def with_pairs(self) -> 'PairedBert':
+        return PairedBert(**dataclasses.asdict(self))
+
+
+@dataclasses.dataclass(frozen=True)
+class PairedBert(Bert, Paired):
+    """BERT as it was pre-trained: beside the masked-language-model head a pooler and the head of next sentences."""
+
+    hf_class: ClassVar = 'BertForPreTraining'
+    ignored: ClassVar = re.compile(
+        Bert.ignored.pattern.replace(r'pooler\.|', '').replace(r'cls\.seq_relationship\.|', '')
+    )
+    rules: ClassVar[Sequence[Rule]] = (
+        Rule(r'^pooler/dense/kernel$', ('fsdp', None)),
+        Rule(r'^cls/seq_relationship/kernel$', ('fsdp', None)),
+        *RULES,
+    )
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        size = self.hidden
+        pooler = {'pooler/dense/kernel': (size, size), 'pooler/dense/bias': (size,)}
+        head = {'cls/seq_relationship/kernel': (size, 2), 'cls/seq_relationship/bias': (2,)}
+        return {**super().shapes(), **pooler, **head}
+
+    def pair_logits(self, params: Mapping[str, Any], first_xD: jax.Array) -> jax.Array:
+        pooler, head = params['pooler']['dense'], params[HEAD]['seq_relationship']
+        first_NxD = first_xD.reshape(-1, self.hidden).astype(jnp.float32)
+        pooled_NxD = jnp.tanh(first_NxD @ pooler['kernel'] + pooler['bias'][None])
+        return (pooled_NxD @ head['kernel'] + head['bias'][None]).reshape(*first_xD.shape[:-1], 2)
+
+    def outputs(self, params: Mapping[str, Any], hidden_BxLxD: jax.Array) -> dict[str, jax.Array]:
+        return {
+            'prediction_logits': self.logits(params, hidden_BxLxD),
+            'seq_relationship_logits': self.pair_logits(params, hidden_BxLxD[:, 0]),
+        }
 
 
 FAMILY = Bert

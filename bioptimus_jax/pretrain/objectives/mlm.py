@@ -19,16 +19,27 @@ from bioptimus_jax.pretrain.cross_entropy import cross_entropy
 from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze
 from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, Setting, units_and_slots
 from bioptimus_jax.pretrain.objective import Example, Objective
-from bioptimus_jax.pretrain.rows import Rows, positions_and_segments
+from bioptimus_jax.pretrain.rows import Pairs, Rows, positions_and_segments
 from bioptimus_jax.schema import Experiment, Phase
 
 
 class MaskedRows(NamedTuple):
-    """Masked rows, and which piece belongs to which document, at which position of it."""
+    """Masked rows, and which piece belongs to which document, at which position of it; of rows of pairs also these."""
 
     masked: Masked
     segments_BxL: Any
     positions_BxL: Any
+    pairs: Pairs | None = None
+
+
+def inputs(rows: MaskedRows) -> dict[str, Any]:
+    """Masked rows as a model reads them: the batch of `Architecture.encode`."""
+    return {
+        'tokens': rows.masked.inputs_L,
+        'segments': rows.segments_BxL,
+        'positions': rows.positions_BxL,
+        **({'token_types': rows.pairs.types_BxL} if rows.pairs else {}),
+    }
 
 
 def inputs(rows: Any) -> dict[str, Any]:
@@ -74,7 +85,9 @@ class MaskedLM(Objective):
         maskable_BxL = self.masker.maskable(tokens_BxL, segments_BxL)
         masked = self.masker.mask(tokens_BxL, starts_BxL, maskable_BxL, Setting(**setting), keys_B)
         return Example(
-            MaskedRows(masked, segments_BxL, positions_BxL),
+            MaskedRows(
+                masked, segments_BxL, positions_BxL, Pairs.of(batch, positions_BxL, segments_BxL, jnp)
+            ),
             {'slots': masked.weights_M.sum()},
             self.masker.by_length(masked, starts_BxL, maskable_BxL),
         )
@@ -158,6 +171,14 @@ class MaskedLM(Objective):
         masks = freeze(rows, self.config, self.vocabulary, self.compute.row_shards, batch_rows)
         return FrozenEvaluation(self, masks)
 
+    def frozen_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
+        """What the sums of `loss` over all held-out rows under the frozen mask come to."""
+        weight = totals['masked_weight']
+        return {
+            'frozen_loss': totals['masked_loss'] / weight,
+            'frozen_accuracy': totals['masked_correct'] / weight,
+        }
+
     def difficulty(
         self, params: Any, batch: Mapping[str, np.ndarray], advance: Callable[[float], None]
     ) -> dict[str, dict[str, Any]]:
@@ -201,14 +222,12 @@ class FrozenEvaluation:
             weight = totals.get('masked_weight', 0.0)
             if not weight:  # a setting without [MASK] has nothing to score
                 continue
-            loss = totals['masked_loss'] / weight
             if name == FROZEN:
-                yield 'frozen_loss', loss
-                yield 'frozen_accuracy', totals['masked_correct'] / weight
+                yield from self.objective.frozen_scores(totals).items()
             elif name == FROZEN_WORDS:
                 yield 'frozen_word_accuracy', totals['correct_units'] / totals['units']
             else:
-                yield f'loss/{name}', loss
+                yield f'loss/{name}', totals['masked_loss'] / weight
 
     def _pooled(self, params: Any, frozen: Any, name: str) -> dict[str, float]:
         """The sums of all batches under one setting; empty without any row."""

@@ -28,7 +28,12 @@ def documents(m: Measures) -> Table:
     ]
     broken = counts.get('broken_files', 0)
     note = f'{broken} broken files were left out: corpus/broken_files.jsonl.' if broken else ''
-    return Table.of('Documents', columns, records, note=note, absent=NOT_RUN)
+    rows = (m.manifests.get('rows') or {}).get('counts', {}).get('train', {})
+    if 'pairs' in rows:
+        note += (
+            f' Rows hold {rows["pairs"]:,} pairs, the second text of {rows["share_random"]:.1%} is random.'
+        )
+    return Table.of('Documents', columns, records, note=note.strip(), absent=NOT_RUN)
 
 
 def leaks(m: Measures) -> Table:
