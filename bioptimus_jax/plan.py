@@ -18,7 +18,7 @@ from bioptimus_jax.pretrain.backends import check_kernel
 from bioptimus_jax.pretrain.curriculum import RowCounts, make_schedule
 from bioptimus_jax.pretrain.difficulty import refuse_training_text
 from bioptimus_jax.pretrain.memory import check_memory
-from bioptimus_jax.pretrain.objective import objective_of, planned_objective
+from bioptimus_jax.pretrain.objective import check_objectives, planned_objective
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, check_fits, planned_mesh
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import BY_DIFFICULTY, Experiment, Source, Vocab
@@ -115,7 +115,7 @@ def make_plan(experiment: Experiment, assumed: Assumptions) -> Plan:
     pieces = trained_on * assumed.pieces_per_word
     row_pieces = rows.row_pieces * assumed.fill
     counts = RowCounts(round(pieces / row_pieces), round(pieces), round(trained_on))
-    objective = planned_objective(experiment, architecture)
+    objectives = {n: planned_objective(experiment, architecture, n) for n in experiment.trained_objectives}
     attended = min(rows.row_pieces, rows.max_document_pieces)  # an upper bound: most documents are shorter
     phases = [
         PhasePlan(
@@ -125,6 +125,7 @@ def make_plan(experiment: Experiment, assumed: Assumptions) -> Plan:
             objective.flops(1, attended, objective.share(scheduled.phase)),
         )
         for scheduled in make_schedule(experiment, counts)
+        for objective in [objectives[experiment.objective_in(scheduled.name)]]
     ]
     return Plan(experiment, architecture, shape_from, tuple(phases), assumed.words, assumed)
 
@@ -141,8 +142,8 @@ def check(run: Run) -> None:
         raise ConfigError(
             'config.corpus.heldout_fraction: is 0, but pre-training is evaluated on what is held out'
         )
-    objective_of(experiment).check(experiment)
     architecture, here = architecture_of(run), look()
+    check_objectives(experiment, architecture)
     mesh = planned_mesh(here.count, runtime.devices, runtime.fsdp, runtime.tensor)
     check_kernel(runtime.attention, architecture.attention_dropout, here.platform)
     check_fits(

@@ -24,6 +24,7 @@ from bioptimus_jax.surgery.initialisations import INITIALISATIONS, Initialisatio
 TOKENIZERS = Plugins('bioptimus_jax.vocab.kinds', 'KIND')
 FAMILIES = Plugins('bioptimus_jax.model.families', 'FAMILY')
 OBJECTIVES = Plugins('bioptimus_jax.pretrain.objectives', 'OBJECTIVE')
+OBJECTIVE_OR_NONE = Plugins(OBJECTIVES.package, OBJECTIVES.holds, optional=True)
 LARGEST_SEED = 2**31 - 1  # jax keeps 32 bits of a seed and drops the rest in silence
 MOST_STEPS = 2**31 - 1  # a step's number has 32 bits, too
 LARGEST_SIZE, MOST_LAYERS = 2**24, 2**10  # far above any BERT: more would only fill the memory
@@ -303,6 +304,9 @@ class Phase:
         one_of=FALLS,
     )
     optimizer: str = key('carry', 'optimiser state at the start of the phase', one_of=('carry', 'reset'))
+    objective: str = key(
+        '', 'what is minimised in this phase; empty: pretrain.objective', one_of=OBJECTIVE_OR_NONE
+    )
 
 
 PAPER_PHASES = types.MappingProxyType(
@@ -363,7 +367,12 @@ class Curriculum:
 class Pretrain:
     """Pre-training: objective, batch, optimiser, word rule."""
 
-    objective: str = key('mlm', 'what is minimised: a file of pretrain/objectives/', one_of=OBJECTIVES)
+    objective: str = key(
+        'mlm',
+        'what is minimised, but in phases that name another: a file of pretrain/objectives/. Held-out documents are '
+        'scored by it in all phases, and it decides what is exported',
+        one_of=OBJECTIVES,
+    )
     batch_rows: int = key(256, 'rows in the global batch', low=1, high=MOST_ROWS)
     micro_batches: int = key(1, 'gradient accumulation: parts a batch is cut into', low=1, high=MOST_ROWS)
     word: str = key(
@@ -579,6 +588,19 @@ class Experiment:
         """The records of `phases`."""
         return tuple(self.phase[name] for name in self.phases)
 
+    @property
+    def trained_objectives(self) -> tuple[str, ...]:
+        """The objectives of `phases`, each once."""
+        return tuple(dict.fromkeys(map(self.objective_in, self.phases)))
+
+    def objective_in(self, phase: str) -> str:
+        """The objective of the phase of that name."""
+        return self.phase[phase].objective or self.pretrain.objective
+
+    def phases_under(self, objective: str) -> tuple[str, ...]:
+        """The names among `phases` of those with that objective."""
+        return tuple(name for name in self.phases if self.objective_in(name) == objective)
+
     @classmethod
     def from_config(cls, config: ConfigDict, paths: bool = True) -> 'Experiment':
         """The frozen experiment of `config`. Raises ConfigError, naming the key, for anything unknown or wrong.
@@ -658,10 +680,10 @@ def _check_consistency(e: Experiment) -> None:
     two = e.runtime.profile_steps
     if len(two) > 2 or list(two) != sorted(two):
         raise ConfigError(f'config.runtime.profile_steps: the first and the last step are needed, got {two}')
-    for name in e.objective.keys() - {e.pretrain.objective}:
+    for name in e.objective.keys() - {e.pretrain.objective, *e.trained_objectives}:
         raise ConfigError(
             f'config.objective.{name}: settings of an objective that is not trained; set '
-            f'config.pretrain.objective={name}, or leave them out'
+            f'config.pretrain.objective={name} or that of a phase, or leave them out'
         )
     _check_finetune(e.finetune)
     _check_surgery(e.surgery)
@@ -738,7 +760,12 @@ def _check_phases(e: Experiment) -> None:
                 f'config.phase.{name}.fall: {e.phase[name].fall!r}, but its learning rate continues that of {before}, '
                 f'which falls {e.phase[before].fall!r}; set the same, or config.phase.{name}.schedule=restart'
             )
-    asked = e.curriculum
+    asked, others = e.curriculum, [n for n in e.phases if e.objective_in(n) != e.pretrain.objective]
+    if asked.order in (*BY_DIFFICULTY, 'self_paced') and others:
+        raise ConfigError(
+            f'config.curriculum.order: {asked.order} compares phases by config.pretrain.objective='
+            f'{e.pretrain.objective}, but phase {others[0]} has another, {e.objective_in(others[0])}; set given'
+        )
     if asked.order in BY_DIFFICULTY and asked.measure == 'masked':
         without = [name for name in e.phases if not e.phase[name].corruption[0]]
         if without:

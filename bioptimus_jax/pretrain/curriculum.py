@@ -196,9 +196,12 @@ def phase_steps(phase: Phase, counts: RowCounts, batch_rows: int) -> int:
     return max(1, round(phase.duration / per_epoch * counts.rows / batch_rows))
 
 
-def table(schedule: Schedule, experiment: Experiment) -> dict[str, Any]:
-    """Arrays over the P phases: boundaries, learning-rate path, optimiser resets, and the objective's `setting`."""
-    columns_of = objective_of(experiment).columns
+def table(schedule: Schedule, experiment: Experiment, objective: str = '') -> dict[str, Any]:
+    """Arrays over the P phases: boundaries, learning-rate path, optimiser resets, and an objective's `setting`.
+
+    Of the objective of that name, or the run's own; of phases with another one, nobody reads its setting.
+    """
+    columns_of = objective_of(experiment, objective).columns
     # A learning-rate path is one warm-up and one decay; phases that continue share that of the phase before.
     path_of, first = [], 0
     for number, scheduled in enumerate(schedule):

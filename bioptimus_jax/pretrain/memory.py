@@ -10,10 +10,6 @@ B rows of one micro-batch on one device, L positions, D hidden size, H heads, V 
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import jax
-import jax.numpy as jnp
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts.devices import GIB, Present
@@ -21,10 +17,14 @@ from bioptimus_jax.model.architecture import Architecture, Rule, repetition
 from bioptimus_jax.model.attention import attended_keys
 from bioptimus_jax.pretrain.backends import dtype_of, remat_of, scans
 from bioptimus_jax.pretrain.cross_entropy import chunk_slots
-from bioptimus_jax.pretrain.objective import Objective, objective_of, planned_objective
+from bioptimus_jax.pretrain.objective import (
+    most_places,
+    objectives_of,
+    planned_objective,
+    trained_and_frozen,
+)
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, axes_of, planned_mesh, rows_of_a_part
 from bioptimus_jax.schema import Experiment
-from bioptimus_jax.trees import flatten, unflatten
 
 FLOAT = 4  # bytes: parameters, moments, gradients, LayerNorm, softmax and logits are float32 throughout
 KEPT_STATES, FLOAT_STATES = 12, 4  # of them in float32 whatever the type of the products
@@ -68,11 +68,11 @@ def step_memory(experiment: Experiment, architecture: Architecture, platform: st
     split = {'fsdp': runtime.fsdp, 'tensor': runtime.tensor}
     rows = rows_of_a_device(experiment, devices)
     shapes = a.shapes()
-    objective = planned_objective(experiment, a)
-    whole, frozen = (
-        sum(split_sizes(of, split, objective.all_rules).values()) * FLOAT
-        for of in _trained_and_frozen(objective)
-    )
+    sizes = []
+    for objective in (planned_objective(experiment, a, name) for name in objectives_of(experiment)):
+        trees = trained_and_frozen(objective)
+        sizes.append([sum(split_sizes(of, split, objective.all_rules).values()) * FLOAT for of in trees])
+    whole, frozen = sizes[0][0], sum(of_one[1] for of_one in sizes)  # one model, and what each reads besides
     table = math.prod(shapes[a.table]) / runtime.tensor * FLOAT
     totals = whole if experiment.pretrain.micro_batches > 1 else 0
     stacked = 0.0
@@ -136,20 +136,6 @@ def split_sizes(
     }
 
 
-def _trained_and_frozen(objective: Objective) -> tuple[dict[str, tuple[int, ...]], ...]:
-    """Path and shape of every parameter that is trained, and of every array that is not."""
-
-    shapes = objective.architecture.shapes()
-    params = unflatten({path: jax.ShapeDtypeStruct(shape, jnp.float32) for path, shape in shapes.items()})
-
-    def trace(params: Any) -> Any:  # never run
-        started = objective.start(params, jax.random.key(0))
-        return started, objective.frozen(started)
-
-    trees = jax.eval_shape(trace, params)
-    return tuple({path: leaf.shape for path, leaf in flatten(tree).items()} for tree in trees)
-
-
 def _activations(experiment: Experiment, a: Architecture, platform: str, rows: int) -> float:
     """What the layers keep for the backward pass, and what it has beside them."""
     runtime, low = experiment.runtime, 4 if dtype_of(experiment.pretrain, platform) == 'float32' else 2
@@ -181,6 +167,6 @@ def _fused(experiment: Experiment, a: Architecture, platform: str) -> bool:
 
 def _output_layer(experiment: Experiment, a: Architecture, platform: str, rows: int) -> float:
     """Logits of a chunk of slots and what is made of them."""
-    slots = objective_of(experiment).places(experiment)
+    slots = most_places(experiment)
     columns = a.padded_vocab_size / experiment.runtime.tensor
     return LOGITS * rows * chunk_slots(rows, slots, platform) * columns * FLOAT

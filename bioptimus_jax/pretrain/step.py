@@ -1,4 +1,4 @@
-"""The train step: pure, jitted once for the whole curriculum and for one mesh. What it minimises is the objective's.
+"""The train step: pure, jitted once for an objective and for one mesh, whatever the number of phases.
 
 B rows of the global batch.
 """
@@ -34,21 +34,36 @@ class TrainStep:
 
 
 def sharded_step(objective: Objective, mesh: Mesh, params: Any) -> tuple[TrainStep, dict[str, Any]]:
-    """The train step on a mesh, its state donated, and the placed state at step 0, from the model's parameters."""
-    settings = objective.config.pretrain
-    params = objective.start(params, jax.random.fold_in(seed_key(objective), START_STREAM))
-    rules, frozen = objective.all_rules, objective.frozen(params)
-    state = initial_state(params, settings, rules)
-    shardings = sharding.state_shardings(state, make_optimizer(settings, params, rules), mesh, rules)
-    frozen_shardings, everywhere = sharding.shardings_of(frozen, mesh, rules), sharding.replicated(mesh)
-    compiled = jax.jit(
-        lambda *arguments: train_step(objective, *arguments),
-        donate_argnums=0,
-        in_shardings=(shardings, frozen_shardings, sharding.batch_sharding(mesh), everywhere),
-        out_shardings=(shardings, everywhere),
-    )
-    placed = sharding.place_state(state, shardings)
-    return TrainStep(compiled, sharding.place_state(frozen, frozen_shardings)), placed
+    """`sharded_steps` of one objective."""
+    [step], state = sharded_steps([objective], mesh, params)
+    return step, state
+
+
+def sharded_steps(
+    objectives: Sequence[Objective], mesh: Mesh, params: Any
+) -> tuple[list[TrainStep], dict[str, Any]]:
+    """The train step of each objective on a mesh, its state donated, and the one placed state at step 0.
+
+    `params` are the model's; the first objective says what comes to them, and all must train the same.
+    """
+    own, settings = objectives[0], objectives[0].config.pretrain
+    params = own.start(params, jax.random.fold_in(seed_key(own), START_STREAM))
+    state = initial_state(params, settings, own.all_rules)
+    optimizer = make_optimizer(settings, params, own.all_rules)
+    shardings = sharding.state_shardings(state, optimizer, mesh, own.all_rules)
+
+    def compiled(objective: Objective) -> TrainStep:
+        frozen, everywhere = objective.frozen(params), sharding.replicated(mesh)
+        frozen_shardings = sharding.shardings_of(frozen, mesh, objective.all_rules)
+        step = jax.jit(
+            lambda *arguments: train_step(objective, *arguments),
+            donate_argnums=0,
+            in_shardings=(shardings, frozen_shardings, sharding.batch_sharding(mesh), everywhere),
+            out_shardings=(shardings, everywhere),
+        )
+        return TrainStep(step, sharding.place_state(frozen, frozen_shardings))
+
+    return [compiled(objective) for objective in objectives], sharding.place_state(state, shardings)
 
 
 def initial_state(params: Any, settings: Pretrain, rules: Sequence[Rule]) -> dict[str, Any]:

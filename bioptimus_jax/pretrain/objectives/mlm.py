@@ -36,7 +36,7 @@ class MaskedLM(Objective):
     @functools.cached_property
     def masker(self) -> Masker:
         """What is masked, and where, under the phases that are trained."""
-        return Masker.of(self.vocabulary, self.config.pretrain, self.config.trained_phases, self.row_pieces)
+        return Masker.of(self.vocabulary, self.config.pretrain, self.phases_of(self.config), self.row_pieces)
 
     @staticmethod
     def columns(phase: Phase, config: Experiment) -> dict[str, Any]:
@@ -48,10 +48,10 @@ class MaskedLM(Objective):
         """The masking rate."""
         return phase.rate
 
-    @staticmethod
-    def places(config: Experiment) -> int:
+    @classmethod
+    def places(cls, config: Experiment) -> int:
         """The slots."""
-        return units_and_slots(config.pretrain, config.trained_phases, config.rows.row_pieces)[1]
+        return units_and_slots(config.pretrain, cls.phases_of(config), config.rows.row_pieces)[1]
 
     def example(
         self, batch: dict[str, jax.Array], setting: dict[str, jax.Array], keys_B: jax.Array
@@ -136,7 +136,9 @@ class MaskedLM(Objective):
 
     def evaluation(self, rows: Rows, batch_rows: int = 64) -> 'FrozenEvaluation':
         """On masks that are the same in every run with the same vocabulary."""
-        masks = freeze(rows, self.config, self.vocabulary, self.compute.row_shards, batch_rows)
+        names = self.config.evaluation.settings or self.config.phases
+        scored = [name for name in names if self.config.objective_in(name) == self.name()]
+        masks = freeze(rows, self.config, scored, self.vocabulary, self.compute.row_shards, batch_rows)
         return FrozenEvaluation(self, masks)
 
     def difficulty(
