@@ -75,6 +75,8 @@ class Objective(abc.ABC):
     """A frozen record of keys (`fields.key`): config.objective.NAME of the objective in the file NAME."""
     reads: ClassVar[tuple[str, ...]] = ('tokens', 'word_starts', 'segment_lengths')
     """The arrays of a row that `example` wants; the step itself wants `segment_lengths`."""
+    causal: ClassVar[bool] = False
+    """Whether a piece sees nothing behind it."""
     rules: ClassVar[Sequence[Rule]] = ()
     """For parameters that `start` or `frozen` adds; those of the model follow the architecture's."""
 
@@ -256,5 +258,5 @@ def make_objective(
     `row_pieces`: those of its rows.
     """
     kind = objective_of(config, name)
-    compute = make_compute(config, architecture, mesh, row_pieces, warn)
+    compute = make_compute(config, architecture, mesh, row_pieces, warn, kind.causal)
     return kind(config, architecture, vocabulary, row_pieces, compute)
