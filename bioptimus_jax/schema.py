@@ -16,6 +16,7 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.fields import MOST, field_of, key, named, record_from, section, walk
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.pretrain.decay import DECAYS
+from bioptimus_jax.pretrain.optimizers import OPTIMIZERS
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.pretrain.units import MASKINGS
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS, Initialisation, concerned
@@ -304,9 +305,29 @@ class Phase:
         one_of=FALLS,
     )
     optimizer: str = key('carry', 'optimiser state at the start of the phase', one_of=('carry', 'reset'))
+    warmup_fraction: float = key(
+        -1.0, 'as pretrain.warmup_fraction, of the path that begins here; -1: as that', low=-1, high=1
+    )
+    end_fraction: float = key(
+        -1.0, 'as pretrain.end_fraction, of the path that begins here; -1: as that', low=-1, high=1
+    )
+    rate_end: float = key(
+        0.0, 'the rate moves to this one within the phase, in a straight line; 0: it stays', low=0, high=0.9
+    )
+    rate_parts: int = key(
+        0,
+        'the moving rate is constant in each of so many equal parts of the phase; 0: none',
+        low=0,
+        high=1000,
+    )
     objective: str = key(
         '', 'what is minimised in this phase; empty: pretrain.objective', one_of=OBJECTIVE_OR_NONE
     )
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """The masking rate at the first step and at the last one."""
+        return self.rate, self.rate_end or self.rate
 
 
 PAPER_PHASES = types.MappingProxyType(
@@ -381,7 +402,16 @@ class Pretrain:
         one_of=('wordpiece', 'whitespace'),
     )
     max_word_pieces: int = key(16, 'longer words are masked in units of this many pieces', low=1, high=512)
-    optimizer: str = key('adamw', 'AdamW, or LAMB for very large batches', one_of=('adamw', 'lamb'))
+    optimizer: str = key(
+        'adamw', '; '.join(f'{name}: {one.meaning}' for name, one in OPTIMIZERS.items()), one_of=OPTIMIZERS
+    )
+    ema: float = key(
+        0.0,
+        'decay of an exponential moving average of the weights by step, from those at step 0, which is scored and '
+        'exported in their place; 0: none',
+        low=0,
+        high=LARGEST_BETA,
+    )
     learning_rate: float = key(1e-4, 'peak (paper, section 8.2; Table 8 says 5e-4)', low=0, high=1)
     warmup_fraction: float = key(0.06, 'share of the steps with a rising learning rate', low=0, high=1)
     end_fraction: float = key(0.0, 'learning rate at the end, as a share of the peak', low=0, high=1)
@@ -749,6 +779,15 @@ def _check_phases(e: Experiment) -> None:
                 f'config.phase.{name}.corruption: three probabilities that sum to 1, got {triple}'
             )
         phase = e.phase[name]
+        if phase.rate_parts == 1 or (phase.rate_parts and not phase.rate_end):
+            raise ConfigError(
+                f'config.phase.{name}.rate_parts: {phase.rate_parts}, but a rate moves in two parts or more, and needs '
+                f'config.phase.{name}.rate_end'
+            )
+        if 0 < phase.rate_end < 0.01:
+            raise ConfigError(
+                f'config.phase.{name}.rate_end: {phase.rate_end}, but must be 0, or at least 0.01'
+            )
         if not 0 < phase.duration <= LONGEST[phase.duration_unit]:
             raise ConfigError(
                 f'config.phase.{name}.duration: must be above 0 and at most {LONGEST[phase.duration_unit]:,} '
@@ -760,6 +799,12 @@ def _check_phases(e: Experiment) -> None:
                 f'config.phase.{name}.fall: {e.phase[name].fall!r}, but its learning rate continues that of {before}, '
                 f'which falls {e.phase[before].fall!r}; set the same, or config.phase.{name}.schedule=restart'
             )
+        for where in ('warmup_fraction', 'end_fraction'):
+            if e.phase[name].schedule == 'continue' and getattr(e.phase[name], where) >= 0:
+                raise ConfigError(
+                    f'config.phase.{name}.{where}: {getattr(e.phase[name], where)}, but its learning rate continues '
+                    f'that of {before}; set it there, or config.phase.{name}.schedule=restart'
+                )
     asked, others = e.curriculum, [n for n in e.phases if e.objective_in(n) != e.pretrain.objective]
     if asked.order in (*BY_DIFFICULTY, 'self_paced') and others:
         raise ConfigError(

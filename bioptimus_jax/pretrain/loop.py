@@ -19,6 +19,7 @@ from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, watch
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import (
+    AVERAGE,
     Checkpoints,
     finished_phases,
     phase_checksums,
@@ -287,7 +288,7 @@ def _report_not_finite(session: Session, step: int) -> None:
 
 def _evaluate(session: Session, state: Any, step: int, phase: str, phase_end: bool) -> None:
     own = session.train_steps[session.run.config.pretrain.objective]
-    values = dict(session.evaluation.scores(state['params'], own.frozen, phase_end))
+    values = dict(session.evaluation.scores(state.get(AVERAGE, state['params']), own.frozen, phase_end))
     session.losses[step] = values['frozen_loss']
     losses = {n.removeprefix('loss/'): values.pop(n) for n in list(values) if n.startswith('loss/')}
     session.run.log(

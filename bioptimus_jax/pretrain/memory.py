@@ -81,7 +81,7 @@ def step_memory(experiment: Experiment, architecture: Architecture, platform: st
         stacked = 2 * sum(split_sizes(encoder, split, a.rules).values()) * FLOAT
     return Memory(
         parameters=whole + frozen,
-        optimizer=2 * whole,
+        optimizer=(3 if experiment.pretrain.ema else 2) * whole,
         gradients=table + totals + stacked,
         activations=_activations(experiment, a, platform, rows),
         output_layer=_output_layer(experiment, a, platform, rows),

@@ -15,6 +15,7 @@ import numpy as np
 
 from bioptimus_jax.pretrain import perplexity
 from bioptimus_jax.pretrain.cross_entropy import cross_entropy
+from bioptimus_jax.pretrain.curriculum import Moving
 from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze
 from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, Setting, units_and_slots
 from bioptimus_jax.pretrain.objective import Example, Objective
@@ -40,13 +41,14 @@ class MaskedLM(Objective):
 
     @staticmethod
     def columns(phase: Phase, config: Experiment) -> dict[str, Any]:
-        """The masking setting."""
-        return Setting.of(phase, config.pretrain.max_word_pieces)._asdict()
+        """The masking setting; its rate may move."""
+        rate = Moving(*map(np.float32, phase.rates), np.int32(phase.rate_parts))
+        return {**Setting.of(phase, config.pretrain.max_word_pieces)._asdict(), 'rate': rate}
 
     @staticmethod
     def share(phase: Phase) -> float:
-        """The masking rate."""
-        return phase.rate
+        """The mean masking rate."""
+        return sum(phase.rates) / 2
 
     @classmethod
     def places(cls, config: Experiment) -> int:
