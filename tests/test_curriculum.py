@@ -6,6 +6,7 @@ import pytest
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.plan import Assumptions, make_plan
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.curriculum import RowCounts, ScheduledPhase
 from bioptimus_jax.pretrain.objectives.mlm import MaskedLM
@@ -135,6 +136,29 @@ def test_warm_up_stable_decay_as_it_is_published():
         ConfigError, match=r'phase\.0\.2\.warmup_fraction: 0\.0, but its .*continues that of 0\.1'
     ):
         experiment(phase__0__2__warmup_fraction='0')
+
+
+def test_the_detour_has_the_published_schedule(monkeypatch):
+    """50 and 5 billion pieces in batches of 3.1 million, at 2e-4, the last phase by 1-sqrt to a tenth."""
+    monkeypatch.setenv('BIOPTIMUS_DATA', '/data')
+    monkeypatch.setenv('BIOPTIMUS_SOURCE', '/source')
+    e = Experiment.from_config(config.load('detour'), paths=False)
+    causal, decay = schedule = curriculum.make_schedule(e, COUNTS)
+    assert [e.objective_in(s.name) for s in schedule] == ['causal', 'mlm']
+    assert (causal.stop, decay.stop) == (15895, 15895 + 1589)
+    assert e.pretrain.batch_rows * e.rows.row_pieces * causal.stop == pytest.approx(50e9, rel=1e-3)
+    table = curriculum.table(schedule, e)
+    rate = lambda step: float(curriculum.learning_rate_at(table, step))  # noqa: E731
+    assert [rate(s) for s in (0, 317, 318, 15894, 15895)] == pytest.approx([2e-4 / 318, *[2e-4] * 4])
+    assert rate(15895 + 397) == pytest.approx(2e-4 * (1 - 0.9 * (397 / 1589) ** 0.5), rel=1e-4)
+    assert rate(15895 + 1588) == pytest.approx(2e-5, rel=3e-3)
+    assert float(curriculum.setting_at(table, 16000)['rate']) == pytest.approx(0.15)
+    of_causal, of_decay = (p.flops_per_piece for p in make_plan(e, Assumptions(words=4e9)).phases)
+    assert 1.1 < of_causal / of_decay < 1.3
+    control = Experiment.from_config(config.load('detour:masked'), paths=False)
+    assert control.trained_objectives == ('mlm',)
+    small = Experiment.from_config(config.load('small:detour'), paths=False)
+    assert small.trained_objectives == ('causal', 'mlm')
 
 
 def test_a_masking_rate_moves_within_its_phase():
