@@ -154,7 +154,7 @@ def test_the_detour_has_the_published_schedule(monkeypatch):
     assert rate(15895 + 1588) == pytest.approx(2e-5, rel=3e-3)
     assert float(curriculum.setting_at(table, 16000)['rate']) == pytest.approx(0.15)
     of_causal, of_decay = (p.flops_per_piece for p in make_plan(e, Assumptions(words=4e9)).phases)
-    assert 1.1 < of_causal / of_decay < 1.3
+    assert 1.05 < of_causal / of_decay < 1.15  # all pieces through the head, half of the pairs
     control = Experiment.from_config(config.load('detour:masked'), paths=False)
     assert control.trained_objectives == ('mlm',)
     small = Experiment.from_config(config.load('small:detour'), paths=False)
