@@ -222,4 +222,4 @@ def test_a_causal_run_alone_is_scored_by_its_own_loss(prepared, tmp_path):
     assert scored[0] == pytest.approx(np.log(300), rel=0.05)  # of so many entries
     assert scored[-1] < scored[0]
     with np.load(run.folder('pretrain') / 'heldout.npz') as stored:
-        assert stored['tokens'].shape == (1, 5, 64)
+        assert stored['tokens'].shape == (1, 5, 32)
