@@ -19,8 +19,8 @@ from bioptimus_jax.pretrain import mixture
 from bioptimus_jax.pretrain.backends import check_kernel
 from bioptimus_jax.pretrain.curriculum import RowCounts, make_schedule
 from bioptimus_jax.pretrain.difficulty import refuse_training_text
-from bioptimus_jax.pretrain.memory import check_memory, trained_and_frozen
-from bioptimus_jax.pretrain.objective import objective_of, planned_objective
+from bioptimus_jax.pretrain.memory import check_memory
+from bioptimus_jax.pretrain.objective import check_objectives, planned_objective, trained_and_frozen
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, check_fits, planned_mesh
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import BY_DIFFICULTY, Experiment, Source, Vocab
@@ -124,7 +124,7 @@ def make_plan(experiment: Experiment, assumed: Assumptions) -> Plan:
     pieces = trained_on * assumed.pieces_per_word
     row_pieces = rows.row_pieces * assumed.fill
     counts = RowCounts(round(pieces / row_pieces), round(pieces), round(trained_on))
-    objective = planned_objective(experiment, architecture)
+    objectives = {n: planned_objective(experiment, architecture, n) for n in experiment.trained_objectives}
     attended = min(rows.row_pieces, rows.max_document_pieces)  # an upper bound: most documents are shorter
     phases = [
         PhasePlan(
@@ -134,6 +134,7 @@ def make_plan(experiment: Experiment, assumed: Assumptions) -> Plan:
             objective.flops(1, attended, objective.share(scheduled.phase)),
         )
         for scheduled in make_schedule(experiment, counts)
+        for objective in [objectives[experiment.objective_in(scheduled.name)]]
     ]
     return Plan(experiment, architecture, shape_from, tuple(phases), assumed.words, assumed)
 
@@ -150,15 +151,14 @@ def check(run: Run) -> None:
         raise ConfigError(
             'config.corpus.heldout_fraction: is 0, but pre-training is evaluated on what is held out'
         )
-    objective_of(experiment).check(experiment)
     mixture.check(run)
     architecture, here = architecture_of(run), look()
-    objective = planned_objective(experiment, architecture)
+    check_objectives(experiment, architecture)
     check_rows(experiment, architecture)
     mesh = planned_mesh(here.count, runtime.devices, runtime.fsdp, runtime.tensor)
     check_kernel(runtime.attention, architecture.attention_dropout, here.platform)
     part = experiment.pretrain.batch_rows // experiment.pretrain.micro_batches
-    for encoder in objective.encoders:
+    for encoder in planned_objective(experiment, architecture).encoders:
         check_fits(mesh, encoder, part, ROWS_OF_A_STEP)
     check_memory(experiment, architecture, here, mesh.size)
 

@@ -15,18 +15,19 @@ class NoSettings:
 class Plugins(Collection[str]):
     """The names of the modules in a package, listed each time without importing any of them.
 
-    `package`: its full name; `holds`: what each module calls the object that it is there for.
+    `package`: its full name; `holds`: what each module calls the object that it is there for; `optional`: whether no
+    name at all, an empty one, is allowed too.
     """
 
-    def __init__(self, package: str, holds: str):
-        self.package, self.holds = package, holds
+    def __init__(self, package: str, holds: str, optional: bool = False):
+        self.package, self.holds, self.optional = package, holds, optional
 
     def __iter__(self) -> Iterator[str]:
         path = importlib.import_module(self.package).__path__
         return iter(sorted(module.name for module in pkgutil.iter_modules(path)))
 
     def __contains__(self, name: object) -> bool:
-        return any(name == known for known in self)
+        return any(name == known for known in self) or (self.optional and name == '')
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

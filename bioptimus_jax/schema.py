@@ -17,6 +17,7 @@ from bioptimus_jax.fields import MOST, field_of, key, named, record_from, sectio
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.pretrain.decay import DECAYS
 from bioptimus_jax.pretrain.layouts import LAYOUTS, PAIRED
+from bioptimus_jax.pretrain.optimizers import OPTIMIZERS
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.pretrain.shares import OWN, quotas
 from bioptimus_jax.pretrain.units import MASKINGS
@@ -26,6 +27,7 @@ from bioptimus_jax.surgery.initialisations import INITIALISATIONS, Initialisatio
 TOKENIZERS = Plugins('bioptimus_jax.vocab.kinds', 'KIND')
 FAMILIES = Plugins('bioptimus_jax.model.families', 'FAMILY')
 OBJECTIVES = Plugins('bioptimus_jax.pretrain.objectives', 'OBJECTIVE')
+OBJECTIVE_OR_NONE = Plugins(OBJECTIVES.package, OBJECTIVES.holds, optional=True)
 LARGEST_SEED = 2**31 - 1  # jax keeps 32 bits of a seed and drops the rest in silence
 MOST_STEPS = 2**31 - 1  # a step's number has 32 bits, too
 LARGEST_SIZE, MOST_LAYERS = 2**24, 2**10  # far above any BERT: more would only fill the memory
@@ -331,6 +333,29 @@ class Phase:
         (),
         'where rows come from, with weights, as own=0.7,notes=0.3: names of `corpora`; empty: the own corpus',
     )
+    warmup_fraction: float = key(
+        -1.0, 'as pretrain.warmup_fraction, of the path that begins here; -1: as that', low=-1, high=1
+    )
+    end_fraction: float = key(
+        -1.0, 'as pretrain.end_fraction, of the path that begins here; -1: as that', low=-1, high=1
+    )
+    rate_end: float = key(
+        0.0, 'the rate moves to this one within the phase, in a straight line; 0: it stays', low=0, high=0.9
+    )
+    rate_parts: int = key(
+        0,
+        'the moving rate is constant in each of so many equal parts of the phase; 0: none',
+        low=0,
+        high=1000,
+    )
+    objective: str = key(
+        '', 'what is minimised in this phase; empty: pretrain.objective', one_of=OBJECTIVE_OR_NONE
+    )
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """The masking rate at the first step and at the last one."""
+        return self.rate, self.rate_end or self.rate
 
 
 PAPER_PHASES = types.MappingProxyType(
@@ -391,7 +416,12 @@ class Curriculum:
 class Pretrain:
     """Pre-training: objective, batch, optimiser, word rule."""
 
-    objective: str = key('mlm', 'what is minimised: a file of pretrain/objectives/', one_of=OBJECTIVES)
+    objective: str = key(
+        'mlm',
+        'what is minimised, but in phases that name another: a file of pretrain/objectives/. Held-out documents are '
+        'scored by it in all phases, and it decides what is exported',
+        one_of=OBJECTIVES,
+    )
     batch_rows: int = key(256, 'rows in the global batch', low=1, high=MOST_ROWS)
     micro_batches: int = key(1, 'gradient accumulation: parts a batch is cut into', low=1, high=MOST_ROWS)
     word: str = key(
@@ -400,7 +430,16 @@ class Pretrain:
         one_of=('wordpiece', 'whitespace'),
     )
     max_word_pieces: int = key(16, 'longer words are masked in units of this many pieces', low=1, high=512)
-    optimizer: str = key('adamw', 'AdamW, or LAMB for very large batches', one_of=('adamw', 'lamb'))
+    optimizer: str = key(
+        'adamw', '; '.join(f'{name}: {one.meaning}' for name, one in OPTIMIZERS.items()), one_of=OPTIMIZERS
+    )
+    ema: float = key(
+        0.0,
+        'decay of an exponential moving average of the weights by step, from those at step 0, which is scored and '
+        'exported in their place; 0: none',
+        low=0,
+        high=LARGEST_BETA,
+    )
     learning_rate: float = key(1e-4, 'peak (paper, section 8.2; Table 8 says 5e-4)', low=0, high=1)
     warmup_fraction: float = key(0.06, 'share of the steps with a rising learning rate', low=0, high=1)
     end_fraction: float = key(0.0, 'learning rate at the end, as a share of the peak', low=0, high=1)
@@ -608,6 +647,19 @@ class Experiment:
         """The records of `phases`."""
         return tuple(self.phase[name] for name in self.phases)
 
+    @property
+    def trained_objectives(self) -> tuple[str, ...]:
+        """The objectives of `phases`, each once."""
+        return tuple(dict.fromkeys(map(self.objective_in, self.phases)))
+
+    def objective_in(self, phase: str) -> str:
+        """The objective of the phase of that name."""
+        return self.phase[phase].objective or self.pretrain.objective
+
+    def phases_under(self, objective: str) -> tuple[str, ...]:
+        """The names among `phases` of those with that objective."""
+        return tuple(name for name in self.phases if self.objective_in(name) == objective)
+
     @classmethod
     def from_config(cls, config: ConfigDict, paths: bool = True) -> 'Experiment':
         """The frozen experiment of `config`. Raises ConfigError, naming the key, for anything unknown or wrong.
@@ -687,10 +739,10 @@ def _check_consistency(e: Experiment) -> None:
     two = e.runtime.profile_steps
     if len(two) > 2 or list(two) != sorted(two):
         raise ConfigError(f'config.runtime.profile_steps: the first and the last step are needed, got {two}')
-    for name in e.objective.keys() - {e.pretrain.objective}:
+    for name in e.objective.keys() - {e.pretrain.objective, *e.trained_objectives}:
         raise ConfigError(
             f'config.objective.{name}: settings of an objective that is not trained; set '
-            f'config.pretrain.objective={name}, or leave them out'
+            f'config.pretrain.objective={name} or that of a phase, or leave them out'
         )
     _check_finetune(e.finetune)
     _check_surgery(e.surgery)
@@ -777,6 +829,15 @@ def _check_phases(e: Experiment) -> None:
                 f'config.phase.{name}.corruption: three probabilities that sum to 1, got {triple}'
             )
         phase = e.phase[name]
+        if phase.rate_parts == 1 or (phase.rate_parts and not phase.rate_end):
+            raise ConfigError(
+                f'config.phase.{name}.rate_parts: {phase.rate_parts}, but a rate moves in two parts or more, and needs '
+                f'config.phase.{name}.rate_end'
+            )
+        if 0 < phase.rate_end < 0.01:
+            raise ConfigError(
+                f'config.phase.{name}.rate_end: {phase.rate_end}, but must be 0, or at least 0.01'
+            )
         if not 0 < phase.duration <= LONGEST[phase.duration_unit]:
             raise ConfigError(
                 f'config.phase.{name}.duration: must be above 0 and at most {LONGEST[phase.duration_unit]:,} '
@@ -790,7 +851,18 @@ def _check_phases(e: Experiment) -> None:
                 f'config.phase.{name}.fall: {e.phase[name].fall!r}, but its learning rate continues that of {before}, '
                 f'which falls {e.phase[before].fall!r}; set the same, or config.phase.{name}.schedule=restart'
             )
-    asked = e.curriculum
+        for where in ('warmup_fraction', 'end_fraction'):
+            if e.phase[name].schedule == 'continue' and getattr(e.phase[name], where) >= 0:
+                raise ConfigError(
+                    f'config.phase.{name}.{where}: {getattr(e.phase[name], where)}, but its learning rate continues '
+                    f'that of {before}; set it there, or config.phase.{name}.schedule=restart'
+                )
+    asked, others = e.curriculum, [n for n in e.phases if e.objective_in(n) != e.pretrain.objective]
+    if asked.order in (*BY_DIFFICULTY, 'self_paced') and others:
+        raise ConfigError(
+            f'config.curriculum.order: {asked.order} compares phases by config.pretrain.objective='
+            f'{e.pretrain.objective}, but phase {others[0]} has another, {e.objective_in(others[0])}; set given'
+        )
     if asked.order in BY_DIFFICULTY and asked.measure == 'masked':
         without = [name for name in e.phases if not e.phase[name].corruption[0]]
         if without:

@@ -48,7 +48,7 @@ def rates(experiment):
     schedule = curriculum.make_schedule(experiment, COUNTS)
     table = curriculum.table(schedule, experiment)
     steps = np.arange(schedule[-1].stop)
-    return np.asarray(curriculum.learning_rate_at(table, steps, experiment.pretrain.end_fraction))
+    return np.asarray(curriculum.learning_rate_at(table, steps))
 
 
 @pytest.mark.parametrize('argument', ABLATIONS)

@@ -6,8 +6,10 @@ import pytest
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.plan import Assumptions, make_plan
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.curriculum import RowCounts, ScheduledPhase
+from bioptimus_jax.pretrain.objectives.mlm import MaskedLM
 from bioptimus_jax.pretrain.units import number_of
 from bioptimus_jax.schema import Experiment, Phase
 
@@ -48,9 +50,7 @@ def test_the_papers_table():
 def test_the_learning_rate_ends_at_the_share_asked_for():
     e = experiment(pretrain__learning_rate='1.0', pretrain__end_fraction='0.2')
     table = curriculum.table(curriculum.make_schedule(e, COUNTS), e)
-    ends = [
-        float(curriculum.learning_rate_at(table, step, e.pretrain.end_fraction)) for step in (10, 55, 100)
-    ]
+    ends = [float(curriculum.learning_rate_at(table, step)) for step in (10, 55, 100)]
     assert ends == pytest.approx([1.0, 0.6, 0.2])  # the peak after ten steps, half of the way, the end
 
 
@@ -66,7 +66,7 @@ def test_units(unit, duration, steps):
 def test_learning_rate_rises_falls_and_is_continuous_at_the_peak():
     e = experiment(pretrain__learning_rate='1.0')
     table = curriculum.table(curriculum.make_schedule(e, COUNTS), e)
-    rates = np.array([float(curriculum.learning_rate_at(table, s, 0.0)) for s in range(100)])
+    rates = np.array([float(curriculum.learning_rate_at(table, s)) for s in range(100)])
     assert rates[:10] == pytest.approx(np.arange(1, 11) / 10)
     assert rates[10] == pytest.approx(1.0)
     assert rates[10:] == pytest.approx(1 - np.arange(90) / 90, abs=1e-6)
@@ -81,7 +81,7 @@ def test_a_restarted_phase_warms_up_to_its_own_peak():
         }
     )
     table = curriculum.table(curriculum.make_schedule(e, COUNTS), e)
-    rate = lambda s: float(curriculum.learning_rate_at(table, s, 0.0))  # noqa: E731
+    rate = lambda s: float(curriculum.learning_rate_at(table, s))  # noqa: E731
     assert rate(29) == pytest.approx(1 / 27, rel=1e-5)  # the first path covers 30 steps, 3 of warm-up
     assert rate(30) == pytest.approx(0.5 / 7)
     assert rate(37) == pytest.approx(0.5)
@@ -91,11 +91,17 @@ def test_a_stable_phase_and_one_that_falls_by_the_root():
     """As ModernBERTs are adapted: no warm-up, then 1 - sqrt of the share of steps done, down to the end asked for."""
     falls = {'phase__0__1__fall': 'constant', 'phase__0__2__fall': 'sqrt', 'phase__0__2__schedule': 'restart'}
     others = {f'phase__0__{n}__schedule': 'restart' for n in (3, 4)}
-    e = experiment(**falls, **others, pretrain__learning_rate='1.0', pretrain__warmup_fraction='0')
+    e = experiment(
+        **falls,
+        **others,
+        pretrain__learning_rate='1.0',
+        pretrain__warmup_fraction='0',
+        pretrain__end_fraction='0.1',
+    )
     schedule = curriculum.make_schedule(e, COUNTS)
     table = curriculum.table(schedule, e)
     stable, falling = (np.arange(s.start, s.stop) for s in schedule[:2])
-    rate = lambda steps: np.array([curriculum.learning_rate_at(table, s, 0.1) for s in steps])  # noqa: E731
+    rate = lambda steps: np.array([curriculum.learning_rate_at(table, s) for s in steps])  # noqa: E731
     assert rate(stable) == pytest.approx(1.0)
     wanted = 1 - 0.9 * np.sqrt(np.arange(len(falling)) / len(falling))
     assert rate(falling) == pytest.approx(wanted, rel=1e-5)
@@ -107,6 +113,70 @@ def test_a_stable_phase_and_one_that_falls_by_the_root():
         match=r"phase\.0\.2\.fall: 'linear', but its learning rate continues that of 0\.1, which falls 's",
     ):
         experiment(phase__0__1__fall='sqrt')
+
+
+def test_warm_up_stable_decay_as_it_is_published():
+    """Ettin: up to 8e-4, there, 1-sqrt to half of it, 1-sqrt from there to 0.04 of it; each number by hand."""
+    keys = {
+        '1': {'fall': 'constant', 'warmup_fraction': '0.2'},
+        '2': {'fall': 'sqrt', 'schedule': 'restart', 'end_fraction': '0.5'},
+        '3': {'fall': 'sqrt', 'schedule': 'restart', 'learning_rate': '4e-4', 'end_fraction': '0.04'},
+        '4': {'fall': 'cosine', 'schedule': 'restart', 'learning_rate': '1.0', 'end_fraction': '0.2'},
+    }
+    changes = {f'phase__0__{n}__{name}': value for n, of in keys.items() for name, value in of.items()}
+    e = experiment(**changes, pretrain__learning_rate='8e-4', pretrain__warmup_fraction='0')
+    table = curriculum.table(curriculum.make_schedule(e, COUNTS), e)
+    rate = lambda *steps: [float(curriculum.learning_rate_at(table, s)) for s in steps]  # noqa: E731
+    assert rate(0, 1, 2, 9) == pytest.approx([4e-4, 8e-4, 8e-4, 8e-4])  # steps 0-9, two of warm-up
+    assert rate(10, 15, 29) == pytest.approx([8e-4, 6e-4, 8e-4 * (1 - 0.5 * 0.95**0.5)])  # of 20 steps
+    assert rate(30, 45) == pytest.approx([4e-4, 4e-4 * (1 - 0.96 * 0.5**0.5)])  # of 30
+    cosine = [1, 1 - 0.8 * (1 - 0.5**0.5) / 2, 0.6, 0.2 + 0.8 * (1 - 0.5**0.5) / 2]
+    assert rate(60, 70, 80, 90) == pytest.approx(cosine)  # of 40: a quarter, a half, three quarters
+    with pytest.raises(
+        ConfigError, match=r'phase\.0\.2\.warmup_fraction: 0\.0, but its .*continues that of 0\.1'
+    ):
+        experiment(phase__0__2__warmup_fraction='0')
+
+
+def test_the_detour_has_the_published_schedule(monkeypatch):
+    """50 and 5 billion pieces in batches of 3.1 million, at 2e-4, the last phase by 1-sqrt to a tenth."""
+    monkeypatch.setenv('BIOPTIMUS_DATA', '/data')
+    monkeypatch.setenv('BIOPTIMUS_SOURCE', '/source')
+    e = Experiment.from_config(config.load('detour'), paths=False)
+    causal, decay = schedule = curriculum.make_schedule(e, COUNTS)
+    assert [e.objective_in(s.name) for s in schedule] == ['causal', 'mlm']
+    assert (causal.stop, decay.stop) == (15895, 15895 + 1589)
+    assert e.pretrain.batch_rows * e.rows.row_pieces * causal.stop == pytest.approx(50e9, rel=1e-3)
+    table = curriculum.table(schedule, e)
+    rate = lambda step: float(curriculum.learning_rate_at(table, step))  # noqa: E731
+    assert [rate(s) for s in (0, 317, 318, 15894, 15895)] == pytest.approx([2e-4 / 318, *[2e-4] * 4])
+    assert rate(15895 + 397) == pytest.approx(2e-4 * (1 - 0.9 * (397 / 1589) ** 0.5), rel=1e-4)
+    assert rate(15895 + 1588) == pytest.approx(2e-5, rel=3e-3)
+    assert float(curriculum.setting_at(table, 16000)['rate']) == pytest.approx(0.15)
+    of_causal, of_decay = (p.flops_per_piece for p in make_plan(e, Assumptions(words=4e9)).phases)
+    assert 1.05 < of_causal / of_decay < 1.15  # all pieces through the head, half of the pairs
+    control = Experiment.from_config(config.load('detour:masked'), paths=False)
+    assert control.trained_objectives == ('mlm',)
+    small = Experiment.from_config(config.load('small:detour'), paths=False)
+    assert small.trained_objectives == ('causal', 'mlm')
+
+
+def test_a_masking_rate_moves_within_its_phase():
+    """The ramp from 5 to 25 % in fifths, a straight line from 30 to 5, and a rate that stays."""
+    moving = {'1': ('0.05', '0.25', '5'), '2': ('0.3', '0.05', '0')}
+    names = ('rate', 'rate_end', 'rate_parts')
+    changes = {f'phase__0__{n}__{k}': v for n, of in moving.items() for k, v in zip(names, of)}
+    e = experiment(**changes)
+    table = curriculum.table(curriculum.make_schedule(e, COUNTS), e)
+    rates = [float(curriculum.setting_at(table, step)['rate']) for step in range(40)]
+    assert rates[:10] == pytest.approx(np.repeat([0.05, 0.1, 0.15, 0.2, 0.25], 2))
+    assert rates[10:30] == pytest.approx(np.linspace(0.3, 0.05, 20))
+    assert rates[30:] == [np.float32(0.2)] * 10
+    assert MaskedLM.share(e.phase['0.1']) == pytest.approx(0.15)
+    assert MaskedLM.places(e) == MaskedLM.places(experiment(phase__0__2__rate='0.3'))
+    for key, value in (('rate_parts', '5'), ('rate_end', '0.001')):
+        with pytest.raises(ConfigError, match=rf'config\.phase\.0\.3\.{key}'):
+            experiment(**{f'phase__0__3__{key}': value})
 
 
 def test_only_phases_that_are_not_over_can_change():
@@ -246,7 +316,7 @@ def test_moved_phases_leave_the_learning_rate_and_the_shapes_of_the_table_alone(
     shapes, shapes_after = (jax.tree.map(lambda v: (v.shape, v.dtype), table) for table in (before, after))
     assert shapes == shapes_after
     for step in (0, 19, 20, 90, 159):
-        rate = [float(curriculum.learning_rate_at(t, step, 0.0)) for t in (before, after)]
+        rate = [float(curriculum.learning_rate_at(t, step)) for t in (before, after)]
         assert rate[0] == rate[1]
     assert [int(curriculum.setting_at(t, 20)['strategy']) for t in (before, after)] == [
         number_of(masking) for masking in ('tokens', 'words')

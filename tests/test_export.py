@@ -13,9 +13,10 @@ from huggingface_hub import ModelCard
 from toy_families import SMALL, noisy
 
 from bioptimus_jax import config
-from bioptimus_jax.errors import InputError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.export import build as export
 from bioptimus_jax.export import card, gate
+from bioptimus_jax.export.merge import merge
 from bioptimus_jax.files import sha256, write_json
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.model import tensors
@@ -346,3 +347,37 @@ def test_another_card_does_not_change_what_later_stages_read(tmp_path, monkeypat
     cards = [(tmp_path / n / 'export' / '0.1' / 'README.md').read_text() for n in '01']
     assert cards[0] != cards[1]
     assert digests[0] == digests[1]
+
+
+def test_the_mean_of_models_and_what_has_none(params, tokenizer_folder, tmp_path):
+    """Weighted by hand; through the verb, which transformers agrees with."""
+    from bioptimus_jax import cli
+
+    others = jax.tree.map(lambda leaf: leaf * -0.5 + 0.01, params)
+    for name, weights in (('a', params), ('b', others)):
+        tensors.write_folder(tmp_path / name, ARCHITECTURE, weights, tokenizer_folder)
+    folders = [str(tmp_path / 'a'), str(tmp_path / 'b')]
+    assert cli.main(['merge', *folders, '--weights=1,3', f'--to={tmp_path / "mean"}']) in (0, None)
+    read = {n: safetensors.numpy.load_file(tmp_path / n / 'model.safetensors') for n in ('a', 'b', 'mean')}
+    for name, value in read['mean'].items():
+        by_hand = 0.25 * read['a'][name] + 0.75 * read['b'][name]
+        np.testing.assert_allclose(value, by_hand, atol=1e-6, err_msg=name)
+    about = json.loads((tmp_path / 'mean' / 'export.json').read_text())
+    assert [made['weight'] for made in about['merged'].values()] == [1, 3]
+
+    larger = dataclasses.replace(ARCHITECTURE, intermediate=32)
+    of_larger = larger.initial_parameters(jax.random.key(0))
+    tensors.write_folder(tmp_path / 'larger', larger, of_larger, tokenizer_folder)
+    make([*VOCABULARY[:-1], 'x-ray'], True).save(tmp_path / 'words', ARCHITECTURE.max_positions)
+    tensors.write_folder(tmp_path / 'other', ARCHITECTURE, others, tmp_path / 'words')
+    for name, message in (
+        ('larger', r'larger/config\.json: intermediate is 32, but 64 in '),
+        ('other', r'other: has another vocabulary than '),
+    ):
+        with pytest.raises(InputError, match=message):
+            merge([tmp_path / 'a', tmp_path / name], (), tmp_path / 'never')
+    with pytest.raises(InputError, match='mean: is there already'):
+        merge([tmp_path / 'a', tmp_path / 'b'], (), tmp_path / 'mean')
+    with pytest.raises(ConfigError, match='as many --weights; got 2 and 1'):
+        merge([tmp_path / 'a', tmp_path / 'b'], (1.0,), tmp_path / 'never')
+    assert not (tmp_path / 'never').exists()

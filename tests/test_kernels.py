@@ -23,8 +23,10 @@ LENGTHS = {'pallas_gpu': 96, 'splash': 384}
 HEADS, SIZE = 2, 24
 WINDOW = 50
 ATTENTIONS = [
-    *((name, dtype, None) for name in INTERPRETED for dtype in ('float32', 'bfloat16')),
-    ('splash', 'float32', WINDOW),  # the other has no windows
+    *((name, dtype, None, False) for name in INTERPRETED for dtype in ('float32', 'bfloat16')),
+    ('splash', 'float32', WINDOW, False),  # the other has no windows
+    *((name, 'float32', None, True) for name in INTERPRETED),
+    ('splash', 'float32', WINDOW, True),
 ]
 # Lengths of a row's documents in 96ths of the row; the rest is padding.
 LAYOUTS = {
@@ -48,12 +50,12 @@ def segments_of(name, documents):
 
 
 @functools.cache
-def with_gradients(attention, window=None):
+def with_gradients(attention, window=None, causal=False):
     """`(query, key, value, weights, segments)` to the output and the gradients of its weighted sum."""
 
     @jax.jit
     def run(query, key, value, weights, segments):
-        ranges = Ranges.of(segments, window)
+        ranges = dataclasses.replace(Ranges.of(segments, window), causal=causal)
         output, pull = jax.vjp(lambda *x: attention(*x, ranges), query, key, value)
         return output, *pull(weights)
 
@@ -64,6 +66,7 @@ def all_pairs(query, key, value, ranges):
     """What attention is, without any trick: one row and one head after the other."""
     places = jnp.arange(query.shape[1])
     far = abs(places[:, None] - places[None]) > (len(places) if ranges.window is None else ranges.window)
+    far |= ranges.causal & (places[None] > places[:, None])
 
     def of_head(query, key, value, start):
         apart = (start[:, None] != start[None]) | far
@@ -75,40 +78,49 @@ def all_pairs(query, key, value, ranges):
 
 
 @pytest.mark.parametrize('layout', ['padding', 'ends of blocks', 'many'])
-@pytest.mark.parametrize(('window', 'keys'), [(None, 96), (60, 96), (20, 60), (16, 48), (9, 48), (0, 48)])
-def test_plain_attention_is_that_of_all_pairs_that_see_each_other(window, keys, layout):
+@pytest.mark.parametrize(
+    ('window', 'keys', 'causal'),
+    [
+        *((*pair, False) for pair in ((None, 96), (60, 96), (20, 60), (16, 48), (9, 48), (0, 48))),
+        *((*pair, True) for pair in ((None, 96), (20, 60))),
+    ],
+)
+def test_plain_attention_is_that_of_all_pairs_that_see_each_other(window, keys, causal, layout):
     """In blocks where keys are fewer than the 96 of a row, which is no whole number of blocks of 20."""
     assert attended_keys(96, window) == keys
     inputs, segments = arrays('pallas_gpu'), segments_of('pallas_gpu', LAYOUTS[layout])
-    ours = with_gradients(attend, window)(*inputs, segments)
+    ours = with_gradients(attend, window, causal)(*inputs, segments)
     for what, mine, truth in zip(
-        ('output', 'query', 'key', 'value'), ours, with_gradients(all_pairs, window)(*inputs, segments)
+        ('output', 'query', 'key', 'value'),
+        ours,
+        with_gradients(all_pairs, window, causal)(*inputs, segments),
     ):
         np.testing.assert_allclose(mine, truth, atol=5e-6, rtol=0, err_msg=what)
 
 
-@pytest.mark.parametrize('window', [40, 7])
-def test_nothing_leaks_into_a_window(window):
+@pytest.mark.parametrize(('window', 'causal'), [(40, False), (7, False), (40, True), (7, True)])
+def test_nothing_leaks_into_a_window(window, causal):
     """Of one position's output, to the last bit: documents end at 40 and 80, a window in blocks ends at 7 places."""
     query, key, value, _ = arrays('pallas_gpu')
     segments = segments_of('pallas_gpu', [[40, 40]] * 2)
     for place, seen in ((3, (0, min(40, 4 + window))), (45, (max(40, 45 - window), min(80, 46 + window)))):
         alone = jnp.zeros_like(value).at[:, place].set(1)
-        _, *gradients = with_gradients(attend, window)(query, key, value, alone, segments)
+        _, *gradients = with_gradients(attend, window, causal)(query, key, value, alone, segments)
+        seen = (seen[0], place + 1) if causal else seen
         wanted = (np.arange(96) >= seen[0]) & (np.arange(96) < seen[1])
         for gradient in gradients[1:]:
             reached = np.abs(gradient).max(axis=(0, 2, 3)) > 0
             np.testing.assert_array_equal(reached, wanted)
 
 
-@pytest.mark.parametrize(('name', 'dtype', 'window'), ATTENTIONS)
-def test_outputs_and_gradients_equal_the_plain_ones(name, dtype, window):
+@pytest.mark.parametrize(('name', 'dtype', 'window', 'causal'), ATTENTIONS)
+def test_outputs_and_gradients_equal_the_plain_ones(name, dtype, window, causal):
     """In bfloat16 a kernel may be as far from float32 as plain attention is, give or take one rounding."""
     inputs = arrays(name, dtype)
     for layout, documents in LAYOUTS.items():
         segments = segments_of(name, documents)
-        ours = with_gradients(INTERPRETED[name], window)(*inputs, segments)
-        exact = with_gradients(attend, window)(*inputs.astype('float32'), segments)
+        ours = with_gradients(INTERPRETED[name], window, causal)(*inputs, segments)
+        exact = with_gradients(attend, window, causal)(*inputs.astype('float32'), segments)
         for what, mine, truth in zip(('output', 'query', 'key', 'value'), ours, exact):
             assert mine.dtype == dtype
             error = np.abs(mine.astype('float32') - truth).max() / np.abs(truth).max()
@@ -130,6 +142,23 @@ def test_nothing_leaks_between_segments(name):
     moved, *_ = run(query, *others, weights, segments)
     assert not np.any((moved != output) & second)
     assert np.all((moved != output).any(axis=(2, 3)) | (segments == 2))
+
+
+@pytest.mark.parametrize('name', INTERPRETED)
+def test_nothing_leaks_from_behind_a_position(name):
+    """Of the last third of a document and of another one, to the last bit."""
+    inputs = arrays(name)
+    segments = segments_of(name, [[90], [30, 60]])
+    place = jnp.arange(LENGTHS[name])[None] / LENGTHS[name]
+    late = jnp.broadcast_to(place > 2 / 3, segments.shape)[:, :, None, None]
+    run = with_gradients(INTERPRETED[name], None, True)
+    output, *gradients = run(*inputs[:3], jnp.where(late, 0, inputs[3]), segments)
+    for gradient in gradients:
+        assert not np.any(np.where(late, gradient, 0))
+    others = (jnp.where(late, 100 * x + 3, x) for x in inputs[1:3])
+    moved, *_ = run(inputs[0], *others, inputs[3], segments)
+    assert not np.any((moved != output) & ~late)
+    assert np.any((moved != output) & late)
 
 
 @pytest.mark.parametrize('name', INTERPRETED)

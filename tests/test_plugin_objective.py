@@ -323,6 +323,15 @@ def test_what_it_cannot_do_and_another_objective_are_refused_in_one_line(trained
         ConfigError, match=r'config\.curriculum\.order: easy_to_hard needs a perplexity .*previous'
     ):
         check(asked)
+    both = opened(prepared, trained.workdir, phase__0__1__objective='mlm')
+    with pytest.raises(
+        ConfigError, match=r'phase\.0\.1\.objective: mlm and .*previous train .*previous/kernel'
+    ):
+        check(both)
+    with pytest.raises(
+        ConfigError, match=r'curriculum\.order: self_paced compares phases by .*previous, but .*mlm'
+    ):
+        opened(prepared, trained.workdir, phase__0__1__objective='mlm', curriculum__order='self_paced')
     other = Run(trained.workdir, experiment(prepared), quiet=True)
     with pytest.raises(ConfigError, match=r'config\.pretrain\.objective: previous -> mlm'):
         execute(other, STAGES['pretrain'])

@@ -22,19 +22,21 @@ class Dropped(NamedTuple):
 
 
 @functools.partial(
-    jax.tree_util.register_dataclass, data_fields=('start_BxL', 'end_BxL'), meta_fields=('window',)
+    jax.tree_util.register_dataclass, data_fields=('start_BxL', 'end_BxL'), meta_fields=('window', 'causal')
 )
 @dataclasses.dataclass(frozen=True)
 class Ranges:
     """What positions attend to: those of their document, from `start` to before `end`, or a window of them.
 
-    `window` counts the places to either side; None: the whole document. One interface for all backends: `bounds_BxL`
-    are the keys of each query, and `start_BxL` tells documents apart where a kernel takes segment ids.
+    `window` counts the places to either side; None: the whole document. `causal`: nothing behind the position itself.
+    One interface for all backends: `bounds_BxL` are the keys of each query, and `start_BxL` tells documents apart where
+    a kernel takes segment ids.
     """
 
     start_BxL: jax.Array
     end_BxL: jax.Array
     window: int | None = None
+    causal: bool = False
 
     @classmethod
     def of(cls, segments_BxL: jax.Array, window: int | None = None) -> 'Ranges':
@@ -59,11 +61,32 @@ class Ranges:
     @property
     def bounds_BxL(self) -> tuple[jax.Array, jax.Array]:
         """Of every query its first key, and the place behind its last one."""
-        if self.window is None:
+        length = self.start_BxL.shape[1]
+        behind = 0 if self.causal else length if self.window is None else self.window
+        if behind == length:
             return self.start_BxL, self.end_BxL
-        places_1xL = jnp.arange(self.start_BxL.shape[1], dtype=jnp.int32)[None]
-        first_BxL = jnp.maximum(self.start_BxL, places_1xL - self.window)
-        return first_BxL, jnp.minimum(self.end_BxL, places_1xL + self.window + 1)
+        places_1xL = jnp.arange(length, dtype=jnp.int32)[None]
+        before = length if self.window is None else self.window
+        first_BxL = jnp.maximum(self.start_BxL, places_1xL - before)
+        return first_BxL, jnp.minimum(self.end_BxL, places_1xL + behind + 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Causal:
+    """An attention that sees nothing behind a position; with the signature of `attend`, and static under jit."""
+
+    attend: 'Attend'
+
+    def __call__(
+        self,
+        query_BxLxHxK: jax.Array,
+        key_BxLxHxK: jax.Array,
+        value_BxLxHxK: jax.Array,
+        ranges: Ranges,
+        dropped: Dropped | None = None,
+    ) -> jax.Array:
+        ranges = dataclasses.replace(ranges, causal=True)
+        return self.attend(query_BxLxHxK, key_BxLxHxK, value_BxLxHxK, ranges, dropped)
 
 
 Attend: TypeAlias = Callable[..., jax.Array]
@@ -80,7 +103,8 @@ def attend(
 ) -> jax.Array:
     """Softmax attention in `ranges`, as BxLxHxK in the type of the values. Scores and softmax are in float32.
 
-    Where rows are much longer than the window, a query's scores are computed with the keys of three blocks alone.
+    Where rows are much longer than the window, a query's scores are computed with the keys of three blocks alone, and
+    of two where nothing behind it is seen.
     """
     rows, length, heads, head_size = query_BxLxHxK.shape
     first_BxL, past_BxL = ranges.bounds_BxL
@@ -101,14 +125,15 @@ def attend(
         return jnp.swapaxes(jnp.pad(values_BxL, beyond).reshape(shape), 2, 3)
 
     def with_neighbours(values_BxLxHxK: jax.Array) -> jax.Array:
-        """BxNxHxSxK: each block between the one before it and the one after it."""
+        """BxNxHxSxK: each block between the one before it and the one after it, if that can be seen."""
         own = cut(values_BxLxHxK)
         none = jnp.zeros_like(own[:, :1])
-        before, after = (none, own[:, :-1]), (own[:, 1:], none)
-        return jnp.concatenate([jnp.concatenate(before, 1), own, jnp.concatenate(after, 1)], 3)
+        before, after = jnp.concatenate((none, own[:, :-1]), 1), jnp.concatenate((own[:, 1:], none), 1)
+        return jnp.concatenate([before, own] if ranges.causal else [before, own, after], 3)
 
     first, past = cut(first_BxL), cut(past_BxL)
-    places_NxS = size * (jnp.arange(blocks)[:, None] - 1) + jnp.arange(3 * size)[None]
+    seen = jnp.arange((2 if ranges.causal else 3) * size)
+    places_NxS = size * (jnp.arange(blocks)[:, None] - 1) + seen[None]
     places = places_NxS[None, :, None, None, :]
     sees_BxNx1xCxS = (first <= places) & (places < past)
     keys, values = with_neighbours(key_BxLxHxK), with_neighbours(value_BxLxHxK)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from bioptimus_jax.model.attention import Attend, attend
+from bioptimus_jax.model.attention import Attend, Causal, attend
 
 REMAT: dict[str, Callable[[Callable], Callable]] = {
     'none': lambda layer: layer,
@@ -48,7 +48,8 @@ class Compute:
     @property
     def attention(self) -> str:
         """What the attention kernel is called: xla, or as in `kernels`."""
-        kernel: Any = getattr(self.attend, 'kernel', self.attend)
+        inner: Any = self.attend.attend if isinstance(self.attend, Causal) else self.attend
+        kernel: Any = getattr(inner, 'kernel', inner)
         return 'xla' if kernel is attend else kernel.__name__
 
     def __post_init__(self) -> None:

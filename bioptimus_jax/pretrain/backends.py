@@ -17,7 +17,7 @@ from jax.typing import DTypeLike
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.attention import Attend, Dropped, Ranges, attend
+from bioptimus_jax.model.attention import Attend, Causal, Dropped, Ranges, attend
 from bioptimus_jax.model.compute import Compute, unplaced
 from bioptimus_jax.model.kernels import pallas_gpu, splash
 from bioptimus_jax.pretrain.sharding import ROWS, Place, row_shards
@@ -36,9 +36,17 @@ TOLERANCES = {'float32': 0.02, 'bfloat16': 0.05}
 
 
 def make_compute(
-    config: Experiment, architecture: Architecture, mesh: Mesh, row_pieces: int, warn: Callable[[str], None]
+    config: Experiment,
+    architecture: Architecture,
+    mesh: Mesh,
+    row_pieces: int,
+    warn: Callable[[str], None],
+    causal: bool = False,
 ) -> Compute:
-    """Types, attention, remat and placing by the configuration; 'auto' looks at the platform and the depth."""
+    """Types, attention, remat and placing by the configuration; 'auto' looks at the platform and the depth.
+
+    `causal`: a position sees nothing behind it, also of its window.
+    """
     dtype = dtype_of(config.pretrain, jax.default_backend())
     attention = choose(
         config.runtime.attention,
@@ -52,10 +60,11 @@ def make_compute(
         windows=tuple(dict.fromkeys(architecture.windows)),
         attention_dropout=architecture.attention_dropout,
         warn=warn,
+        causal=causal,
     )
     return Compute(
         dtype=jnp.dtype(dtype),
-        attend=attention,
+        attend=Causal(attention) if causal else attention,
         remat=remat_of(config.runtime, architecture.layers),
         scan_layers=scans(config.runtime, architecture.layers),
         place=Place(mesh) if mesh.size > 1 else unplaced,
@@ -143,6 +152,7 @@ def choose(
     windows: Sequence[int | None],
     attention_dropout: float,
     warn: Callable[[str], None],
+    causal: bool = False,
 ) -> Attend:
     """The attention of a run: plain `attend`, or a kernel spread over the mesh, checked here on every device.
 
@@ -159,7 +169,7 @@ def choose(
     kernel = Sharded(KERNELS[name], mesh)
     try:
         flaws = (
-            find_flaw(kernel, heads, head_size, width, dtype, window)
+            find_flaw(kernel, heads, head_size, width, dtype, window, causal)
             for width in widths
             for window in windows
         )
@@ -201,17 +211,20 @@ def find_flaw(
     row_pieces: int,
     dtype: DTypeLike,
     window: int | None = None,
+    causal: bool = False,
 ) -> str | None:
     """Where the kernel differs from plain `attend` on two random rows a device, in words; None: nowhere.
 
     It compares outputs and the gradients of queries, keys and values, and sees whether other keys and values
-    in one segment change a bit of the output of another. All on the devices, jitted like the train step.
+    in one segment change a bit of the output of another, or of what is before them where it is `causal`. All on the
+    devices, jitted like the train step.
     """
+    to_ranges = functools.partial(_ranges, window=window, causal=causal)
     shape = (2 * kernel.parts(ROWS), row_pieces, heads, head_size)
 
     @jax.jit
     def forward(query: jax.Array, key: jax.Array, value: jax.Array, segments_BxL: jax.Array) -> jax.Array:
-        return kernel(query, key, value, Ranges.of(segments_BxL, window))
+        return kernel(query, key, value, to_ranges(segments_BxL))
 
     # A shape that cannot be is refused here, in the kernel's own words.
     segments = jax.ShapeDtypeStruct(shape[:2], jnp.int32)
@@ -222,7 +235,7 @@ def find_flaw(
     @functools.partial(jax.jit, out_shardings=(*(of_heads,) * 6, of_rows))
     def sample() -> tuple[jax.Array, ...]:
         segments_BxL = jnp.tile(_two_rows(row_pieces), (kernel.parts(ROWS), 1))
-        second = (segments_BxL == 2)[:, :, None, None]
+        second = _replaced(segments_BxL, causal)[:, :, None, None]
         query, key, value, weights, *others = jax.random.normal(jax.random.key(0), (6, *shape)).astype(dtype)
         other_key, other_value = (jnp.where(second, *pair) for pair in zip(others, (key, value)))
         return query, key, value, weights, other_key, other_value, segments_BxL
@@ -232,7 +245,7 @@ def find_flaw(
         query: jax.Array, key: jax.Array, value: jax.Array, weights: jax.Array, segments_BxL: jax.Array
     ) -> jax.Array:
         exact = (x.astype(jnp.float32) for x in (query, key, value, weights))
-        ranges = Ranges.of(segments_BxL, window)
+        ranges = to_ranges(segments_BxL)
         ours = _with_gradients(kernel, ranges, query, key, value, weights)
         plain = _with_gradients(attend, ranges, *exact)
         # A maximum over several CPU devices loses NaN, but not infinity.
@@ -244,7 +257,7 @@ def find_flaw(
 
     @functools.partial(jax.jit, out_shardings=whole)
     def changed(before: jax.Array, after: jax.Array, segments_BxL: jax.Array) -> jax.Array:
-        return jnp.any((before != after) & (segments_BxL != 2)[:, :, None, None])
+        return jnp.any((before != after) & ~_replaced(segments_BxL, causal)[:, :, None, None])
 
     query, key, value, weights, other_key, other_value, segments_BxL = sample()
     tolerance = TOLERANCES[jnp.dtype(dtype).name]
@@ -256,6 +269,16 @@ def find_flaw(
     if changed(before, forward(query, other_key, other_value, segments_BxL), segments_BxL):
         return 'a segment sees the keys or values of another'
     return None
+
+
+def _replaced(segments_BxL: jax.Array, causal: bool) -> jax.Array:
+    """Places of a segment, and of the end of another one where nothing before it may see that."""
+    late_1xL = jnp.arange(segments_BxL.shape[1])[None] >= 0.15 * segments_BxL.shape[1]
+    return (segments_BxL == 2) | ((segments_BxL == 1) & late_1xL & causal)
+
+
+def _ranges(segments_BxL: jax.Array, window: int | None, causal: bool) -> Ranges:
+    return dataclasses.replace(Ranges.of(segments_BxL, window), causal=causal)
 
 
 def _with_gradients(

@@ -27,6 +27,7 @@ from bioptimus_jax.pretrain.curriculum import AGAIN
 from bioptimus_jax.pretrain.sharding import place_state
 
 PHASES = 'phases.json'
+AVERAGE = 'average'  # of a train state that has one: the moving average of its parameters
 logging.getLogger('absl').setLevel(logging.CRITICAL)  # Orbax logs tracebacks of what it raises anyway
 
 
@@ -215,7 +216,7 @@ def _phase_path(folder: Path, phase: str) -> Path:
 
 
 def load_phase(folder: Path, phase: str) -> Any:
-    """The parameters at the end of a phase or at a snapshot: nested, numpy arrays. Raises InputError."""
+    """The parameters at the end of a phase or at a snapshot, or their average: nested, numpy arrays. InputError."""
     path = _phase_path(folder, phase)
     _check_files(folder, path)
     expected = phase_checksums(folder, phase)
@@ -225,13 +226,14 @@ def load_phase(folder: Path, phase: str) -> Any:
             device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
             wanted = jax.tree.map(lambda m: jax.ShapeDtypeStruct(m.shape, m.dtype, sharding=device), metadata)
             state = checkpointer.restore(path / 'state', wanted)
-        own = {n: v for n, v in expected.items() if n.startswith('params/')}
-        _compare(checksums({'params': state['params']}), own)
+        part = AVERAGE if AVERAGE in state else 'params'
+        own = {n: v for n, v in expected.items() if n.startswith(f'{part}/')}
+        _compare(checksums({part: state[part]}), own)
     except InputError:
         raise
     except Exception as error:
         raise InputError(f'{path}: cannot be read ({" ".join(str(error).split())[:200]}); {AGAIN}') from error
-    return jax.tree.map(np.asarray, state['params'])
+    return jax.tree.map(np.asarray, state[part])
 
 
 def _check_files(folder: Path, path: Path) -> None:

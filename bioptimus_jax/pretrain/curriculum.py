@@ -8,7 +8,7 @@ The order of the phases may be computed instead (`ordered`), and under self-paci
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +42,21 @@ class ScheduledPhase:
         """The steps where 1, 2, ... of so many parts of the planned length are done, over the end or not."""
         length = max(self.stop, self.planned_stop) - self.start
         return [self.start + max(1, round(length * number / parts)) for number in range(1, parts + 1)]
+
+
+class Moving(NamedTuple):
+    """A number of a setting that moves within a phase, in a straight line or in so many equal `parts`."""
+
+    first: Any
+    last: Any
+    parts: Any
+
+    def at(self, done: Any, length: Any) -> Any:
+        """Its value after `done` of `length` steps: `first` in the first one, `last` in the last one."""
+        of_part = jnp.maximum(length // jnp.maximum(self.parts, 1), 1)
+        stairs = jnp.minimum(done // of_part, self.parts - 1) / jnp.maximum(self.parts - 1, 1)
+        share = jnp.where(self.parts > 0, stairs, jnp.minimum(done / jnp.maximum(length - 1, 1), 1))
+        return self.first + (self.last - self.first) * share.astype(jnp.float32)
 
 
 Schedule = tuple[ScheduledPhase, ...]
@@ -201,28 +216,38 @@ def phase_steps(phase: Phase, counts: RowCounts, batch_rows: int) -> int:
     return max(1, round(phase.duration / per_epoch * counts.rows / batch_rows))
 
 
-def table(schedule: Schedule, experiment: Experiment) -> dict[str, Any]:
-    """Arrays over the P phases: boundaries, learning-rate path, optimiser resets, and the objective's `setting`."""
-    columns_of = objective_of(experiment).columns
+def table(schedule: Schedule, experiment: Experiment, objective: str = '') -> dict[str, Any]:
+    """Arrays over the P phases: boundaries, learning-rate path, optimiser resets, and an objective's `setting`.
+
+    Of the objective of that name, or the run's own; of phases with another one, nobody reads its setting.
+    """
+    columns_of = objective_of(experiment, objective).columns
     # A learning-rate path is one warm-up and one decay; phases that continue share that of the phase before.
     path_of, first = [], 0
     for number, scheduled in enumerate(schedule):
         if scheduled.phase.schedule == 'restart':
             first = number
         path_of.append(first)
-    base = experiment.pretrain.learning_rate
+    base, pretrain = experiment.pretrain.learning_rate, experiment.pretrain
     rows = []
     for scheduled, first in zip(schedule, path_of, strict=True):
         members = [s for s, f in zip(schedule, path_of, strict=True) if f == first]
         phase, length = scheduled.phase, members[-1].stop - members[0].start
+        path = members[0].phase
+        warmup, end = (
+            getattr(pretrain if getattr(path, name) < 0 else path, name)
+            for name in ('warmup_fraction', 'end_fraction')
+        )
         rows.append(
             {
                 'start': np.int32(scheduled.start),
+                'length': np.int32(max(scheduled.stop, scheduled.planned_stop) - scheduled.start),
                 'peak': np.float32(phase.learning_rate or base),
                 'path_start': np.int32(members[0].start),
                 'path_steps': np.int32(length),
-                'path_warmup': np.int32(round(experiment.pretrain.warmup_fraction * length)),
-                'path_fall': np.int32(list(FALLS).index(members[0].phase.fall)),
+                'path_warmup': np.int32(round(warmup * length)),
+                'path_drop': np.float32(1 - end),
+                'path_fall': np.int32(list(FALLS).index(path.fall)),
                 'reset': np.bool_(phase.optimizer == 'reset'),
                 'setting': columns_of(phase, experiment),
             }
@@ -233,7 +258,9 @@ def table(schedule: Schedule, experiment: Experiment) -> dict[str, Any]:
 def setting_at(table: Mapping[str, Any], step: Any) -> dict[str, Any]:
     """The objective's setting of a step, as scalars."""
     at = phase_at(table, step)
-    return {name: jnp.asarray(column)[at] for name, column in table['setting'].items()}
+    start, length = (jnp.asarray(table[name])[at] for name in ('start', 'length'))
+    here = jax.tree.map(lambda column: jnp.asarray(column)[at], table['setting'])
+    return {n: v.at(step - start, length) if isinstance(v, Moving) else v for n, v in here.items()}
 
 
 def phase_at(table: Mapping[str, Any], step: Any) -> Any:
@@ -241,12 +268,12 @@ def phase_at(table: Mapping[str, Any], step: Any) -> Any:
     return jnp.searchsorted(jnp.asarray(table['start']), step, side='right') - 1
 
 
-def learning_rate_at(table: dict[str, Any], step: Any, end_fraction: float) -> Any:
-    """Linear warm-up to the peak, then the fall of the path to `end_fraction` of it, continuous at the peak."""
+def learning_rate_at(table: Mapping[str, Any], step: Any) -> Any:
+    """Linear warm-up to the peak, then the fall of the path to `end_fraction`, continuous at the peak."""
     at = phase_at(table, step)
-    peak, start, steps, warmup = (
+    peak, start, steps, warmup, drop = (
         jnp.asarray(table[n])[at].astype(jnp.float32)
-        for n in ('peak', 'path_start', 'path_steps', 'path_warmup')
+        for n in ('peak', 'path_start', 'path_steps', 'path_warmup', 'path_drop')
     )
     done = step - start
     rising = (done + 1) / jnp.maximum(warmup, 1)
@@ -254,7 +281,7 @@ def learning_rate_at(table: dict[str, Any], step: Any, end_fraction: float) -> A
     for number, fall in enumerate(FALLS.values()):
         chosen = jnp.asarray(table['path_fall'])[at] == number
         fallen = jnp.where(chosen, fall.fallen(since, length), fallen)
-    falling = 1 - (1 - end_fraction) * fallen / length
+    falling = 1 - drop * fallen / length
     return peak * jnp.where(done < warmup, rising, falling)
 
 

@@ -23,7 +23,7 @@ from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.model import loaded
 from bioptimus_jax.model.folder import deciding_files, folder_in_run, source_folder
 from bioptimus_jax.pretrain import curriculum, mixture
-from bioptimus_jax.pretrain.objective import Objective, objective_of
+from bioptimus_jax.pretrain.objective import Objective, objective_of, objectives_of
 from bioptimus_jax.pretrain.rows import document_parts, one_a_row
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import BY_DIFFICULTY, INITIAL, MEASURES, Corpus, Experiment, Source
@@ -68,9 +68,11 @@ def decisive(settings: Mapping[str, dict[str, Any]], measure: str) -> dict[str, 
 
 
 def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
-    """What outside the run decides the result: files of the objective, rows of other corpora; of an order by difficulty
-    also texts, and the probe's configuration, weights, tokenizer."""
-    files = objective_of(experiment).files(experiment)
+    """What outside the run decides the result: files of the objectives, rows of other corpora; of an order by
+    difficulty also texts, and the probe's configuration, weights, tokenizer."""
+    files = [
+        f for name in objectives_of(experiment) for f in objective_of(experiment, name).files(experiment)
+    ]
     if experiment.curriculum.order in BY_DIFFICULTY:
         files += input_files(_reading(experiment), 'curriculum.texts') if experiment.curriculum.texts else []
         folder = _probe_folder(experiment)

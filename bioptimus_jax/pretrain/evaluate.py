@@ -6,7 +6,7 @@ The training loss jumps between phases and compares nothing. Here every document
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,10 +65,10 @@ class Maskable:
         cls, batch: Mapping[str, np.ndarray], masker: Masker, seed: int, batch_rows: int, row_shards: int = 1
     ) -> 'Maskable':
         """From rows of one document each, as `Rows.read` gives them; the last batch is filled with empty rows."""
-        count, pieces = batch['tokens'].shape
-        batch_rows = -(-min(batch_rows, max(count, 1)) // row_shards) * row_shards
-        batch = {name: _pad(value, -(-count // batch_rows) * batch_rows) for name, value in batch.items()}
-        positions, segments = positions_and_segments(batch['segment_lengths'], pieces)
+        batches = batches_of(batch, batch_rows, row_shards)
+        batch_rows = batches['tokens'].shape[1]
+        batch = {name: value.reshape(-1, *value.shape[2:]) for name, value in batches.items()}
+        positions, segments = positions_and_segments(batch['segment_lengths'], batch['tokens'].shape[1])
         keys = _document_keys(seed, batch['documents'][:, 0], batch['tokens'])
         starts, pairs = masker.word_starts(batch), Pairs.of(batch, positions, segments)
         return cls(batch_rows, batch['tokens'], starts, segments, positions, keys, pairs)
@@ -92,25 +92,44 @@ class Maskable:
 
 
 def freeze(
-    rows: Rows, experiment: Experiment, vocabulary: Vocabulary, row_shards: int, batch_rows: int
+    rows: Rows,
+    experiment: Experiment,
+    scored: Sequence[str],
+    vocabulary: Vocabulary,
+    row_shards: int,
+    batch_rows: int,
 ) -> FrozenMasks:
-    """Masks for the frozen settings (tokens and whole words, all [MASK]) and for those of the phase ends."""
-    count = min(len(rows), experiment.evaluation.rows)
-    numbers = np.linspace(0, len(rows) - 1, count).astype(int) if count else np.zeros(0, int)
+    """Masks for the frozen settings (tokens and whole words, all [MASK]) and for those of the phases to be scored."""
     all_masked = (1.0, 0.0, 0.0)
     phases = {
         FROZEN: Phase('tokens', experiment.evaluation.rate, all_masked),
         FROZEN_WORDS: Phase('words', experiment.evaluation.rate, all_masked),
     }
-    scored = experiment.evaluation.settings or experiment.phases
     phases |= {name: experiment.phase[name] for name in scored}
     # A curriculum without whole words trains with units of one piece; its words are evaluated all the same.
     pretrain = experiment.pretrain
     masker = Masker.of(vocabulary, pretrain, phases.values(), rows.pieces)
     settings = {name: Setting.of(phase, pretrain.max_word_pieces) for name, phase in phases.items()}
     slots = {name: slot_count(phase.rate, rows.pieces, masker.longest) for name, phase in phases.items()}
-    maskable = Maskable.of(rows.read(numbers), masker, experiment.evaluation.seed, batch_rows, row_shards)
+    held_out = rows.read(chosen_rows(rows, experiment.evaluation.rows))
+    maskable = Maskable.of(held_out, masker, experiment.evaluation.seed, batch_rows, row_shards)
     return maskable.under(settings, slots, masker)
+
+
+def chosen_rows(rows: Rows, count: int) -> np.ndarray:
+    """The numbers of so many rows, evenly spread."""
+    count = min(len(rows), count)
+    return np.linspace(0, len(rows) - 1, count).astype(int) if count else np.zeros(0, int)
+
+
+def batches_of(
+    batch: Mapping[str, np.ndarray], batch_rows: int, row_shards: int = 1
+) -> dict[str, np.ndarray]:
+    """Arrays [R, ...] as [N, B, ...], the last batch filled with empty rows; B is a multiple of `row_shards`."""
+    count = len(batch['tokens'])
+    size = -(-min(batch_rows, max(count, 1)) // row_shards) * row_shards
+    full = -(-count // size)
+    return {n: _pad(v, full * size).reshape(full, size, *v.shape[1:]) for n, v in batch.items()}
 
 
 def _document_keys(seed: int, documents_B: np.ndarray, tokens_BxL: np.ndarray) -> jax.Array:

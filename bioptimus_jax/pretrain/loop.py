@@ -19,6 +19,7 @@ from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, mixture, watch
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import (
+    AVERAGE,
     Checkpoints,
     finished_phases,
     phase_checksums,
@@ -27,10 +28,17 @@ from bioptimus_jax.pretrain.checkpoint import (
 )
 from bioptimus_jax.pretrain.energy import Meter
 from bioptimus_jax.pretrain.memory import check_memory
-from bioptimus_jax.pretrain.objective import Evaluation, Objective, make_objective, planned_objective
+from bioptimus_jax.pretrain.objective import (
+    Evaluation,
+    Objective,
+    make_objective,
+    most_places,
+    objectives_of,
+    planned_objective,
+)
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, batch_sharding, check_fits, make_mesh
-from bioptimus_jax.pretrain.step import TrainStep, sharded_step
+from bioptimus_jax.pretrain.step import TrainStep, sharded_steps
 from bioptimus_jax.pretrain.watch import Profiler, Window
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
@@ -47,8 +55,8 @@ class Session:
 
     run: Run
     folder: Path
-    objective: Objective
-    train_step: TrainStep
+    objectives: dict[str, Objective]
+    train_steps: dict[str, TrainStep]
     schedule: tuple[curriculum.ScheduledPhase, ...]
     rows: Rows
     batches: Batches
@@ -67,6 +75,15 @@ class Session:
     def kept(self) -> dict[str, int]:
         """Name -> step of the checkpoints that are kept for good."""
         return _kept(self.run, self.folder, self.schedule)
+
+    @property
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """The curriculum's table of each objective."""
+        return {name: curriculum.table(self.schedule, self.run.config, name) for name in self.objectives}
+
+    def objective_at(self, done: int) -> str:
+        """Name of the objective of the step that made `done` steps."""
+        return self.run.config.objective_in(_name_at(self, done))
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
@@ -91,7 +108,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         'phase_ends': ends,
         'snapshots': {name: at for name, at in recorded_phases(folder).items() if name not in ends},
         'tokens': session.tokens,
-        'slots': session.objective.places(run.config),
+        'slots': most_places(run.config),
     }
 
 
@@ -113,7 +130,11 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     for encoder in planned_objective(config, architecture).encoders:
         check_fits(mesh, encoder, part, ROWS_OF_A_STEP)
     check_memory(config, architecture, here, mesh.size)
-    objective = make_objective(config, architecture, subwords, rows.pieces, mesh, run.say)
+    objectives = {
+        name: make_objective(config, architecture, subwords, rows.pieces, mesh, run.say, name)
+        for name in objectives_of(config)
+    }
+    objective = objectives[config.pretrain.objective]
     record = curriculum.read_record(folder)
     run.computes(
         'pretrain',
@@ -124,7 +145,7 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     )
     order = difficulty.phase_order(run, folder, objective, record)
     schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows), order, record)
-    train_step, state = sharded_step(objective, mesh, params)
+    train_steps, state = sharded_steps(list(objectives.values()), mesh, params)
     kept = _kept(run, folder, schedule)
     own_copies = run.mirror is not None and jax.process_count() > 1
     checkpoints = Checkpoints(folder, runtime.keep_checkpoints, kept.values(), own_copies)
@@ -143,9 +164,8 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
         _record_ended(folder, kept, checkpoints, step)
         evaluation.save(folder)
     patterns = mixture.patterns_of(config, schedule)
-    batches = Batches(
-        rows, config.pretrain.batch_rows, config.seed, batch_sharding(mesh), objective.reads, patterns
-    )
+    reads = tuple(dict.fromkeys(name for one in objectives.values() for name in one.reads))
+    batches = Batches(rows, config.pretrain.batch_rows, config.seed, batch_sharding(mesh), reads, patterns)
     records = [r for r in run.metrics('pretrain') if r['step'] <= step]
     tokens_done = next((r['tokens'] for r in reversed(records)), 0)
     losses = {r['step']: r['frozen_loss'] for r in records if r.get('kind') == 'evaluation'}
@@ -154,8 +174,8 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     session = Session(
         run,
         folder,
-        objective,
-        train_step,
+        objectives,
+        dict(zip(objectives, train_steps, strict=True)),
         schedule,
         rows,
         batches,
@@ -175,7 +195,7 @@ def _kept(run: Run, folder: Path, schedule: tuple[curriculum.ScheduledPhase, ...
 
 def _train(session: Session, state: Any, start: int, progress: Progress) -> None:
     run, runtime = session.run, session.run.config.runtime
-    table = curriculum.table(session.schedule, run.config)
+    tables = session.tables
     evaluate_at = curriculum.evaluation_steps(session.schedule, run.config.evaluation.per_phase)
     kept = session.kept
     profiler = Profiler(runtime.profile_steps, session.folder / 'profile')
@@ -183,7 +203,8 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
     for step, batch, waited in session.batches.stream(start, session.total):
         done = step + 1
         profiler.before(done)
-        state, metrics = session.train_step(state, batch, table)
+        name = session.objective_at(done)
+        state, metrics = session.train_steps[name](state, batch, tables[name])
         window.add(done, metrics, waited)
         profiler.after(done, state)
         stopping = _stopping(run, done)
@@ -197,7 +218,7 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
             ending = any(s.stop == done for s in session.schedule)
             _evaluate(session, state, done, _name_at(session, done), phase_end=ending)
             if _moved(session, done):
-                table = curriculum.table(session.schedule, run.config)
+                tables = session.tables
                 evaluate_at = curriculum.evaluation_steps(session.schedule, run.config.evaluation.per_phase)
                 kept = session.kept
                 if not ending:  # it is one now: under every setting, in place of the record just made
@@ -250,12 +271,14 @@ def _log(session: Session, window: Window) -> dict[str, Any]:
         _report_not_finite(session, bad)
     session.tokens += sum(int(metrics['tokens']) for _, metrics in values)
     cells = settings.batch_rows * session.rows.pieces
-    record = watch.summarise(window, values, seconds, cells, session.objective)
+    # A window never holds two objectives: every phase ends with a record.
+    step = values[-1][0]
+    objective = session.objectives[session.objective_at(step)]
+    record = watch.summarise(window, values, seconds, cells, objective)
     record['joules'] = session.meter.since_last()
     for name in SPENT:  # since step 0, also over kills; unknown once a part of it is
         before, here = session.spent[name], record[name]
         record[name] = session.spent[name] = None if before is None or here is None else before + here
-    step = values[-1][0]
     session.run.log(
         'pretrain', step, kind='train', phase=_name_at(session, step), tokens=session.tokens, **record
     )
@@ -272,7 +295,8 @@ def _report_not_finite(session: Session, step: int) -> None:
 
 
 def _evaluate(session: Session, state: Any, step: int, phase: str, phase_end: bool) -> None:
-    values = dict(session.evaluation.scores(state['params'], session.train_step.frozen, phase_end))
+    own = session.train_steps[session.run.config.pretrain.objective]
+    values = dict(session.evaluation.scores(state.get(AVERAGE, state['params']), own.frozen, phase_end))
     session.losses[step] = values['frozen_loss']
     losses = {n.removeprefix('loss/'): values.pop(n) for n in list(values) if n.startswith('loss/')}
     session.run.log(

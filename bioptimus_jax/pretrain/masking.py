@@ -176,7 +176,7 @@ class Masker:
 def units_and_slots(settings: Pretrain, phases: Collection[Phase], row_pieces: int) -> tuple[int, int]:
     """Pieces of the longest unit under any of the phases, and slots that suffice for the largest rate of them."""
     longest = max(longest_unit(phase.masking, settings.max_word_pieces) for phase in phases)
-    return longest, slot_count(max(phase.rate for phase in phases), row_pieces, longest)
+    return longest, slot_count(max(max(phase.rates) for phase in phases), row_pieces, longest)
 
 
 def slot_count(max_rate: float, row_pieces: int, longest: int) -> int:

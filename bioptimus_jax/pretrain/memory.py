@@ -11,19 +11,20 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
-import jax
-import jax.numpy as jnp
-
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts.devices import GIB, Present
 from bioptimus_jax.model.architecture import Architecture, Rule, repetition
 from bioptimus_jax.model.attention import attended_keys
 from bioptimus_jax.pretrain.backends import dtype_of, remat_of, scans
 from bioptimus_jax.pretrain.cross_entropy import chunk_slots
-from bioptimus_jax.pretrain.objective import Objective, objective_of, planned_objective
+from bioptimus_jax.pretrain.objective import (
+    most_places,
+    objectives_of,
+    planned_objective,
+    trained_and_frozen,
+)
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, axes_of, planned_mesh, rows_of_a_part
 from bioptimus_jax.schema import Experiment
-from bioptimus_jax.trees import flatten, unflatten
 
 FLOAT = 4  # bytes: parameters, moments, gradients, LayerNorm, softmax and logits are float32 throughout
 KEPT_STATES, FLOAT_STATES = 12, 4  # of them in float32 whatever the type of the products
@@ -67,11 +68,13 @@ def step_memory(experiment: Experiment, architecture: Architecture, platform: st
     split = {'fsdp': runtime.fsdp, 'tensor': runtime.tensor}
     rows = rows_of_a_device(experiment, devices)
     shapes = a.shapes()
-    objective = planned_objective(experiment, a)
-    whole, frozen = (
-        sum(split_sizes(of, split, objective.all_rules).values()) * FLOAT
-        for of in trained_and_frozen(objective)
-    )
+    objectives = [planned_objective(experiment, a, name) for name in objectives_of(experiment)]
+    objective = objectives[0]
+    sizes = []
+    for one in objectives:
+        trees = trained_and_frozen(one)
+        sizes.append([sum(split_sizes(of, split, one.all_rules).values()) * FLOAT for of in trees])
+    whole, frozen = sizes[0][0], sum(of_one[1] for of_one in sizes)  # one model, and what each reads besides
     table = math.prod(shapes[a.table]) / runtime.tensor * FLOAT
     totals = whole if experiment.pretrain.micro_batches > 1 else 0
     stacked = 0.0
@@ -84,7 +87,7 @@ def step_memory(experiment: Experiment, architecture: Architecture, platform: st
     beside = STATES_BESIDE * rows * experiment.rows.row_pieces * widest * FLOAT
     return Memory(
         parameters=whole + frozen,
-        optimizer=2 * whole,
+        optimizer=(3 if experiment.pretrain.ema else 2) * whole,
         gradients=table + totals + stacked,
         activations=(sum(_activations(experiment, x, platform, rows) for x in objective.encoders) + beside)
         * objective.passes,
@@ -140,15 +143,6 @@ def split_sizes(
     }
 
 
-def trained_and_frozen(objective: Objective) -> tuple[dict[str, tuple[int, ...]], ...]:
-    """Path and shape of every parameter that is trained, and of every array that is not."""
-    shapes = objective.architecture.shapes()
-    params = unflatten({path: jax.ShapeDtypeStruct(shape, jnp.float32) for path, shape in shapes.items()})
-    started = jax.eval_shape(lambda params: objective.start(params, jax.random.key(0)), params)
-    trees = started, objective.frozen_shapes(started)
-    return tuple({path: leaf.shape for path, leaf in flatten(tree).items()} for tree in trees)
-
-
 def _activations(experiment: Experiment, a: Architecture, platform: str, rows: int) -> float:
     """What the layers keep for the backward pass, and what that has of a layer at once."""
     runtime, low = experiment.runtime, 4 if dtype_of(experiment.pretrain, platform) == 'float32' else 2
@@ -180,6 +174,6 @@ def _fused(experiment: Experiment, a: Architecture, platform: str) -> bool:
 
 def _output_layer(experiment: Experiment, a: Architecture, platform: str, rows: int) -> float:
     """Logits of a chunk of slots and what is made of them."""
-    slots = objective_of(experiment).places(experiment)
+    slots = most_places(experiment)
     columns = a.padded_vocab_size / experiment.runtime.tensor
     return LOGITS * rows * chunk_slots(rows, slots, platform) * columns * FLOAT

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
@@ -22,6 +23,7 @@ from bioptimus_jax.pretrain.backends import make_compute
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.schema import BY_DIFFICULTY, OBJECTIVES, Experiment, Phase
+from bioptimus_jax.trees import flatten, unflatten
 from bioptimus_jax.vocab.subwords import Vocabulary
 
 
@@ -73,6 +75,8 @@ class Objective(abc.ABC):
     """A frozen record of keys (`fields.key`): config.objective.NAME of the objective in the file NAME."""
     reads: ClassVar[tuple[str, ...]] = ('tokens', 'word_starts', 'segment_lengths')
     """The arrays of a row that `example` wants; the step itself wants `segment_lengths`."""
+    causal: ClassVar[bool] = False
+    """Whether a piece sees nothing behind it."""
     rules: ClassVar[Sequence[Rule]] = ()
     """For parameters that `start` or `frozen` adds; those of the model follow the architecture's."""
     passes: ClassVar[int] = 1
@@ -84,12 +88,19 @@ class Objective(abc.ABC):
         """Raise ConfigError for an architecture that this objective cannot train."""
 
     @classmethod
+    def name(cls) -> str:
+        """What the configuration calls it: the name of its file."""
+        return cls.__module__.rpartition('.')[2]
+
+    @classmethod
     def settings_of(cls, config: Experiment) -> Any:
         """This objective's own settings, a `Settings`: what config.objective says of it, or the defaults."""
-        return config.objective.get(cls.__module__.rpartition('.')[2]) or cls.Settings()
+        return config.objective.get(cls.name()) or cls.Settings()
 
-    def __post_init__(self) -> None:  # noqa: B027
-        """Raise ConfigError for an architecture that this objective cannot train."""
+    @classmethod
+    def phases_of(cls, config: Experiment) -> tuple[Phase, ...]:
+        """The phases that it is trained in."""
+        return tuple(config.phase[name] for name in config.phases_under(cls.name()))
 
     @functools.cached_property
     def settings(self) -> Any:
@@ -107,7 +118,7 @@ class Objective(abc.ABC):
         if config.curriculum.order in BY_DIFFICULTY and cls.difficulty is Objective.difficulty:
             raise ConfigError(
                 f'config.curriculum.order: {config.curriculum.order} needs a perplexity under every setting, which '
-                f'config.pretrain.objective={config.pretrain.objective} does not have; choose another order'
+                f'config.pretrain.objective={cls.name()} does not have; choose another order'
             )
 
     @staticmethod
@@ -117,7 +128,7 @@ class Objective(abc.ABC):
 
     @staticmethod
     def columns(phase: Phase, config: Experiment) -> dict[str, Any]:
-        """What the curriculum's table holds of a phase: numpy scalars by name, the same names for every phase."""
+        """What its table of the curriculum holds of a phase: numpy scalars by name, the same names for every phase."""
         return {}
 
     @staticmethod
@@ -197,19 +208,58 @@ class Objective(abc.ABC):
         self, params: Any, batch: Mapping[str, np.ndarray], advance: Callable[[float], None]
     ) -> dict[str, dict[str, Any]]:
         """Phase -> `perplexity.of_setting` of those rows; `check` refuses orders by it for an objective without one."""
-        raise NotImplementedError
+        raise ConfigError(
+            f'config.pretrain.objective: {self.name()} has no perplexity under a masking setting'
+        )
 
 
-def objective_of(config: Experiment) -> type[Objective]:
-    """The class that `config.pretrain.objective` names."""
-    return cast(type[Objective], OBJECTIVES.load(config.pretrain.objective))
+def objective_of(config: Experiment, name: str = '') -> type[Objective]:
+    """The class of that name, or the one that `config.pretrain.objective` names."""
+    return cast(type[Objective], OBJECTIVES.load(name or config.pretrain.objective))
 
 
-def planned_objective(config: Experiment, architecture: Architecture) -> Objective:
+def objectives_of(config: Experiment) -> list[str]:
+    """The names of all that a run needs: its own, which scores and exports, and those of phases."""
+    return list(dict.fromkeys((config.pretrain.objective, *config.trained_objectives)))
+
+
+def most_places(config: Experiment) -> int:
+    """Places of a row that the output layer is computed for, at most, under any objective that is trained."""
+    return max(objective_of(config, name).places(config) for name in config.trained_objectives)
+
+
+def planned_objective(config: Experiment, architecture: Architecture, name: str = '') -> Objective:
     """That of a configuration, for what can be known of it before there is a vocabulary."""
     nothing = np.zeros(0, np.int32)
     vocabulary = Vocabulary(0, nothing > 0, nothing > 0, nothing)
-    return objective_of(config)(config, architecture, vocabulary, config.rows.row_pieces)
+    return objective_of(config, name)(config, architecture, vocabulary, config.rows.row_pieces)
+
+
+def trained_and_frozen(objective: Objective) -> tuple[dict[str, tuple[int, ...]], dict[str, tuple[int, ...]]]:
+    """Path and shape of every parameter that is trained, and of every array that is not."""
+    shapes = objective.architecture.shapes()
+    params = unflatten({path: jax.ShapeDtypeStruct(shape, jnp.float32) for path, shape in shapes.items()})
+    started = jax.eval_shape(lambda params: objective.start(params, jax.random.key(0)), params)
+    return _shapes_in(started), _shapes_in(objective.frozen_shapes(started))
+
+
+def _shapes_in(tree: Any) -> dict[str, tuple[int, ...]]:
+    return {path: leaf.shape for path, leaf in flatten(tree).items()}
+
+
+def check_objectives(config: Experiment, architecture: Architecture) -> None:
+    """Raise ConfigError for what one of the objectives cannot do, and where they train different parameters."""
+    own, *others = objectives_of(config)
+    for name in (own, *others):
+        objective_of(config, name).check(config)
+    wanted = trained_and_frozen(planned_objective(config, architecture, own))[0] if others else {}
+    for name in others:
+        found = trained_and_frozen(planned_objective(config, architecture, name))[0]
+        if different := sorted(p for p in found | wanted if found.get(p) != wanted.get(p)):
+            raise ConfigError(
+                f'config.phase.{config.phases_under(name)[0]}.objective: {name} and config.pretrain.objective={own} '
+                f'train different parameters ({different[0]}), so no model can go through both; give all phases one'
+            )
 
 
 def make_objective(
@@ -219,7 +269,12 @@ def make_objective(
     row_pieces: int,
     mesh: Mesh,
     warn: Callable[[str], None],
+    name: str = '',
 ) -> Objective:
-    """The objective of a configuration, for rows of that many pieces, computed as the mesh and the platform allow."""
-    compute = make_compute(config, architecture, mesh, row_pieces, warn)
-    return objective_of(config)(config, architecture, vocabulary, row_pieces, compute)
+    """The objective of a configuration (of that name, or its own), computed as the mesh and the platform allow.
+
+    `row_pieces`: those of its rows.
+    """
+    kind = objective_of(config, name)
+    compute = make_compute(config, architecture, mesh, row_pieces, warn, kind.causal)
+    return kind(config, architecture, vocabulary, row_pieces, compute)

@@ -74,7 +74,8 @@ def masks_and_samples(
     """
     maskable = evaluate.Maskable.of(batch, masker, experiment.evaluation.seed, batch_rows, row_shards)
     longest = experiment.pretrain.max_word_pieces
-    settings = {name: Setting.of(experiment.phase[name], longest) for name in experiment.phases}
+    names = experiment.phases_under(experiment.pretrain.objective)
+    settings = {name: Setting.of(experiment.phase[name], longest) for name in names}
     places_R = np.unique(batch['documents'][:, 0], return_inverse=True)[1]
     samples_R = np.zeros(len(maskable.tokens_RxL), int)  # those that fill the last batch have no weight
     samples_R[: len(places_R)] = places_R % experiment.curriculum.samples

@@ -19,8 +19,16 @@ class Fall:
     fallen: Callable[[Any, Any], Any]
 
 
+def _by_cosine(done: Any, steps: Any) -> Any:
+    import jax.numpy as jnp  # where a step is traced it is there already
+
+    return steps * (1 - jnp.cos(jnp.pi * done / steps)) / 2
+
+
 FALLS: dict[str, Fall] = {
     'linear': Fall('in a straight line', lambda done, steps: done),
+    # Half a period (Loshchilov and Hutter 2017, arXiv 1608.03983, without restarts of its own).
+    'cosine': Fall('by half a cosine, slowly at both ends', _by_cosine),
     'constant': Fall('not at all', lambda done, steps: 0 * done),
     # 1 - sqrt (Hägele et al. 2024, arXiv 2405.18392). Before the peak, where nobody asks, it must be a number too.
     'sqrt': Fall(

@@ -11,7 +11,6 @@ from typing import Any
 
 import jax
 import numpy as np
-import optax
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from bioptimus_jax.errors import ConfigError
@@ -96,20 +95,17 @@ def shardings_of(params: Mapping[str, Any], mesh: Mesh, rules: Sequence[Rule]) -
     return unflatten({path: NamedSharding(mesh, PartitionSpec(*split)) for path, split in axes.items()})
 
 
-def state_shardings(
-    state: Mapping[str, Any], optimizer: optax.GradientTransformation, mesh: Mesh, rules: Sequence[Rule]
-) -> Any:
-    """A tree like the train state that says where each leaf is kept: moments with their parameters."""
-    everywhere = replicated(mesh)
-    params = shardings_of(state['params'], mesh, rules)
-    moments = optax.tree.map_params(
-        optimizer,
-        lambda _, sharding: sharding,
-        state['optimizer'],
-        params,
-        transform_non_params=lambda _: everywhere,
-    )
-    return {'params': params, 'optimizer': moments, 'step': everywhere}
+def state_shardings(state: Mapping[str, Any], mesh: Mesh, rules: Sequence[Rule]) -> Any:
+    """A tree like the train state that says where each leaf is kept: what is of a parameter, with the parameter."""
+    everywhere, of_param = replicated(mesh), flatten(shardings_of(state['params'], mesh, rules))
+
+    def sharding(path: tuple[Any, ...], leaf: Any) -> NamedSharding:
+        # Moments are trees like the parameters, or parts of one: their paths end as those do.
+        names = jax.tree_util.keystr(path, simple=True, separator='/').split('/')
+        ends = ('/'.join(names[first:]) for first in range(len(names)))
+        return next((of_param[end] for end in ends if end in of_param), everywhere)
+
+    return jax.tree_util.tree_map_with_path(sharding, state)
 
 
 def place_state(state: Any, shardings: Any) -> Any:

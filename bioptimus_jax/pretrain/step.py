@@ -1,4 +1,4 @@
-"""The train step: pure, jitted once for the whole curriculum and for one mesh. What it minimises is the objective's.
+"""The train step: pure, jitted once for an objective and for one mesh, whatever the number of phases.
 
 B rows of the global batch.
 """
@@ -14,6 +14,7 @@ from jax.sharding import Mesh
 
 from bioptimus_jax.model.architecture import Rule
 from bioptimus_jax.pretrain import curriculum, sharding
+from bioptimus_jax.pretrain.checkpoint import AVERAGE
 from bioptimus_jax.pretrain.masking import row_key
 from bioptimus_jax.pretrain.objective import Example, Objective
 from bioptimus_jax.pretrain.optimizer import make_optimizer, reset_where
@@ -34,27 +35,42 @@ class TrainStep:
 
 
 def sharded_step(objective: Objective, mesh: Mesh, params: Any) -> tuple[TrainStep, dict[str, Any]]:
-    """The train step on a mesh, its state donated, and the placed state at step 0, from the model's parameters."""
-    settings = objective.config.pretrain
-    params = objective.start(params, jax.random.fold_in(seed_key(objective), START_STREAM))
-    rules, frozen = objective.all_rules, objective.frozen(params)
-    state = initial_state(params, settings, rules)
-    shardings = sharding.state_shardings(state, make_optimizer(settings, params, rules), mesh, rules)
-    frozen_shardings, everywhere = sharding.shardings_of(frozen, mesh, rules), sharding.replicated(mesh)
-    compiled = jax.jit(
-        lambda *arguments: train_step(objective, *arguments),
-        donate_argnums=0,
-        in_shardings=(shardings, frozen_shardings, sharding.batch_sharding(mesh), everywhere),
-        out_shardings=(shardings, everywhere),
-    )
-    placed = sharding.place_state(state, shardings)
-    return TrainStep(compiled, sharding.place_state(frozen, frozen_shardings)), placed
+    """`sharded_steps` of one objective."""
+    [step], state = sharded_steps([objective], mesh, params)
+    return step, state
+
+
+def sharded_steps(
+    objectives: Sequence[Objective], mesh: Mesh, params: Any
+) -> tuple[list[TrainStep], dict[str, Any]]:
+    """The train step of each objective on a mesh, its state donated, and the one placed state at step 0.
+
+    `params` are the model's; the first objective says what comes to them, and all must train the same.
+    """
+    own, settings = objectives[0], objectives[0].config.pretrain
+    params = own.start(params, jax.random.fold_in(seed_key(own), START_STREAM))
+    state = initial_state(params, settings, own.all_rules)
+    shardings = sharding.state_shardings(state, mesh, own.all_rules)
+
+    def compiled(objective: Objective) -> TrainStep:
+        frozen, everywhere = objective.frozen(params), sharding.replicated(mesh)
+        frozen_shardings = sharding.shardings_of(frozen, mesh, objective.all_rules)
+        step = jax.jit(
+            lambda *arguments: train_step(objective, *arguments),
+            donate_argnums=0,
+            in_shardings=(shardings, frozen_shardings, sharding.batch_sharding(mesh), everywhere),
+            out_shardings=(shardings, everywhere),
+        )
+        return TrainStep(step, sharding.place_state(frozen, frozen_shardings))
+
+    return [compiled(objective) for objective in objectives], sharding.place_state(state, shardings)
 
 
 def initial_state(params: Any, settings: Pretrain, rules: Sequence[Rule]) -> dict[str, Any]:
-    """Train state: a plain dict of parameters, optimiser state and the number of steps done."""
+    """Train state: a plain dict of parameters, optimiser state and the number of steps done; if asked for, averages."""
     optimizer_state = make_optimizer(settings, params, rules).init(params)
-    return {'params': params, 'optimizer': optimizer_state, 'step': jnp.zeros((), jnp.int32)}
+    state = {'params': params, 'optimizer': optimizer_state, 'step': jnp.zeros((), jnp.int32)}
+    return {**state, AVERAGE: jax.tree.map(jnp.array, params)} if settings.ema else state  # donated apart
 
 
 def seed_key(objective: Objective) -> jax.Array:
@@ -81,15 +97,17 @@ def train_step(objective: Objective, state: dict, frozen: Any, batch: dict, tabl
     optimizer_state = reset_where(starts_anew, state['optimizer'])
     optimizer = make_optimizer(settings, params, objective.all_rules)
     updates, optimizer_state = optimizer.update(gradients, optimizer_state, params)
-    learning_rate = curriculum.learning_rate_at(table, step, settings.end_fraction)
+    learning_rate = curriculum.learning_rate_at(table, step)
     moved = jax.tree.map(lambda p, u: p - learning_rate * u, params, updates)
     norm = optax.tree.norm(gradients)
     finite = jnp.isfinite(loss) & jnp.isfinite(norm)
+    after = {'params': moved, 'optimizer': optimizer_state}
+    if settings.ema:
+        average = lambda old, new: settings.ema * old + (1 - settings.ema) * new  # noqa: E731
+        after[AVERAGE] = jax.tree.map(average, state[AVERAGE], moved)
     if settings.not_finite == 'skip':  # this batch leaves no trace but in the count
-        kept = params, state['optimizer']
-        moved, optimizer_state = jax.tree.map(
-            lambda new, old: jnp.where(finite, new, old), (moved, optimizer_state), kept
-        )
+        before = {name: state[name] for name in after}
+        after = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, before)
     metrics = {
         'loss': loss,
         'gradient_norm': norm,
@@ -101,7 +119,7 @@ def train_step(objective: Objective, state: dict, frozen: Any, batch: dict, tabl
         'phase': at,
         **objective.metrics(example, sums),
     }
-    return {'params': moved, 'optimizer': optimizer_state, 'step': step + 1}, metrics
+    return {**after, 'step': step + 1}, metrics
 
 
 def mean_gradients(

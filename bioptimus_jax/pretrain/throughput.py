@@ -9,18 +9,22 @@ from bioptimus_jax.hosts.devices import peak_of_kind
 from bioptimus_jax.model.architecture import HEAD, Architecture
 
 
-def training_flops_per_token(architecture: Architecture, attended: float, rate: float) -> float:
+def training_flops_per_token(
+    architecture: Architecture, attended: float, rate: float, sides: int = 2
+) -> float:
     """Forward and backward FLOPs of one piece: three times the forward products. What remat computes twice is not
     counted."""
-    return 3 * forward_flops_per_token(architecture, attended, rate)
+    return 3 * forward_flops_per_token(architecture, attended, rate, sides)
 
 
-def forward_flops_per_token(architecture: Architecture, attended: float, rate: float) -> float:
+def forward_flops_per_token(
+    architecture: Architecture, attended: float, rate: float, sides: int = 2
+) -> float:
     """FLOPs of the forward products of one piece.
 
     `attended`: pieces that a piece attends to, on average, in layers without a window; in others no more than the
-    window has. `rate`: share of pieces that are predicted. Embedding look-ups, norms, activations and the optimiser are
-    not counted.
+    window has, to one side or both `sides`. `rate`: share of pieces that are predicted. Embedding look-ups, norms,
+    activations and the optimiser are not counted.
     """
     a, shapes = architecture, architecture.shapes()
     matrices = {path: math.prod(shape) for path, shape in shapes.items() if path.endswith('/kernel')}
@@ -28,7 +32,7 @@ def forward_flops_per_token(architecture: Architecture, attended: float, rate: f
     # Two operations for a weight; scores, and what they mix: four for a piece attended to and a column.
     of_layer, encoder = 2 * (sum(matrices.values()) - in_head) / a.layers, 0.0
     for window, layers in collections.Counter(a.windows).items():
-        seen = attended if window is None else min(attended, 2 * window + 1)
+        seen = attended if window is None else min(attended, sides * window + 1)
         encoder += layers * (of_layer + 4 * seen * a.hidden)
     head = 2 * (in_head + math.prod(shapes[a.table]))
     return encoder + rate * head

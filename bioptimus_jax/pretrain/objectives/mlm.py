@@ -16,6 +16,7 @@ import numpy as np
 from bioptimus_jax.model.architecture import OutputLayer
 from bioptimus_jax.pretrain import perplexity
 from bioptimus_jax.pretrain.cross_entropy import cross_entropy
+from bioptimus_jax.pretrain.curriculum import Moving
 from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze
 from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, Setting, units_and_slots
 from bioptimus_jax.pretrain.objective import Example, Objective
@@ -32,7 +33,7 @@ class MaskedRows(NamedTuple):
     pairs: Pairs | None = None
 
 
-def inputs(rows: MaskedRows) -> dict[str, Any]:
+def inputs(rows: Any) -> dict[str, Any]:
     """Masked rows as a model reads them: the batch of `Architecture.encode`."""
     return {
         'tokens': rows.masked.inputs_L,
@@ -42,37 +43,29 @@ def inputs(rows: MaskedRows) -> dict[str, Any]:
     }
 
 
-def inputs(rows: Any) -> dict[str, Any]:
-    """Masked rows as a model reads them: the batch of `Architecture.encode`."""
-    return {
-        'tokens': rows.masked.inputs_L,
-        'segments': rows.segments_BxL,
-        'positions': rows.positions_BxL,
-    }
-
-
 class MaskedLM(Objective):
     """The mean cross-entropy over all slots that hold something."""
 
     @functools.cached_property
     def masker(self) -> Masker:
         """What is masked, and where, under the phases that are trained."""
-        return Masker.of(self.vocabulary, self.config.pretrain, self.config.trained_phases, self.row_pieces)
+        return Masker.of(self.vocabulary, self.config.pretrain, self.phases_of(self.config), self.row_pieces)
 
     @staticmethod
     def columns(phase: Phase, config: Experiment) -> dict[str, Any]:
-        """The masking setting."""
-        return Setting.of(phase, config.pretrain.max_word_pieces)._asdict()
+        """The masking setting; its rate may move."""
+        rate = Moving(*map(np.float32, phase.rates), np.int32(phase.rate_parts))
+        return {**Setting.of(phase, config.pretrain.max_word_pieces)._asdict(), 'rate': rate}
 
     @staticmethod
     def share(phase: Phase) -> float:
-        """The masking rate."""
-        return phase.rate
+        """The mean masking rate."""
+        return sum(phase.rates) / 2
 
-    @staticmethod
-    def places(config: Experiment) -> int:
+    @classmethod
+    def places(cls, config: Experiment) -> int:
         """The slots."""
-        return units_and_slots(config.pretrain, config.trained_phases, config.rows.row_pieces)[1]
+        return units_and_slots(config.pretrain, cls.phases_of(config), config.rows.row_pieces)[1]
 
     def example(
         self, batch: dict[str, jax.Array], setting: dict[str, jax.Array], keys_B: jax.Array
@@ -168,7 +161,9 @@ class MaskedLM(Objective):
 
     def evaluation(self, rows: Rows, batch_rows: int = 64) -> 'FrozenEvaluation':
         """On masks that are the same in every run with the same vocabulary."""
-        masks = freeze(rows, self.config, self.vocabulary, self.compute.row_shards, batch_rows)
+        names = self.config.evaluation.settings or self.config.phases
+        scored = [name for name in names if self.config.objective_in(name) == self.name()]
+        masks = freeze(rows, self.config, scored, self.vocabulary, self.compute.row_shards, batch_rows)
         return FrozenEvaluation(self, masks)
 
     def frozen_scores(self, totals: Mapping[str, float]) -> dict[str, float]:

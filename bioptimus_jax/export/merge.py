@@ -1,0 +1,62 @@
+"""Verb `merge`: the mean of the weights of Hugging Face folders of one shape and one vocabulary."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.export.build import export
+from bioptimus_jax.files import sha256
+from bioptimus_jax.model.folder import deciding_files
+from bioptimus_jax.model.tensors import load_folder
+from bioptimus_jax.vocab.subwords import load as load_subwords
+
+
+def merge(folders: Sequence[Path], shares: Sequence[float], to: Path) -> dict[str, float]:
+    """Write the weighted mean of the folders, with the tokenizer of the first one, behind the gate of an export.
+
+    `shares`: how much each counts, empty: alike. Gives what the gate measured. Raises ConfigError, InputError.
+    """
+    shares = list(shares) or [1.0] * len(folders)
+    if len(folders) < 2 or len(shares) != len(folders):
+        raise ConfigError(
+            f'merge: two folders or more are needed, and as many --weights; got {len(folders)} and {len(shares)}'
+        )
+    if to.exists():
+        raise InputError(f'{to}: is there already; name a folder that is not')
+    first, known = folders[0], load_subwords(folders[0]).tokens
+    architecture, total, _ = load_folder(first, masked_lm=False)
+    total = jax.tree.map(lambda leaf: np.zeros(leaf.shape, np.float64), total)
+    for folder, share in zip(folders, shares, strict=True):
+        other, params, fresh = load_folder(folder, masked_lm=False)
+        _check_same(folder, dataclasses.asdict(other), first, dataclasses.asdict(architecture))
+        if type(other) is not type(architecture) or fresh:
+            what = f'has no {fresh[0]}' if fresh else f'is of the family {other.title}'
+            raise InputError(f'{folder}: {what}, unlike {first}; merge models of one kind')
+        tokens = load_subwords(folder).tokens
+        if tokens != known:
+            raise InputError(
+                f'{folder}: has another vocabulary than {first}; only rows of equal tokens have a mean'
+            )
+        part = share / sum(shares)
+        total = jax.tree.map(lambda sums, leaf, part=part: sums + part * leaf, total, params)
+    mean = jax.tree.map(lambda leaf: leaf.astype(np.float32), total)
+    made_of = {
+        str(folder): {'weight': share, 'sha256': {p.name: sha256(p) for p in deciding_files(folder)}}
+        for folder, share in zip(folders, shares, strict=True)
+    }
+    return export(to, architecture, mean, first, (), {'phase': to.name, 'merged': made_of})
+
+
+def _check_same(folder: Path, values: dict, first: Path, wanted: dict) -> None:
+    different = [name for name in values.keys() & wanted.keys() if values[name] != wanted[name]]
+    # Rates of dropout are for training alone.
+    if different := sorted(set(different) - {'dropout', 'attention_dropout'}):
+        name = different[0]
+        raise InputError(
+            f'{folder / "config.json"}: {name} is {values[name]}, but {wanted[name]} in {first}; only models of one '
+            'shape can be merged'
+        )

@@ -1,0 +1,118 @@
+"""Causal language modelling: every piece but a document's last tells the next one, and sees nothing behind itself.
+
+The detour of a masked language model (arXiv 2605.12438): a phase of this, then one that masks. The head is that of
+masked language modelling; what is exported is an encoder, which sees both sides again.
+
+B rows, L pieces a row, D hidden size.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bioptimus_jax.files import atomic
+from bioptimus_jax.pretrain.cross_entropy import cross_entropy
+from bioptimus_jax.pretrain.evaluate import batches_of, chosen_rows
+from bioptimus_jax.pretrain.objective import Example, Objective
+from bioptimus_jax.pretrain.rows import Rows, positions_and_segments
+from bioptimus_jax.pretrain.throughput import training_flops_per_token
+
+
+class CausalRows(NamedTuple):
+    """Packed rows: tokens, which document a piece belongs to (0: padding), and its place there, BxL each."""
+
+    tokens_BxL: Any
+    segments_BxL: Any
+    positions_BxL: Any
+
+
+class CausalLM(Objective):
+    """The mean cross-entropy over all pieces that have a next one in their document."""
+
+    reads = ('tokens', 'segment_lengths')
+    causal = True
+
+    def example(
+        self, batch: Mapping[str, jax.Array], setting: dict[str, jax.Array], keys_B: jax.Array
+    ) -> Example:
+        """The rows as they are."""
+        tokens_BxL = batch['tokens']
+        places = positions_and_segments(batch['segment_lengths'], tokens_BxL.shape[1], jnp)
+        rows = CausalRows(tokens_BxL, places[1], places[0])
+        return Example(rows, {'pieces': _has_next(rows.segments_BxL).sum()}, {})
+
+    def loss(
+        self, params: Any, frozen: Any, rows: CausalRows, dropout_key: jax.Array | None
+    ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+        """Summed cross-entropy, and how many pieces there were and were right."""
+        batch = {'tokens': rows.tokens_BxL, 'segments': rows.segments_BxL, 'positions': rows.positions_BxL}
+        states_BxLxD = self.architecture.encode(params, batch, compute=self.compute, dropout_key=dropout_key)
+        output = self.architecture.output_layer(params, states_BxLxD, self.compute)
+        next_BxL = jnp.roll(rows.tokens_BxL, -1, axis=1)
+        weights_BxL = _has_next(rows.segments_BxL).astype(jnp.float32)
+        loss, _, correct_BxL = cross_entropy(*output, next_BxL, weights_BxL, self.compute)
+        sums = {'weight': weights_BxL.sum(), 'correct': (correct_BxL * weights_BxL).sum()}
+        return {'pieces': loss}, {**sums, 'loss': jax.lax.stop_gradient(loss)}
+
+    def metrics(self, example: Example, sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
+        """The share of pieces that were right."""
+        return {'accuracy': sums['correct'] / jnp.maximum(sums['weight'], 1), 'predicted': sums['weight']}
+
+    def record(
+        self, steps: Sequence[Mapping[str, Any]], finite: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """The accuracy."""
+        return {'accuracy': float(np.mean([metrics['accuracy'] for metrics in finite]))}
+
+    def flops(self, tokens: int, attended: float, predicted: float) -> float:
+        """As of any objective, but a piece attends to those before it and to itself: half of its document."""
+        tokens = max(tokens, 1)
+        seen, rate = (attended / tokens + 1) / 2, predicted / tokens
+        return training_flops_per_token(self.architecture, seen, rate, sides=1) * tokens
+
+    def evaluation(self, rows: Rows, batch_rows: int = 64) -> 'HeldOut':
+        """The held-out documents, without masks."""
+        read = rows.read(chosen_rows(rows, self.config.evaluation.rows))
+        arrays = {name: read[name] for name in self.reads}
+        return HeldOut(self, batches_of(arrays, batch_rows, self.compute.row_shards))
+
+
+OBJECTIVE = CausalLM
+
+
+@dataclasses.dataclass(frozen=True)
+class HeldOut:
+    """Held-out rows in equal batches, NxBx...; the last one is filled with empty rows."""
+
+    objective: CausalLM
+    arrays: Mapping[str, np.ndarray]
+
+    def save(self, folder: Path) -> None:
+        """Write heldout.npz: the rows that are scored."""
+        with atomic(folder / 'heldout.npz', 'wb') as file:
+            np.savez_compressed(file, **self.arrays)  # type: ignore[arg-type]
+
+    def scores(self, params: Any, frozen: Any, every_setting: bool) -> Iterator[tuple[str, float]]:
+        """`frozen_loss` in nats and `frozen_accuracy`, of pieces that have a next one."""
+        sums = jax.jit(lambda params, batch: self._sums(params, frozen, batch))
+        totals: dict[str, float] = {}
+        for batch in zip(*self.arrays.values(), strict=True):
+            found = sums(params, dict(zip(self.arrays, batch, strict=True)))
+            totals = {name: totals.get(name, 0.0) + float(value) for name, value in found.items()}
+        yield 'frozen_loss', totals['loss'] / totals['weight']
+        yield 'frozen_accuracy', totals['correct'] / totals['weight']
+
+    def _sums(self, params: Any, frozen: Any, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
+        example = self.objective.example(batch, {}, jnp.zeros(0))
+        return self.objective.loss(params, frozen, example.rows, None)[1]
+
+
+def _has_next(segments_BxL: jax.Array) -> jax.Array:
+    """Whether the next piece is of the same document."""
+    following_BxL = jnp.pad(segments_BxL[:, 1:], ((0, 0), (0, 1)))
+    return (segments_BxL > 0) & (segments_BxL == following_BxL)

@@ -1,0 +1,100 @@
+"""How gradients become updates: one record each, and the table is all that names them.
+
+This file does without jax, so that the schema can list the names; what builds an optimiser imports optax.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Optimizer:
+    """`meaning` is what the configuration says of it.
+
+    `updates(settings, decayed, matrices)` gives the optax transformations between clipping and the learning rate, which
+    the step applies: `decayed` and `matrices` are trees like the parameters that say which of them decay, and which are
+    matrices of the encoder. A state must be all zeros at step 0: that is what a reset makes of it.
+    """
+
+    meaning: str
+    updates: Callable[[Any, Any, Any], Sequence[Any]]
+
+
+def _adamw(settings: Any, decayed: Any, matrices: Any) -> Sequence[Any]:
+    import optax
+
+    adam = optax.scale_by_adam(settings.beta1, settings.beta2, settings.epsilon)
+    return adam, optax.add_decayed_weights(settings.weight_decay, mask=decayed)
+
+
+def _lamb(settings: Any, decayed: Any, matrices: Any) -> Sequence[Any]:
+    import optax
+
+    scale = optax.masked(optax.scale_by_trust_ratio(), decayed)
+    return (*_adamw(settings, decayed, matrices), scale)
+
+
+def _stable(settings: Any, decayed: Any, matrices: Any) -> Sequence[Any]:
+    """AdamW with each tensor's update, decay included, divided by the root mean square of gradient / sqrt(v), if that
+    is above 1; v is the bias-corrected second moment, of this step too."""
+    import jax
+    import jax.numpy as jnp
+    import optax
+
+    adam, decay = _adamw(settings, decayed, matrices)
+
+    def update(gradients: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        updates, state = adam.update(gradients, state, params)
+        updates, _ = decay.update(updates, decay.init(params), params)
+        correction = 1 - settings.beta2 ** state.count.astype(jnp.float32)
+
+        def clipped(update: Any, gradient: Any, moment: Any) -> Any:
+            least = max(settings.epsilon, 1e-12) ** 2
+            squares = (gradient**2 / jnp.maximum(moment / correction, least)).mean()
+            return update / jnp.maximum(1, jnp.sqrt(squares))
+
+        return jax.tree.map(clipped, updates, gradients, state.nu), state
+
+    return (optax.GradientTransformation(adam.init, update),)
+
+
+MUON_BETA, MUON_RMS, MUON_STEPS = 0.95, 0.2, 5
+MUON_COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+
+
+def _muon(settings: Any, decayed: Any, matrices: Any) -> Sequence[Any]:
+    """Momentum with Nesterov's step, orthogonalised, at the root mean square of Adam's updates (arXiv 2502.16982)."""
+    import jax
+    import jax.numpy as jnp
+    import optax
+
+    others = jax.tree.map(lambda matrix: not matrix, matrices)
+    adam = optax.masked(optax.scale_by_adam(settings.beta1, settings.beta2, settings.epsilon), others)
+    momentum = optax.masked(optax.trace(MUON_BETA, nesterov=True), matrices)
+
+    def orthogonal(update: Any, matrix: bool) -> Any:
+        if not matrix:
+            return update
+        a, b, c = MUON_COEFFICIENTS
+        wide = update.T if update.shape[0] > update.shape[1] else update
+        wide = wide / (jnp.linalg.norm(wide) + 1e-7)
+        for _ in range(MUON_STEPS):
+            square = wide @ wide.T
+            wide = a * wide + (b * square + c * square @ square) @ wide
+        return (wide.T if wide.shape != update.shape else wide) * (MUON_RMS * max(update.shape) ** 0.5)
+
+    def update(gradients: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        return jax.tree.map(orthogonal, gradients, matrices), state
+
+    scale = optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+    return adam, momentum, scale, optax.add_decayed_weights(settings.weight_decay, mask=decayed)
+
+
+OPTIMIZERS: dict[str, Optimizer] = {
+    'adamw': Optimizer('AdamW', _adamw),
+    'lamb': Optimizer('LAMB, for very large batches (arXiv 1904.00962)', _lamb),
+    'stable_adamw': Optimizer('AdamW whose updates are clipped by tensor (arXiv 2304.13013)', _stable),
+    'muon': Optimizer('Muon for the matrices of the encoder, AdamW for all else (arXiv 2502.16982)', _muon),
+}
+"""What `config.pretrain.optimizer` may be."""
