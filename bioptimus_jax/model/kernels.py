@@ -71,6 +71,7 @@ def splash(
     block = _block('splash', length, SMALLEST_TPU_BLOCK, 512)
     shape, window = (length, length), ranges.window
     behind = 0 if ranges.causal else window
+    mask: tpu.Mask
     if window is None:
         mask = tpu.CausalMask(shape) if ranges.causal else tpu.FullMask(shape)
     else:

@@ -54,7 +54,8 @@ class MaskedLM(Objective):
     @staticmethod
     def columns(phase: Phase, config: Experiment) -> dict[str, Any]:
         """The masking setting; its rate may move."""
-        rate = Moving(*map(np.float32, phase.rates), np.int32(phase.rate_parts))
+        first, last = phase.rates
+        rate = Moving(np.float32(first), np.float32(last), np.int32(phase.rate_parts))
         return {**Setting.of(phase, config.pretrain.max_word_pieces)._asdict(), 'rate': rate}
 
     @staticmethod
