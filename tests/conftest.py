@@ -10,13 +10,14 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from toy_compiler import EIGHT_DEVICES
 
 # Set before anybody imports jax, transformers or torch; workers started by tests inherit it.
 os.environ.setdefault('JAX_PLATFORMS', 'cpu')
-if 'xla_force_host_platform_device_count' not in os.environ.get('XLA_FLAGS', ''):
+if EIGHT_DEVICES not in os.environ.get('XLA_FLAGS', ''):
     os.environ['XLA_FLAGS'] = (
-        f'{os.environ.get("XLA_FLAGS", "")} --xla_force_host_platform_device_count=8'.strip()
-    )
+        f'{EIGHT_DEVICES} {os.environ.get("XLA_FLAGS", "")}'.strip()
+    )  # the last one holds
 os.environ.setdefault('JAX_NUMPY_RANK_PROMOTION', 'raise')
 os.environ.setdefault('HF_HUB_OFFLINE', '1')
 os.environ.setdefault('TOKENIZERS_PARALLELISM', 'false')
@@ -26,7 +27,7 @@ os.environ.setdefault('OMP_NUM_THREADS', '1')  # two test processes share two co
 if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
     os.environ['JAX_COMPILATION_CACHE_DIR'] = tempfile.mkdtemp(prefix='bioptimus-tests-')
     atexit.register(shutil.rmtree, os.environ['JAX_COMPILATION_CACHE_DIR'], ignore_errors=True)
-os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.2')
+os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.05')
 
 # No network: here, and in every Python that tests start (a hook cannot be taken away again).
 _offline = str(Path(__file__).parent / 'offline')

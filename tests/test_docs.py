@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from ml_collections import ConfigDict
+from toy_compiler import ONE_DEVICE
 
 from bioptimus_jax import cli, config
 from bioptimus_jax.arguments import make_parser, take_overrides
@@ -75,8 +76,7 @@ def environment(folder: Path, programs: Path) -> dict[str, str]:
     return own | {
         'PATH': os.pathsep.join(paths),
         'PYTHONPATH': str(package),
-        # What runs for seconds is compiled quickly, not well.
-        'XLA_FLAGS': '--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true',
+        'XLA_FLAGS': ONE_DEVICE,
         'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS': '0',
     }
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from toy_compiler import ONE_DEVICE
 from toy_pretraining import copy_of, experiment
 
 from bioptimus_jax.errors import STOPPED
@@ -388,10 +389,6 @@ exec {python} -m bioptimus_jax "$@"
 """
 
 
-# Compiles in two thirds of the time: the parent's eight fake devices are not wanted either.
-QUICK_TO_COMPILE = '--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true'
-
-
 def start_two(folder, workdir):
     (folder / 'program').write_text(PROGRAM.format(folder=folder, python=sys.executable))
     (folder / 'program').chmod(0o755)
@@ -409,7 +406,7 @@ def start_two(folder, workdir):
             **os.environ,
             'BIOPTIMUS': str(folder / 'program'),
             'PYTHONPATH': str(ROOT),
-            'XLA_FLAGS': QUICK_TO_COMPILE,
+            'XLA_FLAGS': ONE_DEVICE,
         },
         cwd=folder,
         stdout=subprocess.PIPE,

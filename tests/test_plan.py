@@ -144,8 +144,13 @@ def test_durations_become_the_steps_of_the_run(unit, duration):
     assert planned.pieces == pytest.approx(pieces, rel=2e-3)
 
 
-# Poor machine code in two thirds of the time; where arrays lie is decided before, and is the same (measured).
-QUICK = {'xla_backend_optimization_level': 0, 'xla_llvm_disable_expensive_passes': True}
+# Poor machine code in two thirds of the time; where arrays lie is decided before, and is the same (measured). What
+# decides it is as for users.
+QUICK = {
+    'xla_backend_optimization_level': 0,
+    'xla_llvm_disable_expensive_passes': True,
+    'xla_cpu_use_fusion_emitters': True,
+}
 SHAPES = {
     'unrolled': (Bert(2048, 128, 3, 4, 512, 256), 8, 256, {}, {}),
     'scanned': (

@@ -13,6 +13,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from toy_compiler import ONE_DEVICE
 
 from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.model import tensors
@@ -96,7 +97,7 @@ def get_config(argument=''):
         ['surgery', *common, '--config.surgery.shrinkage=5'],
         ['surgery', '--help'],
     ]
-    environment = os.environ | {'PYTHONPATH': str(folder), 'XLA_FLAGS': ''}
+    environment = os.environ | {'PYTHONPATH': str(folder), 'XLA_FLAGS': ONE_DEVICE}
     command = [sys.executable, '-c', COMMANDS]
     done = subprocess.run(
         command, cwd=folder, env=environment, input=json.dumps(calls), capture_output=True, text=True

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from toy_buckets import assert_whole, content_of, free_port
+from toy_compiler import ONE_DEVICE
 
 from bioptimus_jax.cli import main
 from bioptimus_jax.errors import DONE, STOPPED
@@ -182,7 +183,7 @@ def start_two(world, bucket, tmp_path, machines):
                 *program(world, bucket, tmp_path / f'{machines}-{index}', 'pretrain'),
                 *('--config.runtime.devices=0', f'--config.runtime.distributed=127.0.0.1:{port},2,{index}'),
             ],
-            env={**os.environ, 'PYTHONPATH': str(Path(__file__).parent.parent), 'XLA_FLAGS': ''},
+            env={**os.environ, 'PYTHONPATH': str(Path(__file__).parent.parent), 'XLA_FLAGS': ONE_DEVICE},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
