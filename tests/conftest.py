@@ -80,9 +80,9 @@ def relisted():
     return write
 
 
-@pytest.fixture(scope='module')
+@pytest.fixture(scope='session')
 def prepared(tmp_path_factory):
-    """A folder with a tiny run that has everything that pre-training reads."""
+    """A folder with a tiny run that has everything that pre-training reads; tests change copies of it."""
     from toy_pretraining import prepare
 
     return prepare(tmp_path_factory.mktemp('pretrain'))

@@ -80,17 +80,18 @@ def test_the_loss_falls_and_every_phase_is_there(undisturbed, prepared):
     assert np.mean(rates) == pytest.approx(0.2, rel=0.05)
 
 
-@pytest.mark.parametrize('after', [5, 14])
-def test_kill_and_resume_is_bit_identical(after, prepared, undisturbed, tmp_path):
+def test_kill_and_resume_is_bit_identical(prepared, undisturbed, tmp_path):
+    """Killed in the first phase, and in the third again."""
     workdir = copy_of(prepared, tmp_path)
-    run_killed(prepared, workdir, after, signal.SIGKILL)
+    for after in (5, 14):
+        run_killed(prepared, workdir, after, signal.SIGKILL)
     execute(Run(workdir, experiment(prepared), quiet=True), STAGES['pretrain'])
     assert_identical(workdir, undisturbed[1])
     spent = [
         {r['step']: r['flops'] for r in Run(where, experiment(prepared)).metrics('pretrain') if 'flops' in r}
         for where in (workdir, undisturbed[0])
     ]
-    assert spent[0][STEPS] == pytest.approx(spent[1][STEPS])  # what the killed attempt did counts, once
+    assert spent[0][STEPS] == pytest.approx(spent[1][STEPS])  # what the killed attempts did counts, once
 
 
 @pytest.mark.parametrize('family', [name for name in FAMILIES if name != 'bert'])
@@ -252,15 +253,13 @@ def test_a_run_goes_on_on_another_mesh(prepared, tmp_path):
     """Two phases on one device, two on eight: to rounding the parameters of the same on one device throughout."""
     workdir = copy_of(prepared, tmp_path)
     execute(Run(workdir, experiment(prepared, phases='0.1,0.2'), quiet=True), STAGES['pretrain'])
+    again = shutil.copytree(workdir, tmp_path / 'again')
     mesh = dict(runtime__devices=8, runtime__fsdp=2, runtime__tensor=2)
     lines = []
     run = Run(workdir, experiment(prepared, **mesh))
     run.say = lines.append
     execute(run, STAGES['pretrain'])
     assert any('resuming after step 12' in line for line in lines)
-    (tmp_path / 'again').mkdir()
-    again = copy_of(prepared, tmp_path / 'again')
-    execute(Run(again, experiment(prepared, phases='0.1,0.2'), quiet=True), STAGES['pretrain'])
     execute(Run(again, experiment(prepared), quiet=True), STAGES['pretrain'])
     wanted = flatten(load_phase(again / 'pretrain', '0.4'))
     found = flatten(load_phase(workdir / 'pretrain', '0.4'))
@@ -770,8 +769,8 @@ def meshes(devices):
     ]
 
 
-QUICK = [(2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 2), (1, 2, 4)]
-SLOW = [mesh for devices in (2, 4, 8) for mesh in meshes(devices) if mesh not in QUICK]
+# Each is a program of its own. With dropout there is all that there is without.
+QUICK = [((2, 2, 2), 0.0), *((mesh, 0.1) for mesh in [(2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 2), (1, 2, 4)])]
 
 
 @pytest.fixture(scope='module')
@@ -779,8 +778,15 @@ def on_one_device(prepared):
     return {dropout: Parts(prepared, dropout=dropout, micro_batches=1).after(2) for dropout in (0.0, 0.1)}
 
 
-@pytest.mark.parametrize('dropout', [0.0, 0.1])
-@pytest.mark.parametrize('mesh', [*QUICK, *(pytest.param(mesh, marks=pytest.mark.slow) for mesh in SLOW)])
+@pytest.mark.parametrize(
+    ('mesh', 'dropout'),
+    [
+        pytest.param(mesh, dropout, marks=[] if (mesh, dropout) in QUICK else pytest.mark.slow)
+        for devices in (2, 4, 8)
+        for mesh in meshes(devices)
+        for dropout in (0.0, 0.1)
+    ],
+)
 def test_every_mesh_gives_the_step_of_one_device(mesh, dropout, prepared, on_one_device):
     """Loss and first moments (a tenth of the clipped gradients, summed over two steps), parameters too."""
     data, fsdp, tensor = mesh
