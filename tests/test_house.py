@@ -101,8 +101,6 @@ WITHOUT_JAX = (
     'bioptimus_jax.demo',
     'bioptimus_jax.config',
     'bioptimus_jax.pretrain.decay',
-    'bioptimus_jax.pretrain.optimizers',
-    'bioptimus_jax.pretrain.rates',
     'bioptimus_jax.pretrain.units',
     'bioptimus_jax.model.folder',
     'bioptimus_jax.surgery.initialisations',
