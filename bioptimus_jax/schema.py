@@ -656,9 +656,9 @@ class Experiment:
         """The objective of the phase of that name."""
         return self.phase[phase].objective or self.pretrain.objective
 
-    def phases_under(self, objective: str) -> tuple[str, ...]:
+    def phases_under(self, name: str) -> tuple[str, ...]:
         """The names among `phases` of those with that objective."""
-        return tuple(name for name in self.phases if self.objective_in(name) == objective)
+        return tuple(phase for phase in self.phases if self.objective_in(phase) == name)
 
     @classmethod
     def from_config(cls, config: ConfigDict, paths: bool = True) -> 'Experiment':
@@ -857,7 +857,7 @@ def _check_phases(e: Experiment) -> None:
                     f'config.phase.{name}.{where}: {getattr(e.phase[name], where)}, but its learning rate continues '
                     f'that of {before}; set it there, or config.phase.{name}.schedule=restart'
                 )
-    asked, others = e.curriculum, [n for n in e.phases if e.objective_in(n) != e.pretrain.objective]
+    asked, others = e.curriculum, sorted(set(e.phases) - set(e.phases_under(e.pretrain.objective)))
     if asked.order in (*BY_DIFFICULTY, 'self_paced') and others:
         raise ConfigError(
             f'config.curriculum.order: {asked.order} compares phases by config.pretrain.objective='

@@ -55,7 +55,7 @@ def with_gradients(attention, window=None, causal=False):
 
     @jax.jit
     def run(query, key, value, weights, segments):
-        ranges = dataclasses.replace(Ranges.of(segments, window), causal=causal)
+        ranges = dataclasses.replace(Ranges.of(segments, window), one_sided=causal)
         output, pull = jax.vjp(lambda *x: attention(*x, ranges), query, key, value)
         return output, *pull(weights)
 
@@ -66,7 +66,7 @@ def all_pairs(query, key, value, ranges):
     """What attention is, without any trick: one row and one head after the other."""
     places = jnp.arange(query.shape[1])
     far = abs(places[:, None] - places[None]) > (len(places) if ranges.window is None else ranges.window)
-    far |= ranges.causal & (places[None] > places[:, None])
+    far |= ranges.one_sided & (places[None] > places[:, None])
 
     def of_head(query, key, value, start):
         apart = (start[:, None] != start[None]) | far

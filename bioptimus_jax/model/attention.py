@@ -22,13 +22,15 @@ class Dropped(NamedTuple):
 
 
 @functools.partial(
-    jax.tree_util.register_dataclass, data_fields=('start_BxL', 'end_BxL'), meta_fields=('window', 'causal')
+    jax.tree_util.register_dataclass,
+    data_fields=('start_BxL', 'end_BxL'),
+    meta_fields=('window', 'one_sided'),
 )
 @dataclasses.dataclass(frozen=True)
 class Ranges:
     """What positions attend to: those of their document, from `start` to before `end`, or a window of them.
 
-    `window` counts the places to either side; None: the whole document. `causal`: nothing behind the position itself.
+    `window` counts the places to either side; None: the whole document. `one_sided`: nothing behind the position.
     One interface for all backends: `bounds_BxL` are the keys of each query, and `start_BxL` tells documents apart where
     a kernel takes segment ids.
     """
@@ -36,7 +38,7 @@ class Ranges:
     start_BxL: jax.Array
     end_BxL: jax.Array
     window: int | None = None
-    causal: bool = False
+    one_sided: bool = False
 
     @classmethod
     def of(cls, segments_BxL: jax.Array, window: int | None = None) -> 'Ranges':
@@ -62,7 +64,7 @@ class Ranges:
     def bounds_BxL(self) -> tuple[jax.Array, jax.Array]:
         """Of every query its first key, and the place behind its last one."""
         length = self.start_BxL.shape[1]
-        behind = 0 if self.causal else length if self.window is None else self.window
+        behind = 0 if self.one_sided else length if self.window is None else self.window
         if behind == length:
             return self.start_BxL, self.end_BxL
         places_1xL = jnp.arange(length, dtype=jnp.int32)[None]
@@ -85,7 +87,7 @@ class Causal:
         ranges: Ranges,
         dropped: Dropped | None = None,
     ) -> jax.Array:
-        ranges = dataclasses.replace(ranges, causal=True)
+        ranges = dataclasses.replace(ranges, one_sided=True)
         return self.attend(query_BxLxHxK, key_BxLxHxK, value_BxLxHxK, ranges, dropped)
 
 
@@ -129,10 +131,10 @@ def attend(
         own = cut(values_BxLxHxK)
         none = jnp.zeros_like(own[:, :1])
         before, after = jnp.concatenate((none, own[:, :-1]), 1), jnp.concatenate((own[:, 1:], none), 1)
-        return jnp.concatenate([before, own] if ranges.causal else [before, own, after], 3)
+        return jnp.concatenate([before, own] if ranges.one_sided else [before, own, after], 3)
 
     first, past = cut(first_BxL), cut(past_BxL)
-    seen = jnp.arange((2 if ranges.causal else 3) * size)
+    seen = jnp.arange((2 if ranges.one_sided else 3) * size)
     places_NxS = size * (jnp.arange(blocks)[:, None] - 1) + seen[None]
     places = places_NxS[None, :, None, None, :]
     sees_BxNx1xCxS = (first <= places) & (places < past)

@@ -45,7 +45,7 @@ def pallas_gpu(
         value_BxLxHxK,
         ranges.start_BxL,
         sm_scale=head_size**-0.5,
-        causal=ranges.causal,
+        causal=ranges.one_sided,
         block_sizes=gpu.BlockSizes(forward, forward, backward, backward, backward, backward),
         interpret=interpret,
     )
@@ -70,10 +70,10 @@ def splash(
     length, heads, head_size = query_BxLxHxK.shape[1:]
     block = _block('splash', length, SMALLEST_TPU_BLOCK, 512)
     shape, window = (length, length), ranges.window
-    behind = 0 if ranges.causal else window
+    behind = 0 if ranges.one_sided else window
     mask: tpu.Mask
     if window is None:
-        mask = tpu.CausalMask(shape) if ranges.causal else tpu.FullMask(shape)
+        mask = tpu.CausalMask(shape) if ranges.one_sided else tpu.FullMask(shape)
     else:
         mask = tpu.LocalMask(shape, (window, behind), 0)
     kernel = tpu.make_splash_mha_single_device(

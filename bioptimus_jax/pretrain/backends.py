@@ -278,7 +278,7 @@ def _replaced(segments_BxL: jax.Array, causal: bool) -> jax.Array:
 
 
 def _ranges(segments_BxL: jax.Array, window: int | None, causal: bool) -> Ranges:
-    return dataclasses.replace(Ranges.of(segments_BxL, window), causal=causal)
+    return dataclasses.replace(Ranges.of(segments_BxL, window), one_sided=causal)
 
 
 def _with_gradients(

@@ -134,7 +134,7 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
         name: make_objective(config, architecture, subwords, rows.pieces, mesh, run.say, name)
         for name in objectives_of(config)
     }
-    objective = objectives[config.pretrain.objective]
+    objective, *_ = objectives.values()  # the run's own
     record = curriculum.read_record(folder)
     run.computes(
         'pretrain',
@@ -295,7 +295,7 @@ def _report_not_finite(session: Session, step: int) -> None:
 
 
 def _evaluate(session: Session, state: Any, step: int, phase: str, phase_end: bool) -> None:
-    own = session.train_steps[session.run.config.pretrain.objective]
+    own, *_ = session.train_steps.values()
     values = dict(session.evaluation.scores(state.get(AVERAGE, state['params']), own.frozen, phase_end))
     session.losses[step] = values['frozen_loss']
     losses = {n.removeprefix('loss/'): values.pop(n) for n in list(values) if n.startswith('loss/')}
