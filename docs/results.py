@@ -29,6 +29,7 @@ RECORDS = (  # question, the records that answer it, and what a title says of th
 )
 LOSSES = (6.5,)
 """Held-out losses that an arm is said to reach."""
+FAMILIES = 'docs/results/families.jsonl'
 FIRST_STEPS = (  # records, what the title says of them
     ('docs/results/curves.jsonl', 'small source'),
     ('docs/results/curves-minilm.jsonl', 'MiniLM as source, one seed'),
@@ -47,6 +48,8 @@ def tables() -> list[Table]:
         made += [dataclasses.replace(table, title=f'{table.title}{of_which}') for table in found]
         if not number:
             made.append(comparison.effort(models, LOSSES))
+    families = arms.scores(arms.grouped(named(read_runs([FAMILIES]))))
+    made.append(dataclasses.replace(families, title='Three families adapted alike'))
     for file, title in FIRST_STEPS:
         compared = arms.grouped(named(read_runs([file])))
         for table in (arms.scores(compared), arms.against(compared, CONTROL)):
