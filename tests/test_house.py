@@ -104,8 +104,6 @@ WITHOUT_JAX = (
     'bioptimus_jax.config',
     'bioptimus_jax.pretrain.decay',
     'bioptimus_jax.pretrain.layouts',
-    'bioptimus_jax.pretrain.optimizers',
-    'bioptimus_jax.pretrain.rates',
     'bioptimus_jax.pretrain.shares',
     'bioptimus_jax.pretrain.units',
     'bioptimus_jax.model.folder',

@@ -1,6 +1,6 @@
 """How gradients become updates: one record each, and the table is all that names them.
 
-This file does without jax, so that the schema can list the names; what builds an optimiser imports optax.
+This file imports jax and optax only where a step is made, so that the schema can list the names.
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
 """How a learning rate falls from its peak: one record each, and the table is all that names them.
 
-This file does without jax, so that the schema can list the names.
+This file imports jax only where a step is made, so that the schema can list the names.
 """
 
 import dataclasses
