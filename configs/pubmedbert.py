@@ -23,7 +23,7 @@ Stated in the paper, line by line:
   14 million abstracts, 3.2 billion words, 21 GB, uncased: vocab.lowercase
   WordPiece from this corpus; the size of "standard BERT", 30,522, of which the released file fills 28,895
   BERT-base, random weights: model.* as by default, surgery.strategy=scratch
-  whole-word masking, constant 15 %, 80-10-10: phase 0.2. The ramp of section 2.3 is no part of its models
+  whole-word masking, constant 15 %, 80-10-10: phase 0.2. The ramp of PubMedBERT, section 2.3, is not in its models
   next sentence prediction is kept: pretrain.objective=nsp, rows.layout=pairs
   batch 8,192, 62,500 steps (`pmc_long`: 100,000), peak 6e-4, up over 10 % of the steps (6,250), then linear to 0
 Not stated; taken from NVIDIA's BERT, which the paper says it follows: Adam with 0.9 and 0.999, epsilon 1e-6, decay of
