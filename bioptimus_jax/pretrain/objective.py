@@ -99,8 +99,13 @@ class Objective(abc.ABC):
 
     @classmethod
     def phases_of(cls, config: Experiment) -> tuple[Phase, ...]:
-        """The phases that it is trained in."""
-        return tuple(config.phase[name] for name in config.phases_under(cls.name()))
+        """The phases that it is trained in; all of them for what is a part of another objective."""
+        return tuple(config.phase[name] for name in config.phases if cls.trains(config, name))
+
+    @classmethod
+    def trains(cls, config: Experiment, phase: str) -> bool:
+        """Whether that is a phase of this objective, or of one that this is a part of."""
+        return config.objective_in(phase) == cls.name() or not config.phases_under(cls.name())
 
     @functools.cached_property
     def settings(self) -> Any:

@@ -163,7 +163,7 @@ class MaskedLM(Objective):
     def evaluation(self, rows: Rows, batch_rows: int = 64) -> 'FrozenEvaluation':
         """On masks that are the same in every run with the same vocabulary."""
         names = self.config.evaluation.settings or self.config.phases
-        scored = [name for name in names if self.config.objective_in(name) == self.name()]
+        scored = [name for name in names if self.trains(self.config, name)]
         masks = freeze(rows, self.config, scored, self.vocabulary, self.compute.row_shards, batch_rows)
         return FrozenEvaluation(self, masks)
 
