@@ -48,6 +48,7 @@ def example_of(objective, tokens=None):
         'segment_lengths': jnp.asarray(LENGTHS),
     }
     setting = objective.columns(objective.config.phase['0.1'], objective.config)
+    setting['rate'] = setting['rate'].first  # it does not move
     return objective.example(batch, setting, jax.random.split(jax.random.key(3, impl='threefry2x32'), ROWS))
 
 

@@ -10,7 +10,7 @@ import pytest
 from bioptimus_jax import cli
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / 'docs' / 'results.md'
+PAGE, README = ROOT / 'docs' / 'results.md', ROOT / 'README.md'
 CHOSEN = {'0.7', '0.35', '12.5', '1.8', '0.3', '0.5', '0.02', '1.2', '0.2', '0.1', '0.4'}
 """Settings, versions, expectations, power: what was not measured by these runs."""
 
@@ -34,6 +34,10 @@ def test_every_number_of_the_text_stands_in_a_table(made):
     assert len(said) > 20
     assert said - known - CHOSEN == set()
     assert '†' in tables
+    section = README.read_text('utf-8').partition('## A real run')[2].partition('\n## ')[0]
+    of_readme = set(re.findall(r'(?<![\d:.])\d+\.\d+(?![\d.]|x)', section))
+    assert len(of_readme) > 30
+    assert of_readme - known - CHOSEN == set()
 
 
 def test_the_report_takes_the_records_for_runs(tmp_path, monkeypatch, capsys):

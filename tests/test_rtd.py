@@ -513,9 +513,9 @@ def test_the_configs_schedule_is_the_published_one(name):
     planned = make_plan(loaded, Assumptions(words=1e9))
     assert planned.steps == published.steps
     [scheduled] = curriculum.make_schedule(loaded, curriculum.RowCounts(10**6, 10**9, 10**9))
-    table, end = curriculum.table((scheduled,), loaded), loaded.pretrain.end_fraction
+    table = curriculum.table((scheduled,), loaded)
     steps = (published.warmup_steps // 2, published.warmup_steps, published.steps)
-    rate = [curriculum.learning_rate_at(table, jnp.int32(step), end) for step in steps]
+    rate = [curriculum.learning_rate_at(table, jnp.int32(step)) for step in steps]
     assert float(rate[1]) == pytest.approx(published.learning_rate, rel=1e-3)
     assert float(rate[0]) == pytest.approx(published.learning_rate / 2, rel=1e-2)
     assert float(rate[2]) < published.learning_rate * 1e-3
