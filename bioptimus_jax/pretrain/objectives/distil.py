@@ -55,9 +55,7 @@ class Weights(NamedTuple):
 
 
 READINGS = {
-    'paper': Weights(
-        masked_lm=5.0, kl=2.0, cosine=1.0
-    ),  # as Bio-LM prints them, "largely following" DistilBERT
+    'paper': Weights(masked_lm=5.0, kl=2.0, cosine=1.0),  # as Bio-LM prints them
     'distilbert': Weights(masked_lm=2.0, kl=5.0, cosine=1.0),  # as DistilBERT's own command has them
 }
 """What `config.objective.distil.reading` may be."""
