@@ -28,6 +28,9 @@ from bioptimus_jax.pretrain.objectives.mlm import MaskedRows
 from bioptimus_jax.pretrain.objectives.rtd import PUBLISHED, auc, put_in, rates, targets_and_draws
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
+from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.records import measures_of, record_of
+from bioptimus_jax.report.sections import training
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
@@ -344,6 +347,21 @@ def test_it_trains_is_scored_and_tells_whether_it_is_healthy(trained):
         )
     assert told[0]['replaced'] == pytest.approx(0.15 * 0.9, rel=0.2)
     assert told[-1]['discriminator_loss'] < told[0]['discriminator_loss']
+    measures = read_measures(trained)
+    table, drawn = training.objective(measures), training.of_objective(measures)
+    assert [column for column in table.columns if column not in ('phase', 'step')] == [
+        *'generator loss,generator accuracy,sampled accuracy,replaced,discriminator loss'.split(','),
+        *'discriminator accuracy,precision,recall,auc'.split(','),
+    ]
+    by_name = dict(zip(table.columns, (cell.text for cell in table.rows[-1]), strict=True))
+    assert float(by_name['auc']) == pytest.approx(scored[-1]['frozen_auc'], abs=6e-4)
+    assert float(by_name['replaced']) == pytest.approx(scored[-1]['frozen_replaced'], abs=6e-4)
+    assert 'auc: held out' in drawn.alt
+    assert 'replaced: training' in drawn.alt
+    kept = measures_of(record_of('rtd', measures), trained.workdir, trained.config)
+    assert [[c.text for c in row] for row in training.objective(kept).rows] == [
+        [c.text for c in row] for row in table.rows
+    ]
 
 
 def test_a_run_that_was_killed_ends_with_the_same_bits(trained, tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ from typing import Any
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.sections.efficiency import effort_at
+from bioptimus_jax.report.sections.training import told
 from bioptimus_jax.report.trained import Trained, units_of
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import STANDARD, Experiment
@@ -125,11 +126,11 @@ def _cell(m: Measures, cell: dict[str, Any]) -> dict[str, Any]:
 
 
 def _training(m: Measures) -> list[dict[str, Any]]:
-    """What was spent up to each evaluation and each model that was kept."""
+    """What was spent up to each evaluation and each model that was kept, and what the objective told there."""
     steps = sorted({e['step'] for e in m.evaluations} | set(m.kept_steps.values()))
     last = (next((r for r in reversed(m.training) if r['step'] <= step), None) for step in steps)
     kept = {r['step']: r for r in last if r}.values()
-    return [{key: r[key] for key in OF_TRAINING if key in r} for r in kept]
+    return [{key: r[key] for key in (*OF_TRAINING, *told(m)) if key in r} for r in kept]
 
 
 def _without_replicates(value: Any) -> Any:

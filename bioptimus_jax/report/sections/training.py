@@ -1,11 +1,19 @@
-"""The training steps: loss, learning rate and the share of pieces that were masked."""
+"""The training steps: loss, learning rate, the share of pieces that were masked, and what an objective adds."""
 
 from typing import Any
 
 from bioptimus_jax.report.drawing import SERIES, Figure, curves, draw_svg, phase_spans, spanned, training_axis
+from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.report.sections.phases import NOT_TRAINED
+
+HELD_OUT = 'frozen_'
+OF_EVERY_RUN = frozenset(
+    'step time tokens loss learning_rate gradient_norm skipped tokens_per_second padded_tokens_per_second input_wait'
+    ' fill accuracy word_accuracy realised_rate unit_pieces flops seconds mfu joules'.split()
+)
+"""Numbers that are on record whatever is trained, or of masked pieces: other sections show them."""
 
 
 def training_loss(m: Measures) -> Figure:
@@ -55,4 +63,51 @@ def masking_rate(m: Measures) -> Figure:
     )
 
 
-SECTION = Section('Training', '', ('pretrain',), figures=(training_loss, masking_rate))
+def told(m: Measures) -> list[str]:
+    """What the objective puts on record beyond masked language modelling: generators, pairs, divergences, noise."""
+    names = (
+        name.removeprefix(HELD_OUT)
+        for r in (*m.training, *m.evaluations)
+        for name, value in r.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    )
+    return [name for name in dict.fromkeys(names) if name not in OF_EVERY_RUN]
+
+
+def objective(m: Measures) -> Table:
+    """A row for every evaluation: what is `told`, of held-out documents if it is measured there."""
+
+    def value(name: str, e: dict[str, Any]) -> Cell:
+        before = [r[name] for r in m.training if name in r and r['step'] <= e['step']]
+        return fixed(e.get(f'{HELD_OUT}{name}', before[-1] if before else None))
+
+    columns = [
+        Column('phase', lambda e: m.label(e['phase'])),
+        Column('step', lambda e: count(e['step'])),
+        *each({name: name.replace('_', ' ') for name in told(m)}, value),
+    ]
+    note = 'Of held-out documents where that is measured, else of training steps. Losses in nats, shares of 1.'
+    rows = m.evaluations if told(m) else []
+    return Table.of('What the objective records', columns, rows, note=note, absent=ONLY_MASKED)
+
+
+def of_objective(m: Measures) -> Figure:
+    """The same against steps, with the training steps between the evaluations."""
+    panels = {
+        name.replace('_', ' '): {
+            label: [spanned(r['step'], [r[key]]) for r in records if key in r]
+            for label, key, records in (
+                ('training', name, m.training),
+                ('held out', f'{HELD_OUT}{name}', m.evaluations),
+            )
+        }
+        for name in told(m)
+    }
+    title = 'What the objective records, over the steps'
+    return curves('objective', title, panels, 'step', '', share_y=False, absent=ONLY_MASKED)
+
+
+ONLY_MASKED = 'the objective has no measures beyond those of masked pieces.'
+SECTION = Section(
+    'Training', '', ('pretrain',), {'objective': objective}, (training_loss, masking_rate, of_objective)
+)
