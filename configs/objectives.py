@@ -1,49 +1,46 @@
 """What the papers on objectives compare, in small: arms that differ in the objective and share all else.
 
 Paper:    Tinn et al. (2023), Table 2; Touchent and de la Clergerie (2026); Lewis et al. (2020), Table 6.
-Data:     As for configs/small.py.
-Command:  bioptimus sweep --config=objectives:nsp --workdir=runs/nsp --control=single --jobs=2
-          BIOPTIMUS_SOURCE=runs/small-source/export/0.1 \
-              bioptimus sweep --config=objectives:detour --workdir=runs/detour --control=masked --jobs=2
-          bioptimus run --config=objectives:teacher --workdir=runs/teacher \
-              --config.runtime.base_run=runs/nsp/single.seed-0
-          BIOPTIMUS_TEACHER=runs/teacher/export/0.2 BIOPTIMUS_SOURCE=runs/nsp/single.seed-0/export/0.2 \
-              bioptimus sweep --config=objectives:distil --workdir=runs/distil --control=longer --jobs=2
+Data:     As for configs/small.py. BIOPTIMUS_SOURCE names the model that all arms begin with, BIOPTIMUS_TEACHER the
+          teacher of `distil`: Hugging Face folders.
+Command:  export BIOPTIMUS_SOURCE=runs/small-source/export/0.1
+          bioptimus sweep --config=objectives:nsp --workdir=runs/nsp --control=single --jobs=2
+          bioptimus sweep --config=objectives:detour --workdir=runs/detour --control=masked --jobs=2
+          export BIOPTIMUS_SOURCE=runs/small/export/0.4 BIOPTIMUS_TEACHER=runs/small-modernbert/export/0.4
+          bioptimus sweep --config=objectives:distil --workdir=runs/distil --control=longer --jobs=2
 Options:  behind the name, after commas: objectives:nsp,seeds=5,steps=4000
           seeds   runs of every arm, of which each has rows, data order and fine-tuning of its own (3)
-          steps   of 8 rows of 256 pieces (nsp 1,500; detour 440; distil 300)
+          steps   of 8 rows of 256 pieces (nsp 1,000; detour 440; distil 400)
 
-          nsp      from random weights, abstracts of 128 words and more: `nsp` pairs with next sentence prediction,
-                   `no_nsp` the same two segments without it, `single` documents
-          detour   the general source goes on with abstracts: `detour` ten parts causal and one part masked, `masked`
-                   the same steps masked throughout, `masked_flops` masked for as many FLOPs as the detour
-          teacher  not a sweep: a model twice as wide, as `single` trains it
-          distil   that model teaches one of `single`: `longer` the same steps without a teacher, `distil` masked LM and
-                   the divergence, `align` also the cosine. The student before is their source, scored beside them.
+          nsp      `nsp` pairs with next sentence prediction, `no_nsp` the same two segments without it, `single`
+                   documents; abstracts of 128 words and more. Not from random weights, as in the paper: in so few steps
+                   these only learn how frequent pieces are.
+          detour   `detour` ten parts causal and one part masked, `masked` the same steps masked throughout,
+                   `masked_flops` masked for as many FLOPs as the detour
+          distil   `longer` the same steps without a teacher, `distil` masked LM and the divergence of masked pieces,
+                   `align` also the cosine. The student before is their source; the teacher is scored beside them.
 """
 
 from ml_collections import ConfigDict
 
 from bioptimus_jax.config import environment, load, objective, phase
 
-STEPS = {'nsp': 1500, 'detour': 440, 'distil': 300}
+STEPS = {'nsp': 1000, 'detour': 440, 'distil': 400}
 ARMS = {
-    'nsp': ('nsp', 'no_nsp', 'single'),
-    'detour': ('detour', 'masked', 'masked_flops'),
+    'nsp': ('single', 'no_nsp', 'nsp'),
+    'detour': ('masked', 'masked_flops', 'detour'),
     'distil': ('longer', 'distil', 'align'),
 }
-TEACHER = 'teacher'
-ARGUMENTS = (TEACHER, *(f'{name}/{arm}.seed-0' for name, arms in ARMS.items() for arm in arms))
+"""The first is the one that the others are compared with; it also scores what was there before."""
+ARGUMENTS = tuple(f'{name}/{arm}.seed-0' for name, arms in ARMS.items() for arm in arms)
 SEEDS = 3
-TEACHER_STEPS = 2000
 CAUSAL = 10 / 11
 """Share of a detour's steps."""
 FLOPS_OF_A_DETOUR = 2.24
 """By those of as many masked steps: a causal step tells every piece, a masked one 15 % of them."""
 VOCABULARY = 8000
-TERMS = {'distil': (5.0, 2.0, 0.0), 'align': (5.0, 2.0, 1.0)}
-WIDE = (2, 256, 4, 1024)
-"""Layers, hidden size, heads and feed-forward size of the teacher."""
+"""Entries for thirteen million words. Their rows are averages of input rows, which need no contexts."""
+WEIGHTS = {'distil': (5.0, 2.0, 0.0), 'align': (5.0, 2.0, 1.0)}
 
 
 def get_arms(argument: str = '') -> tuple[str, ...]:
@@ -53,20 +50,22 @@ def get_arms(argument: str = '') -> tuple[str, ...]:
 
 
 def get_config(argument: str = '') -> ConfigDict:
-    """One arm, named as in `nsp/single.seed-0`, or the teacher."""
-    if argument == TEACHER:
-        config = _from_scratch('single', TEACHER_STEPS)
-        _, config.model.hidden, config.model.heads, config.model.intermediate = WIDE
-        return config
+    """One arm, named as in `nsp/single.seed-0`."""
     named, _, arm = argument.rpartition('/')
     comparison, options = _options(named or arm)
     if arm not in get_arms(named or arm):
         raise ValueError(f'no arm {arm!r} in {comparison}; there are {", ".join(get_arms(named or arm))}')
     name, _, seed = arm.partition('.seed-')
-    config = {'nsp': _from_scratch, 'detour': _detour, 'distil': _distil}[comparison](name, options['steps'])
+    config = {'nsp': _pairs, 'detour': _detour, 'distil': _distil}[comparison](name, options['steps'])
     config.seed = int(seed)
-    config.stages = tuple(stage for stage in config.stages if stage != 'report')
-    config.finetune.seeds = (int(seed),)
+    config.source.path = environment('BIOPTIMUS_SOURCE')
+    config.stages = tuple('corpus vocab rows surgery pretrain export finetune analyze'.split())
+    config.pretrain.update(batch_rows=8, micro_batches=2)
+    config.evaluation.update(rows=128, per_phase=4)
+    config.analysis.update(cloze_documents=100, geometry_points=0, geometry_words=0)
+    before = ('source', *config.finetune.models) if name == ARMS[comparison][0] else ()
+    config.finetune.update(seeds=(int(seed),), epochs=3, models=(*before, config.phases[-1]))
+    config.runtime.checkpoint_every_steps = 500
     return config
 
 
@@ -74,7 +73,7 @@ def _options(argument: str) -> tuple[str, dict[str, int]]:
     """The comparison that is named, and its options. Raises ValueError."""
     name, *given = argument.split(',')
     if name not in ARMS:
-        raise ValueError(f'no comparison {name!r}; there are {", ".join(ARMS)}, and {TEACHER}')
+        raise ValueError(f'no comparison {name!r}; there are {", ".join(ARMS)}')
     options = {'seeds': SEEDS, 'steps': STEPS[name]}
     for option in given:
         key, _, value = option.partition('=')
@@ -84,19 +83,17 @@ def _options(argument: str) -> tuple[str, dict[str, int]]:
     return name, options
 
 
-def _from_scratch(arm: str, steps: int) -> ConfigDict:
-    config = _sized(load(f'small:{arm}'))
-    config.phase['0.2'].duration = float(steps)
-    config.finetune.models = ('0.2',)
+def _pairs(arm: str, steps: int) -> ConfigDict:
+    config = load(f'small:{arm}')
+    config.surgery.strategy = 'averaged_input'
+    _one_phase(config, steps)
     return config
 
 
 def _detour(arm: str, steps: int) -> ConfigDict:
-    """The rows of new entries are averages of input rows, which need no contexts."""
-    config = _sized(load('small:detour'))
+    config = load('small:detour')
     config.vocab.size = VOCABULARY
     config.surgery.strategy = 'averaged_input'
-    config.stages = tuple(stage for stage in config.stages if stage != 'contexts')
     if arm == 'masked_flops':
         steps = round(steps * FLOPS_OF_A_DETOUR)
     if arm != 'detour':
@@ -105,33 +102,27 @@ def _detour(arm: str, steps: int) -> ConfigDict:
     first = round(steps * CAUSAL)
     for name, of_phase in zip(config.phases, (first, steps - first), strict=True):
         config.phase[name].update(duration=float(of_phase), duration_unit='steps')
-    config.finetune.models = ('source', *config.phases)
+    config.finetune.models = ()
     return config
 
 
 def _distil(arm: str, steps: int) -> ConfigDict:
-    config = _from_scratch('single', steps)
-    config.source.path = environment('BIOPTIMUS_SOURCE')
+    config = load('small')
     config.vocab.kind, config.surgery.strategy = 'source', 'copy'
-    if arm in TERMS:
+    config.pretrain.learning_rate = 1e-3
+    _one_phase(config, steps)
+    teacher = environment('BIOPTIMUS_TEACHER')
+    if arm in WEIGHTS:
         config.pretrain.objective = 'distil'
         config.objective['distil'] = objective(
-            'distil',
-            teacher=environment('BIOPTIMUS_TEACHER'),
-            weights=TERMS[arm],
-            kl_positions='all',
-            shape=WIDE,
+            'distil', teacher=teacher, weights=WEIGHTS[arm], kl_positions='masked'
         )
-    config.finetune.models = ('source', '0.2')
+    config.finetune.models = (f'teacher={teacher}',)
     return config
 
 
-def _sized(config: ConfigDict) -> ConfigDict:
-    """Steps, evaluation and fine-tuning that two cores finish."""
-    config.stages = tuple(dict.fromkeys((*(s for s in config.stages if s != 'report'), 'analyze')))
-    config.pretrain.update(batch_rows=8, micro_batches=2)
-    config.evaluation.update(rows=128, per_phase=4)
-    config.analysis.update(cloze_documents=100, geometry_points=0, geometry_words=0)
-    config.finetune.epochs = 3
-    config.runtime.checkpoint_every_steps = 500
-    return config
+def _one_phase(config: ConfigDict, steps: int) -> None:
+    config.pretrain.warmup_fraction = 0.1
+    config.phases = ('0.2',)
+    config.phase['0.2'].update(duration=float(steps), duration_unit='steps')
+    config.finetune.models = ()

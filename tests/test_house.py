@@ -398,7 +398,8 @@ def test_every_shipped_config_is_a_valid_experiment(name, monkeypatch):
     monkeypatch.setenv('BIOPTIMUS_TEACHER', '/teacher')
     experiment = Experiment.from_config(load(name))
     assert experiment.phases
-    assert set(experiment.finetune.models) <= {'initial', 'source', '/source', *experiment.phases}
+    known = {'initial', 'source', '/source', 'teacher=/teacher', *experiment.phases}
+    assert set(experiment.finetune.models) <= known
     if (
         not experiment.source.path
     ):  # the position table is ours: positions restart with every document of a row

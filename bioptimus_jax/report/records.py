@@ -32,6 +32,8 @@ NEEDED: dict[str, tuple[str, ...]] = {
     'encoded': ('flops',),
 }
 """Lists of a record, and what each of their entries has."""
+OPTIONAL = {'statistics': list, 'slices': list}
+"""Measures of a record where a run has them."""
 
 
 class Recorded(Run):
@@ -64,6 +66,7 @@ def record_of(name: str, m: Measures) -> dict[str, Any]:
         'encoded': [{'flops': effort_at(m, 0).flops}] if m.encoded else [],
         'geometry': [_without_replicates(record) for record in m.geometry],
         'manifests': manifests,
+        **{name: value for name in OPTIONAL if (value := getattr(m, name))},
     }
 
 
@@ -96,6 +99,7 @@ def _flaw(record: Any) -> str:
     if not isinstance(record, dict):
         return 'no JSON object'
     kinds = {'arm': str, 'phases': list, 'manifests': dict, 'kept_steps': dict, **dict.fromkeys(NEEDED, list)}
+    kinds |= {name: kind for name, kind in OPTIONAL.items() if name in record}
     for name, kind in kinds.items():
         if not isinstance(record.get(name), kind):
             return f'{name} is missing, or no {kind.__name__}'
@@ -112,6 +116,7 @@ def _flaw(record: Any) -> str:
 def measures_of(record: Mapping[str, Any], place: Path, experiment: Experiment) -> Measures:
     """The measures of a checked record; `place` is where a run of that name would lie."""
     known: dict[str, Any] = {name: record[name] for name in (*NEEDED, 'kept_steps', 'manifests')}
+    known |= {name: record[name] for name in OPTIONAL if name in record}
     known['finetuned'] = [{'setting': STANDARD, **cell} for cell in record['finetuned']]
     experiment = dataclasses.replace(experiment, phases=tuple(record['phases']))
     known['run'] = Recorded(place, experiment, record['manifests'])
