@@ -140,7 +140,8 @@ def parts(shape: Shape, folder: Path) -> tuple[Objective, Any, Batches, Any, Any
     )
     counts = curriculum.RowCounts(len(rows), rows.counts['tokens'], rows.counts['words'])
     table = curriculum.table(curriculum.make_schedule(run.config, counts), run.config)
-    return objective, table, Batches(rows, shape.batch_rows, 0, batch_sharding(mesh)), mesh, params
+    batches = Batches(rows, shape.batch_rows, 0, batch_sharding(mesh), objective.reads)
+    return objective, table, batches, mesh, params
 
 
 def our_step(shape: Shape, folder: Path) -> tuple[Callable[[], dict[str, Any]], dict[str, Any]]:
@@ -164,8 +165,10 @@ def our_step(shape: Shape, folder: Path) -> tuple[Callable[[], dict[str, Any]], 
             summarise(window, values, seconds, shape.batch_rows * shape.row_pieces, objective)
             window = Window()
         wall = time.perf_counter() - started
+        spent = (float(metrics[name]) for name in ('attended', 'predicted'))
         return {
             'useful': int(metrics['tokens']),
+            'flops': objective.flops(int(metrics['tokens']), *spent),
             'host_ms': 1e3 * (wall - (ended - called) - waited),
             'input_wait': waited / wall,
         }

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from pubmed import LENGTHS, data_folder, titled_abstracts
 
-from bioptimus_jax.config import defaults
+from bioptimus_jax.config import defaults, objective
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.tensors import own_architecture
 from bioptimus_jax.pretrain.rows import Rows
@@ -20,7 +20,7 @@ from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS
 
 # Width of the feed-forward block over that of the model, and rows of positions for 512 pieces: RoBERTa counts from 2.
 # A gated block has two matrices of the first kind, so ModernBERT's are narrower.
-FAMILIES = {'bert': (4, 512), 'roberta': (4, 514), 'modernbert': (1.5, 512)}
+FAMILIES = {'bert': (4, 512), 'roberta': (4, 514), 'electra': (4, 512), 'modernbert': (1.5, 512)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +34,8 @@ class Shape:
     documents: int
     row_pieces: int = 512
     family: str = 'bert'
+    objective: str = 'mlm'
+    layout: str = 'documents'
 
     @property
     def heads(self) -> int:
@@ -60,8 +62,12 @@ def experiment(shape: Shape, folder: Path) -> Experiment:
         dropout=0.0,
         attention_dropout=0.0,
     )
-    config.rows.update(row_pieces=shape.row_pieces, max_document_pieces=512)
-    config.pretrain.update(batch_rows=shape.batch_rows, micro_batches=4)
+    config.rows.update(row_pieces=shape.row_pieces, max_document_pieces=512, layout=shape.layout)
+    config.pretrain.update(batch_rows=shape.batch_rows, micro_batches=4, objective=shape.objective)
+    if (
+        shape.objective == 'distil'
+    ):  # the weights at step 0: what a teacher costs does not depend on what it says
+        config.objective.distil = objective('distil', teacher=str(folder / 'run' / 'surgery' / 'model'))
     config.phases = ('0.1',)
     config.phase['0.1'].update(duration=1000.0, duration_unit='steps')
     config.surgery.strategy = 'scratch'
