@@ -1,12 +1,13 @@
 """Arms against each other: hand-computed intervals, paired differences, steps saved; the figure of the curves."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toy_measures import geometry_of, measured
+from toy_measures import cell, geometry_of, measured
 
 from bioptimus_jax import cli
 from bioptimus_jax.report import arms
@@ -51,6 +52,24 @@ def test_differences_are_paired_by_seed_and_steps_are_those_of_the_control(sweep
     assert worse[4].value == pytest.approx(-100)
 
 
+def test_ends_are_compared_whatever_the_last_phase_is_called(sweep):
+    """As `decay` after `causal` beside `decay` after `constant`; F1 of seed 0 and 1: 50, 60 against 40, 44."""
+    for arm, f1 in (('better', (50, 60)), ('random_rows', (40, 44))):
+        for (seed, m), score in zip(sweep[arm].items(), f1, strict=True):
+            m.finetuned.append(cell('300', 'bc5-chem', 'standard', int(seed), f1=score / 100))
+    sweep['worse']['0'].run.config = dataclasses.replace(sweep['worse']['0'].run.config, phases=('100',))
+    made = arms.ends(sweep, 'random_rows')
+    assert [[cell.text for cell in row] for row in made.rows] == [
+        [
+            'better',
+            '-1.000 ± 0.000',
+            '+13.00 ± 38.12',
+        ],  # of 10 and 16: deviation 3 sqrt(2), error 3, times 12.706
+        ['worse', '+3.000', '—'],
+    ]
+    assert 'nothing has not been trained' in arms.ends(sweep, 'nothing').text()
+
+
 def test_an_arm_without_runs_and_a_missing_control_say_so(sweep):
     assert 'nothing has not been trained' in arms.against(sweep, 'nothing').text()
     assert 'no model of these runs has been scored' in arms.scores({}).text()
@@ -87,7 +106,12 @@ def test_differences_are_drawn_for_each_phase_end_with_their_interval(sweep):
 
 def test_tables_of_what_nobody_measured_are_empty(sweep):
     titles = [made.title for made in arms.all_tables(sweep, 'random_rows') if not made.empty]
-    assert titles == ['Arms compared', 'nats / word: differences to random_rows', 'What each arm took']
+    ends, by_phase = 'At the end of the last phase', 'nats / word'
+    assert titles == [
+        'Arms compared',
+        *(f'{what}: differences to random_rows' for what in (ends, by_phase)),
+        'What each arm took',
+    ]
 
 
 @given(st.lists(st.floats(0.5, 3), min_size=2, max_size=6), st.data())

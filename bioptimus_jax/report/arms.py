@@ -4,7 +4,8 @@ An arm is trainings under one name that differ in the seed; in a sweep NAME.seed
 arms of a sweep have seen the same words, so the control's steps are the axis for every one of them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -62,6 +63,7 @@ def all_tables(arms: Arms, control: str = '') -> list[Table]:
     return [
         scores(arms),
         of_words(geometry.TITLE, last, {f'{a} less {b}': [(a, b)] for a, b in pairs}),
+        *([ends(arms, control)] if control else ()),
         *(against(arms, control, x) for x, y in MEASURES.items() if control and y.better == 'low'),
         efficiency.arms({name: list(seeds.values()) for name, seeds in arms.items()}),
     ]
@@ -101,6 +103,33 @@ def scores(arms: Arms) -> Table:
     ]
     records, absent = product(known, arms), 'no model of these runs has been scored.'
     return Table.of('Arms compared', columns, records, rank_within='model', note=note, absent=absent)
+
+
+def ends(arms: Arms, control: str) -> Table:
+    """Differences to the control at the end of the last phase, whatever its name: hidden words, test scores."""
+    scored = scored_sets(_runs(arms))
+
+    def less(arm: str, value: Callable[[Measures, str], float], decimals: int) -> Cell:
+        pairs = [[value(m, m.phases[-1]) for m in both] for both in _both(arms, arm, control)]
+        return over_seeds(_finite(own - base for own, base in pairs), decimals, sign='+')
+
+    def score(dataset: str, m: Measures, model: str) -> float:
+        return float(np.mean(m.scores(model, dataset) or np.nan))
+
+    columns = [
+        Column('arm', lambda arm: arm),
+        Column(MEASURES[DRAWN].title, lambda arm: less(arm, lambda m, x: _hidden(m, x, DRAWN), 3)),
+        *each(scored, lambda dataset, arm: less(arm, functools.partial(score, dataset), 2)),
+    ]
+    others = [arm for arm in arms if arm != control and arms.get(control) and _both(arms, arm, control)]
+    note = (
+        'Mean ± half of the 95 % interval over seeds (Student), paired by seed; an interval that holds 0 tells nothing'
+        ' apart.'
+    )
+    title = f'At the end of the last phase: differences to {control}'
+    return Table.of(
+        title, columns, others, note=note, absent=f'{control} has not been trained beside another arm.'
+    )
 
 
 def of_words(

@@ -86,7 +86,9 @@ def objective(m: Measures) -> Table:
         Column('step', lambda e: count(e['step'])),
         *each({name: name.replace('_', ' ') for name in told(m)}, value),
     ]
-    note = 'Of held-out documents where that is measured, else of training steps. Losses in nats, shares of 1.'
+    note = (
+        'Of held-out documents where that is measured, else of training steps. Losses in nats, shares of 1.'
+    )
     rows = m.evaluations if told(m) else []
     return Table.of('What the objective records', columns, rows, note=note, absent=ONLY_MASKED)
 
