@@ -13,7 +13,7 @@ from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.questions import QUESTIONS
 from bioptimus_jax.report.records import named
 from bioptimus_jax.report.resolved import read_runs
-from bioptimus_jax.report.sections import difficulty, entities, new_tokens, training
+from bioptimus_jax.report.sections import difficulty, entities, new_tokens
 from bioptimus_jax.report.trained import trained_models
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
@@ -39,16 +39,9 @@ FIRST_STEPS = (  # records, what the title says of them
     ('docs/results/curves-minilm.jsonl', 'MiniLM as source, one seed'),
 )
 CONTROL = 'random_rows'
-OBJECTIVES = (  # records, the arm that the others are compared with, what the title says
-    ('docs/results/nsp.jsonl', 'single', 'Next sentence prediction'),
-    ('docs/results/detour.jsonl', 'masked', 'A causal detour'),
-    ('docs/results/distil.jsonl', 'longer', 'Distillation'),
-)
 FINE_TUNED = (  # records of fine-tuning alone, what the title says
-    ('docs/results/entities.jsonl', 'the small source, five sets'),
     ('docs/results/stability.jsonl', 'stability techniques on 500 sentences'),
 )
-ELECTRA = 'docs/results/electra.jsonl'
 MEASURED = 'docs/results'
 """Holds difficulty.json and probe.json, as the folder of a run does."""
 
@@ -70,12 +63,6 @@ def tables() -> list[Table]:
         compared = arms.grouped(named(read_runs([file])))
         for table in (arms.scores(compared), arms.against(compared, CONTROL)):
             made.append(dataclasses.replace(table, title=f'First steps ({title}): {table.title}'))
-    for file, control, title in OBJECTIVES:
-        compared = arms.grouped(named(read_runs([file])))
-        for table in (arms.scores(compared), arms.against(compared, control)):
-            made.append(dataclasses.replace(table, title=f'{title}: {table.title}'))
-    [electra] = read_runs([ELECTRA])
-    made.append(dataclasses.replace(training.objective(electra), title='ELECTRA: what tells a healthy run'))
     measured = read_measures(Run(MEASURED, Experiment(), quiet=True))
     made += [difficulty.difficulty(measured), new_tokens.probe(measured)]
     for file, title in FINE_TUNED:
