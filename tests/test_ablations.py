@@ -10,6 +10,7 @@ import pytest
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.plan import Assumptions, make_plan
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.report.trained import PAPER_SETTINGS, setting_name
 from bioptimus_jax.schema import PAPER_PHASES, Experiment, result_keys
@@ -217,4 +218,48 @@ def test_rivals_are_any_folders_under_the_same_fine_tuning():
 def test_a_wrong_option_is_one_clear_line(name, expected):
     with pytest.raises(ConfigError, match=expected) as error:
         config.arms(name)
+    assert '\n' not in str(error.value)
+
+
+def of_objectives(argument):
+    arms = config.arms(f'objectives:{argument}')
+    return {arm: Experiment.from_config(config.load(f'objectives:{argument}/{arm}')) for arm in arms}
+
+
+@pytest.mark.parametrize('comparison', ['nsp', 'detour', 'distil'])
+def test_comparisons_of_objectives_differ_in_what_they_compare_alone(comparison, monkeypatch):
+    monkeypatch.setenv('BIOPTIMUS_TEACHER', '/teacher')
+    arms = of_objectives(f'{comparison},seeds=2,steps=330')
+    assert len(arms) == 6
+    control, *others = [e for arm, e in arms.items() if arm.endswith('.seed-1')]
+    assert control.finetune.models[0] == 'source'
+    assert control.seed == 1
+    assert control.finetune.seeds == (1,)
+    for e in others:
+        stages = ('corpus', 'vocab', 'surgery', 'rows')
+        ours, theirs = (keys(x, stages) for x in (e, control))
+        changed = {k for stage in stages for k, v in ours[stage].items() if theirs[stage].get(k) != v}
+        assert all(k.startswith('rows.') for k in changed) if comparison == 'nsp' else not changed
+        assert e.finetune.models == e.phases[-1:]
+        assert e.pretrain.learning_rate == control.pretrain.learning_rate
+
+
+def test_a_detour_and_its_longer_control_take_the_same_flops():
+    arms = {arm: make_plan(e, Assumptions()) for arm, e in of_objectives('detour,seeds=1').items()}
+    flops = {arm: plan.flops for arm, plan in arms.items()}
+    assert flops['detour.seed-0'] == pytest.approx(flops['masked_flops.seed-0'], rel=0.02)
+    assert arms['detour.seed-0'].steps == arms['masked.seed-0'].steps == 440
+
+
+@pytest.mark.parametrize(
+    ('name', 'expected'),
+    [
+        ('objectives:nsp,seeds=0', 'seeds=0: seeds=N or steps=N is needed, with N above 0'),
+        ('objectives:words', "no comparison 'words'; there are nsp, detour, distil"),
+        ('objectives:nsp/elsewhere.seed-0', "no arm 'elsewhere.seed-0' in nsp; there are single.seed-0"),
+    ],
+)
+def test_a_wrong_comparison_is_one_clear_line(name, expected):
+    with pytest.raises(ConfigError, match=expected) as error:
+        config.load(name)
     assert '\n' not in str(error.value)
