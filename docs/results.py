@@ -42,6 +42,25 @@ CONTROL = 'random_rows'
 FINE_TUNED = (  # records of fine-tuning alone, what the title says
     ('docs/results/stability.jsonl', 'stability techniques on 500 sentences'),
 )
+PROBED = (  # of 120
+    'contextualized layers=() shrinkage=1.0 map=respelled',
+    'contextualized layers=() shrinkage=5.0 map=respelled',
+    'contextualized layers=() map=respelled',
+    'contextualized layers=() shrinkage=1.0 map=respelled scale=centred',
+    'contextualized map=respelled',
+    'contextualized map=linear',
+    'contextualized layers=()',
+    'contextualized',
+    'contextualized max_contexts=1',
+    'contextualized pooling=last',
+    'similarity',
+    'averaged_input scale=centred',
+    'averaged_input',
+    'averaged_last',
+    'random_rows',
+    'mean_resizing',
+    'gaussian',
+)
 MEASURED = 'docs/results'
 """Holds difficulty.json and probe.json, as the folder of a run does."""
 
@@ -64,7 +83,9 @@ def tables() -> list[Table]:
         for table in (arms.scores(compared), arms.against(compared, CONTROL)):
             made.append(dataclasses.replace(table, title=f'First steps ({title}): {table.title}'))
     measured = read_measures(Run(MEASURED, Experiment(), quiet=True))
-    made += [difficulty.difficulty(measured), new_tokens.probe(measured)]
+    probed = new_tokens.probe(measured)
+    shown = [row for row in probed.rows if row[0].text in PROBED]
+    made += [difficulty.difficulty(measured), dataclasses.replace(probed, rows=shown)]
     for file, title in FINE_TUNED:
         [run] = read_runs([file])
         made.append(dataclasses.replace(entities.scores(run), title=f'Fine-tuning: {title}'))
