@@ -15,8 +15,10 @@ import ahocorasick_rs
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.schema import Audit
+from bioptimus_jax.sets import texts
 from bioptimus_jax.sets.corpora import has_a_split, read_split, sets_in, split_files
 from bioptimus_jax.sets.sentences import split_called
+from bioptimus_jax.splitting import split_sentences
 
 OTHER_THAN_LETTERS = re.compile(r'[\W_]+')
 ASCII_OTHER_THAN_LETTERS = bytes(i for i in range(128) if not chr(i).isalnum())
@@ -68,6 +70,18 @@ def audit_files(settings: Audit) -> list[Path]:
     return list(dict.fromkeys(files))
 
 
+def searched_texts(folder: Path, split: str) -> Iterator[str]:
+    """What is looked for of a split: the sentences of entities; of texts every sentence, or what is left of it between
+    the names that stand for entities. Raises InputError."""
+    known = texts.published(folder.name)
+    if not known:
+        yield from (' '.join(sentence.words) for sentence in read_split(folder, split))
+        return
+    for example in texts.read_file(split_files(folder, split)[0], known, numbers=not known.labels):
+        for part in (part for text in example.words for part in texts.searchable(text)):
+            yield from split_sentences(part)
+
+
 class Auditor:
     """Finds benchmark sentences in reduced document texts.
 
@@ -79,8 +93,7 @@ class Auditor:
         self.origins: dict[str, set[Sentence]] = {}
         self.searched, self.too_short = 0, 0
         for dataset, folder, split in audited_splits(settings):
-            for sentence in read_split(folder, split):
-                text = ' '.join(sentence.words)
+            for text in searched_texts(folder, split):
                 pattern = reduced(text)
                 if len(pattern) < settings.min_letters:
                     self.too_short += 1

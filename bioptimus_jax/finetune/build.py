@@ -14,7 +14,7 @@ from bioptimus_jax.finetune.kept import discard_others, kept_cells
 from bioptimus_jax.finetune.loading import check_positions, torch_device
 from bioptimus_jax.finetune.stability import check_layers
 from bioptimus_jax.finetune.summary import Group, Known, grouped, known_of, statistics_of
-from bioptimus_jax.finetune.task import score_of, task_of
+from bioptimus_jax.finetune.task import score_of, task_for, task_of
 from bioptimus_jax.model.folder import (
     files_for_transformers,
     is_computed_here,
@@ -29,7 +29,6 @@ from bioptimus_jax.schema import (
     INITIAL,
     NOT_OF_A_SETTING,
     STANDARD,
-    TASKS,
     Experiment,
     Finetune,
     own_models,
@@ -83,14 +82,14 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     checksums.save()
     run.computes('finetune', torch_device(), threads=runtime.torch_threads)
     chosen = dict.fromkeys(cell.dataset for cell in cells)
-    datasets = {one: TASKS.load(one.task).read(one) for one in chosen}
+    datasets = {one: task_for(one).read(one) for one in chosen}
     folders = {cell.model: cell.model_folder for cell in cells}
     run.check_stop()  # what comes imports for seconds
     tokenizers = {model: load_for_words(path) for model, path in folders.items()}
     run.check_stop()
     _look(folder, tokenizers, min(cell.settings.max_pieces for cell in cells), datasets, run.say)
     for one, dataset in datasets.items():
-        TASKS.load(one.task).check(one, dataset)
+        task_for(one).check(one, dataset)
     records = {cell.name: record for cell in cells if (record := finished_cell(cell))}
     waiting = [cell for cell in cells if cell.name not in records]
     run.say(f'finetune: {len(cells)} cells, {len(records)} of them done before')
@@ -147,7 +146,7 @@ def check(run: Run) -> None:
 
 def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:
     """A table for the terminal: models and settings against sets, seeds that are done and their mean devel score."""
-    sets = {cell.dataset.name: TASKS.load(cell.dataset.task) for cell in cells}
+    sets = {cell.dataset.name: task_for(cell.dataset) for cell in cells}
     labels = dict.fromkeys(task.metric.label for task in sets.values())
     rows = [[f'devel {", ".join(labels)}, seeds done', *sets]]
     for model, setting in dict.fromkeys((cell.model, cell.setting) for cell in cells):
@@ -200,7 +199,7 @@ def _look(
     for model, tokenizer in tokenizers.items():
         different.setdefault(tokenizer.backend_tokenizer.to_str(), (model, tokenizer))
     known = dict(different.values())
-    found = {one.name: TASKS.load(one.task).look(d, known, max_pieces) for one, d in datasets.items()}
+    found = {one.name: task_for(one).look(d, known, max_pieces) for one, d in datasets.items()}
     write_json(folder / 'lint.json', [lint for lint, _, _ in found.values() if lint])
     for line in (line for _, _, lines in found.values() for line in lines):
         say(line)
@@ -219,7 +218,7 @@ def _summarise(
     progress = run.progress('finetune: slices', len(groups), 'models and sets')
     for group in groups:
         cell = group[0][0]
-        task = TASKS.load(cell.dataset.task)
+        task = task_for(cell.dataset)
         predictions = [task.written(each.target) for each, _ in group]
         made.append({**place(cell), **statistics_of(group, predictions)})
         of_model = tokenizers[cell.model], known if cell.model in own else Known()

@@ -13,9 +13,10 @@ from typing import Any
 from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.files import read_sealed, sha256, write_sealed
 from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.finetune.training import finetune
 from bioptimus_jax.hosts.workers import WorkerKilled, cores, open_workers
-from bioptimus_jax.schema import TASKS, Finetune, Runtime
+from bioptimus_jax.schema import Finetune, Runtime
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.sentences import SPLITS
 
@@ -53,7 +54,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
     if kept := finished_cell(cell):
         return kept
     started = time.monotonic()
-    task = TASKS.load(cell.dataset.task)
+    task = task_for(cell.dataset)
 
     def on_epoch(epoch: dict[str, float]) -> None:
         if not cell.quiet:
@@ -111,7 +112,7 @@ def finished_cell(cell: Cell) -> dict[str, Any] | None:
         or (cell.again and not (cell.target / MODEL).is_dir())
     ):
         return None
-    files = {name: cell.target / name for name in TASKS.load(cell.dataset.task).files}
+    files = {name: cell.target / name for name in task_for(cell.dataset).files}
     sums = record.get('files')  # older cells have none
     if not all(p.is_file() and (not sums or sums.get(n) == sha256(p)) for n, p in files.items()):
         return None

@@ -142,6 +142,10 @@ class Task(abc.ABC):
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f'{file}: cannot be read ({error!r}); score the model again') from error
 
+    def of(self, dataset: str) -> 'Task':
+        """This task as the set of that name is measured; itself where all sets are measured alike."""
+        return self
+
     @property
     def metric(self) -> Metric:
         return self.metrics[DEFAULT]
@@ -151,9 +155,14 @@ class Task(abc.ABC):
         return {name: metric.scores(gold, predicted) for name, metric in self.metrics.items()}
 
 
+def task_for(chosen: NamedSet) -> Task:
+    """What is learned from a set, as it is measured."""
+    return TASKS.load(chosen.task).of(chosen.name)
+
+
 def task_of(record: Mapping[str, Any]) -> Task:
-    """The kind that a record of a fine-tuning says."""
-    return TASKS.load(record.get('task', Finetune.task))
+    """The kind that a record of a fine-tuning says, as its set is measured."""
+    return TASKS.load(record.get('task', Finetune.task)).of(record['dataset'])
 
 
 def score_of(record: Mapping[str, Any], split: str) -> float:

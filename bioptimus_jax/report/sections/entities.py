@@ -9,13 +9,14 @@ from bioptimus_jax.finetune.entities.score import METRICS
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report.drawing import GAP, Figure, Point, curves, shown, spanned, training_axis
 from bioptimus_jax.report.gain import gain
-from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, missing, spread
+from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, fixed, missing, spread
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures, score_names
 from bioptimus_jax.report.section import Section
 
 NAMED = 5
 """Failed seeds that the note names."""
 RATES = {'precision': 'precision', 'recall': 'recall'}
+BASELINES = ('majority', 'prior')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +42,9 @@ class Scored:
 
     def score(self, split: str = 'test', mode: str = 'default', what: str = '') -> Cell:
         return spread(self.measures.scores(self.model, self.dataset, split, mode, what, self.setting))
+
+    def baseline(self, name: str) -> Cell:
+        return fixed(next((100 * r[name] for r in self.cells if name in r), None), 2)
 
     def of_any_type(self) -> Cell:
         return spread([100 * r['test_untyped']['default']['f1'] for r in self.cells if 'test_untyped' in r])
@@ -86,6 +90,10 @@ def scores(m: Measures) -> Table:
         Column('strict F1', of_entities(lambda r: r.score(mode='strict')), 'high'),
         Column('relaxed F1', of_entities(lambda r: r.score(mode='relaxed')), 'high'),
         Column('untyped F1', Scored.of_any_type, 'high', untyped),
+        *each(
+            {name: name for name in BASELINES if any(name in r for r in m.finetuned)},
+            lambda name, r: r.baseline(name),
+        ),
         Column('devel' if of_others else 'devel F1', lambda r: r.score('devel'), 'high'),
         Column('seeds', known(Scored.seeds)),
         *each(RATES, lambda what, r: of_entities(lambda r: r.score(what=what))(r), 'high'),
@@ -99,6 +107,12 @@ def scores(m: Measures) -> Table:
         + '. '
         + (_interval_note(m) if intervals else '')
         + ('Chosen: highest mean on devel, which the other tables show. ' if several else '')
+        + (
+            'Majority: the answer that training gives most often, for every text; prior: answers drawn as often as'
+            ' training gives them. '
+            if any(name in r for r in m.finetuned for name in BASELINES)
+            else ''
+        )
         + _failures(m)
         + 'Mentions scored / in the file. — : not run.'
     )

@@ -1,0 +1,50 @@
+"""A number for a pair of texts, as how similar they are; Pearson's correlation."""
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from bioptimus_jax.finetune.texts.task import TextTask
+from bioptimus_jax.schema import Finetune
+from bioptimus_jax.sets.texts import Texts
+
+
+class Similarity(TextTask):
+    """Sets of text TAB text TAB number. Numbers are learned as they are, by squared error."""
+
+    title = 'Similarity of texts'
+    hub = 'sentence-similarity'
+    own_measures = ('pearson',)
+    numbers = True
+
+    def labels(self, dataset: Texts, settings: Finetune) -> Sequence[str]:
+        return ['score']
+
+    def head(self, pretrained: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> Any:
+        from bioptimus_jax.finetune.texts.head import Number
+
+        return Number(pretrained, labels, dtype)
+
+    def target(self, window: Any, learned: Sequence[float], head: Any) -> float:
+        return learned[0]
+
+    def decode(
+        self,
+        examples: Sequence[Any],
+        windows: Sequence[Any],
+        found: Sequence[Any],
+        head: Any,
+        settings: Finetune,
+    ) -> list[tuple[float]]:
+        return [(row[0],) for row in found]
+
+    def constant(self, dataset: Texts) -> tuple[float]:
+        """The mean of training: no correlation with anything."""
+        return (statistics.fmean(float(x.answers[0]) for x in dataset.train),)
+
+    def prior(self, dataset: Texts) -> float:
+        """Numbers that are drawn correlate with nothing."""
+        return 0.0
+
+
+TASK = Similarity()

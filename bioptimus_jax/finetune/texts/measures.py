@@ -1,0 +1,125 @@
+"""Measures of texts, one definition each; every one is of sums that add up over texts.
+
+Shapes: N examples, K labels that are counted.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from bioptimus_jax.finetune.metrics import Answers, Metric, f1, rates
+
+ROUNDING = 1e-12
+"""Of a variance, by the mean square: below it all values are one."""
+
+
+def micro_f1(labels: Sequence[str]) -> Metric:
+    """F1 over all decisions for one of these labels; with one label, its own F1 (GAD)."""
+
+    def counts(gold: Answers, predicted: Answers) -> np.ndarray:
+        return _by_label(labels, gold, predicted).sum(1)
+
+    meaning = f'texts with the labels {", ".join(labels)}, all together'
+    return Metric('f1', 'F1', 'micro F1', meaning, ('correct', 'gold', 'predicted'), counts, f1, rates)
+
+
+def macro_f1(labels: Sequence[str]) -> Metric:
+    """The mean of the F1 of each of these labels; of a label that nobody has and nobody says, 0."""
+
+    def counts(gold: Answers, predicted: Answers) -> np.ndarray:
+        return _by_label(labels, gold, predicted).reshape(len(gold), -1)
+
+    def value(sums_x3K: np.ndarray) -> np.ndarray:
+        return f1(sums_x3K.reshape(*sums_x3K.shape[:-1], len(labels), 3)).mean(-1)
+
+    columns = tuple(f'{what} {label}' for label in labels for what in ('correct', 'gold', 'predicted'))
+    return Metric('f1', 'macro F1', 'macro F1', 'the mean over labels of F1', columns, counts, value)
+
+
+def example_f1(labels: Sequence[str]) -> Metric:
+    """The harmonic mean of mean precision and mean recall of a text (BLUE; Peng et al. 2019).
+
+    A text without labels has recall 1, and one that gets none precision 1: BLUE leaves such texts out, BLURB's split of
+    HoC has them.
+    """
+
+    def counts(gold: Answers, predicted: Answers) -> np.ndarray:
+        of_label_NxKx3 = _by_label(labels, gold, predicted)
+        correct_N, gold_N, predicted_N = np.moveaxis(of_label_NxKx3.sum(1), -1, 0)
+        precision_N = np.where(predicted_N > 0, correct_N / np.maximum(predicted_N, 1), 1.0)
+        recall_N = np.where(gold_N > 0, correct_N / np.maximum(gold_N, 1), 1.0)
+        return np.stack([precision_N, recall_N, np.ones(len(gold))], -1)
+
+    def value(sums_x3: np.ndarray) -> np.ndarray:
+        precision_x, recall_x = np.moveaxis(sums_x3[..., :2] / np.maximum(sums_x3[..., 2:], 1), -1, 0)
+        both_x = precision_x + recall_x
+        return np.where(both_x > 0, 2 * precision_x * recall_x / np.maximum(both_x, ROUNDING), 0.0)
+
+    columns = ('precision', 'recall', 'texts')
+    return Metric(
+        'f1', 'example F1', 'example-based F1', 'mean precision and recall of a text', columns, counts, value
+    )
+
+
+def accuracy(labels: Sequence[str]) -> Metric:
+    """The share of texts with exactly the right labels."""
+
+    def counts(gold: Answers, predicted: Answers) -> np.ndarray:
+        right = [set(g) == set(p) for g, p in zip(gold, predicted, strict=True)]
+        return np.stack([right, np.ones(len(right))], -1).astype(np.int64)
+
+    def value(sums_x2: np.ndarray) -> np.ndarray:
+        return sums_x2[..., 0] / np.maximum(sums_x2[..., 1], 1)
+
+    meaning = 'texts with exactly the right label'
+    return Metric('accuracy', 'accuracy', 'accuracy', meaning, ('right', 'texts'), counts, value)
+
+
+def pearson(labels: Sequence[str]) -> Metric:
+    """Pearson's correlation of two numbers; 0 where one of them is always the same."""
+
+    def counts(gold: Answers, predicted: Answers) -> np.ndarray:
+        x_N, y_N = (np.array([a[0] for a in answers], np.float64) for answers in (gold, predicted))
+        return np.stack([np.ones(len(x_N)), x_N, y_N, x_N * x_N, y_N * y_N, x_N * y_N], -1)
+
+    def value(sums_x6: np.ndarray) -> np.ndarray:
+        n_x, x, y, xx, yy, xy = np.moveaxis(sums_x6, -1, 0)
+        n_x = np.maximum(n_x, 1)
+        varies = [np.maximum(square / n_x - (total / n_x) ** 2, 0) for total, square in ((x, xx), (y, yy))]
+        constant = [
+            v <= ROUNDING * np.maximum(s / n_x, ROUNDING) for v, s in zip(varies, (xx, yy), strict=True)
+        ]
+        covariance = xy / n_x - x * y / n_x**2
+        return np.where(
+            constant[0] | constant[1],
+            0.0,
+            covariance / np.sqrt(np.maximum(varies[0] * varies[1], ROUNDING**2)),
+        )
+
+    columns = ('pairs', 'x', 'y', 'xx', 'yy', 'xy')
+    return Metric('r', 'r', "Pearson's r", 'pairs of texts', columns, counts, value)
+
+
+MEASURES: dict[str, Callable[[Sequence[str]], Metric]] = {
+    'micro_f1': micro_f1,
+    'macro_f1': macro_f1,
+    'example_f1': example_f1,
+    'accuracy': accuracy,
+    'pearson': pearson,
+}
+"""Names in records of sets -> the measure, given the labels that it counts."""
+
+
+@functools.cache
+def measure(name: str, labels: tuple[str, ...]) -> Metric:
+    """One object for each, so that sets that are measured alike have the same."""
+    return MEASURES[name](labels)
+
+
+def _by_label(labels: Sequence[str], gold: Answers, predicted: Answers) -> np.ndarray:
+    """Of every text and label: whether both have it, gold has it, predicted has it: int64 [N, K, 3]."""
+    in_both = [
+        [[x in g and x in p, x in g, x in p] for x in labels] for g, p in zip(gold, predicted, strict=True)
+    ]
+    return np.array(in_both, np.int64).reshape(len(gold), len(labels), 3)

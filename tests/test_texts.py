@@ -1,0 +1,294 @@
+"""Sets of texts: readers, measures against other libraries, and the stage on one text, two, several labels, numbers."""
+
+import collections
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+import scipy.stats
+import sklearn.metrics
+from toy_sets import DRUGS, OTHER, save_encoder
+
+from bioptimus_jax import config
+from bioptimus_jax.corpus.audit import searched_texts
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import read_json, read_jsonl
+from bioptimus_jax.finetune.statistics import bootstrap
+from bioptimus_jax.finetune.task import DEFAULT, task_for, task_of
+from bioptimus_jax.finetune.texts.measures import measure
+from bioptimus_jax.finetune.texts.windows import CUT, windows
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import Experiment
+from bioptimus_jax.sets import texts
+from bioptimus_jax.sets.corpora import set_at
+from bioptimus_jax.sets.texts import Text
+from bioptimus_jax.stages import STAGES
+
+AT_HAND = ('chemprot', 'ddi', 'gad', 'hoc', 'bioasq', 'biosses')
+MAJORITIES = {'gad': 0.690, 'bioasq': 0.671, 'chemprot': 0.0, 'biosses': 0.0}
+POSITIVES = {  # of test: what the files are known to hold
+    'chemprot': {'CPR:3': 663, 'CPR:4': 1655, 'CPR:5': 178, 'CPR:6': 292, 'CPR:9': 642},
+    'ddi': {'DDI-mechanism': 302, 'DDI-effect': 360, 'DDI-advise': 221, 'DDI-int': 96},
+    'hoc': dict(zip(texts.HALLMARKS, (62, 14, 19, 24, 53, 65, 23, 79, 105, 40), strict=True)),
+}
+LABELS = ('a', 'b', 'c')
+
+
+@pytest.mark.parametrize('name', AT_HAND)
+def test_public_sets_have_the_published_counts_and_majorities(name, data):
+    chosen = set_at(data / 'blurb' / name)
+    task = task_for(chosen)
+    dataset = task.read(chosen)
+    assert tuple(len(getattr(dataset, split)) for split in ('train', 'devel', 'test')) == task.known.examples
+    assert task.look(dataset, {}, 128) == ({}, {}, [])
+    given = collections.Counter(answer for text in dataset.test for answer in text.answers)
+    assert {label: given[label] for label in POSITIVES.get(name, {})} == POSITIVES.get(name, {})
+    if name in MAJORITIES:
+        assert task.detail(dataset, [])['majority'] == pytest.approx(MAJORITIES[name], abs=5e-4)
+
+
+def drawn_answers(seed, several, count=60):
+    draw = random.Random(seed)
+    if several:
+        return [tuple(label for label in LABELS if draw.random() < 0.3) for _ in range(count)]
+    return [(draw.choice(('none', *LABELS)),) for _ in range(count)]
+
+
+@pytest.mark.parametrize('several', [False, True])
+@pytest.mark.parametrize('seed', range(5))
+def test_measures_are_those_of_scikit_learn(seed, several):
+    gold, predicted = drawn_answers(seed, several), drawn_answers(seed + 100, several)
+    theirs = [[[label in answers for label in LABELS] for answers in side] for side in (gold, predicted)]
+    for name, average in (('micro_f1', 'micro'), ('macro_f1', 'macro')):
+        found = measure(name, LABELS).scores(gold, predicted)['f1']
+        assert found == pytest.approx(
+            sklearn.metrics.f1_score(*map(np.array, theirs), average=average, zero_division=0)
+        )
+    right = measure('accuracy', ()).scores(gold, predicted)['accuracy']
+    assert (
+        right == pytest.approx(sklearn.metrics.accuracy_score(*map(np.array, theirs)))
+        if several
+        else right == (sklearn.metrics.accuracy_score([g for (g,) in gold], [p for (p,) in predicted]))
+    )
+
+
+def test_measures_of_hand_made_texts():
+    """The second text has no label, and the third gets none; one label is missed and one is too many."""
+    gold, predicted = [('a', 'b'), (), ('c',)], [('a',), ('b',), ()]
+    micro = measure('micro_f1', LABELS).scores(gold, predicted)
+    assert micro == {'precision': 0.5, 'recall': 1 / 3, 'f1': 0.4, 'gold': 3, 'predicted': 2}
+    assert measure('macro_f1', LABELS).scores(gold, predicted)['f1'] == pytest.approx(1 / 3)
+    # Precision 1, 0, 1 and recall 1/2, 1, 0: means 2/3 and 1/2.
+    assert measure('example_f1', LABELS).scores(gold, predicted)['f1'] == pytest.approx(
+        2 / 3 / (2 / 3 + 1 / 2)
+    )
+    assert measure('accuracy', ()).scores(gold, predicted)['accuracy'] == 0
+    # Every text that GAD's positive class is said of: precision is its share, recall 1.
+    all_positive = measure('micro_f1', ('1',)).scores([('1',)] * 281 + [('0',)] * 253, [('1',)] * 534)
+    assert all_positive['f1'] == pytest.approx(2 * 281 / (281 + 534))
+
+
+def test_pearson_is_scipys_and_0_for_what_does_not_vary():
+    generator, r = np.random.default_rng(0), measure('pearson', ())
+    x, y = generator.normal(3, 1, (2, 20))
+    gold, predicted = ([(float(v),) for v in side] for side in (x, y))
+    assert r.scores(gold, predicted)['r'] == pytest.approx(scipy.stats.pearsonr(x, y).statistic)
+    assert r.scores(gold, [(2.4,)] * 20)['r'] == 0
+    assert r.scores([(0.1,)] * 20, predicted)['r'] == 0
+    draws = bootstrap(r, r.counts(gold, [(2 * v + 1,) for v in x])[None], 200)
+    np.testing.assert_allclose(draws, 1, atol=1e-9)
+
+
+SETS = {
+    'own': (['the patient got zolmipan\tdrug', 'the dose\tnone'], 'the dose\t', ':1: has no label'),
+    'columns': (['a\tb\tc', 'b\tc\td'], 'a\tb\tc\nd\te', ':2: has 2 columns, not 3'),
+    'gad': (
+        ['index\tsentence\tlabel', '0\t@GENE$ and @DISEASE$\t1', '1\tno @GENE$\t0'],
+        'h\n0\ta\t2',
+        "'2' is no label of gad: 0, 1",
+    ),
+    'hoc': (
+        ['labels\ttext\tid', '0_1,1_0\tA first.\t7_s0', '1_1\tA second.\t7_s1', '0_0\tNone.\t8_s0'],
+        'h\n9_9\ta\t7_s1',
+        ":2: '9_9' is no label of hoc",
+    ),
+    'biosses': (
+        ['id\ta\tb\tscore', '1\tone\ttwo\t3.2', '2\tx\ty\t0'],
+        'h\n1\ta\tb\tgood',
+        ":2: 'good' is no number",
+    ),
+    'chemprot': (['7.T1\ta @GENE$\tfalse', '7.T2\tb\tCPR:3'], '.T1\ta\tfalse', ":1: '.T1' names no document"),
+    'ddi': (
+        ['D.d1.s0.p0\ta\tDDI-false', 'D.d1.s0.p1\tb\tDDI-int'],
+        'D.d1.s0.p0\t \tDDI-int',
+        ':1: a text is empty',
+    ),
+    'bioasq': (['1\tq?\ta\tyes', '2\tq?\tb\tno'], '\n', 'holds no example'),
+}
+"""Good lines, what the devel file has instead, and what is said of it."""
+
+
+def written(folder, lines):
+    folder.mkdir(parents=True, exist_ok=True)
+    for split in ('train', 'dev', 'test'):
+        (folder / f'{split}.tsv').write_text('\n'.join(lines) + '\n', 'utf-8')
+    return folder
+
+
+@pytest.mark.parametrize('name', SETS)
+def test_a_wrong_line_is_named_with_its_file_and_number(name, tmp_path):
+    lines, wrong, message = SETS[name]
+    folder = written(tmp_path / name, lines)
+    chosen = set_at(folder, 'classes')
+    assert len(task_for(chosen).read(chosen).train) == 2
+    (folder / 'dev.tsv').write_text(wrong + '\n', 'utf-8')
+    with pytest.raises(InputError, match=r'dev\.tsv') as error:
+        task_for(chosen).read(chosen)
+    assert message in str(error.value)
+    assert '\n' not in str(error.value)
+
+
+def test_sentences_of_a_document_are_one_text_with_the_labels_of_all(tmp_path):
+    chosen = set_at(written(tmp_path / 'HoC', SETS['hoc'][0]))
+    first, second = task_for(chosen).read(chosen).test
+    assert first == Text(('A first. A second.',), texts.HALLMARKS[:2])
+    assert second == Text(('None.',), ())
+
+
+def test_what_train_does_not_have_and_a_set_with_one_label_are_refused(tmp_path):
+    folder = written(tmp_path / 'own', ['the dose\tnone', 'zolmipan\tdrug'])
+    (folder / 'test.tsv').write_text('a dose\tnew\n')
+    chosen = set_at(folder, 'classes')
+    with pytest.raises(
+        InputError, match=r"test\.tsv: has the label 'new', which train does not have; known: drug, none"
+    ):
+        task_for(chosen).read(chosen)
+    one = set_at(written(tmp_path / 'one', ['the dose\tnone']), 'classes')
+    with pytest.raises(InputError, match=r'train\.tsv: has one label, none; there is nothing to learn'):
+        task_for(one).read(one)
+
+
+def test_the_audit_looks_for_what_is_between_the_names(tmp_path):
+    folder = written(
+        tmp_path / 'gad', ['h', '0\tThe gene @GENE$ causes @DISEASE$ in mice. Nothing else.\t1', '1\tx\t0']
+    )
+    assert [part.strip() for part in searched_texts(folder, 'train')] == [
+        'The gene',
+        'causes',
+        'in mice.',
+        'Nothing else.',
+        'x',
+    ]
+
+
+def test_a_question_is_never_cut_and_of_two_texts_the_longer_one_is(tmp_path):
+    from bioptimus_jax.vocab.agreement import load_for_words
+
+    tokenizer = load_for_words(save_encoder(tmp_path))
+    question, text = 'the patient got with', 'dose of and the patient daily dose of and'
+    pair = [Text((question, text), ()), Text((text, question), ()), Text(('dose',), ())]
+
+    def read(question):
+        encoded = windows(tokenizer, pair, 10, question)
+        assert encoded.counts == {CUT: 2}
+        return [tokenizer.convert_ids_to_tokens(w.pieces) for w in encoded.windows], encoded.windows[0].types
+
+    (first, second, _), types = read(question=True)
+    assert first == ['[CLS]', *question.split(), '[SEP]', *text.split()[:3], '[SEP]']
+    assert types == (0,) * 6 + (1,) * 4
+    # This question would leave no room: both are cut.
+    assert second.count('[SEP]') == 2
+    (first, second, single), _ = read(question=False)
+    assert first == ['[CLS]', *question.split()[:3], '[SEP]', *text.split()[:4], '[SEP]']
+    assert single == ['[CLS]', 'dose', '[SEP]']
+
+
+@pytest.fixture(scope='module')
+def models(tmp_path_factory):
+    return {kind: save_encoder(tmp_path_factory.mktemp(kind), kind) for kind in ('bert', 'roberta')}
+
+
+@pytest.fixture(scope='module')
+def sets(tmp_path_factory):
+    """One text with one label, two texts, several labels by a document, numbers: whether and which drugs are there."""
+    root, draw = tmp_path_factory.mktemp('sets'), random.Random(0)
+
+    def text(drugs):
+        words = [draw.choice(OTHER) for _ in range(draw.randint(3, 6))]
+        for drug in drugs:
+            words.insert(draw.randrange(len(words)), drug)
+        return ' '.join(words)
+
+    def lines(count):
+        own, pairs, hoc, numbers = [], [], ['labels\ttext\tid'], ['id\ta\tb\tscore']
+        for at in range(count):
+            drug, other = draw.choice(DRUGS[:2]), draw.choice(DRUGS[:2])
+            own.append(f'{text([drug])}\t{drug}')
+            pairs.append(f'{at}\t{text([drug])}\t{text([other])}\t{"yes" if drug == DRUGS[0] else "no"}')
+            for part in range(2):
+                has = draw.random() < 0.5
+                hoc.append(f'3_{int(has)},4_0\t{text(DRUGS[2:3] if has else [])}\t{at}_s{part}')
+            score = draw.randrange(5)
+            numbers.append(f'{at}\t{text(DRUGS[:1] * score)}\t{text([])}\t{score}')
+        return {'own': own, 'bioasq': pairs, 'hoc': hoc, 'biosses': numbers}
+
+    for split, count in {'train': 120, 'devel': 24, 'test': 40}.items():
+        for name, of_set in lines(count).items():
+            (root / name).mkdir(exist_ok=True)
+            (root / name / f'{split}.tsv').write_text('\n'.join(of_set) + '\n')
+    return root
+
+
+def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path):
+    e = Experiment.from_config(config.defaults())
+    settings = dataclasses.replace(
+        e.finetune,
+        folder=str(sets),
+        models=tuple(f'{kind}={folder}' for kind, folder in models.items()),
+        task='classes',
+        seeds=(0, 1),
+        epochs=12,
+        learning_rate=5e-3,
+        max_pieces=48,
+        keep='best',
+    )
+    e = dataclasses.replace(
+        e, stages=('finetune', 'report'), finetune=settings, runtime=dataclasses.replace(e.runtime, workers=1)
+    )
+    run = Run(tmp_path / 'run', e, quiet=True)
+    execute(run, STAGES['finetune'])
+    folder = run.workdir / 'finetune'
+    by_place = {(r['model'], r['dataset'], r['seed']): r for r in read_jsonl(folder / 'results.jsonl')}
+    assert len(by_place) == 16
+    for (model, dataset, seed), record in by_place.items():
+        task = task_of(record)
+        rows = read_jsonl(folder / model / dataset / 'standard' / f'seed-{seed}' / 'predictions.jsonl')
+        gold, predicted = ([tuple(row[side]) for row in rows] for side in ('gold', 'predicted'))
+        assert len(rows) == 40
+        # What is on record is what the predictions say, by another library.
+        theirs = {
+            'own': lambda g, p: sklearn.metrics.accuracy_score(g, p),
+            'bioasq': lambda g, p: sklearn.metrics.accuracy_score(g, p),
+            'biosses': lambda g, p: scipy.stats.pearsonr(np.ravel(g), np.ravel(p)).statistic,
+            'hoc': lambda g, p: sklearn.metrics.f1_score(
+                *([[x in a for x in texts.HALLMARKS] for a in side] for side in (g, p)),
+                average='micro',
+                zero_division=0,
+            ),
+        }[dataset](gold, predicted)
+        assert record['test'][DEFAULT][task.metric.name] == pytest.approx(theirs)
+    best = {
+        d: max(r['test'][DEFAULT][task_of(r).metric.name] for (_, x, _), r in by_place.items() if x == d)
+        for d in ('own', 'bioasq', 'hoc', 'biosses')
+    }
+    assert min(best.values()) > 0.8, best
+    assert by_place['bert', 'own', 0]['majority'] < 0.7
+    kinds = {r['dataset']: (r['unit'], r['units']) for r in read_json(folder / 'statistics.json')}
+    assert kinds == dict.fromkeys(best, ('texts', 40))
+
+    execute(run, STAGES['report'])
+    tables = (run.workdir / 'report' / 'tables.md').read_text('utf-8')
+    shown = next(block for block in tables.split('### ') if block.startswith('Test scores'))
+    assert 'majority' in shown
+    assert "Pearson's r" in shown
