@@ -481,15 +481,19 @@ NOT_OF_A_SETTING = ('folder', 'datasets', 'task', 'models', 'seeds', 'settings',
 
 @dataclasses.dataclass(frozen=True)
 class Finetune:
-    """Fine-tuning for named-entity recognition and entity-level scores (paper, Table 9; Tinn et al., sections 3-4)."""
+    """Fine-tuning for entities, classes and similarity (paper, Table 9; Gu et al. 2021; Tinn et al., sections 3-4)."""
 
-    folder: str = key('', 'NER sets: NAME/{train,devel,test}.tsv in any scheme, BRAT or PubTator', path=True)
+    folder: str = key(
+        '', 'sets: NAME/{train,devel,test}.tsv; of entities in any scheme, BRAT or PubTator', path=True
+    )
     datasets: tuple[str, ...] = key(
         (),
         'sets of that folder; NAME-typed, NAME-merged: its types apart, as one (JNLPBA: as one unless typed, as in '
         'BLURB); empty: all of them',
     )
-    task: str = key('entities', "what other sets than BLURB's teach: a file of finetune/tasks", one_of=TASKS)
+    task: str = key(
+        'entities', 'what sets teach that have no record in sets/: a file of finetune/tasks', one_of=TASKS
+    )
     models: tuple[str, ...] = key(
         (),
         'exports that are scored, as 0.4 or 0.1@25; initial, source, or Hugging Face folders, as /models/a or '
