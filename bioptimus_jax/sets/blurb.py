@@ -10,6 +10,8 @@ import dataclasses
 import re
 from collections.abc import Mapping
 
+from bioptimus_jax.sets import texts, words
+
 COMMIT = 'df0df02fae6dbb87d88ffcf323b9096528f06f84'
 SOURCE = f'https://raw.githubusercontent.com/cambridgeltl/MTL-Bioinformatics-2016/{COMMIT}/data'
 
@@ -91,6 +93,22 @@ RECORDS = (
     ),
 )
 SETS = {record.name: record for record in RECORDS}
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    'entities': tuple(SETS),
+    'PICO': ('ebmnlp',),
+    'relations': ('chemprot', 'ddi', 'gad'),
+    'similarity': ('biosses',),
+    'documents': ('hoc',),
+    'questions': ('pubmedqa', 'bioasq'),
+}
+"""BLURB's tasks and their sets. Its score is the mean over tasks."""
+
+
+def member(name: str) -> str:
+    """Which of the thirteen sets of BLURB a folder's name means; empty for none, and for JNLPBA with types."""
+    found = set_of(name) or getattr(texts.published(name) or words.published(name), 'name', '')
+    return found if any(found in sets for sets in GROUPS.values()) else ''
 
 
 def set_of(name: str) -> str:

@@ -1,0 +1,126 @@
+"""A class for every word: the F1 of each class over words, and their mean."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bioptimus_jax.finetune.metrics import Answers, Metric, f1, rates
+from bioptimus_jax.finetune.summary import Known
+from bioptimus_jax.finetune.task import DEFAULT
+from bioptimus_jax.finetune.tasks.entities import Entities
+from bioptimus_jax.schema import Finetune
+from bioptimus_jax.sets import words
+from bioptimus_jax.sets.corpora import Dataset
+from bioptimus_jax.sets.sentences import Sentence
+from bioptimus_jax.sets.tags import OUTSIDE, encode, labels_of
+
+SCHEME = 'io'
+"""Where a mention of a class begins is not asked."""
+
+
+def class_counts(gold: Answers, predicted: Answers, types: Sequence[str]) -> np.ndarray:
+    """Words of every sentence that are right, in gold and predicted, by class: int64 [N, K, 3]."""
+    counts_NxKx3 = np.zeros((len(gold), len(types), 3), np.int64)
+    place = {kind: at for at, kind in enumerate(types)}
+    for of_one, left, right in zip(counts_NxKx3, gold, predicted, strict=True):
+        for ours, theirs in zip(left, right, strict=True):
+            for at, tag in ((1, ours), (2, theirs)):
+                if tag != OUTSIDE and tag[2:] in place:
+                    of_one[place[tag[2:]], at] += 1
+            if ours != OUTSIDE and ours[2:] == theirs[2:] and ours[2:] in place:
+                of_one[place[ours[2:]], 0] += 1
+    return counts_NxKx3
+
+
+@functools.cache
+def macro(types: tuple[str, ...]) -> Metric:
+    """The mean of the classes' F1 (BLURB, EBM PICO)."""
+
+    def counts(gold: Answers, predicted: Answers) -> np.ndarray:
+        return class_counts(gold, predicted, types).reshape(len(gold), -1)
+
+    def value(sums_x3K: np.ndarray) -> np.ndarray:
+        return f1(sums_x3K.reshape(*sums_x3K.shape[:-1], len(types), 3)).mean(-1)
+
+    columns = tuple(f'{what} {kind}' for kind in types for what in ('correct', 'gold', 'predicted'))
+    return Metric('f1', 'F1', 'macro F1 of words', f'words of {", ".join(types)}', columns, counts, value)
+
+
+def any_class(gold: Answers, predicted: Answers) -> np.ndarray:
+    """Words of every sentence that have a class: right, in gold, predicted: int64 [N, 3]."""
+    types = sorted({tag[2:] for side in (gold, predicted) for tags in side for tag in tags if tag != OUTSIDE})
+    return class_counts(gold, predicted, types).sum(1)
+
+
+MICRO = Metric(
+    'f1',
+    'F1',
+    'micro F1 of words',
+    'words with a class',
+    ('correct', 'gold', 'predicted'),
+    any_class,
+    f1,
+    rates,
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Words(Entities):
+    """Files as of entities; `types`: the classes of a set with a record, whose F1 are averaged."""
+
+    types: tuple[str, ...] = ()
+
+    title = 'Word classification'
+    reported = ('test_by_type', 'majority', 'gold_in_file', 'gold_scored')
+
+    def of(self, dataset: str) -> 'Words':
+        known = words.published(dataset)
+        return dataclasses.replace(self, types=known.types if known else ())
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:  # type: ignore[override]
+        return {DEFAULT: macro(self.types), 'micro': MICRO} if self.types else {DEFAULT: MICRO}
+
+    def labels(self, dataset: Dataset, settings: Finetune) -> Sequence[str]:
+        return labels_of(sorted(dataset.types), SCHEME)
+
+    def head(self, pretrained: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> Any:
+        return super().head(pretrained, labels, dataclasses.replace(settings, scheme=SCHEME), dtype)
+
+    def learned(self, example: Sentence, settings: Finetune) -> Sequence[str]:
+        return encode(example.tags, SCHEME)
+
+    def decode(
+        self,
+        examples: Sequence[Any],
+        windows: Sequence[Any],
+        found: Sequence[Any],
+        head: Any,
+        settings: Finetune,
+    ) -> list[list[str]]:
+        as_io = dataclasses.replace(settings, scheme=SCHEME)
+        return super().decode(examples, windows, found, head, as_io)
+
+    def detail(self, dataset: Dataset, predicted: Sequence[Sequence[str]]) -> dict[str, Any]:
+        gold = [s.tags for s in dataset.test]
+        types = self.types or sorted(dataset.types)
+        sums_Kx3 = class_counts(gold, predicted, types).sum(0)
+        found = int((class_counts(gold, gold, types).sum((0, 1)))[1])
+        return {
+            'test_by_type': {kind: rates(*row.tolist()) for kind, row in zip(types, sums_Kx3, strict=True)},
+            'majority': 0.0,  # no class for any word
+            'gold_in_file': found,
+            'gold_scored': int(sums_Kx3[:, 1].sum()),
+        }
+
+    def said(self, record: Mapping[str, Any]) -> str:
+        return ''
+
+    def slices(self, dataset: Any, predictions: Any, tokenizer: Any, known: Known) -> dict[str, Any]:
+        return {}
+
+
+TASK = Words()

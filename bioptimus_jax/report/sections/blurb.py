@@ -1,0 +1,97 @@
+"""The BLURB score: the mean over six tasks of the mean of their sets (Gu et al. 2021, section 5)."""
+
+import dataclasses
+import statistics
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.finetune.statistics import bootstrap, interval
+from bioptimus_jax.report.layout import Cell, Column, Table, between, each, fixed, missing
+from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.report.section import Section
+from bioptimus_jax.report.trained import Trained, units_of
+from bioptimus_jax.sets.blurb import GROUPS, member
+
+MEMBERS = [name for sets in GROUPS.values() for name in sets]
+FEW = ('questions', 'similarity')
+"""Groups with few test items: a score without them is shown too."""
+RESAMPLES = 2000
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scored:
+    """A model's sets of BLURB. `named`: a set's name in BLURB -> in the run."""
+
+    measures: Measures
+    model: str
+    named: Mapping[str, str]
+
+    @classmethod
+    def of(cls, m: Measures, model: str) -> 'Scored':
+        named = {member(d): d for d in m.datasets if m.scores(model, d)}
+        return cls(m, model, {one: d for one, d in named.items() if one})
+
+    def mean(self, name: str) -> float:
+        """Over seeds, in percent."""
+        return statistics.fmean(self.measures.scores(self.model, self.named[name]))
+
+    def group(self, name: str) -> float | None:
+        """The mean of a task's sets, None unless all of them are scored."""
+        sets = GROUPS[name]
+        return statistics.fmean(map(self.mean, sets)) if all(one in self.named for one in sets) else None
+
+    def draws_R(self, name: str) -> np.ndarray:
+        """The mean over seeds on other test items, in percent. Raises InputError where predictions are not there."""
+        m, dataset = self.measures, self.named[name]
+        trained = Trained(m, self.model)
+        counts_SxUxC = np.stack([units_of(trained, c).counts_UxC for c in m.cells(self.model, dataset)])
+        return 100 * bootstrap(m.task(dataset).metric, counts_SxUxC, RESAMPLES, seed=MEMBERS.index(name))
+
+    def score(self, groups: Sequence[str]) -> Cell:
+        """The mean of tasks, with its interval over test items where predictions are there."""
+        found = [x for x in map(self.group, groups) if x is not None]
+        if len(found) < len(groups):
+            return missing()
+        mean = statistics.fmean(found)
+        try:
+            drawn_R = np.mean([np.mean([self.draws_R(one) for one in GROUPS[g]], 0) for g in groups], 0)
+        except InputError:
+            return fixed(mean, 2)
+        return Cell(between(mean, *interval(drawn_R), '.2f'), mean)
+
+
+def blurb(m: Measures) -> Table:
+    """A row for every model: the mean of each task, the score, and the score without the tasks with few test items."""
+    beyond = any(member(d) not in ('', *GROUPS['entities']) for d in m.datasets)
+    records = [Scored.of(m, model) for model in m.models] if beyond else []
+    shown = [r for r in records if r.named]
+    columns = [
+        Column('model', lambda r: m.label(r.model)),
+        *each(
+            {name: f'{name} ({weight(name)})' for name in GROUPS},
+            lambda name, r: fixed(r.group(name), 2),
+            'high',
+        ),
+        Column('BLURB score', lambda r: r.score(list(GROUPS)), 'high'),
+        Column(
+            f'without {" and ".join(FEW)}', lambda r: r.score([g for g in GROUPS if g not in FEW]), 'high'
+        ),
+    ]
+    note = (
+        'Test, percent: of each task the mean of its sets, each the mean over seeds; in brackets what one set weighs in the'
+        ' score, which is the mean of the tasks. Intervals: 95 % over test items, drawn with replacement in every set, the'
+        ' trained models as they are. — : not all sets of the task are scored.'
+    )
+    return Table.of(
+        'BLURB', columns, shown, note=note, absent='no set of BLURB beside entities has been scored.'
+    )
+
+
+def weight(group: str) -> str:
+    """The share of one set of a task in the score."""
+    return f'1/{len(GROUPS) * len(GROUPS[group])}'
+
+
+SECTION = Section('BLURB', 'How good is each model over all tasks?', ('finetune',), {'blurb': blurb})
