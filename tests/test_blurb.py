@@ -8,14 +8,14 @@ import pytest
 
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.units import Units
+from bioptimus_jax.report.blurb import MEMBERS, blurb, weight
 from bioptimus_jax.report.measures import Measures
-from bioptimus_jax.report.sections.blurb import MEMBERS, blurb, weight
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.sets.blurb import GROUPS, member
 
 NAMES = {'bc5-chem': 'BC5CDR-chem-IOB', 'hoc': 'HoC', 'ebmnlp': 'EBM_PICO'}
-TASKS = dict.fromkeys(MEMBERS, 'classes') | {'ebmnlp': 'words', 'biosses': 'similarity'}
+TASKS = dict.fromkeys(MEMBERS, 'classes') | {'ebmnlp': 'word_classes', 'biosses': 'similarity'}
 ITEMS = 40
 
 

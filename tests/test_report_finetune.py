@@ -297,7 +297,7 @@ def test_page_of_a_run_that_only_scores(run):
         'test F1 on ncbi-disease, best on devel: two',
     ]
     headings = re.findall('<h2>(.*?)</h2>', text)
-    assert headings == ['Entity recognition', 'Mentions found and missed', 'Entity sets', 'Stages']
+    assert headings == ['Fine-tuning', 'Mentions found and missed', 'Entity sets', 'Stages']
     gone = 'Phases, Hidden words, Corpus, Vocabulary, New tokens, Difficulty, Training, Geometry, Efficiency'
     assert f'<b>Not part of this run</b>: {gone}. Its stages are finetune, report.' in text
     for wrong in ('from scratch', 'curriculum', 'initial (step 0)', 'models_one'):

@@ -9,7 +9,7 @@ from toy_sets import DRUGS, OTHER, save_encoder
 from bioptimus_jax import config
 from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.finetune.task import DEFAULT, task_for
-from bioptimus_jax.finetune.tasks.words import MICRO, macro
+from bioptimus_jax.finetune.tasks.word_classes import MICRO, macro
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.sets import words
@@ -86,7 +86,10 @@ def test_the_stage_learns_and_scores_words_by_class(pico, tmp_path):
     execute(run, STAGES['finetune'])
     folder = run.workdir / 'finetune'
     records = read_jsonl(folder / 'results.jsonl')
-    assert [(r['task'], r['setting']) for r in records] == [('words', 'standard'), ('words', 'crf')]
+    assert [(r['task'], r['setting']) for r in records] == [
+        ('word_classes', 'standard'),
+        ('word_classes', 'crf'),
+    ]
     for record in records:
         by_class = [record['test_by_type'][kind]['f1'] for kind in TYPES]
         assert record['test'][DEFAULT]['f1'] == pytest.approx(sum(by_class) / 3)

@@ -30,17 +30,7 @@ CARDS = 'cards'
 NAMED = 6
 """Models or sets that the description names."""
 ORDER = (
-    *(
-        'phases',
-        'entities',
-        'blurb',
-        'mentions',
-        'sets',
-        'hidden_words',
-        'corpus',
-        'vocabulary',
-        'new_tokens',
-    ),
+    *('phases', 'entities', 'mentions', 'sets', 'hidden_words', 'corpus', 'vocabulary', 'new_tokens'),
     *('difficulty', 'training', 'geometry', 'efficiency', 'stages'),
 )
 """Of the sections on the page, by their files."""

@@ -103,6 +103,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     'questions': ('pubmedqa', 'bioasq'),
 }
 """BLURB's tasks and their sets. Its score is the mean over tasks."""
+BEYOND_ENTITIES = tuple(name for sets in GROUPS.values() for name in sets if name not in SETS)
 
 
 def member(name: str) -> str:

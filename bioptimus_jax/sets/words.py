@@ -16,7 +16,7 @@ class Published:
     words: tuple[int, int, int]
     source: str
     licence: str
-    task: str = 'words'
+    task: str = 'word_classes'
 
 
 RECORDS = (

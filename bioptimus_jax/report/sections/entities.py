@@ -1,4 +1,4 @@
-"""Entity recognition: every model on every set, by entity type, over training and over epochs."""
+"""Fine-tuning: every model on every set, by entity type, over training and over epochs; the BLURB score."""
 
 import dataclasses
 import itertools
@@ -7,6 +7,7 @@ from typing import Any
 
 from bioptimus_jax.finetune.entities.score import METRICS
 from bioptimus_jax.progress import clock
+from bioptimus_jax.report.blurb import blurb
 from bioptimus_jax.report.drawing import GAP, Figure, Point, curves, shown, spanned, training_axis
 from bioptimus_jax.report.gain import gain
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, fixed, missing, spread
@@ -210,10 +211,10 @@ def epoch_f1(m: Measures) -> Figure:
 
 
 SECTION = Section(
-    'Entity recognition',
-    'How well does each model find entities after fine-tuning, and how sure is that?',
+    'Fine-tuning',
+    'How good is each model after fine-tuning, and how sure is that?',
     ('finetune',),
-    {'gain': gain, 'entities': scores, 'types': by_type},
+    {'gain': gain, 'entities': scores, 'blurb': blurb, 'types': by_type},
     (entity_f1, checkpoint_f1, epoch_f1),
 )
 

@@ -10,9 +10,8 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.statistics import bootstrap, interval
 from bioptimus_jax.report.layout import Cell, Column, Table, between, each, fixed, missing
 from bioptimus_jax.report.measures import Measures
-from bioptimus_jax.report.section import Section
 from bioptimus_jax.report.trained import Trained, units_of
-from bioptimus_jax.sets.blurb import GROUPS, member
+from bioptimus_jax.sets.blurb import BEYOND_ENTITIES, GROUPS, member
 
 MEMBERS = [name for sets in GROUPS.values() for name in sets]
 FEW = ('questions', 'similarity')
@@ -64,7 +63,7 @@ class Scored:
 
 def blurb(m: Measures) -> Table:
     """A row for every model: the mean of each task, the score, and the score without the tasks with few test items."""
-    beyond = any(member(d) not in ('', *GROUPS['entities']) for d in m.datasets)
+    beyond = any(member(d) in BEYOND_ENTITIES for d in m.datasets)
     records = [Scored.of(m, model) for model in m.models] if beyond else []
     shown = [r for r in records if r.named]
     columns = [
@@ -80,9 +79,9 @@ def blurb(m: Measures) -> Table:
         ),
     ]
     note = (
-        'Test, percent: of each task the mean of its sets, each the mean over seeds; in brackets what one set weighs in the'
-        ' score, which is the mean of the tasks. Intervals: 95 % over test items, drawn with replacement in every set, the'
-        ' trained models as they are. — : not all sets of the task are scored.'
+        'Test, percent: of each task the mean of its sets, each the mean over seeds; in brackets what one set weighs in'
+        ' the score, which is the mean of the tasks. Intervals: 95 % over test items, drawn with replacement in every'
+        ' set, the trained models as they are. — : not all sets of the task are scored.'
     )
     return Table.of(
         'BLURB', columns, shown, note=note, absent='no set of BLURB beside entities has been scored.'
@@ -92,6 +91,3 @@ def blurb(m: Measures) -> Table:
 def weight(group: str) -> str:
     """The share of one set of a task in the score."""
     return f'1/{len(GROUPS) * len(GROUPS[group])}'
-
-
-SECTION = Section('BLURB', 'How good is each model over all tasks?', ('finetune',), {'blurb': blurb})
