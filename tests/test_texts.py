@@ -20,7 +20,7 @@ from bioptimus_jax.finetune.texts.measures import measure
 from bioptimus_jax.finetune.texts.windows import CUT, windows
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
-from bioptimus_jax.sets import texts
+from bioptimus_jax.sets import pubmedqa, texts
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.texts import Text
 from bioptimus_jax.stages import STAGES
@@ -46,6 +46,43 @@ def test_public_sets_have_the_published_counts_and_majorities(name, data):
     assert {label: given[label] for label in POSITIVES.get(name, {})} == POSITIVES.get(name, {})
     if name in MAJORITIES:
         assert task.detail(dataset, [])['majority'] == pytest.approx(MAJORITIES[name], abs=5e-4)
+
+
+def test_pubmedqa_is_split_as_its_authors_do(data, tmp_path, capsys):
+    """Ids and order of a copy that others made, and the published answers of the test set."""
+    file = data / 'blurb' / 'pubmedqa' / 'ori_pqal.json'
+    assert pubmedqa.main([str(file), str(tmp_path / 'pubmedqa')]) == 0
+    assert 'train 450, devel 50, test 500 questions' in capsys.readouterr().out
+    for split, theirs in {'train': 'train', 'devel': 'dev', 'test': 'test'}.items():
+        lines = (tmp_path / 'pubmedqa' / f'{split}.tsv').read_text('utf-8').splitlines()
+        wanted = (data / 'tasks' / 'PUBMEDQA' / f'{theirs}_pmid.txt').read_text().split()
+        assert [line.split('\t')[0] for line in lines] == wanted
+    published = read_json(data / 'blurb' / 'pubmedqa' / 'test_ground_truth.json')
+    assert {line.split('\t')[0]: line.split('\t')[3] for line in lines} == published
+    chosen = set_at(tmp_path / 'pubmedqa')
+    task = task_for(chosen)
+    dataset = task.read(chosen)
+    assert task.look(dataset, {}, 128) == ({}, {}, [])
+    assert task.detail(dataset, [])['majority'] == pytest.approx(0.552)
+
+
+def test_a_file_that_is_not_pubmedqas_is_one_line(tmp_path, capsys):
+    file = tmp_path / 'x.json'
+    for content, said in (
+        (
+            '{"1": {"QUESTION": "q"}}',
+            "is not ori_pqal.json of github.com/pubmedqa/pubmedqa (KeyError('CONTEXTS'))",
+        ),
+        (
+            '{"1": {"QUESTION": "q", "CONTEXTS": ["a"], "final_decision": "perhaps"}}',
+            "1: 'perhaps' is none of yes, no",
+        ),
+        ('{}', 'no question is none of'),
+    ):
+        file.write_text(content)
+        assert pubmedqa.main([str(file), str(tmp_path / 'made')]) == 3
+        assert said in capsys.readouterr().err
+    assert not (tmp_path / 'made').exists()
 
 
 def drawn_answers(seed, several, count=60):
