@@ -42,7 +42,7 @@ CONTROL = 'random_rows'
 FINE_TUNED = (  # records of fine-tuning alone, what the title says
     ('docs/results/stability.jsonl', 'stability techniques on 500 sentences'),
 )
-PROBED = (  # of 120
+PROBED = (  # of more
     'contextualized layers=() shrinkage=1.0 map=respelled',
     'contextualized layers=() shrinkage=5.0 map=respelled',
     'contextualized layers=() map=respelled',
@@ -61,8 +61,10 @@ PROBED = (  # of 120
     'mean_resizing',
     'gaussian',
 )
-MEASURED = 'docs/results'
-"""Holds difficulty.json and probe.json, as the folder of a run does."""
+MEASURED = (  # folders with probe.json and difficulty.json, as those of runs, what the title says
+    ('docs/results', 'MiniLM'),
+    ('docs/results/small-source', 'the small source'),
+)
 
 
 def tables() -> list[Table]:
@@ -82,10 +84,12 @@ def tables() -> list[Table]:
         compared = arms.grouped(named(read_runs([file])))
         for table in (arms.scores(compared), arms.against(compared, CONTROL)):
             made.append(dataclasses.replace(table, title=f'First steps ({title}): {table.title}'))
-    measured = read_measures(Run(MEASURED, Experiment(), quiet=True))
-    probed = new_tokens.probe(measured)
-    shown = [row for row in probed.rows if row[0].text in PROBED]
-    made += [difficulty.difficulty(measured), dataclasses.replace(probed, rows=shown)]
+    for folder, source in MEASURED:
+        measured = read_measures(Run(folder, Experiment(), quiet=True))
+        probed = new_tokens.probe(measured)
+        shown = [row for row in probed.rows if row[0].text in PROBED]
+        made.append(difficulty.difficulty(measured))
+        made.append(dataclasses.replace(probed, title=f'{probed.title}: {source}', rows=shown))
     for file, title in FINE_TUNED:
         [run] = read_runs([file])
         made.append(dataclasses.replace(entities.scores(run), title=f'Fine-tuning: {title}'))
