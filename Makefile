@@ -8,6 +8,9 @@ ifneq ($(wildcard ../shared/data),)
 export BIOPTIMUS_DATA ?= $(abspath ../shared/data)
 endif
 
+# What has been compiled once is kept, by the hundred processes that the tests start too.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: setup demo test test-long check quick audit hooks coverage dist try-dist lint docs clean
 # Under a minute on two cores with lint beside them: what needs no compiler and no training.
 QUICK := house security dependencies dist habits demo_generate cli ner_tags ner_score ner_lint trees medline
@@ -30,11 +33,23 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
-	$(BIN)/python -m pytest -q -n 2 --dist=worksteal -m 'not slow'
+# A file of tests is one process's, which keeps what its fixtures made; tests/conftest.py puts the longest first.
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist=loadfile --no-loadscope-reorder
+# Types are a minute of one core: they are checked beside the tests, and what is found is shown in whole behind them.
+define with_types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@found=$$(mktemp); trap 'rm -f "$$found"' EXIT; trap 'kill $$types; exit 130' INT TERM; \
+	$(BIN)/mypy > "$$found" 2>&1 & types=$$!; \
+	echo '$(1)'; $(1); tests=$$?; \
+	wait $$types; types=$$?; echo '$(BIN)/mypy'; cat "$$found"; [ $$tests = 0 ] && [ $$types = 0 ]
+endef
 
-test-long: lint
-	$(BIN)/python -m pytest -q -n 2 --dist=worksteal --timeout=3600
+test: setup
+	$(call with_types,$(PYTEST) -m "not slow")
+
+test-long: setup
+	$(call with_types,$(PYTEST) --timeout=3600)
 
 check: setup
 	@$(MAKE) --no-print-directory -j2 lint quick
@@ -51,7 +66,7 @@ hooks: setup
 
 # An hour or two on two cores. The last line is the figure; htmlcov/ shows the lines.
 coverage: setup
-	$(BIN)/python -m pytest -q -n 2 --dist=worksteal -m 'not slow' --cov --cov-report=html --cov-report=term
+	$(PYTEST) -p pytest_cov -m 'not slow' --cov --cov-report=html --cov-report=term
 
 dist: setup
 	@rm -rf dist

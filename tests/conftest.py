@@ -1,6 +1,7 @@
 """A strict session: eight fake devices on the CPU, no network, rank promotion and warnings are errors."""
 
 import atexit
+import gc
 import os
 import shutil
 import signal
@@ -50,6 +51,26 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# By CPU seconds: begun first, so that no process is left with one of them when the others have nothing more to do.
+LONGEST_FIRST = """
+    docs pretrain remote_runs objectives launch model rtd plugin_family plugin_tokenizer plugin_initialisation
+    plugin_task finetune plugin_objective causal mixture pairs distillation adversarial plan kernels report export
+    surgery sweep
+""".split()
+
+
+def pytest_collection_modifyitems(items):
+    order = {f'test_{name}': place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+
+
+def pytest_collection_finish():
+    """What was imported stays: to look through it for garbage again and again is a tenth of a tracing test's time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
 
 _beside = Path(__file__).resolve().parents[2] / 'shared' / 'data'
 if not os.environ.get('BIOPTIMUS_DATA') and _beside.is_dir():

@@ -4,14 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy_pretraining import copy_of, experiment
+from toy_pretraining import assert_same_bits, copy_of, experiment, killed_copy, pretrained
 
 from bioptimus_jax.config import defaults
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.tensors import to_tensors
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import sharded_step
@@ -180,31 +179,15 @@ CHANGES = {
 }
 
 
-def test_causal_then_masked_is_the_same_after_kills_in_both_phases(prepared, tmp_path, monkeypatch):
+def test_causal_then_masked_is_the_same_after_kills_in_both_phases(prepared, tmp_path):
     """The run's own objective masks: it scores held-out documents throughout, and its records begin in its phase."""
-    e, save = experiment(prepared, **CHANGES), Checkpoints.save
-    for name in ('whole', 'killed'):
-        (tmp_path / name).mkdir()
-    whole = Run(copy_of(prepared, tmp_path / 'whole'), e, quiet=True)
-    execute(whole, STAGES['pretrain'])
-    killed = copy_of(prepared, tmp_path / 'killed')
-    for last in (4, 8):
-
-        def dying(checkpoints, step, state, last=last):
-            if step > last:
-                raise KeyboardInterrupt
-            save(checkpoints, step, state)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(Checkpoints, 'save', dying)
-            with pytest.raises(KeyboardInterrupt):
-                execute(Run(killed, e, quiet=True), STAGES['pretrain'])
-    again = Run(killed, e, quiet=True)
-    execute(again, STAGES['pretrain'])
-    for phase in e.phases:
-        wanted, found = (flatten(load_phase(run.folder('pretrain'), phase)) for run in (whole, again))
-        for name, value in wanted.items():
-            np.testing.assert_array_equal(found[name], value, err_msg=f'{phase} {name}')
+    e = experiment(prepared, **CHANGES)
+    whole, once, again = (Run(tmp_path / name, e, quiet=True) for name in ('run', 'once', 'twice'))
+    copy_of(prepared, tmp_path)
+    for run, killed, last in ((whole, once, 4), (once, again, 8)):
+        with killed_copy(run, killed.workdir, lambda step, last=last: step > last):
+            pretrained(run)
+    assert_same_bits(whole, pretrained(again), *e.phases)
     records = whole.metrics('pretrain')
     trained = [r for r in records if r['kind'] == 'train']
     assert {r['phase'] for r in trained if 'realised_rate' not in r} == {'0.1'}

@@ -25,6 +25,7 @@ from bioptimus_jax.corpus.records import Record
 from bioptimus_jax.corpus.sift import CODE
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_jsonl
+from bioptimus_jax.hosts import workers
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Audit, Corpus, Experiment
 from bioptimus_jax.stages import STAGES
@@ -129,10 +130,12 @@ def test_workers_and_the_cluster_write_the_same_bytes(tmp_path, files, cluster, 
         assert found == results['one', kind], kind
 
 
-def test_a_cluster_that_is_not_there_or_has_threads_is_refused(tmp_path, files):
+def test_a_cluster_that_is_not_there_or_has_threads_is_refused(tmp_path, files, monkeypatch):
     distributed = pytest.importorskip('distributed')
-    with pytest.raises(ConfigError, match=r'runtime\.cluster: no dask scheduler at .*HOST:PORT'):
-        made(tmp_path / 'run', files, runtime__cluster='127.0.0.1:9')
+    with monkeypatch.context() as patched:
+        patched.setattr(workers, 'SECONDS_TO_CONNECT', 1)
+        with pytest.raises(ConfigError, match=r'runtime\.cluster: no dask scheduler at .*HOST:PORT'):
+            made(tmp_path / 'run', files, runtime__cluster='127.0.0.1:9')
     with (
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None

@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from toy_pretraining import assert_same_bits, killed_copy, pretrained
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
@@ -13,7 +14,6 @@ from bioptimus_jax.fields import put
 from bioptimus_jax.plan import check
 from bioptimus_jax.pretrain import mixture
 from bioptimus_jax.pretrain.batches import Batches
-from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
 from bioptimus_jax.pretrain.curriculum import make_schedule
 from bioptimus_jax.pretrain.order import Order, Pattern
 from bioptimus_jax.pretrain.rows import Rows
@@ -21,7 +21,6 @@ from bioptimus_jax.pretrain.shares import PATTERN, quotas
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
-from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS
 
 PIECES, SIZES = 64, (37, 11, 23)
@@ -110,6 +109,7 @@ def opened(prepared, workdir, **changes):
 
 
 def test_phases_read_the_corpora_that_they_name_and_a_killed_run_goes_on(prepared, tmp_path, monkeypatch):
+    """Killed in the second phase."""
     run, texts = opened(prepared, tmp_path / 'whole'), []
     at = Batches.at
 
@@ -119,30 +119,15 @@ def test_phases_read_the_corpora_that_they_name_and_a_killed_run_goes_on(prepare
 
     with monkeypatch.context() as patched:
         patched.setattr(Batches, 'at', watched)
-        execute(run, STAGES['pretrain'])
+        with killed_copy(run, tmp_path / 'killed', lambda step: step > 8):
+            pretrained(run)
     first_of_notes = len(SPECIAL_TOKENS) + len(LETTERS['own'])
     of_notes = {step: (tokens.max(axis=1) >= first_of_notes).tolist() for step, tokens in texts}
     assert [sum(of_notes[step]) for step in range(6)] == [2] * 6
     assert all(all(of_notes[step]) for step in range(6, 12))
     notes = Run(prepared / 'notes', run.config, quiet=True).manifest('rows')['content']
     assert run.manifest('pretrain')['inputs']['corpora:notes'] == notes
-
-    save = Checkpoints.save
-
-    def killed(checkpoints, step, state):
-        if step > 8:
-            raise KeyboardInterrupt
-        save(checkpoints, step, state)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Checkpoints, 'save', killed)
-        with pytest.raises(KeyboardInterrupt):
-            execute(opened(prepared, tmp_path / 'killed'), STAGES['pretrain'])
-    again = opened(prepared, tmp_path / 'killed')
-    execute(again, STAGES['pretrain'])
-    wanted, found = (flatten(load_phase(r.folder('pretrain'), '0.4')) for r in (run, again))
-    for name, value in wanted.items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
+    assert_same_bits(run, pretrained(opened(prepared, tmp_path / 'killed')), '0.4')
 
 
 def test_a_duration_in_words_counts_those_of_the_mixture(prepared, tmp_path):

@@ -14,14 +14,13 @@ import jax
 import numpy as np
 import pytest
 from toy_objectives import Steps, make_teacher
-from toy_pretraining import copy_of, experiment, prepare
+from toy_pretraining import assert_same_bits, copy_of, experiment, killed_copy, prepare, pretrained
 
 from bioptimus_jax.model.tensors import load_folder
-from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
+from bioptimus_jax.pretrain.checkpoint import load_phase
 from bioptimus_jax.pretrain.objective import objective_of
-from bioptimus_jax.run import Run, execute
+from bioptimus_jax.run import Run
 from bioptimus_jax.schema import OBJECTIVES
-from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten
 
 # Name -> its settings, {teacher} being the folder of one. With noise that is large enough to be seen.
@@ -56,17 +55,17 @@ def changes_of(name, folder):
     return {**COURSE, 'pretrain.objective': name, **settings}
 
 
-def train(name, folder, workdir):
-    run = Run(workdir, experiment(folder, **changes_of(name, folder)), quiet=True)
-    execute(run, STAGES['pretrain'])
-    return run
+def opened(name, folder, workdir):
+    return Run(workdir, experiment(folder, **changes_of(name, folder)), quiet=True)
 
 
 @pytest.fixture(scope='module', params=CASES)
 def trained(request, tiny, tmp_path_factory):
-    """A run that nobody disturbed, with dropout."""
-    name = request.param
-    return name, train(name, tiny, copy_of(tiny, tmp_path_factory.mktemp(name)))
+    """A run that nobody disturbed, with dropout; beside it what a kill leaves when the first phase is over."""
+    name, folder = request.param, tmp_path_factory.mktemp(request.param)
+    run = opened(name, tiny, copy_of(tiny, folder))
+    with killed_copy(run, folder / 'killed', lambda step: step > 3):
+        return name, pretrained(run)
 
 
 def test_every_objective_has_a_case():
@@ -91,25 +90,10 @@ def test_losses_are_the_golden_ones(trained):
     np.testing.assert_allclose(losses(run), wanted, rtol=2e-4, err_msg=__doc__)
 
 
-def test_a_run_that_was_killed_ends_with_the_same_bits(trained, tiny, tmp_path, monkeypatch):
+def test_a_run_that_was_killed_ends_with_the_same_bits(trained, tiny):
     name, run = trained
-    save = Checkpoints.save
-
-    def killed(checkpoints, step, state):
-        if step > 3:  # the first phase has ended and is kept
-            raise KeyboardInterrupt
-        save(checkpoints, step, state)
-
-    workdir = copy_of(tiny, tmp_path)
-    with monkeypatch.context() as patched:
-        patched.setattr(Checkpoints, 'save', killed)
-        with pytest.raises(KeyboardInterrupt):
-            train(name, tiny, workdir)
-    again = train(name, tiny, workdir)
-    wanted, found = (flatten(load_phase(r.folder('pretrain'), '0.4')) for r in (run, again))
-    assert wanted.keys() == found.keys()
-    for path, value in wanted.items():
-        np.testing.assert_array_equal(found[path], value, err_msg=path)
+    again = pretrained(opened(name, tiny, run.workdir.parent / 'killed'))
+    assert_same_bits(run, again, '0.4')
 
 
 def test_what_is_exported_is_the_model_without_what_was_added(trained):
@@ -152,6 +136,6 @@ if __name__ == '__main__':
     make_teacher(folder)
     for name in sys.argv[1:]:
         shutil.copytree(folder / 'run', folder / name)
-        run = train(name, folder, folder / name)
+        run = pretrained(opened(name, folder, folder / name))
         golden_file(name).write_text(''.join(f'{loss:.6f}\n' for loss in losses(run)))
         print(golden_file(name), golden_file(name).read_text(), sep='\n')

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from toy_pretraining import assert_same_bits, killed_copy, pretrained
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
@@ -18,7 +19,7 @@ from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.plan import check
 from bioptimus_jax.pretrain import curriculum, objectives
 from bioptimus_jax.pretrain.batches import Batches
-from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
+from bioptimus_jax.pretrain.checkpoint import load_phase
 from bioptimus_jax.pretrain.memory import step_memory
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.rows import Rows
@@ -197,9 +198,10 @@ def opened(prepared, workdir, **changes):
 
 @pytest.fixture(scope='module')
 def trained(prepared, tmp_path_factory):
-    run = opened(prepared, tmp_path_factory.mktemp('trained') / 'run')
-    execute(run, STAGES['pretrain'])
-    return run
+    folder = tmp_path_factory.mktemp('trained')
+    run = opened(prepared, folder / 'run')
+    with killed_copy(run, folder / 'killed', lambda step: step > 6):
+        return pretrained(run)
 
 
 def test_it_trains_through_the_loop_and_is_scored(trained):
@@ -219,24 +221,9 @@ def test_it_trains_through_the_loop_and_is_scored(trained):
     assert not (trained.folder('pretrain') / 'frozen_masks.npz').exists()
 
 
-def test_a_run_that_was_killed_ends_with_the_same_bits(trained, prepared, tmp_path, monkeypatch):
-    save = Checkpoints.save
-
-    def killed(checkpoints, step, state):
-        if step > 6:
-            raise KeyboardInterrupt
-        save(checkpoints, step, state)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Checkpoints, 'save', killed)
-        with pytest.raises(KeyboardInterrupt):
-            execute(opened(prepared, tmp_path / 'run'), STAGES['pretrain'])
-    again = opened(prepared, tmp_path / 'run')
-    execute(again, STAGES['pretrain'])
-    wanted, found = (flatten(load_phase(r.folder('pretrain'), '0.4')) for r in (trained, again))
-    assert wanted.keys() == found.keys()
-    for name, value in wanted.items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
+def test_a_run_that_was_killed_ends_with_the_same_bits(trained, prepared):
+    again = pretrained(opened(prepared, trained.workdir.parent / 'killed'))
+    assert_same_bits(trained, again, '0.4')
 
 
 def test_its_model_is_exported_without_what_it_added(trained):

@@ -2,14 +2,13 @@
 
 import dataclasses
 import math
-import shutil
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from toy_families import noisy
-from toy_pretraining import copy_of, experiment
+from toy_pretraining import assert_same_bits, copy_of, experiment, killed_copy, pretrained
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
@@ -20,7 +19,7 @@ from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.tensors import load_folder, to_tensors
 from bioptimus_jax.plan import Assumptions, make_plan
 from bioptimus_jax.pretrain import curriculum
-from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
+from bioptimus_jax.pretrain.checkpoint import load_phase
 from bioptimus_jax.pretrain.cross_entropy import in_chunks
 from bioptimus_jax.pretrain.masking import Masked
 from bioptimus_jax.pretrain.objective import make_objective, objective_of, planned_objective
@@ -319,13 +318,13 @@ RTD = {
 
 @pytest.fixture(scope='module')
 def trained(prepared, tmp_path_factory):
-    """Two phases from scratch, exported; and the same run as it was before training."""
+    """Two phases from scratch, exported; beside it what a kill leaves when the first phase is over."""
     folder = tmp_path_factory.mktemp('rtd')
     run = Run(copy_of(prepared, folder), experiment(prepared, **RTD), quiet=True)
     execute(run, STAGES['surgery'], replace=True)
-    shutil.copytree(run.workdir, folder / 'before' / 'run')
-    for stage in ('pretrain', 'export'):
-        execute(run, STAGES[stage])
+    with killed_copy(run, folder / 'killed', lambda step: step > 6):
+        pretrained(run)
+    execute(run, STAGES['export'])
     return run
 
 
@@ -364,25 +363,9 @@ def test_it_trains_is_scored_and_tells_whether_it_is_healthy(trained):
     ]
 
 
-def test_a_run_that_was_killed_ends_with_the_same_bits(trained, tmp_path, monkeypatch):
-    workdir, save = copy_of(trained.workdir.parent / 'before', tmp_path), Checkpoints.save
-
-    def killed(checkpoints, step, state):
-        if step > 6:
-            raise KeyboardInterrupt
-        save(checkpoints, step, state)
-
-    again = Run(workdir, trained.config, quiet=True)
-    with monkeypatch.context() as patched:
-        patched.setattr(Checkpoints, 'save', killed)
-        with pytest.raises(KeyboardInterrupt):
-            execute(again, STAGES['pretrain'])
-    assert again.manifest('pretrain') is None
-    execute(again, STAGES['pretrain'])
-    found, wanted = (flatten(load_phase(run.folder('pretrain'), '0.2')) for run in (again, trained))
-    assert found.keys() == wanted.keys()
-    for path, value in wanted.items():
-        np.testing.assert_array_equal(found[path], value, err_msg=path)
+def test_a_run_that_was_killed_ends_with_the_same_bits(trained):
+    again = pretrained(Run(trained.workdir.parent / 'killed', trained.config, quiet=True))
+    assert_same_bits(trained, again, '0.2')
 
 
 def test_both_models_are_exported_behind_the_gate_and_say_what_they_are(trained):

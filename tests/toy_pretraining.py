@@ -1,14 +1,18 @@
-"""A tiny run that is ready to be pre-trained."""
+"""A tiny run that is ready to be pre-trained, and what a kill leaves of one."""
 
+import contextlib
 import json
 import shutil
 
 import numpy as np
+import pytest
 
 from bioptimus_jax import config
+from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
+from bioptimus_jax.trees import flatten
 
 CONFIG = """
 from bioptimus_jax.config import defaults
@@ -54,3 +58,43 @@ def experiment(folder, **changes):
 def copy_of(prepared, tmp_path):
     shutil.copytree(prepared / 'run', tmp_path / 'run')
     return tmp_path / 'run'
+
+
+@contextlib.contextmanager
+def killed_copy(run, folder, when):
+    """Copies the run's folder before the first checkpoint that `when(step)` holds for: what a kill there leaves.
+
+    So a run that nobody disturbs is also the beginning of one that was killed.
+    """
+    save = Checkpoints.save
+
+    def copying(checkpoints, step, state):
+        if when(step) and not folder.exists():
+            checkpoints.wait()
+            shutil.copytree(run.workdir, folder)
+        save(checkpoints, step, state)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Checkpoints, 'save', copying)
+        yield
+    assert folder.exists(), 'no checkpoint was saved there'
+    assert Run(folder, run.config, quiet=True).manifest('pretrain') is None
+
+
+def pretrained(run):
+    """The run, pre-trained."""
+    execute(run, STAGES['pretrain'])
+    return run
+
+
+def parameters(run, phase):
+    """Those at the end of a phase, by path."""
+    return flatten(load_phase(run.folder('pretrain'), phase))
+
+
+def assert_same_bits(one, other, *phases):
+    for phase in phases:
+        wanted, found = parameters(one, phase), parameters(other, phase)
+        assert wanted.keys() == found.keys()
+        for path, value in wanted.items():
+            np.testing.assert_array_equal(found[path], value, err_msg=f'{phase} {path}')
