@@ -182,12 +182,13 @@ CHANGES = {
 def test_causal_then_masked_is_the_same_after_kills_in_both_phases(prepared, tmp_path):
     """The run's own objective masks: it scores held-out documents throughout, and its records begin in its phase."""
     e = experiment(prepared, **CHANGES)
-    whole, once, again = (Run(tmp_path / name, e, quiet=True) for name in ('run', 'once', 'twice'))
-    copy_of(prepared, tmp_path)
-    for run, killed, last in ((whole, once, 4), (once, again, 8)):
-        with killed_copy(run, killed.workdir, lambda step, last=last: step > last):
-            pretrained(run)
-    assert_same_bits(whole, pretrained(again), *e.phases)
+    whole = killed = Run(copy_of(prepared, tmp_path), e, quiet=True)
+    for last in (4, 8):
+        folder = tmp_path / f'killed behind {last}'
+        with killed_copy(killed, folder, lambda step, last=last: step > last):
+            pretrained(killed)
+        killed = Run(folder, e, quiet=True)
+    assert_same_bits(whole, pretrained(killed), *e.phases)
     records = whole.metrics('pretrain')
     trained = [r for r in records if r['kind'] == 'train']
     assert {r['phase'] for r in trained if 'realised_rate' not in r} == {'0.1'}

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy_pretraining import copy_of, experiment
+from toy_pretraining import assert_same_bits, copy_of, experiment, killed_copy, parameters, pretrained
 
 from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import STOPPED, ConfigError, InputError
@@ -54,10 +54,12 @@ def beyond_the_schema(wanted):
 
 @pytest.fixture(scope='module')
 def undisturbed(prepared, tmp_path_factory):
-    """The run that nobody disturbed: its folder and its final parameters."""
-    workdir = copy_of(prepared, tmp_path_factory.mktemp('undisturbed'))
-    execute(Run(workdir, experiment(prepared), quiet=True), STAGES['pretrain'])
-    return workdir, flatten(load_phase(workdir / 'pretrain', '0.4'))
+    """The run that nobody disturbed: its folder and its final parameters; beside it what a kill in phase 0.3 leaves."""
+    folder = tmp_path_factory.mktemp('undisturbed')
+    run = Run(copy_of(prepared, folder), experiment(prepared), quiet=True)
+    with killed_copy(run, folder / 'half', lambda step: step > 12):
+        pretrained(run)
+    return run.workdir, parameters(run, '0.4')
 
 
 def assert_identical(workdir, wanted):
@@ -95,20 +97,15 @@ def test_kill_and_resume_is_bit_identical(prepared, undisturbed, tmp_path):
 
 
 @pytest.mark.parametrize('family', [name for name in FAMILIES if name != 'bert'])
-def test_kill_and_resume_is_bit_identical_for_every_family(family, prepared, tmp_path):
+def test_a_kill_changes_no_bit_of_any_family(family, prepared, tmp_path):
     changes = {'model.family': family, 'model.max_positions': 40, 'phases': '0.1,0.2'}
-    begun = Run(copy_of(prepared, tmp_path), experiment(prepared, **changes), quiet=True)
-    execute(begun, STAGES['surgery'], replace=True)
-    made = load_folder(begun.folder('surgery') / 'model')[0]
-    assert made.padded_with(subwords.load(begun.folder('vocab')).pad) == made
-    whole = Run(shutil.copytree(begun.workdir, tmp_path / 'whole'), begun.config, quiet=True)
-    execute(whole, STAGES['pretrain'])
-    flags = [f'--config.{key}={value}' for key, value in changes.items()]
-    run_killed(prepared, begun.workdir, 6, signal.SIGKILL, *flags)
-    assert begun.manifest('pretrain') is None
-    execute(begun, STAGES['pretrain'])
-    found, wanted = (flatten(load_phase(run.folder('pretrain'), '0.2')) for run in (begun, whole))
-    jax.tree.map(np.testing.assert_array_equal, found, wanted)
+    whole = Run(copy_of(prepared, tmp_path), experiment(prepared, **changes), quiet=True)
+    execute(whole, STAGES['surgery'], replace=True)
+    made = load_folder(whole.folder('surgery') / 'model')[0]
+    assert made.padded_with(subwords.load(whole.folder('vocab')).pad) == made
+    with killed_copy(whole, tmp_path / 'killed', lambda step: step > 6):
+        pretrained(whole)
+    assert_same_bits(whole, pretrained(Run(tmp_path / 'killed', whole.config, quiet=True)), '0.2')
 
 
 def test_sigterm_saves_says_so_and_goes_on(prepared, undisturbed, tmp_path):
@@ -192,11 +189,13 @@ def test_a_full_disk_is_an_os_error_that_names_the_folder(tmp_path, monkeypatch)
 
 
 def test_a_curriculum_is_scored_under_settings_that_it_does_not_train(undisturbed, prepared, tmp_path):
-    """At step 0 the weights are those of the whole curriculum: the masks are too, whatever the phases are."""
-    workdir = copy_of(prepared, tmp_path)
+    """At step 0 the weights are those of the whole curriculum: the masks are too, whatever the phases are.
+
+    And an evaluation between two records counts its tokens.
+    """
     changes = dict(phases='0.2,', evaluation__settings='0.2,0.4')
-    run = Run(workdir, experiment(prepared, **changes), quiet=True)
-    execute(run, STAGES['pretrain'])
+    seldom = dict(evaluation__per_phase=2, runtime__log_every_steps=100)
+    run = pretrained(Run(copy_of(prepared, tmp_path), experiment(prepared, **changes, **seldom), quiet=True))
     evaluations = [r for r in run.metrics('pretrain') if r['kind'] == 'evaluation']
     assert [(r['phase'], set(r['losses'])) for r in evaluations if r['phase_end']] == [
         ('initial', {'0.2', '0.4'}),
@@ -207,13 +206,6 @@ def test_a_curriculum_is_scored_under_settings_that_it_does_not_train(undisturbe
     assert evaluations[0]['losses'] == {name: whole[name] for name in ('0.2', '0.4')}
     with pytest.raises(ConfigError, match=r"config\.evaluation\.settings: '0\.9' has no config\.phase entry"):
         experiment(prepared, evaluation__settings='0.9,')
-
-
-def test_an_evaluation_between_two_records_counts_its_tokens(prepared, tmp_path):
-    workdir = copy_of(prepared, tmp_path)
-    changes = dict(phases='0.1,', evaluation__per_phase=2, runtime__log_every_steps=100)
-    run = Run(workdir, experiment(prepared, **changes), quiet=True)
-    execute(run, STAGES['pretrain'])
     tokens = {
         kind: {r['step']: r['tokens'] for r in run.metrics('pretrain') if r['kind'] == kind}
         for kind in ('train', 'evaluation')
@@ -249,52 +241,60 @@ def run_killed(prepared, workdir, after, with_signal, *flags):
     return process.returncode, text
 
 
-def test_a_run_goes_on_on_another_mesh(prepared, tmp_path):
+def test_a_run_goes_on_on_another_mesh(undisturbed, prepared, tmp_path):
     """Two phases on one device, two on eight: to rounding the parameters of the same on one device throughout."""
-    workdir = copy_of(prepared, tmp_path)
-    execute(Run(workdir, experiment(prepared, phases='0.1,0.2'), quiet=True), STAGES['pretrain'])
-    again = shutil.copytree(workdir, tmp_path / 'again')
+    workdir = shutil.copytree(undisturbed[0].parent / 'half', tmp_path / 'run')
     mesh = dict(runtime__devices=8, runtime__fsdp=2, runtime__tensor=2)
     lines = []
     run = Run(workdir, experiment(prepared, **mesh))
     run.say = lines.append
     execute(run, STAGES['pretrain'])
     assert any('resuming after step 12' in line for line in lines)
-    execute(Run(again, experiment(prepared), quiet=True), STAGES['pretrain'])
-    wanted = flatten(load_phase(again / 'pretrain', '0.4'))
-    found = flatten(load_phase(workdir / 'pretrain', '0.4'))
-    for name, value in wanted.items():
-        np.testing.assert_allclose(found[name], value, atol=2e-4, err_msg=name)
+    for name, value in parameters(run, '0.4').items():
+        np.testing.assert_allclose(value, undisturbed[1][name], atol=2e-4, err_msg=name)
 
 
-@pytest.mark.parametrize('damage', ['flip', 'truncate', 'delete'])
-def test_a_damaged_checkpoint_is_found_and_the_one_before_is_used(damage, undisturbed, prepared, tmp_path):
-    workdir = tmp_path / 'run'
-    shutil.copytree(undisturbed[0], workdir)
-    folder = workdir / 'pretrain'
+def damage(folder, kind):
+    """Damages the largest file of the last checkpoint; its name."""
     largest = max(
         (folder / 'checkpoints' / '24' / 'state').rglob('*'), key=lambda p: p.stat().st_size * p.is_file()
     )
     content = bytearray(largest.read_bytes())
-    if damage == 'flip':
+    if kind == 'flip':
         for at in range(0, len(content), 512):  # some of them in parameters, wherever Orbax has put those
             content[at] ^= 0x10
         largest.write_bytes(content)
-    elif damage == 'truncate':
+    elif kind == 'truncate':
         largest.write_bytes(content[: len(content) // 2])
     else:
         largest.unlink()
-    with pytest.raises(InputError, match=f'{largest.name}: is .* `bioptimus pretrain --replace`'):
+    return largest.name
+
+
+@pytest.mark.parametrize('kind', ['flip', 'truncate', 'delete'])
+def test_a_damaged_checkpoint_is_found_and_the_one_before_is_used(kind, undisturbed, prepared, tmp_path):
+    folder = shutil.copytree(undisturbed[0], tmp_path / 'run') / 'pretrain'
+    name = damage(folder, kind)
+    with pytest.raises(InputError, match=f'{name}: is .* `bioptimus pretrain --replace`'):
         load_phase(folder, '0.4')
     os.replace(folder / 'manifest.json', folder / '.started.json')
     with pytest.raises(InputError, match='checkpoints/24'):  # no manifest says what the files were
         load_phase(folder, '0.4')
-    lines = []
-    run = Run(workdir, experiment(prepared))
-    run.say = lines.append
-    execute(run, STAGES['pretrain'])
+    checkpoints, lines = Checkpoints(folder, 2, [6, 12, 18, 24]), []
+    restored, step = checkpoints.restore(Parts(prepared).state, lines.append)
+    checkpoints.close()
+    assert step == restored['step'] == 20
     assert any('checkpoint 24 cannot be used' in line for line in lines)
-    assert_identical(workdir, undisturbed[1])
+
+
+def test_a_run_goes_on_before_its_damaged_checkpoint(undisturbed, prepared, tmp_path):
+    run, lines = Run(shutil.copytree(undisturbed[0], tmp_path / 'run'), experiment(prepared)), []
+    damage(run.folder('pretrain'), 'flip')
+    os.replace(run.folder('pretrain') / 'manifest.json', run.folder('pretrain') / '.started.json')
+    run.say = lines.append
+    pretrained(run)
+    assert any('checkpoint 24 cannot be used' in line for line in lines)
+    assert_identical(run.workdir, undisturbed[1])
 
 
 def test_raising_the_last_phase_continues_and_changing_the_first_is_refused(undisturbed, prepared, tmp_path):
@@ -325,10 +325,23 @@ def self_paced(prepared):
 
 @pytest.fixture(scope='module')
 def paced(prepared, tmp_path_factory):
-    """A self-paced run that nobody disturbed: its folder and its final parameters."""
-    workdir = copy_of(prepared, tmp_path_factory.mktemp('paced'))
-    execute(Run(workdir, self_paced(prepared), quiet=True), STAGES['pretrain'])
-    return workdir, flatten(load_phase(workdir / 'pretrain', '0.4'))
+    """A self-paced run that nobody disturbed: its folder and its final parameters.
+
+    Beside it what a kill leaves in the middle of a later phase, and one between a decision and its checkpoint.
+    """
+    folder = tmp_path_factory.mktemp('paced')
+    run = Run(copy_of(prepared, folder), self_paced(prepared), quiet=True)
+
+    def decided(step):
+        record = curriculum.read_record(run.workdir / 'pretrain')
+        return any(r.get('ended') and r['stop'] == step < r['start'] + 6 for r in record)  # before its plan
+
+    with (
+        killed_copy(run, folder / 'in a phase', lambda step: step > 12),
+        killed_copy(run, folder / 'decided', decided),
+    ):
+        pretrained(run)
+    return run.workdir, parameters(run, '0.4')
 
 
 def test_self_paced_phases_end_where_the_logged_loss_is_flat(paced, prepared):
@@ -350,30 +363,13 @@ def test_self_paced_phases_end_where_the_logged_loss_is_flat(paced, prepared):
     assert all(set(r['losses']) == set(ends) for r in evaluations if r['phase_end'])
 
 
-def test_a_self_paced_run_that_was_killed_is_bit_identical(paced, prepared, tmp_path):
-    workdir = copy_of(prepared, tmp_path)
-    run_killed(prepared, workdir, 12, signal.SIGKILL, *(f'--config.{k}={v}' for k, v in SELF_PACED.items()))
-    execute(Run(workdir, self_paced(prepared), quiet=True), STAGES['pretrain'])
-    assert_same_course(workdir, paced)
-
-
-def test_a_kill_between_a_decision_and_its_checkpoint_changes_nothing(paced, prepared, tmp_path, monkeypatch):
-    workdir = copy_of(prepared, tmp_path)
-    save = Checkpoints.save
-
-    def killed(checkpoints, step, state):
-        record = curriculum.read_record(workdir / 'pretrain')
-        if any(r.get('ended') and r['stop'] == step < r['start'] + 6 for r in record):  # before its plan
-            raise KeyboardInterrupt
-        save(checkpoints, step, state)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Checkpoints, 'save', killed)
-        with pytest.raises(KeyboardInterrupt):
-            execute(Run(workdir, self_paced(prepared), quiet=True), STAGES['pretrain'])
-    decided = [r for r in curriculum.read_record(workdir / 'pretrain') if r.get('ended')]
-    assert decided[-1]['name'] not in read_json(workdir / 'pretrain' / 'phases.json')
-    execute(Run(workdir, self_paced(prepared), quiet=True), STAGES['pretrain'])
+@pytest.mark.parametrize('killed', ['in a phase', 'decided'])
+def test_a_self_paced_run_that_was_killed_is_bit_identical(killed, paced, prepared, tmp_path):
+    workdir = shutil.copytree(paced[0].parent / killed, tmp_path / 'run')
+    if killed == 'decided':
+        ended = [r for r in curriculum.read_record(workdir / 'pretrain') if r.get('ended')]
+        assert ended[-1]['name'] not in read_json(workdir / 'pretrain' / 'phases.json')
+    pretrained(Run(workdir, self_paced(prepared), quiet=True))
     assert_same_course(workdir, paced)
 
 
