@@ -107,3 +107,12 @@ def prepared(tmp_path_factory):
     from toy_pretraining import prepare
 
     return prepare(tmp_path_factory.mktemp('pretrain'))
+
+
+@pytest.fixture(scope='session')
+def tiny(prepared):
+    """The same, with a teacher beside the run."""
+    from toy_objectives import make_teacher
+
+    make_teacher(prepared)
+    return prepared

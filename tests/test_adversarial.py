@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from toy_families import noisy, torch_inputs, torch_model
+from toy_objectives import LENGTHS, PIECES, example_of
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
@@ -20,8 +21,7 @@ from bioptimus_jax.schema import Experiment
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
-ROWS, PIECES = 3, 24
-LENGTHS = np.array([[17], [9], [24]], np.int32)
+ROWS = len(LENGTHS)
 SHAPE = Bert(200, 32, 2, 4, 64, 40)
 WORDS = make([*SPECIAL_TOKENS, *(f't{n}' for n in range(195))], True)
 # So large that the inner gradient decides the direction; the published ones leave that to the draw.
@@ -35,21 +35,6 @@ def made(**changes):
     for dotted, value in changes.items():
         config.override(c, f'objective.adversarial.{dotted}', str(value))
     return make_objective(Experiment.from_config(c), SHAPE, WORDS, PIECES, make_mesh(1), print)
-
-
-def example_of(objective, tokens=None):
-    """Rows of a document each, masked; or these tokens."""
-    if tokens is None:
-        tokens = np.random.default_rng(0).integers(5, 200, (ROWS, PIECES)).astype(np.int32)
-        tokens = np.where(np.arange(PIECES)[None] < LENGTHS, tokens, 0)
-    batch = {
-        'tokens': jnp.asarray(tokens),
-        'word_starts': tokens > 0,
-        'segment_lengths': jnp.asarray(LENGTHS),
-    }
-    setting = objective.columns(objective.config.phase['0.1'], objective.config)
-    setting['rate'] = setting['rate'].first  # it does not move
-    return objective.example(batch, setting, jax.random.split(jax.random.key(3, impl='threefry2x32'), ROWS))
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from toy_families import noisy, torch_inputs, torch_model
-from toy_objectives import make_teacher
+from toy_objectives import LENGTHS, PIECES, example_of
 from toy_pretraining import experiment
 
 from bioptimus_jax import config
@@ -30,8 +30,7 @@ from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab import subwords
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
-ROWS, PIECES = 3, 24
-LENGTHS = np.array([[17], [9], [24]], np.int32)
+ROWS = len(LENGTHS)
 STUDENT = Bert(200, 32, 2, 4, 64, 40)
 TEACHER = Roberta(200, 24, 1, 3, 40, 44)  # another family, another width
 
@@ -58,20 +57,6 @@ def made(words, **changes):
     for dotted, value in changes.items():
         config.override(c, f'objective.distil.{dotted}', str(value))
     return make_objective(Experiment.from_config(c), STUDENT, words, PIECES, make_mesh(1), print)
-
-
-def example_of(objective):
-    """Rows of a document each, masked."""
-    tokens = np.random.default_rng(0).integers(5, 200, (ROWS, PIECES)).astype(np.int32)
-    tokens = np.where(np.arange(PIECES)[None] < LENGTHS, tokens, 0)
-    batch = {
-        'tokens': jnp.asarray(tokens),
-        'word_starts': tokens > 0,
-        'segment_lengths': jnp.asarray(LENGTHS),
-    }
-    setting = objective.columns(objective.config.phase['0.1'], objective.config)
-    setting['rate'] = setting['rate'].first  # it does not move
-    return objective.example(batch, setting, jax.random.split(jax.random.key(3, impl='threefry2x32'), ROWS))
 
 
 @pytest.mark.parametrize(
@@ -164,12 +149,6 @@ def test_the_divergence_by_hand():
     value, gradient = jax.value_and_grad(loss)(jnp.array([0, 0, lowest]))
     assert float(value) == pytest.approx(0.523248, abs=1e-5)
     np.testing.assert_allclose(gradient, [-0.5, 0.5, 0], atol=1e-6)
-
-
-@pytest.fixture(scope='module')
-def tiny(prepared):
-    make_teacher(prepared)
-    return prepared
 
 
 def opened(tiny, **changes):

@@ -41,12 +41,6 @@ COURSE = {
 }
 
 
-@pytest.fixture(scope='module')
-def tiny(prepared):
-    make_teacher(prepared)
-    return prepared
-
-
 def changes_of(name, folder):
     settings = {
         f'objective.{name}.{key}': str(value).format(teacher=folder / 'teacher')

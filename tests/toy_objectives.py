@@ -1,8 +1,9 @@
-"""Steps of any objective on the rows of the tiny run, and a teacher for it."""
+"""Steps of any objective on the rows of the tiny run, a teacher for it, and rows of three short documents."""
 
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from toy_pretraining import experiment
 
@@ -16,6 +17,25 @@ from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import sharded_step
 from bioptimus_jax.run import Run
 from bioptimus_jax.vocab import subwords
+
+PIECES = 24
+LENGTHS = np.array([[17], [9], [24]], np.int32)
+
+
+def example_of(objective, tokens=None):
+    """Rows of a document each, masked; or these tokens. Of a vocabulary of 200."""
+    if tokens is None:
+        tokens = np.random.default_rng(0).integers(5, 200, (len(LENGTHS), PIECES)).astype(np.int32)
+        tokens = np.where(np.arange(PIECES)[None] < LENGTHS, tokens, 0)
+    batch = {
+        'tokens': jnp.asarray(tokens),
+        'word_starts': tokens > 0,
+        'segment_lengths': jnp.asarray(LENGTHS),
+    }
+    setting = objective.columns(objective.config.phase['0.1'], objective.config)
+    setting['rate'] = setting['rate'].first  # it does not move
+    keys = jax.random.split(jax.random.key(3, impl='threefry2x32'), len(LENGTHS))
+    return objective.example(batch, setting, keys)
 
 
 def make_teacher(prepared):
