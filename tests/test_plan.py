@@ -130,33 +130,6 @@ def test_the_demo_takes_the_steps_of_its_curriculum():
     assert planned.pieces == pytest.approx(889_862, rel=0.03)  # what that run counted, with rows .966 full
 
 
-@pytest.mark.parametrize(('argument', 'steps'), [('', 62_500), ('abstracts', 62_500), ('pmc_long', 100_000)])
-def test_pubmedbert_has_the_schedule_of_its_paper(argument, steps):
-    wanted = experiment(f'pubmedbert:{argument}' if argument else 'pubmedbert')
-    assert make_plan(wanted, Assumptions()).steps == steps
-    schedule = curriculum.make_schedule(wanted, curriculum.RowCounts(10**6, 1, 1))
-    table = curriculum.table(schedule, wanted)
-    warm = steps // 10
-    for step, share in ((warm // 2, 0.5), (warm, 1.0), ((warm + steps) // 2, 0.5), (steps, 0.0)):
-        rate = curriculum.learning_rate_at(table, jnp.int32(step))
-        assert float(rate) == pytest.approx(6e-4 * share, abs=6e-4 * 2 / warm)
-    if steps == 62_500:
-        assert steps * wanted.pretrain.batch_rows == 512_000_000  # sequences
-    [phase] = wanted.trained_phases
-    assert (phase.masking, phase.rate, phase.corruption) == ('words', 0.15, (0.8, 0.1, 0.1))
-    assert (wanted.corpus.min_words, wanted.vocab.lowercase, wanted.rows.layout) == (128, True, 'pairs')
-    settings = wanted.pretrain
-    assert (settings.beta1, settings.beta2, settings.epsilon, settings.clip_norm) == (0.9, 0.999, 1e-6, 1.0)
-    assert (settings.weight_decay, settings.decay, wanted.model.dropout) == (0.01, 'bert', 0.1)
-
-
-def test_pubmedberts_ablation_crosses_vocabulary_and_masking():
-    arms = [experiment(f'pubmedbert:{name}') for name in ('general_pieces', 'general', 'pieces', 'abstracts')]
-    crossed = [(arm.vocab.kind, [phase.masking for phase in arm.trained_phases]) for arm in arms]
-    assert crossed == [(kind, [unit]) for kind in ('file', 'train') for unit in ('tokens', 'words')]
-    assert len({arm.pretrain for arm in arms}) == 1
-
-
 @pytest.mark.parametrize(('unit', 'duration'), [('epochs', 0.5), ('tokens', 3e7), ('words', 2e7)])
 def test_durations_become_the_steps_of_the_run(unit, duration):
     changes = {
