@@ -5,7 +5,13 @@ A new objective is one more line of CASES. If its losses were meant to change, w
     python tests/test_objectives.py NAME
 """
 
+import functools
+import json
+import os
+import re
 import shutil
+import socket
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -13,8 +19,9 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from toy_objectives import Steps, make_teacher
-from toy_pretraining import copy_of, experiment, prepare
+from toy_compiler import ONE_DEVICE
+from toy_objectives import Steps, make_notes, make_teacher
+from toy_pretraining import PAIRS, copy_of, experiment, prepare, prepare_pairs
 
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
@@ -24,19 +31,33 @@ from bioptimus_jax.schema import OBJECTIVES
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten
 
-# Name -> its settings, {teacher} being the folder of one. With noise that is large enough to be seen.
+# Run -> what it has other than the tiny one, {folder} being that of the latter; with noise large enough to be seen.
+ADVERSARIAL = {'objective.adversarial.deviation': 0.05, 'objective.adversarial.step': 5.0}
 CASES = {
-    'adversarial': {'deviation': 0.05, 'step': 5.0},
-    'distil': {'teacher': '{teacher}'},
+    'adversarial': {'pretrain.objective': 'adversarial', **ADVERSARIAL},
+    'causal': {'pretrain.objective': 'causal'},
+    'distil': {'pretrain.objective': 'distil', 'objective.distil.teacher': '{folder}/teacher'},
     'mlm': {},
+    # An objective and corpora of its own for every phase.
+    'mixture': {
+        **ADVERSARIAL,
+        'corpora.notes.run': '{folder}/notes',
+        'phases': '0.1,0.2,0.4',
+        'phase.0.1.objective': 'adversarial',
+        'phase.0.1.corpora': 'own=3,notes=1',
+        'phase.0.2.objective': 'causal',
+        'phase.0.2.corpora': 'notes=1',
+        'phase.0.4.corpora': 'own=1,notes=1',
+    },
 }
 # They need rows or a family of their own, and keep the same in files of their own.
-ELSEWHERE = {'causal': 'test_causal.py', 'nsp': 'test_pairs.py', 'rtd': 'test_rtd.py'}
+ELSEWHERE = {'nsp': 'test_pairs.py', 'rtd': 'test_rtd.py'}
 # Name -> the largest difference of a gradient over micro-batches and devices, as a share of the largest entry.
 ROUNDING = {'adversarial': 1e-4}
 COURSE = {
     'phases': '0.1,0.4',
     'phase.0.1.duration': 3.0,
+    'phase.0.2.duration': 3.0,
     'phase.0.4.duration': 3.0,
     'runtime.log_every_steps': 1,
 }
@@ -45,15 +66,12 @@ COURSE = {
 @pytest.fixture(scope='module')
 def tiny(prepared):
     make_teacher(prepared)
+    make_notes(prepared)
     return prepared
 
 
 def changes_of(name, folder):
-    settings = {
-        f'objective.{name}.{key}': str(value).format(teacher=folder / 'teacher')
-        for key, value in CASES[name].items()
-    }
-    return {**COURSE, 'pretrain.objective': name, **settings}
+    return {**COURSE, **{key: str(value).format(folder=folder) for key, value in CASES[name].items()}}
 
 
 def train(name, folder, workdir):
@@ -62,15 +80,19 @@ def train(name, folder, workdir):
     return run
 
 
+@pytest.fixture(scope='module')
+def undisturbed(tiny, tmp_path_factory):
+    """Gives the run of a name, trained once, with dropout."""
+    return functools.cache(lambda name: train(name, tiny, copy_of(tiny, tmp_path_factory.mktemp(name))))
+
+
 @pytest.fixture(scope='module', params=CASES)
-def trained(request, tiny, tmp_path_factory):
-    """A run that nobody disturbed, with dropout."""
-    name = request.param
-    return name, train(name, tiny, copy_of(tiny, tmp_path_factory.mktemp(name)))
+def trained(request, undisturbed):
+    return request.param, undisturbed(request.param)
 
 
 def test_every_objective_has_a_case():
-    assert {*CASES, *ELSEWHERE} == set(OBJECTIVES)
+    assert {*CASES, *ELSEWHERE} == {*OBJECTIVES, 'mixture'}
     for file in ELSEWHERE.values():
         assert 'kill' in (Path(__file__).parent / file).read_text('utf-8')
 
@@ -96,7 +118,7 @@ def test_a_run_that_was_killed_ends_with_the_same_bits(trained, tiny, tmp_path, 
     save = Checkpoints.save
 
     def killed(checkpoints, step, state):
-        if step > 3:  # the first phase has ended and is kept
+        if step > 4:  # the first phase has ended and is kept, and the second has begun
             raise KeyboardInterrupt
         save(checkpoints, step, state)
 
@@ -125,7 +147,7 @@ MESHES = {
 }
 
 
-@pytest.fixture(scope='module', params=CASES)
+@pytest.fixture(scope='module', params=[name for name in CASES if name in OBJECTIVES])
 def alone(request, tiny):
     """Two steps on one device, the whole batch at once."""
     name = request.param
@@ -147,9 +169,97 @@ def test_parts_and_meshes_give_the_step_of_one_device(mesh, alone, tiny):
         np.testing.assert_allclose(many[path], moment, atol=rounding * largest, err_msg=path)
 
 
+RTD = {
+    'model.family': 'electra',
+    'model.max_positions': 40,
+    'pretrain.objective': 'rtd',
+    'objective.rtd.share': 0.5,
+}
+SHORT = {'phases': '0.2,', 'phase.0.2.duration': 3.0, 'runtime.log_every_steps': 1}
+
+
+@pytest.fixture(scope='module')
+def other_folders(tiny, tmp_path_factory):
+    """Folders of the runs that have rows or a family of their own, by their names, and what they have other."""
+    pairs = prepare_pairs(tmp_path_factory.mktemp('pairs'))
+    electra = tmp_path_factory.mktemp('electra')
+    shutil.copy(tiny / 'tiny.py', electra)
+    run = Run(copy_of(tiny, electra), experiment(tiny, **RTD), quiet=True)
+    execute(run, STAGES['surgery'], replace=True)
+    return {'nsp': (pairs, {**PAIRS, **SHORT}), 'rtd': (electra, {**RTD, **SHORT})}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    'names', [('mixture',), pytest.param(('distil', 'nsp', 'rtd'), marks=pytest.mark.slow)]
+)
+def test_two_processes_train_what_one_trains(names, undisturbed, tiny, request, tmp_path):
+    """To rounding: every number on record, and the parameters at the end of every phase. The leader alone exports."""
+    alone, wanted = {}, []
+    for name in names:
+        if name in CASES:
+            folder, changes, alone[name] = tiny, changes_of(name, tiny), undisturbed(name)
+        else:
+            folder, changes = request.getfixturevalue('other_folders')[name]
+            workdir = shutil.copytree(folder / 'run', tmp_path / f'{name}-alone')
+            alone[name] = Run(workdir, experiment(folder, **changes), quiet=True)
+            execute(alone[name], STAGES['pretrain'])
+        workdir = shutil.copytree(folder / 'run', tmp_path / name)
+        changes = {**changes, 'runtime.devices': 0}
+        wanted.append(dict(folder=folder, workdir=workdir, changes=changes, stages=['pretrain', 'export']))
+    (tmp_path / 'runs.json').write_text(json.dumps(wanted, default=str))
+    both = start_two(tmp_path / 'runs.json')
+    said = [process.communicate(timeout=800)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], '\n'.join(said)
+    for name, run in alone.items():
+        together = Run(tmp_path / name, run.config, quiet=True)
+        assert_alike(run, together)
+        assert set(together.manifest('export')['counts']['phases']) == set(run.config.phases)
+    if 'rtd' in names:
+        assert (tmp_path / 'rtd' / 'export' / '0.2-generator' / 'model.safetensors').is_file()
+
+
+def start_two(file):
+    with socket.socket() as free:
+        free.bind(('localhost', 0))
+        port = free.getsockname()[1]
+    here = Path(__file__).parent
+    path = os.pathsep.join([str(here.parent), str(here), os.environ['PYTHONPATH']])
+    return [
+        subprocess.Popen(
+            [sys.executable, here / 'toy_together.py', file, f'localhost:{port},2,{number}'],
+            env={**os.environ, 'XLA_FLAGS': ONE_DEVICE, 'PYTHONPATH': path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for number in range(2)
+    ]
+
+
+TIMED = 'time|second|wait|joules'
+
+
+def assert_alike(one, two):
+    """Records but for what time it took, and weights."""
+    pairs = zip(one.metrics('pretrain'), two.metrics('pretrain'), strict=True)
+    for wanted, found in pairs:
+        assert found.keys() == wanted.keys()
+        for key, value in wanted.items():
+            if isinstance(value, float) and not re.search(TIMED, key):
+                assert found[key] == pytest.approx(value, rel=1e-3, abs=1e-6), (key, wanted, found)
+    assert two.manifest('pretrain')['counts']['tokens'] == one.manifest('pretrain')['counts']['tokens']
+    for phase in one.config.phases:
+        weights, others = (flatten(load_phase(run.folder('pretrain'), phase)) for run in (one, two))
+        assert weights.keys() == others.keys()
+        for path, value in weights.items():
+            np.testing.assert_allclose(others[path], value, atol=1e-4, err_msg=path)
+
+
 if __name__ == '__main__':
     folder = prepare(Path(tempfile.mkdtemp()))
     make_teacher(folder)
+    make_notes(folder)
     for name in sys.argv[1:]:
         shutil.copytree(folder / 'run', folder / name)
         run = train(name, folder, folder / name)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy_pretraining import CONFIG, copy_of, experiment
+from toy_pretraining import PAIRS, copy_of, experiment, prepare_pairs
 
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.errors import ConfigError
@@ -180,35 +180,11 @@ def test_the_share_of_random_pairs_of_real_abstracts(longest, wanted, data):
 @pytest.fixture(scope='module')
 def paired(tmp_path_factory):
     """A run of documents of one to eight sentences, packed as pairs."""
-    folder = tmp_path_factory.mktemp('pairs')
-    rng = np.random.default_rng(0)
-    words = [''.join(rng.choice(list('abcdeimnorst'), rng.integers(2, 10))) for _ in range(60)]
-    with open(folder / 'corpus.jsonl', 'w') as file:
-        for number in range(120):
-            sentences = (
-                ' '.join(rng.choice(words, rng.integers(2, 6))).capitalize()
-                for _ in range(rng.integers(1, 9))
-            )
-            text = '. '.join(sentences) + '.'
-            file.write(json.dumps({'id': str(number), 'title': '', 'abstract': text}) + '\n')
-    (folder / 'tiny.py').write_text(CONFIG.format(corpus=str(folder / 'corpus.jsonl')))
-    run = Run(folder / 'run', nsp(folder), quiet=True)
-    for stage in ('corpus', 'vocab', 'surgery', 'rows'):
-        execute(run, STAGES[stage])
-    return folder
+    return prepare_pairs(tmp_path_factory.mktemp('pairs'))
 
 
 def nsp(folder, **changes):
-    own = dict(
-        rows__layout='pairs',
-        rows__block_documents=40,
-        pretrain__objective='nsp',
-        phases=f'{PHASE},',
-        model__layers=1,
-        corpus__min_words=2,
-        pretrain__micro_batches=2,
-    )
-    return experiment(folder, **(own | changes))
+    return experiment(folder, **(PAIRS | {key.replace('__', '.'): value for key, value in changes.items()}))
 
 
 def test_rows_hold_pairs_and_say_so_whatever_the_number_of_workers(paired, tmp_path):

@@ -106,7 +106,7 @@ class Adversarial(MaskedLM):
 
     Settings = Settings
     passes = 2
-    distributions = 2
+    distributions = 3  # clean, noisy, and what pulls each towards the other
 
     @functools.cached_property
     def perturbation(self) -> Perturbation:
