@@ -13,7 +13,7 @@ import pytest
 from toy_pretraining import PAIRS, copy_of, experiment, prepare_pairs
 
 from bioptimus_jax.corpus.documents import Document
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.roberta import Roberta
 from bioptimus_jax.model.tensors import load_folder, to_tensors
@@ -485,6 +485,15 @@ def test_what_has_no_pairs_is_refused_in_one_line(paired):
         ConfigError, match=r'config\.pretrain\.objective: nsp needs a head for pairs, which RoBERTa'
     ):
         make_objective(nsp(paired), roberta, None, 64, make_mesh(1), print)
+
+
+def test_documents_of_one_sentence_make_no_pairs_to_tell(prepared, tmp_path):
+    run = Run(copy_of(prepared, tmp_path), experiment(prepared, **{'rows.layout': 'pairs'}), quiet=True)
+    with pytest.raises(
+        InputError, match=r'no document has two sentences.*set config\.rows\.layout=documents'
+    ) as caught:
+        execute(run, STAGES['rows'], replace=True)
+    assert '\n' not in str(caught.value)
 
 
 @pytest.mark.parametrize('layout', ['two_segments', 'pairs_exact_half'])

@@ -12,6 +12,7 @@ from toy_pretraining import experiment
 
 from bioptimus_jax.errors import DONE, FAILED
 from bioptimus_jax.hosts import processes
+from bioptimus_jax.pretrain.checkpoint import load_phase
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Runtime
 from bioptimus_jax.stages import STAGES
@@ -29,6 +30,8 @@ def main(file, told):
             continue
         for stage in stages:
             execute(run, stage)
+        for phase in made.phases:  # as the stages after it do, in which the others have no part
+            load_phase(run.folder('pretrain'), phase)
 
 
 if __name__ == '__main__':

@@ -37,6 +37,7 @@ class CausalLM(Objective):
 
     reads = ('tokens', 'segment_lengths')
     causal = True
+    heldout_loss = 'nats per piece of a document, told from those before it'
 
     def example(
         self, batch: Mapping[str, jax.Array], setting: dict[str, jax.Array], keys_B: jax.Array
