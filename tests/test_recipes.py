@@ -4,7 +4,7 @@ import dataclasses
 
 import jax.numpy as jnp
 import pytest
-from test_house import shipped_configs
+from toy_configs import shipped_configs
 
 from bioptimus_jax import config
 from bioptimus_jax.plan import Assumptions, make_plan
