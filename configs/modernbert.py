@@ -18,10 +18,10 @@ Memory:   8.2 GiB on each of eight devices, 8 rows of 1,024 at once.
 
 Stated in the papers: 3e-4 and no warm-up; masking of 30 %, in the decay 15 %; 1 - sqrt in the decay; betas of 0.9 and
 0.98, weight decay 1e-5 and none on norms; no dropout; three passes over the corpus before the decay. Their optimiser is
-StableAdamW, which is not among ours: AdamW with gradients clipped at 1 takes its place.
-Chosen by us: PubMed abstracts alone, and the same ones in the decay; rows and documents of 1,024 pieces, which no
-abstract fills (of full texts 8,192: longer ones are cut at the ends of sentences); half a million pieces a step; a
-decay of a tenth of the whole; pieces masked by themselves under 80-10-10.
+StableAdamW, which config.pretrain.optimizer=stable_adamw is and configs/bioclinical.py has.
+Chosen by us: AdamW with gradients clipped at 1; PubMed abstracts alone, and the same ones in the decay; rows and
+documents of 1,024 pieces, which no abstract fills (of full texts 8,192: longer ones are cut at the ends of sentences);
+half a million pieces a step; a decay of a tenth of the whole; pieces masked by themselves under 80-10-10.
 """
 
 from ml_collections import ConfigDict

@@ -214,6 +214,28 @@ def test_what_is_wrong_is_one_line(key, value, refusal):
     assert '\n' not in str(caught.value)
 
 
+def test_noise_that_its_type_cannot_hold_is_refused_in_one_line():
+    """Clipped to 1e-5, as in the paper, it is less than bfloat16 tells apart; stretched, or in float32, it is not."""
+    c = config.defaults()
+    c.pretrain.update(objective='adversarial', batch_rows=ROWS, dtype='bfloat16')
+    c.rows.update(row_pieces=PIECES, max_document_pieces=PIECES)
+
+    def make(**changes):
+        for dotted, value in changes.items():
+            config.override(c, dotted.replace('__', '.'), value)
+        return make_objective(Experiment.from_config(c), SHAPE, WORDS, PIECES, make_mesh(1), print)
+
+    assert make().compute.dtype == jnp.bfloat16
+    with pytest.raises(
+        ConfigError, match=r'adversarial\.epsilon: noise of at most 1e-05 is lost in bfloat16.*float32'
+    ) as caught:
+        make(objective__adversarial__projection='clip')
+    assert '\n' not in str(caught.value)
+    make(objective__adversarial__epsilon='0.01')
+    make(objective__adversarial__epsilon='1e-5', pretrain__dtype='float32')
+    make(objective__adversarial__noise='dropout_only', pretrain__dtype='bfloat16')
+
+
 def test_flops_by_hand():
     # A piece that attends to 10, of 16 columns and two layers: weights 2 x 2 x 16^2 x (4 + 2 x 2) = 8,192,
     # attention 2 x 4 x 10 x 16 = 1,280; head 2 x 16^2 + 2 x 16 x 1,024 = 33,280 for 0.15 of the pieces = 4,992.

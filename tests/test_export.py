@@ -21,6 +21,8 @@ from bioptimus_jax.files import sha256, write_json
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.page import description
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import PAPER_PHASES, Experiment
 from bioptimus_jax.vocab.kinds.wordpiece import make
@@ -303,6 +305,30 @@ def test_a_card_names_a_source_of_the_hub_and_what_is_not_known(tmp_path):
     assert 'licence' not in scratch
     spoken = recorded(tmp_path / 'spoken', '', **{'corpus.languages': 'en,de'})
     assert ModelCard(card.model_card(spoken, '0.1', ARCHITECTURE, {})).data.language == ['en', 'de']
+
+
+def test_a_card_and_the_page_tell_no_masking_of_a_phase_that_masks_nothing(tmp_path):
+    """Of one that does, a rate that moves; and that what is exported is an average."""
+    changes = {
+        'phase.0.1.objective': 'causal',
+        'phase.0.2.rate': '0.3',
+        'phase.0.2.rate_end': '0.05',
+        'phases': '0.1,0.2',
+        'pretrain.ema': '0.999',
+    }
+    run = recorded(tmp_path / 'run', '', **changes)
+    text = card.model_card(run, '0.2', ARCHITECTURE, {})
+    assert '| 0.1 | nothing: causal |  |  | 100 | 7.000 |' in text
+    assert '| 0.2 | words | 30% to 5% | 80-10-10 | 200 | 5.000 |' in text
+    assert 'These weights are an average over steps with a decay of 0.999' in text
+    assert 'Held-out loss: one frozen mask, nats per [MASK]ed piece, of documents never' in text
+    assert description(read_measures(run)).endswith('0.1 (causal), 0.2 (words, 30% to 5%, 80-10-10).')
+    alone = recorded(tmp_path / 'alone', '', **{'pretrain.objective': 'causal', 'phases': '0.1,0.2'})
+    text = card.model_card(alone, '0.2', ARCHITECTURE, {})
+    assert 'an average over steps' not in text
+    assert (
+        'Held-out loss: nats per piece of a document, told from those before it, of documents never' in text
+    )
 
 
 def test_scores_make_a_model_index_that_the_hub_reads(tmp_path):

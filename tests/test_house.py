@@ -3,13 +3,13 @@
 import ast
 import os
 import re
-import runpy
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from toy_configs import shipped_configs
 
 from bioptimus_jax.config import load, override
 from bioptimus_jax.errors import ConfigError
@@ -380,15 +380,6 @@ def test_importing_the_command_line_is_light():
     code = 'import sys, bioptimus_jax.cli; print([m for m in ("jax", "torch", "flax") if m in sys.modules])'
     result = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True)
     assert result.stdout.strip() == '[]', result.stderr
-
-
-def shipped_configs() -> list[str]:
-    """NAME or NAME:ARGUMENT for everything under configs/; each file lists its arguments in ARGUMENTS."""
-    names = []
-    for file in sorted((ROOT / 'configs').glob('*.py')):
-        arguments = runpy.run_path(str(file))['ARGUMENTS']
-        names += [f'{file.stem}:{argument}' if argument else file.stem for argument in arguments]
-    return names
 
 
 @pytest.mark.parametrize('name', shipped_configs())

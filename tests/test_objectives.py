@@ -5,7 +5,13 @@ A new objective is one more line of CASES. If its losses were meant to change, w
     python tests/test_objectives.py NAME
 """
 
+import functools
+import json
+import os
+import re
 import shutil
+import socket
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -13,24 +19,49 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from toy_objectives import Steps, make_teacher
-from toy_pretraining import assert_same_bits, copy_of, experiment, killed_copy, prepare, pretrained
+from toy_compiler import ONE_DEVICE
+from toy_objectives import Steps, make_notes, make_teacher
+from toy_pretraining import (
+    PAIRS,
+    assert_same_bits,
+    copy_of,
+    experiment,
+    killed_copy,
+    prepare,
+    prepare_pairs,
+    pretrained,
+)
 
+from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.tensors import load_folder
+from bioptimus_jax.plan import check
 from bioptimus_jax.pretrain.checkpoint import load_phase
 from bioptimus_jax.pretrain.objective import objective_of
-from bioptimus_jax.run import Run
+from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import OBJECTIVES
+from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten
 
-# Name -> its settings, {teacher} being the folder of one. With noise that is large enough to be seen.
+# Run -> what it has other than the tiny one, {folder} being that of the latter; with noise large enough to be seen.
 CASES = {
-    'adversarial': {'deviation': 0.05, 'step': 5.0},
-    'distil': {'teacher': '{teacher}'},
+    'adversarial': {
+        'pretrain.objective': 'adversarial',
+        'objective.adversarial.deviation': 0.05,
+        'objective.adversarial.step': 5.0,
+    },
+    'causal': {'pretrain.objective': 'causal'},
+    'distil': {'pretrain.objective': 'distil', 'objective.distil.teacher': '{folder}/teacher'},
     'mlm': {},
+    # An objective and corpora of its own for every phase.
+    'mixture': {
+        'corpora.notes.run': '{folder}/notes',
+        'phase.0.1.objective': 'causal',
+        'phase.0.1.corpora': 'own=3,notes=1',
+        'phase.0.4.corpora': 'notes=1',
+    },
 }
 # They need rows or a family of their own, and keep the same in files of their own.
-ELSEWHERE = {'causal': 'test_causal.py', 'nsp': 'test_pairs.py', 'rtd': 'test_rtd.py'}
+ELSEWHERE = {'nsp': 'test_pairs.py', 'rtd': 'test_rtd.py'}
 # Name -> the largest difference of a gradient over micro-batches and devices, as a share of the largest entry.
 ROUNDING = {'adversarial': 1e-4}
 COURSE = {
@@ -41,31 +72,62 @@ COURSE = {
 }
 
 
+@pytest.fixture(scope='module')
+def tiny(tiny):
+    make_notes(tiny)
+    return tiny
+
+
 def changes_of(name, folder):
-    settings = {
-        f'objective.{name}.{key}': str(value).format(teacher=folder / 'teacher')
-        for key, value in CASES[name].items()
-    }
-    return {**COURSE, 'pretrain.objective': name, **settings}
+    return {**COURSE, **{key: str(value).format(folder=folder) for key, value in CASES[name].items()}}
 
 
 def opened(name, folder, workdir):
     return Run(workdir, experiment(folder, **changes_of(name, folder)), quiet=True)
 
 
+@pytest.fixture(scope='module')
+def undisturbed(tiny, tmp_path_factory):
+    """Gives the run of a name, trained once, with dropout; beside it what a kill within the second phase leaves."""
+
+    @functools.cache
+    def train(name):
+        folder = tmp_path_factory.mktemp(name)
+        run = opened(name, tiny, copy_of(tiny, folder))
+        with killed_copy(run, folder / 'killed', lambda step: step > 4):
+            return pretrained(run)
+
+    return train
+
+
 @pytest.fixture(scope='module', params=CASES)
-def trained(request, tiny, tmp_path_factory):
-    """A run that nobody disturbed, with dropout; beside it what a kill leaves when the first phase is over."""
-    name, folder = request.param, tmp_path_factory.mktemp(request.param)
-    run = opened(name, tiny, copy_of(tiny, folder))
-    with killed_copy(run, folder / 'killed', lambda step: step > 3):
-        return name, pretrained(run)
+def trained(request, undisturbed):
+    return request.param, undisturbed(request.param)
 
 
 def test_every_objective_has_a_case():
-    assert {*CASES, *ELSEWHERE} == set(OBJECTIVES)
+    assert {*CASES, *ELSEWHERE} == {*OBJECTIVES, 'mixture'}
     for file in ELSEWHERE.values():
         assert 'kill' in (Path(__file__).parent / file).read_text('utf-8')
+
+
+@pytest.mark.parametrize(
+    ('other', 'changes'),
+    [
+        ('distil', {'objective.distil.teacher': '{folder}/teacher'}),  # it trains a map
+        ('nsp', {'rows.layout': 'pairs'}),
+        ('rtd', {'model.family': 'electra', 'model.max_positions': 40, 'objective.rtd.share': 0.5}),
+    ],
+)
+def test_phases_that_cannot_share_an_export_are_refused_in_one_line(other, changes, tiny, tmp_path):
+    changes = {key: str(value).format(folder=tiny) for key, value in changes.items()}
+    wanted = experiment(tiny, **{'phases': '0.1,0.4', 'phase.0.4.objective': other, **changes})
+    with pytest.raises(
+        ConfigError,
+        match=rf'config\.phase\.0\.4\.objective: {other} and .*objective=mlm train different .* one$',
+    ) as caught:
+        check(Run(tmp_path / 'run', wanted, quiet=True))
+    assert '\n' not in str(caught.value)
 
 
 def golden_file(name):
@@ -101,7 +163,7 @@ def test_what_is_exported_is_the_model_without_what_was_added(trained):
 PARTS = dict(devices=8, fsdp=2, tensor=2, pretrain__micro_batches=2)
 
 
-@pytest.mark.parametrize('name', CASES)
+@pytest.mark.parametrize('name', [name for name in CASES if name in OBJECTIVES])
 def test_parts_and_meshes_give_the_step_of_one_device(name, tiny):
     """Metrics, and first moments: a tenth of the clipped gradients, summed over two steps. Without dropout."""
     expected, metrics = Steps(tiny, **changes_of(name, tiny)).after(2)
@@ -116,9 +178,96 @@ def test_parts_and_meshes_give_the_step_of_one_device(name, tiny):
         np.testing.assert_allclose(many[path], moment, atol=rounding * largest, err_msg=path)
 
 
+RTD = {
+    'model.family': 'electra',
+    'model.max_positions': 40,
+    'pretrain.objective': 'rtd',
+    'objective.rtd.share': 0.5,
+}
+SHORT = {'phases': '0.2,', 'phase.0.2.duration': 3.0, 'runtime.log_every_steps': 1}
+
+
+@pytest.fixture(scope='module')
+def other_folders(tiny, tmp_path_factory):
+    """Folders of the runs that have rows or a family of their own, by their names, and what they have other."""
+    pairs = prepare_pairs(tmp_path_factory.mktemp('pairs'))
+    electra = tmp_path_factory.mktemp('electra')
+    shutil.copy(tiny / 'tiny.py', electra)
+    run = Run(copy_of(tiny, electra), experiment(tiny, **RTD), quiet=True)
+    execute(run, STAGES['surgery'], replace=True)
+    return {'nsp': (pairs, {**PAIRS, **SHORT}), 'rtd': (electra, {**RTD, **SHORT})}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    'names',
+    [('mixture',), pytest.param(('adversarial', 'distil', 'nsp', 'rtd'), marks=pytest.mark.slow)],
+)
+def test_two_processes_train_what_one_trains(names, undisturbed, tiny, request, tmp_path):
+    """To rounding: every number on record, and the parameters at each phase end. The leader alone reads those."""
+    alone, wanted = {}, []
+    for name in names:
+        if name in CASES:
+            folder, changes, alone[name] = tiny, changes_of(name, tiny), undisturbed(name)
+        else:
+            folder, changes = request.getfixturevalue('other_folders')[name]
+            workdir = shutil.copytree(folder / 'run', tmp_path / f'{name}-alone')
+            alone[name] = Run(workdir, experiment(folder, **changes), quiet=True)
+            pretrained(alone[name])
+        workdir = shutil.copytree(folder / 'run', tmp_path / name)
+        changes, stages = {**changes, 'runtime.devices': 0}, ['pretrain', *['export'] * (name == 'rtd')]
+        wanted.append(dict(folder=folder, workdir=workdir, changes=changes, stages=stages))
+    (tmp_path / 'runs.json').write_text(json.dumps(wanted, default=str))
+    both = start_two(tmp_path / 'runs.json')
+    said = [process.communicate(timeout=800)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], '\n'.join(said)
+    for name, run in alone.items():
+        assert_alike(run, Run(tmp_path / name, run.config, quiet=True))
+    if 'rtd' in names:
+        assert (tmp_path / 'rtd' / 'export' / '0.2-generator' / 'model.safetensors').is_file()
+
+
+def start_two(file):
+    with socket.socket() as free:
+        free.bind(('localhost', 0))
+        port = free.getsockname()[1]
+    here = Path(__file__).parent
+    path = os.pathsep.join([str(here.parent), str(here), os.environ['PYTHONPATH']])
+    return [
+        subprocess.Popen(
+            [sys.executable, here / 'toy_together.py', file, f'localhost:{port},2,{number}'],
+            env={**os.environ, 'XLA_FLAGS': ONE_DEVICE, 'PYTHONPATH': path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for number in range(2)
+    ]
+
+
+TIMED = 'time|second|wait|joules'
+
+
+def assert_alike(one, two):
+    """Records but for what time it took, and weights."""
+    pairs = zip(one.metrics('pretrain'), two.metrics('pretrain'), strict=True)
+    for wanted, found in pairs:
+        assert found.keys() == wanted.keys()
+        for key, value in wanted.items():
+            if isinstance(value, float) and not re.search(TIMED, key):
+                assert found[key] == pytest.approx(value, rel=1e-3, abs=1e-6), (key, wanted, found)
+    assert two.manifest('pretrain')['counts']['tokens'] == one.manifest('pretrain')['counts']['tokens']
+    for phase in one.config.phases:
+        weights, others = (flatten(load_phase(run.folder('pretrain'), phase)) for run in (one, two))
+        assert weights.keys() == others.keys()
+        for path, value in weights.items():
+            np.testing.assert_allclose(others[path], value, atol=1e-4, err_msg=path)
+
+
 if __name__ == '__main__':
     folder = prepare(Path(tempfile.mkdtemp()))
     make_teacher(folder)
+    make_notes(folder)
     for name in sys.argv[1:]:
         shutil.copytree(folder / 'run', folder / name)
         run = pretrained(opened(name, folder, folder / name))

@@ -10,10 +10,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy_pretraining import CONFIG, assert_same_bits, copy_of, experiment, killed_copy, parameters, pretrained
+from toy_pretraining import (
+    PAIRS,
+    assert_same_bits,
+    copy_of,
+    experiment,
+    killed_copy,
+    parameters,
+    prepare_pairs,
+    pretrained,
+)
 
 from bioptimus_jax.corpus.documents import Document
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.roberta import Roberta
 from bioptimus_jax.model.tensors import load_folder, to_tensors
@@ -180,35 +189,11 @@ def test_the_share_of_random_pairs_of_real_abstracts(longest, wanted, data):
 @pytest.fixture(scope='module')
 def paired(tmp_path_factory):
     """A run of documents of one to eight sentences, packed as pairs."""
-    folder = tmp_path_factory.mktemp('pairs')
-    rng = np.random.default_rng(0)
-    words = [''.join(rng.choice(list('abcdeimnorst'), rng.integers(2, 10))) for _ in range(60)]
-    with open(folder / 'corpus.jsonl', 'w') as file:
-        for number in range(120):
-            sentences = (
-                ' '.join(rng.choice(words, rng.integers(2, 6))).capitalize()
-                for _ in range(rng.integers(1, 9))
-            )
-            text = '. '.join(sentences) + '.'
-            file.write(json.dumps({'id': str(number), 'title': '', 'abstract': text}) + '\n')
-    (folder / 'tiny.py').write_text(CONFIG.format(corpus=str(folder / 'corpus.jsonl')))
-    run = Run(folder / 'run', nsp(folder), quiet=True)
-    for stage in ('corpus', 'vocab', 'surgery', 'rows'):
-        execute(run, STAGES[stage])
-    return folder
+    return prepare_pairs(tmp_path_factory.mktemp('pairs'))
 
 
 def nsp(folder, **changes):
-    own = dict(
-        rows__layout='pairs',
-        rows__block_documents=40,
-        pretrain__objective='nsp',
-        phases=f'{PHASE},',
-        model__layers=1,
-        corpus__min_words=2,
-        pretrain__micro_batches=2,
-    )
-    return experiment(folder, **(own | changes))
+    return experiment(folder, **(PAIRS | {key.replace('__', '.'): value for key, value in changes.items()}))
 
 
 def test_rows_hold_pairs_and_say_so_whatever_the_number_of_workers(paired, tmp_path):
@@ -495,6 +480,15 @@ def test_what_has_no_pairs_is_refused_in_one_line(paired):
         ConfigError, match=r'config\.pretrain\.objective: nsp needs a head for pairs, which RoBERTa'
     ):
         make_objective(nsp(paired), roberta, None, 64, make_mesh(1), print)
+
+
+def test_documents_of_one_sentence_make_no_pairs_to_tell(prepared, tmp_path):
+    run = Run(copy_of(prepared, tmp_path), experiment(prepared, **{'rows.layout': 'pairs'}), quiet=True)
+    with pytest.raises(
+        InputError, match=r'no document has two sentences.*set config\.rows\.layout=documents'
+    ) as caught:
+        execute(run, STAGES['rows'], replace=True)
+    assert '\n' not in str(caught.value)
 
 
 @pytest.mark.parametrize('layout', ['two_segments', 'pairs_exact_half'])

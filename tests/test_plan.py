@@ -18,10 +18,14 @@ from bioptimus_jax.hosts.disk import disk_space
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.modernbert import ModernBert
+from bioptimus_jax.model.tensors import write_folder
 from bioptimus_jax.plan import Assumptions, make_plan, parameter_counts, planned_architecture
 from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.pretrain.layouts import layout_of
 from bioptimus_jax.pretrain.memory import rows_of_a_device, step_memory
 from bioptimus_jax.pretrain.objective import make_objective
+from bioptimus_jax.pretrain.objectives import distil
+from bioptimus_jax.pretrain.rows import FIRSTS, LABELS
 from bioptimus_jax.pretrain.sharding import make_mesh
 from bioptimus_jax.pretrain.step import initial_state, train_step
 from bioptimus_jax.schema import Experiment, Pretrain, Rows, Runtime
@@ -130,33 +134,6 @@ def test_the_demo_takes_the_steps_of_its_curriculum():
     assert planned.pieces == pytest.approx(889_862, rel=0.03)  # what that run counted, with rows .966 full
 
 
-@pytest.mark.parametrize(('argument', 'steps'), [('', 62_500), ('abstracts', 62_500), ('pmc_long', 100_000)])
-def test_pubmedbert_has_the_schedule_of_its_paper(argument, steps):
-    wanted = experiment(f'pubmedbert:{argument}' if argument else 'pubmedbert')
-    assert make_plan(wanted, Assumptions()).steps == steps
-    schedule = curriculum.make_schedule(wanted, curriculum.RowCounts(10**6, 1, 1))
-    table = curriculum.table(schedule, wanted)
-    warm = steps // 10
-    for step, share in ((warm // 2, 0.5), (warm, 1.0), ((warm + steps) // 2, 0.5), (steps, 0.0)):
-        rate = curriculum.learning_rate_at(table, jnp.int32(step))
-        assert float(rate) == pytest.approx(6e-4 * share, abs=6e-4 * 2 / warm)
-    if steps == 62_500:
-        assert steps * wanted.pretrain.batch_rows == 512_000_000  # sequences
-    [phase] = wanted.trained_phases
-    assert (phase.masking, phase.rate, phase.corruption) == ('words', 0.15, (0.8, 0.1, 0.1))
-    assert (wanted.corpus.min_words, wanted.vocab.lowercase, wanted.rows.layout) == (128, True, 'pairs')
-    settings = wanted.pretrain
-    assert (settings.beta1, settings.beta2, settings.epsilon, settings.clip_norm) == (0.9, 0.999, 1e-6, 1.0)
-    assert (settings.weight_decay, settings.decay, wanted.model.dropout) == (0.01, 'bert', 0.1)
-
-
-def test_pubmedberts_ablation_crosses_vocabulary_and_masking():
-    arms = [experiment(f'pubmedbert:{name}') for name in ('general_pieces', 'general', 'pieces', 'abstracts')]
-    crossed = [(arm.vocab.kind, [phase.masking for phase in arm.trained_phases]) for arm in arms]
-    assert crossed == [(kind, [unit]) for kind in ('file', 'train') for unit in ('tokens', 'words')]
-    assert len({arm.pretrain for arm in arms}) == 1
-
-
 @pytest.mark.parametrize(('unit', 'duration'), [('epochs', 0.5), ('tokens', 3e7), ('words', 2e7)])
 def test_durations_become_the_steps_of_the_run(unit, duration):
     changes = {
@@ -179,6 +156,7 @@ QUICK = {
     'xla_llvm_disable_expensive_passes': True,
     'xla_cpu_use_fusion_emitters': True,
 }
+FEW = Bert(8192, 128, 2, 2, 512, 64)
 SHAPES = {
     'unrolled': (Bert(2048, 128, 3, 4, 512, 256), 8, 256, {}, {}),
     'scanned': (
@@ -197,31 +175,50 @@ SHAPES = {
         {},
     ),
     'two encoders': (Electra(2048, 128, 3, 4, 512, 256), 8, 256, {}, {'objective': 'rtd'}),
-    'vocabulary': (Bert(8192, 128, 2, 2, 512, 64), 8, 64, {}, {'micro_batches': 2}),
+    'vocabulary': (FEW, 8, 64, {}, {'micro_batches': 2}),
+    'two passes': (FEW, 8, 64, {}, {'micro_batches': 2, 'objective': 'adversarial'}),
+    'every piece': (FEW, 8, 64, {}, {'micro_batches': 2, 'objective': 'causal'}),
+    'a teacher': (FEW, 8, 64, {}, {'micro_batches': 2, 'objective': 'distil'}),
+    'pairs': (FEW, 8, 64, {}, {'micro_batches': 2, 'objective': 'nsp'}),
 }
 
 
-@pytest.mark.parametrize('name', SHAPES)
-def test_memory_against_the_analysis_of_the_compiled_step(name):
+# Of pairs little is other than without them.
+@pytest.mark.parametrize(
+    'name', [pytest.param(name, marks=[pytest.mark.slow] * (name == 'pairs')) for name in SHAPES]
+)
+def test_memory_against_the_analysis_of_the_compiled_step(name, tmp_path):
     # XLA:CPU's analysis: arguments (state, batch, table) and temporaries; outputs lie in the donated state.
     architecture, batch_rows, length, runtime, pretrain = SHAPES[name]
     wanted = dataclasses.replace(
         Experiment(),
-        rows=Rows(row_pieces=length, max_document_pieces=length),
+        rows=Rows(
+            row_pieces=length, max_document_pieces=length, layout='pairs' * (name == 'pairs') or 'documents'
+        ),
         pretrain=Pretrain(batch_rows=batch_rows, **pretrain),
         runtime=Runtime(devices=1, **runtime),
     )
+    if name == 'a teacher':
+        settings = distil.Settings(teacher=str(tmp_path))
+        wanted = dataclasses.replace(wanted, objective={'distil': settings})
+        (tmp_path / 'vocab.txt').write_text('\n'.join(known_of(architecture).tokens))
+        teacher = Bert(architecture.vocab_size, 256, 3, 4, 512, length).padded_with(0)
+        write_folder(tmp_path, teacher, teacher.initial_parameters(jax.random.key(0)), tmp_path)
     compiled = compiled_step(wanted, architecture).memory_analysis()
     assert compiled.alias_size_in_bytes == pytest.approx(compiled.output_size_in_bytes, rel=0.01)
     measured = compiled.argument_size_in_bytes + compiled.temp_size_in_bytes
     assert step_memory(wanted, architecture, 'cpu', 1).peak == pytest.approx(measured, rel=0.15)
 
 
+def known_of(architecture):
+    return make(
+        [*SPECIAL_TOKENS, *(f't{n}' for n in range(architecture.vocab_size - len(SPECIAL_TOKENS)))], True
+    )
+
+
 def compiled_step(wanted, architecture):
-    size, rows, length = architecture.vocab_size, wanted.pretrain.batch_rows, wanted.rows.row_pieces
-    tokens = [*SPECIAL_TOKENS, *(f't{n}' for n in range(size - len(SPECIAL_TOKENS)))]
-    known = make(tokens, True)
-    objective = make_objective(wanted, architecture, known, length, make_mesh(1), print)
+    rows, length = wanted.pretrain.batch_rows, wanted.rows.row_pieces
+    objective = make_objective(wanted, architecture, known_of(architecture), length, make_mesh(1), print)
     shapes = {path: jax.ShapeDtypeStruct(s, jnp.float32) for path, s in architecture.shapes().items()}
     state = jax.eval_shape(
         lambda params: initial_state(
@@ -234,10 +231,13 @@ def compiled_step(wanted, architecture):
         'segment_lengths': jax.ShapeDtypeStruct((rows, 4), jnp.int32),
         'word_starts': jax.ShapeDtypeStruct((rows, length), bool),
     }
+    if layout_of(wanted.rows.layout).labelled:
+        batch |= dict.fromkeys((FIRSTS, LABELS), jax.ShapeDtypeStruct((rows, 4), jnp.int32))
+    frozen = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), objective.frozen({}))
     schedule = curriculum.make_schedule(wanted, curriculum.RowCounts(1000, 100_000, 80_000))
     table = curriculum.table(schedule, wanted)
     step = functools.partial(train_step, objective)
-    lowered = jax.jit(step, donate_argnums=0).lower(state, {}, batch, table)
+    lowered = jax.jit(step, donate_argnums=0).lower(state, frozen, batch, table)
     return lowered.compile(compiler_options=QUICK)
 
 

@@ -1,6 +1,7 @@
 """Steps of any objective on the rows of the tiny run, a teacher for it, and rows of three short documents."""
 
 import dataclasses
+import json
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,8 @@ from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import sharded_step
-from bioptimus_jax.run import Run
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab import subwords
 
 PIECES = 24
@@ -45,6 +47,24 @@ def make_teacher(prepared):
     shape = Roberta(len(known.tokens), 24, 1, 4, 32, 40, initializer_range=0.3).padded_with(known.pad)
     write_folder(folder, shape, shape.initial_parameters(jax.random.key(7)), vocab)
     return folder
+
+
+def make_notes(prepared):
+    """Rows of other texts with the vocabulary of the tiny run, as another corpus for it; the folder of their run."""
+    rng = np.random.default_rng(1)
+    with open(prepared / 'notes.jsonl', 'w') as file:
+        for number in range(100):
+            text = ' '.join(''.join(rng.choice(list('abcde'), 4)) for _ in range(rng.integers(6, 30)))
+            file.write(json.dumps({'id': f'note{number}', 'title': '', 'abstract': text}) + '\n')
+    changes = {
+        'corpus.inputs': prepared / 'notes.jsonl',
+        'vocab.kind': 'file',
+        'vocab.file': prepared / 'run' / 'vocab' / 'vocab.txt',
+    }
+    run = Run(prepared / 'notes', experiment(prepared, **changes), quiet=True)
+    for stage in ('corpus', 'vocab', 'rows'):
+        execute(run, STAGES[stage])
+    return run.workdir
 
 
 class Steps:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bioptimus_jax import config
+from bioptimus_jax.fields import put
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
@@ -48,10 +49,44 @@ def prepare(folder):
     return folder
 
 
+PAIRS = {
+    'rows.layout': 'pairs',
+    'rows.block_documents': 40,
+    'pretrain.objective': 'nsp',
+    'phases': '0.2,',  # whole words
+    'model.layers': 1,
+    'corpus.min_words': 2,
+    'pretrain.micro_batches': 2,
+}
+"""What a run of pairs has other than the tiny one."""
+
+
+def prepare_pairs(folder):
+    """As `prepare`, of documents of one to eight sentences, packed as pairs."""
+    rng = np.random.default_rng(0)
+    words = [''.join(rng.choice(list('abcdeimnorst'), rng.integers(2, 10))) for _ in range(60)]
+    with open(folder / 'corpus.jsonl', 'w') as file:
+        for number in range(120):
+            sentences = (
+                ' '.join(rng.choice(words, rng.integers(2, 6))).capitalize()
+                for _ in range(rng.integers(1, 9))
+            )
+            text = '. '.join(sentences) + '.'
+            file.write(json.dumps({'id': str(number), 'title': '', 'abstract': text}) + '\n')
+    (folder / 'tiny.py').write_text(CONFIG.format(corpus=str(folder / 'corpus.jsonl')))
+    run = Run(folder / 'run', experiment(folder, **PAIRS), quiet=True)
+    for stage in ('corpus', 'vocab', 'surgery', 'rows'):
+        execute(run, STAGES[stage])
+    return folder
+
+
 def experiment(folder, **changes):
     loaded = config.load(str(folder / 'tiny.py'))
     for dotted, value in changes.items():
-        config.override(loaded, dotted.replace('__', '.'), str(value))
+        if dotted.startswith('corpora.'):  # what no command line can begin
+            put(loaded, Experiment, dotted, str(value))
+        else:
+            config.override(loaded, dotted.replace('__', '.'), str(value))
     return Experiment.from_config(loaded)
 
 

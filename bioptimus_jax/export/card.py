@@ -15,6 +15,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.pretrain.objective import masking_of, objective_of
 from bioptimus_jax.run import Run, stage_folder, stage_metrics
 from bioptimus_jax.schema import TOKENIZERS, phase_of
 
@@ -50,14 +51,13 @@ print(list(zip(tokenizer.convert_ids_to_tokens(inputs['input_ids'][0]), replaced
 
 
 class Purpose(NamedTuple):
-    """What a head is for: what the model is called, its pipeline and tag on the hub, what it does, code, its loss."""
+    """What a head is for: what the model is called, its pipeline and tag on the hub, what it does, code."""
 
     title: str
     pipeline: str | None
     tag: str
     does: str
     code: str
-    loss: str
 
 
 PURPOSES = {
@@ -67,7 +67,6 @@ PURPOSES = {
         'masked-lm',
         'fills in masked words; it gives no advice, medical or other, and what it fills in need not be true',
         MASKED_LM,
-        'one frozen mask, nats per [MASK]ed piece of documents never trained on.',
     ),
     'discriminator': Purpose(
         'discriminator of replaced tokens',
@@ -75,7 +74,6 @@ PURPOSES = {
         'replaced-token-detection',
         'tells tokens that a generator put in from those that were there; it fills in no words and gives no advice',
         DISCRIMINATOR,
-        "the generator's: one frozen mask, nats per [MASK]ed piece of documents never trained on.",
     ),
 }
 """By `Architecture.purpose`."""
@@ -115,7 +113,7 @@ def model_card(
         f'## Use\n\n```python\n{purpose.code}```\n',
         f'## Model\n\n{_bullets(_model(architecture, about))}',
         f'## How it was made\n\n{_bullets(_made(run, source, architecture))}',
-        _curriculum(run, name, purpose),
+        _curriculum(run, name),
         _scores_text(scores),
         f'## Limits\n\n{_bullets(_limits(run, source, scores, purpose))}',
     ]
@@ -223,9 +221,10 @@ def _made(run: Run | None, source: Mapping[str, Any], architecture: Architecture
             f'scale {run.config.surgery.scale}; {sum(made.get("fallbacks", {}).values()):,} by a fallback'
         )
     p = run.config.pretrain
+    averaged = f'. These weights are an average over steps with a decay of {p.ema:g}' if p.ema else ''
     lines.append(
         f'Training: {p.optimizer}, learning rate {p.learning_rate:g}, batches of {p.batch_rows} rows of '
-        f'{run.config.rows.row_pieces} pieces, seed {run.config.seed}'
+        f'{run.config.rows.row_pieces} pieces, seed {run.config.seed}{averaged}'
     )
     return lines
 
@@ -251,7 +250,7 @@ def _audit(corpus: Mapping[str, Any]) -> str:
     )
 
 
-def _curriculum(run: Run | None, name: str, purpose: Purpose) -> str:
+def _curriculum(run: Run | None, name: str) -> str:
     """Phases up to this model with steps and held-out loss; later ones are not its history."""
     if run is None:
         return ''
@@ -270,15 +269,14 @@ def _curriculum(run: Run | None, name: str, purpose: Purpose) -> str:
     for phase in placed:
         if phase['start'] >= own or phase['name'] not in run.config.phase:
             continue
-        setting, stop = run.config.phase[phase['name']], min(phase['stop'], own)
-        corruption = '-'.join(f'{100 * share:.0f}' for share in setting.corruption)
+        stop, objective = min(phase['stop'], own), run.config.objective_in(phase['name'])
+        masking = masking_of(run.config, phase['name']) or (f'nothing: {objective}', '', '')
         loss = f'{losses[stop]:.3f}' if stop in losses else '—'
-        lines.append(
-            f'| {phase["name"]} | {setting.masking} | {setting.rate:.0%} | {corruption} | {stop:,} | {loss} |'
-        )
+        lines.append(f'| {phase["name"]} | {" | ".join(masking)} | {stop:,} | {loss} |')
     if not placed:
         return ''
-    lines.append(f'\nHeld-out loss: {purpose.loss}\n')
+    loss = objective_of(run.config).heldout_loss
+    lines.append(f'\nHeld-out loss: {loss}, of documents never trained on.\n')
     return '\n'.join(lines)
 
 

@@ -52,6 +52,14 @@ class Marked:
         return [checkpoint.step in self.steps for checkpoint in checkpoints]
 
 
+def _alone() -> ocp.options.MultiprocessingOptions:
+    """For Orbax, which otherwise waits for the other processes: this one reads or writes by itself."""
+    own = jax.process_index()
+    return ocp.options.MultiprocessingOptions(
+        primary_host=own, active_processes={own}, barrier_sync_key_prefix=f'process-{own}'
+    )
+
+
 class Checkpoints:
     """The checkpoints of one run: the newest `keep`, and those at `marked` steps: phase ends and snapshots.
 
@@ -65,10 +73,6 @@ class Checkpoints:
         if sys.unraisablehook is not _without_closed_loops:
             _hooks.append(sys.unraisablehook)
             sys.unraisablehook = _without_closed_loops
-        own = jax.process_index()
-        alone = ocp.options.MultiprocessingOptions(
-            primary_host=own, active_processes={own}, barrier_sync_key_prefix=f'process-{own}'
-        )
         place = (folder / 'checkpoints').resolve()
         if own_copies:  # Orbax makes it for all processes or none
             place.mkdir(parents=True, exist_ok=True)
@@ -79,7 +83,7 @@ class Checkpoints:
                 cleanup_tmp_directories=True,
                 enable_async_checkpointing=True,
                 create=not own_copies,
-                multiprocessing_options=alone if own_copies else ocp.options.MultiprocessingOptions(),
+                multiprocessing_options=_alone() if own_copies else ocp.options.MultiprocessingOptions(),
             ),
         )
 
@@ -221,7 +225,7 @@ def load_phase(folder: Path, phase: str) -> Any:
     _check_files(folder, path)
     expected = phase_checksums(folder, phase)
     try:
-        with ocp.StandardCheckpointer() as checkpointer:
+        with ocp.StandardCheckpointer(multiprocessing_options=_alone()) as checkpointer:
             metadata = checkpointer.metadata(path / 'state').item_metadata.tree
             device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
             wanted = jax.tree.map(lambda m: jax.ShapeDtypeStruct(m.shape, m.dtype, sharding=device), metadata)

@@ -77,6 +77,8 @@ class Objective(abc.ABC):
     """The arrays of a row that `example` wants; the step itself wants `segment_lengths`."""
     causal: ClassVar[bool] = False
     """Whether a piece sees nothing behind it."""
+    heldout_loss: ClassVar[str] = 'one frozen mask, nats per [MASK]ed piece'
+    """What `frozen_loss` is, for tables and cards."""
     rules: ClassVar[Sequence[Rule]] = ()
     """For parameters that `start` or `frozen` adds; those of the model follow the architecture's."""
     passes: ClassVar[int] = 1
@@ -226,6 +228,15 @@ def objective_of(config: Experiment, name: str = '') -> type[Objective]:
 def objectives_of(config: Experiment) -> list[str]:
     """The names of all that a run needs: its own, which scores and exports, and those of phases."""
     return list(dict.fromkeys((config.pretrain.objective, *config.trained_objectives)))
+
+
+def masking_of(config: Experiment, phase: str) -> tuple[str, ...]:
+    """How a phase masks, as text: unit, rate (or its two ends), [MASK]-random-same. Empty: its objective does not."""
+    setting = config.phase[phase]
+    if not objective_of(config, config.objective_in(phase)).columns(setting, config):
+        return ()
+    rates = ' to '.join(dict.fromkeys(f'{rate:.0%}' for rate in setting.rates))
+    return setting.masking, rates, '-'.join(f'{100 * share:.0f}' for share in setting.corruption)
 
 
 def most_places(config: Experiment) -> int:

@@ -150,6 +150,11 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         raise InputError(
             f'{run.folder("corpus")}: no training documents to make rows of; check corpus counts'
         )
+    if layout_of(settings.layout).labelled and train['share_random'] == 1:
+        raise InputError(
+            f'{run.folder("corpus")}: no document has two sentences, so the second text of every pair is random and '
+            'nothing can be told; set config.rows.layout=documents, and an objective that needs no pairs'
+        )
     run.say(
         f'rows: {train["rows"]:,} of {settings.row_pieces} pieces, fill {train["fill"]:.3f}, '
         f'{train["documents_cut"]:,} documents cut, {train["tokens_dropped"]} tokens dropped, '

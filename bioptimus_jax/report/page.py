@@ -17,6 +17,7 @@ from bioptimus_jax.files import atomic, read_json
 from bioptimus_jax.manifests import versions
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.plugins import Plugins
+from bioptimus_jax.pretrain.objective import masking_of
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report import gain
 from bioptimus_jax.report.drawing import Figure, write_figures
@@ -189,9 +190,7 @@ def description(m: Measures) -> str:
     else:
         begin = f'{_family(m)} from scratch, {e.model.layers} layers of {e.model.hidden}'
     phases = ', '.join(
-        f'{name} ({p.masking}, {p.rate:.0%}, {"-".join(f"{100 * c:.0f}" for c in p.corruption)})'
-        for name in m.phases
-        for p in [e.phase[name]]
+        f'{name} ({", ".join(masking_of(e, name)) or e.objective_in(name)})' for name in m.phases
     )
     return f'{begin}; curriculum {phases}.'
 

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.fields import key
 from bioptimus_jax.model.architecture import OutputLayer
 from bioptimus_jax.pretrain.cross_entropy import Arrays, Divergence, Shares, in_chunks, kl, of_targets
@@ -106,7 +107,17 @@ class Adversarial(MaskedLM):
 
     Settings = Settings
     passes = 2
-    distributions = 2
+    distributions = 3  # clean, noisy, and what pulls each towards the other
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for noise that is lost beside states of a size of 1 in the type of the products."""
+        settings, kind = self.settings, jnp.dtype(self.compute.dtype)
+        largest = float(PROJECTIONS[settings.projection](jnp.ones((1, 1, 1)), settings.epsilon).max())
+        if self.perturbation.drawn and largest < float(jnp.finfo(kind).eps) / 2:
+            raise ConfigError(
+                f'config.objective.adversarial.epsilon: noise of at most {largest:g} is lost in {kind.name}; '
+                'set config.pretrain.dtype=float32, or another projection'
+            )
 
     @functools.cached_property
     def perturbation(self) -> Perturbation:

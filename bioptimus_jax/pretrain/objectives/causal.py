@@ -7,7 +7,8 @@ B rows, L pieces a row, D hidden size.
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ class CausalLM(Objective):
 
     reads = ('tokens', 'segment_lengths')
     causal = True
+    heldout_loss = 'nats per piece of a document, told from those before it'
 
     def example(
         self, batch: Mapping[str, jax.Array], setting: dict[str, jax.Array], keys_B: jax.Array
@@ -99,17 +101,22 @@ class HeldOut:
 
     def scores(self, params: Any, frozen: Any, every_setting: bool) -> Iterator[tuple[str, float]]:
         """`frozen_loss` in nats and `frozen_accuracy`, of pieces that have a next one."""
-        sums = jax.jit(lambda params, batch: self._sums(params, frozen, batch))
         totals: dict[str, float] = {}
         for batch in zip(*self.arrays.values(), strict=True):
-            found = sums(params, dict(zip(self.arrays, batch, strict=True)))
+            found = self.sums(params, frozen, dict(zip(self.arrays, batch, strict=True)))
             totals = {name: totals.get(name, 0.0) + float(value) for name, value in found.items()}
         yield 'frozen_loss', totals['loss'] / totals['weight']
         yield 'frozen_accuracy', totals['correct'] / totals['weight']
 
-    def _sums(self, params: Any, frozen: Any, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-        example = self.objective.example(batch, {}, jnp.zeros(0))
-        return self.objective.loss(params, frozen, example.rows, None)[1]
+    @functools.cached_property
+    def sums(self) -> Callable[[Any, Any, Mapping[str, Any]], dict[str, jax.Array]]:
+        """The sums of one batch, jitted, without dropout."""
+
+        def of_batch(params: Any, frozen: Any, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
+            example = self.objective.example(batch, {}, jnp.zeros(0))
+            return self.objective.loss(params, frozen, example.rows, None)[1]
+
+        return jax.jit(of_batch)
 
 
 def _has_next(segments_BxL: jax.Array) -> jax.Array:

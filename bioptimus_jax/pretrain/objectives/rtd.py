@@ -107,6 +107,7 @@ class ReplacedTokens(Objective):
     """
 
     Settings = Settings
+    heldout_loss = f"the generator's: {Objective.heldout_loss}"
     columns = staticmethod(MaskedLM.columns)
     share = staticmethod(MaskedLM.share)
     places = staticmethod(MaskedLM.places)

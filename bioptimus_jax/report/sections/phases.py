@@ -1,5 +1,6 @@
 """Phases of pre-training: steps, held-out losses and scores at the end of each, and the loss on the way."""
 
+from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.report.drawing import Figure, curves, spanned, training_axis
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent, spread
 from bioptimus_jax.report.measures import LABELS, NO_PHASES, PHASE_INITIAL, Measures, score_names, scored_sets
@@ -28,7 +29,7 @@ def phases(m: Measures) -> Table:
         *each({s: f'loss {s}' for s in settings}, loss, 'low'),
         *each(scored_sets([m]), lambda d, x: spread(m.scores(x, d)), 'high'),
     ]
-    note = 'Held-out loss: one frozen mask, nats per [MASK]ed piece.'
+    note = f'Held-out loss: {objective_of(m.run.config).heldout_loss}.'
     note += ' Loss 0.1 …: masked as in that phase, [MASK]ed positions only.' if settings else ''
     note += (
         f' {score_names(m)}: test, percent, mean ± sd over seeds.'

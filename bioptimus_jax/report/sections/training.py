@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from bioptimus_jax.pretrain.objective import masking_of
 from bioptimus_jax.report.drawing import SERIES, Figure, curves, draw_svg, phase_spans, spanned, training_axis
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed
 from bioptimus_jax.report.measures import Measures
@@ -47,10 +48,10 @@ def masking_rate(m: Measures) -> Figure:
     """The share of pieces that were hidden, in per cent, against steps, beside what each phase asked for."""
     realised = [spanned(r['step'], [100 * r['realised_rate']]) for r in m.training if r.get('realised_rate')]
     asked = [
-        spanned(step, [100 * m.run.config.phase[name].rate])
+        spanned(step, [100 * rate])
         for name, *ends in phase_spans(m)
-        if name in m.run.config.phase
-        for step in ends
+        if name in m.run.config.phase and masking_of(m.run.config, name)
+        for step, rate in zip(ends, m.run.config.phase[name].rates, strict=True)
     ]
     return curves(
         'masking_rate',
