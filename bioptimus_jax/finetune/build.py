@@ -76,7 +76,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     of every model, set and setting. slices.json: of the mentions, for the models of this run with their new tokens.
     """
     settings, runtime, checksums = run.config.finetune, run.config.runtime, run.checksums()
-    models = model_folders(run, settings.models or run.config.phases, MODELS)
+    models = model_folders(run.config, run.folder, settings.models or run.config.phases, MODELS)
     common = {'threads': runtime.torch_threads, 'quiet': run.quiet, 'keep': settings.keep != 'none'}
     cells = _cells(settings, models, folder, checksums, common)
     checksums.save()
