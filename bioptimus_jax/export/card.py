@@ -230,9 +230,9 @@ def _of_source(source: Mapping[str, Any], surgery: Mapping[str, Any], architectu
         return 'Source: none; weights from scratch'
     inputs = surgery.get('inputs', {})
     weights = [value for name, value in inputs.items() if name.endswith(('.safetensors', '.bin'))]
-    print_of = f', weights with SHA-256 `{weights[0][:16]}…`' if weights else ''
+    checksum = f', weights with SHA-256 `{weights[0][:16]}…`' if weights else ''
     name = source.get('base_model', f'a Hugging Face {architecture.title} folder')
-    return f'Source: {name}{print_of}'
+    return f'Source: {name}{checksum}'
 
 
 def _audit(corpus: Mapping[str, Any]) -> str:

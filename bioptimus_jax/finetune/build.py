@@ -251,7 +251,7 @@ def _cells(
     }
     cells = []
     for model, model_folder in models.items():
-        model_print = {file.name: checksums.sha256(file) for file in files_for_transformers(model_folder)}
+        of_model = {file.name: checksums.sha256(file) for file in files_for_transformers(model_folder)}
         for dataset, setting, seed in itertools.product(datasets, settings.settings, settings.seeds):
             cells.append(
                 Cell(
@@ -262,7 +262,7 @@ def _cells(
                     settings=named[setting],
                     seed=seed,
                     target=folder / model / dataset.name / setting / f'seed-{seed}',
-                    print_of=digest([model_print, datasets[dataset], deciding[setting], seed]),
+                    fingerprint=digest([of_model, datasets[dataset], deciding[setting], seed]),
                     **common,
                 )
             )
