@@ -123,7 +123,8 @@ def random_source(folder: Path, vocabulary: list[str]) -> Path:
 def load_source(folder: Path) -> Loaded:
     settings = defaults()
     settings.source.path = (folder / 'source.txt').read_text()
-    loaded = source.load_source(Experiment.from_config(settings))
+    experiment = Experiment.from_config(settings)
+    loaded = source.load_source(experiment.source, experiment.seed)
     assert loaded
     return loaded
 

@@ -44,6 +44,7 @@ def complete(path: Path) -> Iterator[Path]:
         with open(hidden, 'wb') as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
         yield hidden
+        # The content must be on disk before the name: a power cut could keep the renaming and lose the bytes.
         _settle(hidden, mode)
         os.replace(hidden, path)
     finally:
@@ -74,6 +75,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         yield hidden
         for file in hidden.iterdir():
             _settle(file, mode)
+        # A folder that holds files cannot be replaced in one step; a kill between the two leaves no folder, never half.
         if folder.exists():
             os.replace(folder, before)
         os.replace(hidden, folder)
@@ -98,7 +100,9 @@ def alone(lock: Path, whose: str) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise ConfigError(f'{whose}; wait for it or stop it') from error
-            if not _is_open_as(file, lock):  # its holder has removed it meanwhile
+            # The holder removes the file when it leaves: whoever opened it before has then locked a file without a
+            # name, while a third process can make and lock a new one. So both would work.
+            if not _is_open_as(file, lock):
                 continue
             try:
                 yield

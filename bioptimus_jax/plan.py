@@ -154,7 +154,7 @@ def check(run: Run) -> None:
     mixture.check(run)
     architecture, here = architecture_of(run), look()
     check_objectives(experiment, architecture)
-    check_rows(experiment, architecture)
+    check_rows(experiment.rows, architecture)
     mesh = planned_mesh(here.count, runtime.devices, runtime.fsdp, runtime.tensor)
     check_kernel(runtime.attention, architecture.attention_dropout, here.platform)
     part = experiment.pretrain.batch_rows // experiment.pretrain.micro_batches

@@ -367,7 +367,7 @@ def test_another_card_does_not_change_what_later_stages_read(tmp_path, monkeypat
         if not texts:
             (run.workdir / 'corpus' / 'manifest.json').unlink()
         else:
-            monkeypatch.setattr(export, '_heldout_texts', lambda run: [])
+            monkeypatch.setattr(export, '_heldout_texts', lambda corpus: [])
         written(run.workdir / 'surgery' / 'model', params, tokenizer_folder)
         digests.append(export.build(run, run.workdir / 'export')['content'])
     cards = [(tmp_path / n / 'export' / '0.1' / 'README.md').read_text() for n in '01']

@@ -77,7 +77,9 @@ def toy_sets(tmp_path_factory):
 
 
 def folders_of(run):
-    return model_folders(run, run.config.finetune.models or run.config.phases, 'config.finetune.models')
+    return model_folders(
+        run.config, run.folder, run.config.finetune.models or run.config.phases, 'config.finetune.models'
+    )
 
 
 def experiment(sets, model, workers=1, **changes):

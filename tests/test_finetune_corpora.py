@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from toy_prepared import prepare
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.finetune.entities.score import mentions
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import blurb, columns, corpora, standoff
 from bioptimus_jax.sets.columns import count_mentions
@@ -142,9 +141,9 @@ def test_what_was_written_is_read(tmp_path_factory, expected, name, between):
     assert [s.words for s in found] == [s.words for s in expected]
     reference = [s.tags for s in expected]
     if name == 'IO':  # adjacent mentions of a type have merged
-        reference = [from_spans(mentions(in_scheme(tags, 'IO')), len(tags)) for tags in reference]
+        reference = [from_spans(spans(in_scheme(tags, 'IO')), len(tags)) for tags in reference]
     assert [s.tags for s in found] == reference
-    assert count_mentions(path) == sum(len(mentions(tags)) for tags in reference)
+    assert count_mentions(path) == sum(len(spans(tags)) for tags in reference)
 
 
 def test_a_scheme_is_that_of_all_three_splits(tmp_path):
@@ -274,7 +273,7 @@ def test_published_mention_counts_of_the_five_sets(data):
         assert len(dataset.types) == 1  # as BLURB's
         assert dataset.merged_types == (JNLPBA_TYPES if name == 'jnlpba' else ())
         for split in SPLITS:  # gold in the file = gold that is scored
-            assert sum(len(mentions(s.tags)) for s in getattr(dataset, split)) == expected[split]
+            assert sum(len(spans(s.tags)) for s in getattr(dataset, split)) == expected[split]
             # BLURB's way from the files: of every tag the first letter, nothing else.
             lines = (data / 'ner' / name / f'{split}.tsv').read_text('utf-8').split('\n')
             letters = [x.split('\t')[1][0] for x in lines if x and not x.startswith('-DOCSTART-')]

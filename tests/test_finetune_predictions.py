@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.entities.files import read_predictions, write_predictions, write_standoff
-from bioptimus_jax.finetune.entities.score import mentions
 from bioptimus_jax.finetune.predictions import Predicted, units
 from bioptimus_jax.sets.corpora import read_iob2
 from bioptimus_jax.sets.standoff import read_brat
+from bioptimus_jax.sets.tags import spans
 
 ODD = (
     '\x85',
@@ -64,7 +64,7 @@ def test_standoff_offsets_fit_the_text(tmp_path, sentences):
     assert lines.pop() == ''
     assert lines == [' '.join(s.words).replace('\r', ' ') for s in sentences]
     notes = (tmp_path / 'predictions.ann').read_bytes().decode().split('\n')[:-1]
-    expected = [(s.words, m) for s in sentences for m in mentions(s.predicted)]
+    expected = [(s.words, m) for s in sentences for m in spans(s.predicted)]
     assert len(notes) == len(expected)
     for number, (note, (words, (kind, first, last))) in enumerate(zip(notes, expected, strict=True), 1):
         name, span, surface = note.split('\t')

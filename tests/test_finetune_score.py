@@ -19,13 +19,12 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.entities.score import (
     by_type,
     counts,
-    mentions,
     overlapping_pairs,
     score,
-    strict_mentions,
     untyped,
 )
 from bioptimus_jax.sets.corpora import read_iob2
+from bioptimus_jax.sets.tags import spans
 
 TYPES = ('Drug', 'cell_type')
 TAGS = ('O', *(f'{prefix}-{kind}' for kind in TYPES for prefix in 'BI'))
@@ -156,7 +155,7 @@ def test_default_and_strict_are_seqevals_to_the_last_count(sentences):
 def test_every_set_is_read_as_seqeval_reads_it(data):
     for name in ('ncbi-disease', 'jnlpba'):
         for sentence in read_iob2(data / 'ner' / name / 'test.tsv'):
-            assert mentions(sentence.tags) == get_entities(list(sentence.tags))
+            assert spans(sentence.tags) == get_entities(list(sentence.tags))
 
 
 def test_orphan_inside_tag_opens_a_mention_by_default_and_none_in_strict_mode():
@@ -191,8 +190,8 @@ def test_untyped_joins_types_but_not_neighbours():
     assert without_types['default'] == {'precision': 1, 'recall': 1, 'f1': 1, 'gold': 2, 'predicted': 2}
     # Renamed tags would have made one mention of the two.
     renamed = [[tag if tag == 'O' else tag[:2] + 'x' for tag in tags] for tags in gold]
-    assert len(mentions(renamed[0])) == 1
-    assert untyped(mentions(gold[0])) == [('entity', 0, 0), ('entity', 1, 1)]
+    assert len(spans(renamed[0])) == 1
+    assert untyped(spans(gold[0])) == [('entity', 0, 0), ('entity', 1, 1)]
     # In strict mode the orphan is no mention at all, of whatever type.
     assert without_types['strict']['gold'] == 1
 
@@ -224,7 +223,7 @@ def test_counts_are_by_sentence():
 @pytest.mark.parametrize('tag', ['Drug', 'E-Drug', 'B', 'B-', 'i-Drug', ''])
 def test_other_tags_are_refused(tag):
     with pytest.raises(InputError, match='unknown tag'):
-        mentions(['O', tag])
+        spans(['O', tag])
 
 
 def test_missing_words_are_refused():
@@ -244,8 +243,8 @@ def test_relaxed_needs_type_and_overlap_and_matches_one_to_one():
 def test_mentions_agree_with_the_independent_chunker_on_every_short_tagging():
     tags = ['O', 'B-x', 'I-x', 'B-y', 'I-y']
     for sequence in itertools.product(tags, repeat=4):
-        assert mentions(sequence) == chunks(sequence) == get_entities(list(sequence))
-        assert strict_mentions(sequence) == strict_chunks(sequence)
+        assert spans(sequence) == chunks(sequence) == get_entities(list(sequence))
+        assert spans(sequence, orphans_open=False) == strict_chunks(sequence)
 
 
 def test_nothing_to_find_is_zero_without_warnings():

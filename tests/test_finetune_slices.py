@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioptimus_jax.finetune.entities.score import by_type, mentions, score
+from bioptimus_jax.finetune.entities.score import by_type, score
 from bioptimus_jax.finetune.entities.slices import (
     SLICINGS,
     Classifier,
@@ -22,6 +22,7 @@ from bioptimus_jax.finetune.entities.slices import (
 )
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.sets.corpora import read_iob2
+from bioptimus_jax.sets.tags import spans
 
 TAGS = ('O', 'B-Drug', 'I-Drug', 'B-Gene', 'I-Gene')
 WORDS = ('aspirin', 'Aspirin', 'TP53', 'kinase', 'of', 'x')
@@ -199,7 +200,7 @@ def test_unseen_mentions_of_a_real_set(data):
     predicted, unseen = [], Counter()
     for sentence in test:
         tags = list(sentence.tags)
-        for _, first, last in mentions(sentence.tags):
+        for _, first, last in spans(sentence.tags):
             seen = ' '.join(sentence.words[first : last + 1]).casefold() in surfaces
             unseen[seen] += 1
             if not seen:

@@ -40,7 +40,8 @@ def simulate(generator, units, recall, seeds=1, gold=None, spurious=0.2):
 
 
 def record(devel_f1, *losses):
-    return {'devel': {'default': {'f1': devel_f1}}, 'history': [{'loss': loss} for loss in losses]}
+    history = [{'loss': loss} for loss in losses]
+    return {'dataset': 'drugs', 'devel': {'default': {'f1': devel_f1}}, 'history': history}
 
 
 def test_mean_f1_by_hand():

@@ -324,7 +324,8 @@ def run(tmp_path_factory):
 
 def test_words_are_chosen_from_text_that_has_enough_of_them(run):
     spellers = [speller_of(COUNTS), speller_of(RARE)]
-    chosen = word_geometry.choose(run, spellers)
+    folders = run.folder('vocab'), run.folder('corpus')
+    chosen = word_geometry.choose(run.config, *folders, spellers)
     assert len(chosen.texts) == 30
     assert chosen.split == 'train'  # four held-out documents are too few, for frequent words as well
     assert list(chosen.high) == [False, True] * 15
@@ -334,10 +335,10 @@ def test_words_are_chosen_from_text_that_has_enough_of_them(run):
     places = [p.words[i] for p in chosen.passages for i in p.hidden]
     assert all(places.count(w) == 3 for w in chosen.texts)
     assert len(places) == 90
-    assert word_geometry.choose(run, spellers) == chosen
+    assert word_geometry.choose(run.config, *folders, spellers) == chosen
     fewer = dataclasses.replace(run.config.analysis, geometry_contexts=1, geometry_words=10)
-    once = Run(run.workdir, dataclasses.replace(run.config, analysis=fewer), quiet=True)
-    assert word_geometry.choose(once, spellers).split == 'heldout'
+    once = dataclasses.replace(run.config, analysis=fewer)
+    assert word_geometry.choose(once, *folders, spellers).split == 'heldout'
     source = open_documents(run.folder('corpus'), 'train')
     assert len(list(contexts._shuffled(source, 7, 0))) == 7
     assert sorted(d.id for d in contexts._shuffled(source, 99, 0)) == sorted(d.id for d in source)

@@ -475,7 +475,7 @@ def test_what_has_no_pairs_is_refused_in_one_line(paired):
     with pytest.raises(
         ConfigError, match=r'config\.rows\.layout: pairs needs two token types, which this RoBERTa'
     ):
-        check_rows(nsp(paired), roberta)
+        check_rows(nsp(paired).rows, roberta)
     with pytest.raises(
         ConfigError, match=r'config\.pretrain\.objective: nsp needs a head for pairs, which RoBERTa'
     ):

@@ -154,7 +154,7 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
     from transformers import AutoModelForMaskedLM, pipeline
 
     family = FAMILIES.load(case.family)
-    folders = model_folders(run, ['source', 'initial', '0.1'], '--model')
+    folders = model_folders(run.config, run.folder, ['source', 'initial', '0.1'], '--model')
     models = {name: load(folder) for name, folder in folders.items()}
     assert folders['source'] == source
     assert {type(m.architecture) for m in models.values()} == {family}

@@ -131,7 +131,7 @@ def test_new_rows_come_from_contexts_and_the_rest_is_copied(run, name, kind):
     report = read_json(run.workdir / 'surgery' / 'report.json')
     assert report['tokens']['synthesised'] > 5
     assert report['tokens']['copied'] > 20
-    loaded = sources.load_source(run.config)
+    loaded = sources.load_source(run.config.source, run.config.seed)
     assert loaded is not None
     for token, inside in zip(NEW[name], (False, True), strict=True):
         assert kind.text(token) == ('umor' if inside else 'tumor')
@@ -142,7 +142,10 @@ def test_new_rows_come_from_contexts_and_the_rest_is_copied(run, name, kind):
 
 
 def test_lessons_take_the_pieces_with_their_space_for_the_token(run, name):
-    loaded, found = sources.load_source(run.config), load_contexts(run.workdir / 'contexts')
+    loaded, found = (
+        sources.load_source(run.config.source, run.config.seed),
+        load_contexts(run.workdir / 'contexts'),
+    )
     assert loaded is not None
     targets = {token: number for number, token in enumerate(dict.fromkeys(found.tokens))}
     chosen = reading.choose_occurrences(found, targets, 'all', 0)

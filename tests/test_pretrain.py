@@ -401,7 +401,7 @@ def test_snapshots_outlive_later_checkpoints_and_are_exported(prepared, tmp_path
     assert read_json(workdir / 'export' / '0.2@50' / 'export.json')['setting'] == json.loads(
         json.dumps(dataclasses.asdict(run.config.phase['0.2']))
     )
-    assert model_folders(run, run.config.finetune.models, 'models') == {
+    assert model_folders(run.config, run.folder, run.config.finetune.models, 'models') == {
         n: workdir / 'export' / n for n in ('0.1@50', '0.2')
     }
 

@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     """
     e = run.config
     run.computes('analyze', str(present()))
-    candidates, spellers = _candidates(run)
+    candidates, spellers = _candidates(e, run.folder)
     chosen = cloze.passages(
         _documents(run.folder('corpus'), e.analysis.cloze_documents),
         spellers,
@@ -56,7 +56,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
             f'{run.folder("corpus")}: its held-out documents have no word to hide;'
             ' raise config.corpus.heldout_fraction'
         )
-    measured = word_geometry.choose(run, spellers)
+    measured = word_geometry.choose(e, run.folder('vocab'), run.folder('corpus'), spellers)
     tokens = read_jsonl(run.folder('surgery') / 'tokens.jsonl')
     new = frozenset(r['token'] for r in tokens if r['kind'] != 'copied')
     records = []
@@ -128,10 +128,9 @@ def _analyse(
     return {'model': candidate.name, 'cloze': score, 'geometry': shape, **of_words}
 
 
-def _candidates(run: Run) -> tuple[list[Candidate], list[cloze.Speller]]:
+def _candidates(e: Experiment, stage: Callable[[str], Path]) -> tuple[list[Candidate], list[cloze.Speller]]:
     """The models, and every vocabulary that the mask must suit: the run's, the source's, and the reference."""
-    e = run.config
-    folders = model_folders(run, [SOURCE] * bool(e.source.path) + [INITIAL, *e.phases], 'config.phases')
+    folders = model_folders(e, stage, [SOURCE] * bool(e.source.path) + [INITIAL, *e.phases], 'config.phases')
     missing = [name for name, folder in folders.items() if not (folder / 'config.json').is_file()]
     if missing:
         raise InputError(

@@ -112,10 +112,10 @@ def is_hidden(seed: int, document: str, position: int, fraction: float) -> bool:
 
 def mask_digest(chosen: Sequence[Passage]) -> str:
     """Names a frozen mask: two runs whose digests agree have scored the same words in the same text."""
-    print_of = hashlib.sha256()
+    sha = hashlib.sha256()
     for p in sorted(chosen, key=lambda p: p.id):
-        print_of.update('\0'.join([p.id, *p.words, *map(str, p.hidden)]).encode() + b'\n')
-    return print_of.hexdigest()[:16]
+        sha.update('\0'.join([p.id, *p.words, *map(str, p.hidden)]).encode() + b'\n')
+    return sha.hexdigest()[:16]
 
 
 @dataclasses.dataclass(frozen=True)

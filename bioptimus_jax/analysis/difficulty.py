@@ -34,7 +34,7 @@ def measure(run: Run, models: Sequence[str] = ()) -> dict[str, Any]:
     Stopped.
     """
     started, e = time.monotonic(), run.config
-    folders = model_folders(run, models, '--model') if models else difficulty.probe_folders(run)
+    folders = model_folders(e, run.folder, models, '--model') if models else difficulty.probe_folders(run)
     run.computes('difficulty', str(present()))
     texts = difficulty.documents(run)
     if texts:  # a column of labels has a perplexity too

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax import student
+from bioptimus_jax.surgery.rows import unit
 from bioptimus_jax.vocab.subwords import Subwords
 
 GROUPS = 20
@@ -51,7 +52,7 @@ def mean_cosine(rows_NxD: np.ndarray, pairs: int, seed: int) -> tuple[float, flo
     generator = np.random.default_rng(seed)
     first = generator.integers(len(rows_NxD), size=pairs)
     second = (first + generator.integers(1, len(rows_NxD), size=pairs)) % len(rows_NxD)
-    unit_NxD = _unit(rows_NxD)
+    unit_NxD = unit(rows_NxD)
     cosines = np.einsum('pd,pd->p', unit_NxD[first], unit_NxD[second])
     return float(cosines.mean()), float(cosines.std(ddof=1) / np.sqrt(pairs))
 
@@ -139,7 +140,7 @@ def word_measures(words_NxD: np.ndarray, high_N: np.ndarray) -> dict[str, float]
 
 def pairwise_cosine(rows_NxD: np.ndarray) -> float:
     """Mean cosine of all pairs of different rows. A zero row has cosine 0."""
-    unit_NxD = _unit(rows_NxD)
+    unit_NxD = unit(rows_NxD)
     own = (unit_NxD**2).sum()
     return float(((unit_NxD.sum(axis=0) ** 2).sum() - own) / (len(rows_NxD) * (len(rows_NxD) - 1)))
 
@@ -171,7 +172,7 @@ def neighbour_purity(words_NxD: np.ndarray, high_N: np.ndarray, neighbours: int 
     """
     smallest = min(high_N.sum(), (~high_N).sum())
     neighbours = int(min(neighbours, smallest - 1))
-    unit_NxD = _unit(words_NxD)
+    unit_NxD = unit(words_NxD)
     cosine_NxN = unit_NxD @ unit_NxD.T
     np.fill_diagonal(cosine_NxN, -np.inf)
     nearest_NxK = np.argpartition(-cosine_NxN, neighbours - 1, axis=1)[:, :neighbours]
@@ -223,8 +224,3 @@ def _spectrum(rows_NxD: np.ndarray) -> np.ndarray:
 
 def _top_share(spectrum_D: np.ndarray) -> float:
     return float(spectrum_D[-1] / spectrum_D.sum()) if spectrum_D.sum() > 0 else 0.0
-
-
-def _unit(rows_NxD: np.ndarray) -> np.ndarray:
-    lengths_Nx1 = np.linalg.norm(rows_NxD, axis=1, keepdims=True)
-    return rows_NxD / np.where(lengths_Nx1 > 0, lengths_Nx1, 1.0)

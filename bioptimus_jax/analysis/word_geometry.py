@@ -1,6 +1,7 @@
 """Rare and frequent words in every model of a run: their measures, with intervals, and their picture."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,6 @@ import numpy as np
 from bioptimus_jax.analysis import cloze, contexts, geometry
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Analysis, Experiment
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab import frequency
@@ -18,12 +18,11 @@ SPLITS = ('heldout', 'train')
 """Held-out text where it holds every word often enough; else training text, for all words."""
 
 
-def choose(run: Run, spellers: Sequence[cloze.Speller]) -> contexts.Words:
+def choose(e: Experiment, vocab: Path, corpus: Path, spellers: Sequence[cloze.Speller]) -> contexts.Words:
     """The words of a run, the same for every model: one piece in its own vocabulary, the first of `spellers`."""
-    e = run.config
     if not e.analysis.geometry_words:
         return contexts.Words((), (), (), (), 0, '')
-    words, counts_W = frequency.read(run.folder('vocab'))
+    words, counts_W = frequency.read(vocab)
     own = spellers[0]
     if own.spaced and not own.subwords.kind.carries_space:
         words = [f' {word}' for word in words]
@@ -31,7 +30,7 @@ def choose(run: Run, spellers: Sequence[cloze.Speller]) -> contexts.Words:
     return contexts.choose(
         classes,
         {w: int(c) for w, c in zip(words, counts_W, strict=True) if w in classes},
-        [(split, open_documents(run.folder('corpus'), split)) for split in SPLITS],
+        [(split, open_documents(corpus, split)) for split in SPLITS],
         spellers,
         wanted=e.analysis.geometry_words,
         per_word=e.analysis.geometry_contexts,

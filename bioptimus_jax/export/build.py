@@ -43,7 +43,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         )
     initial = run.folder('surgery') / 'model'
     architecture = read_architecture(initial)
-    texts = _heldout_texts(run)
+    texts = _heldout_texts(run.folder('corpus')) if run.manifest('corpus') else []
     finished = [name for name in finished_phases(pretrain) if phase_of(name) in run.config.phases]
     if lost := lost_metrics(run, 'pretrain'):
         run.say(f'export: {lost}: the losses on the model cards may be wrong')
@@ -111,10 +111,8 @@ def export(
     return measured
 
 
-def _heldout_texts(run: Run) -> list[str]:
-    if not run.manifest('corpus'):
-        return []
-    documents = open_documents(run.folder('corpus'), 'heldout')
+def _heldout_texts(corpus: Path) -> list[str]:
+    documents = open_documents(corpus, 'heldout')
     return [d.text for d in documents.read(0, min(TEXTS, len(documents)))]
 
 

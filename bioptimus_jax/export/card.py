@@ -17,7 +17,7 @@ from bioptimus_jax.files import read_json
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.pretrain.objective import masking_of, objective_of
 from bioptimus_jax.run import Run, stage_folder, stage_metrics
-from bioptimus_jax.schema import TOKENIZERS, phase_of
+from bioptimus_jax.schema import TOKENIZERS, Source, phase_of
 
 NAME = 'README.md'
 HUB_ID = r'\w[\w.-]*/\w[\w.-]*|\w[\w.-]*'
@@ -90,16 +90,17 @@ def model_card(
 
     `about`: what export.json says. `run` None: a folder that belongs to no run, whose history is not known.
     """
-    source, purpose = _source(run) if run else {}, PURPOSES[architecture.purpose]
+    source, purpose = _source(run.config.source) if run else {}, PURPOSES[architecture.purpose]
+    languages = (run and list(run.config.corpus.languages)) or source.get('language')
     data = ModelCardData(
         model_name=f'{architecture.title}, phase {name}',
-        language=_languages(run, source),
+        language=languages,
         license=source.get('license'),
         library_name='transformers',
         pipeline_tag=purpose.pipeline,
         tags=[architecture.model_type, purpose.tag, *TAGS],
         base_model=source.get('base_model'),
-        datasets=_datasets(run),
+        datasets=_datasets(_manifest(run, 'corpus')),
         eval_results=list(scores) or None,
         ignore_metadata_errors=False,
     )
@@ -115,7 +116,7 @@ def model_card(
         f'## How it was made\n\n{_bullets(_made(run, source, architecture))}',
         _curriculum(run, name),
         _scores_text(scores),
-        f'## Limits\n\n{_bullets(_limits(run, source, scores, purpose))}',
+        f'## Limits\n\n{_bullets(_limits(source, run is None or bool(languages), scores, purpose))}',
     ]
     return '\n'.join(part for part in parts if part)
 
@@ -139,17 +140,16 @@ def scored(task: Any, dataset: str, percent: float, seeds: int) -> EvalResult:
     )
 
 
-def _source(run: Run) -> dict[str, Any]:
+def _source(source: Source) -> dict[str, Any]:
     """What is known of the source, if there is one: `path`, `base_model` where that is a hub id, `license` and
     `language` of its own card."""
-    path = run.config.source.path
+    path, folder = source.path, Path(source.path)
     if not path:
         return {}
     found: dict[str, Any] = {'path': path}
-    folder = Path(path)
     if not folder.is_dir() and re.fullmatch(HUB_ID, path):
         found['base_model'] = path
-        folder = _cached(path, run.config.source.revision)
+        folder = _cached(path, source.revision)
     if (folder / NAME).is_file():
         with contextlib.suppress(Exception):  # somebody else's: without metadata, or with broken ones
             data = ModelCard.load(folder / NAME, ignore_metadata_errors=True).data
@@ -165,14 +165,9 @@ def _cached(name: str, revision: str) -> Path:
     return Path(file).parent if isinstance(file, str) else Path(name)
 
 
-def _languages(run: Run | None, source: Mapping[str, Any]) -> Any:
-    wanted = list(run.config.corpus.languages) if run else []
-    return wanted or source.get('language')
-
-
-def _datasets(run: Run | None) -> list[str] | None:
+def _datasets(corpus: Mapping[str, Any]) -> list[str] | None:
     """Data sets that are known for certain: NLM's files by their names."""
-    names = [name.partition(':')[2] for name in (_manifest(run, 'corpus').get('inputs') or {})]
+    names = [name.partition(':')[2] for name in (corpus.get('inputs') or {})]
     return ['ncbi/pubmed'] if any(re.fullmatch(PUBMED, name) for name in names) else None
 
 
@@ -234,9 +229,9 @@ def _of_source(source: Mapping[str, Any], surgery: Mapping[str, Any], architectu
         return 'Source: none; weights from scratch'
     inputs = surgery.get('inputs', {})
     weights = [value for name, value in inputs.items() if name.endswith(('.safetensors', '.bin'))]
-    print_of = f', weights with SHA-256 `{weights[0][:16]}…`' if weights else ''
+    checksum = f', weights with SHA-256 `{weights[0][:16]}…`' if weights else ''
     name = source.get('base_model', f'a Hugging Face {architecture.title} folder')
-    return f'Source: {name}{print_of}'
+    return f'Source: {name}{checksum}'
 
 
 def _audit(corpus: Mapping[str, Any]) -> str:
@@ -288,7 +283,7 @@ def _scores_text(scores: Sequence[EvalResult]) -> str:
 
 
 def _limits(
-    run: Run | None, source: Mapping[str, Any], scores: Sequence[EvalResult], purpose: Purpose
+    source: Mapping[str, Any], has_language: bool, scores: Sequence[EvalResult], purpose: Purpose
 ) -> list[str]:
     lines = [
         f'It {purpose.does}',
@@ -302,7 +297,7 @@ def _limits(
         lines.append('Scores are for these sets and this fine-tuning; other tasks were not measured')
     if source and 'license' not in source:
         lines.append('The licence of the source is not on record; find it before you publish this folder')
-    if run is not None and not _languages(run, source):
+    if not has_language:
         lines.append('The language of the corpus is not on record')
     return lines
 

@@ -76,7 +76,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     of every model, set and setting. slices.json: of the mentions, for the models of this run with their new tokens.
     """
     settings, runtime, checksums = run.config.finetune, run.config.runtime, run.checksums()
-    models = model_folders(run, settings.models or run.config.phases, MODELS)
+    models = model_folders(run.config, run.folder, settings.models or run.config.phases, MODELS)
     common = {'threads': runtime.torch_threads, 'quiet': run.quiet, 'keep': settings.keep != 'none'}
     cells = _cells(settings, models, folder, checksums, common)
     checksums.save()
@@ -251,7 +251,7 @@ def _cells(
     }
     cells = []
     for model, model_folder in models.items():
-        model_print = {file.name: checksums.sha256(file) for file in files_for_transformers(model_folder)}
+        of_model = {file.name: checksums.sha256(file) for file in files_for_transformers(model_folder)}
         for dataset, setting, seed in itertools.product(datasets, settings.settings, settings.seeds):
             cells.append(
                 Cell(
@@ -262,7 +262,7 @@ def _cells(
                     settings=named[setting],
                     seed=seed,
                     target=folder / model / dataset.name / setting / f'seed-{seed}',
-                    print_of=digest([model_print, datasets[dataset], deciding[setting], seed]),
+                    fingerprint=digest([of_model, datasets[dataset], deciding[setting], seed]),
                     **common,
                 )
             )

@@ -26,7 +26,7 @@ MODEL = 'model'  # in a cell's folder
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """Everything that a worker needs for one fine-tuning. `print_of` is the digest of all that decides it.
+    """Everything that a worker needs for one fine-tuning. `fingerprint` is the digest of all that decides it.
 
     `keep`: whether its model is written beside the scores; `again`: whether it is not finished without one.
     """
@@ -40,7 +40,7 @@ class Cell:
     target: Path
     threads: int
     quiet: bool
-    print_of: str
+    fingerprint: str
     keep: bool = False
     again: bool = False
 
@@ -83,7 +83,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         'sentences': {name: len(getattr(dataset, name)) for name in SPLITS},
         **{name: value for name, value in vars(outcome).items() if name not in ('devel', 'test')},
         'seconds': round(time.monotonic() - started, 1),
-        'print': cell.print_of,
+        'print': cell.fingerprint,
     }
     if not cell.keep:  # one of other settings may lie there
         shutil.rmtree(cell.target / MODEL, ignore_errors=True)
@@ -108,7 +108,7 @@ def finished_cell(cell: Cell) -> dict[str, Any] | None:
         record = read_sealed(cell.target / 'scores.json')
     if (
         not record
-        or record.get('print') != cell.print_of
+        or record.get('print') != cell.fingerprint
         or (cell.again and not (cell.target / MODEL).is_dir())
     ):
         return None

@@ -15,9 +15,9 @@ import numpy as np
 
 from bioptimus_jax.finetune.metrics import Metric
 from bioptimus_jax.finetune.task import score_of, task_of
+from bioptimus_jax.student import CONFIDENCE
 
 RESAMPLES = 10_000
-CONFIDENCE = 0.95
 CHUNK_CELLS = 250_000  # of resamples x units held at a time
 FAILED_SHARE_OF_PEERS = 0.5
 FAILED_SHARE_OF_LOSS = 0.9
@@ -35,7 +35,7 @@ class Difference:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Of `CONFIDENCE`, by percentiles of the paired bootstrap."""
+        """Of CONFIDENCE, by percentiles of the paired bootstrap."""
         return interval(self.bootstrapped_R)
 
     @property
@@ -57,12 +57,12 @@ def bootstrap(
     return metric.value(resampled(counts_SxUxC, resamples, seed)).mean(1)
 
 
-def interval(draws_R: np.ndarray, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """The percentile interval of bootstrapped values; NaN, where a measure was undefined, is left out."""
+def interval(draws_R: np.ndarray) -> tuple[float, float]:
+    """The percentile interval (CONFIDENCE) of bootstrapped values; NaN, where a measure was undefined, is left out."""
     draws_R = draws_R[~np.isnan(draws_R)]
     if not len(draws_R):
         return math.nan, math.nan
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(draws_R, (tail, 1 - tail))
     return float(low), float(high)
 

@@ -54,6 +54,7 @@ class UsedRows(torch.nn.Module):
     def after_update(self, optimizer: Any) -> None:
         """Remember the decay of an update, before the schedule moves on."""
         (group,) = (g for g in optimizer.param_groups if any(p is self.weight for p in g['params']))
+        # AdamW decays a row before its gradient, by this factor alone where the gradient is 0.
         self._decayed *= 1 - group['lr'] * group['weight_decay']
 
     @torch.no_grad()

@@ -100,7 +100,7 @@ class Lifelines:
 
 def end(code: int, text: str) -> NoReturn:
     """Say one line and end this process at once, whatever its other threads wait for. The first caller speaks."""
-    _speaking.acquire()
+    _speaking.acquire()  # and never released: of threads that end at once, the others wait here until the exit
     complain(text)
     os._exit(code)
 

@@ -136,6 +136,7 @@ def follow(run: Run, stages: Sequence[Stage]) -> None:
         trained = False
         while not ((made := run.manifest(stage.name)) and _matches(run, stage, made)):
             claim = None if made else read_record(run.workdir / stage.name, STARTED)
+            # A claim means that the leader has begun; it waits in the first collective until all train.
             if stage.name == TRAINED_TOGETHER and not trained and claim and _matches(run, stage, claim):
                 run.fetch(stage.name)
                 stage.build(run, run.workdir / stage.name)

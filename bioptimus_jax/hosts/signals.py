@@ -39,6 +39,7 @@ def listen() -> None:
     global _listener
     if _listener:
         return
+    # Blocked before the thread begins, so that it and all later threads inherit the mask: only `sigwait` hears them.
     heard = {n for n in ASKING if n == signal.SIGTERM or signal.getsignal(n) is not signal.SIG_IGN}
     signal.pthread_sigmask(signal.SIG_BLOCK, heard)
     _listener = threading.Thread(target=_listen, args=(heard,), daemon=True)
@@ -117,6 +118,7 @@ def _listen(heard: set[signal.Signals]) -> None:
         with _changing:
             if _outcome is not None:
                 os._exit(_outcome)
+            # SIGTERM and SIGHUP may come several times for one wish to stop; only a second Ctrl-C means at once.
             again = number == signal.SIGINT and number in _asked
             _asked.append(number)
             at_once = again or not (_watched or _asked[1:])

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.fields import check_name
 from bioptimus_jax.files import read_json
 from bioptimus_jax.model.weights import SHARDS, WEIGHTS, weight_files
-from bioptimus_jax.run import Run
 from bioptimus_jax.schema import FAMILIES, INITIAL, SNAPSHOT, SOURCE, Experiment, Source, phase_of
 from bioptimus_jax.vocab import subwords
 
@@ -78,25 +77,28 @@ def source_folder(
         raise InputError(f'{source.path}@{source.revision}: cannot be downloaded ({reason})') from error
 
 
-def model_folders(run: Run, entries: Sequence[str], named_in: str) -> dict[str, Path]:
+def model_folders(
+    experiment: Experiment, stage: Callable[[str], Path], entries: Sequence[str], named_in: str
+) -> dict[str, Path]:
     """Name -> Hugging Face folder of models: phases, snapshots, 'initial', 'source', folders, NAME=FOLDER.
 
-    `named_in`: where the entries were given, for messages. Raises ConfigError.
+    `stage`: gives a stage's finished folder, as `Run.folder`. `named_in`: where the entries were given, for messages.
+    Raises ConfigError.
     """
     found: dict[str, Path] = {}
     for entry in entries:
-        name, folder = named_model(run.config, entry, named_in)
+        name, folder = named_model(experiment, entry, named_in)
         if name in found:
             raise ConfigError(
                 f'{named_in}: two models are called {name!r}; name one of them as in {name}-2={entry}'
             )
-        found[name] = folder or folder_in_run(run, entry)
+        found[name] = folder or folder_in_run(stage, entry)
     return found
 
 
-def folder_in_run(run: Run, name: str) -> Path:
+def folder_in_run(stage: Callable[[str], Path], name: str) -> Path:
     """Where the run has a model that it makes itself: the one at step 0, or an exported phase or snapshot."""
-    return run.folder('surgery') / 'model' if name == INITIAL else run.folder('export') / name
+    return stage('surgery') / 'model' if name == INITIAL else stage('export') / name
 
 
 def named_model(experiment: Experiment, entry: str, named_in: str) -> tuple[str, Path | None]:

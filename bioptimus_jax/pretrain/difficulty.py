@@ -168,7 +168,7 @@ def progress(run: Run, documents: int, models: int = 1) -> Callable[[float], Non
 def probe_folders(run: Run) -> dict[str, Path]:
     """Name -> folder of the one model that config.curriculum.probe names. Raises ConfigError, InputError."""
     name, folder = run.config.curriculum.probe, _probe_folder(run.config)
-    return {name: folder_in_run(run, INITIAL)} if folder is None else {Path(name).name: folder}
+    return {name: folder_in_run(run.folder, INITIAL)} if folder is None else {Path(name).name: folder}
 
 
 def _probe_folder(experiment: Experiment) -> Path | None:

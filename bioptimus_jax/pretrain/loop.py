@@ -117,7 +117,7 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     rows = mixture.open_rows(run)
     subwords = load_subwords(run.folder('vocab'))
     architecture, params, _ = load_folder(run.folder('surgery') / 'model')
-    check_rows(config, architecture)
+    check_rows(config.rows, architecture)
     heldout = Rows(run.folder('rows'), 'heldout')
     if not len(heldout):
         raise InputError(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.schema import Surgery
 from bioptimus_jax.surgery import rows
 from bioptimus_jax.trees import flatten
 
@@ -88,7 +88,7 @@ def token_records(vocabulary: list[str], table_WxD: np.ndarray, ledger: Ledger) 
 
 
 def report(
-    experiment: Experiment, records: list[dict[str, Any]], parameters: dict[str, Any], ledger: Ledger
+    settings: Surgery, records: list[dict[str, Any]], parameters: dict[str, Any], ledger: Ledger
 ) -> dict[str, Any]:
     """Counts, norms and the origin of every parameter. Raises ValueError for a parameter that has none."""
     paths = list(flatten(parameters))
@@ -101,8 +101,8 @@ def report(
     copied_W = np.array([record['kind'] == COPIED for record in records], bool)
     source_norms = [] if ledger.source_table is None else np.linalg.norm(ledger.source_table, axis=1)
     return {
-        'strategy': experiment.surgery.strategy,
-        'settings': dataclasses.asdict(experiment.surgery),
+        'strategy': settings.strategy,
+        'settings': dataclasses.asdict(settings),
         'scale': new.scale,
         'scale_factor': new.factor,
         'tokens': {kind: kinds[kind] for kind in (COPIED, SYNTHESISED, FRESH)},

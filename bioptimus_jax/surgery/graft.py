@@ -20,7 +20,7 @@ from bioptimus_jax.model.loaded import check as check_tokenizer
 from bioptimus_jax.model.tensors import own_architecture, read_architecture, write_folder
 from bioptimus_jax.pretrain.layouts import layout_of
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment, Surgery
+from bioptimus_jax.schema import Experiment, Rows, Surgery
 from bioptimus_jax.surgery import account, bias, rows
 from bioptimus_jax.surgery.initialisations import Spellings
 from bioptimus_jax.surgery.material import layers_read
@@ -44,7 +44,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     if not initialisation.source:
         architecture, parameters, ledger = _scratch(experiment, known)
     else:
-        source = load_source(experiment)
+        source = load_source(experiment.source, experiment.seed)
         assert source is not None  # by `check`
         if source.fresh:
             run.say(
@@ -61,7 +61,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     table_WxD = np.asarray(flatten(parameters)[architecture.table])[: len(vocabulary)]
     records = account.token_records(vocabulary, table_WxD, ledger)
     write_jsonl(folder / 'tokens.jsonl', records)
-    made = account.report(experiment, records, parameters, ledger)
+    made = account.report(experiment.surgery, records, parameters, ledger)
     write_json(folder / 'report.json', made)
     return {'strategy': made['strategy'], **made['tokens'], **made['encoded'], 'fallbacks': made['fallbacks']}
 
@@ -109,7 +109,7 @@ def external_inputs(experiment: Experiment) -> list[Path]:
 
 def _fitted(experiment: Experiment, architecture: Architecture, vocab_size: int) -> Architecture:
     """The source's architecture with the run's vocabulary and dropout. ConfigError if positions lack."""
-    check_rows(experiment, architecture)
+    check_rows(experiment.rows, architecture)
     model = experiment.model
     return dataclasses.replace(
         architecture.masked_lm(),
@@ -119,15 +119,15 @@ def _fitted(experiment: Experiment, architecture: Architecture, vocab_size: int)
     )
 
 
-def check_rows(experiment: Experiment, architecture: Architecture) -> None:
+def check_rows(rows: Rows, architecture: Architecture) -> None:
     """Raise ConfigError where documents may be longer than the table of positions, or pairs have no two token types."""
-    layout = experiment.rows.layout
+    layout = rows.layout
     if layout_of(layout).is_random and architecture.segment_types < 2:
         raise ConfigError(
             f'config.rows.layout: {layout} needs two token types, which this {architecture.title} does not have; set '
             'config.rows.layout=documents, or take a model of a family with both, as bert'
         )
-    positions, wanted = architecture.positions, experiment.rows.max_document_pieces
+    positions, wanted = architecture.positions, rows.max_document_pieces
     if wanted > positions:
         raise ConfigError(
             f'config.rows.max_document_pieces: {wanted} pieces, but the position table '
@@ -168,7 +168,7 @@ def graft(
     shared_W, vocabulary = known.shared_with(source.subwords), known.tokens
     new_W = np.flatnonzero(shared_W < 0)
     tokens = [vocabulary[i] for i in new_W]
-    check_words(run.config, source.subwords, f'the source {run.config.source.path}', kind=False)
+    check_words(run.config.vocab, source.subwords, f'the source {run.config.source.path}', kind=False)
     if tokens != read_new_tokens(run.folder('vocab')):
         raise InputError(
             f'{run.folder("vocab") / "new_tokens.txt"}: lists other tokens than {source.folder} lacks; '

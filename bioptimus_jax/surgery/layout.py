@@ -70,6 +70,7 @@ class Layout:
             rows = [members[row] for row in best_fit(self.lengths_W[members].tolist(), length)]
             share = max(min(batch_pieces // length, len(rows) + self.shards - 1) // self.shards, 1)
             filled = [sum(pieces_W[r].sum() for r in rows[i : i + share]) for i in range(0, len(rows), share)]
+            # All batches of a length have as many slots as the fullest, rounded up: one shape, compiled once.
             step = -(-share * length // SLOT_STEPS)
             slots = -(-max(filled, default=0) // step) * step
             count = share * self.shards

@@ -47,7 +47,7 @@ def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str,
     for flag, value in (('--probe-tokens', tokens), ('--probe-contexts', contexts)):
         if value < 1:
             raise ConfigError(f'{flag}={value}: must be at least 1')
-    source, started = load_source(run.config), time.monotonic()
+    source, started = load_source(run.config.source, run.config.seed), time.monotonic()
     if source is None:
         raise ConfigError('config.source.path: is empty, but --probe needs a source')
     run.computes('probe', str(present()))
@@ -188,7 +188,7 @@ def _compared(
         made = make(settings, material, run.config.seed)
         if settings.fit_steps:
             fitting = run.progress('probe: gradient fit', settings.fit_steps, 'steps')
-            advance = watched(run, fitting)
+            advance = watched(fitting, run.check_stop)
             made = distilled(settings, made, source, hidden, contexts, run.config.seed, advance)
         measured = recovery.measure(made.rows, true_N, material.table)
         summary = recovery.summary(measured, numbers, run.config.seed)

@@ -21,6 +21,7 @@ def dealt(rows_NxD: np.ndarray, seed: int) -> np.ndarray:
 
     A control that keeps lengths, directions and covariance, and takes away only what a row says of its own token.
     """
+    # The 1 sets this stream apart from other draws of as many numbers with the same seed.
     order_N = seeded(seed, len(rows_NxD), 1).permutation(len(rows_NxD))
     dealt_NxD = np.empty_like(rows_NxD)
     dealt_NxD[order_N] = rows_NxD[np.roll(order_N, 1)]  # one cycle through all: none stays where it was

@@ -21,7 +21,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.loaded import Loaded, load
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.schema import Source
 from bioptimus_jax.surgery import partial
 from bioptimus_jax.surgery.layout import Batch, Layout
 from bioptimus_jax.surgery.reading import Reading
@@ -32,10 +32,10 @@ CPU_PIECES = 2048  # on one core 4,096 took half as long again per piece
 DEVICE_PIECES = 65536  # of a GPU or TPU
 
 
-def load_source(experiment: Experiment) -> Loaded | None:
-    """The source of an experiment; None where `source.path` is empty. Raises InputError for a bad folder."""
-    folder = source_folder(experiment.source)
-    return None if folder is None else load(folder, experiment.seed)
+def load_source(source: Source, seed: int) -> Loaded | None:
+    """The model of `config.source`; None where its path is empty. Raises InputError for a bad folder."""
+    folder = source_folder(source)
+    return None if folder is None else load(folder, seed)
 
 
 def sum_states(

@@ -39,7 +39,7 @@ def synthesise(run: Run, source: Loaded, tokens: list[str], spellings: list[list
         )
     if settings.fit_steps and contexts is not None:
         progress = run.progress('surgery, gradient fit', settings.fit_steps, 'steps')
-        made = distilled(settings, made, source, tokens, contexts, seed, watched(run, progress))
+        made = distilled(settings, made, source, tokens, contexts, seed, watched(progress, run.check_stop))
     return dataclasses.replace(made, rows=rows.dealt(made.rows, seed)) if settings.dealt else made
 
 
@@ -53,7 +53,7 @@ def summing(run: Run, batch_pieces: int, keep: bool) -> Sums:
             keeping = {'kept': run.scratch('surgery') / f'{label}.npz', 'start_at': progress.start_at}
         # For the last layer alone there is a program that hands on no others.
         wanted = () if tuple(layers) == (source.architecture.layers,) else layers
-        states = sum_states(source, read, batch_pieces, watched(run, progress), wanted, **keeping)
+        states = sum_states(source, read, batch_pieces, watched(progress, run.check_stop), wanted, **keeping)
         if keep:  # for the account of FLOPs; `attended`: pieces that each attends to, on average
             lengths_W = np.array([len(window) for window in read.windows], np.int64)
             pieces, attended = int(lengths_W.sum()), float((lengths_W**2).sum())
@@ -81,12 +81,12 @@ def distilled(
     return dataclasses.replace(made, rows=refined_NxD)
 
 
-def watched(run: Run, progress: Progress) -> Callable[[int], None]:
-    """What is called after a piece of work: it shows progress, and raises Stopped if the run is asked to stop."""
+def watched(progress: Progress, check: Callable[[], None]) -> Callable[[int], None]:
+    """What is called after a piece of work: it shows progress, then calls `check`, which may raise Stopped."""
 
     def advance(amount: int) -> None:
         progress.update(amount)
-        run.check_stop()
+        check()
 
     return advance
 

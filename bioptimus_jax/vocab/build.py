@@ -1,7 +1,7 @@
 """Stage `vocab`: the run's tokenizer: trained on the corpus, given, or the source's, kept or with tokens appended."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import atomic, digest, read_json, sha256, write_json
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import TOKENIZERS, Experiment
+from bioptimus_jax.schema import TOKENIZERS, Experiment, Vocab
 from bioptimus_jax.vocab import agreement, frequency
 from bioptimus_jax.vocab.compare import compare, new_tokens
 from bioptimus_jax.vocab.counting import count_corpora, general_files, share_counted
@@ -51,9 +51,9 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         + (f', in {share:.2%} of the documents' if share < 1 else '')
     )
     if subwords is None:
-        subwords = _trained(run, domain, like)
-    if source is not None:
-        _tell_lost(run, subwords, source)
+        subwords = _trained(run.config.vocab, domain, like, run.say)
+    if source is not None and (lost := _lost(subwords, source)):
+        run.say(lost)
     length = (
         (read_json(source_place / 'config.json') or {}).get('max_position_embeddings')
         if source_place
@@ -62,7 +62,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     subwords.save(folder, int(length or run.config.model.max_positions))
     agreement.check_written(folder, subwords)
     frequency.write(folder, domain, general, share)
-    counts = _write_comparison(run, folder, subwords, source, documents)
+    counts = _write_comparison(folder, subwords, source, documents, run.say)
     # What later stages are made from; word frequencies are a result of their own.
     deciding = (READY, *subwords.kind.files, SETTINGS, 'new_tokens.txt', 'comparison.json')
     content = digest({name: sha256(folder / name) for name in deciding})
@@ -77,7 +77,7 @@ def check(run: Run) -> None:
 def _tokenizers(experiment: Experiment, source_place: Path | None) -> tuple[Subwords | None, Subwords | None]:
     """The source's, and the one that is taken as it is; None where there is none or one is trained."""
     source = _source_tokenizer(experiment, source_place) if source_place else None
-    return source, _given(experiment, source)
+    return source, _given(experiment.vocab, source)
 
 
 def _source_tokenizer(experiment: Experiment, folder: Path) -> Subwords:
@@ -86,7 +86,7 @@ def _source_tokenizer(experiment: Experiment, folder: Path) -> Subwords:
     subwords.kind.check(subwords, folder)
     agreement.check_source(folder, subwords)
     kept = experiment.vocab.kind in ('source', 'append')
-    check_words(experiment, subwords, f'the source {experiment.source.path}', kept)
+    check_words(experiment.vocab, subwords, f'the source {experiment.source.path}', kept)
     rows, tokens = (read_json(folder / 'config.json') or {}).get('vocab_size'), len(subwords.tokens)
     if isinstance(rows, int) and tokens > rows and experiment.surgery.initialisation.source:
         raise InputError(
@@ -96,25 +96,23 @@ def _source_tokenizer(experiment: Experiment, folder: Path) -> Subwords:
     return subwords
 
 
-def _trained(run: Run, counts: Mapping[str, int], source: Subwords | None) -> Subwords:
+def _trained(
+    settings: Vocab, counts: Mapping[str, int], source: Subwords | None, say: Callable[[str], None]
+) -> Subwords:
     """A tokenizer trained on word counts; for kind=append the source's entries come first, then what is new to it."""
-    settings = run.config.vocab
     trained = TOKENIZERS.load(settings.tokenizer).train(counts, settings, source)
     if len(trained.tokens) < settings.size:
-        run.say(
-            f'vocab: the text gives {len(trained.tokens):,} entries, not config.vocab.size={settings.size:,}'
-        )
+        say(f'vocab: the text gives {len(trained.tokens):,} entries, not config.vocab.size={settings.size:,}')
     if settings.kind != 'append' or source is None:
         return trained
     appended = source.kind.append(source, trained)
     if left := len(source.tokens) + int((trained.shared_with(source) < 0).sum()) - len(appended.tokens):
-        run.say(f'vocab: {left:,} tokens are left out, no text has them beside those of the source')
+        say(f'vocab: {left:,} tokens are left out, no text has them beside those of the source')
     return appended
 
 
-def _given(experiment: Experiment, source: Subwords | None) -> Subwords | None:
+def _given(settings: Vocab, source: Subwords | None) -> Subwords | None:
     """The tokenizer that is taken as it is; None where one is trained."""
-    settings = experiment.vocab
     if source is None and settings.kind in ('source', 'append'):
         raise ConfigError(
             f'config.vocab.kind: {settings.kind} needs config.source.path; or take config.vocab.kind=train'
@@ -128,27 +126,29 @@ def _given(experiment: Experiment, source: Subwords | None) -> Subwords | None:
     file = Path(settings.file)
     kind = TOKENIZERS.load(settings.tokenizer)
     given = kind.load(file) if file.is_file() and file.name != READY else load(file)
-    check_words(experiment, given, f'{settings.file}')
+    check_words(settings, given, f'{settings.file}')
     return kind.fit(given, source, file) if source is not None and source.kind is kind else given
 
 
-def _tell_lost(run: Run, subwords: Subwords, source: Subwords) -> None:
+def _lost(subwords: Subwords, source: Subwords) -> str:
+    """What to say of tokens that users added to the source and that this vocabulary lacks; '' for none."""
     kept = set(subwords.shared_with(source).tolist())
     added = sorted(source.tokenizer.get_added_tokens_decoder().items())
     lost = [token.content for number, token in added if number not in kept]
-    if lost:
-        run.say(
-            f'vocab: {len(lost):,} tokens that were added to the source are not in this vocabulary '
-            f'({", ".join(lost[:4])}); config.vocab.kind=append keeps them'
-        )
+    if not lost:
+        return ''
+    return (
+        f'vocab: {len(lost):,} tokens that were added to the source are not in this vocabulary '
+        f'({", ".join(lost[:4])}); config.vocab.kind=append keeps them'
+    )
 
 
 def _write_comparison(
-    run: Run,
     folder: Path,
     subwords: Subwords,
     source: Subwords | None,
     documents: DocumentSource,
+    say: Callable[[str], None],
 ) -> dict[str, Any]:
     new = new_tokens(subwords, source)
     with atomic(folder / 'new_tokens.txt', 'wb') as file:
@@ -160,10 +160,10 @@ def _write_comparison(
     if source is not None:
         pieces += f' (source: {report["source"]["pieces_per_word"]:.2f}), {len(new):,} tokens are new'
         if source.kind is not subwords.kind:
-            run.say(
+            say(
                 "vocab: the source's tokenizer is of another kind; the text of tokens decides which rows are kept"
             )
-    run.say(f'vocab: {len(subwords.tokens):,} entries, {pieces}')
+    say(f'vocab: {len(subwords.tokens):,} entries, {pieces}')
     return {
         'size': len(subwords.tokens),
         **{name: report[name] for name in ('kept', 'new', 'lost') if name in report},
@@ -175,18 +175,18 @@ def read_new_tokens(vocab_folder: Path) -> list[str]:
     return (vocab_folder / 'new_tokens.txt').read_bytes().decode('utf-8').split('\n')[:-1]
 
 
-def check_words(experiment: Experiment, subwords: Subwords, owner: str, kind: bool = True) -> None:
+def check_words(settings: Vocab, subwords: Subwords, owner: str, kind: bool = True) -> None:
     """Raises ConfigError where the tokenizer's casing, or where it matters its `kind`, is not the configuration's."""
-    if kind and subwords.kind is not TOKENIZERS.load(experiment.vocab.tokenizer):
+    if kind and subwords.kind is not TOKENIZERS.load(settings.tokenizer):
         name = next(name for name in TOKENIZERS if TOKENIZERS.load(name) is subwords.kind)
         raise ConfigError(
-            f'config.vocab.tokenizer: is {experiment.vocab.tokenizer}, but {owner} has a tokenizer of the kind {name}; '
+            f'config.vocab.tokenizer: is {settings.tokenizer}, but {owner} has a tokenizer of the kind {name}; '
             f'set --config.vocab.tokenizer={name}'
         )
     lowercase = subwords.lowercase
-    if lowercase != experiment.vocab.lowercase:
+    if lowercase != settings.lowercase:
         casing = 'lower case' if lowercase else 'cased'
         raise ConfigError(
-            f'config.vocab.lowercase: is {experiment.vocab.lowercase}, but {owner} is {casing}; '
+            f'config.vocab.lowercase: is {settings.lowercase}, but {owner} is {casing}; '
             f'set --config.vocab.lowercase={lowercase}'
         )

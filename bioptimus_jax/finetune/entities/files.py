@@ -7,9 +7,9 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic
-from bioptimus_jax.finetune.entities.score import mentions
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.sets.columns import DOCUMENT
+from bioptimus_jax.sets.tags import spans
 
 COLUMNS = 'token TAB gold TAB predicted'
 LINE_BREAKS = str.maketrans('\n\r\t', '   ')  # one character each, so that offsets stay
@@ -70,7 +70,7 @@ def write_standoff(folder: Path, sentences: Sequence[Predicted]) -> None:
             words = [word.translate(LINE_BREAKS) for word in sentence.words]
             line = ' '.join(words)
             starts = np.cumsum([offset, *(len(word) + 1 for word in words)])
-            for kind, first, last in mentions(sentence.predicted):
+            for kind, first, last in spans(sentence.predicted):
                 number += 1
                 start, end = int(starts[first]), int(starts[last + 1]) - 1
                 name = '_'.join(kind.split())

@@ -11,10 +11,9 @@ import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.metrics import Metric, f1, rates
-from bioptimus_jax.sets.tags import spans
+from bioptimus_jax.sets.tags import Span, spans
 
 Tags = Sequence[Sequence[str]]
-Mention = tuple[str, int, int]  # type, first word, last word
 
 MODES = ('default', 'strict', 'relaxed')
 ANY_TYPE = 'entity'  # the type of every mention in untyped scores
@@ -80,17 +79,7 @@ def check_with_seqeval(gold: Tags, predicted: Tags, scores: dict[str, float]) ->
             )
 
 
-def mentions(tags: Sequence[str]) -> list[Mention]:
-    """The mentions of one sentence as seqeval's default mode and conlleval read IOB2. Raises InputError."""
-    return spans(tags)
-
-
-def strict_mentions(tags: Sequence[str]) -> list[Mention]:
-    """The mentions of one sentence that are valid IOB2, as seqeval's strict mode reads them. Raises InputError."""
-    return spans(tags, orphans_open=False)
-
-
-def untyped(found: Sequence[Mention]) -> list[Mention]:
+def untyped(found: Sequence[Span]) -> list[Span]:
     """The same mentions without their types.
 
     Renaming the tags would not do: in B-Drug I-Gene the second tag opens a mention, in B-x I-x it continues one.
@@ -98,7 +87,7 @@ def untyped(found: Sequence[Mention]) -> list[Mention]:
     return [(ANY_TYPE, first, last) for _, first, last in found]
 
 
-def overlapping_pairs(gold: Sequence[Mention], predicted: Sequence[Mention]) -> int:
+def overlapping_pairs(gold: Sequence[Span], predicted: Sequence[Span]) -> int:
     """Size of the largest one-to-one matching of mentions of the same type whose spans overlap.
 
     Mentions of one side do not overlap each other, so walking through both from the left and pairing at the
@@ -119,10 +108,10 @@ def overlapping_pairs(gold: Sequence[Mention], predicted: Sequence[Mention]) -> 
     return found
 
 
-READERS: dict[str, Callable[[Sequence[str]], list[Mention]]] = {
-    'default': mentions,
-    'strict': strict_mentions,
-    'relaxed': mentions,
+READERS: dict[str, Callable[[Sequence[str]], list[Span]]] = {
+    'default': spans,
+    'strict': functools.partial(spans, orphans_open=False),
+    'relaxed': spans,
 }
 METRICS = {
     mode: Metric(
@@ -140,7 +129,7 @@ METRICS = {
 """Mode -> entity F1; the first is what the papers report."""
 
 
-def _matched(mode: str, gold: Sequence[Mention], predicted: Sequence[Mention]) -> int:
+def _matched(mode: str, gold: Sequence[Span], predicted: Sequence[Span]) -> int:
     if mode == 'relaxed':
         return overlapping_pairs(gold, predicted)
     return len(set(gold) & set(predicted))

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.finetune.entities.score import Mention, mentions
 from bioptimus_jax.finetune.predictions import Predicted, units
 from bioptimus_jax.finetune.statistics import interval, resampled
 from bioptimus_jax.finetune.summary import Known
 from bioptimus_jax.sets.corpora import Dataset
+from bioptimus_jax.sets.tags import Span, spans
 
 SIZES = ((1, '1'), (2, '2'), (4, '3-4'), (None, '5+'))
 CONTEXTS = ((0, '0'), (4, '1-4'), (19, '5-19'), (None, '20+'))
@@ -132,7 +132,7 @@ def training_mentions(
     return [
         (tuple(words[first : last + 1]), kind)
         for words, tags in sentences
-        for kind, first, last in mentions(tags)
+        for kind, first, last in spans(tags)
     ]
 
 
@@ -167,7 +167,7 @@ def sliced_counts(
     counts: dict[tuple[str, str], np.ndarray] = defaultdict(lambda: np.zeros(shape, np.int64))
     for at, sentences in enumerate(predictions):
         for unit, sentence in zip(unit_of, sentences, strict=True):
-            gold, predicted = set(mentions(sentence.gold)), set(mentions(sentence.predicted))
+            gold, predicted = set(spans(sentence.gold)), set(spans(sentence.predicted))
             for column, group in enumerate((gold & predicted, gold, predicted)):
                 for mention in group:
                     for key in classify(*_words_and_type(sentence, mention)).items():
@@ -186,7 +186,7 @@ def label_distribution(splits: Mapping[str, Iterable[Sequence[str]]]) -> dict[st
         types: Counter[str] = Counter()
         for sentence in sentences:
             tags.update(sentence)
-            types.update(kind for kind, _, _ in mentions(sentence))
+            types.update(kind for kind, _, _ in spans(sentence))
         shares = {'tags': _shares(tags), 'types': _shares(types)}
         result[name] = {'words': tags.total(), 'mentions': types.total(), **shares}
     return result
@@ -218,7 +218,7 @@ def _mean_where(defined_RxS: np.ndarray, values_RxS: np.ndarray) -> np.ndarray:
     return np.where(number_R > 0, means_R, np.nan)
 
 
-def _words_and_type(sentence: Predicted, mention: Mention) -> tuple[tuple[str, ...], str]:
+def _words_and_type(sentence: Predicted, mention: Span) -> tuple[tuple[str, ...], str]:
     kind, first, last = mention
     return sentence.words[first : last + 1], kind
 
