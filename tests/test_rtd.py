@@ -346,7 +346,7 @@ def test_it_trains_is_scored_and_tells_whether_it_is_healthy(trained):
     assert told[0]['replaced'] == pytest.approx(0.15 * 0.9, rel=0.2)
     assert told[-1]['discriminator_loss'] < told[0]['discriminator_loss']
     measures = read_measures(trained)
-    table, drawn = training.objective(measures), training.of_objective(measures)
+    table, drawn = training.objective(measures), training.objective_curves(measures)
     assert [column for column in table.columns if column not in ('phase', 'step')] == [
         *'generator loss,generator accuracy,sampled accuracy,replaced,discriminator loss'.split(','),
         *'discriminator accuracy,precision,recall,auc'.split(','),

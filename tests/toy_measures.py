@@ -181,6 +181,7 @@ def fabricate(workdir, finished=True):
             seconds=step * 0.9,
             joules=step * 360.0,
             fill=0.92,
+            nsp_accuracy=0.5 + step / 1000,
         )
     for step in range(0, last + 1, 50):
         phase = PHASES[(step - 1) // 100] if step else 'initial'

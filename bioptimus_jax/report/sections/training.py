@@ -94,7 +94,7 @@ def objective(m: Measures) -> Table:
     return Table.of('What the objective records', columns, rows, note=note, absent=ONLY_MASKED)
 
 
-def of_objective(m: Measures) -> Figure:
+def objective_curves(m: Measures) -> Figure:
     """The same against steps, with the training steps between the evaluations."""
     panels = {
         name.replace('_', ' '): {
@@ -107,10 +107,10 @@ def of_objective(m: Measures) -> Figure:
         for name in told(m)
     }
     title = 'What the objective records, over the steps'
-    return curves('objective', title, panels, 'step', '', share_y=False, absent=ONLY_MASKED)
+    return curves('objective_curves', title, panels, 'step', '', share_y=False, absent=ONLY_MASKED)
 
 
 ONLY_MASKED = 'the objective has no measures beyond those of masked pieces.'
 SECTION = Section(
-    'Training', '', ('pretrain',), {'objective': objective}, (training_loss, masking_rate, of_objective)
+    'Training', '', ('pretrain',), {'objective': objective}, (training_loss, masking_rate, objective_curves)
 )
