@@ -10,7 +10,7 @@ import scipy.stats
 import sklearn.metrics
 from toy_sets import DRUGS, OTHER, save_encoder
 
-from bioptimus_jax import config
+from bioptimus_jax import cli, config
 from bioptimus_jax.corpus.audit import searched_texts
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, read_jsonl
@@ -41,7 +41,7 @@ def test_public_sets_have_the_published_counts_and_majorities(name, data):
     task = task_for(chosen)
     dataset = task.read(chosen)
     assert tuple(len(getattr(dataset, split)) for split in ('train', 'devel', 'test')) == task.known.examples
-    assert task.look(dataset, {}, 128) == ({}, {}, [])
+    assert ', as published' in task.look(dataset, {}, 128)[2][0]
     given = collections.Counter(answer for text in dataset.test for answer in text.answers)
     assert {label: given[label] for label in POSITIVES.get(name, {})} == POSITIVES.get(name, {})
     if name in MAJORITIES:
@@ -62,7 +62,7 @@ def test_pubmedqa_is_split_as_its_authors_do(data, tmp_path, capsys):
     chosen = set_at(tmp_path / 'pubmedqa')
     task = task_for(chosen)
     dataset = task.read(chosen)
-    assert task.look(dataset, {}, 128) == ({}, {}, [])
+    assert ', as published' in task.look(dataset, {}, 128)[2][0]
     assert task.detail(dataset, [])['majority'] == pytest.approx(0.552)
 
 
@@ -204,6 +204,29 @@ def test_what_train_does_not_have_and_a_set_with_one_label_are_refused(tmp_path)
     one = set_at(written(tmp_path / 'one', ['the dose\tnone']), 'classes')
     with pytest.raises(InputError, match=r'train\.tsv: has one label, none; there is nothing to learn'):
         task_for(one).read(one)
+
+
+def test_lint_tells_counts_labels_repeats_and_what_is_cut(tmp_path, capsys):
+    written(tmp_path / 'sets' / 'gad', SETS['gad'][0])
+    written(
+        tmp_path / 'sets' / 'own', ['the patient got a dose of zolmipan ' * 20 + '\tdrug', 'the dose\tnone']
+    )
+    written(tmp_path / 'sets' / 'broken', ['a\tb\tc', 'd'])
+    model = save_encoder(tmp_path / 'model')
+    assert cli.main(['lint', f'--sets={tmp_path / "sets"}', f'--model={model}', '--task=classes']) == 3
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        'gad: 2 / 2 / 2 texts in train / devel / test; the public files have 4,261 / 535 / 534',
+        'gad: labels of train: 0 1, 1 1',
+        'gad: 2 texts of devel are also in train',
+        'gad: 2 texts of test are also in train or devel',
+        'own: 2 / 2 / 2 texts in train / devel / test',
+        'own: labels of train: drug 1, none 1',
+        'own: 2 texts of devel are also in train',
+        'own: 2 texts of test are also in train or devel',
+        'own: 3 texts are longer than 128 pieces of model and are cut',
+    ]
+    assert 'broken/train.tsv:2: has 1 columns, not 3' in err
 
 
 def test_the_audit_looks_for_what_is_between_the_names(tmp_path):

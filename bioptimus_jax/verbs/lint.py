@@ -1,22 +1,23 @@
-"""`bioptimus lint`: what is worth knowing about NER sets before a model is trained on them."""
+"""`bioptimus lint`: what is worth knowing about sets before a model is trained on them."""
 
 from pathlib import Path
 
 from bioptimus_jax.command import Command, Verb, flag
 from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.progress import complain
+from bioptimus_jax.schema import Finetune
 
 
 def _call(command: Command) -> None:
-    from bioptimus_jax.finetune.entities import lint
+    from bioptimus_jax.finetune.look import look_through
     from bioptimus_jax.vocab.agreement import load_for_words
 
     folders = [Path(name) for name in command.options.model]
     short = len({folder.name for folder in folders}) == len(folders)
     models = {folder.name if short else str(folder): load_for_words(folder) for folder in folders}
-    records, errors = lint.lint_folder(Path(command.options.sets), models)
-    for record in records:
-        print(printable('\n'.join(lint.lines(record))), flush=True)
+    found, errors = look_through(Path(command.options.sets), models, command.options.task)
+    for lines in found:
+        print(printable('\n'.join(lines)), flush=True)
     if errors:
         for error in errors[1:]:
             complain(error)
@@ -24,15 +25,16 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'look through NER sets',
-    'What is worth knowing about NER sets before a model is trained on them: counts beside those of BLURB, tag '
-    'scheme,\nrepairs, orphan I- tags, sentences that are in two splits or tagged in two ways; with a model, words '
-    'that its\ntokenizer loses and sentences too long for one window.\n\n'
+    'look through sets',
+    'What is worth knowing about sets before a model is trained on them: counts beside the published ones, texts that\n'
+    'are in two splits. Of entities also tag scheme, repairs, orphan I- tags, sentences tagged in two ways. With a\n'
+    'model, words that its tokenizer loses, and what is too long for one window.\n\n'
     'reads:  a set (train, devel, test as .tsv, .conll, PubTator, BRAT or TFDS), or a folder of sets\n'
     'writes: lines to the terminal; exit code 3 where a set cannot be read\n\n'
     'example:\n  bioptimus lint --sets=$BIOPTIMUS_DATA/ner --model=runs/small/export/0.4',
     (
         flag('--sets', 'a set or a folder of sets', None, required=True, metavar='FOLDER'),
+        flag('--task', 'of sets without a record: a file of finetune/tasks', Finetune.task, metavar='NAME'),
         flag('--model', 'count its pieces too; may be repeated', [], action='append', metavar='HF_FOLDER'),
     ),
     _call,

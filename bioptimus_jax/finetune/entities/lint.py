@@ -3,13 +3,11 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.errors import InputError
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import blurb
-from bioptimus_jax.sets.corpora import Dataset, is_dataset, read_dataset
+from bioptimus_jax.sets.corpora import Dataset
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
 from bioptimus_jax.sets.tags import OUTSIDE, spans
 
@@ -54,28 +52,6 @@ def lint_dataset(
             for key, tokenizer in (tokenizers or {}).items()
         },
     }
-
-
-def lint_folder(
-    folder: Path, tokenizers: Mapping[str, Any] | None = None
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """The records of a set, or of all sets in a folder, and one line for each that cannot be read.
-
-    Raises InputError where there is no set at all.
-    """
-    if not folder.is_dir():
-        raise InputError(f'{folder}: no such folder; give a set or a folder of sets')
-    inside = sorted(p for p in folder.iterdir() if p.is_dir())
-    sets = [folder] if is_dataset(folder) else [p for p in inside if is_dataset(p)]
-    if not sets:
-        raise InputError(f'{folder}: has no training split in it, and no folder with one')
-    records, errors = [], []
-    for path in sets:
-        try:
-            records.append(lint_dataset(read_dataset(path), tokenizers))
-        except InputError as error:
-            errors.append(str(error))
-    return records, errors
 
 
 def lines(record: Mapping[str, Any]) -> list[str]:

@@ -53,14 +53,33 @@ class TextTask(Task):
     def look(
         self, dataset: Texts, tokenizers: Mapping[str, Any], max_pieces: int
     ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
-        """Counts that are other than the published ones."""
-        found = tuple(len(getattr(dataset, split)) for split in SPLITS)
-        lines = []
-        if self.known and found != self.known.examples:
-            shown = (' / '.join(f'{n:,}' for n in numbers) for numbers in (found, self.known.examples))
-            lines.append(
-                f'{dataset.name}: {" examples in train / devel / test; the public files have ".join(shown)}'
+        """Counts beside the published ones, labels, texts of two splits, and with tokenizers texts that are cut."""
+        name = dataset.name
+        counts = tuple(len(getattr(dataset, split)) for split in SPLITS)
+        said = ''
+        if self.known:
+            published = ' / '.join(f'{n:,}' for n in self.known.examples)
+            said = (
+                ', as published' if counts == self.known.examples else f'; the public files have {published}'
             )
+        lines = [f'{name}: {" / ".join(f"{n:,}" for n in counts)} texts in train / devel / test{said}']
+        if dataset.labels:
+            given = Counter(answer for text in dataset.train for answer in text.answers)
+            lines.append(f'{name}: labels of train: {", ".join(f"{x} {given[x]:,}" for x in dataset.labels)}')
+        for split, before in (('devel', ('train',)), ('test', ('train', 'devel'))):
+            known = {text.words for one in before for text in getattr(dataset, one)}
+            repeated = sum(text.words in known for text in getattr(dataset, split))
+            if repeated:
+                lines.append(f'{name}: {repeated:,} texts of {split} are also in {" or ".join(before)}')
+        for model, tokenizer in tokenizers.items():
+            cut = sum(
+                windows.windows(tokenizer, getattr(dataset, split), max_pieces, False).counts[windows.CUT]
+                for split in SPLITS
+            )
+            if cut:
+                lines.append(
+                    f'{name}: {cut:,} texts are longer than {max_pieces} pieces of {model} and are cut'
+                )
         return {}, {}, lines
 
     def detail(self, dataset: Texts, predicted: Sequence[Any]) -> dict[str, Any]:

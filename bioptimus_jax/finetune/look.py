@@ -1,0 +1,33 @@
+"""What is worth knowing about sets before a model is trained on them, each as its task looks at it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.finetune.task import task_for
+from bioptimus_jax.schema import Finetune
+from bioptimus_jax.sets.corpora import is_dataset, set_at
+
+
+def look_through(
+    folder: Path, tokenizers: Mapping[str, Any], task: str = Finetune.task
+) -> tuple[list[list[str]], list[str]]:
+    """Lines about a set, or about each set of a folder, and a line for each that cannot be read.
+
+    `task`: of sets without a record. Raises InputError where there is no set at all.
+    """
+    if not folder.is_dir():
+        raise InputError(f'{folder}: no such folder; give a set or a folder of sets')
+    inside = sorted(p for p in folder.iterdir() if p.is_dir())
+    sets = [folder] if is_dataset(folder) else [p for p in inside if is_dataset(p)]
+    if not sets:
+        raise InputError(f'{folder}: has no training split in it, and no folder with one')
+    found, errors = [], []
+    for chosen in (set_at(path, task) for path in sets):
+        try:
+            learned = task_for(chosen)
+            found.append(learned.look(learned.read(chosen), tokenizers, Finetune().max_pieces)[2])
+        except InputError as error:
+            errors.append(str(error))
+    return found, errors
