@@ -1,1 +1,1 @@
-"""Fine-tuning on named-entity recognition, and entity-level scores that can be trusted."""
+"""Fine-tuning any encoder on sets of a task, and scores that can be trusted."""
