@@ -14,6 +14,7 @@ from ml_collections import ConfigDict
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.fields import MOST, field_of, key, named, record_from, section, walk
+from bioptimus_jax.finetune.texts.features import FEATURES
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.pretrain.decay import DECAYS
 from bioptimus_jax.pretrain.layouts import LAYOUTS, PAIRED
@@ -517,6 +518,9 @@ class Finetune:
     bias_correction: bool = key(True, 'of Adam; the original BERT has none, which Tinn et al. find unstable')
     dropout: float = key(0.1, 'of hidden states, attention probabilities and the head', low=0, high=0.9)
     head: str = key('linear', "on the last layer's states (PubMedBERT, section 5.2)", one_of=HEADS)
+    features: str = key(
+        'family', '; '.join(f'{name}: {one.meaning}' for name, one in FEATURES.items()), one_of=FEATURES
+    )
     lstm_hidden: int = key(0, 'bilstm: units a direction; 0: half of the hidden size', low=0, high=WIDEST_ROW)
     scheme: str = key('bio', 'tags that are learned, whatever the files have', one_of=('bio', 'io', 'bioul'))
     label_pieces: str = key('first', 'pieces of a word that carry its label', one_of=('first', 'all'))
@@ -773,6 +777,11 @@ def _check_finetune(settings: Finetune) -> None:
             raise ConfigError(
                 f'config.finetune.keep: {settings.keep!r}, but setting {name!r} has head={of_name.head!r}; only models '
                 'with a linear head can be kept, as transformers loads no other'
+            )
+        if settings.keep != 'none' and FEATURES[of_name.features].of:
+            raise ConfigError(
+                f'config.finetune.keep: {settings.keep!r}, but setting {name!r} has features={of_name.features!r}; '
+                'only models with the head of their family can be kept, as transformers loads no other'
             )
         if of_name.head.endswith('crf') and of_name.label_pieces != 'first':
             raise ConfigError(

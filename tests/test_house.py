@@ -24,6 +24,7 @@ FLOORS = {
     'bioptimus_jax.plugins': 0,
     'bioptimus_jax.fields': 1,
     'bioptimus_jax.pretrain.decay': 0,
+    'bioptimus_jax.finetune.texts.features': 0,
     'bioptimus_jax.pretrain.layouts': 0,
     'bioptimus_jax.pretrain.optimizers': 0,
     'bioptimus_jax.pretrain.rates': 0,

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 import scipy.stats
 import sklearn.metrics
+import torch
 from toy_sets import DRUGS, OTHER, save_encoder
 
 from bioptimus_jax import cli, config
 from bioptimus_jax.corpus.audit import searched_texts
-from bioptimus_jax.errors import InputError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.finetune.statistics import bootstrap
 from bioptimus_jax.finetune.task import DEFAULT, task_for, task_of
+from bioptimus_jax.finetune.texts.features import FEATURES
 from bioptimus_jax.finetune.texts.measures import measure
 from bioptimus_jax.finetune.texts.windows import CUT, windows
 from bioptimus_jax.run import Run, execute
@@ -24,6 +26,7 @@ from bioptimus_jax.sets import pubmedqa, texts
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.texts import Text
 from bioptimus_jax.stages import STAGES
+from bioptimus_jax.vocab.agreement import load_for_words
 
 AT_HAND = ('chemprot', 'ddi', 'gad', 'hoc', 'bioasq', 'biosses')
 MAJORITIES = {'gad': 0.690, 'bioasq': 0.671, 'chemprot': 0.0, 'biosses': 0.0}
@@ -243,8 +246,6 @@ def test_the_audit_looks_for_what_is_between_the_names(tmp_path):
 
 
 def test_a_question_is_never_cut_and_of_two_texts_the_longer_one_is(tmp_path):
-    from bioptimus_jax.vocab.agreement import load_for_words
-
     tokenizer = load_for_words(save_encoder(tmp_path))
     question, text = 'the patient got with', 'dose of and the patient daily dose of and'
     pair = [Text((question, text), ()), Text((text, question), ()), Text(('dose',), ())]
@@ -262,6 +263,72 @@ def test_a_question_is_never_cut_and_of_two_texts_the_longer_one_is(tmp_path):
     (first, second, single), _ = read(question=False)
     assert first == ['[CLS]', *question.split()[:3], '[SEP]', *text.split()[:4], '[SEP]']
     assert single == ['[CLS]', 'dose', '[SEP]']
+
+
+def test_features_are_those_of_loops_over_pieces():
+    """Largest values and first pieces of two mentions, which may be one, by hand."""
+    draw = np.random.default_rng(0)
+    states_BxLxD = torch.tensor(draw.normal(size=(3, 7, 4)), dtype=torch.float32)
+    spans = [((1, 3), (4, 6)), ((2, 3), (2, 3)), ((5, 7), (1, 2))]
+    spans_Bx2x2 = torch.tensor(spans)
+    largest = FEATURES['mentions'].of(states_BxLxD, spans_Bx2x2)
+    starts = FEATURES['starts'].of(states_BxLxD, spans_Bx2x2)
+    for row, of_row in enumerate(spans):
+        parts = [states_BxLxD[row, first:behind].max(0).values for first, behind in of_row]
+        torch.testing.assert_close(largest[row], torch.cat(parts))
+        torch.testing.assert_close(starts[row], torch.cat([states_BxLxD[row, first] for first, _ in of_row]))
+    torch.testing.assert_close(FEATURES['first'].of(states_BxLxD, spans_Bx2x2), states_BxLxD[:, 0])
+
+
+def test_mentions_are_found_in_pieces_or_refused(tmp_path):
+    tokenizer = load_for_words(save_encoder(tmp_path))
+    two, one, none = (Text((text,), ()) for text in ('a @GENE$ b @CHEMICAL$', 'a @CHEM-GENE$ b', 'a b'))
+    encoded = windows(tokenizer, [two, one], 40, mentions=True).windows
+    shown = [[w.pieces[first:behind] for first, behind in w.mentions] for w in encoded]
+    assert [len(w.mentions) for w in encoded] == [2, 2]
+    assert [[len(x) > 0 for x in of_one] for of_one in shown] == [[True, True], [True, True]]
+    assert encoded[1].mentions[0] == encoded[1].mentions[1]
+    assert shown[0] != shown[1]
+    with pytest.raises(InputError, match=r"text 1, 'a b': has no @NAME\$; set config\.finetune\.features"):
+        windows(tokenizer, [none], 40, mentions=True)
+    with pytest.raises(
+        InputError, match=r'text 1, .*: @CHEMICAL\$ is cut off; raise config\.finetune\.max_pieces'
+    ):
+        windows(tokenizer, [two], 12, mentions=True)
+
+
+def test_relations_are_learned_from_every_kind_of_features(models, tmp_path):
+    """Whether the drug between two mentions is the first or the second of the list."""
+    draw, folder = random.Random(0), tmp_path / 'sets' / 'relations'
+    folder.mkdir(parents=True)
+    for split, count in {'train': 120, 'devel': 24, 'test': 40}.items():
+        drugs = [draw.choice(DRUGS[:2]) for _ in range(count)]
+        lines = [f'{draw.choice(OTHER)} @A$ {drug} @B$\t{drug}' for drug in drugs]
+        (folder / f'{split}.tsv').write_text('\n'.join(lines) + '\n')
+    e = Experiment.from_config(config.defaults())
+    settings = dataclasses.replace(
+        e.finetune,
+        folder=str(folder.parent),
+        models=tuple(f'{kind}={place}' for kind, place in models.items()),
+        task='classes',
+        settings=tuple(FEATURES),
+        setting={name: {'features': name} for name in FEATURES},
+        epochs=8,
+        learning_rate=5e-3,
+        max_pieces=48,
+    )
+    run = Run(tmp_path / 'run', dataclasses.replace(e, stages=('finetune',), finetune=settings), quiet=True)
+    execute(run, STAGES['finetune'])
+    found = {
+        (r['model'], r['setting']): r['test'][DEFAULT]['accuracy']
+        for r in read_jsonl(run.workdir / 'finetune' / 'results.jsonl')
+    }
+    assert len(found) == 8
+    assert min(found.values()) > 0.9, found
+    kept = config.defaults()
+    kept.finetune.update(keep='best', features='first')
+    with pytest.raises(ConfigError, match=r"config\.finetune\.keep: 'best', but .* has features='first'"):
+        Experiment.from_config(kept)
 
 
 @pytest.fixture(scope='module')

@@ -26,7 +26,7 @@ class Classes(TextTask):
     def head(self, pretrained: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> Any:
         from bioptimus_jax.finetune.texts.head import AnyLabels, OneLabel
 
-        return (AnyLabels if self.several else OneLabel)(pretrained, labels, dtype)
+        return (AnyLabels if self.several else OneLabel)(pretrained, labels, settings, dtype)
 
     def target(self, window: Any, learned: Sequence[str], head: Any) -> Any:
         if self.several:

@@ -23,7 +23,7 @@ class Similarity(TextTask):
     def head(self, pretrained: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> Any:
         from bioptimus_jax.finetune.texts.head import Number
 
-        return Number(pretrained, labels, dtype)
+        return Number(pretrained, labels, settings, dtype)
 
     def target(self, window: Any, learned: Sequence[float], head: Any) -> float:
         return learned[0]

@@ -13,7 +13,9 @@ import torch
 
 from bioptimus_jax.finetune.batches import padded
 from bioptimus_jax.finetune.heads import Head
+from bioptimus_jax.finetune.texts.features import FEATURES
 from bioptimus_jax.finetune.texts.windows import Window
+from bioptimus_jax.schema import Finetune
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,10 +25,25 @@ class Batch:
     given: dict[str, torch.Tensor]
     targets: torch.Tensor
     """Empty in prediction."""
+    spans_Bx2x2: torch.Tensor
+    """Of mentions, empty without."""
 
 
 class TextHead(Head):
-    """transformers' own head of the family, over the first piece as the family has it (for BERT its pooler)."""
+    """transformers' own head of the family, or a linear layer on the features of `config.finetune.features`."""
+
+    def __init__(self, classifier: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> None:
+        features = FEATURES[settings.features]
+        super().__init__(classifier.base_model if features.of else classifier, labels, dtype)
+        self.features = features
+        if self.features.of:
+            width = self.features.parts * classifier.config.hidden_size
+            self.dropout = torch.nn.Dropout(settings.dropout)
+            self.linear = torch.nn.Linear(width, len(labels))
+            torch.nn.init.normal_(
+                self.linear.weight, std=getattr(classifier.config, 'initializer_range', 0.02)
+            )
+            torch.nn.init.zeros_(self.linear.bias)
 
     def batch(self, windows: Sequence[Window], targets: Sequence[Any] | None = None) -> Batch:
         """Padded to the longest window; targets as `Task.target` gives them."""
@@ -36,12 +53,17 @@ class TextHead(Head):
         if windows[0].types:
             arrays['token_type_ids'] = padded([w.types for w in windows], 0)
         given = {name: torch.from_numpy(array).to(self.device) for name, array in arrays.items()}
-        return Batch(given, torch.tensor(targets or [], device=self.device))
+        spans_Bx2x2 = torch.tensor([w.mentions for w in windows], dtype=torch.int64, device=self.device)
+        return Batch(given, torch.tensor(targets or [], device=self.device), spans_Bx2x2)
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """Logits, float32 [B, K]."""
         with self.computing():
-            return self.pretrained(**batch.given).logits.float()
+            given = self.pretrained(**batch.given)
+        if not self.features.of:
+            return given.logits.float()
+        features_BxF = self.features.of(given.last_hidden_state.float(), batch.spans_Bx2x2)
+        return self.linear(self.dropout(features_BxF))
 
     @abc.abstractmethod
     def loss(self, batch: Batch) -> torch.Tensor:

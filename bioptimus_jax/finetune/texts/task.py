@@ -11,6 +11,7 @@ import numpy as np
 from bioptimus_jax.finetune.metrics import Metric
 from bioptimus_jax.finetune.task import DEFAULT, Encoded, Task
 from bioptimus_jax.finetune.texts import windows
+from bioptimus_jax.finetune.texts.features import FEATURES
 from bioptimus_jax.finetune.texts.measures import measure
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import texts
@@ -48,7 +49,8 @@ class TextTask(Task):
 
     def windows(self, tokenizer: Any, examples: Sequence[Text], settings: Finetune) -> Encoded:
         question = bool(self.known and self.known.layout.question)
-        return windows.windows(tokenizer, examples, settings.max_pieces, question)
+        mentions = FEATURES[settings.features].mentions
+        return windows.windows(tokenizer, examples, settings.max_pieces, question, mentions)
 
     def look(
         self, dataset: Texts, tokenizers: Mapping[str, Any], max_pieces: int
@@ -73,7 +75,7 @@ class TextTask(Task):
                 lines.append(f'{name}: {repeated:,} texts of {split} are also in {" or ".join(before)}')
         for model, tokenizer in tokenizers.items():
             cut = sum(
-                windows.windows(tokenizer, getattr(dataset, split), max_pieces, False).counts[windows.CUT]
+                windows.windows(tokenizer, getattr(dataset, split), max_pieces).counts[windows.CUT]
                 for split in SPLITS
             )
             if cut:
