@@ -68,6 +68,8 @@ def test_ends_are_compared_whatever_the_last_phase_is_called(sweep):
         ['worse', '+3.000', '—'],
     ]
     assert 'nothing has not been trained' in arms.ends(sweep, 'nothing').text()
+    sweep['worse']['0'].run.config = dataclasses.replace(sweep['worse']['0'].run.config, phases=())
+    assert [c.text for c in arms.ends(sweep, 'random_rows').rows[1]] == ['worse', '—', '—']  # not begun
 
 
 def test_an_arm_without_runs_and_a_missing_control_say_so(sweep):

@@ -110,7 +110,8 @@ def ends(arms: Arms, control: str) -> Table:
     scored = scored_sets(_runs(arms))
 
     def less(arm: str, value: Callable[[Measures, str], float], decimals: int) -> Cell:
-        pairs = [[value(m, m.phases[-1]) for m in both] for both in _both(arms, arm, control)]
+        trained = [both for both in _both(arms, arm, control) if all(m.phases for m in both)]
+        pairs = [[value(m, m.phases[-1]) for m in both] for both in trained]
         return over_seeds(_finite(own - base for own, base in pairs), decimals, sign='+')
 
     def score(dataset: str, m: Measures, model: str) -> float:
