@@ -13,7 +13,7 @@ from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.questions import QUESTIONS
 from bioptimus_jax.report.records import named
 from bioptimus_jax.report.resolved import read_runs
-from bioptimus_jax.report.sections import difficulty, entities, new_tokens
+from bioptimus_jax.report.sections import difficulty, entities, new_tokens, training
 from bioptimus_jax.report.trained import trained_models
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
@@ -39,6 +39,10 @@ FIRST_STEPS = (  # records, what the title says of them
     ('docs/results/curves-minilm.jsonl', 'MiniLM as source, one seed'),
 )
 CONTROL = 'random_rows'
+OBJECTIVES = (  # records, the arm that the others are compared with, what the title says
+    ('docs/results/nsp.jsonl', 'single', 'Next sentence prediction'),
+    ('docs/results/detour.jsonl', 'masked', 'A causal detour'),
+)
 FINE_TUNED = (  # records of fine-tuning alone, what the title says
     ('docs/results/stability.jsonl', 'stability techniques on 500 sentences'),
 )
@@ -84,6 +88,15 @@ def tables() -> list[Table]:
         compared = arms.grouped(named(read_runs([file])))
         for table in (arms.scores(compared), arms.against(compared, CONTROL)):
             made.append(dataclasses.replace(table, title=f'First steps ({title}): {table.title}'))
+    for file, control, title in OBJECTIVES:
+        compared = arms.grouped(named(read_runs([file])))
+        for table in (arms.scores(compared), arms.ends(compared, control)):
+            made.append(dataclasses.replace(table, title=f'{title}: {table.title}'))
+        for arm, (first, *_) in ((arm, seeds.values()) for arm, seeds in compared.items()):
+            told = training.objective(first)
+            made.append(
+                dataclasses.replace(told, title=f'{title}: what the objective of {arm} records, first seed')
+            )
     for folder, source in MEASURED:
         measured = read_measures(Run(folder, Experiment(), quiet=True))
         probed = new_tokens.probe(measured)
