@@ -46,6 +46,7 @@ OBJECTIVES = (  # records, the arm that the others are compared with, what the t
 FINE_TUNED = (  # records of fine-tuning alone, what the title says
     ('docs/results/stability.jsonl', 'stability techniques on 500 sentences'),
 )
+ELECTRA = 'docs/results/electra.jsonl'
 PROBED = (  # of more
     'contextualized layers=() shrinkage=1.0 map=respelled',
     'contextualized layers=() shrinkage=5.0 map=respelled',
@@ -97,6 +98,8 @@ def tables() -> list[Table]:
             made.append(
                 dataclasses.replace(told, title=f'{title}: what the objective of {arm} records, first seed')
             )
+    [electra] = read_runs([ELECTRA])
+    made.append(dataclasses.replace(training.objective(electra), title='ELECTRA: what tells a healthy run'))
     for folder, source in MEASURED:
         measured = read_measures(Run(folder, Experiment(), quiet=True))
         probed = new_tokens.probe(measured)
