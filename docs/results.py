@@ -44,6 +44,7 @@ OBJECTIVES = (  # records, the arm that the others are compared with, what the t
     ('docs/results/detour.jsonl', 'masked', 'A causal detour'),
 )
 FINE_TUNED = (  # records of fine-tuning alone, what the title says
+    ('docs/results/entities.jsonl', 'the small source, five sets'),
     ('docs/results/stability.jsonl', 'stability techniques on 500 sentences'),
 )
 ELECTRA = 'docs/results/electra.jsonl'
