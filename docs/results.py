@@ -42,6 +42,7 @@ CONTROL = 'random_rows'
 OBJECTIVES = (  # records, the arm that the others are compared with, what the title says
     ('docs/results/nsp.jsonl', 'single', 'Next sentence prediction'),
     ('docs/results/detour.jsonl', 'masked', 'A causal detour'),
+    ('docs/results/distil.jsonl', 'longer', 'Distillation'),
 )
 FINE_TUNED = (  # records of fine-tuning alone, what the title says
     ('docs/results/entities.jsonl', 'the small source, five sets'),
