@@ -8,11 +8,12 @@ import pytest
 
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.units import Units
-from bioptimus_jax.report.blurb import MEMBERS, blurb, weight
+from bioptimus_jax.report.blurb import blurb, weight
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
-from bioptimus_jax.sets.blurb import GROUPS, member
+from bioptimus_jax.sets import texts, words
+from bioptimus_jax.sets.blurb import GROUPS, MEMBERS, SETS, record_of
 
 NAMES = {'bc5-chem': 'BC5CDR-chem-IOB', 'hoc': 'HoC', 'ebmnlp': 'EBM_PICO'}
 TASKS = dict.fromkeys(MEMBERS, 'classes') | {'ebmnlp': 'word_classes', 'biosses': 'similarity'}
@@ -49,8 +50,10 @@ def made(tmp_path):
 
 def test_thirteen_sets_in_six_tasks_under_whatever_name():
     assert [len(sets) for sets in GROUPS.values()] == [5, 1, 3, 1, 1, 2]
+    assert sorted(MEMBERS) == sorted((*SETS, *texts.SETS, *words.SETS))
     assert [weight(name) for name in GROUPS] == ['1/30', '1/6', '1/18', '1/6', '1/6', '1/12']
-    assert [member(n) for n in ('BC2GM-IOB', 'EBM-PICO', 'GAD', 'jnlpba-typed', 'other')] == [
+    names = ('BC2GM-IOB', 'EBM-PICO', 'GAD', 'jnlpba-typed', 'other')
+    assert [getattr(record_of(name), 'name', '') for name in names] == [
         'bc2gm',
         'ebmnlp',
         'gad',

@@ -1,6 +1,8 @@
 """The BLURB score: the mean over six tasks of the mean of their sets (Gu et al. 2021, section 5)."""
 
+import contextlib
 import dataclasses
+import functools
 import statistics
 from collections.abc import Mapping, Sequence
 
@@ -11,9 +13,9 @@ from bioptimus_jax.finetune.statistics import bootstrap, interval
 from bioptimus_jax.report.layout import Cell, Column, Table, between, each, fixed, missing
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.trained import Trained, units_of
-from bioptimus_jax.sets.blurb import BEYOND_ENTITIES, GROUPS, member
+from bioptimus_jax.sets import blurb as published
+from bioptimus_jax.sets.blurb import GROUPS, MEMBERS
 
-MEMBERS = [name for sets in GROUPS.values() for name in sets]
 FEW = ('questions', 'similarity')
 """Groups with few test items: a score without them is shown too."""
 RESAMPLES = 2000
@@ -29,8 +31,8 @@ class Scored:
 
     @classmethod
     def of(cls, m: Measures, model: str) -> 'Scored':
-        named = {member(d): d for d in m.datasets if m.scores(model, d)}
-        return cls(m, model, {one: d for one, d in named.items() if one})
+        known = {d: published.record_of(d) for d in m.datasets if m.scores(model, d)}
+        return cls(m, model, {record.name: d for d, record in known.items() if record})
 
     def mean(self, name: str) -> float:
         """Over seeds, in percent."""
@@ -41,8 +43,17 @@ class Scored:
         sets = GROUPS[name]
         return statistics.fmean(map(self.mean, sets)) if all(one in self.named for one in sets) else None
 
-    def draws_R(self, name: str) -> np.ndarray:
-        """The mean over seeds on other test items, in percent. Raises InputError where predictions are not there."""
+    @functools.cached_property
+    def draws_R(self) -> Mapping[str, np.ndarray]:
+        """The mean of a task on other test items, in percent; of whole tasks whose predictions are there."""
+        found = {}
+        for name, sets in GROUPS.items():
+            if self.group(name) is not None:
+                with contextlib.suppress(InputError):
+                    found[name] = np.mean([self._of_set_R(one) for one in sets], 0)
+        return found
+
+    def _of_set_R(self, name: str) -> np.ndarray:
         m, dataset = self.measures, self.named[name]
         trained = Trained(m, self.model)
         counts_SxUxC = np.stack([units_of(trained, c).counts_UxC for c in m.cells(self.model, dataset)])
@@ -54,18 +65,17 @@ class Scored:
         if len(found) < len(groups):
             return missing()
         mean = statistics.fmean(found)
-        try:
-            drawn_R = np.mean([np.mean([self.draws_R(one) for one in GROUPS[g]], 0) for g in groups], 0)
-        except InputError:
+        if not all(name in self.draws_R for name in groups):
             return fixed(mean, 2)
+        drawn_R = np.mean([self.draws_R[name] for name in groups], 0)
         return Cell(between(mean, *interval(drawn_R), '.2f'), mean)
 
 
 def blurb(m: Measures) -> Table:
     """A row for every model: the mean of each task, the score, and the score without the tasks with few test items."""
-    beyond = any(member(d) in BEYOND_ENTITIES for d in m.datasets)
-    records = [Scored.of(m, model) for model in m.models] if beyond else []
-    shown = [r for r in records if r.named]
+    records = [Scored.of(m, model) for model in m.models]
+    beyond = any(name not in published.SETS for r in records for name in r.named)
+    shown = [r for r in records if r.named and beyond]
     columns = [
         Column('model', lambda r: m.label(r.model)),
         *each(

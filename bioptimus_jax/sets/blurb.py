@@ -103,13 +103,12 @@ GROUPS: dict[str, tuple[str, ...]] = {
     'questions': ('pubmedqa', 'bioasq'),
 }
 """BLURB's tasks and their sets. Its score is the mean over tasks."""
-BEYOND_ENTITIES = tuple(name for sets in GROUPS.values() for name in sets if name not in SETS)
+MEMBERS = tuple(name for sets in GROUPS.values() for name in sets)
 
 
-def member(name: str) -> str:
-    """Which of the thirteen sets of BLURB a folder's name means; empty for none, and for JNLPBA with types."""
-    found = set_of(name) or getattr(texts.published(name) or words.published(name), 'name', '')
-    return found if any(found in sets for sets in GROUPS.values()) else ''
+def record_of(name: str) -> Published | texts.Published | words.Published | None:
+    """The record of the public set that a folder's name means; None for others, and for JNLPBA with its types."""
+    return SETS.get(set_of(name)) or texts.published(name) or words.published(name)
 
 
 def set_of(name: str) -> str:

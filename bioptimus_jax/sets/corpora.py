@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets import blurb, texts, words
+from bioptimus_jax.sets import blurb
 from bioptimus_jax.sets.columns import first_lines, read_columns
 from bioptimus_jax.sets.prepared import prepared_files, read_prepared
 from bioptimus_jax.sets.sentences import NAMES, SPLITS, Reading, Sentence
@@ -78,11 +78,9 @@ class Dataset:
 
 def set_at(folder: Path, task: str = Finetune.task) -> NamedSet:
     """The set in a folder under the folder's name, read and learned as BLURB does; others by `task`."""
-    known = blurb.SETS.get(blurb.set_of(folder.name))
-    of_record = known or texts.published(folder.name) or words.published(folder.name)
-    return NamedSet(
-        folder.name, folder, MERGED * bool(known and known.merged), of_record.task if of_record else task
-    )
+    known = blurb.record_of(folder.name)
+    merged = isinstance(known, blurb.Published) and known.merged
+    return NamedSet(folder.name, folder, MERGED * merged, known.task if known else task)
 
 
 def read_dataset(given: NamedSet | Path) -> Dataset:
