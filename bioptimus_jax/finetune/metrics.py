@@ -43,6 +43,28 @@ def f1(sums_x3: np.ndarray) -> np.ndarray:
     return np.where(found_x > 0, 2 * sums_x3[..., 0] / np.maximum(found_x, 1), 0.0)
 
 
+def macro_f1(
+    classes: Sequence[str],
+    counts: Callable[[Answers, Answers], np.ndarray],
+    label: str,
+    title: str,
+    meaning: str,
+) -> Metric:
+    """The mean of the F1 of each class, 0 for one that nobody has and nobody says.
+
+    `counts`: gold and predicted answers -> int64 [N, K, 3], of every class what is right, in gold, and predicted.
+    """
+
+    def flat(gold: Answers, predicted: Answers) -> np.ndarray:
+        return counts(gold, predicted).reshape(len(gold), -1)
+
+    def value(sums_x3K: np.ndarray) -> np.ndarray:
+        return f1(sums_x3K.reshape(*sums_x3K.shape[:-1], len(classes), 3)).mean(-1)
+
+    columns = tuple(f'{what} {name}' for name in classes for what in ('correct', 'gold', 'predicted'))
+    return Metric('f1', label, title, meaning, columns, flat, value)
+
+
 def rates(correct: int, in_gold: int, in_predicted: int) -> dict[str, float]:
     """Precision, recall and F1 with the counts that they are made of; 0 where nothing is there to divide by."""
     return {

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.finetune.metrics import Answers, Metric, f1, rates
+from bioptimus_jax.finetune.metrics import Answers, Metric, f1, macro_f1, rates
 from bioptimus_jax.finetune.summary import Known
 from bioptimus_jax.finetune.task import DEFAULT
 from bioptimus_jax.finetune.tasks.entities import Entities
@@ -21,7 +21,7 @@ SCHEME = 'io'
 """Where a mention of a class begins is not asked."""
 
 
-def class_counts(gold: Answers, predicted: Answers, types: Sequence[str]) -> np.ndarray:
+def class_counts(types: Sequence[str], gold: Answers, predicted: Answers) -> np.ndarray:
     """Words of every sentence that are right, in gold and predicted, by class: int64 [N, K, 3]."""
     counts_NxKx3 = np.zeros((len(gold), len(types), 3), np.int64)
     place = {kind: at for at, kind in enumerate(types)}
@@ -38,21 +38,14 @@ def class_counts(gold: Answers, predicted: Answers, types: Sequence[str]) -> np.
 @functools.cache
 def macro(types: tuple[str, ...]) -> Metric:
     """The mean of the classes' F1 (BLURB, EBM PICO)."""
-
-    def counts(gold: Answers, predicted: Answers) -> np.ndarray:
-        return class_counts(gold, predicted, types).reshape(len(gold), -1)
-
-    def value(sums_x3K: np.ndarray) -> np.ndarray:
-        return f1(sums_x3K.reshape(*sums_x3K.shape[:-1], len(types), 3)).mean(-1)
-
-    columns = tuple(f'{what} {kind}' for kind in types for what in ('correct', 'gold', 'predicted'))
-    return Metric('f1', 'F1', 'macro F1 of words', f'words of {", ".join(types)}', columns, counts, value)
+    counts = functools.partial(class_counts, types)
+    return macro_f1(types, counts, 'F1', 'macro F1 of words', f'words of {", ".join(types)}')
 
 
 def any_class(gold: Answers, predicted: Answers) -> np.ndarray:
     """Words of every sentence that have a class: right, in gold, predicted: int64 [N, 3]."""
     types = sorted({tag[2:] for side in (gold, predicted) for tags in side for tag in tags if tag != OUTSIDE})
-    return class_counts(gold, predicted, types).sum(1)
+    return class_counts(types, gold, predicted).sum(1)
 
 
 MICRO = Metric(
@@ -107,12 +100,11 @@ class Words(Entities):
     def detail(self, dataset: Dataset, predicted: Sequence[Sequence[str]]) -> dict[str, Any]:
         gold = [s.tags for s in dataset.test]
         types = self.types or sorted(dataset.types)
-        sums_Kx3 = class_counts(gold, predicted, types).sum(0)
-        found = int((class_counts(gold, gold, types).sum((0, 1)))[1])
+        sums_Kx3 = class_counts(types, gold, predicted).sum(0)
         return {
             'test_by_type': {kind: rates(*row.tolist()) for kind, row in zip(types, sums_Kx3, strict=True)},
             'majority': 0.0,  # no class for any word
-            'gold_in_file': found,
+            'gold_in_file': sum(tag != OUTSIDE for tags in gold for tag in tags),
             'gold_scored': int(sums_Kx3[:, 1].sum()),
         }
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from bioptimus_jax.finetune import metrics
 from bioptimus_jax.finetune.metrics import Answers, Metric, f1, rates
 
 ROUNDING = 1e-12
@@ -25,16 +26,9 @@ def micro_f1(labels: Sequence[str]) -> Metric:
 
 
 def macro_f1(labels: Sequence[str]) -> Metric:
-    """The mean of the F1 of each of these labels; of a label that nobody has and nobody says, 0."""
-
-    def counts(gold: Answers, predicted: Answers) -> np.ndarray:
-        return _by_label(labels, gold, predicted).reshape(len(gold), -1)
-
-    def value(sums_x3K: np.ndarray) -> np.ndarray:
-        return f1(sums_x3K.reshape(*sums_x3K.shape[:-1], len(labels), 3)).mean(-1)
-
-    columns = tuple(f'{what} {label}' for label in labels for what in ('correct', 'gold', 'predicted'))
-    return Metric('f1', 'macro F1', 'macro F1', 'the mean over labels of F1', columns, counts, value)
+    """The mean of the F1 of each of these labels."""
+    counts = functools.partial(_by_label, labels)
+    return metrics.macro_f1(labels, counts, 'macro F1', 'macro F1', 'the mean over labels of F1')
 
 
 def example_f1(labels: Sequence[str]) -> Metric:
