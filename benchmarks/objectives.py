@@ -4,7 +4,7 @@
 
 One process per objective, one step at a time in random order; ratios within a round. Steps are the loop's own, as in
 pretrain.py. `predicted` is the ratio of FLOPs a useful piece, `measured` that of seconds, `over it` their quotient.
-Sampling, softmax and noise are no matrix products, so FLOPs leave them out. A teacher has the student's shape.
+FLOPs count matrix products alone: sampling, softmax and noise are left out. A teacher has the student's shape.
 The full run takes real abstracts (BIOPTIMUS_DATA) and writes results/objectives.json; --quick writes nothing.
 """
 

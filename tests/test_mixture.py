@@ -6,11 +6,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from toy_pretraining import assert_same_bits, killed_copy, pretrained
+from toy_pretraining import assert_same_bits, killed_copy, of_letters, pretrained
 
-from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.fields import put
 from bioptimus_jax.plan import check
 from bioptimus_jax.pretrain import mixture
 from bioptimus_jax.pretrain.batches import Batches
@@ -19,7 +17,6 @@ from bioptimus_jax.pretrain.order import Order, Pattern
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.shares import PATTERN, quotas
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS
 
@@ -66,23 +63,9 @@ def test_rows_follow_the_shares_and_each_corpus_its_own_order():
 
 
 def experiment(folder, **changes):
-    c = config.defaults()
-    c.corpus.update(inputs=(str(folder / 'own.jsonl'),), heldout_fraction=0.2, shards=1)
-    c.corpus.near.threshold = 0.0
-    c.vocab.update(kind='file', file=str(folder / 'vocab.txt'))
-    c.model.update(layers=1, hidden=16, heads=2, intermediate=16, max_positions=PIECES)
-    c.surgery.strategy = 'scratch'
-    c.rows.update(row_pieces=PIECES, max_document_pieces=PIECES)
-    c.pretrain.update(batch_rows=8, micro_batches=2, learning_rate=3e-2)
-    c.phases = tuple(MIXED)
-    for name, corpora in MIXED.items():
-        c.phase[name].update(duration=6.0, duration_unit='steps', corpora=corpora)
-    c.evaluation.per_phase = 1
-    c.runtime.update(workers=1, devices=1, log_every_steps=2, checkpoint_every_steps=4)
-    put(c, Experiment, 'corpora.notes.run', str(folder / 'notes'))
-    for dotted, value in changes.items():
-        config.override(c, dotted.replace('__', '.'), str(value))
-    return Experiment.from_config(c)
+    corpora = {f'phase.{name}.corpora': ','.join(mixed) for name, mixed in MIXED.items()}
+    own = {'corpus__inputs': folder / 'own.jsonl', 'corpora.notes.run': folder / 'notes', **corpora}
+    return of_letters(folder, PIECES, MIXED, **{**own, **changes})
 
 
 @pytest.fixture(scope='module')

@@ -9,18 +9,19 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from toy_pretraining import of_letters
 
-from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.pretrain import evaluate, step, units
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS
 
 ROOT = Path(__file__).resolve().parents[1]
 HOWTO = ROOT / 'docs' / 'howto' / 'add-masking.md'
 PIECES, LETTERS, RATE = 128, 'abcdefghijklmnopqrst', 0.2
+PHASES, PHASE = ('0.1', '0.2'), {'rate': RATE, 'duration': 2.0}
+BATCHES = {'pretrain.batch_rows': 40, 'evaluation.rows': 60, 'runtime.log_every_steps': 1}
 # Mean runs at 20 % of rows of words of two pieces: 1 / 0.8, and less a little where a row ends; 4 / 0.8 likewise.
 SINGLE, SPANS = 1.24, 4.95
 
@@ -44,21 +45,8 @@ def spans(tmp_path_factory):
 
 
 def experiment(folder, **changes):
-    c = config.defaults()
-    c.corpus.update(inputs=(str(folder / 'corpus.jsonl'),), heldout_fraction=0.2, shards=1)
-    c.corpus.near.threshold = 0.0
-    c.vocab.update(kind='file', file=str(folder / 'vocab.txt'))
-    c.model.update(layers=1, hidden=8, heads=1, intermediate=8, max_positions=PIECES)
-    c.surgery.strategy = 'scratch'
-    c.rows.update(row_pieces=PIECES, max_document_pieces=PIECES)
-    c.pretrain.update(batch_rows=40, learning_rate=1e-3)
-    for name in c.phases:
-        c.phase[name].update(rate=RATE, duration=2.0, duration_unit='steps')
-    c.evaluation.update(rows=60, per_phase=1)
-    c.runtime.update(workers=1, devices=1, log_every_steps=1)
-    for dotted, value in changes.items():
-        config.override(c, dotted, value)
-    return Experiment.from_config(c)
+    phases = {f'phase.{name}.{key}': value for name in PHASES for key, value in PHASE.items()}
+    return of_letters(folder, PIECES, PHASES, **BATCHES, **phases, **changes)
 
 
 @pytest.fixture(scope='module')
@@ -93,7 +81,7 @@ def test_the_strategy_of_the_howto_is_what_the_loop_trains_and_scores(prepared, 
     with pytest.raises(ConfigError, match=r"phase\.0\.2\.masking: 'spans' is not one of tokens, words"):
         experiment(prepared, **{'phase.0.2.masking': 'spans'})
     monkeypatch.setitem(units.MASKINGS, 'spans', spans)
-    chosen = {'phases': '0.1,0.2', 'phase.0.2.masking': 'spans', 'curriculum.order': 'hard_to_easy'}
+    chosen = {'phase.0.2.masking': 'spans', 'curriculum.order': 'hard_to_easy'}
     run = Run(prepared / 'run', experiment(prepared, **{**chosen, 'curriculum.samples': '2'}), quiet=True)
     masked_by_step, frozen, traced = {}, [], []
     example_at, under = step.example_at, evaluate.Maskable.under
@@ -125,6 +113,8 @@ def test_the_strategy_of_the_howto_is_what_the_loop_trains_and_scores(prepared, 
         taken = np.concatenate([masked_by_step[number] for number in steps])
         assert taken.mean() == pytest.approx(RATE * 126 / 128, rel=0.05), name
         assert mean_run(taken) == pytest.approx(expected, rel=0.1), name
+        torn = (taken[:, 1:-1:2] != taken[:, 2:-1:2]).any()
+        assert torn == (pieces == 1), 'spans are of whole words'
         records = [r for r in run.metrics('pretrain') if r['kind'] == 'train' and r['phase'] == name]
         assert np.mean([r['unit_pieces'] for r in records]) == pytest.approx(pieces, rel=0.1), name
         assert len(frozen) == 2  # of difficulty, and of the frozen evaluation
@@ -132,8 +122,6 @@ def test_the_strategy_of_the_howto_is_what_the_loop_trains_and_scores(prepared, 
             batch = masks.masked[name]
             held = taken_at(np.concatenate(batch.slots_M), np.concatenate(batch.weights_M))
             assert mean_run(held) == pytest.approx(expected, rel=0.15), name
-    taken = np.concatenate([masked_by_step[number] for number in range(phases['0.2']['start'], 4)])
-    assert (taken[:, 1:-1:2] == taken[:, 2:-1:2]).all(), 'a word was torn'
     assert len(traced) == 1, 'one compiled step serves both'
 
 

@@ -9,9 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy_pretraining import assert_same_bits, killed_copy, pretrained
+from toy_pretraining import assert_same_bits, killed_copy, of_letters, pretrained
 
-from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.manifests import write_manifest
 from bioptimus_jax.model.families.bert import Bert
@@ -26,7 +25,6 @@ from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import example_at, sharded_step
 from bioptimus_jax.run import Run, check_settings, execute
-from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -142,22 +140,7 @@ class HeldOut:
 
 
 def experiment(folder, **changes):
-    c = config.defaults()
-    c.corpus.update(inputs=(str(folder / 'corpus.jsonl'),), heldout_fraction=0.2, shards=1)
-    c.corpus.near.threshold = 0.0
-    c.vocab.update(kind='file', file=str(folder / 'vocab.txt'))
-    c.model.update(layers=1, hidden=16, heads=2, intermediate=16, max_positions=PIECES)
-    c.surgery.strategy = 'scratch'
-    c.rows.update(row_pieces=PIECES, max_document_pieces=PIECES)
-    c.pretrain.update(batch_rows=8, micro_batches=2, learning_rate=3e-2)
-    c.phases = ('0.1', '0.4')
-    for name in c.phases:
-        c.phase[name].update(duration=6.0, duration_unit='steps')
-    c.evaluation.per_phase = 1
-    c.runtime.update(workers=1, devices=1, log_every_steps=2, checkpoint_every_steps=4)
-    for dotted, value in changes.items():
-        config.override(c, dotted.replace('__', '.'), str(value))
-    return Experiment.from_config(c)
+    return of_letters(folder, PIECES, ('0.1', '0.4'), **changes)
 
 
 @pytest.fixture(scope='module')

@@ -80,13 +80,35 @@ def prepare_pairs(folder):
     return folder
 
 
+def of_letters(folder, pieces, phases, **changes):
+    """One small layer from random weights, on words of a letter each: `vocab.txt` and `corpus.jsonl` of a folder."""
+    c = config.defaults()
+    c.corpus.update(inputs=(str(folder / 'corpus.jsonl'),), heldout_fraction=0.2, shards=1)
+    c.corpus.near.threshold = 0.0
+    c.vocab.update(kind='file', file=str(folder / 'vocab.txt'))
+    c.model.update(layers=1, hidden=16, heads=2, intermediate=16, max_positions=pieces)
+    c.surgery.strategy = 'scratch'
+    c.rows.update(row_pieces=pieces, max_document_pieces=pieces)
+    c.pretrain.update(batch_rows=8, micro_batches=2, learning_rate=3e-2)
+    c.phases = tuple(phases)
+    for name in phases:
+        c.phase[name].update(duration=6.0, duration_unit='steps')
+    c.evaluation.per_phase = 1
+    c.runtime.update(workers=1, devices=1, log_every_steps=2, checkpoint_every_steps=4)
+    return changed(c, changes)
+
+
 def experiment(folder, **changes):
-    loaded = config.load(str(folder / 'tiny.py'))
+    return changed(config.load(str(folder / 'tiny.py')), changes)
+
+
+def changed(loaded, changes):
     for dotted, value in changes.items():
+        dotted = dotted.replace('__', '.')
         if dotted.startswith('corpora.'):  # what no command line can begin
             put(loaded, Experiment, dotted, str(value))
         else:
-            config.override(loaded, dotted.replace('__', '.'), str(value))
+            config.override(loaded, dotted, str(value))
     return Experiment.from_config(loaded)
 
 

@@ -71,8 +71,8 @@ def audit_files(settings: Audit) -> list[Path]:
 
 
 def searched_texts(folder: Path, split: str) -> Iterator[str]:
-    """What is looked for of a split: the sentences of entities; of texts every sentence, or what is left of it between
-    the names that stand for entities. Raises InputError."""
+    """What the audit looks for: the sentences of a split. Names that replace entities (`@GENE$`) cut a sentence into
+    parts. Raises InputError."""
     known = texts.published(folder.name)
     if not known:
         yield from (' '.join(sentence.words) for sentence in read_split(folder, split))

@@ -15,7 +15,7 @@ def look_through(
 ) -> tuple[list[list[str]], list[str]]:
     """Lines about a set, or about each set of a folder, and a line for each that cannot be read.
 
-    `task`: of sets without a record. Raises InputError where there is no set at all.
+    `task`: for sets that have no record. Raises InputError where there is no set.
     """
     if not folder.is_dir():
         raise InputError(f'{folder}: no such folder; give a set or a folder of sets')

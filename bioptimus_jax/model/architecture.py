@@ -399,7 +399,7 @@ class Architecture(abc.ABC):
         return self.masked_lm_logits(params, hidden_BxLxD, compute)[..., : self.vocab_size]
 
     def outputs(self, params: Mapping[str, Any], hidden_BxLxD: jax.Array) -> dict[str, jax.Array]:
-        """What `hf_class` gives beside its states, by its names for it: all of it is compared by the gate."""
+        """Outputs of `hf_class` other than hidden states, by its names. The gate compares all of them."""
         return {'logits': self.logits(params, hidden_BxLxD)}
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 TRIES = 10  # to draw another document than the one that the first text is from
-SPECIAL = 3  # pieces of a pair that are no text: [CLS] A [SEP] B [SEP]
+SPECIAL = 3  # of a pair: [CLS] A [SEP] B [SEP]
 
 
 class Pair(NamedTuple):

@@ -7,7 +7,6 @@ scripts (Gu et al. 2021, section 4): entities of relations are written as `@GENE
 import dataclasses
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -65,7 +64,7 @@ class Layout:
 class Published:
     """A public set: examples in train, devel, test as its files have them, where they come from, who may use them.
 
-    `labels`: all that there are; those without `counted` are counted by no F1, as "no relation". `measures`: names of
+    `labels`: all that there are; F1 leaves `uncounted` ones out, as "no relation". `measures`: names of
     `finetune.texts.measures`, the first decides. `several`: an example may have any number of labels. `spelled`: what
     an answer column says -> the label.
     """
@@ -287,11 +286,10 @@ def _joined(examples: Sequence[Text]) -> list[Text]:
     parts: dict[int, list[Text]] = {}
     for example in examples:
         parts.setdefault(example.document, []).append(example)
-    order = Counter(a for example in examples for a in example.answers)
     return [
         Text(
             (' '.join(part.words[0] for part in of_one),),
-            tuple(a for a in sorted(order, key=str) if any(a in part.answers for part in of_one)),
+            tuple(sorted({answer for part in of_one for answer in part.answers}, key=str)),
         )
         for of_one in parts.values()
     ]

@@ -62,7 +62,10 @@ MICRO = Metric(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Words(Entities):
-    """Files as of entities; `types`: the classes of a set with a record, whose F1 are averaged."""
+    """A class for each word, in files like those of entities.
+
+    `types`: the classes that a set's record names; macro F1 is the mean of their F1.
+    """
 
     types: tuple[str, ...] = ()
 

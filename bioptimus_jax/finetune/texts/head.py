@@ -84,7 +84,7 @@ class OneLabel(TextHead):
 
 
 class AnyLabels(TextHead):
-    """Any number of the labels: a sigmoid each, the sum over labels of their cross-entropies."""
+    """Any number of the labels: a sigmoid for each, the mean of their cross-entropies."""
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """In nats a label."""

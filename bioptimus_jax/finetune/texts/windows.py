@@ -1,7 +1,7 @@
 """Texts as the pieces that an encoder reads, one window an example. Shapes: L pieces."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import InputError
@@ -11,13 +11,16 @@ from bioptimus_jax.sets.texts import DUMMY, Text
 CUT = 'texts that were cut'
 SHOWN = 40
 """Letters of a text that a message names."""
+AT_ONCE = 1000
+"""Texts that are encoded together."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """An example's pieces, special tokens included, and which of the two texts each is from (empty: no such ids).
+    """The pieces of one example, special tokens included.
 
-    `mentions`: of two mentions the first piece and the one behind the last, where they are asked for.
+    `types`: 0 or 1, the text that each piece is from; empty where the model has no such ids. `mentions`: first piece
+    and the one behind the last, of two mentions; empty where they are not asked for.
     """
 
     example: int
@@ -29,29 +32,37 @@ class Window:
 def windows(
     tokenizer: Any, examples: Sequence[Text], max_pieces: int, question: bool = False, mentions: bool = False
 ) -> Encoded:
-    """A window for each example. Of two texts that are too long the longer one is cut, of a question and a text the
-    text. `tokenizer`: a fast one of transformers. Raises InputError for an example whose `mentions` are not there.
+    """A window for each example. Where two texts are too long, the longer one is cut; a question is kept whole.
+
+    `tokenizer`: a fast one of transformers. Raises InputError where an example has no `mentions`, or loses them.
     """
+    with_types = 'token_type_ids' in tokenizer.model_input_names
     made, cut = [], 0
-    for number, example in enumerate(examples):
-        pair = len(example.words) == 2
-        # A question fills half of a window at most, else there is no room to cut the text.
-        keeps_first = question and pair and _length(tokenizer, example.words[0]) <= max_pieces // 2
-        given = tokenizer(
-            *example.words,
-            truncation='only_second' if keeps_first else 'longest_first',
-            max_length=max_pieces,
-        )
-        pieces = tuple(given['input_ids'])
-        cut += len(pieces) == max_pieces and len(tokenizer(*example.words)['input_ids']) > max_pieces
-        spans = _mentions(example, number, given) if mentions else ()
-        made.append(Window(number, pieces, tuple(given.get('token_type_ids', ())), spans))
+    for number, (example, encoding) in enumerate(zip(examples, _encoded(tokenizer, examples), strict=True)):
+        if len(encoding.ids) > max_pieces:
+            # A question that fills more than half of a window leaves no room to cut the text alone.
+            short = question and encoding.sequence_ids.count(0) <= max_pieces // 2
+            which = 'only_second' if short and len(example.words) == 2 else 'longest_first'
+            [encoding] = tokenizer(*example.words, truncation=which, max_length=max_pieces).encodings
+            cut += 1
+        types = tuple(encoding.type_ids) if with_types else ()
+        spans = _mentions(example, number, encoding) if mentions else ()
+        made.append(Window(number, tuple(encoding.ids), types, spans))
     return Encoded(made, {CUT: cut})
 
 
-def _mentions(example: Text, number: int, given: Any) -> tuple[tuple[int, int], ...]:
-    """Pieces of the first two names that stand for entities; of two entities that share one name (BLURB's
-    `@CHEM-GENE$`) twice the same."""
+def _encoded(tokenizer: Any, examples: Sequence[Text]) -> Iterator[Any]:
+    """Each example uncut, as an `Encoding` of the library tokenizers."""
+    for start in range(0, len(examples), AT_ONCE):
+        texts = [
+            example.words if len(example.words) > 1 else example.words[0]
+            for example in examples[start : start + AT_ONCE]
+        ]
+        yield from tokenizer(texts).encodings
+
+
+def _mentions(example: Text, number: int, encoding: Any) -> tuple[tuple[int, int], ...]:
+    """Pieces of the first two names that replace entities. One name for both (BLURB's `@CHEM-GENE$`) comes twice."""
     found = [found for text in example.words[:1] for found in DUMMY.finditer(text)][:2]
     if not found:
         raise InputError(
@@ -59,7 +70,7 @@ def _mentions(example: Text, number: int, given: Any) -> tuple[tuple[int, int], 
             'without mentions'
         )
     spans = [
-        [given.char_to_token(at) for at in (one.start(), one.end() - 1)] for one in (found[0], found[-1])
+        [encoding.char_to_token(at) for at in (one.start(), one.end() - 1)] for one in (found[0], found[-1])
     ]
     if any(at is None for span in spans for at in span):
         raise InputError(
@@ -67,7 +78,3 @@ def _mentions(example: Text, number: int, given: Any) -> tuple[tuple[int, int], 
             ' config.finetune.max_pieces'
         )
     return tuple((first, last + 1) for first, last in spans)
-
-
-def _length(tokenizer: Any, text: str) -> int:
-    return len(tokenizer(text, add_special_tokens=False)['input_ids'])

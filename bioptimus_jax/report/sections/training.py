@@ -82,15 +82,16 @@ def objective(m: Measures) -> Table:
         before = [r[name] for r in m.training if name in r and r['step'] <= e['step']]
         return fixed(e.get(f'{HELD_OUT}{name}', before[-1] if before else None))
 
+    names = told(m)
     columns = [
         Column('phase', lambda e: m.label(e['phase'])),
         Column('step', lambda e: count(e['step'])),
-        *each({name: name.replace('_', ' ') for name in told(m)}, value),
+        *each({name: name.replace('_', ' ') for name in names}, value),
     ]
     note = (
         'Of held-out documents where that is measured, else of training steps. Losses in nats, shares of 1.'
     )
-    rows = m.evaluations if told(m) else []
+    rows = m.evaluations if names else []
     return Table.of('What the objective records', columns, rows, note=note, absent=ONLY_MASKED)
 
 
