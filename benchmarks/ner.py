@@ -22,22 +22,21 @@ BERT of random weights, leaves run_ner_longest out, and writes nothing.
 import argparse
 import dataclasses
 import itertools
-import statistics
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import ner_sets
-from protocol import interleave, publish, ratio, serve, start, versions_of
+from finetuning import OURS, SPEEDS, print_table, summary
+from protocol import interleave, publish, serve, start, versions_of
 
 from bioptimus_jax.finetune.entities.score import score
 from bioptimus_jax.sets.sentences import SPLITS
 
-OURS, PEER, DEFAULT_PEER = 'ours', 'run_ner', 'run_ner_longest'
+PEER, DEFAULT_PEER = 'run_ner', 'run_ner_longest'
 WARM_UP = 64  # sentences of each split, before the first round
 LEARNED = 0.3  # speeds of models that did not learn say nothing
-SPEEDS = ('train_sentences_per_second', 'predict_sentences_per_second')
 
 
 def main() -> None:
@@ -84,7 +83,7 @@ def run_variant(name: str, folder: Path, size: ner_sets.Size, threads: int) -> N
     def step() -> dict[str, Any]:
         outcome = finetune_once(next(seeds))
         f1 = score(gold, outcome.test, modes=('default',))['default']['f1']
-        return {name: getattr(outcome, name) for name in SPEEDS} | {'f1': f1}
+        return {name: getattr(outcome, name) for name in SPEEDS} | {'score': f1}
 
     words = sum(len(sentence.words) for sentence in dataset.test)
     cut = (
@@ -107,8 +106,8 @@ def measure(size: ner_sets.Size, folder: Path, quick: bool, rounds: int) -> None
         f'{counts["set"]}: {counts["train"]:,} sentences x {size.settings.epochs} epochs, {counts["test"]:,} '
         f'predicted; {counts["words_a_sentence"]:.1f} words each; {rounds} seeds'
     )
-    print_table(table)
-    lowest = min(entry['f1']['min'] for entry in table.values())
+    print_table(table, 'F1', 'words_never_predicted')
+    lowest = min(entry['score']['min'] for entry in table.values())
     if lowest < LEARNED:
         raise SystemExit(f'a model did not learn (F1 {lowest:.3f}); its speed says nothing')
     publish(
@@ -118,34 +117,9 @@ def measure(size: ner_sets.Size, folder: Path, quick: bool, rounds: int) -> None
         quick,
         train_vs_run_ner=table[PEER]['ours_over_it'][SPEEDS[0]]['median'],
         predict_vs_run_ner=table[PEER]['ours_over_it'][SPEEDS[1]]['median'],
-        f1=table[OURS]['f1']['mean'],
-        f1_difference=abs(table[OURS]['f1']['mean'] - table[PEER]['f1']['mean']),
+        f1=table[OURS]['score']['mean'],
+        f1_difference=abs(table[OURS]['score']['mean'] - table[PEER]['score']['mean']),
     )
-
-
-def summary(name: str, rows: list[dict[str, dict[str, Any]]]) -> dict[str, Any]:
-    """Medians of a variant's speeds, ratios of ours to them within a round, and F1 over the seeds."""
-    measured = {key: [row[name][key] for row in rows] for key in (*SPEEDS, 'f1')}
-    f1 = measured.pop('f1')
-    ours = {speed: [row[OURS][speed] for row in rows] for speed in SPEEDS}
-    return {speed: statistics.median(values) for speed, values in measured.items()} | {
-        'ours_over_it': {speed: ratio(ours[speed], values) for speed, values in measured.items()},
-        'f1': {'mean': statistics.mean(f1), 'min': min(f1), 'max': max(f1)},
-    }
-
-
-def print_table(table: dict[str, dict[str, Any]]) -> None:
-    columns = ''.join(f'{speed:>12}{"ours / it":>11}   {"range":9}' for speed in ('train/s', 'predict/s'))
-    print(f'{"":15}{columns}{"F1":>8}   {"range":13}{"threads":>9}{"words cut":>11}')
-    for name, entry in table.items():
-        print(f'{name:15}', end='')
-        for speed in SPEEDS:
-            over = entry['ours_over_it'][speed]
-            span = f'{over["min"]:.2f}-{over["max"]:.2f}'
-            print(f'{entry[speed]:12,.1f}{over["median"]:11.2f}   {span:9}', end='')
-        f1 = entry['f1']
-        print(f'{f1["mean"]:8.4f}   {f1["min"]:.4f}-{f1["max"]:.4f}', end='')
-        print(f'{entry["threads"]:9}{entry["words_never_predicted"]:11}')
 
 
 if __name__ == '__main__':
