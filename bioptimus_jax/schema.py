@@ -476,7 +476,7 @@ class Evaluation:
 
 TASKS = Plugins('bioptimus_jax.finetune.tasks', 'TASK')
 """Kinds of fine-tuning (`finetune.task.Task`): what config.finetune.task may be."""
-HEADS = ('linear', 'crf', 'bilstm', 'bilstm_crf')
+HEADS = ('linear', 'crf', 'span', 'bilstm', 'bilstm_crf', 'bilstm_span')
 NOT_OF_A_SETTING = ('folder', 'datasets', 'task', 'models', 'seeds', 'settings', 'setting', 'keep')
 
 
@@ -783,10 +783,16 @@ def _check_finetune(settings: Finetune) -> None:
                 f'config.finetune.keep: {settings.keep!r}, but setting {name!r} has features={of_name.features!r}; '
                 'only models with the head of their family can be kept, as transformers loads no other'
             )
-        if of_name.head.endswith('crf') and of_name.label_pieces != 'first':
+        structured = of_name.head.endswith(('crf', 'span'))
+        if structured and of_name.label_pieces != 'first':
             raise ConfigError(
-                f'config.finetune.label_pieces: {of_name.label_pieces!r}, but the chain of head={of_name.head!r} runs '
-                "over words' first pieces; set 'first'"
+                f'config.finetune.label_pieces: {of_name.label_pieces!r}, but head={of_name.head!r} reads the first '
+                "pieces of words; set 'first'"
+            )
+        if of_name.head.endswith('span') and of_name.scheme != 'bio':
+            raise ConfigError(
+                f'config.finetune.scheme: {of_name.scheme!r}, but head={of_name.head!r} finds mentions, not tags; set '
+                "'bio'"
             )
 
 

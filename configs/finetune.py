@@ -36,6 +36,7 @@ STABILITY = {
 }
 HEADS = {
     'crf': {'head': 'crf', 'head_learning_rate': 1e-3},
+    'span': {'head': 'span', 'head_learning_rate': 1e-3},
     'bilstm': {'head': 'bilstm', 'head_learning_rate': 1e-3},
     'bilstm_crf': {'head': 'bilstm_crf', 'head_learning_rate': 1e-3},
     'io': {'scheme': 'io'},

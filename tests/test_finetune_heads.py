@@ -27,6 +27,7 @@ from bioptimus_jax.finetune.entities.align import IGNORED, align, piece_labels, 
 from bioptimus_jax.finetune.entities.batches import collate
 from bioptimus_jax.finetune.entities.crf import Chain, Words, may_follow
 from bioptimus_jax.finetune.entities.score import score
+from bioptimus_jax.finetune.entities.segments import LENGTHS, Segments
 from bioptimus_jax.finetune.loading import save_model
 from bioptimus_jax.finetune.optimizer import slanted_triangle
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
@@ -167,6 +168,74 @@ def test_an_untrained_chain_is_the_cross_entropy_word_by_word():
     torch.testing.assert_close(given, expected)
 
 
+# ---- mentions as spans
+
+
+def ways_to_cut(size, types):
+    """Every way to cut words into mentions (first word, one behind the last, type) and words outside."""
+    if not size:
+        return [()]
+    ways = list(ways_to_cut(size - 1, types))
+    for begin in range(size):
+        ways += [(*way, (begin, size, kind)) for way in ways_to_cut(begin, types) for kind in range(types)]
+    return ways
+
+
+def score_of_cut(segments, emissions_TxE, cut):
+    """Term by term."""
+    outside, first, every, last = emissions_TxE.split([1, *[len(segments.tags_Kx2)] * 3], dim=1)
+    within = {word for begin, end, _ in cut for word in range(begin, end)}
+    total = sum(outside[word, 0] for word in range(len(emissions_TxE)) if word not in within)
+    for begin, end, kind in cut:
+        length = segments.lengths_NxK[min(end - begin, LENGTHS) - 1, kind]
+        total = total + first[begin, kind] + every[begin:end, kind].sum() + last[end - 1, kind] + length
+    return total
+
+
+@pytest.mark.parametrize('seed', range(2))
+def test_spans_are_scored_and_chosen_among_all_ways_to_cut(seed):
+    generator = torch.Generator().manual_seed(seed)
+    labels = labels_of(('X', 'Y'), 'bio')
+    segments = Segments(labels).double()
+    torch.nn.init.normal_(segments.lengths_NxK, generator=generator)
+    sizes = (4, 1, 3, 2)
+    emissions, _, mask, opens, closes = random_case(generator, segments.scores, sizes)
+    cuts = [ways_to_cut(size, 2) for size in sizes]
+    gold = [random.Random(seed + b).choice(ways) for b, ways in enumerate(cuts)]
+    ids = torch.zeros(mask.shape, dtype=torch.int64)
+    for b, cut in enumerate(gold):
+        for begin, end, kind in cut:
+            ids[b, begin:end] = labels.index(f'I-{"XY"[kind]}')
+            ids[b, begin] = labels.index(f'B-{"XY"[kind]}')
+    emissions.requires_grad_()
+    words = Words(emissions, mask, opens, closes)
+    given, expected, best = segments.log_likelihood(words, ids), [], segments.best_labels(words)
+    for b, (size, ways) in enumerate(zip(sizes, cuts, strict=True)):
+        scores = torch.stack([score_of_cut(segments, emissions[b, :size], cut) for cut in ways])
+        expected.append(scores[ways.index(gold[b])] - torch.logsumexp(scores, 0))
+        tags = [labels[i] for i in best[b, :size].tolist()]
+        found = tuple(sorted((first, last + 1, 'XY'.index(kind)) for kind, first, last in spans(tags)))
+        assert found == ways[int(scores.argmax())]
+    torch.testing.assert_close(given, torch.stack(expected))
+    inputs = [emissions, segments.lengths_NxK]
+    ours, theirs = (torch.autograd.grad(x.sum(), inputs) for x in (given, torch.stack(expected)))
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b)
+    assert not ours[0][~mask].any()  # padding has no say
+
+
+def test_a_mention_longer_than_any_length_and_one_that_nothing_begins_have_a_score():
+    labels = labels_of(('X',), 'bio')
+    segments, size = Segments(labels), LENGTHS + 5
+    torch.nn.init.normal_(segments.lengths_NxK)
+    emissions = torch.randn(1, size, segments.scores, generator=torch.Generator().manual_seed(0))
+    words = Words(emissions, torch.ones(1, size, dtype=torch.bool), *torch.ones(2, 1, dtype=torch.bool))
+    ids = torch.full((1, size), labels.index('I-X'))  # its B- is in another window
+    own = score_of_cut(segments, emissions[0], [(0, size, 0)])
+    expected = own - segments.log_partition(words)[0]
+    torch.testing.assert_close(segments.log_likelihood(words, ids)[0], expected)
+
+
 # ---- every head
 
 
@@ -177,7 +246,8 @@ def test_padding_and_neighbours_cannot_matter(bert, drugs, head):
     windows = align(tokenizer, drugs.train[:12], 64, 8).windows
     labels = [piece_labels(w, drugs.train[w.example].tags, label_ids(tagger), 'first') for w in windows]
     if tagger.chain is not None:
-        torch.nn.init.normal_(tagger.chain.transitions_CxC)
+        for parameter in tagger.chain.parameters():
+            torch.nn.init.normal_(parameter)
         labels = [word_labels(w, drugs.train[w.example].tags, label_ids(tagger)) for w in windows]
     assert len({len(w.pieces) for w in windows}) > 3
 
@@ -246,12 +316,18 @@ def test_the_units_of_the_lstm(bert):
     assert sizes == {0: (16, 32), 5: (5, 10)}
 
 
-def test_a_chain_is_over_first_pieces_only():
+@pytest.mark.parametrize(
+    ('keys', 'refused'),
+    [
+        ({'head': 'crf', 'label_pieces': 'all'}, r"label_pieces: 'all', but head='crf' reads the first"),
+        ({'head': 'span', 'label_pieces': 'all'}, r"label_pieces: 'all', but head='span' reads the first"),
+        ({'head': 'bilstm_span', 'scheme': 'io'}, r"scheme: 'io', but head='bilstm_span' finds mentions"),
+    ],
+)
+def test_what_a_head_cannot_learn_is_refused(keys, refused):
     loaded = config.defaults()
-    loaded.finetune.update(head='crf', label_pieces='all')
-    with pytest.raises(
-        ConfigError, match=r"config\.finetune\.label_pieces: 'all', but the chain of head='crf'"
-    ):
+    loaded.finetune.update(keys)
+    with pytest.raises(ConfigError, match=rf'config\.finetune\.{refused}'):
         Experiment.from_config(loaded)
 
 

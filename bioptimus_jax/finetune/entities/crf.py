@@ -50,7 +50,7 @@ class Chain(torch.nn.Module):
 
     def __init__(self, labels: Sequence[str], scheme: str) -> None:
         super().__init__()
-        size = len(labels)
+        self.scores = size = len(labels)
         self.transitions_CxC = torch.nn.Parameter(torch.zeros(size, size))
         self.begin_C = torch.nn.Parameter(torch.zeros(size))
         self.end_C = torch.nn.Parameter(torch.zeros(size))

@@ -1,6 +1,7 @@
-"""Heads on any Hugging Face encoder: linear, CRF, BiLSTM and both (PubMedBERT, section 5.2).
+"""Heads on any Hugging Face encoder: linear, CRF, spans, each also on a BiLSTM (PubMedBERT, section 5.2).
 
-Shapes: B windows, L pieces of the longest window, T words of the longest, C labels, D hidden size, H units of an LSTM.
+Shapes: B windows, L pieces of the longest window, T words of the longest, C labels, D hidden size, H units of an LSTM,
+E scores of a word: one for each label, or what spans need.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import torch
 from bioptimus_jax.finetune.entities.align import IGNORED
 from bioptimus_jax.finetune.entities.batches import Batch, collate
 from bioptimus_jax.finetune.entities.crf import Chain, Words
+from bioptimus_jax.finetune.entities.segments import Segments
 from bioptimus_jax.finetune.heads import Head
 from bioptimus_jax.schema import Finetune
 
@@ -19,35 +21,45 @@ class Tagger(Head):
     """An encoder and its head; what the head is made of follows `config.finetune.head`.
 
     linear: transformers' own token classification model, nothing added. crf: the same, its logits at the words'
-    first pieces being the emissions of a chain. bilstm: an LSTM in both directions over the last layer's states of
-    all pieces, padding left out, then a linear layer, with dropout before either. The encoder computes in `dtype`,
-    LSTM, chain and loss always in float32.
+    first pieces being the emissions of a chain. span: a linear layer instead, whose outputs there score mentions.
+    bilstm: an LSTM in both directions over the last layer's states of all pieces, padding left out, then a linear
+    layer, with dropout before either. The encoder computes in `dtype`, the rest and the loss always in float32.
     """
 
     undecayed = ('chain.',)
 
     def __init__(self, classifier: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> None:
-        recurrent = settings.head.startswith('bilstm')
-        # With an LSTM transformers' own linear layer has no use.
-        super().__init__(classifier.base_model if recurrent else classifier, labels, dtype)
-        self.recurrent = recurrent
-        if self.recurrent:
-            hidden = classifier.config.hidden_size
-            units = settings.lstm_hidden or hidden // 2
+        self.recurrent = settings.head.startswith('bilstm')
+        chain: Chain | Segments | None = None
+        if settings.head.endswith('crf'):
+            chain = Chain(labels, settings.scheme)
+        elif settings.head.endswith('span'):
+            chain = Segments(labels)
+        scores = chain.scores if chain else len(labels)
+        own = self.recurrent or scores != len(labels)  # transformers' linear layer is of no use then
+        super().__init__(classifier.base_model if own else classifier, labels, dtype)
+        self.chain, self.own = chain, own
+        width = classifier.config.hidden_size
+        if own:
             self.dropout = torch.nn.Dropout(settings.dropout)
-            self.lstm = torch.nn.LSTM(hidden, units, batch_first=True, bidirectional=True)
-            self.linear = torch.nn.Linear(2 * units, len(labels))
-        self.chain = Chain(labels, settings.scheme) if settings.head.endswith('crf') else None
+        if self.recurrent:
+            units = settings.lstm_hidden or width // 2
+            self.lstm = torch.nn.LSTM(width, units, batch_first=True, bidirectional=True)
+            width = 2 * units
+        if own:
+            self.linear = torch.nn.Linear(width, scores)
         self.label_ids = {label: i for i, label in enumerate(labels)}
         self.label_pieces = settings.label_pieces
 
     def forward(self, batch: Batch) -> torch.Tensor:
-        """Logits of every piece, float32 [B, L, C]."""
+        """Scores of every piece, float32 [B, L, E]."""
         with self.computing():
             given = self.pretrained(input_ids=batch.pieces_BxL, attention_mask=batch.mask_BxL)
-        if not self.recurrent:
+        if not self.own:
             return given.logits.float()
         states_BxLxD = self.dropout(given.last_hidden_state.float())
+        if not self.recurrent:
+            return self.linear(states_BxLxD)
         lengths_B = batch.mask_BxL.sum(1).cpu()
         packed = torch.nn.utils.rnn.pack_padded_sequence(states_BxLxD, lengths_B, True, enforce_sorted=False)
         read_BxLx2H, _ = torch.nn.utils.rnn.pad_packed_sequence(
@@ -56,35 +68,35 @@ class Tagger(Head):
         return self.linear(self.dropout(read_BxLx2H))
 
     def batch(self, windows: Sequence[Any], targets: Sequence[Any] | None = None) -> Batch:
-        """Of windows of `align`; targets are labels of their pieces, with a CRF of their words."""
+        """Of windows of `align`; targets are labels of their pieces, with CRF or spans of their words."""
         chained = self.chain is not None
         return collate(windows, pad=self.pad, device=self.device, chained=chained, labels=targets)
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """Mean over the labelled pieces (crf: over the words of all chains) of minus log-likelihood, in nats."""
-        logits_BxLxC = self(batch)
+        """Mean over the labelled pieces (crf, span: over the words) of minus log-likelihood, in nats."""
+        scores_BxLxE = self(batch)
         if self.chain is None:
             return torch.nn.functional.cross_entropy(
-                logits_BxLxC.flatten(0, 1), batch.labels_BxL.flatten(), ignore_index=IGNORED
+                scores_BxLxE.flatten(0, 1), batch.labels_BxL.flatten(), ignore_index=IGNORED
             )
-        likelihood_B = self.chain.log_likelihood(self._words(logits_BxLxC, batch), batch.labels_BxT)
+        likelihood_B = self.chain.log_likelihood(self._words(scores_BxLxE, batch), batch.labels_BxT)
         return -likelihood_B.sum() / batch.in_chain_BxT.sum()
 
     @torch.inference_mode()
     def predict(self, batch: Batch) -> torch.Tensor:
-        """The label of every piece, [B, L]; with a CRF only those of words' first pieces mean anything."""
-        logits_BxLxC = self(batch)
-        labels_BxL = logits_BxLxC.argmax(-1)
+        """The label of every piece, [B, L]; with CRF or spans only those of words' first pieces mean anything."""
+        scores_BxLxE = self(batch)
+        labels_BxL = scores_BxLxE.argmax(-1)
         if self.chain is None:
             return labels_BxL
-        best_BxT = self.chain.best_labels(self._words(logits_BxLxC, batch))
+        best_BxT = self.chain.best_labels(self._words(scores_BxLxE, batch))
         rows_Bx1 = torch.arange(len(best_BxT), device=best_BxT.device)[:, None]
         inside = batch.in_chain_BxT
         labels_BxL[rows_Bx1.expand_as(best_BxT)[inside], batch.chain_BxT[inside]] = best_BxT[inside]
         return labels_BxL
 
     @staticmethod
-    def _words(logits_BxLxC: torch.Tensor, batch: Batch) -> Words:
+    def _words(scores_BxLxE: torch.Tensor, batch: Batch) -> Words:
         at_BxTx1 = batch.chain_BxT[:, :, None]
-        emissions_BxTxC = logits_BxLxC.gather(1, at_BxTx1.expand(-1, -1, logits_BxLxC.shape[-1]))
-        return Words(emissions_BxTxC, batch.in_chain_BxT, batch.opens_B, batch.closes_B)
+        emissions_BxTxE = scores_BxLxE.gather(1, at_BxTx1.expand(-1, -1, scores_BxLxE.shape[-1]))
+        return Words(emissions_BxTxE, batch.in_chain_BxT, batch.opens_B, batch.closes_B)
