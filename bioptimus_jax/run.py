@@ -24,6 +24,7 @@ from bioptimus_jax.errors import (
 )
 from bioptimus_jax.fields import FORMER
 from bioptimus_jax.files import Checksums, alone, digest, is_left, write_json
+from bioptimus_jax.hosts.hardware import accelerators, unused
 from bioptimus_jax.hosts.remote.mirror import BULK, Mirror
 from bioptimus_jax.hosts.workers import WorkerKilled
 from bioptimus_jax.progress import Progress, clock
@@ -182,9 +183,13 @@ class Run:
             print(printable(message), flush=True)
 
     def computes(self, stage: str, on: str, **how: Any) -> None:
-        """Say on what a stage computes, in one line, and remember it for the manifest."""
+        """Say on what a stage computes, in one line, and remember it for the manifest; loud beside unused devices."""
         self.computed_on = {'on': on, **how}
         self.say(f'{stage}: computes on {", ".join([on, *(f"{n} {v}" for n, v in how.items())])}')
+        if wrong := unused(on, accelerators()):
+            self.say(
+                f'{stage}: WARNING: {wrong}; `bioptimus doctor` says what is missing (JAX_PLATFORMS=cpu: meant)'
+            )
 
     def progress(self, label: str, total: float, unit: str) -> Progress:
         """A progress bar (terminal) or plain lines (elsewhere) with rate and ETA."""

@@ -1,6 +1,8 @@
 """What the project depends on: bounded, pinned, installed as pinned, its licences go with ours; and the audit."""
 
 import importlib.metadata
+import json
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +16,8 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / 'pyproject.toml').read_text('utf-8'))['project']
 EXTRAS = PROJECT['optional-dependencies']
+ACCELERATORS = ('cuda12', 'cuda13', 'gpu', 'tpu')
+HERE = [name for name in EXTRAS if name not in ACCELERATORS]  # what make setup installs
 AUDIT = ROOT / '.ci' / 'audit.py'
 
 # Versions that are dates or that never broke anything: an upper bound would only keep people from updating.
@@ -26,6 +30,7 @@ UNBOUNDED = {
 }
 # They come with an accelerator's wheel of torch or jax and are pinned by it; and what installs all others.
 NOT_PINNED = re.compile(r'nvidia-|cuda-|triton|jax-cuda|libtpu|pip$')
+TORCH_CUDA = 'cuda-toolkit[all]==13.0.3.0'  # what torch 2.13 asks for on Linux
 # Licences that ask for no more than their notice, or (MPL) for the source of the files that one changes.
 PERMISSIVE = re.compile(
     r'\b(Apache([ -]2(\.0)?| License| Software)|MIT|BSD|ISC|PSF|Python Software Foundation|MPL|Mozilla Public|HPND|'
@@ -93,14 +98,14 @@ def test_everything_that_comes_along_is_installed_as_pinned():
     pinned = pins()
     wrong = [
         f'{name}=={distribution.version}, pinned: {pinned.get(name)}'
-        for name, distribution in closure(*EXTRAS).items()
+        for name, distribution in closure(*HERE).items()
         if distribution.version.partition('+')[0] != pinned.get(name)
     ]
     assert not wrong, 'constraints.txt: ' + ', '.join(sorted(wrong))
 
 
 def test_every_licence_goes_with_ours():
-    installed = closure(*EXTRAS)
+    installed = closure(*HERE)
     copyleft = {name for name, d in installed.items() if COPYLEFT.search(licence(d))}
     assert copyleft == EXCEPTIONS.keys()
     assert not copyleft & closure().keys(), 'what people install must be free of them'
@@ -108,6 +113,32 @@ def test_every_licence_goes_with_ours():
         n: licence(d) for n, d in installed.items() if n not in copyleft and not PERMISSIVE.search(licence(d))
     }
     assert not unclear
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('extra', ACCELERATORS)
+def test_an_extra_for_accelerators_resolves_beside_the_libraries_of_pytorch(extra, tmp_path):
+    """By pip itself, which looks things up and installs nothing; skips without a registry."""
+    wanted = [
+        str(r) for r in requirements(extra) if r.name in ('flax', 'jax', 'nvidia-ml-py', 'optax', 'torch')
+    ]
+    if extra in ('cuda13', 'gpu'):
+        wanted.append(TORCH_CUDA)  # a CPU build of torch, where one is found first, asks for none
+    pip = [sys.executable, '-m', 'pip', '--disable-pip-version-check', 'install', '--dry-run', '--quiet']
+    report = tmp_path / 'report.json'
+    online = {name: value for name, value in os.environ.items() if name != 'PYTHONPATH'}
+    done = subprocess.run(
+        [*pip, '--ignore-installed', f'--report={report}', *wanted],
+        capture_output=True,
+        text=True,
+        env=online,
+    )
+    if 'No matching distribution' in done.stderr or 'Failed to establish' in done.stderr:
+        pytest.skip(f'no registry: {done.stderr.splitlines()[-1]}')
+    assert done.returncode == 0, done.stderr
+    names = {entry['metadata']['name'] for entry in json.loads(report.read_text())['install']}
+    plugin = {'gpu': 'jax-cuda13-plugin', 'tpu': 'libtpu'}.get(extra, f'jax-{extra}-plugin')
+    assert plugin in names
 
 
 # ---- the audit

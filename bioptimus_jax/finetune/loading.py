@@ -93,6 +93,11 @@ def check_positions(settings: Finetune, limit: int, folder: Path) -> None:
         )
 
 
+def torch_build() -> str:
+    """The platform that the installed PyTorch was built for."""
+    return f'CUDA {torch.version.cuda}' if torch.version.cuda else 'the CPU'
+
+
 def torch_device() -> str:
     """What models are fine-tuned on, in words."""
     return f'cuda ({torch.cuda.get_device_name()})' if torch.cuda.is_available() else 'cpu'

@@ -63,8 +63,8 @@ def peak_of_kind(kind: str) -> float | None:
 
 MEMORY_LIMITS = ('/sys/fs/cgroup/memory.max', '/sys/fs/cgroup/memory/memory.limit_in_bytes')  # of a container
 NEEDS = {
-    'cuda': "an NVIDIA GPU, its driver and pip install 'jax[cuda12]' (or cuda13)",
-    'tpu': "a TPU and pip install 'jax[tpu]'",
+    'cuda': "an NVIDIA GPU, its driver and pip install 'bioptimus-jax[cuda13]' (drivers before 580: cuda12)",
+    'tpu': "a TPU and pip install 'bioptimus-jax[tpu]'",
 }
 
 

@@ -1,0 +1,107 @@
+"""What this machine computes on and with: devices, versions, attention, speed of a matrix product, disk."""
+
+import dataclasses
+import importlib.util
+import os
+import platform
+import shutil
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bioptimus_jax.hosts.devices import GIB, Present, peak_of_kind, present
+from bioptimus_jax.hosts.hardware import Hardware, accelerators, unused
+from bioptimus_jax.manifests import versions
+
+EXTRAS = {
+    'pynvml': ('cuda13', 'energy of NVIDIA GPUs'),
+    'obstore': ('remote', 'run folders and inputs in buckets'),
+    'distributed': ('distributed', 'corpus stages on a dask cluster'),
+}
+"""Modules that only some users need: the extra that brings one, and what for."""
+SIDE = {'cpu': 1024}
+"""Of the square matrices that are multiplied; 8,192 on accelerators, where small ones measure no more than a start."""
+HEADS, HEAD_SIZE, PIECES = 12, 64, 512
+"""Of BERT-base, which the attention is chosen for."""
+LITTLE = 20 * GIB
+"""Of disk: a run of a base model keeps about as much (`bioptimus plan`)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """`what` and what was found; `remedy`: what to do about it. `bad`: work would go wrong, or on the wrong device."""
+
+    what: str
+    found: str
+    remedy: str = ''
+    bad: bool = False
+
+
+def examine(folder: Path) -> Iterator[Finding]:
+    """Findings, one after the other; `folder`: where runs will be. Raises ConfigError as `present` does."""
+    yield Finding('Python', f'{platform.python_version()}, {platform.platform()}')
+    yield Finding('packages', ', '.join(f'{name} {version}' for name, version in versions().items()))
+    found, here = accelerators(), present()
+    yield Finding('machine', f'{os.cpu_count()} cores, {found or "no NVIDIA GPU and no TPU"}')
+    yield _jax(here, found)
+    yield _torch(here, found)
+    yield _attention()
+    yield _product(here)
+    free = shutil.disk_usage(next(p for p in (folder, *folder.parents) if p.exists())).free
+    yield Finding('disk', f'{free / GIB:,.0f} GiB free at {folder}', 'choose a larger disk' * (free < LITTLE))
+    for module, (extra, purpose) in EXTRAS.items():
+        if importlib.util.find_spec(module) is None and (module != 'pynvml' or found):
+            yield Finding(
+                f'extra {extra}', 'not installed', f"for {purpose}: pip install 'bioptimus-jax[{extra}]'"
+            )
+
+
+def _jax(here: Present, found: Hardware | None) -> Finding:
+    memory = f', {here.memory_bytes / GIB:.0f} GiB each' if here.platform != 'cpu' else ''
+    wrong = unused(str(here), found)
+    remedy = f"{wrong}: pip install 'bioptimus-jax[{found.extra}]'" if wrong and found else ''
+    return Finding('jax', f'{here}{memory}', remedy, bool(wrong))
+
+
+def _torch(here: Present, found: Hardware | None) -> Finding:
+    from bioptimus_jax.finetune.loading import torch_build, torch_device
+
+    on = torch_device()
+    wrong = unused(on, found if found and found.platform == 'cuda' else None)
+    remedy = f'{wrong}: install the PyTorch that is built for CUDA, as pytorch.org has it' if wrong else ''
+    if here.platform == 'tpu':
+        remedy = 'fine-tuning is on the CPU of a TPU host; take the exports to a GPU'
+    return Finding('PyTorch', f'{on}, built for {torch_build()}', remedy, bool(wrong))
+
+
+def _attention() -> Finding:
+    from bioptimus_jax import config
+    from bioptimus_jax.model.families.bert import Bert
+    from bioptimus_jax.pretrain.backends import make_compute
+    from bioptimus_jax.pretrain.sharding import make_mesh
+    from bioptimus_jax.schema import Experiment
+
+    said: list[str] = []
+    shape = Bert(256, HEADS * HEAD_SIZE, 1, HEADS, 4 * HEADS * HEAD_SIZE, PIECES, attention_dropout=0.0)
+    experiment = Experiment.from_config(config.defaults())
+    compute = make_compute(experiment, shape, make_mesh(0, 1, 1), PIECES, said.append)
+    return Finding('attention', f'{compute.attention}, at {PIECES} pieces', '; '.join(said))
+
+
+def _product(here: Present) -> Finding:
+    import jax
+    import jax.numpy as jnp
+
+    side, kind = SIDE.get(here.platform, 8192), jnp.float32 if here.platform == 'cpu' else jnp.bfloat16
+    first, second = jax.random.normal(jax.random.key(0), (2, side, side)).astype(kind)
+    multiply, seconds = jax.jit(jnp.matmul), []
+    for _ in range(6):  # the first one compiles
+        started = time.perf_counter()
+        multiply(first, second).block_until_ready()
+        seconds.append(time.perf_counter() - started)
+    rate, peak = 2 * side**3 / statistics.median(seconds[1:]), peak_of_kind(here.kind)
+    share = f', {rate / peak:.0%} of the peak of {here.kind}' if peak else ''
+    return Finding(
+        'matrix product', f'{rate / 1e12:,.2f} TFLOP/s in {jnp.dtype(kind).name}, {side:,} square{share}'
+    )
