@@ -292,6 +292,7 @@ def test_means_with_and_without_failed_runs():
             'seeds': 3,
             'failed': 1,
             'mean': 0.6,
+            'median': 0.8,
             'sd': np.std([0.8, 0.9, 0.1], ddof=1),
             'mean_without_failed': 0.85,
             'sd_without_failed': np.std([0.8, 0.9], ddof=1),

@@ -201,7 +201,7 @@ def test_what_train_does_not_have_and_a_set_with_one_label_are_refused(tmp_path)
     (folder / 'test.tsv').write_text('a dose\tnew\n')
     chosen = set_at(folder, 'classes')
     with pytest.raises(
-        InputError, match=r"test\.tsv: has the label 'new', which train does not have; known: drug, none"
+        InputError, match=r"test\.tsv:1: has the label 'new', which train does not have; known: drug, none"
     ):
         task_for(chosen).read(chosen)
     one = set_at(written(tmp_path / 'one', ['the dose\tnone']), 'classes')
@@ -229,7 +229,7 @@ def test_lint_tells_counts_labels_repeats_and_what_is_cut(tmp_path, capsys):
         'own: 2 texts of test are also in train or devel',
         'own: 3 texts are longer than 128 pieces of model and are cut',
     ]
-    assert 'broken/train.tsv:2: has 1 columns, not 3' in err
+    assert 'broken/train.tsv:2: has 1 column, not 3' in err
 
 
 def test_the_audit_looks_for_what_is_between_the_names(tmp_path):

@@ -15,8 +15,15 @@ import ahocorasick_rs
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.schema import Audit
-from bioptimus_jax.sets import texts
-from bioptimus_jax.sets.corpora import has_a_split, read_split, sets_in, split_files
+from bioptimus_jax.sets import published, texts
+from bioptimus_jax.sets.corpora import (
+    has_a_split,
+    name_of,
+    read_split,
+    set_folders,
+    sets_in,
+    split_files,
+)
 from bioptimus_jax.sets.sentences import split_called
 from bioptimus_jax.splitting import split_sentences
 
@@ -55,8 +62,9 @@ def audited_splits(settings: Audit) -> list[tuple[str, Path, str]]:
         raise InputError(f'{folder}: no such folder; correct --config.corpus.audit.folder, or leave it empty')
     sets = sets_in(folder, settings.datasets, has_a_split)
     folders = [p for p in sorted(folder.iterdir()) if p.is_dir() and not p.name.startswith('.')]
+    read = {place for found in set_folders(folder, has_a_split) for place in (found, found.parent)}
     for inside in folders if not settings.datasets else ():
-        if not has_a_split(inside) and any(p.is_file() for p in inside.rglob('*')):
+        if inside not in read and any(p.is_file() for p in inside.rglob('*')):
             raise InputError(
                 f'{inside}: holds no split in a form that can be read, and so cannot be searched for; take it away, or '
                 'name the sets in --config.corpus.audit.datasets'
@@ -72,12 +80,14 @@ def audit_files(settings: Audit) -> list[Path]:
 
 def searched_texts(folder: Path, split: str) -> Iterator[str]:
     """What the audit looks for: the sentences of a split. Names that replace entities (`@GENE$`) cut a sentence into
-    parts. Raises InputError."""
-    known = texts.published(folder.name)
-    if not known:
+    parts. One's own set is one of texts where its first line is. Raises InputError."""
+    known = published.texts_of(name_of(folder))
+    file = split_files(folder, split)[0]
+    if not known and (published.record_of(folder.name) or not texts.holds_texts(file)):
         yield from (' '.join(sentence.words) for sentence in read_split(folder, split))
         return
-    for example in texts.read_file(split_files(folder, split)[0], known, numbers=not known.labels):
+    numbers = bool(known and not known.labels)
+    for example in texts.read_split(split, lambda name: split_files(folder, name)[0], known, numbers):
         for part in (part for text in example.words for part in texts.searchable(text)):
             yield from split_sentences(part)
 

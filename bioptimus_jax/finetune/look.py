@@ -7,7 +7,7 @@ from typing import Any
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets.corpora import is_dataset, set_at
+from bioptimus_jax.sets.corpora import is_dataset, set_at, set_folders
 
 
 def look_through(
@@ -19,8 +19,7 @@ def look_through(
     """
     if not folder.is_dir():
         raise InputError(f'{folder}: no such folder; give a set or a folder of sets')
-    inside = sorted(p for p in folder.iterdir() if p.is_dir())
-    sets = [folder] if is_dataset(folder) else [p for p in inside if is_dataset(p)]
+    sets = [folder] if is_dataset(folder) else list(set_folders(folder))
     if not sets:
         raise InputError(f'{folder}: has no training split in it, and no folder with one')
     found, errors = [], []

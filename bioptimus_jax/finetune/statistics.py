@@ -142,7 +142,7 @@ def failures(records: dict[int, dict[str, Any]]) -> dict[int, str]:
 
 
 def summary(values: dict[int, float], failed: Sequence[int] = ()) -> dict[str, Any]:
-    """`{seeds, failed, mean, sd, mean_without_failed, sd_without_failed}` over seeds; None where nothing is left.
+    """`{seeds, failed, mean, median, sd, mean_without_failed, sd_without_failed}` over seeds; None where none is left.
 
     sd is the sample standard deviation, None for a single seed.
     """
@@ -153,6 +153,7 @@ def summary(values: dict[int, float], failed: Sequence[int] = ()) -> dict[str, A
         'seeds': len(values),
         'failed': len(values) - len(left),
         'mean': mean,
+        'median': statistics.median(values.values()) if values else None,
         'sd': sd,
         'mean_without_failed': mean_left,
         'sd_without_failed': sd_left,

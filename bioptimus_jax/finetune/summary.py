@@ -32,6 +32,7 @@ def statistics_of(group: Group, predictions: Sequence[Sequence[Predicted]]) -> d
         split: {
             name: summary({seed: r[split][name][metric.name] for seed, r in records.items()}, list(failed))
             for name, metric in task.metrics.items()
+            if all(name in r[split] for r in records.values())  # older ones lack later measures
         }
         for split in ('devel', 'test')
     }

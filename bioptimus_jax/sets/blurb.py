@@ -26,7 +26,8 @@ class Published:
 
     `mentions` in train, devel, test (Gu et al. 2021, Table 1; types merged); `in_files`: by split, what the public
     files are known to hold instead. `folder` at SOURCE, and the SHA-256 of train.tsv, devel.tsv and test.tsv.
-    `merged`: its files hold several types, which BLURB merges into one. `task`: a file of finetune/tasks.
+    `merged`: its files hold several types, which BLURB merges into one. `corpus`: other forms of it do not compare.
+    `task`: a file of finetune/tasks.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Published:
     checksums: tuple[str, str, str]
     in_files: Mapping[str, int] = dataclasses.field(default_factory=dict)
     merged: bool = False
+    corpus: str = ''
     task: str = TASK
 
 
@@ -90,6 +92,7 @@ RECORDS = (
             '87c9b8f1f7fcf94add38c16088203d4ddf35c2f61eb2c7e61240c738d8dd9d35',
         ),
         merged=True,
+        corpus='JNLPBA',
     ),
 )
 SETS = {record.name: record for record in RECORDS}
@@ -107,7 +110,7 @@ MEMBERS = tuple(name for sets in GROUPS.values() for name in sets)
 
 
 def record_of(name: str) -> Published | texts.Published | words.Published | None:
-    """The record of the public set that a folder's name means; None for others, and for JNLPBA with its types."""
+    """The record of BLURB's set that a folder's name means; None for others, and for JNLPBA with its types."""
     return SETS.get(set_of(name)) or texts.published(name) or words.published(name)
 
 

@@ -4,19 +4,21 @@ Scoring and the audit of a corpus read them here, and so see the same texts.
 
 A set is a folder with train, devel (or dev, valid, validation) and test, all in one of these forms: NAME.tsv, .txt,
 .conll or .bio (columns.py); NAME.pubtator or NAME.PubTator.txt, or folders NAME of BRAT's .txt and .ann (standoff.py);
-or a TFDS folder with these splits (prepared.py). Types stay apart, but for sets that BLURB gives one type (blurb.py)
-and where a name says otherwise: NAME-typed, NAME-merged.
+or a TFDS folder with these splits (prepared.py). Notes of i2b2 are in the folders of their owner (i2b2.py), and folds
+are numbered folders of one that is no set itself, as gad/1 for gad-1. Types stay apart, but for sets that BLURB gives
+one type (blurb.py) and where a name says otherwise: NAME-typed, NAME-merged.
 """
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets import blurb
+from bioptimus_jax.sets import blurb, published
 from bioptimus_jax.sets.columns import first_lines, read_columns
+from bioptimus_jax.sets.i2b2 import note_files, read_notes
 from bioptimus_jax.sets.prepared import prepared_files, read_prepared
 from bioptimus_jax.sets.sentences import NAMES, SPLITS, Reading, Sentence
 from bioptimus_jax.sets.standoff import read_brat, read_pubtator
@@ -27,6 +29,7 @@ ENDINGS = {
     'PubTator': ('.pubtator', '.PubTator', '.PubTator.txt', '.pubtator.txt'),
     'BRAT': ('',),
 }
+NOTES = 'i2b2'
 MERGED = 'merged into one'
 EXPECTED = 'train, devel (or dev, valid, validation) and test as .tsv, .conll, PubTator or folders of BRAT'
 
@@ -77,10 +80,28 @@ class Dataset:
 
 
 def set_at(folder: Path, task: str = Finetune.task) -> NamedSet:
-    """The set in a folder under the folder's name, read and learned as BLURB does; others by `task`."""
-    known = blurb.record_of(folder.name)
+    """The set in a folder under the folder's name, read and learned as its record says; others by `task`."""
+    name = name_of(folder)
+    known = published.record_of(name)
     merged = isinstance(known, blurb.Published) and known.merged
-    return NamedSet(folder.name, folder, MERGED * merged, known.task if known else task)
+    return NamedSet(name, folder, MERGED * merged, known.task if known else task)
+
+
+def name_of(folder: Path) -> str:
+    """What the set in a folder is called: as the folder, a fold also as the one around it (gad-1)."""
+    fold = f'{folder.parent.name}-{folder.name}'
+    return fold if folder.name.isdecimal() and published.record_of(fold) else folder.name
+
+
+def set_folders(root: Path, is_one: Callable[[Path], bool] | None = None) -> Iterator[Path]:
+    """The folders in one that are a set, or a fold of one; `is_one`: whether a folder is, by default `is_dataset`."""
+    is_one = is_one or is_dataset
+    for folder in sorted(p for p in root.iterdir() if p.is_dir()):
+        if is_one(folder):
+            yield folder
+            continue
+        folds = [p for p in folder.iterdir() if name_of(p) != p.name and p.is_dir() and is_one(p)]
+        yield from sorted(folds, key=lambda fold: int(fold.name))
 
 
 def read_dataset(given: NamedSet | Path) -> Dataset:
@@ -156,7 +177,7 @@ def sets_in(
     root: Path, names: Sequence[str], is_one: Callable[[Path], bool] = is_dataset, task: str = Finetune.task
 ) -> list[NamedSet]:
     """The sets of these names, or all of them, among the folders that are one. Raises InputError."""
-    known = {p.name: set_at(p, task) for p in sorted(root.iterdir()) if p.is_dir() and is_one(p)}
+    known = {name_of(folder): set_at(folder, task) for folder in set_folders(root, is_one)}
     forms = {
         f'{name}-{form}': dataclasses.replace(found, name=f'{name}-{form}', reading=reading)
         for name, found in known.items()
@@ -193,6 +214,8 @@ def entity_sets(settings: Finetune) -> list[NamedSet]:
 def split_files(folder: Path, split: str) -> list[Path]:
     """The files that one split of a set is read from. Raises InputError where it is missing."""
     form, source = _source(folder, split)
+    if form == NOTES:
+        return note_files(folder, split)
     if form == 'BRAT':
         return sorted(p for p in source.iterdir() if p.suffix in ('.txt', '.ann'))
     return prepared_files(source, split) if form == 'TFDS' else [source]
@@ -210,6 +233,10 @@ def _candidates(folder: Path, split: str) -> list[tuple[str, Path]]:
     for form, endings in ENDINGS.items():
         paths = [folder / f'{name}{ending}' for name in NAMES[split] for ending in endings]
         found += [(form, p) for p in paths if (p.is_dir() if form == 'BRAT' else p.is_file())]
+    known = published.texts_of(name_of(folder))
+    own = [folder / known.files.format(name) for name in NAMES[split]] if known and known.files else []
+    found += [('columns', path) for path in own if path.is_file()]
+    found += [(NOTES, folder)] if note_files(folder, split) else []
     prepared = [folder, *sorted(folder.glob('*.*.*'))]
     found += [('TFDS', p) for p in prepared if (p / 'dataset_info.json').is_file()]
     return found
@@ -218,6 +245,9 @@ def _candidates(folder: Path, split: str) -> list[tuple[str, Path]]:
 def _source(folder: Path, split: str) -> tuple[str, Path]:
     """The form of a split and where it lies. Raises InputError for a missing or a second one."""
     candidates = _candidates(folder, split)
+    known = published.texts_of(name_of(folder))
+    if not candidates and known and known.held_out and split == 'devel':
+        return _source(folder, 'train')
     if not candidates:
         raise InputError(f'{folder / split}: no such file (.tsv ...) or folder; a set needs {EXPECTED}')
     if len(candidates) > 1:
@@ -236,8 +266,8 @@ def _sources(folder: Path) -> tuple[str, dict[str, Path]]:
 
 
 def _read(form: str, source: Path, split: str) -> Reading:
-    if form == 'TFDS':
-        return read_prepared(source, split)
+    if form in (NOTES, 'TFDS'):
+        return (read_notes if form == NOTES else read_prepared)(source, split)
     return {'columns': read_columns, 'PubTator': read_pubtator, 'BRAT': read_brat}[form](source)
 
 

@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
@@ -34,6 +34,19 @@ class Mention:
 
 
 @dataclasses.dataclass(frozen=True)
+class Cut:
+    """What a word is, between the borders of mentions, and the sentences of a text, each as it stands there."""
+
+    word: re.Pattern[str]
+    sentences: Callable[[str], Sequence[str]]
+
+
+PROSE = Cut(WORD, split_sentences)
+LINES = Cut(re.compile(r'\S+'), lambda text: [line.strip() for line in text.split('\n') if line.strip()])
+"""Notes: a line is a sentence, and words end at white space."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Marked:
     """One document with its mentions in the order of the file."""
 
@@ -51,14 +64,14 @@ def read_brat(folder: Path) -> Reading:
             f'{there}: has no {name}.{ending} beside it; an empty .ann says that nothing is marked'
         )
     documents = [_brat_document(texts[name], marks[name], repairs) for name in texts]
-    return _reading(folder, documents, repairs)
+    return reading(folder, documents, repairs)
 
 
 def read_pubtator(path: Path) -> Reading:
     """Titles, abstracts and mentions of a PubTator file; relations are counted only. Raises InputError."""
     repairs: Counter[str] = Counter()
     documents = list(_pubtator_documents(path, repairs))
-    return _reading(path, documents, repairs)
+    return reading(path, documents, repairs)
 
 
 def without_overlaps(mentions: tuple[Mention, ...]) -> list[Mention]:
@@ -75,18 +88,18 @@ def without_overlaps(mentions: tuple[Mention, ...]) -> list[Mention]:
     return kept
 
 
-def sentences_of(document: Marked, number: int, repairs: Counter[str]) -> list[Sentence]:
+def sentences_of(document: Marked, number: int, repairs: Counter[str], cut: Cut = PROSE) -> list[Sentence]:
     """Words and IOB2 tags of a document whose mentions do not overlap; every mention stays whole."""
     text, mentions = document.text, document.mentions
     edges = sorted({edge for m in mentions for edge in (m.start, m.end)})
     found = []
-    for start, end in _sentence_spans(text, mentions, repairs):
+    for start, end in _sentence_spans(text, mentions, repairs, cut):
         words: list[str] = []
         first_word: dict[int, int] = {}
         last_word: dict[int, int] = {}
         inner = edges[bisect.bisect(edges, start) : bisect.bisect_left(edges, end)]
         for a, b in itertools.pairwise((start, *inner, end)):
-            for match in WORD.finditer(text, a, b):
+            for match in cut.word.finditer(text, a, b):
                 first_word.setdefault(a, len(words))
                 last_word[b] = len(words)
                 words.append(match.group())
@@ -98,7 +111,8 @@ def sentences_of(document: Marked, number: int, repairs: Counter[str]) -> list[S
     return found
 
 
-def _reading(path: Path, documents: list[Marked], repairs: Counter[str]) -> Reading:
+def reading(path: Path, documents: Sequence[Marked], repairs: Counter[str], cut: Cut = PROSE) -> Reading:
+    """Documents as sentences, numbered from 0. Raises InputError where there is no text."""
     sentences: list[Sentence] = []
     marked = 0
     for number, document in enumerate(documents):
@@ -107,18 +121,18 @@ def _reading(path: Path, documents: list[Marked], repairs: Counter[str]) -> Read
         repairs['nested, overlapping or repeated mentions left out'] += left_out.total()
         repairs['discontinuous mentions kept with what lies between'] += sum(m.pieces > 1 for m in kept)
         marked += len(kept)
-        sentences += sentences_of(Marked(document.text, kept), number, repairs)
+        sentences += sentences_of(Marked(document.text, kept), number, repairs, cut)
     if not sentences:
         raise InputError(f'{path}: holds no text')
     return Reading(tuple(sentences), marked, +repairs)
 
 
 def _sentence_spans(
-    text: str, mentions: tuple[Mention, ...], repairs: Counter[str]
+    text: str, mentions: tuple[Mention, ...], repairs: Counter[str], cut: Cut
 ) -> Iterator[tuple[int, int]]:
     """Stretches that cover the whole text, each a sentence or several that a mention ties together."""
     plain, starts, position = text.replace('\0', ' '), list[int](), 0
-    for sentence in split_sentences(text):
+    for sentence in cut.sentences(text):
         starts.append(plain.index(sentence, position))
         position = starts[-1] + len(sentence)
     ends = [m.end for m in mentions]  # by position, as they do not overlap
@@ -153,7 +167,7 @@ def _brat_document(text_file: Path, marks_file: Path, repairs: Counter[str]) -> 
         # BRAT cuts at line breaks too; those are no gaps.
         gaps = sum(bool(text[a:b].strip()) for (_, a), (b, _) in itertools.pairwise(offsets))
         where = f'{marks_file}:{number}'
-        mentions.append(_mention(where, text, match[1], start, end, match[3], covered, repairs, 1 + gaps))
+        mentions.append(mention(where, text, match[1], start, end, match[3], covered, repairs, 1 + gaps))
     return Marked(text, tuple(mentions))
 
 
@@ -181,10 +195,10 @@ def _pubtator_documents(path: Path, repairs: Counter[str]) -> Iterator[Marked]:
                 raise InputError(f'{where}: expected ID, start, end, text and type between tabs')
             text = '\n'.join((parts.get('t', ''), parts.get('a', '')))
             start, end, kind = int(columns[1]), int(columns[2]), '_'.join(columns[4].split())
-            mentions.append(_mention(where, text, kind, start, end, columns[3], text[start:end], repairs))
+            mentions.append(mention(where, text, kind, start, end, columns[3], text[start:end], repairs))
 
 
-def _mention(
+def mention(
     where: str,
     text: str,
     kind: str,

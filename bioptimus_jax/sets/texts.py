@@ -5,27 +5,37 @@ scripts (Gu et al. 2021, section 4): entities of relations are written as `@GENE
 """
 
 import dataclasses
+import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.sets.sentences import SPLITS, text_of
+from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
+from bioptimus_jax.sets.sentences import text_of
+from bioptimus_jax.sets.tags import is_tag
 
 DUMMY = re.compile(r'@[A-Za-z-]+\$')
 """What stands for an entity."""
 CLASSES, SIMILARITY = 'classes', 'similarity'
 LARGEST_NUMBER = 1e6
+ANSWERS = ('answer', 'class', 'gold', 'gold_label', 'label', 'labels', 'score')
+"""What a header calls an answer."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """One text or two, with labels or one number; `document` counts from 0 (all 0 where there are none)."""
+    """One text or two, with labels or one number; `document` counts from 0 (all 0 where there are none).
+
+    `parts`: where its texts are sentences that are classified one by one, the labels of each.
+    """
 
     words: tuple[str, ...]
     answers: tuple[str | float, ...]
     document: int = 0
+    parts: tuple[tuple[str | float, ...], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +54,8 @@ class Layout:
     """What the columns of a line hold, counted from 0: texts, answer, and the name of the example, if it has one.
 
     `header`: the first line is none. `document`: what of a name says which document an example is from. `question`:
-    the first text is never cut. `joined`: lines of one document are one example, their labels united (HoC).
+    the first text is never cut. `joined`: lines of one document are one example, their labels united (HoC); `apart`:
+    but each of them is read and classified alone. `keys`: a line is a JSON object, and these are its columns.
     """
 
     texts: tuple[int, ...]
@@ -54,6 +65,8 @@ class Layout:
     document: str = ''
     question: bool = False
     joined: bool = False
+    apart: bool = False
+    keys: tuple[str, ...] = ()
 
     @property
     def columns(self) -> int:
@@ -66,7 +79,10 @@ class Published:
 
     `labels`: all that there are; F1 leaves `uncounted` ones out, as "no relation". `measures`: names of
     `finetune.texts.measures`, the first decides. `several`: an example may have any number of labels. `spelled`: what
-    an answer column says -> the label.
+    an answer column says -> the label. An example count of 0 is not published; `positives`: examples with a label that
+    F1 counts. `corpus`: of sets from one corpus their scores compare only where `source` is the same. `files`: names of
+    files that others do not have, `{}` for the split. `held_out`: so many examples at the end of train's file are devel
+    (too); `train`: the layout of that file, where it is another.
     """
 
     name: str
@@ -80,6 +96,11 @@ class Published:
     uncounted: tuple[str, ...] = ()
     several: bool = False
     spelled: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    positives: tuple[int, int, int] = (0, 0, 0)
+    corpus: str = ''
+    files: str = ''
+    held_out: int = 0
+    train: Layout | None = None
 
     @property
     def counted(self) -> tuple[str, ...]:
@@ -100,6 +121,11 @@ HALLMARKS = (
     'sustaining proliferative signaling',
     'tumor promoting inflammation',
 )
+SPELLED = {f'{at}_1': name for at, name in enumerate(HALLMARKS)} | {
+    f'{at}_0': '' for at in range(len(HALLMARKS))
+}
+RELATIONS = ('false', 'CPR:3', 'CPR:4', 'CPR:5', 'CPR:6', 'CPR:9')
+INTERACTIONS = ('DDI-false', 'DDI-advise', 'DDI-effect', 'DDI-int', 'DDI-mechanism')
 RECORDS = (
     Published(
         'chemprot',
@@ -109,8 +135,9 @@ RECORDS = (
         ('micro_f1', 'macro_f1'),
         'BioCreative VI',
         'public domain mark; registration',
-        ('false', 'CPR:3', 'CPR:4', 'CPR:5', 'CPR:6', 'CPR:9'),
+        RELATIONS,
         ('false',),
+        corpus='ChemProt',
     ),
     Published(
         'ddi',
@@ -120,8 +147,9 @@ RECORDS = (
         ('micro_f1', 'macro_f1'),
         'DDI Extraction 2013',
         'CC BY-NC 4.0',
-        ('DDI-false', 'DDI-advise', 'DDI-effect', 'DDI-int', 'DDI-mechanism'),
+        INTERACTIONS,
         ('DDI-false',),
+        corpus='DDI',
     ),
     Published(
         'gad',
@@ -133,6 +161,7 @@ RECORDS = (
         'CC BY 4.0',
         ('0', '1'),
         ('0',),
+        corpus='GAD',
     ),
     Published(
         'hoc',
@@ -144,8 +173,8 @@ RECORDS = (
         'GPL-3.0',
         HALLMARKS,
         several=True,
-        spelled={f'{at}_1': name for at, name in enumerate(HALLMARKS)}
-        | {f'{at}_0': '' for at in range(len(HALLMARKS))},
+        spelled=SPELLED,
+        corpus='HoC',
     ),
     Published(
         'pubmedqa',
@@ -172,7 +201,7 @@ RECORDS = (
         SIMILARITY,
         Layout((1, 2), 3, name=0, header=True),
         (64, 16, 20),
-        ('pearson',),
+        ('pearson', 'spearman'),
         'BIOSSES',
         'GPL-3.0',
     ),
@@ -181,50 +210,136 @@ SETS = {record.name: record for record in RECORDS}
 
 
 def published(name: str) -> Published | None:
-    """The record that the name of a folder means, whatever its letters' case."""
+    """The record of BLURB that the name of a folder means, whatever its letters' case."""
     return SETS.get(name.lower())
 
 
-def read_texts(name: str, files: Mapping[str, Path], numbers: bool) -> Texts:
-    """A set from the file of each split; `numbers`: its answers are numbers. Raises InputError naming file and line."""
-    known = published(name)
-    read = {split: read_file(files[split], known, numbers) for split in SPLITS}
+def read_texts(name: str, files: Mapping[str, Path], numbers: bool, known: Published | None = None) -> Texts:
+    """A set from the file of each split; `numbers`: its answers are numbers; `known`: its record.
+
+    Raises InputError naming file and line.
+    """
+    train = read_split('train', files.__getitem__, known, numbers)
     labels: Sequence[str] = ()
     if not numbers:
-        labels = known.labels if known else sorted({str(a) for x in read['train'] for a in x.answers})
+        labels = known.labels if known else sorted({str(a) for x in train for a in x.answers})
         if len(labels) < 2:
             raise InputError(
                 f'{files["train"]}: has one label, {", ".join(labels)}; there is nothing to learn'
             )
-    for split in SPLITS:
-        strange = {a for x in read[split] for a in x.answers} - set(labels) if labels else ()
-        if strange:
+    later = {
+        split: read_split(split, files.__getitem__, known, numbers, labels) for split in ('devel', 'test')
+    }
+    width = len(train[0].words)
+    for split, read in later.items():
+        if not known and len(read[0].words) != width:
             raise InputError(
-                f'{files[split]}: has the label {sorted(map(str, strange))[0]!r}, which train does not have; known: '
-                f'{", ".join(labels)}'
+                f'{files[split]}: has {len(read[0].words)} texts a line, but {files["train"]} {width}; '
+                'the splits of a set have the same columns'
             )
-    return Texts(name, **read, labels=tuple(labels))
+    return Texts(name, train, **later, labels=tuple(labels))
 
 
-def read_file(path: Path, known: Published | None, numbers: bool) -> tuple[Text, ...]:
+def read_split(
+    split: str,
+    files: Callable[[str], Path],
+    known: Published | None,
+    numbers: bool,
+    labels: Sequence[str] = (),
+) -> tuple[Text, ...]:
+    """The examples of a split; where its record holds devel out of train, both are cut from train's file.
+
+    `files`: split -> its file, which for such a devel may be empty, or train's. `labels`: all that there are, where
+    train has said so. Raises InputError with file and line.
+    """
+    held_out = known.held_out if known and split != 'test' else 0
+    if not held_out:
+        return read_file(files(split), known, numbers, labels)
+    whole = read_file(files('train'), known, numbers, labels, known.train if known else None)
+    if len(whole) <= held_out:
+        raise InputError(
+            f'{files("train")}: has {len(whole):,} examples, and the last {held_out:,} are devel'
+        )
+    if split == 'train':
+        return whole[:-held_out]
+    has_own = files(split) != files('train') and files(split).stat().st_size > 0
+    own = read_file(files(split), known, numbers, labels) if has_own else ()
+    return (*own, *whole[-held_out:])
+
+
+def read_file(
+    path: Path,
+    known: Published | None,
+    numbers: bool,
+    labels: Sequence[str] = (),
+    layout: Layout | None = None,
+) -> tuple[Text, ...]:
     """The examples of one file: by the record of its set, or of text TAB answer, or two texts TAB answer.
 
-    Raises InputError with file and line.
+    `labels`: all that an own set has; `layout`: if not that of the record. Raises InputError with file and line.
     """
-    lines = [line for line in enumerate(text_of(path).lstrip('\ufeff').split('\n'), 1) if line[1].strip()]
-    rows = [(number, line.rstrip('\r').split('\t')) for number, line in lines]
-    layout = known.layout if known else _own_layout(path, rows)
+    layout = layout or (known.layout if known else None)
+    rows = _rows(path, layout)
+    layout = layout or _own_layout(path, rows)
+    _check_header(path, rows, layout, known, numbers)
     rows = rows[layout.header :]
     if not rows:
         raise InputError(f'{path}: holds no example')
     documents: dict[str, int] = {}
-    examples = [_example(path, *row, layout, known, numbers, documents) for row in rows]
-    return tuple(_joined(examples) if layout.joined else examples)
+    examples = [_example(path, *row, layout, known, numbers, documents, labels) for row in rows]
+    return tuple(_joined(examples, layout.apart) if layout.joined else examples)
+
+
+def holds_texts(path: Path) -> bool:
+    """Whether a file without a record holds texts with answers, and not words with tags: by its first line."""
+    lines = text_of(path).lstrip(BYTE_ORDER_MARK).split('\n')
+    columns = next((line.strip('\r') for line in lines if line.strip()), '').split('\t')
+    return len(columns) > 1 and (len(columns[0].split()) > 1 or not is_tag(columns[-1].strip()))
 
 
 def searchable(text: str) -> list[str]:
     """The parts of a text that stand in a document as they are: what is between the names that were replaced."""
     return [part for part in DUMMY.split(text) if part.strip()]
+
+
+def _rows(path: Path, layout: Layout | None) -> list[tuple[int, list[str]]]:
+    """Numbers of lines that are not blank, and their columns. Raises InputError for what should be JSON and is not."""
+    lines = enumerate(text_of(path).lstrip(BYTE_ORDER_MARK).split('\n'), 1)
+    rows = []
+    for number, line in ((number, line.rstrip('\r')) for number, line in lines if line.strip()):
+        if not (layout and layout.keys):
+            rows.append((number, line.split('\t')))
+            continue
+        try:
+            found = json.loads(line)
+            rows.append((number, [' '.join(str(found[key]).split()) for key in layout.keys]))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InputError(
+                f'{path}:{number}: is no JSON object with {", ".join(layout.keys)} ({error!r:.60})'
+            ) from error
+    return rows
+
+
+def _check_header(
+    path: Path,
+    rows: Sequence[tuple[int, list[str]]],
+    layout: Layout,
+    known: Published | None,
+    numbers: bool,
+) -> None:
+    """Raises InputError where the first line is a header and should be none, or the other way round."""
+    if not rows:
+        return
+    (number, first), answers = rows[0], Counter(columns[-1].strip() for _, columns in rows)
+    if not known and first[-1].strip().lower() in ANSWERS and answers[first[-1].strip()] == 1:
+        raise InputError(f'{path}:{number}: looks like a header; a set of your own has none, take it away')
+    if not (known and layout.header):
+        return
+    try:
+        _example(path, number, first, layout, known, numbers, {}, ())
+    except InputError:
+        return
+    raise InputError(f'{path}:{number}: is an example; the first line of {known.name} is a header')
 
 
 def _own_layout(path: Path, rows: Sequence[tuple[int, list[str]]]) -> Layout:
@@ -245,9 +360,11 @@ def _example(
     known: Published | None,
     numbers: bool,
     documents: dict[str, int],
+    labels: Sequence[str],
 ) -> Text:
     if len(columns) != layout.columns:
-        raise InputError(f'{path}:{number}: has {len(columns)} columns, not {layout.columns}')
+        count = f'{len(columns)} column{"s" * (len(columns) != 1)}'
+        raise InputError(f'{path}:{number}: has {count}, not {layout.columns}')
     texts, given = tuple(columns[at].strip() for at in layout.texts), columns[layout.answer].strip()
     if not all(texts):
         raise InputError(f'{path}:{number}: a text is empty')
@@ -258,7 +375,7 @@ def _example(
             raise InputError(f'{path}:{number}: {columns[layout.name]!r} names no document')
         document = documents.setdefault(found[0], len(documents))
     if not numbers:
-        return Text(texts, _labels(path, number, given, known), document)
+        return Text(texts, _labels(path, number, given, known, labels), document)
     try:
         value = float(given)
     except ValueError:
@@ -268,10 +385,16 @@ def _example(
     return Text(texts, (value,), document)
 
 
-def _labels(path: Path, number: int, given: str, known: Published | None) -> tuple[str, ...]:
+def _labels(
+    path: Path, number: int, given: str, known: Published | None, labels: Sequence[str]
+) -> tuple[str, ...]:
     if not known:
         if not given:
             raise InputError(f'{path}:{number}: has no label')
+        if labels and given not in labels:
+            raise InputError(
+                f'{path}:{number}: has the label {given!r}, which train does not have; known: {", ".join(labels)}'
+            )
         return (given,)
     said = [known.spelled.get(part, part) for part in (given.split(',') if known.several else [given])]
     unknown = [label for label in said if label and label not in known.labels]
@@ -281,15 +404,15 @@ def _labels(path: Path, number: int, given: str, known: Published | None) -> tup
     return tuple(label for label in known.labels if label in said)
 
 
-def _joined(examples: Sequence[Text]) -> list[Text]:
+def _joined(examples: Sequence[Text], apart: bool) -> list[Text]:
     """One example for each document: its texts in the order of the file, every label that one of them has."""
     parts: dict[int, list[Text]] = {}
     for example in examples:
         parts.setdefault(example.document, []).append(example)
-    return [
-        Text(
-            (' '.join(part.words[0] for part in of_one),),
-            tuple(sorted({answer for part in of_one for answer in part.answers}, key=str)),
-        )
-        for of_one in parts.values()
-    ]
+    found = []
+    for of_one in parts.values():
+        sentences = tuple(part.words[0] for part in of_one)
+        answers = tuple(sorted({answer for part in of_one for answer in part.answers}, key=str))
+        each = tuple(part.answers for part in of_one) if apart else ()
+        found.append(Text(sentences if apart else (' '.join(sentences),), answers, parts=each))
+    return found

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets import blurb
+from bioptimus_jax.sets import blurb, published
 from bioptimus_jax.sets.corpora import Dataset
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
 from bioptimus_jax.sets.tags import OUTSIDE, spans
@@ -22,17 +22,21 @@ def lint_dataset(
 ) -> dict[str, Any]:
     """Everything that is found in a set, as a JSON value; `lines` puts the essence into words.
 
-    `splits`: per split counts, repairs, and `blurb`, the published number of mentions where the set is one of BLURB's;
+    `splits`: per split counts, repairs, and `blurb`, the published number of mentions where the set is one of BLURB's,
+    or `published`, of another public one;
     `repeated`: sentences that are there before, within and between splits, with their mentions; `tokenizers`: per name
     and split words that give no piece and sentences longer than `max_pieces`. Tokenizers are those of transformers
     (fast) or of the library tokenizers.
     """
     name = blurb.set_of(dataset.name)
     splits = {split: _measure(getattr(dataset, split)) for split in SPLITS}
-    if known := blurb.SETS.get(name):
-        for split, published in zip(SPLITS, known.mentions, strict=True):
-            splits[split]['blurb'] = published
-            splits[split]['public_files'] = known.in_files.get(split, published)
+    if name:
+        for split, mentions in zip(SPLITS, blurb.SETS[name].mentions, strict=True):
+            splits[split]['blurb'] = mentions
+            splits[split]['public_files'] = blurb.SETS[name].in_files.get(split, mentions)
+    elif other := published.mentions_of(dataset.name):
+        for split, mentions in zip(SPLITS, other.mentions, strict=True):
+            splits[split] |= {'published': mentions} if mentions else {}
     for split in SPLITS:
         splits[split]['mentions_in_file'] = dataset.gold_in_file[split]
         splits[split]['repairs'] = dict(dataset.repairs.get(split, {}))
@@ -191,7 +195,8 @@ def _in_pieces(dataset: Dataset, tokenizer: Any, max_pieces: int) -> dict[str, A
 def _beside(found: Mapping[str, Any]) -> str:
     """BLURB's number, and whether it is what was found, or else what the public files hold."""
     if 'blurb' not in found:
-        return ''
+        said = {True: 'as published', False: f'published: {found.get("published", 0):,}; NOT the same'}
+        return f' ({said[found["mentions"] == found["published"]]})' if 'published' in found else ''
     if found['mentions'] == found['blurb']:
         return f' (BLURB: {found["blurb"]:,})'
     known = 'known of the public files' if found['mentions'] == found['public_files'] else 'NOT the same'

@@ -20,6 +20,11 @@ class Classes(TextTask):
     def several(self) -> bool:
         return bool(self.known and self.known.several)
 
+    @property
+    def apart(self) -> bool:
+        """Whether the texts of an example are classified one by one."""
+        return bool(self.known and self.known.layout.apart)
+
     def labels(self, dataset: Texts, settings: Finetune) -> Sequence[str]:
         return dataset.labels
 
@@ -28,9 +33,13 @@ class Classes(TextTask):
 
         return (AnyLabels if self.several else OneLabel)(pretrained, labels, settings, dtype)
 
-    def target(self, window: Any, learned: Sequence[str], head: Any) -> Any:
+    def learned(self, example: Any, settings: Finetune) -> Sequence[Any]:
+        return example.parts or example.answers
+
+    def target(self, window: Any, learned: Sequence[Any], head: Any) -> Any:
         if self.several:
-            return [float(label in learned) for label in head.labels]
+            given = learned[window.part] if self.apart else learned
+            return [float(label in given) for label in head.labels]
         return head.labels.index(learned[0])
 
     def decode(
@@ -42,7 +51,10 @@ class Classes(TextTask):
         settings: Finetune,
     ) -> list[tuple[str, ...]]:
         if self.several:
-            return [tuple(label for label, logit in zip(head.labels, row) if logit > 0) for row in found]
+            said: list[set[str]] = [set() for _ in examples]
+            for window, row in zip(windows, found, strict=True):
+                said[window.example] |= {label for label, logit in zip(head.labels, row) if logit > 0}
+            return [tuple(label for label in head.labels if label in given) for given in said]
         return [(head.labels[max(range(len(row)), key=row.__getitem__)],) for row in found]
 
     def constant(self, dataset: Texts) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A number for a pair of texts, as how similar they are; Pearson's correlation."""
+"""A number for a pair of texts, as how similar they are; Pearson's correlation, beside it Spearman's."""
 
 import statistics
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ class Similarity(TextTask):
 
     title = 'Similarity of texts'
     hub = 'sentence-similarity'
-    own_measures = ('pearson',)
+    own_measures = ('pearson', 'spearman')
     numbers = True
 
     def labels(self, dataset: Texts, settings: Finetune) -> Sequence[str]:

@@ -72,9 +72,30 @@ def accuracy(labels: Sequence[str]) -> Metric:
 
 def pearson(labels: Sequence[str]) -> Metric:
     """Pearson's correlation of two numbers; 0 where one of them is always the same."""
+    return _correlation('r', 'r', "Pearson's r", 'pairs of texts', lambda numbers_N: numbers_N)
+
+
+def spearman(labels: Sequence[str]) -> Metric:
+    """Spearman's correlation: Pearson's of ranks, equal numbers sharing the mean of theirs.
+
+    Ranks are those among all texts that are counted together, gold and predicted apart. They are fixed then: sums over
+    drawn texts are the correlation of these ranks, not of new ranks among the drawn ones.
+    """
+    return _correlation('rho', 'rho', "Spearman's rho", 'ranks of pairs of texts', _ranks)
+
+
+def _ranks(numbers_N: np.ndarray) -> np.ndarray:
+    _, place_N, times = np.unique(numbers_N, return_inverse=True, return_counts=True)
+    return (np.cumsum(times) - (times - 1) / 2)[place_N]
+
+
+def _correlation(
+    name: str, label: str, title: str, meaning: str, of: Callable[[np.ndarray], np.ndarray]
+) -> Metric:
+    """`of`: numbers_N -> what is correlated."""
 
     def counts(gold: Answers, predicted: Answers) -> np.ndarray:
-        x_N, y_N = (np.array([a[0] for a in answers], np.float64) for answers in (gold, predicted))
+        x_N, y_N = (of(np.array([a[0] for a in answers], np.float64)) for answers in (gold, predicted))
         return np.stack([np.ones(len(x_N)), x_N, y_N, x_N * x_N, y_N * y_N, x_N * y_N], -1)
 
     def value(sums_x6: np.ndarray) -> np.ndarray:
@@ -92,7 +113,7 @@ def pearson(labels: Sequence[str]) -> Metric:
         )
 
     columns = ('pairs', 'x', 'y', 'xx', 'yy', 'xy')
-    return Metric('r', 'r', "Pearson's r", 'pairs of texts', columns, counts, value)
+    return Metric(name, label, title, meaning, columns, counts, value)
 
 
 MEASURES: dict[str, Callable[[Sequence[str]], Metric]] = {
@@ -101,6 +122,7 @@ MEASURES: dict[str, Callable[[Sequence[str]], Metric]] = {
     'example_f1': example_f1,
     'accuracy': accuracy,
     'pearson': pearson,
+    'spearman': spearman,
 }
 """Names in records of sets -> the measure, given the labels that it counts."""
 

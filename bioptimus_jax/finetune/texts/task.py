@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -14,7 +15,7 @@ from bioptimus_jax.finetune.texts import windows
 from bioptimus_jax.finetune.texts.features import FEATURES
 from bioptimus_jax.finetune.texts.measures import measure
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets import texts
+from bioptimus_jax.sets import published, texts
 from bioptimus_jax.sets.corpora import NamedSet, split_files
 from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.texts import Published, Text, Texts
@@ -35,7 +36,7 @@ class TextTask(Task):
     """Whether answers are numbers."""
 
     def of(self, dataset: str) -> 'TextTask':
-        return dataclasses.replace(self, known=texts.published(dataset))
+        return dataclasses.replace(self, known=published.texts_of(dataset))
 
     @property
     def metrics(self) -> Mapping[str, Metric]:  # type: ignore[override]
@@ -45,39 +46,54 @@ class TextTask(Task):
 
     def read(self, chosen: NamedSet) -> Texts:
         files = {split: split_files(chosen.folder, split)[0] for split in SPLITS}
-        return texts.read_texts(chosen.name, files, self.numbers)
+        return texts.read_texts(chosen.name, files, self.numbers, self.known)
 
     def windows(self, tokenizer: Any, examples: Sequence[Text], settings: Finetune) -> Encoded:
+        return self._windows(tokenizer, examples, settings.max_pieces, FEATURES[settings.features].mentions)
+
+    def _windows(
+        self, tokenizer: Any, examples: Sequence[Text], max_pieces: int, mentions: bool = False
+    ) -> Encoded:
+        """A window for each example, or for each of its texts where these are read apart."""
         question = bool(self.known and self.known.layout.question)
-        mentions = FEATURES[settings.features].mentions
-        return windows.windows(tokenizer, examples, settings.max_pieces, question, mentions)
+        alone = [(n, part) for n, x in enumerate(examples) for part in range(len(x.parts))]
+        read = [Text(examples[n].words[part : part + 1], ()) for n, part in alone] or examples
+        found = windows.windows(tokenizer, read, max_pieces, question, mentions)
+        if not alone:
+            return found
+        pairs = zip(found.windows, alone, strict=True)
+        return Encoded([dataclasses.replace(w, example=n, part=p) for w, (n, p) in pairs], found.counts)
 
     def look(
         self, dataset: Texts, tokenizers: Mapping[str, Any], max_pieces: int
     ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
         """Counts beside the published ones, labels, texts of two splits, and with tokenizers texts that are cut."""
         name = dataset.name
-        counts = tuple(len(getattr(dataset, split)) for split in SPLITS)
-        said = ''
-        if self.known:
-            published = ' / '.join(f'{n:,}' for n in self.known.examples)
-            said = (
-                ', as published' if counts == self.known.examples else f'; the public files have {published}'
-            )
-        lines = [f'{name}: {" / ".join(f"{n:,}" for n in counts)} texts in train / devel / test{said}']
+        splits = [getattr(dataset, split) for split in SPLITS]
+        known = self.known.examples if self.known else (0, 0, 0)
+        lines = [f'{name}: {_beside([len(read) for read in splits], known, "texts")}']
+        if self.known and any(self.known.positives):
+            positives = [
+                sum(not {*x.answers}.isdisjoint(self.known.counted) for x in read) for read in splits
+            ]
+            lines.append(f'{name}: {_beside(positives, self.known.positives, "texts with a relation")}')
         if dataset.labels:
             given = Counter(answer for text in dataset.train for answer in text.answers)
             lines.append(f'{name}: labels of train: {", ".join(f"{x} {given[x]:,}" for x in dataset.labels)}')
         for split, before in (('devel', ('train',)), ('test', ('train', 'devel'))):
-            known = {text.words for one in before for text in getattr(dataset, one)}
-            repeated = sum(text.words in known for text in getattr(dataset, split))
+            earlier = {text.words for one in before for text in getattr(dataset, one)}
+            repeated = sum(text.words in earlier for text in getattr(dataset, split))
             if repeated:
                 lines.append(f'{name}: {repeated:,} texts of {split} are also in {" or ".join(before)}')
+        answers: dict[tuple[str, ...], set[Any]] = {}
+        for text in itertools.chain(*splits):
+            answers.setdefault(text.words, set()).add(text.answers)
+        different = [words for words, given in answers.items() if len(given) > 1]
+        if different:
+            shown = ' '.join(different[0])[: windows.SHOWN]
+            lines.append(f'{name}: {len(different):,} texts are there with different answers, as {shown!r}')
         for model, tokenizer in tokenizers.items():
-            cut = sum(
-                windows.windows(tokenizer, getattr(dataset, split), max_pieces).counts[windows.CUT]
-                for split in SPLITS
-            )
+            cut = sum(self._windows(tokenizer, read, max_pieces).counts[windows.CUT] for read in splits)
             if cut:
                 lines.append(
                     f'{name}: {cut:,} texts are longer than {max_pieces} pieces of {model} and are cut'
@@ -101,6 +117,16 @@ class TextTask(Task):
     @abc.abstractmethod
     def prior(self, dataset: Texts) -> float:
         """The score of answers that are drawn by their shares in training, of their expected counts."""
+
+
+def _beside(found: Sequence[int], published: Sequence[int], what: str) -> str:
+    """Counts of the splits, and those of the public files, of which 0 is not known, where they are others."""
+    said = ''
+    if any(published):
+        same = all(known in (0, count) for count, known in zip(found, published, strict=True))
+        shown = ' / '.join(f'{known:,}' if known else '?' for known in published)
+        said = ', as published' if same else f'; the public files have {shown}'
+    return f'{" / ".join(f"{count:,}" for count in found)} {what} in train / devel / test{said}'
 
 
 def shares(dataset: Texts) -> Mapping[tuple[Any, ...], float]:

@@ -20,13 +20,15 @@ class Window:
     """The pieces of one example, special tokens included.
 
     `types`: 0 or 1, the text that each piece is from; empty where the model has no such ids. `mentions`: first piece
-    and the one behind the last, of two mentions; empty where they are not asked for.
+    and the one behind the last, of two mentions; empty where they are not asked for. `part`: which of the texts it is,
+    where each is read alone.
     """
 
     example: int
     pieces: tuple[int, ...]
     types: tuple[int, ...] = ()
     mentions: tuple[tuple[int, int], ...] = ()
+    part: int = 0
 
 
 def windows(

@@ -1,0 +1,159 @@
+"""Bio-LM's sets (Lewis et al. 2020, section 2) that are not BLURB's, and SciBERT's ChemProt: entities, and texts.
+
+Entities are in BioBERT's files, notes in those of their owners (i2b2.py). Texts are in the files of BLUE (Peng et al.
+2019), folds in BioBERT's, MedNLI in its owner's. Several are other forms of a corpus that BLURB has too: other
+examples, another split, other labels. So they have other names, and `published.clashes` says which do not compare.
+"""
+
+import dataclasses
+import re
+
+from bioptimus_jax.sets import texts
+from bioptimus_jax.sets.texts import CLASSES, HALLMARKS, INTERACTIONS, RELATIONS, SPELLED, Layout
+
+
+@dataclasses.dataclass(frozen=True)
+class Published:
+    """A set of entities: mentions in train, devel, test (0: not published), where it comes from, who may use it."""
+
+    name: str
+    mentions: tuple[int, int, int]
+    source: str
+    licence: str
+    corpus: str = ''
+    task: str = 'entities'
+
+
+BIOBERT, N2C2 = "BioBERT's files", 'n2c2 agreement'
+ENTITIES = (
+    Published('bc4chemd', (29478, 29486, 25346), BIOBERT, 'unclear'),
+    Published('linnaeus', (2119, 711, 1433), BIOBERT, 'CC BY 4.0'),
+    Published('s800', (2557, 384, 767), BIOBERT, 'freely offered'),
+    Published('jnlpba-biobert', (32178, 8575, 6241), f'{BIOBERT}: protein, DNA, RNA', 'GENIA', 'JNLPBA'),
+    Published('i2b2-2010', (0, 0, 0), 'i2b2 2010: problems, tests, treatments', N2C2),
+    Published('i2b2-2012', (0, 0, 0), 'i2b2 2012: events', N2C2),
+    Published('i2b2-2014', (0, 0, 0), 'i2b2 2014: protected health information', N2C2),
+)
+
+BLUE = Layout((1,), 2, name=0, header=True)
+F1 = ('micro_f1', 'macro_f1')
+TEXTS = (
+    texts.Published(
+        'hoc-blue',
+        CLASSES,
+        Layout((1,), 0, name=2, header=True, document=r'[^_]+', joined=True, apart=True),
+        (1108, 157, 315),
+        ('example_f1', *F1),
+        "BLUE's split of documents with a label, by sentence",
+        'GPL-3.0',
+        HALLMARKS,
+        several=True,
+        spelled=SPELLED,
+        corpus='HoC',
+    ),
+    texts.Published(
+        'chemprot-blue',
+        CLASSES,
+        dataclasses.replace(BLUE, document=r'[^.]+'),
+        (0, 0, 0),
+        F1,
+        "BLUE's pairs",
+        'public domain mark; registration',
+        RELATIONS,
+        ('false',),
+        positives=(4154, 2416, 3458),
+        corpus='ChemProt',
+    ),
+    texts.Published(
+        'chemprot-scibert',
+        CLASSES,
+        Layout((0,), 1, keys=('text', 'label')),
+        (4169, 2427, 3469),
+        F1,
+        "SciBERT's related pairs, 13 classes",
+        'public domain mark; registration',
+        (
+            *(
+                'ACTIVATOR',
+                'AGONIST',
+                'AGONIST-ACTIVATOR',
+                'AGONIST-INHIBITOR',
+                'ANTAGONIST',
+                'DOWNREGULATOR',
+            ),
+            *('INDIRECT-DOWNREGULATOR', 'INDIRECT-UPREGULATOR', 'INHIBITOR', 'PRODUCT-OF', 'SUBSTRATE'),
+            *('SUBSTRATE_PRODUCT-OF', 'UPREGULATOR'),
+        ),
+        corpus='ChemProt',
+    ),
+    texts.Published(
+        'ddi-blue',
+        CLASSES,
+        dataclasses.replace(BLUE, document=r'[^.]+\.d\d+'),
+        (0, 7244, 5761),
+        F1,
+        "BLUE's pairs; devel cut by sentence",
+        'CC BY-NC 4.0',
+        INTERACTIONS,
+        ('DDI-false',),
+        positives=(2937, 1004, 979),
+        corpus='DDI',
+    ),
+    texts.Published(
+        'i2b2-2010-re',
+        CLASSES,
+        dataclasses.replace(BLUE, document=r'[^.]+'),
+        (21384, 0, 0),
+        F1,
+        "BLUE's pairs; Bio-LM moves the last 776 of train to devel",
+        N2C2,
+        ('PIP', 'TeCP', 'TeRP', 'TrAP', 'TrCP', 'TrIP', 'TrNAP', 'TrWP', 'false'),
+        ('false',),
+        positives=(0, 0, 6293),
+        held_out=776,
+    ),
+    texts.Published(
+        'mednli',
+        CLASSES,
+        Layout((1, 2), 3, name=0, keys=('pairID', 'sentence1', 'sentence2', 'gold_label')),
+        (11232, 1395, 1422),
+        ('accuracy', 'macro_f1'),
+        'MedNLI',
+        'PhysioNet, credentialed',
+        ('entailment', 'neutral', 'contradiction'),
+        files='mli_{}_v1.jsonl',
+    ),
+)
+
+FOLDS = {
+    'gad': (535, {1: (4796, 534), 10: (4798, 532)}, (4797, 533), 'CC BY 4.0'),
+    'euadr': (35, {1: (318, 37), 2: (318, 37), 3: (319, 36)}, (320, 35), 'not stated'),
+}
+"""BioBERT's ten folds of train.tsv and test.tsv: examples of train that are devel, of GAD as many as in BLURB; examples
+of train and test in the folds that are not as the others; those of the others; licence."""
+FOLDED = tuple(
+    texts.Published(
+        f'{name}-{fold}',
+        CLASSES,
+        BLUE,
+        (of_fold.get(fold, others)[0] - held_out, held_out, of_fold.get(fold, others)[1]),
+        ('micro_f1', 'accuracy'),
+        "BioBERT's ten folds",
+        licence,
+        ('0', '1'),
+        ('0',),
+        corpus=name.upper(),
+        held_out=held_out,
+        train=Layout((0,), 1),
+    )
+    for name, (held_out, of_fold, others, licence) in FOLDS.items()
+    for fold in range(1, 11)
+)
+SETS: dict[str, Published | texts.Published] = {
+    record.name: record for record in (*ENTITIES, *TEXTS, *FOLDED)
+}
+
+
+def record_of(name: str) -> Published | texts.Published | None:
+    """The record that the name of a folder means, as i2b2-2010 for I2B2_2010, s800 for S800-IOB."""
+    return SETS.get(re.sub(r'[-_]iob2?$', '', name.lower()).replace('_', '-'))
