@@ -105,6 +105,13 @@ def test_measures_are_those_of_scikit_learn(seed, several):
         assert found == pytest.approx(
             sklearn.metrics.f1_score(*map(np.array, theirs), average=average, zero_division=0)
         )
+    if several:  # a text without labels has recall 1, one that gets none precision 1
+        precision, recall = (
+            of(*map(np.array, theirs), average='samples', zero_division=1)
+            for of in (sklearn.metrics.precision_score, sklearn.metrics.recall_score)
+        )
+        found = measure('example_f1', LABELS).scores(gold, predicted)['f1']
+        assert found == pytest.approx(2 * precision * recall / (precision + recall))
     right = measure('accuracy', ()).scores(gold, predicted)['accuracy']
     assert (
         right == pytest.approx(sklearn.metrics.accuracy_score(*map(np.array, theirs)))
@@ -129,44 +136,108 @@ def test_measures_of_hand_made_texts():
     assert all_positive['f1'] == pytest.approx(2 * 281 / (281 + 534))
 
 
-def test_pearson_is_scipys_and_0_for_what_does_not_vary():
-    generator, r = np.random.default_rng(0), measure('pearson', ())
-    x, y = generator.normal(3, 1, (2, 20))
-    gold, predicted = ([(float(v),) for v in side] for side in (x, y))
-    assert r.scores(gold, predicted)['r'] == pytest.approx(scipy.stats.pearsonr(x, y).statistic)
-    assert r.scores(gold, [(2.4,)] * 20)['r'] == 0
-    assert r.scores([(0.1,)] * 20, predicted)['r'] == 0
+@pytest.mark.parametrize('name', ['pearson', 'spearman'])
+def test_correlations_are_scipys_and_0_for_what_does_not_vary(name):
+    generator, r = np.random.default_rng(0), measure(name, ())
+    theirs = getattr(scipy.stats, f'{name}r')
+    for decimals in (9, 0, 0):  # rounded numbers are often equal
+        x, y = generator.normal(3, 1, (2, 20)).round(decimals)
+        gold, predicted = ([(float(v),) for v in side] for side in (x, y))
+        assert r.scores(gold, predicted)[r.name] == pytest.approx(theirs(x, y).statistic)
+    assert r.scores(gold, [(2.4,)] * 20)[r.name] == 0
+    assert r.scores([(0.1,)] * 20, predicted)[r.name] == 0
     draws = bootstrap(r, r.counts(gold, [(2 * v + 1,) for v in x])[None], 200)
     np.testing.assert_allclose(draws, 1, atol=1e-9)
 
 
+def test_spearman_is_of_ranks_whatever_the_numbers_and_its_draws_are_near_those_of_new_ranks():
+    """Ranks are fixed in a bootstrap; drawing pairs and ranking them anew gives intervals that are hardly others."""
+    generator, rho = np.random.default_rng(1), measure('spearman', ())
+    x = generator.normal(size=60)
+    y = x + generator.normal(0, 0.7, 60)
+    gold, predicted = ([(v,) for v in side.tolist()] for side in (x, np.exp(y)))
+    assert rho.scores(gold, predicted)['rho'] == pytest.approx(scipy.stats.spearmanr(x, y).statistic)
+    draws = bootstrap(rho, rho.counts(gold, predicted)[None], 2000)
+    drawn = [scipy.stats.spearmanr(x[at], y[at]).statistic for at in generator.integers(0, 60, (500, 60))]
+    np.testing.assert_allclose(
+        np.quantile(draws, (0.025, 0.5, 0.975)), np.quantile(drawn, (0.025, 0.5, 0.975)), atol=0.04
+    )
+
+
 SETS = {
-    'own': (['the patient got zolmipan\tdrug', 'the dose\tnone'], 'the dose\t', ':1: has no label'),
-    'columns': (['a\tb\tc', 'b\tc\td'], 'a\tb\tc\nd\te', ':2: has 2 columns, not 3'),
-    'gad': (
-        ['index\tsentence\tlabel', '0\t@GENE$ and @DISEASE$\t1', '1\tno @GENE$\t0'],
-        'h\n0\ta\t2',
-        "'2' is no label of gad: 0, 1",
+    'own': ['the patient got zolmipan\tdrug', 'the dose\tnone'],
+    'gad': ['index\tsentence\tlabel', '0\t@GENE$ and @DISEASE$\t1', '1\tno @GENE$\t0'],
+    'hoc': ['labels\ttext\tid', '0_1,1_0\tA first.\t7_s0', '1_1\tA second.\t7_s1', '0_0\tNone.\t8_s0'],
+    'biosses': ['id\ta\tb\tscore', '1\tone\ttwo\t3.2', '2\tx\ty\t0'],
+    'chemprot': ['7.T1\ta @GENE$\tfalse', '7.T2\tb\tCPR:3'],
+    'ddi': ['D.d1.s0.p0\ta\tDDI-false', 'D.d1.s0.p1\tb\tDDI-int'],
+    'bioasq': ['1\tq?\ta\tyes', '2\tq?\tb\tno'],
+    'chemprot-scibert': ['{"text": "a", "label": "AGONIST"}', '{"text": "b", "label": "INHIBITOR"}'],
+    'hoc-blue': ['labels\ttext\tid\r', '0_1\tA first.\t7_s0\r', '1_1\tOther.\t8_s0\r'],
+    'mednli': [
+        f'{{"pairID": "1", "sentence1": "a", "sentence2": "{x}", "gold_label": "neutral"}}' for x in 'bc'
+    ],
+    'ebm-pico': ['a\tI-PAR', '', 'b\tO'],
+    'entities': ['a\tB-X', '', 'b\tO'],
+}
+"""Good lines of a set, as all its files have them."""
+TASKS = {'ebm-pico': 'word_classes', 'entities': 'entities'}
+REFUSED = [
+    ('own', 'the dose', ':1: expected text TAB answer or text TAB text TAB answer, not 1 columns'),
+    ('own', 'a\tb\tc\td', ':1: expected text TAB answer or text TAB text TAB answer, not 4 columns'),
+    ('own', 'the dose\t', ':1: has no label'),
+    ('own', 'the dose\tnone\n\ta\tb', ':2: has 3 columns, not 2'),
+    (
+        'own',
+        'the dose\tnone\na\tdrugs',
+        ":2: has the label 'drugs', which train does not have; known: drug, none",
     ),
-    'hoc': (
-        ['labels\ttext\tid', '0_1,1_0\tA first.\t7_s0', '1_1\tA second.\t7_s1', '0_0\tNone.\t8_s0'],
-        'h\n9_9\ta\t7_s1',
-        ":2: '9_9' is no label of hoc",
+    (
+        'own',
+        'text\tlabel\nthe dose\tnone',
+        ':1: looks like a header; a set of your own has none, take it away',
     ),
-    'biosses': (
-        ['id\ta\tb\tscore', '1\tone\ttwo\t3.2', '2\tx\ty\t0'],
-        'h\n1\ta\tb\tgood',
-        ":2: 'good' is no number",
-    ),
-    'chemprot': (['7.T1\ta @GENE$\tfalse', '7.T2\tb\tCPR:3'], '.T1\ta\tfalse', ":1: '.T1' names no document"),
-    'ddi': (
-        ['D.d1.s0.p0\ta\tDDI-false', 'D.d1.s0.p1\tb\tDDI-int'],
-        'D.d1.s0.p0\t \tDDI-int',
+    ('own', 'the dose\tother\tnone', ': has 2 texts a line, but '),
+    ('own', 'the dose \udcff\tnone', ':1: is not UTF-8 (invalid start byte); convert the file'),
+    ('gad', 'h\n0\ta\t2', ":2: '2' is no label of gad: 0, 1"),
+    ('gad', '0\ta\t1\n1\tb\t0', ':1: is an example; the first line of gad is a header'),
+    ('gad', 'h\n0\ta', ':2: has 2 columns, not 3'),
+    ('gad', 'h', 'dev.tsv: holds no example'),
+    ('hoc', 'h\n9_9\ta\t7_s1', ":2: '9_9' is no label of hoc"),
+    ('hoc', '0_1\ta\t7_s1', ':1: is an example; the first line of hoc is a header'),
+    ('biosses', 'h\n1\ta\tb\tgood', ":2: 'good' is no number"),
+    ('biosses', 'h\n1\ta\tb\tnan', ":2: 'nan' is no number"),
+    ('biosses', 'h\n1\ta\tb\t-inf', ":2: '-inf' is no number"),
+    ('biosses', 'h\n1\ta\tb\t', ":2: '' is no number"),
+    ('biosses', '1\ta\tb\t2.0', ':1: is an example; the first line of biosses is a header'),
+    ('biosses', 'h\n1\ta\t2.0', ':2: has 3 columns, not 4'),
+    ('chemprot', '.T1\ta\tfalse', ":1: '.T1' names no document"),
+    ('chemprot', 'index\tsentence\tlabel\n7.T1\ta\tfalse', ":1: 'label' is no label of chemprot"),
+    ('ddi', 'D.d1.s0.p0\t \tDDI-int', ':1: a text is empty'),
+    ('ddi', 'D.d1.s0.p0\ta\tDDI-Int', ":1: 'DDI-Int' is no label of ddi"),
+    ('bioasq', '\n', 'dev.tsv: holds no example'),
+    ('bioasq', '1\tq?\ta\tmaybe', ":1: 'maybe' is no label of bioasq: yes, no"),
+    ('chemprot-scibert', 'a\tAGONIST', ':1: is no JSON object with text, label ('),
+    ('chemprot-scibert', '{"text": "a"}', ":1: is no JSON object with text, label (KeyError('label'))"),
+    ('chemprot-scibert', '[1]', ':1: is no JSON object with text, label ('),
+    ('hoc-blue', '0_1\ta\t7_s1\r', ':1: is an example; the first line of hoc-blue is a header'),
+    ('hoc-blue', 'h\r\n0_1\ta\t_s1\r', ":2: '_s1' names no document"),
+    (
+        'mednli',
+        '{"pairID": 1, "sentence1": "a", "sentence2": "", "gold_label": "neutral"}',
         ':1: a text is empty',
     ),
-    'bioasq': (['1\tq?\ta\tyes', '2\tq?\tb\tno'], '\n', 'holds no example'),
-}
-"""Good lines, what the devel file has instead, and what is said of it."""
+    (
+        'mednli',
+        '{"pairID": 1, "sentence1": "a", "sentence2": "b", "gold_label": "-"}',
+        ":1: '-' is no label of mednli",
+    ),
+    ('ebm-pico', 'a\tO\nb\tI-DRUG', ":2: 'DRUG' is no class of ebm-pico: PAR, INT, OUT"),
+    ('ebm-pico', 'a\tO\nb\tI-PAR\tO', ':2: expected token TAB tag, found 3 columns'),
+    ('entities', 'a\tX', ":1: unknown tag 'X'"),
+    ('entities', '', 'dev.tsv: holds no sentence'),
+]
+"""Set, what its devel file has instead, what is said of it."""
 
 
 def written(folder, lines):
@@ -176,21 +247,20 @@ def written(folder, lines):
     return folder
 
 
-@pytest.mark.parametrize('name', SETS)
-def test_a_wrong_line_is_named_with_its_file_and_number(name, tmp_path):
-    lines, wrong, message = SETS[name]
-    folder = written(tmp_path / name, lines)
-    chosen = set_at(folder, 'classes')
+@pytest.mark.parametrize(('name', 'wrong', 'message'), REFUSED)
+def test_what_no_reader_takes_is_named_with_its_file_and_line(name, wrong, message, tmp_path):
+    folder = written(tmp_path / name, SETS[name])
+    chosen = set_at(folder, TASKS.get(name, 'classes'))
     assert len(task_for(chosen).read(chosen).train) == 2
-    (folder / 'dev.tsv').write_text(wrong + '\n', 'utf-8')
-    with pytest.raises(InputError, match=r'dev\.tsv') as error:
+    (folder / 'dev.tsv').write_bytes((wrong + '\n').encode('utf-8', 'surrogateescape'))
+    with pytest.raises(InputError) as error:
         task_for(chosen).read(chosen)
-    assert message in str(error.value)
+    assert f'dev.tsv{message.removeprefix("dev.tsv")}' in str(error.value)
     assert '\n' not in str(error.value)
 
 
 def test_sentences_of_a_document_are_one_text_with_the_labels_of_all(tmp_path):
-    chosen = set_at(written(tmp_path / 'HoC', SETS['hoc'][0]))
+    chosen = set_at(written(tmp_path / 'HoC', SETS['hoc']))
     first, second = task_for(chosen).read(chosen).test
     assert first == Text(('A first. A second.',), texts.HALLMARKS[:2])
     assert second == Text(('None.',), ())
@@ -210,10 +280,12 @@ def test_what_train_does_not_have_and_a_set_with_one_label_are_refused(tmp_path)
 
 
 def test_lint_tells_counts_labels_repeats_and_what_is_cut(tmp_path, capsys):
-    written(tmp_path / 'sets' / 'gad', SETS['gad'][0])
+    written(tmp_path / 'sets' / 'gad', SETS['gad'])
     written(
         tmp_path / 'sets' / 'own', ['the patient got a dose of zolmipan ' * 20 + '\tdrug', 'the dose\tnone']
     )
+    with (tmp_path / 'sets' / 'own' / 'dev.tsv').open('a') as out:
+        out.write('the dose\tdrug\n')
     written(tmp_path / 'sets' / 'broken', ['a\tb\tc', 'd'])
     model = save_encoder(tmp_path / 'model')
     assert cli.main(['lint', f'--sets={tmp_path / "sets"}', f'--model={model}', '--task=classes']) == 3
@@ -223,10 +295,11 @@ def test_lint_tells_counts_labels_repeats_and_what_is_cut(tmp_path, capsys):
         'gad: labels of train: 0 1, 1 1',
         'gad: 2 texts of devel are also in train',
         'gad: 2 texts of test are also in train or devel',
-        'own: 2 / 2 / 2 texts in train / devel / test',
+        'own: 2 / 3 / 2 texts in train / devel / test',
         'own: labels of train: drug 1, none 1',
-        'own: 2 texts of devel are also in train',
+        'own: 3 texts of devel are also in train',
         'own: 2 texts of test are also in train or devel',
+        "own: 1 texts are there with different answers, as 'the dose'",
         'own: 3 texts are longer than 128 pieces of model and are cut',
     ]
     assert 'broken/train.tsv:2: has 1 column, not 3' in err

@@ -7,13 +7,14 @@ from typing import Any
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.schema import Finetune
+from bioptimus_jax.sets import published
 from bioptimus_jax.sets.corpora import is_dataset, set_at, set_folders
 
 
 def look_through(
     folder: Path, tokenizers: Mapping[str, Any], task: str = Finetune.task
 ) -> tuple[list[list[str]], list[str]]:
-    """Lines about a set, or about each set of a folder, and a line for each that cannot be read.
+    """Lines about a set, or about each of a folder and which do not compare, and a line for each that cannot be read.
 
     `task`: for sets that have no record. Raises InputError where there is no set.
     """
@@ -23,10 +24,11 @@ def look_through(
     if not sets:
         raise InputError(f'{folder}: has no training split in it, and no folder with one')
     found, errors = [], []
-    for chosen in (set_at(path, task) for path in sets):
+    every = [set_at(path, task) for path in sets]
+    for chosen in every:
         try:
             learned = task_for(chosen)
             found.append(learned.look(learned.read(chosen), tokenizers, Finetune().max_pieces)[2])
         except InputError as error:
             errors.append(str(error))
-    return found, errors
+    return [*found, *filter(None, [published.clashes(one.name for one in every)])], errors

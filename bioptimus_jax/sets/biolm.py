@@ -149,9 +149,8 @@ FOLDED = tuple(
     for name, (held_out, of_fold, others, licence) in FOLDS.items()
     for fold in range(1, 11)
 )
-SETS: dict[str, Published | texts.Published] = {
-    record.name: record for record in (*ENTITIES, *TEXTS, *FOLDED)
-}
+RECORDS: tuple[Published | texts.Published, ...] = (*ENTITIES, *TEXTS, *FOLDED)
+SETS = {record.name: record for record in RECORDS}
 
 
 def record_of(name: str) -> Published | texts.Published | None:

@@ -104,6 +104,12 @@ def first_lines(paths: Iterable[Path]) -> dict[str, str]:
     return found
 
 
+def line_of(path: Path, kind: str) -> str:
+    """FILE:LINE where a tag of this type is met first."""
+    numbers = (row[0] for row in _rows(path, Counter()) if row is not None and row[2][2:] == kind)
+    return f'{path}:{next(numbers)}'
+
+
 def _rows(path: Path, repairs: Counter[str]) -> Iterator[Row | None]:
     """Lines with token and tag, None for a blank line."""
     lines = _lines(path, repairs)

@@ -72,9 +72,9 @@ def _files(folder: Path, split: str) -> list[tuple[Path, Path]]:
     for texts, marks in places.items():
         of_patient: dict[str, list[tuple[Path, Path]]] = {}
         for file in sorted((folder / texts).glob('*.txt' if marks else '*.xml')):
-            patient = notes.patient.match(file.stem)
+            match = notes.patient.match(file.stem)
             pair = (file, folder / marks / f'{file.stem}.con' if marks else file)
-            of_patient.setdefault(patient[0] if patient else '', []).append(pair)
+            of_patient.setdefault(match[0] if match else '', []).append(pair)
         drawn = np.random.default_rng(SEED).permutation(list(of_patient))[: max(1, len(of_patient) // DEVEL)]
         for patient, pairs in of_patient.items():
             if split == 'test' or (patient in drawn) == (split == 'devel'):

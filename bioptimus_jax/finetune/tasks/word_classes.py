@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.metrics import Answers, Metric, f1, macro_f1, rates
 from bioptimus_jax.finetune.summary import Known
 from bioptimus_jax.finetune.task import DEFAULT
 from bioptimus_jax.finetune.tasks.entities import Entities
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets import words
-from bioptimus_jax.sets.corpora import Dataset
-from bioptimus_jax.sets.sentences import Sentence
+from bioptimus_jax.sets import corpora, words
+from bioptimus_jax.sets.columns import line_of
+from bioptimus_jax.sets.corpora import Dataset, NamedSet
+from bioptimus_jax.sets.sentences import SPLITS, Sentence
 from bioptimus_jax.sets.tags import OUTSIDE, encode, labels_of
 
 SCHEME = 'io'
@@ -75,6 +77,18 @@ class Words(Entities):
     def of(self, dataset: str) -> 'Words':
         known = words.published(dataset)
         return dataclasses.replace(self, types=known.types if known else ())
+
+    def read(self, chosen: NamedSet) -> Dataset:
+        """Raises InputError for a class too, which the record of the set does not have."""
+        dataset = super().read(chosen)
+        for split in SPLITS if self.types else ():
+            kinds = {tag[2:] for s in getattr(dataset, split) for tag in s.tags if tag != OUTSIDE}
+            for strange in sorted(kinds.difference(self.types)):
+                file = corpora.split_files(chosen.folder, split)[0]
+                where = line_of(file, strange) if dataset.form == 'columns' else file
+                known = ', '.join(self.types)
+                raise InputError(f'{where}: {strange!r} is no class of {chosen.name}: {known}')
+        return dataset
 
     @property
     def metrics(self) -> Mapping[str, Metric]:  # type: ignore[override]

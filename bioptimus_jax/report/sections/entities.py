@@ -13,6 +13,7 @@ from bioptimus_jax.report.gain import gain
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, fixed, missing, spread
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures, score_names
 from bioptimus_jax.report.section import Section
+from bioptimus_jax.sets import published
 
 NAMED = 5
 """Failed seeds that the note names."""
@@ -115,6 +116,7 @@ def scores(m: Measures) -> Table:
             else ''
         )
         + _failures(m)
+        + ''.join(f'{line}. ' for line in published.clashes(m.datasets))
         + 'Mentions scored / in the file. — : not run.'
     )
     return Table.of('Test scores', columns, records, rank_within='set', note=note, absent=NOT_SCORED)
