@@ -14,7 +14,8 @@ from toy_sets import DRUGS, OTHER, save_encoder
 from bioptimus_jax import cli, config
 from bioptimus_jax.corpus.audit import searched_texts
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json, read_jsonl
+from bioptimus_jax.files import read_json, read_jsonl, read_sealed, write_sealed
+from bioptimus_jax.finetune import build as stage
 from bioptimus_jax.finetune.statistics import bootstrap
 from bioptimus_jax.finetune.task import DEFAULT, task_for, task_of
 from bioptimus_jax.finetune.texts.features import FEATURES
@@ -492,3 +493,17 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path):
     shown = next(block for block in tables.split('### ') if block.startswith('Test scores'))
     assert 'majority' in shown
     assert "Pearson's r" in shown
+
+    # A cell that was scored before there was Spearman's rho goes on without it.
+    file = folder / 'bert' / 'biosses' / 'standard' / 'seed-0' / 'scores.json'
+    older = read_sealed(file)
+    assert older['test'].pop('spearman').keys() == older['devel'].pop('spearman').keys() == {'rho'}
+    write_sealed(file, older)
+    assert stage.build(run, folder)['kept'] == 16
+    measured = {
+        r['model']: r['test'] for r in read_json(folder / 'statistics.json') if r['dataset'] == 'biosses'
+    }
+    assert {model: 'spearman' in test for model, test in measured.items()} == {'bert': False, 'roberta': True}
+    assert measured['bert']['default']['median'] == pytest.approx(
+        measured['bert']['default']['mean']
+    )  # of two

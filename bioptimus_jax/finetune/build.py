@@ -271,7 +271,6 @@ def _cells(
 
 def _line(name: str, record: dict[str, Any]) -> str:
     task = task_of(record)
-    scores = {key: record['test'][key][m.name] for key, m in task.metrics.items() if key in record['test']}
-    first, *others = (f'{key} {100 * score:.2f}' for key, score in scores.items())
+    first, *others = (f'{key} {100 * record["test"][key][m.name]:.2f}' for key, m in task.metrics.items())
     beside = f' ({", ".join(others)})' if others else ''
     return f'{name}: test {task.metric.label} {first.partition(" ")[2]}{beside}{task.said(record)}'
