@@ -285,8 +285,6 @@ def test_lint_tells_counts_labels_repeats_and_what_is_cut(tmp_path, capsys):
     written(
         tmp_path / 'sets' / 'own', ['the patient got a dose of zolmipan ' * 20 + '\tdrug', 'the dose\tnone']
     )
-    with (tmp_path / 'sets' / 'own' / 'dev.tsv').open('a') as out:
-        out.write('the dose\tdrug\n')
     written(tmp_path / 'sets' / 'broken', ['a\tb\tc', 'd'])
     model = save_encoder(tmp_path / 'model')
     assert cli.main(['lint', f'--sets={tmp_path / "sets"}', f'--model={model}', '--task=classes']) == 3
@@ -296,11 +294,10 @@ def test_lint_tells_counts_labels_repeats_and_what_is_cut(tmp_path, capsys):
         'gad: labels of train: 0 1, 1 1',
         'gad: 2 texts of devel are also in train',
         'gad: 2 texts of test are also in train or devel',
-        'own: 2 / 3 / 2 texts in train / devel / test',
+        'own: 2 / 2 / 2 texts in train / devel / test',
         'own: labels of train: drug 1, none 1',
-        'own: 3 texts of devel are also in train',
+        'own: 2 texts of devel are also in train',
         'own: 2 texts of test are also in train or devel',
-        "own: 1 texts are there with different answers, as 'the dose'",
         'own: 3 texts are longer than 128 pieces of model and are cut',
     ]
     assert 'broken/train.tsv:2: has 1 column, not 3' in err

@@ -2,7 +2,6 @@
 
 import abc
 import dataclasses
-import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -85,13 +84,6 @@ class TextTask(Task):
             repeated = sum(text.words in earlier for text in getattr(dataset, split))
             if repeated:
                 lines.append(f'{name}: {repeated:,} texts of {split} are also in {" or ".join(before)}')
-        answers: dict[tuple[str, ...], set[Any]] = {}
-        for text in itertools.chain(*splits):
-            answers.setdefault(text.words, set()).add(text.answers)
-        different = [words for words, given in answers.items() if len(given) > 1]
-        if different:
-            shown = ' '.join(different[0])[: windows.SHOWN]
-            lines.append(f'{name}: {len(different):,} texts are there with different answers, as {shown!r}')
         for model, tokenizer in tokenizers.items():
             cut = sum(self._windows(tokenizer, read, max_pieces).counts[windows.CUT] for read in splits)
             if cut:
