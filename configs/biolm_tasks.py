@@ -22,7 +22,7 @@ from ml_collections import ConfigDict
 
 from bioptimus_jax.config import defaults, environment
 
-RECIPES = {
+RECIPES: dict[str, dict] = {
     '': dict(learning_rate=1e-5, batch_sentences=32, epochs=20),
     'classes': dict(learning_rate=2e-5, batch_sentences=16, epochs=10, task='classes'),
 }

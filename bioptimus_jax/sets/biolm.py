@@ -129,8 +129,8 @@ FOLDS = {
     'gad': (4261, {1: (4796, 534), 10: (4798, 532)}, (4797, 533), 'CC BY 4.0'),
     'euadr': (283, {1: (318, 37), 2: (318, 37), 3: (319, 36)}, (320, 35), 'not stated'),
 }
-"""BioBERT's ten folds of train.tsv and test.tsv: the examples of train.tsv behind so many, of GAD as in BLURB, are devel;
-examples of both files in the folds that are not as the others; those of the others; licence."""
+"""BioBERT's ten folds: how many examples of train.tsv are train, of GAD as in BLURB, the others are devel; examples of
+train.tsv and test.tsv in the folds that are not as the others; those of the others; licence."""
 FOLDED = tuple(
     texts.Published(
         f'{name}-{fold}',
