@@ -10,6 +10,7 @@ from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.finetune.units import Units
 from bioptimus_jax.report.blurb import blurb, weight
 from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.report.sections.entities import scores
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.sets import texts, words
@@ -103,3 +104,12 @@ def test_without_a_set_there_is_no_score_and_without_predictions_no_interval(mad
     assert row[8].value is not None
     measures.finetuned[:] = [r for r in measures.finetuned if 'task' not in r]
     assert 'no set of BLURB beside entities' in blurb(measures).text()
+
+
+def test_the_table_of_scores_says_which_sets_do_not_compare(made):
+    measures, _ = made
+    measures.finetuned[:] = [r for r in measures.finetuned if 'task' in r]
+    assert 'do not compare' not in scores(measures).note
+    other = next(r for r in measures.finetuned if r['dataset'] == 'HoC')
+    measures.finetuned.append({**other, 'dataset': 'HOC-BLUE'})
+    assert 'HoC, HOC-BLUE: forms of one corpus with other examples' in scores(measures).note

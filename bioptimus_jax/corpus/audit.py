@@ -17,6 +17,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.schema import Audit
 from bioptimus_jax.sets import published, texts
 from bioptimus_jax.sets.corpora import (
+    columns_file,
     has_a_split,
     name_of,
     read_split,
@@ -82,8 +83,8 @@ def searched_texts(folder: Path, split: str) -> Iterator[str]:
     """What the audit looks for: the sentences of a split. Names that replace entities (`@GENE$`) cut a sentence into
     parts. One's own set is one of texts where its first line is. Raises InputError."""
     known = published.texts_of(name_of(folder))
-    file = split_files(folder, split)[0]
-    if not known and (published.record_of(folder.name) or not texts.holds_texts(file)):
+    lines = columns_file(folder, split)
+    if not known and (published.record_of(folder.name) or not (lines and texts.holds_texts(lines))):
         yield from (' '.join(sentence.words) for sentence in read_split(folder, split))
         return
     numbers = bool(known and not known.labels)

@@ -221,6 +221,12 @@ def split_files(folder: Path, split: str) -> list[Path]:
     return prepared_files(source, split) if form == 'TFDS' else [source]
 
 
+def columns_file(folder: Path, split: str) -> Path | None:
+    """The file of lines and columns that a split is read from; None for other forms. Raises InputError."""
+    form, source = _source(folder, split)
+    return source if form == 'columns' else None
+
+
 def set_files(folder: Path) -> list[Path]:
     """Every file that a set is read from."""
     found = [file for split in SPLITS for file in split_files(folder, split)]

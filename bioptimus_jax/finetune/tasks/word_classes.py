@@ -84,8 +84,8 @@ class Words(Entities):
         for split in SPLITS if self.types else ():
             kinds = {tag[2:] for s in getattr(dataset, split) for tag in s.tags if tag != OUTSIDE}
             for strange in sorted(kinds.difference(self.types)):
-                file = corpora.split_files(chosen.folder, split)[0]
-                where = line_of(file, strange) if dataset.form == 'columns' else file
+                file = corpora.columns_file(chosen.folder, split)
+                where = line_of(file, strange) if file else chosen.folder / split
                 known = ', '.join(self.types)
                 raise InputError(f'{where}: {strange!r} is no class of {chosen.name}: {known}')
         return dataset
