@@ -8,13 +8,14 @@ import tarfile
 import pytest
 from toy_sets import save_encoder
 
+from bioptimus_jax import config
 from bioptimus_jax.corpus.audit import audited_splits, searched_texts
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.loading import load_head
 from bioptimus_jax.finetune.look import look_through
 from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.finetune.training import finetune
-from bioptimus_jax.schema import Audit, Finetune
+from bioptimus_jax.schema import Audit, Experiment, Finetune
 from bioptimus_jax.sets import published, texts
 from bioptimus_jax.sets.corpora import read_dataset, set_at, set_files, sets_in
 from bioptimus_jax.sets.sentences import SPLITS
@@ -67,6 +68,32 @@ def test_which_sets_do_not_compare_is_said():
         'JNLPBA, jnlpba_biobert',
         'HoC, HOC-BLUE',
     ]
+
+
+@pytest.mark.parametrize(
+    ('name', 'recipe'),
+    [('biolm_tasks', (1e-5, 32, 20, 'entities')), ('biolm_tasks:classes', (2e-5, 16, 10, 'classes'))],
+)
+def test_the_recipe_is_that_of_the_paper_and_its_code(name, recipe, monkeypatch):
+    monkeypatch.setenv('BIOPTIMUS_DATA', '/data')
+    monkeypatch.setenv('BIOPTIMUS_SOURCE', '/source')
+    chosen = Experiment.from_config(config.load(name)).finetune
+    assert (chosen.learning_rate, chosen.batch_sentences, chosen.epochs, chosen.task) == recipe
+    assert (chosen.warmup_fraction, chosen.weight_decay, chosen.max_pieces, len(chosen.seeds)) == (
+        0,
+        0,
+        512,
+        5,
+    )
+
+
+def test_all_eighteen_tasks_have_a_record():
+    eleven = 'bc5-chem bc5-disease ncbi-disease bc2gm jnlpba-biobert bc4chemd linnaeus s800 '
+    eleven += 'i2b2-2010 i2b2-2012 i2b2-2014'
+    seven = 'hoc-blue chemprot-blue ddi-blue gad-10 euadr-1 i2b2-2010-re mednli'
+    assert [published.mentions_of(name).name for name in eleven.upper().split()] == eleven.split()
+    assert [published.texts_of(name.replace('-', '_')).name for name in seven.split()] == seven.split()
+    assert {published.record_of(name).task for name in seven.split()} == {'classes'}
 
 
 def write(path, content):
@@ -160,11 +187,15 @@ def test_xml_notes_of_2012_and_2014_are_read_where_they_lie(tmp_path):
     folder = tmp_path / 'i2b2-2012'
     for number in range(10):
         write(folder / '2012-07-15.original-annotation.release' / f'{number}.xml', xml(text, *tags))
-    write(folder / '2012-08-08.test-data.event-timex-groundtruth' / 'xml' / '11.xml', xml(text, event))
+    write(
+        folder / '2012-08-08.test-data.event-timex-groundtruth' / 'xml' / '11.xml',
+        xml(text, event).replace('\n', '\r\n'),
+    )
     dataset = read_dataset(folder)
     assert [len(getattr(dataset, split)) for split in SPLITS] == [18, 2, 2]
     assert dataset.train[1].words == ('B&W', 'film', 'showed', 'fever')
     assert [t for s in dataset.train[:2] for t in s.tags] == ['O'] * 9 + ['B-PROBLEM']
+    assert dataset.test == dataset.train[:2]
 
     folder = tmp_path / 'i2b2-2014'
     phi = [

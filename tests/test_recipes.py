@@ -105,7 +105,16 @@ RECIPES = {
     'detour:masked': of(DETOUR, 'mlm', 'mlm'),
 }
 # They hold no published schedule, or in small; that of BIOptimus is held by test_plan.py and test_curriculum.py.
-OTHERS = {'ablations', 'bioptimus', 'demo', 'finetune', 'objectives', 'small', 'bioclinical:notes'}
+OTHERS = {
+    'ablations',
+    'biolm_tasks',
+    'bioptimus',
+    'demo',
+    'finetune',
+    'objectives',
+    'small',
+    'bioclinical:notes',
+}
 
 
 @pytest.fixture

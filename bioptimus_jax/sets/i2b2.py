@@ -114,7 +114,7 @@ def _tags(
 
     Tags are read line by line: files of 2012 hold `&` in them, which no XML parser takes.
     """
-    content = text_of(file)
+    content = text_of(file).replace('\r\n', '\n')  # offsets are those of a parser of XML
     match = TEXT.search(content)
     if not match:
         raise InputError(f'{file}: has no <TEXT><![CDATA[ ... ]]></TEXT>; is it a note of i2b2?')
