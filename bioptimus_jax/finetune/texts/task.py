@@ -48,20 +48,9 @@ class TextTask(Task):
         return texts.read_texts(chosen.name, files, self.numbers, self.known)
 
     def windows(self, tokenizer: Any, examples: Sequence[Text], settings: Finetune) -> Encoded:
-        return self._windows(tokenizer, examples, settings.max_pieces, FEATURES[settings.features].mentions)
-
-    def _windows(
-        self, tokenizer: Any, examples: Sequence[Text], max_pieces: int, mentions: bool = False
-    ) -> Encoded:
-        """A window for each example, or for each of its texts where these are read apart."""
         question = bool(self.known and self.known.layout.question)
-        alone = [(n, part) for n, x in enumerate(examples) for part in range(len(x.parts))]
-        read = [Text(examples[n].words[part : part + 1], ()) for n, part in alone] or examples
-        found = windows.windows(tokenizer, read, max_pieces, question, mentions)
-        if not alone:
-            return found
-        pairs = zip(found.windows, alone, strict=True)
-        return Encoded([dataclasses.replace(w, example=n, part=p) for w, (n, p) in pairs], found.counts)
+        mentions = FEATURES[settings.features].mentions
+        return windows.windows(tokenizer, examples, settings.max_pieces, question, mentions)
 
     def look(
         self, dataset: Texts, tokenizers: Mapping[str, Any], max_pieces: int
@@ -69,8 +58,8 @@ class TextTask(Task):
         """Counts beside the published ones, labels, texts of two splits, and with tokenizers texts that are cut."""
         name = dataset.name
         splits = [getattr(dataset, split) for split in SPLITS]
-        known = self.known.examples if self.known else (0, 0, 0)
-        lines = [f'{name}: {_beside([len(read) for read in splits], known, "texts")}']
+        public = self.known.examples if self.known else (0, 0, 0)
+        lines = [f'{name}: {_beside([len(read) for read in splits], public, "texts")}']
         if self.known and any(self.known.positives):
             positives = [
                 sum(not {*x.answers}.isdisjoint(self.known.counted) for x in read) for read in splits
@@ -80,12 +69,15 @@ class TextTask(Task):
             given = Counter(answer for text in dataset.train for answer in text.answers)
             lines.append(f'{name}: labels of train: {", ".join(f"{x} {given[x]:,}" for x in dataset.labels)}')
         for split, before in (('devel', ('train',)), ('test', ('train', 'devel'))):
-            earlier = {text.words for one in before for text in getattr(dataset, one)}
-            repeated = sum(text.words in earlier for text in getattr(dataset, split))
+            known = {text.words for one in before for text in getattr(dataset, one)}
+            repeated = sum(text.words in known for text in getattr(dataset, split))
             if repeated:
                 lines.append(f'{name}: {repeated:,} texts of {split} are also in {" or ".join(before)}')
         for model, tokenizer in tokenizers.items():
-            cut = sum(self._windows(tokenizer, read, max_pieces).counts[windows.CUT] for read in splits)
+            cut = sum(
+                windows.windows(tokenizer, getattr(dataset, split), max_pieces).counts[windows.CUT]
+                for split in SPLITS
+            )
             if cut:
                 lines.append(
                     f'{name}: {cut:,} texts are longer than {max_pieces} pieces of {model} and are cut'

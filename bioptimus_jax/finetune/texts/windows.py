@@ -34,13 +34,15 @@ class Window:
 def windows(
     tokenizer: Any, examples: Sequence[Text], max_pieces: int, question: bool = False, mentions: bool = False
 ) -> Encoded:
-    """A window for each example. Where two texts are too long, the longer one is cut; a question is kept whole.
+    """A window for each example, or each of its parts. Of two texts the longer one is cut; a question is kept whole.
 
     `tokenizer`: a fast one of transformers. Raises InputError where an example has no `mentions`, or loses them.
     """
     with_types = 'token_type_ids' in tokenizer.model_input_names
     made, cut = [], 0
-    for number, (example, encoding) in enumerate(zip(examples, _encoded(tokenizer, examples), strict=True)):
+    apart = list(_apart(examples))
+    encoded = _encoded(tokenizer, [example for *_, example in apart])
+    for (number, part, example), encoding in zip(apart, encoded, strict=True):
         if len(encoding.ids) > max_pieces:
             # A question that fills more than half of a window leaves no room to cut the text alone.
             short = question and encoding.sequence_ids.count(0) <= max_pieces // 2
@@ -49,8 +51,17 @@ def windows(
             cut += 1
         types = tuple(encoding.type_ids) if with_types else ()
         spans = _mentions(example, number, encoding) if mentions else ()
-        made.append(Window(number, tuple(encoding.ids), types, spans))
+        made.append(Window(number, tuple(encoding.ids), types, spans, part))
     return Encoded(made, {CUT: cut})
+
+
+def _apart(examples: Sequence[Text]) -> Iterator[tuple[int, int, Text]]:
+    """Numbers of examples and of their parts, and what is read at once."""
+    for number, example in enumerate(examples):
+        for part, answers in enumerate(example.parts):
+            yield number, part, Text(example.words[part : part + 1], answers)
+        if not example.parts:
+            yield number, 0, example
 
 
 def _encoded(tokenizer: Any, examples: Sequence[Text]) -> Iterator[Any]:
