@@ -332,6 +332,16 @@ def test_relations_are_learned_from_every_kind_of_features(models, tmp_path):
     }
     assert len(found) == 8
     assert min(found.values()) > 0.9, found
+    (folder / 'test.tsv').write_text(f'@A$ {DRUGS[0]} @B$\t{DRUGS[0]}\nthe {DRUGS[1]}\t{DRUGS[1]}\n')
+    settings = dataclasses.replace(settings, models=settings.models[:1], settings=('starts',))
+    with pytest.raises(
+        InputError, match=r"relations, test: line 2, 'the .*': has no @NAME\$ and no markers"
+    ) as error:
+        execute(
+            Run(tmp_path / 'other', dataclasses.replace(run.config, finetune=settings), quiet=True),
+            STAGES['finetune'],
+        )
+    assert '\n' not in str(error.value)
     kept = config.defaults()
     kept.finetune.update(keep='best', features='first')
     with pytest.raises(ConfigError, match=r"config\.finetune\.keep: 'best', but .* has features='first'"):

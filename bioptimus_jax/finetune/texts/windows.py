@@ -71,17 +71,14 @@ def _encoded(tokenizer: Any, examples: Sequence[Text]) -> Iterator[Any]:
 def _mentions(example: Text, number: int, encoding: Any, markers: bool) -> tuple[tuple[int, int], ...]:
     """Pieces of the two mentions of the first text, as `mentions_in` finds them."""
     text = example.words[0]
+    where = f'{f"line {example.line}" if example.line else f"text {number + 1}"}, {text[:SHOWN]!r}'
     found = mentions_in(text, markers)
     if not found:
         raise InputError(
-            f'text {number + 1}, {text[:SHOWN]!r}: has no @NAME$ and no markers <e1> and <e2>; set '
-            'config.finetune.features to one without mentions'
+            f'{where}: has no @NAME$ and no markers <e1> and <e2>; set config.finetune.features to one without mentions'
         )
     spans = [[encoding.char_to_token(at) for at in (start, end - 1)] for start, end in found]
     for (start, end), span in zip(found, spans, strict=True):
         if None in span:
-            raise InputError(
-                f'text {number + 1}, {text[:SHOWN]!r}: {text[start:end]} is cut off; raise '
-                'config.finetune.max_pieces'
-            )
+            raise InputError(f'{where}: {text[start:end]} is cut off; raise config.finetune.max_pieces')
     return tuple((first, last + 1) for first, last in spans)
