@@ -15,7 +15,7 @@ import ahocorasick_rs
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.schema import Audit
-from bioptimus_jax.sets import published, texts
+from bioptimus_jax.sets import inputs, published, texts
 from bioptimus_jax.sets.corpora import (
     columns_file,
     has_a_split,
@@ -89,7 +89,7 @@ def searched_texts(folder: Path, split: str) -> Iterator[str]:
         return
     numbers = bool(known and not known.labels)
     for example in texts.read_split(split, lambda name: split_files(folder, name)[0], known, numbers):
-        for part in (part for text in example.words for part in texts.searchable(text)):
+        for part in (part for text in example.words for part in inputs.searchable(text)):
             yield from split_sentences(part)
 
 

@@ -14,12 +14,14 @@ from pathlib import Path
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
+from bioptimus_jax.sets.inputs import INPUTS
 from bioptimus_jax.sets.sentences import text_of
 from bioptimus_jax.sets.tags import is_tag
 
-DUMMY = re.compile(r'@[A-Za-z-]+\$')
-"""What stands for an entity."""
 CLASSES, SIMILARITY = 'classes', 'similarity'
+FOLD = '-fold'
+"""In the name of a set that has folds, before the number of one that is not the public set's."""
+VARIANT = re.compile(f'({"|".join(filter(None, (one.ending for one in INPUTS.values())))}|{FOLD}[0-9]+)$')
 LARGEST_NUMBER = 1e6
 ANSWERS = ('answer', 'class', 'gold', 'gold_label', 'label', 'labels', 'score')
 """What a header calls an answer."""
@@ -29,13 +31,15 @@ ANSWERS = ('answer', 'class', 'gold', 'gold_label', 'label', 'labels', 'score')
 class Text:
     """One text or two, with labels or one number; `document` counts from 0 (all 0 where there are none).
 
-    `parts`: where its texts are sentences that are classified one by one, the labels of each.
+    `parts`: where its texts are sentences that are classified one by one, the labels of each. `line`: of its file, from
+    1; 0 for one of several lines.
     """
 
     words: tuple[str, ...]
     answers: tuple[str | float, ...]
     document: int = 0
     parts: tuple[tuple[str | float, ...], ...] = ()
+    line: int = dataclasses.field(default=0, compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +86,8 @@ class Published:
     an answer column says -> the label. An example count of 0 is not published; `positives`: examples with a label that
     F1 counts. `corpus`: of sets from one corpus their scores compare only where `source` is the same. `files`: names of
     files that others do not have, `{}` for the split. `held_out`: so many examples at the end of train's file are devel
-    (too); `train`: the layout of that file, where it is another.
+    (too); `train`: the layout of that file, where it is another. `unclear`: texts of train, devel, test that stand
+    there with other labels too.
     """
 
     name: str
@@ -101,6 +106,7 @@ class Published:
     files: str = ''
     held_out: int = 0
     train: Layout | None = None
+    unclear: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def counted(self) -> tuple[str, ...]:
@@ -150,6 +156,7 @@ RECORDS = (
         INTERACTIONS,
         ('DDI-false',),
         corpus='DDI',
+        unclear=(18, 0, 1),
     ),
     Published(
         'gad',
@@ -210,8 +217,10 @@ SETS = {record.name: record for record in RECORDS}
 
 
 def published(name: str) -> Published | None:
-    """The record of BLURB that the name of a folder means, whatever its letters' case."""
-    return SETS.get(name.lower())
+    """The record of BLURB that the name of a folder means, whatever its letters' case; under a name of its own where a
+    set is written otherwise (chemprot-markers) or is another fold (gad-fold2)."""
+    known = SETS.get(VARIANT.sub('', name.lower()))
+    return known and (known if name.lower() == known.name else dataclasses.replace(known, name=name.lower()))
 
 
 def read_texts(name: str, files: Mapping[str, Path], numbers: bool, known: Published | None = None) -> Texts:
@@ -297,11 +306,6 @@ def holds_texts(path: Path) -> bool:
     return len(columns) > 1 and (len(columns[0].split()) > 1 or not is_tag(columns[-1].strip()))
 
 
-def searchable(text: str) -> list[str]:
-    """The parts of a text that stand in a document as they are: what is between the names that were replaced."""
-    return [part for part in DUMMY.split(text) if part.strip()]
-
-
 def _rows(path: Path, layout: Layout | None) -> list[tuple[int, list[str]]]:
     """Numbers of lines that are not blank, and their columns. Raises InputError for what should be JSON and is not."""
     lines = enumerate(text_of(path).lstrip(BYTE_ORDER_MARK).split('\n'), 1)
@@ -375,14 +379,14 @@ def _example(
             raise InputError(f'{path}:{number}: {columns[layout.name]!r} names no document')
         document = documents.setdefault(found[0], len(documents))
     if not numbers:
-        return Text(texts, _labels(path, number, given, known, labels), document)
+        return Text(texts, _labels(path, number, given, known, labels), document, line=number)
     try:
         value = float(given)
     except ValueError:
         value = math.nan
     if not abs(value) < LARGEST_NUMBER:
         raise InputError(f'{path}:{number}: {given!r} is no number')
-    return Text(texts, (value,), document)
+    return Text(texts, (value,), document, line=number)
 
 
 def _labels(
