@@ -15,7 +15,7 @@ import ahocorasick_rs
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.schema import Audit
-from bioptimus_jax.sets import texts
+from bioptimus_jax.sets import inputs, texts
 from bioptimus_jax.sets.corpora import has_a_split, read_split, sets_in, split_files
 from bioptimus_jax.sets.sentences import split_called
 from bioptimus_jax.splitting import split_sentences
@@ -78,7 +78,7 @@ def searched_texts(folder: Path, split: str) -> Iterator[str]:
         yield from (' '.join(sentence.words) for sentence in read_split(folder, split))
         return
     for example in texts.read_file(split_files(folder, split)[0], known, numbers=not known.labels):
-        for part in (part for text in example.words for part in texts.searchable(text)):
+        for part in (part for text in example.words for part in inputs.searchable(text)):
             yield from split_sentences(part)
 
 

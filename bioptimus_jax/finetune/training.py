@@ -81,7 +81,10 @@ def finetune(
     splits = {}
     for name in SPLITS:
         examples = train if name == 'train' else getattr(dataset, name)
-        splits[name] = task.windows(tokenizer, examples, settings)
+        try:
+            splits[name] = task.windows(tokenizer, examples, settings)
+        except InputError as error:
+            raise InputError(f'{dataset.name}, {name}: {error}') from error
         check()
     if not splits['train'].windows:
         raise InputError(f'{dataset.name}: no training word has a piece; is this the tokenizer of the model?')

@@ -36,18 +36,24 @@ class Reading:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file, line ends and byte-order mark as they are. Raises InputError with file and line, and for
-    lines that end with carriage returns alone."""
+    """The text of a file, line ends and byte-order mark as they are. Raises InputError as `decoded` does."""
     try:
         content = path.read_bytes()
-        text = content.decode('utf-8')
-    except UnicodeDecodeError as error:
-        number = content.count(b'\n', 0, error.start) + 1
-        raise InputError(f'{path}:{number}: is not UTF-8 ({error.reason}); convert the file') from error
     except OSError as error:
         raise InputError(
             f'{path}: cannot be read ({error.strerror or error}); check the file and its rights'
         ) from error
+    return decoded(path, content)
+
+
+def decoded(path: Path | str, content: bytes) -> str:
+    """The text that a file holds. Raises InputError with file and line, and for lines that end with carriage returns
+    alone."""
+    try:
+        text = content.decode('utf-8')
+    except UnicodeDecodeError as error:
+        number = content.count(b'\n', 0, error.start) + 1
+        raise InputError(f'{path}:{number}: is not UTF-8 ({error.reason}); convert the file') from error
     alone = len(WITHIN_LINE.findall(text)) if '\r' in text else 0
     if alone and alone >= text.count('\n'):
         raise InputError(

@@ -11,21 +11,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.sets.inputs import INPUTS
 from bioptimus_jax.sets.sentences import SPLITS, text_of
 
-DUMMY = re.compile(r'@[A-Za-z-]+\$')
-"""What stands for an entity."""
 CLASSES, SIMILARITY = 'classes', 'similarity'
+FOLD = '-fold'
+"""In the name of a set that has folds, before the number of one that is not the public set's."""
+VARIANT = re.compile(f'({"|".join(filter(None, (one.ending for one in INPUTS.values())))}|{FOLD}[0-9]+)$')
 LARGEST_NUMBER = 1e6
 
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """One text or two, with labels or one number; `document` counts from 0 (all 0 where there are none)."""
+    """One text or two, with labels or one number; `document` counts from 0 (all 0 where there are none).
+
+    `line`: of its file, from 1; 0 for one of several lines.
+    """
 
     words: tuple[str, ...]
     answers: tuple[str | float, ...]
     document: int = 0
+    line: int = dataclasses.field(default=0, compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +72,7 @@ class Published:
 
     `labels`: all that there are; F1 leaves `uncounted` ones out, as "no relation". `measures`: names of
     `finetune.texts.measures`, the first decides. `several`: an example may have any number of labels. `spelled`: what
-    an answer column says -> the label.
+    an answer column says -> the label. `unclear`: texts of train, devel, test that stand there with other labels too.
     """
 
     name: str
@@ -80,6 +86,7 @@ class Published:
     uncounted: tuple[str, ...] = ()
     several: bool = False
     spelled: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    unclear: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def counted(self) -> tuple[str, ...]:
@@ -122,6 +129,7 @@ RECORDS = (
         'CC BY-NC 4.0',
         ('DDI-false', 'DDI-advise', 'DDI-effect', 'DDI-int', 'DDI-mechanism'),
         ('DDI-false',),
+        unclear=(18, 0, 1),
     ),
     Published(
         'gad',
@@ -181,8 +189,10 @@ SETS = {record.name: record for record in RECORDS}
 
 
 def published(name: str) -> Published | None:
-    """The record that the name of a folder means, whatever its letters' case."""
-    return SETS.get(name.lower())
+    """The record that the name of a folder means, whatever its letters' case; under a name of its own where a set is
+    written otherwise (chemprot-markers) or is another fold (gad-fold2)."""
+    known = SETS.get(VARIANT.sub('', name.lower()))
+    return known and (known if name.lower() == known.name else dataclasses.replace(known, name=name.lower()))
 
 
 def read_texts(name: str, files: Mapping[str, Path], numbers: bool) -> Texts:
@@ -222,11 +232,6 @@ def read_file(path: Path, known: Published | None, numbers: bool) -> tuple[Text,
     return tuple(_joined(examples) if layout.joined else examples)
 
 
-def searchable(text: str) -> list[str]:
-    """The parts of a text that stand in a document as they are: what is between the names that were replaced."""
-    return [part for part in DUMMY.split(text) if part.strip()]
-
-
 def _own_layout(path: Path, rows: Sequence[tuple[int, list[str]]]) -> Layout:
     """Two or three columns, the last of which is the answer. Raises InputError."""
     width = len(rows[0][1]) if rows else 2
@@ -258,14 +263,14 @@ def _example(
             raise InputError(f'{path}:{number}: {columns[layout.name]!r} names no document')
         document = documents.setdefault(found[0], len(documents))
     if not numbers:
-        return Text(texts, _labels(path, number, given, known), document)
+        return Text(texts, _labels(path, number, given, known), document, number)
     try:
         value = float(given)
     except ValueError:
         value = math.nan
     if not abs(value) < LARGEST_NUMBER:
         raise InputError(f'{path}:{number}: {given!r} is no number')
-    return Text(texts, (value,), document)
+    return Text(texts, (value,), document, number)
 
 
 def _labels(path: Path, number: int, given: str, known: Published | None) -> tuple[str, ...]:

@@ -12,13 +12,15 @@ from typing import Any
 class Features:
     """`meaning` in words. `of`: states_BxLxD and spans_Bx2x2 -> [B, parts x D], so many vectors side by side.
 
-    Without `of` it is transformers' own head of the family. `mentions`: whether two mentions are needed.
+    Without `of` it is transformers' own head of the family. `mentions`: whether two mentions are needed; `markers`:
+    a mention that has markers begins and ends with them.
     """
 
     meaning: str
     parts: int = 0
     of: Callable[[Any, Any], Any] | None = None
     mentions: bool = False
+    markers: bool = False
 
 
 def first_piece(states_BxLxD: Any, spans_Bx2x2: Any) -> Any:
@@ -45,7 +47,11 @@ FEATURES = {
     'first': Features('the state of the first piece', 1, first_piece),
     'mentions': Features('the largest state of each of two mentions', 2, mention_maximum, mentions=True),
     'starts': Features(
-        'the state of the first piece of each of two mentions', 2, mention_start, mentions=True
+        'the state of the first piece of each of two mentions, or of its marker',
+        2,
+        mention_start,
+        mentions=True,
+        markers=True,
     ),
 }
 """What config.finetune.features may be."""

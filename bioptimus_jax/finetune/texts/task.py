@@ -49,8 +49,8 @@ class TextTask(Task):
 
     def windows(self, tokenizer: Any, examples: Sequence[Text], settings: Finetune) -> Encoded:
         question = bool(self.known and self.known.layout.question)
-        mentions = FEATURES[settings.features].mentions
-        return windows.windows(tokenizer, examples, settings.max_pieces, question, mentions)
+        by = FEATURES[settings.features]
+        return windows.windows(tokenizer, examples, settings.max_pieces, question, by.mentions, by.markers)
 
     def look(
         self, dataset: Texts, tokenizers: Mapping[str, Any], max_pieces: int
@@ -68,6 +68,7 @@ class TextTask(Task):
         if dataset.labels:
             given = Counter(answer for text in dataset.train for answer in text.answers)
             lines.append(f'{name}: labels of train: {", ".join(f"{x} {given[x]:,}" for x in dataset.labels)}')
+        lines += self._unclear(dataset)
         for split, before in (('devel', ('train',)), ('test', ('train', 'devel'))):
             known = {text.words for one in before for text in getattr(dataset, one)}
             repeated = sum(text.words in known for text in getattr(dataset, split))
@@ -83,6 +84,27 @@ class TextTask(Task):
                     f'{name}: {cut:,} texts are longer than {max_pieces} pieces of {model} and are cut'
                 )
         return {}, {}, lines
+
+    def _unclear(self, dataset: Texts) -> list[str]:
+        """A line where texts stand in one split with several answers, as a dummy for each entity makes them alike."""
+        counts, first = [], ''
+        for split in SPLITS:
+            same: dict[tuple[str, ...], dict[tuple[Any, ...], Text]] = {}
+            for text in getattr(dataset, split):
+                same.setdefault(text.words, {}).setdefault(text.answers, text)
+            unclear = [tuple(x.values()) for x in same.values() if len(x) > 1]
+            counts.append(len(unclear))
+            if unclear and not first:
+                one, other = unclear[0][:2]
+                answers = ' and '.join(', '.join(map(str, x.answers)) or 'none' for x in (one, other))
+                first = f'{split}, lines {one.line} and {other.line}: {answers}'
+        if not first:
+            return []
+        said = ', as in the public files' if self.known and tuple(counts) == self.known.unclear else ''
+        shown = ' / '.join(f'{n:,}' for n in counts)
+        return [
+            f'{dataset.name}: {shown} texts have several answers in one split{said}; the first in {first}'
+        ]
 
     def detail(self, dataset: Texts, predicted: Sequence[Any]) -> dict[str, Any]:
         """Test scores of two answers that read nothing: always the same, and drawn by the shares of training."""

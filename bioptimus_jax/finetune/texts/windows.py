@@ -6,7 +6,8 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.task import Encoded
-from bioptimus_jax.sets.texts import DUMMY, Text
+from bioptimus_jax.sets.inputs import mentions_in
+from bioptimus_jax.sets.texts import Text
 
 CUT = 'texts that were cut'
 SHOWN = 40
@@ -30,11 +31,17 @@ class Window:
 
 
 def windows(
-    tokenizer: Any, examples: Sequence[Text], max_pieces: int, question: bool = False, mentions: bool = False
+    tokenizer: Any,
+    examples: Sequence[Text],
+    max_pieces: int,
+    question: bool = False,
+    mentions: bool = False,
+    markers: bool = False,
 ) -> Encoded:
     """A window for each example. Where two texts are too long, the longer one is cut; a question is kept whole.
 
-    `tokenizer`: a fast one of transformers. Raises InputError where an example has no `mentions`, or loses them.
+    `tokenizer`: a fast one of transformers. `mentions` are looked for, with their `markers` if these are wanted too.
+    Raises InputError where an example has none, or loses them.
     """
     with_types = 'token_type_ids' in tokenizer.model_input_names
     made, cut = [], 0
@@ -46,7 +53,7 @@ def windows(
             [encoding] = tokenizer(*example.words, truncation=which, max_length=max_pieces).encodings
             cut += 1
         types = tuple(encoding.type_ids) if with_types else ()
-        spans = _mentions(example, number, encoding) if mentions else ()
+        spans = _mentions(example, number, encoding, markers) if mentions else ()
         made.append(Window(number, tuple(encoding.ids), types, spans))
     return Encoded(made, {CUT: cut})
 
@@ -61,20 +68,17 @@ def _encoded(tokenizer: Any, examples: Sequence[Text]) -> Iterator[Any]:
         yield from tokenizer(texts).encodings
 
 
-def _mentions(example: Text, number: int, encoding: Any) -> tuple[tuple[int, int], ...]:
-    """Pieces of the first two names that replace entities. One name for both (BLURB's `@CHEM-GENE$`) comes twice."""
-    found = [found for text in example.words[:1] for found in DUMMY.finditer(text)][:2]
+def _mentions(example: Text, number: int, encoding: Any, markers: bool) -> tuple[tuple[int, int], ...]:
+    """Pieces of the two mentions of the first text, as `mentions_in` finds them."""
+    text = example.words[0]
+    where = f'{f"line {example.line}" if example.line else f"text {number + 1}"}, {text[:SHOWN]!r}'
+    found = mentions_in(text, markers)
     if not found:
         raise InputError(
-            f'text {number + 1}, {example.words[0][:SHOWN]!r}: has no @NAME$; set config.finetune.features to one '
-            'without mentions'
+            f'{where}: has no @NAME$ and no markers <e1> and <e2>; set config.finetune.features to one without mentions'
         )
-    spans = [
-        [encoding.char_to_token(at) for at in (one.start(), one.end() - 1)] for one in (found[0], found[-1])
-    ]
-    if any(at is None for span in spans for at in span):
-        raise InputError(
-            f'text {number + 1}, {example.words[0][:SHOWN]!r}: {found[-1][0]} is cut off; raise'
-            ' config.finetune.max_pieces'
-        )
+    spans = [[encoding.char_to_token(at) for at in (start, end - 1)] for start, end in found]
+    for (start, end), span in zip(found, spans, strict=True):
+        if None in span:
+            raise InputError(f'{where}: {text[start:end]} is cut off; raise config.finetune.max_pieces')
     return tuple((first, last + 1) for first, last in spans)

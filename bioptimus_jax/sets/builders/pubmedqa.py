@@ -1,7 +1,5 @@
 """PubMedQA's labelled questions in its official split, fold 0, as lines of id, question, contexts, answer.
 
-    python -m bioptimus_jax.sets.pubmedqa ori_pqal.json sets/pubmedqa
-
 The split is drawn as the authors' `split_dataset.py` draws it (Jin et al. 2019; seed 0): half of every answer's
 questions are the test set, the other half has ten folds, of which BLURB takes the first as devel. The conclusion of the
 abstract (LONG_ANSWER) tells the answer, so it is left out.
@@ -10,15 +8,15 @@ abstract (LONG_ANSWER) tells the answer, so it is left out.
 import json
 import math
 import random
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import atomic
+from bioptimus_jax.sets.originals import Builder, Example, Made, Originals
+from bioptimus_jax.sets.texts import SETS
 
-ANSWERS = ('yes', 'no', 'maybe')
+FILE = 'ori_pqal.json'
+ANSWERS = SETS['pubmedqa'].labels
 FOLDS = 10
 
 
@@ -49,46 +47,24 @@ def _parts(answers: Mapping[str, str], count: int, generator: random.Random) -> 
     return parts
 
 
-def build(file: Path, folder: Path) -> dict[str, int]:
-    """Write FOLDER/{train,devel,test}.tsv; how many questions each has. Raises InputError naming file and question."""
+def make(originals: Originals, fold: int) -> Made:
+    """The questions. Raises InputError naming file and question."""
+    shown, text = originals.text(FILE)
     try:
-        questions: Mapping[str, Any] = json.loads(file.read_text('utf-8'))
+        questions: Mapping[str, Any] = json.loads(text)
         lines = {name: _line(name, question) for name, question in questions.items()}
-        answers = {name: str(question['final_decision']) for name, question in questions.items()}
-    except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
-        raise InputError(
-            f'{file}: is not ori_pqal.json of github.com/pubmedqa/pubmedqa ({error!r})'
-        ) from error
+    except (ValueError, AttributeError, TypeError, KeyError, RecursionError) as error:
+        raise InputError(f'{shown}: is not {FILE} of github.com/pubmedqa/pubmedqa ({error!r})') from error
+    answers = {name: line.columns[-1] for name, line in lines.items()}
     wrong = [f'{name}: {answer!r}' for name, answer in answers.items() if answer not in ANSWERS]
     if wrong or not answers:
-        raise InputError(f'{file}: {wrong[0] if wrong else "no question"} is none of {", ".join(ANSWERS)}')
-    folder.mkdir(parents=True, exist_ok=True)
-    counts = {}
-    for name, chosen in split(answers).items():
-        with atomic(folder / f'{name}.tsv') as out:
-            out.writelines(lines[one] for one in chosen)
-        counts[name] = len(chosen)
-    return counts
+        raise InputError(f'{shown}: {wrong[0] if wrong else "no question"} is none of {", ".join(ANSWERS)}')
+    return Made({part: [lines[name] for name in chosen] for part, chosen in split(answers).items()})
 
 
-def _line(name: str, question: Mapping[str, Any]) -> str:
+def _line(name: str, question: Mapping[str, Any]) -> Example:
     texts = (question['QUESTION'], ' '.join(question['CONTEXTS']), question['final_decision'])
-    return '\t'.join([name, *(' '.join(text.split()) for text in texts)]) + '\n'
+    return Example((name, *(' '.join(text.split()) for text in texts)))
 
 
-def main(arguments: Sequence[str]) -> int:
-    """The command at the top of this file."""
-    if len(arguments) != 2:
-        print('usage: python -m bioptimus_jax.sets.pubmedqa ori_pqal.json FOLDER', file=sys.stderr)
-        return 2
-    try:
-        counts = build(Path(arguments[0]), Path(arguments[1]))
-    except InputError as error:
-        print(error, file=sys.stderr)
-        return 3
-    print(f'{arguments[1]}: {", ".join(f"{name} {count:,}" for name, count in counts.items())} questions')
-    return 0
-
-
-if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))
+BUILDER = Builder(f'{FILE} of github.com/pubmedqa/pubmedqa', make)

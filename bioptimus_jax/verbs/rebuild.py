@@ -1,0 +1,40 @@
+"""`bioptimus rebuild`: public sets of texts from their originals."""
+
+from pathlib import Path
+
+from bioptimus_jax.command import Command, Verb, flag, positive_whole
+from bioptimus_jax.errors import printable
+from bioptimus_jax.hosts.remote.session import require_local
+from bioptimus_jax.sets.inputs import INPUTS
+from bioptimus_jax.sets.rebuild import BUILDERS, rebuild
+
+
+def _call(command: Command) -> None:
+    options = command.options
+    require_local('--to', options.to)
+    originals, root = Path(options.originals), Path(options.to)
+    print(printable('\n'.join(rebuild(options.set, originals, root, options.input, options.fold))))
+
+
+VERB = Verb(
+    'public sets of texts from their originals',
+    'A public set of texts from its original files, as its authors made it: the public files byte for byte, where\n'
+    'there are any. Other originals are refused. Entities can be left in the text, with or without markers.\n\n'
+    'reads:  the original files, packed or not, anywhere in a folder\n'
+    'writes: DIR/SET/{train,devel,test}.tsv; with --input or --fold DIR/SET-markers, DIR/SET-fold2 and so on\n\n'
+    'example:\n  bioptimus rebuild --set=chemprot --from=ChemProt_Corpus --to=blurb',
+    (
+        flag('--set', 'one of: %(choices)s', None, required=True, choices=tuple(BUILDERS), metavar='SET'),
+        flag('--from', 'folder of the originals', None, required=True, dest='originals', metavar='FOLDER'),
+        flag('--to', 'folder of sets, made if it is not there', None, required=True, metavar='DIR'),
+        flag(
+            '--input',
+            '; '.join(f'{name}: {one.meaning}' for name, one in INPUTS.items()) + ' (default: %(default)s)',
+            next(iter(INPUTS)),
+            choices=tuple(INPUTS),
+            metavar='FORM',
+        ),
+        flag('--fold', 'of gad, 1 to 10 (default: %(default)s)', 1, type=positive_whole, metavar='N'),
+    ),
+    _call,
+)
