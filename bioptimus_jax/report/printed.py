@@ -21,13 +21,13 @@ Numbers = dict[str, dict[str, float]]
 class Scored:
     """What a column holds: the score on a set, or the mean over groups of the means of their sets; or nothing of ours.
 
-    `metric`: its key in records. `asked`: under which settings. `otherwise`: in what the paper's number is not of the
-    same kind as those that are measured here.
+    `metric`: its key in records. `asked`: under which settings (None: any, as devel chooses). `otherwise`: in what the
+    paper's number is not measured as it is here.
     """
 
     groups: Sequence[Sequence[str]] = ()
     metric: str = DEFAULT
-    asked: Asked = dataclasses.field(default_factory=dict)
+    asked: Asked | None = None
     otherwise: str = ''
 
 

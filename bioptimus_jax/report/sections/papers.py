@@ -96,8 +96,9 @@ class Own(Row):
 
     @functools.cached_property
     def sets(self) -> Mapping[str, str]:
-        """Name of a public set, or of a folder in lower case -> the set of the run."""
-        return {record.name if (record := record_of(d)) else d.lower(): d for d in self.m.datasets}
+        """Name of a public set, or of a folder in lower case -> the set of the run on which the model was scored."""
+        scored = (d for d in self.m.datasets if self.m.settings(self.known, d))
+        return {record.name if (record := record_of(d)) else d.lower(): d for d in scored}
 
     @property
     def seeds(self) -> str:
@@ -112,9 +113,9 @@ class Own(Row):
         if name not in self.sets:
             return ''
         dataset = self.sets[name]
-        if way is None and not column.asked:
+        if way is None and column.asked is None:
             return self.m.chosen(self.known, dataset)
-        asked = {**(way or {}), **column.asked}
+        asked = {**(way or {}), **(column.asked or {})}
         fitting = [s for s in self.m.settings(self.known, dataset) if self._fits(s, asked)]
         devel = {s: statistics.fmean(self.m.scores(self.known, dataset, 'devel', setting=s)) for s in fitting}
         return max(devel, key=lambda setting: devel[setting], default='')
