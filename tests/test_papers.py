@@ -11,7 +11,7 @@ from bioptimus_jax.files import read_json, write_json, write_jsonl
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.papers.biolm import MEANS
-from bioptimus_jax.report.printed import BLURB
+from bioptimus_jax.report.printed import BLURB, Printed, one_of
 from bioptimus_jax.report.records import named, records_of
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.report.sections.papers import SECTION, TABLES, compares, table, tables
@@ -23,10 +23,10 @@ TASKS = dict.fromkeys(MEMBERS, 'classes') | {'ebmnlp': 'word_classes', 'biosses'
 TASKS |= dict.fromkeys(GROUPS['entities'], 'entities')
 
 
-def cell(model, dataset, score, setting='standard', seed=0, devel=None, **more):
+def cell(model, dataset, score, setting='standard', seed=0, devel=None, task='', **more):
     """A fine-tuning with the score, in percent, by the metric that decides; a point less by each of the others."""
     record = {'model': model, 'dataset': dataset, 'setting': setting, 'seed': seed}
-    record['task'] = TASKS.get(getattr(record_of(dataset), 'name', ''), 'entities')
+    record['task'] = task or TASKS.get(getattr(record_of(dataset), 'name', ''), 'entities')
     metrics = task_of(record).metrics
 
     def scores(first):
@@ -60,14 +60,14 @@ def macro(scores, column):
 def printed_means():
     """Every mean over sets that is printed in a row with all of them, and the mean of the row."""
     for name, printed in TABLES.items():
-        of_set = {t: sets_of(c)[0] for t, c in printed.columns.items() if len(sets_of(c)) == 1}
-        final = {s: t for t, s in of_set.items() if not t.endswith('early')}
-        early = final | {s: t for t, s in of_set.items() if t.endswith('early')}
+        single = [(s, t) for t, c in printed.columns.items() if len(c.groups) == 1 for s in sets_of(c)]
+        final = {s: t for s, t in single if not t.endswith('early')}
+        early = final | {s: t for s, t in single if t.endswith('early')}
         for title, column in printed.columns.items():
             titles = early if title.endswith('early') else final
             wanted = {s: titles.get(s) for s in sets_of(column)}
             for label, row in printed.rows.items():
-                if len(wanted) > 1 and title in row and all(t in row for t in wanted.values()):
+                if len(column.groups) > 1 and title in row and all(t in row for t in wanted.values()):
                     scores = {s: row[t] for s, t in wanted.items()}
                     yield name, label, title, row[title], macro(scores, column)
 
@@ -98,7 +98,7 @@ def test_groups_of_tasks_give_the_printed_means():
     """Bio-LM, Tables 3 and 6: of the models of Table 2 by its cells, of the others labelling and classification."""
     columns, rows = TABLES['biolm-2'].columns, {name: TABLES[f'biolm-{name}'].rows for name in '236'}
     for name in ('Bio-LM-base', 'Bio-LM-large', 'RoBERTa-base', 'RoBERTa-large'):
-        scores = {sets_of(c)[0]: rows['2'][name][t] for t, c in columns.items() if len(sets_of(c)) == 1}
+        scores = {s: rows['2'][name][t] for t, c in columns.items() if len(c.groups) == 1 for s in sets_of(c)}
         [found] = [row for label, row in rows['3'].items() if label.startswith(name)]
         for title, mean in MEANS.items():
             assert found[title] == pytest.approx(macro(scores, mean), abs=0.1001), (name, title)
@@ -131,25 +131,14 @@ def test_what_two_tables_print_is_the_same():
         assert first == {title: final[title] for title in first}
 
 
-# What the papers measure, where the column does not say that it is something else (G of the papers' protocols).
-METRICS = dict.fromkeys(GROUPS['entities'], 'entity F1') | {
-    'ebmnlp': 'macro F1 of words',
-    'chemprot': 'micro F1',
-    'ddi': 'micro F1',
-    'biosses': "Pearson's r",
-    'pubmedqa': 'accuracy',
-    'bioasq': 'accuracy',
-}
-
-
-def test_what_is_beside_a_printed_number_is_the_same_measure_or_says_so():
-    for printed in TABLES.values():
-        for title, column in printed.columns.items():
-            for name in set(sets_of(column)) & set(MEMBERS):
-                task = task_of({'dataset': name, 'task': TASKS[name]})
-                metric = task.metrics[column.metric]
-                alike = metric.title == METRICS.get(name) and column.metric == 'default'
-                assert alike or column.otherwise or len(sets_of(column)) > 1, (printed.title, title)
+def test_what_is_beside_a_printed_number_is_the_same_measure(tmp_path):
+    for name in MEMBERS:  # the metric that decides here is the one of the papers
+        task = task_of({'dataset': name, 'task': TASKS[name]})
+        assert task.metric.title == TABLES['pubmedbert-6'].measure(name)
+    # Folders of these names with entities are other sets.
+    wrong = [cell('a', 'ddi', 70.0, task='entities'), cell('a', 'HoC', 70.0, task='entities')]
+    row = shown('pubmedbert-6', measures(tmp_path, [*wrong, cell('a', 'chemprot', 70.0)]), 'a', 'here')
+    assert [row[t] for t in ('DDI', 'HoC *', 'ChemProt')] == ['—', '—', '70.00']
 
 
 THIRTEEN = {name: 50.0 + at for at, name in enumerate(MEMBERS)}
@@ -186,13 +175,15 @@ def test_models_are_rows_above_the_printed_ones_with_mean_interval_and_differenc
     assert best == ['PubMedBERT', 'PubMedBERT']
 
 
-def test_medians_where_the_paper_has_them_and_another_metric_of_the_set(tmp_path):
-    cells = [cell('a', 'hoc', score, seed=at) for at, score in enumerate((70.0, 80.0, 81.0))]
-    cells += [cell('a', 'BC2GM-IOB', score, seed=at) for at, score in enumerate((60.0, 61.0, 80.0))]
-    row = shown('biolm-2', measures(tmp_path, cells), 'a', 'here')
-    assert row['BC2GM'] == '61.00'
-    assert row['HoC *'] == '78.00'  # example-based F1 is the third metric of the set
-    assert shown('pubmedbert-6', measures(tmp_path, cells), 'a', 'here')['BC2GM'] == '67.00'
+def test_medians_where_the_paper_has_them_and_no_other_form_of_a_set(tmp_path):
+    names = ('BC2GM-IOB', 'jnlpba', 'jnlpba-biobert', 'hoc')
+    cells = [cell('a', name, s, seed=at) for name in names for at, s in enumerate((60.0, 61.0, 80.0))]
+    cells[-3:] = [cell('a', 'jnlpba', 50.0, seed=3)]
+    m = measures(tmp_path, cells)
+    row = shown('biolm-2', m, 'a', 'here')
+    assert [row[t] for t in ('BC2GM', 'JNLPBA', 'HoC *', 'all *')] == ['61.00', '61.00', '—', '—']
+    row = shown('pubmedbert-6', m, 'a', 'here')
+    assert [row[t] for t in ('seeds', 'BC2GM', 'JNLPBA')] == ['3-4', '67.00', '62.75']
 
 
 def test_a_test_split_of_another_size_is_marked(tmp_path):
@@ -292,6 +283,24 @@ def test_a_table_of_ways_needs_two_of_them(tmp_path, name):
     # The same settings under other names, of a run that does not know them any more.
     gone = dataclasses.replace(m, run=measures(tmp_path, ()).run)
     assert not table(TABLES[name], {'': gone}).rows
+
+
+def test_a_way_may_need_another_form_of_a_set(tmp_path):
+    columns = {'JNLPBA': dataclasses.replace(BLURB['JNLPBA'], otherwise='x'), 'BC2GM': BLURB['BC2GM']}
+    ways = {'whole': {'features': one_of('family')}, 'parts': {'features': one_of('first')}}
+    made = Printed('T', columns, {'m / parts': {'JNLPBA': 1.0}}, '', ways, endings={'parts': '-biobert'})
+    settings = {'cls': {'features': 'first'}}
+    cells = [
+        cell('a', 'jnlpba', 50.0),
+        cell('a', 'jnlpba-biobert', 60.0, 'cls'),
+        cell('a', 'bc2gm', 40.0, 'cls'),
+    ]
+    rows = table(made, {'': measures(tmp_path, cells, settings)}).rows
+    assert [[c.text for c in row[:1] + row[3:]] for row in rows] == [
+        ['a / whole', '50.00', '—'],
+        ['a / parts', '60.00 (+10.00)', '—'],
+        ['m / parts', '1.00', '—'],
+    ]
 
 
 def test_relaxed_scores_are_beside_relaxed_ones(tmp_path):

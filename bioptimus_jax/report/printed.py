@@ -5,7 +5,6 @@ import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from bioptimus_jax.finetune.task import DEFAULT
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.sets.blurb import GROUPS
 
@@ -17,16 +16,30 @@ Asked = Mapping[str, Callable[[Any], bool]]
 Numbers = dict[str, dict[str, float]]
 
 
+MEASURES = {
+    'ebmnlp': 'macro F1 of words',
+    **dict.fromkeys(
+        ('chemprot', 'ddi', 'gad', 'hoc', 'chemprot-blue', 'ddi-blue', 'i2b2-2010-re'), 'micro F1'
+    ),
+    **{f'{name}-{fold}': 'micro F1' for name in ('gad', 'euadr') for fold in range(1, 11)},
+    'hoc-blue': 'example-based F1',
+    **dict.fromkeys(('pubmedqa', 'bioasq', 'mednli'), 'accuracy'),
+    'biosses': "Pearson's r",
+}
+"""What papers measure on sets by the titles of our metrics; `entity F1` on all others."""
+ENTITY_F1 = 'entity F1'
+
+
 @dataclasses.dataclass(frozen=True)
 class Scored:
-    """What a column holds: the score on a set, or the mean over groups of the means of their sets; or nothing of ours.
+    """What a column holds: the mean over groups of the means of their sets, where there are any.
 
-    `metric`: its key in records. `asked`: under which settings (None: any, as devel chooses). `otherwise`: in what the
-    paper's number is not measured as it is here.
+    `mode`: of metrics of one title the one with this key, by default the first. `asked`: under which settings (None:
+    any, as devel chooses). `otherwise`: in what the paper's number is not, or may not be, measured as it is here.
     """
 
     groups: Sequence[Sequence[str]] = ()
-    metric: str = DEFAULT
+    mode: str = ''
     asked: Asked | None = None
     otherwise: str = ''
 
@@ -35,8 +48,9 @@ class Scored:
 class Printed:
     """A table: `title` with paper, version and number. `rows`: name -> column -> number; a way is behind ' / '.
 
-    `ways`: what was done with a model, by settings (None: devel chooses among all); the others are compared with the
-    first. `average`: over seeds, as the paper has it. `misprints`: rows and columns that cannot be as they are printed.
+    `ways`: what was done with a model, by settings (None: any, as devel chooses); the others are compared with the
+    first. `endings`: of the names of sets, for ways that need another form of them. `average`: over seeds, as in the
+    paper. `misprints`: rows and columns that cannot be as they are printed.
     """
 
     title: str
@@ -44,8 +58,14 @@ class Printed:
     rows: Numbers
     note: str
     ways: Mapping[str, Asked | None] = dataclasses.field(default_factory=lambda: {'': None})
+    endings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     average: Callable[[Sequence[float]], float] = statistics.fmean
     misprints: Collection[tuple[str, str]] = ()
+
+    def measure(self, name: str) -> str:
+        """The title of the metric on a set of that name."""
+        plain = next((name.removesuffix(end) for end in self.endings.values() if name.endswith(end)), name)
+        return MEASURES.get(plain, ENTITY_F1)
 
 
 def one_of(*values: Any) -> Callable[[Any], bool]:

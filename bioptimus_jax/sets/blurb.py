@@ -37,11 +37,6 @@ class Published:
     merged: bool = False
     task: str = TASK
 
-    @property
-    def tested(self) -> int:
-        """Mentions of test."""
-        return self.mentions[2]
-
 
 RECORDS = (
     Published(

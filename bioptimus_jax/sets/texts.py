@@ -82,11 +82,6 @@ class Published:
     spelled: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
-    def tested(self) -> int:
-        """Texts of test."""
-        return self.examples[2]
-
-    @property
     def counted(self) -> tuple[str, ...]:
         """Labels that F1 counts."""
         return tuple(label for label in self.labels if label not in self.uncounted)

@@ -18,11 +18,6 @@ class Published:
     licence: str
     task: str = 'word_classes'
 
-    @property
-    def tested(self) -> int:
-        """Words of test that have a class."""
-        return self.words[2]
-
 
 RECORDS = (
     Published(

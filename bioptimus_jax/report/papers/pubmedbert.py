@@ -53,6 +53,8 @@ BLURB: 76.11 75.86 76.46 80.34 78.86 78.14 77.29 76.27 81.16 79.16 79.96 79.62 8
 """,
     )
 )
+FIRST = {'features': one_of('family', 'first')}
+MENTIONS = {'features': one_of('mentions')}
 HEADS = """
 PubMedBERT / linear: 93.33 85.62 80.06 77.24 82.36 82.34
 PubMedBERT / BiLSTM: 93.12 85.64 80.06 75.40 81.70 81.80
@@ -79,11 +81,13 @@ def _models(number: str, title: str, rows: dict[str, str], note: str = '', colum
     return Printed(f'PubMedBERT, {number}: {title}', columns, numbers, f'{note} {FINAL}'.strip())
 
 
-def _ways(number: str, title: str, sets: tuple[str, ...], text: str, ways: dict, note: str = '') -> Printed:
+def _ways(
+    number: str, title: str, sets: tuple[str, ...], text: str, ways: dict, note: str = '', **more: Any
+) -> Printed:
     """One model in several ways; numbers of the early version."""
     said = f'{note} {OUT_OF} Early version (arXiv), the only one whose numbers are at hand.'.strip()
     columns = {name: BOTH[name] for name in sets}
-    return Printed(f'PubMedBERT, {number}: {title}', columns, read(sets, text), said, ways)
+    return Printed(f'PubMedBERT, {number}: {title}', columns, read(sets, text), said, ways, **more)
 
 
 TABLES = {
@@ -144,9 +148,17 @@ TABLES = {
         ('ChemProt', 'DDI'),
         RELATIONS,
         {
-            'dummies, [CLS]': {'features': one_of('family', 'first')},
-            'dummies, mentions': {'features': one_of('mentions')},
+            'dummies, [CLS]': FIRST,
+            'dummies, mentions': MENTIONS,
+            'original text, [CLS]': FIRST,
+            'markers, [CLS]': FIRST,
+            'markers, mentions': MENTIONS,
+            'markers, entity start': {'features': one_of('starts')},
         },
-        'The public files have dummies, as @GENE$.',
+        'The public files have dummies, as @GENE$; sets in other forms are chemprot-original, ddi-markers and so on.',
+        endings={
+            'original text, [CLS]': '-original',
+            **dict.fromkeys(('markers, [CLS]', 'markers, mentions', 'markers, entity start'), '-markers'),
+        },
     ),
 }

@@ -197,7 +197,7 @@ TABLES = {
         {
             name: of(
                 BLURB[name].groups[0][0],
-                metric='relaxed',
+                mode='relaxed',
                 otherwise='an overlap counts; that types agree and that matches are one to one is said here alone',
             )
             for name in ENTITIES

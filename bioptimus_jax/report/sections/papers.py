@@ -4,6 +4,7 @@ import abc
 import dataclasses
 import functools
 import itertools
+import math
 import statistics
 from collections.abc import Mapping
 from typing import ClassVar
@@ -23,8 +24,11 @@ AVERAGES = {statistics.fmean: 'mean', statistics.median: 'median'}
 SEARCHED = (
     *('learning_rate', 'head_learning_rate', 'batch_sentences', 'epochs', 'warmup_fraction', 'weight_decay'),
     *('dropout', 'max_pieces', 'overlap_pieces', 'dtype', 'layer_decay_rule', 'lstm_hidden', 'train_seed'),
+    *('train_choice', 'devel_sentences'),
 )
 """What a search varies: a model is still fine-tuned in the same way."""
+SIZES = ('mentions', 'examples', 'words')
+"""What records of public sets say of their splits."""
 ABSENT = 'none of its sets, or of its ways to fine-tune, has been scored.'
 OF_A_WAY = {f.name for f in dataclasses.fields(Finetune)} - {*SEARCHED, *NOT_OF_A_SETTING}
 Place = tuple[str, str]
@@ -110,31 +114,38 @@ class Own(Row):
     def setting(self, place: Place, name: str) -> str:
         """Of the settings that are what the paper did, the one that devel chooses; empty where there is none."""
         way, column = self.printed.ways[place[0]], self.printed.columns[place[1]]
-        if name not in self.sets:
+        if name not in self.sets or not self._metric(place, name):
             return ''
         dataset = self.sets[name]
         if way is None and column.asked is None:
             return self.m.chosen(self.known, dataset)
         asked = {**(way or {}), **(column.asked or {})}
         fitting = [s for s in self.m.settings(self.known, dataset) if self._fits(s, asked)]
-        devel = {s: statistics.fmean(self.m.scores(self.known, dataset, 'devel', setting=s)) for s in fitting}
-        return max(devel, key=lambda setting: devel[setting], default='')
+        devel = {s: self.m.scores(self.known, dataset, 'devel', setting=s) or [-math.inf] for s in fitting}
+        return max(devel, key=lambda setting: statistics.fmean(devel[setting]), default='')
 
     def scores(self, place: Place, name: str) -> list[float]:
-        """On test by seed, in percent, by the metric of the column."""
-        setting = self.setting(place, name)
-        if not setting:
+        """On test by seed, in percent, as the paper measures."""
+        if not (setting := self.setting(place, name)):
             return []
-        dataset, key = self.sets[name], self.printed.columns[place[1]].metric
-        metric = self.m.task(dataset).metrics.get(key)
-        cells = [r for r in self.m.cells(self.known, dataset, setting) if key in r['test']]
-        return [100 * r['test'][key][metric.name] for r in cells] if metric else []
+        key, score = self._metric(place, name)
+        cells = [r for r in self.m.cells(self.known, self.sets[name], setting) if key in r['test']]
+        return [100 * r['test'][key][score] for r in cells]
 
     def value(self, place: Place) -> float | None:
-        groups = [[self.scores(place, s) for s in group] for group in self.printed.columns[place[1]].groups]
+        groups = [[self.scores(place, s) for s in group] for group in self.groups(place)]
         if not groups or not all(itertools.chain(*groups)):
             return None
         return statistics.fmean(statistics.fmean(map(self.printed.average, group)) for group in groups)
+
+    def groups(self, place: Place) -> list[list[str]]:
+        """Names of the sets that a cell needs."""
+        ending = self.printed.endings.get(place[0], '')
+        return [[f'{name}{ending}' for name in group] for group in self.printed.columns[place[1]].groups]
+
+    def sets_of(self, title: str) -> list[str]:
+        """Those of a cell of this row."""
+        return list(itertools.chain(*self.groups((self.way, title))))
 
     def reference(self, title: str) -> float | None:
         """Of tables of models, the printed row of the same name where it is measured alike."""
@@ -146,18 +157,21 @@ class Own(Row):
         return next(rows, {}).get(title)
 
     def shown(self, title: str, value: float) -> str:
-        column, sets = self.printed.columns[title], self.sets_of(title)
-        chosen = [(self.sets[s], self.setting((self.way, title), s)) for s in sets]
+        place, sets = (self.way, title), self.sets_of(title)
+        chosen = [(self.sets[s], self.setting(place, s)) for s in sets]
         text, interval = f'{value:.2f}', None
-        if len(sets) == 1 and column.metric == DEFAULT:
+        if len(sets) == 1 and self._metric(place, *sets)[0] == DEFAULT:
             interval = self.m.statistics_of(self.known, *chosen[0]).get('interval')
         if interval and all(end == end for end in interval):
             text = between(value, 100 * interval[0], 100 * interval[1], '.2f')
         return f'{text}{f" {OTHER_FILES}" * any(self._is_other(*one) for one in chosen)}'
 
-    def sets_of(self, title: str) -> list[str]:
-        """Names of the sets that a column needs."""
-        return list(itertools.chain(*self.printed.columns[title].groups))
+    def _metric(self, place: Place, name: str) -> tuple[str, ...]:
+        """Key and name of the metric that the paper has, in records; empty where the set is not measured so."""
+        mode, wanted = self.printed.columns[place[1]].mode, self.printed.measure(name)
+        metrics = self.m.task(self.sets[name]).metrics.items()
+        alike = ((key, one.name) for key, one in metrics if one.title == wanted and mode in ('', key))
+        return next(alike, ())
 
     def _fits(self, name: str, asked: Asked) -> bool:
         """Whether a setting does what is asked, nothing else that the table has, and is as the run's for the rest."""
@@ -174,7 +188,8 @@ class Own(Row):
         """Whether the test split is not as large as the published one."""
         record, cell = record_of(dataset), self.m.cells(self.known, dataset, setting)[0]
         tested = cell.get('gold_in_file') or cell.get('sentences', {}).get('test')
-        return bool(record and tested and tested != record.tested)
+        published = [getattr(record, size)[-1] for size in SIZES if hasattr(record, size)]
+        return any(tested and known and tested != known for known in published)
 
 
 def first_of(printed: Printed, way: str, title: str) -> Place:
@@ -183,7 +198,7 @@ def first_of(printed: Printed, way: str, title: str) -> Place:
         return next(iter(printed.ways)), title
 
     def kind(column: Scored) -> tuple[object, ...]:
-        return column.groups, column.metric, column.otherwise
+        return column.groups, column.mode, column.otherwise
 
     wanted = kind(printed.columns[title])
     return way, next(t for t, column in printed.columns.items() if kind(column) == wanted)
@@ -224,11 +239,14 @@ def tables(runs: Mapping[str, Measures]) -> dict[str, Table]:
 def _own(printed: Printed, m: Measures, run: str, model: str) -> list[Own]:
     """The rows of a model. A table of ways to fine-tune has none where all of its cells are of one setting."""
     rows = [Own(printed, m.label(model), way, m, model, run) for way in printed.ways]
-    known: dict[str, set[str]] = {}
+    tried: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     for row, title in itertools.product(rows, printed.columns):
-        for name in row.sets_of(title):
-            known.setdefault(name, set()).add(row.setting((row.way, title), name))
-    if compares(printed) and all(len(settings - {''}) < 2 for settings in known.values()):
+        if row.value((row.way, title)) is not None:
+            of_sets = [f'{s}: {row.setting((row.way, title), s)}' for s in row.sets_of(title)]
+            tried.setdefault(tuple(itertools.chain(*printed.columns[title].groups)), set()).add(
+                tuple(of_sets)
+            )
+    if compares(printed) and all(len(of_column) < 2 for of_column in tried.values()):
         return []
     return [row for row in rows if any(row.value((row.way, title)) is not None for title in printed.columns)]
 
