@@ -11,10 +11,10 @@ from bioptimus_jax.files import read_json, write_json, write_jsonl
 from bioptimus_jax.finetune.task import task_of
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.papers.biolm import MEANS
-from bioptimus_jax.report.printed import BLURB, Printed, one_of
+from bioptimus_jax.report.printed import BLURB, Printed, measure, one_of
 from bioptimus_jax.report.records import named, records_of
 from bioptimus_jax.report.resolved import read_runs
-from bioptimus_jax.report.sections.papers import SECTION, TABLES, compares, table, tables
+from bioptimus_jax.report.sections.papers import SECTION, TABLES, table, tables
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.sets.blurb import GROUPS, MEMBERS, record_of
@@ -134,7 +134,7 @@ def test_what_two_tables_print_is_the_same():
 def test_what_is_beside_a_printed_number_is_the_same_measure(tmp_path):
     for name in MEMBERS:  # the metric that decides here is the one of the papers
         task = task_of({'dataset': name, 'task': TASKS[name]})
-        assert task.metric.title == TABLES['pubmedbert-6'].measure(name)
+        assert task.metric.title == measure(name)
     # Folders of these names with entities are other sets.
     wrong = [cell('a', 'ddi', 70.0, task='entities'), cell('a', 'HoC', 70.0, task='entities')]
     row = shown('pubmedbert-6', measures(tmp_path, [*wrong, cell('a', 'chemprot', 70.0)]), 'a', 'here')
@@ -271,7 +271,7 @@ WAYS = {
 def test_a_table_of_ways_needs_two_of_them(tmp_path, name):
     dataset, settings, expected = WAYS[name]
     plain = [cell('a', dataset, 50.0)]
-    assert compares(TABLES[name])
+    assert TABLES[name].compares
     assert not table(TABLES[name], {'': measures(tmp_path, plain, settings)}).rows
     cells = [*plain, *(cell('a', dataset, 51.0 + at, setting) for at, setting in enumerate(settings))]
     m = measures(tmp_path, cells, settings)

@@ -27,7 +27,6 @@ MEASURES = {
     'biosses': "Pearson's r",
 }
 """What papers measure on sets by the titles of our metrics; `entity F1` on all others."""
-ENTITY_F1 = 'entity F1'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,10 +61,15 @@ class Printed:
     average: Callable[[Sequence[float]], float] = statistics.fmean
     misprints: Collection[tuple[str, str]] = ()
 
-    def measure(self, name: str) -> str:
-        """The title of the metric on a set of that name."""
-        plain = next((name.removesuffix(end) for end in self.endings.values() if name.endswith(end)), name)
-        return MEASURES.get(plain, ENTITY_F1)
+    @property
+    def compares(self) -> bool:
+        """Whether it is a table of ways to fine-tune, not of models."""
+        return len(self.ways) > 1 or any(column.asked is not None for column in self.columns.values())
+
+
+def measure(name: str) -> str:
+    """The title of the metric on a set."""
+    return MEASURES.get(name, 'entity F1')
 
 
 def one_of(*values: Any) -> Callable[[Any], bool]:

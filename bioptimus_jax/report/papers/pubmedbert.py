@@ -27,7 +27,7 @@ NUMBERS = turned(
             *(
                 'PubMed+PMC',
                 'PubMed+PMC, 100 k steps',
-                'adversarial',
+                'with adversarial training',
                 'from BERT, own vocabulary',
                 'half time',
             ),
@@ -126,7 +126,7 @@ TABLES = {
     'pubmedbert-9': _models(
         'Table 9 (final version: 11)',
         'adversarial pre-training',
-        {'standard': 'PubMedBERT', 'adversarial': 'adversarial'},
+        {'standard': 'PubMedBERT', 'with adversarial training': 'with adversarial training'},
     ),
     'pubmedbert-10': _ways(
         'Table 10 (final version: 12)',

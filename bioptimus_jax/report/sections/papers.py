@@ -1,19 +1,17 @@
 """The tables of other papers in their layout, with the scores at hand beside the printed ones."""
 
-import abc
 import dataclasses
 import functools
 import itertools
 import math
 import statistics
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
 
 from bioptimus_jax.finetune.task import DEFAULT
 from bioptimus_jax.report import paper
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, between, each, missing
 from bioptimus_jax.report.measures import NOT_SCORED, Measures
-from bioptimus_jax.report.printed import PAPERS, WAY, Asked, Printed, Scored
+from bioptimus_jax.report.printed import PAPERS, WAY, Asked, Printed, Scored, measure
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.schema import NOT_OF_A_SETTING, STANDARD, Finetune
 from bioptimus_jax.sets.blurb import record_of
@@ -27,204 +25,68 @@ SEARCHED = (
     *('train_choice', 'devel_sentences'),
 )
 """What a search varies: a model is still fine-tuned in the same way."""
+OF_A_WAY = {f.name for f in dataclasses.fields(Finetune)} - {*SEARCHED, *NOT_OF_A_SETTING}
 SIZES = ('mentions', 'examples', 'words')
 """What records of public sets say of their splits."""
 ABSENT = 'none of its sets, or of its ways to fine-tune, has been scored.'
-OF_A_WAY = {f.name for f in dataclasses.fields(Finetune)} - {*SEARCHED, *NOT_OF_A_SETTING}
 Place = tuple[str, str]
 """A way and the title of a column."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Row(abc.ABC):
-    """A model under one of the ways of a table."""
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A model on a set under one setting: test scores by seed, in percent, of the metric with that key in records."""
 
-    printed: Printed
+    dataset: str
+    setting: str
+    key: str
+    scores: Sequence[float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Made:
+    """A number, what is shown for it, and what it is the mean of."""
+
+    value: float
+    text: str
+    parts: Sequence[Part] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A model under one of the ways of a table, with its cells under all of them."""
+
+    label: str
     model: str
     way: str
-    of: ClassVar[str]
-
-    @property
-    def label(self) -> str:
-        return WAY.join(filter(None, (self.model, self.way)))
+    cells: Mapping[Place, Made]
+    at_hand: bool
 
     @property
     def seeds(self) -> str:
-        return NOT_RUN
-
-    @abc.abstractmethod
-    def value(self, place: Place) -> float | None: ...
-
-    def cell(self, title: str) -> Cell:
-        value = self.value((self.way, title))
-        if value is None:
-            return missing()
-        first = self.reference(title)
-        less = '' if first is None else f' ({value - first:+.2f})'
-        return Cell(f'{self.shown(title, value)}{less}', value)
-
-    def reference(self, title: str) -> float | None:
-        """What a cell is compared with: the same model in the first way."""
-        first = first_of(self.printed, self.way, title)
-        return self.value(first) if first != (self.way, title) else None
-
-    @abc.abstractmethod
-    def shown(self, title: str, value: float) -> str: ...
-
-
-class Theirs(Row):
-    """A row as it is printed."""
-
-    of = 'paper'
-
-    def value(self, place: Place) -> float | None:
-        way, title = place
-        return self.printed.rows.get(WAY.join(filter(None, (self.model, way))), {}).get(title)
-
-    def shown(self, title: str, value: float) -> str:
-        return f'{value:.2f}{f" {MISPRINT}" * ((self.label, title) in self.printed.misprints)}'
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Own(Row):
-    """A row from a run; `known`: the name of the model in its records."""
-
-    m: Measures
-    known: str
-    run: str
-    of = 'here'
-
-    @property
-    def label(self) -> str:
-        return ': '.join(filter(None, (self.run, super().label)))
-
-    @functools.cached_property
-    def sets(self) -> Mapping[str, str]:
-        """Name of a public set, or of a folder in lower case -> the set of the run on which the model was scored."""
-        scored = (d for d in self.m.datasets if self.m.settings(self.known, d))
-        return {record.name if (record := record_of(d)) else d.lower(): d for d in scored}
-
-    @property
-    def seeds(self) -> str:
-        numbers = {
-            len(self.scores((self.way, t), s)) for t in self.printed.columns for s in self.sets_of(t)
-        } - {0}
+        own = [made for (way, _), made in self.cells.items() if way == self.way]
+        numbers = [len(part.scores) for made in own for part in made.parts]
         return '-'.join(map(str, sorted({min(numbers), max(numbers)}))) if numbers else NOT_RUN
-
-    def setting(self, place: Place, name: str) -> str:
-        """Of the settings that are what the paper did, the one that devel chooses; empty where there is none."""
-        way, column = self.printed.ways[place[0]], self.printed.columns[place[1]]
-        if name not in self.sets or not self._metric(place, name):
-            return ''
-        dataset = self.sets[name]
-        if way is None and column.asked is None:
-            return self.m.chosen(self.known, dataset)
-        asked = {**(way or {}), **(column.asked or {})}
-        fitting = [s for s in self.m.settings(self.known, dataset) if self._fits(s, asked)]
-        devel = {s: self.m.scores(self.known, dataset, 'devel', setting=s) or [-math.inf] for s in fitting}
-        return max(devel, key=lambda setting: statistics.fmean(devel[setting]), default='')
-
-    def scores(self, place: Place, name: str) -> list[float]:
-        """On test by seed, in percent, as the paper measures."""
-        if not (setting := self.setting(place, name)):
-            return []
-        key, score = self._metric(place, name)
-        cells = [r for r in self.m.cells(self.known, self.sets[name], setting) if key in r['test']]
-        return [100 * r['test'][key][score] for r in cells]
-
-    def value(self, place: Place) -> float | None:
-        groups = [[self.scores(place, s) for s in group] for group in self.groups(place)]
-        if not groups or not all(itertools.chain(*groups)):
-            return None
-        return statistics.fmean(statistics.fmean(map(self.printed.average, group)) for group in groups)
-
-    def groups(self, place: Place) -> list[list[str]]:
-        """Names of the sets that a cell needs."""
-        ending = self.printed.endings.get(place[0], '')
-        return [[f'{name}{ending}' for name in group] for group in self.printed.columns[place[1]].groups]
-
-    def sets_of(self, title: str) -> list[str]:
-        """Those of a cell of this row."""
-        return list(itertools.chain(*self.groups((self.way, title))))
-
-    def reference(self, title: str) -> float | None:
-        """Of tables of models, the printed row of the same name where it is measured alike."""
-        if compares(self.printed) or self.printed.columns[title].otherwise:
-            return super().reference(title)
-        rows = (
-            row for name, row in self.printed.rows.items() if paper.plain(name) == paper.plain(self.model)
-        )
-        return next(rows, {}).get(title)
-
-    def shown(self, title: str, value: float) -> str:
-        place, sets = (self.way, title), self.sets_of(title)
-        chosen = [(self.sets[s], self.setting(place, s)) for s in sets]
-        text, interval = f'{value:.2f}', None
-        if len(sets) == 1 and self._metric(place, *sets)[0] == DEFAULT:
-            interval = self.m.statistics_of(self.known, *chosen[0]).get('interval')
-        if interval and all(end == end for end in interval):
-            text = between(value, 100 * interval[0], 100 * interval[1], '.2f')
-        return f'{text}{f" {OTHER_FILES}" * any(self._is_other(*one) for one in chosen)}'
-
-    def _metric(self, place: Place, name: str) -> tuple[str, ...]:
-        """Key and name of the metric that the paper has, in records; empty where the set is not measured so."""
-        mode, wanted = self.printed.columns[place[1]].mode, self.printed.measure(name)
-        metrics = self.m.task(self.sets[name]).metrics.items()
-        alike = ((key, one.name) for key, one in metrics if one.title == wanted and mode in ('', key))
-        return next(alike, ())
-
-    def _fits(self, name: str, asked: Asked) -> bool:
-        """Whether a setting does what is asked, nothing else that the table has, and is as the run's for the rest."""
-        given = self.m.run.config.finetune
-        if name not in (STANDARD, *given.setting):
-            return False
-        settings, known = given.named(name), keys_of(self.printed)
-        plain = {k: getattr(Finetune if k in known else given, k) for k in OF_A_WAY | known if k not in asked}
-        return all(getattr(settings, key) == value for key, value in plain.items()) and all(
-            fits(getattr(settings, key)) for key, fits in asked.items()
-        )
-
-    def _is_other(self, dataset: str, setting: str) -> bool:
-        """Whether the test split is not as large as the published one."""
-        record, cell = record_of(dataset), self.m.cells(self.known, dataset, setting)[0]
-        tested = cell.get('gold_in_file') or cell.get('sentences', {}).get('test')
-        published = [getattr(record, size)[-1] for size in SIZES if hasattr(record, size)]
-        return any(tested and known and tested != known for known in published)
-
-
-def first_of(printed: Printed, way: str, title: str) -> Place:
-    """With which way and column a cell of the same model is compared; its own where it is the first."""
-    if len(printed.ways) > 1:
-        return next(iter(printed.ways)), title
-
-    def kind(column: Scored) -> tuple[object, ...]:
-        return column.groups, column.mode, column.otherwise
-
-    wanted = kind(printed.columns[title])
-    return way, next(t for t, column in printed.columns.items() if kind(column) == wanted)
-
-
-def compares(printed: Printed) -> bool:
-    """Whether it is a table of ways to fine-tune, not of models."""
-    return len(printed.ways) > 1 or any(first_of(printed, '', t)[1] != t for t in printed.columns)
-
-
-def keys_of(printed: Printed) -> set[str]:
-    """Keys of config.finetune that the ways and columns of a table differ in."""
-    asked = [*printed.ways.values(), *(column.asked for column in printed.columns.values())]
-    return {key for one in asked for key in one or ()}
 
 
 def table(printed: Printed, runs: Mapping[str, Measures]) -> Table:
     """Rows of the runs, by name, above the printed ones; without rows where none of the runs answers it."""
-    own = [row for name, m in runs.items() for model in m.models for row in _own(printed, m, name, model)]
-    theirs = [Theirs(printed, *label.partition(WAY)[::2]) for label in printed.rows]
+    own, theirs, of_models = [], [], _as_printed(printed)
+    for run, m in runs.items():
+        for model in m.models:
+            name, cells = m.label(model), _at_hand(printed, m, model)
+            for way in dict.fromkeys(way for way, _ in cells):
+                label = WAY.join(filter(None, (name, way)))
+                own.append(Row(f'{run}: {label}' if run else label, name, way, cells, True))
+    for label in printed.rows:
+        model, _, way = label.partition(WAY)
+        theirs.append(Row(label, model, way, of_models[model], False))
     marked = {t: f'{t} {OTHERWISE}' if c.otherwise else t for t, c in printed.columns.items()}
     columns: list[Column] = [
         Column('model', lambda row: row.label),
-        Column('numbers', lambda row: row.of),
+        Column('numbers', lambda row: 'here' if row.at_hand else 'paper'),
         Column('seeds', lambda row: row.seeds),
-        *each(marked, lambda title, row: row.cell(title), 'high'),
+        *each(marked, functools.partial(_cell, printed), 'high'),
     ]
     absent = ABSENT if any(m.finetuned for m in runs.values()) else NOT_SCORED
     further = {'rank_within': 'numbers', 'note': _note(printed), 'absent': absent}
@@ -236,24 +98,121 @@ def tables(runs: Mapping[str, Measures]) -> dict[str, Table]:
     return {name: table(printed, runs) for name, printed in TABLES.items()}
 
 
-def _own(printed: Printed, m: Measures, run: str, model: str) -> list[Own]:
-    """The rows of a model. A table of ways to fine-tune has none where all of its cells are of one setting."""
-    rows = [Own(printed, m.label(model), way, m, model, run) for way in printed.ways]
-    tried: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
-    for row, title in itertools.product(rows, printed.columns):
-        if row.value((row.way, title)) is not None:
-            of_sets = [f'{s}: {row.setting((row.way, title), s)}' for s in row.sets_of(title)]
-            tried.setdefault(tuple(itertools.chain(*printed.columns[title].groups)), set()).add(
-                tuple(of_sets)
-            )
-    if compares(printed) and all(len(of_column) < 2 for of_column in tried.values()):
-        return []
-    return [row for row in rows if any(row.value((row.way, title)) is not None for title in printed.columns)]
+def _as_printed(printed: Printed) -> dict[str, dict[Place, Made]]:
+    """By model."""
+    found: dict[str, dict[Place, Made]] = {}
+    for label, row in printed.rows.items():
+        model, _, way = label.partition(WAY)
+        for title, value in row.items():
+            mark = f' {MISPRINT}' * ((label, title) in printed.misprints)
+            found.setdefault(model, {})[way, title] = Made(value, f'{value:.2f}{mark}')
+    return found
+
+
+def _at_hand(printed: Printed, m: Measures, model: str) -> dict[Place, Made]:
+    """What a run has of a model. Of a table of ways nothing, where every column is of one setting."""
+    scored = (d for d in m.datasets if m.settings(model, d))
+    sets = {record.name if (record := record_of(d)) else d.lower().replace('_', '-'): d for d in scored}
+    found: dict[Place, Made] = {}
+    tried: dict[str, set[str]] = {}
+    for (way, asked), (title, column) in itertools.product(printed.ways.items(), printed.columns.items()):
+        ending = printed.endings.get(way, '')
+        groups = [
+            [_part(printed, m, model, sets.get(f'{name}{ending}', ''), name, asked, column) for name in group]
+            for group in column.groups
+        ]
+        parts = list(filter(None, itertools.chain(*groups)))
+        if parts and all(itertools.chain(*groups)):
+            means = (statistics.fmean(printed.average(p.scores) for p in group if p) for group in groups)
+            found[way, title] = _made(m, model, statistics.fmean(means), parts)
+            tried.setdefault(str(column.groups), set()).add(str([(p.dataset, p.setting) for p in parts]))
+    return found if not printed.compares or any(len(of_sets) > 1 for of_sets in tried.values()) else {}
+
+
+def _part(
+    printed: Printed,
+    m: Measures,
+    model: str,
+    dataset: str,
+    name: str,
+    way: Asked | None,
+    column: Scored,
+) -> Part | None:
+    """Of the settings that do what the paper did the one that devel chooses, by the metric that the paper has."""
+    metrics = m.task(dataset).metrics.items() if dataset else ()
+    alike = [(k, x) for k, x in metrics if x.title == measure(name) and column.mode in ('', k)]
+    if not alike:
+        return None
+    setting = m.chosen(model, dataset)
+    if way is not None or column.asked is not None:
+        asked = {**(way or {}), **(column.asked or {})}
+        fitting = [s for s in m.settings(model, dataset) if _fits(printed, m, s, asked)]
+        devel = {s: m.scores(model, dataset, 'devel', setting=s) or [-math.inf] for s in fitting}
+        setting = max(devel, key=lambda s: statistics.fmean(devel[s]), default='')
+    key, metric = alike[0]
+    cells = m.cells(model, dataset, setting) if setting else []
+    scores = [100 * r['test'][key][metric.name] for r in cells if key in r['test']]
+    return Part(dataset, setting, key, scores) if scores else None
+
+
+def _fits(printed: Printed, m: Measures, name: str, asked: Asked) -> bool:
+    """Whether a setting does what is asked, nothing else that the table has, and is as the run's for the rest."""
+    given = m.run.config.finetune
+    if name not in (STANDARD, *given.setting):
+        return False
+    settings, known = given.named(name), set()
+    for one in (*printed.ways.values(), *(column.asked for column in printed.columns.values())):
+        known |= set(one or ())
+    plain = {k: getattr(Finetune if k in known else given, k) for k in OF_A_WAY | known if k not in asked}
+    return all(getattr(settings, key) == value for key, value in plain.items()) and all(
+        fits(getattr(settings, key)) for key, fits in asked.items()
+    )
+
+
+def _made(m: Measures, model: str, value: float, parts: Sequence[Part]) -> Made:
+    """With the interval of a single set, and a mark for a test split that is not as large as the public one."""
+    text, one = f'{value:.2f}', parts[0]
+    record = m.statistics_of(model, one.dataset, one.setting) if one.key == DEFAULT else {}
+    low, high = record.get('interval') or (math.nan, math.nan)
+    if len(parts) == 1 and low <= high:
+        text = between(value, 100 * low, 100 * high, '.2f')
+    for part in parts:
+        cell = m.cells(model, part.dataset, part.setting)[0]
+        tested = cell.get('gold_in_file') or cell.get('sentences', {}).get('test')
+        published = (getattr(record_of(part.dataset), size, (0,))[-1] for size in SIZES)
+        if any(tested and known not in (0, tested) for known in published):
+            return Made(value, f'{text} {OTHER_FILES}', parts)
+    return Made(value, text, parts)
+
+
+def _first(printed: Printed, place: Place) -> Place:
+    """With which cell of the same model a cell is compared; itself where it is the first."""
+    way, title = place
+    if len(printed.ways) > 1:
+        return next(iter(printed.ways)), title
+    kinds = {t: (c.groups, c.mode, c.otherwise) for t, c in printed.columns.items()}
+    return way, next(t for t, kind in kinds.items() if kind == kinds[title])
+
+
+def _cell(printed: Printed, title: str, row: Row) -> Cell:
+    """A number; in brackets, what it is more than the first of a table of ways, or than that of the model's name."""
+    place = row.way, title
+    if place not in row.cells:
+        return missing()
+    made, beside = row.cells[place], None
+    if printed.compares:
+        first = _first(printed, place)
+        beside = row.cells[first].value if first in row.cells and first != place else None
+    elif row.at_hand and not printed.columns[title].otherwise:
+        same = (x for name, x in printed.rows.items() if paper.plain(name) == paper.plain(row.model))
+        beside = next(same, {}).get(title)
+    less = '' if beside is None else f' ({made.value - beside:+.2f})'
+    return Cell(f'{made.text}{less}', made.value)
 
 
 def _note(printed: Printed) -> str:
     first = 'the first way' if len(printed.ways) > 1 else 'the first column of the set'
-    less = first if compares(printed) else 'the printed row of that name'
+    less = first if printed.compares else 'the printed row of that name'
     said = [
         f'{printed.note} Here: test, percent, {AVERAGES[printed.average]} over seeds, setting chosen on devel. Square'
         f' brackets: 95 % over test items; of means over sets in table BLURB. Round brackets: less {less}.',
