@@ -186,6 +186,24 @@ def test_medians_where_the_paper_has_them_and_no_other_form_of_a_set(tmp_path):
     assert [row[t] for t in ('seeds', 'BC2GM', 'JNLPBA')] == ['3-4', '67.00', '62.75']
 
 
+def test_baselines_are_between_one_s_own_and_the_printed_rows(tmp_path):
+    # As the papers' sets have them: always yes, and 1 for every text of GAD.
+    majority = {'pubmedqa': 55.2, 'bioasq': 67.14, 'gad': 68.96}
+    cells = [cell('a', name, 70.0, majority=x / 100, prior=0.5) for name, x in majority.items()]
+    m = measures(tmp_path, [*cells, cell('a', 'chemprot', 60.0)])
+    rows = [(r[0].text, r[1].text) for r in table(TABLES['tinn-2'], {'': m}).rows]
+    assert rows[:4] == [
+        ('a', 'here'),
+        ('majority', 'baseline'),
+        ('prior', 'baseline'),
+        ('PubMedBERT', 'paper'),
+    ]
+    row = shown('tinn-2', m, 'majority')
+    assert [row[t] for t in ('PubMedQA', 'BioASQ', 'GAD *', 'ChemProt', 'BLURB')] == [
+        *('55.20', '67.14', '68.96', '—', '—')
+    ]
+
+
 def test_a_test_split_of_another_size_is_marked(tmp_path):
     sentences = {'train': 9, 'devel': 9, 'test': 15745}
     cells = [

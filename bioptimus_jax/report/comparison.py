@@ -15,7 +15,7 @@ from typing import Any
 
 from bioptimus_jax.fields import walk
 from bioptimus_jax.files import atomic, write_jsonl
-from bioptimus_jax.report import arms, comparison_figures, paper_tables
+from bioptimus_jax.report import arms, blurb, comparison_figures, paper_tables
 from bioptimus_jax.report.drawing import write_figures
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, shown_path, write_tables
 from bioptimus_jax.report.measures import Measures, read_measures
@@ -77,7 +77,7 @@ def write(
         sections, tables = own.blocks() + sections, own.tables | tables
         figures = [*own.figures.values(), *figures]
     else:
-        others = papers.tables(named(runs))
+        others = {'blurb': blurb.of_runs(named(runs))} | papers.tables(named(runs))
         sections.append(block(papers.SECTION.title, papers.SECTION.lead, folded=list(others.values())))
         tables |= {name: table for name, table in others.items() if table.rows}
         made = list({id(t.measures): t.measures for t in models}.values())

@@ -13,10 +13,12 @@ from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, between, e
 from bioptimus_jax.report.measures import NOT_SCORED, Measures
 from bioptimus_jax.report.printed import PAPERS, WAY, Asked, Printed, Scored, measure
 from bioptimus_jax.report.section import Section
+from bioptimus_jax.report.sections.entities import BASELINES
 from bioptimus_jax.schema import NOT_OF_A_SETTING, STANDARD, Finetune
 from bioptimus_jax.sets.blurb import record_of
 
 TABLES: dict[str, Printed] = {name: t for known in PAPERS for name, t in PAPERS.load(known).items()}
+HERE = 'here'
 OTHERWISE, OTHER_FILES, MISPRINT = '*', '#', '‡'
 AVERAGES = {statistics.fmean: 'mean', statistics.median: 'median'}
 SEARCHED = (
@@ -35,12 +37,16 @@ Place = tuple[str, str]
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A model on a set under one setting: test scores by seed, in percent, of the metric with that key in records."""
+    """A model on a set under one setting: test scores by seed, in percent, of the metric with that key in records.
+
+    `beside`: baseline -> its score by that metric.
+    """
 
     dataset: str
     setting: str
     key: str
     scores: Sequence[float]
+    beside: Mapping[str, float]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +66,7 @@ class Row:
     model: str
     way: str
     cells: Mapping[Place, Made]
-    at_hand: bool
+    numbers: str
 
     @property
     def seeds(self) -> str:
@@ -77,14 +83,23 @@ def table(printed: Printed, runs: Mapping[str, Measures]) -> Table:
             name, cells = m.label(model), _at_hand(printed, m, model)
             for way in dict.fromkeys(way for way, _ in cells):
                 label = WAY.join(filter(None, (name, way)))
-                own.append(Row(f'{run}: {label}' if run else label, name, way, cells, True))
+                own.append(Row(f'{run}: {label}' if run else label, name, way, cells, HERE))
     for label in printed.rows:
         model, _, way = label.partition(WAY)
-        theirs.append(Row(label, model, way, of_models[model], False))
+        theirs.append(Row(label, model, way, of_models[model], 'paper'))
+    for baseline in reversed(BASELINES):
+        known = {
+            ('', title): Made(part.beside[baseline], f'{part.beside[baseline]:.2f}')
+            for row in own
+            for (_, title), made in row.cells.items()
+            for part in made.parts
+            if baseline in part.beside and len(made.parts) == 1
+        }
+        theirs = [*([Row(baseline, baseline, '', known, 'baseline')] if known else []), *theirs]
     marked = {t: f'{t} {OTHERWISE}' if c.otherwise else t for t, c in printed.columns.items()}
     columns: list[Column] = [
         Column('model', lambda row: row.label),
-        Column('numbers', lambda row: 'here' if row.at_hand else 'paper'),
+        Column('numbers', lambda row: row.numbers),
         Column('seeds', lambda row: row.seeds),
         *each(marked, functools.partial(_cell, printed), 'high'),
     ]
@@ -152,7 +167,8 @@ def _part(
     key, metric = alike[0]
     cells = m.cells(model, dataset, setting) if setting else []
     scores = [100 * r['test'][key][metric.name] for r in cells if key in r['test']]
-    return Part(dataset, setting, key, scores) if scores else None
+    known = [(name, 100 * r[name]) for r in cells[:1] for name in BASELINES if name in r and key == DEFAULT]
+    return Part(dataset, setting, key, scores, dict(known)) if scores else None
 
 
 def _fits(printed: Printed, m: Measures, name: str, asked: Asked) -> bool:
@@ -203,7 +219,7 @@ def _cell(printed: Printed, title: str, row: Row) -> Cell:
     if printed.compares:
         first = _first(printed, place)
         beside = row.cells[first].value if first in row.cells and first != place else None
-    elif row.at_hand and not printed.columns[title].otherwise:
+    elif row.numbers == HERE and not printed.columns[title].otherwise:
         same = (x for name, x in printed.rows.items() if paper.plain(name) == paper.plain(row.model))
         beside = next(same, {}).get(title)
     less = '' if beside is None else f' ({made.value - beside:+.2f})'
