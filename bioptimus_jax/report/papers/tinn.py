@@ -104,6 +104,7 @@ PubMedELECTRA-large / standard: 60.18 81.71 86.17 79.83
 PubMedELECTRA-large / optimal: 65.02 93.14 92.69 82.44
 """
 ENTITIES = tuple(BLURB)[:5]
+BEST = 'Of scispaCy and Stanza the best model of each set.'
 TOOLS = ('scispaCy', 'Stanza', 'PubMedBERT', 'PubMedBERT-large')
 T10 = """
 BC5-chem: 86.49 91.47 93.33 93.23
@@ -126,83 +127,77 @@ def _under(sets: tuple[str, ...], settings: Mapping[str, Asked]) -> dict[str, Sc
     return {f'{s}, {w}': of(BLURB[s].groups[0][0], asked=settings[w]) for s, w in product(sets, settings)}
 
 
-def _table(
-    number: int, title: str, columns: Mapping[str, Scored], rows: Any, said: str = '', **more: Any
-) -> Printed:
+def _only(*titles: str) -> dict[str, Scored]:
+    return {title: BLURB[title] for title in titles}
+
+
+def _table(title: str, columns: Mapping[str, Scored], rows: Any, said: str = '', **more: Any) -> Printed:
     numbers = rows if isinstance(rows, dict) else read(columns, rows)
-    return Printed(
-        f'Tinn et al., Table {number}: {title}', columns, numbers, f'{said} {NOTE}'.strip(), **more
-    )
+    return Printed(f'Tinn et al., {title}', columns, numbers, f'{said} {NOTE}'.strip(), **more)
 
 
 METHODS = _under(('BIOSSES', 'BioASQ'), LAYERS)
 SIZES = {f'{n} texts': {'train_sentences': one_of(n)} for n in (100, 500, 1000)}
 REMOVED: Mapping[str, Asked] = {f'{n} layers removed': {'remove_layers': one_of(n)} for n in (0, 2, 4, 6)}
+OVERLAPS = 'an overlap counts; that types agree and that matches are one to one is said here alone'
 
 TABLES = {
     'tinn-2': _table(
-        *(2, 'pre-training', BLURB, turned(read(BASE, T2))),
-        said='PubMedBERT has two scores: 81.35 in this table, with BIOSSES 93.46, and 81.16 in Table 9, with 92.30.',
+        'Table 2: pre-training',
+        BLURB,
+        turned(read(BASE, T2)),
+        'PubMedBERT has two scores: 81.35 in this table, with BIOSSES 93.46, and 81.16 in Table 9, with 92.30.',
     ),
     'tinn-3': _table(
-        *(3, 'longer training and bias correction', _under(('BIOSSES',), LENGTHS), T3),
-        said='Improved: up to 100 epochs; standard: up to 5.',
+        'Table 3: longer training and bias correction',
+        _under(('BIOSSES',), LENGTHS),
+        T3,
+        'Improved: up to 100 epochs; standard: up to 5.',
     ),
     'tinn-4': _table(
-        4,
-        'layers, base models',
+        'Table 4: layers, base models',
         METHODS,
         T4,
         'Deviations, where the paper has them: 0.8 to 5.9 on BIOSSES, 1.5 to 3.9 on BioASQ.',
     ),
     'tinn-5': _table(
-        5,
-        'few training texts',
+        'Table 5: few training texts',
         _under(('ChemProt', 'DDI'), SIZES),
         T5,
         'Deviations 1.3 to 5.5. How the paper draws the texts is not said.',
         ways=LAYERS,
     ),
-    'tinn-6': _table(6, 'layers, large models', METHODS, T6),
+    'tinn-6': _table('Table 6: layers, large models', METHODS, T6),
     'tinn-7': _table(
-        7,
-        'large models, each set with its best method',
-        {'BLURB': BLURB['BLURB'], 'less base': Scored()},
+        'Table 7: large models, each set with its best method',
+        {**_only('BLURB'), 'less base': Scored()},
         T7,
         'BIOSSES re-initialised, questions with decay.',
     ),
     'tinn-8': _table(
-        8,
-        'top layers removed',
+        'Table 8: top layers removed',
         {title: column for title, column in BLURB.items() if len(column.groups) == 1},
         {f'PubMedBERT{WAY}{way}': row for way, row in turned(read(REMOVED, T8)).items()},
         ways=REMOVED,
     ),
     'tinn-9': _table(
-        9,
-        'standard and optimal fine-tuning',
-        {name: BLURB[name] for name in ('PubMedQA', 'BioASQ', 'BIOSSES', 'BLURB')},
+        'Table 9: standard and optimal fine-tuning',
+        _only('PubMedQA', 'BioASQ', 'BIOSSES', 'BLURB'),
         T9,
         'All cells of PubMedBERT, optimal, give 82.00; with 91.75 on BioASQ they give the 82.75 that is printed.',
         ways={'standard': {}, 'optimal': None},
         misprints=[('PubMedBERT / optimal', 'BioASQ')],
     ),
     'tinn-10': _table(
-        *(10, 'other tools, strict', {name: BLURB[name] for name in ENTITIES}, turned(read(TOOLS, T10))),
-        said='Strict is what is called default here. Of scispaCy and Stanza the best model of each set.',
+        'Table 10: other tools, strict',
+        _only(*ENTITIES),
+        turned(read(TOOLS, T10)),
+        f'Strict is what is called default here. {BEST}',
     ),
     'tinn-11': _table(
-        11,
-        'other tools, relaxed',
-        {
-            name: of(
-                BLURB[name].groups[0][0],
-                mode='relaxed',
-                otherwise='an overlap counts; that types agree and that matches are one to one is said here alone',
-            )
-            for name in ENTITIES
-        },
+        'Table 11: other tools, relaxed',
+        {title: of(BLURB[title].groups[0][0], mode='relaxed', otherwise=OVERLAPS) for title in ENTITIES},
         turned(read(TOOLS, T11)),
-        'Of scispaCy and Stanza the best model of each set.',
+        BEST,
     ),
 }
