@@ -182,6 +182,7 @@ def test_medians_where_the_paper_has_them_and_no_other_form_of_a_set(tmp_path):
     m = measures(tmp_path, cells)
     row = shown('biolm-2', m, 'a', 'here')
     assert [row[t] for t in ('BC2GM', 'JNLPBA', 'HoC *', 'all *')] == ['61.00', '61.00', '—', '—']
+    assert shown('biolm-2', m, 'RoBERTa-large')['LINNAEUS'] == '87.8'
     row = shown('pubmedbert-6', m, 'a', 'here')
     assert [row[t] for t in ('seeds', 'BC2GM', 'JNLPBA')] == ['3-4', '67.00', '62.75']
 

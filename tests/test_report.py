@@ -135,6 +135,7 @@ def test_long_tables_scroll_and_wide_ones_are_printed_small():
     assert box(25, 9) == 'scroll tall'
     assert box(24, 10) == 'scroll wide'
     assert box(25, 10) == 'scroll tall wide'
+    assert box(24, 17) == 'scroll wide widest'
 
 
 def test_phase_table_has_the_numbers_of_the_records(run):

@@ -60,6 +60,7 @@ class Printed:
     endings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     average: Callable[[Sequence[float]], float] = statistics.fmean
     misprints: Collection[tuple[str, str]] = ()
+    decimals: int = 2
 
     @property
     def compares(self) -> bool:

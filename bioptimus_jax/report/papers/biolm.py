@@ -4,9 +4,9 @@ Not here: Table 4 (groups of tasks), Table 5 (the best results of others) and Ta
 """
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from bioptimus_jax.report.printed import Printed, Scored, of, read, turned
+from bioptimus_jax.report.printed import Numbers, Printed, Scored, of, read, turned
 
 FOLDS = "the median over nine of BioBERT's ten folds; here the mean over ten"
 COLUMNS = {
@@ -94,20 +94,19 @@ Bio-LM-large: 86.8 85.5 87.9 82.6 85.8
 """
 
 
-def _means(number: str, title: str, text: str, note: str) -> Printed:
-    return Printed(
-        f'Bio-LM, {number}: {title}', MEANS, read(MEANS, text), f'{note} {NOTE}', average=statistics.median
-    )
+def _table(title: str, columns: Mapping[str, Scored], rows: Numbers, note: str) -> Printed:
+    return Printed(f'Bio-LM, {title}', columns, rows, f'{note} {NOTE}', average=statistics.median, decimals=1)
 
 
 TABLES = {
-    'biolm-2': Printed(
-        'Bio-LM, Table 2: models',
+    'biolm-2': _table(
+        'Table 2: models',
         {**COLUMNS, 'all': MEANS['all']},
         turned(read(MODELS, T2)),
-        f'EU-ADR at 85.0 everywhere is what the answer 1 for every text gets. {NOTE}',
-        average=statistics.median,
+        'EU-ADR at 85.0 everywhere is what the answer 1 for every text gets.',
     ),
-    'biolm-3': _means('Table 3', 'corpora and vocabularies', T3, 'PM: PubMed abstracts and PMC.'),
-    'biolm-6': _means('Table 6', 'distillation', T6, 'Rows are means over the tasks of a group.'),
+    'biolm-3': _table(
+        'Table 3: corpora and vocabularies', MEANS, read(MEANS, T3), 'PM: PubMed abstracts and PMC.'
+    ),
+    'biolm-6': _table('Table 6: distillation', MEANS, read(MEANS, T6), 'Means over the tasks of a group.'),
 }

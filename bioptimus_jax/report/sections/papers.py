@@ -120,7 +120,7 @@ def _as_printed(printed: Printed) -> dict[str, dict[Place, Made]]:
         model, _, way = label.partition(WAY)
         for title, value in row.items():
             mark = f' {MISPRINT}' * ((label, title) in printed.misprints)
-            found.setdefault(model, {})[way, title] = Made(value, f'{value:.2f}{mark}')
+            found.setdefault(model, {})[way, title] = Made(value, f'{value:.{printed.decimals}f}{mark}')
     return found
 
 
