@@ -22,11 +22,11 @@ HERE = 'here'
 OTHERWISE, OTHER_FILES, MISPRINT = '*', '#', '‡'
 AVERAGES = {statistics.fmean: 'mean', statistics.median: 'median'}
 SEARCHED = (
-    *('learning_rate', 'head_learning_rate', 'batch_sentences', 'epochs', 'warmup_fraction', 'weight_decay'),
+    *('learning_rate', 'head_learning_rate', 'batch_sentences', 'warmup_fraction', 'weight_decay'),
     *('dropout', 'max_pieces', 'overlap_pieces', 'dtype', 'layer_decay_rule', 'lstm_hidden', 'train_seed'),
     *('train_choice', 'devel_sentences'),
 )
-"""What a search varies: a model is still fine-tuned in the same way."""
+"""What a search varies: a model is still fine-tuned in the same way. Longer training is another one."""
 OF_A_WAY = {f.name for f in dataclasses.fields(Finetune)} - {*SEARCHED, *NOT_OF_A_SETTING}
 SIZES = ('mentions', 'examples', 'words')
 """What records of public sets say of their splits."""
