@@ -7,7 +7,7 @@ COPY configs /source/configs
 RUN pip install --no-cache-dir --constraint /source/constraints.txt "/source[$EXTRA,remote]"
 # The libraries of CUDA come with pip; the driver is the host's.
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility XLA_PYTHON_CLIENT_PREALLOCATE=false
-RUN useradd --create-home user
+RUN useradd user && mkdir /runs && chown user /runs
 USER user
-WORKDIR /home/user
+WORKDIR /runs
 ENTRYPOINT ["bioptimus"]

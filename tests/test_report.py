@@ -135,6 +135,7 @@ def test_long_tables_scroll_and_wide_ones_are_printed_small():
     assert box(25, 9) == 'scroll tall'
     assert box(24, 10) == 'scroll wide'
     assert box(25, 10) == 'scroll tall wide'
+    assert box(24, 17) == 'scroll wide widest'
 
 
 def test_phase_table_has_the_numbers_of_the_records(run):
@@ -320,7 +321,7 @@ def test_page_is_self_contained_and_well_formed(built):
     references = {x[1:] for x in links.fetched if x.startswith('#') and len(x) > 1}
     assert references <= set(links.ids)
     assert counts['figures'] == text.count('role="img"') == len(page.FIGURES)
-    assert counts['tables'] == text.count('<figure class="table">') == 29
+    assert counts['tables'] == text.count('<figure class="table">') == 38
     for label in re.findall(r'role="img" aria-label="([^"]*)"', text):
         assert len(label) > 40
 

@@ -23,16 +23,17 @@ RESAMPLES = 2000
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Scored:
-    """A model's sets of BLURB. `named`: a set's name in BLURB -> in the run."""
+    """A model's sets of BLURB. `named`: a set's name in BLURB -> in the run; `run`: what tells it from others."""
 
     measures: Measures
     model: str
     named: Mapping[str, str]
+    run: str = ''
 
     @classmethod
-    def of(cls, m: Measures, model: str) -> 'Scored':
+    def of(cls, m: Measures, model: str, run: str = '') -> 'Scored':
         known = {d: published.record_of(d) for d in m.datasets if m.scores(model, d)}
-        return cls(m, model, {record.name: d for d, record in known.items() if record})
+        return cls(m, model, {record.name: d for d, record in known.items() if record}, run)
 
     def mean(self, name: str) -> float:
         """Over seeds, in percent."""
@@ -72,12 +73,17 @@ class Scored:
 
 
 def blurb(m: Measures) -> Table:
+    """Of one run."""
+    return of_runs({'': m})
+
+
+def of_runs(runs: Mapping[str, Measures]) -> Table:
     """A row for every model: the mean of each task, the score, and the score without the tasks with few test items."""
-    records = [Scored.of(m, model) for model in m.models]
+    records = [Scored.of(m, model, run) for run, m in runs.items() for model in m.models]
     beyond = any(name not in published.SETS for r in records for name in r.named)
     shown = [r for r in records if r.named and beyond]
     columns = [
-        Column('model', lambda r: m.label(r.model)),
+        Column('model', lambda r: ': '.join(filter(None, (r.run, r.measures.label(r.model))))),
         *each(
             {name: f'{name} ({weight(name)})' for name in GROUPS},
             lambda name, r: fixed(r.group(name), 2),

@@ -15,7 +15,7 @@ from typing import Any
 
 from bioptimus_jax.fields import walk
 from bioptimus_jax.files import atomic, write_jsonl
-from bioptimus_jax.report import arms, comparison_figures, paper_tables
+from bioptimus_jax.report import arms, blurb, comparison_figures, paper_tables
 from bioptimus_jax.report.drawing import write_figures
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, shown_path, write_tables
 from bioptimus_jax.report.measures import Measures, read_measures
@@ -23,7 +23,7 @@ from bioptimus_jax.report.page import Made, block, render
 from bioptimus_jax.report.questions import QUESTIONS, Question
 from bioptimus_jax.report.records import RECORDS, Recorded, named, records_of
 from bioptimus_jax.report.resolved import read_runs
-from bioptimus_jax.report.sections import efficiency
+from bioptimus_jax.report.sections import efficiency, papers
 from bioptimus_jax.report.trained import (
     DIGITS,
     Trained,
@@ -77,6 +77,9 @@ def write(
         sections, tables = own.blocks() + sections, own.tables | tables
         figures = [*own.figures.values(), *figures]
     else:
+        others = {'blurb': blurb.of_runs(named(runs))} | papers.tables(named(runs))
+        sections.append(block(papers.SECTION.title, papers.SECTION.lead, folded=list(others.values())))
+        tables |= {name: table for name, table in others.items() if table.rows}
         made = list({id(t.measures): t.measures for t in models}.values())
         about, title = _about(made, answers), f'Tables of the paper from {len(made)} runs'
     with atomic(to / 'index.html') as file:

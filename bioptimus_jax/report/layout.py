@@ -20,8 +20,8 @@ NOT_RUN = '—'
 """What an empty cell shows; the table's note says why it is empty."""
 TALL = 24
 """Rows above which a table scrolls within the page, under its head."""
-WIDE = 9
-"""Columns above which a table is printed in smaller type."""
+WIDE, WIDEST = 9, 16
+"""Columns above which a table is printed in smaller type, and in the smallest."""
 NUMBER = re.compile(r'[-+]?[\d,]*\.?\d+(e[-+]?\d+)?')
 MARK = '\ufeff'
 """By which a spreadsheet knows that a file is UTF-8; pandas leaves it out."""
@@ -200,6 +200,7 @@ class Table:
             body += '<tr>' + ''.join(_html_cell(c, m, n) for c, m, n in cells) + '</tr>\n'
         note = f'<p class="note">{html.escape(self.note)}</p>' if self.note else ''
         box = 'scroll' + ' tall' * (len(self.rows) > TALL) + ' wide' * (len(self.columns) > WIDE)
+        box += ' widest' * (len(self.columns) > WIDEST)
         return (
             f'<figure class="table"><figcaption>{title}</figcaption>\n<div class="{box}"><table>\n'
             f'<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>{note}</figure>'

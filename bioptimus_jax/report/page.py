@@ -31,8 +31,8 @@ CARDS = 'cards'
 NAMED = 6
 """Models or sets that the description names."""
 ORDER = (
-    *('phases', 'entities', 'mentions', 'sets', 'hidden_words', 'corpus', 'vocabulary', 'new_tokens'),
-    *('difficulty', 'training', 'geometry', 'efficiency', 'stages'),
+    *('phases', 'entities', 'papers', 'mentions', 'sets', 'hidden_words', 'corpus', 'vocabulary'),
+    *('new_tokens', 'difficulty', 'training', 'geometry', 'efficiency', 'stages'),
 )
 """Of the sections on the page, by their files."""
 SECTIONS: tuple[Section, ...] = tuple(map(Plugins('bioptimus_jax.report.sections', 'SECTION').load, ORDER))

@@ -41,9 +41,10 @@ NO_CURRICULUM = (93.86, 84.29, 88.92, 84.53, 79.07)
 
 def rival(name: str) -> tuple[str, Sequence[float]] | None:
     """The name and scores of a rival, whatever the case of its letters, with or without -base; None for others."""
-    known = {_plain(rival): (rival, row) for rival, row in RIVALS.items()}
-    return known.get(_plain(name))
+    known = {plain(rival): (rival, row) for rival, row in RIVALS.items()}
+    return known.get(plain(name))
 
 
-def _plain(name: str) -> str:
-    return name.lower().removesuffix('-base')
+def plain(name: str) -> str:
+    """What two spellings of a model's name have in common."""
+    return name.lower().replace(' ', '-').replace('_', '-').removesuffix('-base')

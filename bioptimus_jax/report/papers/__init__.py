@@ -1,0 +1,1 @@
+"""Published tables: a file a paper; it holds TABLES."""
