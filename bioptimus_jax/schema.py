@@ -477,7 +477,10 @@ class Evaluation:
 TASKS = Plugins('bioptimus_jax.finetune.tasks', 'TASK')
 """Kinds of fine-tuning (`finetune.task.Task`): what config.finetune.task may be."""
 HEADS = ('linear', 'crf', 'span', 'bilstm', 'bilstm_crf', 'bilstm_span')
-NOT_OF_A_SETTING = ('folder', 'datasets', 'task', 'models', 'seeds', 'settings', 'setting', 'keep')
+NOT_OF_A_SET = ('folder', 'datasets', 'task', 'models', 'setting', 'of_set', 'keep')
+NOT_OF_A_SETTING = (*NOT_OF_A_SET, 'seeds', 'settings')
+LATER: tuple[str, ...] = ()
+"""Keys that came after cells had been finished: at their default a cell's fingerprint leaves them out."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -506,6 +509,13 @@ class Finetune:
     )
     setting: Mapping[str, Mapping[str, Any]] = named(
         lambda name: Finetune, {}, 'by name, which of the keys below are different', without=NOT_OF_A_SETTING
+    )
+    of_set: Mapping[str, Mapping[str, Any]] = named(
+        lambda name: Finetune,
+        {},
+        'by folder, or by the name of a public set: which keys are different for it, seeds and settings too; a '
+        'setting wins over them',
+        without=NOT_OF_A_SET,
     )
     epochs: int = key(
         5, 'passes over the training set (paper: 5-11; BLURB: 2-60; Tinn et al.: to 100)', low=1, high=10_000
@@ -550,6 +560,10 @@ class Finetune:
     def named(self, setting: str) -> 'Finetune':
         """The keys under one of `settings`: those of config.finetune, but for the ones that it changes."""
         return dataclasses.replace(self, settings=(setting,), setting={}, **self.setting.get(setting, {}))
+
+    def on(self, dataset: str) -> 'Finetune':
+        """The keys for a set: those of config.finetune, but for the ones that `of_set` changes."""
+        return dataclasses.replace(self, of_set={}, **self.of_set.get(dataset, {}))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -699,8 +713,15 @@ def result_keys(experiment: Experiment, sections: tuple[str, ...]) -> dict[str, 
     for name, value, metadata in walk(experiment):
         other, values = metadata.get('only_with') or (name, (value,))
         if not metadata.get('path') and name.split('.')[0] in sections and every[other] in values:
-            flat[name] = list(value) if isinstance(value, tuple) else value
+            flat[name] = _as_json(value)
     return flat
+
+
+def _as_json(value: Any) -> Any:
+    """As it comes back from a manifest."""
+    if isinstance(value, Mapping):
+        return {name: _as_json(inner) for name, inner in value.items()}
+    return list(value) if isinstance(value, tuple) else value
 
 
 def value_before(dotted: str) -> Any:
@@ -757,22 +778,29 @@ def _check_consistency(e: Experiment) -> None:
 
 
 def _check_finetune(settings: Finetune) -> None:
+    if STANDARD in settings.setting:
+        raise ConfigError(
+            f'config.finetune.setting: {STANDARD!r} is what config.finetune itself says; choose another name'
+        )
+    _check_settings(settings, 'config.finetune.')
+    for name in settings.of_set:
+        _check_settings(settings.on(name), f'config.finetune.of_set.{name}.')
+
+
+def _check_settings(settings: Finetune, where: str) -> None:
+    """Of all sets, or of one: `where` its keys are."""
     for name, values in (('seeds', settings.seeds), ('settings', settings.settings)):
         if not values or len(set(values)) != len(values):
-            raise ConfigError(f'config.finetune.{name}: one or more different ones are needed, got {values}')
+            raise ConfigError(f'{where}{name}: one or more different ones are needed, got {values}')
     for name in settings.settings:
         if name not in (STANDARD, *settings.setting):
             raise ConfigError(
-                f'config.finetune.settings: {name!r} has no config.finetune.setting entry; known: '
+                f'{where}settings: {name!r} has no config.finetune.setting entry; known: '
                 f'{", ".join((STANDARD, *settings.setting))}'
-            )
-        if STANDARD in settings.setting:
-            raise ConfigError(
-                f'config.finetune.setting: {STANDARD!r} is what config.finetune itself says; choose another name'
             )
         of_name = settings.named(name)
         if of_name.overlap_pieces * 2 + 8 > of_name.max_pieces:
-            raise ConfigError('config.finetune.overlap_pieces: must leave room in config.finetune.max_pieces')
+            raise ConfigError(f'{where}overlap_pieces: must leave room in config.finetune.max_pieces')
         if settings.keep != 'none' and of_name.head != 'linear':
             raise ConfigError(
                 f'config.finetune.keep: {settings.keep!r}, but setting {name!r} has head={of_name.head!r}; only models '
@@ -786,12 +814,12 @@ def _check_finetune(settings: Finetune) -> None:
         structured = of_name.head.endswith(('crf', 'span'))
         if structured and of_name.label_pieces != 'first':
             raise ConfigError(
-                f'config.finetune.label_pieces: {of_name.label_pieces!r}, but head={of_name.head!r} reads the first '
+                f'{where}label_pieces: {of_name.label_pieces!r}, but head={of_name.head!r} reads the first '
                 "pieces of words; set 'first'"
             )
         if of_name.head.endswith('span') and of_name.scheme != 'bio':
             raise ConfigError(
-                f'config.finetune.scheme: {of_name.scheme!r}, but head={of_name.head!r} finds mentions, not tags; set '
+                f'{where}scheme: {of_name.scheme!r}, but head={of_name.head!r} finds mentions, not tags; set '
                 "'bio'"
             )
 

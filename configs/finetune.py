@@ -1,30 +1,20 @@
 r"""Entity F1 of any Hugging Face encoders on the BLURB sets, or on your own; nothing is pre-trained.
 
-Paper:    BIOptimus (arXiv 2308.08625), Table 9; `blurb`: the search range of Gu et al. (2021); `stability`: Tinn et
-          al. (2023), sections 3 and 4, each technique alone; `heads`: PubMedBERT's Tables 10 and 11.
+Paper:    BIOptimus (arXiv 2308.08625), Table 9; `stability`: Tinn et al. (2023), sections 3 and 4, each technique
+          alone; `heads`: PubMedBERT's Tables 10 and 11.
 Command:  bioptimus finetune --config=finetune --workdir=runs/finetune --config.finetune.models=/models/a,/models/b
           bioptimus finetune --config=finetune:stability --workdir=runs/low --config.finetune.models=/models/a \
               --config.finetune.train_sentences=500
           BIOPTIMUS_DATA/ner holds SET/{train,devel,test}.tsv; `bioptimus download --what=ner` fetches the five sets.
 Time:     BERT-base, five sets, five seeds: by estimate three hours on an A100.
 Expect:   BERT-base-sized biomedical encoders: 93-94 on BC5-chem, 84-86 on BC5-disease, 87-89 on NCBI-disease, 83-85 on
-          BC2GM, 78-80 on JNLPBA. The setting is chosen on devel for every model and set.
+          BC2GM, 78-80 on JNLPBA. The setting is chosen on devel for every model and set. All of BLURB: blurb.py.
 """
-
-from itertools import product
 
 from ml_collections import ConfigDict
 
 from bioptimus_jax.config import defaults, environment
 
-BLURB = {
-    f'lr{rate:.0e}-b{batch}'.replace('e-0', 'e-'): {
-        'learning_rate': rate,
-        'batch_sentences': batch,
-        'epochs': 20,
-    }
-    for rate, batch in product((1e-5, 3e-5, 5e-5), (16, 32))
-}
 STABILITY = {
     'longer': {'epochs': 20},
     'no_correction': {'bias_correction': False},
@@ -43,7 +33,7 @@ HEADS = {
     'bioul': {'scheme': 'bioul'},
     'all_pieces': {'label_pieces': 'all'},
 }
-GRIDS: dict[str, dict] = {'': {}, 'blurb': BLURB, 'stability': STABILITY, 'heads': HEADS}
+GRIDS: dict[str, dict] = {'': {}, 'stability': STABILITY, 'heads': HEADS}
 ARGUMENTS = tuple(GRIDS)
 
 
@@ -56,5 +46,5 @@ def get_config(argument: str = '') -> ConfigDict:
     config.finetune.update(folder=f'{environment("BIOPTIMUS_DATA")}/ner', seeds=(0, 1, 2, 3, 4), epochs=10)
     config.finetune.models = (environment('BIOPTIMUS_SOURCE'),)  # in practice given on the command line
     config.finetune.setting.update(GRIDS[argument])
-    config.finetune.settings = (*(() if argument == 'blurb' else ('standard',)), *GRIDS[argument])
+    config.finetune.settings = ('standard', *GRIDS[argument])
     return config

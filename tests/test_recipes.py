@@ -109,6 +109,7 @@ OTHERS = {
     'ablations',
     'biolm_tasks',
     'bioptimus',
+    'blurb',
     'demo',
     'finetune',
     'objectives',

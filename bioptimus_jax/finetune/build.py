@@ -27,6 +27,7 @@ from bioptimus_jax.pretrain.curriculum import kept_names
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import (
     INITIAL,
+    LATER,
     NOT_OF_A_SETTING,
     STANDARD,
     Experiment,
@@ -87,7 +88,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     run.check_stop()  # what comes imports for seconds
     tokenizers = {model: load_for_words(path) for model, path in folders.items()}
     run.check_stop()
-    _look(folder, tokenizers, min(cell.settings.max_pieces for cell in cells), datasets, run.say)
+    _look(folder, tokenizers, cells, datasets, run.say)
     for one, dataset in datasets.items():
         task_for(one).check(one, dataset)
     records = {cell.name: record for cell in cells if (record := finished_cell(cell))}
@@ -124,6 +125,9 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 def check(run: Run) -> None:
     """Raise what is wrong with the names of models, and with settings that a model's config.json does not allow."""
     e, made = run.config, run.manifest('export')
+    corpora.check_names_of_sets(e.finetune)
+    of_sets = [corpora.settings_on(e.finetune, chosen) for chosen in corpora.chosen_sets(e.finetune)]
+    tried = [of_set.named(name) for of_set in of_sets for name in of_set.settings]
     for entry in e.finetune.models or e.phases:
         _, folder = named_model(e, entry, MODELS)
         if folder is None:
@@ -139,7 +143,7 @@ def check(run: Run) -> None:
             if not is_computed_here(folder):
                 continue  # transformers knows its limits
             shape = read_architecture(folder)
-        for settings in map(e.finetune.named, e.finetune.settings):
+        for settings in tried:
             check_positions(settings, shape.positions, folder)
             check_layers(settings, shape.layers, folder)
 
@@ -190,7 +194,7 @@ def _train(
 def _look(
     folder: Path,
     tokenizers: Mapping[str, Any],
-    max_pieces: int,
+    cells: Sequence[Cell],
     datasets: Sets,
     say: Callable[[str], None],
 ) -> None:
@@ -199,7 +203,10 @@ def _look(
     for model, tokenizer in tokenizers.items():
         different.setdefault(tokenizer.backend_tokenizer.to_str(), (model, tokenizer))
     known = dict(different.values())
-    found = {one.name: task_for(one).look(d, known, max_pieces) for one, d in datasets.items()}
+    found = {}
+    for one, dataset in datasets.items():
+        shortest = min(cell.settings.max_pieces for cell in cells if cell.dataset == one)
+        found[one.name] = task_for(one).look(dataset, known, shortest)
     write_json(folder / 'lint.json', [lint for lint, _, _ in found.values() if lint])
     for line in (line for _, _, lines in found.values() for line in lines):
         say(line)
@@ -244,29 +251,32 @@ def _cells(
         + [*filter(None, (one.reading, *one.kind.values()))]
         for one in corpora.chosen_sets(settings)
     }
-    named = {name: settings.named(name) for name in settings.settings}
-    deciding = {
-        n: {k: v for k, v in dataclasses.asdict(s).items() if k not in NOT_OF_A_SETTING}
-        for n, s in named.items()
-    }
     cells = []
     for model, model_folder in models.items():
         of_model = {file.name: checksums.sha256(file) for file in files_for_transformers(model_folder)}
-        for dataset, setting, seed in itertools.product(datasets, settings.settings, settings.seeds):
-            cells.append(
-                Cell(
-                    model=model,
-                    model_folder=model_folder,
-                    dataset=dataset,
-                    setting=setting,
-                    settings=named[setting],
-                    seed=seed,
-                    target=folder / model / dataset.name / setting / f'seed-{seed}',
-                    fingerprint=digest([of_model, datasets[dataset], deciding[setting], seed]),
-                    **common,
+        for dataset, of_set in ((one, corpora.settings_on(settings, one)) for one in datasets):
+            for setting, seed in itertools.product(of_set.settings, of_set.seeds):
+                named = of_set.named(setting)
+                cells.append(
+                    Cell(
+                        model=model,
+                        model_folder=model_folder,
+                        dataset=dataset,
+                        setting=setting,
+                        settings=named,
+                        seed=seed,
+                        target=folder / model / dataset.name / setting / f'seed-{seed}',
+                        fingerprint=digest([of_model, datasets[dataset], _deciding(named), seed]),
+                        **common,
+                    )
                 )
-            )
     return cells
+
+
+def _deciding(settings: Finetune) -> dict[str, Any]:
+    """What of a setting decides a result."""
+    found = {k: v for k, v in dataclasses.asdict(settings).items() if k not in NOT_OF_A_SETTING}
+    return {k: v for k, v in found.items() if k not in LATER or v != getattr(Finetune, k)}
 
 
 def _line(name: str, record: dict[str, Any]) -> str:

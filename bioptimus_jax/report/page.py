@@ -238,7 +238,11 @@ def _scoring(m: Measures) -> str:
     sets = m.datasets or list(settings.datasets)
     parts = [_counted(len(names), 'model', names)]
     parts += [f'on {_counted(len(sets), "set", sets)}'] if sets else []
-    parts += [_counted(len(settings.settings), 'setting'), _counted(len(settings.seeds), 'seed')]
+    every = [settings, *map(settings.on, settings.of_set)]
+    for what in ('setting', 'seed'):
+        numbers = [len(getattr(one, f'{what}s')) for one in every]
+        fewest, most = min(numbers), max(numbers)
+        parts.append(_counted(most, what) if fewest == most else f'{fewest} to {most} {what}s')
     return f'Fine-tuning for entity recognition: {", ".join(parts)}. Nothing is pre-trained here.'
 
 

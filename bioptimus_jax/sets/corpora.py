@@ -206,6 +206,23 @@ def chosen_sets(settings: Finetune) -> list[NamedSet]:
     return sets_in(root, settings.datasets, task=settings.task)
 
 
+def settings_on(settings: Finetune, chosen: NamedSet) -> Finetune:
+    """config.finetune as it is for a set: `of_set` knows it by its folder, or else as a public set."""
+    known = blurb.record_of(chosen.name)
+    public = known.name if known else chosen.name
+    return settings.on(chosen.name if chosen.name in settings.of_set else public)
+
+
+def check_names_of_sets(settings: Finetune) -> None:
+    """Raise ConfigError where `of_set` names what is neither a chosen nor a public set."""
+    chosen = [one.name for one in chosen_sets(settings)]
+    for name in settings.of_set:
+        if name not in chosen and not blurb.record_of(name):
+            raise ConfigError(
+                f'config.finetune.of_set.{name}: no such set in config.finetune.folder; found: {", ".join(chosen)}'
+            )
+
+
 def entity_sets(settings: Finetune) -> list[NamedSet]:
     """Those of the chosen sets whose entities are to be found."""
     return [chosen for chosen in chosen_sets(settings) if chosen.task == blurb.TASK]
