@@ -479,7 +479,7 @@ TASKS = Plugins('bioptimus_jax.finetune.tasks', 'TASK')
 HEADS = ('linear', 'crf', 'span', 'bilstm', 'bilstm_crf', 'bilstm_span')
 NOT_OF_A_SET = ('folder', 'datasets', 'task', 'models', 'setting', 'of_set', 'keep')
 NOT_OF_A_SETTING = (*NOT_OF_A_SET, 'seeds', 'settings')
-LATER: tuple[str, ...] = ()
+LATER = ('segment_ids', 'learn_devel', 'train_choice', 'devel_sentences')
 """Keys that came after cells had been finished: at their default a cell's fingerprint leaves them out."""
 
 
@@ -531,6 +531,11 @@ class Finetune:
     features: str = key(
         'family', '; '.join(f'{name}: {one.meaning}' for name, one in FEATURES.items()), one_of=FEATURES
     )
+    segment_ids: str = key(
+        'two',
+        'of two texts: as the tokenizer says; one: 0 everywhere (Tinn et al., PubMedQA)',
+        one_of=('two', 'one'),
+    )
     lstm_hidden: int = key(0, 'bilstm: units a direction; 0: half of the hidden size', low=0, high=WIDEST_ROW)
     scheme: str = key('bio', 'tags that are learned, whatever the files have', one_of=('bio', 'io', 'bioul'))
     label_pieces: str = key('first', 'pieces of a word that carry its label', one_of=('first', 'all'))
@@ -545,8 +550,18 @@ class Finetune:
     )
     reinit_layers: int = key(0, 'top layers that begin at random (Zhang et al.)', low=0, high=MOST_LAYERS)
     remove_layers: int = key(0, 'top layers left out (Tinn et al., Table 8)', low=0, high=MOST_LAYERS)
-    train_sentences: int = key(0, 'a random choice of training sentences, for low resources; 0: all', low=0)
+    train_sentences: int = key(0, 'a choice of training sentences, for low resources; 0: all', low=0)
+    train_choice: str = key(
+        'random',
+        'how; stratified: of every answer its share. A smaller choice is part of a larger one',
+        one_of=('random', 'stratified'),
+    )
     train_seed: int = key(0, 'of that choice', low=0, high=LARGEST_SEED)
+    devel_sentences: int = key(0, 'the same for devel, which chooses the epoch; 0: all', low=0)
+    learn_devel: bool = key(
+        False,
+        'learn devel too, once setting and epochs are chosen (Tinn et al., BIOSSES); then the last epoch is scored',
+    )
     max_pieces: int = key(128, 'window; longer sentences get several, overlapping', low=16, high=WIDEST_ROW)
     overlap_pieces: int = key(32, 'context repeated on either side of a window border', low=0)
     dtype: str = key('auto', 'compute type; auto: bfloat16 on GPUs', one_of=('auto', 'float32', 'bfloat16'))
@@ -810,6 +825,10 @@ def _check_settings(settings: Finetune, where: str) -> None:
             raise ConfigError(
                 f'config.finetune.keep: {settings.keep!r}, but setting {name!r} has features={of_name.features!r}; '
                 'only models with the head of their family can be kept, as transformers loads no other'
+            )
+        if settings.keep == 'best' and of_name.learn_devel:
+            raise ConfigError(
+                f"config.finetune.keep: 'best', but setting {name!r} learns devel, which then chooses none; set 'all'"
             )
         structured = of_name.head.endswith(('crf', 'span'))
         if structured and of_name.label_pieces != 'first':

@@ -2,12 +2,13 @@
 
 import dataclasses
 import random
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from toy_sets import TYPES, load_tagger, save_encoder, save_set, settings
+from toy_sets import DRUGS, TYPES, load_tagger, save_encoder, save_set, settings
 
 from bioptimus_jax import cli
 from bioptimus_jax.errors import ConfigError, InputError
@@ -20,11 +21,14 @@ from bioptimus_jax.finetune.loading import load_head, save_model
 from bioptimus_jax.finetune.optimizer import UncorrectedAdamW, optimizer_of
 from bioptimus_jax.finetune.stability import encoder_layers, parameter_groups
 from bioptimus_jax.finetune.subset import chosen_examples
+from bioptimus_jax.finetune.tasks.classes import TASK as CLASSES
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
+from bioptimus_jax.finetune.tasks.similarity import TASK as SIMILARITY
 from bioptimus_jax.finetune.training import finetune
 from bioptimus_jax.finetune.used_rows import UsedRows
 from bioptimus_jax.sets.corpora import read_dataset
 from bioptimus_jax.sets.sentences import Sentence
+from bioptimus_jax.sets.texts import Text, Texts
 from bioptimus_jax.vocab.agreement import load_for_words
 
 
@@ -219,7 +223,7 @@ def test_new_layers_are_drawn_as_before_pre_training(tmp_path, kind):
     assert len(shares) == 1 + (kind == 'modernbert')
 
 
-class Texts(Head):
+class Whole(Head):
     """A head of transformers for whole texts."""
 
     batch = loss = predict = None
@@ -229,7 +233,7 @@ def test_a_pooler_is_above_the_top_layer(four_layers):
     """BERT's, which masked language models lack: it is new, trained when all layers are frozen, and drawn with them."""
     task = SimpleNamespace(
         hf_class='AutoModelForSequenceClassification',
-        head=lambda pretrained, labels, settings, dtype: Texts(pretrained, labels, dtype),
+        head=lambda pretrained, labels, settings, dtype: Whole(pretrained, labels, dtype),
     )
     chosen = settings(layer_decay=0.5, layer_decay_rule='zhang', learning_rate=1.0)
     for rule, rate, decay in (('zhang', 1.0, 0.0), ('electra', 0.5, 0.01)):
@@ -429,18 +433,22 @@ def sentences_of(count, seed=0):
     ]
 
 
+def few(train, count, seed, name='a', task=ENTITIES, **changes):
+    return chosen_examples(task, train, settings(train_sentences=count, train_seed=seed, **changes), name)
+
+
 def test_smaller_choices_lie_within_larger_ones_in_the_order_of_the_file():
     train = sentences_of(300)
     before: list = []
     for count in (20, 60, 150, 300):
-        chosen = chosen_examples(ENTITIES, train, count, 3, 'a')
+        chosen = few(train, count, 3, 'a')
         assert len(chosen) == count
         places = [s.document for s in chosen]
         assert places == sorted(set(places))
         assert set(before) <= set(places)
         before = places
-    assert chosen_examples(ENTITIES, train, 0, 3, 'a') == tuple(train)
-    assert chosen_examples(ENTITIES, train, 60, 3, 'a') != chosen_examples(ENTITIES, train, 60, 4, 'a')
+    assert few(train, 0, 3, 'a') == tuple(train)
+    assert few(train, 60, 3, 'a') != few(train, 60, 4, 'a')
 
 
 def test_the_choice_knows_contents_not_places():
@@ -448,29 +456,53 @@ def test_the_choice_knows_contents_not_places():
     shuffled = random.Random(1).sample(train, len(train))
     content = lambda chosen: sorted((s.words, s.tags) for s in chosen)  # noqa: E731
     for count in (20, 60, 150):
-        one, two = (chosen_examples(ENTITIES, part, count, 0, 'a') for part in (train, shuffled))
+        one, two = (few(part, count, 0, 'a') for part in (train, shuffled))
         assert content(one) == content(two)
     # Every sentence is as likely as another.
     hits = np.zeros(300)
     for seed in range(200):
-        for s in chosen_examples(ENTITIES, train, 60, seed, 'a'):
+        for s in few(train, 60, seed, 'a'):
             hits[s.document] += 1
     assert hits.mean() == 40
     assert hits.min() > 15
     assert hits.max() < 70
 
 
+def test_every_label_has_its_share_of_a_stratified_choice():
+    """Rare labels too, in the mean over seeds; and a smaller choice is part of a larger one."""
+    counts = {'false': 170, 'effect': 20, 'int': 9, 'both': 1}
+    train = [Text((f'{label} {at}',), (label,), at) for label, n in counts.items() for at in range(n)]
+    train = random.Random(0).sample(train, len(train))
+    rare = 0
+    for seed in range(40):
+        before: set = set()
+        for count in (10, 40, 100, 200):
+            chosen = few(train, count, seed, task=CLASSES, train_choice='stratified')
+            found = Counter(text.answers[0] for text in chosen)
+            assert sum(found.values()) == count
+            assert all(abs(found[x] - count * n / 200) <= 1.5 for x, n in counts.items()), found
+            assert before <= set(chosen)
+            before = set(chosen)
+            rare += found['both'] if count == 100 else 0
+        assert set(chosen) == set(train)
+    assert 10 < rare < 30
+    numbers = [Text((f'{at}',), (at / 40,), at) for at in range(160)]
+    of_range = few(numbers, 40, 0, task=SIMILARITY, train_choice='stratified')
+    assert Counter(round(text.answers[0]) for text in of_range) == {0: 5, 1: 10, 2: 10, 3: 10, 4: 5}
+
+
 def test_choices_that_cannot_be(bert, drugs):
     with pytest.raises(ConfigError, match=r'config\.finetune\.train_sentences: 121, but drugs has 120'):
         finetune(ENTITIES, bert, drugs, settings(train_sentences=121), 0)
     plain = [Sentence(('a',), ('O',)), Sentence(('b',), ('O',))]
-    with pytest.raises(InputError, match=r'drugs: all of the 2 training examples .* have the answer O;'):
-        chosen_examples(ENTITIES, plain, 2, 5, 'drugs')
-    few = finetune(ENTITIES, bert, drugs, settings(train_sentences=40, epochs=1), 0)
-    assert few.train_sentences == 40
-    assert few.updates == 5
+    with pytest.raises(InputError, match=r'drugs: all of the 2 train examples .* have the answer O;'):
+        few(plain, 2, 5, 'drugs')
+    with pytest.raises(ConfigError, match=r'config\.finetune\.devel_sentences: 31, but drugs has 30'):
+        finetune(ENTITIES, bert, drugs, settings(devel_sentences=31), 0)
+    chosen = finetune(ENTITIES, bert, drugs, settings(train_sentences=40, devel_sentences=10, epochs=1), 0)
+    assert (chosen.train_sentences, chosen.updates, len(chosen.devel)) == (40, 5, 10)
     assert (
-        few.history
+        chosen.history
         != finetune(ENTITIES, bert, drugs, settings(train_sentences=40, train_seed=1, epochs=1), 0).history
     )
 
@@ -480,6 +512,93 @@ def test_check_is_called_in_training_and_in_prediction(bert, drugs):
     outcome = finetune(ENTITIES, bert, drugs, settings(epochs=2), 0, check=lambda: calls.append(1))
     assert outcome.updates == 30
     assert len(calls) == 30 + 3 + 3  # updates, splits, predictions of devel twice and of test
+
+
+# ---- on texts
+
+
+@pytest.fixture(scope='module')
+def pairs():
+    """Whether the drug of the first text is in the second."""
+    draw = random.Random(0)
+
+    def texts(count):
+        drawn = [draw.choices(DRUGS[:2], k=2) for _ in range(count)]
+        return tuple(
+            Text((f'the {a} dose', f'got {b}'), (('no', 'yes')[a == b],), n) for n, (a, b) in enumerate(drawn)
+        )
+
+    return Texts('pairs', texts(24), texts(8), texts(8), ('no', 'yes'))
+
+
+@pytest.mark.parametrize('kind', ['bert', 'roberta', 'electra', 'modernbert'])
+def test_techniques_are_those_of_texts_too(four_layers, pairs, kind):
+    """What is between the last layer and the labels goes with the top layer: drawn again, trained, its rate above."""
+
+    def loaded(**changes):
+        tokenizer, head = load_head(CLASSES, four_layers(kind), pairs.labels, settings(**changes), 0)
+        found = CLASSES.windows(tokenizer, pairs.train, settings(**changes)).windows
+        targets = [CLASSES.target(w, pairs.train[w.example].answers, head) for w in found]
+        return head.eval(), head.batch(found, targets), dict(head.named_parameters())
+
+    head, batch, plain = loaded()
+    names = {id(p): name for name, p in plain.items()}
+    above = {names[id(p)] for module in head.above for p in module.parameters()}
+    assert {name.split('.')[-3] for name in above} <= {'pooler', 'head'}
+    assert bool(above) == (kind in ('bert', 'modernbert'))
+    top = {name for name in plain if '.3.' in name}
+    # Drawn again, with the embeddings, the lower layers and what is new as they are.
+    _, _, drawn = loaded(reinit_layers=1)
+    changed = {name for name, p in drawn.items() if not torch.equal(p, plain[name])}
+    weights = {name for name in top | above if name.endswith('weight') and 'norm' not in name.lower()}
+    assert weights <= changed <= top | above
+    # Frozen.
+    frozen, of_frozen, parameters = loaded(freeze_layers=3)
+    frozen.loss(of_frozen).backward()
+    trained = {name for name, p in parameters.items() if p.grad is not None}
+    lower = {name for name in plain if 'embedding' in name or any(f'.{n}.' in name for n in range(3))}
+    assert trained == plain.keys() - lower >= top | above
+    # Falling rates.
+    for rule, rate in (('zhang', 1.0), ('electra', 0.5)):
+        decayed = settings(layer_decay=0.5, layer_decay_rule=rule, learning_rate=1.0)
+        of_rule = rates(head, decayed)
+        assert {of_rule[name][0] for name in above} <= {rate}
+        assert {of_rule[name][0] for name in top} == {rate / 2}
+        assert {of_rule[name][0] for name in plain.keys() - lower - top - above if 'norm' not in name} == {
+            1.0
+        }
+    # Fewer layers, and one id for both texts: other logits, unless the family has no such ids.
+    shorter, _, _ = loaded(remove_layers=2)
+    assert len(encoder_layers(shorter)) == 2
+    assert not torch.allclose(shorter.predict(batch), head.predict(batch), atol=1e-4)
+    _, single, _ = loaded(segment_ids='one')
+    assert (single.given.get('token_type_ids', torch.zeros(1)) == 0).all()
+    alike = torch.allclose(head.predict(single), head.predict(batch), atol=1e-5)
+    assert alike == (kind in ('roberta', 'modernbert'))
+
+
+def test_devel_is_learned_and_then_chooses_nothing(bert, pairs):
+    plain, both = (
+        finetune(CLASSES, bert, pairs, settings(epochs=3, learn_devel=learned), 0)
+        for learned in (False, True)
+    )
+    assert (plain.train_sentences, plain.updates, both.train_sentences, both.updates) == (24, 9, 32, 12)
+    assert both.best_epoch == 3
+    alone = dataclasses.replace(pairs, train=pairs.train + pairs.devel)
+    assert finetune(CLASSES, bert, alone, settings(epochs=3), 0).history == both.history
+    of_all = finetune(CLASSES, bert, pairs, settings(epochs=3, learn_devel=True, learning_rate=1e-9), 0)
+    assert of_all.best_epoch == 3  # where all epochs are equal the first one would be chosen
+
+
+def test_the_kit_reaches_a_run_on_texts(bert, pairs):
+    plain = finetune(CLASSES, bert, pairs, settings(epochs=1), 0)
+    for changes in (
+        *({'bias_correction': False}, {'segment_ids': 'one'}, {'freeze_layers': 1}, {'layer_decay': 0.5}),
+        *({'reinit_layers': 1}, {'remove_layers': 1}, {'train_sentences': 16}, {'epochs': 2}),
+        *({'train_sentences': 16, 'train_choice': 'stratified'}, {'learn_devel': True}),
+    ):
+        found = finetune(CLASSES, bert, pairs, settings(**{'epochs': 1, **changes}), 0)
+        assert found.history[0]['loss'] != plain.history[0]['loss'], changes
 
 
 def test_settings_reach_the_run(bert, drugs):

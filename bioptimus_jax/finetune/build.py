@@ -14,7 +14,7 @@ from bioptimus_jax.finetune.kept import discard_others, kept_cells
 from bioptimus_jax.finetune.loading import check_positions, torch_device
 from bioptimus_jax.finetune.stability import check_layers
 from bioptimus_jax.finetune.summary import Group, Known, grouped, known_of, statistics_of
-from bioptimus_jax.finetune.task import score_of, task_for, task_of
+from bioptimus_jax.finetune.task import LEARNED_DEVEL, score_of, task_for, task_of
 from bioptimus_jax.model.folder import (
     files_for_transformers,
     is_computed_here,
@@ -40,7 +40,7 @@ from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.vocab.agreement import load_for_words
 
 MODELS = 'config.finetune.models'
-FIRST = ('model', 'dataset', 'task', 'setting', 'seed', 'devel', 'test')
+FIRST = ('model', 'dataset', 'task', 'setting', 'seed', LEARNED_DEVEL, 'devel', 'test')
 LAST = (
     'sentences',
     'seconds',

@@ -13,7 +13,8 @@ from typing import Any
 from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.files import read_sealed, sha256, write_sealed
 from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.finetune.task import task_for
+from bioptimus_jax.finetune.subset import as_learned
+from bioptimus_jax.finetune.task import LEARNED_DEVEL, task_for
 from bioptimus_jax.finetune.training import finetune
 from bioptimus_jax.hosts.workers import WorkerKilled, cores, open_workers
 from bioptimus_jax.schema import Finetune, Runtime
@@ -74,10 +75,12 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         save=cell.target / MODEL if cell.keep else None,
     )
     gold = [task.answers(example) for example in dataset.test]
+    devel = as_learned(task, dataset, cell.settings).devel
     record = {
         **place(cell),
         'seed': cell.seed,
-        'devel': task.scores([task.answers(e) for e in dataset.devel], outcome.devel),
+        **({LEARNED_DEVEL: True} if cell.settings.learn_devel else {}),
+        'devel': task.scores([task.answers(e) for e in devel], outcome.devel),
         'test': task.scores(gold, outcome.test),
         **task.detail(dataset, outcome.test),
         'sentences': {name: len(getattr(dataset, name)) for name in SPLITS},

@@ -28,6 +28,12 @@ class Head(torch.nn.Module, abc.ABC):
         return self.pretrained.base_model
 
     @property
+    def above(self) -> list[torch.nn.Module]:
+        """What pre-training may have taught between the last layer and the labels: what transformers calls a pooler."""
+        found = getattr(self.encoder, 'pooler', None)
+        return [] if found is None else [found]
+
+    @property
     def device(self) -> torch.device:
         return self.pretrained.device
 

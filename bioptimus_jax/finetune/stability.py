@@ -62,14 +62,14 @@ def encoder_layers(head: Head) -> torch.nn.ModuleList:
 
 
 def reinitialise(head: Head, count: int) -> None:
-    """Draw the top `count` layers again, and the pooler where there is one, as before pre-training.
+    """Draw the top `count` layers again, and the pooler or its like (`Head.above`), as before pre-training.
 
     That is how transformers draws the family's weights: mostly from N(0, initializer_range), not truncated, biases 0,
     norms 1 and 0; ModernBERT's are truncated, and narrower where a layer adds to its input. Zhang et al. (2021), who
     draw the pooler too. Draws from torch's generator.
     """
     layers = encoder_layers(head)
-    for module in (*layers[len(layers) - count :], *_pooler(head)):
+    for module in (*layers[len(layers) - count :], *head.above):
         for parameter in module.parameters():
             parameter._is_hf_initialized = (
                 False  # transformers marks what it has loaded, and draws no such tensor
@@ -127,23 +127,17 @@ def parameter_groups(head: Head, settings: Finetune) -> list[dict[str, Any]]:
 def _places(head: Head) -> Iterator[tuple[str, Any, Any]]:
     """Name, parameter, and where it is: HEAD, EMBEDDINGS, a layer's number, or None where no rule knows."""
     layers = encoder_layers(head)
-    stack = (*layers, *_pooler(head))
+    stack = (*layers, *head.above)
     number = {id(p): at for at, module in enumerate(stack) for p in module.parameters()}
     for name, parameter, place in _head_or_not(head):
-        if place == HEAD:
-            yield name, parameter, HEAD
-        elif id(parameter) in number:
+        if id(parameter) in number:
             yield name, parameter, number[id(parameter)]
+        elif place == HEAD:
+            yield name, parameter, HEAD
         elif 'embedding' in name.lower():
             yield name, parameter, EMBEDDINGS
         else:
             yield name, parameter, len(layers) - 1 if _is_norm(name) else None
-
-
-def _pooler(head: Head) -> list[torch.nn.Module]:
-    """What transformers calls so in every family that has one: it is between the last layer and a head for texts."""
-    found = getattr(head.encoder, 'pooler', None)
-    return [] if found is None else [found]
 
 
 def _head_or_not(head: Head) -> Iterator[tuple[str, Any, str | None]]:

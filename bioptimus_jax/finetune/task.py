@@ -6,7 +6,7 @@ is not the first one there was.
 
 import abc
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:  # reports read scores without torch
 
 DEFAULT = 'default'
 """In records, the metric of a task that chooses epochs, seeds and settings and that models are compared by."""
+
+
+LEARNED_DEVEL = 'learned_devel'
+"""In records, where devel was learned: its scores choose nothing."""
 
 
 class Window(Protocol):
@@ -103,6 +107,10 @@ class Task(abc.ABC):
     def learned(self, example: Any, settings: Finetune) -> Sequence[Any]:
         """The same as the model learns it."""
         return self.answers(example)
+
+    def stratum(self, example: Any) -> Hashable:
+        """Which examples are alike where a choice of them is stratified: those with the same answers in any order."""
+        return tuple(sorted({str(answer) for answer in self.answers(example)}))
 
     def check(self, chosen: NamedSet, dataset: Any) -> None:  # noqa: B027
         """Raises InputError where a set must not be trained on, after `look` and before any training."""

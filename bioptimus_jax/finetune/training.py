@@ -15,7 +15,7 @@ import numpy as np
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.batches import bucketed
-from bioptimus_jax.finetune.subset import chosen_examples
+from bioptimus_jax.finetune.subset import as_learned
 from bioptimus_jax.finetune.task import Task
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.sentences import SPLITS
@@ -65,6 +65,8 @@ def finetune(
 ) -> Outcome:
     """Train on train, choose the epoch by the task's metric on devel (the earlier one of equals), predict test once.
 
+    With `settings.learn_devel` both are trained on, and the last epoch is taken.
+
     `save`: a folder for the model of that epoch, as transformers loads it; for linear heads.
 
     Deterministic on the CPU for a seed and a number of threads. `check` is called after every update and every batch
@@ -76,13 +78,13 @@ def finetune(
     from bioptimus_jax.finetune.loading import load_head, save_model
 
     torch.set_num_threads(threads)
-    train = chosen_examples(task, dataset.train, settings.train_sentences, settings.train_seed, dataset.name)
+    dataset = as_learned(task, dataset, settings)
+    train = dataset.train
     tokenizer, head = load_head(task, model_folder, task.labels(dataset, settings), settings, seed)
     splits = {}
     for name in SPLITS:
-        examples = train if name == 'train' else getattr(dataset, name)
         try:
-            splits[name] = task.windows(tokenizer, examples, settings)
+            splits[name] = task.windows(tokenizer, getattr(dataset, name), settings)
         except InputError as error:
             raise InputError(f'{dataset.name}, {name}: {error}') from error
         check()
@@ -93,7 +95,7 @@ def finetune(
     training = _Training(head, splits['train'].windows, targets, settings, seed)
     gold, measured = [task.answers(e) for e in dataset.devel], task.metric.name
     history: list[dict[str, float]] = []
-    best: tuple[float, dict[str, Any], list[Any]] = (-math.inf, {}, [])
+    best: tuple[float, int, dict[str, Any], list[Any]] = (-math.inf, 0, {}, [])
     seconds = 0.0
     for loss, epoch_seconds in training.epochs(check):
         seconds += epoch_seconds
@@ -106,18 +108,18 @@ def finetune(
         value = task.metric.scores(gold, predicted)[measured]
         history.append({'epoch': epoch, 'loss': round(loss, 5), f'devel_{measured}': value})
         on_epoch(history[-1])
-        if value > best[0]:
-            best = (value, {k: v.detach().clone() for k, v in head.state_dict().items()}, predicted)
-    head.load_state_dict(best[1])
+        if epoch == settings.epochs if settings.learn_devel else value > best[0]:
+            best = (value, epoch, {k: v.detach().clone() for k, v in head.state_dict().items()}, predicted)
+    head.load_state_dict(best[2])
     started = time.monotonic()
     test = predict(task, head, dataset.test, splits['test'].windows, settings, check)
     seconds_of_test = time.monotonic() - started
     if save:
         save_model(tokenizer, head, save)
     return Outcome(
-        devel=best[2],
+        devel=best[3],
         test=test,
-        best_epoch=1 + [h[f'devel_{measured}'] for h in history].index(best[0]),
+        best_epoch=best[1],
         history=history,
         train_sentences_per_second=round(len(train) * settings.epochs / max(seconds, 1e-9), 1),
         predict_sentences_per_second=round(len(dataset.test) / max(seconds_of_test, 1e-9), 1),

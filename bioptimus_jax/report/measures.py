@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
-from bioptimus_jax.finetune.task import Task, task_of
+from bioptimus_jax.finetune.task import LEARNED_DEVEL, Task, task_of
 from bioptimus_jax.manifests import MANIFEST, STARTED, require_whole
 from bioptimus_jax.run import Run, lost_metrics, stage_folder, stage_metrics
 from bioptimus_jax.schema import SOURCE, STANDARD, phase_of
@@ -137,6 +138,8 @@ class Measures:
         if not setting and not (setting := self.chosen(model, dataset)):
             return []
         cells = self.cells(model, dataset, setting)
+        if split == 'devel':  # what was learned says nothing of a model
+            cells = [r for r in cells if LEARNED_DEVEL not in r]
         return [100 * r[split][mode][what or self.task(dataset).metric.name] for r in cells]
 
     def task(self, dataset: str) -> Task:
@@ -163,7 +166,7 @@ def best_setting(models: Sequence[tuple[Measures, str]], dataset: str) -> str:
     """The fine-tuning setting with the highest mean score on devel over all of these models; the first of equals."""
     names = dict.fromkeys(name for m, model in models for name in m.settings(model, dataset))
     found = {n: [s for m, x in models for s in m.scores(x, dataset, 'devel', setting=n)] for n in names}
-    return max(found, key=lambda name: statistics.fmean(found[name]), default='')
+    return max(found, key=lambda name: statistics.fmean(found[name] or [-math.inf]), default='')
 
 
 def scored_sets(runs: Iterable[Measures]) -> dict[str, str]:

@@ -222,6 +222,8 @@ def headlines(m: Measures, gained: Table) -> list[tuple[str, str]]:
         found.append((change, f'hidden words guessed right, step 0 to {last}'))
     for dataset in () if gains else m.datasets[:3]:
         devel = {x: statistics.fmean(s) for x in m.models if (s := m.scores(x, dataset, 'devel'))}
+        if not devel:
+            continue
         top = max(devel, key=lambda x: devel[x])
         f1 = statistics.fmean(m.scores(top, dataset))
         found.append(

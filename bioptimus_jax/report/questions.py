@@ -154,7 +154,9 @@ def chosen_rates(rows: Sequence[Row], datasets: Sequence[str]) -> dict[Row, str]
     for group in groups.values():
         scored = [row for row in group if any(map(row.cells, datasets))] or group
         common = [d for d in datasets if all(row.cells(d) for row in scored)]
-        best = max(scored, key=lambda r: sum(statistics.fmean(r.scores(d, split='devel')) for d in common))
+        best = max(
+            scored, key=lambda r: sum(statistics.fmean(r.scores(d, split='devel') or [0]) for d in common)
+        )
         found[best] = ', chosen on devel' if common and len(scored) > 1 else ''
     return found
 

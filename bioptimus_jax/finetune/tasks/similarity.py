@@ -6,7 +6,7 @@ from typing import Any
 
 from bioptimus_jax.finetune.texts.task import TextTask
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets.texts import Texts
+from bioptimus_jax.sets.texts import Text, Texts
 
 
 class Similarity(TextTask):
@@ -24,6 +24,10 @@ class Similarity(TextTask):
         from bioptimus_jax.finetune.texts.head import Number
 
         return Number(pretrained, labels, settings, dtype)
+
+    def stratum(self, example: Text) -> int:
+        """The whole number next to its own."""
+        return round(float(example.answers[0]))
 
     def target(self, window: Any, learned: Sequence[float], head: Any) -> float:
         return learned[0]

@@ -45,6 +45,12 @@ class TextHead(Head):
             )
             torch.nn.init.zeros_(self.linear.bias)
 
+    @property
+    def above(self) -> list[torch.nn.Module]:
+        """Also what a family's masked language model has there and its head for texts takes over (ModernBERT)."""
+        found = getattr(self.pretrained, 'head', None)
+        return super().above + ([] if found is None else [found])
+
     def batch(self, windows: Sequence[Window], targets: Sequence[Any] | None = None) -> Batch:
         """Padded to the longest window; targets as `Task.target` gives them."""
         pieces_BxL = padded([w.pieces for w in windows], self.pad)

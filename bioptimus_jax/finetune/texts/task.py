@@ -50,7 +50,15 @@ class TextTask(Task):
     def windows(self, tokenizer: Any, examples: Sequence[Text], settings: Finetune) -> Encoded:
         question = bool(self.known and self.known.layout.question)
         by = FEATURES[settings.features]
-        return windows.windows(tokenizer, examples, settings.max_pieces, question, by.mentions, by.markers)
+        return windows.windows(
+            tokenizer,
+            examples,
+            settings.max_pieces,
+            question,
+            by.mentions,
+            by.markers,
+            settings.segment_ids,
+        )
 
     def look(
         self, dataset: Texts, tokenizers: Mapping[str, Any], max_pieces: int

@@ -1,17 +1,23 @@
 """Texts as the pieces that an encoder reads, one window an example. Shapes: L pieces."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.task import Encoded
+from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.inputs import mentions_in
 from bioptimus_jax.sets.texts import Text
 
 CUT = 'texts that were cut'
 SHOWN = 40
 """Letters of a text that a message names."""
+SEGMENTS: dict[str, Callable[[Sequence[int]], tuple[int, ...]]] = {
+    'two': tuple,
+    'one': lambda types: (0,) * len(types),
+}
+"""What config.finetune.segment_ids may be."""
 AT_ONCE = 1000
 """Texts that are encoded together."""
 
@@ -39,6 +45,7 @@ def windows(
     question: bool = False,
     mentions: bool = False,
     markers: bool = False,
+    segment_ids: str = Finetune.segment_ids,
 ) -> Encoded:
     """A window for each example, or each of its parts. Of two texts the longer one is cut; a question is kept whole.
 
@@ -56,7 +63,7 @@ def windows(
             which = 'only_second' if short and len(example.words) == 2 else 'longest_first'
             [encoding] = tokenizer(*example.words, truncation=which, max_length=max_pieces).encodings
             cut += 1
-        types = tuple(encoding.type_ids) if with_types else ()
+        types = SEGMENTS[segment_ids](encoding.type_ids) if with_types else ()
         spans = _mentions(example, number, encoding, markers) if mentions else ()
         made.append(Window(number, tuple(encoding.ids), types, spans, part))
     return Encoded(made, {CUT: cut})

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bioptimus_jax.finetune.entities.score import METRICS
+from bioptimus_jax.finetune.task import LEARNED_DEVEL
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report.blurb import blurb
 from bioptimus_jax.report.drawing import GAP, Figure, Point, curves, shown, spanned, training_axis
@@ -109,6 +110,7 @@ def scores(m: Measures) -> Table:
         + '. '
         + (_interval_note(m) if intervals else '')
         + ('Chosen: highest mean on devel, which the other tables show. ' if several else '')
+        + _learned_devel(m)
         + (
             'Majority: the answer that training gives most often, for every text; prior: answers drawn as often as'
             ' training gives them. '
@@ -224,6 +226,13 @@ SECTION = Section(
 def _interval_note(m: Measures) -> str:
     units = ' or '.join(dict.fromkeys(r['unit'] for r in m.statistics if 'unit' in r))
     return f'95 %: of {score_names(m)} over {units} of the test set drawn with replacement, the seeds as they are. '
+
+
+def _learned_devel(m: Measures) -> str:
+    """Which settings learned devel, and for how long: nothing chose their epoch."""
+    found = {(r['dataset'], r['setting'], r['best_epoch']): None for r in m.finetuned if LEARNED_DEVEL in r}
+    named = ', '.join(f'{dataset} ({setting}, {epochs} epochs)' for dataset, setting, epochs in found)
+    return f'Devel was learned with train, so nothing was chosen on it: {named}. ' if found else ''
 
 
 def _failures(m: Measures) -> str:
