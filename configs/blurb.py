@@ -1,11 +1,15 @@
 r"""BLURB whole: its thirteen sets, search ranges and seeds; nothing is pre-trained.
 
-Paper:    Gu et al. (2021), Domain-specific language model pretraining for biomedical NLP, sections 4 and 5.
+Paper:    Gu et al. (2021), Domain-specific language model pretraining for biomedical NLP, sections 4 and 5; Tinn et al.
+          (2023), Fine-tuning large neural language models for biomedical NLP, Tables 3 to 6 and 8.
 Data:     BIOPTIMUS_DATA/blurb/SET/{train,devel,test}.tsv, or --config.finetune.folder; docs/howto/own-texts.md names
           the sets. Those that are not there are not scored; the BLURB score needs all of them.
 Command:  bioptimus finetune --config=blurb --workdir=runs/blurb --config.finetune.models=/models/a,/models/b
 Options:  blurb          the search: six settings a set, chosen on devel for every model and set
           blurb:one      one setting and one seed a set, few epochs, parts of the large sets: for a laptop
+          blurb:stability, blurb:low, blurb:low_devel, blurb:removed
+                         Tinn et al.: techniques on BIOSSES and questions (Tables 3, 4, 6); few texts of ChemProt and
+                         DDI (Table 5), and devel as small; layers removed, on all sets (Table 8)
 Time:     BERT-base on an A100: eight days a model, by estimate. blurb:one with six narrow layers on two cores: an
           hour or two, by estimate.
 Expect:   BERT-base-sized biomedical encoders: a BLURB score of 77 to 82.
@@ -21,6 +25,16 @@ Line by line:
   one choice for each set, tuned on a few models    --config.finetune.tuned_on=bert,biobert, names of models that are
                                                     scored. The default gives every model a choice of its own
 Not followed: which settings the paper chose is not published.
+Tinn et al.:
+  up to 100 epochs, against 5; no bias correction   stated
+  6 layers frozen, decay 0.8 and 0.9, up to 3 new   stated for base; of large models 12 and up to 6, which are
+                                                    setting.frozen.freeze_layers and the like. Each alone
+  train and devel of BIOSSES; one segment id        stated for BIOSSES and for PubMedQA; the epochs are not: here 100
+  100, 500, 1,000 texts                             stated; how they are drawn, and how much of devel, is not.
+                                                    Here of every label its share, the same for all models, and
+                                                    the 100 are among the 500
+  2, 4, 6 layers removed                            stated; the rest is not. Here 60 epochs
+  learning rate and batch                           searched there; here 3e-5 and 16
 """
 
 from itertools import product
@@ -28,6 +42,7 @@ from itertools import product
 from ml_collections import ConfigDict
 
 from bioptimus_jax.config import defaults, environment
+from bioptimus_jax.schema import STANDARD
 
 SEARCH = {
     f'lr{rate:.0e}-b{batch}'.replace('e-0', 'e-'): {'learning_rate': rate, 'batch_sentences': batch}
@@ -47,11 +62,47 @@ SMALL_SETS = {'biosses': 30, 'pubmedqa': 10, 'bioasq': 10, 'hoc': 10, 'gad': 5}
 """blurb:one: epochs where 3 would be few updates."""
 LARGE_SETS = {'bc2gm': 4000, 'jnlpba': 4000, 'ebmnlp': 4000, 'chemprot': 4000, 'ddi': 4000}
 """blurb:one: training sentences or texts, drawn by their content."""
-ARGUMENTS = ('', 'one')
+TECHNIQUES: dict[str, dict] = {
+    'frozen': {'freeze_layers': 6},
+    'decay_0.8': {'layer_decay': 0.8},
+    'decay_0.9': {'layer_decay': 0.9},
+    **{f'reinit_{count}': {'reinit_layers': count} for count in (1, 2, 3)},
+}
+STABILITY: dict[str, dict] = {
+    'short': {'epochs': 5},
+    'no_correction': {'bias_correction': False},
+    **TECHNIQUES,
+}
+OF_ONE_SET: dict[str, dict[str, dict]] = {
+    'biosses': {'with_devel': {'learn_devel': True}},
+    'pubmedqa': {'one_id': {'segment_ids': 'one'}},
+}
+ONE_EACH: dict[str, dict] = {
+    'plain': {},
+    **{name: TECHNIQUES[name] for name in ('frozen', 'decay_0.9', 'reinit_2')},
+}
+REMOVED: dict[str, dict] = {f'removed_{count}': {'remove_layers': count} for count in (2, 4, 6)}
+
+
+def _low(keys: tuple[str, ...]) -> dict[str, dict]:
+    return {
+        f'{name}_{count}': {**technique, **dict.fromkeys(keys, count)}
+        for count, (name, technique) in product((100, 500, 1000), ONE_EACH.items())
+    }
+
+
+TINN: dict[str, tuple[dict[str, dict], tuple[str, ...], int]] = {
+    'stability': (STABILITY, ('biosses', 'pubmedqa', 'bioasq'), 100),
+    'low': (_low(('train_sentences',)), ('chemprot', 'ddi'), 100),
+    'low_devel': (_low(('train_sentences', 'devel_sentences')), ('chemprot', 'ddi'), 100),
+    'removed': (REMOVED, (), 60),
+}
+"""Settings, sets, epochs."""
+ARGUMENTS = ('', 'one', *TINN)
 
 
 def get_config(argument: str = '') -> ConfigDict:
-    """The search of the paper, or one fine-tuning for each set."""
+    """The search of the paper, one fine-tuning for each set, or the techniques of Tinn et al."""
     if argument not in ARGUMENTS:
         raise ValueError(f'no argument {argument!r}; there is {", ".join(filter(None, ARGUMENTS))}')
     config = defaults()
@@ -59,7 +110,16 @@ def get_config(argument: str = '') -> ConfigDict:
     config.finetune.update(folder=f'{environment("BIOPTIMUS_DATA")}/blurb', seeds=FIVE, epochs=60)
     config.finetune.models = (environment('BIOPTIMUS_SOURCE'),)  # in practice given on the command line
     of_set = {name: dict(keys) for name, keys in OF_SET.items()}
-    if argument:
+    if argument in TINN:
+        settings, sets, epochs = TINN[argument]
+        config.finetune.update(learning_rate=3e-5, epochs=epochs, train_choice='stratified', datasets=sets)
+        names = (*((STANDARD,) if not argument.startswith('low') else ()), *settings)
+        for name, more in OF_ONE_SET.items() if argument == 'stability' else ():
+            settings = {**settings, **more}
+            of_set[name]['settings'] = (*names, *more)
+        config.finetune.setting.update(settings)
+        config.finetune.settings = names
+    elif argument:
         config.finetune.update(learning_rate=5e-5, seeds=(0,), epochs=3)
         for key, of_sets in (('epochs', SMALL_SETS), ('train_sentences', LARGE_SETS)):
             for name, value in of_sets.items():

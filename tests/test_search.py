@@ -55,6 +55,24 @@ def test_blurb_is_searched_as_its_authors_state(monkeypatch):
         assert one.on(name).max_pieces == of_set.max_pieces
 
 
+def test_techniques_are_tried_on_the_sets_of_their_tables(monkeypatch):
+    monkeypatch.setenv('BIOPTIMUS_DATA', '/data')
+    monkeypatch.setenv('BIOPTIMUS_SOURCE', '/source')
+    stability, low, small, removed = (
+        Experiment.from_config(config.load(f'blurb:{name}')).finetune
+        for name in ('stability', 'low', 'low_devel', 'removed')
+    )
+    tried = {name: set(stability.on(name).settings) - set(stability.settings) for name in stability.datasets}
+    assert tried == {'biosses': {'with_devel'}, 'pubmedqa': {'one_id'}, 'bioasq': set()}
+    found = [low.named(name) for name in low.settings]
+    kinds = {(s.freeze_layers, s.layer_decay, s.reinit_layers) for s in found}
+    assert kinds == {(0, 1.0, 0), (6, 1.0, 0), (0, 0.9, 0), (0, 1.0, 2)}
+    assert {s.train_sentences for s in found} == {100, 500, 1000}
+    assert {(s.train_choice, s.devel_sentences) for s in found} == {('stratified', 0)}
+    assert all(s.devel_sentences == s.train_sentences for s in map(small.named, small.settings))
+    assert [removed.named(name).remove_layers for name in removed.settings] == [0, 2, 4, 6]
+
+
 def test_cells_finished_before_there_were_more_keys_are_still_finished():
     """A digest that an earlier version has written."""
     before = 'b2ecd9de687930ac4b397ab2966d681846259b72a9cd22c6b675fdd448d37762'
