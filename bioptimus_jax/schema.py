@@ -14,7 +14,7 @@ from ml_collections import ConfigDict
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.fields import MOST, field_of, key, named, record_from, section, walk
-from bioptimus_jax.finetune.texts.features import FEATURES
+from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.pretrain.decay import DECAYS
 from bioptimus_jax.pretrain.layouts import LAYOUTS, PAIRED
@@ -476,7 +476,8 @@ class Evaluation:
 
 TASKS = Plugins('bioptimus_jax.finetune.tasks', 'TASK')
 """Kinds of fine-tuning (`finetune.task.Task`): what config.finetune.task may be."""
-HEADS = ('linear', 'crf', 'span', 'bilstm', 'bilstm_crf', 'bilstm_span')
+ENTITY_HEADS = ('linear', 'crf', 'span', 'bilstm', 'bilstm_crf', 'bilstm_span')
+HEADS = tuple(dict.fromkeys((*ENTITY_HEADS, *PREDICTORS)))
 NOT_OF_A_SET = ('folder', 'datasets', 'task', 'models', 'setting', 'of_set', 'keep')
 NOT_OF_A_SETTING = (*NOT_OF_A_SET, 'seeds', 'settings')
 LATER = ('segment_ids', 'learn_devel', 'train_choice', 'devel_sentences')
@@ -527,7 +528,12 @@ class Finetune:
     weight_decay: float = key(0.01, 'on weights; none on biases and layer norms', low=0, high=10)
     bias_correction: bool = key(True, 'of Adam; the original BERT has none, which Tinn et al. find unstable')
     dropout: float = key(0.1, 'of hidden states, attention probabilities and the head', low=0, high=0.9)
-    head: str = key('linear', "on the last layer's states (PubMedBERT, section 5.2)", one_of=HEADS)
+    head: str = key(
+        'linear',
+        "on the last layer's states (PubMedBERT, section 5.2); of texts on their features: "
+        + ', '.join(PREDICTORS),
+        one_of=HEADS,
+    )
     features: str = key(
         'family', '; '.join(f'{name}: {one.meaning}' for name, one in FEATURES.items()), one_of=FEATURES
     )

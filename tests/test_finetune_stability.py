@@ -596,6 +596,7 @@ def test_the_kit_reaches_a_run_on_texts(bert, pairs):
         *({'bias_correction': False}, {'segment_ids': 'one'}, {'freeze_layers': 1}, {'layer_decay': 0.5}),
         *({'reinit_layers': 1}, {'remove_layers': 1}, {'train_sentences': 16}, {'epochs': 2}),
         *({'train_sentences': 16, 'train_choice': 'stratified'}, {'learn_devel': True}),
+        *({'head': 'mlp', 'features': 'first'}, {'head': 'bilstm', 'features': 'first'}),
     ):
         found = finetune(CLASSES, bert, pairs, settings(**{'epochs': 1, **changes}), 0)
         assert found.history[0]['loss'] != plain.history[0]['loss'], changes

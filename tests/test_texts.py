@@ -9,15 +9,17 @@ import pytest
 import scipy.stats
 import sklearn.metrics
 import torch
-from toy_sets import DRUGS, OTHER, save_encoder
+from toy_sets import DRUGS, OTHER, save_encoder, save_set, settings
 
 from bioptimus_jax import cli, config
 from bioptimus_jax.corpus.audit import searched_texts
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, read_jsonl, read_sealed, write_sealed
 from bioptimus_jax.finetune import build as stage
+from bioptimus_jax.finetune.loading import load_head
 from bioptimus_jax.finetune.statistics import bootstrap
 from bioptimus_jax.finetune.task import DEFAULT, task_for, task_of
+from bioptimus_jax.finetune.tasks.classes import TASK as CLASSES
 from bioptimus_jax.finetune.texts.features import FEATURES
 from bioptimus_jax.finetune.texts.measures import measure
 from bioptimus_jax.finetune.texts.windows import CUT, windows
@@ -325,6 +327,54 @@ def test_features_are_those_of_loops_over_pieces():
     torch.testing.assert_close(FEATURES['first'].of(states_BxLxD, spans_Bx2x2), states_BxLxD[:, 0])
 
 
+def by_hand(weights, name, inputs_LxD):
+    """An LSTM's states in one direction, gate by gate, in numpy."""
+    w, r, b, c = (weights[f'{part}_l0{name}'] for part in ('weight_ih', 'weight_hh', 'bias_ih', 'bias_hh'))
+    sigmoid = lambda x: 1 / (1 + np.exp(-x))  # noqa: E731
+    state = cell = np.zeros(r.shape[1])
+    states = []
+    for x in inputs_LxD:
+        i, f, g, o = np.split(w @ x + b + r @ state + c, 4)
+        cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
+        state = sigmoid(o) * np.tanh(cell)
+        states.append(state)
+    return np.stack(states)
+
+
+@pytest.mark.parametrize('features', ['first', 'mentions', 'starts'])
+@pytest.mark.parametrize('head', ['mlp', 'bilstm'])
+def test_heads_on_features_are_those_of_numpy(models, head, features):
+    examples = [Text(('a @A$ got @B$',), ('x',)), Text(('with daily @A$ dose of the @B$ and',), ('y',))]
+    chosen = settings(head=head, features=features, lstm_hidden=6)
+    tokenizer, made = load_head(CLASSES, models['bert'], ('x', 'y'), chosen, 0)
+    found = CLASSES.windows(tokenizer, examples, chosen).windows
+    batch = made.eval().batch(found)
+    with torch.inference_mode():
+        states = made.pretrained(**batch.given).last_hidden_state.double().numpy()
+    weights = {name: p.detach().double().numpy() for name, p in made.named_parameters()}
+    lstm = {name.removeprefix('lstm.'): w for name, w in weights.items() if name.startswith('lstm.')}
+    expected = []
+    for window, of_window in zip(found, states, strict=True):
+        read = of_window[: len(window.pieces)]
+        if head == 'bilstm':
+            back = by_hand(lstm, '_reverse', read[::-1])[::-1]
+            read = np.concatenate([by_hand(lstm, '', read), back], -1)
+        spans = [read[first:behind] for first, behind in window.mentions]
+        taken = {
+            'first': [read[0]],
+            'mentions': [part.max(0) for part in spans],
+            'starts': [part[0] for part in spans],
+        }
+        vector = np.concatenate(taken[features])
+        if head == 'mlp':
+            vector = np.tanh(weights['hidden.weight'] @ vector + weights['hidden.bias'])
+        expected.append(weights['linear.weight'] @ vector + weights['linear.bias'])
+    np.testing.assert_allclose(made.predict(batch).numpy(), expected, atol=2e-6)
+    assert (
+        weights['linear.weight'].shape[1] == {'mlp': 32, 'bilstm': 12 * len(found[0].mentions or 'x')}[head]
+    )
+
+
 def test_mentions_are_found_in_pieces_or_refused(tmp_path):
     tokenizer = load_for_words(save_encoder(tmp_path))
     two, one, none = (Text((text,), ()) for text in ('a @GENE$ b @CHEMICAL$', 'a @CHEM-GENE$ b', 'a b'))
@@ -455,6 +505,37 @@ def sets(tmp_path_factory):
             (root / name).mkdir(exist_ok=True)
             (root / name / f'{split}.tsv').write_text('\n'.join(of_set) + '\n')
     return root
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        (
+            {'setting': {'a': {'head': 'crf'}}},
+            r"head: 'crf' in setting 'a', but own is for text classification, which has linear, mlp, bilstm",
+        ),
+        (
+            {'of_set': {'own': {'head': 'mlp'}}},
+            r"head: 'mlp', but features='family' of own .* to one of first, mentions, starts",
+        ),
+        (
+            {'of_set': {'bc5-chem': {'head': 'mlp'}}},
+            r"head: 'mlp', but bc5-chem is for named-entity recognition, which has linear, crf, span, bilstm, bilstm_crf",
+        ),
+    ],
+)
+def test_a_head_that_a_set_cannot_have_is_refused_before_anything_is_made(models, tmp_path, changes, message):
+    written(tmp_path / 'sets' / 'own', ['the dose\tnone', 'zolmipan\tdrug'])
+    save_set(tmp_path / 'sets' / 'bc5-chem', (4, 2, 2))
+    changes = {'settings': tuple(changes.get('setting', ('standard',))), **changes}
+    e = Experiment.from_config(config.defaults())
+    given = dataclasses.replace(
+        e.finetune, folder=str(tmp_path / 'sets'), models=(str(models['bert']),), task='classes', **changes
+    )
+    run = Run(tmp_path / 'run', dataclasses.replace(e, finetune=given, stages=('finetune',)), quiet=True)
+    with pytest.raises(ConfigError, match=r'^config\.finetune\.' + message):
+        execute(run, STAGES['finetune'])
+    assert not (tmp_path / 'run' / 'finetune').exists()
 
 
 def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path):

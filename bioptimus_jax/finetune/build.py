@@ -1,7 +1,6 @@
 """Stage `finetune`: models x sets x settings x seeds, each one a cell that is kept once finished."""
 
 import dataclasses
-import itertools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -126,8 +125,7 @@ def check(run: Run) -> None:
     """Raise what is wrong with the names of models, and with settings that a model's config.json does not allow."""
     e, made = run.config, run.manifest('export')
     corpora.check_names_of_sets(e.finetune)
-    of_sets = [corpora.settings_on(e.finetune, chosen) for chosen in corpora.chosen_sets(e.finetune)]
-    tried = [of_set.named(name) for of_set in of_sets for name in of_set.settings]
+    tried = [each for chosen in corpora.chosen_sets(e.finetune) for each in _tried(e.finetune, chosen)]
     for entry in e.finetune.models or e.phases:
         _, folder = named_model(e, entry, MODELS)
         if folder is None:
@@ -254,23 +252,32 @@ def _cells(
     cells = []
     for model, model_folder in models.items():
         of_model = {file.name: checksums.sha256(file) for file in files_for_transformers(model_folder)}
-        for dataset, of_set in ((one, corpora.settings_on(settings, one)) for one in datasets):
-            for setting, seed in itertools.product(of_set.settings, of_set.seeds):
-                named = of_set.named(setting)
+        for dataset in datasets:
+            for of_cell, seed in ((s, seed) for s in _tried(settings, dataset) for seed in s.seeds):
+                [setting] = of_cell.settings
                 cells.append(
                     Cell(
                         model=model,
                         model_folder=model_folder,
                         dataset=dataset,
                         setting=setting,
-                        settings=named,
+                        settings=of_cell,
                         seed=seed,
                         target=folder / model / dataset.name / setting / f'seed-{seed}',
-                        fingerprint=digest([of_model, datasets[dataset], _deciding(named), seed]),
+                        fingerprint=digest([of_model, datasets[dataset], _deciding(of_cell), seed]),
                         **common,
                     )
                 )
     return cells
+
+
+def _tried(settings: Finetune, dataset: NamedSet) -> list[Finetune]:
+    """The settings of a set. Raises ConfigError for those that it cannot be learned with."""
+    of_set = corpora.settings_on(settings, dataset)
+    found = [of_set.named(name) for name in of_set.settings]
+    for named in found:
+        task_for(dataset).check_settings(named, dataset.name)
+    return found
 
 
 def _deciding(settings: Finetune) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""An encoder of Hugging Face with what a task puts on it. Shapes: B windows, L pieces of the longest window."""
+"""An encoder of Hugging Face with what a task puts on it.
+
+Shapes: B windows, L pieces of the longest window, D hidden size, H units.
+"""
 
 import abc
 import contextlib
@@ -8,6 +11,15 @@ from typing import Any
 import torch
 
 DTYPES = {'float32': torch.float32, 'bfloat16': torch.bfloat16}
+
+
+def read_both_ways(lstm: torch.nn.LSTM, states_BxLxD: torch.Tensor, mask_BxL: torch.Tensor) -> torch.Tensor:
+    """States [B, L, 2 H] of an LSTM in both directions over the pieces of each window, padding left out."""
+    packed = torch.nn.utils.rnn.pack_padded_sequence(
+        states_BxLxD, mask_BxL.sum(1).cpu(), True, enforce_sorted=False
+    )
+    read, _ = lstm(packed)
+    return torch.nn.utils.rnn.pad_packed_sequence(read, True, total_length=states_BxLxD.shape[1])[0]
 
 
 class Head(torch.nn.Module, abc.ABC):

@@ -10,11 +10,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bioptimus_jax.errors import InputError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_jsonl, write_jsonl
 from bioptimus_jax.finetune.metrics import Metric
 from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.schema import TASKS, Finetune
+from bioptimus_jax.schema import STANDARD, TASKS, Finetune
 from bioptimus_jax.sets.corpora import NamedSet
 
 if TYPE_CHECKING:  # reports read scores without torch
@@ -64,6 +64,8 @@ class Task(abc.ABC):
     """By their keys in records; DEFAULT is one of them."""
     files: tuple[str, ...] = ('predictions.jsonl',)
     """What `write` leaves in a cell."""
+    heads: tuple[str, ...] = ('linear',)
+    """What config.finetune.head may be."""
     reported: tuple[str, ...] = ()
     """Keys of `detail` that results.jsonl holds."""
     summed: tuple[str, ...] = ()
@@ -111,6 +113,14 @@ class Task(abc.ABC):
     def stratum(self, example: Any) -> Hashable:
         """Which examples are alike where a choice of them is stratified: those with the same answers in any order."""
         return tuple(sorted({str(answer) for answer in self.answers(example)}))
+
+    def check_settings(self, settings: Finetune, dataset: str) -> None:
+        """Raises ConfigError for settings that sets of this kind cannot be learned with, before any is read."""
+        if settings.head not in self.heads:
+            raise ConfigError(
+                f'config.finetune.head: {settings.head!r}{of_setting(settings)}, but {dataset} is for '
+                f'{self.title.lower()}, which has {", ".join(self.heads)}'
+            )
 
     def check(self, chosen: NamedSet, dataset: Any) -> None:  # noqa: B027
         """Raises InputError where a set must not be trained on, after `look` and before any training."""
@@ -161,6 +171,12 @@ class Task(abc.ABC):
     def scores(self, gold: Sequence[Any], predicted: Sequence[Any]) -> dict[str, dict[str, float]]:
         """What a record holds of a split, by metric."""
         return {name: metric.scores(gold, predicted) for name, metric in self.metrics.items()}
+
+
+def of_setting(settings: Finetune) -> str:
+    """In messages, which of several settings has a value."""
+    [name] = settings.settings
+    return '' if name == STANDARD else f' in setting {name!r}'
 
 
 def task_for(chosen: NamedSet) -> Task:

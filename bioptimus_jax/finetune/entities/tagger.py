@@ -13,7 +13,7 @@ from bioptimus_jax.finetune.entities.align import IGNORED
 from bioptimus_jax.finetune.entities.batches import Batch, collate
 from bioptimus_jax.finetune.entities.crf import Chain, Words
 from bioptimus_jax.finetune.entities.segments import Segments
-from bioptimus_jax.finetune.heads import Head
+from bioptimus_jax.finetune.heads import Head, read_both_ways
 from bioptimus_jax.schema import Finetune
 
 
@@ -60,12 +60,7 @@ class Tagger(Head):
         states_BxLxD = self.dropout(given.last_hidden_state.float())
         if not self.recurrent:
             return self.linear(states_BxLxD)
-        lengths_B = batch.mask_BxL.sum(1).cpu()
-        packed = torch.nn.utils.rnn.pack_padded_sequence(states_BxLxD, lengths_B, True, enforce_sorted=False)
-        read_BxLx2H, _ = torch.nn.utils.rnn.pad_packed_sequence(
-            self.lstm(packed)[0], True, total_length=states_BxLxD.shape[1]
-        )
-        return self.linear(self.dropout(read_BxLx2H))
+        return self.linear(self.dropout(read_both_ways(self.lstm, states_BxLxD, batch.mask_BxL)))
 
     def batch(self, windows: Sequence[Any], targets: Sequence[Any] | None = None) -> Batch:
         """Of windows of `align`; targets are labels of their pieces, with CRF or spans of their words."""

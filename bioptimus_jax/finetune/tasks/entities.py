@@ -12,7 +12,7 @@ from bioptimus_jax.finetune.entities.slices import label_distribution, material_
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.summary import Known
 from bioptimus_jax.finetune.task import Encoded, Task
-from bioptimus_jax.schema import Finetune
+from bioptimus_jax.schema import ENTITY_HEADS, Finetune
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import Dataset, NamedSet
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
@@ -25,6 +25,7 @@ class Entities(Task):
     title = 'Named-entity recognition'
     hub = 'token-classification'
     unit = 'sentence'
+    heads = ENTITY_HEADS
     metrics = METRICS
     files = ('predictions.tsv', 'predictions.ann', 'predictions.txt')
     reported = ('test_untyped', 'test_by_type', 'gold_in_file', 'gold_scored')

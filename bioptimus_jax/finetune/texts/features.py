@@ -1,4 +1,4 @@
-"""What of the last layer a text is classified by (Gu et al. 2021, Table 12).
+"""What of the last layer a text is classified by, and how (Gu et al. 2021, section 4 and Table 12).
 
 Shapes: B windows, L pieces, D hidden size, 2 mentions with first piece and the one behind the last.
 """
@@ -55,3 +55,19 @@ FEATURES = {
     ),
 }
 """What config.finetune.features may be."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Predictor:
+    """What is between the features and the labels, beside a linear layer.
+
+    `hidden`: a layer as wide as the encoder, with tanh. `recurrent`: an LSTM in both directions reads the states of all
+    pieces, and the features are taken of its states.
+    """
+
+    hidden: bool = False
+    recurrent: bool = False
+
+
+PREDICTORS = {'linear': Predictor(), 'mlp': Predictor(hidden=True), 'bilstm': Predictor(recurrent=True)}
+"""What config.finetune.head may be for texts."""

@@ -1,6 +1,6 @@
 """What transformers puts on an encoder to classify a text, taught labels or numbers.
 
-Shapes: B windows, L pieces of the longest, K labels.
+Shapes: B windows, L pieces of the longest, D hidden size, F features, K labels.
 """
 
 import abc
@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from bioptimus_jax.finetune.batches import padded
-from bioptimus_jax.finetune.heads import Head
-from bioptimus_jax.finetune.texts.features import FEATURES
+from bioptimus_jax.finetune.heads import Head, read_both_ways
+from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.finetune.texts.windows import Window
 from bioptimus_jax.schema import Finetune
 
@@ -30,20 +30,30 @@ class Batch:
 
 
 class TextHead(Head):
-    """transformers' own head of the family, or a linear layer on the features of `config.finetune.features`."""
+    """transformers' own head of the family, or one of `config.finetune.head` on `config.finetune.features`.
+
+    Its dropout is before every layer. The encoder computes in `dtype`, what is on it in float32.
+    """
 
     def __init__(self, classifier: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> None:
         features = FEATURES[settings.features]
         super().__init__(classifier.base_model if features.of else classifier, labels, dtype)
         self.features = features
+        self.predictor = PREDICTORS[settings.head]
         if self.features.of:
-            width = self.features.parts * classifier.config.hidden_size
+            hidden = classifier.config.hidden_size
+            deviation = getattr(classifier.config, 'initializer_range', 0.02)
+            width = hidden
             self.dropout = torch.nn.Dropout(settings.dropout)
-            self.linear = torch.nn.Linear(width, len(labels))
-            torch.nn.init.normal_(
-                self.linear.weight, std=getattr(classifier.config, 'initializer_range', 0.02)
-            )
-            torch.nn.init.zeros_(self.linear.bias)
+            if self.predictor.recurrent:
+                units = settings.lstm_hidden or hidden // 2
+                self.lstm = torch.nn.LSTM(hidden, units, batch_first=True, bidirectional=True)
+                width = 2 * units
+            width *= self.features.parts
+            if self.predictor.hidden:
+                self.hidden = _drawn(width, hidden, deviation)
+                width = hidden
+            self.linear = _drawn(width, len(labels), deviation)
 
     @property
     def above(self) -> list[torch.nn.Module]:
@@ -68,7 +78,14 @@ class TextHead(Head):
             given = self.pretrained(**batch.given)
         if not self.features.of:
             return given.logits.float()
-        features_BxF = self.features.of(given.last_hidden_state.float(), batch.spans_Bx2x2)
+        states_BxLxD = given.last_hidden_state.float()
+        if self.predictor.recurrent:
+            states_BxLxD = read_both_ways(
+                self.lstm, self.dropout(states_BxLxD), batch.given['attention_mask']
+            )
+        features_BxF = self.features.of(states_BxLxD, batch.spans_Bx2x2)
+        if self.predictor.hidden:
+            features_BxF = torch.tanh(self.hidden(self.dropout(features_BxF)))
         return self.linear(self.dropout(features_BxF))
 
     @abc.abstractmethod
@@ -103,3 +120,11 @@ class Number(TextHead):
     def loss(self, batch: Batch) -> torch.Tensor:
         """In squares of the answers' unit."""
         return torch.nn.functional.mse_loss(self(batch)[:, 0], batch.targets)
+
+
+def _drawn(width: int, outputs: int, deviation: float) -> torch.nn.Linear:
+    """A linear layer as transformers draws those of heads."""
+    layer = torch.nn.Linear(width, outputs)
+    torch.nn.init.normal_(layer.weight, std=deviation)
+    torch.nn.init.zeros_(layer.bias)
+    return layer

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.finetune.metrics import Metric
-from bioptimus_jax.finetune.task import DEFAULT, Encoded, Task
+from bioptimus_jax.finetune.task import DEFAULT, Encoded, Task, of_setting
 from bioptimus_jax.finetune.texts import windows
-from bioptimus_jax.finetune.texts.features import FEATURES
+from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.finetune.texts.measures import measure
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import published, texts
@@ -28,6 +29,7 @@ class TextTask(Task):
 
     hf_class = 'AutoModelForSequenceClassification'
     unit = 'text'
+    heads = tuple(PREDICTORS)
     reported = ('majority', 'prior')
     own_measures: ClassVar[tuple[str, ...]] = ()
     """Of sets without a record."""
@@ -42,6 +44,16 @@ class TextTask(Task):
         names = self.known.measures if self.known else self.own_measures
         counted = self.known.counted if self.known else ()
         return {name if at else DEFAULT: measure(name, counted) for at, name in enumerate(names)}
+
+    def check_settings(self, settings: Finetune, dataset: str) -> None:
+        super().check_settings(settings, dataset)
+        added = PREDICTORS[settings.head] != PREDICTORS[Finetune.head]
+        if added and not FEATURES[settings.features].of:
+            others = ', '.join(name for name, features in FEATURES.items() if features.of)
+            raise ConfigError(
+                f'config.finetune.head: {settings.head!r}{of_setting(settings)}, but features={settings.features!r} of '
+                f'{dataset} are a head of their own; set config.finetune.features to one of {others}'
+            )
 
     def read(self, chosen: NamedSet) -> Texts:
         files = {split: split_files(chosen.folder, split)[0] for split in SPLITS}
