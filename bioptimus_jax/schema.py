@@ -478,7 +478,7 @@ TASKS = Plugins('bioptimus_jax.finetune.tasks', 'TASK')
 """Kinds of fine-tuning (`finetune.task.Task`): what config.finetune.task may be."""
 ENTITY_HEADS = ('linear', 'crf', 'span', 'bilstm', 'bilstm_crf', 'bilstm_span')
 HEADS = tuple(dict.fromkeys((*ENTITY_HEADS, *PREDICTORS)))
-NOT_OF_A_SET = ('folder', 'datasets', 'task', 'models', 'setting', 'of_set', 'keep')
+NOT_OF_A_SET = ('folder', 'datasets', 'task', 'models', 'setting', 'of_set', 'keep', 'halving', 'tuned_on')
 NOT_OF_A_SETTING = (*NOT_OF_A_SET, 'seeds', 'settings')
 LATER = ('segment_ids', 'learn_devel', 'train_choice', 'devel_sentences')
 """Keys that came after cells had been finished: at their default a cell's fingerprint leaves them out."""
@@ -517,6 +517,16 @@ class Finetune:
         'by folder, or by the name of a public set: which keys are different for it, seeds and settings too; a '
         'setting wins over them',
         without=NOT_OF_A_SET,
+    )
+    halving: int = key(
+        0,
+        'successive halving: 1/halving of the settings of a set go on after 1/halving of the epochs; 0: all do',
+        low=0,
+        high=100,
+    )
+    tuned_on: tuple[str, ...] = key(
+        (),
+        'models that choose one setting for each set and all models (BLURB); empty: each model has its own',
     )
     epochs: int = key(
         5, 'passes over the training set (paper: 5-11; BLURB: 2-60; Tinn et al.: to 100)', low=1, high=10_000
@@ -803,6 +813,8 @@ def _check_finetune(settings: Finetune) -> None:
         raise ConfigError(
             f'config.finetune.setting: {STANDARD!r} is what config.finetune itself says; choose another name'
         )
+    if settings.halving == 1:
+        raise ConfigError('config.finetune.halving: 1 would stop nothing; set 2 or more, or 0 for no halving')
     _check_settings(settings, 'config.finetune.')
     for name in settings.of_set:
         _check_settings(settings.on(name), f'config.finetune.of_set.{name}.')

@@ -8,12 +8,15 @@ from toy_sets import save_encoder, save_set, settings
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.files import digest, read_json, read_jsonl
-from bioptimus_jax.finetune import build
+from bioptimus_jax.finetune import build, cells
+from bioptimus_jax.report.measures import Measures, read_measures
+from bioptimus_jax.report.sections.entities import scores
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.sets.blurb import MEMBERS
 from bioptimus_jax.stages import STAGES
 
+TWO = {'settings': ('standard', 'x'), 'setting': {'x': {'learning_rate': 1e-3}}}
 TEN = ('biosses', 'bioasq', 'pubmedqa')
 PIECES = {'gad': 128, 'chemprot': 256, 'ddi': 256, 'pubmedqa': 512, 'bioasq': 512}
 
@@ -121,6 +124,14 @@ def test_a_set_has_keys_settings_and_seeds_of_its_own(model, sets, tmp_path):
         ({'of_set': {'chemport': {}}}, r'of_set\.chemport: no such set .*; found: BC5CDR-chem-IOB, drugs'),
         ({'of_set': {'drugs': {'max_pieces': 512}}}, r'max_pieces: 512, but .* has 128 positions'),
         ({'of_set': {'drugs': {'freeze_layers': 2}}}, r'freeze_layers: 2, but .* has 1 layers'),
+        ({**TWO, 'tuned_on': ('b',)}, r"tuned_on: 'b' is none of the models that are scored; there are a$"),
+        ({'tuned_on': ('a',)}, r'tuned_on: .*, but no set has 2 settings to choose from; name more'),
+        ({**TWO, 'halving': 3}, r'halving: 3, but no set has 3 settings to choose from; name more'),
+        ({**TWO, 'halving': 2}, r"halving: 2, but setting 'standard' of .* has 1 epochs, too few"),
+        (
+            {**TWO, 'halving': 2, 'epochs': 2, 'setting': {'x': {'learn_devel': True}}},
+            r'setting\.x: learns devel of BC5CDR-chem-IOB, so it cannot be chosen on it; try it in another',
+        ),
     ],
 )
 def test_what_a_set_cannot_have_is_refused_before_anything_is_made(model, sets, tmp_path, changes, message):
@@ -137,6 +148,12 @@ def test_what_a_set_cannot_have_is_refused_before_anything_is_made(model, sets, 
         ({'of_set': {'drugs': {'seeds': (1, 1)}}}, r'of_set\.drugs\.seeds: one or more different'),
         ({'of_set': {'drugs': {'settings': ('a',)}}}, r"of_set\.drugs\.settings: 'a' has no config\.fin"),
         ({'of_set': {'drugs': {'folder': 'a'}}}, r'of_set\.drugs\.folder: no such key; an entry may'),
+        ({'halving': 1}, r'halving: 1 would stop nothing'),
+        ({'of_set': {'drugs': {'halving': 2}}}, r'of_set\.drugs\.halving: no such key'),
+        (
+            {'keep': 'best', 'learn_devel': True},
+            r"keep: 'best', but setting 'standard' learns devel, which then chooses none; set 'all'",
+        ),
         ({'of_set': {'drugs': {'epochs': 0}}}, r'of_set\.drugs\.epochs: must be at least 1'),
         ({'of_set': {'drugs': {'max_pieces': 64}}}, r'of_set\.drugs\.overlap_pieces: must leave room'),
     ],
@@ -146,3 +163,108 @@ def test_keys_of_sets_are_checked_like_all_others(changes, message):
     given.finetune.update(**changes)
     with pytest.raises(ConfigError, match=r'^config\.finetune\.' + message):
         Experiment.from_config(given)
+
+
+RATES = {f'r{at}': {'learning_rate': rate} for at, rate in enumerate((1e-5, 5e-3, 1e-3, 2e-2))}
+SEARCH = {'settings': tuple(RATES), 'setting': RATES, 'epochs': 4, 'datasets': ('drugs',)}
+
+
+class Killed(BaseException):
+    """As nothing but the end of the process is."""
+
+
+def results(run):
+    folder = run.workdir / 'finetune'
+    rows = {(r['model'], r['setting'], r['seed']): r for r in read_jsonl(folder / 'results.jsonl')}
+    return {key: (r['devel'], r['test'], r['history']) for key, r in rows.items()}, folder
+
+
+def test_halving_stops_the_worse_settings_and_leaves_the_rest_as_they_are(model, sets, tmp_path, monkeypatch):
+    """Four settings by 2: two go on after one of four epochs, one after two of them; killed at every file it writes."""
+    other = save_encoder(tmp_path / 'other', 'electra', layers=1)
+    models = {'a': model, 'b': other}
+    whole = run_of(tmp_path / 'whole', sets, models, **SEARCH)
+    execute(whole, STAGES['finetune'])
+    every, _ = results(whole)
+    halved = run_of(tmp_path / 'halved', sets, models, **SEARCH, halving=2)
+    # By hand, from the whole histories.
+    left, stopped = {x: tuple(RATES) for x in models}, {}
+    for epochs, number in ((1, 2), (2, 1)):
+        for x, names in left.items():
+            score = {n: max(e['devel_f1'] for e in every[x, n, 0][2][:epochs]) for n in names}
+            ranked = sorted(names, key=lambda n: (-score[n], names.index(n)))
+            left[x] = tuple(ranked[:number])
+            stopped |= {(x, n): epochs for n in ranked[number:]}
+
+    written, real, attempts = [], cells.write_sealed, 0
+
+    def dies(path, record):
+        if len(written) == limit:
+            raise Killed
+        if attempts % 2:  # before or behind the file
+            real(path, record)
+        written.append(path)
+        if len(written) == limit:
+            raise Killed
+        if not attempts % 2:
+            real(path, record)
+
+    monkeypatch.setattr(cells, 'write_sealed', dies)
+    for attempts, limit in enumerate((3, 7, 4)):  # noqa: B007
+        written.clear()
+        with pytest.raises(Killed):
+            execute(halved, STAGES['finetune'])
+    monkeypatch.undo()
+    execute(halved, STAGES['finetune'])
+    found, folder = results(halved)
+    assert found == {key: every[key] for key in every if key[1] in left[key[0]]}
+    assert len(found) == 2
+    record = read_json(folder / 'search.json')
+    assert {(r['models'][0], r['setting']): r['after'] for r in record['stopped']} == stopped
+    assert (record['epochs'], record['epochs_of_all']) == (8 * 1 + 4 * 2 + 2 * 4, 8 * 4)
+    read = {p.parts[-5:-1] for p in folder.rglob('scores.json')} | {
+        p.parts[-5:-1] for p in folder.rglob('predictions.tsv')
+    }
+    assert {(x, n) for x, _, n, _ in read} == {(x, n) for x, names in left.items() for n in names}
+    note = scores(read_measures(halved)).text()
+    assert 'settings that stopped, 4 after 1 of 4 epochs, 2 after 2 of 4 epochs' in note
+    assert '24 epochs were trained, instead of 32' in note
+    # Without halving the rest is trained, and what was is kept.
+    counts = execute(run_of(halved.workdir, sets, models, **SEARCH), STAGES['finetune'])['counts']
+    assert (counts['cells'], counts['kept']) == (8, 2)
+    assert results(halved)[0] == every
+    assert not (folder / 'search.json').exists()
+
+
+def test_one_setting_for_all_models_is_chosen_on_some_of_them(model, sets, tmp_path):
+    models = {'a': model, 'b': save_encoder(tmp_path / 'b', layers=2), 'c': model}
+    run = run_of(tmp_path / 'run', sets, models, **SEARCH | {'epochs': 2}, tuned_on=('b', 'c'))
+    execute(run, STAGES['finetune'])
+    found, _ = results(run)
+    means = {n: found['b', n, 0][0]['default']['f1'] + found['c', n, 0][0]['default']['f1'] for n in RATES}
+    best = max(means, key=means.get)
+    assert [key for key in found if key[0] == 'a'] == [('a', best, 0)]
+    measures = read_measures(run)
+    assert {measures.chosen(x, 'drugs') for x in models} == {best}
+    assert (
+        'chosen on devel over b, c; the other models have not been searched. 18 epochs'
+        in scores(measures).text()
+    )
+
+
+def test_test_never_chooses_and_learned_devel_neither(tmp_path):
+    def cell(setting, devel, test, **more):
+        place = {'model': 'a', 'dataset': 'topic', 'task': 'classes', 'setting': setting, 'seed': 0}
+        of = {split: {'default': {'accuracy': x}} for split, x in (('devel', devel), ('test', test))}
+        return {**place, **of, 'best_epoch': 7, 'history': [], **more}
+
+    rows = [cell('x', 0.7, 0.9), cell('y', 0.8, 0.4), cell('both', 1.0, 0.95, learned_devel=True)]
+    m = Measures(Run(tmp_path, Experiment(), quiet=True), finetuned=rows)
+    assert m.chosen('a', 'topic') == 'y'
+    assert m.scores('a', 'topic') == [40]
+    assert m.scores('a', 'topic', 'devel', setting='both') == []
+    text = scores(m).text()
+    assert 'y, chosen' in text
+    assert 'nothing was chosen on it: topic (both, 7 epochs)' in text
+    alone = Measures(m.run, finetuned=rows[2:])
+    assert alone.scores('a', 'topic') == [95]  # what was decided before

@@ -8,6 +8,7 @@ from typing import Any
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.files import Checksums, digest, write_json, write_jsonl
+from bioptimus_jax.finetune import search
 from bioptimus_jax.finetune.cells import MODEL, Cell, finished_cell, place, run_cells
 from bioptimus_jax.finetune.kept import discard_others, kept_cells
 from bioptimus_jax.finetune.loading import check_positions, torch_device
@@ -73,7 +74,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     """Fine-tune and score every cell into MODEL/SET/SETTING/seed-N, then write what they say together.
 
     lint.json and labels.json: of the sets, before anything is trained. results.jsonl: a record a cell. statistics.json:
-    of every model, set and setting. slices.json: of the mentions, for the models of this run with their new tokens.
+    of every model, set and setting; slices.json: of the mentions, for the models of this run with their new tokens.
+    search.json: which settings halving stopped, and what the search took.
     """
     settings, runtime, checksums = run.config.finetune, run.config.runtime, run.checksums()
     models = model_folders(run.config, run.folder, settings.models or run.config.phases, MODELS)
@@ -90,10 +92,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     _look(folder, tokenizers, cells, datasets, run.say)
     for one, dataset in datasets.items():
         task_for(one).check(one, dataset)
-    records = {cell.name: record for cell in cells if (record := finished_cell(cell))}
-    waiting = [cell for cell in cells if cell.name not in records]
-    run.say(f'finetune: {len(cells)} cells, {len(records)} of them done before')
-    _train(run, cells, waiting, datasets, records)
+    records: dict[str, dict[str, Any]] = {}
+    cells, done, searched = _search(run, cells, datasets, records)
     # Scored when no model was to be kept, or when another seed was the best.
     lacking = [
         dataclasses.replace(cell, again=True)
@@ -105,6 +105,10 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         _train(run, cells, lacking, datasets, records)
     discard_others(cells, records, settings.keep)
     ordered = [records[cell.name] for cell in cells]
+    if searched:
+        write_json(folder / search.FILE, searched)
+    else:
+        (folder / search.FILE).unlink(missing_ok=True)
     write_jsonl(folder / 'results.jsonl', map(_result, ordered))
     failed = _summarise(run, folder, grouped(cells, records), datasets, tokenizers)
     summed = dict.fromkeys(key for record in ordered for key in task_of(record).summed)
@@ -114,7 +118,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     )
     return {
         'cells': len(cells),
-        'kept': len(cells) - len(waiting),
+        'kept': done,
         'failed': failed,
         **{key: sum(r.get(key, 0) for r in ordered) for key in summed},
         'content': content,
@@ -125,7 +129,10 @@ def check(run: Run) -> None:
     """Raise what is wrong with the names of models, and with settings that a model's config.json does not allow."""
     e, made = run.config, run.manifest('export')
     corpora.check_names_of_sets(e.finetune)
-    tried = [each for chosen in corpora.chosen_sets(e.finetune) for each in _tried(e.finetune, chosen)]
+    of_sets = {chosen.name: _tried(e.finetune, chosen) for chosen in corpora.chosen_sets(e.finetune)}
+    tried = [each for of_set in of_sets.values() for each in of_set]
+    named = [named_model(e, entry, MODELS)[0] for entry in e.finetune.models or e.phases]
+    search.check(e.finetune, named, of_sets)
     for entry in e.finetune.models or e.phases:
         _, folder = named_model(e, entry, MODELS)
         if folder is None:
@@ -168,6 +175,58 @@ def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:
 def _result(record: dict[str, Any]) -> dict[str, Any]:
     """What results.jsonl holds of a cell."""
     return {key: record[key] for key in (*FIRST, *task_of(record).reported, *LAST) if key in record}
+
+
+def _search(
+    run: Run, cells: Sequence[Cell], datasets: Sets, records: dict[str, Any]
+) -> tuple[list[Cell], int, dict[str, Any]]:
+    """Train what the search leaves of the cells, to the end; adds to the records.
+
+    Gives these cells, how many of them were finished before, and what search.json holds.
+    """
+    settings, done = run.config.finetune, 0
+
+    def rung(part: Sequence[Cell]) -> dict[str, Any]:
+        found = {cell.name: record for cell in part if (record := finished_cell(cell))}
+        waiting = [cell for cell in part if cell.name not in found]
+        progress = run.progress('finetune: rung', len(part), 'cells')
+        progress.start_at(len(found))
+        for cell, record in run_cells(run.config.runtime, waiting, datasets, run.say, run.check_stop):
+            found[cell.name] = record
+            progress.update(1)
+            run.saved()
+        return found
+
+    def finish(part: Sequence[Cell]) -> None:
+        nonlocal done
+        before = {cell.name: record for cell in part if (record := finished_cell(cell))}
+        records.update(before)
+        done += len(before)
+        run.say(f'finetune: {len(part)} cells, {len(before)} of them done before')
+        _train(run, part, [cell for cell in part if cell.name not in before], datasets, records)
+
+    first = search.halved(
+        search.choosing(cells, settings.tuned_on), settings.halving, settings.tuned_on, rung
+    )
+    for r in first.stopped:
+        models, devel = ', '.join(r['models']), f'{100 * r["devel"]:.2f}'
+        run.say(
+            f'finetune: {models} on {r["dataset"]}: {r["setting"]} stops after {r["after"]} epochs, devel {devel}'
+        )
+    finish(first.cells)
+    left = first.cells
+    if settings.tuned_on:
+        followers = search.following(cells, first.cells, records)
+        finish(followers)
+        left = [*left, *followers]
+    names = {cell.name for cell in left}
+    trained = [cell for cell in cells if cell.name in names]
+    if not (settings.halving or settings.tuned_on):
+        return trained, done, {}
+    searched = {'halving': settings.halving, 'tuned_on': settings.tuned_on, 'stopped': first.stopped}
+    spent = first.epochs + sum(cell.settings.epochs for cell in trained)
+    every = sum(cell.settings.epochs for cell in cells)
+    return trained, done, {**searched, 'epochs': spent, 'epochs_of_all': every}
 
 
 def _train(

@@ -29,7 +29,8 @@ MODEL = 'model'  # in a cell's folder
 class Cell:
     """Everything that a worker needs for one fine-tuning. `fingerprint` is the digest of all that decides it.
 
-    `keep`: whether its model is written beside the scores; `again`: whether it is not finished without one.
+    `keep`: whether its model is written beside the scores; `again`: whether it is not finished without one. `until`: it
+    stops after so many of its epochs, and test is not read.
     """
 
     model: str
@@ -44,6 +45,7 @@ class Cell:
     fingerprint: str
     keep: bool = False
     again: bool = False
+    until: int = 0
 
     @property
     def name(self) -> str:
@@ -72,8 +74,14 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         threads=cell.threads,
         on_epoch=on_epoch,
         check=check,
-        save=cell.target / MODEL if cell.keep else None,
+        save=cell.target / MODEL if cell.keep and not cell.until else None,
+        until=cell.until,
     )
+    if cell.until:
+        record = {**place(cell), 'seed': cell.seed, 'history': outcome.history, 'print': cell.fingerprint}
+        cell.target.mkdir(parents=True, exist_ok=True)
+        write_sealed(cell.target / _stopped(cell), record)
+        return record
     gold = [task.answers(example) for example in dataset.test]
     devel = as_learned(task, dataset, cell.settings).devel
     record = {
@@ -106,6 +114,8 @@ def place(cell: Cell) -> dict[str, str]:
 
 def finished_cell(cell: Cell) -> dict[str, Any] | None:
     """The record of a cell that was done before from the same model, data and settings and is whole, or None."""
+    if cell.until:
+        return _finished_rung(cell)
     record = None
     with contextlib.suppress(InputError):  # damaged: it is made again
         record = read_sealed(cell.target / 'scores.json')
@@ -120,6 +130,23 @@ def finished_cell(cell: Cell) -> dict[str, Any] | None:
     if not all(p.is_file() and (not sums or sums.get(n) == sha256(p)) for n, p in files.items()):
         return None
     return {**record, 'dataset': cell.dataset.name}  # the folder of a set may have been given another name
+
+
+def _stopped(cell: Cell) -> str:
+    return f'stopped-{cell.until}.json'
+
+
+def _finished_rung(cell: Cell) -> dict[str, Any] | None:
+    """What a cell said when it stopped at its rung, or would have said if it was trained to the end before.
+
+    The file of the rung decides: on a GPU another training can end up elsewhere, and a decision must not change.
+    """
+    for name in (_stopped(cell), 'scores.json'):
+        with contextlib.suppress(InputError):
+            record = read_sealed(cell.target / name)
+            if record and record.get('print') == cell.fingerprint:
+                return {**record, 'history': record['history'][: cell.until]}
+    return None
 
 
 def run_cells(

@@ -62,12 +62,14 @@ def finetune(
     on_epoch: Callable[[dict[str, float]], None] = _nothing,
     check: Callable[[], None] = _nothing,
     save: Path | None = None,
+    until: int = 0,
 ) -> Outcome:
     """Train on train, choose the epoch by the task's metric on devel (the earlier one of equals), predict test once.
 
     With `settings.learn_devel` both are trained on, and the last epoch is taken.
 
-    `save`: a folder for the model of that epoch, as transformers loads it; for linear heads.
+    `save`: a folder for the model of that epoch, as transformers loads it; for linear heads. `until`: stop after so
+    many of the epochs, without a look at test.
 
     Deterministic on the CPU for a seed and a number of threads. `check` is called after every update and every batch
     of predictions, and may raise. Raises InputError for a folder that cannot be used, ConfigError where a key does not
@@ -110,9 +112,11 @@ def finetune(
         on_epoch(history[-1])
         if epoch == settings.epochs if settings.learn_devel else value > best[0]:
             best = (value, epoch, {k: v.detach().clone() for k, v in head.state_dict().items()}, predicted)
+        if epoch == until:
+            break
     head.load_state_dict(best[2])
     started = time.monotonic()
-    test = predict(task, head, dataset.test, splits['test'].windows, settings, check)
+    test = [] if until else predict(task, head, dataset.test, splits['test'].windows, settings, check)
     seconds_of_test = time.monotonic() - started
     if save:
         save_model(tokenizer, head, save)
@@ -121,7 +125,7 @@ def finetune(
         test=test,
         best_epoch=best[1],
         history=history,
-        train_sentences_per_second=round(len(train) * settings.epochs / max(seconds, 1e-9), 1),
+        train_sentences_per_second=round(len(train) * len(history) / max(seconds, 1e-9), 1),
         predict_sentences_per_second=round(len(dataset.test) / max(seconds_of_test, 1e-9), 1),
         alignment={n: sum(split.counts[n] for split in splits.values()) for n in splits['train'].counts},
         train_sentences=len(train),

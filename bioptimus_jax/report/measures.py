@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
+from bioptimus_jax.finetune import search
 from bioptimus_jax.finetune.task import LEARNED_DEVEL, Task, task_of
 from bioptimus_jax.manifests import MANIFEST, STARTED, require_whole
 from bioptimus_jax.run import Run, lost_metrics, stage_folder, stage_metrics
@@ -54,6 +55,7 @@ class Measures:
     slices: Rows = dataclasses.field(default_factory=list)
     lint: Rows = dataclasses.field(default_factory=list)
     labels: dict[str, Any] = dataclasses.field(default_factory=dict)
+    search: dict[str, Any] = dataclasses.field(default_factory=dict)
     kept_steps: dict[str, int] = dataclasses.field(default_factory=dict)
     manifests: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     gaps: str = ''
@@ -122,8 +124,12 @@ class Measures:
         return list(dict.fromkeys(r['setting'] for r in own))
 
     def chosen(self, model: str, dataset: str) -> str:
-        """The setting with the highest mean score on devel, the first of equals; test has no say."""
-        return best_setting([(self, model)], dataset)
+        """The setting with the highest mean score on devel, the first of equals; test has no say.
+
+        With config.finetune.tuned_on the mean is over those models, and all models have the same setting.
+        """
+        common = best_setting([(self, name) for name in self.run.config.finetune.tuned_on], dataset)
+        return common if common in self.settings(model, dataset) else best_setting([(self, model)], dataset)
 
     def scores(
         self,
@@ -164,7 +170,10 @@ class Measures:
 
 def best_setting(models: Sequence[tuple[Measures, str]], dataset: str) -> str:
     """The fine-tuning setting with the highest mean score on devel over all of these models; the first of equals."""
-    names = dict.fromkeys(name for m, model in models for name in m.settings(model, dataset))
+    tried = [m.settings(model, dataset) for m, model in models]
+    names = list(dict.fromkeys(name for of_model in tried for name in of_model))
+    # A search may leave models with different settings.
+    names = [name for name in names if all(name in of_model for of_model in tried)] or names
     found = {n: [s for m, x in models for s in m.scores(x, dataset, 'devel', setting=n)] for n in names}
     return max(found, key=lambda name: statistics.fmean(found[name] or [-math.inf]), default='')
 
@@ -208,6 +217,7 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         slices=_read(folder / 'slices.json', list),
         lint=_read(folder / 'lint.json', list),
         labels=_read(folder / 'labels.json', dict),
+        search=_read(folder / search.FILE, dict),
         kept_steps=_read(stage_folder(run, 'pretrain') / KEPT, dict),
         manifests=manifests,
         gaps=gaps,

@@ -313,8 +313,9 @@ def _of_fine_tuning(m: Measures, model: str) -> dict[str, str]:
     found = _keys('finetune', settings, schema.NOT_OF_A_SETTING)
     tried = {name: settings.setting.get(name, {}) for name in settings.settings}
     found['finetune.settings'] = json.dumps(tried, sort_keys=True)
-    if settings.of_set:
-        found['finetune.of_set'] = json.dumps(settings.of_set, sort_keys=True)
+    for key in ('of_set', 'halving', 'tuned_on'):
+        if value := getattr(settings, key):
+            found[f'finetune.{key}'] = json.dumps(value, sort_keys=True)
     for r in m.finetuned:
         if r['model'] == model:
             if 'gold_in_file' in r:

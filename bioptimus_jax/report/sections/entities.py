@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -110,6 +111,7 @@ def scores(m: Measures) -> Table:
         + '. '
         + (_interval_note(m) if intervals else '')
         + ('Chosen: highest mean on devel, which the other tables show. ' if several else '')
+        + _searched(m)
         + _learned_devel(m)
         + (
             'Majority: the answer that training gives most often, for every text; prior: answers drawn as often as'
@@ -226,6 +228,26 @@ SECTION = Section(
 def _interval_note(m: Measures) -> str:
     units = ' or '.join(dict.fromkeys(r['unit'] for r in m.statistics if 'unit' in r))
     return f'95 %: of {score_names(m)} over {units} of the test set drawn with replacement, the seeds as they are. '
+
+
+def _searched(m: Measures) -> str:
+    """How settings were searched, where not all of them were trained to the end with every model."""
+    said, found = '', m.search
+    if found.get('tuned_on'):
+        said = (
+            f'One setting for each set, chosen on devel over {", ".join(map(m.label, found["tuned_on"]))}; the other '
+            'models have not been searched. '
+        )
+    if found.get('halving'):
+        at = Counter(f'{r["after"]} of {r["of"]}' for r in found['stopped'])
+        named = ', '.join(f'{count} after {epochs} epochs' for epochs, count in at.items())
+        said += (
+            f'Successive halving by {found["halving"]}, the same for every model: settings that stopped, {named}; of '
+            'them no test score is known. '
+        )
+    if said:
+        said += f'{found["epochs"]:,} epochs were trained, instead of {found["epochs_of_all"]:,}. '
+    return said
 
 
 def _learned_devel(m: Measures) -> str:

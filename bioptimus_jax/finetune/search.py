@@ -1,0 +1,134 @@
+"""A search for the setting of every set: which of them go on after some epochs, and on which models it is chosen.
+
+Every model gets the same settings, seeds and rungs. Test is read by the cells alone that are trained to the end.
+"""
+
+import dataclasses
+import itertools
+import statistics
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.finetune.cells import Cell
+from bioptimus_jax.finetune.task import score_of, task_for
+from bioptimus_jax.schema import Finetune
+
+FILE = 'search.json'
+Train = Callable[[Sequence[Cell]], Mapping[str, dict[str, Any]]]
+"""Trains cells up to their rung; gives their records by name."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Halved:
+    """What successive halving leaves: cells that are trained to the end, settings that stopped, epochs of the rungs."""
+
+    cells: list[Cell]
+    stopped: list[dict[str, Any]]
+    epochs: int
+
+
+def choosing(cells: Sequence[Cell], tuned_on: Collection[str]) -> list[Cell]:
+    """The cells of models whose devel scores choose a setting: all models, or those of `tuned_on`."""
+    return [cell for cell in cells if not tuned_on or cell.model in tuned_on]
+
+
+def halved(cells: Sequence[Cell], halving: int, tuned_on: Collection[str], train: Train) -> Halved:
+    """Successive halving (Jamieson and Talwalkar 2016): after a share of its epochs only the best settings go on.
+
+    Of n settings 1/halving are left after every rung; the last rung is at 1/halving of the epochs, the one before it
+    at 1/halving^2, and so on for as many rungs as n has powers of `halving`. Settings are judged by their best epoch
+    so far on devel, the mean over seeds and over `tuned_on`; the first of equals goes on. What goes on is trained anew
+    from its beginning: so its cells are those of a search without halving, and nothing but scores has to be kept.
+    """
+    groups: dict[Any, dict[str, list[Cell]]] = {}
+    for cell in cells:
+        judged = groups.setdefault(cell.dataset if tuned_on else (cell.model, cell.dataset), {})
+        judged.setdefault(cell.setting, []).append(cell)
+    rungs = {key: rungs_of(len(judged), halving) for key, judged in groups.items()}
+    stopped, epochs = [], 0
+    for rung in range(max(rungs.values(), default=0)):
+        due = {key: rungs[key] - rung for key in groups if rungs[key] > rung}
+        part = [
+            dataclasses.replace(cell, until=-(-cell.settings.epochs // halving ** due[key]))
+            for key in due
+            for cell in itertools.chain(*groups[key].values())
+        ]
+        records = train(part)
+        epochs += sum(cell.until for cell in part)
+        until = {cell.name: cell.until for cell in part}
+        for key in due:
+            devel = {
+                name: statistics.fmean(_best(cell, records[cell.name]) for cell in of_setting)
+                for name, of_setting in groups[key].items()
+            }
+            ranked = sorted(devel, key=lambda name: -devel[name])
+            for name in ranked[max(1, len(ranked) // halving) :]:
+                first, *_ = of_setting = groups[key].pop(name)
+                models = list(dict.fromkeys(cell.model for cell in of_setting))
+                stopped.append(
+                    {
+                        **{'models': models, 'dataset': first.dataset.name, 'setting': name},
+                        **{'cells': len(of_setting), 'after': until[first.name], 'of': first.settings.epochs},
+                        'devel': devel[name],
+                    }
+                )
+    left = {cell.name for judged in groups.values() for of_setting in judged.values() for cell in of_setting}
+    return Halved([cell for cell in cells if cell.name in left], stopped, epochs)
+
+
+def following(
+    cells: Sequence[Cell], chosen_from: Sequence[Cell], records: Mapping[str, dict[str, Any]]
+) -> list[Cell]:
+    """Of the models that choose nothing, the cells under the setting that is best on devel over those that do."""
+    scores: dict[Any, dict[str, list[float]]] = {}
+    for cell in chosen_from:
+        of_set = scores.setdefault(cell.dataset, {})
+        of_set.setdefault(cell.setting, []).append(score_of(records[cell.name], 'devel'))
+    best = {one: max(found, key=lambda name: statistics.fmean(found[name])) for one, found in scores.items()}
+    models = {cell.model for cell in chosen_from}
+    return [cell for cell in cells if cell.model not in models and cell.setting == best[cell.dataset]]
+
+
+def rungs_of(settings: int, halving: int) -> int:
+    """How often so many settings can be cut to 1/halving."""
+    rungs = 0
+    while halving > 1 and settings >= halving ** (rungs + 1):
+        rungs += 1
+    return rungs
+
+
+def check(settings: Finetune, models: Collection[str], tried: Mapping[str, Sequence[Finetune]]) -> None:
+    """Raise ConfigError for a search that means nothing. `tried`: of every set, its settings."""
+    for name in settings.tuned_on:
+        if name not in models:
+            raise ConfigError(
+                f'config.finetune.tuned_on: {name!r} is none of the models that are scored; there are '
+                f'{", ".join(models)}'
+            )
+    most = max(map(len, tried.values()), default=0)
+    for key, needed in (('tuned_on', 2), ('halving', max(2, settings.halving))):
+        if getattr(settings, key) and most < needed:
+            raise ConfigError(
+                f'config.finetune.{key}: {getattr(settings, key)}, but no set has {needed} settings to choose from; '
+                'name more in config.finetune.settings, or leave it out'
+            )
+    for dataset, of_set in tried.items():
+        searched = len(of_set) > 1 and (settings.tuned_on or rungs_of(len(of_set), settings.halving))
+        for one in of_set if searched else ():
+            [name] = one.settings
+            if one.learn_devel:
+                raise ConfigError(
+                    f'config.finetune.setting.{name}: learns devel of {dataset}, so it cannot be chosen on it; try it '
+                    'in another run, with the setting that this one chooses'
+                )
+            if one.epochs < settings.halving ** rungs_of(len(of_set), settings.halving):
+                raise ConfigError(
+                    f'config.finetune.halving: {settings.halving}, but setting {name!r} of {dataset} has '
+                    f'{one.epochs} epochs, too few for its rungs'
+                )
+
+
+def _best(cell: Cell, record: Mapping[str, Any]) -> float:
+    """The score on devel that the cell would have if it had ended at its rung."""
+    return max(epoch[f'devel_{task_for(cell.dataset).metric.name}'] for epoch in record['history'])
