@@ -200,6 +200,17 @@ def test_settings_are_chosen_behind_a_colon_or_by_folder(tmp_path, sets):
     by_folder = compare_models(f'{both}/drugs/standard', f'{both}/drugs/frozen')
     assert by_colon[2:] == by_folder[2:]
     assert by_colon[1] == f'B: {both} (0.4, frozen)'
+    # Of every set what devel chooses, though test says otherwise.
+    two = {'drugs': sets['drugs'], 'more': sets['drugs']}
+    searched = write_model(tmp_path / 'searched', two, (0, 1), 0.05, devel={0: 0.5, 1: 0.9})
+    for name, devel in (('drugs', 0.6), ('more', 0.8)):
+        part = {name: two[name]}
+        write_model(tmp_path / 'searched', part, (0, 1), 0.3, setting='frozen', devel={0: devel, 1: devel})
+    cells = read_model(f'{searched}:devel').cells
+    assert {name: {f.parent.name for f in of.values()} for name, of in cells.items()} == {
+        'drugs': {'standard'},
+        'more': {'frozen'},
+    }
     with pytest.raises(InputError, match=r"has no setting 'other'; found: frozen, standard"):
         read_model(f'{both}:other')
     write_model(tmp_path / 'ner' / '0.3', one, (0,), 0.05, name='0.3')

@@ -1,15 +1,19 @@
 """The finished fine-tunings of one model, found in its folder of stage `finetune`."""
 
 import dataclasses
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
+from bioptimus_jax.finetune.task import LEARNED_DEVEL, score_of
 from bioptimus_jax.schema import STANDARD
 from bioptimus_jax.sets.blurb import true_name
 
+BY_DEVEL = 'devel'
+"""In place of a setting's name: of every set the one with the highest mean on devel."""
 NEEDED = ('model', 'dataset', 'seed', 'devel', 'history')  # of scores.json
 
 
@@ -25,7 +29,10 @@ class Model:
 
 
 def read_model(name: str) -> Model:
-    """The finished cells of FOLDER or FOLDER:SETTING. Raises InputError unless of one model and setting."""
+    """The finished cells of FOLDER or FOLDER:SETTING, with BY_DEVEL of a setting for each set.
+
+    Raises InputError unless of one model and setting.
+    """
     folder, setting = Path(name), ''
     if not folder.is_dir() and ':' in name:
         head, _, setting = name.rpartition(':')
@@ -43,18 +50,21 @@ def read_model(name: str) -> Model:
     if len(models) > 1:
         raise InputError(f'{folder}: holds several models, {", ".join(models)}; give the folder of one')
     settings = sorted({record.get('setting', STANDARD) for _, record in found})
-    if setting and setting not in settings:
+    if setting == BY_DEVEL and setting not in settings:
+        found = _chosen_on_devel(found)
+    elif setting and setting not in settings:
         raise InputError(f'{folder}: has no setting {setting!r}; found: {", ".join(settings)}')
-    if not setting and len(settings) > 1:
+    elif not setting and len(settings) > 1:
         raise InputError(
-            f'{folder}: holds several settings, {", ".join(settings)}; choose one, as {folder}:{settings[0]}'
+            f'{folder}: holds several settings, {", ".join(settings)}; choose one, as {folder}:{settings[0]}, or '
+            f'{folder}:{BY_DEVEL} for what devel chooses on every set'
         )
-    setting = setting or settings[0]
+    else:
+        setting = setting or settings[0]
+        found = [(cell, r) for cell, r in found if r.get('setting', STANDARD) == setting]
     cells: dict[str, dict[int, Path]] = {}
     records: dict[str, dict[int, dict[str, Any]]] = {}
     for cell, record in found:
-        if record.get('setting', STANDARD) != setting:
-            continue
         dataset = true_name(record['dataset'], len(record.get('test_by_type', ())))
         seed = record['seed']
         if seed in cells.setdefault(dataset, {}):
@@ -64,6 +74,19 @@ def read_model(name: str) -> Model:
         cells[dataset][seed] = cell
         records.setdefault(dataset, {})[seed] = record
     return Model(str(folder), models[0], setting, cells, records)
+
+
+def _chosen_on_devel(found: Sequence[tuple[Path, dict[str, Any]]]) -> list[tuple[Path, dict[str, Any]]]:
+    """Of every set the cells under the best setting; the first of equals, as they are sorted."""
+    scores: dict[str, dict[str, list[float]]] = {}
+    for _, record in found:
+        if LEARNED_DEVEL not in record:
+            of_set = scores.setdefault(record['dataset'], {})
+            of_set.setdefault(record.get('setting', STANDARD), []).append(score_of(record, 'devel'))
+    best = {
+        one: max(of_set, key=lambda name: statistics.fmean(of_set[name])) for one, of_set in scores.items()
+    }
+    return [(cell, r) for cell, r in found if r.get('setting', STANDARD) == best.get(r['dataset'])]
 
 
 def _record(file: Path) -> dict[str, Any]:
