@@ -112,8 +112,17 @@ def as_config(record: Any) -> ConfigDict:
 def begin(config: ConfigDict, record: type, dotted: str) -> None:
     """Where a key is of an entry that there may be, but is not yet, begin it with its defaults."""
     name, _, rest = dotted.partition('.')
-    chosen, (field, _) = rest.partition('.')[0], _fields(record).get(name, (None, None))
-    if field and chosen in (field.metadata.get('names') or ()) and chosen not in config[name]:
+    chosen, (field, kind) = rest.partition('.')[0], _fields(record).get(name, (None, None))
+    if dataclasses.is_dataclass(kind):
+        begin(config[name], typing.cast(type, kind), rest)
+    elif field and field.metadata.get('without') is not None:
+        entry, _, last = rest.rpartition('.')
+        found = field_of(field.metadata['record'](entry), last)
+        if entry and found and last not in field.metadata['without']:
+            keys = config[name].get(entry, ConfigDict())
+            keys[last] = keys.get(last, found[0].default)
+            config[name][entry] = keys
+    elif field and chosen in (field.metadata.get('names') or ()) and chosen not in config[name]:
         config[name][chosen] = as_config(field.metadata['record'](chosen)())
 
 

@@ -165,6 +165,23 @@ def test_keys_of_sets_are_checked_like_all_others(changes, message):
         Experiment.from_config(given)
 
 
+def test_the_command_line_gives_a_set_and_a_setting_any_key():
+    given = config.load('finetune')
+    for key, value in (
+        ('of_set.gad.seeds', '3,4'),
+        ('of_set.gad.epochs', '2'),
+        ('setting.slow_0.1.learning_rate', '0.1'),
+        ('settings', 'standard,slow_0.1'),
+    ):
+        config.override(given, f'finetune.{key}', value)
+    found = Experiment.from_config(given, paths=False).finetune
+    assert (found.on('gad').seeds, found.on('gad').epochs, found.on('hoc').epochs) == ((3, 4), 2, 10)
+    assert found.on('gad').named('slow_0.1').learning_rate == 0.1
+    for key in ('of_set.gad.nothing', 'of_set.gad.folder', 'of_set.seeds', 'setting.x.seeds'):
+        with pytest.raises(ConfigError, match=f'config.finetune.{key}: '):
+            config.override(given, f'finetune.{key}', '1')
+
+
 RATES = {f'r{at}': {'learning_rate': rate} for at, rate in enumerate((1e-5, 5e-3, 1e-3, 2e-2))}
 SEARCH = {'settings': tuple(RATES), 'setting': RATES, 'epochs': 4, 'datasets': ('drugs',)}
 
