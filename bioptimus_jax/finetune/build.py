@@ -13,6 +13,7 @@ from bioptimus_jax.finetune.cells import MODEL, Cell, finished_cell, place, run_
 from bioptimus_jax.finetune.kept import discard_others, kept_cells
 from bioptimus_jax.finetune.loading import check_positions, torch_device
 from bioptimus_jax.finetune.stability import check_layers
+from bioptimus_jax.finetune.subset import as_learned
 from bioptimus_jax.finetune.summary import Group, Known, grouped, known_of, statistics_of
 from bioptimus_jax.finetune.task import LEARNED_DEVEL, score_of, task_for, task_of
 from bioptimus_jax.model.folder import (
@@ -85,6 +86,10 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     run.computes('finetune', torch_device(), threads=runtime.torch_threads)
     chosen = dict.fromkeys(cell.dataset for cell in cells)
     datasets = {one: task_for(one).read(one) for one in chosen}
+    for cell in {(cell.dataset, cell.setting): cell for cell in cells}.values():
+        as_learned(
+            task_for(cell.dataset), datasets[cell.dataset], cell.settings
+        )  # raises for too few examples
     folders = {cell.model: cell.model_folder for cell in cells}
     run.check_stop()  # what comes imports for seconds
     tokenizers = {model: load_for_words(path) for model, path in folders.items()}
