@@ -80,11 +80,11 @@ def finetune(
     from bioptimus_jax.finetune.loading import load_head, save_model
 
     torch.set_num_threads(threads)
+    tokenizer, head = load_head(task, model_folder, task.labels(dataset, settings), settings, seed)
     dataset = as_learned(task, dataset, settings)
     train = dataset.train
-    tokenizer, head = load_head(task, model_folder, task.labels(dataset, settings), settings, seed)
     splits = {}
-    for name in SPLITS:
+    for name in SPLITS[:-1] if until else SPLITS:
         try:
             splits[name] = task.windows(tokenizer, getattr(dataset, name), settings)
         except InputError as error:
