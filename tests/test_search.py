@@ -1,6 +1,7 @@
 """The search for a setting: keys of one set, BLURB's ranges, and cells that an earlier version has finished."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 from toy_sets import save_encoder, save_set, settings
@@ -14,6 +15,7 @@ from bioptimus_jax.report.sections.entities import scores
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.sets.blurb import MEMBERS
+from bioptimus_jax.sets.corpora import NamedSet, settings_on
 from bioptimus_jax.stages import STAGES
 
 TWO = {'settings': ('standard', 'x'), 'setting': {'x': {'learning_rate': 1e-3}}}
@@ -56,6 +58,24 @@ def test_blurb_is_searched_as_its_authors_state(monkeypatch):
         assert {s.max_pieces for s in tried} == {PIECES.get(name, tried[0].max_pieces)}
         assert (len(one.on(name).settings), one.on(name).seeds) == (1, (0,))
         assert one.on(name).max_pieces == of_set.max_pieces
+
+
+@pytest.mark.parametrize(
+    ('folder', 'pieces'),
+    [
+        ('chemprot', 256),
+        ('ChemProt', 256),
+        ('chemprot-markers', 256),
+        ('gad-fold2', 128),
+        ('other', 128),
+        ('HoC', 512),
+    ],
+)
+def test_a_public_set_is_known_under_its_names(folder, pieces, monkeypatch):
+    monkeypatch.setenv('BIOPTIMUS_DATA', '/data')
+    monkeypatch.setenv('BIOPTIMUS_SOURCE', '/source')
+    search = Experiment.from_config(config.load('blurb')).finetune
+    assert settings_on(search, NamedSet(folder, Path(folder))).max_pieces == pieces
 
 
 def test_techniques_are_tried_on_the_sets_of_their_tables(monkeypatch):

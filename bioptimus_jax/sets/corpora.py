@@ -23,6 +23,7 @@ from bioptimus_jax.sets.prepared import prepared_files, read_prepared
 from bioptimus_jax.sets.sentences import NAMES, SPLITS, Reading, Sentence
 from bioptimus_jax.sets.standoff import read_brat, read_pubtator
 from bioptimus_jax.sets.tags import OUTSIDE, Scheme, broken, labels_of, merged, recognise, spans, to_iob2
+from bioptimus_jax.sets.texts import VARIANT
 
 ENDINGS = {
     'columns': ('.tsv', '.txt', '.conll', '.bio'),
@@ -207,17 +208,18 @@ def chosen_sets(settings: Finetune) -> list[NamedSet]:
 
 
 def settings_on(settings: Finetune, chosen: NamedSet) -> Finetune:
-    """config.finetune as it is for a set: `of_set` knows it by its folder, or else as a public set."""
-    known = blurb.record_of(chosen.name)
+    """config.finetune as it is for a set: `of_set` knows it by its folder, as a public set, or as a form of one."""
+    known = published.record_of(chosen.name)
     public = known.name if known else chosen.name
-    return settings.on(chosen.name if chosen.name in settings.of_set else public)
+    names = (chosen.name, public, VARIANT.sub('', public))
+    return settings.on(next((name for name in names if name in settings.of_set), ''))
 
 
 def check_names_of_sets(settings: Finetune) -> None:
     """Raise ConfigError where `of_set` names what is neither a chosen nor a public set."""
     chosen = [one.name for one in chosen_sets(settings)]
     for name in settings.of_set:
-        if name not in chosen and not blurb.record_of(name):
+        if name not in chosen and not published.record_of(name):
             raise ConfigError(
                 f'config.finetune.of_set.{name}: no such set in config.finetune.folder; found: {", ".join(chosen)}'
             )
