@@ -1,7 +1,7 @@
 """The finished fine-tunings of one model, found in its folder of stage `finetune`."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,10 @@ from bioptimus_jax.files import read_json
 from bioptimus_jax.schema import STANDARD
 from bioptimus_jax.sets.blurb import true_name
 
-NEEDED = ('model', 'dataset', 'seed', 'devel', 'history')  # of scores.json
+NEEDED = ('model', 'dataset', 'seed')  # of scores.json
+OF_TRAINING = ('devel', 'history')  # and of one that was trained here
+OUTSIDE, SEEDLESS = 'outside', 'seedless'
+"""In records: the file of predictions that were made elsewhere; whether they have no seed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +25,12 @@ class Model:
     setting: str
     cells: Mapping[str, Mapping[int, Path]]
     records: Mapping[str, Mapping[int, dict[str, Any]]]
+
+    def beside(self, dataset: str, seeds: Iterable[int]) -> Mapping[int, Path]:
+        """Its cells of a set; predictions from elsewhere that have no seed are beside every one of `seeds`."""
+        [first, *_] = self.records[dataset].values()
+        own = self.cells[dataset]
+        return dict.fromkeys(seeds, next(iter(own.values()))) if first.get(SEEDLESS) else own
 
 
 def read_model(name: str) -> Model:
@@ -68,7 +77,8 @@ def read_model(name: str) -> Model:
 
 def _record(file: Path) -> dict[str, Any]:
     record = read_json(file)
-    missing = [key for key in NEEDED if not isinstance(record, dict) or key not in record]
+    needed = NEEDED if isinstance(record, dict) and OUTSIDE in record else (*NEEDED, *OF_TRAINING)
+    missing = [key for key in needed if not isinstance(record, dict) or key not in record]
     if missing or not isinstance(record, dict):
         raise InputError(f'{file}: lacks {", ".join(missing)}; it was not written by `bioptimus finetune`')
     return record

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_jsonl, write_jsonl
 from bioptimus_jax.finetune.metrics import Metric
+from bioptimus_jax.finetune.outside import Asked
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.schema import TASKS, Finetune
 from bioptimus_jax.sets.corpora import NamedSet
@@ -141,6 +142,14 @@ class Task(abc.ABC):
             ]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f'{file}: cannot be read ({error!r}); score the model again') from error
+
+    def read_file(self, chosen: NamedSet, file: Path) -> Sequence[Any]:
+        """The examples of a test file, or of such a folder, without the other splits. Raises InputError."""
+        raise InputError(f'{file}: this task reads whole sets alone; give the folder of one')
+
+    def outside(self, chosen: NamedSet, asked: Asked) -> tuple[list[Any], list[str]]:
+        """Answers to the test items that were predicted elsewhere, and what is odd about them. Raises InputError."""
+        raise InputError(f'{asked.file}: this task reads no predictions that were made elsewhere')
 
     def of(self, dataset: str) -> 'Task':
         """This task as the set of that name is measured; itself where all sets are measured alike."""

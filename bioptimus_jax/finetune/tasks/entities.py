@@ -7,8 +7,10 @@ from typing import Any
 from bioptimus_jax.finetune.entities import lint
 from bioptimus_jax.finetune.entities.align import align, piece_labels, tags_of_words, word_labels
 from bioptimus_jax.finetune.entities.files import read_predictions, write_predictions, write_standoff
+from bioptimus_jax.finetune.entities.outside import read_tags
 from bioptimus_jax.finetune.entities.score import METRICS, by_type, check_with_seqeval, score
 from bioptimus_jax.finetune.entities.slices import label_distribution, material_of, slices
+from bioptimus_jax.finetune.outside import Asked
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.summary import Known
 from bioptimus_jax.finetune.task import Encoded, Task
@@ -100,6 +102,12 @@ class Entities(Task):
     def write(self, folder: Path, examples: Sequence[Predicted]) -> None:
         write_predictions(folder / self.files[0], examples)
         write_standoff(folder, examples)
+
+    def read_file(self, chosen: NamedSet, file: Path) -> Sequence[Sentence]:
+        return corpora.read_iob2(file, chosen.reading)
+
+    def outside(self, chosen: NamedSet, asked: Asked) -> tuple[list[tuple[str, ...]], list[str]]:
+        return read_tags(asked, one_type=bool(chosen.reading))
 
     def written(self, folder: Path) -> list[Predicted]:
         return read_predictions(folder / self.files[0])

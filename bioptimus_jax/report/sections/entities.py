@@ -9,7 +9,7 @@ from bioptimus_jax.finetune.entities.score import METRICS
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report.blurb import blurb
 from bioptimus_jax.report.drawing import GAP, Figure, Point, curves, shown, spanned, training_axis
-from bioptimus_jax.report.gain import gain
+from bioptimus_jax.report.gain import gain, others
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, fixed, missing, spread
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures, score_names
 from bioptimus_jax.report.section import Section
@@ -216,7 +216,7 @@ SECTION = Section(
     'Fine-tuning',
     'How good is each model after fine-tuning, and how sure is that?',
     ('finetune',),
-    {'gain': gain, 'entities': scores, 'blurb': blurb, 'types': by_type},
+    {'gain': gain, 'entities': scores, 'others': others, 'blurb': blurb, 'types': by_type},
     (entity_f1, checkpoint_f1, epoch_f1),
 )
 
