@@ -501,7 +501,9 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path):
     }
     assert min(best.values()) > 0.8, best
     assert by_place['bert', 'own', 0]['majority'] < 0.7
-    kinds = {r['dataset']: (r['unit'], r['units']) for r in read_json(folder / 'statistics.json')}
+    made = read_json(folder / 'statistics.json')
+    assert {r['ensemble']['seeds'] for r in made} == {2}
+    kinds = {r['dataset']: (r['unit'], r['units']) for r in made}
     assert kinds == dict.fromkeys(best, ('texts', 40))
 
     execute(run, STAGES['report'])
@@ -509,6 +511,16 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path):
     shown = next(block for block in tables.split('### ') if block.startswith('Test scores'))
     assert 'majority' in shown
     assert "Pearson's r" in shown
+    [of_one] = [r for r in made if (r['model'], r['dataset']) == ('bert', 'biosses')]
+    together = [
+        read_jsonl(folder / 'bert' / 'biosses' / 'standard' / f'seed-{seed}' / 'predictions.jsonl')
+        for seed in (0, 1)
+    ]
+    mean = [(a['predicted'][0] + b['predicted'][0]) / 2 for a, b in zip(*together, strict=True)]
+    theirs = scipy.stats.pearsonr([a['gold'][0] for a in together[0]], mean).statistic
+    assert of_one['ensemble']['test'][DEFAULT]['r'] == pytest.approx(theirs)
+    assert f'| {100 * theirs:.2f} [' in shown
+    assert '], 2 seeds' in shown
 
     # A cell that was scored before there was Spearman's rho goes on without it.
     file = folder / 'bert' / 'biosses' / 'standard' / 'seed-0' / 'scores.json'

@@ -4,7 +4,8 @@ Shapes: N examples, U units, S seeds, C counts of a metric.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,13 @@ def units(examples: Sequence[Predicted], unit: str) -> tuple[str, np.ndarray]:
     if len(different) > 1:
         return 'documents', unit_N
     return f'{unit}s', np.arange(len(examples))
+
+
+def majority(given: Iterable[Iterable[Any]]) -> list[Any]:
+    """What is in more than half of the collections."""
+    sides = [set(one) for one in given]
+    counts = Counter(item for side in sides for item in side)
+    return [item for item, count in counts.items() if 2 * count > len(sides)]
 
 
 def counts_by_unit(

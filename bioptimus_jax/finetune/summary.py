@@ -10,10 +10,12 @@ from bioptimus_jax.files import read_jsonl
 from bioptimus_jax.finetune.cells import Cell, place
 from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, failures, interval, summary
-from bioptimus_jax.finetune.task import task_of
+from bioptimus_jax.finetune.task import Task, task_of
 from bioptimus_jax.vocab import frequency
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
+ENSEMBLE = 'ensemble'
+"""In statistics: what the seeds say together, where there are several."""
 Group = Sequence[tuple[Cell, dict[str, Any]]]
 """The cells of one model, set and setting, in order of seeds, with their records."""
 
@@ -24,7 +26,10 @@ def grouped(cells: Iterable[Cell], records: Mapping[str, dict[str, Any]]) -> lis
 
 
 def statistics_of(group: Group, predictions: Sequence[Sequence[Predicted]]) -> dict[str, Any]:
-    """`summary` of every metric on test and devel, the bootstrap interval on test, why seeds failed; a JSON value."""
+    """`summary` of every metric on test and devel, the bootstrap interval on test, why seeds failed; a JSON value.
+
+    Of several seeds also what they say together.
+    """
     records = {cell.seed: record for cell, record in group}
     failed, task = failures(records), task_of(group[0][1])
     unit, counts_SxUxC = counts_by_unit(task.metric, predictions, task.unit)
@@ -36,12 +41,28 @@ def statistics_of(group: Group, predictions: Sequence[Sequence[Predicted]]) -> d
         }
         for split in ('devel', 'test')
     }
+    together = {ENSEMBLE: ensemble_of(task, predictions)} if len(predictions) > 1 else {}
     return {
         **scores,
+        **together,
         'interval': interval(bootstrap(task.metric, counts_SxUxC)),
         'unit': unit,
         'units': counts_SxUxC.shape[1],
         'failures': failed,
+    }
+
+
+def ensemble_of(task: Task, predictions: Sequence[Sequence[Predicted]]) -> dict[str, Any]:
+    """Every metric on test of what the seeds say together by `Task.vote`, and the interval; a JSON value."""
+    voted = [
+        dataclasses.replace(of_one[0], predicted=tuple(task.vote([each.predicted for each in of_one])))
+        for of_one in zip(*predictions, strict=True)
+    ]
+    _, counts_1xUxC = counts_by_unit(task.metric, [voted], task.unit)
+    return {
+        'seeds': len(predictions),
+        'test': task.scores([each.gold for each in voted], [each.predicted for each in voted]),
+        'interval': interval(bootstrap(task.metric, counts_1xUxC)),
     }
 
 

@@ -6,6 +6,7 @@ is not the first one there was.
 
 import abc
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -142,6 +143,13 @@ class Task(abc.ABC):
             ]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f'{file}: cannot be read ({error!r}); score the model again') from error
+
+    def vote(self, given: Sequence[Sequence[Any]]) -> Sequence[Any]:
+        """What several seeds say together of one example: at each place the answer that most of them give.
+
+        Of answers that are given equally often, that of the earliest seed.
+        """
+        return tuple(Counter(at_place).most_common(1)[0][0] for at_place in zip(*given, strict=True))
 
     def read_file(self, chosen: NamedSet, file: Path) -> Sequence[Any]:
         """The examples of a test file, or of such a folder, without the other splits. Raises InputError."""

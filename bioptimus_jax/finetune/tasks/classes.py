@@ -4,6 +4,7 @@ import collections
 from collections.abc import Sequence
 from typing import Any
 
+from bioptimus_jax.finetune.predictions import majority
 from bioptimus_jax.finetune.texts.task import TextTask, expected, shares
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.texts import Texts
@@ -56,6 +57,10 @@ class Classes(TextTask):
                 said[window.example] |= {label for label, logit in zip(head.labels, row) if logit > 0}
             return [tuple(label for label in head.labels if label in given) for given in said]
         return [(head.labels[max(range(len(row)), key=row.__getitem__)],) for row in found]
+
+    def vote(self, given: Sequence[Sequence[str]]) -> Sequence[str]:
+        """Of several labels those that more than half of the seeds give."""
+        return tuple(sorted(majority(given))) if self.several else super().vote(given)
 
     def constant(self, dataset: Texts) -> tuple[str, ...]:
         """Of several labels those that most texts have."""

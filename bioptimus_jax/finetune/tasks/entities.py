@@ -11,14 +11,14 @@ from bioptimus_jax.finetune.entities.outside import read_tags
 from bioptimus_jax.finetune.entities.score import METRICS, by_type, check_with_seqeval, score
 from bioptimus_jax.finetune.entities.slices import label_distribution, material_of, slices
 from bioptimus_jax.finetune.outside import Asked
-from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.finetune.predictions import Predicted, majority
 from bioptimus_jax.finetune.summary import Known
 from bioptimus_jax.finetune.task import Encoded, Task
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import Dataset, NamedSet
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
-from bioptimus_jax.sets.tags import decode, encode, labels_of
+from bioptimus_jax.sets.tags import decode, encode, from_spans, labels_of, spans
 
 
 class Entities(Task):
@@ -102,6 +102,10 @@ class Entities(Task):
     def write(self, folder: Path, examples: Sequence[Predicted]) -> None:
         write_predictions(folder / self.files[0], examples)
         write_standoff(folder, examples)
+
+    def vote(self, given: Sequence[Sequence[str]]) -> tuple[str, ...]:
+        """Mentions that more than half of the seeds have; no two of them overlap, as some seed has both."""
+        return from_spans(majority(map(spans, given)), len(given[0]))
 
     def read_file(self, chosen: NamedSet, file: Path) -> Sequence[Sentence]:
         return corpora.read_iob2(file, chosen.reading)

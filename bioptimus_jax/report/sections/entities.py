@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bioptimus_jax.finetune.entities.score import METRICS
+from bioptimus_jax.finetune.summary import ENSEMBLE
+from bioptimus_jax.finetune.task import DEFAULT
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report.blurb import blurb
 from bioptimus_jax.report.drawing import GAP, Figure, Point, curves, shown, spanned, training_axis
@@ -15,6 +17,10 @@ from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures, score
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.sets import published
 
+VOTES = (
+    'Vote of the seeds: one answer of all models of a row together, of entities those that more than half of them find,'
+    ' of numbers the mean; it costs as many models as there are seeds, so no score of one model compares with it. '
+)
 NAMED = 5
 """Failed seeds that the note names."""
 RATES = {'precision': 'precision', 'recall': 'recall'}
@@ -50,6 +56,14 @@ class Scored:
 
     def of_any_type(self) -> Cell:
         return spread([100 * r['test_untyped']['default']['f1'] for r in self.cells if 'test_untyped' in r])
+
+    def ensemble(self) -> Cell:
+        """What the seeds say together, by its interval and their number no single model."""
+        found = self.statistics.get(ENSEMBLE)
+        if not found:
+            return missing()
+        value = 100 * found['test'][DEFAULT][self.measures.task(self.dataset).metric.name]
+        return Cell(f'{value:.2f} [{interval(found["interval"])}], {found["seeds"]} seeds', value)
 
     def seeds(self) -> Cell:
         number, failed = len(self.cells), len(self.statistics.get('failures', ()))
@@ -89,6 +103,7 @@ def scores(m: Measures) -> Table:
         Column('measure', lambda r: m.task(r.dataset).metric.title, when=bool(of_others)),
         Column('test' if of_others else 'F1', Scored.score, 'high'),
         Column('95 %', lambda r: interval(r.statistics.get('interval')) or NOT_RUN, when=intervals),
+        Column('vote of the seeds', Scored.ensemble, when=any(ENSEMBLE in r for r in m.statistics)),
         Column('strict F1', of_entities(lambda r: r.score(mode='strict')), 'high'),
         Column('relaxed F1', of_entities(lambda r: r.score(mode='relaxed')), 'high'),
         Column('untyped F1', Scored.of_any_type, 'high', untyped),
@@ -108,6 +123,7 @@ def scores(m: Measures) -> Table:
         + (', untyped any type' if untyped else '')
         + '. '
         + (_interval_note(m) if intervals else '')
+        + (VOTES if any(ENSEMBLE in r for r in m.statistics) else '')
         + ('Chosen: highest mean on devel, which the other tables show. ' if several else '')
         + (
             'Majority: the answer that training gives most often, for every text; prior: answers drawn as often as'
