@@ -477,7 +477,7 @@ class Evaluation:
 TASKS = Plugins('bioptimus_jax.finetune.tasks', 'TASK')
 """Kinds of fine-tuning (`finetune.task.Task`): what config.finetune.task may be."""
 HEADS = ('linear', 'crf', 'span', 'bilstm', 'bilstm_crf', 'bilstm_span')
-NOT_OF_A_SETTING = ('folder', 'datasets', 'task', 'models', 'seeds', 'settings', 'setting', 'keep')
+NOT_OF_A_SETTING = ('folder', 'datasets', 'task', 'models', 'seeds', 'settings', 'setting', 'keep', 'crossed')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -545,6 +545,9 @@ class Finetune:
         'fine-tuned models with a linear head that stay, for transformers, in seed-N/model: of the seeds the best on '
         'devel, or all',
         one_of=('none', 'best', 'all'),
+    )
+    crossed: bool = key(
+        False, 'models that are kept also predict the test of the other sets that share a type of entity'
     )
 
     def named(self, setting: str) -> 'Finetune':
@@ -757,6 +760,10 @@ def _check_consistency(e: Experiment) -> None:
 
 
 def _check_finetune(settings: Finetune) -> None:
+    if settings.crossed and settings.keep == 'none':
+        raise ConfigError(
+            "config.finetune.crossed: is for models that are kept; set config.finetune.keep to 'best' or 'all'"
+        )
     for name, values in (('seeds', settings.seeds), ('settings', settings.settings)):
         if not values or len(set(values)) != len(values):
             raise ConfigError(f'config.finetune.{name}: one or more different ones are needed, got {values}')

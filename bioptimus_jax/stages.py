@@ -121,7 +121,10 @@ STAGES: dict[str, Stage] = {
             _late('finetune.build', 'build'),
             _late('finetune.build', 'external_inputs'),
             extendable=(
-                *(f'finetune.{key}' for key in 'seeds models datasets task settings setting keep'.split()),
+                *(
+                    f'finetune.{key}'
+                    for key in 'seeds models datasets task settings setting keep crossed'.split()
+                ),
                 *(f'inputs.{stage}' for stage in ('vocab', 'surgery', 'export')),
             ),  # every cell knows what it is of
             grows=('set ', 'model '),

@@ -10,6 +10,7 @@ from typing import Any
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.files import Checksums, digest, write_json, write_jsonl
 from bioptimus_jax.finetune.cells import MODEL, Cell, finished_cell, place, run_cells
+from bioptimus_jax.finetune.crossed import cross
 from bioptimus_jax.finetune.kept import discard_others, kept_cells
 from bioptimus_jax.finetune.loading import check_positions, torch_device
 from bioptimus_jax.finetune.stability import check_layers
@@ -73,7 +74,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     """Fine-tune and score every cell into MODEL/SET/SETTING/seed-N, then write what they say together.
 
     lint.json and labels.json: of the sets, before anything is trained. results.jsonl: a record a cell. statistics.json:
-    of every model, set and setting. slices.json: of the mentions, for the models of this run with their new tokens.
+    of every model, set and setting. crossed.json: of kept models on the test of other sets. slices.json: of the
+    mentions, for the models of this run with their new tokens.
     """
     settings, runtime, checksums = run.config.finetune, run.config.runtime, run.checksums()
     models = model_folders(run.config, run.folder, settings.models or run.config.phases, MODELS)
@@ -104,6 +106,10 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         run.say(f'finetune: {len(lacking)} cells are fine-tuned again, for their models')
         _train(run, cells, lacking, datasets, records)
     discard_others(cells, records, settings.keep)
+    crossed = folder / 'crossed.json'
+    crossed.unlink(missing_ok=True)
+    if settings.crossed:
+        write_json(crossed, cross(run, kept_cells(cells, records, settings.keep), datasets))
     ordered = [records[cell.name] for cell in cells]
     write_jsonl(folder / 'results.jsonl', map(_result, ordered))
     failed = _summarise(run, folder, grouped(cells, records), datasets, tokenizers)

@@ -151,6 +151,14 @@ class Task(abc.ABC):
         """
         return tuple(Counter(at_place).most_common(1)[0][0] for at_place in zip(*given, strict=True))
 
+    def shared(self, dataset: Any, other: Any) -> Mapping[str, str]:
+        """What models of a set can find in another: labels of the first -> of the other. Nothing by default."""
+        return {}
+
+    def narrowed(self, answers: Sequence[Any], names: Mapping[str, str]) -> Sequence[Any]:
+        """The answers to an example with these labels alone, by their other names."""
+        return answers
+
     def read_file(self, chosen: NamedSet, file: Path) -> Sequence[Any]:
         """The examples of a test file, or of such a folder, without the other splits. Raises InputError."""
         raise InputError(f'{file}: this task reads whole sets alone; give the folder of one')

@@ -51,6 +51,7 @@ class Measures:
     encoded: Rows = dataclasses.field(default_factory=list)
     statistics: Rows = dataclasses.field(default_factory=list)
     slices: Rows = dataclasses.field(default_factory=list)
+    crossed: Rows = dataclasses.field(default_factory=list)
     lint: Rows = dataclasses.field(default_factory=list)
     labels: dict[str, Any] = dataclasses.field(default_factory=dict)
     kept_steps: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -203,6 +204,7 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         encoded=[r for r in stage_metrics(run, 'surgery') if r.get('kind') == 'encoded'],
         statistics=_read(folder / 'statistics.json', list),
         slices=_read(folder / 'slices.json', list),
+        crossed=_read(folder / 'crossed.json', list),
         lint=_read(folder / 'lint.json', list),
         labels=_read(folder / 'labels.json', dict),
         kept_steps=_read(stage_folder(run, 'pretrain') / KEPT, dict),

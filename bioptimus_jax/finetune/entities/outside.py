@@ -16,7 +16,7 @@ from bioptimus_jax.sets import standoff
 from bioptimus_jax.sets.corpora import form_of, read_iob2
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.standoff import Marked, Mention
-from bioptimus_jax.sets.tags import OUTSIDE, Span, from_spans, is_tag, merged, recognise, spans, to_iob2
+from bioptimus_jax.sets.tags import Span, from_spans, is_tag, merged, recognise, renamed, spans, to_iob2
 
 Tags = tuple[str, ...]
 WIDENED = 'predicted entities that begin or end within a word, widened to whole words'
@@ -38,7 +38,7 @@ def read_tags(asked: Asked, one_type: bool) -> tuple[list[Tags], list[str]]:
     else:
         found = asked.answers([Item(s.words, s.tags, s.line) for s in read_iob2(asked.file)])
     notes = [f'{count:,} {what}' for what, count in counts.items() if count]
-    found = [tuple(_renamed(tag, asked) for tag in tags) for tags in found]
+    found = [renamed(tags, lambda kind: asked.types.get(kind, kind)) for tags in found]
     if one_type:
         found = [merged(tags) for tags in found]
     return found, notes + _strange_types(asked, found)
@@ -136,11 +136,6 @@ def _laid_on(asked: Asked, documents: Sequence[Marked], counts: Counter[str]) ->
             start, end = max(one.start, firsts[at]), min(one.end, firsts[at + 1])
             parts[at].append((one.kind, start - firsts[at], end - firsts[at] - 1))
     return [from_spans(own, len(sentence.words)) for own, sentence in zip(parts, gold, strict=True)]
-
-
-def _renamed(tag: str, asked: Asked) -> str:
-    kind = asked.types.get(tag[2:], tag[2:])
-    return f'{tag[:2]}{kind}' if kind else OUTSIDE
 
 
 def _strange_types(asked: Asked, found: Sequence[Tags]) -> list[str]:

@@ -18,7 +18,7 @@ from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import Dataset, NamedSet
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
-from bioptimus_jax.sets.tags import decode, encode, from_spans, labels_of, spans
+from bioptimus_jax.sets.tags import NAMELESS, decode, encode, from_spans, labels_of, renamed, spans
 
 
 class Entities(Task):
@@ -106,6 +106,14 @@ class Entities(Task):
     def vote(self, given: Sequence[Sequence[str]]) -> tuple[str, ...]:
         """Mentions that more than half of the seeds have; no two of them overlap, as some seed has both."""
         return from_spans(majority(map(spans, given)), len(given[0]))
+
+    def shared(self, dataset: Dataset, other: Dataset) -> dict[str, str]:
+        """Types of the same name, in capitals or not; tags without types say nothing of what they are."""
+        theirs = {kind.casefold(): kind for kind in other.types if kind != NAMELESS}
+        return {kind: theirs[kind.casefold()] for kind in dataset.types if kind.casefold() in theirs}
+
+    def narrowed(self, answers: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:
+        return renamed(answers, lambda kind: names.get(kind, ''))
 
     def read_file(self, chosen: NamedSet, file: Path) -> Sequence[Sentence]:
         return corpora.read_iob2(file, chosen.reading)

@@ -138,6 +138,42 @@ def scores(m: Measures) -> Table:
     return Table.of('Test scores', columns, records, rank_within='set', note=note, absent=NOT_SCORED)
 
 
+def crossed(m: Measures) -> Table:
+    """Every test set under models that were trained on another one, beside those that were trained on it."""
+    found = {(r['dataset'], r['model'], r['setting'], r['trained_on']): r for r in m.crossed}
+    rows = list(dict.fromkeys(key[:3] for key in found))
+    several = len({row[2] for row in rows}) > 1
+
+    def own(dataset: str, model: str, setting: str) -> Cell:
+        return spread(m.scores(model, dataset, setting=setting))
+
+    def other(trained_on: str, *row: str) -> Cell:
+        r = found.get((row[0], row[1], row[2], trained_on))
+        if r is None:
+            return missing()
+        value, drop = 100 * r['test'], 100 * r['drop']
+        return Cell(f'{value:.2f} ({-drop:+.2f} [{interval(r["drop_interval"])}])', value)
+
+    columns = [
+        Column('tested on', lambda dataset, *_: dataset),
+        Column('model', lambda _, model, __: m.label(model)),
+        Column('setting', lambda *row: row[2], when=several),
+        Column('trained on it', own),
+        *each({d: f'trained on {d}' for d in dict.fromkeys(key[3] for key in found)}, other),
+    ]
+    types = {(r['trained_on'], r['dataset']): r['types'] for r in m.crossed}
+    shared = '; '.join(f'{a} on {b}: {", ".join(kinds)}' for (a, b), kinds in types.items())
+    note = (
+        f'Test {score_names(m)}, percent, of the types that both sets have ({shared}); in brackets how far that is from'
+        ' models that were trained on the tested set, on the same types and seeds, [95 % of that drop over test items,'
+        ' paired]. Trained on it: all seeds and types. Of models that were kept.'
+    )
+    absent = (
+        'config.finetune.crossed scores models that are kept on other sets with the same types of entities.'
+    )
+    return Table.of('On other sets', columns, rows, note=note, absent=absent)
+
+
 def by_type(m: Measures) -> Table:
     """Test scores of every entity type, of sets with several; under the setting that devel chooses."""
     records = []
@@ -232,7 +268,14 @@ SECTION = Section(
     'Fine-tuning',
     'How good is each model after fine-tuning, and how sure is that?',
     ('finetune',),
-    {'gain': gain, 'entities': scores, 'others': others, 'blurb': blurb, 'types': by_type},
+    {
+        'gain': gain,
+        'entities': scores,
+        'others': others,
+        'blurb': blurb,
+        'types': by_type,
+        'crossed': crossed,
+    },
     (entity_f1, checkpoint_f1, epoch_f1),
 )
 
