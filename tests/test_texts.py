@@ -511,6 +511,13 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path):
     shown = next(block for block in tables.split('### ') if block.startswith('Test scores'))
     assert 'majority' in shown
     assert "Pearson's r" in shown
+    repeated = {(r['model'], r['dataset']): r['overlap'] for r in read_json(folder / 'slices.json')}
+    for by_slicing in repeated.values():
+        assert [sum(c['items'] for c in classes.values()) for classes in by_slicing.values()] == [40, 40]
+    parts = next(block for block in tables.split('### ') if block.startswith('Test items that training has'))
+    unseen = repeated['bert', 'own']['text']['unseen']
+    assert f'| {100 * unseen["score"]:.2f} [' in parts
+    assert f'] of {unseen["items"]} |' in parts
     [of_one] = [r for r in made if (r['model'], r['dataset']) == ('bert', 'biosses')]
     together = [
         read_jsonl(folder / 'bert' / 'biosses' / 'standard' / f'seed-{seed}' / 'predictions.jsonl')

@@ -13,6 +13,7 @@ from bioptimus_jax.finetune.cells import MODEL, Cell, finished_cell, place, run_
 from bioptimus_jax.finetune.crossed import cross
 from bioptimus_jax.finetune.kept import discard_others, kept_cells
 from bioptimus_jax.finetune.loading import check_positions, torch_device
+from bioptimus_jax.finetune.overlap import classes_of, overlap
 from bioptimus_jax.finetune.stability import check_layers
 from bioptimus_jax.finetune.summary import Group, Known, grouped, known_of, statistics_of
 from bioptimus_jax.finetune.task import score_of, task_for, task_of
@@ -220,7 +221,7 @@ def _summarise(
     if own:
         words = (run.manifest('vocab') or {})['counts']['words_counted']
         known = known_of(run.folder('surgery'), run.folder('vocab'), words)
-    made, sliced = [], []
+    made, sliced, shared = [], [], dict[NamedSet, Any]()
     progress = run.progress('finetune: slices', len(groups), 'models and sets')
     for group in groups:
         cell = group[0][0]
@@ -229,7 +230,10 @@ def _summarise(
         made.append({**place(cell), **statistics_of(group, predictions)})
         of_model = tokenizers[cell.model], known if cell.model in own else Known()
         found = task.slices(datasets[cell.dataset], predictions, *of_model)
-        sliced.append({**place(cell), 'slices': found})
+        if cell.dataset not in shared:
+            shared[cell.dataset] = classes_of(datasets[cell.dataset])
+        repeated = overlap(task, predictions, shared[cell.dataset])
+        sliced.append({**place(cell), 'slices': found, 'overlap': repeated})
         for seed, reason in made[-1]['failures'].items():
             run.say(
                 f'finetune: {cell.model}/{cell.dataset.name}/{cell.setting}, seed {seed}, failed: {reason}'

@@ -152,6 +152,10 @@ class Measures:
         """`{slicing: {class: measures}}` of slices.json; '': of the setting that devel chooses."""
         return self._record(self.slices, model, dataset, setting).get('slices', {})
 
+    def overlap_of(self, model: str, dataset: str) -> dict[str, Any]:
+        """The same of test items by what training has of their text, under the setting that devel chooses."""
+        return self._record(self.slices, model, dataset, '').get('overlap', {})
+
     def _record(self, records: Rows, model: str, dataset: str, setting: str) -> dict[str, Any]:
         wanted = model, dataset, setting or self.chosen(model, dataset)
         return next((r for r in records if (r['model'], r['dataset'], r['setting']) == wanted), {})

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from bioptimus_jax.finetune.entities.score import METRICS
@@ -12,9 +12,21 @@ from bioptimus_jax.progress import clock
 from bioptimus_jax.report.blurb import blurb
 from bioptimus_jax.report.drawing import GAP, Figure, Point, curves, shown, spanned, training_axis
 from bioptimus_jax.report.gain import gain, others
-from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, fixed, missing, spread
+from bioptimus_jax.report.layout import (
+    NOT_RUN,
+    Cell,
+    Column,
+    Table,
+    count,
+    each,
+    fixed,
+    missing,
+    percents,
+    spread,
+)
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures, score_names
 from bioptimus_jax.report.section import Section
+from bioptimus_jax.report.transfer import crossed
 from bioptimus_jax.sets import published
 
 VOTES = (
@@ -63,7 +75,7 @@ class Scored:
         if not found:
             return missing()
         value = 100 * found['test'][DEFAULT][self.measures.task(self.dataset).metric.name]
-        return Cell(f'{value:.2f} [{interval(found["interval"])}], {found["seeds"]} seeds', value)
+        return Cell(f'{value:.2f} [{percents(found["interval"])}], {found["seeds"]} seeds', value)
 
     def seeds(self) -> Cell:
         number, failed = len(self.cells), len(self.statistics.get('failures', ()))
@@ -102,7 +114,7 @@ def scores(m: Measures) -> Table:
         Column('setting', Scored.name, when=several),
         Column('measure', lambda r: m.task(r.dataset).metric.title, when=bool(of_others)),
         Column('test' if of_others else 'F1', Scored.score, 'high'),
-        Column('95 %', lambda r: interval(r.statistics.get('interval')) or NOT_RUN, when=intervals),
+        Column('95 %', lambda r: percents(r.statistics.get('interval')) or NOT_RUN, when=intervals),
         Column('vote of the seeds', Scored.ensemble, when=any(ENSEMBLE in r for r in m.statistics)),
         Column('strict F1', of_entities(lambda r: r.score(mode='strict')), 'high'),
         Column('relaxed F1', of_entities(lambda r: r.score(mode='relaxed')), 'high'),
@@ -138,42 +150,6 @@ def scores(m: Measures) -> Table:
     return Table.of('Test scores', columns, records, rank_within='set', note=note, absent=NOT_SCORED)
 
 
-def crossed(m: Measures) -> Table:
-    """Every test set under models that were trained on another one, beside those that were trained on it."""
-    found = {(r['dataset'], r['model'], r['setting'], r['trained_on']): r for r in m.crossed}
-    rows = list(dict.fromkeys(key[:3] for key in found))
-    several = len({row[2] for row in rows}) > 1
-
-    def own(dataset: str, model: str, setting: str) -> Cell:
-        return spread(m.scores(model, dataset, setting=setting))
-
-    def other(trained_on: str, *row: str) -> Cell:
-        r = found.get((row[0], row[1], row[2], trained_on))
-        if r is None:
-            return missing()
-        value, drop = 100 * r['test'], 100 * r['drop']
-        return Cell(f'{value:.2f} ({-drop:+.2f} [{interval(r["drop_interval"])}])', value)
-
-    columns = [
-        Column('tested on', lambda dataset, *_: dataset),
-        Column('model', lambda _, model, __: m.label(model)),
-        Column('setting', lambda *row: row[2], when=several),
-        Column('trained on it', own),
-        *each({d: f'trained on {d}' for d in dict.fromkeys(key[3] for key in found)}, other),
-    ]
-    types = {(r['trained_on'], r['dataset']): r['types'] for r in m.crossed}
-    shared = '; '.join(f'{a} on {b}: {", ".join(kinds)}' for (a, b), kinds in types.items())
-    note = (
-        f'Test {score_names(m)}, percent, of the types that both sets have ({shared}); in brackets how far that is from'
-        ' models that were trained on the tested set, on the same types and seeds, [95 % of that drop over test items,'
-        ' paired]. Trained on it: all seeds and types. Of models that were kept.'
-    )
-    absent = (
-        'config.finetune.crossed scores models that are kept on other sets with the same types of entities.'
-    )
-    return Table.of('On other sets', columns, rows, note=note, absent=absent)
-
-
 def by_type(m: Measures) -> Table:
     """Test scores of every entity type, of sets with several; under the setting that devel chooses."""
     records = []
@@ -199,14 +175,6 @@ def by_type(m: Measures) -> Table:
     if m.finetuned and not any('test_by_type' in r for r in m.finetuned):
         absent = 'these scores were made before types were counted; run stage finetune again.'
     return Table.of('By entity type', columns, records, rank_within='entities', note=note, absent=absent)
-
-
-def interval(values: Sequence[float] | None, decimals: int = 2) -> str:
-    """Shares as '80.12-83.40' percent; empty where there is no interval."""
-    if not values or any(value != value for value in values):
-        return ''
-    low, high = values
-    return f'{100 * low:.{decimals}f}-{100 * high:.{decimals}f}'
 
 
 def entity_f1(m: Measures) -> Figure:
