@@ -9,6 +9,7 @@ import pytest
 import scipy.stats
 import sklearn.metrics
 import torch
+from huggingface_hub import ModelCard
 from toy_sets import DRUGS, OTHER, save_encoder
 
 from bioptimus_jax import cli, config
@@ -457,6 +458,42 @@ def sets(tmp_path_factory):
     return root
 
 
+def check_kept_models(folder):
+    """transformers' own pipeline gives what was predicted, under the right names; a card says what it is."""
+    from transformers import pipeline
+
+    kept = sorted(folder.glob('*/*/standard/seed-*/model'))
+    assert len(kept) == 8
+    for place in kept[:4]:  # of BERT
+        dataset, cell = place.parts[-4], place.parent
+        rows = read_jsonl(cell / 'predictions.jsonl')
+        classify = pipeline('text-classification', str(place))
+        given = [dict(zip(('text', 'text_pair'), row['words'])) for row in rows]
+        found = classify(given, top_k=None, padding=True)
+        scores = [{one['label']: one['score'] for one in of_text} for of_text in found]
+        labels = {
+            'own': set(DRUGS[:2]),
+            'bioasq': {'yes', 'no'},
+            'hoc': set(texts.HALLMARKS),
+            'biosses': {'score'},
+        }[dataset]
+        assert set(scores[0]) == labels
+        for row, of_text in zip(rows, scores, strict=True):
+            if dataset == 'biosses':
+                assert of_text['score'] == pytest.approx(row['predicted'][0], abs=1e-4)
+            elif dataset == 'hoc':
+                assert {label for label, p in of_text.items() if p > 0.5} == set(row['predicted'])
+            else:
+                assert [max(of_text, key=of_text.get)] == row['predicted']
+                assert sum(of_text.values()) == pytest.approx(1)
+        card = ModelCard.load(place / 'README.md')
+        assert card.data.pipeline_tag == 'text-classification'
+        record = read_json(cell / 'scores.json')
+        metric = task_of(record).metric
+        score = f'| {metric.title} | {100 * record["devel"][DEFAULT][metric.name]:.2f} | '
+        assert f'{score}{100 * record["test"][DEFAULT][metric.name]:.2f} |' in card.text
+
+
 def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path):
     e = Experiment.from_config(config.defaults())
     settings = dataclasses.replace(
@@ -506,6 +543,7 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path):
     kinds = {r['dataset']: (r['unit'], r['units']) for r in made}
     assert kinds == dict.fromkeys(best, ('texts', 40))
 
+    check_kept_models(folder)
     execute(run, STAGES['report'])
     tables = (run.workdir / 'report' / 'tables.md').read_text('utf-8')
     shown = next(block for block in tables.split('### ') if block.startswith('Test scores'))

@@ -12,6 +12,7 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.files import read_sealed, sha256, write_sealed
+from bioptimus_jax.finetune.card import write_card
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.finetune.training import finetune
@@ -85,7 +86,10 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         'seconds': round(time.monotonic() - started, 1),
         'print': cell.fingerprint,
     }
-    if not cell.keep:  # one of other settings may lie there
+    if cell.keep:
+        labels = task.labels(dataset, cell.settings)
+        write_card(cell.target / MODEL, task, labels, cell.settings, record)
+    else:  # one of other settings may lie there
         shutil.rmtree(cell.target / MODEL, ignore_errors=True)
     triples = zip(dataset.test, gold, outcome.test, strict=True)
     task.write(

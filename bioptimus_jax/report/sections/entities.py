@@ -26,7 +26,7 @@ from bioptimus_jax.report.layout import (
 )
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures, score_names
 from bioptimus_jax.report.section import Section
-from bioptimus_jax.report.transfer import crossed
+from bioptimus_jax.report.transfer import crossed, repeated
 from bioptimus_jax.sets import published
 
 VOTES = (
@@ -243,6 +243,7 @@ SECTION = Section(
         'blurb': blurb,
         'types': by_type,
         'crossed': crossed,
+        'repeated': repeated,
     },
     (entity_f1, checkpoint_f1, epoch_f1),
 )
