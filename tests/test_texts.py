@@ -556,6 +556,32 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path):
     unseen = repeated['bert', 'own']['text']['unseen']
     assert f'| {100 * unseen["score"]:.2f} [' in parts
     assert f'] of {unseen["items"]} |' in parts
+    # The mean of the logits that each seed has left decides, where texts have labels.
+    assert {r['dataset'] for r in made if 'mean_logits' in r['ensemble']} == {'own', 'bioasq', 'hoc'}
+    for name, labels in (('own', sorted(DRUGS[:2])), ('hoc', texts.HALLMARKS)):
+        [of_one] = [r for r in made if (r['model'], r['dataset']) == ('bert', name)]
+        cells = [folder / 'bert' / name / 'standard' / f'seed-{seed}' for seed in (0, 1)]
+        logits_NxK = np.mean([np.load(cell / 'logits.npy') for cell in cells], 0)
+        gold = [row['gold'] for row in read_jsonl(cells[0] / 'predictions.jsonl')]
+        if name == 'own':
+            theirs = np.mean([labels[row.argmax()] == g for row, (g,) in zip(logits_NxK, gold, strict=True)])
+        else:
+            given = [[x in g for x in labels] for g in gold]
+            theirs = sklearn.metrics.f1_score(given, logits_NxK > 0, average='micro', zero_division=0)
+        [score] = [
+            of_one['ensemble']['mean_logits']['test'][DEFAULT][n]
+            for n in ('accuracy', 'f1')
+            if n in of_one['ensemble']['mean_logits']['test'][DEFAULT]
+        ]
+        assert score == pytest.approx(theirs)
+    task = task_for(set_at(sets / 'own', 'classes'))
+    dataset, given = (
+        task.read(set_at(sets / 'own', 'classes')),
+        (cells[0].parents[2] / 'own' / 'standard' / 'seed-0'),
+    )
+    assert task.mean(dataset, [given], dataset.labels, None) is not None
+    np.save(given / 'logits.npy', -np.load(given / 'logits.npy'))  # of another fine-tuning
+    assert task.mean(dataset, [given], dataset.labels, None) is None
     [of_one] = [r for r in made if (r['model'], r['dataset']) == ('bert', 'biosses')]
     together = [
         read_jsonl(folder / 'bert' / 'biosses' / 'standard' / f'seed-{seed}' / 'predictions.jsonl')

@@ -227,7 +227,7 @@ def _summarise(
         cell = group[0][0]
         task = task_for(cell.dataset)
         predictions = [task.written(each.target) for each, _ in group]
-        made.append({**place(cell), **statistics_of(group, predictions)})
+        made.append({**place(cell), **statistics_of(group, predictions, datasets[cell.dataset])})
         of_model = tokenizers[cell.model], known if cell.model in own else Known()
         found = task.slices(datasets[cell.dataset], predictions, *of_model)
         if cell.dataset not in shared:

@@ -82,7 +82,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         'test': task.scores(gold, outcome.test),
         **task.detail(dataset, outcome.test),
         'sentences': {name: len(getattr(dataset, name)) for name in SPLITS},
-        **{name: value for name, value in vars(outcome).items() if name not in ('devel', 'test')},
+        **{name: value for name, value in vars(outcome).items() if name not in ('devel', 'test', 'found')},
         'seconds': round(time.monotonic() - started, 1),
         'print': cell.fingerprint,
     }
@@ -95,6 +95,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
     task.write(
         cell.target, [Predicted(e.words, tuple(g), tuple(found), e.document) for e, g, found in triples]
     )
+    task.keep(cell.target, outcome.found)
     record['files'] = {name: sha256(cell.target / name) for name in task.files}
     write_sealed(cell.target / 'scores.json', record)  # last: its presence says that the cell is finished
     return record

@@ -151,6 +151,15 @@ class Task(abc.ABC):
         """
         return tuple(Counter(at_place).most_common(1)[0][0] for at_place in zip(*given, strict=True))
 
+    def keep(self, folder: Path, found: Sequence[Any]) -> None:  # noqa: B027
+        """Leave what the head found in the windows of test, where `mean` can use it."""
+
+    def mean(
+        self, dataset: Any, folders: Sequence[Path], labels: Sequence[str], settings: Finetune
+    ) -> list[Any] | None:
+        """Answers to the test items from the mean of what several seeds have found; None where it was not kept."""
+        return None
+
     def shared(self, dataset: Any, other: Any) -> Mapping[str, str]:
         """What models of a set can find in another: labels of the first -> of the other. Nothing by default."""
         return {}

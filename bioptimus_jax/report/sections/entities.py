@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bioptimus_jax.finetune.entities.score import METRICS
-from bioptimus_jax.finetune.summary import ENSEMBLE
+from bioptimus_jax.finetune.summary import ENSEMBLE, MEAN
 from bioptimus_jax.finetune.task import DEFAULT
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report.blurb import blurb
@@ -69,13 +69,14 @@ class Scored:
     def of_any_type(self) -> Cell:
         return spread([100 * r['test_untyped']['default']['f1'] for r in self.cells if 'test_untyped' in r])
 
-    def ensemble(self) -> Cell:
+    def ensemble(self, of_mean: bool = False) -> Cell:
         """What the seeds say together, by its interval and their number no single model."""
-        found = self.statistics.get(ENSEMBLE)
+        seeds = self.statistics.get(ENSEMBLE, {})
+        found = seeds.get(MEAN) if of_mean else seeds
         if not found:
             return missing()
         value = 100 * found['test'][DEFAULT][self.measures.task(self.dataset).metric.name]
-        return Cell(f'{value:.2f} [{percents(found["interval"])}], {found["seeds"]} seeds', value)
+        return Cell(f'{value:.2f} [{percents(found["interval"])}], {seeds["seeds"]} seeds', value)
 
     def seeds(self) -> Cell:
         number, failed = len(self.cells), len(self.statistics.get('failures', ()))
@@ -116,6 +117,11 @@ def scores(m: Measures) -> Table:
         Column('test' if of_others else 'F1', Scored.score, 'high'),
         Column('95 %', lambda r: percents(r.statistics.get('interval')) or NOT_RUN, when=intervals),
         Column('vote of the seeds', Scored.ensemble, when=any(ENSEMBLE in r for r in m.statistics)),
+        Column(
+            'mean of their logits',
+            lambda r: r.ensemble(of_mean=True),
+            when=any(MEAN in r.get(ENSEMBLE, ()) for r in m.statistics),
+        ),
         Column('strict F1', of_entities(lambda r: r.score(mode='strict')), 'high'),
         Column('relaxed F1', of_entities(lambda r: r.score(mode='relaxed')), 'high'),
         Column('untyped F1', Scored.of_any_type, 'high', untyped),
