@@ -163,6 +163,7 @@ WHOLE = [
         ('p.jsonl', line(words=['a'], predicted=['X-Drug']), ":1: unknown tag 'X-Drug'"),
         ('p.json', f'[\n{WHOLE[0]},\n{{"words": }}]', ':3: is no JSON (Expecting value)'),
         ('p.json', '[\n1]', ':2: is no object'),
+        ('p.json', '[' * 100_000, ':1: is no JSON (too deep)'),
         ('p.jsonl', line(words=['a'], tags=['O']), ":1: has no 'entities' or 'answers' or 'predicted'"),
         ('p.jsonl', line(text='a zol-mi', entities=[[0, 9, 'x']]), ":1: the entity [0, 9, 'x'] is not within"),
         ('p.jsonl', line(text='a', entities=[[0, True, 'x']]), ":1: the entity [0, True, 'x'] is no [start"),

@@ -17,6 +17,7 @@ from bioptimus_jax.corpus.audit import searched_texts
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, read_jsonl, read_sealed, write_sealed
 from bioptimus_jax.finetune import build as stage
+from bioptimus_jax.finetune.scoring import score as score_file
 from bioptimus_jax.finetune.statistics import bootstrap
 from bioptimus_jax.finetune.task import DEFAULT, task_for, task_of
 from bioptimus_jax.finetune.texts.features import FEATURES
@@ -532,6 +533,11 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path):
             ),
         }[dataset](gold, predicted)
         assert record['test'][DEFAULT][task.metric.name] == pytest.approx(theirs)
+        if (model, seed) == ('bert', 0):  # as the verb scores the same file
+            own = folder / model / dataset / 'standard' / f'seed-{seed}' / 'predictions.jsonl'
+            scored = score_file(sets / dataset, own, 'classes', {})
+            assert task.scores(*zip(*((e.gold, e.predicted) for e in scored.examples))) == record['test']
+            assert not scored.notes
     best = {
         d: max(r['test'][DEFAULT][task_of(r).metric.name] for (_, x, _), r in by_place.items() if x == d)
         for d in ('own', 'bioasq', 'hoc', 'biosses')
