@@ -115,7 +115,8 @@ STAGES: dict[str, Stage] = {
             'finetune',
             'fine-tuning and entity-level scores',
             'export/, config.finetune.folder',
-            'finetune/lint.json, MODEL/SET/SETTING/seed-N, results.jsonl, statistics.json, slices.json, labels.json',
+            'finetune/lint.json, MODEL/SET/SETTING/seed-N, results.jsonl, statistics.json, slices.json, labels.json,'
+            ' crossed.json',
             ('finetune',),
             _finetune_needs,
             _late('finetune.build', 'build'),
