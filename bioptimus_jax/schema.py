@@ -478,7 +478,18 @@ TASKS = Plugins('bioptimus_jax.finetune.tasks', 'TASK')
 """Kinds of fine-tuning (`finetune.task.Task`): what config.finetune.task may be."""
 ENTITY_HEADS = ('linear', 'crf', 'span', 'bilstm', 'bilstm_crf', 'bilstm_span')
 HEADS = tuple(dict.fromkeys((*ENTITY_HEADS, *PREDICTORS)))
-NOT_OF_A_SET = ('folder', 'datasets', 'task', 'models', 'setting', 'of_set', 'keep', 'halving', 'tuned_on')
+NOT_OF_A_SET = (
+    'folder',
+    'datasets',
+    'task',
+    'models',
+    'setting',
+    'of_set',
+    'keep',
+    'crossed',
+    'halving',
+    'tuned_on',
+)
 NOT_OF_A_SETTING = (*NOT_OF_A_SET, 'seeds', 'settings')
 LATER = ('segment_ids', 'learn_devel', 'train_choice', 'devel_sentences')
 """Keys that came after cells had been finished: at their default a cell's fingerprint leaves them out."""
@@ -586,6 +597,9 @@ class Finetune:
         'fine-tuned models with a linear head that stay, for transformers, in seed-N/model: of the seeds the best on '
         'devel, or all',
         one_of=('none', 'best', 'all'),
+    )
+    crossed: bool = key(
+        False, 'models that are kept also predict the test of the other sets that share a type of entity'
     )
 
     def named(self, setting: str) -> 'Finetune':
@@ -815,6 +829,10 @@ def _check_finetune(settings: Finetune) -> None:
         )
     if settings.halving == 1:
         raise ConfigError('config.finetune.halving: 1 would stop nothing; set 2 or more, or 0 for no halving')
+    if settings.crossed and settings.keep == 'none':
+        raise ConfigError(
+            "config.finetune.crossed: is for models that are kept; set config.finetune.keep to 'best' or 'all'"
+        )
     _check_settings(settings, 'config.finetune.')
     for name in settings.of_set:
         _check_settings(settings.on(name), f'config.finetune.of_set.{name}.')

@@ -116,7 +116,7 @@ STAGES: dict[str, Stage] = {
             'fine-tuning and entity-level scores',
             'export/, config.finetune.folder',
             'finetune/lint.json, MODEL/SET/SETTING/seed-N, results.jsonl, statistics.json, slices.json, labels.json, '
-            'search.json',
+            'crossed.json, search.json',
             ('finetune',),
             _finetune_needs,
             _late('finetune.build', 'build'),
@@ -124,7 +124,9 @@ STAGES: dict[str, Stage] = {
             extendable=(
                 *(
                     f'finetune.{key}'
-                    for key in 'seeds models datasets task settings setting of_set halving tuned_on keep'.split()
+                    for key in (
+                        'seeds models datasets task settings setting of_set halving tuned_on keep crossed'.split()
+                    )
                 ),
                 *(f'inputs.{stage}' for stage in ('vocab', 'surgery', 'export')),
             ),  # every cell knows what it is of

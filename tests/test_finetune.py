@@ -5,11 +5,12 @@ import dataclasses
 import itertools
 import json
 import random
+import re
 import shutil
 from pathlib import Path
 
 import pytest
-from toy_sets import OTHER, SPELLING, save_set, settings
+from toy_sets import DRUGS, OTHER, SPELLING, save_set, settings
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
@@ -26,6 +27,7 @@ from bioptimus_jax.finetune.training import finetune, predict
 from bioptimus_jax.finetune.verdict import compare_models
 from bioptimus_jax.model.folder import model_folders, name_of
 from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.sections.entities import crossed as crossed_table
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.sets import columns
@@ -485,6 +487,64 @@ def test_merged_and_typed_scores_of_a_set_are_never_taken_for_each_other(tiny_be
     assert list(read_model(str(model)).cells) == ['jnlpba', 'jnlpba-typed']
     with pytest.raises(InputError, match=r'has jnlpba-typed, but .* has jnlpba: no set in common'):
         compare_models(str(model / 'jnlpba-typed'), str(model / 'jnlpba'))
+
+
+def test_kept_models_are_scored_on_other_sets_that_share_a_type(tiny_bert, tmp_path):
+    """Two sets of drugs, in one of which the second half of them is never marked, and one of another type."""
+    from seqeval.metrics import f1_score
+    from transformers import AutoModelForTokenClassification, AutoTokenizer
+
+    (tmp_path / 'sets').mkdir()
+    for at, name in enumerate(('all', 'half', 'genes')):
+        save_set(tmp_path / 'sets' / name, generator=random.Random(at))
+    for file in (tmp_path / 'sets').glob('*/*.tsv'):
+        text = file.read_text()
+        if file.parent.name == 'half':
+            text = re.sub(f'({"|".join(DRUGS[2:])})\tB-Drug(\ndose\tI-Drug)?', '\\1\tO', text)
+        file.write_text(
+            text.replace('-Drug', {'half': '-DRUG', 'genes': '-Gene'}.get(file.parent.name, '-Drug'))
+        )
+    e = experiment(tmp_path / 'sets', tiny_bert, keep='best')
+    _, before = _ner(tmp_path, e)
+    folder = tmp_path / 'finetune'
+    assert not (folder / 'crossed.json').exists()
+    run, after = _ner(tmp_path, e, keep='best', crossed=True)
+    assert (after['counts']['kept'], after['content']) == (after['counts']['cells'], before['content'])
+    found = {(r['trained_on'], r['dataset']): r for r in read_json(folder / 'crossed.json')}
+    assert set(found) == {('all', 'half'), ('half', 'all')}
+    for (own, other), record in found.items():
+        (cell,) = folder.glob(f'*/{own}/standard/seed-*')
+        (home,) = folder.glob(f'*/{other}/standard/seed-*')
+        crossed, at_home = (read_predictions(x / 'predictions.tsv') for x in (cell / 'crossed' / other, home))
+        assert [(s.words, s.gold) for s in crossed] == [(s.words, s.gold) for s in at_home]
+        # Predicted as transformers does with the folder that was kept.
+        tagger = AutoModelForTokenClassification.from_pretrained(cell / 'model')
+        tokenizer = AutoTokenizer.from_pretrained(cell / 'model')
+        for sentence in crossed:
+            given = tokenizer(list(sentence.words), is_split_into_words=True, return_tensors='pt')
+            labels = [tagger.config.id2label[i] for i in tagger(**given).logits[0].argmax(-1).tolist()]
+            ids = given.word_ids()
+            assert tuple(labels[ids.index(n)] for n in range(len(sentence.words))) == sentence.predicted
+        one_name = [[t.replace('DRUG', 'Drug') for t in s.predicted] for s in crossed]
+        theirs = f1_score([[t.replace('DRUG', 'Drug') for t in s.gold] for s in crossed], one_name)
+        assert record['test'] == pytest.approx(theirs)
+        assert record['in_corpus'] == pytest.approx(read_json(home / 'scores.json')['test']['default']['f1'])
+        assert record['drop'] == pytest.approx(record['in_corpus'] - record['test'])
+        assert record['drop_interval'][0] <= record['drop'] <= record['drop_interval'][1]
+        assert record['types'] == ['Drug' if other == 'all' else 'DRUG']
+    assert found['half', 'all']['drop'] > 0.2
+    # What was predicted stays, unless it is damaged.
+    (kept,) = folder.glob('*/all/standard/seed-*/crossed/half/predictions.tsv')
+    time = kept.stat().st_mtime_ns
+    _ner(tmp_path, e, keep='all', crossed=True)
+    assert kept.stat().st_mtime_ns == time
+    shown = crossed_table(read_measures(run)).markdown()
+    assert 'half on all: Drug' in shown
+    assert f'{100 * found["half", "all"]["test"]:.2f} ({-100 * found["half", "all"]["drop"]:+.2f} [' in shown
+    changes = config.defaults()
+    changes.finetune.update(crossed=True)
+    with pytest.raises(ConfigError, match=r'config\.finetune\.crossed: is for models that are kept'):
+        Experiment.from_config(changes)
 
 
 def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bioptimus_jax.finetune import overlap
 from bioptimus_jax.finetune.entities.score import by_type, score
 from bioptimus_jax.finetune.entities.slices import (
     SLICINGS,
@@ -21,8 +22,10 @@ from bioptimus_jax.finetune.entities.slices import (
     training_mentions,
 )
 from bioptimus_jax.finetune.predictions import Predicted
-from bioptimus_jax.sets.corpora import read_iob2
+from bioptimus_jax.finetune.task import task_for, task_of
+from bioptimus_jax.sets.corpora import read_iob2, set_at
 from bioptimus_jax.sets.tags import spans
+from bioptimus_jax.sets.texts import Text, Texts
 
 TAGS = ('O', 'B-Drug', 'I-Drug', 'B-Gene', 'I-Gene')
 WORDS = ('aspirin', 'Aspirin', 'TP53', 'kinase', 'of', 'x')
@@ -211,3 +214,53 @@ def test_unseen_mentions_of_a_real_set(data):
     assert found['surface']['unseen']['gold'] == unseen[False] > 100
     assert (found['surface']['seen']['recall'], found['surface']['unseen']['recall']) == (1, 0)
     assert sum(part['gold'] for part in found['words'].values()) == 960
+
+
+def test_shares_of_5_grams_are_those_of_loops_over_all_pairs():
+    """Random texts of a few words, so that many 5-grams are shared; some have fewer than five words."""
+    draw = random.Random(0)
+    texts = [Text((' '.join(draw.choices('abc', k=draw.randint(2, 14))),), ('x',)) for _ in range(300)]
+    train, test = texts[:200], texts[200:]
+
+    def grams(text):
+        words = text.words[0].split()
+        return {tuple(words[at : at + 5]) for at in range(max(1, len(words) - 4))}
+
+    shares = [max(len(grams(t) & grams(x)) / len(grams(t)) for x in train) for t in test]
+    wanted = [
+        'none' if not s else 'below 25 %' if s < 0.25 else '25-65 %' if s < 0.65 else '65 % or more'
+        for s in shares
+    ]
+    found = overlap.classes_of(Texts('x', tuple(train), (), tuple(test), ()))
+    assert found['parts'] == wanted
+    assert len(set(wanted)) == 4
+    assert found['text'] == ['seen' if t in train else 'unseen' for t in test]
+    assert {*found['text']} == {'seen', 'unseen'}
+
+
+def test_gad_repeats_itself_as_often_as_is_known(data):
+    """34 of 534 test sentences have 65 % or more of their 5-grams in one training sentence."""
+    chosen = set_at(data / 'blurb' / 'gad')
+    found = overlap.classes_of(task_for(chosen).read(chosen))
+    assert found['parts'].count('65 % or more') == 34
+    assert len(found['text']) == 534
+
+
+def test_scores_of_seen_and_unseen_items_are_those_of_their_texts_alone():
+    """Accuracy of a model that is right on what it has seen, and on half of the rest; two seeds."""
+    task = task_of({'dataset': 'own', 'task': 'classes'})
+    classes = {'text': ['seen'] * 10 + ['unseen'] * 20, 'parts': ['none'] * 30}
+    seeds = [
+        [Predicted(('w',), ('a',), ('a' if at < 10 or (at + s) % 4 else 'b',)) for at in range(30)]
+        for s in (0, 1)
+    ]
+    found = overlap.overlap(task, seeds, classes)
+    assert found['text']['seen'] == {'items': 10, 'score': 1.0, 'interval': (1.0, 1.0)}
+    right = [sum(e.predicted == e.gold for e in examples[10:]) / 20 for examples in seeds]
+    assert found['text']['unseen']['score'] == pytest.approx(sum(right) / 2)
+    low, high = found['text']['unseen']['interval']
+    assert low < sum(right) / 2 < high
+    assert set(found['parts']) == {'none'}
+    # Sentences without an entity, in gold or predicted, have no F1.
+    nothing = [Predicted(('w',), ('O',), ('O',))] * 30
+    assert overlap.overlap(task_of({'dataset': 'x'}), [nothing], classes)['text']['seen'] == {'items': 10}

@@ -8,6 +8,7 @@ import scipy.stats
 
 from bioptimus_jax.finetune import statistics
 from bioptimus_jax.finetune.entities.score import METRICS
+from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.statistics import (
     Difference,
     bootstrap,
@@ -21,12 +22,54 @@ from bioptimus_jax.finetune.statistics import (
     resampled,
     summary,
 )
+from bioptimus_jax.finetune.summary import ensemble_of
+from bioptimus_jax.finetune.task import task_of
 
 ENTITY_F1 = METRICS['default']
 
 
 def f1(correct, gold, predicted):
     return 2 * correct / (gold + predicted) if gold + predicted else 0.0
+
+
+def told(dataset, task='entities'):
+    return task_of({'dataset': dataset, 'task': task})
+
+
+B, I, O = 'B-x', 'I-x', 'O'  # noqa: E741
+VOTES = [
+    # Two of three have the first mention; of the second all have another end; a tie is no majority.
+    (told('own'), [(B, I, O, B), (B, I, O, O), (B, O, O, B)], (B, I, O, B)),
+    (told('own'), [(B, I), (B, O)], (O, O)),
+    (told('own', 'word_classes'), [(B, I, O), ('B-y', 'B-x', 'B-x'), (B, O, 'B-y')], (B, I, O)),
+    (told('own', 'classes'), [('a',), ('b',), ('b',)], ('b',)),
+    (told('own', 'classes'), [('a',), ('b',)], ('a',)),  # of equals that of the earliest seed
+    (told('hoc', 'classes'), [('a', 'b'), ('b', 'c'), ()], ('b',)),
+    (told('biosses', 'similarity'), [(1.0,), (2.0,), (6.0,)], (3.0,)),
+]
+
+
+@pytest.mark.parametrize(('task', 'given', 'together'), VOTES)
+def test_votes_by_hand(task, given, together):
+    assert task.vote(given) == together
+    assert task.vote(given[:1] * 3) == given[0]
+
+
+def test_an_ensemble_is_scored_as_a_model_of_its_votes():
+    """Five seeds that are wrong here and there, each elsewhere: together they are right."""
+    gold = [(B, I, O, B, O)] * 30
+    seeds = [[(O,) * 5 if at % 5 == seed else tags for at, tags in enumerate(gold)] for seed in range(5)]
+    examples = [
+        [Predicted(('w',) * 5, g, p, at) for at, (g, p) in enumerate(zip(gold, s, strict=True))]
+        for s in seeds
+    ]
+    found = ensemble_of(told('own'), examples)
+    assert found['seeds'] == 5
+    assert {mode: f['f1'] for mode, f in found['test'].items()} == dict.fromkeys(METRICS, 1.0)
+    assert found['interval'] == (1.0, 1.0)
+    two = ensemble_of(told('own'), examples[:2])  # only what both find
+    assert two['test']['default']['recall'] == pytest.approx(0.6)
+    assert two['interval'][0] < 0.75 < two['interval'][1]
 
 
 def simulate(generator, units, recall, seeds=1, gold=None, spurious=0.2):

@@ -14,6 +14,10 @@ from bioptimus_jax.finetune.entities.score import score
 from bioptimus_jax.finetune.finished import read_model
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.verdict import compare_models
+from bioptimus_jax.report.gain import others
+from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment
 
 
 def gold_sentences(seed, number=120, documents=0):
@@ -114,6 +118,38 @@ def test_the_verdict_is_the_paired_t_test_over_fine_tunings_sets_corrected_the_m
     assert 'over fine-tunings: Student' in lines[-1]
     assert 'on other test items: paired bootstrap' in lines[-1]
     assert 'Neither knows of other pre-trainings' in lines[-1]
+
+
+def test_predictions_from_elsewhere_are_beside_every_seed(tmp_path, sets, capsys):
+    """The verdict is the t-test of our seeds against one number; the page of the run has it, too."""
+    run = Run(tmp_path / 'run', Experiment(), quiet=True)
+    ours = write_model(run.workdir / 'finetune' / '0.4', {'drugs': sets['drugs']}, (0, 1, 2), 0.05)
+    gold, theirs = tmp_path / 'drugs' / 'test.tsv', tmp_path / 'theirs.tsv'
+    gold.parent.mkdir()
+    for file, wrong in ((gold, 0), (theirs, 2)):  # every second mention is missed
+        tags = [['O' if wrong and at % wrong else t for at, t in enumerate(s.gold)] for s in sets['drugs']]
+        rows = (zip(s.words, t, strict=True) for s, t in zip(sets['drugs'], tags, strict=True))
+        file.write_text('\n\n'.join('\n'.join(map('\t'.join, row)) for row in rows) + '\n')
+    command = ['score', str(gold), str(theirs), f'--to={run.workdir / "outside"}', '--name=them']
+    assert cli.main(command) == 0
+    assert 'entity F1, default: ' in capsys.readouterr().out
+    lines = compare_models(str(run.workdir / 'outside' / 'them'), ours)
+    [them], us = (
+        [100 * r['test']['default']['f1'] for r in read_model(str(folder)).records['drugs'].values()]
+        for folder in (run.workdir / 'outside' / 'them', ours)
+    )
+    test = stats.ttest_1samp(us, them)
+    low, high = test.confidence_interval()
+    p = f'{test.pvalue:.{3 if test.pvalue >= 0.001 else 4}f}'
+    assert f'[{low - them:.2f}, {high - them:.2f}], p = {p} (3 seeds' in lines[2]
+    assert lines[4] == '  A is one set of predictions without a seed: it is beside every seed of the other'
+    records = list(read_model(ours).records['drugs'].values())
+    table = others(Measures(run, finetuned=records))
+    assert [cell.text for cell in table.rows[0]][:4] == ['drugs', 'them', 'entity F1', f'{them:.2f}']
+    assert [cell.value for cell in table.rows[0]][6:8] == pytest.approx([low - them, high - them], abs=1e-6)
+    # With a seed it is that seed's.
+    assert cli.main([*command, '--seed=2', '--name=two']) == 0
+    assert '(1 seed, 120 sentences' in compare_models(str(run.workdir / 'outside' / 'two'), ours)[2]
 
 
 def test_both_p_are_corrected_for_the_number_of_sets(tmp_path, sets):

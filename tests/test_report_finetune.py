@@ -12,7 +12,7 @@ from bioptimus_jax.finetune.entities.slices import SLICINGS
 from bioptimus_jax.report import page
 from bioptimus_jax.report.drawing import SERIES, shown
 from bioptimus_jax.report.gain import gain
-from bioptimus_jax.report.layout import NOT_RUN
+from bioptimus_jax.report.layout import NOT_RUN, percents
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections import entities, mentions, phases, sets
 from bioptimus_jax.run import Run
@@ -197,8 +197,8 @@ def test_every_slicing_has_a_title_and_a_note():
 
 
 def test_an_interval_that_is_not_defined_is_left_out():
-    assert entities.interval([0.1, 0.25]) == '10.00-25.00'
-    assert entities.interval([float('nan'), 0.2]) == entities.interval(None) == ''
+    assert percents([0.1, 0.25]) == '10.00-25.00'
+    assert percents([float('nan'), 0.2]) == percents(None) == ''
 
 
 def test_figures_name_what_they_show(run):

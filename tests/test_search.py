@@ -1,7 +1,6 @@
 """The search for a setting: keys of one set, BLURB's ranges, and cells that an earlier version has finished."""
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 from toy_sets import save_encoder, save_set, settings
@@ -15,7 +14,7 @@ from bioptimus_jax.report.sections.entities import scores
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.sets.blurb import MEMBERS
-from bioptimus_jax.sets.corpora import NamedSet, settings_on
+from bioptimus_jax.sets.corpora import settings_on
 from bioptimus_jax.stages import STAGES
 
 TWO = {'settings': ('standard', 'x'), 'setting': {'x': {'learning_rate': 1e-3}}}
@@ -75,7 +74,7 @@ def test_a_public_set_is_known_under_its_names(folder, pieces, monkeypatch):
     monkeypatch.setenv('BIOPTIMUS_DATA', '/data')
     monkeypatch.setenv('BIOPTIMUS_SOURCE', '/source')
     search = Experiment.from_config(config.load('blurb')).finetune
-    assert settings_on(search, NamedSet(folder, Path(folder))).max_pieces == pieces
+    assert settings_on(search, folder).max_pieces == pieces
 
 
 def test_techniques_are_tried_on_the_sets_of_their_tables(monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 import scipy.stats
 import sklearn.metrics
 import torch
+from huggingface_hub import ModelCard
 from toy_sets import DRUGS, OTHER, save_encoder, save_set, settings
 
 from bioptimus_jax import cli, config
@@ -17,6 +18,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, read_jsonl, read_sealed, write_sealed
 from bioptimus_jax.finetune import build as stage
 from bioptimus_jax.finetune.loading import load_head
+from bioptimus_jax.finetune.scoring import score as score_file
 from bioptimus_jax.finetune.statistics import bootstrap
 from bioptimus_jax.finetune.task import DEFAULT, task_for, task_of
 from bioptimus_jax.finetune.tasks.classes import TASK as CLASSES
@@ -538,6 +540,42 @@ def test_a_head_that_a_set_cannot_have_is_refused_before_anything_is_made(models
     assert not (tmp_path / 'run' / 'finetune').exists()
 
 
+def check_kept_models(folder):
+    """transformers' own pipeline gives what was predicted, under the right names; a card says what it is."""
+    from transformers import pipeline
+
+    kept = sorted(folder.glob('*/*/standard/seed-*/model'))
+    assert len(kept) == 8
+    for place in kept[:4]:  # of BERT
+        dataset, cell = place.parts[-4], place.parent
+        rows = read_jsonl(cell / 'predictions.jsonl')
+        classify = pipeline('text-classification', str(place))
+        given = [dict(zip(('text', 'text_pair'), row['words'])) for row in rows]
+        found = classify(given, top_k=None, padding=True)
+        scores = [{one['label']: one['score'] for one in of_text} for of_text in found]
+        labels = {
+            'own': set(DRUGS[:2]),
+            'bioasq': {'yes', 'no'},
+            'hoc': set(texts.HALLMARKS),
+            'biosses': {'score'},
+        }[dataset]
+        assert set(scores[0]) == labels
+        for row, of_text in zip(rows, scores, strict=True):
+            if dataset == 'biosses':
+                assert of_text['score'] == pytest.approx(row['predicted'][0], abs=1e-4)
+            elif dataset == 'hoc':
+                assert {label for label, p in of_text.items() if p > 0.5} == set(row['predicted'])
+            else:
+                assert [max(of_text, key=of_text.get)] == row['predicted']
+                assert sum(of_text.values()) == pytest.approx(1)
+        card = ModelCard.load(place / 'README.md')
+        assert card.data.pipeline_tag == 'text-classification'
+        record = read_json(cell / 'scores.json')
+        metric = task_of(record).metric
+        score = f'| {metric.title} | {100 * record["devel"][DEFAULT][metric.name]:.2f} | '
+        assert f'{score}{100 * record["test"][DEFAULT][metric.name]:.2f} |' in card.text
+
+
 def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path):
     e = Experiment.from_config(config.defaults())
     settings = dataclasses.replace(
@@ -576,20 +614,71 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path):
             ),
         }[dataset](gold, predicted)
         assert record['test'][DEFAULT][task.metric.name] == pytest.approx(theirs)
+        if (model, seed) == ('bert', 0):  # as the verb scores the same file
+            own = folder / model / dataset / 'standard' / f'seed-{seed}' / 'predictions.jsonl'
+            scored = score_file(sets / dataset, own, 'classes', {})
+            assert task.scores(*zip(*((e.gold, e.predicted) for e in scored.examples))) == record['test']
+            assert not scored.notes
     best = {
         d: max(r['test'][DEFAULT][task_of(r).metric.name] for (_, x, _), r in by_place.items() if x == d)
         for d in ('own', 'bioasq', 'hoc', 'biosses')
     }
     assert min(best.values()) > 0.8, best
     assert by_place['bert', 'own', 0]['majority'] < 0.7
-    kinds = {r['dataset']: (r['unit'], r['units']) for r in read_json(folder / 'statistics.json')}
+    made = read_json(folder / 'statistics.json')
+    assert {r['ensemble']['seeds'] for r in made} == {2}
+    kinds = {r['dataset']: (r['unit'], r['units']) for r in made}
     assert kinds == dict.fromkeys(best, ('texts', 40))
 
+    check_kept_models(folder)
     execute(run, STAGES['report'])
     tables = (run.workdir / 'report' / 'tables.md').read_text('utf-8')
     shown = next(block for block in tables.split('### ') if block.startswith('Test scores'))
     assert 'majority' in shown
     assert "Pearson's r" in shown
+    repeated = {(r['model'], r['dataset']): r['overlap'] for r in read_json(folder / 'slices.json')}
+    for by_slicing in repeated.values():
+        assert [sum(c['items'] for c in classes.values()) for classes in by_slicing.values()] == [40, 40]
+    parts = next(block for block in tables.split('### ') if block.startswith('Test items that training has'))
+    unseen = repeated['bert', 'own']['text']['unseen']
+    assert f'| {100 * unseen["score"]:.2f} [' in parts
+    assert f'] of {unseen["items"]} |' in parts
+    # The mean of the logits that each seed has left decides, where texts have labels.
+    assert {r['dataset'] for r in made if 'mean_logits' in r['ensemble']} == {'own', 'bioasq', 'hoc'}
+    for name, labels in (('own', sorted(DRUGS[:2])), ('hoc', texts.HALLMARKS)):
+        [of_one] = [r for r in made if (r['model'], r['dataset']) == ('bert', name)]
+        cells = [folder / 'bert' / name / 'standard' / f'seed-{seed}' for seed in (0, 1)]
+        logits_NxK = np.mean([np.load(cell / 'logits.npy') for cell in cells], 0)
+        gold = [row['gold'] for row in read_jsonl(cells[0] / 'predictions.jsonl')]
+        if name == 'own':
+            theirs = np.mean([labels[row.argmax()] == g for row, (g,) in zip(logits_NxK, gold, strict=True)])
+        else:
+            given = [[x in g for x in labels] for g in gold]
+            theirs = sklearn.metrics.f1_score(given, logits_NxK > 0, average='micro', zero_division=0)
+        [score] = [
+            of_one['ensemble']['mean_logits']['test'][DEFAULT][n]
+            for n in ('accuracy', 'f1')
+            if n in of_one['ensemble']['mean_logits']['test'][DEFAULT]
+        ]
+        assert score == pytest.approx(theirs)
+    task = task_for(set_at(sets / 'own', 'classes'))
+    dataset, given = (
+        task.read(set_at(sets / 'own', 'classes')),
+        (cells[0].parents[2] / 'own' / 'standard' / 'seed-0'),
+    )
+    assert task.mean(dataset, [given], dataset.labels, None) is not None
+    np.save(given / 'logits.npy', -np.load(given / 'logits.npy'))  # of another fine-tuning
+    assert task.mean(dataset, [given], dataset.labels, None) is None
+    [of_one] = [r for r in made if (r['model'], r['dataset']) == ('bert', 'biosses')]
+    together = [
+        read_jsonl(folder / 'bert' / 'biosses' / 'standard' / f'seed-{seed}' / 'predictions.jsonl')
+        for seed in (0, 1)
+    ]
+    mean = [(a['predicted'][0] + b['predicted'][0]) / 2 for a, b in zip(*together, strict=True)]
+    theirs = scipy.stats.pearsonr([a['gold'][0] for a in together[0]], mean).statistic
+    assert of_one['ensemble']['test'][DEFAULT]['r'] == pytest.approx(theirs)
+    assert f'| {100 * theirs:.2f} [' in shown
+    assert '], 2 seeds' in shown
 
     # A cell that was scored before there was Spearman's rho goes on without it.
     file = folder / 'bert' / 'biosses' / 'standard' / 'seed-0' / 'scores.json'

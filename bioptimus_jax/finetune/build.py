@@ -10,8 +10,10 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.files import Checksums, digest, write_json, write_jsonl
 from bioptimus_jax.finetune import search
 from bioptimus_jax.finetune.cells import MODEL, Cell, finished_cell, place, run_cells
+from bioptimus_jax.finetune.crossed import cross
 from bioptimus_jax.finetune.kept import discard_others, kept_cells
 from bioptimus_jax.finetune.loading import check_positions, torch_device
+from bioptimus_jax.finetune.overlap import classes_of, overlap
 from bioptimus_jax.finetune.stability import check_layers
 from bioptimus_jax.finetune.subset import as_learned
 from bioptimus_jax.finetune.summary import Group, Known, grouped, known_of, statistics_of
@@ -75,8 +77,9 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     """Fine-tune and score every cell into MODEL/SET/SETTING/seed-N, then write what they say together.
 
     lint.json and labels.json: of the sets, before anything is trained. results.jsonl: a record a cell. statistics.json:
-    of every model, set and setting; slices.json: of the mentions, for the models of this run with their new tokens.
-    search.json: which settings halving stopped, and what the search took.
+    of every model, set and setting. crossed.json: of kept models on the test of other sets. slices.json: of the
+    mentions, for the models of this run with their new tokens. search.json: which settings halving stopped, and what
+    the search took.
     """
     settings, runtime, checksums = run.config.finetune, run.config.runtime, run.checksums()
     models = model_folders(run.config, run.folder, settings.models or run.config.phases, MODELS)
@@ -109,6 +112,10 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         run.say(f'finetune: {len(lacking)} cells are fine-tuned again, for their models')
         _train(run, cells, lacking, datasets, records)
     discard_others(cells, records, settings.keep)
+    crossed = folder / 'crossed.json'
+    crossed.unlink(missing_ok=True)
+    if settings.crossed:
+        write_json(crossed, cross(run, kept_cells(cells, records, settings.keep), datasets))
     ordered = [records[cell.name] for cell in cells]
     if searched:
         write_json(folder / search.FILE, searched)
@@ -283,16 +290,19 @@ def _summarise(
     if own:
         words = (run.manifest('vocab') or {})['counts']['words_counted']
         known = known_of(run.folder('surgery'), run.folder('vocab'), words)
-    made, sliced = [], []
+    made, sliced, shared = [], [], dict[NamedSet, Any]()
     progress = run.progress('finetune: slices', len(groups), 'models and sets')
     for group in groups:
         cell = group[0][0]
         task = task_for(cell.dataset)
         predictions = [task.written(each.target) for each, _ in group]
-        made.append({**place(cell), **statistics_of(group, predictions)})
+        made.append({**place(cell), **statistics_of(group, predictions, datasets[cell.dataset])})
         of_model = tokenizers[cell.model], known if cell.model in own else Known()
         found = task.slices(datasets[cell.dataset], predictions, *of_model)
-        sliced.append({**place(cell), 'slices': found})
+        if cell.dataset not in shared:
+            shared[cell.dataset] = classes_of(datasets[cell.dataset])
+        repeated = overlap(task, predictions, shared[cell.dataset])
+        sliced.append({**place(cell), 'slices': found, 'overlap': repeated})
         for seed, reason in made[-1]['failures'].items():
             run.say(
                 f'finetune: {cell.model}/{cell.dataset.name}/{cell.setting}, seed {seed}, failed: {reason}'
@@ -337,7 +347,7 @@ def _cells(
 
 def _tried(settings: Finetune, dataset: NamedSet) -> list[Finetune]:
     """The settings of a set. Raises ConfigError for those that it cannot be learned with."""
-    of_set = corpora.settings_on(settings, dataset)
+    of_set = corpora.settings_on(settings, dataset.name)
     found = [of_set.named(name) for name in of_set.settings]
     for named in found:
         task_for(dataset).check_settings(named, dataset.name)

@@ -12,6 +12,7 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.files import read_sealed, sha256, write_sealed
+from bioptimus_jax.finetune.card import write_card
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.subset import as_learned
 from bioptimus_jax.finetune.task import LEARNED_DEVEL, task_for
@@ -92,16 +93,20 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         'test': task.scores(gold, outcome.test),
         **task.detail(dataset, outcome.test),
         'sentences': {name: len(getattr(dataset, name)) for name in SPLITS},
-        **{name: value for name, value in vars(outcome).items() if name not in ('devel', 'test')},
+        **{name: value for name, value in vars(outcome).items() if name not in ('devel', 'test', 'found')},
         'seconds': round(time.monotonic() - started, 1),
         'print': cell.fingerprint,
     }
-    if not cell.keep:  # one of other settings may lie there
+    if cell.keep:
+        labels = task.labels(dataset, cell.settings)
+        write_card(cell.target / MODEL, task, labels, cell.settings, record)
+    else:  # one of other settings may lie there
         shutil.rmtree(cell.target / MODEL, ignore_errors=True)
     triples = zip(dataset.test, gold, outcome.test, strict=True)
     task.write(
         cell.target, [Predicted(e.words, tuple(g), tuple(found), e.document) for e, g, found in triples]
     )
+    task.keep(cell.target, outcome.found)
     record['files'] = {name: sha256(cell.target / name) for name in task.files}
     write_sealed(cell.target / 'scores.json', record)  # last: its presence says that the cell is finished
     return record

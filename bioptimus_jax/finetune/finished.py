@@ -2,7 +2,7 @@
 
 import dataclasses
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,10 @@ from bioptimus_jax.sets.blurb import true_name
 
 BY_DEVEL = 'devel'
 """In place of a setting's name: of every set the one with the highest mean on devel."""
-NEEDED = ('model', 'dataset', 'seed', 'devel', 'history')  # of scores.json
+NEEDED = ('model', 'dataset', 'seed')  # of scores.json
+OF_TRAINING = ('devel', 'history')  # and of one that was trained here
+OUTSIDE, SEEDLESS = 'outside', 'seedless'
+"""In records: the file of predictions that were made elsewhere; whether they have no seed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +29,12 @@ class Model:
     setting: str
     cells: Mapping[str, Mapping[int, Path]]
     records: Mapping[str, Mapping[int, dict[str, Any]]]
+
+    def beside(self, dataset: str, seeds: Iterable[int]) -> Mapping[int, Path]:
+        """Its cells of a set; predictions from elsewhere that have no seed are beside every one of `seeds`."""
+        [first, *_] = self.records[dataset].values()
+        own = self.cells[dataset]
+        return dict.fromkeys(seeds, next(iter(own.values()))) if first.get(SEEDLESS) else own
 
 
 def read_model(name: str) -> Model:
@@ -91,7 +100,8 @@ def _chosen_on_devel(found: Sequence[tuple[Path, dict[str, Any]]]) -> list[tuple
 
 def _record(file: Path) -> dict[str, Any]:
     record = read_json(file)
-    missing = [key for key in NEEDED if not isinstance(record, dict) or key not in record]
+    needed = NEEDED if isinstance(record, dict) and OUTSIDE in record else (*NEEDED, *OF_TRAINING)
+    missing = [key for key in needed if not isinstance(record, dict) or key not in record]
     if missing or not isinstance(record, dict):
         raise InputError(f'{file}: lacks {", ".join(missing)}; it was not written by `bioptimus finetune`')
     return record

@@ -132,7 +132,8 @@ def failure(record: dict[str, Any], peers: Sequence[float]) -> str:
 
 
 def failures(records: dict[int, dict[str, Any]]) -> dict[int, str]:
-    """Seed -> reason, for the failed ones among the records of one model, set and setting."""
+    """Seed -> reason, for the failed ones among the records of one model, set and setting that were trained here."""
+    records = {seed: record for seed, record in records.items() if 'history' in record}
     scores = {seed: score_of(record, 'devel') for seed, record in records.items()}
     found = {
         seed: failure(record, [value for other, value in scores.items() if other != seed])

@@ -10,10 +10,12 @@ from bioptimus_jax.files import read_jsonl
 from bioptimus_jax.finetune.cells import Cell, place
 from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, failures, interval, summary
-from bioptimus_jax.finetune.task import task_of
+from bioptimus_jax.finetune.task import Task, task_of
 from bioptimus_jax.vocab import frequency
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
+ENSEMBLE, MEAN = 'ensemble', 'mean_logits'
+"""In statistics: what the seeds say together, where there are several; within it, from their mean logits."""
 Group = Sequence[tuple[Cell, dict[str, Any]]]
 """The cells of one model, set and setting, in order of seeds, with their records."""
 
@@ -23,8 +25,11 @@ def grouped(cells: Iterable[Cell], records: Mapping[str, dict[str, Any]]) -> lis
     return [[(cell, records[cell.name]) for cell in group] for _, group in itertools.groupby(cells, place)]
 
 
-def statistics_of(group: Group, predictions: Sequence[Sequence[Predicted]]) -> dict[str, Any]:
-    """`summary` of every metric on test and devel, the bootstrap interval on test, why seeds failed; a JSON value."""
+def statistics_of(group: Group, predictions: Sequence[Sequence[Predicted]], dataset: Any) -> dict[str, Any]:
+    """`summary` of every metric on test and devel, the bootstrap interval on test, why seeds failed; a JSON value.
+
+    Of several seeds also what they say together.
+    """
     records = {cell.seed: record for cell, record in group}
     failed, task = failures(records), task_of(group[0][1])
     unit, counts_SxUxC = counts_by_unit(task.metric, predictions, task.unit)
@@ -36,13 +41,42 @@ def statistics_of(group: Group, predictions: Sequence[Sequence[Predicted]]) -> d
         }
         for split in ('devel', 'test')
     }
+    together = {}
+    if len(predictions) > 1:
+        settings = group[0][0].settings
+        folders = [cell.target for cell, _ in group]
+        mean = task.mean(dataset, folders, task.labels(dataset, settings), settings)
+        together[ENSEMBLE] = ensemble_of(task, predictions, mean)
     return {
         **scores,
+        **together,
         'interval': interval(bootstrap(task.metric, counts_SxUxC)),
         'unit': unit,
         'units': counts_SxUxC.shape[1],
         'failures': failed,
     }
+
+
+def ensemble_of(
+    task: Task, predictions: Sequence[Sequence[Predicted]], mean: Sequence[Any] | None = None
+) -> dict[str, Any]:
+    """Every metric on test of what the seeds say together by `Task.vote`, and the interval; a JSON value.
+
+    `mean`: the answers of `Task.mean`, measured alike.
+    """
+
+    def measured(answers: Sequence[Any]) -> dict[str, Any]:
+        pairs = zip(predictions[0], answers, strict=True)
+        together = [dataclasses.replace(one, predicted=tuple(answer)) for one, answer in pairs]
+        _, counts_1xUxC = counts_by_unit(task.metric, [together], task.unit)
+        return {
+            'test': task.scores([each.gold for each in together], [each.predicted for each in together]),
+            'interval': interval(bootstrap(task.metric, counts_1xUxC)),
+        }
+
+    voted = [task.vote([each.predicted for each in of_one]) for of_one in zip(*predictions, strict=True)]
+    of_mean = {} if mean is None else {MEAN: measured(mean)}
+    return {'seeds': len(predictions), **measured(voted), **of_mean}
 
 
 @dataclasses.dataclass(frozen=True)

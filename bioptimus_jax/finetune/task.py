@@ -6,6 +6,7 @@ is not the first one there was.
 
 import abc
 import dataclasses
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_jsonl, write_jsonl
 from bioptimus_jax.finetune.metrics import Metric
+from bioptimus_jax.finetune.outside import Asked
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.schema import STANDARD, TASKS, Finetune
 from bioptimus_jax.sets.corpora import NamedSet
@@ -159,6 +161,38 @@ class Task(abc.ABC):
             ]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f'{file}: cannot be read ({error!r}); score the model again') from error
+
+    def vote(self, given: Sequence[Sequence[Any]]) -> Sequence[Any]:
+        """What several seeds say together of one example: at each place the answer that most of them give.
+
+        Of answers that are given equally often, that of the earliest seed.
+        """
+        return tuple(Counter(at_place).most_common(1)[0][0] for at_place in zip(*given, strict=True))
+
+    def keep(self, folder: Path, found: Sequence[Any]) -> None:  # noqa: B027
+        """Leave what the head found in the windows of test, where `mean` can use it."""
+
+    def mean(
+        self, dataset: Any, folders: Sequence[Path], labels: Sequence[str], settings: Finetune
+    ) -> list[Any] | None:
+        """Answers to the test items from the mean of what several seeds have found; None where it was not kept."""
+        return None
+
+    def shared(self, dataset: Any, other: Any) -> Mapping[str, str]:
+        """What models of a set can find in another: labels of the first -> of the other. Nothing by default."""
+        return {}
+
+    def narrowed(self, answers: Sequence[Any], names: Mapping[str, str]) -> Sequence[Any]:
+        """The answers to an example with these labels alone, by their other names."""
+        return answers
+
+    def read_file(self, chosen: NamedSet, file: Path) -> Sequence[Any]:
+        """The examples of a test file, or of such a folder, without the other splits. Raises InputError."""
+        raise InputError(f'{file}: this task reads whole sets alone; give the folder of one')
+
+    def outside(self, chosen: NamedSet, asked: Asked) -> tuple[list[Any], list[str]]:
+        """Answers to the test items that were predicted elsewhere, and what is odd about them. Raises InputError."""
+        raise InputError(f'{asked.file}: this task reads no predictions that were made elsewhere')
 
     def of(self, dataset: str) -> 'Task':
         """This task as the set of that name is measured; itself where all sets are measured alike."""

@@ -31,14 +31,15 @@ def _nothing(*_: Any) -> None:
 class Outcome:
     """What one fine-tuning gives: answers of the best epoch, the curve on devel, speed and counts.
 
-    `history`: epoch, its mean loss, the score on devel. `alignment`: oddities of windows, see `Encoded`. To tell runs
-    that failed: `first_loss` is the loss before any update, `chance_loss` what the shares of the answers alone would
-    give (their entropy); both in nats, as the losses of `history` are. A run whose last loss is not well below it has
-    learned nothing from the text.
+    `found`: what the head found in every window of test. `history`: epoch, its mean loss, the score on devel.
+    `alignment`: oddities of windows, see `Encoded`. To tell runs that failed: `first_loss` is the loss before any
+    update, `chance_loss` what the shares of the answers alone would give (their entropy); both in nats, as the losses
+    of `history` are. A run whose last loss is not well below it has learned nothing from the text.
     """
 
     devel: list[Any]
     test: list[Any]
+    found: list[Any]
     best_epoch: int
     history: list[dict[str, float]]
     train_sentences_per_second: float
@@ -116,13 +117,16 @@ def finetune(
             break
     head.load_state_dict(best[2])
     started = time.monotonic()
-    test = [] if until else predict(task, head, dataset.test, splits['test'].windows, settings, check)
+    windows = [] if until else splits['test'].windows
+    found = outputs(head, windows, settings, check)
+    test = task.decode(dataset.test, windows, found, head, settings) if not until else []
     seconds_of_test = time.monotonic() - started
     if save:
         save_model(tokenizer, head, save)
     return Outcome(
         devel=best[3],
         test=test,
+        found=found,
         best_epoch=best[1],
         history=history,
         train_sentences_per_second=round(len(train) * len(history) / max(seconds, 1e-9), 1),
@@ -145,6 +149,13 @@ def predict(
     check: Callable[[], None] = _nothing,
 ) -> list[Any]:
     """The answers of every example."""
+    return task.decode(examples, windows, outputs(head, windows, settings, check), head, settings)
+
+
+def outputs(
+    head: Any, windows: Sequence[Any], settings: Finetune, check: Callable[[], None] = _nothing
+) -> list[Any]:
+    """What the head finds in every window, as lists."""
     order = sorted(range(len(windows)), key=lambda i: len(windows[i].pieces))
     size = settings.batch_sentences * PREDICT_BATCHES
     found: list[Any] = [()] * len(windows)
@@ -155,7 +166,7 @@ def predict(
         for i, of_window in zip(part, of_part, strict=True):
             found[i] = of_window.tolist()
         check()
-    return task.decode(examples, windows, found, head, settings)
+    return found
 
 
 class _Training:

@@ -112,15 +112,20 @@ def verdict(effect: Effect, label: str) -> str:
 
 def pairing_of(dataset: str, a: Model, b: Model) -> Pairing:
     """A set by the seeds that both have. Raises InputError where there are none, or where other text was scored."""
-    seeds = sorted(a.cells[dataset].keys() & b.cells[dataset].keys())
+    cells = a.beside(dataset, b.cells[dataset]), b.beside(dataset, a.cells[dataset])
+    seeds = sorted(cells[0].keys() & cells[1].keys())
     if not seeds:
         have = [', '.join(map(str, sorted(m.cells[dataset]))) for m in (a, b)]
         raise InputError(
             f'{dataset}: {a.folder} has seeds {have[0]}, but {b.folder} {have[1]}: none in common'
         )
     notes, failed = [], set()
-    for side, model in (('A', a), ('B', b)):
-        alone = sorted(model.cells[dataset].keys() - set(seeds))
+    for side, model, own in (('A', a, cells[0]), ('B', b, cells[1])):
+        if own != model.cells[dataset]:
+            notes.append(
+                f'{side} is one set of predictions without a seed: it is beside every seed of the other'
+            )
+        alone = sorted(own.keys() - set(seeds))
         if alone:
             notes.append(f'left out, for only {side} has them: seeds {", ".join(map(str, alone))}')
         for seed, reason in failures(dict(model.records[dataset])).items():
@@ -131,7 +136,7 @@ def pairing_of(dataset: str, a: Model, b: Model) -> Pairing:
         names = ' and '.join(type(task).__name__ for task in tasks)
         raise InputError(f'{dataset}: {a.folder} and {b.folder} learned different tasks from it: {names}')
     (task,) = tasks
-    sides = [[read_units(m.cells[dataset][seed] / task.files[0], task) for seed in seeds] for m in (a, b)]
+    sides = [[read_units(own[seed] / task.files[0], task) for seed in seeds] for own in cells]
     in_both = tuple(seed for seed in seeds if seed in failed)
     return Pairing.of(dataset, seeds, *sides, notes=tuple(notes), failed=in_both)
 

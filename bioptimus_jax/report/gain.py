@@ -1,11 +1,13 @@
-"""What the adaptation brought: the source against the model that devel chooses, and whether test tells them apart."""
+"""What the adaptation brought: the source, or what was predicted elsewhere, against the model that devel chooses."""
 
+import dataclasses
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.finished import Model
+from bioptimus_jax.finetune.finished import OUTSIDE, Model, read_model
+from bioptimus_jax.finetune.task import score_of
 from bioptimus_jax.finetune.verdict import Compared, compared, pairing_of, winner_of
 from bioptimus_jax.report.layout import Cell, Column, Table, count, fixed, missing, spread
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures, score_names
@@ -17,18 +19,10 @@ VERDICTS = {'B': 'better', 'A': 'worse', '': 'not distinguishable'}
 
 def gain(m: Measures) -> Table:
     """Test F1 of the source and, for every set, of the model of this run that has the highest mean F1 on devel."""
-    chosen = {d: best for d in m.datasets if m.scores(SOURCE, d) and (best := _best(m, d))}
-    pairings, problems = [], []
-    for dataset, best in chosen.items():
-        try:
-            pairings.append(pairing_of(dataset, _model(m, SOURCE, dataset), _model(m, best, dataset)))
-        except InputError as error:
-            problems.append(f'{dataset} is not tested: {error}.')
-    tested = {one.pairing.dataset: one for one in compared(pairings)} if pairings else {}
-
-    def of_test(cell: Callable[[Compared], Cell | str]) -> Callable[[str], Cell | str]:
-        return lambda dataset: cell(tested[dataset]) if dataset in tested else missing()
-
+    chosen = {d: best for d in m.datasets if m.scores(SOURCE, d) and (best := _best(m, d, m.on_the_way))}
+    tested, problems = _tested(
+        {(d,): (_model(m, SOURCE, d), _model(m, best, d)) for d, best in chosen.items()}
+    )
     columns = [
         Column('set', lambda dataset: dataset),
         Column('source', lambda dataset: spread(m.scores(SOURCE, dataset))),
@@ -41,17 +35,7 @@ def gain(m: Measures) -> Table:
                 - statistics.fmean(m.scores(SOURCE, dataset))
             ),
         ),
-        Column('95 % from', of_test(lambda one: _signed(one.effect.ends[0]))),
-        Column('to', of_test(lambda one: _signed(one.effect.ends[1]))),
-        Column(
-            'p', of_test(lambda x: fixed(x.effect.p, 3 if x.effect.p is None or x.effect.p >= 0.001 else 4))
-        ),
-        Column(
-            'verdict',
-            of_test(lambda one: 'one seed' if one.effect.p is None else VERDICTS[winner_of(one.effect)]),
-        ),
-        Column('other items', of_test(_items)),
-        Column('seeds', of_test(lambda one: count(len(one.pairing.seeds)))),
+        *_verdicts(tested),
     ]
     note = (
         f'Test {score_names(m)}, percent, mean ± sd over fine-tunings.'
@@ -60,7 +44,7 @@ def gain(m: Measures) -> Table:
         f' {len(tested)} sets (Holm), as `bioptimus compare --models` has them. Other items: 95 % of the gain of these'
         ' fine-tuned models on other test items, paired bootstrap. Neither knows of other pre-trainings.'
     )
-    if any(len(pair.seeds) == 1 for pair in pairings):
+    if any(len(one.pairing.seeds) == 1 for one in tested.values()):
         note += ' With one seed nothing says what another fine-tuning would give.'
     unscored = 'the source was not scored; name it in config.finetune.models, as source.'
     absent = (unscored if m.trains else NO_PHASES) if m.finetuned else NOT_SCORED
@@ -84,10 +68,79 @@ def headlines(m: Measures, table: Table, most: int) -> list[tuple[str, str]]:
     return found
 
 
-def _best(m: Measures, dataset: str) -> str:
-    """The model of this run with the highest mean F1 on devel, the first of equals; '' where none was scored."""
-    devel = {x: statistics.fmean(s) for x in m.on_the_way if (s := m.scores(x, dataset, 'devel'))}
+def others(m: Measures) -> Table:
+    """Predictions that were made elsewhere, in OUTSIDE of the run, beside its best model on devel."""
+    folders = sorted(p for p in (m.run.workdir / OUTSIDE).glob('*') if p.is_dir())
+    models = {folder.name: read_model(str(folder)) for folder in folders}
+    rows = [(d, name) for d in m.datasets for name, model in models.items() if d in model.cells]
+    best = {d: _best(m, d, m.models) for d, _ in rows}
+    tested, problems = _tested({(d, name): (models[name], _model(m, best[d], d)) for d, name in rows})
+
+    def score(dataset: str, name: str) -> Cell:
+        of_name = models[name].records[dataset].values()
+        return spread([100 * score_of(record, 'test') for record in of_name])
+
+    columns = [
+        Column('set', lambda dataset, name: dataset),
+        Column('made elsewhere by', lambda dataset, name: name),
+        Column('measure', lambda dataset, name: m.task(dataset).metric.title),
+        Column('test', score),
+        Column('best of this run on devel', lambda dataset, name: m.label(best[dataset])),
+        Column('its test', lambda dataset, name: spread(m.scores(best[dataset], dataset))),
+        *_verdicts(tested),
+    ]
+    note = (
+        'Test, percent, by the scorer of this run on the same test items (`bioptimus score`). 95 %, p and verdict: the'
+        " best model of this run less the other, Student's paired t over its seeds, p corrected for"
+        f' {len(tested)} rows (Holm); predictions without a seed are beside every seed. Other items: paired bootstrap.'
+    )
+    absent = (
+        f'none; `bioptimus score GOLD PREDICTIONS --to=RUN/{OUTSIDE} --name=NAME` puts some beside this run.'
+    )
+    return Table.of(
+        'Predictions made elsewhere', columns, rows, note=' '.join([note, *problems]), absent=absent
+    )
+
+
+def _best(m: Measures, dataset: str, among: Sequence[str]) -> str:
+    """The model with the highest mean score on devel, the first of equals; '' where none was scored."""
+    devel = {x: statistics.fmean(s) for x in among if (s := m.scores(x, dataset, 'devel'))}
     return max(devel, key=lambda x: devel[x], default='')
+
+
+def _tested(
+    sides: Mapping[tuple[str, ...], tuple[Model, Model]],
+) -> tuple[dict[tuple[str, ...], Compared], list[str]]:
+    """The test of every row, a set first, that can be tested, corrected for their number; why others cannot."""
+    pairings, problems = {}, []
+    for row, (first, second) in sides.items():
+        try:
+            pairings[row] = dataclasses.replace(pairing_of(row[0], first, second), dataset=', '.join(row))
+        except InputError as error:
+            problems.append(f'{", ".join(row)} is not tested: {error}.')
+    found = compared(list(pairings.values())) if pairings else []
+    return dict(zip(pairings, found, strict=True)), problems
+
+
+def _verdicts(tested: Mapping[tuple[str, ...], Compared]) -> list[Column]:
+    """Of the second side less the first, by rows."""
+
+    def of_test(cell: Callable[[Compared], Cell | str]) -> Callable[..., Cell | str]:
+        return lambda *row: cell(tested[row]) if row in tested else missing()
+
+    return [
+        Column('95 % from', of_test(lambda one: _signed(one.effect.ends[0]))),
+        Column('to', of_test(lambda one: _signed(one.effect.ends[1]))),
+        Column(
+            'p', of_test(lambda x: fixed(x.effect.p, 3 if x.effect.p is None or x.effect.p >= 0.001 else 4))
+        ),
+        Column(
+            'verdict',
+            of_test(lambda one: 'one seed' if one.effect.p is None else VERDICTS[winner_of(one.effect)]),
+        ),
+        Column('other items', of_test(_items)),
+        Column('seeds', of_test(lambda one: count(len(one.pairing.seeds)))),
+    ]
 
 
 def _model(m: Measures, model: str, dataset: str) -> Model:

@@ -86,6 +86,14 @@ def between(value: float, low: float, high: float, form: str) -> str:
     return f'{value:{form}} [{low:{form}}, {high:{form}}]'
 
 
+def percents(values: Sequence[float] | None, decimals: int = 2) -> str:
+    """Shares as '80.12-83.40' percent; empty where there is no interval."""
+    if not values or any(value != value for value in values):
+        return ''
+    low, high = values
+    return f'{100 * low:.{decimals}f}-{100 * high:.{decimals}f}'
+
+
 def shown_path(folder: Path) -> str:
     """Relative to here where it lies below."""
     inside = folder.resolve().is_relative_to(Path.cwd())

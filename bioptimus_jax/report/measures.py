@@ -53,6 +53,7 @@ class Measures:
     encoded: Rows = dataclasses.field(default_factory=list)
     statistics: Rows = dataclasses.field(default_factory=list)
     slices: Rows = dataclasses.field(default_factory=list)
+    crossed: Rows = dataclasses.field(default_factory=list)
     lint: Rows = dataclasses.field(default_factory=list)
     labels: dict[str, Any] = dataclasses.field(default_factory=dict)
     search: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -160,6 +161,10 @@ class Measures:
         """`{slicing: {class: measures}}` of slices.json; '': of the setting that devel chooses."""
         return self._record(self.slices, model, dataset, setting).get('slices', {})
 
+    def overlap_of(self, model: str, dataset: str) -> dict[str, Any]:
+        """The same of test items by what training has of their text, under the setting that devel chooses."""
+        return self._record(self.slices, model, dataset, '').get('overlap', {})
+
     def _record(self, records: Rows, model: str, dataset: str, setting: str) -> dict[str, Any]:
         wanted = model, dataset, setting or self.chosen(model, dataset)
         return next((r for r in records if (r['model'], r['dataset'], r['setting']) == wanted), {})
@@ -215,6 +220,7 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         encoded=[r for r in stage_metrics(run, 'surgery') if r.get('kind') == 'encoded'],
         statistics=_read(folder / 'statistics.json', list),
         slices=_read(folder / 'slices.json', list),
+        crossed=_read(folder / 'crossed.json', list),
         lint=_read(folder / 'lint.json', list),
         labels=_read(folder / 'labels.json', dict),
         search=_read(folder / search.FILE, dict),

@@ -30,11 +30,12 @@ def read_columns(path: Path) -> Reading:
     sentences: list[Sentence] = []
     words: list[str] = []
     tags: list[str] = []
-    document, expected = -1, False  # a blank line is expected after tokens, and after the start of a document
+    document, line = -1, 0
+    expected = False  # a blank line is expected after tokens, and after the start of a document
 
     def close() -> None:
         if words:
-            sentences.append(Sentence(tuple(words), tuple(tags), max(document, 0)))
+            sentences.append(Sentence(tuple(words), tuple(tags), max(document, 0), line))
             words.clear()
             tags.clear()
 
@@ -48,6 +49,7 @@ def read_columns(path: Path) -> Reading:
             document += 1
             expected = True
         else:
+            line = line if words else row[0]
             words.append(row[1])
             tags.append(row[2])
             expected = True

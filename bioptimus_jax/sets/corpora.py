@@ -146,22 +146,33 @@ def require_all_mentions(folder: Path, dataset: Dataset) -> None:
         marked, read = dataset.gold_in_file[split], sum(len(spans(s.tags)) for s in getattr(dataset, split))
         if marked != read:
             raise InputError(
-                f'{_source(folder, split)[1]}: marks {marked} mentions, but {read} are read from it; check its tags '
-                'and blank lines'
+                f'{split_source(folder, split)[1]}: marks {marked} mentions, but {read} are read from it; check its '
+                'tags and blank lines'
             )
 
 
 def read_split(folder: Path, split: str) -> tuple[Sentence, ...]:
     """One split of a set, in IOB2 with the types of its files; the others may be missing. Raises InputError."""
-    form, source = _source(folder, split)
+    form, source = split_source(folder, split)
     reading = _read(form, source, split)
     return _in_iob2(reading, _scheme([reading], [source], folder))
 
 
-def read_iob2(path: Path) -> tuple[Sentence, ...]:
-    """The sentences of one file of columns, in IOB2 whatever its scheme. Raises InputError naming file and line."""
-    reading = read_columns(path)
-    return _in_iob2(reading, _scheme([reading], [path], path))
+def read_iob2(path: Path, reading: str = '') -> tuple[Sentence, ...]:
+    """The sentences of one file or BRAT folder, in IOB2 whatever its scheme; `reading`: as NamedSet has it.
+
+    Raises InputError naming file and line.
+    """
+    read = _read(form_of(path), path, '')
+    sentences = _in_iob2(read, _scheme([read], [path], path))
+    return tuple(dataclasses.replace(s, tags=merged(s.tags)) for s in sentences) if reading else sentences
+
+
+def form_of(path: Path) -> str:
+    """The form of a file or folder by its name: columns, unless it is another."""
+    if path.is_dir():
+        return 'BRAT'
+    return 'PubTator' if path.name.endswith(ENDINGS['PubTator']) else 'columns'
 
 
 def is_dataset(folder: Path) -> bool:
@@ -207,11 +218,11 @@ def chosen_sets(settings: Finetune) -> list[NamedSet]:
     return sets_in(root, settings.datasets, task=settings.task)
 
 
-def settings_on(settings: Finetune, chosen: NamedSet) -> Finetune:
+def settings_on(settings: Finetune, dataset: str) -> Finetune:
     """config.finetune as it is for a set: `of_set` knows it by its folder, as a public set, or as a form of one."""
-    known = published.record_of(chosen.name)
-    public = known.name if known else chosen.name
-    names = (chosen.name, public, VARIANT.sub('', public))
+    known = published.record_of(dataset)
+    public = known.name if known else dataset
+    names = (dataset, public, VARIANT.sub('', public))
     return settings.on(next((name for name in names if name in settings.of_set), ''))
 
 
@@ -232,7 +243,7 @@ def entity_sets(settings: Finetune) -> list[NamedSet]:
 
 def split_files(folder: Path, split: str) -> list[Path]:
     """The files that one split of a set is read from. Raises InputError where it is missing."""
-    form, source = _source(folder, split)
+    form, source = split_source(folder, split)
     if form == NOTES:
         return note_files(folder, split)
     if form == 'BRAT':
@@ -242,7 +253,7 @@ def split_files(folder: Path, split: str) -> list[Path]:
 
 def columns_file(folder: Path, split: str) -> Path | None:
     """The file of lines and columns that a split is read from; None for other forms. Raises InputError."""
-    form, source = _source(folder, split)
+    form, source = split_source(folder, split)
     return source if form == 'columns' else None
 
 
@@ -267,12 +278,12 @@ def _candidates(folder: Path, split: str) -> list[tuple[str, Path]]:
     return found
 
 
-def _source(folder: Path, split: str) -> tuple[str, Path]:
+def split_source(folder: Path, split: str) -> tuple[str, Path]:
     """The form of a split and where it lies. Raises InputError for a missing or a second one."""
     candidates = _candidates(folder, split)
     known = published.texts_of(name_of(folder))
     if not candidates and known and known.held_out and split == 'devel':
-        return _source(folder, 'train')
+        return split_source(folder, 'train')
     if not candidates:
         raise InputError(f'{folder / split}: no such file (.tsv ...) or folder; a set needs {EXPECTED}')
     if len(candidates) > 1:
@@ -283,7 +294,7 @@ def _source(folder: Path, split: str) -> tuple[str, Path]:
 
 def _sources(folder: Path) -> tuple[str, dict[str, Path]]:
     """The form of a set and where each split lies. Raises InputError."""
-    found = {split: _source(folder, split) for split in SPLITS}
+    found = {split: split_source(folder, split) for split in SPLITS}
     forms = sorted({form for form, _ in found.values()})
     if len(forms) > 1:
         raise InputError(f'{folder}: its splits are in different forms ({", ".join(forms)})')

@@ -15,11 +15,15 @@ WITHIN_LINE = re.compile(r'\r(?=[^\r\n])')
 
 @dataclasses.dataclass(frozen=True)
 class Sentence:
-    """Words with one tag each; `document` counts documents from 0 (all 0 where the files mark none)."""
+    """Words with one tag each; `document` counts documents from 0 (all 0 where the files mark none).
+
+    `line` of its file where it begins, 0 where the file has no line for it.
+    """
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
     document: int = 0
+    line: int = dataclasses.field(default=0, compare=False)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -48,30 +48,39 @@ LINES = Cut(re.compile(r'\S+'), lambda text: [line.strip() for line in text.spli
 
 @dataclasses.dataclass(frozen=True)
 class Marked:
-    """One document with its mentions in the order of the file."""
+    """One document with its mentions in the order of the file; `place`: its file, and the line where it begins."""
 
     text: str
     mentions: tuple[Mention, ...]
+    place: str = ''
 
 
 def read_brat(folder: Path) -> Reading:
     """All documents NAME.txt of a folder with NAME.ann beside each. Raises InputError with file and line."""
     repairs: Counter[str] = Counter()
+    return reading(folder, brat_documents(folder, repairs), repairs)
+
+
+def brat_documents(folder: Path, repairs: Counter[str]) -> list[Marked]:
+    """The same as they are marked, by their names."""
     texts, marks = ({p.stem: p for p in sorted(folder.glob(f'*{end}'))} for end in ('.txt', '.ann'))
     for name in sorted(texts.keys() ^ marks.keys()):
         there, ending = (texts[name], 'ann') if name in texts else (marks[name], 'txt')
         raise InputError(
             f'{there}: has no {name}.{ending} beside it; an empty .ann says that nothing is marked'
         )
-    documents = [_brat_document(texts[name], marks[name], repairs) for name in texts]
-    return reading(folder, documents, repairs)
+    return [_brat_document(texts[name], marks[name], repairs) for name in texts]
 
 
 def read_pubtator(path: Path) -> Reading:
     """Titles, abstracts and mentions of a PubTator file; relations are counted only. Raises InputError."""
     repairs: Counter[str] = Counter()
-    documents = list(_pubtator_documents(path, repairs))
-    return reading(path, documents, repairs)
+    return reading(path, pubtator_documents(path, repairs), repairs)
+
+
+def pubtator_documents(path: Path, repairs: Counter[str]) -> list[Marked]:
+    """The same as they are marked, in the order of the file."""
+    return list(_pubtator_documents(path, repairs))
 
 
 def without_overlaps(mentions: tuple[Mention, ...]) -> list[Mention]:
@@ -168,21 +177,23 @@ def _brat_document(text_file: Path, marks_file: Path, repairs: Counter[str]) -> 
         gaps = sum(bool(text[a:b].strip()) for (_, a), (b, _) in itertools.pairwise(offsets))
         where = f'{marks_file}:{number}'
         mentions.append(mention(where, text, match[1], start, end, match[3], covered, repairs, 1 + gaps))
-    return Marked(text, tuple(mentions))
+    return Marked(text, tuple(mentions), str(text_file))
 
 
 def _pubtator_documents(path: Path, repairs: Counter[str]) -> Iterator[Marked]:
-    name, parts, mentions = '', dict[str, str](), list[Mention]()
+    name, parts, mentions, begins = '', dict[str, str](), list[Mention](), ''
     for number, line in enumerate([*text_of(path).removeprefix('\ufeff').split('\n'), ''], 1):
         line = line.rstrip('\r')
         where = f'{path}:{number}'
         if not line.strip():
             if parts:
-                yield Marked('\n'.join((parts.get('t', ''), parts.get('a', ''))), tuple(mentions))
+                text = '\n'.join((parts.get('t', ''), parts.get('a', '')))
+                yield Marked(text, tuple(mentions), begins)
             name, parts, mentions = '', {}, []
         elif (match := PUBTATOR_TEXT.fullmatch(line)) and not mentions:
             if (name and match[1] != name) or match[2] in parts:
                 raise InputError(f'{where}: a blank line is missing before document {match[1]}')
+            begins = begins if parts else where
             name, parts[match[2]] = match[1], match[3]
         else:
             columns = line.split('\t')

@@ -5,7 +5,7 @@ continues nothing of its type (as conlleval reads it, and seqeval by default).
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from bioptimus_jax.errors import ConfigError, InputError
 
@@ -86,6 +86,12 @@ def merged(tags: Sequence[str]) -> tuple[str, ...]:
     pairs = zip((OUTSIDE, *tags), tags, strict=False)
     letters = ('B' if tag[0] == 'I' and before[1:] not in ('', tag[1:]) else tag[0] for before, tag in pairs)
     return tuple(letter if letter == OUTSIDE else f'{letter}-{NAMELESS}' for letter in letters)
+
+
+def renamed(tags: Sequence[str], name_of: Callable[[str], str]) -> tuple[str, ...]:
+    """Tags whose types have other names; a mention of a type that is called '' is none."""
+    names = [name_of(tag[2:]) if tag != OUTSIDE else '' for tag in tags]
+    return tuple(f'{tag[:2]}{name}' if name else OUTSIDE for tag, name in zip(tags, names, strict=True))
 
 
 def broken(tags: Sequence[str], scheme: Scheme) -> int:

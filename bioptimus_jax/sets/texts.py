@@ -31,8 +31,8 @@ ANSWERS = ('answer', 'class', 'gold', 'gold_label', 'label', 'labels', 'score')
 class Text:
     """One text or two, with labels or one number; `document` counts from 0 (all 0 where there are none).
 
-    `parts`: where its texts are sentences that are classified one by one, the labels of each. `line`: of its file, from
-    1; 0 for one of several lines.
+    `parts`: where its texts are sentences that are classified one by one, the labels of each. `line` of its file where
+    it begins.
     """
 
     words: tuple[str, ...]
@@ -378,20 +378,26 @@ def _example(
         if not found:
             raise InputError(f'{path}:{number}: {columns[layout.name]!r} names no document')
         document = documents.setdefault(found[0], len(documents))
-    if not numbers:
-        return Text(texts, _labels(path, number, given, known, labels), document, line=number)
-    try:
-        value = float(given)
-    except ValueError:
-        value = math.nan
-    if not abs(value) < LARGEST_NUMBER:
-        raise InputError(f'{path}:{number}: {given!r} is no number')
-    return Text(texts, (value,), document, line=number)
+    return Text(texts, answers_of(path, number, given, known, numbers, labels), document, line=number)
 
 
-def _labels(
-    path: Path, number: int, given: str, known: Published | None, labels: Sequence[str]
-) -> tuple[str, ...]:
+def answers_of(
+    path: Path,
+    number: int,
+    given: str,
+    known: Published | None,
+    numbers: bool,
+    labels: Sequence[str] = (),
+) -> tuple[str | float, ...]:
+    """What an answer column says: a number, or the labels of the set. Raises InputError with file and line."""
+    if numbers:
+        try:
+            value = float(given)
+        except ValueError:
+            value = math.nan
+        if not abs(value) < LARGEST_NUMBER:
+            raise InputError(f'{path}:{number}: {given!r} is no number')
+        return (value,)
     if not known:
         if not given:
             raise InputError(f'{path}:{number}: has no label')
@@ -418,5 +424,6 @@ def _joined(examples: Sequence[Text], apart: bool) -> list[Text]:
         sentences = tuple(part.words[0] for part in of_one)
         answers = tuple(sorted({answer for part in of_one for answer in part.answers}, key=str))
         each = tuple(part.answers for part in of_one) if apart else ()
-        found.append(Text(sentences if apart else (' '.join(sentences),), answers, parts=each))
+        words = sentences if apart else (' '.join(sentences),)
+        found.append(Text(words, answers, parts=each, line=of_one[0].line))
     return found

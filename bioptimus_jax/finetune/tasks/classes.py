@@ -1,12 +1,21 @@
 """Classification of one text or two: one label, or any number of them."""
 
 import collections
+import contextlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from bioptimus_jax.files import atomic
+from bioptimus_jax.finetune.predictions import majority
 from bioptimus_jax.finetune.texts.task import TextTask, expected, shares
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.texts import Texts
+
+LOGITS = 'logits.npy'
+"""In a cell's folder, of the test texts."""
 
 
 class Classes(TextTask):
@@ -50,12 +59,45 @@ class Classes(TextTask):
         head: Any,
         settings: Finetune,
     ) -> list[tuple[str, ...]]:
+        answers = self._answers(found, head.labels)
+        if not self.several:
+            return answers
+        said: list[set[str]] = [set() for _ in examples]
+        for window, given in zip(windows, answers, strict=True):
+            said[window.example].update(given)
+        return [tuple(label for label in head.labels if label in given) for given in said]
+
+    def _answers(self, logits: Any, labels: Sequence[str]) -> list[tuple[str, ...]]:
+        """Of the logits of every window, lists or an array."""
         if self.several:
-            said: list[set[str]] = [set() for _ in examples]
-            for window, row in zip(windows, found, strict=True):
-                said[window.example] |= {label for label, logit in zip(head.labels, row) if logit > 0}
-            return [tuple(label for label in head.labels if label in given) for given in said]
-        return [(head.labels[max(range(len(row)), key=row.__getitem__)],) for row in found]
+            return [tuple(label for label, logit in zip(labels, row) if logit > 0) for row in logits]
+        return [(labels[max(range(len(row)), key=row.__getitem__)],) for row in logits]
+
+    def vote(self, given: Sequence[Sequence[str]]) -> Sequence[str]:
+        """Of several labels those that more than half of the seeds give."""
+        return tuple(sorted(majority(given))) if self.several else super().vote(given)
+
+    def keep(self, folder: Path, found: Sequence[Any]) -> None:
+        """The logits of every window, float32."""
+        with atomic(folder / LOGITS, 'wb') as file:
+            np.save(file, np.array(found, np.float32), allow_pickle=False)
+
+    def mean(
+        self, dataset: Texts, folders: Sequence[Path], labels: Sequence[str], settings: Finetune
+    ) -> list[tuple[str, ...]] | None:
+        """Of logits that say what the predictions beside them say: others are left from another fine-tuning.
+
+        None of sets where a text has several windows.
+        """
+        every = []
+        for folder in folders:
+            with contextlib.suppress(OSError, ValueError, EOFError):
+                logits_NxK = np.load(folder / LOGITS, allow_pickle=False)
+                if logits_NxK.shape == (len(dataset.test), len(labels)):
+                    own = self._answers(logits_NxK, labels)
+                    if own == [text.predicted for text in self.written(folder)]:
+                        every.append(logits_NxK)
+        return self._answers(np.mean(every, 0), labels) if len(every) == len(folders) else None
 
     def constant(self, dataset: Texts) -> tuple[str, ...]:
         """Of several labels those that most texts have."""

@@ -7,16 +7,18 @@ from typing import Any
 from bioptimus_jax.finetune.entities import lint
 from bioptimus_jax.finetune.entities.align import align, piece_labels, tags_of_words, word_labels
 from bioptimus_jax.finetune.entities.files import read_predictions, write_predictions, write_standoff
+from bioptimus_jax.finetune.entities.outside import read_tags
 from bioptimus_jax.finetune.entities.score import METRICS, by_type, check_with_seqeval, score
 from bioptimus_jax.finetune.entities.slices import label_distribution, material_of, slices
-from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.finetune.outside import Asked
+from bioptimus_jax.finetune.predictions import Predicted, majority
 from bioptimus_jax.finetune.summary import Known
 from bioptimus_jax.finetune.task import Encoded, Task
 from bioptimus_jax.schema import ENTITY_HEADS, Finetune
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import Dataset, NamedSet
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
-from bioptimus_jax.sets.tags import decode, encode, labels_of
+from bioptimus_jax.sets.tags import NAMELESS, decode, encode, from_spans, labels_of, renamed, spans
 
 
 class Entities(Task):
@@ -101,6 +103,24 @@ class Entities(Task):
     def write(self, folder: Path, examples: Sequence[Predicted]) -> None:
         write_predictions(folder / self.files[0], examples)
         write_standoff(folder, examples)
+
+    def vote(self, given: Sequence[Sequence[str]]) -> tuple[str, ...]:
+        """Mentions that more than half of the seeds have; no two of them overlap, as some seed has both."""
+        return from_spans(majority(map(spans, given)), len(given[0]))
+
+    def shared(self, dataset: Dataset, other: Dataset) -> dict[str, str]:
+        """Types of the same name, in capitals or not; tags without types say nothing of what they are."""
+        theirs = {kind.casefold(): kind for kind in other.types if kind != NAMELESS}
+        return {kind: theirs[kind.casefold()] for kind in dataset.types if kind.casefold() in theirs}
+
+    def narrowed(self, answers: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:
+        return renamed(answers, lambda kind: names.get(kind, ''))
+
+    def read_file(self, chosen: NamedSet, file: Path) -> Sequence[Sentence]:
+        return corpora.read_iob2(file, chosen.reading)
+
+    def outside(self, chosen: NamedSet, asked: Asked) -> tuple[list[tuple[str, ...]], list[str]]:
+        return read_tags(asked, one_type=bool(chosen.reading))
 
     def written(self, folder: Path) -> list[Predicted]:
         return read_predictions(folder / self.files[0])

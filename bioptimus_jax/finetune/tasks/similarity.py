@@ -42,6 +42,10 @@ class Similarity(TextTask):
     ) -> list[tuple[float]]:
         return [(row[0],) for row in found]
 
+    def vote(self, given: Sequence[Sequence[float]]) -> tuple[float]:
+        """The mean."""
+        return (statistics.fmean(number for (number,) in given),)
+
     def constant(self, dataset: Texts) -> tuple[float]:
         """The mean of training: no correlation with anything."""
         return (statistics.fmean(float(x.answers[0]) for x in dataset.train),)

@@ -10,14 +10,14 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.metrics import Answers, Metric, f1, macro_f1, rates
 from bioptimus_jax.finetune.summary import Known
-from bioptimus_jax.finetune.task import DEFAULT
+from bioptimus_jax.finetune.task import DEFAULT, Task
 from bioptimus_jax.finetune.tasks.entities import Entities
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import corpora, words
 from bioptimus_jax.sets.columns import line_of
 from bioptimus_jax.sets.corpora import Dataset, NamedSet
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
-from bioptimus_jax.sets.tags import OUTSIDE, encode, labels_of
+from bioptimus_jax.sets.tags import OUTSIDE, decode, encode, labels_of
 
 SCHEME = 'io'
 """Where a mention of a class begins is not asked."""
@@ -124,6 +124,10 @@ class Words(Entities):
             'gold_in_file': sum(tag != OUTSIDE for tags in gold for tag in tags),
             'gold_scored': int(sums_Kx3[:, 1].sum()),
         }
+
+    def vote(self, given: Sequence[Sequence[str]]) -> tuple[str, ...]:
+        """The class that most seeds give a word."""
+        return decode(Task.vote(self, [encode(tags, SCHEME) for tags in given]), SCHEME)
 
     def said(self, record: Mapping[str, Any]) -> str:
         return ''

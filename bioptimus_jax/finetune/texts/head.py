@@ -35,8 +35,12 @@ class TextHead(Head):
     Its dropout is before every layer. The encoder computes in `dtype`, what is on it in float32.
     """
 
+    problem_type: str
+    """What transformers calls it: pipelines turn logits into answers by it."""
+
     def __init__(self, classifier: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> None:
         features = FEATURES[settings.features]
+        classifier.config.problem_type = self.problem_type
         super().__init__(classifier.base_model if features.of else classifier, labels, dtype)
         self.features = features
         self.predictor = PREDICTORS[settings.head]
@@ -101,6 +105,8 @@ class TextHead(Head):
 class OneLabel(TextHead):
     """Exactly one of the labels: softmax and cross-entropy."""
 
+    problem_type = 'single_label_classification'
+
     def loss(self, batch: Batch) -> torch.Tensor:
         """In nats."""
         return torch.nn.functional.cross_entropy(self(batch), batch.targets)
@@ -109,6 +115,8 @@ class OneLabel(TextHead):
 class AnyLabels(TextHead):
     """Any number of the labels: a sigmoid for each, the mean of their cross-entropies."""
 
+    problem_type = 'multi_label_classification'
+
     def loss(self, batch: Batch) -> torch.Tensor:
         """In nats a label."""
         return torch.nn.functional.binary_cross_entropy_with_logits(self(batch), batch.targets)
@@ -116,6 +124,8 @@ class AnyLabels(TextHead):
 
 class Number(TextHead):
     """One number: squared error."""
+
+    problem_type = 'regression'
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """In squares of the answers' unit."""

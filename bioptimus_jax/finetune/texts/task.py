@@ -4,16 +4,19 @@ import abc
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.finetune.metrics import Metric
+from bioptimus_jax.finetune.outside import Asked
 from bioptimus_jax.finetune.task import DEFAULT, Encoded, Task, of_setting
 from bioptimus_jax.finetune.texts import windows
 from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.finetune.texts.measures import measure
+from bioptimus_jax.finetune.texts.outside import read_answers
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import published, texts
 from bioptimus_jax.sets.corpora import NamedSet, split_files
@@ -58,6 +61,12 @@ class TextTask(Task):
     def read(self, chosen: NamedSet) -> Texts:
         files = {split: split_files(chosen.folder, split)[0] for split in SPLITS}
         return texts.read_texts(chosen.name, files, self.numbers, self.known)
+
+    def read_file(self, chosen: NamedSet, file: Path) -> Sequence[Text]:
+        return texts.read_file(file, self.known, self.numbers)
+
+    def outside(self, chosen: NamedSet, asked: Asked) -> tuple[list[tuple[Any, ...]], list[str]]:
+        return read_answers(asked, self.known, self.numbers)
 
     def windows(self, tokenizer: Any, examples: Sequence[Text], settings: Finetune) -> Encoded:
         question = bool(self.known and self.known.layout.question)

@@ -3,20 +3,37 @@
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from bioptimus_jax.finetune.entities.score import METRICS
-from bioptimus_jax.finetune.task import LEARNED_DEVEL
+from bioptimus_jax.finetune.summary import ENSEMBLE, MEAN
+from bioptimus_jax.finetune.task import DEFAULT, LEARNED_DEVEL
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report.blurb import blurb
 from bioptimus_jax.report.drawing import GAP, Figure, Point, curves, shown, spanned, training_axis
-from bioptimus_jax.report.gain import gain
-from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, fixed, missing, spread
+from bioptimus_jax.report.gain import gain, others
+from bioptimus_jax.report.layout import (
+    NOT_RUN,
+    Cell,
+    Column,
+    Table,
+    count,
+    each,
+    fixed,
+    missing,
+    percents,
+    spread,
+)
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures, score_names
 from bioptimus_jax.report.section import Section
+from bioptimus_jax.report.transfer import crossed, repeated
 from bioptimus_jax.sets import published
 
+VOTES = (
+    'Vote of the seeds: one answer of all models of a row together, of entities those that more than half of them find,'
+    ' of numbers the mean; it costs as many models as there are seeds, so no score of one model compares with it. '
+)
 NAMED = 5
 """Failed seeds that the note names."""
 RATES = {'precision': 'precision', 'recall': 'recall'}
@@ -52,6 +69,15 @@ class Scored:
 
     def of_any_type(self) -> Cell:
         return spread([100 * r['test_untyped']['default']['f1'] for r in self.cells if 'test_untyped' in r])
+
+    def ensemble(self, of_mean: bool = False) -> Cell:
+        """What the seeds say together, by its interval and their number no single model."""
+        seeds = self.statistics.get(ENSEMBLE, {})
+        found = seeds.get(MEAN) if of_mean else seeds
+        if not found:
+            return missing()
+        value = 100 * found['test'][DEFAULT][self.measures.task(self.dataset).metric.name]
+        return Cell(f'{value:.2f} [{percents(found["interval"])}], {seeds["seeds"]} seeds', value)
 
     def seeds(self) -> Cell:
         number, failed = len(self.cells), len(self.statistics.get('failures', ()))
@@ -90,7 +116,13 @@ def scores(m: Measures) -> Table:
         Column('setting', Scored.name, when=several),
         Column('measure', lambda r: m.task(r.dataset).metric.title, when=bool(of_others)),
         Column('test' if of_others else 'F1', Scored.score, 'high'),
-        Column('95 %', lambda r: interval(r.statistics.get('interval')) or NOT_RUN, when=intervals),
+        Column('95 %', lambda r: percents(r.statistics.get('interval')) or NOT_RUN, when=intervals),
+        Column('vote of the seeds', Scored.ensemble, when=any(ENSEMBLE in r for r in m.statistics)),
+        Column(
+            'mean of their logits',
+            lambda r: r.ensemble(of_mean=True),
+            when=any(MEAN in r.get(ENSEMBLE, ()) for r in m.statistics),
+        ),
         Column('strict F1', of_entities(lambda r: r.score(mode='strict')), 'high'),
         Column('relaxed F1', of_entities(lambda r: r.score(mode='relaxed')), 'high'),
         Column('untyped F1', Scored.of_any_type, 'high', untyped),
@@ -110,6 +142,7 @@ def scores(m: Measures) -> Table:
         + (', untyped any type' if untyped else '')
         + '. '
         + (_interval_note(m) if intervals else '')
+        + (VOTES if any(ENSEMBLE in r for r in m.statistics) else '')
         + ('Chosen: highest mean on devel, which the other tables show. ' if several else '')
         + _searched(m)
         + _learned_devel(m)
@@ -151,14 +184,6 @@ def by_type(m: Measures) -> Table:
     if m.finetuned and not any('test_by_type' in r for r in m.finetuned):
         absent = 'these scores were made before types were counted; run stage finetune again.'
     return Table.of('By entity type', columns, records, rank_within='entities', note=note, absent=absent)
-
-
-def interval(values: Sequence[float] | None, decimals: int = 2) -> str:
-    """Shares as '80.12-83.40' percent; empty where there is no interval."""
-    if not values or any(value != value for value in values):
-        return ''
-    low, high = values
-    return f'{100 * low:.{decimals}f}-{100 * high:.{decimals}f}'
 
 
 def entity_f1(m: Measures) -> Figure:
@@ -220,7 +245,15 @@ SECTION = Section(
     'Fine-tuning',
     'How good is each model after fine-tuning, and how sure is that?',
     ('finetune',),
-    {'gain': gain, 'entities': scores, 'blurb': blurb, 'types': by_type},
+    {
+        'gain': gain,
+        'entities': scores,
+        'others': others,
+        'blurb': blurb,
+        'types': by_type,
+        'crossed': crossed,
+        'repeated': repeated,
+    },
     (entity_f1, checkpoint_f1, epoch_f1),
 )
 

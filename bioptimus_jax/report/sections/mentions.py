@@ -7,10 +7,9 @@ from typing import Any
 
 from bioptimus_jax.finetune.entities.slices import SLICINGS
 from bioptimus_jax.report.drawing import Figure, Point, curves, shown
-from bioptimus_jax.report.layout import Cell, Column, Table, each, missing
+from bioptimus_jax.report.layout import Cell, Column, Table, each, missing, percents
 from bioptimus_jax.report.measures import NOT_SCORED, Measures
 from bioptimus_jax.report.section import Section
-from bioptimus_jax.report.sections.entities import interval
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,6 +140,6 @@ def _reason(m: Measures, slicing: str) -> str:
 def _recall(found: dict[str, Any]) -> Cell:
     if found.get('recall') is None:
         return missing()
-    between = interval(found['recall_interval'], 1)
+    between = percents(found['recall_interval'], 1)
     shown = f'{100 * found["recall"]:.1f}' + (f' [{between}]' if between else '')
     return Cell(f'{shown} of {found["gold"]:,}', 100 * found['recall'])

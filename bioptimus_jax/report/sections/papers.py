@@ -15,7 +15,8 @@ from bioptimus_jax.report.printed import PAPERS, WAY, Asked, Printed, Scored, me
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.report.sections.entities import BASELINES
 from bioptimus_jax.schema import NOT_OF_A_SETTING, STANDARD, Finetune
-from bioptimus_jax.sets.blurb import record_of
+from bioptimus_jax.sets.corpora import settings_on
+from bioptimus_jax.sets.published import record_of
 
 TABLES: dict[str, Printed] = {name: t for known in PAPERS for name, t in PAPERS.load(known).items()}
 HERE = 'here'
@@ -161,7 +162,8 @@ def _part(
     setting = m.chosen(model, dataset)
     if way is not None or column.asked is not None:
         asked = {**(way or {}), **(column.asked or {})}
-        fitting = [s for s in m.settings(model, dataset) if _fits(printed, m, s, asked)]
+        given = settings_on(m.run.config.finetune, dataset)
+        fitting = [s for s in m.settings(model, dataset) if _fits(printed, given, s, asked)]
         devel = {s: m.scores(model, dataset, 'devel', setting=s) or [-math.inf] for s in fitting}
         setting = max(devel, key=lambda s: statistics.fmean(devel[s]), default='')
     key, metric = alike[0]
@@ -171,9 +173,8 @@ def _part(
     return Part(dataset, setting, key, scores, dict(known)) if scores else None
 
 
-def _fits(printed: Printed, m: Measures, name: str, asked: Asked) -> bool:
-    """Whether a setting does what is asked, nothing else that the table has, and is as the run's for the rest."""
-    given = m.run.config.finetune
+def _fits(printed: Printed, given: Finetune, name: str, asked: Asked) -> bool:
+    """Whether a setting does what is asked, nothing else that the table has, and is as `given` for the rest."""
     if name not in (STANDARD, *given.setting):
         return False
     settings, known = given.named(name), set()

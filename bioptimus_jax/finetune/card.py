@@ -1,0 +1,66 @@
+"""The model card of a fine-tuned model that is kept, README.md: what it learned, how well, how it is loaded."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.files import atomic
+from bioptimus_jax.finetune.task import DEFAULT, Task
+from bioptimus_jax.schema import Finetune
+
+NAME = 'README.md'
+PIPELINES = {
+    'AutoModelForTokenClassification': 'token-classification',
+    'AutoModelForSequenceClassification': 'text-classification',
+}
+"""Of transformers, by the class that loads a model."""
+CARD = """---
+library_name: transformers
+{pipeline_tag}tags:
+- bioptimus-jax
+---
+
+# {model} on {dataset}
+
+{title}: `{model}`, fine-tuned on the set `{dataset}` ({train:,} {unit}s, setting `{setting}`, seed {seed}: {settings}).
+The epoch ({best_epoch}) was chosen on devel. Labels, as in `config.json`: {labels}.
+
+| measure | devel | test |
+|---|--:|--:|
+{scores}
+
+Percent, of this one model: other seeds give other scores, and scores on other text may be lower. The licences of the
+set and of the model that it began from hold for this one, too.
+{code}"""
+CODE = """
+```python
+from transformers import pipeline
+
+model = pipeline('{pipeline}', '.')  # where this folder lies; two texts as {{'text': ..., 'text_pair': ...}}
+```
+"""
+SHOWN = ('epochs', 'batch_sentences', 'learning_rate', 'max_pieces')
+
+
+def write_card(
+    folder: Path, task: Task, labels: Sequence[str], settings: Finetune, record: Mapping[str, Any]
+) -> None:
+    """Leave the card in the folder of a kept model; `record`: of its fine-tuning."""
+    pipeline = PIPELINES.get(task.hf_class, '')
+    rows = []
+    for key, metric in task.metrics.items():
+        devel, test = (100 * record[split][key][metric.name] for split in ('devel', 'test'))
+        rows.append(f'| {metric.title}{"" if key == DEFAULT else f", {key}"} | {devel:.2f} | {test:.2f} |')
+    text = CARD.format(
+        pipeline_tag=f'pipeline_tag: {pipeline}\n' * bool(pipeline),
+        title=task.title,
+        unit=task.unit,
+        train=record['train_sentences'],
+        labels=', '.join(f'`{label}`' for label in labels),
+        settings=', '.join(f'{name} {getattr(settings, name)}' for name in SHOWN),
+        scores='\n'.join(rows),
+        code=CODE.format(pipeline=pipeline) if pipeline else '',
+        **{name: record[name] for name in ('model', 'dataset', 'setting', 'seed', 'best_epoch')},
+    )
+    with atomic(folder / NAME) as file:
+        file.write(text)

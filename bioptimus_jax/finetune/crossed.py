@@ -1,0 +1,126 @@
+"""Models that were fine-tuned on one set, scored on the test of another that shares its labels.
+
+Shapes: S seeds, U units, C counts of a metric.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import digest, read_sealed, sha256, write_sealed
+from bioptimus_jax.finetune.cells import MODEL, Cell, place
+from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
+from bioptimus_jax.finetune.statistics import bootstrap, interval, mean_score, paired
+from bioptimus_jax.finetune.task import Task, task_for
+from bioptimus_jax.run import Run
+from bioptimus_jax.sets.corpora import NamedSet
+
+FOLDER = 'crossed'
+"""In a cell's folder: a folder for each other set, with predictions as the cell has its own."""
+RECORD = 'print.json'
+
+
+def cross(run: Run, cells: Sequence[Cell], datasets: Mapping[NamedSet, Any]) -> list[dict[str, Any]]:
+    """A record for every model, setting, set that was trained on and other set: scores, and the drop against models
+    that were trained on the other set, with the same seeds or the best one of each. `cells`: those with a model.
+
+    What was predicted before from the same cell for the same test is kept.
+    """
+    groups = [list(group) for _, group in itertools.groupby(cells, place)]
+    pairs = [
+        (own, other)
+        for own, other in itertools.permutations(groups, 2)
+        if own[0].model == other[0].model
+        and own[0].setting == other[0].setting
+        and own[0].dataset.task == other[0].dataset.task
+    ]
+    progress, found = run.progress('finetune: other sets', len(pairs), 'pairs of sets'), []
+    for own, other in pairs:
+        task, of_own, of_other = (
+            task_for(other[0].dataset),
+            datasets[own[0].dataset],
+            datasets[other[0].dataset],
+        )
+        names = task.shared(of_own, of_other)
+        if names:
+            crossed = [_predicted(cell, of_own, other[0].dataset, of_other, run) for cell in own]
+            at_home = [task.written(cell.target) for cell in other]
+            found.append(
+                {
+                    **place(other[0]),
+                    'trained_on': own[0].dataset.name,
+                    **_compared(task, names, crossed, at_home),
+                }
+            )
+        progress.update(1)
+    return found
+
+
+def _predicted(cell: Cell, dataset: Any, other: NamedSet, of_other: Any, run: Run) -> list[Predicted]:
+    """What a kept model says of the test of another set; from its files where they are of the same."""
+    from bioptimus_jax.finetune.loading import load_head
+    from bioptimus_jax.finetune.training import predict
+
+    task, target = task_for(other), cell.target / FOLDER / other.name
+    gold = [task.answers(example) for example in of_other.test]
+    now = digest(
+        [cell.fingerprint, [[e.words, g, e.document] for e, g in zip(of_other.test, gold, strict=True)]]
+    )
+    try:
+        before = read_sealed(target / RECORD)
+        if before and before['print'] == now and before['file'] == sha256(target / task.files[0]):
+            return task.written(target)
+    except (InputError, OSError, KeyError):
+        pass  # damaged: predicted again
+    # The kept folder has lost its layers already, and nothing is trained.
+    plain = dataclasses.replace(cell.settings, remove_layers=0, reinit_layers=0, freeze_layers=0)
+    labels = task_for(cell.dataset).labels(dataset, plain)
+    tokenizer, head = load_head(task, cell.target / MODEL, labels, plain, cell.seed)
+    windows = task.windows(tokenizer, of_other.test, plain).windows
+    answers = predict(task, head, of_other.test, windows, plain, run.check_stop)
+    triples = zip(of_other.test, gold, answers, strict=True)
+    made = [Predicted(e.words, tuple(g), tuple(a), e.document) for e, g, a in triples]
+    task.write(target, made)
+    write_sealed(target / RECORD, {'print': now, 'file': sha256(target / task.files[0])})
+    return made
+
+
+def _compared(
+    task: Task,
+    names: Mapping[str, str],
+    crossed: Sequence[Sequence[Predicted]],
+    at_home: Sequence[Sequence[Predicted]],
+) -> dict[str, Any]:
+    """Both on the shared labels alone."""
+    theirs = dict.fromkeys(names.values(), '')
+    same = {name: name for name in theirs}
+
+    def counts_SxUxC(sides: Sequence[Sequence[Predicted]], called: Mapping[str, str]) -> np.ndarray:
+        narrow = [
+            [
+                dataclasses.replace(
+                    e,
+                    gold=tuple(task.narrowed(e.gold, same)),
+                    predicted=tuple(task.narrowed(e.predicted, called)),
+                )
+                for e in examples
+            ]
+            for examples in sides
+        ]
+        return counts_by_unit(task.metric, narrow, task.unit)[1]
+
+    away_SxUxC, home_SxUxC = counts_SxUxC(crossed, names), counts_SxUxC(at_home, same)
+    [difference] = paired(task.metric, [away_SxUxC], [home_SxUxC])
+    return {
+        'types': sorted(theirs),
+        'seeds': len(crossed),
+        'test': mean_score(task.metric, away_SxUxC),
+        'interval': interval(bootstrap(task.metric, away_SxUxC)),
+        'in_corpus': mean_score(task.metric, home_SxUxC),
+        'drop': difference.observed,
+        'drop_interval': difference.interval,
+    }

@@ -1,0 +1,127 @@
+"""Predictions that were made elsewhere, scored as those of stage `finetune` are, and kept in the form of its cells."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import read_json, sha256, write_sealed
+from bioptimus_jax.finetune.finished import OUTSIDE, SEEDLESS
+from bioptimus_jax.finetune.outside import Asked
+from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
+from bioptimus_jax.finetune.statistics import bootstrap, interval
+from bioptimus_jax.finetune.task import Task, task_for
+from bioptimus_jax.schema import STANDARD
+from bioptimus_jax.sets.corpora import NamedSet, has_a_split, is_dataset, set_at, split_source
+from bioptimus_jax.sets.sentences import NAMES
+
+BASELINES = ('majority', 'prior')
+
+
+@dataclasses.dataclass(frozen=True)
+class Gold:
+    """The test items of a set, and the whole set where its other splits lie beside."""
+
+    chosen: NamedSet
+    task: Task
+    file: Path
+    examples: tuple[Any, ...]
+    dataset: Any = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What answers may be; of a test file alone what it has."""
+        known = getattr(self.dataset, 'labels', None) or getattr(
+            getattr(self.task, 'known', None), 'labels', ()
+        )
+        return tuple(known or sorted({str(a) for e in self.examples for a in self.task.answers(e)}))
+
+
+@dataclasses.dataclass(frozen=True)
+class Scored:
+    """Predictions beside their gold standard; `detail`: what the task has beside its metrics; `notes`: what is odd."""
+
+    gold: Gold
+    predictions: Path
+    examples: tuple[Predicted, ...]
+    detail: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """Every metric with its interval, in percent; what answers that read nothing would get; what is odd."""
+        task, said = self.gold.task, []
+        titles = [metric.title for metric in task.metrics.values()]
+        for key, metric in task.metrics.items():
+            kind, counts_1xUxC = counts_by_unit(metric, [self.examples], task.unit)
+            found = metric.scores([e.gold for e in self.examples], [e.predicted for e in self.examples])
+            low, high = interval(bootstrap(metric, counts_1xUxC))
+            name = f'{metric.title}, {key}' if titles.count(metric.title) > 1 else metric.title
+            beside = [f'{n} {100 * found[n]:.2f}' for n in ('precision', 'recall') if n in found]
+            shown = f'{100 * found[metric.name]:.2f} [{100 * low:.2f}, {100 * high:.2f}]'
+            said.append(f'  {name}: {shown}{"".join(f", {one}" for one in beside)}')
+        count = counts_1xUxC.shape[1]
+        head = (
+            f'{self.gold.chosen.name}: {len(self.examples):,} {task.unit}s, each scored once; test, percent, '
+            f'[95 % over {count:,} {kind} drawn with replacement]'
+        )
+        of_nothing = [f'{name} {100 * self.detail[name]:.2f}' for name in BASELINES if name in self.detail]
+        if of_nothing:
+            said.append(f'  of {task.metric.title}, answers that read nothing: {", ".join(of_nothing)}')
+        return [head, *said, *(f'  note: {note}' for note in self.notes)]
+
+    def keep(self, folder: Path, name: str, seed: int | None) -> Path:
+        """Leave a cell as stage finetune does, in FOLDER/NAME/SET/standard/seed-N. Raises ConfigError."""
+        chosen, task = self.gold.chosen, self.gold.task
+        cell = folder / name / chosen.name / STANDARD / f'seed-{seed or 0}'
+        before = read_json(cell / 'scores.json')
+        if before is not None and OUTSIDE not in before:
+            raise ConfigError(f'--to: {cell} holds a fine-tuning; choose another folder or another --name')
+        task.write(cell, self.examples)
+        record = {
+            'model': name,
+            'dataset': chosen.name,
+            **chosen.kind,
+            'setting': STANDARD,
+            'seed': seed or 0,
+            SEEDLESS: seed is None,
+            OUTSIDE: self.predictions.name,
+            'test': task.scores([e.gold for e in self.examples], [e.predicted for e in self.examples]),
+            **self.detail,
+            'files': {file: sha256(cell / file) for file in task.files},
+        }
+        write_sealed(cell / 'scores.json', record)
+        return cell
+
+
+def gold_at(path: Path, task: str) -> Gold:
+    """The test set in the folder of a set, in its test file, or in a file or BRAT folder alone.
+
+    `task`: of sets without a record, which are named by their folder, or by a file that is not called test.
+    """
+    if not path.exists():
+        raise InputError(f'{path}: no such file or folder; give a set or its test file')
+    inside, plain = path.is_dir() and has_a_split(path), path.name.partition('.')[0]
+    folder = path if inside else path.absolute().parent
+    if not inside and plain not in NAMES['test']:
+        folder /= plain
+    chosen = set_at(folder, task)
+    learned = task_for(chosen)
+    file = split_source(path, 'test')[1] if inside else path
+    if is_dataset(folder) and split_source(folder, 'test')[1].samefile(file):
+        dataset = learned.read(chosen)
+        return Gold(chosen, learned, file, tuple(dataset.test), dataset)
+    return Gold(chosen, learned, file, tuple(learned.read_file(chosen, file)))
+
+
+def score(path: Path, predictions: Path, task: str, types: Mapping[str, str]) -> Scored:
+    """Score a file or BRAT folder of predictions. Raises InputError unless every test item is there once."""
+    gold = gold_at(path, task)
+    if not predictions.exists():
+        raise InputError(f'{predictions}: no such file or folder of predictions')
+    asked = Asked(predictions, gold.file, gold.examples, gold.task.unit, types, gold.labels)
+    answers, notes = gold.task.outside(gold.chosen, asked)
+    pairs = zip(gold.examples, answers, strict=True)
+    examples = [Predicted(e.words, tuple(gold.task.answers(e)), tuple(a), e.document) for e, a in pairs]
+    detail = gold.task.detail(gold.dataset, answers) if gold.dataset else {}
+    return Scored(gold, predictions, tuple(examples), detail, tuple(notes))

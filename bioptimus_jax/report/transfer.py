@@ -1,0 +1,79 @@
+"""What a score owes to its training set: other sets with the same labels, and test items that training has."""
+
+from bioptimus_jax.finetune.overlap import SLICINGS
+from bioptimus_jax.report.layout import Cell, Column, Table, each, missing, percents, spread
+from bioptimus_jax.report.measures import NOT_SCORED, Measures, score_names
+
+HEADINGS = {'text': '{}', 'parts': '5-grams: {}'}
+"""Of columns, by the slicings of `finetune.overlap`."""
+
+
+def crossed(m: Measures) -> Table:
+    """Every test set under models that were trained on another one, beside those that were trained on it."""
+    found = {(r['dataset'], r['model'], r['setting'], r['trained_on']): r for r in m.crossed}
+    rows = list(dict.fromkeys(key[:3] for key in found))
+    several = len({row[2] for row in rows}) > 1
+
+    def own(dataset: str, model: str, setting: str) -> Cell:
+        return spread(m.scores(model, dataset, setting=setting))
+
+    def other(trained_on: str, *row: str) -> Cell:
+        r = found.get((row[0], row[1], row[2], trained_on))
+        if r is None:
+            return missing()
+        value, drop = 100 * r['test'], 100 * r['drop']
+        return Cell(f'{value:.2f} ({-drop:+.2f} [{percents(r["drop_interval"])}])', value)
+
+    columns = [
+        Column('tested on', lambda dataset, *_: dataset),
+        Column('model', lambda _, model, __: m.label(model)),
+        Column('setting', lambda *row: row[2], when=several),
+        Column('trained on it', own),
+        *each({d: f'trained on {d}' for d in dict.fromkeys(key[3] for key in found)}, other),
+    ]
+    types = {(r['trained_on'], r['dataset']): r['types'] for r in m.crossed}
+    shared = '; '.join(f'{a} on {b}: {", ".join(kinds)}' for (a, b), kinds in types.items())
+    note = (
+        f'Test {score_names(m)}, percent, of the types that both sets have ({shared}); in brackets how far that is from'
+        ' models that were trained on the tested set, on the same types and seeds, [95 % of that drop over test items,'
+        ' paired]. Trained on it: all seeds and types. Of models that were kept.'
+    )
+    absent = (
+        'config.finetune.crossed scores models that are kept on other sets with the same types of entities.'
+    )
+    return Table.of('On other sets', columns, rows, note=note, absent=absent)
+
+
+def repeated(m: Measures) -> Table:
+    """Scores of test items whose text training has, wholly or in part, and of the others."""
+    rows = [(d, x) for d in m.datasets for x in m.models if m.overlap_of(x, d)]
+    known = {
+        (slicing, name) for d, x in rows for slicing, found in m.overlap_of(x, d).items() for name in found
+    }
+    classes = [
+        (slicing, name) for slicing, names in SLICINGS.items() for name in names if (slicing, name) in known
+    ]
+
+    def score(key: tuple[str, str], dataset: str, model: str) -> Cell:
+        found = m.overlap_of(model, dataset).get(key[0], {}).get(key[1], {})
+        if 'score' not in found:
+            return missing()
+        value = 100 * found['score']
+        return Cell(f'{value:.2f} [{percents(found["interval"], 1)}] of {found["items"]:,}', value)
+
+    columns = [
+        Column('set', lambda dataset, model: dataset),
+        Column('model', lambda dataset, model: m.label(model)),
+        Column('measure', lambda dataset, model: m.task(dataset).metric.title),
+        *each({key: HEADINGS[key[0]].format(key[1]) for key in classes}, score),
+    ]
+    note = (
+        f'Test {score_names(m)}, percent, mean over seeds, [95 % over test items], of so many items. Seen: a training'
+        ' item has the same words, letters and digits alone, case folded. 5-grams: how many of the test item, by words,'
+        ' are in the one training item that has most of them. The two sides are other items: a difference may be of'
+        ' difficulty.'
+    )
+    absent = 'these scores were made before test items were compared with training; run stage finetune again.'
+    return Table.of(
+        'Test items that training has', columns, rows, note=note, absent=absent if m.finetuned else NOT_SCORED
+    )

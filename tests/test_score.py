@@ -1,0 +1,264 @@
+"""`bioptimus score`: predictions in every form, items that are missing, double or differ, and the record."""
+
+import itertools
+import json
+import random
+
+import pytest
+from toy_sets import save_set
+
+from bioptimus_jax import cli
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import read_json
+from bioptimus_jax.finetune.scoring import score
+from bioptimus_jax.sets.corpora import read_iob2
+from bioptimus_jax.sets.tags import from_spans, spans
+
+DRUG = 'Drug'
+
+
+def wrong_tags(sentence, draw):
+    """Some mentions are lost, some are a word too long."""
+    found = [one for one in spans(sentence.tags) if draw.random() < 0.7]
+    if draw.random() < 0.5 and 'O' in sentence.tags:
+        at = sentence.tags.index('O')
+        found.append((DRUG, at, at))
+    return from_spans(found, len(sentence.words))
+
+
+def characters(sentence, tags):
+    """`[start, end, type]` in the words with single spaces between."""
+    starts = [0, *itertools.accumulate(len(word) + 1 for word in sentence.words)]
+    return [[starts[first], starts[last + 1] - 1, kind] for kind, first, last in spans(tags)]
+
+
+def as_iobes(tags):
+    made = ['O'] * len(tags)
+    for kind, first, last in spans(tags):
+        letters = 'S' if first == last else f'B{"I" * (last - first - 1)}E'
+        made[first : last + 1] = [f'{letter}-{kind}' for letter in letters]
+    return made
+
+
+def tsv(folder, sentences, tags):
+    rows = [zip(s.words, as_iobes(t), strict=True) for s, t in zip(sentences, tags, strict=True)]
+    (folder / 'p.tsv').write_text('\n\n'.join('\n'.join(map('\t'.join, row)) for row in rows) + '\n')
+    return folder / 'p.tsv'
+
+
+def json_list(folder, sentences, tags):
+    items = [{'words': s.words, 'predicted': as_iobes(t)} for s, t in zip(sentences, tags, strict=True)]
+    (folder / 'p.json').write_text(json.dumps(items, indent=2))
+    return folder / 'p.json'
+
+
+def json_lines(folder, sentences, tags):
+    """Two sentences an object, with a line break between them."""
+    lines, pairs = [], list(zip(sentences, tags, strict=True))
+    for (one, of_one), (two, of_two) in zip(pairs[::2], pairs[1::2], strict=True):
+        text = ' '.join(one.words)
+        later = [[len(text) + 1 + a, len(text) + 1 + b, kind] for a, b, kind in characters(two, of_two)]
+        item = {'text': f'{text}\n{" ".join(two.words)}', 'entities': [*later, *characters(one, of_one)]}
+        lines.append(json.dumps(item) + '\n')
+    (folder / 'p.jsonl').write_text(''.join(lines))
+    return folder / 'p.jsonl'
+
+
+def brat(folder, sentences, tags):
+    """All in one document."""
+    (folder / 'brat').mkdir()
+    text, marks = '', []
+    for sentence, of_one in zip(sentences, tags, strict=True):
+        own = ' '.join(sentence.words)
+        for a, b, kind in characters(sentence, of_one):
+            marks.append(f'T{len(marks)}\t{kind} {len(text) + a} {len(text) + b}\t{own[a:b]}\n')
+        text += own + '\n'
+    (folder / 'brat' / 'd.txt').write_text(text)
+    (folder / 'brat' / 'd.ann').write_text(''.join(marks))
+    return folder / 'brat'
+
+
+def pubtator(folder, sentences, tags):
+    lines = []
+    for number, (sentence, of_one) in enumerate(zip(sentences, tags, strict=True)):
+        text = ' '.join(sentence.words)
+        lines += [f'{number}|t|{text}', f'{number}|a|']
+        lines += [f'{number}\t{a}\t{b}\t{text[a:b]}\t{kind}' for a, b, kind in characters(sentence, of_one)]
+        lines.append('')
+    (folder / 'p.pubtator').write_text('\n'.join(lines))
+    return folder / 'p.pubtator'
+
+
+@pytest.mark.parametrize('form', [tsv, json_list, json_lines, brat, pubtator])
+def test_the_same_entities_in_every_form_have_the_same_scores(form, tmp_path):
+    from seqeval.metrics import f1_score
+
+    folder, draw = save_set(tmp_path / 'drugs'), random.Random(0)
+    sentences = read_iob2(folder / 'test.tsv')
+    tags = [wrong_tags(sentence, draw) for sentence in sentences]
+    scored = score(folder, form(tmp_path, sentences, tags), 'entities', {})
+    assert [e.predicted for e in scored.examples] == tags
+    theirs = f1_score([list(s.tags) for s in sentences], [list(t) for t in tags])
+    assert 0.3 < theirs < 0.9
+    assert f'  entity F1, default: {100 * theirs:.2f} [' in '\n'.join(scored.lines())
+    assert not scored.notes
+    # The test file alone, and beside the other splits, is the same gold standard.
+    (tmp_path / 'alone').mkdir()
+    alone = (folder / 'test.tsv').rename(tmp_path / 'alone' / 'test.tsv')
+    assert score(alone, scored.predictions, 'entities', {}).examples == scored.examples
+
+
+GOLD = 'a\tO\nzol-mi\tB-Drug\nb\tO\n\nc\tB-Drug\nd\tI-Drug\n\na\tO\nb\tO\n'
+
+
+@pytest.fixture
+def gold(tmp_path):
+    (tmp_path / 'gold').mkdir()
+    (tmp_path / 'gold' / 'test.tsv').write_text(GOLD)
+    return tmp_path / 'gold' / 'test.tsv'
+
+
+@pytest.mark.parametrize(
+    ('entities', 'tags', 'note'),
+    [
+        ([[2, 5, DRUG]], ['O', 'B-Drug', 'O'], '1 predicted entities that begin or end within a word'),
+        ([[9, 14, DRUG]], ['O', 'O', 'B-Drug', 'B-Drug', 'I-Drug'], '1 predicted entities cut at the end of'),
+        ([[2, 8, DRUG], [4, 10, DRUG]], ['O', 'B-Drug', 'I-Drug'], '1 predicted entities left out, since'),
+        ([[2, 8, DRUG], [9, 10, 'Gene']], ['O', 'B-Drug', 'B-Gene'], '1 predicted entities of the type Gene'),
+    ],
+)
+def test_characters_are_laid_on_words_and_what_does_not_fit_is_counted(entities, tags, note, gold, tmp_path):
+    """The text is `a zol-mi b` and `c d`, in which the second sentence begins at 11."""
+    file = tmp_path / 'p.json'
+    file.write_text(json.dumps([{'text': 'a zol-mi b c d a b', 'entities': entities}]))
+    scored = score(gold, file, 'entities', {})
+    found = [tag for example in scored.examples for tag in example.predicted]
+    assert found == [*tags, *['O'] * (7 - len(tags))]
+    assert [one for one in scored.notes if one.startswith(note)]
+
+
+def line(**values):
+    return json.dumps(values)
+
+
+WHOLE = [
+    line(words=['a', 'zol-mi', 'b'], predicted=['O', 'B', 'O']),
+    line(words=['c', 'd'], predicted=['B', 'I']),
+    line(words=['a', 'b'], predicted=['O', 'O']),
+]
+
+
+@pytest.mark.parametrize(
+    ('name', 'content', 'said'),
+    [
+        ('p.tsv', 'a\tO\nzol-mi\tO\nb\tO\n\na\tO\nb\tO\n', ':5: sentence 2 (GOLD:5) is missing before it'),
+        ('p.tsv', GOLD.replace('\na\tO\nb', '\nc\tO\nd'), ':8: is sentence 2 (GOLD:5) again'),
+        ('p.tsv', GOLD.replace('d\t', 'e\t'), ":5: 'e' differs from sentence 2 (GOLD:5), 'd'"),
+        ('p.tsv', GOLD.replace('d\tI-Drug\n', ''), ':5: has 1 words, but sentence 2 (GOLD:5) has 2'),
+        ('p.tsv', GOLD.rpartition('\n\n')[0] + '\n', ': ends before sentence 3 (GOLD:8); 3 sentences are to be'),
+        ('p.tsv', GOLD + '\na\tO\n', ':11: is one sentence too many; 3 sentences are to be predicted'),
+        ('p.jsonl', '\n'.join(WHOLE[:1] + WHOLE[2:]), ':2: sentence 2 (GOLD:5) is missing before it'),
+        ('p.jsonl', '\n'.join(WHOLE), ': has entities of the types entity, but GOLD of Drug; give them the names of'),
+        ('p.jsonl', line(words=['a'], predicted=['O', 'O']), ':1: has 1 words and 2 tags; each word needs one'),
+        ('p.jsonl', line(words=['a'], predicted=['X-Drug']), ":1: unknown tag 'X-Drug'"),
+        ('p.json', f'[\n{WHOLE[0]},\n{{"words": }}]', ':3: is no JSON (Expecting value)'),
+        ('p.json', '[\n1]', ':2: is no object'),
+        ('p.json', '[' * 100_000, ':1: is no JSON (too deep)'),
+        ('p.jsonl', line(words=['a'], tags=['O']), ":1: has no 'entities' or 'answers' or 'predicted'"),
+        ('p.jsonl', line(text='a zol-mi', entities=[[0, 9, 'x']]), ":1: the entity [0, 9, 'x'] is not within"),
+        ('p.jsonl', line(text='a', entities=[[0, True, 'x']]), ":1: the entity [0, True, 'x'] is no [start"),
+        ('p.jsonl', line(text='a zolmi', entities=[]), ":1: 'azolmi' differs from sentence 1 (GOLD:1), 'azol-m'"),
+        ('p.jsonl', line(text='a zol-mi b c', entities=[]), ': ends before the end of sentence 2 (GOLD:5)'),
+        ('p.jsonl', line(text='a zol-mi b c d a b x', entities=[]), ':1: goes on behind the last sentence of GOLD'),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_scored_is_named_with_file_and_line(name, content, said, gold, tmp_path):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError) as error:
+        score(gold, tmp_path / name, 'entities', {})
+    assert str(error.value).replace(str(gold), 'GOLD').startswith(f'{tmp_path / name}{said}')
+    assert '\n' not in str(error.value)
+
+
+@pytest.fixture
+def topics(tmp_path):
+    lines = ['a dose\tdrug', 'a mouse\tother', 'a dose\tdrug', 'nothing\tother']
+    (tmp_path / 'topics').mkdir()
+    for split in ('train', 'devel', 'test'):
+        (tmp_path / 'topics' / f'{split}.tsv').write_text('\n'.join(lines) + '\n')
+    return tmp_path / 'topics'
+
+
+def test_answers_to_texts_in_columns_and_json(topics, tmp_path):
+    """Three of four are right; one that says nothing is wrong."""
+    (tmp_path / 'p.tsv').write_text('a dose\tdrug\na mouse\tdrug\na dose\tdrug\nnothing\tother\n')
+    given = ['drug', '', 'drug', 'other']
+    (tmp_path / 'p.jsonl').write_text('\n'.join(line(answers=[a] if a else []) for a in given))
+    for name, notes in (('p.tsv', 0), ('p.jsonl', 2)):
+        scored = score(topics, tmp_path / name, 'classes', {})
+        assert len(scored.notes) == notes
+        assert scored.lines()[1].startswith('  accuracy: 75.00 [25.00, 100.00]')
+        assert scored.lines()[2] == '  of accuracy, answers that read nothing: majority 50.00, prior 50.00'
+    assert scored.notes[0] == '1 texts without an answer, which count as wrong'
+    assert scored.notes[1].startswith('the file repeats no text')
+
+
+@pytest.mark.parametrize(
+    ('name', 'content', 'said'),
+    [
+        ('p.tsv', 'a dose\tdrug\na mouse\tgene\n', ":2: 'gene' is no label of the set; they are drug, other"),
+        ('p.tsv', 'a dose\tdrug\na house\tdrug\n', ":2: 'a house' differs from text 2 (GOLD:2), 'a mouse'"),
+        ('p.jsonl', line(answers=['drug', 'other']), ':1: has 2 answers, but a text of this set has one'),
+        ('p.jsonl', line(answers='drug'), ":1: 'answers' is no list"),
+        ('p.jsonl', line(answers=[1]), ':1: its answers are [1], not texts that are labels'),
+    ],
+)
+def test_answers_that_cannot_be_scored_are_named(name, content, said, topics, tmp_path):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError) as error:
+        score(topics, tmp_path / name, 'classes', {})
+    message = str(error.value).replace(str(topics / 'test.tsv'), 'GOLD')
+    assert message.startswith(f'{tmp_path / name}{said}')
+
+
+def test_public_sets_have_all_their_measures(data, tmp_path):
+    """Always saying 1 gives GAD 69.0, as published; Pearson's r of gold with itself, shifted and scaled, is 1."""
+    gad, biosses = data / 'blurb' / 'gad', data / 'blurb' / 'biosses'
+    (tmp_path / 'a.jsonl').write_text((line(answers=['1']) + '\n') * 534)
+    said = score(gad / 'test.tsv', tmp_path / 'a.jsonl', 'entities', {}).lines()
+    assert said[1].startswith('  micro F1: 68.96 [')
+    assert said[2].startswith('  accuracy: 52.62 [')
+    rows = [row.split('\t') for row in (biosses / 'test.tsv').read_text('utf-8').splitlines()[1:]]
+    items = [line(words=row[1:3], answers=[2 * float(row[3]) + 1]) for row in rows]
+    (tmp_path / 'b.jsonl').write_text('\n'.join(items))
+    assert (
+        score(biosses, tmp_path / 'b.jsonl', 'entities', {})
+        .lines()[1]
+        .startswith("  Pearson's r: 100.00 [100.00")
+    )
+
+
+def test_the_verb_keeps_a_record_and_refuses_a_wrong_command(tmp_path, capsys):
+    folder = save_set(tmp_path / 'drugs')
+    sentences = read_iob2(folder / 'test.tsv')
+    theirs = [tuple(tag.replace(DRUG, 'CHEMICAL') for tag in s.tags) for s in sentences]
+    file, to = tsv(tmp_path, sentences, theirs), tmp_path / 'others'
+    command = ['score', str(folder), str(file)]
+    assert cli.main([*command, '--types=CHEMICAL=Drug', f'--to={to}', '--name=them']) == 0
+    cell = to / 'them' / 'drugs' / 'standard' / 'seed-0'
+    assert f'kept in {cell}' in capsys.readouterr().out
+    record = read_json(cell / 'scores.json')
+    assert (record['test']['default']['f1'], record['outside'], record['seedless']) == (1.0, 'p.tsv', True)
+    assert [s.tags for s in read_iob2(cell / 'predictions.tsv')] == [s.tags for s in sentences]
+    for wrong, said in (
+        (['--name=a'], '--to and --name go together'),
+        ([f'--to={to}', '--name=../a'], "--name: '../a' cannot name a folder"),
+        (['--types=a'], "--types: 'a' must be THEIRS=OURS"),
+    ):
+        assert cli.main([*command, *wrong]) == 2
+        assert said in capsys.readouterr().err
+    (cell / 'scores.json').write_text('{"model": "them"}')
+    assert cli.main([*command, '--types=CHEMICAL=Drug', f'--to={to}', '--name=them']) == 2
+    assert 'holds a fine-tuning; choose another folder' in capsys.readouterr().err
+    assert cli.main(['score', str(tmp_path / 'no'), str(file)]) == 3
+    assert 'no such file or folder; give a set or its test file' in capsys.readouterr().err
