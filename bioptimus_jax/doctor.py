@@ -76,17 +76,26 @@ def _torch(here: Present, found: Hardware | None) -> Finding:
 
 
 def _attention() -> Finding:
-    from bioptimus_jax import config
-    from bioptimus_jax.model.families.bert import Bert
-    from bioptimus_jax.pretrain.backends import make_compute
+    import jax
+
+    from bioptimus_jax.model.compute import Compute
+    from bioptimus_jax.pretrain.backends import choose, dtype_of
     from bioptimus_jax.pretrain.sharding import make_mesh
-    from bioptimus_jax.schema import Experiment
+    from bioptimus_jax.schema import Pretrain, Runtime
 
     said: list[str] = []
-    shape = Bert(256, HEADS * HEAD_SIZE, 1, HEADS, 4 * HEADS * HEAD_SIZE, PIECES, attention_dropout=0.0)
-    experiment = Experiment.from_config(config.defaults())
-    compute = make_compute(experiment, shape, make_mesh(0, 1, 1), PIECES, said.append)
-    return Finding('attention', f'{compute.attention}, at {PIECES} pieces', '; '.join(said))
+    chosen = choose(
+        Runtime.attention,
+        make_mesh(0, 1, 1),
+        heads=HEADS,
+        head_size=HEAD_SIZE,
+        widths=(PIECES,),
+        dtype=dtype_of(Pretrain(), jax.default_backend()),
+        windows=(None,),
+        attention_dropout=0.0,
+        warn=said.append,
+    )
+    return Finding('attention', f'{Compute(attend=chosen).attention}, at {PIECES} pieces', '; '.join(said))
 
 
 def _product(here: Present) -> Finding:

@@ -132,7 +132,9 @@ def test_the_wheel_runs_without_the_repository(elsewhere):
     assert shown.returncode == 0, shown.stderr
     missing = elsewhere('corpus', '--config=nowhere', '--workdir=run')
     assert missing.returncode == 2
-    assert 'shipped ones: ablations, bioclinical, biolm, bioptimus, demo' in missing.stderr
+    assert (
+        'shipped ones: ablations, bioclinical, biolm, biolm_tasks, bioptimus, blurb, demo' in missing.stderr
+    )
 
 
 @pytest.mark.slow

@@ -297,7 +297,8 @@ def test_page_of_a_run_that_only_scores(run):
         'test F1 on ncbi-disease, best on devel: two',
     ]
     headings = re.findall('<h2>(.*?)</h2>', text)
-    assert headings == ['Fine-tuning', 'Mentions found and missed', 'Entity sets', 'Stages']
+    others = 'Beside other papers'
+    assert headings == ['Fine-tuning', others, 'Mentions found and missed', 'Entity sets', 'Stages']
     gone = 'Phases, Hidden words, Corpus, Vocabulary, New tokens, Difficulty, Training, Geometry, Efficiency'
     assert f'<b>Not part of this run</b>: {gone}. Its stages are finetune, report.' in text
     for wrong in ('from scratch', 'curriculum', 'initial (step 0)', 'models_one'):
@@ -325,7 +326,7 @@ def test_page_before_anything_was_scored(tmp_path):
     said = re.findall(
         r'<b>(.*?)</b>: stage finetune has not been run', text
     )  # once a section, for all that it empties
-    assert len(said) == 2
+    assert len(said) == 3
     assert said[0].startswith('From the source to the best model; Test scores; ')
     assert said[0].count('; ') >= 3
     other = dataclasses.replace(m, run=Run(run.workdir, dataclasses.replace(run.config, stages=('corpus',))))
