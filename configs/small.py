@@ -7,8 +7,9 @@ Command:  bioptimus run --config=small:source --workdir=runs/small-source
           bioptimus run --config=small --workdir=runs/small --config.source.path=runs/small-source/export/0.1
           small:roberta-source and small:roberta, small:modernbert-source and small:modernbert are the same with other
           families of about as many parameters: a RoBERTa with byte-level vocabularies, and a ModernBERT with BERT's.
-          small:electra-source and small:electra train replaced-token detection, with a generator 32 wide; the latter
-          goes on with both models, where BIOPTIMUS_SOURCE=runs/small-electra-source/export/0.1 says so.
+          small:electra-source and small:electra train replaced-token detection, with a generator as wide as the model
+          and lambda 5 (a narrow one with lambda 50 learns frequencies alone); the latter goes on with both models:
+          BIOPTIMUS_SOURCE=runs/small-electra-source/export/0.1 says so.
           small:nsp, small:no_nsp and small:single are PubMedBERT's recipe in small, from random weights on abstracts of
           128 words and more (Tinn et al., Table 2): pairs with next sentence prediction, the same two segments without
           it, of which the second always follows, and single documents. With --config.rows.layout=pairs `no_nsp` has
@@ -64,7 +65,8 @@ def get_config(argument: str = '') -> ConfigDict:
     config.vocab.update(VOCABULARIES.get(family, {}))
     if family in OBJECTIVES:
         config.pretrain.objective = OBJECTIVES[family]
-        override(config, 'objective.rtd.share', '0.25')
+        override(config, 'objective.rtd.share', '1')
+        override(config, 'objective.rtd.strength', '5')
         for name in ('0.1', '0.2', '0.3'):  # in place of 80-10-10; 0.4 has [MASK] alone
             config.phase[name].corruption = (0.85, 0.0, 0.15)
     # Dropout: no text is seen twice. Weights: 1 / sqrt(hidden); 0.02 is made for a hidden size of 768.
