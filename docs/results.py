@@ -7,7 +7,7 @@ import dataclasses
 import os
 from pathlib import Path
 
-from bioptimus_jax.report import arms, comparison, paper_tables
+from bioptimus_jax.report import arms, blurb, comparison, paper_tables
 from bioptimus_jax.report.layout import NOT_RUN, Table
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.questions import QUESTIONS
@@ -49,6 +49,7 @@ FINE_TUNED = (  # records of fine-tuning alone, what the title says
     ('docs/results/stability.jsonl', 'stability techniques on 500 sentences'),
 )
 ELECTRA = 'docs/results/electra.jsonl'
+THIRTEEN = 'docs/results/blurb.jsonl'
 PROBED = (  # of more
     'contextualized layers=() shrinkage=1.0 map=respelled',
     'contextualized layers=() shrinkage=5.0 map=respelled',
@@ -111,6 +112,9 @@ def tables() -> list[Table]:
     for file, title in FINE_TUNED:
         [run] = read_runs([file])
         made.append(dataclasses.replace(entities.scores(run), title=f'Fine-tuning: {title}'))
+    [thirteen] = read_runs([THIRTEEN])
+    for table in (entities.scores(thirteen), blurb.blurb(thirteen)):
+        made.append(dataclasses.replace(table, title=f'All of BLURB in small: {table.title}'))
     return [table for table in made if table.rows]
 
 
