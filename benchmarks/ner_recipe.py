@@ -1,4 +1,4 @@
-"""Fine-tuning as transformers' run_ner example does it (examples/pytorch/token-classification), written anew.
+"""Fine-tuning as transformers' run_ner example does it (examples/pytorch/token-classification).
 
 Its Trainer and DataCollatorForTokenClassification, labels on first pieces and -100 elsewhere, what is longer than
 `max_seq_length` cut off.

@@ -1,4 +1,4 @@
-"""Fine-tuning as transformers' run_classification example does it (examples/pytorch/text-classification), written anew.
+"""Fine-tuning as transformers' run_classification example does it (examples/pytorch/text-classification).
 
 Its Trainer and DataCollatorWithPadding without --pad_to_max_length: a batch is as wide as its longest text, which is
 the faster way for texts of many lengths. What is longer than `max_seq_length` is cut off.

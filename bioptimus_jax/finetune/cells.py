@@ -13,7 +13,6 @@ from typing import Any
 from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.files import read_sealed, sha256, write_sealed
 from bioptimus_jax.finetune.card import write_card
-from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.subset import as_learned
 from bioptimus_jax.finetune.task import LEARNED_DEVEL, task_for
 from bioptimus_jax.finetune.training import finetune
@@ -83,14 +82,13 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         cell.target.mkdir(parents=True, exist_ok=True)
         write_sealed(cell.target / _stopped(cell), record)
         return record
-    gold = [task.answers(example) for example in dataset.test]
     devel = as_learned(task, dataset, cell.settings).devel
     record = {
         **place(cell),
         'seed': cell.seed,
         **({LEARNED_DEVEL: True} if cell.settings.learn_devel else {}),
         'devel': task.scores([task.answers(e) for e in devel], outcome.devel),
-        'test': task.scores(gold, outcome.test),
+        'test': task.scores([task.answers(e) for e in dataset.test], outcome.test),
         **task.detail(dataset, outcome.test),
         'sentences': {name: len(getattr(dataset, name)) for name in SPLITS},
         **{name: value for name, value in vars(outcome).items() if name not in ('devel', 'test', 'found')},
@@ -100,12 +98,9 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
     if cell.keep:
         labels = task.labels(dataset, cell.settings)
         write_card(cell.target / MODEL, task, labels, cell.settings, record)
-    else:  # one of other settings may lie there
+    else:  # one of other settings may be there
         shutil.rmtree(cell.target / MODEL, ignore_errors=True)
-    triples = zip(dataset.test, gold, outcome.test, strict=True)
-    task.write(
-        cell.target, [Predicted(e.words, tuple(g), tuple(found), e.document) for e, g, found in triples]
-    )
+    task.write(cell.target, task.predicted(dataset.test, outcome.test))
     task.keep(cell.target, outcome.found)
     record['files'] = {name: sha256(cell.target / name) for name in task.files}
     write_sealed(cell.target / 'scores.json', record)  # last: its presence says that the cell is finished

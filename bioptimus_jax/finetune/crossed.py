@@ -82,8 +82,7 @@ def _predicted(cell: Cell, dataset: Any, other: NamedSet, of_other: Any, run: Ru
     tokenizer, head = load_head(task, cell.target / MODEL, labels, plain, cell.seed)
     windows = task.windows(tokenizer, of_other.test, plain).windows
     answers = predict(task, head, of_other.test, windows, plain, run.check_stop)
-    triples = zip(of_other.test, gold, answers, strict=True)
-    made = [Predicted(e.words, tuple(g), tuple(a), e.document) for e, g, a in triples]
+    made = task.predicted(of_other.test, answers)
     task.write(target, made)
     write_sealed(target / RECORD, {'print': now, 'file': sha256(target / task.files[0])})
     return made

@@ -1,13 +1,13 @@
 """The finished fine-tunings of one model, found in its folder of stage `finetune`."""
 
 import dataclasses
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
+from bioptimus_jax.finetune.statistics import best_settings
 from bioptimus_jax.finetune.task import LEARNED_DEVEL, score_of
 from bioptimus_jax.schema import STANDARD
 from bioptimus_jax.sets.blurb import true_name
@@ -87,14 +87,11 @@ def read_model(name: str) -> Model:
 
 def _chosen_on_devel(found: Sequence[tuple[Path, dict[str, Any]]]) -> list[tuple[Path, dict[str, Any]]]:
     """Of every set the cells under the best setting; the first of equals, as they are sorted."""
-    scores: dict[str, dict[str, list[float]]] = {}
-    for _, record in found:
-        if LEARNED_DEVEL not in record:
-            of_set = scores.setdefault(record['dataset'], {})
-            of_set.setdefault(record.get('setting', STANDARD), []).append(score_of(record, 'devel'))
-    best = {
-        one: max(of_set, key=lambda name: statistics.fmean(of_set[name])) for one, of_set in scores.items()
-    }
+    best = best_settings(
+        (record['dataset'], record.get('setting', STANDARD), score_of(record, 'devel'))
+        for _, record in found
+        if LEARNED_DEVEL not in record
+    )
     return [(cell, r) for cell, r in found if r.get('setting', STANDARD) == best.get(r['dataset'])]
 
 

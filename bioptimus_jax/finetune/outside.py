@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -127,7 +128,9 @@ def json_objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def from_difference(text: str, other: str) -> str:
     """Where a text begins to differ from the other, a few letters of it."""
-    at = next(
-        (i for i, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other))
-    )
-    return text[max(0, at - SHOWN // 4) :][:SHOWN]
+    return text[max(0, first_difference(text, other) - SHOWN // 4) :][:SHOWN]
+
+
+def first_difference(text: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    return len(os.path.commonprefix([text, other]))  # noqa: RUF071, of any strings

@@ -11,17 +11,15 @@ from bioptimus_jax.finetune.finished import OUTSIDE, SEEDLESS
 from bioptimus_jax.finetune.outside import Asked
 from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, interval
-from bioptimus_jax.finetune.task import Task, task_for
+from bioptimus_jax.finetune.task import BASELINES, Task, task_for
 from bioptimus_jax.schema import STANDARD
 from bioptimus_jax.sets.corpora import NamedSet, has_a_split, is_dataset, set_at, split_source
 from bioptimus_jax.sets.sentences import NAMES
 
-BASELINES = ('majority', 'prior')
-
 
 @dataclasses.dataclass(frozen=True)
 class Gold:
-    """The test items of a set, and the whole set where its other splits lie beside."""
+    """The test items of a set, and the whole set where its other splits are in the same folder."""
 
     chosen: NamedSet
     task: Task
@@ -121,7 +119,6 @@ def score(path: Path, predictions: Path, task: str, types: Mapping[str, str]) ->
         raise InputError(f'{predictions}: no such file or folder of predictions')
     asked = Asked(predictions, gold.file, gold.examples, gold.task.unit, types, gold.labels)
     answers, notes = gold.task.outside(gold.chosen, asked)
-    pairs = zip(gold.examples, answers, strict=True)
-    examples = [Predicted(e.words, tuple(gold.task.answers(e)), tuple(a), e.document) for e, a in pairs]
+    examples = gold.task.predicted(gold.examples, answers)
     detail = gold.task.detail(gold.dataset, answers) if gold.dataset else {}
     return Scored(gold, predictions, tuple(examples), detail, tuple(notes))

@@ -11,6 +11,7 @@ from typing import Any
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.finetune.cells import Cell
+from bioptimus_jax.finetune.statistics import best_settings
 from bioptimus_jax.finetune.task import score_of, task_for
 from bioptimus_jax.schema import Finetune
 
@@ -38,7 +39,7 @@ def halved(cells: Sequence[Cell], halving: int, tuned_on: Collection[str], train
 
     Of n settings 1/halving are left after every rung; the last rung is at 1/halving of the epochs, the one before it
     at 1/halving^2, and so on for as many rungs as n has powers of `halving`. Settings are judged by their best epoch
-    so far on devel, the mean over seeds and over `tuned_on`; the first of equals goes on. What goes on is trained anew
+    so far on devel, the mean over seeds and over `tuned_on`; the first of equals goes on. What goes on starts again
     from its beginning: so its cells are those of a search without halving, and nothing but scores has to be kept.
     """
     groups: dict[Any, dict[str, list[Cell]]] = {}
@@ -81,11 +82,9 @@ def following(
     cells: Sequence[Cell], chosen_from: Sequence[Cell], records: Mapping[str, dict[str, Any]]
 ) -> list[Cell]:
     """Of the models that choose nothing, the cells under the setting that is best on devel over those that do."""
-    scores: dict[Any, dict[str, list[float]]] = {}
-    for cell in chosen_from:
-        of_set = scores.setdefault(cell.dataset, {})
-        of_set.setdefault(cell.setting, []).append(score_of(records[cell.name], 'devel'))
-    best = {one: max(found, key=lambda name: statistics.fmean(found[name])) for one, found in scores.items()}
+    best = best_settings(
+        (cell.dataset, cell.setting, score_of(records[cell.name], 'devel')) for cell in chosen_from
+    )
     models = {cell.model for cell in chosen_from}
     return [cell for cell in cells if cell.model not in models and cell.setting == best[cell.dataset]]
 

@@ -8,7 +8,7 @@ are what was sampled from the literature, and seeds share them.
 import dataclasses
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -111,6 +111,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[at]))
         adjusted[at] = largest
     return adjusted
+
+
+def best_settings(scores: Iterable[tuple[Hashable, str, float]]) -> dict[Any, str]:
+    """Of every set the setting with the highest mean, the first of equals, from (set, setting, score on devel)."""
+    found: dict[Hashable, dict[str, list[float]]] = {}
+    for of_set, setting, score in scores:
+        found.setdefault(of_set, {}).setdefault(setting, []).append(score)
+    return {one: max(tried, key=lambda name: statistics.fmean(tried[name])) for one, tried in found.items()}
 
 
 def failure(record: dict[str, Any], peers: Sequence[float]) -> str:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # reports read scores without torch
 DEFAULT = 'default'
 """In records, the metric of a task that chooses epochs, seeds and settings and that models are compared by."""
 
+BASELINES = ('majority', 'prior')
+"""In records, the scores of answers that read nothing."""
 
 LEARNED_DEVEL = 'learned_devel'
 """In records, where devel was learned: its scores choose nothing."""
@@ -107,6 +109,11 @@ class Task(abc.ABC):
     def answers(self, example: Any) -> Sequence[Any]:
         """The gold standard of an example, as `metrics` compare it and predictions keep it."""
         return example.answers
+
+    def predicted(self, examples: Sequence[Any], answers: Sequence[Sequence[Any]]) -> list[Predicted]:
+        """Examples beside what was answered to them."""
+        pairs = zip(examples, answers, strict=True)
+        return [Predicted(e.words, tuple(self.answers(e)), tuple(a), e.document) for e, a in pairs]
 
     def learned(self, example: Any, settings: Finetune) -> Sequence[Any]:
         """The same as the model learns it."""

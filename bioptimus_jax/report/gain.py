@@ -19,7 +19,9 @@ VERDICTS = {'B': 'better', 'A': 'worse', '': 'not distinguishable'}
 
 def gain(m: Measures) -> Table:
     """Test F1 of the source and, for every set, of the model of this run that has the highest mean F1 on devel."""
-    chosen = {d: best for d in m.datasets if m.scores(SOURCE, d) and (best := _best(m, d, m.on_the_way))}
+    chosen = {
+        d: best for d in m.datasets if m.scores(SOURCE, d) and (best := best_on_devel(m, d, m.on_the_way))
+    }
     tested, problems = _tested(
         {(d,): (_model(m, SOURCE, d), _model(m, best, d)) for d, best in chosen.items()}
     )
@@ -73,7 +75,7 @@ def others(m: Measures) -> Table:
     folders = sorted(p for p in (m.run.workdir / OUTSIDE).glob('*') if p.is_dir())
     models = {folder.name: read_model(str(folder)) for folder in folders}
     rows = [(d, name) for d in m.datasets for name, model in models.items() if d in model.cells]
-    best = {d: _best(m, d, m.models) for d, _ in rows}
+    best = {d: best_on_devel(m, d, m.models) for d, _ in rows}
     tested, problems = _tested({(d, name): (models[name], _model(m, best[d], d)) for d, name in rows})
 
     def score(dataset: str, name: str) -> Cell:
@@ -102,7 +104,7 @@ def others(m: Measures) -> Table:
     )
 
 
-def _best(m: Measures, dataset: str, among: Sequence[str]) -> str:
+def best_on_devel(m: Measures, dataset: str, among: Sequence[str]) -> str:
     """The model with the highest mean score on devel, the first of equals; '' where none was scored."""
     devel = {x: statistics.fmean(s) for x in among if (s := m.scores(x, dataset, 'devel'))}
     return max(devel, key=lambda x: devel[x], default='')

@@ -221,14 +221,9 @@ def headlines(m: Measures, gained: Table) -> list[tuple[str, str]]:
         change = f'{before["word_accuracy"]:.1%} → {after["word_accuracy"]:.1%}'
         found.append((change, f'hidden words guessed right, step 0 to {last}'))
     for dataset in () if gains else m.datasets[:3]:
-        devel = {x: statistics.fmean(s) for x in m.models if (s := m.scores(x, dataset, 'devel'))}
-        if not devel:
-            continue
-        top = max(devel, key=lambda x: devel[x])
-        f1 = statistics.fmean(m.scores(top, dataset))
-        found.append(
-            (f'{f1:.1f}', f'test {m.task(dataset).metric.label} on {dataset}, best on devel: {m.label(top)}')
-        )
+        if top := gain.best_on_devel(m, dataset, m.models):
+            test, label = statistics.fmean(m.scores(top, dataset)), m.task(dataset).metric.label
+            found.append((f'{test:.1f}', f'test {label} on {dataset}, best on devel: {m.label(top)}'))
     seconds = sum(manifest.get('seconds', 0) for manifest in m.manifests.values())
     return [*found, (clock(seconds), 'for all finished stages')] if seconds else found
 

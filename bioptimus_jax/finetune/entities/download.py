@@ -43,7 +43,7 @@ class NerSets:
         return Proof('sha256', self.checksums[file.name], 'was published (by SHA-256)')
 
     def keep(self, path: Path, proof: Proof) -> None:
-        """Nothing lies beside a set: its checksums are in the code."""
+        """No checksum files are beside a set: its checksums are in the code."""
 
     def advice(self, to: Path, wanted: Iterable[Wanted]) -> str:
         """What to do with the files."""

@@ -11,7 +11,15 @@ from collections import Counter
 from collections.abc import Sequence
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.outside import ANSWERS, Asked, Item, from_difference, listed, words_of
+from bioptimus_jax.finetune.outside import (
+    ANSWERS,
+    Asked,
+    Item,
+    first_difference,
+    from_difference,
+    listed,
+    words_of,
+)
 from bioptimus_jax.sets import standoff
 from bioptimus_jax.sets.corpora import form_of, read_iob2
 from bioptimus_jax.sets.sentences import Sentence
@@ -107,7 +115,7 @@ def _laid_on(asked: Asked, documents: Sequence[Marked], counts: Counter[str]) ->
         own = ''.join(document.text.split())
         wanted = whole[begins : begins + len(own)]
         if own != wanted:
-            at = next((i for i, (a, b) in enumerate(zip(own, wanted, strict=False)) if a != b), len(wanted))
+            at = first_difference(own, wanted)
             if begins + at == len(whole):
                 raise InputError(f'{document.place}: goes on behind the last sentence of {asked.gold_file}')
             sentence = bisect.bisect(firsts, bisect.bisect(edges, begins + at) - 1) - 1

@@ -28,7 +28,7 @@ def score(
     strict: only mentions that are valid IOB2 count, on both sides; can be higher or lower than default.
     relaxed: mentions as in default; right if types agree and spans overlap, matched one to one (Tinn et al.,
     Table 11; type and one-to-one are this project's reading).
-    Not `typed`: where a mention lies is all that counts. Neighbours of different types stay two mentions.
+    Not `typed`: only the place of a mention counts. Neighbours of different types stay two mentions.
     """
     return {mode: rates(*counts(gold, predicted, mode, typed=typed).sum(0).tolist()) for mode in modes}
 

@@ -81,12 +81,9 @@ def spearman(labels: Sequence[str]) -> Metric:
     Ranks are those among all texts that are counted together, gold and predicted apart. They are fixed then: sums over
     drawn texts are the correlation of these ranks, not of new ranks among the drawn ones.
     """
-    return _correlation('rho', 'rho', "Spearman's rho", 'ranks of pairs of texts', _ranks)
+    from scipy.stats import rankdata  # slow to import
 
-
-def _ranks(numbers_N: np.ndarray) -> np.ndarray:
-    _, place_N, times = np.unique(numbers_N, return_inverse=True, return_counts=True)
-    return (np.cumsum(times) - (times - 1) / 2)[place_N]
+    return _correlation('rho', 'rho', "Spearman's rho", 'ranks of pairs of texts', rankdata)
 
 
 def _correlation(

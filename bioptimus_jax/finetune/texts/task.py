@@ -12,7 +12,7 @@ import numpy as np
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.finetune.metrics import Metric
 from bioptimus_jax.finetune.outside import Asked
-from bioptimus_jax.finetune.task import DEFAULT, Encoded, Task, of_setting
+from bioptimus_jax.finetune.task import BASELINES, DEFAULT, Encoded, Task, of_setting
 from bioptimus_jax.finetune.texts import windows
 from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.finetune.texts.measures import measure
@@ -33,7 +33,7 @@ class TextTask(Task):
     hf_class = 'AutoModelForSequenceClassification'
     unit = 'text'
     heads = tuple(PREDICTORS)
-    reported = ('majority', 'prior')
+    reported = BASELINES
     own_measures: ClassVar[tuple[str, ...]] = ()
     """Of sets without a record."""
     numbers: ClassVar[bool] = False

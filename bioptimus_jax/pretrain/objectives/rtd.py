@@ -452,8 +452,9 @@ def rates(sums: Mapping[str, float]) -> dict[str, float]:
 
 def auc(scores: np.ndarray, positive: np.ndarray) -> float:
     """The probability that a positive has a higher score than a negative, ties half; 0.5 without either."""
-    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+    from scipy.stats import rankdata  # slow to import
+
+    ranks = rankdata(scores)
     ones, zeros = int(positive.sum()), int((~positive).sum())
     return float((ranks[positive].sum() - ones * (ones + 1) / 2) / (ones * zeros)) if ones and zeros else 0.5
 

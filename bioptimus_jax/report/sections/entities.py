@@ -8,7 +8,7 @@ from typing import Any
 
 from bioptimus_jax.finetune.entities.score import METRICS
 from bioptimus_jax.finetune.summary import ENSEMBLE, MEAN
-from bioptimus_jax.finetune.task import DEFAULT, LEARNED_DEVEL
+from bioptimus_jax.finetune.task import BASELINES, DEFAULT, LEARNED_DEVEL
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report.blurb import blurb
 from bioptimus_jax.report.drawing import GAP, Figure, Point, curves, shown, spanned, training_axis
@@ -37,7 +37,6 @@ VOTES = (
 NAMED = 5
 """Failed seeds that the note names."""
 RATES = {'precision': 'precision', 'recall': 'recall'}
-BASELINES = ('majority', 'prior')
 
 
 @dataclasses.dataclass(frozen=True)
