@@ -13,8 +13,9 @@ import pytest
 from toy_sets import DRUGS, OTHER, SPELLING, save_set, settings
 
 from bioptimus_jax import config
+from bioptimus_jax.cli import main
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.files import read_json, read_jsonl, whole_folder, write_json
+from bioptimus_jax.files import read_json, read_jsonl, whole_folder, write_json, write_jsonl
 from bioptimus_jax.finetune import build as stage
 from bioptimus_jax.finetune import training
 from bioptimus_jax.finetune.batches import bucketed
@@ -22,6 +23,7 @@ from bioptimus_jax.finetune.entities.align import align, piece_labels, tags_of_w
 from bioptimus_jax.finetune.entities.files import read_predictions
 from bioptimus_jax.finetune.finished import read_model
 from bioptimus_jax.finetune.optimizer import slanted_triangle
+from bioptimus_jax.finetune.scoring import score
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetune.training import finetune, predict
 from bioptimus_jax.finetune.verdict import compare_models
@@ -31,7 +33,7 @@ from bioptimus_jax.report.sections.entities import crossed as crossed_table
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.sets import columns
-from bioptimus_jax.sets.corpora import read_dataset
+from bioptimus_jax.sets.corpora import read_dataset, set_at
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab.kinds.wordpiece import make
@@ -580,6 +582,15 @@ def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_pat
             ids = given.word_ids()
             assert tuple(labels[ids.index(n)] for n in range(len(sentence.words))) == sentence.predicted
         assert len({file.stat().st_mode for file in (cell / 'model').iterdir()}) == 1
+    # What the model says of the same text, a sentence a line, has the score on record.
+    text = [' '.join(s.words) for s in read_dataset(set_at(toy_sets / 'one', 'entities')).test]
+    write_jsonl(tmp_path / 'text.jsonl', ({'text': line} for line in text))
+    options = ['--lines', '--as=json', f'--to={tmp_path / "said.jsonl"}']
+    assert main(['predict', str(cell / 'model'), str(tmp_path / 'text.jsonl'), *options]) == 0
+    scored = score(toy_sets / 'one', tmp_path / 'said.jsonl', 'entities', {})
+    assert not scored.notes
+    gold, predicted = ([getattr(one, side) for one in scored.examples] for side in ('gold', 'predicted'))
+    assert ENTITIES.metric.scores(gold, predicted) == record['test']['default']
     # With another seed in between, one model is left; none keeps what is there.
     _ner(tmp_path, e, keep='best', seeds=(0, 1, 2))
     assert len(kept()) == 1

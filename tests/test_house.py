@@ -72,6 +72,7 @@ FLOORS = {
     'bioptimus_jax.export': 9,
     'bioptimus_jax.finetune': 10,
     'bioptimus_jax.analysis': 11,
+    'bioptimus_jax.predict': 11,
     'bioptimus_jax.report': 12,
     'bioptimus_jax.stages': 13,
     'bioptimus_jax.doctor': 14,
@@ -91,12 +92,14 @@ CONFINED = {
         'bioptimus_jax.export.gate',
         'bioptimus_jax.finetune',
         'bioptimus_jax.analysis',
+        'bioptimus_jax.predict',
         'bioptimus_jax.model.weights',  # reads .bin files
     ),
     'transformers': (
         'bioptimus_jax.export.gate',
         'bioptimus_jax.finetune',
         'bioptimus_jax.analysis',
+        'bioptimus_jax.predict',
         'bioptimus_jax.vocab.agreement',  # a tokenizer that cannot be kept is refused before anything is made with it
     ),
 }

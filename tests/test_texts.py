@@ -15,7 +15,7 @@ from toy_sets import DRUGS, OTHER, save_encoder, save_set, settings
 from bioptimus_jax import cli, config
 from bioptimus_jax.corpus.audit import searched_texts
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json, read_jsonl, read_sealed, write_sealed
+from bioptimus_jax.files import read_json, read_jsonl, read_sealed, write_jsonl, write_sealed
 from bioptimus_jax.finetune import build as stage
 from bioptimus_jax.finetune.loading import load_head
 from bioptimus_jax.finetune.scoring import score as score_file
@@ -551,6 +551,12 @@ def check_kept_models(folder):
         rows = read_jsonl(cell / 'predictions.jsonl')
         classify = pipeline('text-classification', str(place))
         given = [dict(zip(('text', 'text_pair'), row['words'])) for row in rows]
+        write_jsonl(folder / 'given.jsonl', ({'words': row['words']} for row in rows))
+        said = [f'--to={folder / "said.jsonl"}', '--as=json', '--max_pieces=48']
+        assert cli.main(['predict', str(place), str(folder / 'given.jsonl'), *said]) == 0
+        for row, one in zip(rows, read_jsonl(folder / 'said.jsonl'), strict=True):
+            same = pytest.approx(row['predicted'], abs=1e-4) if dataset == 'biosses' else row['predicted']
+            assert one['answers'] == same
         found = classify(given, top_k=None, padding=True)
         scores = [{one['label']: one['score'] for one in of_text} for of_text in found]
         labels = {

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.corpus.documents import Document, document_key
-from bioptimus_jax.errors import InputError, pickled_code
-from bioptimus_jax.finetune.loading import check_rows, positions_of
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.finetune.loading import check_rows, device_here, load_weights, positions_of
 from bioptimus_jax.pretrain.masking import Masked
 from bioptimus_jax.pretrain.rows import Part, cut_points, one_a_row, white_space_starts, word_cuts
 from bioptimus_jax.vocab.agreement import load_in_transformers, masked_by
@@ -84,33 +84,17 @@ class ForeignModel:
 def load(folder: Path, threads: int) -> ForeignModel:
     """The model of a Hugging Face folder, on the GPU if there is one. Raises InputError without a masked-LM head."""
     import torch
-    from transformers import AutoModelForMaskedLM
     from transformers.utils import logging
 
     tokenizer = load_in_transformers(folder)
     logging.disable_progress_bar()
     torch.set_num_threads(threads)
-    try:
-        model, info = AutoModelForMaskedLM.from_pretrained(
-            folder,
-            dtype=torch.float32,
-            output_loading_info=True,
-            weights_only=True,
-            trust_remote_code=False,
-            local_files_only=True,
-        )
-    except Exception as error:  # what a folder holds can lead transformers to any of them
-        if flaw := pickled_code(error):
-            raise InputError(f'{folder}: {flaw}') from error
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            f'{folder}: is no masked language model that transformers can load ({reason}); name another model'
-        ) from error
+    refused = 'is no masked language model that transformers can load ({}); name another model'
+    model, info = load_weights(folder, 'AutoModelForMaskedLM', refused)
     wrong = sorted(map(str, [*info['missing_keys'], *info['mismatched_keys']]))
     if wrong or None in (tokenizer.mask_token_id, tokenizer.cls_token_id, tokenizer.sep_token_id):
         reason = f'lacks {", ".join(wrong[:3])}' if wrong else 'its tokenizer has no mask, begin or end'
         raise InputError(f'{folder}: {reason}, so it has no perplexity; name another model')
     check_rows(folder, tokenizer, model)
     longest = min(positions_of(model, tokenizer.model_max_length), tokenizer.model_max_length)
-    device = 'cuda' if torch.cuda.is_available() else 'cpu'
-    return ForeignModel(folder, tokenizer, model.eval().to(device), longest)
+    return ForeignModel(folder, tokenizer, model.eval().to(device_here()), longest)

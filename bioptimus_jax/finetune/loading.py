@@ -14,7 +14,9 @@ from bioptimus_jax.finetune.heads import Head
 from bioptimus_jax.finetune.stability import freeze, reinitialise, remove_layers
 from bioptimus_jax.finetune.task import Task
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.vocab.agreement import load_for_words
+from bioptimus_jax.vocab.agreement import load_for_words, said_by
+
+CANNOT = 'cannot be loaded by transformers ({})'
 
 
 def load_head(
@@ -45,34 +47,57 @@ def load_head(
         config.label2id = {label: i for i, label in enumerate(labels)}
         remove_layers(config, settings, folder)
         torch.manual_seed(seed)
-        model, info = getattr(transformers, task.hf_class).from_pretrained(
-            folder,
-            config=config,
-            dtype=torch.float32,
-            output_loading_info=True,
-            weights_only=True,
-            trust_remote_code=False,
-            local_files_only=True,
-        )
+        model, info = load_weights(folder, task.hf_class, config=config)
     except (ConfigError, InputError):
         raise
     except Exception as error:  # what a folder holds can lead transformers to any of them
-        if flaw := pickled_code(error):
-            raise InputError(f'{folder}: {flaw}') from error
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f'{folder}: cannot be loaded by transformers ({reason})') from error
+        raise InputError(f'{folder}: {CANNOT.format(said_by(error))}') from error
     _check_weights(folder, model, info)
     check_rows(folder, tokenizer, model)
     limit = min(tokenizer.model_max_length, positions_of(model, settings.max_pieces))
     check_positions(settings, limit, folder)
-    device = 'cuda' if torch.cuda.is_available() else 'cpu'
-    dtype = ('bfloat16' if device == 'cuda' else 'float32') if settings.dtype == 'auto' else settings.dtype
-    head = task.head(model, labels, settings, dtype)
+    device = device_here()
+    head = task.head(model, labels, settings, computing_dtype(settings, device))
     if settings.reinit_layers:
         reinitialise(head, settings.reinit_layers)
     if settings.freeze_layers:
         freeze(head, settings.freeze_layers)
     return tokenizer, head.to(device)
+
+
+def load_weights(
+    folder: Path, hf_class: str, refused: str = CANNOT, **options: Any
+) -> tuple[Any, dict[str, Any]]:
+    """A folder's model by a class of transformers, in float32, and what is missing or of another shape.
+
+    Nothing is downloaded, and no code of the folder is run. Raises InputError; `refused` says what for a reason.
+    """
+    import transformers
+
+    try:
+        return getattr(transformers, hf_class).from_pretrained(
+            folder,
+            dtype=torch.float32,
+            output_loading_info=True,
+            weights_only=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            **options,
+        )
+    except Exception as error:  # what a folder holds can lead transformers to any of them
+        if flaw := pickled_code(error):
+            raise InputError(f'{folder}: {flaw}') from error
+        raise InputError(f'{folder}: {refused.format(said_by(error))}') from error
+
+
+def device_here() -> str:
+    """Where models are put."""
+    return 'cuda' if torch.cuda.is_available() else 'cpu'
+
+
+def computing_dtype(settings: Finetune, device: str) -> str:
+    """config.finetune.dtype; auto is bfloat16 on a GPU."""
+    return ('bfloat16' if device == 'cuda' else 'float32') if settings.dtype == 'auto' else settings.dtype
 
 
 def save_model(tokenizer: Any, head: Head, folder: Path) -> None:

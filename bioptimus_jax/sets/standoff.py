@@ -120,6 +120,13 @@ def sentences_of(document: Marked, number: int, repairs: Counter[str], cut: Cut 
     return found
 
 
+def words_in(text: str, cut: Cut = PROSE) -> list[list[tuple[int, int]]]:
+    """The words of every sentence of a text: first character and the one behind the last."""
+    sentences = _sentence_spans(text, (), Counter(), cut)
+    found = ([match.span() for match in cut.word.finditer(text, *span)] for span in sentences)
+    return list(filter(None, found))
+
+
 def reading(path: Path, documents: Sequence[Marked], repairs: Counter[str], cut: Cut = PROSE) -> Reading:
     """Documents as sentences, numbered from 0. Raises InputError where there is no text."""
     sentences: list[Sentence] = []

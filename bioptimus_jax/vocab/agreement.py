@@ -63,14 +63,20 @@ def load_in_transformers(folder: Path, **options: Any) -> Any:
             folder, trust_remote_code=False, local_files_only=True, **options
         )
     except Exception as error:  # what a folder holds can lead transformers to any of them
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f'{folder}: holds no tokenizer that transformers can load ({reason})') from error
+        raise InputError(
+            f'{folder}: holds no tokenizer that transformers can load ({said_by(error)})'
+        ) from error
     if not getattr(tokenizer, 'is_fast', False):
         raise InputError(
             f'{folder}: its tokenizer ({type(tokenizer).__name__}) has no fast version, which the alignment of '
             'words needs'
         )
     return tokenizer
+
+
+def said_by(error: Exception) -> str:
+    """The first line of an error of another library."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def check_source(folder: Path, ours: Subwords) -> None:

@@ -1,0 +1,1 @@
+"""What a finished model says of new text: entities, labels of texts, words for [MASK]."""

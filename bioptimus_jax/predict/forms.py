@@ -1,0 +1,191 @@
+"""Answers for people and programs: coloured text, TSV, JSON lines, HTML, BRAT."""
+
+import dataclasses
+import html
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import printable
+from bioptimus_jax.files import atomic
+from bioptimus_jax.finetune.entities.files import LINE_BREAKS
+from bioptimus_jax.predict.answer import Answer, Found
+
+COLOURS = (36, 35, 32, 33, 34, 31)
+"""Of a terminal, for types of entities in the order in which they come."""
+HUES = (200, 320, 120, 40, 260, 0)
+"""The same on a page."""
+SHOWN = 5
+"""Labels of a text that are shown beside the first."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """How answers are written: what comes before all of them, for each, and behind all.
+
+    `printable`: whether control characters of a text are escaped, wherever it is written.
+    """
+
+    one: Callable[[Answer, 'Types'], str]
+    before: str = ''
+    after: str = ''
+    printable: bool = False
+
+
+class Types:
+    """Types of entities, numbered as they come; `coloured` where what is written is a terminal."""
+
+    def __init__(self, coloured: bool) -> None:
+        self.coloured, self._numbers = coloured, dict[str, int]()
+
+    def number(self, kind: str) -> int:
+        return self._numbers.setdefault(kind, len(self._numbers))
+
+    def marked(self, kind: str, text: str) -> str:
+        """In its colour, or in brackets."""
+        if not self.coloured:
+            return f'[{text}]'
+        return f'\x1b[{COLOURS[self.number(kind) % len(COLOURS)]};1m{text}\x1b[0m'
+
+
+def write(answers: Iterable[Answer], form: str, to: Path | None) -> None:
+    """Write answers in a form of FORMS, or as BRAT, as they come, into a file or to the terminal."""
+    if form == BRAT:
+        assert to is not None
+        for answer in answers:
+            _write_brat(answer, to)
+    elif to is None:
+        terminal = sys.stdout.isatty()
+        safe = printable if terminal and not FORMS[form].printable else str
+        types = Types(terminal and not os.getenv('NO_COLOR'))
+        _write_all(answers, FORMS[form], types, lambda text: print(safe(text), end='', flush=True))
+    else:
+        with atomic(to) as file:
+            _write_all(answers, FORMS[form], Types(False), file.write)
+
+
+def _write_all(answers: Iterable[Answer], form: Form, types: Types, put: Callable[[str], Any]) -> None:
+    put(form.before)
+    for answer in answers:
+        put(form.one(answer, types))
+    put(form.after)
+
+
+def _write_brat(answer: Answer, to: Path) -> None:
+    """NAME.txt and NAME.ann."""
+    [text] = answer.given.texts
+    with atomic(to / f'{answer.given.name}.txt') as file:
+        file.write(text)
+    with atomic(to / f'{answer.given.name}.ann') as file:
+        for at, one in enumerate(answer.found, 1):
+            quoted = text[one.start : one.end].translate(LINE_BREAKS)
+            file.write(f'T{at}\t{"_".join(one.kind.split())} {one.start} {one.end}\t{quoted}\n')
+
+
+def _stretches(answer: Answer) -> Iterator[tuple[str, Found | None]]:
+    """The text in pieces: what was found, and what is between."""
+    text, at = '\t'.join(answer.given.texts), 0
+    for one in answer.found:
+        yield text[at : one.start], None
+        yield text[one.start : one.end], one
+        at = one.end
+    yield text[at:], None
+
+
+def _spoken(answer: Answer) -> list[str]:
+    """What is said of all of the text, then the other labels: `relation 0.98` and `none 0.02`, or a number."""
+    if not answer.labels:
+        return [f'{number:.4g}' for number in answer.said]
+    shown = [(name in answer.said, f'{name} {sure:.2f}') for name, sure in answer.labels]
+    chosen, others = ([one for said, one in shown if said == wanted] for wanted in (True, False))
+    return [', '.join(chosen) or 'none', *filter(None, [', '.join(others[:SHOWN])])]
+
+
+def _text(answer: Answer, types: Types) -> str:
+    parts = []
+    for stretch, one in _stretches(answer):
+        parts.append(printable(stretch))
+        if one is not None:
+            said = ' '.join(f'{word} {sure:.2f}' for word, sure in one.others) or one.kind
+            parts[-1] = types.marked(one.kind, f'{parts[-1]} ({printable(said)})')
+    spoken = ''.join(f'  {printable(line)}\n' for line in _spoken(answer)[:1])
+    return f'{answer.given.name}: {"".join(parts).strip()}\n{spoken}'
+
+
+def _cell(text: str) -> str:
+    return text.translate(LINE_BREAKS)
+
+
+def _tsv(answer: Answer, types: Types) -> str:
+    text, name, sure = '\t'.join(answer.given.texts), answer.given.name, dict(answer.labels)
+    rows: list[tuple[Any, ...]] = [
+        (name, one.start, one.end, kind, f'{probability:.4f}', text[one.start : one.end])
+        for one in answer.found
+        for kind, probability in one.others or ((one.kind, one.probability),)
+    ]
+    for said in answer.said:
+        of_label = (said, f'{sure[said]:.4f}') if isinstance(said, str) else (f'{said:.6g}', '')
+        rows.append((name, 0, len(text), *of_label, text))
+    return ''.join('\t'.join(str(cell).translate(LINE_BREAKS) for cell in row) + '\n' for row in rows)
+
+
+def _json(answer: Answer, types: Types) -> str:
+    texts = answer.given.texts
+    record: dict[str, Any] = {'id': answer.given.name}
+    record |= {'text': texts[0]} if len(texts) == 1 else {'words': list(texts)}
+    if answer.said or answer.labels:
+        record['answers'] = list(answer.said)
+        record |= {'probabilities': dict(answer.labels)} if answer.labels else {}
+    elif any(one.others for one in answer.found):
+        record['masks'] = [
+            {'start': o.start, 'end': o.end, 'words': [*map(list, o.others)]} for o in answer.found
+        ]
+    else:
+        record['entities'] = [[one.start, one.end, one.kind] for one in answer.found]
+        record['probabilities'] = [round(one.probability, 4) for one in answer.found]
+    return json.dumps(record, ensure_ascii=False) + '\n'
+
+
+def _html(answer: Answer, types: Types) -> str:
+    parts = []
+    for stretch, one in _stretches(answer):
+        shown = html.escape(stretch).replace('\n', '<br>')
+        if one:
+            said = (
+                ', '.join(f'{word} {sure:.2f}' for word, sure in one.others)
+                or f'{one.kind} {one.probability:.2f}'
+            )
+            hue = HUES[types.number(one.kind) % len(HUES)]
+            kind = f'<small>{html.escape(one.kind)}</small>'
+            shown = f'<mark style="--hue:{hue}" title="{html.escape(said)}">{shown} {kind}</mark>'
+        parts.append(shown)
+    said = ''.join(f'<p class="said">{html.escape(line)}</p>' for line in _spoken(answer) if line)
+    return (
+        f'<article><h2>{html.escape(answer.given.name)}</h2><p>{"".join(parts).strip()}</p>{said}</article>\n'
+    )
+
+
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Answers</title><style>
+:root { color-scheme: light dark; --light: 88%; --text: 15%; }
+@media (prefers-color-scheme: dark) { :root { --light: 25%; --text: 92%; } }
+body { font: 16px/1.7 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
+h2 { font-size: 0.85rem; opacity: 0.65; margin: 1.5rem 0 0; }
+p { margin: 0.25rem 0; overflow-wrap: anywhere; }
+mark { background: hsl(var(--hue) 70% var(--light)); color: hsl(0 0% var(--text)); }
+mark { border-radius: 0.3em; padding: 0.1em 0.3em; }
+small { font-size: 0.7em; font-weight: 600; opacity: 0.8; }
+.said { font-size: 0.9rem; opacity: 0.85; }
+</style></head><body>
+"""
+BRAT = 'brat'
+FORMS: Mapping[str, Form] = {
+    'text': Form(_text, printable=True),
+    'tsv': Form(_tsv, 'id\tstart\tend\tanswer\tprobability\ttext\n'),
+    'json': Form(_json),
+    'html': Form(_html, PAGE, '</body></html>\n'),
+}

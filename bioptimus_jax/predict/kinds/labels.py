@@ -1,0 +1,46 @@
+"""Labels, or a number, that a classifier gives to a text or a pair of texts."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from bioptimus_jax.finetune.loading import computing_dtype
+from bioptimus_jax.finetune.texts.head import AnyLabels, Number, OneLabel, TextHead
+from bioptimus_jax.finetune.texts.windows import windows
+from bioptimus_jax.finetune.training import outputs
+from bioptimus_jax.predict.answer import Answer
+from bioptimus_jax.predict.given import Given
+from bioptimus_jax.predict.model import Loaded, Settings
+from bioptimus_jax.schema import Finetune
+from bioptimus_jax.sets.texts import Text
+
+AT_ONCE = 1024
+USUAL = 512
+HEADS: dict[str, type[TextHead]] = {head.problem_type: head for head in (OneLabel, AnyLabels, Number)}
+
+
+def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Iterator[Answer]:
+    """What the model says of every text. Of what is too long the end is cut, of two texts that of the longer one."""
+    config, labels = loaded.model.config, loaded.labels
+    options = Finetune(max_pieces=loaded.pieces(settings.max_pieces, USUAL))
+    kind = config.problem_type or (Number if len(labels) == 1 else OneLabel).problem_type
+    head = HEADS[kind](loaded.model, labels, options, computing_dtype(options, loaded.model.device.type))
+    for start in range(0, len(given), AT_ONCE):
+        part = given[start : start + AT_ONCE]
+        texts = [Text(one.texts, ()) for one in part]
+        found = outputs(head, windows(loaded.tokenizer, texts, options.max_pieces).windows, options)
+        for one, logits in zip(part, found, strict=True):
+            yield _of_logits(one, np.array(logits, np.float64), labels, kind)
+
+
+def _of_logits(given: Given, logits_K: np.ndarray, labels: Sequence[str], kind: str) -> Answer:
+    if kind == Number.problem_type:
+        return Answer(given, said=(float(logits_K[0]),))
+    if kind == AnyLabels.problem_type:
+        sure_K = 1 / (1 + np.exp(-logits_K))
+        said = tuple(label for label, sure in zip(labels, sure_K, strict=True) if sure > 0.5)
+    else:
+        sure_K = np.exp(logits_K - np.logaddexp.reduce(logits_K))
+        said = (labels[int(np.argmax(logits_K))],)
+    ranked = sorted(zip(labels, sure_K.tolist(), strict=True), key=lambda pair: -pair[1])
+    return Answer(given, said=said, labels=tuple(ranked))

@@ -1,0 +1,93 @@
+"""Entities that a tagger finds. Shapes: B windows, L pieces of the longest window, C labels."""
+
+import statistics
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.finetune.entities.align import align
+from bioptimus_jax.finetune.entities.batches import Batch
+from bioptimus_jax.finetune.entities.tagger import Tagger
+from bioptimus_jax.finetune.loading import computing_dtype
+from bioptimus_jax.finetune.training import outputs
+from bioptimus_jax.predict.answer import Answer, Found
+from bioptimus_jax.predict.given import Given
+from bioptimus_jax.predict.model import Loaded, Settings
+from bioptimus_jax.schema import Finetune
+from bioptimus_jax.sets import standoff
+from bioptimus_jax.sets.sentences import Sentence
+from bioptimus_jax.sets.tags import OUTSIDE, Scheme, is_tag, recognise, spans, to_iob2
+
+AT_ONCE = 64
+"""Documents whose windows are held together."""
+
+
+class Sure(Tagger):
+    """A tagger that also says how probable its labels are."""
+
+    @torch.inference_mode()
+    def predict(self, batch: Batch) -> torch.Tensor:
+        """The label of every piece and its probability, [B, L, 2]."""
+        best = torch.softmax(self(batch), -1).max(-1)
+        return torch.stack([best.indices.float(), best.values], -1)
+
+
+def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Iterator[Answer]:
+    """The entities of every document, in its order. Raises InputError for labels that are not tags, and two texts."""
+    scheme = scheme_of(loaded)
+    pieces = loaded.pieces(settings.max_pieces, Finetune.max_pieces)
+    options = Finetune(max_pieces=pieces, overlap_pieces=min(Finetune.overlap_pieces, pieces // 4))
+    dtype = computing_dtype(options, loaded.model.device.type)
+    head = Sure(loaded.model, loaded.labels, options, dtype)
+    for start in range(0, len(given), AT_ONCE):
+        part = given[start : start + AT_ONCE]
+        yield from _tagged(
+            loaded, head, scheme, part, options, standoff.LINES if settings.lines else standoff.PROSE
+        )
+
+
+def scheme_of(loaded: Loaded) -> Scheme:
+    """The scheme of a tagger's labels. Raises InputError where they are no tags of one scheme."""
+    labels = sorted((label for label in loaded.labels if label != OUTSIDE), key=lambda tag: (tag[2:], tag))
+    wrong = next((label for label in labels if not is_tag(label)), None)
+    try:
+        if wrong is None:
+            return recognise([labels])
+        reason = f'{wrong!r} is no tag'
+    except ValueError as error:
+        reason = str(error)
+    raise InputError(
+        f'{loaded.folder / "config.json"}: {reason}; id2label must hold O, B-TYPE, I-TYPE or tags of another scheme'
+    )
+
+
+def _tagged(
+    loaded: Loaded,
+    head: Sure,
+    scheme: Scheme,
+    given: Sequence[Given],
+    options: Finetune,
+    cut: standoff.Cut,
+) -> Iterator[Answer]:
+    sentences, places = [], []
+    for number, one in enumerate(given):
+        if len(one.texts) > 1:
+            raise InputError(f'{one.place}: has two texts, but entities are looked for in one')
+        for words in standoff.words_in(one.texts[0], cut):
+            shown = tuple(one.texts[0][start:end] for start, end in words)
+            sentences.append(Sentence(shown, (), number))
+            places.append(words)
+    windows = align(loaded.tokenizer, sentences, options.max_pieces, options.overlap_pieces).windows
+    said: list[list[tuple[str, float]]] = [[(OUTSIDE, 1.0)] * len(words) for words in places]
+    for window, found in zip(windows, outputs(head, windows, options), strict=True):
+        for word, at in zip(window.words, window.starts, strict=True):
+            label, probability = found[at]
+            said[window.example][word] = (head.labels[int(label)], probability)
+    mentions: list[list[Found]] = [[] for _ in given]
+    for sentence, words, tagged in zip(sentences, places, said, strict=True):
+        for kind, first, last in spans(to_iob2([tag for tag, _ in tagged], scheme)):
+            sure = statistics.fmean(probability for _, probability in tagged[first : last + 1])
+            mentions[sentence.document].append(Found(words[first][0], words[last][1], kind, sure))
+    for one, found in zip(given, mentions, strict=True):
+        yield Answer(one, tuple(found))

@@ -1,0 +1,132 @@
+"""Which model a folder holds, and the model, loaded as transformers has it, with every weight."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.model.folder import config_values
+from bioptimus_jax.plugins import Plugins
+from bioptimus_jax.predict.answer import Answer
+from bioptimus_jax.predict.given import Given
+
+FINISHED = ('**/seed-*/model/config.json', '**/export/*/config.json')
+"""In a run folder: fine-tuned models that were kept, and exports."""
+NAMED = 6
+"""Models that a message names."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How texts are read. `max_pieces`: of a window, or 0 for what the kind of model takes; `lines`: sentences are
+    lines, words end at white space; `best`: how many words are said for a [MASK]."""
+
+    max_pieces: int = 0
+    lines: bool = False
+    best: int = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Loaded:
+    """A model with its tokenizer. `limit`: pieces that it can number."""
+
+    folder: Path
+    tokenizer: Any
+    model: Any
+    limit: int
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """In the order of the logits."""
+        named = self.model.config.id2label
+        return tuple(str(named[at]) for at in range(len(named)))
+
+    def pieces(self, wanted: int, usual: int) -> int:
+        """How long a window is. Raises ConfigError for one that is longer than the model can number."""
+        if wanted > self.limit:
+            raise ConfigError(f'--max_pieces: {wanted}, but {self.folder} has {self.limit} positions')
+        return wanted or min(usual, self.limit)
+
+
+ANSWERS = Plugins('bioptimus_jax.predict.kinds', 'answers')
+Answers = Callable[[Loaded, Sequence[Given], Settings], Iterator[Answer]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What a class of models answers, by a file of kinds/. `by_line`: it answers to every line of a plain file.
+    `of_words`: its tokenizer is given words."""
+
+    file: str
+    hf_class: str
+    by_line: bool = True
+    of_words: bool = False
+    brat: bool = False
+    """Whether BRAT's files can hold what it answers."""
+
+    @property
+    def answers(self) -> Answers:
+        return ANSWERS.load(self.file)
+
+
+KINDS = {
+    'ForTokenClassification': Kind(
+        'tags', 'AutoModelForTokenClassification', by_line=False, of_words=True, brat=True
+    ),
+    'ForSequenceClassification': Kind('labels', 'AutoModelForSequenceClassification'),
+    'ForMaskedLM': Kind('hidden', 'AutoModelForMaskedLM'),
+    'ForPreTraining': Kind('hidden', 'AutoModelForMaskedLM'),
+}
+"""By the end of what config.json says that the model is."""
+
+
+def model_in(folder: Path) -> Path:
+    """The folder itself, or the model that was kept or exported in it. Raises InputError unless there is one."""
+    if not folder.is_dir():
+        raise InputError(f'{folder}: no such folder; give the folder of a model, or of a run that kept one')
+    if (folder / 'config.json').is_file():
+        return folder
+    for pattern in FINISHED:
+        found = sorted(file.parent for file in folder.glob(pattern))
+        if len(found) == 1:
+            return found[0]
+        if found:
+            more = ' ...' if len(found) > NAMED else ''
+            raise InputError(
+                f'{folder}: has {len(found)} models; give one of {", ".join(map(str, found[:NAMED]))}{more}'
+            )
+    raise InputError(
+        f'{folder}: has no model (config.json); fine-tune with --config.finetune.keep=best, or export one'
+    )
+
+
+def kind_of(folder: Path) -> Kind:
+    """What the model of a folder answers, by the "architectures" of its config.json. Raises InputError."""
+    named = config_values(folder).get('architectures') or ['nothing']
+    for ending, kind in KINDS.items():
+        if str(named[0]).endswith(ending):
+            return kind
+    raise InputError(
+        f'{folder / "config.json"}: "architectures" names {named[0]}; a model that answers is one of '
+        f'{", ".join(f"...{ending}" for ending in KINDS)}'
+    )
+
+
+def load(folder: Path, kind: Kind, threads: int) -> Loaded:
+    """The model on the GPU if there is one. Raises InputError for a folder without some of its weights."""
+    import torch
+    from transformers.utils import logging
+
+    from bioptimus_jax.finetune.loading import check_rows, device_here, load_weights, positions_of
+    from bioptimus_jax.vocab.agreement import load_for_words, load_in_transformers
+
+    torch.set_num_threads(threads)
+    tokenizer = (load_for_words if kind.of_words else load_in_transformers)(folder)
+    logging.disable_progress_bar()
+    model, info = load_weights(folder, kind.hf_class)
+    if lacking := sorted(map(str, [*info['missing_keys'], *info['mismatched_keys']])):
+        raise InputError(f'{folder}: lacks {", ".join(lacking[:3])}, so its answers would be random')
+    check_rows(folder, tokenizer, model)
+    limit = min(tokenizer.model_max_length, positions_of(model, tokenizer.model_max_length))
+    return Loaded(folder, tokenizer, model.eval().to(device_here()), limit)

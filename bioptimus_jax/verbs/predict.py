@@ -1,0 +1,77 @@
+"""`bioptimus predict`: what a finished model says of new text."""
+
+import sys
+from pathlib import Path
+
+from bioptimus_jax.command import Command, Verb, flag, positive_whole
+from bioptimus_jax.errors import ConfigError, printable
+
+
+def _call(command: Command) -> None:
+    from bioptimus_jax.predict.forms import BRAT, write
+    from bioptimus_jax.predict.given import read_given
+    from bioptimus_jax.predict.model import Settings, kind_of, load, model_in
+
+    options = command.options
+    folder = model_in(Path(options.model))
+    kind = kind_of(folder)
+    given = read_given(options.inputs, options.text, kind.by_line)
+    to = Path(options.to) if options.to else None
+    if options.form == BRAT and not (kind.brat and to):
+        raise ConfigError(
+            f'--as={BRAT}: holds entities alone, but the model is a {kind.hf_class}; choose another form'
+            if to
+            else f'--as={BRAT} needs --to, a folder for the .txt and .ann files'
+        )
+    loaded = load(folder, kind, options.threads)
+    settings = Settings(options.max_pieces, options.lines, options.best)
+    write(kind.answers(loaded, given, settings), options.form, to)
+    if to:
+        print(printable(f'{len(given):,} texts, answered by {folder}: {to}'), file=sys.stderr)
+
+
+VERB = Verb(
+    'apply a finished model to text',
+    'What a finished model says of new text, on the GPU if there is one. Its config.json decides what that is:\n\n'
+    '  a tagger        entities with their types; a plain file is one document\n'
+    '  a classifier    labels, or a number, for every line of a plain file; two texts are divided by a tab\n'
+    '  a masked LM     words for every [MASK], in every line of a plain file\n\n'
+    'MODEL:  a Hugging Face folder; or a run, or part of one, with one model that\n'
+    '        --config.finetune.keep=best has kept, or with one export\n'
+    'INPUT:  .txt; .json or .jsonl with {"text": "..."} or {"words": [A, B]} and perhaps "id"; a folder of such\n'
+    '        files; - for standard input\n\n'
+    'writes: to the terminal, or with --to into a file; text (entities in colour), tsv, json (a line for each text,\n'
+    '        which `bioptimus score` reads), html (a page), brat (a folder of .txt and .ann files)\n\n'
+    "examples:\n  bioptimus predict runs/finetune --text='Torsade de pointes induced by metoclopramide.'\n"
+    '  bioptimus predict MODEL notes/ --as=brat --to=tagged\n'
+    "  bioptimus predict runs/small/export/0.4 --text='Aspirin is a [MASK].'",
+    (
+        flag('model', 'the model', None, metavar='MODEL'),
+        flag('inputs', 'what it reads', [], nargs='*', metavar='INPUT'),
+        flag('--text', 'a text itself; may be repeated', [], action='append', metavar='TEXT'),
+        flag(
+            '--as',
+            'form of the answers',
+            'text',
+            dest='form',
+            choices=('text', 'tsv', 'json', 'html', 'brat'),
+        ),
+        flag('--to', 'file for the answers; of brat a folder', '', metavar='FILE'),
+        flag(
+            '--lines',
+            'a line is a sentence and words end at white space, as in clinical notes',
+            False,
+            action='store_true',
+        ),
+        flag(
+            '--max_pieces',
+            'of a window; default 128 for taggers, which read long sentences in several, 512 for classifiers',
+            0,
+            type=positive_whole,
+            metavar='N',
+        ),
+        flag('--best', 'words for a [MASK]', 5, type=positive_whole, metavar='N'),
+        flag('--threads', 'of the CPU', 1, type=positive_whole, metavar='N'),
+    ),
+    _call,
+)

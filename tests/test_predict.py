@@ -1,0 +1,334 @@
+"""What a finished model says of new text, held against transformers' own pipelines; forms; refusals."""
+
+import io
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from bioptimus_jax.cli import main
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.predict.answer import Answer, Found
+from bioptimus_jax.predict.forms import FORMS, write
+from bioptimus_jax.predict.given import Given, read_given
+from bioptimus_jax.predict.kinds.tags import scheme_of
+from bioptimus_jax.predict.model import ANSWERS, KINDS, Loaded, model_in
+from bioptimus_jax.sets.standoff import LINES, read_brat, words_in
+from bioptimus_jax.vocab.kinds.wordpiece import make
+
+WORDS = 'aspirin causes severe headache in no patient'.split()
+TEXT = 'Aspirin causes severe headache.\n No patient has it; aspirin!'
+TAGS = ('O', 'B-Drug', 'I-Drug', 'B-Harm', 'I-Harm')
+SHAPE = {
+    'hidden_size': 32,
+    'num_hidden_layers': 1,
+    'num_attention_heads': 2,
+    'intermediate_size': 64,
+    'max_position_embeddings': 40,
+    'initializer_range': 0.5,  # so that answers are many
+}
+
+
+@pytest.fixture(scope='module')
+def models(tmp_path_factory):
+    """Random BERTs that say different things."""
+    import torch
+    import transformers
+
+    letters = 'abcdefghijklmnopqrstuvwxyz'
+    specials = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
+    vocabulary = [*specials, *WORDS, *letters, *('##' + c for c in letters), '.', ';', '!']
+    made = {}
+    for kind, head, labels, more in (
+        ('tagger', 'TokenClassification', TAGS, {}),
+        ('one', 'SequenceClassification', ('yes', 'no', 'maybe'), {}),
+        ('any', 'SequenceClassification', ('a', 'b', 'c'), {'problem_type': 'multi_label_classification'}),
+        ('number', 'SequenceClassification', ('score',), {'problem_type': 'regression'}),
+        ('masked', 'MaskedLM', (), {}),
+    ):
+        torch.manual_seed(1)
+        named = {'id2label': dict(enumerate(labels)), 'label2id': {x: i for i, x in enumerate(labels)}}
+        config = transformers.BertConfig(
+            vocab_size=len(vocabulary), **SHAPE, **more, **(named if labels else {})
+        )
+        made[kind] = tmp_path_factory.mktemp(kind)
+        getattr(transformers, f'BertFor{head}')(config).save_pretrained(made[kind])
+        make(vocabulary, True).save(made[kind], 40)
+    return made
+
+
+def answered(capsys, *arguments):
+    """The JSON lines of a command."""
+    assert main(['predict', *map(str, arguments), '--as=json']) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_entities_are_those_of_the_tags_of_transformers(models, capsys, tmp_path):
+    """Long sentences are read in windows; here every word is seen in a window of its own length."""
+    import torch
+    from transformers import AutoModelForTokenClassification, AutoTokenizer
+
+    (tmp_path / 'note.txt').write_text(TEXT)
+    [found] = answered(capsys, models['tagger'], tmp_path / 'note.txt')
+    assert (found['id'], found['text']) == ('note', TEXT)
+    tagger = AutoModelForTokenClassification.from_pretrained(models['tagger'])
+    tokenizer = AutoTokenizer.from_pretrained(models['tagger'])
+    expected, sure = [], []
+    sentences = words_in(TEXT)
+    assert [TEXT[a:b] for a, b in sentences[0]] == ['Aspirin', 'causes', 'severe', 'headache', '.']
+    for places in sentences:
+        given = tokenizer(
+            [TEXT[a:b] for a, b in places], is_split_into_words=True, return_tensors='pt', truncation=True
+        )
+        rows = torch.softmax(tagger(**given).logits[0], -1).detach().numpy()
+        ids = given.word_ids()
+        tagged = [rows[ids.index(n)] for n in range(len(places))]
+        before = 'O'
+        for (start, end), row in zip(places, tagged, strict=True):
+            tag = TAGS[row.argmax()]
+            if tag[0] == 'B' or (tag != 'O' and tag[1:] != before[1:]):
+                expected.append([start, end, tag[2:]])
+                sure.append([row.max()])
+            elif tag != 'O':
+                expected[-1][1] = end
+                sure[-1].append(row.max())
+            before = tag
+    assert len(expected) > 2
+    assert found['entities'] == expected
+    np.testing.assert_allclose(found['probabilities'], [np.mean(one) for one in sure], atol=6e-5)
+
+
+def test_labels_and_numbers_are_those_of_the_pipeline(models, capsys, tmp_path):
+    from transformers import pipeline
+
+    lines = ['aspirin causes headache', 'no patient', 'severe ' * 50, 'aspirin\tno headache']
+    (tmp_path / 'texts.txt').write_text('\n'.join(lines[:2]) + '\n\n' + '\n'.join(lines[2:]))
+    for kind in ('one', 'any', 'number'):
+        classify = pipeline('text-classification', str(models[kind]), top_k=None)
+        given = [dict(zip(('text', 'text_pair'), line.split('\t'))) for line in lines]
+        theirs = [{x['label']: x['score'] for x in classify([one], truncation=True)[0]} for one in given]
+        ours = answered(capsys, models[kind], tmp_path / 'texts.txt')
+        assert [x['id'] for x in ours] == ['texts-1', 'texts-2', 'texts-4', 'texts-5']
+        assert ours[3]['words'] == ['aspirin', 'no headache']
+        for mine, other in zip(ours, theirs, strict=True):
+            if kind == 'number':
+                assert mine['answers'] == pytest.approx([other['score']], abs=1e-5)
+                continue
+            assert mine['probabilities'] == pytest.approx(other, abs=1e-5)
+            assert list(mine['probabilities']) == sorted(other, key=lambda x: -other[x])
+            best = [max(other, key=other.get)]
+            assert mine['answers'] == (best if kind == 'one' else [x for x in 'abc' if other[x] > 0.5])
+
+
+def test_words_for_masks_are_those_of_the_pipeline(models, capsys):
+    from transformers import pipeline
+
+    text = 'aspirin [MASK] severe [MASK] .'
+    [found] = answered(capsys, models['masked'], f'--text={text}', '--best=3')
+    theirs = pipeline('fill-mask', str(models['masked']))(text, top_k=3)
+    assert [[text[m['start'] : m['end']] for m in found['masks']]] == [['[MASK]', '[MASK]']]
+    for mask, best in zip(found['masks'], theirs, strict=True):
+        assert [word for word, _ in mask['words']] == [one['token_str'] for one in best]
+        assert [sure for _, sure in mask['words']] == pytest.approx([one['score'] for one in best], abs=1e-5)
+
+
+def test_brat_is_read_back_and_other_forms_say_the_same(models, capsys, tmp_path):
+    folder = tmp_path / 'notes'
+    folder.mkdir()
+    (folder / 'a b.txt').write_text(TEXT)
+    (folder / 'c.jsonl').write_text(json.dumps({'id': '../c', 'text': TEXT.upper()}) + '\n')
+    (folder / 'left.out').write_text('?')
+    assert (
+        main(['predict', str(models['tagger']), str(folder), '--as=brat', f'--to={tmp_path / "tagged"}']) == 0
+    )
+    assert '2 texts' in capsys.readouterr().err
+    assert sorted(p.name for p in (tmp_path / 'tagged').iterdir()) == [
+        '_c.ann',
+        '_c.txt',
+        'a_b.ann',
+        'a_b.txt',
+    ]
+    found = answered(capsys, models['tagger'], folder)
+    assert read_brat(tmp_path / 'tagged').mentions == sum(len(one['entities']) for one in found)
+    assert (
+        main(['predict', str(models['tagger']), str(folder), '--as=tsv', f'--to={tmp_path / "t.tsv"}']) == 0
+    )
+    rows = [line.split('\t') for line in (tmp_path / 't.tsv').read_text().splitlines()][1:]
+    assert [[int(row[1]), int(row[2]), row[3]] for row in rows] == [
+        x for one in found for x in one['entities']
+    ]
+    assert [row[5] for row in rows] == [one['text'][a:b] for one in found for a, b, _ in one['entities']]
+
+
+def test_each_form_shows_what_was_found(capsys, tmp_path, monkeypatch):
+    given = Given('a<b', ('x\x1b<i> 10 mg\nof it',), '')
+    entity = Found(2, 5, 'Drug', 0.875)
+    for answer, text, tsv, page in (
+        (
+            Answer(given, (entity,)),
+            r'x\x1b[<i> (Drug)]',
+            'a<b\t2\t5\tDrug\t0.8750\t<i>',
+            '&lt;i&gt; <small>Drug',
+        ),
+        (
+            Answer(given, said=('yes',), labels=(('yes', 0.75), ('no', 0.25))),
+            '  yes 0.75',
+            '\tyes\t0.7500\t',
+            'no 0.25',
+        ),
+        (Answer(given, said=(), labels=(('a', 0.25),)), '  none\n', '', 'a 0.25'),
+        (Answer(given, said=(2.5,)), '  2.5\n', '\t2.5\t\tx', '<p class="said">2.5'),
+        (
+            Answer(given, (Found(2, 5, 'of', 0.5, (('of', 0.5), ('in', 0.25))),)),
+            '[<i> (of 0.50 in 0.25)]',
+            'in\t0.2500\t<i>',
+            'title="of 0.50, in 0.25"',
+        ),
+    ):
+        shown = {}
+        for form in FORMS:
+            write([answer], form, tmp_path / form)
+            shown[form] = (tmp_path / form).read_text()
+            write([answer], form, None)
+            assert capsys.readouterr().out == shown[form]
+        assert text in shown['text']
+        assert tsv in shown['tsv']
+        assert page in shown['html']
+        assert '\x1b' not in shown['text'] + shown['json']
+        assert '<i>' not in shown['html']
+        assert len(shown['json'].splitlines()) == 1
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.delenv('NO_COLOR', raising=False)
+    monkeypatch.setattr('sys.stdout', terminal)
+    write([Answer(given, (entity,))], 'text', None)
+    assert 'x\\x1b\x1b[36;1m<i> (Drug)\x1b[0m 10 mg' in terminal.getvalue()
+    terminal.truncate(0)
+    write([Answer(given, said=('yes',), labels=(('yes', 1.0),))], 'tsv', None)
+    assert 'x\\x1b<i> 10 mg' in terminal.getvalue()
+    assert '\x1b' not in terminal.getvalue()
+
+
+def test_texts_have_names_of_their_own(tmp_path, monkeypatch):
+    (tmp_path / 'a.txt').write_text('one\n\ntwo\tthree\r\n')
+    monkeypatch.setattr('sys.stdin', io.TextIOWrapper(io.BytesIO('ü'.encode())))
+    given = read_given(['-', str(tmp_path / 'a.txt'), str(tmp_path)], ['four', 'five\tsix'], True)
+    assert [(one.name, one.texts) for one in given] == [
+        ('text-1', ('four',)),
+        ('text-2', ('five', 'six')),
+        ('stdin-1', ('ü',)),
+        ('a-1', ('one',)),
+        ('a-3', ('two', 'three')),
+        ('a-1-2', ('one',)),
+        ('a-3-2', ('two', 'three')),
+    ]
+    assert [one.texts for one in read_given([str(tmp_path / 'a.txt')], [], False)] == [
+        ('one\n\ntwo\tthree\r\n',)
+    ]
+
+
+def test_lines_are_sentences_and_words_end_at_white_space():
+    text = 'b.i.d. dose\n\n  10mg q.d.'
+    assert [[text[a:b] for a, b in words] for words in words_in(text, LINES)] == [
+        ['b.i.d.', 'dose'],
+        ['10mg', 'q.d.'],
+    ]
+
+
+@pytest.mark.parametrize(
+    ('labels', 'name'),
+    [
+        (('I-b', 'B-b', 'O', 'B-a', 'I-a'), 'IOB2'),
+        (('O', 'I-b', 'I-a'), 'IO'),
+        (('O', 'L-a', 'U-a', 'I-a', 'B-a'), 'BILOU'),
+        (('E-a', 'S-a', 'O', 'I-a', 'B-a'), 'IOBES'),
+    ],
+)
+def test_the_scheme_of_a_tagger_is_seen_in_its_labels(labels, name):
+    config = type('Config', (), {'id2label': dict(enumerate(labels))})
+    assert scheme_of(Loaded('f', None, type('Model', (), {'config': config}), 0)).name == name
+
+
+def test_a_run_means_the_model_that_it_kept(tmp_path):
+    kept = tmp_path / 'finetune' / 'm' / 's' / 'standard' / 'seed-1' / 'model'
+    for folder in (tmp_path / 'export' / '0.1', tmp_path / 'export' / '0.2'):
+        folder.mkdir(parents=True)
+        (folder / 'config.json').write_text('{}')
+    with pytest.raises(InputError, match=r'has 2 models; give one of .*0\.1, .*0\.2$'):
+        model_in(tmp_path)
+    kept.mkdir(parents=True)
+    (kept / 'config.json').write_text('{}')
+    assert model_in(tmp_path) == kept
+    (tmp_path / 'empty').mkdir()
+    with pytest.raises(InputError, match=r'empty: has no model .*keep=best'):
+        model_in(tmp_path / 'empty')
+
+
+@pytest.mark.parametrize(
+    ('kind', 'arguments', 'code', 'message'),
+    [
+        ('tagger', [], 3, 'nothing to read; give files'),
+        (
+            'tagger',
+            ['nowhere.txt'],
+            3,
+            'nowhere.txt: no such file or folder; a text itself is given with --text',
+        ),
+        ('tagger', ['empty.txt'], 3, 'empty.txt: holds no text'),
+        ('tagger', ['nothing'], 3, 'nothing: holds no .txt, .json, .jsonl; name files'),
+        ('tagger', ['two.jsonl'], 3, 'two.jsonl:2: has two texts, but entities are looked for in one'),
+        ('tagger', ['three.jsonl'], 3, 'three.jsonl:1: has no "text", and no "words" of one text or two'),
+        ('tagger', ['--text=a', '--as=brat'], 2, '--as=brat needs --to'),
+        ('one', ['--text=a', '--as=brat', '--to=x'], 2, 'holds entities alone'),
+        ('one', ['--text=a', '--max_pieces=41'], 2, '--max_pieces: 41, but '),
+        ('masked', ['--text=a'], 3, '--text 1: has no [MASK] to be filled in'),
+        (
+            'masked',
+            [f'--text=[MASK]{" a" * 50}'],
+            3,
+            '--text 1: has 53 pieces, but a text may have 40; shorten it',
+        ),
+        ('labels', ['--text=a'], 3, "config.json: 'LABEL_0' is no tag; id2label must hold"),
+        ('mixed', ['--text=a'], 3, 'no scheme has the tags'),
+        (
+            'headless',
+            ['--text=a'],
+            3,
+            'lacks classifier.bias, classifier.weight, so its answers would be random',
+        ),
+        ('encoder', ['--text=a'], 3, '"architectures" names BertModel; a model that answers is one of '),
+    ],
+)
+def test_what_cannot_be_answered_is_one_line(
+    models, tmp_path, monkeypatch, capsys, kind, arguments, code, message
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'nothing').mkdir()
+    (tmp_path / 'empty.txt').write_text(' \n')
+    (tmp_path / 'two.jsonl').write_text('{"text": "a"}\n{"words": ["a", "b"]}')
+    (tmp_path / 'three.jsonl').write_text('{"words": ["a", "b", "c"]}')
+    changed = {
+        'labels': ('tagger', {'id2label': {str(i): f'LABEL_{i}' for i in range(5)}}),
+        'mixed': ('tagger', {'id2label': {'0': 'O', '1': 'B-a', '2': 'I-a', '3': 'L-a', '4': 'S-a'}}),
+        'headless': ('masked', {'architectures': ['BertForTokenClassification']}),
+        'encoder': ('masked', {'architectures': ['BertModel']}),
+    }
+    folder = models.get(kind)
+    if folder is None:
+        of, values = changed[kind]
+        folder = tmp_path / kind
+        shutil.copytree(models[of], folder)
+        values = read_json(folder / 'config.json') | {'label2id': {}} | values
+        write_json(folder / 'config.json', values)
+    assert main(['predict', str(folder), *arguments]) == code
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert not list(tmp_path.glob('x*'))
+
+
+def test_every_kind_has_its_file():
+    assert {kind.file for kind in KINDS.values()} == set(ANSWERS)
+    assert all(callable(kind.answers) for kind in KINDS.values())
