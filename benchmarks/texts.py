@@ -40,27 +40,27 @@ from bioptimus_jax.sets.sentences import SPLITS
 PEER = 'run_classification'
 WARM_UP = 32  # examples of each split, before the first round
 MODEL, DATA = 'model', 'sets'
-MOST = {'train': 800, 'devel': 100, 'test': 600}
+MOST = {'devel': 100, 'test': 300}
 """Texts of a split that are drawn at random, where it has more."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Chosen:
-    """A set as it is trained here."""
+    """A set as it is trained here, on so many texts of its training split."""
 
     task: str
+    train: int
     settings: Finetune
 
 
 FULL = {
-    'chemprot': Chosen('classes', Finetune(epochs=4, learning_rate=3e-4, max_pieces=128)),
-    'hoc': Chosen('classes', Finetune(epochs=4, learning_rate=5e-4, max_pieces=128)),
-    'pubmedqa': Chosen('classes', Finetune(epochs=3, learning_rate=1e-4, max_pieces=256)),
-    'biosses': Chosen('similarity', Finetune(epochs=20, learning_rate=1e-4)),
+    'chemprot': Chosen('classes', 600, Finetune(epochs=5, learning_rate=3e-4, max_pieces=128)),
+    'hoc': Chosen('classes', 300, Finetune(epochs=4, learning_rate=5e-4, max_pieces=96)),
+    'pubmedqa': Chosen('classes', 300, Finetune(epochs=2, learning_rate=1e-4, max_pieces=192)),
+    'biosses': Chosen('similarity', 64, Finetune(epochs=20, learning_rate=1e-4)),
 }
-QUICK = {
-    'generated': Chosen('classes', Finetune(epochs=3, batch_sentences=8, learning_rate=1e-3, max_pieces=64))
-}
+QUICK_SETTINGS = Finetune(epochs=3, batch_sentences=8, learning_rate=1e-3, max_pieces=64)
+QUICK = {'generated': Chosen('classes', 800, QUICK_SETTINGS)}
 
 
 def main() -> None:
@@ -89,7 +89,7 @@ def run_variant(options: argparse.Namespace, folder: Path, chosen: Chosen) -> No
     """A variant's process; its n-th step has seed n."""
     given, threads = set_in(options.sets / options.set, chosen), options.threads
     task = task_for(given)
-    dataset = sample(task.read(given))
+    dataset = sample(task.read(given), chosen.train)
     model = folder / MODEL if (folder / MODEL).is_dir() else ner_sets.real_model()
     seeds, settings = itertools.count(), chosen.settings
     if options.variant == OURS:
@@ -166,10 +166,10 @@ def set_in(folder: Path, chosen: Chosen) -> NamedSet:
     return set_at(folder, chosen.task)
 
 
-def sample(dataset: Any) -> Any:
+def sample(dataset: Any, train: int) -> Any:
     """Of every split a random part, the same in every process."""
     draw, parts = random.Random(0), {}
-    for split, most in MOST.items():
+    for split, most in {'train': train, **MOST}.items():
         texts = getattr(dataset, split)
         parts[split] = tuple(draw.sample(texts, min(most, len(texts))))
     return dataclasses.replace(dataset, **parts)
