@@ -41,7 +41,7 @@ def make_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line. What it finds wrong it raises as ConfigError."""
     plain = argparse.RawDescriptionHelpFormatter
     parser = _Parser('bioptimus', SYNOPSIS, PROGRAM_HELP, formatter_class=plain)
-    parser.add_argument('--version', action='version', version=f'bioptimus {__version__}')
+    parser.add_argument('-V', '--version', action='version', version=f'bioptimus {__version__}')
     known = parser.add_subparsers(dest='verb', metavar='VERB', parser_class=_Parser, prog='bioptimus')
     for name, verb in all_verbs().items():
         one = known.add_parser(
