@@ -1,6 +1,7 @@
 """A public set of texts is made from its originals, checked against the public files, and written as a folder."""
 
 import hashlib
+import re
 from pathlib import Path
 
 from bioptimus_jax.errors import ConfigError, InputError
@@ -35,7 +36,7 @@ def rebuild(name: str, originals: Path, root: Path, form: str, fold: int) -> lis
     with whole_folder(folder) as new:
         for split in SPLITS:
             (new / f'{split}.tsv').write_bytes(written(record, builder, made, split, shape))
-    shown = _shown([len(made.splits[split]) for split in SPLITS])
+    shown = _shown(_counts(record, made))
     otherwise = f'{shape.meaning}; with dummies ' * bool(shape.ending)
     return [
         f'{folder}: {shown} examples in train / devel / test; {otherwise}{said}',
@@ -60,7 +61,7 @@ def _checked(record: Published, builder: Builder, made: Made, place: Path, publi
 
     `public`: it is the fold that is public; of others the sum of all splits is known.
     """
-    counts = [len(made.splits[split]) for split in SPLITS]
+    counts = _counts(record, made)
     known = list(record.examples)
     if (counts != known) if public else (sum(counts) != sum(known)):
         wanted = _shown(known) if public else f'{sum(known):,} together'
@@ -79,6 +80,15 @@ def _checked(record: Published, builder: Builder, made: Made, place: Path, publi
                 f'{found[:12]}, public {wanted[:12]}); these are other originals'
             )
     return 'the public files byte for byte'
+
+
+def _counts(record: Published, made: Made) -> list[int]:
+    """Examples of each split as they are read: lines, or documents where lines of one are joined."""
+    layout = record.layout
+    if not layout.joined:
+        return [len(made.splits[split]) for split in SPLITS]
+    names = ([example.columns[layout.name or 0] for example in made.splits[split]] for split in SPLITS)
+    return [len({re.match(layout.document, name)[0] for name in of_one}) for of_one in names]
 
 
 def _shown(counts: list[int]) -> str:
