@@ -87,8 +87,9 @@ def _counts(record: Published, made: Made) -> list[int]:
     layout = record.layout
     if not layout.joined:
         return [len(made.splits[split]) for split in SPLITS]
+    document = re.compile(layout.document)
     names = ([example.columns[layout.name or 0] for example in made.splits[split]] for split in SPLITS)
-    return [len({re.match(layout.document, name)[0] for name in of_one}) for of_one in names]
+    return [len({found[0] for name in of_one if (found := document.match(name))}) for of_one in names]
 
 
 def _shown(counts: list[int]) -> str:

@@ -27,7 +27,7 @@ from bioptimus_jax.report.layout import (
 )
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures, score_names
 from bioptimus_jax.report.section import Section
-from bioptimus_jax.report.transfer import crossed, repeated
+from bioptimus_jax.report.transfer import crossed, in_corpus, repeated
 from bioptimus_jax.sets import published
 
 VOTES = (
@@ -252,6 +252,7 @@ SECTION = Section(
         'types': by_type,
         'crossed': crossed,
         'repeated': repeated,
+        'in_corpus': in_corpus,
     },
     (entity_f1, checkpoint_f1, epoch_f1),
 )
