@@ -12,6 +12,7 @@ from bioptimus_jax.finetune.task import BASELINES, DEFAULT, LEARNED_DEVEL
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report.blurb import blurb
 from bioptimus_jax.report.drawing import GAP, Figure, Point, curves, shown, spanned, training_axis
+from bioptimus_jax.report.folds import folds
 from bioptimus_jax.report.gain import gain, others
 from bioptimus_jax.report.layout import (
     NOT_RUN,
@@ -249,6 +250,7 @@ SECTION = Section(
         'entities': scores,
         'others': others,
         'blurb': blurb,
+        'folds': folds,
         'types': by_type,
         'crossed': crossed,
         'repeated': repeated,
