@@ -406,7 +406,7 @@ def test_what_a_set_does_not_have_is_refused(tiny, monkeypatch, tmp_path):
     tiny.known('ddi', (2, 2, 2), ['other'])
     code, _, err = tiny('ddi')
     assert code == 3
-    assert 'ddi: gives as many examples as ddi has, but other bytes in train (SHA-256 ' in err
+    assert 'ddi: gives as many examples as ddi has, but other bytes in train (SHA ' in err
     monkeypatch.setitem(sys.modules, 'punkt', None)
     code, _, err = tiny('chemprot')
     assert code == 2
@@ -466,7 +466,7 @@ def test_ddi_with_markers_has_the_examples_of_the_public_set(data, tmp_path):
     read = [texts.read_file(data / 'blurb' / 'ddi' / 'test.tsv', texts.published('ddi'), False)]
     for form in ('markers', 'original'):
         known = texts.published(f'DDI-{form}')
-        (tmp_path / form).write_bytes(written(known, ddi.BUILDER, made, 'test', INPUTS[form]))
+        (tmp_path / form).write_bytes(written(ddi.BUILDER, made, 'test', INPUTS[form]))
         read.append(texts.read_file(tmp_path / form, known, False))
     for public, marked, original in zip(*read, strict=True):
         assert public.answers == marked.answers == original.answers

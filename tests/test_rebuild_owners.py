@@ -1,17 +1,27 @@
-"""BioASQ and Hallmarks of Cancer from files in their owners' form, made of the public lines.
+"""BioASQ, EBM-NLP and Hallmarks of Cancer from files in their owners' form, made of the public lines.
 
-BioASQ's originals need a registration. Those of Hallmarks of Cancer are read from BIOPTIMUS_ORIGINALS/hoc, with BLURB's
-lists, where there is such a folder.
+BioASQ's originals need a registration, EBM-NLP's were not at hand as a whole. Those of Hallmarks of Cancer are read from
+BIOPTIMUS_ORIGINALS/hoc, with BLURB's lists, where there is such a folder.
 """
 
+import dataclasses
+import hashlib
 import itertools
 import json
 import os
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from bioptimus_jax import cli
+from bioptimus_jax.finetune.task import task_for
+from bioptimus_jax.sets import words
+from bioptimus_jax.sets.builders import ebmnlp
+from bioptimus_jax.sets.corpora import set_at
+from bioptimus_jax.sets.inputs import INPUTS
+from bioptimus_jax.sets.originals import Originals
+from bioptimus_jax.sets.rebuild import written
 from bioptimus_jax.sets.texts import HALLMARKS
 
 OTHER = {'id': 'x', 'type': 'list', 'body': 'Which?', 'snippets': [], 'exact_answer': [['a']]}
@@ -104,3 +114,89 @@ def test_hallmarks_of_cancer_byte_for_byte(hallmarks, tmp_path, capsys):
     assert '12,119 / 1,798 / 3,547 sentences; 197 / 22 / 53 abstracts have no hallmark' in second
     if os.environ.get('BIOPTIMUS_ORIGINALS'):
         assert [line.split(': ')[1].split()[0] for line in others] == ['268', '11']
+
+
+def save_pico(folder, split, documents):
+    """Files of documents, `{name: {words, participants, interventions, outcomes}}`, and their list."""
+    part = 'test/gold' if split == 'test' else 'train'
+    for name, columns in documents.items():
+        for element, given in columns.items():
+            place = f'annotations/aggregated/starting_spans/{element}/{part}/{name}.AGGREGATED.ann'
+            file = folder / 'ebm_nlp_2_00' / (f'documents/{name}.tokens' if element == 'words' else place)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text('\n'.join(given), 'utf-8')
+    (folder / f'{split}_pmid.txt').write_text('\n'.join(documents))
+
+
+# The first word of the first is of two elements; the second has labels of one element, for two of its words.
+PICO = {
+    'train': {
+        '1': {
+            'words': ['Aspirin', 'helped', '.', '12', 'men'],
+            'participants': '00011',
+            'interventions': '10000',
+            'outcomes': '11000',
+        }
+    },
+    'dev': {'2': {'words': ['No', 'dose', '.'], 'interventions': '02'}},
+    'test': {'3': {'words': ['.'], 'participants': '0', 'interventions': '4', 'outcomes': '0'}},
+}
+PICO_MADE = {
+    'train': '-DOCSTART- (1)\n\nAspirin\tI-OUT\nhelped\tI-OUT\n.\tO\n\n12\tI-PAR\nmen\tI-PAR\n',
+    'devel': '-DOCSTART- (2)\n\nNo\tO\ndose\tI-INT\n',
+    'test': '-DOCSTART- (3)\n\n.\tI-INT\n\n',
+}
+
+
+def test_pico_of_a_few_words_and_what_is_refused(tmp_path, monkeypatch, capsys):
+    for split, documents in PICO.items():
+        save_pico(tmp_path / 'pico', split, documents)
+    found = [hashlib.sha256(text.encode()).hexdigest() for text in PICO_MADE.values()]
+    found[0] = '11279f9c11b501aec2b65e5be42746a6c120233a'  # of the train file, as `git hash-object` says it
+    monkeypatch.setattr(ebmnlp, 'BUILDER', dataclasses.replace(ebmnlp.BUILDER, checksums=tuple(found)))
+    record = dataclasses.replace(words.SETS['ebmnlp'], documents=(1, 1, 1), words=(4, 1, 1))
+    monkeypatch.setitem(words.SETS, 'ebmnlp', record)
+    command = ['rebuild', '--set=ebmnlp', f'--from={tmp_path / "pico"}']
+    labels = tmp_path / 'pico/ebm_nlp_2_00/annotations/aggregated/starting_spans'
+    (changed,) = labels.glob('outcomes/train/1.*')
+    for content, message in (
+        ('1\nx', '1.AGGREGATED.ann: label 2 is no number'),
+        ('0\n0\n0\n0\n0', 'other bytes in train (SHA '),
+    ):
+        before = changed.read_text()
+        changed.write_text(content)
+        assert cli.main([*command, f'--to={tmp_path / "sets"}']) == 3
+        assert message in capsys.readouterr().err
+        changed.write_text(before)
+    with tarfile.open(tmp_path / 'pico' / 'ebm_nlp_2_00.tar.gz', 'w:gz') as archive:
+        archive.add(tmp_path / 'pico' / 'ebm_nlp_2_00', 'ebm_nlp_2_00')
+    (tmp_path / 'pico' / 'ebm_nlp_2_00').rename(tmp_path / 'elsewhere')
+    assert cli.main([*command, f'--to={tmp_path / "sets"}']) == 0
+    first, *notes = capsys.readouterr().out.splitlines()
+    assert '1 / 1 / 1 examples in train / devel / test; the public files byte for byte' in first
+    assert [note.split(': ')[1].split()[:2] for note in notes] == [
+        ['1', 'documents'],
+        ['1', 'documents'],
+        ['1', 'words'],
+    ]
+    assert {p.stem: p.read_text() for p in (tmp_path / 'sets' / 'ebmnlp').iterdir()} == PICO_MADE
+    chosen = set_at(tmp_path / 'sets' / 'ebmnlp')
+    assert len(task_for(chosen).read(chosen).train) == 2
+    (tmp_path / 'pico' / 'dev_pmid.txt').write_text('4')
+    assert cli.main([*command, f'--to={tmp_path / "others"}']) == 3
+    assert 'has no documents/4.tokens in it' in capsys.readouterr().err
+
+
+def test_pico_s_test_set_byte_for_byte(data, tmp_path):
+    """Of the public words and classes; train's public file is known by what git calls it alone."""
+    documents = {}
+    for part in (data / 'blurb' / 'ebmnlp' / 'test.tsv').read_bytes().decode().split('-DOCSTART- (')[1:]:
+        name, lines = part.split(')\n\n')
+        rows = [line.split('\t') for line in lines.split('\n') if line]
+        columns = {e: [str(int(x == label)) for _, x in rows] for e, label in ebmnlp.ELEMENTS.items()}
+        documents[name] = {'words': [word for word, _ in rows], **columns}
+    for split, of_split in {**PICO, 'test': documents}.items():
+        save_pico(tmp_path, split, of_split)
+    made = ebmnlp.make(Originals(tmp_path), 1)
+    content = written(ebmnlp.BUILDER, made, 'test', INPUTS['dummies'])
+    assert hashlib.sha256(content).hexdigest() == ebmnlp.BUILDER.checksums[2]

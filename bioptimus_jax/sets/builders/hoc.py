@@ -72,4 +72,5 @@ BUILDER = Builder(
         '2e9ffe24c756b126efa2d351a9572ebb671a3473658bc0766d02ec80b9129d48',
     ),
     header='labels\tsentence\tindex',
+    document=r'[^_]+',
 )
