@@ -1,7 +1,7 @@
 """BioASQ, EBM-NLP and Hallmarks of Cancer from files in their owners' form, made of the public lines.
 
-BioASQ's originals need a registration, EBM-NLP's were not at hand as a whole. Those of Hallmarks of Cancer are read from
-BIOPTIMUS_ORIGINALS/hoc, with BLURB's lists, where there is such a folder.
+BioASQ's originals need a registration, EBM-NLP's were not at hand as a whole. Those of Hallmarks of Cancer are read
+from BIOPTIMUS_ORIGINALS/hoc, with BLURB's lists, where there is such a folder.
 """
 
 import dataclasses
