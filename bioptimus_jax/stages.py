@@ -116,7 +116,7 @@ STAGES: dict[str, Stage] = {
             'fine-tuning and entity-level scores',
             'export/, config.finetune.folder',
             'finetune/lint.json, MODEL/SET/SETTING/seed-N, results.jsonl, statistics.json, slices.json, labels.json, '
-            'crossed.json, search.json',
+            'crossed.json, search.json, in_corpus.json',
             ('finetune',),
             _finetune_needs,
             _late('finetune.build', 'build'),

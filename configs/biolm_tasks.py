@@ -15,7 +15,8 @@ Stated in the paper: entities 1e-5, 32 sentences, 20 epochs; classes 16 texts, a
 which is a misprint: its commands have 2e-5. Of the released code: no warm-up, no decay, linear to 0, 512 pieces.
 Not as there: devel is looked at after every epoch, not every 500 or 200 steps; GAD and EU-ADR have a devel of their own
 (the end of train), where Bio-LM chooses on the fold's test set; HoC is scored on test, where its script reads devel.
-Bio-LM chooses settings on one fold and gives the median of the other nine: here all ten are scored alike.
+Bio-LM chooses settings on one fold and gives the median of the other nine: here the first fold chooses, and table
+'Median over folds' of the page has that of the others.
 """
 
 from ml_collections import ConfigDict

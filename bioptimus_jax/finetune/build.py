@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import Checksums, digest, write_json, write_jsonl
 from bioptimus_jax.finetune import search
 from bioptimus_jax.finetune.cells import MODEL, Cell, finished_cell, place, run_cells
 from bioptimus_jax.finetune.crossed import cross
+from bioptimus_jax.finetune.grams import in_corpus
 from bioptimus_jax.finetune.kept import discard_others, kept_cells
 from bioptimus_jax.finetune.loading import check_positions, torch_device
 from bioptimus_jax.finetune.overlap import classes_of, overlap
@@ -78,7 +79,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 
     lint.json and labels.json: of the sets, before anything is trained. results.jsonl: a record a cell. statistics.json:
     of every model, set and setting. crossed.json: of kept models on the test of other sets. slices.json: of the
-    mentions, for the models of this run with their new tokens. search.json: which settings halving stopped, and what
+    mentions, for the models of this run with their new tokens. in_corpus.json: how much of each test item the corpus of
+    this run has. search.json: which settings halving stopped, and what
     the search took.
     """
     settings, runtime, checksums = run.config.finetune, run.config.runtime, run.checksums()
@@ -290,7 +292,9 @@ def _summarise(
     if own:
         words = (run.manifest('vocab') or {})['counts']['words_counted']
         known = known_of(run.folder('surgery'), run.folder('vocab'), words)
-    made, sliced, shared = [], [], dict[NamedSet, Any]()
+    made, sliced = [], []
+    in_pretraining = _in_corpus(run, folder, datasets)
+    shared = {one: classes_of(dataset, in_pretraining.get(one.name, ())) for one, dataset in datasets.items()}
     progress = run.progress('finetune: slices', len(groups), 'models and sets')
     for group in groups:
         cell = group[0][0]
@@ -299,8 +303,6 @@ def _summarise(
         made.append({**place(cell), **statistics_of(group, predictions, datasets[cell.dataset])})
         of_model = tokenizers[cell.model], known if cell.model in own else Known()
         found = task.slices(datasets[cell.dataset], predictions, *of_model)
-        if cell.dataset not in shared:
-            shared[cell.dataset] = classes_of(datasets[cell.dataset])
         repeated = overlap(task, predictions, shared[cell.dataset])
         sliced.append({**place(cell), 'slices': found, 'overlap': repeated})
         for seed, reason in made[-1]['failures'].items():
@@ -312,6 +314,17 @@ def _summarise(
     write_json(folder / 'statistics.json', made)
     write_json(folder / 'slices.json', sliced)
     return sum(len(record['failures']) for record in made)
+
+
+def _in_corpus(run: Run, folder: Path, datasets: Sets) -> dict[str, list[float | None]]:
+    """By set how much of each test item the corpus has; nothing without one, or where it is not at hand any more."""
+    if not run.manifest('corpus'):
+        return {}
+    try:
+        return in_corpus(run, folder, {one.name: dataset.test for one, dataset in datasets.items()})
+    except InputError as error:
+        run.say(f'finetune: test items are not compared with the corpus: {error}')
+        return {}
 
 
 def _cells(

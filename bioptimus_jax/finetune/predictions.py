@@ -43,19 +43,27 @@ def majority(given: Iterable[Iterable[Any]]) -> list[Any]:
 
 
 def counts_by_unit(
-    metric: Metric, predictions: Sequence[Sequence[Predicted]], unit: str, inside_N: np.ndarray | None = None
+    metric: Metric, predictions: Sequence[Sequence[Predicted]], unit: str
 ) -> tuple[str, np.ndarray]:
     """What is resampled, in a word, and the metric's counts of every seed added up within it: counts_SxUxC.
 
-    `unit`: what an example is called. `inside_N`: whether an example counts, where not all do.
+    `unit`: what an example is called.
     """
     name, unit_N = units(predictions[0], unit)
-    counted = []
-    for examples in predictions:
-        counts_NxC = metric.counts([e.gold for e in examples], [e.predicted for e in examples])
-        if inside_N is not None:
-            counts_NxC = counts_NxC * inside_N[:, None]
-        counts_UxC = np.zeros((int(unit_N.max()) + 1, counts_NxC.shape[1]), counts_NxC.dtype)
+    return name, added_up(counts_of(metric, predictions), unit_N)
+
+
+def counts_of(metric: Metric, predictions: Sequence[Sequence[Predicted]]) -> np.ndarray:
+    """The metric's counts of every seed and example: counts_SxNxC."""
+    return np.stack(
+        [metric.counts([e.gold for e in seed], [e.predicted for e in seed]) for seed in predictions]
+    )
+
+
+def added_up(counts_SxNxC: np.ndarray, unit_N: np.ndarray) -> np.ndarray:
+    """Counts of examples added up within their units: counts_SxUxC."""
+    shape = (len(counts_SxNxC), int(unit_N.max()) + 1, counts_SxNxC.shape[2])
+    counts_SxUxC = np.zeros(shape, counts_SxNxC.dtype)
+    for counts_UxC, counts_NxC in zip(counts_SxUxC, counts_SxNxC, strict=True):
         np.add.at(counts_UxC, unit_N, counts_NxC)
-        counted.append(counts_UxC)
-    return name, np.stack(counted)
+    return counts_SxUxC

@@ -31,7 +31,7 @@ MEASURES = {
 
 @dataclasses.dataclass(frozen=True)
 class Scored:
-    """What a column holds: the mean over groups of the means of their sets, where there are any.
+    """What a column holds: the mean over groups of `within` of their sets, where there are any.
 
     `mode`: of metrics of one title the one with this key, by default the first. `asked`: under which settings (None:
     any, as devel chooses). `otherwise`: in what the paper's number is not, or may not be, measured as it is here.
@@ -41,6 +41,7 @@ class Scored:
     mode: str = ''
     asked: Asked | None = None
     otherwise: str = ''
+    within: Callable[[Iterable[float]], float] = statistics.fmean
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

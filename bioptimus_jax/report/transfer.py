@@ -1,10 +1,12 @@
-"""What a score owes to its training set: other sets with the same labels, and test items that training has."""
+"""What a score owes to its training set: other sets with the same labels, test items that training has."""
+
+from collections.abc import Sequence
 
 from bioptimus_jax.finetune.overlap import SLICINGS
 from bioptimus_jax.report.layout import Cell, Column, Table, each, missing, percents, spread
 from bioptimus_jax.report.measures import NOT_SCORED, Measures, score_names
 
-HEADINGS = {'text': '{}', 'parts': '5-grams: {}'}
+HEADINGS = {'text': '{}', 'parts': '5-grams: {}', 'corpus': '5-grams: {}'}
 """Of columns, by the slicings of `finetune.overlap`."""
 
 
@@ -46,13 +48,30 @@ def crossed(m: Measures) -> Table:
 
 def repeated(m: Measures) -> Table:
     """Scores of test items whose text training has, wholly or in part, and of the others."""
-    rows = [(d, x) for d in m.datasets for x in m.models if m.overlap_of(x, d)]
-    known = {
-        (slicing, name) for d, x in rows for slicing, found in m.overlap_of(x, d).items() for name in found
-    }
-    classes = [
-        (slicing, name) for slicing, names in SLICINGS.items() for name in names if (slicing, name) in known
-    ]
+    note = (
+        'Seen: a training item has the same words, letters and digits alone, case folded. 5-grams: the share of the'
+        " test item's, by words, in the one training item that has most of them."
+    )
+    absent = 'these scores were made before test items were compared with training; run stage finetune again.'
+    return _sliced(m, 'Test items that training has', ('text', 'parts'), note, absent)
+
+
+def in_corpus(m: Measures) -> Table:
+    """Scores of test items by how much of their text the pre-training corpus has."""
+    note = (
+        "The share of a test item's 5-grams, by words, in the one document of the pre-training corpus that has most of"
+        ' them; without names that replace entities, and without items of fewer words. A model that was not trained on'
+        ' the corpus shows what is of difficulty. Of each item: finetune/in_corpus.json.'
+    )
+    absent = 'only scores of a run with a corpus have it; older ones get it when stage finetune is run again.'
+    return _sliced(m, 'Test items that the corpus has', ('corpus',), note, absent)
+
+
+def _sliced(m: Measures, title: str, slicings: Sequence[str], note: str, absent: str) -> Table:
+    """Sets and models against the classes of test items that some of them has."""
+    rows = [(d, x) for d in m.datasets for x in m.models if set(slicings) & set(m.overlap_of(x, d))]
+    known = {(s, name) for d, x in rows for s in slicings for name in m.overlap_of(x, d).get(s, {})}
+    classes = [(s, name) for s in slicings for name in SLICINGS[s] if (s, name) in known]
 
     def score(key: tuple[str, str], dataset: str, model: str) -> Cell:
         found = m.overlap_of(model, dataset).get(key[0], {}).get(key[1], {})
@@ -67,13 +86,8 @@ def repeated(m: Measures) -> Table:
         Column('measure', lambda dataset, model: m.task(dataset).metric.title),
         *each({key: HEADINGS[key[0]].format(key[1]) for key in classes}, score),
     ]
-    note = (
-        f'Test {score_names(m)}, percent, mean over seeds, [95 % over test items], of so many items. Seen: a training'
-        ' item has the same words, letters and digits alone, case folded. 5-grams: how many of the test item, by words,'
-        ' are in the one training item that has most of them. The two sides are other items: a difference may be of'
-        ' difficulty.'
+    shown = (
+        f'Test {score_names(m)}, percent, mean over seeds, [95 % over test items], of so many items. {note} The classes'
+        ' are other items: a difference may be of difficulty.'
     )
-    absent = 'these scores were made before test items were compared with training; run stage finetune again.'
-    return Table.of(
-        'Test items that training has', columns, rows, note=note, absent=absent if m.finetuned else NOT_SCORED
-    )
+    return Table.of(title, columns, rows, note=shown, absent=absent if m.finetuned else NOT_SCORED)

@@ -145,6 +145,7 @@ FOLDED = tuple(
         corpus=name.upper(),
         held_out=train - kept,
         train=Layout((0,), 1),
+        first=f'{name}-1',
     )
     for name, (kept, of_fold, others, licence) in FOLDS.items()
     for fold in range(1, 11)

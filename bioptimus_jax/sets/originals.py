@@ -11,7 +11,7 @@ from bioptimus_jax.sets.inputs import Mention
 from bioptimus_jax.sets.sentences import decoded
 
 ARCHIVES = ('.tar.gz', '.tgz', '.tar')
-ENDINGS = ('.tsv', '.txt', '.json', '.xml')
+ENDINGS = ('.tsv', '.txt', '.json', '.xml', '.tokens', '.ann')
 LONGEST, LARGEST = 2**26, 2**29
 """Bytes of one file, and of all that is taken from archives."""
 
@@ -41,6 +41,10 @@ class Originals:
             for shown, place in found.items():
                 return shown, decoded(shown, place if isinstance(place, bytes) else _read(place))
         raise InputError(f'{self.folder}: has no {" or ".join(names)} in it')
+
+    def has(self, *names: str) -> bool:
+        """Whether one of these files is there."""
+        return any(name in self._found for name in names)
 
     def rows(self, name: str, columns: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
         """FILE:LINE and the columns of every line of a table."""
@@ -95,9 +99,10 @@ class Made:
 class Builder:
     """How a set is made. `reads`: which files. `make`: from them and the number of a fold. Raises InputError.
 
-    `checksums`: SHA-256 of the public train, devel and test, empty where there are none. `header`: their first line.
-    `folds`: how many there are, the first of which is the public set. `mentions`: whether the originals say where the
-    entities are.
+    `checksums`: SHA-256 of the public train, devel and test, or git's of one that is known by that alone; empty where
+    there are none. `header`: their first line. `folds`: how many there are, the first of which is the public set.
+    `mentions`: the column of the text in which the originals say where entities are, 0 for none. `document`: what
+    the last column of an example begins with, where documents are counted: the same in all examples of one.
     """
 
     reads: str
@@ -105,7 +110,8 @@ class Builder:
     checksums: tuple[str, ...] = ()
     header: str = ''
     folds: int = 1
-    mentions: bool = False
+    mentions: int = 0
+    document: str = ''
 
 
 def quoted(where: str, text: str, start: int, end: int, quote: str) -> str:

@@ -25,6 +25,11 @@ def mentions_of(name: str) -> blurb.Published | biolm.Published | None:
     return record if isinstance(record, blurb.Published | biolm.Published) else None
 
 
+def first_fold(name: str) -> str:
+    """Of a fold the one on which settings are chosen for all of them, '' of other sets."""
+    return getattr(record_of(name), 'first', '')
+
+
 def clashes(names: Iterable[str]) -> list[str]:
     """A line for each corpus that several of these sets are forms of, if not the same form."""
     forms: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))

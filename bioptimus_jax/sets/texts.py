@@ -86,8 +86,8 @@ class Published:
     an answer column says -> the label. An example count of 0 is not published; `positives`: examples with a label that
     F1 counts. `corpus`: of sets from one corpus their scores compare only where `source` is the same. `files`: names of
     files that others do not have, `{}` for the split. `held_out`: so many examples at the end of train's file are devel
-    (too); `train`: the layout of that file, where it is another. `unclear`: texts of train, devel, test that stand
-    there with other labels too.
+    (too); `train`: the layout of that file, where it is another. `first`: of folds, the one that chooses settings for
+    all of them. `unclear`: texts of train, devel, test that stand there with other labels too.
     """
 
     name: str
@@ -106,6 +106,7 @@ class Published:
     files: str = ''
     held_out: int = 0
     train: Layout | None = None
+    first: str = ''
     unclear: tuple[int, int, int] = (0, 0, 0)
 
     @property

@@ -12,6 +12,7 @@ from bioptimus_jax.finetune.task import BASELINES, DEFAULT, LEARNED_DEVEL
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report.blurb import blurb
 from bioptimus_jax.report.drawing import GAP, Figure, Point, curves, shown, spanned, training_axis
+from bioptimus_jax.report.folds import folds
 from bioptimus_jax.report.gain import gain, others
 from bioptimus_jax.report.layout import (
     NOT_RUN,
@@ -27,7 +28,7 @@ from bioptimus_jax.report.layout import (
 )
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures, score_names
 from bioptimus_jax.report.section import Section
-from bioptimus_jax.report.transfer import crossed, repeated
+from bioptimus_jax.report.transfer import crossed, in_corpus, repeated
 from bioptimus_jax.sets import published
 
 VOTES = (
@@ -249,9 +250,11 @@ SECTION = Section(
         'entities': scores,
         'others': others,
         'blurb': blurb,
+        'folds': folds,
         'types': by_type,
         'crossed': crossed,
         'repeated': repeated,
+        'in_corpus': in_corpus,
     },
     (entity_f1, checkpoint_f1, epoch_f1),
 )

@@ -15,7 +15,7 @@ from bioptimus_jax.report.printed import PAPERS, WAY, Asked, Printed, Scored, me
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.schema import NOT_OF_A_SETTING, STANDARD, Finetune
 from bioptimus_jax.sets.corpora import settings_on
-from bioptimus_jax.sets.published import record_of
+from bioptimus_jax.sets.published import first_fold, record_of
 
 TABLES: dict[str, Printed] = {name: t for known in PAPERS for name, t in PAPERS.load(known).items()}
 HERE = 'here'
@@ -132,13 +132,14 @@ def _at_hand(printed: Printed, m: Measures, model: str) -> dict[Place, Made]:
     tried: dict[str, set[str]] = {}
     for (way, asked), (title, column) in itertools.product(printed.ways.items(), printed.columns.items()):
         ending = printed.endings.get(way, '')
+        written = {name.removesuffix(ending): d for name, d in sets.items() if name.endswith(ending)}
         groups = [
-            [_part(printed, m, model, sets.get(f'{name}{ending}', ''), name, asked, column) for name in group]
+            [_part(printed, m, model, written, name, asked, column) for name in group]
             for group in column.groups
         ]
         parts = list(filter(None, itertools.chain(*groups)))
         if parts and all(itertools.chain(*groups)):
-            means = (statistics.fmean(printed.average(p.scores) for p in group if p) for group in groups)
+            means = (column.within(printed.average(p.scores) for p in group if p) for group in groups)
             found[way, title] = _made(m, model, statistics.fmean(means), parts)
             tried.setdefault(str(column.groups), set()).add(str([(p.dataset, p.setting) for p in parts]))
     return found if not printed.compares or any(len(of_sets) > 1 for of_sets in tried.values()) else {}
@@ -148,17 +149,18 @@ def _part(
     printed: Printed,
     m: Measures,
     model: str,
-    dataset: str,
+    sets: Mapping[str, str],
     name: str,
     way: Asked | None,
     column: Scored,
 ) -> Part | None:
     """Of the settings that do what the paper did the one that devel chooses, by the metric that the paper has."""
+    dataset = sets.get(name, '')
     metrics = m.task(dataset).metrics.items() if dataset else ()
     alike = [(k, x) for k, x in metrics if x.title == measure(name) and column.mode in ('', k)]
     if not alike:
         return None
-    setting = m.chosen(model, dataset)
+    setting = m.chosen(model, sets.get(first_fold(name), dataset))
     if way is not None or column.asked is not None:
         asked = {**(way or {}), **(column.asked or {})}
         given = settings_on(m.run.config.finetune, dataset)

@@ -142,5 +142,5 @@ BUILDER = Builder(
         '79d7c9954790292585ee6356a12c31b8bd5868923c7138b88b1705da10f4d04d',
         '6d56372be34d5131f43d07964acdd1dd91091b01a36f55c192a3366904a82c79',
     ),
-    mentions=True,
+    mentions=1,
 )

@@ -105,5 +105,5 @@ BUILDER = Builder(
         'a6a78c7bc37e959ab0ca7650d55ce62b011a796f2d7e4442c0236a0c1bd27f37',
         'e0f34a1172c5bf0a0981343d847a858efc105871b4537fe30488e03cda242330',
     ),
-    mentions=True,
+    mentions=1,
 )
