@@ -24,7 +24,7 @@ from bioptimus_jax.errors import (
 )
 from bioptimus_jax.fields import FORMER
 from bioptimus_jax.files import Checksums, alone, digest, is_left, write_json
-from bioptimus_jax.hosts.hardware import accelerators, unused
+from bioptimus_jax.hosts.hardware import unused
 from bioptimus_jax.hosts.remote.mirror import BULK, Mirror
 from bioptimus_jax.hosts.workers import WorkerKilled
 from bioptimus_jax.progress import Progress, clock
@@ -186,7 +186,7 @@ class Run:
         """Say on what a stage computes, in one line, and remember it for the manifest; loud beside unused devices."""
         self.computed_on = {'on': on, **how}
         self.say(f'{stage}: computes on {", ".join([on, *(f"{n} {v}" for n, v in how.items())])}')
-        if wrong := unused(on, accelerators()):
+        if wrong := unused(on):
             self.say(
                 f'{stage}: WARNING: {wrong}; `bioptimus doctor` says what is missing (JAX_PLATFORMS=cpu: meant)'
             )

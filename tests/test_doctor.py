@@ -81,7 +81,11 @@ def test_a_stage_on_the_cpu_beside_gpus_is_loud(
     run.computes('pretrain', on, type='float32')
     first, *others = capsys.readouterr().out.splitlines()
     assert first == f'pretrain: computes on {on}, type float32'
-    assert bool(others) == loud == bool(unused(on, accelerators()))
+    assert bool(others) == loud == bool(unused(on))
+    looked = []
+    unused(on, lambda: looked.append(on))
+    assert bool(looked) == loud, 'it is looked for GPUs on the CPU alone'
+
     assert not loud or others[0].startswith('pretrain: WARNING: on the CPU, although here is 1 x NVIDIA H100')
 
 
