@@ -47,6 +47,7 @@ FLOORS = {
     'bioptimus_jax.manifests': 3,
     'bioptimus_jax.run': 3,
     'bioptimus_jax.hosts.workers': 3,
+    'bioptimus_jax.hosts.cards': 4,
     'bioptimus_jax.trees': 3,
     'bioptimus_jax.packing': 3,
     'bioptimus_jax.splitting': 3,
