@@ -1,54 +1,90 @@
 """Fine-tuning on a simulated host of eight GPUs, and on a dask cluster: where cells run, and what failures cost."""
 
-import dataclasses
-import fcntl
-import json
 import os
-import signal
-import sys
-import time
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
+import toy_cards
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune import cells
-from bioptimus_jax.finetune.cards import cards, release, tell_peak, torch_device
-from bioptimus_jax.finetune.cells import Cell
-from bioptimus_jax.hosts.cards import Card, Placement
+from bioptimus_jax.finetune.cards import torch_device
+from bioptimus_jax.finetune.cells import Cell, run_cells
 from bioptimus_jax.schema import Finetune, Runtime
 from bioptimus_jax.sets.corpora import NamedSet
 
-GIB = 2**30
-MEMORY, CONTEXT = 80, 1
-TAKES = {'small': 10, 'large': 50, 'growing': 20, 'giant': 90}
-"""GiB of a card, of a process before it computes, and of a cell on each set; `growing` has twice as much after it told."""
+
+@pytest.fixture
+def host(monkeypatch):
+    """Makes a host of so many cards of this machine."""
+
+    def make(cards):
+        monkeypatch.delenv('CUDA_VISIBLE_DEVICES', raising=False)
+        for name, function in toy_cards.of_host(cards).items():
+            monkeypatch.setattr(torch.cuda, name, function)
+        monkeypatch.setattr(cells, 'run_cell', toy_cards.simulated_cell)
+
+    return make
 
 
-class SimulatedCards:
-    """A card is a file with what every process on it holds, in GiB; who asks for more than there is gets torch's error."""
-
-    def __init__(self, folder):
-        self.file = folder / f'card-{os.environ["CUDA_VISIBLE_DEVICES"]}.json'
-
-    def hold(self, gib):
-        """Hold so much, the context of CUDA included; gives what all on the card hold, and their number."""
-        with open(self.file, 'a+') as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            file.seek(0)
-            held = json.loads(file.read() or '{}')
-            held = {pid: gib for pid, gib in held.items() if Path(f'/proc/{pid}').exists()}
-            most = sum(held.values()) - held.get(str(os.getpid()), 0) + gib <= MEMORY
-            held |= {str(os.getpid()): gib if most else held.get(str(os.getpid()), 0)}
-            file.truncate(0)
-            file.write(json.dumps(held))
-        if not most:
-            raise torch_error(f'CUDA out of memory. Tried to allocate {gib:.2f} GiB')
-        return sum(held.values()), sum(gib > CONTEXT for gib in held.values())
+def run_on_cards(folder, sets, **runtime):
+    """Cells of `sets`, a number of seeds each: what they gave by set and seed, what was said, the error at the end."""
+    of_sets = {NamedSet(name, Path(name)): seeds for name, seeds in sets.items()}
+    common = {'setting': 'standard', 'settings': Finetune(), 'threads': 1, 'quiet': True, 'fingerprint': ''}
+    todo = [
+        Cell('m', Path('m'), dataset=one, seed=n, target=folder / f'm/{one.name}/standard/seed-{n}', **common)
+        for one, seeds in of_sets.items()
+        for n in range(seeds)
+    ]
+    datasets, done, said = {one: one.name for one in of_sets}, {}, []
+    try:
+        for cell, record in run_cells(Runtime(**runtime), todo, datasets, said.append, lambda: None):
+            done[cell.dataset.name, cell.seed] = record
+    except (ConfigError, InputError) as error:
+        return done, said, error
+    return done, said, None
 
 
-def torch_error(said):
-    return type('OutOfMemoryError', (RuntimeError,), {'__module__': 'builtins'})(said)
+def test_forty_cells_on_eight_cards(host, tmp_path, monkeypatch):
+    """No card gets all; two small cells share one and large ones have one for themselves, as was measured. What runs
+    out of memory beside another is tried alone; what is too large or is killed costs the others nothing."""
+    host(8)
+    (tmp_path / 'nvidia-smi').write_text(f'#!/bin/sh\necho asked >> {tmp_path}/asked\n')
+    (tmp_path / 'nvidia-smi').chmod(0o755)
+    monkeypatch.setenv('PATH', str(tmp_path), prepend=os.pathsep)
+    assert torch_device() == 'cuda (8 x NVIDIA H100 80GB HBM3)'
+    sets = {'growing': 8, 'small': 18, 'large': 12, 'giant': 1, 'killed': 1}
+    done, said, error = run_on_cards(tmp_path, sets, workers=40)
+    assert sum(sets.values()) == 40
+    assert list(done) == [(name, n) for name, seeds in sets.items() for n in range(seeds) if name != 'giant']
+    used = Counter(record['CUDA_VISIBLE_DEVICES'] for record in done.values())
+    assert set(used) == set('01234567')
+    assert max(used.values()) <= 10
+    assert {record['JAX_PLATFORMS'] for record in done.values()} == {'cpu'}
+    beside = {name: [r['beside'] for (of, _), r in done.items() if of == name] for name in sets}
+    assert max(beside['small']) == 2
+    assert set(beside['large']) == {1}
+    assert {done[name, 0]['first'] for name in sets if name != 'giant'} == {1}, 'the first of a kind is alone'
+    lacking = [line for line in said if 'ran out of memory beside others; it is tried again' in line]
+    assert lacking
+    assert all('m/growing/standard' in line for line in lacking)
+    assert [line for line in said if 'its process was killed; it begins again (1 of 2)' in line]
+    assert str(error) == (
+        'finetune: m/giant/standard/seed-0: the memory of NVIDIA H100 80GB HBM3 (80 GiB) is not enough for it alone '
+        '(CUDA out of memory. Tried to allocate 90.00 GiB); lower config.finetune.batch_sentences or '
+        'config.finetune.max_pieces'
+    )
+    assert isinstance(error, InputError)
+    assert not (tmp_path / 'asked').exists()
+
+
+def test_a_failed_cell_lets_those_that_run_end_on_the_cards_that_were_given(host, tmp_path, monkeypatch):
+    host(2)
+    monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '3,5')
+    done, said, error = run_on_cards(tmp_path, {'broken': 1, 'late': 3})
+    assert list(done) == [('late', 0)]
+    assert {record['CUDA_VISIBLE_DEVICES'] for record in done.values()} <= {'3', '5'}
+    assert isinstance(error, ConfigError)
+    assert said == ['finetune: m/broken/standard/seed-0: failed; 1 more are done before the end']
