@@ -229,6 +229,43 @@ def test_arms_end_with_the_sweep(shipped, tmp_path, send, number, code):
     assert json.loads((folder / 'plain' / 'vocab' / 'manifest.json').read_text())
 
 
+APART = """
+import os
+from bioptimus_jax import stages
+from bioptimus_jax.hosts import devices
+from bioptimus_jax.run import Stage
+
+def build(run, folder):
+    (folder / 'held').write_text(f'{devices.held()} {os.getpid()}')
+    return {}
+
+devices.held = lambda: 'BIOPTIMUS_AFRESH' not in os.environ
+stages.STAGES['slow'] = Stage('slow', 'computes', '', '', (), lambda run: (), build, apart=True)
+"""
+
+
+def test_a_stage_without_jax_begins_in_the_same_process_without_what_jax_held(shipped, tmp_path):
+    """As if a stage before it had begun jax on GPUs: the program takes its own place, and goes on with that stage."""
+    (tmp_path / 'sitecustomize.py').write_text(APART)
+    environment = os.environ | {'PYTHONPATH': os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [
+        sys.executable,
+        '-m',
+        'bioptimus_jax',
+        'run',
+        f'--config={shipped}:slow/plain',
+        '--workdir=run',
+    ]
+    process = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    lines = process.communicate(timeout=120)[0].splitlines()
+    assert process.returncode == 0
+    assert (tmp_path / 'run' / 'slow' / 'held').read_text() == f'False {process.pid}'
+    said = ('corpus: done', 'vocab: done', 'corpus: up to date', 'vocab: up to date', 'slow: done')
+    assert [line for line in lines if line.startswith(said)] == [
+        next(line for line in lines if line.startswith(one)) for one in said
+    ]
+
+
 def _wait_for(file):
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
