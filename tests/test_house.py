@@ -77,6 +77,7 @@ FLOORS = {
     'bioptimus_jax.report': 12,
     'bioptimus_jax.stages': 13,
     'bioptimus_jax.doctor': 14,
+    'bioptimus_jax.places': 4,
     'bioptimus_jax.sweep': 14,
     'bioptimus_jax.demo': 14,
     'bioptimus_jax.command': 15,
