@@ -179,8 +179,10 @@ def run_cells(
     """
     from bioptimus_jax.finetune.cards import cards
 
+    if not cells:
+        return
     most = max(1, (runtime.workers or len(cores())) // runtime.torch_threads)
-    found = cards() if cells and not runtime.cluster else ()
+    found = () if runtime.cluster else cards()
     if found:
         jobs = [Job(f'finetune: {c.name}', _memory(c), (c, datasets[c.dataset])) for c in cells]
         on_cards = OnCards(
