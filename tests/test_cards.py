@@ -1,5 +1,6 @@
 """Fine-tuning on a simulated host of eight GPUs, and on a dask cluster: where cells run, and what failures cost."""
 
+import dataclasses
 import os
 from collections import Counter
 from pathlib import Path
@@ -11,7 +12,7 @@ import toy_cards
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune import cells
 from bioptimus_jax.finetune.cards import torch_device
-from bioptimus_jax.finetune.cells import Cell, run_cells
+from bioptimus_jax.finetune.cells import Cell, memory_kind, run_cells
 from bioptimus_jax.schema import Finetune, Runtime
 from bioptimus_jax.sets.corpora import NamedSet
 
@@ -78,6 +79,16 @@ def test_forty_cells_on_eight_cards(host, tmp_path, monkeypatch):
     )
     assert isinstance(error, InputError)
     assert not (tmp_path / 'asked').exists()
+
+
+@pytest.mark.parametrize(
+    ('change', 'same'), [({'learning_rate': 1e-3}, True), ({'batch_sentences': 64}, False)]
+)
+def test_what_was_measured_holds_for_settings_that_take_the_same_memory(change, same, tmp_path):
+    one = Cell('m', Path('m'), NamedSet('s', Path('s')), 'a', Finetune(), 0, tmp_path, 1, True, '')
+    settings = dataclasses.replace(Finetune(), settings=('b',), **change)
+    other = dataclasses.replace(one, setting='b', settings=settings, seed=1)
+    assert (memory_kind(one) == memory_kind(other)) == same
 
 
 def test_a_failed_cell_lets_those_that_run_end_on_the_cards_that_were_given(host, tmp_path, monkeypatch):

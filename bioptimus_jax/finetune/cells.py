@@ -184,7 +184,7 @@ def run_cells(
     most = max(1, (runtime.workers or len(cores())) // runtime.torch_threads)
     found = () if runtime.cluster else cards()
     if found:
-        jobs = [Job(f'finetune: {c.name}', _memory(c), (c, datasets[c.dataset])) for c in cells]
+        jobs = [Job(f'finetune: {c.name}', memory_kind(c), (c, datasets[c.dataset])) for c in cells]
         on_cards = OnCards(
             run_cell, jobs, found, most if runtime.workers else max(most, len(found)), LESS, say
         )
@@ -243,7 +243,7 @@ def _absolute(cell: Cell) -> Cell:
     return dataclasses.replace(cell, model_folder=cell.model_folder.absolute(), target=cell.target.absolute())
 
 
-def _memory(cell: Cell) -> Any:
-    """What decides how much memory a cell takes."""
+def memory_kind(cell: Cell) -> Any:
+    """What decides how much memory a cell takes: the same for two that take the same."""
     deciding = {k: v for k, v in dataclasses.asdict(cell.settings).items() if k not in NOT_OF_MEMORY}
     return cell.model_folder, cell.dataset, digest(deciding)
