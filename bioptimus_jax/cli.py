@@ -5,11 +5,13 @@ Ctrl-C (start it again), 69 another process of the same run is gone (start all o
 """
 
 import contextlib
+import os
 import select
 import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import NoReturn
 
 from bioptimus_jax.arguments import make_parser, take_overrides
 from bioptimus_jax.command import Command
@@ -18,6 +20,7 @@ from bioptimus_jax.errors import (
     DONE,
     FAILED,
     USAGE,
+    Afresh,
     ConfigError,
     InputError,
     Stopped,
@@ -25,6 +28,7 @@ from bioptimus_jax.errors import (
 )
 from bioptimus_jax.fields import check_text
 from bioptimus_jax.hosts import processes, signals
+from bioptimus_jax.hosts.devices import AFRESH
 from bioptimus_jax.progress import complain, crash_file
 
 UNREAD = 128 + signal.SIGPIPE  # what a shell says of others in such a pipe
@@ -49,6 +53,8 @@ def _outcome(arguments: list[str]) -> int:
         return _fail(str(error), USAGE)
     except InputError as error:
         return _fail(str(error), BAD_INPUT)
+    except Afresh:
+        _replace_this_process()
     except Stopped:
         return _fail(signals.last_words(), signals.asked())
     except BrokenPipeError:
@@ -57,6 +63,15 @@ def _outcome(arguments: list[str]) -> int:
         processes.settle()
         refused = of_the_system(error)
         return _fail(refused, BAD_INPUT) if refused else _crash()
+
+
+def _replace_this_process() -> NoReturn:
+    """Give the same command again in the place of this process, which goes on where it is."""
+    # Not a child: whoever started this process waits for it, signals it and reads its exit code. The driver takes back
+    # what jax held of the devices when the program is replaced.
+    sys.stdout.flush()
+    os.environ[AFRESH] = str(os.getpid())
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def _reader_is_gone() -> bool:

@@ -17,7 +17,7 @@ from bioptimus_jax.manifests import versions
 EXTRAS = {
     'pynvml': ('cuda13', 'energy of NVIDIA GPUs'),
     'obstore': ('remote', 'run folders and inputs in buckets'),
-    'distributed': ('distributed', 'corpus stages on a dask cluster'),
+    'distributed': ('distributed', 'a dask cluster'),
 }
 """Modules that only some users need: the extra that brings one, and what for."""
 SIDE = {'cpu': 1024}
@@ -59,19 +59,19 @@ def examine(folder: Path) -> Iterator[Finding]:
 
 def _jax(here: Present, found: Hardware | None) -> Finding:
     memory = f', {here.memory_bytes / GIB:.0f} GiB each' if here.platform != 'cpu' else ''
-    wrong = unused(str(here), found)
+    wrong = unused(str(here), lambda: found)
     remedy = f"{wrong}: pip install 'bioptimus-jax[{found.extra}]'" if wrong and found else ''
     return Finding('jax', f'{here}{memory}', remedy, bool(wrong))
 
 
 def _torch(here: Present, found: Hardware | None) -> Finding:
-    from bioptimus_jax.finetune.loading import torch_build, torch_device
+    from bioptimus_jax.finetune.cards import torch_build, torch_device
 
     on = torch_device()
-    wrong = unused(on, found if found and found.platform == 'cuda' else None)
+    wrong = unused(on, lambda: found if found and found.platform == 'cuda' else None)
     remedy = f'{wrong}: install the PyTorch that is built for CUDA, as pytorch.org has it' if wrong else ''
     if here.platform == 'tpu':
-        remedy = 'fine-tuning is on the CPU of a TPU host; take the exports to a GPU'
+        remedy = 'fine-tuning is refused on the host of a TPU; take the exports to a GPU'
     return Finding('PyTorch', f'{on}, built for {torch_build()}', remedy, bool(wrong))
 
 

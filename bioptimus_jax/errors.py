@@ -49,6 +49,10 @@ class Stopped(Exception):
     """A signal came and the state is saved; the same command goes on from here."""
 
 
+class Afresh(Exception):
+    """What comes needs memory of accelerators that jax holds as long as this process lives: another one goes on."""
+
+
 def printable(text: str) -> str:
     """The text for a terminal or a log, whoever wrote it.
 

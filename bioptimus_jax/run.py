@@ -14,6 +14,7 @@ from typing import Any
 
 from bioptimus_jax import manifests
 from bioptimus_jax.errors import (
+    Afresh,
     ConfigError,
     InputError,
     Stopped,
@@ -24,7 +25,8 @@ from bioptimus_jax.errors import (
 )
 from bioptimus_jax.fields import FORMER
 from bioptimus_jax.files import Checksums, alone, digest, is_left, write_json
-from bioptimus_jax.hosts.hardware import accelerators, unused
+from bioptimus_jax.hosts import devices
+from bioptimus_jax.hosts.hardware import unused
 from bioptimus_jax.hosts.remote.mirror import BULK, Mirror
 from bioptimus_jax.hosts.workers import WorkerKilled
 from bioptimus_jax.progress import Progress, clock
@@ -44,7 +46,7 @@ class Stage:
     A stage that is made `always` reads whatever is there and is never up to date. `format` is raised when a stage
     would make something else of the same inputs and settings: what was made before is then refused.
     `check(run)` raises what `build` would find wrong in settings and other people's folders, from small files alone.
-    `memory`: what to change where it is not enough.
+    `memory`: what to change where it is not enough. `apart`: it computes on accelerators without jax.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Stage:
     format: int = 1
     check: Callable[['Run'], None] = lambda run: None
     memory: str = 'take a larger machine'
+    apart: bool = False
 
 
 class Run:
@@ -186,7 +189,7 @@ class Run:
         """Say on what a stage computes, in one line, and remember it for the manifest; loud beside unused devices."""
         self.computed_on = {'on': on, **how}
         self.say(f'{stage}: computes on {", ".join([on, *(f"{n} {v}" for n, v in how.items())])}')
-        if wrong := unused(on, accelerators()):
+        if wrong := unused(on):
             self.say(
                 f'{stage}: WARNING: {wrong}; `bioptimus doctor` says what is missing (JAX_PLATFORMS=cpu: meant)'
             )
@@ -416,9 +419,18 @@ def _is_unwanted(found: Found, folder: Path, replace: bool, keep_matching: bool)
 def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[str, Any]:
     """Make the stage, or go on with it, and return its manifest.
 
-    Where it is refused before it has saved anything, the folder is as it was.
+    Where it is refused before it has saved anything, the folder is as it was. Raises Afresh where jax holds what it
+    needs.
     """
     folder = run.workdir / stage.name
+    if stage.apart and devices.held():
+        run.check_stop()
+        if not run.config.runtime.distributed and os.environ.get(devices.AFRESH) != str(os.getpid()):
+            raise Afresh
+        run.say(
+            f'{stage.name}: WARNING: jax holds memory of the accelerators in this run; `bioptimus {stage.name}` has '
+            'all of it, when the run has ended'
+        )
     if found.manifest or found.claim or stage.always:
         run.fetch('' if stage.always else stage.name, bulk=not stage.always)
     folder.mkdir(exist_ok=True)

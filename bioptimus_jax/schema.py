@@ -654,9 +654,15 @@ class Runtime:
     scan_layers: str = key('auto', 'a layer in a loop; auto: beyond 12 layers', one_of=('auto', 'yes', 'no'))
     profile_steps: tuple[int, ...] = key((), 'first and last step of a profiler trace; empty: none', low=0)
     workers: int = key(
-        0, 'processes of corpus, vocab, contexts, rows; 0: all cores', low=0, high=MOST_WORKERS
+        0,
+        'processes of corpus, vocab, contexts, rows, and cores of fine-tuning; 0: all cores',
+        low=0,
+        high=MOST_WORKERS,
     )
-    cluster: str = key('', 'HOST:PORT of a dask scheduler instead; workers see the same files')
+    cluster: str = key(
+        '',
+        'HOST:PORT of a dask scheduler instead, for fine-tuning and arms of a sweep, too; workers see the same files',
+    )
     torch_threads: int = key(1, 'threads of PyTorch in fine-tuning', low=1, high=MOST_WORKERS)
     deterministic: bool = key(False, 'GPU: deterministic kernels, so that resuming is bit-identical')
     log_every_steps: int = key(20, 'lines in metrics.jsonl', low=1)

@@ -133,6 +133,7 @@ STAGES: dict[str, Stage] = {
             grows=('set ', 'model '),
             check=_late('finetune.build', 'check'),
             memory='lower config.finetune.batch_sentences, config.finetune.max_pieces or config.runtime.workers',
+            apart=True,
         ),
         Stage(
             'analyze',

@@ -7,9 +7,6 @@ A config with arms has `get_arms(argument)`, which names them, and gives each on
 import contextlib
 import dataclasses
 import fnmatch
-import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -19,8 +16,7 @@ from typing import Any
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import alone, atomic, digest, write_jsonl
-from bioptimus_jax.hosts import signals
-from bioptimus_jax.hosts.workers import cores
+from bioptimus_jax.places import LOG, Here, Program, There
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report import arms
 from bioptimus_jax.report.drawing import write_figures
@@ -53,6 +49,8 @@ class Arm:
 
 class Sweep:
     """The arms of `--config=NAME:ARGUMENT` in WORKDIR/ARM; `jobs` at a time, each with its share of cores and GPUs.
+
+    With `config.runtime.cluster` the arms go to its workers, an arm each.
 
     Raises ConfigError for a config without arms, for a glob that names none, and for what one of the arms refuses.
     """
@@ -149,9 +147,11 @@ class Sweep:
         return [(g[0], surgery.name) for g in several if not any(a.run.manifest(surgery.name) for a in g)]
 
     def _run_beside_each_other(self, verbs: Sequence[tuple[Arm, str]]) -> list[Arm]:
-        """Each verb for its arm, `jobs` at a time; gives the arms that failed."""
+        """Each verb for its arm, `jobs` or as many as the cluster has workers at a time; gives the arms that failed."""
         waiting = [(arm, verb, self._arguments(arm)) for arm, verb in verbs]
-        running: dict[int, tuple[Arm, str, subprocess.Popen]] = {}
+        running: dict[int, tuple[Arm, str, Program]] = {}
+        cluster = self.arms[0].run.config.runtime.cluster
+        places = There(cluster) if cluster and waiting else Here(self.jobs)
         failed: list[Arm] = []
         there = {
             arm.name for arm, verb in verbs if verb == 'run' and arm.finished
@@ -159,10 +159,11 @@ class Sweep:
         started, done, made = time.monotonic(), 0, 0
         try:
             while waiting or running:
-                for place in range(self.jobs):
+                for place in range(places.number):
                     if place not in running and waiting:
                         arm, verb, arguments = waiting.pop(0)
-                        running[place] = arm, verb, _start(arm, verb, arguments, place, self.jobs)
+                        program = places.start([verb, *arguments], arm.run.workdir, place)
+                        running[place] = arm, verb, program
                 time.sleep(SECONDS_BETWEEN_LOOKS)
                 if self.stopping.is_set():  # the arms may have been asked, too: none has failed
                     raise Stopped
@@ -181,10 +182,7 @@ class Sweep:
                     what = arm.name if verb == 'run' else f'{verb} of {arm.name}'
                     print(f'sweep: {what} {how} ({done} of {len(verbs)}{left})', flush=True)
         finally:
-            for *_, process in running.values():
-                process.terminate()
-            for *_, process in running.values():
-                process.wait()
+            places.stop([program for *_, program in running.values()])
         return failed
 
     def _arguments(self, arm: Arm) -> tuple[str, ...]:
@@ -196,26 +194,6 @@ class Sweep:
         return (*arm.arguments, f'--config.analysis.reference_vocab={self.arms[0].run.folder("vocab")}')
 
 
-def share_of(things: Sequence[Any], place: int, places: int) -> list[Any]:
-    """The part of `things` for one of several places, as even as it goes; where there are fewer, they are shared."""
-    if len(things) < places:
-        return list(things[place % len(things) :][:1])
-    return list(things[place * len(things) // places : (place + 1) * len(things) // places])
-
-
-def _start(arm: Arm, verb: str, arguments: Sequence[str], place: int, places: int) -> subprocess.Popen:
-    environment = dict(os.environ)
-    gpus = [gpu for gpu in environment.get('CUDA_VISIBLE_DEVICES', '').split(',') if gpu] or [
-        path.name.removeprefix('nvidia') for path in sorted(Path('/dev').glob('nvidia[0-9]*'))
-    ]
-    if gpus and places > 1:
-        environment['CUDA_VISIBLE_DEVICES'] = ','.join(share_of(gpus, place, places))
-    cores_of_place = ','.join(map(str, share_of(cores(), place, places)))
-    command = [sys.executable, '-m', 'bioptimus_jax.arm', str(os.getpid()), cores_of_place, verb, *arguments]
-    with open(arm.run.workdir / 'log.txt', 'ab') as log, signals.held():
-        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
-
-
 def _state(manifest: dict[str, Any] | None) -> str:
     if manifest is None:
         return ''
@@ -223,5 +201,5 @@ def _state(manifest: dict[str, Any] | None) -> str:
 
 
 def _last_line(arm: Arm) -> str:
-    lines = (arm.run.workdir / 'log.txt').read_text('utf-8', 'replace').splitlines()
-    return lines[-1] if lines else f'see {arm.run.workdir / "log.txt"}'
+    lines = (arm.run.workdir / LOG).read_text('utf-8', 'replace').splitlines()
+    return lines[-1] if lines else f'see {arm.run.workdir / LOG}'

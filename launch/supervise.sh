@@ -25,7 +25,7 @@ read_flags() {
   [[ $workdir != *://* ]] || logs=logs/${workdir##*/} # a bucket cannot be appended to
   logs=${BIOPTIMUS_LOGS:-$logs}
   # shellcheck disable=SC2034 # for the script that sources this
-  program=("${BIOPTIMUS:-bioptimus}" run "${arguments[@]}")
+  program=("${BIOPTIMUS:-bioptimus}" "${verb:-run}" "${arguments[@]}")
 }
 show() { if $dry_run; then printf '%q ' "$@" && echo && exit 0; fi; } # what --dry-run does
 begin() {

@@ -89,6 +89,16 @@ def data() -> Path:
 
 
 @pytest.fixture
+def cluster():
+    """The address of a dask cluster of two processes, a task each; one that is killed is started again."""
+    distributed = pytest.importorskip('distributed')
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+    ) as running:
+        yield running.scheduler_address
+
+
+@pytest.fixture
 def relisted():
     """Gives a stage's manifest the files that lie in its folder now, as if the stage had written them."""
 

@@ -71,15 +71,6 @@ def shard_bytes(run: Run) -> dict[str, str]:
     }
 
 
-@pytest.fixture
-def cluster():
-    distributed = pytest.importorskip('distributed')
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-    ) as running:
-        yield running.scheduler_address
-
-
 def test_workers_and_the_cluster_write_the_same_bytes(tmp_path, files, cluster, monkeypatch):
     """Documents, vocabulary, contexts and rows, by one process, by two, and by the workers of a dask cluster.
 

@@ -1,5 +1,6 @@
 """What a machine has, and what would compute on it: fake listings of GPUs, the real program."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import pytest
 from bioptimus_jax import doctor
 from bioptimus_jax.config import defaults
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.hosts import hardware
+from bioptimus_jax.hosts import devices, hardware
 from bioptimus_jax.hosts.hardware import Hardware, accelerators, unused
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
@@ -81,7 +82,11 @@ def test_a_stage_on_the_cpu_beside_gpus_is_loud(
     run.computes('pretrain', on, type='float32')
     first, *others = capsys.readouterr().out.splitlines()
     assert first == f'pretrain: computes on {on}, type float32'
-    assert bool(others) == loud == bool(unused(on, accelerators()))
+    assert bool(others) == loud == bool(unused(on))
+    looked = []
+    unused(on, lambda: looked.append(on))
+    assert bool(looked) == loud, 'it is looked for GPUs on the CPU alone'
+
     assert not loud or others[0].startswith('pretrain: WARNING: on the CPU, although here is 1 x NVIDIA H100')
 
 
@@ -100,6 +105,13 @@ def test_the_program_says_what_is_here_and_ends_with_2_where_gpus_would_be_idle(
     assert "pip install 'bioptimus-jax[cuda12]'" in done.stdout
     assert 'jax, PyTorch: wrong' in done.stderr
     assert not (tmp_path / 'runs').exists()
+
+
+def test_jax_holds_memory_of_accelerators_and_none_on_the_cpu(monkeypatch):
+    here = devices.present()
+    assert not devices.held()
+    monkeypatch.setattr(devices, 'present', lambda: dataclasses.replace(here, platform='gpu'))
+    assert devices.held()
 
 
 def test_little_disk_is_a_note_and_nothing_wrong(listing, tmp_path, monkeypatch, capsys):

@@ -4,9 +4,14 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import os
 import random
 import re
 import shutil
+import signal
+import threading
+import time
+import types
 from pathlib import Path
 
 import pytest
@@ -17,8 +22,10 @@ from bioptimus_jax.cli import main
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import read_json, read_jsonl, whole_folder, write_json, write_jsonl
 from bioptimus_jax.finetune import build as stage
+from bioptimus_jax.finetune import cards as finetune_cards
 from bioptimus_jax.finetune import training
 from bioptimus_jax.finetune.batches import bucketed
+from bioptimus_jax.finetune.cards import devices_of
 from bioptimus_jax.finetune.entities.align import align, piece_labels, tags_of_words
 from bioptimus_jax.finetune.entities.files import read_predictions
 from bioptimus_jax.finetune.finished import read_model
@@ -27,6 +34,7 @@ from bioptimus_jax.finetune.scoring import score
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.finetune.training import finetune, predict
 from bioptimus_jax.finetune.verdict import compare_models
+from bioptimus_jax.hosts.hardware import Hardware
 from bioptimus_jax.model.folder import model_folders, name_of
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.entities import crossed as crossed_table
@@ -277,6 +285,110 @@ def test_results_do_not_depend_on_workers_and_finished_cells_are_kept(tiny_bert,
     # other settings: nothing is taken for finished
     changed = Run(run.workdir, experiment(toy_sets, tiny_bert, 1, weight_decay=0.0), quiet=True)
     assert stage.build(changed, folder)['kept'] == 0
+
+
+def test_cells_on_a_cluster_are_those_of_one_process_though_a_worker_is_killed(
+    tiny_bert, toy_sets, tmp_path, cluster, monkeypatch
+):
+    """A worker dies with a cell, once another is finished. Paths are relative; workers have another folder."""
+    import distributed
+
+    monkeypatch.chdir(tmp_path)
+    said, killed = [], []
+
+    def cells_of(name, address):
+        given = {'datasets': ('one',), 'seeds': (0, 1, 2), 'epochs': 2}
+        e = experiment(os.path.relpath(toy_sets), os.path.relpath(tiny_bert), **given)
+        run = Run(name, dataclasses.replace(e, runtime=dataclasses.replace(e.runtime, cluster=address)))
+        monkeypatch.setattr(run, 'say', said.append)
+        (run.workdir / 'finetune').mkdir(exist_ok=True)
+        stage.build(run, run.workdir / 'finetune')
+        return run.workdir / 'finetune'
+
+    def kill():
+        with distributed.Client(cluster) as client:
+            while not list(Path('there').rglob('scores.json')):
+                time.sleep(0.02)
+            busy = [worker for worker, tasks in client.processing().items() if tasks]
+            killed.append(client.run(os.getpid, workers=busy[:1])[busy[0]])
+            os.kill(killed[0], signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    there = cells_of('there', cluster)
+    thread.join()
+    assert killed
+    assert f'finetune: computes on 2 workers of {cluster} (cpu), threads 1' in said
+    here = cells_of('here', '')
+    for folder in (here, there):
+        assert len(list(folder.rglob('scores.json'))) == 3
+    taken = ('seconds', 'train_sentences_per_second', 'predict_sentences_per_second')
+    records = [read_jsonl(folder / 'results.jsonl') for folder in (here, there)]
+    one, two = ([{k: v for k, v in record.items() if k not in taken} for record in of] for of in records)
+    assert one == two
+    for file in (f.relative_to(here) for f in here.rglob('predictions.tsv')):
+        assert (here / file).read_bytes() == (there / file).read_bytes()
+    assert read_json(here / 'statistics.json') == read_json(there / 'statistics.json')
+    times = {p: p.stat().st_mtime_ns for p in there.rglob('scores.json')}
+    cells_of('there', cluster)  # the same command again
+    assert times == {p: p.stat().st_mtime_ns for p in there.rglob('scores.json')}
+
+
+def test_workers_that_would_share_a_gpu_or_leave_one_idle_are_refused(monkeypatch):
+    seen = {}
+    monkeypatch.setattr(
+        finetune_cards,
+        'Cluster',
+        lambda address, packages: contextlib.nullcontext(types.SimpleNamespace(ask=lambda function: seen)),
+    )
+    runtime = dataclasses.replace(Experiment.from_config(config.defaults()).runtime, cluster='there:1')
+    several, one = 'cuda (8 x NVIDIA H100)', 'cuda (NVIDIA H100)'
+    for workers, wanted in (
+        ([('host', one, '0', False, ''), ('host', one, '1', False, '')], ''),
+        ([('host', several, '', True, ''), ('other', several, '', True, '')], ''),
+        (
+            [('host', one, '0', False, ''), ('host', one, '0', False, '')],
+            '',
+        ),  # as was asked for
+        (
+            [('host', several, '', True, ''), ('host', several, '', True, '')],
+            'worker 1 and 0 would both use the first',
+        ),
+        (
+            [('host', one, '0', False, ''), ('host', 'cpu', '', False, '')],
+            'worker 1 computes on cpu, another one on cuda',
+        ),
+        (
+            [('host', 'cpu', '', False, 'on the CPU, although here is a GPU')],
+            'worker 0: on the CPU, although',
+        ),
+    ):
+        seen.clear()
+        seen.update({str(n): worker for n, worker in enumerate(workers)})
+        if wanted:
+            with pytest.raises(ConfigError, match=wanted):
+                devices_of(runtime)
+        else:
+            assert devices_of(runtime) == f'2 workers of there:1 ({workers[0][1]})'
+
+
+def test_on_the_host_of_a_tpu_the_stage_says_what_to_do(tiny_bert, toy_sets, tmp_path, monkeypatch):
+    monkeypatch.delenv('JAX_PLATFORMS')
+    run = Run(tmp_path, experiment(toy_sets, tiny_bert))
+    chips = Hardware('tpu', ('TPU chip',) * 4)
+    monkeypatch.setattr(finetune_cards, 'accelerators', lambda: chips)
+    with pytest.raises(
+        ConfigError, match=r'finetune would be on the CPU, although here is 4 x TPU chip; leave it out'
+    ):
+        execute(run, STAGES['finetune'])
+    assert not (tmp_path / 'finetune').exists()
+    for meant in ({'JAX_PLATFORMS': 'cpu'}, {'CUDA_VISIBLE_DEVICES': ''}):
+        with monkeypatch.context() as patched:
+            for name, value in meant.items():
+                patched.setenv(name, value)
+            finetune_cards.require_no_tpu(run.config.runtime)
+    chips = Hardware('cuda', ('H100',))
+    finetune_cards.require_no_tpu(run.config.runtime)
 
 
 def test_stopping_loses_no_finished_cell(tiny_bert, toy_sets, tmp_path):

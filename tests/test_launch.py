@@ -22,7 +22,7 @@ from bioptimus_jax.stages import STAGES
 from bioptimus_jax.trees import flatten
 
 ROOT = Path(__file__).resolve().parents[1]
-SCRIPTS = ['a100x8.sh', 'local.sh', 'slurm.sh', 'tpu_pod.sh', 'tpu_vm.sh']
+SCRIPTS = ['a100x8.sh', 'local.sh', 'slurm.sh', 'slurm_array.sh', 'tpu_pod.sh', 'tpu_vm.sh']
 OWN_FLAGS = {'tpu_pod.sh': ['--tpu=slice', '--zone=here']}
 KILLED = 128 + signal.SIGKILL
 
@@ -48,6 +48,8 @@ def record(**what):
 signal.signal(signal.SIGTERM, lambda *_: stopped.append('TERM'))
 before = record(arguments=sys.argv[1:], environment={{k: os.environ[k] for k in kept if k in os.environ}})
 print(name, 'speaks', flush=True)
+if sys.argv[1:2] == ['scheduler']:  # dask's
+    Path(sys.argv[2].partition('=')[2]).write_text(json.dumps({{'type': 'Scheduler', 'address': 'tcp://10.0.0.1:8786'}}))
 outcomes = {outcomes!r}.get(name, ['0'])
 outcome = outcomes[min(before, len(outcomes) - 1)]
 while outcome.startswith('until TERM') and not stopped:
@@ -65,7 +67,7 @@ class Stubs:
         self.folder = folder
         text = STUB.format(python=sys.executable, folder=str(folder), outcomes=outcomes)
         (folder / 'bin').mkdir()
-        for name in ('bioptimus', 'srun', 'scontrol', 'scancel', 'gcloud'):
+        for name in ('bioptimus', 'srun', 'scontrol', 'scancel', 'gcloud', 'dask'):
             (folder / 'bin' / name).write_text(text)
             (folder / 'bin' / name).chmod(0o755)
 
@@ -131,7 +133,8 @@ def test_a_dry_run_shows_the_command_and_does_nothing(script, tmp_path):
     before = sorted(tmp_path.rglob('*'))
     code, out, errors = stubs.run(script, '--dry-run', '--workdir=some/run', '--config.source.path=a b')
     assert (code, errors) == (0, '')
-    assert 'run --config=demo --workdir=some/run' in out.replace('\\', '') or script == 'tpu_pod.sh'
+    verb = 'finetune' if script == 'slurm_array.sh' else 'run'
+    assert f'{verb} --config=demo --workdir=some/run' in out.replace('\\', '') or script == 'tpu_pod.sh'
     if script == 'tpu_pod.sh':
         assert 'gcloud compute tpus tpu-vm ssh slice --zone=here --worker=all' in out
         assert 'launch/tpu_vm.sh --config=demo --workdir=some/run' in out.replace('\\', '')
@@ -327,6 +330,47 @@ def test_slurm_finds_what_it_shares_when_sbatch_runs_a_copy(tmp_path):
         )
         assert shown.returncode == code
     assert shown.stderr == 'slurm.sh: submit it from the root of the repository\n'
+
+
+def test_an_array_is_a_cluster_whose_first_part_gives_out_the_work(tmp_path):
+    """The second part begins first, and waits; the first ends both. After a signal a part is queued again, whichever it
+    is, and goes on."""
+    stubs = Stubs(tmp_path, bioptimus=['until TERM 75', '0'], dask=['until TERM 0'])
+    job = {'SLURM_ARRAY_JOB_ID': '70', 'SLURM_ARRAY_TASK_MIN': '0'}
+
+    def part(number):
+        own = {'SLURM_ARRAY_TASK_ID': str(number), 'SLURM_JOB_ID': f'7{number + 1}'}
+        return stubs.start('slurm_array.sh', '--workdir=w', **job, **own)
+
+    second = part(1)
+    time.sleep(0.5)
+    assert not stubs.calls('dask')
+    first = part(0)
+    stubs.until('bioptimus')
+    stubs.until('dask', 3)
+    first.send_signal(signal.SIGTERM)
+    _, errors = first.communicate(timeout=60)
+    assert (first.returncode, errors) == (0, 'slurm_array.sh: stopped after saving; queued again\n')
+    second.send_signal(signal.SIGTERM)
+    second.communicate(timeout=60)
+    assert second.returncode == 0
+    assert stubs.arguments('scontrol') == [['requeue', '71'], ['requeue', '72']]
+    again = part(1), part(0)
+    assert [(*process.communicate(timeout=60), process.returncode) for process in again] == [
+        ('', '', 0),
+        ('bioptimus speaks\n', '', 0),
+    ]
+    command = ['finetune', '--config=demo', '--workdir=w', '--config.runtime.cluster=tcp://10.0.0.1:8786']
+    assert stubs.arguments('bioptimus') == [command] * 2
+    begun = [arguments[0] for arguments in stubs.arguments('dask')]
+    assert begun.count('scheduler') == 2
+    assert begun.count('worker') >= 3
+    for arguments in stubs.arguments('dask'):
+        assert '--scheduler-file=w/logs/scheduler-70.json' in arguments
+        assert arguments[0] == 'scheduler' or {'--nthreads=1', '--memory-limit=0'} <= set(arguments)
+    left = [call['pid'] for call in stubs.calls('dask') if Path(f'/proc/{call["pid"]}').exists()]
+    assert not left, 'no scheduler and no worker stays'
+    assert (tmp_path / 'w' / 'logs' / 'host-0.log').read_text() == 'bioptimus speaks\n' * 2
 
 
 def test_a_pod_runs_the_script_of_one_vm_on_every_host(tmp_path):

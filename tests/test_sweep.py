@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -13,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioptimus_jax import cli, config
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import ConfigError, Stopped
 from bioptimus_jax.files import read_json, read_jsonl
+from bioptimus_jax.places import share_of
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.run import execute
 from bioptimus_jax.stages import STAGES
-from bioptimus_jax.sweep import Sweep, share_of
+from bioptimus_jax.sweep import Sweep
 
 CONFIG = """
 from bioptimus_jax.config import defaults
@@ -229,6 +231,43 @@ def test_arms_end_with_the_sweep(shipped, tmp_path, send, number, code):
     assert json.loads((folder / 'plain' / 'vocab' / 'manifest.json').read_text())
 
 
+APART = """
+import os
+from bioptimus_jax import stages
+from bioptimus_jax.hosts import devices
+from bioptimus_jax.run import Stage
+
+def build(run, folder):
+    (folder / 'held').write_text(f'{devices.held()} {os.getpid()}')
+    return {}
+
+devices.held = lambda: 'BIOPTIMUS_AFRESH' not in os.environ
+stages.STAGES['slow'] = Stage('slow', 'computes', '', '', (), lambda run: (), build, apart=True)
+"""
+
+
+def test_a_stage_without_jax_begins_in_the_same_process_without_what_jax_held(shipped, tmp_path):
+    """As if a stage before it had begun jax on GPUs: the program takes its own place, and goes on with that stage."""
+    (tmp_path / 'sitecustomize.py').write_text(APART)
+    environment = os.environ | {'PYTHONPATH': os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [
+        sys.executable,
+        '-m',
+        'bioptimus_jax',
+        'run',
+        f'--config={shipped}:slow/plain',
+        '--workdir=run',
+    ]
+    process = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    lines = process.communicate(timeout=120)[0].splitlines()
+    assert process.returncode == 0
+    assert (tmp_path / 'run' / 'slow' / 'held').read_text() == f'False {process.pid}'
+    said = ('corpus: done', 'vocab: done', 'corpus: up to date', 'vocab: up to date', 'slow: done')
+    assert [line for line in lines if line.startswith(said)] == [
+        next(line for line in lines if line.startswith(one)) for one in said
+    ]
+
+
 def _wait_for(file):
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -243,6 +282,71 @@ def _is_alive(process):
         return Path(f'/proc/{process}/stat').read_text().rpartition(')')[2].split()[0] != 'Z'
     except FileNotFoundError:
         return False
+
+
+WAITING = """
+import os, time
+from bioptimus_jax import stages
+from bioptimus_jax.run import Stage
+
+def wait(run, folder):
+    (run.workdir / 'began').write_text(f'{os.getpid()} {os.getppid()}')
+    while not (run.workdir.parent / 'go').exists():
+        run.check_stop()
+        time.sleep(.05)
+    (folder / 'seed').write_text(str(run.config.seed))
+    return {}
+
+stages.STAGES['slow'] = Stage('slow', 'waits', '', '', ('seed',), lambda run: (), wait)
+"""
+
+
+@pytest.fixture
+def waiting(tmp_path, monkeypatch):
+    """Here and in every process from now on, stage slow waits for a file `go` beside the arms."""
+    (tmp_path / 'sitecustomize.py').write_text(WAITING)
+    monkeypatch.setenv('PYTHONPATH', os.pathsep.join([str(tmp_path), *sys.path]))
+    monkeypatch.setitem(STAGES, 'slow', None)
+    exec(compile(WAITING, 'sitecustomize.py', 'exec'), {})
+
+
+def test_arms_on_a_cluster_outlive_a_worker_and_go_on_after_a_stop(waiting, shipped, tmp_path, cluster):
+    """As in one process. The arm of a worker that is killed saves, and is begun again; a sweep that is stopped waits
+    until all arms have saved."""
+    only = 'plain,seed-1'
+    alone, here = (Sweep(f'{shipped}:slow', tmp_path / name, [], only) for name in ('alone', 'together'))
+    here._share()  # quickly: other tests have these stages on a cluster
+    together = Sweep(f'{shipped}:slow', here.workdir, [('runtime.cluster', cluster)], only)
+    stopped = []
+
+    def make():
+        try:
+            together.make()
+        except Stopped:
+            stopped.append(True)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    began = [arm.run.workdir / 'began' for arm in together.arms]
+    programs = [tuple(map(int, _wait_for(file).split())) for file in began]
+    assert programs[0][1] != programs[1][1] != os.getpid(), 'two workers have an arm each'
+    began[0].unlink()
+    os.kill(programs[0][1], signal.SIGKILL)
+    programs.append(tuple(map(int, _wait_for(began[0]).split())))
+    assert not _is_alive(programs[0][0]), 'it has saved before it was begun again'
+    together.stopping.set()
+    thread.join(60)
+    assert stopped
+    assert not [program for program, _ in programs if _is_alive(program)]
+    for sweep in (alone, together):
+        (sweep.workdir / 'go').touch()
+    together.stopping.clear()
+    assert together.make() == []
+    for arm, other in zip(alone.arms, together.arms, strict=True):
+        for name in ('corpus', 'vocab', 'slow'):
+            assert execute(arm.run, STAGES[name])['content'] == other.run.manifest(name)['content']
+    log = (together.arms[0].run.workdir / 'log.txt').read_text()
+    assert log.count('stopped; everything is saved') == 2
 
 
 @given(st.integers(1, 40), st.integers(1, 12))

@@ -9,11 +9,12 @@ from typing import Any
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import Checksums, digest, write_json, write_jsonl
 from bioptimus_jax.finetune import search
+from bioptimus_jax.finetune.cards import devices_of, require_no_tpu
 from bioptimus_jax.finetune.cells import MODEL, Cell, finished_cell, place, run_cells
 from bioptimus_jax.finetune.crossed import cross
 from bioptimus_jax.finetune.grams import in_corpus
 from bioptimus_jax.finetune.kept import discard_others, kept_cells
-from bioptimus_jax.finetune.loading import check_positions, torch_device
+from bioptimus_jax.finetune.loading import check_positions
 from bioptimus_jax.finetune.overlap import classes_of, overlap
 from bioptimus_jax.finetune.stability import check_layers
 from bioptimus_jax.finetune.subset import as_learned
@@ -88,7 +89,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     common = {'threads': runtime.torch_threads, 'quiet': run.quiet, 'keep': settings.keep != 'none'}
     cells = _cells(settings, models, folder, checksums, common)
     checksums.save()
-    run.computes('finetune', torch_device(), threads=runtime.torch_threads)
+    run.computes('finetune', devices_of(runtime), threads=runtime.torch_threads)
     chosen = dict.fromkeys(cell.dataset for cell in cells)
     datasets = {one: task_for(one).read(one) for one in chosen}
     for cell in {(cell.dataset, cell.setting): cell for cell in cells}.values():
@@ -142,6 +143,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 def check(run: Run) -> None:
     """Raise what is wrong with the names of models, and with settings that a model's config.json does not allow."""
     e, made = run.config, run.manifest('export')
+    require_no_tpu(e.runtime)
     corpora.check_names_of_sets(e.finetune)
     of_sets = {chosen.name: _tried(e.finetune, chosen) for chosen in corpora.chosen_sets(e.finetune)}
     tried = [each for of_set in of_sets.values() for each in of_set]

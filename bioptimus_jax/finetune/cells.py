@@ -6,22 +6,30 @@ import dataclasses
 import functools
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.errors import InputError, printable
-from bioptimus_jax.files import read_sealed, sha256, write_sealed
+from bioptimus_jax.errors import InputError, Stopped, printable
+from bioptimus_jax.files import digest, read_sealed, sha256, write_sealed
 from bioptimus_jax.finetune.card import write_card
 from bioptimus_jax.finetune.subset import as_learned
 from bioptimus_jax.finetune.task import LEARNED_DEVEL, task_for
 from bioptimus_jax.finetune.training import finetune
-from bioptimus_jax.hosts.workers import WorkerKilled, cores, open_workers
-from bioptimus_jax.schema import Finetune, Runtime
+from bioptimus_jax.hosts.cards import ATTEMPTS, Job, OnCards
+from bioptimus_jax.hosts.workers import Cluster, WorkerKilled, Workers, abandoned, cores, open_workers
+from bioptimus_jax.schema import NOT_OF_A_SETTING, Finetune, Runtime
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.sentences import SPLITS
 
-ATTEMPTS = 3
+NOT_OF_MEMORY = frozenset(
+    """
+    seeds settings epochs learning_rate head_learning_rate warmup_fraction weight_decay bias_correction layer_decay
+    layer_decay_rule reinit_layers train_seed
+    """.split()
+).union(NOT_OF_A_SETTING)
+"""Keys that a cell takes the same memory with, whatever they say."""
+LESS = 'lower config.finetune.batch_sentences or config.finetune.max_pieces'
 MODEL = 'model'  # in a cell's folder
 
 
@@ -54,6 +62,8 @@ class Cell:
 
 def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """One fine-tuning on a set that was read before, from files to files, or what it gave before. Raises InputError."""
+    from bioptimus_jax.finetune.cards import release, tell_peak
+
     if kept := finished_cell(cell):
         return kept
     started = time.monotonic()
@@ -64,19 +74,24 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
             score = f'devel {task.metric.label} {100 * epoch[f"devel_{task.metric.name}"]:.2f}'
             shown = f'epoch {epoch["epoch"]}/{cell.settings.epochs}: loss {epoch["loss"]:.4f}, {score}'
             print(printable(f'finetune: {cell.name} {shown}'), flush=True)
+        tell_peak()
 
-    outcome = finetune(
-        task,
-        cell.model_folder,
-        dataset,
-        cell.settings,
-        cell.seed,
-        threads=cell.threads,
-        on_epoch=on_epoch,
-        check=check,
-        save=cell.target / MODEL if cell.keep and not cell.until else None,
-        until=cell.until,
-    )
+    try:
+        outcome = finetune(
+            task,
+            cell.model_folder,
+            dataset,
+            cell.settings,
+            cell.seed,
+            threads=cell.threads,
+            on_epoch=on_epoch,
+            check=check,
+            save=cell.target / MODEL if cell.keep and not cell.until else None,
+            until=cell.until,
+        )
+        tell_peak()
+    finally:
+        release()
     if cell.until:
         record = {**place(cell), 'seed': cell.seed, 'history': outcome.history, 'print': cell.fingerprint}
         cell.target.mkdir(parents=True, exist_ok=True)
@@ -156,21 +171,38 @@ def run_cells(
     say: Callable[[str], None],
     check: Callable[[], None],
 ) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    """Cells in their order, on sets that were read before.
+    """Cells in their order, on sets that were read before: on a cluster, on the GPUs of this machine, or on its CPU.
 
     Each uses the same number of threads, so results do not depend on how many run at once.
 
     A worker that the system killed is replaced and its cell begun again, ATTEMPTS times in all. Raises WorkerKilled.
     """
-    most = min(len(cells), max(1, (runtime.workers or len(cores())) // runtime.torch_threads))
+    from bioptimus_jax.finetune.cards import cards
+
+    if not cells:
+        return
+    most = max(1, (runtime.workers or len(cores())) // runtime.torch_threads)
+    found = () if runtime.cluster else cards()
+    if found:
+        jobs = [Job(f'finetune: {c.name}', memory_kind(c), (c, datasets[c.dataset])) for c in cells]
+        on_cards = OnCards(
+            run_cell, jobs, found, most if runtime.workers else max(most, len(found)), LESS, say
+        )
+        for number, record in on_cards.results(check):
+            yield cells[number], record
+        return
     waiting = collections.deque(cells)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            with open_workers(dataclasses.replace(runtime, workers=most, cluster=''), most) as workers:
+            with _opened(runtime, waiting, min(len(cells), most), datasets) as workers:
+                tasks: Iterable[tuple] = ((cell, datasets[cell.dataset]) for cell in list(waiting))
                 # Alone in this process a cell looks for itself whether to stop; workers are left by closing their pool.
-                work = run_cell if workers.number else functools.partial(run_cell, check=check)
-                tasks = ((cell, datasets[cell.dataset]) for cell in list(waiting))
-                for record in workers.map(work, tasks, check):
+                work: Any = run_cell if workers.number else functools.partial(run_cell, check=check)
+                if (
+                    runtime.cluster
+                ):  # it has the sets; cells differ in length, so nobody waits for the first of them
+                    tasks, work = [(_absolute(cell),) for cell in waiting], _run_there
+                for record in workers.map(work, tasks, check, len(waiting) if runtime.cluster else 0):
                     yield waiting.popleft(), record
             return
         except WorkerKilled:
@@ -179,3 +211,39 @@ def run_cells(
             say(
                 f'finetune: a worker process was killed; starting its cell again ({attempt} of {ATTEMPTS - 1})'
             )
+
+
+def _opened(runtime: Runtime, cells: Iterable[Cell], most: int, datasets: Mapping[NamedSet, Any]) -> Workers:
+    from bioptimus_jax.finetune.cards import PACKAGES
+
+    if runtime.cluster:
+        wanted = {cell.dataset: datasets[cell.dataset] for cell in cells}
+        return Cluster(runtime.cluster, _receive, (wanted,), PACKAGES)
+    return open_workers(dataclasses.replace(runtime, workers=most), most)
+
+
+_received: dict[NamedSet, Any] = {}  # in a worker of a cluster
+
+
+def _receive(datasets: Mapping[NamedSet, Any]) -> None:
+    _received.clear()
+    _received.update(datasets)
+
+
+def _run_there(cell: Cell) -> dict[str, Any]:
+    def check() -> None:
+        if abandoned():
+            raise Stopped
+
+    return run_cell(cell, _received[cell.dataset], check)
+
+
+def _absolute(cell: Cell) -> Cell:
+    """For a worker, which may have another working directory."""
+    return dataclasses.replace(cell, model_folder=cell.model_folder.absolute(), target=cell.target.absolute())
+
+
+def memory_kind(cell: Cell) -> Any:
+    """What decides how much memory a cell takes: the same for two that take the same."""
+    deciding = {k: v for k, v in dataclasses.asdict(cell.settings).items() if k not in NOT_OF_MEMORY}
+    return cell.model_folder, cell.dataset, digest(deciding)

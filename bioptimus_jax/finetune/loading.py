@@ -118,16 +118,6 @@ def check_positions(settings: Finetune, limit: int, folder: Path) -> None:
         )
 
 
-def torch_build() -> str:
-    """The platform that the installed PyTorch was built for."""
-    return f'CUDA {torch.version.cuda}' if torch.version.cuda else 'the CPU'
-
-
-def torch_device() -> str:
-    """What models are fine-tuned on, in words."""
-    return f'cuda ({torch.cuda.get_device_name()})' if torch.cuda.is_available() else 'cpu'
-
-
 def _set_dropout(config: Any, rate: float) -> None:
     """Every architecture has its own names: hidden_dropout_prob, attention_dropout, classifier_dropout ..."""
     for name, value in config.to_dict().items():

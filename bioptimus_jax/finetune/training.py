@@ -110,9 +110,9 @@ def finetune(
         predicted = predict(task, head, dataset.devel, splits['devel'].windows, settings, check)
         value = task.metric.scores(gold, predicted)[measured]
         history.append({'epoch': epoch, 'loss': round(loss, 5), f'devel_{measured}': value})
-        on_epoch(history[-1])
         if epoch == settings.epochs if settings.learn_devel else value > best[0]:
-            best = (value, epoch, {k: v.detach().clone() for k, v in head.state_dict().items()}, predicted)
+            best = (value, epoch, _kept(head, best[2]), predicted)
+        on_epoch(history[-1])  # when all memory is in use that will be
         if epoch == until:
             break
     head.load_state_dict(best[2])
@@ -222,6 +222,12 @@ class _Training:
             self.rows.after_update(self.optimizer)
         self.schedule.step()
         return loss.detach()  # read at the end of the epoch: reading it here would wait for the device
+
+
+def _kept(head: Any, before: dict[str, Any]) -> dict[str, Any]:
+    """A copy of the weights, in the place of the one before: a second would be the most that training ever takes."""
+    state = {name: value.detach() for name, value in head.state_dict().items()}
+    return {n: before[n].copy_(v) if before else v.clone() for n, v in state.items()}
 
 
 def _entropy(counts: Counter[Any]) -> float:

@@ -109,11 +109,8 @@ def look() -> Present:
 
     Where jax works in this process already it is asked directly.
     """
-    if 'jax' in sys.modules:
-        from jax._src.xla_bridge import backends_are_initialized  # has no public name
-
-        if backends_are_initialized():
-            return present()
+    if _begun():
+        return present()
     # In a session of its own: a signal to the whole group is for the program, which stops in order.
     done = subprocess.run(
         [sys.executable, '-m', __name__], capture_output=True, text=True, start_new_session=True
@@ -123,6 +120,28 @@ def look() -> Present:
     if done.returncode:
         raise RuntimeError(f'looking for devices ended with {done.returncode}: {done.stderr[-2000:]}')
     return Present(**json.loads(done.stdout.strip().splitlines()[-1]))
+
+
+AFRESH = 'BIOPTIMUS_AFRESH'
+"""An environment variable: the process that was replaced by itself, so that jax holds nothing."""
+
+
+def held() -> bool:
+    """Whether jax holds memory of accelerators in this process.
+
+    It takes three quarters of every device at once, or what it needs little by little (XLA_PYTHON_CLIENT_PREALLOCATE),
+    into a pool of its own, and no array that is deleted gives a byte of it back. Only the end of the process does.
+    """
+    return _begun() and present().platform != 'cpu'
+
+
+def _begun() -> bool:
+    """Whether jax has looked for devices in this process."""
+    if 'jax' not in sys.modules:
+        return False
+    from jax._src.xla_bridge import backends_are_initialized  # has no public name
+
+    return backends_are_initialized()
 
 
 def _host_memory() -> int:

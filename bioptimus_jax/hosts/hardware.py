@@ -5,6 +5,7 @@ import functools
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 SMI = ('nvidia-smi', '--query-gpu=name,memory.total,driver_version', '--format=csv,noheader')
@@ -58,12 +59,14 @@ def accelerators() -> Hardware | None:
     return Hardware('tpu', ('TPU chip',) * len(chips)) if chips else None
 
 
-def unused(on: str, found: Hardware | None) -> str:
-    """What is there and not used by what computes `on` the CPU, unless that was asked for; else ''."""
+def unused(on: str, find: Callable[[], Hardware | None] = accelerators) -> str:
+    """What is there and not used by what computes `on` the CPU, unless that was asked for; else ''.
+
+    It is looked for on the CPU alone: GPUs that are used answer a listing after a second.
+    """
     asked = os.environ.get('JAX_PLATFORMS') == 'cpu' or os.environ.get('CUDA_VISIBLE_DEVICES') == ''
-    return (
-        '' if asked or found is None or 'cpu' not in on.split() else f'on the CPU, although here is {found}'
-    )
+    found = None if asked or 'cpu' not in on.split() else find()
+    return f'on the CPU, although here is {found}' if found else ''
 
 
 def _says(file: Path, beginning: str) -> bool:

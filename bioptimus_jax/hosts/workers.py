@@ -6,17 +6,18 @@ prepared stands in module variables, so a process works on one task at a time.
 
 import collections
 import contextlib
+import functools
 import importlib.metadata
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext, SpawnProcess
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts import signals
@@ -65,16 +66,19 @@ class Workers:
     def __init__(self, prepare: Prepare, arguments: tuple):
         prepare(*arguments)
 
-    def __enter__(self) -> 'Workers':
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: Any) -> None:
         pass
 
-    def map(self, function: Task, tasks: Iterable[tuple], check: Check = _nothing) -> Iterator[Any]:
+    def map(
+        self, function: Task, tasks: Iterable[tuple], check: Check = _nothing, ahead: int = 0
+    ) -> Iterator[Any]:
         """`function(*task)` of every task, in their order. Tasks are drawn late, few results wait.
 
-        `check` is called before each task and while a result is waited for, and may raise. Raises WorkerKilled.
+        `check` is called before each task and while a result is waited for, and may raise. `ahead`: how many tasks are
+        begun before the first result is taken; 0: two for each process. Raises WorkerKilled.
         """
         for task in tasks:
             check()
@@ -105,7 +109,7 @@ class _Context(SpawnContext):
         return self.results
 
 
-class _Pool(Workers):
+class Pool(Workers):
     """Processes of this machine. A killed one becomes an InputError with the remedy, never a hang."""
 
     def __init__(self, number: int, prepare: Prepare, arguments: tuple):
@@ -122,7 +126,11 @@ class _Pool(Workers):
             )
 
     def __exit__(self, *error: Any) -> None:
-        if error[0] is not None:  # nobody waits for what is being done; whole files appear only when complete
+        self.close(kill=error[0] is not None)
+
+    def close(self, kill: bool) -> None:
+        """End the processes, with `kill` whatever they do."""
+        if kill:  # nobody waits for what is being done; whole files appear only when complete
             for process in filter(lambda process: process.pid, self.context.processes):
                 process.kill()
             # It may have been in the middle of a result, and the pool would wait for the rest of it for ever.
@@ -131,17 +139,21 @@ class _Pool(Workers):
         self.lifeline.close()
         self.watched.close()
 
-    def map(self, function: Task, tasks: Iterable[tuple], check: Check = _nothing) -> Iterator[Any]:
-        def submit(task: tuple) -> Any:
-            with signals.held():  # it starts a process where none is idle
-                return self.pool.submit(_work, function, task)
+    def submit(self, function: Task, task: tuple) -> Any:
+        """The future of `function(*task)`."""
+        with signals.held():  # it starts a process where none is idle
+            return self.pool.submit(_work, function, task)
 
+    def map(
+        self, function: Task, tasks: Iterable[tuple], check: Check = _nothing, ahead: int = 0
+    ) -> Iterator[Any]:
         def look() -> None:
             check()
-            self._require_workers()
+            self.require_workers()
 
+        submit = functools.partial(self.submit, function)
         try:
-            yield from _in_order(submit, tasks, 2 * self.number, look)
+            yield from _in_order(submit, tasks, ahead or 2 * self.number, look)
         except BrokenProcessPool as error:
             check()  # whoever ended the worker may have asked us to stop
             raise WorkerKilled(
@@ -149,7 +161,7 @@ class _Pool(Workers):
                 f'with --config.runtime.workers below {self.number} if it happens twice'
             ) from error
 
-    def _require_workers(self) -> None:
+    def require_workers(self) -> None:
         """Raises BrokenProcessPool where the pool does not: it waits for the rest of a result of who was killed."""
         if self.seen_dead is None:
             if wait([p.sentinel for p in self.context.processes if p.pid], 0):
@@ -158,10 +170,12 @@ class _Pool(Workers):
             raise BrokenProcessPool
 
 
-class _Cluster(Workers):
+class Cluster(Workers):
     """Workers of a dask.distributed cluster, which see the same files under the same paths."""
 
-    def __init__(self, address: str, prepare: Prepare, arguments: tuple):
+    def __init__(
+        self, address: str, prepare: Prepare = _nothing, arguments: tuple = (), packages: Sequence[str] = ()
+    ):
         try:
             from distributed import Client
         except ModuleNotFoundError as error:
@@ -174,6 +188,8 @@ class _Cluster(Workers):
             raise ConfigError(
                 f'config.runtime.cluster: no dask scheduler at {address!r} ({error}); give HOST:PORT of one that runs'
             ) from error
+        with contextlib.suppress(TimeoutError):  # they may be on their way, as in a job of many parts
+            self.client.wait_for_workers(1, timeout=SECONDS_TO_CONNECT)
         threads = self.client.nthreads()
         self.number = len(threads)
         if not threads or max(threads.values()) > 1:
@@ -182,14 +198,19 @@ class _Cluster(Workers):
                 f'config.runtime.cluster: {address} has {self.number} workers, with up to '
                 f'{max(threads.values(), default=0)} threads; start it with `dask worker ... --nthreads=1`'
             )
-        self._require_same_packages(address)
+        self._require_same_packages(address, (*DECISIVE_PACKAGES, *packages))
         self.address = address
         self.prepared = self.client.scatter((os.urandom(8), prepare, arguments), broadcast=True, hash=False)
 
-    def _require_same_packages(self, address: str) -> None:
-        own = versions_of_packages()
-        for worker, found in self.client.run(versions_of_packages).items():
-            wrong = {name: version for name, version in found.items() if version != own[name]}
+    def ask(self, function: Callable[[], Any]) -> dict[str, Any]:
+        """What it gives in every worker, by their addresses."""
+        return self.client.run(function)
+
+    def _require_same_packages(self, address: str, packages: Sequence[str]) -> None:
+        own = versions_of_packages(packages)
+        for worker, found in self.client.run(versions_of_packages, packages).items():
+            # What they were built for may differ, as in torch 2.9.0+cu130.
+            wrong = {n: v for n, v in found.items() if v.partition('+')[0] != own[n].partition('+')[0]}
             if wrong:
                 self.client.close()
                 name, version = next(iter(wrong.items()))
@@ -201,14 +222,16 @@ class _Cluster(Workers):
     def __exit__(self, *error: Any) -> None:
         self.client.close()
 
-    def map(self, function: Task, tasks: Iterable[tuple], check: Check = _nothing) -> Iterator[Any]:
+    def map(
+        self, function: Task, tasks: Iterable[tuple], check: Check = _nothing, ahead: int = 0
+    ) -> Iterator[Any]:
         from distributed import CancelledError, KilledWorker
 
         def submit(task: tuple) -> Any:
             return self.client.submit(_on_cluster, self.prepared, function, task, pure=False)
 
         try:
-            yield from _in_order(submit, tasks, 2 * self.number, check)
+            yield from _in_order(submit, tasks, ahead or 2 * self.number, check)
         except (KilledWorker, CancelledError) as error:
             raise WorkerKilled(
                 f'the cluster at {self.address} gave up a task ({error}); see the logs of its workers, then give '
@@ -222,9 +245,9 @@ def open_workers(runtime: Runtime, most: int, prepare: Prepare = _nothing, argum
     Raises ConfigError where the cluster cannot be used.
     """
     if runtime.cluster:
-        return _Cluster(runtime.cluster, prepare, arguments)
+        return Cluster(runtime.cluster, prepare, arguments)
     number = min(runtime.workers or len(cores()), most)
-    return _Pool(number, prepare, arguments) if number > 1 else Workers(prepare, arguments)
+    return Pool(number, prepare, arguments) if number > 1 else Workers(prepare, arguments)
 
 
 def _in_order(
@@ -281,15 +304,27 @@ def _one_thread() -> None:
     os.environ['TOKENIZERS_PARALLELISM'] = 'false'  # one thread per worker, else scaling looks flat
 
 
-def versions_of_packages() -> dict[str, str]:
-    """Versions of the packages that decide about the bytes which workers give; `none` where one is missing."""
+def versions_of_packages(packages: Sequence[str] = DECISIVE_PACKAGES) -> dict[str, str]:
+    """Versions of packages; `none` where one is missing."""
     found = {}
-    for package in DECISIVE_PACKAGES:
+    for package in packages:
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             found[package] = 'none'
     return found
+
+
+def abandoned() -> bool:
+    """In a task on a cluster: whether nobody waits for its result any more, as whoever asked for it has ended.
+
+    dask drops what has not begun, but lets a task run on to its end: it has to look for itself.
+    """
+    from distributed import get_worker
+
+    worker = get_worker()
+    task = worker.state.tasks.get(worker.get_current_task())
+    return task is None or task.state == 'cancelled'
 
 
 _prepared: bytes = b''

@@ -44,7 +44,7 @@ VERB = Verb(
         flag('--arms', 'only arms with such names (default: *)', '*', metavar='GLOB,...'),
         flag(
             '--jobs',
-            'arms at a time, each with its share of the cores and GPUs (default: 1)',
+            'arms at a time, each with its share of the cores and GPUs (default: 1); on a cluster: one a worker',
             1,
             type=int,
             metavar='N',

@@ -1,0 +1,102 @@
+"""The GPUs that PyTorch sees, here or on the workers of a cluster, and what a fine-tuning takes of one."""
+
+import gc
+import os
+import socket
+from typing import Any
+
+import torch
+
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.hosts.cards import Card, tell
+from bioptimus_jax.hosts.hardware import accelerators, unused
+from bioptimus_jax.hosts.workers import Cluster
+from bioptimus_jax.schema import Runtime
+
+PACKAGES = ('torch', 'transformers')
+"""Beside those of the corpus stages, what must be the same on all workers of a cluster for the same scores."""
+
+
+def cards() -> tuple[Card, ...]:
+    """The GPUs that this process may use; looking takes no memory of them, as long as nothing is computed."""
+    if not torch.cuda.is_available():
+        return ()
+    visible = [name for name in os.environ.get('CUDA_VISIBLE_DEVICES', '').split(',') if name]
+    found = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
+    return tuple(
+        Card(visible[i] if visible else str(i), of.name, of.total_memory) for i, of in enumerate(found)
+    )
+
+
+def torch_build() -> str:
+    """The platform that the installed PyTorch was built for."""
+    return f'CUDA {torch.version.cuda}' if torch.version.cuda else 'the CPU'
+
+
+def torch_device() -> str:
+    """What models are fine-tuned on here, in words."""
+    names = [card.name for card in cards()]
+    several = f'{len(names)} x ' if len(names) > 1 else ''
+    return f'cuda ({several}{names[0]})' if names else 'cpu'
+
+
+def devices_of(runtime: Runtime) -> str:
+    """What cells are fine-tuned on, in words.
+
+    Raises ConfigError for workers of a cluster that would all use the first GPU of their host, that leave a GPU or TPU
+    idle, or of which only some have a GPU.
+    """
+    if not runtime.cluster:
+        return torch_device()
+    with Cluster(runtime.cluster, packages=PACKAGES) as cluster:
+        seen = cluster.ask(_seen)
+    first: dict[tuple[str, str], str] = {}
+    for worker, (host, on, visible, several, wrong) in seen.items():
+        where = f'config.runtime.cluster: worker {worker}'
+        if wrong:
+            raise ConfigError(f'{where}: {wrong}; see `bioptimus doctor` there (JAX_PLATFORMS=cpu: meant)')
+        other = first.setdefault((host, visible), worker)
+        if several and other != worker:
+            raise ConfigError(
+                f'{where} and {other} would both use the first GPU of {host}; start each with its own, as in '
+                'CUDA_VISIBLE_DEVICES=1 dask worker ...'
+            )
+        if on.partition(' ')[0] != (found := next(iter(seen.values()))[1]).partition(' ')[0]:
+            raise ConfigError(f'{where} computes on {on}, another one on {found}; start workers of one kind')
+    return (
+        f'{len(seen)} workers of {runtime.cluster} ({"; ".join(dict.fromkeys(s[1] for s in seen.values()))})'
+    )
+
+
+def require_no_tpu(runtime: Runtime) -> None:
+    """Raise ConfigError on the host of a TPU, which PyTorch leaves idle: base models take days on its CPU."""
+    if runtime.cluster or torch.cuda.is_available():
+        return
+    if wrong := unused(
+        'cpu', lambda: found if (found := accelerators()) and found.platform == 'tpu' else None
+    ):
+        raise ConfigError(
+            f'config.stages: finetune would be {wrong}; leave it out here and give `bioptimus finetune` on a machine '
+            'with GPUs, name workers that have some (config.runtime.cluster), or set JAX_PLATFORMS=cpu if it is meant'
+        )
+
+
+def tell_peak() -> None:
+    """Tell what the cell in this process takes of its card at most, so far."""
+    if torch.cuda.is_available():
+        free, total = torch.cuda.mem_get_info()
+        tell(torch.cuda.max_memory_reserved(), total - free - torch.cuda.memory_reserved())
+
+
+def release() -> None:
+    """Give back what a cell has left of the card's memory; the next one begins to count anew."""
+    if torch.cuda.is_available():
+        gc.collect()
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def _seen() -> tuple[Any, ...]:
+    """Of a worker: its host, what it computes on, which GPUs it may see, whether they are several, and what is idle."""
+    on = torch_device()
+    return socket.gethostname(), on, os.environ.get('CUDA_VISIBLE_DEVICES', ''), ' x ' in on, unused(on)

@@ -1,0 +1,144 @@
+"""Where the arms of a sweep run: in processes of this machine, or of the workers of a dask cluster."""
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from bioptimus_jax.errors import STOPPED
+from bioptimus_jax.hosts import signals
+from bioptimus_jax.hosts.workers import Cluster, abandoned, cores
+
+LOG, LOCK = 'log.txt', '.arm.lock'
+"""In an arm's folder."""
+PACKAGES = ('jax', 'torch', 'transformers')
+"""What must be the same on all workers for the same results, beside what the corpus stages need."""
+SECONDS_BETWEEN_LOOKS = 0.2
+LOST = -9
+
+
+class Program(Protocol):
+    """`bioptimus` with some arguments, at work somewhere; what subprocess.Popen has of it."""
+
+    returncode: Any
+
+    def poll(self) -> int | None: ...
+
+
+class Here:
+    """This machine: `number` programs at a time, each with its share of the cores and GPUs."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+    def start(self, arguments: Sequence[str], folder: Path, place: int) -> Program:
+        """Begin `bioptimus ARGUMENTS`, which appends what it prints to the log in `folder`."""
+        environment = dict(os.environ)
+        gpus = [gpu for gpu in environment.get('CUDA_VISIBLE_DEVICES', '').split(',') if gpu] or [
+            path.name.removeprefix('nvidia') for path in sorted(Path('/dev').glob('nvidia[0-9]*'))
+        ]
+        if gpus and self.number > 1:
+            environment['CUDA_VISIBLE_DEVICES'] = ','.join(share_of(gpus, place, self.number))
+        return _started(arguments, folder, share_of(cores(), place, self.number), env=environment)
+
+    def stop(self, running: Sequence[Any]) -> None:
+        """Have programs save, and wait until they have."""
+        for program in running:
+            program.terminate()
+        for program in running:
+            program.wait()
+
+
+class There:
+    """The workers of a dask cluster, which see the same files under the same paths: a program a worker at a time.
+
+    Its devices are those that the worker sees. When a worker is killed its program is begun again on another one.
+    """
+
+    def __init__(self, address: str):
+        self.cluster = Cluster(address, packages=PACKAGES)
+
+    @property
+    def number(self) -> int:
+        """How many workers there are now."""
+        return max(1, len(self.cluster.client.nthreads()))
+
+    def start(self, arguments: Sequence[str], folder: Path, place: int) -> Program:
+        """As `Here.start`."""
+        arguments = (*arguments, '--config.runtime.cluster=')  # its worker is busy with it
+        task = _run, arguments, os.getcwd(), folder.absolute()
+        return _Remote(self.cluster.client.submit(*task, pure=False))
+
+    def stop(self, running: Sequence[Any]) -> None:
+        """As `Here.stop`."""
+        while [program for program in running if program.poll() is None]:
+            self.cluster.client.run(_stop, on_error='ignore')  # some may just have begun, or be gone
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        self.cluster.client.close()
+
+
+class _Remote:
+    """A program on a worker."""
+
+    def __init__(self, future: Any):
+        self.future = future
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None and self.future.done():
+            self.returncode = self.future.result() if self.future.status == 'finished' else LOST
+        return self.returncode
+
+
+def share_of(things: Sequence[Any], place: int, places: int) -> list[Any]:
+    """The part of `things` for one of several places, as even as it goes; where there are fewer, they are shared."""
+    if len(things) < places:
+        return list(things[place % len(things) :][:1])
+    return list(things[place * len(things) // places : (place + 1) * len(things) // places])
+
+
+def _started(
+    arguments: Sequence[str], folder: Path, on: Sequence[int], **how: Any
+) -> subprocess.Popen[bytes]:
+    of_place = ','.join(map(str, on))
+    command = [sys.executable, '-m', 'bioptimus_jax.arm', str(os.getpid()), of_place, *arguments]
+    with open(folder / LOG, 'ab') as log, signals.held():
+        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, **how)
+
+
+_programs: list[subprocess.Popen] = []  # of this worker
+
+
+def _run(arguments: Sequence[str], where: str, folder: Path) -> int:
+    """In a worker: the exit code of a program that runs in the folder `where`, unless nobody waits for it any more."""
+    # A worker that was killed has left a program that saves. It has the open file, and with it the lock, until it ends.
+    with open(folder / LOCK, 'w') as lock:
+        while not _locks(lock):
+            if abandoned():
+                return STOPPED
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        program = _started(arguments, folder, cores(), cwd=where, pass_fds=(lock.fileno(),))
+        _programs.append(program)
+        while program.poll() is None:
+            if abandoned():
+                program.terminate()
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        _programs.remove(program)
+    return program.returncode
+
+
+def _stop() -> None:
+    for program in _programs:
+        program.terminate()
+
+
+def _locks(file: Any) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
