@@ -25,7 +25,7 @@ from bioptimus_jax.model.architecture import Rule, logits_of
 from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder, write_folder
-from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, perplexity
+from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, goodput, perplexity
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
 from bioptimus_jax.pretrain.decay import DECAYS
@@ -83,12 +83,23 @@ def test_the_loss_falls_and_every_phase_is_there(undisturbed, prepared):
 
 
 def test_kill_and_resume_is_bit_identical(prepared, undisturbed, tmp_path):
-    """Killed in the first phase, and in the third again."""
-    workdir = copy_of(prepared, tmp_path)
+    """Killed in the first phase, and in the third again. All of the time is accounted for."""
+    workdir, begun = copy_of(prepared, tmp_path), time.time()
     for after in (5, 14):
         run_killed(prepared, workdir, after, signal.SIGKILL)
-    execute(Run(workdir, experiment(prepared), quiet=True), STAGES['pretrain'])
+    run, lines = Run(workdir, experiment(prepared)), []
+    run.say = lines.append
+    execute(run, STAGES['pretrain'])
+    took = time.time() - begun
     assert_identical(workdir, undisturbed[1])
+    records = run.metrics('clock')
+    found = goodput.account(records)
+    began, ended = min(r['began'] for r in records), max(r['time'] for r in records)
+    assert sum(found.values()) == pytest.approx(ended - began, abs=0.05)
+    assert 0.5 * took < ended - began < took
+    assert [sum(r['ended'] for r in records), goodput.starts(records)] == [1, 3]
+    assert all(found[span] > 0 for span in (*goodput.SPANS, goodput.LOST, goodput.IDLE)), found
+    assert any(', 3 starts; start ' in line and '; not running ' in line for line in lines)
     spent = [
         {r['step']: r['flops'] for r in Run(where, experiment(prepared)).metrics('pretrain') if 'flops' in r}
         for where in (workdir, undisturbed[0])
