@@ -115,7 +115,12 @@ def test_reading_a_window_says_how_long_it_was_open():
 def clocked(began, step, *spans, first=None, ended=False):
     """A line of metrics.jsonl: seconds of start, compile, training, input, evaluation, checkpoint."""
     told = {'stage': 'clock', 'step': step, 'kind': 'spans', 'name': str(began), 'time': began + sum(spans)}
-    own = {'began': began, 'first': first, 'ended': ended, 'spans': dict(zip(goodput.SPANS, spans, strict=True))}
+    own = {
+        'began': began,
+        'first': first,
+        'ended': ended,
+        'spans': dict(zip(goodput.SPANS, spans, strict=True)),
+    }
     return json.dumps({**told, **own})
 
 
@@ -149,7 +154,9 @@ ACCOUNT = {
 def test_all_of_the_time_is_accounted_for_over_restarts(tmp_path):
     """Two restarts by hand, beside a line cut off by a kill, and an attempt before that was replaced."""
     before = clocked(10.0, 50, 1.0, 1.0, 500.0, 0, 0, 0, first=0)
-    (tmp_path / 'metrics.jsonl').write_text('\n'.join([before, *TWICE[:6], '{"stage": "clo', *TWICE[6:]]) + '\n')
+    (tmp_path / 'metrics.jsonl').write_text(
+        '\n'.join([before, *TWICE[:6], '{"stage": "clo', *TWICE[6:]]) + '\n'
+    )
     run = Run(tmp_path, Experiment.from_config(defaults()), quiet=True)
     records = run.metrics(goodput.STAGE)
     found = goodput.account(records)

@@ -17,6 +17,7 @@ from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.hosts.processes import any_of, meet
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, goodput, mixture, watch
+from bioptimus_jax.pretrain.backends import Choices
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import (
     AVERAGE,
@@ -28,7 +29,7 @@ from bioptimus_jax.pretrain.checkpoint import (
 )
 from bioptimus_jax.pretrain.energy import Meter
 from bioptimus_jax.pretrain.goodput import CHECKPOINT, COMPILE, EVALUATION, TRAINING, Clock
-from bioptimus_jax.pretrain.memory import check_memory
+from bioptimus_jax.pretrain.memory import check_memory, plain_fits
 from bioptimus_jax.pretrain.objective import (
     Evaluation,
     Objective,
@@ -147,8 +148,10 @@ def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]
     for encoder in planned_objective(config, architecture).encoders:
         check_fits(mesh, encoder, part, ROWS_OF_A_STEP)
     check_memory(config, architecture, here, mesh.size)
+    choices = Choices(part, plain_fits(config, architecture, here, mesh.size))
+    choices.read(folder)
     objectives = {
-        name: make_objective(config, architecture, subwords, rows.pieces, mesh, run.say, name)
+        name: make_objective(config, architecture, subwords, rows.pieces, mesh, run.say, name, choices)
         for name in objectives_of(config)
     }
     objective, *_ = objectives.values()  # the run's own
@@ -160,6 +163,8 @@ def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]
         attention=objective.compute.attention,
         type=jnp.dtype(objective.compute.dtype).name,
     )
+    if choices.made:
+        run.say(f'pretrain: attention, forward and backward of all layers, measured once: {choices.line()}')
     clock.record(0)
     order = difficulty.phase_order(run, folder, objective, record)
     schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows), order, record)
@@ -177,6 +182,7 @@ def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]
         run.say(f'pretrain: resuming after step {step}')
     evaluation = objective.evaluation(heldout)
     if run.leads:
+        choices.write(folder)
         curriculum.write_record(folder, schedule)
         # A kill may have come between a save and its record; a phase that was made longer has not ended.
         _record_ended(folder, kept, checkpoints, step)

@@ -21,9 +21,9 @@ def goodput(m: Measures) -> Table:
     number = starts(m.clock)
     note = (
         f'From the first start to the last record, {number} start{"s" * (number > 1)}. Training: steps that the'
-        ' model is made of, without waiting for input. Compile: the first call of each train step. Evaluation, checkpoint: while'
-        ' nothing trains. Lost to a kill: what was done again later, and after the last record of a process that was'
-        ' killed no more than its last interval; the rest up to the next start counts as not running.'
+        ' model is made of, without waiting for input. Compile: the first call of each train step. Evaluation,'
+        ' checkpoint: while nothing trains. Lost to a kill: what was done again later, and after the last record of a'
+        ' process that was killed no more than its last interval; the rest up to the next start counts as not running.'
     )
     absent = 'no process has put its time on record.' if m.trains else NO_PHASES
     return Table.of('Where the time went', columns, found if ran else (), note=note, absent=absent)
