@@ -5,18 +5,26 @@ B rows, L positions, H heads, K size of a head.
 
 import dataclasses
 import functools
+import json
+import os
 import re
+import socket
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import Mesh
+from toy_attention import not_at_all, raising, roughly, slowly
+from toy_compiler import ONE_DEVICE
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.model.attention import Attend, Dropped, Ranges, _weighted, attend, attended_keys
+from bioptimus_jax.model.attention import Attend, Dropped, Ranges, attend, attended_keys
 from bioptimus_jax.pretrain import backends
 from bioptimus_jax.pretrain.fastest import Way, fastest
 
@@ -277,10 +285,6 @@ def choose(wanted, dtype='float32', attention_dropout=0.0, windows=(None,), choi
     return chosen, warnings
 
 
-def raising(*inputs, **options):
-    raise RuntimeError('no shared memory left\nand a long story')
-
-
 def without_segments(query, key, value, ranges, **options):
     return attend(query, key, value, Ranges.of(jnp.ones_like(ranges.start_BxL), ranges.window))
 
@@ -415,45 +419,12 @@ def test_each_platform_has_its_kernels(platform, version, kernels):
     assert backends.KERNELS_OF_PLATFORM.get(backends._platform(FakeMesh)) == kernels
 
 
-def slowly(*inputs, **options):
-    """Attention after an eternity of other products, whose result has no weight."""
-    start = jnp.full((64, 64), 1e-3)
-    product = jax.lax.stop_gradient(jax.lax.fori_loop(0, 400, lambda _, x: x @ start, start))
-    return attend(inputs[0] + 0 * product[0, 0].astype(inputs[0].dtype), *inputs[1:], **options)
-
-
-def not_at_all(query, key, value, ranges, **options):
-    return value
-
-
-def in_pairs(query, key, value, ranges, **options):
-    """Other bits than plain attention: a key and the next one change places, so sums are made in another order."""
-    length = query.shape[1]
-    swapped = jnp.arange(length).reshape(-1, 2)[:, ::-1].reshape(-1)
-    sees_Bx1xLxL = ranges.mask_Bx1xLxL[:, :, :, swapped]
-    query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query, key[:, swapped], value[:, swapped]))
-    return jnp.swapaxes(_weighted(query, key, value, sees_Bx1xLxL, None), 1, 2).astype(value.dtype)
-
-
-@pytest.fixture
-def candidates(monkeypatch):
-    """`candidates(NAME=FUNCTION, ...)`: what auto may take on this platform, beside plain attention that is slow."""
-
-    def set_to(**kernels):
-        for name, kernel in kernels.items():
-            monkeypatch.setitem(backends.KERNELS, name, kernel)
-        monkeypatch.setitem(backends.KERNELS_OF_PLATFORM, 'cpu', tuple(kernels))
-
-    monkeypatch.setattr(backends, 'attend', slowly)
-    return set_to
-
-
 def test_the_fastest_attention_that_passes_its_check_is_taken_and_remembered(candidates, tmp_path):
     """Faster ones that are wrong are not, whatever they take; a mesh of two, layers with and without a window."""
-    candidates(splash=not_at_all, pallas_gpu=raising, cudnn=in_pairs)
+    candidates(splash=not_at_all, pallas_gpu=raising, cudnn=roughly)
     choices = backends.Choices(rows=4)
     chosen, warnings = choose('auto', windows=(None, 4, 4), choices=choices)
-    assert chosen == backends.Sharded(in_pairs, mesh_of(data=2))
+    assert chosen == backends.Sharded(roughly, mesh_of(data=2))
     made = choices.made['to both sides']
     assert made['chosen'] == 'cudnn'
     assert made['milliseconds'].keys() == {'xla', 'cudnn'}
@@ -531,3 +502,27 @@ def test_a_cpu_measures_nothing():
     choices = backends.Choices(rows=2)
     assert choose('auto', choices=choices) == (attend, [])
     assert not choices.made
+
+
+def test_two_processes_take_what_the_first_has_measured_or_has_on_record():
+    """The other one has other times, a flaw of its own, and no record."""
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        place = f'127.0.0.1:{free.getsockname()[1]}'
+    command = [sys.executable, str(Path(__file__).with_name('toy_attention.py'))]
+    environment = {**os.environ, 'PYTHONPATH': str(Path(__file__).parents[1]), 'XLA_FLAGS': ONE_DEVICE}
+    started = [
+        subprocess.Popen(
+            [*command, f'{place},2,{index}'],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for index in (0, 1)
+    ]
+    said = [one.communicate(timeout=240) for one in started]
+    assert [one.returncode for one in started] == [0, 0], said
+    leader, follower = (json.loads(out.splitlines()[-1]) for out, _ in said)
+    assert leader == follower
+    assert leader == ['first', ['first', 'second'], ['here'], 'attend']

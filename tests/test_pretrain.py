@@ -5,6 +5,7 @@ import errno
 import functools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from toy_attention import not_at_all, roughly
 from toy_pretraining import assert_same_bits, copy_of, experiment, killed_copy, parameters, pretrained
 
 from bioptimus_jax.corpus.documents import document_key, open_documents
@@ -25,7 +27,7 @@ from bioptimus_jax.model.architecture import Rule, logits_of
 from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder, write_folder
-from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, goodput, perplexity
+from bioptimus_jax.pretrain import backends, curriculum, difficulty, evaluate, goodput, perplexity
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
 from bioptimus_jax.pretrain.decay import DECAYS
@@ -117,6 +119,29 @@ def test_a_kill_changes_no_bit_of_any_family(family, prepared, tmp_path):
     with killed_copy(whole, tmp_path / 'killed', lambda step: step > 6):
         pretrained(whole)
     assert_same_bits(whole, pretrained(Run(tmp_path / 'killed', whole.config, quiet=True)), '0.2')
+
+
+def test_a_run_goes_on_with_the_attention_that_it_has_measured(prepared, tmp_path, candidates, monkeypatch):
+    """It computes other bits than plain attention. After a kill nothing is measured, and all bits are the same."""
+    changes = {'model.attention_dropout': 0, 'model.layers': 1, 'phases': '0.1,'}
+    whole = Run(copy_of(prepared, tmp_path), experiment(prepared, **changes))
+    execute(whole, STAGES['surgery'], replace=True)
+    candidates(splash=not_at_all, cudnn=roughly)
+    lines: list[str] = []
+    whole.say = lines.append
+    with killed_copy(whole, tmp_path / 'killed', lambda step: step > 4):
+        pretrained(whole)
+    made = json.loads((whole.workdir / 'pretrain' / backends.RECORD).read_text())['to both sides']
+    assert made['chosen'] == 'cudnn'
+    assert made['milliseconds'].keys() == {'xla', 'cudnn'}
+    assert made['left_out']['splash'].startswith('its output is off by')
+    assert any(re.search(r'attention roughly, type float32', line) for line in lines)
+    [times] = [line for line in lines if 'measured once' in line]
+    assert re.search(r'to both sides: xla [\d.e+]+ ms, cudnn [\d.e+]+ ms$', times)
+
+    monkeypatch.setattr(backends, 'fastest', None)
+    goes_on = pretrained(Run(tmp_path / 'killed', whole.config, quiet=True))
+    assert_same_bits(whole, goes_on, '0.1')
 
 
 def test_sigterm_saves_says_so_and_goes_on(prepared, undisturbed, tmp_path):
