@@ -99,7 +99,16 @@ def test_kill_and_resume_is_bit_identical(prepared, undisturbed, tmp_path):
     began, ended = min(r['began'] for r in records), max(r['time'] for r in records)
     assert sum(found.values()) == pytest.approx(ended - began, abs=0.05)
     assert 0.5 * took < ended - began < took
-    assert [sum(r['ended'] for r in records), goodput.starts(records)] == [1, 3]
+    own = goodput.processes(records)
+    assert [rs[-1]['ended'] for rs in own] == [False, False, True]
+    assert all(rs[0]['computed']['on'] == rs[1]['computed']['on'] for rs in own)
+    assert run.manifest('pretrain')['computed'] == own[-1][0]['computed']
+    assert own[-1][0]['computed'] == {
+        'on': '8 cpu devices',
+        'mesh': 'data 1 x fsdp 1 x tensor 1',
+        'attention': 'xla',
+        'type': 'float32',
+    }
     assert all(found[span] > 0 for span in (*goodput.SPANS, goodput.LOST, goodput.IDLE)), found
     assert any(', 3 starts; start ' in line and '; not running ' in line for line in lines)
     spent = [

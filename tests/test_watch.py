@@ -13,6 +13,7 @@ from bioptimus_jax.pretrain import goodput, throughput, watch
 from bioptimus_jax.pretrain.objectives.mlm import OBJECTIVE
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.goodput import goodput as table_of
+from bioptimus_jax.report.sections.goodput import starts
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
@@ -112,7 +113,7 @@ def test_reading_a_window_says_how_long_it_was_open():
     assert window.read()[1] >= 0.02
 
 
-def clocked(began, step, *spans, first=None, ended=False):
+def clocked(began, step, *spans, first=None, ended=False, **more):
     """A line of metrics.jsonl: seconds of start, compile, training, input, evaluation, checkpoint."""
     told = {'stage': 'clock', 'step': step, 'kind': 'spans', 'name': str(began), 'time': began + sum(spans)}
     own = {
@@ -121,14 +122,14 @@ def clocked(began, step, *spans, first=None, ended=False):
         'ended': ended,
         'spans': dict(zip(goodput.SPANS, spans, strict=True)),
     }
-    return json.dumps({**told, **own})
+    return json.dumps({**told, **own, **more})
 
 
 # Killed after step 30, whose checkpoint is that of 20; begun again twice, the second time after it was stopped.
 TWICE = [
     json.dumps({'stage': 'clock', 'step': 0, 'kind': 'start', 'time': 1.0}),
     clocked(1000.0, 0, 8.0, 0, 0, 0, 0, 0),
-    clocked(1000.0, 0, 10.0, 0, 0, 0, 5.0, 0, first=0),
+    clocked(1000.0, 0, 10.0, 0, 0, 0, 5.0, 0, first=0, computed={'on': '2 cpu devices', 'attention': 'xla'}),
     clocked(1000.0, 10, 10.0, 20.0, 40.0, 1.0, 5.0, 0, first=0),
     clocked(1000.0, 20, 10.0, 20.0, 80.0, 2.0, 10.0, 6.0, first=0),
     clocked(1000.0, 30, 10.0, 20.0, 117.0, 5.0, 10.0, 6.0, first=0),  # 168 s; 40 s since the record before
@@ -172,6 +173,18 @@ def test_all_of_the_time_is_accounted_for_over_restarts(tmp_path):
         assert sum(row[column].value or 0 for row in table.rows) == pytest.approx(shares)
     assert table.rows[2][3].text == f'{100 * 158 / 1140:.1f} %'
     assert '3 starts' in table.note
+    assert [[cell.text for cell in row] for row in starts(read_measures(run)).rows] == [
+        [
+            '1970-01-01 00:16:40',
+            '0',
+            '30',
+            '2 min 48 s',
+            '2 cpu devices, attention xla',
+            'killed, or not yet',
+        ],
+        ['1970-01-01 00:33:20', '20', '35', '1 min 14 s', '', 'in order'],
+        ['1970-01-01 00:35:00', '35', '40', '40 s', '', 'in order'],
+    ]
 
 
 def test_a_step_from_which_two_went_on_is_lost_to_both(tmp_path):

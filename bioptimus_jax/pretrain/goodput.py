@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bioptimus_jax.progress import clock as told
+from bioptimus_jax.progress import clock as in_words
 from bioptimus_jax.run import Run
 
 STAGE = 'clock'
@@ -63,8 +63,17 @@ class Clock:
         self.enter(self.span)
         spans = {span: round(seconds, 3) for span, seconds in self.spans.items()}
         name, began = f'{self.run.began:.3f}', round(self.run.began, 3)
+        told = {'computed': self.run.computed_on} if step == (self.first or 0) else {}
         self.run.log(
-            STAGE, step, kind='spans', name=name, began=began, first=self.first, ended=ended, spans=spans
+            STAGE,
+            step,
+            kind='spans',
+            name=name,
+            began=began,
+            first=self.first,
+            ended=ended,
+            spans=spans,
+            **told,
         )
 
 
@@ -74,10 +83,7 @@ def account(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     Lost is what a process did beyond the step from which a later one went on, and, where it was killed, the time after
     its last record up to the length of its last interval: nobody knows when in there it ended.
     """
-    processes: dict[str, list[Mapping[str, Any]]] = {}
-    for record in sorted(records, key=lambda r: (r['began'], r['time'])):
-        processes.setdefault(record['name'], []).append(record)
-    found, own = dict.fromkeys((*SPANS, LOST, IDLE), 0.0), list(processes.values())
+    found, own = dict.fromkeys((*SPANS, LOST, IDLE), 0.0), processes(records)
     for number, of_process in enumerate(own):
         last, later = of_process[-1], own[number + 1 :]
         again = min((r['first'] for rs in later for r in rs if r['first'] is not None), default=last['step'])
@@ -87,30 +93,34 @@ def account(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
             found[span] += last['spans'][span] - repeated
             found[LOST] += repeated
         if later:
-            idle = max(0.0, later[0][0]['began'] - _end(last))
+            idle = max(0.0, later[0][0]['began'] - last['began'] - ran(last))
             before = of_process[-2] if len(of_process) > 1 else last
-            unrecorded = 0.0 if last['ended'] else min(idle, _end(last) - _end(before))
+            unrecorded = 0.0 if last['ended'] else min(idle, ran(last) - ran(before))
             found[LOST] += unrecorded
             found[IDLE] += idle - unrecorded
     return found
 
 
-def starts(records: Sequence[Mapping[str, Any]]) -> int:
-    """Processes that worked on it, of several at a time the leader."""
-    return len({record['name'] for record in records})
+def processes(records: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """The records of each process that worked on it, in order; of several at a time the leader's."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for record in sorted(records, key=lambda r: (r['began'], r['time'])):
+        found.setdefault(record['name'], []).append(record)
+    return list(found.values())
+
+
+def ran(record: Mapping[str, Any]) -> float:
+    """Seconds from the start of a process to a record of its own."""
+    return sum(record['spans'].values())
 
 
 def line(records: Sequence[Mapping[str, Any]]) -> str:
     """The account in one line: shares of the time in which a process ran."""
-    found, number = account(records), starts(records)
-    ran = sum(found.values()) - found[IDLE]
+    found, number = account(records), len(processes(records))
+    time_ran = sum(found.values()) - found[IDLE]
     others = ', '.join(
-        f'{span} {found[span] / ran:.1%}' for span in (*SPANS, LOST) if span != TRAINING and found[span]
+        f'{span} {found[span] / time_ran:.1%}' for span in (*SPANS, LOST) if span != TRAINING and found[span]
     )
-    idle = f'; not running {told(found[IDLE])}' if found[IDLE] else ''
+    idle = f'; not running {in_words(found[IDLE])}' if found[IDLE] else ''
     counted = f', {number} starts' if number > 1 else ''
-    return f'{found[TRAINING] / ran:.1%} of {told(ran)} trained{counted}; {others}{idle}'
-
-
-def _end(record: Mapping[str, Any]) -> float:
-    return record['began'] + sum(record['spans'].values())
+    return f'{found[TRAINING] / time_ran:.1%} of {in_words(time_ran)} trained{counted}; {others}{idle}'

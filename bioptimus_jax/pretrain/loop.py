@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.files import digest
@@ -39,7 +38,7 @@ from bioptimus_jax.pretrain.objective import (
     planned_objective,
 )
 from bioptimus_jax.pretrain.rows import Rows
-from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, batch_sharding, check_fits, make_mesh
+from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, batch_sharding, check_fits, in_words, make_mesh
 from bioptimus_jax.pretrain.step import TrainStep, sharded_steps
 from bioptimus_jax.pretrain.watch import Profiler, Window
 from bioptimus_jax.progress import Progress
@@ -159,9 +158,8 @@ def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]
     run.computes(
         'pretrain',
         str(here),
-        mesh=' x '.join(f'{axis} {size}' for axis, size in mesh.shape.items()),
-        attention=objective.compute.attention,
-        type=jnp.dtype(objective.compute.dtype).name,
+        mesh=in_words(mesh),
+        **objective.compute.words(),
     )
     if choices.made:
         run.say(f'pretrain: attention, forward and backward of all layers, measured once: {choices.line()}')
