@@ -121,7 +121,8 @@ VERBS = """
 import sys
 from bioptimus_jax import cli
 for verb in sys.argv[2:]:
-    print(f'{verb}:', cli.main([*verb.split(), '--config=tiny.py', f'--workdir={sys.argv[1]}']), file=sys.stderr)
+    of_a_run = [] if verb.startswith('merge') else ['--config=tiny.py', f'--workdir={sys.argv[1]}']
+    print(f'{verb}:', cli.main([*verb.split(), *of_a_run]), file=sys.stderr)
 """
 
 
@@ -143,7 +144,7 @@ def test_a_platform_that_is_asked_for_and_not_there_is_one_line_of_every_verb_th
         'difficulty --model=initial',
         f'surgery --probe {source}',
     ]
-    verbs.append('surgery --replace')
+    verbs += ['surgery --replace', f'merge {run} {run} --to={run}/merged']
     done = subprocess.run(
         [sys.executable, '-c', VERBS, str(run), *verbs],
         capture_output=True,
