@@ -225,7 +225,8 @@ def test_a_sharded_state_takes_on_a_device_what_the_compiled_step_says():
     measured, planned = step.memory_analysis(), step_memory(wanted, architecture, 'cpu', 8)
     state = planned.parameters + planned.optimizer
     assert measured.alias_size_in_bytes == pytest.approx(state, rel=1e-3)
-    assert state < step_memory(wanted, architecture, 'cpu', 1).parameters  # it had all three times over
+    alone = dataclasses.replace(wanted, runtime=Runtime())
+    assert state < step_memory(alone, architecture, 'cpu', 1).parameters  # it had all three times over
     peak = measured.argument_size_in_bytes + measured.temp_size_in_bytes
     assert planned.peak == pytest.approx(peak, rel=0.15)
 
@@ -245,14 +246,13 @@ TRITON, CUDNN, MOSAIC = '__gpu$xla.gpu.triton', '__cudnn$fmhaScaleBiasSoftmax', 
         *(
             pytest.param(*case, marks=pytest.mark.slow)
             for case in (
-                (BASE, 'pallas_gpu', 'cuda', TRITON, 36, 'no'),
-                (BASE, 'cudnn', 'cuda', CUDNN, 24, 'no'),
-                (BASE, 'splash', 'tpu', MOSAIC, 36, 'no'),
+                (BASE, 'splash', 'tpu', MOSAIC, 3, 'no'),  # equal layers share a function
                 (MODERN, 'pallas_gpu', 'cuda', TRITON, 8, 'auto'),
-                (BASE, backends.PLAIN, 'cuda', 'x', 0, 'no'),
-                (BASE, backends.PLAIN, 'tpu', 'x', 0, 'no'),
-                (MODERN, backends.PLAIN, 'cuda', 'x', 0, 'auto'),
-                (MODERN, backends.PLAIN, 'tpu', 'x', 0, 'auto'),
+                *(
+                    (one, backends.PLAIN, at, '', 0, 'yes')
+                    for one in (BASE, MODERN)
+                    for at in ('cuda', 'tpu')
+                ),
             )
         ),
     ],
