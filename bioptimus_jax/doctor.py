@@ -22,8 +22,8 @@ EXTRAS = {
 """Modules that only some users need: the extra that brings one, and what for."""
 SIDE = {'cpu': 1024}
 """Of the square matrices that are multiplied; 8,192 on accelerators, where small ones measure no more than a start."""
-HEADS, HEAD_SIZE, PIECES = 12, 64, 512
-"""Of BERT-base, which the attention is chosen for."""
+HEADS, HEAD_SIZE, PIECES, ROWS = 12, 64, 512, 16
+"""Of BERT-base, which the attention is chosen for, with so many rows on each device."""
 LITTLE = 20 * GIB
 """Of disk: a run of a base model keeps about as much (`bioptimus plan`)."""
 
@@ -79,14 +79,16 @@ def _attention() -> Finding:
     import jax
 
     from bioptimus_jax.model.compute import Compute
-    from bioptimus_jax.pretrain.backends import choose, dtype_of
+    from bioptimus_jax.pretrain.backends import Choices, choose, dtype_of
     from bioptimus_jax.pretrain.sharding import make_mesh
     from bioptimus_jax.schema import Pretrain, Runtime
 
     said: list[str] = []
+    mesh = make_mesh(0, 1, 1)
+    choices = Choices(ROWS * mesh.size)
     chosen = choose(
         Runtime.attention,
-        make_mesh(0, 1, 1),
+        mesh,
         heads=HEADS,
         head_size=HEAD_SIZE,
         widths=(PIECES,),
@@ -94,8 +96,11 @@ def _attention() -> Finding:
         windows=(None,),
         attention_dropout=0.0,
         warn=said.append,
+        choices=choices,
     )
-    return Finding('attention', f'{Compute(attend=chosen).attention}, at {PIECES} pieces', '; '.join(said))
+    measured = f' ({choices.line()})' * bool(choices.made)
+    found = f'{Compute(attend=chosen).attention}, at {PIECES} pieces{measured}'
+    return Finding('attention', found, '; '.join(said))
 
 
 def _product(here: Present) -> Finding:

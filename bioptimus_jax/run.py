@@ -82,6 +82,7 @@ class Run:
         self.kept = False  # whether this attempt at a stage has saved something
         self._events: Any = None
         self.computed_on: dict[str, Any] = {}  # of the stage that is being made, for its manifest
+        self.began = time.time()  # with that stage, in this process
         self._whole = set[str]()  # stages whose files were compared with their manifest
         # Unlike Path's, os.path's answer is no for names that cannot be.
         if os.path.exists(self.workdir) and not os.path.isdir(self.workdir):
@@ -253,11 +254,11 @@ def stage_folder(run: Run, stage: str) -> Path:
     return Path(manifest.get('folder', run.workdir / stage))
 
 
-def stage_metrics(run: Run, stage: str) -> list[dict[str, Any]]:
-    """The stage's lines of metrics.jsonl, from the run that made them."""
+def stage_metrics(run: Run, stage: str, lines: str = '') -> list[dict[str, Any]]:
+    """The stage's lines of metrics.jsonl, or `lines` of another name that it wrote, from the run that made them."""
     home = stage_folder(run, stage).parent
     owner = run if home == run.workdir else Run(home, run.config, quiet=True)
-    return owner.metrics(stage)
+    return owner.metrics(lines or stage)
 
 
 def lost_metrics(run: Run, stage: str) -> str:
@@ -438,7 +439,7 @@ def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[
         os.replace(folder / manifests.MANIFEST, folder / manifests.STARTED)
     write_json(folder / manifests.STARTED, wanted)
     run.saved(now=True)
-    run.kept, run.computed_on, started = False, {}, time.monotonic()
+    run.kept, run.computed_on, run.began, started = False, {}, time.time(), time.monotonic()
     run.say(f'{stage.name}: {stage.summary}')
     for name in found.missing:
         run.say(f'{stage.name}: {name} is missing, and made again')

@@ -643,8 +643,8 @@ class Runtime:
     tensor: int = key(1, 'devices that heads, feed-forward columns and vocabulary are split over', low=1)
     attention: str = key(
         'auto',
-        "attention kernel; auto: the platform's fused one if nothing is dropped and it passes a check",
-        one_of=('auto', 'xla', 'pallas_gpu', 'splash'),
+        'attention; auto: the fastest that passes a check, measured once in a run; xla where something is dropped',
+        one_of=('auto', 'xla', 'pallas_gpu', 'cudnn', 'splash'),
     )
     remat: str = key(
         'auto',

@@ -126,3 +126,19 @@ def tiny(prepared):
 
     make_teacher(prepared)
     return prepared
+
+
+@pytest.fixture
+def candidates(monkeypatch):
+    """`candidates(NAME=FUNCTION, ...)`: the attentions that auto tries on a CPU, beside a plain one that is slow."""
+    from toy_attention import slowly
+
+    from bioptimus_jax.pretrain import backends
+
+    def set_to(**kernels):
+        for name, kernel in kernels.items():
+            monkeypatch.setitem(backends.KERNELS, name, kernel)
+        monkeypatch.setitem(backends.KERNELS_OF_PLATFORM, 'cpu', tuple(kernels))
+
+    monkeypatch.setattr(backends, 'attend', slowly)
+    return set_to

@@ -6,12 +6,14 @@ import subprocess
 import sys
 
 import pytest
+from toy_pretraining import copy_of
 
 from bioptimus_jax import doctor
 from bioptimus_jax.config import defaults
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts import devices, hardware
 from bioptimus_jax.hosts.hardware import Hardware, accelerators, unused
+from bioptimus_jax.manifests import write_manifest
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.verbs.doctor import VERB
@@ -124,3 +126,47 @@ def test_little_disk_is_a_note_and_nothing_wrong(listing, tmp_path, monkeypatch,
     few.append(doctor.Finding('jax', '1 cpu device', 'install it', bad=True))
     with pytest.raises(ConfigError, match='jax: wrong'):
         VERB.call(command)
+
+
+# Several verbs in one process: importing jax takes longer than they do.
+VERBS = """
+import sys
+from bioptimus_jax import cli
+for verb in sys.argv[2:]:
+    of_a_run = [] if verb.startswith('merge') else ['--config=tiny.py', f'--workdir={sys.argv[1]}']
+    print(f'{verb}:', cli.main([*verb.split(), *of_a_run]), file=sys.stderr)
+"""
+
+
+def test_a_platform_that_is_asked_for_and_not_there_is_one_line_of_every_verb_that_computes(
+    prepared, tmp_path
+):
+    """No verb computes before it has looked what it computes on."""
+    run = copy_of(prepared, tmp_path)
+    for made in ('export', 'analyze'):  # what they need is there; nothing of it is read before the devices
+        (run / made).mkdir()
+    write_manifest(
+        run / 'export', {'stage': 'export', 'config': {}, 'inputs': {}, 'content': '', 'files': {}}
+    )
+    source = f'--config.source.path={run}/surgery/model'
+    verbs = [
+        'analyze',
+        'pretrain',
+        'export --replace',
+        'difficulty --model=initial',
+        f'surgery --probe {source}',
+    ]
+    verbs += ['surgery --replace', f'merge {run} {run} --to={run}/merged']
+    done = subprocess.run(
+        [sys.executable, '-c', VERBS, str(run), *verbs],
+        capture_output=True,
+        text=True,
+        cwd=prepared,
+        env={**os.environ, 'JAX_PLATFORMS': 'cuda'},
+    )
+    said = done.stderr.splitlines()
+    assert len(said) == 2 * len(verbs), done.stderr
+    for verb, line, code in zip(verbs, said[::2], said[1::2], strict=True):
+        assert code == f'{verb}: 2', done.stderr
+        assert line.startswith('bioptimus: JAX_PLATFORMS=cuda: jax cannot compute on it here (')
+        assert line.endswith('; or unset JAX_PLATFORMS')

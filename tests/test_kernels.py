@@ -5,28 +5,43 @@ B rows, L positions, H heads, K size of a head.
 
 import dataclasses
 import functools
+import json
+import os
 import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import Mesh
+from toy_attention import not_at_all, raising, roughly, slowly
+from toy_compiler import ONE_DEVICE
 
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model.attention import Attend, Dropped, Ranges, attend, attended_keys
 from bioptimus_jax.pretrain import backends
+from bioptimus_jax.pretrain.fastest import Way, fastest
 
-INTERPRETED = {name: functools.partial(kernel, interpret=True) for name, kernel in backends.KERNELS.items()}
+INTERPRETED = {
+    name: functools.partial(kernel, **({'implementation': 'xla'} if name == 'cudnn' else {'interpret': True}))
+    for name, kernel in backends.KERNELS.items()
+}
+"""On a CPU. Of cuDNN what is given to it is tested here, and computed by another implementation of the same."""
 # Rows of three blocks in every pass of every kernel; a head size that is no power of two.
-LENGTHS = {'pallas_gpu': 96, 'splash': 384}
+LENGTHS = {'pallas_gpu': 96, 'cudnn': 96, 'splash': 384}
 HEADS, SIZE = 2, 24
 WINDOW = 50
 ATTENTIONS = [
     *((name, dtype, None, False) for name in INTERPRETED for dtype in ('float32', 'bfloat16')),
-    ('splash', 'float32', WINDOW, False),  # the other has no windows
+    *((name, 'float32', WINDOW, False) for name in ('splash', 'cudnn')),  # the other has no windows
     *((name, 'float32', None, True) for name in INTERPRETED),
-    ('splash', 'float32', WINDOW, True),
+    *((name, 'float32', WINDOW, True) for name in ('splash', 'cudnn')),
 ]
 # Lengths of a row's documents in 96ths of the row; the rest is padding.
 LAYOUTS = {
@@ -254,7 +269,7 @@ def test_rows_and_heads_that_the_devices_do_not_divide_are_named():
 SHAPE = {'heads': 2, 'head_size': 16, 'widths': (32,)}
 
 
-def choose(wanted, dtype='float32', attention_dropout=0.0, windows=(None,), **axes):
+def choose(wanted, dtype='float32', attention_dropout=0.0, windows=(None,), choices=None, **axes):
     """The chosen attention and the warnings."""
     warnings = []
     chosen = backends.choose(
@@ -265,12 +280,9 @@ def choose(wanted, dtype='float32', attention_dropout=0.0, windows=(None,), **ax
         windows=windows,
         attention_dropout=attention_dropout,
         warn=warnings.append,
+        choices=choices,
     )
     return chosen, warnings
-
-
-def raising(*inputs, **options):
-    raise RuntimeError('no shared memory left\nand a long story')
 
 
 def without_segments(query, key, value, ranges, **options):
@@ -311,7 +323,7 @@ def with_nan_at_the_end(query, key, value, ranges, **options):
     ],
 )
 def test_a_kernel_that_fails_its_check_is_not_used(broken, reason, monkeypatch):
-    monkeypatch.setitem(backends.KERNEL_OF_PLATFORM, 'cpu', 'splash')
+    monkeypatch.setitem(backends.KERNELS_OF_PLATFORM, 'cpu', ('splash',))
     monkeypatch.setitem(backends.KERNELS, 'splash', broken)
     chosen, warnings = choose('auto', windows=(None, 4))
     assert chosen is attend
@@ -326,7 +338,7 @@ def test_a_kernel_that_fails_its_check_is_not_used(broken, reason, monkeypatch):
 
 @pytest.mark.parametrize(('wanted', 'dtype'), [('auto', 'bfloat16'), ('pallas_gpu', 'float32')])
 def test_a_kernel_that_passes_its_check_is_used(wanted, dtype, monkeypatch):
-    monkeypatch.setitem(backends.KERNEL_OF_PLATFORM, 'cpu', 'pallas_gpu')
+    monkeypatch.setitem(backends.KERNELS_OF_PLATFORM, 'cpu', ('pallas_gpu',))
     monkeypatch.setitem(backends.KERNELS, 'pallas_gpu', INTERPRETED['pallas_gpu'])
     chosen, warnings = choose(wanted, dtype)
     assert chosen == backends.Sharded(INTERPRETED['pallas_gpu'], mesh_of(data=2))
@@ -369,7 +381,7 @@ def test_a_cpu_gets_plain_attention_and_no_kernel_by_name():
 
 
 def test_attention_dropout_means_plain_attention(monkeypatch):
-    monkeypatch.setitem(backends.KERNEL_OF_PLATFORM, 'cpu', 'splash')
+    monkeypatch.setitem(backends.KERNELS_OF_PLATFORM, 'cpu', ('splash',))
     monkeypatch.setitem(backends.KERNELS, 'splash', raising)
     assert choose('auto', attention_dropout=0.1) == choose('xla', attention_dropout=0.1) == (attend, [])
     with pytest.raises(
@@ -379,7 +391,7 @@ def test_attention_dropout_means_plain_attention(monkeypatch):
 
 
 def test_an_unknown_attention_is_named():
-    with pytest.raises(ConfigError, match="'flash' is not one of auto, xla, pallas_gpu, splash"):
+    with pytest.raises(ConfigError, match="'flash' is not one of auto, xla, pallas_gpu, cudnn, splash"):
         choose('flash')
 
 
@@ -392,16 +404,125 @@ class Device:
 
 
 @pytest.mark.parametrize(
-    ('platform', 'version', 'kernel'),
+    ('platform', 'version', 'kernels'),
     [
         ('cpu', '<unknown>', None),
-        ('gpu', 'PJRT C API\ncuda 13000', 'pallas_gpu'),
+        ('gpu', 'PJRT C API\ncuda 13000', ('pallas_gpu', 'cudnn')),
         ('gpu', 'PJRT C API\nrocm 70000', None),
-        ('tpu', 'PJRT C API\nTFRT TPU v5 lite', 'splash'),
+        ('tpu', 'PJRT C API\nTFRT TPU v5 lite', ('splash',)),
     ],
 )
-def test_each_platform_has_its_kernel(platform, version, kernel):
+def test_each_platform_has_its_kernels(platform, version, kernels):
     class FakeMesh:
         devices = np.array([Device(platform, version)])
 
-    assert backends.KERNEL_OF_PLATFORM.get(backends._platform(FakeMesh)) == kernel
+    assert backends.KERNELS_OF_PLATFORM.get(backends._platform(FakeMesh)) == kernels
+
+
+def test_the_fastest_attention_that_passes_its_check_is_taken_and_remembered(candidates, tmp_path):
+    """Faster ones that are wrong are not, whatever they take; a mesh of two, layers with and without a window."""
+    candidates(splash=not_at_all, pallas_gpu=raising, cudnn=roughly)
+    choices = backends.Choices(rows=4)
+    chosen, warnings = choose('auto', windows=(None, 4, 4), choices=choices)
+    assert chosen == backends.Sharded(roughly, mesh_of(data=2))
+    made = choices.made['to both sides']
+    assert made['chosen'] == 'cudnn'
+    assert made['milliseconds'].keys() == {'xla', 'cudnn'}
+    assert 0 < made['milliseconds']['cudnn'] < made['milliseconds']['xla']
+    assert [line.split(' (')[0] for line in warnings] == [
+        f'attention: the kernel {name} cannot be used here' for name in ('splash', 'pallas_gpu')
+    ]
+    assert warnings[1].endswith('(RuntimeError: no shared memory left); going on with cudnn')
+    choices.write(tmp_path)
+
+    candidates(splash=attend, pallas_gpu=raising, cudnn=slowly)  # what a measurement would now choose: splash
+    again = backends.Choices(rows=4)
+    again.read(tmp_path)
+    assert choose('auto', windows=(None, 4, 4), choices=again) == (
+        backends.Sharded(slowly, mesh_of(data=2)),
+        [],
+    )
+    assert again.made == choices.made
+
+
+def test_an_attention_that_is_not_there_any_more_is_replaced_with_one_line(candidates, tmp_path, monkeypatch):
+    choices = backends.Choices(
+        2, made={'to both sides': {'chosen': 'splash', 'milliseconds': {'splash': 1.0}}}
+    )
+    candidates(cudnn=attend)
+    chosen, [line] = choose('auto', choices=choices)
+    assert chosen == backends.Sharded(attend, mesh_of(data=2))
+    assert line.startswith(
+        'attention: splash, which this run has used so far, cannot be used here (it is for another'
+    )
+    assert choices.made['to both sides']['chosen'] == 'cudnn'
+    candidates()  # a CPU, for a while: what was measured elsewhere stays on record
+    chosen, [line] = choose('auto', choices=choices)
+    assert (chosen, choices.made['to both sides']['chosen']) == (slowly, 'cudnn')
+    (tmp_path / backends.RECORD).write_text('{"to both sides": {"chosen": "flash"}}')
+    with pytest.raises(InputError, match=r'attention\.json: is damaged .* delete it to measure again'):
+        choices.read(tmp_path)
+
+
+def test_measuring_takes_no_longer_than_it_may():
+    """What hangs is left out when the time is over, as are all after it; the fastest before it is taken."""
+    ended = threading.Event()
+    ways = {
+        'slow': Way(lambda: None, lambda: time.sleep(0.02)),
+        'wrong': Way(lambda: 'it leaks', ended.set),
+        'fast': Way(lambda: None, lambda: None),
+        'broken': Way(lambda: None, raising),
+        'hangs': Way(lambda: None, lambda: ended.wait(60)),
+        'late': Way(lambda: None, lambda: None),
+    }
+    started = time.monotonic()
+    found = fastest(ways, seconds=2.0)
+    assert 2.0 <= time.monotonic() - started < 30
+    assert not ended.is_set()
+    ended.set()
+    assert found.chosen == 'fast'
+    assert found.milliseconds.keys() == {'slow', 'fast'}
+    assert 20 <= found.milliseconds['slow'] < 2000
+    assert re.fullmatch(r'not measured within the [12] s that were left', found.left_out.pop('hangs'))
+    assert found.left_out == {
+        'wrong': 'it leaks',
+        'broken': 'RuntimeError: no shared memory left',
+        'late': 'not measured, 2 s were over',
+    }
+
+
+def test_plain_attention_is_not_measured_where_its_scores_do_not_fit(candidates):
+    candidates(cudnn=slowly)
+    choices = backends.Choices(2, plain_fits=False)
+    assert choose('auto', choices=choices)[0] == backends.Sharded(slowly, mesh_of(data=2))
+    assert choices.made['to both sides']['milliseconds'].keys() == {'cudnn'}
+
+
+def test_a_cpu_measures_nothing():
+    choices = backends.Choices(rows=2)
+    assert choose('auto', choices=choices) == (attend, [])
+    assert not choices.made
+
+
+def test_two_processes_take_what_the_first_has_measured_or_has_on_record():
+    """The other one has other times, a flaw of its own, and no record."""
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        place = f'127.0.0.1:{free.getsockname()[1]}'
+    command = [sys.executable, str(Path(__file__).with_name('toy_attention.py'))]
+    environment = {**os.environ, 'PYTHONPATH': str(Path(__file__).parents[1]), 'XLA_FLAGS': ONE_DEVICE}
+    started = [
+        subprocess.Popen(
+            [*command, f'{place},2,{index}'],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for index in (0, 1)
+    ]
+    said = [one.communicate(timeout=240) for one in started]
+    assert [one.returncode for one in started] == [0, 0], said
+    leader, follower = (json.loads(out.splitlines()[-1]) for out, _ in said)
+    assert leader == follower
+    assert leader == ['first', ['first', 'second'], ['here'], 'attend']

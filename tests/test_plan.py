@@ -20,7 +20,7 @@ from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.model.tensors import write_folder
 from bioptimus_jax.plan import Assumptions, make_plan, parameter_counts, planned_architecture
-from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.pretrain import backends, curriculum, sharding
 from bioptimus_jax.pretrain.layouts import layout_of
 from bioptimus_jax.pretrain.memory import rows_of_a_device, step_memory
 from bioptimus_jax.pretrain.objective import make_objective
@@ -156,6 +156,8 @@ QUICK = {
     'xla_llvm_disable_expensive_passes': True,
     'xla_cpu_use_fusion_emitters': True,
 }
+MOST_TOKENS = 8192
+"""Of a vocabulary: none of the step's shapes is of it, but that of the model."""
 FEW = Bert(8192, 128, 2, 2, 512, 64)
 SHAPES = {
     'unrolled': (Bert(2048, 128, 3, 4, 512, 256), 8, 256, {}, {}),
@@ -210,15 +212,85 @@ def test_memory_against_the_analysis_of_the_compiled_step(name, tmp_path):
     assert step_memory(wanted, architecture, 'cpu', 1).peak == pytest.approx(measured, rel=0.15)
 
 
-def known_of(architecture):
-    return make(
-        [*SPECIAL_TOKENS, *(f't{n}' for n in range(architecture.vocab_size - len(SPECIAL_TOKENS)))], True
+def test_a_sharded_state_takes_on_a_device_what_the_compiled_step_says():
+    """Of 8 devices: parameters and moments to within biases and norms, which are whole, and the peak beside them."""
+    architecture = Bert(2048, 128, 1, 4, 512, 128)
+    wanted = dataclasses.replace(
+        Experiment(),
+        rows=Rows(row_pieces=128, max_document_pieces=128),
+        pretrain=Pretrain(batch_rows=64),
+        runtime=Runtime(devices=8, fsdp=4, tensor=2),
     )
+    step = traced_step(wanted, architecture, make_mesh(8, 4, 2)).lower().compile(compiler_options=QUICK)
+    measured, planned = step.memory_analysis(), step_memory(wanted, architecture, 'cpu', 8)
+    state = planned.parameters + planned.optimizer
+    assert measured.alias_size_in_bytes == pytest.approx(state, rel=1e-3)
+    alone = dataclasses.replace(wanted, runtime=Runtime())
+    assert state < step_memory(alone, architecture, 'cpu', 1).parameters  # it had all three times over
+    peak = measured.argument_size_in_bytes + measured.temp_size_in_bytes
+    assert planned.peak == pytest.approx(peak, rel=0.15)
+
+
+BASE = Bert(30522, 768, 12, 12, 3072, 512, attention_dropout=0.0)
+MODERN = ModernBert(50368, 768, 22, 12, 1152, 1024, attention_dropout=0.0)
+TRITON, CUDNN, MOSAIC = '__gpu$xla.gpu.triton', '__cudnn$fmhaScaleBiasSoftmax', 'tpu_custom_call'
+
+
+# Of ModernBERT a turn of the loop has a layer of either kind, and one stands before it. Windows are a mask for cuDNN.
+@pytest.mark.parametrize(
+    ('architecture', 'name', 'platform', 'call', 'number', 'scan'),
+    [
+        (BASE, 'pallas_gpu', 'cuda', TRITON, 3, 'yes'),
+        (MODERN, 'cudnn', 'cuda', CUDNN, 12, 'auto'),
+        (MODERN, 'splash', 'tpu', MOSAIC, 12, 'auto'),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                (BASE, 'splash', 'tpu', MOSAIC, 3, 'no'),  # equal layers share a function
+                (MODERN, 'pallas_gpu', 'cuda', TRITON, 8, 'auto'),
+                *(
+                    (one, backends.PLAIN, at, '', 0, 'yes')
+                    for one in (BASE, MODERN)
+                    for at in ('cuda', 'tpu')
+                ),
+            )
+        ),
+    ],
+)
+def test_the_base_step_lowers_for_the_platforms_that_are_not_here(
+    architecture, name, platform, call, number, scan, monkeypatch
+):
+    """As users train, in bfloat16: the last thing before the platform's own compiler, with the kernel in it."""
+    # jax asks for the installed library before it lowers.
+    monkeypatch.setattr('jax._src.cudnn.fused_attention_stablehlo.check_cudnn_version', lambda: 91000)
+    length = architecture.max_positions
+    wanted = dataclasses.replace(
+        Experiment(),
+        rows=Rows(row_pieces=length, max_document_pieces=length),
+        pretrain=Pretrain(batch_rows=32, dtype='bfloat16'),
+        runtime=Runtime(devices=1, scan_layers=scan),
+    )
+    mesh = make_mesh(1)
+    kernel = backends.Tried(mesh, 12, 64, (length,), 'bfloat16', architecture.windows, False).attend(name)
+    step = traced_step(wanted, architecture, mesh, attend=kernel)
+    text = step.lower(lowering_platforms=(platform,)).as_text()
+    assert text.count(f'custom_call @{call}') == number
+
+
+def known_of(architecture):
+    size = min(architecture.vocab_size, MOST_TOKENS) - len(SPECIAL_TOKENS)
+    return make([*SPECIAL_TOKENS, *(f't{n}' for n in range(size))], True)
 
 
 def compiled_step(wanted, architecture):
+    return traced_step(wanted, architecture, make_mesh(1)).lower().compile(compiler_options=QUICK)
+
+
+def traced_step(wanted, architecture, mesh, **how):
+    """The train step of shapes alone, split as on that mesh; `how`: what of its `Compute` is other than chosen here."""
     rows, length = wanted.pretrain.batch_rows, wanted.rows.row_pieces
-    objective = make_objective(wanted, architecture, known_of(architecture), length, make_mesh(1), print)
+    objective = make_objective(wanted, architecture, known_of(architecture), length, mesh, print)
+    objective = dataclasses.replace(objective, compute=dataclasses.replace(objective.compute, **how))
     shapes = {path: jax.ShapeDtypeStruct(s, jnp.float32) for path, s in architecture.shapes().items()}
     state = jax.eval_shape(
         lambda params: initial_state(
@@ -236,9 +308,16 @@ def compiled_step(wanted, architecture):
     frozen = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), objective.frozen({}))
     schedule = curriculum.make_schedule(wanted, curriculum.RowCounts(1000, 100_000, 80_000))
     table = curriculum.table(schedule, wanted)
-    step = functools.partial(train_step, objective)
-    lowered = jax.jit(step, donate_argnums=0).lower(state, frozen, batch, table)
-    return lowered.compile(compiler_options=QUICK)
+    everywhere, rules = sharding.replicated(mesh), objective.all_rules
+    kept = sharding.state_shardings(state, mesh, rules)
+    given = (kept, sharding.shardings_of(frozen, mesh, rules), sharding.batch_sharding(mesh), everywhere)
+    step = jax.jit(
+        functools.partial(train_step, objective),
+        donate_argnums=0,
+        in_shardings=given,
+        out_shardings=(kept, everywhere),
+    )
+    return step.trace(state, frozen, batch, table)
 
 
 def test_splitting_parameters_and_rows_divides_their_memory(paper):

@@ -5,6 +5,7 @@ import errno
 import functools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from toy_attention import not_at_all, roughly
 from toy_pretraining import assert_same_bits, copy_of, experiment, killed_copy, parameters, pretrained
 
 from bioptimus_jax.corpus.documents import document_key, open_documents
@@ -25,7 +27,7 @@ from bioptimus_jax.model.architecture import Rule, logits_of
 from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder, write_folder
-from bioptimus_jax.pretrain import curriculum, difficulty, evaluate, perplexity
+from bioptimus_jax.pretrain import backends, curriculum, difficulty, evaluate, goodput, perplexity
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import Checkpoints, load_phase
 from bioptimus_jax.pretrain.decay import DECAYS
@@ -83,12 +85,32 @@ def test_the_loss_falls_and_every_phase_is_there(undisturbed, prepared):
 
 
 def test_kill_and_resume_is_bit_identical(prepared, undisturbed, tmp_path):
-    """Killed in the first phase, and in the third again."""
-    workdir = copy_of(prepared, tmp_path)
+    """Killed in the first phase, and in the third again. All of the time is accounted for."""
+    workdir, begun = copy_of(prepared, tmp_path), time.time()
     for after in (5, 14):
         run_killed(prepared, workdir, after, signal.SIGKILL)
-    execute(Run(workdir, experiment(prepared), quiet=True), STAGES['pretrain'])
+    run, lines = Run(workdir, experiment(prepared)), []
+    run.say = lines.append
+    execute(run, STAGES['pretrain'])
+    took = time.time() - begun
     assert_identical(workdir, undisturbed[1])
+    records = run.metrics('clock')
+    found = goodput.account(records)
+    began, ended = min(r['began'] for r in records), max(r['time'] for r in records)
+    assert sum(found.values()) == pytest.approx(ended - began, abs=0.05)
+    assert 0.5 * took < ended - began < took
+    own = goodput.processes(records)
+    assert [rs[-1]['ended'] for rs in own] == [False, False, True]
+    assert all(rs[0]['computed']['on'] == rs[1]['computed']['on'] for rs in own)
+    assert run.manifest('pretrain')['computed'] == own[-1][0]['computed']
+    assert own[-1][0]['computed'] == {
+        'on': '8 cpu devices',
+        'mesh': 'data 1 x fsdp 1 x tensor 1',
+        'attention': 'xla',
+        'type': 'float32',
+    }
+    assert all(found[span] > 0 for span in (*goodput.SPANS, goodput.LOST, goodput.IDLE)), found
+    assert any(', 3 starts; start ' in line and '; not running ' in line for line in lines)
     spent = [
         {r['step']: r['flops'] for r in Run(where, experiment(prepared)).metrics('pretrain') if 'flops' in r}
         for where in (workdir, undisturbed[0])
@@ -106,6 +128,29 @@ def test_a_kill_changes_no_bit_of_any_family(family, prepared, tmp_path):
     with killed_copy(whole, tmp_path / 'killed', lambda step: step > 6):
         pretrained(whole)
     assert_same_bits(whole, pretrained(Run(tmp_path / 'killed', whole.config, quiet=True)), '0.2')
+
+
+def test_a_run_goes_on_with_the_attention_that_it_has_measured(prepared, tmp_path, candidates, monkeypatch):
+    """It computes other bits than plain attention. After a kill nothing is measured, and all bits are the same."""
+    changes = {'model.attention_dropout': 0, 'model.layers': 1, 'phases': '0.1,'}
+    whole = Run(copy_of(prepared, tmp_path), experiment(prepared, **changes))
+    execute(whole, STAGES['surgery'], replace=True)
+    candidates(splash=not_at_all, cudnn=roughly)
+    lines: list[str] = []
+    whole.say = lines.append
+    with killed_copy(whole, tmp_path / 'killed', lambda step: step > 4):
+        pretrained(whole)
+    made = json.loads((whole.workdir / 'pretrain' / backends.RECORD).read_text())['to both sides']
+    assert made['chosen'] == 'cudnn'
+    assert made['milliseconds'].keys() == {'xla', 'cudnn'}
+    assert made['left_out']['splash'].startswith('its output is off by')
+    assert any(re.search(r'attention roughly, type float32', line) for line in lines)
+    [times] = [line for line in lines if 'measured once' in line]
+    assert re.search(r'to both sides: xla [\d.e+]+ ms, cudnn [\d.e+]+ ms$', times)
+
+    monkeypatch.setattr(backends, 'fastest', None)
+    goes_on = pretrained(Run(tmp_path / 'killed', whole.config, quiet=True))
+    assert_same_bits(whole, goes_on, '0.1')
 
 
 def test_sigterm_saves_says_so_and_goes_on(prepared, undisturbed, tmp_path):

@@ -1,5 +1,6 @@
-"""Records of training: hand-made windows, model FLOPs against published figures, the profiler's window."""
+"""Records of training: hand-made windows, model FLOPs against published figures, the profiler's window, goodput."""
 
+import json
 import time
 
 import jax.numpy as jnp
@@ -8,8 +9,12 @@ import pytest
 
 from bioptimus_jax.config import defaults
 from bioptimus_jax.model.families.bert import Bert
-from bioptimus_jax.pretrain import throughput, watch
+from bioptimus_jax.pretrain import goodput, throughput, watch
 from bioptimus_jax.pretrain.objectives.mlm import OBJECTIVE
+from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.sections.goodput import goodput as table_of
+from bioptimus_jax.report.sections.goodput import starts
+from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
@@ -106,3 +111,92 @@ def test_reading_a_window_says_how_long_it_was_open():
     window.add(1, metrics(1, 1), 0.0)
     time.sleep(0.02)
     assert window.read()[1] >= 0.02
+
+
+def clocked(began, step, *spans, first=None, ended=False, **more):
+    """A line of metrics.jsonl: seconds of start, compile, training, input, evaluation, checkpoint."""
+    told = {'stage': 'clock', 'step': step, 'kind': 'spans', 'name': str(began), 'time': began + sum(spans)}
+    own = {
+        'began': began,
+        'first': first,
+        'ended': ended,
+        'spans': dict(zip(goodput.SPANS, spans, strict=True)),
+    }
+    return json.dumps({**told, **own, **more})
+
+
+# Killed after step 30, whose checkpoint is that of 20; begun again twice, the second time after it was stopped.
+TWICE = [
+    json.dumps({'stage': 'clock', 'step': 0, 'kind': 'start', 'time': 1.0}),
+    clocked(1000.0, 0, 8.0, 0, 0, 0, 0, 0),
+    clocked(1000.0, 0, 10.0, 0, 0, 0, 5.0, 0, first=0, computed={'on': '2 cpu devices', 'attention': 'xla'}),
+    clocked(1000.0, 10, 10.0, 20.0, 40.0, 1.0, 5.0, 0, first=0),
+    clocked(1000.0, 20, 10.0, 20.0, 80.0, 2.0, 10.0, 6.0, first=0),
+    clocked(1000.0, 30, 10.0, 20.0, 117.0, 5.0, 10.0, 6.0, first=0),  # 168 s; 40 s since the record before
+    clocked(2000.0, 0, 7.0, 0, 0, 0, 0, 0),
+    clocked(2000.0, 20, 9.0, 0, 0, 0, 0, 0, first=20),
+    clocked(2000.0, 30, 9.0, 3.0, 38.0, 0, 0, 0, first=20),
+    clocked(2000.0, 35, 9.0, 3.0, 58.0, 0, 0, 4.0, first=20, ended=True),  # 74 s
+    clocked(2100.0, 35, 9.0, 0, 0, 0, 0, 0, first=35),
+    clocked(2100.0, 40, 9.0, 3.0, 20.0, 1.0, 5.0, 2.0, first=35, ended=True),  # 40 s
+]
+ACCOUNT = {
+    'start': 28.0,
+    'compile': 26.0,
+    'training': 80.0 + 58.0 + 20.0,
+    'input': 2.0 + 1.0,
+    'evaluation': 15.0,
+    'checkpoint': 12.0,
+    goodput.LOST: 37.0 + 3.0 + 40.0,  # steps 21 to 30, then an interval at the most
+    goodput.IDLE: (2000 - 1168 - 40) + (2100 - 2074),
+}
+
+
+def test_all_of_the_time_is_accounted_for_over_restarts(tmp_path):
+    """Two restarts by hand, beside a line cut off by a kill, and an attempt before that was replaced."""
+    before = clocked(10.0, 50, 1.0, 1.0, 500.0, 0, 0, 0, first=0)
+    (tmp_path / 'metrics.jsonl').write_text(
+        '\n'.join([before, *TWICE[:6], '{"stage": "clo', *TWICE[6:]]) + '\n'
+    )
+    run = Run(tmp_path, Experiment.from_config(defaults()), quiet=True)
+    records = run.metrics(goodput.STAGE)
+    found = goodput.account(records)
+    assert found == pytest.approx(ACCOUNT)
+    assert sum(found.values()) == pytest.approx(2140 - 1000)
+    assert goodput.line(records) == (
+        '49.1 % of 5 min 22 s trained, 3 starts; start 8.7 %, compile 8.1 %, input 0.9 %, evaluation 4.7 %, '
+        'checkpoint 3.7 %, lost to a kill 24.8 %; not running 13 min 38 s'.replace(' %', '%')
+    )
+    table = table_of(read_measures(run))
+    assert [row[0].text for row in table.rows] == list(ACCOUNT)
+    for column, shares in ((2, 1.0), (3, 1.0)):
+        assert sum(row[column].value or 0 for row in table.rows) == pytest.approx(shares)
+    assert table.rows[2][3].text == f'{100 * 158 / 1140:.1f} %'
+    assert '3 starts' in table.note
+    assert [[cell.text for cell in row] for row in starts(read_measures(run)).rows] == [
+        [
+            '1970-01-01 00:16:40',
+            '0',
+            '30',
+            '2 min 48 s',
+            '2 cpu devices, attention xla',
+            'killed, or not yet',
+        ],
+        ['1970-01-01 00:33:20', '20', '35', '1 min 14 s', '', 'in order'],
+        ['1970-01-01 00:35:00', '35', '40', '40 s', '', 'in order'],
+    ]
+
+
+def test_a_step_from_which_two_went_on_is_lost_to_both(tmp_path):
+    """The checkpoint after step 10 was the last good one, twice; nobody killed the last."""
+    lines = [
+        clocked(0.0, 10, 1.0, 0, 10.0, 0, 0, 0, first=0),
+        clocked(0.0, 30, 1.0, 0, 30.0, 0, 0, 0, first=0, ended=True),
+        clocked(50.0, 0, 2.0, 0, 0, 0, 0, 0),
+        clocked(50.0, 20, 2.0, 0, 12.0, 0, 0, 0, first=10, ended=True),
+        clocked(80.0, 10, 1.0, 0, 0, 0, 0, 0, first=10),
+        clocked(80.0, 20, 1.0, 0, 10.0, 0, 0, 0, first=10),
+    ]
+    found = goodput.account([json.loads(line) for line in lines])
+    assert (found['training'], found['start'], found[goodput.LOST]) == (20.0, 4.0, 20.0 + 12.0)
+    assert sum(found.values()) == 91.0

@@ -15,6 +15,7 @@ from bioptimus_jax.corpus.documents import Document, document_key, open_document
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_jsonl, read_sealed, write_json, write_sealed
 from bioptimus_jax.hosts.devices import present
+from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.run import Run
@@ -42,7 +43,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     Models that a cut-off attempt has finished are kept. Raises InputError where nothing can be scored.
     """
     e = run.config
-    run.computes('analyze', str(present()))
+    run.computes('analyze', str(present()), mesh='one device', **PLAIN.words())
     candidates, spellers = _candidates(e, run.folder)
     chosen = cloze.passages(
         _documents(run.folder('corpus'), e.analysis.cloze_documents),

@@ -18,10 +18,11 @@ from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.pretrain import difficulty
+from bioptimus_jax.pretrain.backends import dtype_of
 from bioptimus_jax.pretrain.masking import Masker
 from bioptimus_jax.pretrain.objective import make_objective
 from bioptimus_jax.pretrain.perplexity import by_setting
-from bioptimus_jax.pretrain.sharding import make_mesh
+from bioptimus_jax.pretrain.sharding import in_words, make_mesh
 from bioptimus_jax.progress import clock
 from bioptimus_jax.run import Run
 
@@ -35,7 +36,14 @@ def measure(run: Run, models: Sequence[str] = ()) -> dict[str, Any]:
     """
     started, e = time.monotonic(), run.config
     folders = model_folders(e, run.folder, models, '--model') if models else difficulty.probe_folders(run)
-    run.computes('difficulty', str(present()))
+    here, mesh = present(), make_mesh(e.runtime.devices)
+    run.computes(
+        'difficulty',
+        str(here),
+        mesh=in_words(mesh),
+        attention=e.runtime.attention,
+        type=dtype_of(e.pretrain, here.platform),
+    )
     texts = difficulty.documents(run)
     if texts:  # a column of labels has a perplexity too
         run.say(f'difficulty: {len(texts):,} documents, one begins: {" ".join(texts[0].text[:80].split())}')

@@ -17,6 +17,7 @@ from bioptimus_jax.files import atomic, digest, read_json, sha256, whole_folder,
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.manifests import MANIFEST, versions
 from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.model.tensors import read_architecture, write_folder
 from bioptimus_jax.pretrain.checkpoint import finished_phases, load_phase, phase_checksums
 from bioptimus_jax.pretrain.objective import planned_objective
@@ -33,7 +34,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     Raises InputError at the end if some phases are unfinished.
     """
     run.fetch('pretrain')
-    run.computes('export', str(present()))
+    run.computes('export', str(present()), mesh='one device', **PLAIN.words())
     pretrain = run.workdir / 'pretrain'
     if run.manifest('pretrain'):
         pretrain = run.folder('pretrain')

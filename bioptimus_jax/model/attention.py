@@ -72,6 +72,13 @@ class Ranges:
         first_BxL = jnp.maximum(self.start_BxL, places_1xL - before)
         return first_BxL, jnp.minimum(self.end_BxL, places_1xL + behind + 1)
 
+    @property
+    def mask_Bx1xLxL(self) -> jax.Array:
+        """Of every query and key whether the query sees the key."""
+        first_BxL, past_BxL = self.bounds_BxL
+        places = jnp.arange(first_BxL.shape[1])[None, None, None]
+        return (first_BxL[:, None, :, None] <= places) & (places < past_BxL[:, None, :, None])
+
 
 @dataclasses.dataclass(frozen=True)
 class Causal:
@@ -109,12 +116,9 @@ def attend(
     of two where nothing behind it is seen.
     """
     rows, length, heads, head_size = query_BxLxHxK.shape
-    first_BxL, past_BxL = ranges.bounds_BxL
     if attended_keys(length, ranges.window) == length:
         query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query_BxLxHxK, key_BxLxHxK, value_BxLxHxK))
-        places = jnp.arange(length)[None, None, None]
-        sees_Bx1xLxL = (first_BxL[:, None, :, None] <= places) & (places < past_BxL[:, None, :, None])
-        mixed_BxHxLxK = _weighted(query, key, value, sees_Bx1xLxL, dropped)
+        mixed_BxHxLxK = _weighted(query, key, value, ranges.mask_Bx1xLxL, dropped)
         return jnp.swapaxes(mixed_BxHxLxK, 1, 2).astype(value_BxLxHxK.dtype)
 
     size = _block(ranges.window or 0)
@@ -133,7 +137,7 @@ def attend(
         before, after = jnp.concatenate((none, own[:, :-1]), 1), jnp.concatenate((own[:, 1:], none), 1)
         return jnp.concatenate([before, own] if ranges.one_sided else [before, own, after], 3)
 
-    first, past = cut(first_BxL), cut(past_BxL)
+    first, past = (cut(bound_BxL) for bound_BxL in ranges.bounds_BxL)
     seen = jnp.arange((2 if ranges.one_sided else 3) * size)
     places_NxS = size * (jnp.arange(blocks)[:, None] - 1) + seen[None]
     places = places_NxS[None, :, None, None, :]

@@ -52,6 +52,10 @@ class Compute:
         kernel: Any = getattr(inner, 'kernel', inner)
         return 'xla' if kernel is attend else kernel.__name__
 
+    def words(self) -> dict[str, str]:
+        """Attention and type, for who says what it computes with."""
+        return {'attention': self.attention, 'type': jnp.dtype(self.dtype).name}
+
     def __post_init__(self) -> None:
         if self.remat not in REMAT:
             raise ValueError(f'remat {self.remat!r} is not one of {", ".join(REMAT)}')

@@ -2,10 +2,11 @@
 
 B rows, L positions, H heads, K size of a head.
 
-They come from jax.experimental.pallas, with fused backward passes. Padding is a document like any other, so its
-rows stay finite. `interpret` runs a kernel on any platform, slowly. cuDNN is left out: its public route,
-jax.nn.dot_product_attention, takes no segment ids, and a mask reaches it as a bias with all pairs of positions.
+They come from jax.experimental.pallas and cuDNN, with fused backward passes. Padding is a document like any other, so
+its rows stay finite. `interpret` runs a kernel of Pallas on any platform, slowly.
 """
+
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -48,6 +49,30 @@ def pallas_gpu(
         causal=ranges.one_sided,
         block_sizes=gpu.BlockSizes(forward, forward, backward, backward, backward, backward),
         interpret=interpret,
+    )
+
+
+def cudnn(
+    query_BxLxHxK: jax.Array,
+    key_BxLxHxK: jax.Array,
+    value_BxLxHxK: jax.Array,
+    ranges: Ranges,
+    dropped: Dropped | None = None,
+    *,
+    implementation: Literal['cudnn', 'xla'] = 'cudnn',
+) -> jax.Array:
+    """cuDNN's flash attention for NVIDIA GPUs, as BxLxHxK in the type of the queries, keys and values: bfloat16.
+
+    Its public route takes no segment ids, so ranges and windows are a mask, which becomes a bias BxLxL for all heads;
+    scores of heads are not held. ValueError when there is something to drop; other errors come from jax, in its words.
+    """
+    _refuse_dropout('cudnn', dropped)
+    return jax.nn.dot_product_attention(
+        query_BxLxHxK,
+        key_BxLxHxK,
+        value_BxLxHxK,
+        mask=ranges.mask_Bx1xLxL,
+        implementation=implementation,
     )
 
 

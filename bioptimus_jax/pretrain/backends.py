@@ -1,13 +1,16 @@
-"""How a run computes its model; above all its attention: a fused kernel where the platform has one that passes a
-check, plain XLA elsewhere.
+"""How a run computes its model; above all its attention: plain XLA or a fused kernel, the fastest of those that the
+platform has and that pass a check.
 
 B rows, L positions, H heads, K size of a head.
 """
 
+import collections
 import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,24 +18,63 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.typing import DTypeLike
 
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.attention import Attend, Causal, Dropped, Ranges, attend
 from bioptimus_jax.model.compute import Compute, unplaced
-from bioptimus_jax.model.kernels import pallas_gpu, splash
+from bioptimus_jax.model.kernels import cudnn, pallas_gpu, splash
+from bioptimus_jax.pretrain.fastest import Way, agreed, fastest, flaw_of
 from bioptimus_jax.pretrain.sharding import ROWS, Place, row_shards
 from bioptimus_jax.schema import Experiment, Pretrain, Runtime
 
-KERNELS: dict[str, Attend] = {'pallas_gpu': pallas_gpu, 'splash': splash}
-KERNEL_OF_PLATFORM = {'cuda': 'pallas_gpu', 'tpu': 'splash'}
-PLATFORM_OF_KERNEL = {'pallas_gpu': 'gpu', 'splash': 'tpu'}
+PLAIN = 'xla'
+KERNELS: dict[str, Attend] = {'pallas_gpu': pallas_gpu, 'cudnn': cudnn, 'splash': splash}
+# What auto takes, beside plain attention: the fastest, or where nothing is measured the first that passes its check.
+KERNELS_OF_PLATFORM = {'cuda': ('pallas_gpu', 'cudnn'), 'tpu': ('splash',)}
+PLATFORM_OF_KERNEL = {'pallas_gpu': 'gpu', 'cudnn': 'gpu', 'splash': 'tpu'}
 WITHOUT_WINDOWS = ('pallas_gpu',)  # which leave ranges with a window to plain attention
-CHOICES = ('auto', 'xla', *KERNELS)
+CHOICES = ('auto', PLAIN, *KERNELS)
+RECORD = 'attention.json'
+"""In the folder of pre-training: what auto has chosen there. Another attention would round in another way."""
 HEADS = ('tensor',)  # the axis that heads are split over, as ROWS are those of rows; a mesh may lack some
 DEEP = 12  # layers; up to here an unrolled stack is faster, and fits
 # Share of the largest value by which a kernel may differ from plain attention in float32. Not tighter, because
 # GPUs round the factors of float32 products to TF32 and TPUs to bfloat16; a wrong kernel is off by far more.
 TOLERANCES = {'float32': 0.02, 'bfloat16': 0.05}
+
+
+@dataclasses.dataclass
+class Choices:
+    """What auto has measured and chosen in a run, by the sides that are attended to.
+
+    `rows`: of a step's part, on all devices. `plain_fits`: whether memory suffices for the scores of plain attention.
+    """
+
+    rows: int
+    plain_fits: bool = True
+    made: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+
+    def read(self, folder: Path) -> None:
+        """Those of a run that goes on. Raises InputError."""
+        remedy = 'restore it, or delete it to measure again'
+        made = read_json(folder / RECORD, remedy) or {}
+        known = isinstance(made, dict) and all(isinstance(r, dict) for r in made.values())
+        if not known or not {r.get('chosen') for r in made.values()} <= {PLAIN, *KERNELS}:
+            raise InputError(f'{folder / RECORD}: is damaged (it names no attention); {remedy}')
+        self.made = made
+
+    def write(self, folder: Path) -> None:
+        """Keep what was measured, if anything was."""
+        if self.made:
+            write_json(folder / RECORD, self.made)
+
+    def line(self) -> str:
+        """The times, of forward and backward pass through the layers."""
+        return '; '.join(
+            f'{sides}: {", ".join(f"{name} {taken:.3g} ms" for name, taken in made["milliseconds"].items())}'
+            for sides, made in self.made.items()
+        )
 
 
 def make_compute(
@@ -42,10 +84,11 @@ def make_compute(
     row_pieces: int,
     warn: Callable[[str], None],
     causal: bool = False,
+    choices: Choices | None = None,
 ) -> Compute:
     """Types, attention, remat and placing by the configuration; 'auto' looks at the platform and the depth.
 
-    `causal`: a position sees nothing behind it, also of its window.
+    `causal`: a position sees nothing behind it, also of its window. `choices`: auto measures, and remembers there.
     """
     dtype = dtype_of(config.pretrain, jax.default_backend())
     attention = choose(
@@ -57,10 +100,11 @@ def make_compute(
             {row_pieces, min(row_pieces, config.rows.max_document_pieces)}
         ),  # held-out rows are narrower
         dtype=dtype,
-        windows=tuple(dict.fromkeys(architecture.windows)),
+        windows=architecture.windows,
         attention_dropout=architecture.attention_dropout,
         warn=warn,
         causal=causal,
+        choices=choices,
     )
     return Compute(
         dtype=jnp.dtype(dtype),
@@ -141,6 +185,62 @@ class Sharded:
         return tuple(axis for axis in axes if axis in self.mesh.axis_names) or None
 
 
+@dataclasses.dataclass(frozen=True)
+class Tried:
+    """Attention as a run needs it: for rows of each of these `widths`, in layers with these `windows`."""
+
+    mesh: Mesh
+    heads: int
+    head_size: int
+    widths: tuple[int, ...]
+    dtype: DTypeLike
+    windows: tuple[int | None, ...]
+    causal: bool
+
+    def attend(self, name: str) -> Attend:
+        """Plain `attend`, or a kernel spread over the mesh."""
+        return attend if name == PLAIN else Sharded(KERNELS[name], self.mesh)
+
+    def flaw(self, name: str) -> str | None:
+        """What is wrong with a kernel for one of the widths and windows, in words; None: nothing."""
+
+        def first() -> str | None:
+            kernel, shape = Sharded(KERNELS[name], self.mesh), (self.heads, self.head_size)
+            each = ((width, window) for width in self.widths for window in dict.fromkeys(self.windows))
+            flaws = (find_flaw(kernel, *shape, w, self.dtype, window, self.causal) for w, window in each)
+            return next(filter(None, flaws), None)
+
+        return flaw_of(first)
+
+    def way(self, name: str, choices: Choices) -> Way:
+        """How it is checked and timed: forward and backward pass through all layers with the rows of a step's part."""
+
+        def check() -> str | None:
+            if name != PLAIN:
+                return self.flaw(name)
+            return None if choices.plain_fits else 'its scores would need more memory than there is'
+
+        @functools.cache
+        def prepared() -> tuple[list[Any], tuple[jax.Array, ...]]:
+            def passes(window: int | None) -> Callable[..., list[jax.Array]]:
+                def both(segments_BxL: jax.Array, *others: jax.Array) -> list[jax.Array]:
+                    ranges = _ranges(segments_BxL, window, self.causal)
+                    return _with_gradients(self.attend(name), ranges, *others)
+
+                return jax.jit(both)
+
+            shape = (choices.rows, max(self.widths), self.heads, self.head_size)
+            *arrays, segments_BxL = _sample(self.mesh, shape, self.dtype, self.causal)
+            layers = collections.Counter(self.windows).items()
+            return [(passes(window), number) for window, number in layers], (segments_BxL, *arrays[:4])
+
+        def work() -> None:
+            each, inputs = prepared()
+            jax.block_until_ready([one(*inputs) for one, layers in each for _ in range(layers)])
+
+        return Way(check, work)
+
+
 def choose(
     wanted: str,
     mesh: Mesh,
@@ -153,40 +253,69 @@ def choose(
     attention_dropout: float,
     warn: Callable[[str], None],
     causal: bool = False,
+    choices: Choices | None = None,
 ) -> Attend:
     """The attention of a run: plain `attend`, or a kernel spread over the mesh, checked here on every device.
 
-    `widths` are the lengths L that rows of the run have, `windows` those of the layers; the kernel must do for all.
-    `auto` takes the platform's kernel unless attention probabilities are dropped, and warns in one line where
-    the check fails. A kernel that was asked for by name and cannot be used is a ConfigError with the reason.
+    `widths` are the lengths L that rows of the run have, `windows` those of the layers; a kernel must do for all.
+    `auto` is plain where attention probabilities are dropped, else the one that `choices` has from before, else the
+    fastest, which it measures; without `choices` the platform's first kernel that passes. It says in one line each
+    which do not. A kernel that was asked for by name and cannot be used is a ConfigError with the reason.
     """
     if wanted not in CHOICES:
         raise ConfigError(f'config.runtime.attention: {wanted!r} is not one of {", ".join(CHOICES)}')
-    name = KERNEL_OF_PLATFORM.get(_platform(mesh), 'xla') if wanted == 'auto' else wanted
-    if name == 'xla' or (wanted == 'auto' and attention_dropout > 0):
+    if wanted == PLAIN or (wanted == 'auto' and attention_dropout > 0):
         return attend
-    check_kernel(name, attention_dropout)
-    kernel = Sharded(KERNELS[name], mesh)
-    try:
-        flaws = (
-            find_flaw(kernel, heads, head_size, width, dtype, window, causal)
-            for width in widths
-            for window in windows
-        )
-        flaw = next(filter(None, flaws), None)
-    except Exception as error:  # of compilers and drivers, which have no common type
-        lines = str(error).strip().splitlines() or ['']
-        flaw = f'{type(error).__name__}: {lines[0][:200]}'
-    if flaw is None:
-        if name in WITHOUT_WINDOWS and windows != (None,):
-            warn(f'attention: {name} has no windows; layers that have one use plain XLA, in blocks')
-        return kernel
+    tried = Tried(mesh, heads, head_size, tuple(widths), dtype, tuple(windows), causal)
+    name, left_out = wanted, dict[str, str]()
     if wanted != 'auto':
-        raise ConfigError(
-            f'config.runtime.attention: {name} cannot be used here ({flaw}); choose xla or auto'
+        check_kernel(name, attention_dropout)
+        if flaw := tried.flaw(name):
+            raise ConfigError(
+                f'config.runtime.attention: {name} cannot be used here ({flaw}); choose xla or auto'
+            )
+    elif choices is None:
+        name, left_out = _first_sound(tried)
+    else:
+        name, left_out = _fastest(tried, choices, warn)
+    for kernel, flaw in left_out.items():
+        on = 'plain XLA' if name == PLAIN else name
+        warn(f'attention: the kernel {kernel} cannot be used here ({flaw}); going on with {on}')
+    if name in WITHOUT_WINDOWS and set(windows) != {None}:
+        warn(f'attention: {name} has no windows; layers that have one use plain XLA, in blocks')
+    return tried.attend(name)
+
+
+def _first_sound(tried: Tried) -> tuple[str, dict[str, str]]:
+    """The platform's first kernel that passes, and what is wrong with those before it; without one plain attention."""
+    left_out: dict[str, str] = {}
+    for name in KERNELS_OF_PLATFORM.get(_platform(tried.mesh), ()):
+        if (flaw := tried.flaw(name)) is None:
+            return name, left_out
+        left_out[name] = flaw
+    return PLAIN, left_out
+
+
+def _fastest(tried: Tried, choices: Choices, warn: Callable[[str], None]) -> tuple[str, dict[str, str]]:
+    """What was chosen before, else the fastest for the platform, and what is wrong with others. It is remembered."""
+    known, names = (PLAIN, *KERNELS), KERNELS_OF_PLATFORM.get(_platform(tried.mesh), ())
+    sides = 'to one side' if tried.causal else 'to both sides'
+    kept = choices.made.get(sides)
+    if (number := agreed(known.index(kept['chosen']) if kept else -1)) >= 0:
+        name = known[int(number)]
+        flaw = None if name == PLAIN else tried.flaw(name) if name in names else 'it is for another platform'
+        if agreed(math.inf if flaw else 0) == 0:
+            return name, {}
+        warn(
+            f'attention: {name}, which this run has used so far, cannot be used here ({flaw or "in another process"}); '
+            'from here on another is used, which rounds in another way'
         )
-    warn(f'attention: the kernel {name} cannot be used here ({flaw}); going on with plain XLA')
-    return attend
+    if not names:
+        return PLAIN, {}
+    found = fastest({name: tried.way(name, choices) for name in (PLAIN, *names)})
+    chosen = found.chosen or PLAIN
+    choices.made[sides] = {**dataclasses.asdict(found), 'chosen': chosen}
+    return chosen, {name: flaw for name, flaw in found.left_out.items() if name != PLAIN}
 
 
 def check_kernel(name: str, attention_dropout: float, platform: str = '') -> None:
@@ -230,15 +359,6 @@ def find_flaw(
     segments = jax.ShapeDtypeStruct(shape[:2], jnp.int32)
     jax.eval_shape(forward, *(jax.ShapeDtypeStruct(shape, dtype),) * 3, segments)
     whole = NamedSharding(kernel.mesh, PartitionSpec())
-    of_rows, of_heads = (NamedSharding(kernel.mesh, s) for s in (kernel.rows_spec, kernel.heads_spec))
-
-    @functools.partial(jax.jit, out_shardings=(*(of_heads,) * 6, of_rows))
-    def sample() -> tuple[jax.Array, ...]:
-        segments_BxL = jnp.tile(_two_rows(row_pieces), (kernel.parts(ROWS), 1))
-        second = _replaced(segments_BxL, causal)[:, :, None, None]
-        query, key, value, weights, *others = jax.random.normal(jax.random.key(0), (6, *shape)).astype(dtype)
-        other_key, other_value = (jnp.where(second, *pair) for pair in zip(others, (key, value)))
-        return query, key, value, weights, other_key, other_value, segments_BxL
 
     @functools.partial(jax.jit, out_shardings=whole)
     def differences(
@@ -259,7 +379,9 @@ def find_flaw(
     def changed(before: jax.Array, after: jax.Array, segments_BxL: jax.Array) -> jax.Array:
         return jnp.any((before != after) & ~_replaced(segments_BxL, causal)[:, :, None, None])
 
-    query, key, value, weights, other_key, other_value, segments_BxL = sample()
+    query, key, value, weights, other_key, other_value, segments_BxL = _sample(
+        kernel.mesh, shape, dtype, causal
+    )
     tolerance = TOLERANCES[jnp.dtype(dtype).name]
     found = np.asarray(differences(query, key, value, weights, segments_BxL))
     for what, difference in zip(('output', 'gradient of q', 'gradient of k', 'gradient of v'), found):
@@ -269,6 +391,24 @@ def find_flaw(
     if changed(before, forward(query, other_key, other_value, segments_BxL), segments_BxL):
         return 'a segment sees the keys or values of another'
     return None
+
+
+def _sample(
+    mesh: Mesh, shape: tuple[int, int, int, int], dtype: DTypeLike, causal: bool
+) -> tuple[jax.Array, ...]:
+    """Random queries, keys, values, weights, other keys and values of what is `_replaced`; segments of the rows."""
+    spread = Sharded(attend, mesh)
+    of_rows, of_heads = (NamedSharding(mesh, spec) for spec in (spread.rows_spec, spread.heads_spec))
+
+    @functools.partial(jax.jit, out_shardings=(*(of_heads,) * 6, of_rows))
+    def sample() -> tuple[jax.Array, ...]:
+        segments_BxL = jnp.tile(_two_rows(shape[1]), (-(-shape[0] // 2), 1))[: shape[0]]
+        second = _replaced(segments_BxL, causal)[:, :, None, None]
+        query, key, value, weights, *others = jax.random.normal(jax.random.key(0), (6, *shape)).astype(dtype)
+        other_key, other_value = (jnp.where(second, *pair) for pair in zip(others, (key, value)))
+        return query, key, value, weights, other_key, other_value, segments_BxL
+
+    return sample()
 
 
 def _replaced(segments_BxL: jax.Array, causal: bool) -> jax.Array:

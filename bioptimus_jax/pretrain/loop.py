@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.files import digest
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.hosts.processes import any_of, meet
 from bioptimus_jax.model.tensors import load_folder
-from bioptimus_jax.pretrain import curriculum, difficulty, mixture, watch
+from bioptimus_jax.pretrain import curriculum, difficulty, goodput, mixture, watch
+from bioptimus_jax.pretrain.backends import Choices
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import (
     AVERAGE,
@@ -27,7 +27,8 @@ from bioptimus_jax.pretrain.checkpoint import (
     recorded_phases,
 )
 from bioptimus_jax.pretrain.energy import Meter
-from bioptimus_jax.pretrain.memory import check_memory
+from bioptimus_jax.pretrain.goodput import CHECKPOINT, COMPILE, EVALUATION, TRAINING, Clock
+from bioptimus_jax.pretrain.memory import check_memory, plain_fits
 from bioptimus_jax.pretrain.objective import (
     Evaluation,
     Objective,
@@ -37,7 +38,7 @@ from bioptimus_jax.pretrain.objective import (
     planned_objective,
 )
 from bioptimus_jax.pretrain.rows import Rows
-from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, batch_sharding, check_fits, make_mesh
+from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, batch_sharding, check_fits, in_words, make_mesh
 from bioptimus_jax.pretrain.step import TrainStep, sharded_steps
 from bioptimus_jax.pretrain.watch import Profiler, Window
 from bioptimus_jax.progress import Progress
@@ -63,6 +64,7 @@ class Session:
     checkpoints: Checkpoints
     evaluation: Evaluation
     losses: dict[int, float]
+    clock: Clock
     tokens: int = 0
     spent: dict[str, float | None] = dataclasses.field(default_factory=dict)
     meter: Meter = dataclasses.field(default_factory=Meter)
@@ -88,19 +90,14 @@ class Session:
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
     """Train through every phase; the checkpoint at each phase's end is kept for export."""
-    if jax.process_count() > 1:
-        meet('pretrain')
-    session, state = _open(run, folder)
-    step = int(state['step'])
-    progress = run.progress('pretrain', session.total, 'steps')
-    progress.start_at(step)
-    if step == 0:
-        run.log('pretrain', 0, kind='start', tokens=0)
-        _evaluate(session, state, 0, 'initial', phase_end=True)
+    clock = Clock(run, anew=not curriculum.read_record(folder))
     try:
-        _train(session, state, step, progress)
-    finally:
-        session.checkpoints.close()
+        session = _trained(run, folder, clock)
+    finally:  # also of what is refused or asked to stop: a process that was killed has no last word
+        if not clock.silent:
+            clock.record(clock.step, ended=True)
+    if run.leads:
+        run.say(f'pretrain: {goodput.line(run.metrics(goodput.STAGE))}')
     ends = {s.name: s.stop for s in session.schedule}
     return {
         'content': digest({name: phase_checksums(folder, name) for name in finished_phases(folder)}),
@@ -112,7 +109,27 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     }
 
 
-def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
+def _trained(run: Run, folder: Path, clock: Clock) -> Session:
+    if jax.process_count() > 1:
+        meet('pretrain')
+    session, state = _open(run, folder, clock)
+    step = clock.first = int(state['step'])
+    clock.record(step)
+    progress = run.progress('pretrain', session.total, 'steps')
+    progress.start_at(step)
+    if step == 0:
+        run.log('pretrain', 0, kind='start', tokens=0)
+        _evaluate(session, state, 0, 'initial', phase_end=True)
+        clock.record(0)
+    try:
+        _train(session, state, step, progress)
+    finally:
+        with clock.within(CHECKPOINT):
+            session.checkpoints.close()
+    return session
+
+
+def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]]:
     config = run.config
     rows = mixture.open_rows(run)
     subwords = load_subwords(run.folder('vocab'))
@@ -130,8 +147,10 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     for encoder in planned_objective(config, architecture).encoders:
         check_fits(mesh, encoder, part, ROWS_OF_A_STEP)
     check_memory(config, architecture, here, mesh.size)
+    choices = Choices(part, plain_fits(config, architecture, here, mesh.size))
+    choices.read(folder)
     objectives = {
-        name: make_objective(config, architecture, subwords, rows.pieces, mesh, run.say, name)
+        name: make_objective(config, architecture, subwords, rows.pieces, mesh, run.say, name, choices)
         for name in objectives_of(config)
     }
     objective, *_ = objectives.values()  # the run's own
@@ -139,10 +158,12 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
     run.computes(
         'pretrain',
         str(here),
-        mesh=' x '.join(f'{axis} {size}' for axis, size in mesh.shape.items()),
-        attention=objective.compute.attention,
-        type=jnp.dtype(objective.compute.dtype).name,
+        mesh=in_words(mesh),
+        **objective.compute.words(),
     )
+    if choices.made:
+        run.say(f'pretrain: attention, forward and backward of all layers, measured once: {choices.line()}')
+    clock.record(0)
     order = difficulty.phase_order(run, folder, objective, record)
     schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows), order, record)
     train_steps, state = sharded_steps(list(objectives.values()), mesh, params)
@@ -159,6 +180,7 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
         run.say(f'pretrain: resuming after step {step}')
     evaluation = objective.evaluation(heldout)
     if run.leads:
+        choices.write(folder)
         curriculum.write_record(folder, schedule)
         # A kill may have come between a save and its record; a phase that was made longer has not ended.
         _record_ended(folder, kept, checkpoints, step)
@@ -182,6 +204,7 @@ def _open(run: Run, folder: Path) -> tuple[Session, dict[str, Any]]:
         checkpoints,
         evaluation,
         losses,
+        clock,
         tokens_done,
         spent,
     )
@@ -194,23 +217,28 @@ def _kept(run: Run, folder: Path, schedule: tuple[curriculum.ScheduledPhase, ...
 
 
 def _train(session: Session, state: Any, start: int, progress: Progress) -> None:
-    run, runtime = session.run, session.run.config.runtime
+    run, runtime, clock = session.run, session.run.config.runtime, session.clock
     tables = session.tables
     evaluate_at = curriculum.evaluation_steps(session.schedule, run.config.evaluation.per_phase)
     kept = session.kept
     profiler = Profiler(runtime.profile_steps, session.folder / 'profile')
-    window = Window()
+    window, compiled = Window(), set[str]()
+    clock.enter(TRAINING)
     for step, batch, waited in session.batches.stream(start, session.total):
+        clock.waited(waited)
         done = step + 1
         profiler.before(done)
         name = session.objective_at(done)
-        state, metrics = session.train_steps[name](state, batch, tables[name])
+        with clock.within(TRAINING if name in compiled else COMPILE):  # which the first call waits for
+            state, metrics = session.train_steps[name](state, batch, tables[name])
+        compiled.add(name)
         window.add(done, metrics, waited)
         profiler.after(done, state)
         stopping = _stopping(run, done)
         save_now = done in kept.values() or stopping or done % runtime.checkpoint_every_steps == 0
         # Checkpoints and evaluations have a record of their step: it counts the tokens.
-        if save_now or done in evaluate_at or done % runtime.log_every_steps == 0:
+        recorded = save_now or done in evaluate_at or done % runtime.log_every_steps == 0
+        if recorded:
             record = _log(session, window)
             progress.update(len(window.steps), f'phase {_name_at(session, done)}, {watch.line(record)}')
             window = Window()
@@ -224,17 +252,19 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
                 if not ending:  # it is one now: under every setting, in place of the record just made
                     _evaluate(session, state, done, _name_at(session, done), phase_end=True)
             window = Window()
-        if save_now or done in kept.values():
-            session.checkpoints.save(done, state)
-        if done in kept.values():
-            session.checkpoints.wait()
-            if run.leads:
+        with clock.within(CHECKPOINT):
+            if save_now or done in kept.values():
+                session.checkpoints.save(done, state)
+            if done in kept.values() or stopping:
+                session.checkpoints.wait()
+            if done in kept.values() and run.leads:
                 _record_ended(session.folder, kept, session.checkpoints, done)
-        if stopping:
-            session.checkpoints.wait()
-            raise Stopped
-        if save_now or done % runtime.log_every_steps == 0:
-            run.saved()  # what is on disk by now: the checkpoint before, where this one is still being written
+            if recorded:
+                clock.record(done)
+            if stopping:
+                raise Stopped
+            if save_now or done % runtime.log_every_steps == 0:
+                run.saved()  # what is on disk by now: the checkpoint before, where this one is still being written
     profiler.close()
 
 
@@ -296,7 +326,8 @@ def _report_not_finite(session: Session, step: int) -> None:
 
 def _evaluate(session: Session, state: Any, step: int, phase: str, phase_end: bool) -> None:
     own, *_ = session.train_steps.values()
-    values = dict(session.evaluation.scores(state.get(AVERAGE, state['params']), own.frozen, phase_end))
+    with session.clock.within(EVALUATION):
+        values = dict(session.evaluation.scores(state.get(AVERAGE, state['params']), own.frozen, phase_end))
     session.losses[step] = values['frozen_loss']
     losses = {n.removeprefix('loss/'): values.pop(n) for n in list(values) if n.startswith('loss/')}
     session.run.log(

@@ -125,6 +125,12 @@ def check_memory(experiment: Experiment, architecture: Architecture, here: Prese
     )
 
 
+def plain_fits(experiment: Experiment, architecture: Architecture, here: Present, devices: int) -> bool:
+    """Whether an accelerator has memory for a step whose attention holds all scores, as far as the estimate goes."""
+    plain = dataclasses.replace(experiment, runtime=dataclasses.replace(experiment.runtime, attention='xla'))
+    return step_memory(plain, architecture, here.platform, devices).peak <= (here.memory_bytes or math.inf)
+
+
 def rows_of_a_device(experiment: Experiment, devices: int) -> int:
     """Rows of one micro-batch on one of so many devices. Raises ConfigError where they do not come out even."""
     runtime, settings = experiment.runtime, experiment.pretrain

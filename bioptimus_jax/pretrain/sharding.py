@@ -45,6 +45,11 @@ def planned_mesh(present: int, devices: int = 0, fsdp: int = 1, tensor: int = 1)
     return AbstractMesh((count // (fsdp * tensor), fsdp, tensor), AXES)
 
 
+def in_words(mesh: Mesh | AbstractMesh) -> str:
+    """As 'data 4 x fsdp 2 x tensor 1'."""
+    return ' x '.join(f'{axis} {size}' for axis, size in mesh.shape.items())
+
+
 def check_fits(mesh: Mesh | AbstractMesh, architecture: Architecture, rows: int, name: str) -> None:
     """Every split must come out even. Raises ConfigError that names the key to change; `name` is that of the rows."""
     rows_of_a_part(mesh, rows, name)

@@ -15,6 +15,7 @@ from bioptimus_jax.files import read_json
 from bioptimus_jax.finetune import search
 from bioptimus_jax.finetune.task import LEARNED_DEVEL, Task, task_of
 from bioptimus_jax.manifests import MANIFEST, STARTED, require_whole
+from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.run import Run, lost_metrics, stage_folder, stage_metrics
 from bioptimus_jax.schema import SOURCE, STANDARD, phase_of
 
@@ -39,6 +40,7 @@ class Measures:
     run: Run
     training: Rows = dataclasses.field(default_factory=list)
     evaluations: Rows = dataclasses.field(default_factory=list)
+    clock: Rows = dataclasses.field(default_factory=list)
     finetuned: Rows = dataclasses.field(default_factory=list)
     cloze: Rows = dataclasses.field(default_factory=list)
     geometry: Rows = dataclasses.field(default_factory=list)
@@ -206,6 +208,7 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         run=run,
         training=[r for r in pretrain if r.get('kind') == 'train'],
         evaluations=[r for r in pretrain if r.get('kind') == 'evaluation'],
+        clock=stage_metrics(run, 'pretrain', goodput.STAGE),
         finetuned=_cells(folder),
         cloze=_read(analyze / 'cloze.json', list),
         geometry=_read(analyze / 'geometry.json', list),

@@ -32,7 +32,7 @@ NAMED = 6
 """Models or sets that the description names."""
 ORDER = (
     *('phases', 'entities', 'papers', 'mentions', 'sets', 'hidden_words', 'corpus', 'vocabulary'),
-    *('new_tokens', 'difficulty', 'training', 'geometry', 'efficiency', 'stages'),
+    *('new_tokens', 'difficulty', 'training', 'geometry', 'efficiency', 'goodput', 'stages'),
 )
 """Of the sections on the page, by their files."""
 SECTIONS: tuple[Section, ...] = tuple(map(Plugins('bioptimus_jax.report.sections', 'SECTION').load, ORDER))

@@ -24,7 +24,7 @@ from bioptimus_jax.schema import Experiment, Rows, Surgery
 from bioptimus_jax.surgery import account, bias, rows
 from bioptimus_jax.surgery.initialisations import Spellings
 from bioptimus_jax.surgery.material import layers_read
-from bioptimus_jax.surgery.source import load_source
+from bioptimus_jax.surgery.source import computing, load_source
 from bioptimus_jax.surgery.synthesis import synthesise
 from bioptimus_jax.trees import flatten, unflatten
 from bioptimus_jax.vocab import agreement, subwords
@@ -38,7 +38,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     """
     check(run)
     experiment, initialisation = run.config, run.config.surgery.initialisation
-    run.computes('surgery', str(present()))
+    run.computes('surgery', str(present()), **computing())
     known = subwords.load(run.folder('vocab'))
     vocabulary = known.tokens
     if not initialisation.source:

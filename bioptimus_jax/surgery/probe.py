@@ -25,7 +25,7 @@ from bioptimus_jax.surgery.graft import rows_fit
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS, middle
 from bioptimus_jax.surgery.material import Material, gather
 from bioptimus_jax.surgery.rows import seeded
-from bioptimus_jax.surgery.source import load_source
+from bioptimus_jax.surgery.source import computing, load_source
 from bioptimus_jax.surgery.synthesis import distilled, make, summing, watched
 from bioptimus_jax.vocab.contexts import Contexts, sample_contexts
 from bioptimus_jax.vocab.subwords import load as load_subwords
@@ -47,10 +47,11 @@ def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str,
     for flag, value in (('--probe-tokens', tokens), ('--probe-contexts', contexts)):
         if value < 1:
             raise ConfigError(f'{flag}={value}: must be at least 1')
-    source, started = load_source(run.config.source, run.config.seed), time.monotonic()
-    if source is None:
+    if not run.config.source.path:
         raise ConfigError('config.source.path: is empty, but --probe needs a source')
-    run.computes('probe', str(present()))
+    run.computes('probe', str(present()), **computing())
+    source, started = load_source(run.config.source, run.config.seed), time.monotonic()
+    assert source is not None, 'there is a path'
     folder = run.folder('vocab')
     subwords = load_subwords(folder)
     vocabulary, counts_W = subwords.tokens, token_counts(folder, subwords)

@@ -88,6 +88,12 @@ def sum_states(
     return sums_NxD
 
 
+def computing() -> dict[str, str]:
+    """What a source is encoded on and with, in words."""
+    devices = jax.local_devices()
+    return {'mesh': f'rows {len(devices)}', **Compute(dtype=suiting(devices)[0]).words()}
+
+
 def suiting(devices: Sequence[jax.Device]) -> tuple[str, int]:
     """The type of the products, and the places of a batch."""
     if devices[0].platform == 'cpu':

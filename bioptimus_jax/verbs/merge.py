@@ -3,12 +3,17 @@
 from pathlib import Path
 
 from bioptimus_jax.command import Command, Verb, flag, levels
+from bioptimus_jax.hosts.devices import present
 
 
 def _call(command: Command) -> None:
     from bioptimus_jax.export.merge import merge  # imports jax
+    from bioptimus_jax.model.compute import PLAIN
 
-    options = command.options
+    options, how = command.options, PLAIN.words()
+    print(
+        f'merge: computes on {present()}, mesh one device, attention {how["attention"]}, type {how["type"]}'
+    )
     measured = merge([Path(name) for name in options.folders], options.weights, Path(options.to))
     print(f'merge: {options.to} agrees with transformers, logits within {measured["logits"]:.1e}')
 

@@ -6,14 +6,16 @@ from bioptimus_jax.progress import clock
 from bioptimus_jax.report.layout import Cell, Column, Table, missing
 from bioptimus_jax.report.measures import Measures, flat
 from bioptimus_jax.report.section import Section
+from bioptimus_jax.report.sections.goodput import on_what
 
 
 def summary(m: Measures) -> Table:
-    """Every stage: done or not, seconds, and the counts of its manifest."""
+    """Every stage: done or not, seconds, devices, and the counts of its manifest."""
     columns = [
         Column('stage', lambda stage: stage),
         Column('state', lambda stage: _state(stage, m.manifests.get(stage))),
         Column('time', lambda stage: _time(m.manifests.get(stage))),
+        Column('computed on', lambda stage: on_what(m.manifests.get(stage, {}).get('computed', {}))),
         Column('counts', lambda stage: _counts(m.manifests.get(stage, {}))),
     ]
     return Table.of('Stages', columns, m.run.config.stages)
