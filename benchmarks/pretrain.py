@@ -25,7 +25,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from protocol import interleave, publish, ratio, serve, start
+from protocol import ON_CPU, interleave, publish, ratio, serve, start
 from workload import BASE, FAMILIES, Shape, architecture, opened, prepare, sized
 
 from bioptimus_jax.model.compute import PLAIN
@@ -38,7 +38,7 @@ from bioptimus_jax.pretrain.throughput import peak_flops, training_flops_per_tok
 from bioptimus_jax.pretrain.watch import Window, summarise
 from bioptimus_jax.vocab import subwords
 
-OURS = 'ours'
+OURS, GATE = 'ours', 'gate'
 ON_GPUS = ('hf_varlen', 'hf_varlen_compiled')  # fast attention there alone
 QUICK_PEERS = ('hf_padded', 'hf_packed_masked')  # every process takes ten seconds to start
 WINDOW = 20  # steps between records, as in the loop
@@ -81,7 +81,7 @@ def measure(size: str, family: str, folder: Path, quick: bool, rounds: int) -> N
     variants = start(
         {name: variant_command(name, size, shape, folder) for name in names},
         at_once=3 if quick else 1,
-        environments={name: environment(name) for name in names},
+        environments=dict.fromkeys(wanted, ON_CPU),
     )
     rows = interleave(variants, rounds)
     for variant in variants:
@@ -130,22 +130,18 @@ def variant_command(name: str, size: str, shape: Shape, folder: Path, steps: int
     return [__file__, *(f'--{k}={v}' for k, v in (flags | {'folder': folder, 'steps': steps}).items())]
 
 
-def environment(name: str) -> dict[str, str]:
-    """Of a variant's process: JAX, which reads the rows there, must not hold the memory that PyTorch needs."""
-    return {'XLA_PYTHON_CLIENT_PREALLOCATE': 'false'} if name == OURS else {'JAX_PLATFORMS': 'cpu'}
-
-
 def run_variant(name: str, shape: Shape, folder: Path, steps: int) -> None:
-    """A variant's process."""
-    if name == OURS:
-        step, facts = our_step(shape, folder, steps)
+    """A variant's process; that of the gate gives what it found."""
+    if name == GATE:
+        serve(lambda: gate(shape, folder), {})
+    elif name == OURS:
+        serve(*our_step(shape, folder, steps))
     else:
         from peers import make_step
 
         _, rows = opened(shape, folder)
         batches = Batches(rows, shape.batch_rows, 0, batch_sharding(make_mesh()))
-        step, facts = make_step(name, shape, lambda number: rows.read(batches.row_numbers(number)), steps)
-    serve(step, facts)
+        serve(*make_step(name, shape, lambda number: rows.read(batches.row_numbers(number)), steps))
 
 
 @dataclasses.dataclass
@@ -167,6 +163,10 @@ class Training:
         objective, table, batches, mesh, params = parts(shape, folder)
         train_step, state = sharded_step(objective, mesh, params)
         return cls(shape, objective, table, batches, mesh, train_step, state, batches.stream(0, 10**6))
+
+    def go_on(self, state: Any, done: int) -> None:
+        """Take the state of so many steps, and their place in the stream."""
+        self.state, self.stream = state, self.batches.stream(done, 10**6)
 
     def compiled(self) -> tuple[Any, float]:
         """The compiled step, to be looked at, and the seconds of its compilation."""

@@ -2,12 +2,12 @@
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import importlib.metadata
 import json
 import os
 import platform
 import random
-import re
 import select
 import statistics
 import subprocess
@@ -21,6 +21,9 @@ from bioptimus_jax.files import write_json
 from bioptimus_jax.manifests import versions
 
 RESULTS = Path(__file__).parent / 'results'
+os.environ.setdefault('XLA_PYTHON_CLIENT_PREALLOCATE', 'false')  # several processes share a card
+ON_CPU = {'JAX_PLATFORMS': 'cpu'}
+"""For a process that computes with PyTorch: there JAX must not hold memory of the card."""
 
 
 class Variant:
@@ -77,10 +80,25 @@ class Variant:
 
 
 def last_line(log: Path) -> str:
-    """What a process that failed said last: of its message, which may go on in several lines, the first."""
+    """What a process that failed said last: the first line of the error that it ended with, or its last line."""
     lines = [line for line in log.read_text('utf-8', 'replace').splitlines() if line.strip()]
-    errors = [line for line in lines if re.match(r'[\w.]*(Error|Exception|Interrupt|Exit)\b', line)]
-    return (errors or lines or ['it said nothing'])[-1].strip()[:200]
+    traces = [at for at, line in enumerate(lines) if line.startswith('Traceback (most recent call last)')]
+    after = lines[traces[-1] + 1 :] if traces else []
+    raised = [line for line in after if not line.startswith((' ', '+'))]
+    return (raised or lines[-1:] or ['it said nothing'])[0].strip()[:200]
+
+
+@dataclasses.dataclass(frozen=True)
+class Here:
+    """A variant that makes its steps in this process."""
+
+    name: str
+    make: Callable[[], dict[str, Any]]
+
+    def step(self) -> dict[str, Any]:
+        started = time.perf_counter()
+        measures = self.make()
+        return {'seconds': time.perf_counter() - started, **measures}
 
 
 def start(
@@ -101,13 +119,14 @@ def serve(step: Callable[[], dict[str, Any]], facts: dict[str, Any]) -> None:
     """A variant's side: the facts, then for every line read one step and its wall seconds and measures."""
     answers, sys.stdout = sys.stdout, sys.stderr  # whatever libraries print must not get between
     print(json.dumps(facts), file=answers, flush=True)
+    variant = Here('', step)
     for _ in sys.stdin:
-        started = time.perf_counter()
-        measures = step()
-        print(json.dumps({'seconds': time.perf_counter() - started, **measures}), file=answers, flush=True)
+        print(json.dumps(variant.step()), file=answers, flush=True)
 
 
-def interleave(variants: Sequence[Variant], rounds: int, warmups: int = 2) -> list[dict[str, dict[str, Any]]]:
+def interleave(
+    variants: Sequence[Variant | Here], rounds: int, warmups: int = 2
+) -> list[dict[str, dict[str, Any]]]:
     """Answers by round and variant, every round in another order; warm-up rounds are left out."""
     shuffled, answers = random.Random(0), []
     for number in range(warmups + rounds):
