@@ -10,6 +10,7 @@ B rows, L positions, H heads, K size of a head.
 import collections
 import dataclasses
 import functools
+import inspect
 import os
 import random
 import re
@@ -162,6 +163,9 @@ def kernels(place: Place) -> Iterator[Row]:
                 yield row(f'{name} {what}', 'has no windows; plain attention does them')
                 continue
             if place.quick and name != 'plain':
+                if 'interpret' not in inspect.signature(kernel).parameters:
+                    yield row(f'{name} {what}', 'runs on its own platform alone')
+                    continue
                 kernel = functools.partial(kernel, interpret=True)
             try:
                 flaw = None if name == 'plain' else _flaw(kernel, width, window, place)
@@ -377,7 +381,9 @@ def origin(path: str) -> str:
     first = path.partition(';')[0]
     way = 'backward ' * ('transpose(' in first) or 'forward ' * ('jvp(' in first)
     plain = re.sub(r'\w+\(|\)|<lambda>', '', first).split('/')
-    return way + '/'.join(x for x in plain if x and x not in ('while', 'body', 'closed_call', 'checkpoint'))
+    return way + '/'.join(
+        x for x in plain if x and x not in ('while', 'body', 'closed_call', 'checkpoint', 'eval_jaxpr')
+    )
 
 
 def seconds_of_operations(planes: Any, known: Mapping[str, str]) -> collections.Counter[str]:
