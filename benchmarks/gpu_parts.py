@@ -41,6 +41,8 @@ PATIENCE = 90  # seconds that a peer has to start, compile and make its first st
 COSTS, TRACED = 3, 3
 CONTAINERS = ('while', 'call', 'conditional')
 """Operations whose time is that of others."""
+STRUCTURE = ('while', 'body', 'closed_call', 'checkpoint', 'eval_jaxpr')
+"""Steps of an operation's path that are no part of a model."""
 RESUMED_AFTER = 3
 WHOLE, RESUMED = 'whole', 'resumed'
 
@@ -381,9 +383,7 @@ def origin(path: str) -> str:
     first = path.partition(';')[0]
     way = 'backward ' * ('transpose(' in first) or 'forward ' * ('jvp(' in first)
     plain = re.sub(r'\w+\(|\)|<lambda>', '', first).split('/')
-    return way + '/'.join(
-        x for x in plain if x and x not in ('while', 'body', 'closed_call', 'checkpoint', 'eval_jaxpr')
-    )
+    return way + '/'.join(x for x in plain if x and x not in STRUCTURE)
 
 
 def seconds_of_operations(planes: Any, known: Mapping[str, str]) -> collections.Counter[str]:
