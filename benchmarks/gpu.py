@@ -105,8 +105,7 @@ def lead(options: argparse.Namespace) -> int:
                 if part.name not in wanted or (part.name in fresh and not options.part):
                     continue
                 left = deadline - time.monotonic()
-                if left < LEAST:
-                    entries.pop(part.name, None)
+                if left < LEAST:  # what an earlier command found of it stays
                     continue
                 place = Place(Path(work), options.quick)
                 seconds = min(part.seconds * place.slow, left)
@@ -117,7 +116,7 @@ def lead(options: argparse.Namespace) -> int:
                     write_json(file, result)
     finally:
         print_table(result, wanted, key)
-    return int(any(entries.get(name, {}).get('state') != MEASURED for name in wanted))
+    return int(any((e := entries.get(n, {})).get('state') != MEASURED or e['key'] != key for n in wanted))
 
 
 def run(part: Part, place: Place, seconds: float) -> dict[str, Any]:

@@ -187,7 +187,9 @@ def test_documents_attend_to_themselves_in_every_peer(gpu):
         torch.get_num_threads(),
     )
     for name in ('hf_packed_masked', 'hf_varlen', 'hf_concatenated'):
-        step, _ = make_step(name, Shape(2, 64, 100, 2, 0, row_pieces=64), lambda number: batch)
+        step, _ = make_step(
+            name, Shape(2, 64, 100, 2, 0, row_pieces=64, micro_batches=1), lambda number: batch
+        )
         assert step()['useful'] == lengths_BxG.sum()
         losses[name] = step()['loss']
     torch.set_num_threads(threads)
