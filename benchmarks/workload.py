@@ -36,6 +36,7 @@ class Shape:
     family: str = 'bert'
     objective: str = 'mlm'
     layout: str = 'documents'
+    micro_batches: int = 4
 
     @property
     def heads(self) -> int:
@@ -45,6 +46,27 @@ class Shape:
 QUICK = Shape(2, 128, 8000, 4, 400)
 SMALL = Shape(2, 128, 30522, 16, 4000)
 BASE = Shape(12, 768, 30522, 64, 8000)
+SIZES = {
+    'quick': QUICK,
+    'small': SMALL,
+    'base': BASE,
+    # One card: generated documents, and one micro-batch, which 80 GB have room for.
+    'base-512': Shape(12, 768, 30522, 64, 2000, micro_batches=1),
+    'base-128': Shape(12, 768, 30522, 256, 2000, row_pieces=128, micro_batches=1),
+    'large-512': Shape(24, 1024, 30522, 32, 2000, micro_batches=1),
+    'large-128': Shape(24, 1024, 30522, 128, 2000, row_pieces=128, micro_batches=1),
+    # The same command on a CPU.
+    'tiny-base-512': Shape(2, 64, 500, 4, 40, micro_batches=1),
+    'tiny-base-128': Shape(2, 64, 500, 4, 40, row_pieces=128, micro_batches=1),
+    'tiny-large-512': Shape(13, 64, 500, 4, 40, micro_batches=1),
+    'tiny-large-128': Shape(13, 64, 500, 4, 40, row_pieces=128, micro_batches=1),
+}
+
+
+def sized(name: str, family: str = 'bert', batch_rows: int = 0) -> Shape:
+    """The shape of that name, with another family, or other rows of a batch."""
+    shape = SIZES[name]
+    return dataclasses.replace(shape, family=family, batch_rows=batch_rows or shape.batch_rows)
 
 
 def experiment(shape: Shape, folder: Path) -> Experiment:
@@ -62,8 +84,11 @@ def experiment(shape: Shape, folder: Path) -> Experiment:
         dropout=0.0,
         attention_dropout=0.0,
     )
-    config.rows.update(row_pieces=shape.row_pieces, max_document_pieces=512, layout=shape.layout)
-    config.pretrain.update(batch_rows=shape.batch_rows, micro_batches=4, objective=shape.objective)
+    longest = min(512, shape.row_pieces)
+    config.rows.update(row_pieces=shape.row_pieces, max_document_pieces=longest, layout=shape.layout)
+    config.pretrain.update(
+        batch_rows=shape.batch_rows, micro_batches=shape.micro_batches, objective=shape.objective
+    )
     if (
         shape.objective == 'distil'
     ):  # the weights at step 0: what a teacher costs does not depend on what it says
@@ -75,7 +100,7 @@ def experiment(shape: Shape, folder: Path) -> Experiment:
 
 
 def prepare(shape: Shape, folder: Path, real: bool) -> Run:
-    """A run with corpus, vocabulary, weights and rows; `real` takes the abstracts of BIOPTIMUS_DATA."""
+    """A run with corpus, vocabulary and rows; `real` takes the abstracts of BIOPTIMUS_DATA."""
     texts = list(itertools.islice(titled_abstracts(), shape.documents)) if real else _generated(shape)
     with open(folder / 'corpus.jsonl', 'w', encoding='utf-8') as file:
         for number, text in enumerate(texts):
@@ -86,7 +111,8 @@ def prepare(shape: Shape, folder: Path, real: bool) -> Run:
         vocabulary = '\n'.join([*SPECIAL_TOKENS, *_words(shape)]) + '\n'
     (folder / 'vocab.txt').write_text(vocabulary, 'utf-8')
     run = Run(folder / 'run', experiment(shape, folder), quiet=True)
-    for stage in ('corpus', 'vocab', 'surgery', 'rows'):
+    of_teacher = ('surgery',) * (shape.objective == 'distil')
+    for stage in ('corpus', 'vocab', *of_teacher, 'rows'):
         execute(run, STAGES[stage])
     return run
 

@@ -22,6 +22,9 @@ Number = TypeVar('Number', int, float)
 Flag: TypeAlias = tuple[str, dict[str, Any]]
 
 
+DETERMINISTIC = '--xla_gpu_deterministic_ops=true'
+
+
 @dataclasses.dataclass(frozen=True)
 class Command:
     """A command as it was given: its flags, its `--config.KEY=VALUE`, and all of its words."""
@@ -78,7 +81,7 @@ def in_run(command: Command, stages: tuple[str, ...], lead: Callable[[Run], obje
     """Open the run of `--workdir` for these stages, and `lead`; other processes of the same run follow."""
     experiment = command.experiment
     if experiment.runtime.deterministic:  # read by XLA when its first backend starts
-        os.environ['XLA_FLAGS'] = f'{os.getenv("XLA_FLAGS", "")} --xla_gpu_deterministic_ops=true'.strip()
+        os.environ['XLA_FLAGS'] = f'{os.getenv("XLA_FLAGS", "")} {DETERMINISTIC}'.strip()
     others = processes.join(experiment.runtime) if experiment.runtime.distributed else None
     with (
         signals.watching() as watch,

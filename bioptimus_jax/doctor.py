@@ -103,19 +103,23 @@ def _attention() -> Finding:
     return Finding('attention', found, '; '.join(said))
 
 
-def _product(here: Present) -> Finding:
+def product_rate(platform: str) -> tuple[float, str, int]:
+    """FLOP/s of a large matrix product on the first device, the type of its factors, and their side."""
     import jax
     import jax.numpy as jnp
 
-    side, kind = SIDE.get(here.platform, 8192), jnp.float32 if here.platform == 'cpu' else jnp.bfloat16
+    side, kind = SIDE.get(platform, 8192), jnp.float32 if platform == 'cpu' else jnp.bfloat16
     first, second = jax.random.normal(jax.random.key(0), (2, side, side)).astype(kind)
     multiply, seconds = jax.jit(jnp.matmul), []
     for _ in range(6):  # the first one compiles
         started = time.perf_counter()
         multiply(first, second).block_until_ready()
         seconds.append(time.perf_counter() - started)
-    rate, peak = 2 * side**3 / statistics.median(seconds[1:]), peak_of_kind(here.kind)
+    return 2 * side**3 / statistics.median(seconds[1:]), jnp.dtype(kind).name, side
+
+
+def _product(here: Present) -> Finding:
+    rate, kind, side = product_rate(here.platform)
+    peak = peak_of_kind(here.kind)
     share = f', {rate / peak:.0%} of the peak of {here.kind}' if peak else ''
-    return Finding(
-        'matrix product', f'{rate / 1e12:,.2f} TFLOP/s in {jnp.dtype(kind).name}, {side:,} square{share}'
-    )
+    return Finding('matrix product', f'{rate / 1e12:,.2f} TFLOP/s in {kind}, {side:,} square{share}')

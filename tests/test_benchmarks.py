@@ -1,0 +1,198 @@
+"""The command for one card, with tiny shapes on the CPU: its parts, what it keeps of them, and how it goes on.
+
+B rows, L positions.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCHMARKS = ROOT / 'benchmarks'
+COMMAND = [sys.executable, BENCHMARKS / 'gpu.py', '--quick']
+DEFAULT = ('machine', 'base-512', 'profile')
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import gpu
+
+    return gpu
+
+
+def said(*flags, code=0):
+    """What the command prints, by lines."""
+    done = subprocess.run([*COMMAND, *map(str, flags)], capture_output=True, text=True)
+    assert done.returncode == code, done.stderr[-3000:]
+    return done.stdout.splitlines()
+
+
+def rows_of(file):
+    """Part -> what was measured -> the row, of a file of results, where all went well."""
+    parts = json.loads(file.read_text())['parts']
+    assert not [entry for entry in parts.values() if entry['state'] != 'measured'], parts
+    return {name: {row['what']: row for row in entry['rows']} for name, entry in parts.items()}
+
+
+def check_step(rows, shape):
+    """A train step's rows: rates and shares that can be, and an estimate of memory near what the compiler says."""
+    assert rows[shape]['useful_tokens_per_second'] > 0
+    assert 0 < rows['time']['host_ms'] < rows['time']['step_ms']
+    assert 0.5 < rows['memory']['estimated_bytes'] / rows['memory']['compiled_bytes'] < 2
+
+
+def test_parts_are_measured_kept_and_not_measured_again(tmp_path):
+    file = tmp_path / 'found.json'
+    printed = said(f'--into={file}', *(f'--part={name}' for name in DEFAULT))
+    rows = rows_of(file)
+    assert tuple(rows) == DEFAULT
+    assert 'jax ' in rows['machine']['versions']['found']
+    assert rows['machine']['copy']['bytes_per_second'] > 0
+    check_step(rows['base-512'], '4 x 512')
+    *costs, trace = rows['profile'].values()
+    assert len(costs) == 3
+    assert all(row['found'].partition(' ')[0] in ('forward', 'backward') for row in costs), costs
+    assert 1 > costs[0]['share'] >= costs[1]['share'] >= costs[2]['share'] > 0
+    assert trace['operations_ms'] > 0
+    for name in DEFAULT:
+        for row in rows[name].values():
+            assert f'  {row["what"]:28} {row["found"]}' in printed
+    assert printed[-1].startswith('headline: useful_tokens_per_second=')
+
+    listed = {line.split()[0]: line.endswith('[measured]') for line in said(f'--into={file}', '--list')}
+    assert [name for name, measured in listed.items() if measured] == list(DEFAULT)
+    before = file.read_bytes()
+    again = said(f'--into={file}', '--minutes=0.01', code=1)  # no time for any other part
+    assert file.read_bytes() == before
+    assert (
+        [line for line in again if line in printed] == [line for line in printed if line in again] == printed
+    )
+    assert sum('no time left' in line for line in again) == len(listed) - len(DEFAULT)
+
+
+@pytest.mark.slow
+def test_every_part_runs_on_the_cpu(tmp_path):
+    file = tmp_path / 'found.json'
+    said(f'--into={file}')
+    rows = rows_of(file)
+    assert not [row for part in rows.values() for row in part.values() if 'WRONG' in row['found']]
+    for size in ('base', 'large'):
+        for width in (512, 128):
+            check_step(rows[f'{size}-{width}'], f'4 x {width}')
+    assert 'passes its check' in rows['kernels']['pallas_gpu 2 x 64']['found']
+    assert 'multiple of 128' in rows['kernels']['splash 2 x 64']['found']
+    assert rows['peers']['hf_varlen']['loss'] == pytest.approx(
+        rows['peers']['hf_packed_masked']['loss'], rel=1e-4
+    )
+    assert rows['peers']['same weights']['gradient'] < 1e-4
+    assert 'bit-identical' in rows['resume']['resumed']['found']
+    assert rows['ner']['train']['ours'] > 0
+    assert rows['surgery']['contexts']['ours'] > 0
+
+
+def test_a_part_that_breaks_or_hangs_is_one_line_and_keeps_its_rows(gpu, tmp_path):
+    from gpu_parts import PARTS, Place
+
+    place = Place(tmp_path, True)
+    for name, seconds, reason in (
+        ('no such part', 100, 'ended with 1: StopIteration'),
+        ('ner', 0.3, 'stopped after'),
+    ):
+        part = gpu.Part(name, 0, '', PARTS[0].rows)
+        (tmp_path / f'{name}.json').write_text('[{"what": "first", "found": "1"}]')
+        entry = gpu.run(part, place, seconds)
+        assert entry['state'] == 'failed'
+        assert entry['reason'].startswith(reason)
+        assert entry['rows'] == [{'what': 'first', 'found': '1'}]
+
+
+def test_a_message_is_found_in_what_a_process_said(gpu, tmp_path):
+    log = tmp_path / 'log'
+    for text, wanted in (
+        ('', 'it said nothing'),
+        ('warning: slow\nvariant hf ended with code 1\n\n', 'variant hf ended with code 1'),
+        (
+            'Traceback (most recent call last):\n  File "a"\n    b()\nKeyError: 1\n\nDuring handling of it:\n\n'
+            'Traceback (most recent call last):\n  File "a"\nRuntimeError: out of\nmemory\n',
+            'RuntimeError: out of',
+        ),
+    ):
+        log.write_text(text)
+        assert gpu.last_line(log) == wanted
+    assert gpu.slug('NVIDIA H100 80GB HBM3') == 'h100-80gb-hbm3'
+
+
+PROGRAM = """
+%fused.1 (p: f32[2]) -> f32[2] {
+  ROOT %mul.1 = f32[2] multiply(%p, %p), metadata={op_name="jit(<lambda>)/while/body/closed_call/jvp(Layer)/x/mul"}
+}
+
+ENTRY %main (p: f32[2]) -> f32[2] {
+  %fusion.1 = f32[2] fusion(%p), kind=kLoop, calls=%fused.1
+  %gemm.2 = f32[2] custom-call(%p), metadata={op_name="jit(<lambda>)/transpose(jvp(Layer))/y/dot;jit(a)/z" id=3}
+  ROOT %add.3 = f32[2] add(%fusion.1, %gemm.2), metadata={op_name="jit(<lambda>)/add"}
+}
+"""
+
+
+def test_costs_are_those_of_one_card_by_their_place_in_the_model(gpu):
+    """Of a trace as a GPU's has it: kernels in streams, the same again in sums beside them, and the host."""
+    from gpu_parts import origins, seconds_of_operations
+
+    known = origins(PROGRAM)
+    wanted = {'fusion.1': 'forward Layer/x/mul', 'gemm.2': 'backward Layer/y/dot', 'add.3': 'add'}
+    assert {name: known[name] for name in wanted} == wanted
+
+    def event(operation, nanoseconds, name='kernel'):
+        stats = [('hlo_op', operation)] if operation else []
+        return SimpleNamespace(name=name, duration_ns=nanoseconds, stats=stats)
+
+    def line(name, *events):
+        return SimpleNamespace(name=name, events=events)
+
+    streams = [
+        line('Stream #13(Compute)', event('fusion.1', 5e9), event('gemm.2', 3e9), event('while.1', 9e9)),
+        line('Stream #14(MemcpyD2D)', event('gemm.2', 1e9), event('', 2e9, 'MemcpyD2D')),
+        line('XLA Ops', event('fusion.1', 5e9)),
+    ]
+    host = SimpleNamespace(name='/host:CPU', lines=[line('tf_XLA', event('add.3', 7e9), event('', 1e9))])
+    planes = [
+        host,
+        SimpleNamespace(name='/device:GPU:0', lines=streams),
+        SimpleNamespace(name='/device:GPU:1', lines=streams),
+    ]
+    found = dict(seconds_of_operations(planes, known))
+    assert found == {'forward Layer/x/mul': 5, 'backward Layer/y/dot': 4, 'MemcpyD2D': 2}
+    assert dict(seconds_of_operations([host], known)) == {'add': 7}
+
+
+def test_documents_attend_to_themselves_in_every_peer(gpu):
+    """The same loss after steps that trained: by a mask, and document by document without one."""
+    import torch
+    from peers import PEERS, make_step
+    from workload import Shape
+
+    lengths_BxG = np.array([[5, 40, 0], [20, 9, 30]])
+    tokens_BxL = np.random.default_rng(0).integers(5, 90, (2, 64))
+    tokens_BxL[np.arange(64) >= lengths_BxG.sum(1)[:, None]] = 0
+    batch, losses, threads = (
+        {'tokens': tokens_BxL, 'segment_lengths': lengths_BxG},
+        {},
+        torch.get_num_threads(),
+    )
+    for name in ('hf_packed_masked', 'hf_varlen', 'hf_concatenated'):
+        step, _ = make_step(
+            name, Shape(2, 64, 100, 2, 0, row_pieces=64, micro_batches=1), lambda number: batch
+        )
+        assert step()['useful'] == lengths_BxG.sum()
+        losses[name] = step()['loss']
+    torch.set_num_threads(threads)
+    assert losses['hf_varlen'] == pytest.approx(losses['hf_packed_masked'], rel=1e-5)
+    assert losses['hf_concatenated'] != pytest.approx(losses['hf_packed_masked'], rel=1e-5)
+    assert set(losses) < set(PEERS)
