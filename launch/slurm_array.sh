@@ -19,8 +19,7 @@ set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 [[ -f $here/supervise.sh ]] || here=${SLURM_SUBMIT_DIR:-.}/launch # sbatch runs a copy of this file
 [[ -f $here/supervise.sh ]] || { echo 'slurm_array.sh: submit it from the root of the repository' >&2 && exit 2; }
-verb=finetune
-[[ ${1:--} == -* ]] || { verb=$1 && shift; }
+verb=finetune # unless another one is given
 # shellcheck source-path=SCRIPTDIR source=supervise.sh
 source "$here/supervise.sh"
 read_flags "$@"

@@ -15,6 +15,7 @@ read_flags() {
     case $argument in
       --help) sed -n '/^#!/d; /^#SBATCH/d; /^#/!q; s/^# \{0,1\}//p' "$0" && exit 0 ;;
       --dry-run) dry_run=true && continue ;;
+      finetune | sweep) [[ -z ${verb:-} ]] || { verb=$argument && continue; } ;; # of a script that takes a verb
       --workdir) refuse '--workdir takes its value after =: --workdir=DIR' ;;
       --workdir=*) workdir=${argument#*=} ;;
     esac

@@ -340,7 +340,7 @@ def test_an_array_is_a_cluster_whose_first_part_gives_out_the_work(tmp_path):
 
     def part(number):
         own = {'SLURM_ARRAY_TASK_ID': str(number), 'SLURM_JOB_ID': f'7{number + 1}'}
-        return stubs.start('slurm_array.sh', '--workdir=w', **job, **own)
+        return stubs.start('slurm_array.sh', 'sweep', '--workdir=w', **job, **own)
 
     second = part(1)
     time.sleep(0.5)
@@ -360,7 +360,7 @@ def test_an_array_is_a_cluster_whose_first_part_gives_out_the_work(tmp_path):
         ('', '', 0),
         ('bioptimus speaks\n', '', 0),
     ]
-    command = ['finetune', '--config=demo', '--workdir=w', '--config.runtime.cluster=tcp://10.0.0.1:8786']
+    command = ['sweep', '--config=demo', '--workdir=w', '--config.runtime.cluster=tcp://10.0.0.1:8786']
     assert stubs.arguments('bioptimus') == [command] * 2
     begun = [arguments[0] for arguments in stubs.arguments('dask')]
     assert begun.count('scheduler') == 2
