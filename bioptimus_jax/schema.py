@@ -759,9 +759,10 @@ def own_models(experiment: Experiment) -> list[str]:
 
 def result_keys(experiment: Experiment, sections: tuple[str, ...]) -> dict[str, Any]:
     """Flat `key -> value` of those sections, without runtime keys and paths: what a fingerprint covers."""
-    every = {name: value for name, value, _ in walk(experiment)}
+    keys = list(walk(experiment))
+    every = {name: value for name, value, _ in keys}
     flat = {}
-    for name, value, metadata in walk(experiment):
+    for name, value, metadata in keys:
         other, values = metadata.get('only_with') or (name, (value,))
         if not metadata.get('path') and name.split('.')[0] in sections and every[other] in values:
             flat[name] = _as_json(value)

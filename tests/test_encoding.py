@@ -124,7 +124,7 @@ def test_only_the_states_that_are_read_leave_the_devices(monkeypatch):
 
     def watched(*arguments):
         states = inner(*arguments)
-        shapes.append((arguments[4].size, states.shape))
+        shapes.append((arguments[5].size, states.shape))
         return states
 
     monkeypatch.setattr(source, '_read', watched)

@@ -37,14 +37,10 @@ def in_slots(states_BxLxD, slots_SxK) -> np.ndarray:
 def visible(monkeypatch):
     """A source of three layers whose states can be computed by hand."""
 
-    def read(parameters, architecture, dtype, mesh, tokens, segments, positions, slots):
-        return seen((3,), tokens, positions, slots)
-
-    def layered(layers, parameters, architecture, dtype, mesh, tokens, segments, positions, slots):
-        return seen(layers, tokens, positions, slots)
+    def read(layers, parameters, architecture, dtype, mesh, tokens, segments, positions, slots):
+        return seen(layers or (3,), tokens, positions, slots)
 
     monkeypatch.setattr(source, '_read', read)
-    monkeypatch.setattr(source, '_read_layers', layered)
     return make_source(OLD, hidden=2, heads=1, layers=3)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from toy_compiler import ONE_DEVICE
+from toy_objectives import make_notes
 from toy_pretraining import copy_of, experiment
 
 from bioptimus_jax.errors import STOPPED
@@ -418,13 +419,19 @@ def test_a_signal_to_the_pods_script_stops_the_run_on_the_hosts(tmp_path):
 
 
 STEPS = 40
+# An objective and corpora of its own for every phase; the first ends before anything is stopped.
 TINY = {
-    'phases': '0.1,',
-    'phase.0.1.duration': STEPS,
+    'phases': '0.1,0.4',
+    'phase.0.1.duration': 2,
+    'phase.0.1.objective': 'causal',
+    'phase.0.1.corpora': 'own=3,notes=1',
+    'phase.0.4.duration': STEPS - 2,
+    'phase.0.4.corpora': 'own=1,notes=1',
     'pretrain.learning_rate': 1e-4,
     'evaluation.per_phase': 4,
     'runtime.checkpoint_every_steps': 4,
 }
+NOTES = "c.corpora['notes'] = type(c)({{'run': '{notes}'}})"
 # The real program; it leaves its process id behind.
 PROGRAM = """#!/bin/sh
 for last in "$@"; do :; done
@@ -474,23 +481,25 @@ def test_two_processes_train_the_model_of_one_whatever_happens_to_them(killed, p
     """Through launch/local.sh: SIGTERM to the follower alone saves and stops both, which are started again; SIGKILL of
     one ends both with one line; the same command goes on to the losses and weights, to rounding, of one undisturbed
     process, with one set of records."""
-    settings = experiment(prepared, **{key.replace('.', '__'): value for key, value in TINY.items()})
+    config = (prepared / 'tiny.py').read_text().replace('return c', f'{NOTES}\n    return c')
+    (tmp_path / 'tiny.py').write_text(config.format(notes=make_notes(prepared)))
+    settings = experiment(tmp_path, **TINY)
     alone = Run(copy_of(prepared, tmp_path), settings, quiet=True)
     execute(alone, STAGES['pretrain'])
     (tmp_path / 'two').mkdir()
     together = Run(copy_of(prepared, tmp_path / 'two'), settings, quiet=True)
     logs = together.workdir / 'logs'
 
-    launched = start_two(prepared, together.workdir)
-    wait_for_step(launched, together, 2)
-    os.kill(int((prepared / 'process-1').read_text()), signal.SIGTERM)
+    launched = start_two(tmp_path, together.workdir)
+    wait_for_step(launched, together, 4)
+    os.kill(int((tmp_path / 'process-1').read_text()), signal.SIGTERM)
     again = logs / 'launch.log'
     while launched.poll() is None and not (again.exists() and 'starting again' in again.read_text()):
         time.sleep(0.05)
     stopped_at = max(steps_of(together))
     assert stopped_at < STEPS, 'the signal came too late to stop anything'
     wait_for_step(launched, together, stopped_at + 4)
-    os.kill(int((prepared / f'process-{killed}').read_text()), signal.SIGKILL)
+    os.kill(int((tmp_path / f'process-{killed}').read_text()), signal.SIGKILL)
     out, errors = launched.communicate(timeout=300)
     assert launched.returncode == KILLED, (out, errors)
     stopped, ended = errors.splitlines()
@@ -505,7 +514,7 @@ def test_two_processes_train_the_model_of_one_whatever_happens_to_them(killed, p
     assert 'stack trace' not in said
     assert together.manifest('pretrain') is None
 
-    launched = start_two(prepared, together.workdir)
+    launched = start_two(tmp_path, together.workdir)
     out, errors = launched.communicate(timeout=300)
     assert (launched.returncode, errors) == (0, ''), out
     assert re.search(r'resuming after step [1-9]', out)
@@ -513,6 +522,7 @@ def test_two_processes_train_the_model_of_one_whatever_happens_to_them(killed, p
     for two, one in zip(together.metrics('pretrain'), alone.metrics('pretrain'), strict=True):
         for key in {'loss', 'frozen_loss'} & one.keys():
             assert two[key] == pytest.approx(one[key], rel=1e-4)
-    weights = flatten(load_phase(together.workdir / 'pretrain', '0.1'))
-    for name, value in flatten(load_phase(alone.workdir / 'pretrain', '0.1')).items():
-        np.testing.assert_allclose(weights[name], value, atol=1e-4, err_msg=name)
+    for phase in settings.phases:
+        weights = flatten(load_phase(together.workdir / 'pretrain', phase))
+        for name, value in flatten(load_phase(alone.workdir / 'pretrain', phase)).items():
+            np.testing.assert_allclose(weights[name], value, atol=1e-4, err_msg=name)

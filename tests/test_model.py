@@ -388,6 +388,14 @@ def test_bfloat16_stays_near_float32(layered):
     assert np.abs(np.asarray(states, np.float32) - exact)[real].mean() < 0.03
 
 
+@functools.partial(jax.jit, static_argnums=(2, 3))
+@jax.value_and_grad
+def squares(params, batch, architecture, compute):
+    """Of the states, with dropout."""
+    states = architecture.encode(params, batch, compute=compute, dropout_key=jax.random.key(3))
+    return (states**2).sum()
+
+
 @pytest.mark.parametrize(
     'compute',
     [Compute(remat='dots'), Compute(remat='full'), Compute(scan_layers=True)],
@@ -397,15 +405,8 @@ def test_remat_and_scanned_layers_change_nothing(layered, compute):
     """States and the gradient of every tensor, with dropout, as of the plain stack."""
     batch, (architecture, params) = packed_batch(layered.architecture), layered
 
-    @functools.partial(jax.jit, static_argnums=1)
-    def gradients(params, compute):
-        def loss(params):
-            states = architecture.encode(params, batch, compute=compute, dropout_key=jax.random.key(3))
-            return (states**2).sum()
-
-        return jax.value_and_grad(loss)({name: v for name, v in params.items() if name != HEAD})
-
-    expected, found = gradients(params, Compute()), gradients(params, compute)
+    params = {name: v for name, v in params.items() if name != HEAD}
+    expected, found = (squares(params, batch, architecture, one) for one in (Compute(), compute))
     largest = max(np.abs(leaf).max() for leaf in jax.tree.leaves(expected[1]))
     for (path, one), two in zip(jax.tree.leaves_with_path(expected), jax.tree.leaves(found), strict=True):
         where = jax.tree_util.keystr(path)

@@ -198,19 +198,19 @@ def other_folders(tiny, tmp_path_factory):
     return {'nsp': (pairs, {**PAIRS, **SHORT}), 'rtd': (electra, {**RTD, **SHORT})}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    'names',
-    [('mixture',), pytest.param(('adversarial', 'distil', 'nsp', 'rtd'), marks=pytest.mark.slow)],
-)
-def test_two_processes_train_what_one_trains(names, undisturbed, tiny, request, tmp_path):
-    """To rounding: every number on record, and the parameters at each phase end. The leader alone reads those."""
+def test_two_processes_train_what_one_trains(undisturbed, tiny, other_folders, tmp_path):
+    """To rounding: every number on record, and the parameters at each phase end. The leader alone reads those.
+
+    An objective and corpora for every phase, in the quick tests: test_launch.py.
+    """
     alone, wanted = {}, []
-    for name in names:
+    for name in ('mixture', 'adversarial', 'distil', 'nsp', 'rtd'):
         if name in CASES:
             folder, changes, alone[name] = tiny, changes_of(name, tiny), undisturbed(name)
         else:
-            folder, changes = request.getfixturevalue('other_folders')[name]
+            folder, changes = other_folders[name]
             workdir = shutil.copytree(folder / 'run', tmp_path / f'{name}-alone')
             alone[name] = Run(workdir, experiment(folder, **changes), quiet=True)
             pretrained(alone[name])
@@ -223,8 +223,7 @@ def test_two_processes_train_what_one_trains(names, undisturbed, tiny, request, 
     assert [process.returncode for process in both] == [0, 0], '\n'.join(said)
     for name, run in alone.items():
         assert_alike(run, Run(tmp_path / name, run.config, quiet=True))
-    if 'rtd' in names:
-        assert (tmp_path / 'rtd' / 'export' / '0.2-generator' / 'model.safetensors').is_file()
+    assert (tmp_path / 'rtd' / 'export' / '0.2-generator' / 'model.safetensors').is_file()
 
 
 def start_two(file):

@@ -160,7 +160,7 @@ MOST_TOKENS = 8192
 """Of a vocabulary: none of the step's shapes is of it, but that of the model."""
 FEW = Bert(8192, 128, 2, 2, 512, 64)
 SHAPES = {
-    'unrolled': (Bert(2048, 128, 3, 4, 512, 256), 8, 256, {}, {}),
+    'unrolled': (Bert(2048, 128, 2, 4, 512, 256), 8, 256, {}, {}),
     'scanned': (
         Bert(512, 64, 6, 2, 256, 128),
         16,
@@ -176,7 +176,7 @@ SHAPES = {
         {'remat': 'dots', 'scan_layers': 'yes'},
         {},
     ),
-    'two encoders': (Electra(2048, 128, 3, 4, 512, 256), 8, 256, {}, {'objective': 'rtd'}),
+    'two encoders': (Electra(2048, 128, 2, 4, 512, 256), 8, 256, {}, {'objective': 'rtd'}),
     'vocabulary': (FEW, 8, 64, {}, {'micro_batches': 2}),
     'two passes': (FEW, 8, 64, {}, {'micro_batches': 2, 'objective': 'adversarial'}),
     'every piece': (FEW, 8, 64, {}, {'micro_batches': 2, 'objective': 'causal'}),

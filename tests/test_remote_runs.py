@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 from toy_buckets import assert_whole, content_of, free_port
 from toy_compiler import ONE_DEVICE
+from toy_pretraining import equal_programs
 
-from bioptimus_jax.cli import main
+from bioptimus_jax import cli
 from bioptimus_jax.errors import DONE, STOPPED
 from bioptimus_jax.files import read_json, sha256
 from bioptimus_jax.hosts.remote import lease
@@ -76,6 +77,11 @@ def world(tmp_path_factory):
 def bucket(world, tmp_path):
     """A bucket with all that pre-training reads."""
     return shutil.copytree(world / 'bucket', tmp_path / 'bucket')
+
+
+def main(arguments):
+    with equal_programs():
+        return cli.main(arguments)
 
 
 def program(world, bucket, staging, verb='run', *flags):

@@ -33,7 +33,7 @@ from bioptimus_jax.vocab import subwords
 def visible(monkeypatch):
     """A source whose states show (token id, position): what was read can then be computed by hand."""
 
-    def read(parameters, architecture, dtype, mesh, tokens, segments, positions, slots):
+    def read(layers, parameters, architecture, dtype, mesh, tokens, segments, positions, slots):
         states_BxLx2 = np.stack([tokens, positions], axis=-1).astype(np.float32)
         return np.concatenate(
             [s.reshape(-1, 2)[k] for s, k in zip(np.split(states_BxLx2, len(slots)), slots, strict=True)]

@@ -449,6 +449,9 @@ def test_relations_are_learned_from_every_kind_of_features(models, tmp_path):
         learning_rate=5e-3,
         max_pieces=48,
     )
+    e = dataclasses.replace(
+        e, runtime=dataclasses.replace(e.runtime, workers=1)
+    )  # no process to begin for so little
     run = Run(tmp_path / 'run', dataclasses.replace(e, stages=('finetune',), finetune=settings), quiet=True)
     execute(run, STAGES['finetune'])
     found = {

@@ -50,7 +50,7 @@ class Evaluation(Protocol):
         """(name, value) pairs, among them `frozen_loss`; with `every_setting` also `loss/PHASE` for every phase."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Objective(abc.ABC):
     """What training minimises. A file of `pretrain/objectives/` holds one subclass, called OBJECTIVE.
 

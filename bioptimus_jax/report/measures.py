@@ -33,6 +33,11 @@ Records = TypeVar('Records', list, dict)
 Rows = list[dict[str, Any]]
 
 
+def _of(stage: str, file: str, kind: type) -> Any:
+    """A field that is read from a file of a stage."""
+    return dataclasses.field(default_factory=kind, metadata={'of': (stage, file, kind)})
+
+
 @dataclasses.dataclass(frozen=True)
 class Measures:
     """Records of one run, in the formats that the stages write; empty where a stage has not been run."""
@@ -42,24 +47,24 @@ class Measures:
     evaluations: Rows = dataclasses.field(default_factory=list)
     clock: Rows = dataclasses.field(default_factory=list)
     finetuned: Rows = dataclasses.field(default_factory=list)
-    cloze: Rows = dataclasses.field(default_factory=list)
-    geometry: Rows = dataclasses.field(default_factory=list)
-    points: dict[str, Any] = dataclasses.field(default_factory=dict)
+    cloze: Rows = _of('analyze', 'cloze.json', list)
+    geometry: Rows = _of('analyze', 'geometry.json', list)
+    points: dict[str, Any] = _of('analyze', 'points.json', dict)
     tokens: Rows = dataclasses.field(default_factory=list)
     audit: Rows = dataclasses.field(default_factory=list)
-    comparison: dict[str, Any] = dataclasses.field(default_factory=dict)
-    frequency: dict[str, Any] = dataclasses.field(default_factory=dict)
-    entities: dict[str, Any] = dataclasses.field(default_factory=dict)
+    comparison: dict[str, Any] = _of('vocab', 'comparison.json', dict)
+    frequency: dict[str, Any] = _of('vocab', 'frequency.json', dict)
+    entities: dict[str, Any] = _of('analyze', 'entities.json', dict)
     probe: dict[str, Any] = dataclasses.field(default_factory=dict)
     difficulty: Rows = dataclasses.field(default_factory=list)
     encoded: Rows = dataclasses.field(default_factory=list)
-    statistics: Rows = dataclasses.field(default_factory=list)
-    slices: Rows = dataclasses.field(default_factory=list)
-    crossed: Rows = dataclasses.field(default_factory=list)
-    lint: Rows = dataclasses.field(default_factory=list)
-    labels: dict[str, Any] = dataclasses.field(default_factory=dict)
-    search: dict[str, Any] = dataclasses.field(default_factory=dict)
-    kept_steps: dict[str, int] = dataclasses.field(default_factory=dict)
+    statistics: Rows = _of('finetune', 'statistics.json', list)
+    slices: Rows = _of('finetune', 'slices.json', list)
+    crossed: Rows = _of('finetune', 'crossed.json', list)
+    lint: Rows = _of('finetune', 'lint.json', list)
+    labels: dict[str, Any] = _of('finetune', 'labels.json', dict)
+    search: dict[str, Any] = _of('finetune', search.FILE, dict)
+    kept_steps: dict[str, int] = _of('pretrain', KEPT, dict)
     manifests: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     gaps: str = ''
     """What finished stages have written and is not there any more, in words."""
@@ -200,36 +205,25 @@ def read_measures(run: Run, details: bool = True) -> Measures:
 
     Without `details` no `audit`, `tokens` and `points`: many runs are read for their scores, and these are large.
     """
-    manifests = {s: m for s in run.config.stages if (m := run.manifest(s)) is not None}
     pretrain, gaps = stage_metrics(run, 'pretrain'), _gaps(run)
-    analyze, vocab = stage_folder(run, 'analyze'), stage_folder(run, 'vocab')
-    folder = stage_folder(run, 'finetune')
+    folders = {stage: stage_folder(run, stage) for stage in READ}
+    files = {f.name: f.metadata['of'] for f in dataclasses.fields(Measures) if f.metadata}
+    if not details:
+        del files['points']
     return Measures(
         run=run,
         training=[r for r in pretrain if r.get('kind') == 'train'],
         evaluations=[r for r in pretrain if r.get('kind') == 'evaluation'],
         clock=stage_metrics(run, 'pretrain', goodput.STAGE),
-        finetuned=_cells(folder),
-        cloze=_read(analyze / 'cloze.json', list),
-        geometry=_read(analyze / 'geometry.json', list),
-        points=_read(analyze / 'points.json', dict) if details else {},
-        tokens=_lines(stage_folder(run, 'surgery') / 'tokens.jsonl') if details else [],
-        audit=_lines(stage_folder(run, 'corpus') / 'audit.jsonl') if details else [],
-        comparison=_read(vocab / 'comparison.json', dict),
-        frequency=_read(vocab / 'frequency.json', dict),
-        entities=_read(analyze / 'entities.json', dict),
+        finetuned=_cells(folders['finetune']),
+        tokens=_lines(folders['surgery'] / 'tokens.jsonl') if details else [],
+        audit=_lines(folders['corpus'] / 'audit.jsonl') if details else [],
         probe=_read(run.workdir / PROBE, dict, 'variants'),
         difficulty=_difficulty(run),
         encoded=[r for r in stage_metrics(run, 'surgery') if r.get('kind') == 'encoded'],
-        statistics=_read(folder / 'statistics.json', list),
-        slices=_read(folder / 'slices.json', list),
-        crossed=_read(folder / 'crossed.json', list),
-        lint=_read(folder / 'lint.json', list),
-        labels=_read(folder / 'labels.json', dict),
-        search=_read(folder / search.FILE, dict),
-        kept_steps=_read(stage_folder(run, 'pretrain') / KEPT, dict),
-        manifests=manifests,
+        manifests={s: m for s in run.config.stages if (m := run.manifest(s)) is not None},
         gaps=gaps,
+        **{name: _read(folders[stage] / file, kind) for name, (stage, file, kind) in files.items()},
     )
 
 

@@ -114,13 +114,12 @@ def _encoded(
     """The batches from number `first` on with the states in their slots; the devices are one batch ahead."""
     everywhere, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec('rows'))
     parameters = jax.device_put(source.encoder, everywhere)
-    read = functools.partial(_read_layers, layers) if layers else _read
     waiting: collections.deque[tuple[Batch, jax.Array]] = collections.deque()
     for number in range(first, len(layout)):
         batch = layout.batch(number)
         arrays = (batch.tokens_BxL, batch.segments_BxL, batch.positions_BxL, batch.slots_SxK)
         placed = jax.device_put(arrays, split)
-        waiting.append((batch, read(parameters, source.architecture, dtype, mesh, *placed)))
+        waiting.append((batch, _read(layers, parameters, source.architecture, dtype, mesh, *placed)))
         if len(waiting) > 1:
             batch, states_KxD = waiting.popleft()
             yield batch, np.asarray(states_KxD)
@@ -128,20 +127,8 @@ def _encoded(
         yield batch, np.asarray(states_KxD)
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2, 3))
-def _read(parameters: Any, architecture: Architecture, dtype: str, mesh: Mesh, *arrays: Any) -> jax.Array:
-    """The last layer's states in the slots: of tokens BxL, segments BxL, positions BxL and slots SxK."""
-
-    def read(parameters: Any, batch: dict[str, Any], slots_K: Any) -> Any:
-        return architecture.encode(
-            parameters, batch, compute=Compute(dtype=jnp.dtype(dtype)), slots_K=slots_K
-        )
-
-    return _by_shard(read, mesh, parameters, *arrays)
-
-
 @functools.partial(jax.jit, static_argnums=(0, 2, 3, 4))
-def _read_layers(
+def _read(
     layers: tuple[int, ...],
     parameters: Any,
     architecture: Architecture,
@@ -149,23 +136,17 @@ def _read_layers(
     mesh: Mesh,
     *arrays: jax.Array,
 ) -> jax.Array:
-    """The same for several layers, side by side."""
-
-    def read(parameters: Any, batch: dict[str, Any], slots_K: Any) -> Any:
-        states = architecture.encode(
-            parameters, batch, compute=Compute(dtype=jnp.dtype(dtype)), all_layers=True
-        )
-        flat = (states[number].reshape(-1, architecture.hidden) for number in layers)
-        return jnp.concatenate([jnp.take(f, slots_K, axis=0, mode='clip') for f in flat], axis=-1)
-
-    return _by_shard(read, mesh, parameters, *arrays)
-
-
-def _by_shard(read: Callable[..., Any], mesh: Mesh, parameters: Any, *arrays: jax.Array) -> jax.Array:
-    """What `read` gives for one shard after the other: every device works on its rows by itself."""
+    """States in the slots, of those layers side by side or of the last one: of tokens BxL, segments BxL, positions BxL
+    and slots SxK. Every device works on its rows by itself."""
+    encode = functools.partial(architecture.encode, compute=Compute(dtype=jnp.dtype(dtype)))
 
     def shard(parameters: Any, tokens: Any, segments: Any, positions: Any, slots_1xK: Any) -> Any:
-        return read(parameters, dict(tokens=tokens, segments=segments, positions=positions), slots_1xK[0])
+        batch = dict(tokens=tokens, segments=segments, positions=positions)
+        if not layers:
+            return encode(parameters, batch, slots_K=slots_1xK[0])
+        states = encode(parameters, batch, all_layers=True)
+        flat = (states[number].reshape(-1, architecture.hidden) for number in layers)
+        return jnp.concatenate([jnp.take(f, slots_1xK[0], axis=0, mode='clip') for f in flat], axis=-1)
 
     rows = PartitionSpec('rows')
     each = jax.shard_map(shard, mesh=mesh, in_specs=(PartitionSpec(), rows, rows, rows, rows), out_specs=rows)

@@ -8,7 +8,7 @@ B rows, L pieces a row, D hidden size.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,6 +83,11 @@ class CausalLM(Objective):
         arrays = {name: read[name] for name in self.reads}
         return HeldOut(self, batches_of(arrays, batch_rows, self.compute.row_shards))
 
+    @functools.partial(jax.jit, static_argnums=0)
+    def sums(self, params: Any, frozen: Any, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
+        """Those of `loss` of a batch, jitted, without dropout."""
+        return self.loss(params, frozen, self.example(batch, {}, jnp.zeros(0)).rows, None)[1]
+
 
 OBJECTIVE = CausalLM
 
@@ -103,20 +108,10 @@ class HeldOut:
         """`frozen_loss` in nats and `frozen_accuracy`, of pieces that have a next one."""
         totals: dict[str, float] = {}
         for batch in zip(*self.arrays.values(), strict=True):
-            found = self.sums(params, frozen, dict(zip(self.arrays, batch, strict=True)))
+            found = self.objective.sums(params, frozen, dict(zip(self.arrays, batch, strict=True)))
             totals = {name: totals.get(name, 0.0) + float(value) for name, value in found.items()}
         yield 'frozen_loss', totals['loss'] / totals['weight']
         yield 'frozen_accuracy', totals['correct'] / totals['weight']
-
-    @functools.cached_property
-    def sums(self) -> Callable[[Any, Any, Mapping[str, Any]], dict[str, jax.Array]]:
-        """The sums of one batch, jitted, without dropout."""
-
-        def of_batch(params: Any, frozen: Any, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-            example = self.objective.example(batch, {}, jnp.zeros(0))
-            return self.objective.loss(params, frozen, example.rows, None)[1]
-
-        return jax.jit(of_batch)
 
 
 def _has_next(segments_BxL: jax.Array) -> jax.Array:

@@ -167,6 +167,11 @@ class MaskedLM(Objective):
         masks = freeze(rows, self.config, scored, self.vocabulary, self.compute.row_shards, batch_rows)
         return FrozenEvaluation(self, masks)
 
+    @functools.partial(jax.jit, static_argnums=0)
+    def sums(self, params: Any, frozen: Any, rows: MaskedRows) -> dict[str, jax.Array]:
+        """Those of `loss` of one batch, jitted, without dropout."""
+        return self.loss(params, frozen, rows, None)[1]
+
     def frozen_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
         """What the sums of `loss` over all held-out rows under the frozen mask come to."""
         weight = totals['masked_weight']
@@ -199,11 +204,6 @@ class FrozenEvaluation:
     objective: MaskedLM
     masks: FrozenMasks
 
-    @functools.cached_property
-    def sums(self) -> Callable[[Any, Any, MaskedRows], dict[str, jax.Array]]:
-        """The sums of one batch, jitted, without dropout."""
-        return jax.jit(lambda params, frozen, rows: self.objective.loss(params, frozen, rows, None)[1])
-
     def save(self, folder: Path) -> None:
         """Write frozen_masks.npz."""
         self.masks.save(folder / 'frozen_masks.npz')
@@ -229,7 +229,7 @@ class FrozenEvaluation:
         """The sums of all batches under one setting; empty without any row."""
         totals: dict[str, float] = {}
         for parts in self.masks.batches(name):
-            for key, value in self.sums(params, frozen, MaskedRows(*parts)).items():
+            for key, value in self.objective.sums(params, frozen, MaskedRows(*parts)).items():
                 totals[key] = totals.get(key, 0.0) + float(value)
         return totals
 

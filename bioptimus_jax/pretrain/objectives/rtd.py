@@ -8,7 +8,7 @@ import functools
 import math
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -349,6 +349,18 @@ class ReplacedTokens(Objective):
         encoder = training_flops_per_token(self.architecture, attended / max(tokens, 1), 0.0)
         return self.generator.flops(tokens, attended, predicted) + tokens * (encoder + 6 * sum(kernels))
 
+    @functools.partial(jax.jit, static_argnums=0)
+    def judged(
+        self, params: Any, masked: MaskedRows, first: Any
+    ) -> tuple[dict[str, jax.Array], Judged, jax.Array]:
+        """Sums, and what was judged of each piece, of a batch that begins with that row; jitted, without dropout."""
+        seed = jax.random.key(self.config.evaluation.seed, impl='threefry2x32')
+        numbers_B = first + jnp.arange(len(masked.segments_BxL))
+        rows = self.sampled(masked, jax.vmap(lambda n: jax.random.fold_in(seed, n))(numbers_B))
+        _, sums, judged = self.both(params, rows, None)
+        # Whole on every device, so that every process can read it.
+        return sums, *jax.tree.map(lambda x: self.compute.place(x, None, None), (judged, rows.judged_BxL))
+
 
 OBJECTIVE = ReplacedTokens
 SUMMED = (
@@ -376,7 +388,7 @@ class FrozenReplacements:
         logits: list[np.ndarray] = []
         replaced: list[np.ndarray] = []
         for parts in self.generator.masks.batches(FROZEN):
-            sums, judged, counts_BxL = self.judged(params, MaskedRows(*parts), first)
+            sums, judged, counts_BxL = self.objective.judged(params, MaskedRows(*parts), first)
             first += len(counts_BxL)
             totals = {name: total + float(sums[name]) for name, total in totals.items()}
             of_batch = (np.asarray(values)[np.asarray(counts_BxL)] for values in judged)
@@ -385,23 +397,6 @@ class FrozenReplacements:
         if logits:
             area = auc(np.concatenate(logits), np.concatenate(replaced))
             yield from ((f'frozen_{name}', value) for name, value in {**rates(totals), 'auc': area}.items())
-
-    @functools.cached_property
-    def judged(self) -> Callable[[Any, MaskedRows, int], tuple[dict[str, jax.Array], Judged, jax.Array]]:
-        """Sums, and what was judged of each piece, of a batch that begins with that row; jitted, without dropout."""
-        objective = self.objective
-
-        def of_batch(params: Any, masked: MaskedRows, first: Any) -> Any:
-            seed = jax.random.key(objective.config.evaluation.seed, impl='threefry2x32')
-            numbers_B = first + jnp.arange(len(masked.segments_BxL))
-            rows = objective.sampled(masked, jax.vmap(lambda n: jax.random.fold_in(seed, n))(numbers_B))
-            _, sums, judged = objective.both(params, rows, None)
-            # Whole on every device, so that every process can read it.
-            return sums, *jax.tree.map(
-                lambda x: objective.compute.place(x, None, None), (judged, rows.judged_BxL)
-            )
-
-        return jax.jit(of_batch)
 
 
 def targets_and_draws(logits: Arrays, others: Arrays) -> tuple[Arrays, Arrays]:
