@@ -361,7 +361,10 @@ def profile(place: Place) -> Iterator[Row]:
 
 
 def origins(text: str) -> dict[str, str]:
-    """Operation -> where in the model it comes from, of a compiled program's text; layers are not told apart."""
+    """Operation -> where in the model it comes from, of a compiled program's text; layers are not told apart.
+
+    Of one that was merged of others it is that of the last; where the compiler has forgotten it, kind and shape.
+    """
     found: dict[str, str] = {}
     called: dict[str, str] = {}
     last_of: dict[str, str] = {}  # computation -> the origin of what it ends with
@@ -371,10 +374,12 @@ def origins(text: str) -> dict[str, str]:
             computation = begun[1]
         elif made := re.match(r'\s+(?:ROOT )?%?([\w.-]+) = ', line):
             where, calls = re.search(r'op_name="([^"]+)"', line), re.search(r'calls=%?([\w.-]+)', line)
-            if where:
-                found[made[1]] = last_of[computation] = origin(where[1])
-            elif calls:
+            plain = re.search(r' = (\w+\[[\d,]*\])\S* ([\w-]+)\(', line)
+            if calls and not where:
                 called[made[1]] = calls[1]
+            elif where or plain:
+                words = origin(where[1]) if where else f'{plain[2]} {plain[1]}' if plain else ''
+                found[made[1]] = last_of[computation] = words
     return {**{name: last_of[inner] for name, inner in called.items() if inner in last_of}, **found}
 
 

@@ -28,9 +28,12 @@ import numpy as np
 from protocol import ON_CPU, interleave, publish, ratio, serve, start
 from workload import BASE, FAMILIES, Shape, architecture, opened, prepare, sized
 
+from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.pretrain.backends import Choices
 from bioptimus_jax.pretrain.batches import Batches
+from bioptimus_jax.pretrain.memory import plain_fits
 from bioptimus_jax.pretrain.objective import Objective, make_objective
 from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
 from bioptimus_jax.pretrain.step import TrainStep, example_at, sharded_step
@@ -216,9 +219,13 @@ def parts(shape: Shape, folder: Path) -> tuple[Objective, Any, Batches, Any, Any
     run, rows = opened(shape, folder)
     model, mesh = architecture(shape), make_mesh()
     words = subwords.load(run.folder('vocab'))
-    objective = make_objective(
-        run.config, model, words, rows.pieces, mesh, lambda text: print(text, file=sys.stderr)
-    )
+    part = shape.batch_rows // shape.micro_batches
+    choices = Choices(part, plain_fits(run.config, model, present(), mesh.size))  # measured, as in the loop
+
+    def warn(text: str) -> None:
+        print(text, file=sys.stderr)
+
+    objective = make_objective(run.config, model, words, rows.pieces, mesh, warn, choices=choices)
     counts = curriculum.RowCounts(len(rows), rows.counts['tokens'], rows.counts['words'])
     table = curriculum.table(curriculum.make_schedule(run.config, counts), run.config)
     batches = Batches(rows, shape.batch_rows, 0, batch_sharding(mesh), objective.reads)

@@ -57,7 +57,7 @@ def test_parts_are_measured_kept_and_not_measured_again(tmp_path):
     check_step(rows['base-512'], '4 x 512')
     *costs, trace = rows['profile'].values()
     assert len(costs) == 3
-    assert all(row['found'].partition(' ')[0] in ('forward', 'backward') for row in costs), costs
+    assert any(row['found'].startswith(('forward ', 'backward ')) for row in costs), costs
     assert 1 > costs[0]['share'] >= costs[1]['share'] >= costs[2]['share'] > 0
     assert trace['operations_ms'] > 0
     for name in DEFAULT:
@@ -133,8 +133,13 @@ PROGRAM = """
   ROOT %mul.1 = f32[2] multiply(%p, %p), metadata={op_name="jit(<lambda>)/while/body/closed_call/jvp(Layer)/x/mul"}
 }
 
+%fused.2 (p: f32[2]) -> f32[2,3] {
+  ROOT %dot.1 = f32[2,3]{1,0} dot(%p, %p), lhs_contracting_dims={1}
+}
+
 ENTRY %main (p: f32[2]) -> f32[2] {
   %fusion.1 = f32[2] fusion(%p), kind=kLoop, calls=%fused.1
+  %fusion.2 = f32[2] fusion(%p), kind=kLoop, calls=%fused.2
   %gemm.2 = f32[2] custom-call(%p), metadata={op_name="jit(<lambda>)/transpose(jvp(Layer))/y/dot;jit(a)/z" id=3}
   ROOT %add.3 = f32[2] add(%fusion.1, %gemm.2), metadata={op_name="jit(<lambda>)/add"}
 }
@@ -147,6 +152,7 @@ def test_costs_are_those_of_one_card_by_their_place_in_the_model(gpu):
 
     known = origins(PROGRAM)
     wanted = {'fusion.1': 'forward Layer/x/mul', 'gemm.2': 'backward Layer/y/dot', 'add.3': 'add'}
+    wanted |= {'fusion.2': 'dot f32[2,3]'}
     assert {name: known[name] for name in wanted} == wanted
 
     def event(operation, nanoseconds, name='kernel'):
@@ -172,6 +178,7 @@ def test_costs_are_those_of_one_card_by_their_place_in_the_model(gpu):
     assert dict(seconds_of_operations([host], known)) == {'add': 7}
 
 
+@pytest.mark.filterwarnings('ignore:The PyTorch API of nested tensors')
 def test_documents_attend_to_themselves_in_every_peer(gpu):
     """The same loss after steps that trained: by a mask, and document by document without one."""
     import torch
