@@ -85,7 +85,7 @@ def test_the_loss_falls_and_every_phase_is_there(undisturbed, prepared):
 
 
 def test_stop_kill_and_resume_is_bit_identical(prepared, undisturbed, tmp_path):
-    """Told to stop in the first phase, which saves and says so; killed in the third. All of the time is accounted for."""
+    """Told to stop in the first phase, which saves and says so; killed in the third. All time is accounted for."""
     workdir, begun = copy_of(prepared, tmp_path), time.time()
     code, text = run_killed(prepared, workdir, 5, signal.SIGTERM)
     assert code == STOPPED
@@ -107,7 +107,8 @@ def test_stop_kill_and_resume_is_bit_identical(prepared, undisturbed, tmp_path):
     assert 0.5 * took < ended - began < took
     own = goodput.processes(records)
     assert [rs[-1]['ended'] for rs in own] == [True, False, True]
-    assert all(rs[0]['computed']['on'] == rs[1]['computed']['on'] for rs in own)
+    assert all(r['computed']['on'] == '8 cpu devices' for rs in own for r in rs if 'computed' in r)
+    assert all('computed' in rs[0] for rs in own)
     assert run.manifest('pretrain')['computed'] == own[-1][0]['computed']
     assert own[-1][0]['computed'] == {
         'on': '8 cpu devices',
