@@ -3,7 +3,8 @@
 #
 #   launch/tpu_vm.sh [--dry-run] --config=bioptimus --workdir=DIR [--config.key=value ...]
 #
-# On the VM once: pip install -c constraints.txt 'jax[tpu]' '.[remote]'
+# On the VM once: pip install -c constraints.txt '.[tpu,remote]'. PyTorch leaves a TPU idle, so that finetune is refused:
+# name the other stages in --config.stages, and score the exports on a GPU.
 # DIR is gs://BUCKET/FOLDER, or lies on a persistent disk or a share. Worker N writes to DIR/logs/host-N.log (of a
 # bucket: logs/ here). A maintenance event sends SIGTERM: the run saves and is started again here when the VM stays up;
 # after a preemption start this script again, it goes on where it was. After SIGTERM, SIGHUP or Ctrl-C it saves: 75.
