@@ -49,7 +49,10 @@ FINE_TUNED = (  # records of fine-tuning alone, what the title says
     ('docs/results/stability.jsonl', 'stability techniques on 500 sentences'),
 )
 ELECTRA = 'docs/results/electra.jsonl'
-THIRTEEN = 'docs/results/blurb.jsonl'
+THIRTEEN = (  # records of BLURB's sets, what the title says
+    ('docs/results/blurb.jsonl', 'in small'),
+    ('docs/results/blurb-minilm.jsonl', 'with MiniLM, fewer texts'),
+)
 PROBED = (  # of more
     'contextualized layers=() shrinkage=1.0 map=respelled',
     'contextualized layers=() shrinkage=5.0 map=respelled',
@@ -112,9 +115,10 @@ def tables() -> list[Table]:
     for file, title in FINE_TUNED:
         [run] = read_runs([file])
         made.append(dataclasses.replace(entities.scores(run), title=f'Fine-tuning: {title}'))
-    [thirteen] = read_runs([THIRTEEN])
-    for table in (entities.scores(thirteen), blurb.blurb(thirteen)):
-        made.append(dataclasses.replace(table, title=f'All of BLURB in small: {table.title}'))
+    for file, title in THIRTEEN:
+        [thirteen] = read_runs([file])
+        for table in (entities.scores(thirteen), blurb.blurb(thirteen)):
+            made.append(dataclasses.replace(table, title=f'All of BLURB {title}: {table.title}'))
     return [table for table in made if table.rows]
 
 

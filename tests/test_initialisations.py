@@ -187,7 +187,7 @@ def affine(made_, monkeypatch):
     table = made_.table().astype(np.float64)
     mix = np.random.default_rng(1).normal(size=(table.shape[1], table.shape[1]))
 
-    def read(parameters, architecture, dtype, mesh, tokens, segments, positions, slots):
+    def read(layers, parameters, architecture, dtype, mesh, tokens, segments, positions, slots):
         return in_slots((table[np.asarray(tokens)] @ mix + 5).astype(np.float32), slots)
 
     monkeypatch.setattr(source, '_read', read)

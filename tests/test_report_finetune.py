@@ -299,7 +299,7 @@ def test_page_of_a_run_that_only_scores(run):
     headings = re.findall('<h2>(.*?)</h2>', text)
     others = 'Beside other papers'
     assert headings == ['Fine-tuning', others, 'Mentions found and missed', 'Entity sets', 'Stages']
-    gone = 'Phases, Hidden words, Corpus, Vocabulary, New tokens, Difficulty, Training, Geometry, Efficiency'
+    gone = 'Phases, Hidden words, Corpus, Vocabulary, New tokens, Difficulty, Training, Geometry, Efficiency, Goodput'
     assert f'<b>Not part of this run</b>: {gone}. Its stages are finetune, report.' in text
     shown = re.sub(f'<h2>{others}.*?(?=<h2>)|<details>.*</details>', '', text, flags=re.DOTALL)
     for wrong in ('from scratch', 'curriculum', 'initial (step 0)', 'models_one'):

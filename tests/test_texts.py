@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import random
+import re
 
 import numpy as np
 import pytest
@@ -585,7 +586,7 @@ def check_kept_models(folder):
         assert f'{score}{100 * record["test"][DEFAULT][metric.name]:.2f} |' in card.text
 
 
-def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path):
+def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path, capsys):
     e = Experiment.from_config(config.defaults())
     settings = dataclasses.replace(
         e.finetune,
@@ -646,6 +647,10 @@ def test_the_stage_learns_scores_and_shows_all_of_them(models, sets, tmp_path):
     assert kinds == dict.fromkeys(best, ('texts', 40))
 
     check_kept_models(folder)
+    # Two models of the same set have learned the same from it.
+    assert cli.main(['compare', '--models', str(folder / 'bert'), str(folder / 'roberta')]) == 0
+    printed = capsys.readouterr().out
+    assert set(re.findall(r'^(\w+): .*B - A = ', printed, re.M)) == set(best)
     execute(run, STAGES['report'])
     tables = (run.workdir / 'report' / 'tables.md').read_text('utf-8')
     shown = next(block for block in tables.split('### ') if block.startswith('Test scores'))

@@ -62,7 +62,7 @@ MICRO = Metric(
 )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True)
 class Words(Entities):
     """A class for each word, in files like those of entities.
 

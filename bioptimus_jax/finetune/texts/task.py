@@ -24,11 +24,11 @@ from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.texts import Published, Text, Texts
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True)
 class TextTask(Task):
     """A task on texts; `known`: the record of the set, None for one's own."""
 
-    known: Published | None = None
+    known: Published | None = dataclasses.field(default=None, hash=False)
 
     hf_class = 'AutoModelForSequenceClassification'
     unit = 'text'
