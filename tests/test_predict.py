@@ -143,7 +143,7 @@ def test_brat_is_read_back_and_other_forms_say_the_same(models, capsys, tmp_path
     assert (
         main(['predict', str(models['tagger']), str(folder), '--as=brat', f'--to={tmp_path / "tagged"}']) == 0
     )
-    assert '2 texts' in capsys.readouterr().err
+    assert '2 answered by ' in capsys.readouterr().err
     assert sorted(p.name for p in (tmp_path / 'tagged').iterdir()) == [
         '_c.ann',
         '_c.txt',

@@ -27,7 +27,7 @@ def _call(command: Command) -> None:
     settings = Settings(options.max_pieces, options.lines, options.best)
     write(kind.answers(loaded, given, settings), options.form, to)
     if to:
-        print(printable(f'{len(given):,} texts, answered by {folder}: {to}'), file=sys.stderr)
+        print(printable(f'{len(given):,} answered by {folder}: {to}'), file=sys.stderr)
 
 
 VERB = Verb(
