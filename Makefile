@@ -34,7 +34,7 @@ lint: setup
 	$(BIN)/mypy
 
 # A file of tests is one process's, which keeps what its fixtures made; tests/conftest.py puts the longest first.
-PYTEST := $(BIN)/python -m pytest -q -n 2 --dist=loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -q --durations=20 --durations-min=5 -n 2 --dist=loadfile --no-loadscope-reorder
 # Types are a minute of one core: they are checked beside the tests, and what is found is shown in whole behind them.
 define with_types
 	$(BIN)/ruff check .
