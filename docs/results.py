@@ -51,6 +51,7 @@ FINE_TUNED = (  # records of fine-tuning alone, what the title says
 ELECTRA = 'docs/results/electra.jsonl'
 THIRTEEN = (  # records of BLURB's sets, what the title says
     ('docs/results/blurb.jsonl', 'in small'),
+    ('docs/results/blurb-minilm.jsonl', 'with MiniLM, fewer texts'),
 )
 PROBED = (  # of more
     'contextualized layers=() shrinkage=1.0 map=respelled',
