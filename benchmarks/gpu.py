@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument('--quick', action='store_true', help='tiny shapes on the CPU')
     names = [part.name for part in PARTS]
     parser.add_argument(
-        '--part', action='append', choices=names, help='only that one, measured anew; repeatable'
+        '--part', action='append', choices=names, help='only that one, measured again; repeatable'
     )
     parser.add_argument('--minutes', type=float, help='for the whole command (default 10; --quick: 60)')
     parser.add_argument('--into', type=Path, help='file of the results (default: results/gpu-CARD.json)')
@@ -192,7 +192,7 @@ def print_table(result: dict[str, Any], wanted: Sequence[str], key: str) -> None
     for name in wanted:
         entry = result['parts'].get(name)
         if entry is None:
-            print(f'{name:10} not begun: no time left; the same command goes on here')
+            print(f'{name:10} not started: no time left; run the same command to continue')
             continue
         before = f', of {entry["date"]} with other code or versions' * (entry['key'] != key)
         print(f'{name:10} {entry["seconds"]:.0f} s{before}')

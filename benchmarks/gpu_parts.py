@@ -40,9 +40,9 @@ TINY_PEERS = ('hf_packed_masked', 'hf_varlen')  # a compiler takes half a minute
 PATIENCE = 90  # seconds that a peer has to start, compile and make its first steps, and for each answer
 COSTS, TRACED = 3, 3
 CONTAINERS = ('while', 'call', 'conditional')
-"""Operations whose time is that of others."""
+"""Operations that only run others: their time counts there."""
 STRUCTURE = ('while', 'body', 'closed_call', 'checkpoint', 'eval_jaxpr')
-"""Steps of an operation's path that are no part of a model."""
+"""Steps of an operation's path that are not parts of the model."""
 RESUMED_AFTER = 3
 WHOLE, RESUMED = 'whole', 'resumed'
 

@@ -81,8 +81,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     lint.json and labels.json: of the sets, before anything is trained. results.jsonl: a record a cell. statistics.json:
     of every model, set and setting. crossed.json: of kept models on the test of other sets. slices.json: of the
     mentions, for the models of this run with their new tokens. in_corpus.json: how much of each test item the corpus of
-    this run has. search.json: which settings halving stopped, and what
-    the search took.
+    this run has. search.json: which settings halving stopped, and what the search took.
     """
     settings, runtime, checksums = run.config.finetune, run.config.runtime, run.checksums()
     models = model_folders(run.config, run.folder, settings.models or run.config.phases, MODELS)

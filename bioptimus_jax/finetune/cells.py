@@ -198,9 +198,8 @@ def run_cells(
                 tasks: Iterable[tuple] = ((cell, datasets[cell.dataset]) for cell in list(waiting))
                 # Alone in this process a cell looks for itself whether to stop; workers are left by closing their pool.
                 work: Any = run_cell if workers.number else functools.partial(run_cell, check=check)
-                if (
-                    runtime.cluster
-                ):  # it has the sets; cells differ in length, so nobody waits for the first of them
+                if runtime.cluster:
+                    # It has the sets. Cells differ in length, so nobody waits for the first of them.
                     tasks, work = [(_absolute(cell),) for cell in waiting], _run_there
                 for record in workers.map(work, tasks, check, len(waiting) if runtime.cluster else 0):
                     yield waiting.popleft(), record

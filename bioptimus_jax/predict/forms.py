@@ -11,7 +11,7 @@ from typing import Any
 
 from bioptimus_jax.errors import printable
 from bioptimus_jax.files import atomic
-from bioptimus_jax.finetune.entities.files import LINE_BREAKS
+from bioptimus_jax.finetune.entities.files import LINE_BREAKS, brat_line
 from bioptimus_jax.predict.answer import Answer, Found
 
 COLOURS = (36, 35, 32, 33, 34, 31)
@@ -81,8 +81,7 @@ def _write_brat(answer: Answer, to: Path) -> None:
         file.write(text)
     with atomic(to / f'{answer.given.name}.ann') as file:
         for at, one in enumerate(answer.found, 1):
-            quoted = text[one.start : one.end].translate(LINE_BREAKS)
-            file.write(f'T{at}\t{"_".join(one.kind.split())} {one.start} {one.end}\t{quoted}\n')
+            file.write(brat_line(at, one.kind, one.start, one.end, text[one.start : one.end]))
 
 
 def _stretches(answer: Answer) -> Iterator[tuple[str, Found | None]]:
@@ -113,10 +112,6 @@ def _text(answer: Answer, types: Types) -> str:
             parts[-1] = types.marked(one.kind, f'{parts[-1]} ({printable(said)})')
     spoken = ''.join(f'  {printable(line)}\n' for line in _spoken(answer)[:1])
     return f'{answer.given.name}: {"".join(parts).strip()}\n{spoken}'
-
-
-def _cell(text: str) -> str:
-    return text.translate(LINE_BREAKS)
 
 
 def _tsv(answer: Answer, types: Types) -> str:

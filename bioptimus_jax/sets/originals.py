@@ -42,6 +42,11 @@ class Originals:
                 return shown, decoded(shown, place if isinstance(place, bytes) else _read(place))
         raise InputError(f'{self.folder}: has no {" or ".join(names)} in it')
 
+    def listed(self, *names: str) -> tuple[str, list[str]]:
+        """The first of these files that is there, as messages call it, and what it lists, with commas or blanks."""
+        shown, text = self.text(*names)
+        return shown, text.replace(',', ' ').split()
+
     def has(self, *names: str) -> bool:
         """Whether one of these files is there."""
         return any(name in self._found for name in names)

@@ -116,12 +116,20 @@ def tags_of_words(
     labels: Sequence[str],
 ) -> list[list[str]]:
     """One tag per word, from label ids per piece of every window, read at a word's first piece."""
-    tags: list[list[str | None]] = [[None] * len(s.words) for s in sentences]
-    for window, ids in zip(windows, predicted, strict=True):
+    ids = of_words(sentences, windows, predicted)
+    return [['O' if at is None else labels[at] for at in sentence] for sentence in ids]
+
+
+def of_words(
+    sentences: Sequence[Sentence], windows: Sequence[Window], predicted: Sequence[Sequence[Any]]
+) -> list[list[Any]]:
+    """What was predicted for the first piece of every word; None for a word without pieces."""
+    found: list[list[Any]] = [[None] * len(s.words) for s in sentences]
+    for window, of_pieces in zip(windows, predicted, strict=True):
         for word, start in zip(window.words, window.starts, strict=True):
-            assert tags[window.example][word] is None, 'a word was predicted twice'
-            tags[window.example][word] = labels[ids[start]]
-    return [[tag or 'O' for tag in sentence] for sentence in tags]
+            assert found[window.example][word] is None, 'a word was predicted twice'
+            found[window.example][word] = of_pieces[start]
+    return found
 
 
 def _spans(pieces_W: np.ndarray, room: int, shared: int) -> list[tuple[int, int, int, int]]:

@@ -73,10 +73,14 @@ def write_standoff(folder: Path, sentences: Sequence[Predicted]) -> None:
             for kind, first, last in spans(sentence.predicted):
                 number += 1
                 start, end = int(starts[first]), int(starts[last + 1]) - 1
-                name = '_'.join(kind.split())
-                notes.write(f'T{number}\t{name} {start} {end}\t{line[start - offset : end - offset]}\n')
+                notes.write(brat_line(number, kind, start, end, line[start - offset : end - offset]))
             text.write(line + '\n')
             offset += len(line) + 1
+
+
+def brat_line(number: int, kind: str, start: int, end: int, text: str) -> str:
+    """BRAT's line of a mention: characters start..end, and their text. Neither it nor a type can hold line breaks."""
+    return f'T{number}\t{"_".join(kind.split())} {start} {end}\t{text.translate(LINE_BREAKS)}\n'
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.entities.align import align
+from bioptimus_jax.finetune.entities.align import align, of_words
 from bioptimus_jax.finetune.entities.batches import Batch
 from bioptimus_jax.finetune.entities.tagger import Tagger
 from bioptimus_jax.finetune.loading import computing_dtype
@@ -79,15 +79,12 @@ def _tagged(
             sentences.append(Sentence(shown, (), number))
             places.append(words)
     windows = align(loaded.tokenizer, sentences, options.max_pieces, options.overlap_pieces).windows
-    said: list[list[tuple[str, float]]] = [[(OUTSIDE, 1.0)] * len(words) for words in places]
-    for window, found in zip(windows, outputs(head, windows, options), strict=True):
-        for word, at in zip(window.words, window.starts, strict=True):
-            label, probability = found[at]
-            said[window.example][word] = (head.labels[int(label)], probability)
+    said = of_words(sentences, windows, outputs(head, windows, options))
     mentions: list[list[Found]] = [[] for _ in given]
-    for sentence, words, tagged in zip(sentences, places, said, strict=True):
-        for kind, first, last in spans(to_iob2([tag for tag, _ in tagged], scheme)):
-            sure = statistics.fmean(probability for _, probability in tagged[first : last + 1])
+    for sentence, words, found in zip(sentences, places, said, strict=True):
+        tags = [OUTSIDE if one is None else head.labels[int(one[0])] for one in found]
+        for kind, first, last in spans(to_iob2(tags, scheme)):
+            sure = statistics.fmean(probability for _, probability in found[first : last + 1])
             mentions[sentence.document].append(Found(words[first][0], words[last][1], kind, sure))
-    for one, found in zip(given, mentions, strict=True):
-        yield Answer(one, tuple(found))
+    for one, of_text in zip(given, mentions, strict=True):
+        yield Answer(one, tuple(of_text))

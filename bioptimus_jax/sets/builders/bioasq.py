@@ -22,8 +22,7 @@ def make(originals: Originals, fold: int) -> Made:
     golden = {name: x for file in GOLDEN for name, x in _questions(*originals.text(file))}
     splits = {}
     for split, known in {'train': training, 'devel': training, 'test': golden}.items():
-        shown, listed = originals.text(LISTS[split])
-        names = listed.replace(',', ' ').split()
+        shown, names = originals.listed(LISTS[split])
         lacking = [name for name in names if name not in known]
         if lacking:
             where = TRAINING[0] if known is training else ', '.join(GOLDEN)

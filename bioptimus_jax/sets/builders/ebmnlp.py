@@ -28,8 +28,7 @@ def make(originals: Originals, fold: int) -> Made:
     oddities: Counter[str] = Counter({SEVERAL: 0})
     splits = {}
     for split, name in LISTS.items():
-        _, listed = originals.text(f'{name}.tsv', f'{name}.txt')
-        documents = listed.replace(',', ' ').split()
+        _, documents = originals.listed(f'{name}.tsv', f'{name}.txt')
         splits[split] = [line for document in documents for line in _lines(originals, document, oddities)]
     return Made(splits, [f'{count:,} {what}' for what, count in sorted(oddities.items())])
 

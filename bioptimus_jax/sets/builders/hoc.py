@@ -25,8 +25,8 @@ def make(originals: Originals, fold: int) -> Made:
     oddities: Counter[str] = Counter()
     splits, without = {}, []
     for split, name in LISTS.items():
-        _, listed = originals.text(f'{name}.tsv', f'{name}.txt')
-        documents = [part.removesuffix('.txt') for part in listed.replace(',', ' ').split()]
+        _, listed = originals.listed(f'{name}.tsv', f'{name}.txt')
+        documents = [part.removesuffix('.txt') for part in listed]
         made = [list(_sentences(originals, document, oddities)) for document in documents]
         splits[split] = [sentence for document in made for sentence in document]
         without.append(sum(all('_1' not in x.columns[0] for x in document) for document in made))
