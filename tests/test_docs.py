@@ -64,7 +64,7 @@ def blocks_of(markdown: str) -> list[Block]:
 
 
 def begins_in(page: Path) -> str:
-    found = re.match(r'---\n.*?begins_in: (\w+)\n.*?---\n', page.read_text('utf-8'), re.S)
+    found = re.match(r'<!-- begins_in: (\w+) -->\n', page.read_text('utf-8'))
     return found[1] if found else 'nothing'
 
 
@@ -281,7 +281,7 @@ def check_key(dotted: str) -> None:
 
 def keys_in(markdown: str) -> list[str]:
     """Every key that is named: --config.KEY and config.KEY anywhere, SECTION.KEY as code within lines."""
-    markdown = re.sub(r'\[`[^`]+`\]\[', '[', markdown)  # links to modules
+    markdown = re.sub(r'\[`[^`]+`\]\([^)]*bioptimus_jax', '(', markdown)  # links to modules
     found = re.findall(r'\bconfig\.((?:[a-z_]+|0\.\d)(?:\.(?:[a-z_]+|0\.\d))*)(?![\w(\[])', markdown)
     files = ('txt', 'py', 'json', 'jsonl', 'md', 'npy', 'tsv', 'parquet')
     schema = '|'.join(name for name, value in config.defaults().items() if isinstance(value, ConfigDict))
@@ -331,6 +331,14 @@ def test_a_wrong_command_or_key_in_a_page_is_seen(command):
     (found,) = commands_in(f'```sh\n{command}\n```')
     with pytest.raises((ConfigError, SystemExit)):
         check_command(found)
+
+
+@pytest.mark.parametrize('page', [README, *PAGES], ids=lambda page: page.stem)
+def test_a_page_read_in_the_repository_shows_nothing_raw_and_its_links_lead_somewhere(page):
+    text = INLINE.sub('', FENCE.sub('', page.read_text('utf-8')))
+    assert not re.search(r'^(---$|!!! |\?\?\? |::: )|\]\[|\{[:#]', text, re.M)
+    for target in re.findall(r'\]\(([^)#\s]+)', text):
+        assert urlsplit(target).scheme or (page.parent / unquote(target)).exists(), target
 
 
 def test_the_readme_has_commands_and_its_plan_runs(capsys):

@@ -79,6 +79,7 @@ FLOORS = {
     'bioptimus_jax.doctor': 14,
     'bioptimus_jax.places': 4,
     'bioptimus_jax.sweep': 14,
+    'bioptimus_jax.start': 15,
     'bioptimus_jax.demo': 14,
     'bioptimus_jax.command': 15,
     'bioptimus_jax.verbs': 16,

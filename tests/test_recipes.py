@@ -113,6 +113,7 @@ OTHERS = {
     'demo',
     'finetune',
     'objectives',
+    'recommended',
     'small',
     'bioclinical:notes',
 }

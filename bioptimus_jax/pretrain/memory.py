@@ -101,19 +101,11 @@ def check_memory(experiment: Experiment, architecture: Architecture, here: Prese
 
     On other platforms than CPUs the estimate is an extrapolation, and only what is far too much is refused.
     """
-    shared = min(devices, here.local) if here.platform == 'cpu' else 1
-
-    def needed(micro_batches: int) -> float:
-        settings = dataclasses.replace(experiment.pretrain, micro_batches=micro_batches)
-        changed = dataclasses.replace(experiment, pretrain=settings)
-        return step_memory(changed, architecture, here.platform, devices).peak * shared
-
-    settings, bound = experiment.pretrain, here.memory_bytes * (1 if here.platform == 'cpu' else BEYOND_DOUBT)
-    if not bound or needed(settings.micro_batches) <= bound:
+    bound = here.memory_bytes * (1 if here.platform == 'cpu' else BEYOND_DOUBT)
+    settings, needed = experiment.pretrain, _needed(experiment, architecture, here, devices)
+    if not bound or needed <= bound:
         return
-    parts = settings.batch_rows * experiment.runtime.tensor // devices  # as many as a batch can be cut into
-    fits = (n for n in range(settings.micro_batches + 1, parts + 1) if not parts % n and needed(n) <= bound)
-    enough = next(fits, None)
+    enough = parts_that_fit(experiment, architecture, here, devices, bound)
     remedy = (
         f'set config.pretrain.micro_batches={enough}, which gives the same batch in parts'
         if enough
@@ -121,8 +113,34 @@ def check_memory(experiment: Experiment, architecture: Architecture, here: Prese
     )
     raise ConfigError(
         f'config.pretrain.batch_rows: {settings.batch_rows} rows of {experiment.rows.row_pieces} pieces need about '
-        f'{needed(settings.micro_batches) / GIB:,.1f} GiB, and {here} has {here.memory_bytes / GIB:,.1f}; {remedy}'
+        f'{needed / GIB:,.1f} GiB, and {here} has {here.memory_bytes / GIB:,.1f}; {remedy}'
     )
+
+
+def parts_that_fit(
+    experiment: Experiment, architecture: Architecture, here: Present, devices: int, bound: float = 0
+) -> int | None:
+    """The fewest micro-batches, no fewer than are set, whose step fits `bound` bytes; None where one row does not.
+
+    `bound` 0: the memory of a device.
+    """
+    parts = (
+        experiment.pretrain.batch_rows * experiment.runtime.tensor // devices
+    )  # as many as a batch is cut into
+
+    def fits(count: int) -> bool:
+        settings = dataclasses.replace(experiment.pretrain, micro_batches=count)
+        changed = dataclasses.replace(experiment, pretrain=settings)
+        return _needed(changed, architecture, here, devices) <= (bound or here.memory_bytes or math.inf)
+
+    numbers = range(experiment.pretrain.micro_batches, parts + 1)
+    return next((n for n in numbers if not parts % n and fits(n)), None)
+
+
+def _needed(experiment: Experiment, architecture: Architecture, here: Present, devices: int) -> float:
+    """Bytes of a step on one device, and of CPUs that share the memory on all of them."""
+    shared = min(devices, here.local) if here.platform == 'cpu' else 1
+    return step_memory(experiment, architecture, here.platform, devices).peak * shared
 
 
 def plain_fits(experiment: Experiment, architecture: Architecture, here: Present, devices: int) -> bool:

@@ -14,7 +14,7 @@ from bioptimus_jax.schema import TOKENIZERS, Experiment, Vocab
 from bioptimus_jax.vocab import agreement, frequency
 from bioptimus_jax.vocab.compare import compare, new_tokens
 from bioptimus_jax.vocab.counting import count_corpora, general_files, share_counted
-from bioptimus_jax.vocab.subwords import LEGACY_FILES, READY, SETTINGS, Subwords, load, main_files
+from bioptimus_jax.vocab.subwords import LEGACY_FILES, READY, SETTINGS, Subwords, kind_name, load, main_files
 
 MEASURED_DOCUMENTS = 2000
 
@@ -178,7 +178,7 @@ def read_new_tokens(vocab_folder: Path) -> list[str]:
 def check_words(settings: Vocab, subwords: Subwords, owner: str, kind: bool = True) -> None:
     """Raises ConfigError where the tokenizer's casing, or where it matters its `kind`, is not the configuration's."""
     if kind and subwords.kind is not TOKENIZERS.load(settings.tokenizer):
-        name = next(name for name in TOKENIZERS if TOKENIZERS.load(name) is subwords.kind)
+        name = kind_name(subwords.kind)
         raise ConfigError(
             f'config.vocab.tokenizer: is {settings.tokenizer}, but {owner} has a tokenizer of the kind {name}; '
             f'set --config.vocab.tokenizer={name}'

@@ -286,6 +286,11 @@ def load(path: Path) -> Subwords:
     )
 
 
+def kind_name(kind: Kind) -> str:
+    """What the configuration calls a kind: the name of its file."""
+    return next(name for name in TOKENIZERS if TOKENIZERS.load(name) is kind)
+
+
 def main_files() -> tuple[str, ...]:
     """The names of files each of which can hold a tokenizer."""
     return (READY, *(name for kind in map(TOKENIZERS.load, TOKENIZERS) for name in kind.files))

@@ -1,0 +1,261 @@
+"""A config for a source, texts, a machine and so many hours: what `recommended` leaves open, each choice with its why.
+
+Evidence is named in configs/recommended.py.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax import config
+from bioptimus_jax.doctor import product_rate
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.hosts.devices import MFU, Present, device_named, peak_of_kind, present
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.folder import config_values, source_folder
+from bioptimus_jax.model.tensors import read_architecture
+from bioptimus_jax.plan import FILL, FILL_WIDE, Assumptions, make_plan, planned_architecture
+from bioptimus_jax.pretrain.memory import parts_that_fit
+from bioptimus_jax.schema import Experiment, Source
+from bioptimus_jax.sets.corpora import sets_in
+from bioptimus_jax.start.texts import Texts, look_into, pieces_per_word, trained_on_half
+from bioptimus_jax.vocab.compare import new_tokens
+from bioptimus_jax.vocab.subwords import Subwords, kind_name
+from bioptimus_jax.vocab.subwords import load as load_subwords
+
+KEEP, APPEND, REPLACE = 'keep', 'append', 'replace'
+VOCABULARIES = {KEEP: 'source', APPEND: 'append', REPLACE: 'train'}
+"""What may be done with the source's vocabulary, as config.vocab.kind has it."""
+WORTH_IT = 0.05
+"""Share of the pieces that a new vocabulary must save: below it little text is spelled otherwise."""
+SEEN = 18
+"""Times that a new token is seen on average, at least: fewer were not measured (350,000 words, 19,416 new tokens)."""
+SMALL_HIDDEN, BASE_HIDDEN = 256, 768
+SMALLEST = 100
+"""Entries of a vocabulary that config.vocab.size takes."""
+MOST_PASSES = 34
+"""Over the corpus: as many as the paper makes."""
+TRAINING = 0.8
+"""Share of the hours for pre-training; corpus, surgery, evaluation and fine-tuning have the rest."""
+FEWEST_STEPS, FEWEST_ROWS = 2000, 8
+USABLE = 0.9
+"""Share of a device's memory that jax takes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What the user says.
+
+    `device` '': what is here; `devices` 0: all of them; `vocabulary` '': as the texts say; `keys`: those of the
+    configuration, with their values as on the command line.
+    """
+
+    source: str
+    texts: tuple[str, ...]
+    hours: float
+    revision: str = ''
+    sets: str = ''
+    task: str = 'entities'
+    device: str = ''
+    devices: int = 0
+    vocabulary: str = ''
+    keys: Sequence[tuple[str, str]] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """A line of the config, and what it follows from."""
+
+    line: str
+    why: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """Devices of one kind, and FLOP/s that training reaches on all of them together."""
+
+    here: Present
+    rate: float
+
+    @property
+    def name(self) -> str:
+        return f'{self.here.count} x {self.here.kind}'
+
+
+def recommend(asked: Asked) -> tuple[str, list[Choice]]:
+    """The name of the config to build on, and the choices on top of it. Raises ConfigError, InputError."""
+    folder = source_folder(Source(asked.source, asked.revision), ('--source', '--revision'))
+    if folder is None:
+        raise ConfigError('--source is empty; name a Hugging Face folder or a hub id')
+    if asked.vocabulary not in ('', *VOCABULARIES):
+        raise ConfigError(f'--vocabulary={asked.vocabulary}: is not one of {", ".join(VOCABULARIES)}')
+    if asked.sets:
+        sets_in(Path(asked.sets), ())
+    shape, subwords = read_architecture(folder), load_subwords(folder)
+    base = f'recommended:{config_values(folder)["model_type"]}{"-laptop" * (shape.hidden <= SMALL_HIDDEN)}'
+    loaded = config.load(base)
+    for key, value in asked.keys:
+        config.override(loaded, key, value)
+    loaded.source.path = str(folder)
+    loaded.corpus.inputs = asked.texts
+    texts, machine = look_into(Experiment.from_config(loaded).corpus), _machine(asked.device, asked.devices)
+    computed = _computed(asked, loaded, shape, subwords, texts, machine)
+    said = (Choice(f'override(config, {key!r}, {value!r})', 'as you say') for key, value in asked.keys)
+    return base, [*_data(asked, shape, texts), *computed, *said]
+
+
+def _data(asked: Asked, shape: Architecture, texts: Texts) -> Iterator[Choice]:
+    """Where everything is."""
+    yield Choice(
+        f'config.source.path = {asked.source!r}', f'{shape.title}, {shape.layers} layers x {shape.hidden}'
+    )
+    if asked.revision:
+        yield Choice(f'config.source.revision = {asked.revision!r}', '')
+    counted = 'words' if texts.counted else 'words, by the size of the files'
+    yield Choice(f'config.corpus.inputs = {asked.texts!r}', f'{_rounded(texts.words):,} {counted}')
+    if asked.sets:
+        yield Choice(
+            f'config.corpus.audit.folder = {asked.sets!r}', 'texts of devel and test stay out of the corpus'
+        )
+        more = f', task={asked.task!r}' if asked.task != Asked.task else ''
+        yield Choice(f'config.finetune.update(folder={asked.sets!r}{more})', 'every set in it is scored')
+
+
+def _computed(
+    asked: Asked, loaded: Any, shape: Architecture, subwords: Subwords, texts: Texts, machine: Machine
+) -> Iterator[Choice]:
+    """Vocabulary, length, batch and learning rate, in the order in which one follows from the other."""
+    positions = shape.positions
+    if positions < loaded.rows.max_document_pieces:
+        loaded.rows.max_document_pieces = positions
+        yield Choice(f'config.rows.max_document_pieces = {positions}', 'the source has no more positions')
+    of_source = pieces_per_word(subwords, texts.sample)
+    vocabulary, of_new, choice = _vocabulary(asked, loaded, subwords, texts, machine, of_source)
+    yield choice
+    loaded.vocab.kind = VOCABULARIES[vocabulary]
+    if vocabulary == KEEP:
+        loaded.surgery.strategy = 'copy'
+        yield Choice("config.surgery.strategy = 'copy'", 'every row stays')
+    each = of_source if vocabulary == KEEP else of_new
+    if not asked.sets or machine.here.platform == 'tpu':
+        left_out = ('finetune',)
+        loaded.stages = tuple(stage for stage in loaded.stages if stage not in left_out)
+        why = (
+            'add sets (--sets) to score the gain'
+            if not asked.sets
+            else 'fine-tune the exports on a GPU or CPU'
+        )
+        yield Choice(f'config.stages = {loaded.stages!r}', why)
+    yield from _length(asked, loaded, texts.words * each, machine)
+
+
+def _vocabulary(
+    asked: Asked, loaded: Any, subwords: Subwords, texts: Texts, machine: Machine, of_source: float
+) -> tuple[str, float, Choice]:
+    """What is done with the source's vocabulary, pieces a word of a new one, and the line that says so."""
+    size = loaded.vocab.size if asked.vocabulary == APPEND else max(len(subwords.tokens), SMALLEST)
+    trained, unseen = trained_on_half(subwords, texts.sample, size)
+    before, of_new = pieces_per_word(subwords, unseen), pieces_per_word(trained, unseen)
+    saved, new = 1 - of_new / before, len(new_tokens(trained, subwords))
+    seen = _pieces(asked, loaded, machine) / max(new, 1)
+    measured = f'a new one saves {max(saved, 0):.0%} of the pieces'
+    if asked.vocabulary:
+        chosen, why = asked.vocabulary, f'as you say; {measured}'
+    elif saved < WORTH_IT:
+        chosen, why = KEEP, f'{measured}, fewer than {WORTH_IT:.0%}'
+    elif seen < SEEN:
+        chosen, why = KEEP, f'{measured}, but {new:,} new tokens would be seen {seen:.0f} times each: too few'
+    else:
+        chosen, why = REPLACE, measured
+    kind = VOCABULARIES[chosen]
+    of_words = f'tokenizer={kind_name(subwords.kind)!r}, lowercase={subwords.lowercase}'
+    sized = '' if chosen == KEEP else f', size={size}'
+    loaded.vocab.update(tokenizer=kind_name(subwords.kind), lowercase=subwords.lowercase, size=size)
+    line = f'config.vocab.update(kind={kind!r}, {of_words}{sized})'
+    return chosen, of_source * (1 - max(saved, 0)), Choice(line, f'{chosen}: {why}')
+
+
+def _length(asked: Asked, loaded: Any, corpus_pieces: float, machine: Machine) -> Iterator[Choice]:
+    """How long, in which batches, how fast."""
+    affordable = _pieces(asked, loaded, machine)
+    pieces = _rounded(min(affordable, MOST_PASSES * corpus_pieces))
+    passes = pieces / corpus_pieces
+    rate = f'{TRAINING:.0%} of {asked.hours:g} h on {machine.name}'
+    enough = f'more than {MOST_PASSES} passes are not worth it' if affordable > pieces * 1.1 else rate
+    yield Choice(
+        f"config.phase['words'].update(duration={float(pieces):g}, duration_unit='tokens')",
+        f'{passes:.2g} passes: {enough}',
+    )
+    loaded.phase['words'].update(duration=float(pieces), duration_unit='tokens')
+    if loaded.model.dropout and passes <= 1:
+        loaded.model.dropout = 0.0
+        yield Choice('config.model.dropout = 0.0', 'no text is seen twice')
+    rows, count = loaded.pretrain.batch_rows, machine.here.count
+    wide = loaded.rows.row_pieces >= 2 * loaded.rows.max_document_pieces
+    in_row = loaded.rows.row_pieces * (FILL_WIDE if wide else FILL)
+    while rows > FEWEST_ROWS and pieces / (rows * in_row) < FEWEST_STEPS:
+        rows //= 2
+    rows = -(-rows // count) * count
+    loaded.pretrain.update(batch_rows=rows, micro_batches=1)
+    experiment = Experiment.from_config(loaded, paths=False)
+    parts = parts_that_fit(experiment, planned_architecture(experiment)[0], machine.here, count)
+    if parts is None:
+        raise ConfigError(
+            f'--device: {machine.name} has no memory for one row of {loaded.rows.row_pieces} pieces of this source; '
+            'take another device or a smaller source'
+        )
+    steps = round(pieces / (rows * in_row))
+    memory = f', in parts that fit {machine.here.memory_bytes / 2**30:.0f} GiB' * (parts > 1)
+    yield Choice(
+        f'config.pretrain.update(batch_rows={rows}, micro_batches={parts})', f'{steps:,} steps{memory}'
+    )
+    hidden = planned_architecture(experiment)[0].hidden
+    if SMALL_HIDDEN < hidden < BASE_HIDDEN:
+        yield Choice('config.pretrain.learning_rate = 5e-4', 'between those of small and of base models')
+    if hidden > BASE_HIDDEN:
+        yield Choice('config.pretrain.learning_rate = 5e-5', 'half of that of base models')
+
+
+def _pieces(asked: Asked, loaded: Any, machine: Machine) -> float:
+    """Pieces that are trained on in the hours."""
+    experiment = Experiment.from_config(loaded, paths=False)
+    [phase] = make_plan(experiment, Assumptions(words=1e9)).phases
+    return asked.hours * 3600 * TRAINING * machine.rate / phase.flops_per_piece
+
+
+def _machine(name: str, count: int) -> Machine:
+    if name:
+        device = device_named(name)
+        here = Present(
+            device.platform, device.name, count or 1, count or 1, int(device.memory_bytes * USABLE)
+        )
+        return Machine(here, device.peak_flops * MFU * here.count)
+    here = present()
+    here = dataclasses.replace(here, count=count or here.count)
+    peak = peak_of_kind(here.kind) or product_rate(here.platform)[0]
+    return Machine(here, peak * MFU * here.count)
+
+
+def _rounded(number: float) -> int:
+    """Two digits, for what is an estimate."""
+    return int(float(f'{number:.2g}'))
+
+
+def written(base: str, choices: Sequence[Choice], command: str, name: str) -> str:
+    """The config file: fewer than 25 lines of code, each choice with its why."""
+    lines = [
+        f'"""Written by `{command}`.',
+        '',
+        f'Run it: bioptimus run --config={name} --workdir=DIR. What each setting means: bioptimus run --help.',
+        '"""',
+        '',
+        f'from bioptimus_jax.config import load{", override" * any("override(" in c.line for c in choices)}',
+        '',
+        '',
+        'def get_config():',
+        f'    config = load({base!r})  # what our measurements recommend; see configs/recommended.py',
+    ]
+    for choice in choices:
+        lines.append(f'    {choice.line}' + f'  # {choice.why}' * bool(choice.why))
+    return '\n'.join([*lines, '    return config', ''])

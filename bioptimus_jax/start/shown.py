@@ -1,0 +1,114 @@
+"""Rows as the model sees them: pieces and words, new tokens, and what each phase hides of the same rows.
+
+B rows, L pieces a row, M slots.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bioptimus_jax.pretrain import curriculum, mixture
+from bioptimus_jax.pretrain.masking import MASKED, REPLACED, Masked, Masker, Setting, row_key
+from bioptimus_jax.pretrain.objective import objective_of
+from bioptimus_jax.pretrain.order import Order
+from bioptimus_jax.pretrain.rows import positions_and_segments
+from bioptimus_jax.run import Run
+from bioptimus_jax.vocab.build import read_new_tokens
+from bioptimus_jax.vocab.subwords import Subwords
+from bioptimus_jax.vocab.subwords import load as load_subwords
+
+HIDDEN, RANDOM, KEPT, NEW = 'hidden', 'random', 'kept', 'new'
+LEGEND = {
+    NEW: 'a token that the source does not have',
+    HIDDEN: 'predicted, behind the mask token',
+    RANDOM: 'predicted, behind a random token',
+    KEPT: 'predicted, and left as it is',
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """A piece as it is shown: `text`, what it is `marked` as ('' or a key of LEGEND), whether a word begins there."""
+
+    text: str
+    marked: str
+    begins: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A row of the first step: its documents, pieces and, by phase, what the model reads of the same pieces."""
+
+    number: int
+    documents: int
+    pieces: int
+    plain: list[Piece]
+    phases: dict[str, list[Piece]]
+
+
+def first_rows(run: Run, count: int, most: int) -> Iterator[Row]:
+    """The first rows of step 0, of each at most so many pieces.
+
+    A phase is shown as if step 0 were its own: the masks of the first phase are those of the training. Of phases that
+    predict every next piece nothing is hidden. Raises InputError where the stages vocab and rows are not finished.
+    """
+    config, rows = run.config, mixture.open_rows(run)
+    subwords = load_subwords(run.folder('vocab'))
+    new = set(read_new_tokens(run.folder('vocab')))
+    schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows))
+    sizes, patterns = [len(part) for part in rows.parts], mixture.patterns_of(config, schedule)
+    numbers_B = Order(sizes, config.pretrain.batch_rows, config.seed, patterns)(0)[:count]
+    batch = rows.read(numbers_B)
+    masker = Masker.of(subwords, config.pretrain, config.trained_phases, rows.pieces)
+    starts_BxL = np.asarray(masker.word_starts(batch))
+    masked = {name: _masked(config, name, masker, batch, starts_BxL) for name in config.phases}
+    for at, number in enumerate(numbers_B):
+        tokens_L = batch['tokens'][at]
+        filled = int(batch['segment_lengths'][at].sum())
+        shown = min(filled, most)
+        plain = [
+            Piece(text, NEW * (text in new), bool(starts_BxL[at, i]))
+            for i, text in enumerate(subwords.tokens[n] for n in tokens_L[:shown])
+        ]
+        yield Row(
+            int(number),
+            int((batch['segment_lengths'][at] > 0).sum()),
+            filled,
+            plain,
+            {name: _read(plain, subwords, one, at) for name, one in masked.items()},
+        )
+
+
+def _masked(
+    config: Any, name: str, masker: Masker, batch: Mapping[str, np.ndarray], starts_BxL: np.ndarray
+) -> Masked | None:
+    """What a phase hides of the rows of step 0; None where it hides nothing."""
+    if objective_of(config, config.objective_in(name)).causal:
+        return None
+    seed_key = jax.random.key(config.seed, impl='threefry2x32')
+    keys_B = jax.vmap(functools.partial(row_key, seed_key, jnp.int32(0)))(jnp.arange(len(batch['tokens'])))
+    _, segments_BxL = positions_and_segments(batch['segment_lengths'], batch['tokens'].shape[1], np)
+    maskable_BxL = masker.maskable(batch['tokens'], segments_BxL)
+    setting = Setting.of(config.phase[name], config.pretrain.max_word_pieces)
+    return masker.mask(batch['tokens'], starts_BxL, maskable_BxL, setting, keys_B)
+
+
+def _read(plain: list[Piece], subwords: Subwords, masked: Masked | None, row: int) -> list[Piece]:
+    """The pieces that the model reads in place of the `plain` ones."""
+    if masked is None:
+        return plain
+    inputs_L = np.asarray(masked.inputs_L[row])
+    slots = zip(masked.slots_M[row], masked.kinds_M[row], masked.weights_M[row], strict=True)
+    kinds = {int(slot): int(kind) for slot, kind, weight in slots if weight}
+    marks = {MASKED: HIDDEN, REPLACED: RANDOM}
+    return [
+        Piece(subwords.tokens[inputs_L[i]], marks.get(kinds[i], KEPT), piece.begins)
+        if i in kinds
+        else Piece(piece.text, '', piece.begins)
+        for i, piece in enumerate(plain)
+    ]

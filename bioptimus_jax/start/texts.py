@@ -1,0 +1,81 @@
+"""What a look into the texts of a corpus tells: how many words there are, and how finely a tokenizer cuts them."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from bioptimus_jax.corpus.readers import input_files, named_files, read_file
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.schema import Corpus, Vocab
+from bioptimus_jax.vocab.compare import measure
+from bioptimus_jax.vocab.subwords import Subwords, kind_name
+
+FILES = 4
+"""Files that are looked into, evenly chosen of all."""
+CHARACTERS = 2_000_000
+"""Of text that is read of each."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Texts:
+    """`words` between spaces in all files, estimated by their sizes unless `counted`; `sample`: documents read."""
+
+    words: float
+    counted: bool
+    sample: Sequence[str]
+
+
+def look_into(settings: Corpus) -> Texts:
+    """A look into the files of `settings.inputs`.
+
+    Raises ConfigError and InputError as stage `corpus` does, and InputError where there is no text at all.
+    """
+    files = input_files(settings)
+    chosen = files[:: -(-len(files) // FILES)]
+    sample: list[str] = []
+    words = stored = 0
+    whole = len(chosen) == len(files)
+    for path, prefix in named_files(chosen):
+        found, read, ended = _beginning(path, prefix, settings)
+        sample += found
+        words += sum(len(text.split()) for text in found)
+        stored += read
+        whole &= ended
+    if not words:
+        raise InputError(f'{chosen[0]}: holds no document with text; correct the texts or corpus.text_fields')
+    size = sum(path.stat().st_size for path in files)
+    return Texts(float(words) if whole else words * size / stored, whole, sample)
+
+
+def _beginning(path: Path, prefix: str, settings: Corpus) -> tuple[list[str], int, bool]:
+    """Texts from the beginning of a file, the stored bytes that they took, and whether that is all of it."""
+    texts: list[str] = []
+    characters = stored = complete = 0
+
+    def advance(read: int) -> None:
+        nonlocal stored, complete
+        stored, complete = stored + read, len(texts)
+
+    for record in read_file(path, prefix, settings, advance):
+        if record.reason:
+            continue
+        texts.append(record.text)
+        characters += len(record.text)
+        if characters > CHARACTERS and complete:
+            return texts[:complete], stored, False
+    return texts, path.stat().st_size, True
+
+
+def pieces_per_word(subwords: Subwords, texts: Sequence[str]) -> float:
+    """Pieces per word between spaces."""
+    return measure(subwords, list(texts))[0]['pieces_per_word_between_spaces']
+
+
+def trained_on_half(source: Subwords, texts: Sequence[str], size: int) -> tuple[Subwords, Sequence[str]]:
+    """A tokenizer of the source's kind, trained on every other text, and the texts that it has not seen.
+
+    What it saves on those is less than one trained on the whole corpus would.
+    """
+    settings = Vocab(tokenizer=kind_name(source.kind), size=size, lowercase=source.lowercase)
+    counts = source.kind.count_words(texts[::2], source.lowercase, source.tokenizer)
+    return source.kind.train(counts, settings, source), texts[1::2] or texts

@@ -1,0 +1,174 @@
+"""`bioptimus init`: a config of one's own."""
+
+import argparse
+import dataclasses
+import glob
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.command import Command, Verb, flag, positive, positive_whole
+from bioptimus_jax.errors import ConfigError, InputError, printable
+from bioptimus_jax.files import atomic
+from bioptimus_jax.hosts.devices import DEVICES, device_named
+from bioptimus_jax.schema import TASKS, Finetune
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What is asked on a terminal where the flag is missing; `check` raises for an answer that cannot be right."""
+
+    flag: str
+    text: str
+    check: Callable[[str], Any]
+    needed: bool = False
+
+
+def _patterns(given: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(given))
+    except ValueError as error:
+        raise ConfigError(f'--texts={given}: {error}; close the quotation') from error
+
+
+def _texts(given: str) -> str:
+    for pattern in _patterns(given):
+        if not glob.glob(str(Path(pattern).expanduser()), recursive=True):
+            raise InputError(f'{pattern}: no such file, and no file matches it')
+    return given
+
+
+def _folder(given: str) -> str:
+    if given and not Path(given).is_dir():
+        raise InputError(f'{given}: no such folder')
+    return given
+
+
+def _source(given: str) -> str:
+    if not Path(given).is_dir():
+        raise InputError(f'{given}: no such folder; of a hub model give --source and --revision')
+    return given
+
+
+def _device(given: str) -> str:
+    return device_named(given).name if given else given
+
+
+QUESTIONS = (
+    Question('source', 'Hugging Face folder of the model to adapt', _source, needed=True),
+    Question('texts', 'Texts of the domain, files or globs with spaces between', _texts, needed=True),
+    Question('sets', 'Folder of sets to score on, which stay out of the texts (empty: none)', _folder),
+    Question('device', f'Where it will train: {", ".join(DEVICES)} (empty: here)', _device),
+    Question('hours', 'Hours that it may take', positive, needed=True),
+)
+
+
+def _call(command: Command) -> None:
+    options = command.options
+    to = Path(options.file)
+    if to.suffix != '.py':
+        raise ConfigError(f'{to}: a config is Python; name a file that ends in .py')
+    if to.exists() and not options.replace:
+        raise ConfigError(f'{to}: is there; name another file, or give --replace')
+    _ask(options)
+    from bioptimus_jax.start.recommend import Asked, recommend, written  # imports jax
+
+    asked = Asked(
+        options.source,
+        _patterns(options.texts),
+        options.hours,
+        options.revision,
+        options.sets,
+        options.task,
+        options.device,
+        options.devices,
+        options.vocabulary,
+        command.overrides,
+    )
+    base, choices = recommend(asked)
+    with atomic(to) as file:
+        file.write(written(base, choices, _command_of(asked, options.file), options.file))
+    for choice in choices:
+        print(printable(f'{choice.line}' + f'  # {choice.why}' * bool(choice.why)))
+    device = f' --device={options.device} --devices={options.devices or 1}' * bool(options.device)
+    print(
+        printable(
+            f'\nwritten: {to}. Next:\n'
+            f'  bioptimus plan --config={to}{device}\n'
+            f'  bioptimus run --config={to} --workdir=runs/{to.stem}'
+        )
+    )
+
+
+def _command_of(asked: Any, file: str) -> str:
+    """The command that gives the same without a question."""
+    given = dataclasses.asdict(asked) | {'texts': ' '.join(asked.texts), 'hours': f'{asked.hours:g}'}
+    keys = [f'--config.{key}={value}' for key, value in given.pop('keys')]
+    flags = [f'--{name}={value}' for name, value in given.items() if value and value != _DEFAULTS.get(name)]
+    return shlex.join(['bioptimus', 'init', file, *flags, *keys])
+
+
+def _ask(options: Any) -> None:
+    """Ask on a terminal for what the flags do not say; elsewhere what is needed must be given."""
+    for question in QUESTIONS:
+        if getattr(options, question.flag):
+            continue
+        if sys.stdin.isatty():
+            setattr(options, question.flag, _answer(question))
+        elif question.needed:
+            raise ConfigError(f'--{question.flag} is missing: {question.text}')
+
+
+def _answer(question: Question) -> Any:
+    """What is typed, asked for again as long as it cannot be right."""
+    while True:
+        try:
+            given = input(f'{question.text}: ').strip()
+        except EOFError as error:
+            raise ConfigError(f'no answer; give --{question.flag}') from error
+        try:
+            if given or not question.needed:
+                return question.check(given)
+        except (ConfigError, InputError, argparse.ArgumentTypeError) as error:
+            print(printable(f'  {error}'))
+
+
+_DEFAULTS = {'task': Finetune.task}
+VERB = Verb(
+    'write a config for your model, texts and machine',
+    'A config of fewer than 25 lines for your source, texts, machine and hours, each line with its why: keep, append\n'
+    'or replace the vocabulary, how long, in which batches. It builds on configs/recommended.py, which says what our\n'
+    'measurements recommend. What is not given is asked for on a terminal.\n'
+    'Keys (--config.KEY=VALUE) are taken over into the file.\n\n'
+    'reads:  config.json and tokenizer of the source; the beginning of up to four files of the texts\n'
+    'writes: FILE (default mine.py)\n\n'
+    'examples:\n  bioptimus init\n'
+    "  bioptimus init mine.py --source=/models/bert --texts='texts/*.jsonl.gz' --sets=ner \\\n"
+    '      --device=a100-80 --devices=8 --hours=10',
+    (
+        flag(
+            'file', 'where the config is written (default: %(default)s)', 'mine.py', nargs='?', metavar='FILE'
+        ),
+        flag('--source', 'Hugging Face folder of the model to adapt, or a hub id', metavar='FOLDER'),
+        flag('--revision', 'commit or tag of a hub id', metavar='REVISION'),
+        flag('--texts', 'files or globs, as config.corpus.inputs', metavar='GLOBS'),
+        flag('--sets', 'folder of sets to score on, as config.finetune.folder', metavar='FOLDER'),
+        flag(
+            '--task',
+            'of sets that are not public ones (default: %(default)s)',
+            Finetune.task,
+            choices=tuple(TASKS),
+        ),
+        flag(
+            '--device', f'one of {", ".join(DEVICES)} (default: what is here)', type=_device, metavar='NAME'
+        ),
+        flag('--devices', 'how many (default: all that are here, or 1)', 0, type=positive_whole, metavar='N'),
+        flag('--hours', 'that it may take', None, type=positive, metavar='N'),
+        flag('--vocabulary', 'keep, append or replace (default: as the texts say)', metavar='WHAT'),
+        flag('--replace', 'overwrite FILE', False, action='store_true'),
+    ),
+    _call,
+    ('corpus',),
+)

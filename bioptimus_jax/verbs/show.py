@@ -1,0 +1,71 @@
+"""`bioptimus show`: rows as the model will see them."""
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from bioptimus_jax.command import Command, Verb, config_flag, flag, positive_whole
+from bioptimus_jax.errors import InputError, printable
+from bioptimus_jax.hosts.remote.session import require_local
+
+COLOURS = {'new': 32, 'hidden': 36, 'random': 31, 'kept': 33}
+MARKS = {'new': ('{', '}'), 'hidden': ('', ''), 'random': ('<', '>'), 'kept': ('=', '=')}
+"""Around a piece where there are no colours; the mask token shows by itself that something is hidden."""
+
+
+def _call(command: Command) -> None:
+    from bioptimus_jax.run import Run
+    from bioptimus_jax.start.shown import LEGEND, first_rows  # imports jax
+
+    options = command.options
+    require_local('--workdir', options.workdir)
+    if not os.path.isdir(options.workdir):
+        raise InputError(
+            f'{options.workdir}: no such run folder; `bioptimus rows` makes the rows that are shown'
+        )
+    coloured = sys.stdout.isatty() and not os.getenv('NO_COLOR')
+    for kind, meaning in LEGEND.items():
+        print(f'{_marked("the mask token" if kind == "hidden" else "piece", kind, coloured)}: {meaning}')
+    for row in first_rows(Run(options.workdir, command.experiment, quiet=True), options.rows, options.pieces):
+        shown = f', the first {len(row.plain)} shown' * (row.pieces > len(row.plain))
+        documents = f'{row.documents} document{"s" * (row.documents > 1)}'
+        print(f'\nrow {row.number}: {documents}, {row.pieces} pieces{shown}')
+        named = {'pieces': row.plain, **row.phases}
+        width = max(map(len, named))
+        for name, pieces in named.items():
+            print(f'  {name:<{width}}  {_line(pieces, coloured)}')
+
+
+def _line(pieces: Iterable[Any], coloured: bool) -> str:
+    """The pieces with a space between, and two where a word begins."""
+    return ''.join(
+        ('  ' if piece.begins else ' ') * (at > 0) + _marked(printable(piece.text), piece.marked, coloured)
+        for at, piece in enumerate(pieces)
+    )
+
+
+def _marked(text: str, kind: str, coloured: bool) -> str:
+    if not kind:
+        return text
+    if coloured:
+        return f'\x1b[{COLOURS[kind]};1m{text}\x1b[0m'
+    before, after = MARKS[kind]
+    return f'{before}{text}{after}'
+
+
+VERB = Verb(
+    'rows as the model will see them',
+    'The first rows of a run as the model will see them: pieces, two spaces where a word begins, new tokens marked,\n'
+    'and what each phase hides of the same row. The masks of the first phase are those of its first step.\n\n'
+    'reads:  RUN/rows, RUN/vocab, finished\nwrites: to the terminal\n\n'
+    'example:\n  bioptimus show --config=small --workdir=runs/small --rows=3',
+    (
+        config_flag(),
+        flag('--workdir', 'run folder', None, required=True, metavar='DIR'),
+        flag('--rows', 'how many (default: %(default)s)', 10, type=positive_whole, metavar='N'),
+        flag('--pieces', 'of a row, at most (default: %(default)s)', 60, type=positive_whole, metavar='N'),
+    ),
+    _call,
+    ('seed', 'rows', 'phases', 'phase', 'pretrain'),
+)

@@ -1,0 +1,268 @@
+"""The first config of one's own, and rows as the model sees them."""
+
+import gzip
+import io
+import json
+import runpy
+import sys
+
+import jax
+import numpy as np
+import pytest
+from toy_commands import call
+from toy_pretraining import copy_of, experiment
+from toy_source import LETTERS, SPECIAL, make_source
+
+from bioptimus_jax import config
+from bioptimus_jax.hosts.devices import DEVICES, MFU
+from bioptimus_jax.model import tensors
+from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.plan import Assumptions, make_plan
+from bioptimus_jax.pretrain import curriculum, mixture
+from bioptimus_jax.pretrain.batches import Batches
+from bioptimus_jax.pretrain.objective import make_objective
+from bioptimus_jax.pretrain.sharding import batch_sharding, make_mesh
+from bioptimus_jax.pretrain.step import example_at
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Corpus, Experiment
+from bioptimus_jax.start.shown import HIDDEN, KEPT, NEW, RANDOM, first_rows
+from bioptimus_jax.start.texts import CHARACTERS, look_into
+from bioptimus_jax.vocab.kinds import wordpiece
+from bioptimus_jax.vocab.subwords import load
+
+WORDS = [f'{a}{b}{c}' for a in ('nephro', 'cardio', 'hepato') for b in 'aeio' for c in ('pathy', 'toxin')]
+
+
+def texts_of(folder, documents=300, words=WORDS, ending=''):
+    rng = np.random.default_rng(0)
+    lines = (
+        json.dumps({'id': str(n), 'title': '', 'abstract': ' '.join(rng.choice(words, 30)) + '.'}) + '\n'
+        for n in range(documents)
+    )
+    file = folder / f'texts.jsonl{ending}'
+    with gzip.open(file, 'wt') if ending else open(file, 'w') as stream:
+        stream.writelines(lines)
+    return file
+
+
+@pytest.fixture(scope='module')
+def source(tmp_path_factory):
+    """A BERT whose tokenizer knows letters alone."""
+    folder = tmp_path_factory.mktemp('source')
+    made = make_source([*SPECIAL, *LETTERS, '.'], max_positions=64)
+    wordpiece.make(made.vocabulary, lowercase=True).save(folder / 'tokenizer', 64)
+    tensors.write_folder(folder / 'model', made.architecture, made.parameters, folder / 'tokenizer')
+    return folder / 'model'
+
+
+def asked(source, file, *more):
+    return 'init', 'mine.py', f'--source={source}', f'--texts={file}', '--hours=1', '--device=a100-80', *more
+
+
+def written(folder):
+    return Experiment.from_config(config.load(str(folder / 'mine.py')), paths=False)
+
+
+def test_the_words_of_texts_are_counted_or_estimated_by_the_sizes_of_files(tmp_path):
+    few = look_into(Corpus(inputs=(str(texts_of(tmp_path)),)))
+    assert (few.words, few.counted, len(few.sample)) == (9000, True, 300)
+    many = tmp_path / 'many'
+    many.mkdir()
+    documents = 2 * CHARACTERS // 300
+    found = look_into(Corpus(inputs=(str(texts_of(many, documents, ending='.gz')),)))
+    assert not found.counted
+    assert len(found.sample) < documents
+    assert found.words == pytest.approx(30 * documents, rel=0.1)
+
+
+def test_init_writes_a_short_config_that_says_why(source, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert call(capsys, *asked(source, texts_of(tmp_path))) == (0, '')
+    text = (tmp_path / 'mine.py').read_text()
+    assert len(text.splitlines()) <= 25
+    body = text.partition('def get_config')[2].splitlines()[1:-1]
+    assert all('  # ' in line for line in body)
+    made = written(tmp_path)
+    assert made.source.path == str(source)
+    assert (made.vocab.kind, made.vocab.size) == ('train', 100)
+    assert made.rows.max_document_pieces == 64  # of 128: the source has no more positions
+    assert 'finetune' not in made.stages
+    assert made.phase['words'].masking == 'words'
+    assert made.pretrain.learning_rate == 2e-3
+    # Given again, the command in the file writes the same file, once it may.
+    [command] = [line for line in text.splitlines() if 'Written by' in line]
+    assert '--hours=1' in command
+    assert call(capsys, *asked(source, tmp_path / 'texts.jsonl'))[0] == 2
+    assert call(capsys, *asked(source, tmp_path / 'texts.jsonl', '--replace')) == (0, '')
+    assert (tmp_path / 'mine.py').read_text() == text
+
+
+def test_the_length_follows_from_the_hours_the_device_and_the_texts(source, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    file = texts_of(tmp_path)
+    arguments = [a for a in asked(source, file, '--devices=2') if not a.startswith('--hours')]
+    assert call(capsys, *arguments, '--hours=1e-8') == (0, '')
+    made = written(tmp_path)
+    [phase] = make_plan(made, Assumptions(words=9000)).phases
+    affordable = 1e-8 * 3600 * 0.8 * MFU * 2 * DEVICES['a100-80'].peak_flops / phase.flops_per_piece
+    assert made.phase['words'].duration == pytest.approx(affordable, rel=0.06)
+    assert made.phase['words'].duration_unit == 'tokens'
+    # Of so few pieces the batch is small; of many hours the texts are the bound.
+    assert made.pretrain.batch_rows == 8
+    assert call(capsys, *arguments, '--hours=1000', '--replace') == (0, '')
+    made = written(tmp_path)
+    pieces = sum(len(e.ids) for e in load(source).encode(look_into(Corpus(inputs=(str(file),))).sample))
+    assert made.phase['words'].duration < 34 * pieces
+    assert '34 passes' in (tmp_path / 'mine.py').read_text()
+
+
+def test_keys_are_taken_over_and_texts_read_by_them(source, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'own.jsonl').write_text('{"number": "C-1", "body": "nephrotoxin and cardiopathy"}\n')
+    keys = (
+        '--config.corpus.id_field=number',
+        '--config.corpus.text_fields=body',
+        '--config.runtime.workers=1',
+    )
+    assert call(capsys, *asked(source, tmp_path / 'own.jsonl'))[0] == 3  # without a title and an abstract
+    assert call(capsys, *asked(source, tmp_path / 'own.jsonl'), *keys) == (0, '')
+    made = written(tmp_path)
+    assert (made.corpus.id_field, made.corpus.text_fields, made.runtime.workers) == ('number', ('body',), 1)
+
+
+@pytest.mark.parametrize(
+    ('words', 'more', 'kind', 'why'),
+    [
+        (WORDS, ('--hours=1',), 'train', 'replace: a new one saves'),
+        (WORDS, ('--hours=1e-9',), 'source', 'too few'),
+        (list('abcdef'), ('--hours=1',), 'source', 'fewer than 5%'),
+        (WORDS, ('--hours=1', '--vocabulary=append'), 'append', 'append: as you say'),
+        (list('abcdef'), ('--hours=1', '--vocabulary=replace'), 'train', 'replace: as you say'),
+    ],
+)
+def test_what_is_done_with_the_vocabulary_follows_from_the_texts(
+    words, more, kind, why, source, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    arguments = [a for a in asked(source, texts_of(tmp_path, words=words)) if not a.startswith('--hours')]
+    assert call(capsys, *arguments, *more) == (0, '')
+    made = written(tmp_path)
+    assert made.vocab.kind == kind
+    assert (made.surgery.strategy == 'copy') == (kind == 'source')
+    assert why in (tmp_path / 'mine.py').read_text()
+
+
+def test_a_run_by_the_written_config(source, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert call(capsys, *asked(source, texts_of(tmp_path))) == (0, '')
+    # The tokenizer has letters alone, so none of its tokens can be spelled in others.
+    short = (
+        '--config.phase.words.duration=4',
+        '--config.phase.words.duration_unit=steps',
+        '--config.surgery.map=none',
+    )
+    stages = '--config.stages=corpus,vocab,contexts,surgery,rows,pretrain,export'
+    small = (
+        '--config.runtime.workers=1',
+        '--config.corpus.heldout_fraction=0.1',
+        '--config.corpus.near.threshold=0',
+    )
+    assert call(capsys, 'run', '--config=mine.py', '--workdir=run', *short, stages, *small) == (0, '')
+    assert (tmp_path / 'run/export/words/config.json').is_file()
+    capsys.readouterr()
+    assert call(capsys, 'show', '--config=mine.py', '--workdir=run', '--rows=2', *short, *small)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ('changes', 'expected'),
+    [
+        (('--source=nowhere',), "no folder 'nowhere'; if it is a hub id, set --revision"),
+        (('--texts=*.nothing',), '*.nothing: no such file'),
+        (('--device=a1000',), '--device=a1000: no such device; known: a100-40'),
+        (('--vocabulary=new',), '--vocabulary=new: is not one of keep, append, replace'),
+        (('--sets=nowhere',), 'nowhere'),
+        (('--hours=0',), "'0': must be a number above 0"),
+        (("--texts='a",), 'close the quotation'),
+    ],
+)
+def test_what_cannot_be_right_is_refused_and_nothing_is_written(
+    changes, expected, source, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    code, message = call(capsys, *asked(source, texts_of(tmp_path)), *changes)
+    assert code in (2, 3)
+    assert expected in message
+    assert not (tmp_path / 'mine.py').exists()
+
+
+def test_on_a_terminal_what_is_missing_is_asked_until_it_can_be_right(source, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    code, message = call(capsys, 'init', f'--source={source}')
+    assert (code, message) == (
+        2,
+        'bioptimus: --texts is missing: Texts of the domain, files or globs with spaces between',
+    )
+    answers = f'nowhere.jsonl\n{texts_of(tmp_path)}\n\ncray\na100-80\n\nmany\n1\n'
+    terminal = io.StringIO(answers)
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, 'stdin', terminal)
+    assert call(capsys, 'init', 'mine.py', f'--source={source}')[0] == 0
+    assert terminal.read() == ''
+    assert runpy.run_path(str(tmp_path / 'mine.py'))['get_config']().source.path == str(source)
+
+
+def test_shown_rows_are_those_that_the_first_step_reads(prepared):
+    run = Run(prepared / 'run', experiment(prepared), quiet=True)
+    rows, subwords = mixture.open_rows(run), load(run.folder('vocab'))
+    mesh = make_mesh(1)
+    objective = make_objective(run.config, Bert(300, 16, 2, 4, 32, 32), subwords, rows.pieces, mesh, print)
+    schedule = curriculum.make_schedule(run.config, mixture.counts_of(run.config, rows))
+    batch = Batches(rows, 8, run.config.seed, batch_sharding(mesh)).at(0)
+    example = example_at(objective, batch, curriculum.table(schedule, run.config), jax.numpy.int32(0))
+    masked, shown = example.rows.masked, list(first_rows(run, 3, 64))
+    assert len(shown) == 3
+    for at, row in enumerate(shown):
+        first = row.phases[run.config.phases[0]]
+        inputs = [subwords.tokens[n] for n in np.asarray(masked.inputs_L[at])[: row.pieces]]
+        assert [piece.text for piece in first] == inputs
+        slots = {int(s) for s, w in zip(masked.slots_M[at], masked.weights_M[at], strict=True) if w}
+        assert {i for i, piece in enumerate(first) if piece.marked} == slots
+        plain = [piece.text for piece in row.plain]
+        assert plain == [subwords.tokens[n] for n in np.asarray(batch['tokens'][at])[: row.pieces]]
+        for pieces in row.phases.values():
+            for piece, true in zip(pieces, plain, strict=True):
+                hidden = piece.text == subwords.tokens[subwords.mask]
+                assert hidden == (piece.marked == HIDDEN)
+                assert piece.marked == RANDOM or hidden or piece.text == true
+    kinds = {p.marked for row in shown for pieces in row.phases.values() for p in pieces}
+    assert kinds == {'', HIDDEN, RANDOM, KEPT}
+    masked_alone = {p.marked for row in shown for p in row.phases[run.config.phases[-1]]}
+    assert masked_alone == {'', HIDDEN}
+
+
+def test_show_marks_new_tokens_and_words(prepared, tmp_path, relisted, capsys):
+    run = Run(copy_of(prepared, tmp_path), experiment(prepared), quiet=True)
+    [row] = first_rows(run, 1, 5)
+    new = next(piece.text for piece in row.plain if not piece.text.startswith('['))
+    (run.workdir / 'vocab/new_tokens.txt').write_text(f'{new}\n')
+    relisted(run, 'vocab')
+    [row] = first_rows(run, 1, 5)
+    assert {piece.text for piece in row.plain if piece.marked == NEW} == {new}
+    arguments = (
+        'show',
+        f'--config={prepared / "tiny.py"}',
+        f'--workdir={run.workdir}',
+        '--rows=1',
+        '--pieces=5',
+    )
+    capsys.readouterr()
+    from bioptimus_jax import cli
+
+    assert cli.main(list(arguments)) == 0
+    out = capsys.readouterr().out
+    assert f'{{{new}}}' in out
+    assert f'row {row.number}: {row.documents} documents, {row.pieces} pieces, the first 5 shown' in out
+    assert all(f'  {name}' in out for name in ('pieces', *run.config.phases))
+    code, message = call(capsys, 'show', f'--config={prepared / "tiny.py"}', f'--workdir={tmp_path / "none"}')
+    assert (code, 'no such run folder' in message) == (3, True)
+    assert not (tmp_path / 'none').exists()
