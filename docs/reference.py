@@ -9,9 +9,11 @@ import re
 import typing
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 from bioptimus_jax.arguments import SYNOPSIS, make_parser
 from bioptimus_jax.plugins import NoSettings
@@ -51,6 +53,14 @@ config.phase['0.1'].rate = 0.3      a phase has its name as a key
 --config.phase.0.1.rate=0.3
 ```
 """
+CODE = re.compile(r'\]\((?:\.\./)+(bioptimus_jax[\w/]*(?:\.py)?|SECURITY\.md)(?:#([\w.]+))?\)')
+MADE_FROM = {
+    'bioptimus_jax': 'reference/python/program.md',
+    'bioptimus_jax/arguments.py': 'reference/commands.md',
+    'bioptimus_jax/schema.py': 'reference/configuration.md',
+    'SECURITY.md': 'security.md',
+}
+"""Which page is made from a file of the repository."""
 PYTHON = """# {title}
 
 Made from the docstrings. Shapes stand in the names of arrays: `hidden_BxLxD` has the axes B, L and D of the legend at
@@ -65,6 +75,21 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, content in pages().items():
         files.append(File.generated(config, f'reference/{path}', content=content))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **given: Any) -> str:
+    """Links to files of the code, which a reader of the repository can follow, as links to what is made from them."""
+    up = '../' * page.file.src_uri.count('/')
+    return CODE.sub(lambda link: _made_from(link[1], link[2] or '', up), markdown)
+
+
+def _made_from(path: str, named: str, up: str) -> str:
+    if path in MADE_FROM and named.partition('.')[0] in ('', 'config'):
+        fragment = '#' * bool(named) + named.partition('.')[2]
+        return f']({up}{MADE_FROM[path]}{fragment})'
+    if path.endswith('.py'):
+        return f'][{".".join([*Path(path).with_suffix("").parts, *filter(None, [named])])}]'
+    return f']({up}reference/python/{Path(path).name}.md)'
 
 
 def pages() -> dict[str, str]:
