@@ -108,7 +108,7 @@ def _time(plan: Plan, devices: Sequence[Device], number: int) -> Table:
     note = f'At {plan.assumed.mfu:.0%} of the dense bfloat16 peak (--mfu); pre-training steps alone.'
     if price:
         note += f' {price:g} a device-hour, for every device.'
-    return Table.of(f'Time on {number} devices', columns, devices, note=note)
+    return Table.of(f'Time on {number} device{"s" * (number > 1)}', columns, devices, note=note)
 
 
 def _short(value: float, decimals: int = 2) -> Cell:

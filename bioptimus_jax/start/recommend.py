@@ -107,9 +107,7 @@ def recommend(asked: Asked) -> tuple[str, list[Choice]]:
 
 def _data(asked: Asked, shape: Architecture, texts: Texts) -> Iterator[Choice]:
     """Where everything is."""
-    yield Choice(
-        f'config.source.path = {asked.source!r}', f'{shape.title}, {shape.layers} layers x {shape.hidden}'
-    )
+    yield Choice(f'config.source.path = {asked.source!r}', f'{shape.title}, {shape.layers} x {shape.hidden}')
     if asked.revision:
         yield Choice(f'config.source.revision = {asked.revision!r}', '')
     counted = 'words' if texts.counted else 'words, by the size of the files'
@@ -182,7 +180,7 @@ def _length(asked: Asked, loaded: Any, corpus_pieces: float, machine: Machine) -
     pieces = _rounded(min(affordable, MOST_PASSES * corpus_pieces))
     passes = pieces / corpus_pieces
     rate = f'{TRAINING:.0%} of {asked.hours:g} h on {machine.name}'
-    enough = f'more than {MOST_PASSES} passes are not worth it' if affordable > pieces * 1.1 else rate
+    enough = 'as many as the paper makes; the hours allow more' if affordable > pieces * 1.1 else rate
     yield Choice(
         f"config.phase['words'].update(duration={float(pieces):g}, duration_unit='tokens')",
         f'{passes:.2g} passes: {enough}',
