@@ -27,6 +27,7 @@ from bioptimus_jax.fields import FORMER
 from bioptimus_jax.files import Checksums, alone, digest, is_left, write_json
 from bioptimus_jax.hosts import devices
 from bioptimus_jax.hosts.hardware import unused
+from bioptimus_jax.hosts.remote.inputs import READ_BY
 from bioptimus_jax.hosts.remote.mirror import BULK, Mirror
 from bioptimus_jax.hosts.workers import WorkerKilled
 from bioptimus_jax.progress import Progress, clock
@@ -79,6 +80,7 @@ class Run:
         self.command = ''  # that was given, where there was one: it makes the same again
         self.stopping = threading.Event()
         self.mirror: Mirror | None = None  # of a run folder in a bucket
+        self.origins: dict[str, list[str]] = {}  # of keys whose files were fetched at a commit
         self.kept = False  # whether this attempt at a stage has saved something
         self._events: Any = None
         self.computed_on: dict[str, Any] = {}  # of the stage that is being made, for its manifest
@@ -172,6 +174,11 @@ class Run:
             self.mirror.push()
         elif self.mirror:
             self.mirror.saved()
+
+    def came_from(self, key: str, url: str) -> None:
+        """Remember for the manifests of stages that read a key which commit its files are from."""
+        self.say(f'{key}: {url}')
+        self.origins.setdefault(key, []).append(url)
 
     def scratch(self, stage: str) -> Path:
         """Where a stage may keep work between attempts, under names that say what it is of; gone once it is done."""
@@ -469,6 +476,7 @@ def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[
             f'{stage.name}: {name} is still missing; only `bioptimus {stage.name} --replace` makes it again'
         )
     sums = {name: entry['sha256'] for name, entry in records['files'].items()}
+    origins = {key: urls for key, urls in run.origins.items() if stage.name in READ_BY[key]}
     manifest = {
         'stage': stage.name,
         **wanted,
@@ -477,6 +485,7 @@ def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[
         **records,
         'versions': manifests.versions(),
         **({'computed': run.computed_on} if run.computed_on else {}),
+        **({'origins': origins} if origins else {}),
         'seconds': round(time.monotonic() - started, 1),
     }
     manifests.write_manifest(folder, manifest)

@@ -88,11 +88,14 @@ class Corpus:
 
     inputs: tuple[str, ...] = key(
         (),
-        'files or globs: .xml, .nxml, .tar, .jsonl, .txt, .tsv, .csv (or .gz), .parquet; updates of PubMed, PMC last',
+        'files or globs: .xml, .nxml, .tar, .jsonl, .txt, .tsv, .csv (or .gz), .parquet, .arrow; or hf://datasets/...; '
+        'updates of PubMed, PMC last',
         path=True,
     )
-    text_fields: tuple[str, ...] = key(('title', 'abstract'), '.jsonl, .parquet: joined by line breaks')
-    id_field: str = key('id', '.jsonl and .parquet: field with the document id')
+    text_fields: tuple[str, ...] = key(
+        ('title', 'abstract'), '.jsonl, .parquet, .arrow: joined by line breaks'
+    )
+    id_field: str = key('id', 'of these: field with the document id; empty: ids are made from the texts')
     section_labels: bool = key(
         False,
         'PubMed: keep BACKGROUND, METHODS ... before their parts of an abstract; PMC: titles of sections',

@@ -12,7 +12,7 @@ import safetensors.numpy
 from huggingface_hub import ModelCard
 from toy_families import SMALL, noisy
 
-from bioptimus_jax import config
+from bioptimus_jax import config, manifests
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.export import build as export
 from bioptimus_jax.export import card, gate
@@ -21,6 +21,7 @@ from bioptimus_jax.files import sha256, write_json
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.push import parcel
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.page import description
 from bioptimus_jax.run import Run
@@ -373,6 +374,16 @@ def test_another_card_does_not_change_what_later_stages_read(tmp_path, monkeypat
     cards = [(tmp_path / n / 'export' / '0.1' / 'README.md').read_text() for n in '01']
     assert cards[0] != cards[1]
     assert digests[0] == digests[1]
+    # A finished stage is pushed, with the card that came later; one that has begun again is not.
+    made = run.workdir / 'export'
+    manifests.write_manifest(made, {'stage': 'export', 'files': manifests.listed(made, run.checksums())})
+    (made / '0.1' / 'README.md').write_text('---\nlicense: apache-2.0\n---\n# Mine\n')
+    pushed = parcel(made / '0.1')
+    assert set(pushed.files) == {file.name for file in (made / '0.1').iterdir()}
+    assert pushed.licence == 'apache-2.0'
+    (made / manifests.MANIFEST).rename(made / manifests.STARTED)
+    with pytest.raises(InputError, match=r'export: is not finished'):
+        parcel(made / '0.1')
 
 
 def test_the_mean_of_models_and_what_has_none(params, tokenizer_folder, tmp_path):
@@ -390,6 +401,12 @@ def test_the_mean_of_models_and_what_has_none(params, tokenizer_folder, tmp_path
         np.testing.assert_allclose(value, by_hand, atol=1e-6, err_msg=name)
     about = json.loads((tmp_path / 'mean' / 'export.json').read_text())
     assert [made['weight'] for made in about['merged'].values()] == [1, 3]
+    # What its own checksums say may be pushed; a weight that was changed may not.
+    assert set(parcel(tmp_path / 'mean').files) == {file.name for file in (tmp_path / 'mean').iterdir()}
+    weights = tmp_path / 'mean' / 'model.safetensors'
+    weights.write_bytes(weights.read_bytes()[:-1] + b'x')
+    with pytest.raises(InputError, match=r'mean/model\.safetensors: is not what its stage wrote'):
+        parcel(tmp_path / 'mean')
 
     larger = dataclasses.replace(ARCHITECTURE, intermediate=32)
     of_larger = larger.initial_parameters(jax.random.key(0))

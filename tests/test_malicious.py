@@ -15,6 +15,7 @@ import pytest
 import safetensors.numpy
 from toy_articles import article as toy_article
 from toy_articles import packed
+from toy_tables import save_to_disk
 
 from bioptimus_jax import cli
 from bioptimus_jax.corpus import stored
@@ -341,6 +342,30 @@ def test_a_tokenizer_that_brings_its_own_code(model, ner, refused):
 
 
 # ---- NER sets
+
+
+@pytest.mark.parametrize('flaw', ['length', 'offset', 'name'])
+def test_an_arrow_file_that_lies(flaw, tmp_path, refused):
+    """A body of an exabyte; a text that begins behind the file; a file of another folder."""
+    folder = save_to_disk(tmp_path / 'saved', {'id': ['a', 'b'], 'text': ['x' * 40, 'y' * 24]}, shards=1)
+    file = folder / 'data-00000-of-00001.arrow'
+    content = bytearray(file.read_bytes())
+    if flaw == 'offset':
+        at = content.index(struct.pack('<iii', 0, 40, 64))
+        content[at + 4 : at + 8] = struct.pack('<i', 2**30)
+    elif (
+        flaw == 'length'
+    ):  # of the message that holds the rows: its last eight bytes that say the length of a body
+        length = len(content) - content.index(b'ab') - 8
+        places = [n for n in range(content.index(b'ab')) if content[n : n + 8] == struct.pack('<q', length)]
+        for at in places:
+            content[at : at + 8] = struct.pack('<q', 2**60)
+        assert places
+    else:
+        (folder / 'state.json').write_text('{"_data_files": [{"filename": "../secret.arrow"}]}')
+    file.write_bytes(content)
+    line = refused('corpus', f'--config.corpus.inputs={folder}', '--config.corpus.text_fields=text')
+    assert 'names the file' in line if flaw == 'name' else 'is no Arrow file, or cut off or damaged' in line
 
 
 def test_a_tfds_folder_that_names_code(tmp_path, refused, monkeypatch):

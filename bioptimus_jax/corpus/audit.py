@@ -17,13 +17,13 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.schema import Audit
 from bioptimus_jax.sets import inputs, published, texts
 from bioptimus_jax.sets.corpora import (
-    columns_file,
     has_a_split,
     name_of,
     read_split,
     set_folders,
     sets_in,
     split_files,
+    texts_file,
 )
 from bioptimus_jax.sets.sentences import split_called
 from bioptimus_jax.splitting import split_sentences
@@ -83,8 +83,7 @@ def searched_texts(folder: Path, split: str) -> Iterator[str]:
     """What the audit looks for: the sentences of a split. Names that replace entities (`@GENE$`) cut a sentence into
     parts. One's own set is one of texts where its first line is. Raises InputError."""
     known = published.texts_of(name_of(folder))
-    lines = columns_file(folder, split)
-    if not known and (published.record_of(folder.name) or not (lines and texts.holds_texts(lines))):
+    if not known and (published.record_of(folder.name) or not texts_file(folder, split)):
         yield from (' '.join(sentence.words) for sentence in read_split(folder, split))
         return
     numbers = bool(known and not known.labels)

@@ -1,17 +1,14 @@
-"""Rows of Parquet files, batch by batch: only the columns that are asked for are read."""
+"""Rows of Parquet and Arrow files, batch by batch: only the columns that are asked for are read."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow
-import pyarrow.parquet
 
+from bioptimus_jax import tables
 from bioptimus_jax.corpus.stored import unreadable
 from bioptimus_jax.errors import BrokenFile, InputError
-
-ROWS = 512
-BUFFER_BYTES = 2**20  # of a column; without it whole row groups lie in memory
 
 
 def rows(
@@ -24,26 +21,23 @@ def rows(
     number = reported = 0
     try:
         with open(path, 'rb') as stored:
-            size = path.stat().st_size
             try:
-                file = pyarrow.parquet.ParquetFile(stored, buffer_size=BUFFER_BYTES, pre_buffer=False)
-                schema = file.schema_arrow
+                schema, batches = tables.opened(path, stored)
                 wanted = [name for name in dict.fromkeys((id_field, *text_fields)) if name in schema.names]
                 for name in wanted:
                     _require_type(path, name, schema.field(name).type, whole_numbers=name == id_field)
-                total = file.metadata.num_rows
-                for batch in file.iter_batches(ROWS, columns=wanted, use_threads=False):
+                for batch, done in batches(wanted):
                     for row in batch.to_pylist():
                         number += 1
                         yield number, row
-                    done = size * number // max(total, 1)
                     advance(done - reported)
                     reported = done
-                advance(size - reported)
+                advance(path.stat().st_size - reported)
             except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
                 what = ' '.join(str(error).split())
+                kind = path.suffix[1:].capitalize()
                 raise BrokenFile(
-                    f'{path}: is no Parquet file, or cut off or damaged after row {number} ({what}); fetch it again'
+                    f'{path}: is no {kind} file, or cut off or damaged after row {number} ({what}); fetch it again'
                 ) from error
     except OSError as error:
         raise unreadable(path, error) from error

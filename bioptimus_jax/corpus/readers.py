@@ -17,6 +17,7 @@ from typing import Any
 
 from lxml import etree
 
+from bioptimus_jax import tables
 from bioptimus_jax.corpus import dates, jats, markup, medline, notes, parquet, stored
 from bioptimus_jax.corpus.documents import Document
 from bioptimus_jax.corpus.records import SURROGATE, BadRecord, Record, made_id, squeezed
@@ -44,6 +45,8 @@ class Format:
 def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
     """The files of `settings.inputs`: patterns in their order, each expanded in sorted order, every file once.
 
+    A folder that `datasets` has saved stands for its files.
+
     Raises ConfigError for an empty list or a wrong `published_before`; InputError for a pattern without a match,
     a folder, another ending; messages name the `key` that the patterns come from.
     """
@@ -53,9 +56,15 @@ def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
     files: dict[Path, Path] = {}
     for pattern in settings.inputs:
         given = Path(pattern).expanduser()
+        found = [given]
         if given.is_dir():
-            raise InputError(f'{pattern}: is a folder; name its files in {key}, as in {pattern}/*.jsonl.gz')
-        found = [given] if given.is_file() else map(Path, sorted(glob.glob(str(given), recursive=True)))
+            found = tables.saved_files(given)
+            if not found:
+                raise InputError(
+                    f'{pattern}: is a folder; name its files in {key}, as in {pattern}/*.jsonl.gz'
+                )
+        elif not given.is_file():
+            found = [Path(name) for name in sorted(glob.glob(str(given), recursive=True))]
         matches = [path for path in found if path.is_file()]
         if not matches:
             raise InputError(f'{pattern}: no such file, and no file matches it; correct --config.{key}')
@@ -188,6 +197,7 @@ FORMATS = (
     Format('.tsv', _tsv),
     Format('.csv', _csv),
     Format('.parquet', _parquet, gzipped=False),
+    Format('.arrow', _parquet, gzipped=False),
 )
 # The reader of XML by its outermost element.
 ROOTS: dict[str, Read] = {
@@ -246,7 +256,7 @@ def _from_rows(path: Path, unit: str, rows: Iterable[Numbered], settings: Corpus
                 raise row
             _require_fields(f'{path}:{number}', row, settings)
             text = _text_of(row, settings.text_fields)
-            record = Record(_id_of(row[settings.id_field], settings.id_field, text), text)
+            record = Record(_id_of(row.get(settings.id_field), settings.id_field, text), text)
         except BadRecord as error:
             if settings.on_bad_record == 'fail':
                 raise InputError(
@@ -259,9 +269,10 @@ def _from_rows(path: Path, unit: str, rows: Iterable[Numbered], settings: Corpus
 
 def _require_fields(where: str, names: Container[str], settings: Corpus) -> None:
     # A field that is not there is not a bad record but a wrong configuration.
-    if settings.id_field not in names:
+    if settings.id_field and settings.id_field not in names:
         raise InputError(
-            f'{where}: has no {settings.id_field!r}; add it, or name its key in config.corpus.id_field'
+            f'{where}: has no {settings.id_field!r}; add it, or name its key in config.corpus.id_field (empty: ids '
+            'are made from the texts)'
         )
     if not any(field in names for field in settings.text_fields):
         wanted = ', '.join(settings.text_fields)

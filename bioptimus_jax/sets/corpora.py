@@ -4,9 +4,9 @@ Scoring and the audit of a corpus read them here, and so see the same texts.
 
 A set is a folder with train, devel (or dev, valid, validation) and test, all in one of these forms: NAME.tsv, .txt,
 .conll or .bio (columns.py); NAME.pubtator or NAME.PubTator.txt, or folders NAME of BRAT's .txt and .ann (standoff.py);
-or a TFDS folder with these splits (prepared.py). Notes of i2b2 are in the folders of their owner (i2b2.py), and folds
-are numbered folders of one that is no set itself, as gad/1 for gad-1. Types stay apart, but for sets that BLURB gives
-one type (blurb.py) and where a name says otherwise: NAME-typed, NAME-merged.
+a TFDS folder with these splits (prepared.py); or tables of the hub (tabular.py). Notes of i2b2 are in the folders of
+their owner (i2b2.py), and folds are numbered folders of one that is no set itself, as gad/1 for gad-1. Types stay
+apart, but for sets that BLURB gives one type (blurb.py) and where a name says otherwise: NAME-typed, NAME-merged.
 """
 
 import dataclasses
@@ -14,25 +14,27 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from bioptimus_jax import tables
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets import blurb, published
+from bioptimus_jax.sets import blurb, published, tabular, texts
 from bioptimus_jax.sets.columns import first_lines, read_columns
 from bioptimus_jax.sets.i2b2 import note_files, read_notes
 from bioptimus_jax.sets.prepared import prepared_files, read_prepared
 from bioptimus_jax.sets.sentences import NAMES, SPLITS, Reading, Sentence
 from bioptimus_jax.sets.standoff import read_brat, read_pubtator
 from bioptimus_jax.sets.tags import OUTSIDE, Scheme, broken, labels_of, merged, recognise, spans, to_iob2
-from bioptimus_jax.sets.texts import VARIANT
 
 ENDINGS = {
     'columns': ('.tsv', '.txt', '.conll', '.bio'),
     'PubTator': ('.pubtator', '.PubTator', '.PubTator.txt', '.pubtator.txt'),
     'BRAT': ('',),
 }
-NOTES = 'i2b2'
+NOTES, TABLE = 'i2b2', 'table'
 MERGED = 'merged into one'
-EXPECTED = 'train, devel (or dev, valid, validation) and test as .tsv, .conll, PubTator or folders of BRAT'
+EXPECTED = (
+    'train, devel (or dev, valid, validation) and test as .tsv, .conll, .parquet, PubTator or folders of BRAT'
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,20 +91,30 @@ def set_at(folder: Path, task: str = Finetune.task) -> NamedSet:
 
 
 def name_of(folder: Path) -> str:
-    """What the set in a folder is called: as the folder, a fold also as the one around it (gad-1)."""
+    """What the set in a folder is called: as the folder, a fold also as the one around it (gad-1); data/ with tables as
+    the one around it."""
+    if folder.name == tabular.DATA and any(folder.glob('*.parquet')):
+        return folder.absolute().parent.name
     fold = f'{folder.parent.name}-{folder.name}'
     return fold if folder.name.isdecimal() and published.record_of(fold) else folder.name
 
 
 def set_folders(root: Path, is_one: Callable[[Path], bool] | None = None) -> Iterator[Path]:
-    """The folders in one that are a set, or a fold of one; `is_one`: whether a folder is, by default `is_dataset`."""
-    is_one = is_one or is_dataset
+    """The folders in one that are a set, or a fold of one; `is_one`: whether a folder is, by default `is_dataset`.
+
+    Where there are none, the folder itself, if it is one.
+    """
+    is_one, found = is_one or is_dataset, False
     for folder in sorted(p for p in root.iterdir() if p.is_dir()):
         if is_one(folder):
             yield folder
+            found = True
             continue
         folds = [p for p in folder.iterdir() if name_of(p) != p.name and p.is_dir() and is_one(p)]
-        yield from sorted(folds, key=lambda fold: int(fold.name))
+        yield from sorted(folds, key=lambda fold: (len(fold.name), fold.name))
+        found = found or bool(folds)
+    if not found and is_one(root):
+        yield root
 
 
 def read_dataset(given: NamedSet | Path) -> Dataset:
@@ -172,6 +184,8 @@ def form_of(path: Path) -> str:
     """The form of a file or folder by its name: columns, unless it is another."""
     if path.is_dir():
         return 'BRAT'
+    if tables.is_table(path):
+        return TABLE
     return 'PubTator' if path.name.endswith(ENDINGS['PubTator']) else 'columns'
 
 
@@ -222,7 +236,7 @@ def settings_on(settings: Finetune, dataset: str) -> Finetune:
     """config.finetune as it is for a set: `of_set` knows it by its folder, as a public set, or as a form of one."""
     known = published.record_of(dataset)
     public = known.name if known else dataset
-    names = (dataset, public, VARIANT.sub('', public))
+    names = (dataset, public, texts.VARIANT.sub('', public))
     return settings.on(next((name for name in names if name in settings.of_set), ''))
 
 
@@ -248,6 +262,8 @@ def split_files(folder: Path, split: str) -> list[Path]:
         return note_files(folder, split)
     if form == 'BRAT':
         return sorted(p for p in source.iterdir() if p.suffix in ('.txt', '.ann'))
+    if form == TABLE:
+        return tabular.files_of(source)
     return prepared_files(source, split) if form == 'TFDS' else [source]
 
 
@@ -255,6 +271,12 @@ def columns_file(folder: Path, split: str) -> Path | None:
     """The file of lines and columns that a split is read from; None for other forms. Raises InputError."""
     form, source = split_source(folder, split)
     return source if form == 'columns' else None
+
+
+def texts_file(folder: Path, split: str) -> Path | None:
+    """The file of a split that holds texts with answers, and not words with tags. Raises InputError."""
+    form, source = split_source(folder, split)
+    return source if form in ('columns', TABLE) and texts.holds_texts(source) else None
 
 
 def set_files(folder: Path) -> list[Path]:
@@ -269,6 +291,10 @@ def _candidates(folder: Path, split: str) -> list[tuple[str, Path]]:
     for form, endings in ENDINGS.items():
         paths = [folder / f'{name}{ending}' for name in NAMES[split] for ending in endings]
         found += [(form, p) for p in paths if (p.is_dir() if form == 'BRAT' else p.is_file())]
+    shown = tabular.candidates(folder, split)
+    if shown:  # a folder of them is none of BRAT
+        found = [one for one in found if one[0] != 'BRAT' or not shown[0].is_relative_to(one[1])]
+    found += [(TABLE, path) for path in shown]
     known = published.texts_of(name_of(folder))
     own = [folder / known.files.format(name) for name in NAMES[split]] if known and known.files else []
     found += [('columns', path) for path in own if path.is_file()]
@@ -304,14 +330,20 @@ def _sources(folder: Path) -> tuple[str, dict[str, Path]]:
 def _read(form: str, source: Path, split: str) -> Reading:
     if form in (NOTES, 'TFDS'):
         return (read_notes if form == NOTES else read_prepared)(source, split)
-    return {'columns': read_columns, 'PubTator': read_pubtator, 'BRAT': read_brat}[form](source)
+    readers = {
+        'columns': read_columns,
+        'PubTator': read_pubtator,
+        'BRAT': read_brat,
+        TABLE: tabular.read_tables,
+    }
+    return readers[form](source)
 
 
 def _scheme(readings: list[Reading], sources: list[Path], place: Path) -> Scheme:
     try:
         return recognise(s.tags for reading in readings for s in reading.sentences)
     except ValueError as error:
-        files = [source for source in sources if source.is_file()]
+        files = [source for source in sources if source.is_file() and not tables.is_table(source)]
         where = ', '.join(f'{tag} at {line}' for tag, line in sorted(first_lines(files).items()))
         raise InputError(f'{place}: {error}; first {where or "in its TFDS records"}') from error
 

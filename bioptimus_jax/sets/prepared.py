@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,20 +38,29 @@ def read_prepared(folder: Path, split: str) -> Reading:
     if not all(columns):
         raise InputError(f'{folder}: needs a feature of {" or ".join(TOKENS)} and one of {" or ".join(TAGS)}')
     names = getattr(getattr(builder.info.features[columns[1]], 'feature', None), 'names', None)
+
+    def given() -> Iterator[tuple[str, list[str], list[str]]]:
+        for number in range(len(records)):
+            words, tags = (records[number][column] for column in columns)
+            spelled = [names[tag] if names else tag.decode('utf-8') for tag in tags]
+            yield f'{folder}: record {number} of {name}', [word.decode('utf-8') for word in words], spelled
+
+    return gathered(folder / name, given())
+
+
+def gathered(place: Path, records: Iterable[tuple[str, Sequence[str], Sequence[str]]]) -> Reading:
+    """The sentences of `(where, words, tags)`; those without a word are left out and counted. Raises InputError."""
     sentences = []
-    for number in range(len(records)):
-        record = records[number]
-        words = tuple(word.decode('utf-8') for word in record[columns[0]])
-        tags = tuple(names[tag] if names else tag.decode('utf-8') for tag in record[columns[1]])
+    for where, words, tags in records:
         wrong = next((tag for tag in tags if not is_tag(tag)), None)
         if wrong is not None or len(words) != len(tags) or not all(words):
             flaw = f'unknown tag {wrong!r}' if wrong is not None else f'{len(words)} words, {len(tags)} tags'
-            raise InputError(f'{folder}: record {number} of {name}: {flaw}, or an empty word')
-        sentences.append(Sentence(words, tags))
+            raise InputError(f'{where}: {flaw}, or an empty word')
+        sentences.append(Sentence(tuple(words), tuple(tags)))
     repairs = {'records without a word': sum(not s.words for s in sentences)}
     whole = tuple(s for s in sentences if s.words)
     if not whole:
-        raise InputError(f'{folder}: {name} holds no sentence')
+        raise InputError(f'{place}: holds no sentence')
     return Reading(
         whole,
         count_beginnings(tag for s in whole for tag in (*s.tags, OUTSIDE)),

@@ -12,7 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from bioptimus_jax import tables
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.sets import tabular
 from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
 from bioptimus_jax.sets.inputs import INPUTS
 from bioptimus_jax.sets.sentences import text_of
@@ -301,7 +303,10 @@ def read_file(
 
 
 def holds_texts(path: Path) -> bool:
-    """Whether a file without a record holds texts with answers, and not words with tags: by its first line."""
+    """Whether a file without a record holds texts with answers, and not words with tags: by its first line, or by the
+    columns of a table."""
+    if tables.is_table(path):
+        return not tabular.has_tokens(path)
     lines = text_of(path).lstrip(BYTE_ORDER_MARK).split('\n')
     columns = next((line.strip('\r') for line in lines if line.strip()), '').split('\t')
     return len(columns) > 1 and (len(columns[0].split()) > 1 or not is_tag(columns[-1].strip()))
@@ -309,6 +314,10 @@ def holds_texts(path: Path) -> bool:
 
 def _rows(path: Path, layout: Layout | None) -> list[tuple[int, list[str]]]:
     """Numbers of lines that are not blank, and their columns. Raises InputError for what should be JSON and is not."""
+    if tables.is_table(path):
+        if layout:
+            raise InputError(f'{path}: a public set is read from its own files; call the folder otherwise')
+        return tabular.read_rows(path)
     lines = enumerate(text_of(path).lstrip(BYTE_ORDER_MARK).split('\n'), 1)
     rows = []
     for number, line in ((number, line.rstrip('\r')) for number, line in lines if line.strip()):

@@ -1,4 +1,4 @@
-"""Inputs in a bucket: config keys that name them, fetched once for each host, and again where they changed there."""
+"""Inputs in a bucket or on the hub: keys that name them, fetched once for each host, and again where they changed."""
 
 import dataclasses
 import fcntl
@@ -10,7 +10,8 @@ from typing import IO, Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json
-from bioptimus_jax.hosts.remote.store import WILDCARDS, Store, is_remote
+from bioptimus_jax.hosts.remote import hub
+from bioptimus_jax.hosts.remote.store import Store, in_bucket, is_pattern, is_remote, on_disk
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.schema import Experiment
 
@@ -29,6 +30,9 @@ READ_BY = {
 }
 """Keys that may be URLs, and the stages and verbs that read them: no other makes anybody wait for them."""
 
+KINDS: dict[str, Callable[[str], tuple[Store | hub.Hub, str]]] = {'file': on_disk, 'hf': hub.opened}
+"""What a URL names, and the path or pattern in it: by the scheme; others are buckets."""
+
 RECORD = '.{}.fetched.json'
 SECONDS_BETWEEN_LOOKS = 0.5
 CHECKSUM = '.md5'  # beside an input, as PubMed has it
@@ -40,11 +44,13 @@ def with_local_inputs(
     staging: Path,
     quiet: bool = False,
     check: Callable[[], None] = lambda: None,
+    said: Callable[[str, str], None] = lambda key, url: None,
 ) -> Experiment:
-    """The experiment with local paths for all that its stages read from a bucket, fetched below `staging`.
+    """The experiment with local paths for all that its stages read from a bucket or the hub, fetched below `staging`.
 
-    The content decides a run, never the path: inputs in a bucket and the same files here give the same run. Raises
-    InputError for what is not there, and whatever `check` raises between files.
+    The content decides a run, never the path: inputs in a bucket and the same files here give the same run. `said` is
+    told a key and the URL that its files come from, where a commit stands in it. Raises ConfigError, InputError for
+    what is not there, and whatever `check` raises between files.
     """
     for key, stages_of_key in READ_BY.items():
         if not set(stages_of_key) & set(stages):
@@ -52,7 +58,7 @@ def with_local_inputs(
         if key == 'corpus.inputs' and 'corpus' not in stages and not experiment.curriculum.texts:
             continue
         value: Any = operator.attrgetter(key)(experiment)
-        fetch = Fetching(staging, key, quiet, check)
+        fetch = Fetching(staging, key, quiet, check, said)
         if isinstance(value, str):
             local: Any = fetch.local(value)
         else:
@@ -62,50 +68,53 @@ def with_local_inputs(
     return experiment
 
 
+@dataclasses.dataclass(frozen=True)
 class Fetching:
-    """Fetches what one key names; `progress` is shown in MB."""
+    """Fetches what one key names; progress is shown in MB."""
 
-    def __init__(self, staging: Path, key: str, quiet: bool, check: Callable[[], None]):
-        self.staging, self.key, self.quiet, self.check = staging, key, quiet, check
+    staging: Path
+    key: str
+    quiet: bool
+    check: Callable[[], None]
+    said: Callable[[str, str], None]
 
     def local(self, place: str) -> str:
         """The local path of one file or folder, as NAME=URL where it has a name of its own."""
         name, equals, url = place.rpartition('=')
         if not is_remote(url):
             return place
-        files = self._fetch(url)
-        folder = local_place(self.staging, url)
+        folder, files = self._fetch(url)
         if not folder.is_file():
             _remove_others(folder, {f for f in files})
         return f'{name}{equals}{folder}'
 
     def locals(self, place: str) -> list[str]:
         """The local paths of what a pattern names, in order; one path for a folder, which the reader judges."""
-        if any(c in place for c in WILDCARDS) and is_remote(place):
-            return [str(file) for file in self._fetch(place) if file.suffix != CHECKSUM]
+        if is_pattern(place) and is_remote(place):
+            return [str(file) for file in self._fetch(place)[1] if file.suffix != CHECKSUM]
         return [self.local(place)]
 
-    def _fetch(self, url: str) -> list[Path]:
-        """Bring files here that are new or have changed there; all of them, in the order of their names."""
-        scheme, _, rest = url.partition('://')
-        bucket, _, pattern = rest.partition('/')
-        if scheme == 'file':  # has no buckets
-            bucket, pattern = '', rest.strip('/')
-        store = Store(f'{scheme}://{bucket}' if bucket else f'{scheme}:///')
-        there = store.find(pattern.rstrip('/'))
+    def _fetch(self, url: str) -> tuple[Path, list[Path]]:
+        """Bring files here that are new or have changed there; what the URL names, and all files in their order."""
+        store, pattern = KINDS.get(url.partition('://')[0].lower(), in_bucket)(url)
+        there = store.find(pattern)
         if not there:
             raise InputError(f'{url}: no such object, and none matches it; correct --config.{self.key}')
         wanted = there | (store.find(pattern + CHECKSUM) if pattern else {})
-        places = {name: local_place(self.staging, f'{scheme}://{bucket}/{name}') for name in wanted}
+        places = {name: local_place(self.staging, f'{store.mirror}/{name}') for name in wanted}
         self.staging.mkdir(parents=True, exist_ok=True)
         with open(self.staging / '.inputs.lock', 'w') as lock:
             while not _taken(lock):  # another process of this host is fetching, perhaps the same
                 self.check()
                 time.sleep(SECONDS_BETWEEN_LOOKS)
             self._bring(store, wanted, places)
-        return [places[name] for name in there]
+        if store.mirror != store.url:
+            self.said(self.key, f'{store.url}/{pattern}')
+        return local_place(self.staging, f'{store.mirror}/{pattern}'), [places[name] for name in there]
 
-    def _bring(self, store: Store, wanted: dict[str, tuple[int, str]], places: dict[str, Path]) -> None:
+    def _bring(
+        self, store: Store | hub.Hub, wanted: dict[str, tuple[int, str]], places: dict[str, Path]
+    ) -> None:
         missing = [n for n, (size, version) in wanted.items() if not _is_here(places[n], size, version)]
         total = sum(wanted[name][0] for name in missing) / 1e6
         progress = Progress(f'{self.key}: fetching from {store.url}', total, 'MB', self.quiet or not missing)

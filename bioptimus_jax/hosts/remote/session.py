@@ -52,7 +52,7 @@ def open_run(
         inputs = _of_process(staging / 'inputs', process)
         if process and run.mirror:  # the others are the leader's
             stages = tuple(name for name in stages if name == TRAINED_TOGETHER)
-        run.config = with_local_inputs(experiment, stages, inputs, run.quiet, run.check_stop)
+        run.config = with_local_inputs(experiment, stages, inputs, run.quiet, run.check_stop, run.came_from)
         runtime = experiment.runtime
         if runtime.cluster and not runtime.staging and (run.mirror or run.config != experiment):
             raise ConfigError(

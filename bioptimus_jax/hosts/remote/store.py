@@ -64,10 +64,13 @@ def _what_to_do(error: Exception) -> str:
 
 
 class Store:
-    """The folder at `url`; names are paths below it. Every method raises InputError (see `plain_errors`)."""
+    """The folder at `url`; names are paths below it. Every method raises InputError (see `plain_errors`).
+
+    `mirror` is the URL below which its files are kept here.
+    """
 
     def __init__(self, url: str):
-        self.url = url.rstrip('/') if url.partition('://')[2].strip('/') else url
+        self.url = self.mirror = url.rstrip('/') if url.partition('://')[2].strip('/') else url
         with plain_errors(self.url):
             import obstore.store  # late: only those with a bucket need it
 
@@ -149,16 +152,42 @@ class Store:
 
         The version is the store's ETag, generation or time of change: another one means other content.
         """
-        fixed = re.split(f'[{re.escape(WILDCARDS)}]', pattern)[0]
-        folder = pattern if fixed == pattern else fixed.rpartition('/')[0]
+        folder, named = fixed_part(pattern), not is_pattern(pattern)
         with plain_errors(f'{self.url}/{pattern}'.rstrip('/')):
             found = [o for part in self.objects.list(folder or None) for o in part]
-            if fixed == pattern and pattern:  # a prefix is a folder: the object of that name is not in it
+            if named and pattern:  # a prefix is a folder: the object of that name is not in it
                 with contextlib.suppress(FileNotFoundError):
                     found.append(self.objects.head(pattern))
-        if fixed != pattern:
-            found = [o for o in found if _matches(o['path'], pattern)]
-        return {o['path']: (o['size'], _version(o)) for o in sorted(found, key=lambda o: o['path'])}
+        entries = {o['path']: (o['size'], _version(o)) for o in sorted(found, key=lambda o: o['path'])}
+        return entries if named else pick(entries, pattern)
+
+
+def is_pattern(place: str) -> bool:
+    """Whether a path has wildcards."""
+    return any(character in place for character in WILDCARDS)
+
+
+def fixed_part(pattern: str) -> str:
+    """The folder that holds whatever a pattern matches; a path without wildcards as it is."""
+    fixed = re.split(f'[{re.escape(WILDCARDS)}]', pattern)[0]
+    return pattern if fixed == pattern else fixed.rpartition('/')[0]
+
+
+def pick(entries: dict[str, tuple[int, str]], pattern: str) -> dict[str, tuple[int, str]]:
+    """Those whose names match."""
+    return {name: entry for name, entry in entries.items() if _matches(name, pattern)}
+
+
+def in_bucket(url: str) -> tuple[Store, str]:
+    """The bucket that a URL names, and the path or pattern in it."""
+    scheme, _, rest = url.partition('://')
+    bucket, _, pattern = rest.partition('/')
+    return Store(f'{scheme}://{bucket}'), pattern.rstrip('/')
+
+
+def on_disk(url: str) -> tuple[Store, str]:
+    """As `in_bucket`, for file://, which has none."""
+    return Store('file:///'), url.partition('://')[2].strip('/')
 
 
 def _version(found: Any) -> str:

@@ -1,0 +1,48 @@
+"""`bioptimus push`: a model or a report to the Hugging Face hub."""
+
+from pathlib import Path
+
+from bioptimus_jax.command import Command, Verb, flag
+from bioptimus_jax.errors import printable
+
+
+def _call(command: Command) -> None:
+    from bioptimus_jax.push import destination, parcel, send  # imports the client
+
+    options = command.options
+    made = parcel(Path(options.what))
+    name = destination(options.to, made.kind)
+    print(printable('\n'.join(made.lines(options.to, options.private))), flush=True)
+    done = (
+        send(made, name, options.private)
+        if options.yes
+        else 'nothing was sent; add --yes to send these files'
+    )
+    print(printable(f'push: {done}'))
+
+
+VERB = Verb(
+    'an export, a kept model or a report, to the Hugging Face hub',
+    'Says what would be sent, and sends it by one commit where --yes is given; no other verb sends anything.\n'
+    'A folder is sent as its stage left it: another file in it, a link, a changed file, something like a token,\n'
+    'a model without a card and an unfinished stage are refused. The card (README.md) may be edited before.\n\n'
+    'WHAT:   RUN/export/PHASE, a fine-tuned model that was kept, a merged model, a run with one of these; or\n'
+    '        RUN/report\n'
+    'reads:  WHAT, and the token in HF_TOKEN; HF_ENDPOINT for a hub of your own\n'
+    'writes: to the hub alone; other files of the repository stay\n\n'
+    'examples:\n  bioptimus push runs/mine/export/0.4 --to=hf://OWNER/NAME --private\n'
+    '  bioptimus push runs/mine/report --to=hf://spaces/OWNER/NAME --yes',
+    (
+        flag('what', 'what is sent', None, metavar='WHAT'),
+        flag(
+            '--to',
+            'where: hf://OWNER/NAME, of a report hf://spaces/OWNER/NAME',
+            None,
+            required=True,
+            metavar='URL',
+        ),
+        flag('--private', 'make the repository private', False, action='store_true'),
+        flag('--yes', 'send it', False, action='store_true'),
+    ),
+    _call,
+)

@@ -1,0 +1,273 @@
+"""The hub, by its own client against a stand-in: inputs of one commit, and what is pushed when, and only when, told."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import huggingface_hub
+import pytest
+import toy_hub
+from toy_commands import call
+from toy_sets import DRUGS, OTHER, save_encoder
+from toy_tables import TEXT, each, label, parquet, put
+
+from bioptimus_jax.cli import BAD_INPUT, USAGE
+from bioptimus_jax.files import read_json
+
+TYPED = {'tokens': each(TEXT), 'ner_tags': each(label('O', 'B-Drug'))}
+CONFIG = """
+from bioptimus_jax.config import defaults
+
+def get_config():
+    c = defaults()
+    c.corpus.update(id_field='', text_fields=('text',), heldout_fraction=0.0, min_words=2)
+    c.runtime.workers = 1
+    c.finetune.update(seeds=(0,), epochs=1, max_pieces=32, overlap_pieces=8, keep='best', setting={})
+    return c
+"""
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    """A hub of this machine, and the client of this process pointed at it."""
+    with toy_hub.serving() as serving:
+        for name, value in {
+            'ENDPOINT': serving.endpoint,
+            'HF_HUB_OFFLINE': False,
+            'HF_HUB_DISABLE_XET': True,
+            'HUGGINGFACE_CO_URL_TEMPLATE': serving.endpoint + '/{repo_id}/resolve/{revision}/{filename}',
+        }.items():
+            monkeypatch.setattr(huggingface_hub.constants, name, value)
+        monkeypatch.setenv('HF_TOKEN', 'told-by-nobody')
+        (tmp_path / 'c.py').write_text(CONFIG)
+        yield serving
+    huggingface_hub.utils.enable_progress_bars()
+
+
+def texts(count, first=0):
+    return {'text': [f'Text number {first + n} of this corpus.' for n in range(count)]}
+
+
+def of_drugs(count):
+    words = [[DRUGS[n % 4], OTHER[n % 5], 'dose'] for n in range(count)]
+    return {'tokens': words, 'ner_tags': [[1, 0, 0]] * count}
+
+
+def flags(tmp_path, **keys):
+    given = {'runtime.staging': tmp_path / 'staging', **keys}
+    return [f'--config={tmp_path / "c.py"}', *(f'--config.{key}={value}' for key, value in given.items())]
+
+
+def fetched(hub):
+    return [path.rpartition('/')[2] for method, path in hub.asked if method == 'GET' and '/resolve/' in path]
+
+
+def test_a_corpus_of_one_commit(hub, tmp_path, capsys):
+    """The commit is on record, the same files here give the same corpus, and a branch that moves is seen."""
+    name = 'lab/notes'
+    parts = {f'data/train-{n:05}-of-00002.parquet': parquet(texts(3, 3 * n)) for n in range(2)}
+    others = {
+        'README.md': b'---\n---\n',
+        'data/test.parquet': parquet(texts(2, 90)),
+        'data/old/train-x.parquet': b'x',
+    }
+    first = hub.commit('datasets', name, parts | others)
+    hub.tags['v1'] = first
+    where = f'hf://datasets/{name}/data/train-*.parquet'
+    run = ['corpus', f'--workdir={tmp_path / "run"}', *flags(tmp_path, **{'corpus.inputs': where})]
+    assert call(capsys, *run) == (0, '')
+    manifest = read_json(tmp_path / 'run' / 'corpus' / 'manifest.json')
+    assert manifest['origins'] == {'corpus.inputs': [f'hf://datasets/{name}@{first}/data/train-*.parquet']}
+    assert manifest['counts']['read'] == 6
+    assert fetched(hub) == [part.rpartition('/')[2] for part in parts]
+    put(tmp_path / 'here', parts)
+    local = flags(tmp_path, **{'corpus.inputs': f'{tmp_path}/here/data/*'})
+    assert call(capsys, 'corpus', f'--workdir={tmp_path / "local"}', *local) == (0, '')
+    same = read_json(tmp_path / 'local' / 'corpus' / 'manifest.json')
+    assert (same['content'], same['inputs']) == (manifest['content'], manifest['inputs'])
+    assert 'origins' not in same
+    hub.asked.clear()
+    hub.commit('datasets', name, {'data/train-00000-of-00002.parquet': parquet(texts(4, 50))})
+    code, line = call(capsys, *run)
+    assert (code, line.count('\n')) == (USAGE, 0)
+    assert 'belongs to another configuration or other inputs (inputs.0:train-00000-of-00002.parquet' in line
+    hub.asked.clear()
+    for revision in (first, 'v1'):
+        again = where.replace(name, f'{name}@{revision}')
+        assert call(capsys, *run, f'--config.corpus.inputs={again}') == (0, '')
+    assert fetched(hub) == []
+
+
+@pytest.mark.parametrize(
+    ('inputs', 'code', 'message'),
+    [
+        (
+            'datasets/lab/none/*.parquet',
+            BAD_INPUT,
+            r'lab/none: no such repository, or HF_TOKEN may not see it',
+        ),
+        ('datasets/lab/notes@v9/*.parquet', BAD_INPUT, r'notes@v9: no such revision; give a branch, a tag'),
+        (
+            'datasets/lab/notes/*.jsonl',
+            BAD_INPUT,
+            r'no such object, and none matches it; correct --config\.corpus',
+        ),
+        (
+            'datasets/lab/notes/b.parquet',
+            BAD_INPUT,
+            r'no such object, and none matches it; correct --config\.corpus',
+        ),
+        ('datasets/lab/notes/none/*', BAD_INPUT, r'no such file or folder in it; correct the path'),
+        ('datasets/lab/gated/*', BAD_INPUT, r'lab/gated: access is refused; accept its terms on its page'),
+        (
+            'lab/notes/a.parquet',
+            USAGE,
+            r'is no dataset; give hf://datasets/OWNER/NAME\[@REVISION\]/PATH, and a',
+        ),
+        ('datasets/notes', USAGE, r'is not understood; give hf://datasets/OWNER/NAME'),
+        ('datasets/lab/notes@offline/*', BAD_INPUT, r'HF_HUB_OFFLINE is set; unset it, or give files'),
+        ('datasets/lab/notes@away/*', BAD_INPUT, r'check the network and HF_ENDPOINT, then start'),
+        ('datasets/lab/notes@token/*', BAD_INPUT, r'no such repository, or HF_TOKEN may not see it'),
+    ],
+)
+def test_what_the_hub_refuses_is_one_line(inputs, code, message, hub, tmp_path, capsys, monkeypatch):
+    for name in ('lab/notes', 'lab/gated'):
+        hub.commit('datasets', name, {'a.parquet': parquet(texts(2))})
+    hub.gated = ('lab/gated',)
+    if '@offline' in inputs:
+        monkeypatch.setattr(huggingface_hub.constants, 'HF_HUB_OFFLINE', True)
+    if '@away' in inputs:
+        monkeypatch.setattr(huggingface_hub.constants, 'ENDPOINT', 'http://127.0.0.1:9')
+    if '@token' in inputs:
+        hub.token = 'another'
+    found, line = call(
+        capsys,
+        'corpus',
+        f'--workdir={tmp_path / "run"}',
+        *flags(tmp_path, **{'corpus.inputs': f'hf://{inputs}'}),
+    )
+    assert (found, line.count('\n')) == (code, 0), line
+    assert re.search(message, line), line
+    assert 'told-by-nobody' not in line
+    assert not (tmp_path / 'run').exists()
+
+
+def test_a_set_of_the_hub_becomes_a_tagger_that_is_pushed_when_told(hub, tmp_path, capsys):
+    """All of it real but the server: fetched, fine-tuned, kept, shown, sent; then read again from there."""
+    columns = {'train': of_drugs(12), 'validation': of_drugs(4), 'test': of_drugs(4)}
+    files = {f'data/{n}-00000-of-00001.parquet': parquet(made, TYPED) for n, made in columns.items()}
+    commit = hub.commit('datasets', 'lab/drugs', files)
+    keys = {
+        'finetune.folder': 'hf://datasets/lab/drugs',
+        'finetune.models': f'tiny={save_encoder(tmp_path / "tiny")}',
+    }
+    run = tmp_path / 'run'
+    assert call(capsys, 'finetune', f'--workdir={run}', *flags(tmp_path, **keys)) == (0, '')
+    assert read_json(run / 'finetune' / 'manifest.json')['origins'] == {
+        'finetune.folder': [f'hf://datasets/lab/drugs@{commit}/']
+    }
+    model = run / 'finetune' / 'tiny' / 'drugs' / 'standard' / 'seed-0' / 'model'
+    assert model.is_dir()
+    assert all(kind == 'datasets' for kind, _ in hub.repositories)  # it was not told to
+    hub.asked.clear()
+    push = ['push', str(run), '--to=hf://lab/tagger']
+    code, out = shown(capsys, *push)
+    assert (code, hub.asked) == (0, [])
+    names = sorted(p.name for p in model.iterdir())
+    sizes = [p.stat().st_size for p in sorted(model.iterdir())]
+    assert re.findall(r'^  (\S+) +([\d,]+) bytes$', out, re.M) == [
+        (name, f'{size:,}') for name, size in zip(names, sizes, strict=True)
+    ]
+    assert f'{model} -> hf://lab/tagger (model, public, unless' in out
+    assert f'{len(names)} files, {sum(sizes):,} bytes; licence on the card: none' in out
+    assert out.endswith('push: nothing was sent; add --yes to send these files\n')
+    card = (model / 'README.md').read_text('utf-8')  # a person may edit it
+    (model / 'README.md').write_text(card.replace('---\n', '---\nlicense: mit\n', 1), 'utf-8')
+    code, out = shown(capsys, *push, '--private', '--yes')
+    (oid, sent) = hub.repositories['models', 'lab/tagger'][-1]
+    assert 'licence on the card: mit' in out
+    assert out.endswith(f'push: {hub.endpoint}/lab/tagger (commit {oid})\n')
+    assert sent == {p.name: p.read_bytes() for p in model.iterdir()}
+    assert len(hub.repositories['models', 'lab/tagger']) == 1
+    assert hub.private['models', 'lab/tagger']
+    assert any(path.startswith('/lfs/') for _, path in hub.asked)
+    assert sum('/commit/' in path for _, path in hub.asked) == 1
+    hub.private['models', 'lab/tagger'] = False
+    code, line = call(capsys, *push, '--private', '--yes')
+    assert (code, line.endswith('is there and public; make it private there, or leave out --private')) == (
+        3,
+        True,
+    )
+    # The report of the run is a Space that shows its page.
+    assert call(capsys, 'report', f'--workdir={run}', *flags(tmp_path, **keys)) == (0, '')
+    report = run / 'report'
+    assert call(capsys, 'push', str(report), '--to=hf://lab/x')[0] == USAGE
+    code, out = shown(capsys, 'push', str(report), '--to=hf://spaces/lab/page', '--yes')
+    sent = hub.repositories['spaces', 'lab/page'][-1][1]
+    assert huggingface_hub.RepoCard(sent.pop('README.md').decode()).data.sdk == 'static'
+    here = {str(p.relative_to(report)): p.read_bytes() for p in report.rglob('*') if p.is_file()}
+    assert sent == {name: content for name, content in here.items() if name != 'manifest.json'}
+    # By another process, as a user would, with the address in its environment.
+    environment = {
+        **os.environ,
+        'HF_ENDPOINT': hub.endpoint,
+        'HF_HUB_OFFLINE': '0',
+        'HF_HUB_DISABLE_XET': '1',
+    }
+    command = [sys.executable, '-m', 'bioptimus_jax', 'push', str(model), '--to=hf://lab/other', '--yes']
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1].startswith(f'push: {hub.endpoint}/lab/other (commit '), done.stderr
+    refusals(model, hub, capsys)
+
+
+def shown(capsys, *arguments):
+    from bioptimus_jax import cli
+
+    return cli.main(list(arguments)), capsys.readouterr().out
+
+
+def refusals(model, hub, capsys):
+    """Of a folder that is not as its stage left it; nothing is asked of the hub."""
+    stage, secret = model.parents[4], 'hf_' + 'x' * 34
+    hub.asked.clear()
+
+    def refused(what, message, to='hf://lab/tagger'):
+        code, line = call(capsys, 'push', str(what), f'--to={to}', '--yes')
+        assert code in (USAGE, BAD_INPUT)
+        assert re.search(message, line), line
+        assert line.count('\n') == 0
+        assert secret not in line
+
+    def without(file, content, message):
+        before = file.read_bytes() if file.exists() else None
+        if content is None:
+            file.unlink()
+        else:
+            file.write_bytes(content)
+        refused(model, message)
+        if before is None:
+            file.unlink()
+        else:
+            file.write_bytes(before)
+
+    without(model / '.env', b'TOKEN=1', r'\.env: no stage has written it; take it away')
+    without(model / 'README.md', None, r'model: has no card \(README\.md\)')
+    without(model / 'README.md', b'---\na: [\n---\n', r'README\.md: its first lines are no metadata')
+    without(
+        model / 'README.md', f'---\n---\n{secret}'.encode(), r'seems to hold a secret \(hf_x\.\.\.\); take it'
+    )
+    without(model / 'config.json', b'{}', r'config\.json: is not what its stage wrote')
+    without(model / 'tokenizer_config.json', None, r'tokenizer_config\.json: is missing')
+    (model / 'link').symlink_to(stage.parent)
+    refused(model, r'link: is a link; only what a stage has written is sent')
+    (model / 'link').unlink()
+    for to in ('lab/tagger', 'hf://lab', 'hf://datasets/lab/x', 'hf://lab/x@main', 'hf://lab/x/sub'):
+        refused(model, r'--to=.*give hf://OWNER/NAME for a model', to)
+    refused(stage.parent / 'none', r'none: no such folder')
+    copy = shutil.copytree(model, stage.parents[1] / 'copy')
+    refused(copy, r'copy: is no export, kept model or report of this program; give RUN/export/PHASE')
+    (stage / 'manifest.json').rename(stage / '.started.json')
+    refused(model, r'finetune: is not finished \(no manifest\.json\); run `bioptimus finetune` again first')
+    assert hub.asked == []

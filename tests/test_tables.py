@@ -1,0 +1,211 @@
+"""Tables of the hub and of `datasets`: as a corpus, as sets of entities and of texts; and what is wrong with them."""
+
+import json
+
+import pytest
+from toy_sets import save_set
+from toy_tables import TEXT, each, label, parquet, put, save_splits
+
+from bioptimus_jax.corpus import readers
+from bioptimus_jax.corpus.audit import searched_texts
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.finetune.task import task_for
+from bioptimus_jax.schema import Corpus, Finetune
+from bioptimus_jax.sets.corpora import chosen_sets, read_dataset, set_at, set_files
+
+TYPED = {'tokens': each(TEXT), 'ner_tags': each(label('O', 'B-Drug', 'I-Drug'))}
+SENTIMENT = {'text': TEXT, 'label': label('bad', 'good')}
+
+
+def numbered(count, first=0):
+    return {'text': [f'Text {first + n} of\n\n the  corpus.' for n in range(count)]}
+
+
+def documents(*inputs, **changes):
+    settings = {'id_field': '', 'text_fields': ('text',), **changes}
+    return list(readers.read_inputs(Corpus(inputs=tuple(map(str, inputs)), **settings)))
+
+
+@pytest.mark.parametrize('shards', [1, 3])
+def test_a_saved_folder_and_parquet_files_are_the_same_corpus(tmp_path, shards):
+    """Ids are made of the texts where no column holds them."""
+    saved = save_splits(tmp_path / 'saved', {'train': numbered(7), 'test': numbered(2, 7)}, shards=shards)
+    put(tmp_path, {'a.parquet': parquet(numbered(4)), 'b.parquet': parquet(numbered(3, 4))})
+    lines = [json.dumps({'text': text}) for text in numbered(7)['text']]
+    (tmp_path / 'x.jsonl').write_text('\n'.join(lines), 'utf-8')
+    found = {
+        name: [(d.id, d.text) for d in documents(*inputs)]
+        for name, inputs in {
+            'saved': [saved / 'train'],
+            'files': [saved / 'train' / '*.arrow'],
+            'parquet': [tmp_path / '*.parquet'],
+            'lines': [tmp_path / 'x.jsonl'],
+        }.items()
+    }
+    assert [text for _, text in found['saved']] == [f'Text {n} of\nthe corpus.' for n in range(7)]
+    assert len({number for number, _ in found['saved']}) == 7
+    assert found['saved'] == found['files'] == found['parquet'] == found['lines']
+    told = []
+    for path in (saved / 'train').glob('*.arrow'):
+        settings = Corpus(id_field='', text_fields=('text',))
+        list(readers.read_file(path, path.stem, settings, told.append))
+        assert sum(told) == path.stat().st_size
+        told.clear()
+
+
+def test_what_is_wrong_with_a_saved_folder_is_one_line(tmp_path):
+    saved = save_splits(tmp_path / 'saved', {'train': numbered(4)}) / 'train'
+    with pytest.raises(
+        InputError, match=r'holds splits of a data set; name one of them, as in .*saved/train'
+    ):
+        documents(tmp_path / 'saved')
+    with pytest.raises(InputError, match=r"row|:1: has no 'id'; .*\(empty: ids are made from the texts\)"):
+        documents(saved, id_field='id')
+    whole, state = (saved / 'data-00000-of-00002.arrow').read_bytes(), read_json(saved / 'state.json')
+    for cut in (whole[:-8], whole[:-100], whole[:300], b'no stream at all'):
+        (saved / 'data-00000-of-00002.arrow').write_bytes(cut)
+        with pytest.raises(InputError, match=r'00002\.arrow: is no Arrow file, or cut off or damaged'):
+            documents(saved)
+    (saved / 'data-00000-of-00002.arrow').unlink()
+    with pytest.raises(InputError, match=r'data-00000-of-00002\.arrow: is no file of a table; save'):
+        documents(saved)
+    for files, message in (
+        ([{'filename': '../../secret.arrow'}], r"state\.json: names the file '\.\./\.\./secret\.arrow'"),
+        ([{}], r'state\.json: is damaged \(no list of files\)'),
+        ([], r'train: is no file of a table'),
+    ):
+        write_json(saved / 'state.json', {**state, '_data_files': files})
+        with pytest.raises(InputError, match=message):
+            documents(saved)
+
+
+def splits_of(columns):
+    """Three splits of three rows each."""
+    return {
+        split: {name: values[3 * n : 3 * n + 3] for name, values in columns.items()}
+        for n, split in enumerate(('train', 'validation', 'test'))
+    }
+
+
+WORDS = [['Zolmipan', 'dose', 'helps'], ['The', 'patient'], ['Tercivir', '.']] * 3
+NUMBERS = [[1, 2, 0], [0, 0], [1, 0]] * 3
+NAMED = [['O B-Drug I-Drug'.split()[tag] for tag in tags] for tags in NUMBERS]
+
+
+def saved(folder, splits, features):
+    save_splits(folder, splits, features)
+
+
+def on_the_hub(folder, splits, features):
+    files = {}
+    for name, columns in splits.items():
+        two = [{k: v[:2] for k, v in columns.items()}, {k: v[2:] for k, v in columns.items()}]
+        files |= {
+            f'data/{name}-{n:05}-of-00002.parquet': parquet(part, features) for n, part in enumerate(two)
+        }
+    put(folder, files)
+
+
+def converted(folder, splits, features):
+    put(folder, {f'{name}/0000.parquet': parquet(columns, features) for name, columns in splits.items()})
+
+
+@pytest.mark.parametrize('form', [saved, on_the_hub, converted])
+def test_entities_and_texts_in_every_form_are_those_of_plain_files(tmp_path, form):
+    root = tmp_path / 'sets'
+    form(root / 'drugs', splits_of({'id': list('abcdefghi'), 'tokens': WORDS, 'ner_tags': NUMBERS}), TYPED)
+    texts = {'text': [f'Text  {n}' for n in range(9)], 'label': [0, 1, 0] * 3, 'idx': list(range(9))}
+    form(root / 'opinions', splits_of(texts), SENTIMENT)
+    plain = tmp_path / 'plain'
+    for split, rows in splits_of({'words': WORDS, 'tags': NAMED, 'answers': [*'bgb'] * 3}).items():
+        lines = ''.join(
+            '\n'.join(map('\t'.join, zip(*row, strict=True))) + '\n\n'
+            for row in zip(rows['words'], rows['tags'], strict=True)
+        )
+        put(plain, {f'drugs/{split}.tsv': lines.encode()})
+        at = 3 * ('train', 'validation', 'test').index(split)
+        given = [f'Text {at + n}\t{"bad" if a == "b" else "good"}\n' for n, a in enumerate(rows['answers'])]
+        put(plain, {f'opinions/{split}.tsv': ''.join(given).encode()})
+    for folder in (root, plain):
+        assert [one.name for one in chosen_sets(Finetune(folder=str(folder)))] == ['drugs', 'opinions']
+    where = {one.name: one for one in chosen_sets(Finetune(folder=str(root)))}
+    found, wanted = read_dataset(where['drugs']), read_dataset(plain / 'drugs')
+    assert found.form == 'table'
+    assert (found.train, found.devel, found.test) == (wanted.train, wanted.devel, wanted.test)
+    assert (found.labels, found.gold_in_file, found.types) == (wanted.labels, wanted.gold_in_file, ('Drug',))
+    for name in where:
+        assert {*searched_texts(where[name].folder, 'test')} == {*searched_texts(plain / name, 'test')}
+    given = set_at(where['opinions'].folder, 'classes')
+    assert task_for(given).read(given) == task_for(given).read(set_at(plain / 'opinions', 'classes'))
+    listed = {str(file.relative_to(root)) for file in set_files(where['drugs'].folder)}
+    every = {str(p.relative_to(root)) for p in (root / 'drugs').rglob('*') if p.is_file()}
+    assert listed == {name for name in every if not name.endswith(('state.json', 'dict.json'))}
+
+
+def test_pairs_numbers_and_names(tmp_path):
+    """Two texts by any of their names; a similarity; labels that are words already."""
+    pairs = {'sentence1': ['a b'] * 9, 'sentence2': ['c'] * 9, 'score': [0.5, 1.25, 4.0] * 3}
+    on_the_hub(tmp_path / 'near', splits_of(pairs), None)
+    near = set_at(tmp_path / 'near' / 'data', 'similarity')
+    assert near.name == 'near'
+    read = task_for(near).read(near)
+    assert [(t.words, t.answers) for t in read.train] == [(('a b', 'c'), (n,)) for n in (0.5, 1.25, 4.0)]
+    spelled = {'premise': ['p'] * 9, 'hypothesis': ['h'] * 9, 'label': ['yes', 'no', 'yes'] * 3}
+    saved(tmp_path / 'follows', splits_of(spelled), None)
+    follows = set_at(tmp_path / 'follows', 'classes')
+    assert task_for(follows).read(follows).labels == ('no', 'yes')
+
+
+WRONG = {
+    'columns': (
+        {'words_of': WORDS, 'ner_tags': NUMBERS},
+        None,
+        r'needs a column tokens or words; it has words_of',
+    ),
+    'no names': ({'tokens': WORDS, 'ner_tags': NUMBERS}, None, r"row 1: unknown tag '1'"),
+    'another number': (
+        {'tokens': WORDS, 'ner_tags': [[7, 0, 0], *NUMBERS[1:]]},
+        TYPED,
+        r'parquet: row 1: label 7 has no name; leave such rows out',
+    ),
+    'not told': (
+        {'text': ['a', 'b', 'c'] * 3, 'label': [0, 1, -1] * 3},
+        SENTIMENT,
+        r'parquet: row 3: its label is not told; leave such rows out',
+    ),
+    'lists': (
+        {'text': ['a'] * 9, 'label': [[0], [1], [0]] * 3},
+        SENTIMENT,
+        r'row 1: needs texts and one answer',
+    ),
+    'lengths': ({'tokens': WORDS, 'ner_tags': [[0]] * 9}, TYPED, r'row 1: 3 words, 1 tags'),
+}
+
+
+@pytest.mark.parametrize('flaw', WRONG)
+def test_what_is_wrong_with_a_table_is_one_line(tmp_path, flaw):
+    columns, features, message = WRONG[flaw]
+    converted(tmp_path / 'x', splits_of(columns), features)
+    given = set_at(tmp_path / 'x', 'classes' if 'text' in columns else Finetune.task)
+    with pytest.raises(InputError, match=message) as raised:
+        task_for(given).read(given)
+    assert '\n' not in str(raised.value)
+
+
+def test_parts_that_are_missing_and_names_of_public_sets(tmp_path):
+    on_the_hub(tmp_path / 'drugs', splits_of({'tokens': WORDS, 'tags': NUMBERS}), None)
+    (tmp_path / 'drugs' / 'data' / 'train-00001-of-00002.parquet').unlink()
+    with pytest.raises(InputError, match=r'train-00000-of-00002\.parquet: 1 of its 2 parts are there'):
+        read_dataset(tmp_path / 'drugs' / 'data')
+    saved(tmp_path / 'gad', splits_of({'text': ['a'] * 9, 'label': [0, 1, 0] * 3}), SENTIMENT)
+    gad = set_at(tmp_path / 'gad')
+    with pytest.raises(InputError, match=r'arrow: a public set is read from its own files; call the folder'):
+        task_for(gad).read(gad)
+
+
+def test_a_folder_that_is_a_set_itself_is_a_folder_of_one(tmp_path):
+    save_set(tmp_path / 'drugs', (4, 2, 2))
+    assert [one.name for one in chosen_sets(Finetune(folder=str(tmp_path / 'drugs')))] == ['drugs']
+    with pytest.raises(ConfigError, match=r'config\.finetune\.folder'):
+        chosen_sets(Finetune())
