@@ -161,7 +161,7 @@ WRONG = {
     'columns': (
         {'words_of': WORDS, 'ner_tags': NUMBERS},
         None,
-        r'needs a column tokens or words; it has words_of',
+        r'needs a column tokens or words and tags .*; it has words_of',
     ),
     'no names': ({'tokens': WORDS, 'ner_tags': NUMBERS}, None, r"row 1: unknown tag '1'"),
     'another number': (

@@ -69,7 +69,7 @@ def read_rows(first: Path) -> list[tuple[int, list[str]]]:
     """Numbers of rows, and one text or two with an answer behind them, all as strings. Raises InputError."""
     with _opened(first) as (schema, _):
         pair = next((pair for pair in PAIRS if {*pair} <= {*schema.names}), ())
-    chosen = [(name,) for name in pair] or [ALONE]
+    chosen: list[tuple[str, ...]] = [(name,) for name in pair] or [ALONE]
     found: list[tuple[int, list[str]]] = []
     for path in tables.shards(first):
         for number, row, names in _rows(path, *chosen, ANSWERS):

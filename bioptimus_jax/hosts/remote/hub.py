@@ -37,16 +37,16 @@ def plain_errors(url: str) -> Iterator[None]:
         raise InputError(f'{url}: {_meaning(error)}') from error
 
 
-def _meaning(error: BaseException | None) -> str:
-    text = ' '.join(str(error).split())[:300] or type(error).__name__
-    while error is not None:
+def _meaning(error: BaseException) -> str:
+    while True:
         kinds = {kind.__name__ for kind in type(error).__mro__}
         status = getattr(getattr(error, 'response', None), 'status_code', 0)
         said = next((MEANINGS[name] for name in MEANINGS if name in kinds), None) or STATUS.get(status)
         if said:
             return said
-        error = error.__cause__  # of an upload in a thread
-    return f'{text}; {ELSE}'
+        if not error.__cause__:  # of an upload in a thread
+            return f'{" ".join(str(error).split())[:300] or type(error).__name__}; {ELSE}'
+        error = error.__cause__
 
 
 def parsed(url: str, form: str) -> Any:
@@ -68,7 +68,7 @@ class Hub:
 
     def __init__(self, name: str, revision: str | None):
         from huggingface_hub import HfApi
-        from huggingface_hub.utils import disable_progress_bars
+        from huggingface_hub.utils.tqdm import disable_progress_bars
 
         disable_progress_bars()  # whoever fetches shows one
         self.name, self.api = name, HfApi()
@@ -116,7 +116,7 @@ class Hub:
                 raise InputError(f'{self.url}/{name}: is not the {size:,} bytes that were listed; {ELSE}')
             advance(size)
 
-    def _of(self) -> dict[str, str]:
+    def _of(self) -> dict[str, Any]:
         return {'repo_type': 'dataset', 'revision': self.commit}
 
 

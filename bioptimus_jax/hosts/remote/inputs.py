@@ -109,7 +109,7 @@ class Fetching:
                 time.sleep(SECONDS_BETWEEN_LOOKS)
             self._bring(store, wanted, places)
         if store.mirror != store.url:
-            self.said(self.key, f'{store.url}/{pattern}')
+            self.said(self.key, f'{store.url}/{pattern}'.rstrip('/'))
         return local_place(self.staging, f'{store.mirror}/{pattern}'), [places[name] for name in there]
 
     def _bring(
