@@ -3,12 +3,11 @@
 import json
 
 import pytest
-from toy_sets import save_set
 from toy_tables import TEXT, each, label, parquet, put, save_splits
 
 from bioptimus_jax.corpus import readers
 from bioptimus_jax.corpus.audit import searched_texts
-from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.schema import Corpus, Finetune
@@ -202,10 +201,3 @@ def test_parts_that_are_missing_and_names_of_public_sets(tmp_path):
     gad = set_at(tmp_path / 'gad')
     with pytest.raises(InputError, match=r'arrow: a public set is read from its own files; call the folder'):
         task_for(gad).read(gad)
-
-
-def test_a_folder_that_is_a_set_itself_is_a_folder_of_one(tmp_path):
-    save_set(tmp_path / 'drugs', (4, 2, 2))
-    assert [one.name for one in chosen_sets(Finetune(folder=str(tmp_path / 'drugs')))] == ['drugs']
-    with pytest.raises(ConfigError, match=r'config\.finetune\.folder'):
-        chosen_sets(Finetune())

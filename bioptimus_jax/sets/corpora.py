@@ -100,21 +100,14 @@ def name_of(folder: Path) -> str:
 
 
 def set_folders(root: Path, is_one: Callable[[Path], bool] | None = None) -> Iterator[Path]:
-    """The folders in one that are a set, or a fold of one; `is_one`: whether a folder is, by default `is_dataset`.
-
-    Where there are none, the folder itself, if it is one.
-    """
-    is_one, found = is_one or is_dataset, False
+    """The folders in one that are a set, or a fold of one; `is_one`: whether a folder is, by default `is_dataset`."""
+    is_one = is_one or is_dataset
     for folder in sorted(p for p in root.iterdir() if p.is_dir()):
         if is_one(folder):
             yield folder
-            found = True
             continue
         folds = [p for p in folder.iterdir() if name_of(p) != p.name and p.is_dir() and is_one(p)]
         yield from sorted(folds, key=lambda fold: (len(fold.name), fold.name))
-        found = found or bool(folds)
-    if not found and is_one(root):
-        yield root
 
 
 def read_dataset(given: NamedSet | Path) -> Dataset:

@@ -187,7 +187,8 @@ def in_bucket(url: str) -> tuple[Store, str]:
 
 def on_disk(url: str) -> tuple[Store, str]:
     """As `in_bucket`, for file://, which has none."""
-    return Store('file:///'), url.partition('://')[2].strip('/')
+    scheme, _, path = url.partition('://')
+    return Store(f'{scheme}:///'), path.strip('/')
 
 
 def _version(found: Any) -> str:
