@@ -94,8 +94,8 @@ def test_a_corpus_of_one_commit(hub, tmp_path, capsys):
     assert (code, line.count('\n')) == (USAGE, 0)
     assert 'belongs to another configuration or other inputs (inputs.0:train-00000-of-00002.parquet' in line
     hub.asked.clear()
-    for revision in (first, 'v1'):
-        again = where.replace(name, f'{name}@{revision}')
+    names = ','.join(f'hf://datasets/{name}@v1/{part}' for part in parts)
+    for again in (where.replace(name, f'{name}@{first}'), names):
         assert call(capsys, *run, f'--config.corpus.inputs={again}') == (0, '')
     assert fetched(hub) == []
 

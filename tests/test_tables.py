@@ -147,12 +147,14 @@ def test_pairs_numbers_and_names(tmp_path):
     pairs = {'sentence1': ['a b'] * 9, 'sentence2': ['c'] * 9, 'score': [0.5, 1.25, 4.0] * 3}
     on_the_hub(tmp_path / 'near', splits_of(pairs), None)
     near = set_at(tmp_path / 'near' / 'data', 'similarity')
-    assert near.name == 'near'
+    assert (
+        [one.name for one in chosen_sets(Finetune(folder=str(tmp_path / 'near')))] == [near.name] == ['near']
+    )
     read = task_for(near).read(near)
     assert [(t.words, t.answers) for t in read.train] == [(('a b', 'c'), (n,)) for n in (0.5, 1.25, 4.0)]
     spelled = {'premise': ['p'] * 9, 'hypothesis': ['h'] * 9, 'label': ['yes', 'no', 'yes'] * 3}
     saved(tmp_path / 'follows', splits_of(spelled), None)
-    follows = set_at(tmp_path / 'follows', 'classes')
+    (follows,) = chosen_sets(Finetune(folder=str(tmp_path / 'follows'), task='classes'))
     assert task_for(follows).read(follows).labels == ('no', 'yes')
 
 

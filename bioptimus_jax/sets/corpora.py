@@ -195,8 +195,12 @@ def has_a_split(folder: Path) -> bool:
 def sets_in(
     root: Path, names: Sequence[str], is_one: Callable[[Path], bool] = is_dataset, task: str = Finetune.task
 ) -> list[NamedSet]:
-    """The sets of these names, or all of them, among the folders that are one. Raises InputError."""
-    known = {name_of(folder): set_at(folder, task) for folder in set_folders(root, is_one)}
+    """The sets of these names, or all of them, among the folders that are one; or the one whose tables are in `root`.
+
+    Raises InputError.
+    """
+    folders = list(set_folders(root, is_one)) or [root] * bool(tabular.candidates(root, 'train'))
+    known = {name_of(folder): set_at(folder, task) for folder in folders}
     forms = {
         f'{name}-{form}': dataclasses.replace(found, name=f'{name}-{form}', reading=reading)
         for name, found in known.items()
@@ -293,7 +297,9 @@ def _candidates(folder: Path, split: str) -> list[tuple[str, Path]]:
     found += [('columns', path) for path in own if path.is_file()]
     found += [(NOTES, folder)] if note_files(folder, split) else []
     prepared = [folder, *sorted(folder.glob('*.*.*'))]
-    found += [('TFDS', p) for p in prepared if (p / 'dataset_info.json').is_file()]
+    found += [
+        ('TFDS', p) for p in prepared if (p / tables.INFO).is_file() and not (p / tables.STATE).is_file()
+    ]
     return found
 
 
