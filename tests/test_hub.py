@@ -14,6 +14,7 @@ from toy_sets import DRUGS, OTHER, save_encoder
 from toy_tables import TEXT, each, label, parquet, put
 
 from bioptimus_jax.cli import BAD_INPUT, USAGE
+from bioptimus_jax.export import card
 from bioptimus_jax.files import read_json
 
 TYPED = {'tokens': each(TEXT), 'ner_tags': each(label('O', 'B-Drug'))}
@@ -81,6 +82,7 @@ def test_a_corpus_of_one_commit(hub, tmp_path, capsys):
     manifest = read_json(tmp_path / 'run' / 'corpus' / 'manifest.json')
     assert manifest['origins'] == {'corpus.inputs': [f'hf://datasets/{name}@{first}/data/train-*.parquet']}
     assert manifest['counts']['read'] == 6
+    assert card._datasets(manifest) == [name]  # what a model card says
     assert fetched(hub) == [part.rpartition('/')[2] for part in parts]
     put(tmp_path / 'here', parts)
     local = flags(tmp_path, **{'corpus.inputs': f'{tmp_path}/here/data/*'})
@@ -186,8 +188,8 @@ def test_a_set_of_the_hub_becomes_a_tagger_that_is_pushed_when_told(hub, tmp_pat
     assert f'{model} -> hf://lab/tagger (model, public, unless' in out
     assert f'{len(names)} files, {sum(sizes):,} bytes; licence on the card: none' in out
     assert out.endswith('push: nothing was sent; add --yes to send these files\n')
-    card = (model / 'README.md').read_text('utf-8')  # a person may edit it
-    (model / 'README.md').write_text(card.replace('---\n', '---\nlicense: mit\n', 1), 'utf-8')
+    text = (model / 'README.md').read_text('utf-8')  # a person may edit it
+    (model / 'README.md').write_text(text.replace('---\n', '---\nlicense: mit\n', 1), 'utf-8')
     code, out = shown(capsys, *push, '--private', '--yes')
     (oid, sent) = hub.repositories['models', 'lab/tagger'][-1]
     assert 'licence on the card: mit' in out

@@ -166,9 +166,12 @@ def _cached(name: str, revision: str) -> Path:
 
 
 def _datasets(corpus: Mapping[str, Any]) -> list[str] | None:
-    """Data sets that are known for certain: NLM's files by their names."""
+    """Data sets that are known for certain: NLM's files by their names, and those that came from the hub."""
     names = [name.partition(':')[2] for name in (corpus.get('inputs') or {})]
-    return ['ncbi/pubmed'] if any(re.fullmatch(PUBMED, name) for name in names) else None
+    found = ['ncbi/pubmed'] * any(re.fullmatch(PUBMED, name) for name in names)
+    for url in (corpus.get('origins') or {}).get('corpus.inputs', ()):
+        found.append(url.removeprefix('hf://datasets/').partition('@')[0])
+    return list(dict.fromkeys(found)) or None
 
 
 def _model(architecture: Architecture, about: Mapping[str, Any]) -> list[str]:
