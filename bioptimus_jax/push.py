@@ -65,33 +65,36 @@ class Parcel:
 
 def parcel(what: Path) -> Parcel:
     """The files of a model or report, each as its stage wrote it. Raises InputError for anything else in there."""
-    stage = ''
     if not (what / 'index.html').is_file():
         what = model_in(what)
-    here, listed = what.resolve(), {}
-    for place in (here, *here.parents[:DEPTH]):
-        if (place / STARTED).is_file() and not (place / MANIFEST).is_file():
-            raise InputError(
-                f'{place}: is not finished (no {MANIFEST}); run `bioptimus {place.name}` again first'
-            )
-        if record := read_record(place) if (place / MANIFEST).is_file() else None:
-            stage, below = (
-                str(record.get('stage')),
-                '' if place == here else f'{here.relative_to(place)}/',
-            )
-            files = record.get('files', {}).items()
-            listed = {name[len(below) :]: entry['sha256'] for name, entry in files if name.startswith(below)}
-            break
-    else:
-        if (what / SUMS).is_file() and read_json(what / ABOUT):  # merged, or copied
-            rows = (line.partition('  ') for line in (what / SUMS).read_text('utf-8', 'replace').splitlines())
-            stage, listed = 'export', {name: value for value, _, name in rows} | {SUMS: sha256(what / SUMS)}
+    stage, listed = _listed(what)
     if stage not in KINDS or not listed:
         raise InputError(
             f'{what}: is no export, kept model or report of this program; give RUN/export/PHASE, a model that '
             '--config.finetune.keep=best has kept, or RUN/report'
         )
     return _with_card(Parcel(what, KINDS[stage], _checked(what, listed), ''))
+
+
+def _listed(what: Path) -> tuple[str, dict[str, str]]:
+    """The stage that has made a folder, and its files with their SHA-256. Raises InputError for an unfinished one."""
+    here = what.resolve()
+    for place in (here, *here.parents[:DEPTH]):
+        finished = (place / MANIFEST).is_file()
+        if (place / STARTED).is_file() and not finished:
+            raise InputError(
+                f'{place}: is not finished (no {MANIFEST}); run `bioptimus {place.name}` again first'
+            )
+        if finished and (record := read_record(place)):
+            below = '' if place == here else f'{here.relative_to(place)}/'
+            files = record.get('files', {}).items()
+            return str(record.get('stage')), {
+                name[len(below) :]: entry['sha256'] for name, entry in files if name.startswith(below)
+            }
+    if (what / SUMS).is_file() and read_json(what / ABOUT):  # merged, or copied
+        rows = (line.partition('  ') for line in (what / SUMS).read_text('utf-8', 'replace').splitlines())
+        return 'export', {name: value for value, _, name in rows} | {SUMS: sha256(what / SUMS)}
+    return '', {}
 
 
 def _checked(folder: Path, listed: Mapping[str, str]) -> dict[str, Path | bytes]:

@@ -189,6 +189,9 @@ def test_a_set_of_the_hub_becomes_a_tagger_that_is_pushed_when_told(hub, tmp_pat
     assert f'{len(names)} files, {sum(sizes):,} bytes; licence on the card: none' in out
     assert out.endswith('push: nothing was sent; add --yes to send these files\n')
     text = (model / 'README.md').read_text('utf-8')  # a person may edit it
+    (model / 'README.md').write_text(text.replace('---\n', '---\nlicense: none\n', 1), 'utf-8')
+    code, line = call(capsys, *push, '--private', '--yes')
+    assert (code, '"license" must be one of; correct it' in line) == (BAD_INPUT, True), line
     (model / 'README.md').write_text(text.replace('---\n', '---\nlicense: mit\n', 1), 'utf-8')
     code, out = shown(capsys, *push, '--private', '--yes')
     (oid, sent) = hub.repositories['models', 'lab/tagger'][-1]

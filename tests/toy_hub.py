@@ -86,7 +86,10 @@ class _Handler(BaseHTTPRequestHandler):
         if path == '/api/repos/create':
             return self._create(json.loads(body))
         if path == '/api/validate-yaml':
-            assert json.loads(body)['content'].startswith('---\n')
+            content = json.loads(body)['content']
+            assert content.startswith('---\n')
+            if 'license: none' in content:
+                return self._json({'errors': [{'message': '"license" must be one of'}], 'warnings': []}, 400)
             return self._json({'errors': [], 'warnings': []})
         if path.startswith('/lfs/'):
             oid = path.removeprefix('/lfs/')

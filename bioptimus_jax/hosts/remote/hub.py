@@ -44,8 +44,11 @@ def _meaning(error: BaseException) -> str:
         said = next((MEANINGS[name] for name in MEANINGS if name in kinds), None) or STATUS.get(status)
         if said:
             return said
+        text = ' '.join(str(error).split())[:300] or type(error).__name__
+        if type(error) is ValueError:  # what the hub says of a card
+            return f'{text}; correct it'
         if not error.__cause__:  # of an upload in a thread
-            return f'{" ".join(str(error).split())[:300] or type(error).__name__}; {ELSE}'
+            return f'{text}; {ELSE}'
         error = error.__cause__
 
 
@@ -86,12 +89,8 @@ class Hub:
         if pattern not in self._known:
             with plain_errors(f'{self.url}/{pattern}'):
                 named = self.api.get_paths_info(self.name, [pattern], **self._of()) if pattern else []
-            if any(hasattr(one, 'size') for one in named):
-                self._known[pattern] = _entries(named)
-            elif pattern and not named:
-                self._known[pattern] = {}
-            else:
-                self._below(pattern)
+            found = _entries(named)
+            self._known[pattern] = found if found or (pattern and not named) else self._below(pattern)
         return self._known[pattern]
 
     def _below(self, folder: str) -> dict[str, tuple[int, str]]:
