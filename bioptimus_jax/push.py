@@ -17,7 +17,7 @@ from bioptimus_jax.hosts.remote.hub import parsed, plain_errors
 from bioptimus_jax.manifests import MANIFEST, STARTED, read_record
 from bioptimus_jax.predict.model import model_in
 
-CARD, ABOUT, SUMS = 'README.md', 'export.json', 'sha256sums'
+CARD, CARDS, ABOUT, SUMS = 'README.md', 'cards', 'export.json', 'sha256sums'
 DEPTH = 5  # of a fine-tuned model below its stage
 SECRET = re.compile(
     rb'\bhf_[A-Za-z0-9]{30,}|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{36}|-----BEGIN [A-Z ]*PRIVATE KEY-----'
@@ -64,15 +64,19 @@ class Parcel:
 
 
 def parcel(what: Path) -> Parcel:
-    """The files of a model or report, each as its stage wrote it. Raises InputError for anything else in there."""
-    if not (what / 'index.html').is_file():
+    """The files of a model or report, each as its stage wrote it, or a card. Raises InputError for anything else."""
+    alone = what.is_file() and (what.name == CARD or what.parent.name == CARDS)
+    if not alone and not (what / 'index.html').is_file():
         what = model_in(what)
-    stage, listed = _listed(what)
-    if stage not in KINDS or not listed:
+    stage, listed = _listed(what.parent if alone else what)
+    if stage not in KINDS or not (what.name in listed if alone else listed):
         raise InputError(
             f'{what}: is no export, kept model or report of this program; give RUN/export/PHASE, a model that '
-            '--config.finetune.keep=best has kept, or RUN/report'
+            '--config.finetune.keep=best has kept, RUN/report, or a card of RUN/report/cards'
         )
+    if alone:
+        _check_secrets(what)
+        return _with_card(Parcel(what, MODEL, {CARD: what}, ''))
     return _with_card(Parcel(what, KINDS[stage], _checked(what, listed), ''))
 
 
@@ -114,12 +118,16 @@ def _checked(folder: Path, listed: Mapping[str, str]) -> dict[str, Path | bytes]
                 )
             if known != CARD and sha256(file) != listed[known]:
                 raise InputError(f'{file}: is not what its stage wrote; make it again, or restore it')
-            if file.suffix not in BINARY and (secret := SECRET.search(file.read_bytes())):
-                raise InputError(f'{file}: seems to hold a secret ({secret[0][:4].decode()}...); take it out')
+            _check_secrets(file)
             found[known] = file
     if missing := sorted(set(listed) - set(found) - {CARD}):
         raise InputError(f'{folder / missing[0]}: is missing; restore it, or make the folder again')
     return dict(sorted(found.items()))
+
+
+def _check_secrets(file: Path) -> None:
+    if file.suffix not in BINARY and (secret := SECRET.search(file.read_bytes())):
+        raise InputError(f'{file}: seems to hold a secret ({secret[0][:4].decode()}...); take it out')
 
 
 def _with_card(made: Parcel) -> Parcel:

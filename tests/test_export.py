@@ -381,6 +381,15 @@ def test_another_card_does_not_change_what_later_stages_read(tmp_path, monkeypat
     pushed = parcel(made / '0.1')
     assert set(pushed.files) == {file.name for file in (made / '0.1').iterdir()}
     assert pushed.licence == 'apache-2.0'
+    scored, tables = run.workdir / 'report' / 'cards' / '0.1.md', run.workdir / 'report' / 'tables.md'
+    scored.parent.mkdir(parents=True)
+    for file in (scored, tables):
+        file.write_text('---\nlicense: mit\n---\n# With scores\n')
+    of_report = manifests.listed(scored.parents[1], run.checksums())
+    manifests.write_manifest(scored.parents[1], {'stage': 'report', 'files': of_report})
+    assert parcel(scored).files == {'README.md': scored}  # a card alone
+    with pytest.raises(InputError, match=r'tables\.md: no such folder'):
+        parcel(tables)
     (made / manifests.MANIFEST).rename(made / manifests.STARTED)
     with pytest.raises(InputError, match=r'export: is not finished'):
         parcel(made / '0.1')

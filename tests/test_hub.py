@@ -202,6 +202,12 @@ def test_a_set_of_the_hub_becomes_a_tagger_that_is_pushed_when_told(hub, tmp_pat
     assert hub.private['models', 'lab/tagger']
     assert any(path.startswith('/lfs/') for _, path in hub.asked)
     assert sum('/commit/' in path for _, path in hub.asked) == 1
+    (model / 'README.md').write_text(text + '\nMore.\n', 'utf-8')  # the card alone
+    shown(capsys, 'push', str(model / 'README.md'), '--to=hf://lab/tagger', '--yes')
+    (_, before), (_, after) = hub.repositories['models', 'lab/tagger']
+    assert after == {**before, 'README.md': (model / 'README.md').read_bytes()}
+    code, line = call(capsys, 'push', str(model / 'config.json'), '--to=hf://lab/tagger', '--yes')
+    assert (code, len(hub.repositories['models', 'lab/tagger'])) == (BAD_INPUT, 2), line
     hub.private['models', 'lab/tagger'] = False
     code, line = call(capsys, *push, '--private', '--yes')
     assert (code, line.endswith('is there and public; make it private there, or leave out --private')) == (

@@ -27,7 +27,7 @@ VERB = Verb(
     'A folder is sent as its stage left it: another file in it, a link, a changed file, something like a token,\n'
     'a model without a card and an unfinished stage are refused. The card (README.md) may be edited before.\n\n'
     'WHAT:   RUN/export/PHASE, a fine-tuned model that was kept, a merged model, a run with one of these; or\n'
-    '        RUN/report\n'
+    '        RUN/report; or a card alone, RUN/report/cards/PHASE.md, which becomes the README.md there\n'
     'reads:  WHAT, and the token in HF_TOKEN; HF_ENDPOINT for a hub of your own\n'
     'writes: to the hub alone; other files of the repository stay\n\n'
     'examples:\n  bioptimus push runs/mine/export/0.4 --to=hf://OWNER/NAME --private\n'
