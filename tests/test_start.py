@@ -178,6 +178,7 @@ def test_a_run_by_the_written_config(source, tmp_path, monkeypatch, capsys):
     [
         (('--source=nowhere',), "no folder 'nowhere'; if it is a hub id, set --revision"),
         (('--texts=*.nothing',), '*.nothing: no such file'),
+        (('--texts=hf://datasets/a/b/*.parquet',), 'a look into texts needs files here'),
         (('--device=a1000',), '--device=a1000: no such device; known: a100-40'),
         (('--vocabulary=new',), '--vocabulary=new: is not one of keep, append, replace'),
         (('--sets=nowhere',), 'nowhere'),

@@ -35,6 +35,11 @@ def _patterns(given: str) -> tuple[str, ...]:
 
 def _texts(given: str) -> str:
     for pattern in _patterns(given):
+        if '://' in pattern:
+            raise InputError(
+                f'{pattern}: a look into texts needs files here; give some of them as files, and set '
+                'config.corpus.inputs in the config'
+            )
         if not glob.glob(str(Path(pattern).expanduser()), recursive=True):
             raise InputError(f'{pattern}: no such file, and no file matches it')
     return given
@@ -77,7 +82,7 @@ def _call(command: Command) -> None:
 
     asked = Asked(
         options.source,
-        _patterns(options.texts),
+        _patterns(_texts(options.texts)),
         options.hours,
         options.revision,
         options.sets,
