@@ -467,9 +467,9 @@ def test_tensorboard_has_the_numbers_of_the_metrics(key, tmp_path):
     [('wandb', 'wandb/offline-run*/*.wandb'), ('trackio', 'trackio/*.db'), ('mlflow', 'mlflow.db')],
 )
 def test_a_tracker_goes_on_with_the_run_of_the_same_folder(name, left, tmp_path, monkeypatch):
-    pytest.importorskip(TRACKERS.load(name).package)
     monkeypatch.setenv('WANDB_MODE', 'offline')
     monkeypatch.setenv('TRACKIO_DIR', str(tmp_path / 'trackio'))
+    pytest.importorskip(TRACKERS.load(name).package)
     for step in (10, 20):
         run = Run(tmp_path, experiment(runtime__trackers=name))
         run.log('pretrain', step, kind='train', loss=3.0 + step)

@@ -61,7 +61,7 @@ class Figure:
     @property
     def wide(self) -> bool:
         size = re.search(r'viewBox="0 0 ([\d.]+)', self.svg)
-        return bool(size) and float(size[1]) > 1 + POINTS * WIDTHS[0]
+        return size is not None and float(size[1]) > 1 + POINTS * WIDTHS[0]
 
 
 def shown(m: Measures) -> tuple[list[str], str]:

@@ -1,6 +1,5 @@
 """The page of a run while the run goes on: made again in a folder beside the stages, until every stage is done."""
 
-import os
 import time
 from pathlib import Path
 
@@ -11,8 +10,6 @@ from bioptimus_jax.report.resolved import STAGES
 from bioptimus_jax.run import Run
 
 FOLDER = 'live'
-PATIENT = 10
-"""Of the niceness of processes: training comes first."""
 
 
 def follow(run: Run, seconds: float) -> Path:
@@ -22,7 +19,6 @@ def follow(run: Run, seconds: float) -> Path:
     """
     folder = run.workdir / FOLDER
     folder.mkdir(exist_ok=True)
-    os.nice(max(0, PATIENT - os.nice(0)))
     run.say(f'report: {folder / "index.html"} follows the run; Ctrl-C ends it')
     while left := [stage for stage in run.config.stages if stage in STAGES and not run.manifest(stage)]:
         try:

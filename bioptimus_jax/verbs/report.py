@@ -1,5 +1,6 @@
 """`bioptimus report`: the stage, or the tables of several runs."""
 
+import os
 from pathlib import Path
 
 from bioptimus_jax.command import (
@@ -21,6 +22,8 @@ from bioptimus_jax.stages import STAGES
 
 STAGE = STAGES['report']
 SECONDS = 30.0
+PATIENT = 10
+"""Niceness of the process that follows a run: training comes first."""
 TAKEN = 'what each arm took to get there (default: what all of them reach)'
 OF_SEVERAL = """
 
@@ -71,6 +74,7 @@ def _follow(command: Command) -> None:
         raise InputError(f'{options.workdir}: no such run folder; start the run first')
     from bioptimus_jax.report import live  # imports matplotlib
 
+    os.nice(PATIENT)
     with signals.watching() as watch:
         run = Run(options.workdir, command.experiment)
         watch(run)
