@@ -78,7 +78,7 @@ def _follow(command: Command) -> None:
     with signals.watching() as watch:
         run = Run(options.workdir, command.experiment)
         watch(run)
-        print(f'report: {live.follow(run, options.live)} is the page of the finished run')
+        live.follow(run, options.live)
 
 
 VERB = Verb(
