@@ -86,6 +86,22 @@ def test_scores_with_interval_untyped_and_failed_seeds(run):
     assert 'over documents of the test set' in table.note
 
 
+def test_baselines_are_rows_of_the_sets_that_have_some(run):
+    m = read_measures(run)
+    of_nothing = {'majority': 0.5, 'prior': 0.25}
+    found = [{**r, **(of_nothing if r['dataset'] == 'alpha' else {})} for r in m.finetuned]
+    m = dataclasses.replace(m, finetuned=found)
+    table = entities.scores(m)
+    assert [row[1].text for row in table.rows][:2] == ['majority', 'prior']
+    row = texts(table, 'alpha', 'prior')
+    assert (row['F1'], row['setting'], row['devel F1'], row['seeds']) == ('25.00', *[NOT_RUN] * 3)
+    assert not {'majority', 'prior'} & {row[1].text for row in table.rows if row[0].text != 'alpha'}
+    assert 'Majority: the answer that training gives most often' in table.note
+    trained = dataclasses.replace(m, run=Run(run.workdir, Experiment(), quiet=True))
+    row = texts(phases.phases(trained), 'majority')
+    assert (row['F1 alpha'], row['F1 ncbi-disease']) == ('50.00', NOT_RUN)
+
+
 def test_many_failed_seeds_are_counted_not_listed(run):
     failures = [(str(seed), f'reason {seed}') for seed in range(7)]
     found = [statistics_of('models_one', 'alpha', 'hot', failures)]

@@ -57,7 +57,7 @@ class Scored:
         return self.measures.statistics_of(self.model, self.dataset, self.setting)
 
     def name(self) -> str:
-        chosen = self.setting == self.measures.chosen(self.model, self.dataset)
+        chosen = self.setting and self.setting == self.measures.chosen(self.model, self.dataset)
         return f'{self.setting or NOT_RUN}{", chosen" if chosen else ""}'
 
     def test(self) -> Cell:
