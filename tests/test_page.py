@@ -14,6 +14,8 @@ from toy_measures import MASKED, TOKENS, WORDS_15, WORDS_20, fabricate, make
 from bioptimus_jax.finetune.entities.files import write_predictions
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.report import comparison, page
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment
 
 CHROMIUM = next((x for x in ('chromium', 'chromium-browser', 'google-chrome') if shutil.which(x)), None)
 FLAGS = (
@@ -397,9 +399,9 @@ def test_the_way_through_the_page_stays_in_sight(browser):
 @pytest.mark.parametrize('browser', ['of a run'], indirect=True)
 def test_the_page_of_a_run_that_goes_on_renews_itself_until_the_run_is_done(browser, tmp_path):
     """Last: it leaves the page of the other tests."""
-    run = fabricate(tmp_path / 'demo', finished=False)
+    run = Run(tmp_path / 'run', Experiment(), quiet=True)
     (run.workdir / 'live').mkdir()
-    page.build(run, run.workdir / 'live', page.Live('pretrain, step 150', '12:00:00', 1))
+    page.build(run, run.workdir / 'live', page.Live('pretrain, step 150', '12:00:00', 0.5))
     browser.events.clear()
     loaded = 0
 
@@ -412,12 +414,12 @@ def test_the_page_of_a_run_that_goes_on_renews_itself_until_the_run_is_done(brow
         return browser.evaluate("document.querySelector('.live')?.textContent")
 
     browser.open(run.workdir / 'live' / 'index.html')
-    assert 'Being made: pretrain, step 150. As of 12:00:00, and made again every 1 s.' in renewed()
-    page.build(run, run.workdir / 'live', page.Live('pretrain, step 160', '12:00:01', 1))
+    assert 'Being made: pretrain, step 150. As of 12:00:00, and made again every 0.5 s.' in renewed()
+    page.build(run, run.workdir / 'live', page.Live('pretrain, step 160', '12:00:01', 0.5))
     while 'step 160' not in renewed():
         pass
     page.build(run, run.workdir / 'live')
     while renewed():
         pass
-    assert browser.evaluate('new Promise(done => setTimeout(() => done(1), 1500))') == 1
+    assert browser.evaluate('new Promise(done => setTimeout(() => done(1), 1000))') == 1
     assert sum(e.get('method') == 'Page.loadEventFired' for e in browser.events) == loaded
