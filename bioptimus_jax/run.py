@@ -32,6 +32,8 @@ from bioptimus_jax.hosts.remote.mirror import BULK, Mirror
 from bioptimus_jax.hosts.workers import WorkerKilled
 from bioptimus_jax.progress import Progress, clock
 from bioptimus_jax.schema import Experiment, result_keys
+from bioptimus_jax.tracker import Trackers
+from bioptimus_jax.tracker import check as check_trackers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Run:
         self.mirror: Mirror | None = None  # of a run folder in a bucket
         self.origins: dict[str, list[str]] = {}  # of keys whose files were fetched at a commit
         self.kept = False  # whether this attempt at a stage has saved something
-        self._events: Any = None
+        self._trackers: Trackers | None = None
         self.computed_on: dict[str, Any] = {}  # of the stage that is being made, for its manifest
         self.began = time.time()  # with that stage, in this process
         self._whole = set[str]()  # stages whose files were compared with their manifest
@@ -222,18 +224,8 @@ class Run:
                 if file.read(1) != b'\n':  # the last line was cut off: this one must not be lost with it
                     file.write(b'\n')
             file.write(json.dumps(record).encode() + b'\n')
-        if self.config.runtime.tensorboard:
-            self._write_events(stage, step, values)
-
-    def _write_events(self, stage: str, step: int, values: dict[str, Any]) -> None:
-        from tensorboardX import SummaryWriter  # late: only those who ask for it pay for the import
-
-        if self._events is None:
-            self._events = SummaryWriter(str(self.workdir / 'tensorboard'))
-        for name, value in values.items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                self._events.add_scalar(f'{stage}/{values.get("kind", "")}/{name}', value, step)
-        self._events.flush()
+        self._trackers = self._trackers or Trackers(self.workdir, self.config, self.say)
+        self._trackers.write(stage, step, values)
 
     def metrics(self, stage: str) -> list[dict[str, Any]]:
         """The records of one stage in order of steps; a step done again after a kill counts once, the last time.
@@ -293,6 +285,7 @@ def execute(run: Run, stage: Stage, replace: bool = False, keep_matching: bool =
 
 def check_ahead(run: Run, stage: Stage) -> None:
     """Raise what can be known of a stage before it, or any before it, begins: ConfigError, InputError."""
+    check_trackers(run.config)
     given = stage.external(run.config)
     for path in given.values() if isinstance(given, dict) else given:
         if isinstance(path, Path):

@@ -28,6 +28,7 @@ from bioptimus_jax.surgery.initialisations import INITIALISATIONS, Initialisatio
 TOKENIZERS = Plugins('bioptimus_jax.vocab.kinds', 'KIND')
 FAMILIES = Plugins('bioptimus_jax.model.families', 'FAMILY')
 OBJECTIVES = Plugins('bioptimus_jax.pretrain.objectives', 'OBJECTIVE')
+TRACKERS = Plugins('bioptimus_jax.trackers', 'TRACKER')
 OBJECTIVE_OR_NONE = Plugins(OBJECTIVES.package, OBJECTIVES.holds, optional=True)
 LARGEST_SEED = 2**31 - 1  # jax keeps 32 bits of a seed and drops the rest in silence
 MOST_STEPS = 2**31 - 1  # a step's number has 32 bits, too
@@ -671,7 +672,10 @@ class Runtime:
     log_every_steps: int = key(20, 'lines in metrics.jsonl', low=1)
     checkpoint_every_steps: int = key(200, 'steps between checkpoints', low=1)
     keep_checkpoints: int = key(2, 'newest ones kept beside the phase ends', low=1)
-    tensorboard: bool = key(False, 'write TensorBoard events beside metrics.jsonl')
+    trackers: tuple[str, ...] = key(
+        (), 'where the numbers of metrics.jsonl go besides: files of trackers/', one_of=TRACKERS
+    )
+    tensorboard: bool = key(False, 'the same as trackers=tensorboard')
     staging: str = key(
         '',
         'local folder for what a --workdir and inputs in a bucket are mirrored in; empty: bioptimus in the cache of '
@@ -684,6 +688,11 @@ class Runtime:
         'whenever there is something new',
         low=0,
     )
+
+    @property
+    def tracked(self) -> tuple[str, ...]:
+        """Names of all trackers."""
+        return tuple(dict.fromkeys((*self.trackers, *('tensorboard',) * self.tensorboard)))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,6 +18,7 @@ from bioptimus_jax.export import build as export
 from bioptimus_jax.export import card, gate
 from bioptimus_jax.export.merge import merge
 from bioptimus_jax.files import sha256, write_json
+from bioptimus_jax.finetune.card import EXAMPLE, write_card
 from bioptimus_jax.finetune.tasks.entities import TASK as ENTITIES
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
@@ -25,7 +26,8 @@ from bioptimus_jax.push import parcel
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.page import description
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import PAPER_PHASES, Experiment
+from bioptimus_jax.schema import PAPER_PHASES, Experiment, Finetune
+from bioptimus_jax.sets.published import record_of
 from bioptimus_jax.vocab.kinds.wordpiece import make
 
 LETTERS = 'abcdefghijklmnopqrstuvwxyz'
@@ -345,10 +347,42 @@ def test_scores_make_a_model_index_that_the_hub_reads(tmp_path):
     assert 'before any fine-tuning' not in text
 
 
+def test_a_card_of_a_fine_tuned_model_says_what_holds_for_it(tmp_path):
+    """Licence and languages of what it began from, by its name in the hub's cache; the set, its scores, a text."""
+    base = tmp_path / 'models--org--bert' / 'snapshots' / 'abc'
+    base.mkdir(parents=True)
+    (base / 'README.md').write_text('---\nlicense: mit\nlanguage:\n- en\n- de\n---\n# A model\n')
+    scores = {mode: {'f1': 0.5} for mode in ENTITIES.metrics}
+    record = {'model': 'bert', 'dataset': 'drugs', 'setting': 'standard', 'seed': 3, 'best_epoch': 2}
+    record |= {'train_sentences': 9, 'devel': scores, 'test': {**scores, 'default': {'f1': 0.7}}}
+    write_card(tmp_path, base, ENTITIES, ['O', 'B-X'], Finetune(), record)
+    card = ModelCard.load(tmp_path / 'README.md')
+    said = card.data.to_dict()
+    assert said['license'] == 'mit'
+    assert said['language'] == ['en', 'de']
+    assert said['base_model'] == 'org/bert'
+    assert said['datasets'] == ['drugs']
+    assert said['pipeline_tag'] == 'token-classification'
+    assert said['widget'] == [{'text': EXAMPLE}]
+    [result] = card.data.eval_results
+    assert (result.dataset_name, result.metric_type, result.metric_value) == ('drugs', 'f1', 70.0)
+    assert 'set (not on record) and of the model that it began from (mit) hold' in card.text
+    write_card(
+        tmp_path, tmp_path / 'none', ENTITIES, ['O', 'B-X'], Finetune(), record | {'dataset': 'bioasq'}
+    )
+    card = ModelCard.load(tmp_path / 'README.md')
+    assert not {'license', 'language', 'base_model'} & set(card.data.to_dict())
+    assert (
+        f'set ({record_of("bioasq").licence}) and of the model that it began from (not on record)'
+        in card.text
+    )
+
+
 def test_the_code_on_a_card_runs(tmp_path, monkeypatch, capsys, params, tokenizer_folder):
     run = recorded(tmp_path / 'run', '')
     export.export(tmp_path / '0.1', ARCHITECTURE, params, tokenizer_folder, TEXTS, {'phase': '0.1'}, run=run)
     text = (tmp_path / '0.1' / 'README.md').read_text()
+    assert ModelCard(text).data.widget == [{'text': 'Treatment with [MASK] was effective.'}]
     code = text.split('```python\n')[1].split('```')[0]
     monkeypatch.chdir(tmp_path / '0.1')
     exec(compile(code, 'README.md', 'exec'), {})

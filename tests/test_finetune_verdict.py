@@ -1,6 +1,8 @@
 """`bioptimus compare --models A B`: who is better, and what cannot be compared."""
 
 import random
+import re
+import shlex
 import shutil
 
 import pytest
@@ -14,8 +16,9 @@ from bioptimus_jax.finetune.entities.score import score
 from bioptimus_jax.finetune.finished import read_model
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.verdict import compare_models
-from bioptimus_jax.report.gain import others
-from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.report.gain import others, overall
+from bioptimus_jax.report.measures import Measures, read_measures
+from bioptimus_jax.report.sections.in_text import in_text
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 
@@ -79,6 +82,72 @@ def test_the_better_model_is_named_from_either_side(tmp_path, sets, capsys):
     assert turned[2].partition(' by ')[2].partition(' (')[0] == drugs.partition(' by ')[2].partition(' (')[0]
     low, high = map(float, drugs.partition('[')[2].partition(']')[0].split(', '))
     assert 0 < low < float(drugs.partition(' by ')[2].split()[0]) < high
+
+
+@pytest.mark.parametrize(
+    ('seeds', 'errors', 'word'),
+    [
+        ((0, 1, 2), {'source': 0.10, '0.1': 0.05, '0.4': 0.02}, 'better'),
+        ((0, 1, 2), {'source': 0.02, '0.4': 0.10}, 'worse'),
+        ((0, 1), {'source': 0.05, '0.4': 0.06}, 'not distinguishable'),
+        ((7,), {'source': 0.10, '0.4': 0.02}, 'one seed'),
+        ((0, 1, 2), {'initial': 0.10, '0.3': 0.02}, 'better'),
+    ],
+)
+def test_the_verdict_of_a_page_is_what_compare_prints(seeds, errors, word, tmp_path, sets, capsys):
+    """Of the source, or step 0 where it was not scored, and the last phase that was; to the digit."""
+    for model, rate in errors.items():
+        write_model(tmp_path / 'run' / 'finetune' / model, sets, seeds, rate, name=model)
+    m = read_measures(Run(tmp_path / 'run', Experiment(), quiet=True))
+    found = overall(m)
+    assert found.word == word
+    assert shlex.split(found.command)[3:] == [
+        str(tmp_path / 'run' / 'finetune' / list(errors)[at]) for at in (0, -1)
+    ]
+    assert cli.main(shlex.split(found.command)[1:]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    [at] = [number for number, line in enumerate(lines) if line.startswith('all 2 sets: ')]
+    numbers = re.search(r'-?[\d.]+ F1 \[.*?\], p = [\d.]+', lines[at if len(seeds) > 1 else at + 1])
+    assert numbers[0] in found.sentence
+    assert ('The source was not scored' in found.sentence) == ('source' not in errors)
+    assert ('no test over fine-tunings' in found.sentence) == (len(seeds) == 1)
+    last = list(errors)[-1]
+    winner = {'better': last, 'worse': 'the source'}.get(word)
+    assert winner is None or found.sentence.startswith(f'Over fine-tunings {winner} is better than ')
+
+
+def test_entities_are_shown_in_the_sentences_that_changed_most(tmp_path):
+    """Found, missed, not gold and in part, for the source and for the last phase; sentences of both ways."""
+    words = ('no', 'cell', 'death', 'by', 'a < b', 'here')
+    gold = ('O', 'B-X', 'I-X', 'O', 'B-Y', 'O')
+    none, ends, other = ('O',) * 6, ('B-X', 'B-X', 'O', 'O', 'B-X', 'O'), ('O', 'O', 'O', 'O', 'O', 'B-Y')
+    of_models = {'source': [none, gold, ends, gold], '0.4': [gold, none, other, gold]}
+    for model, tagged in of_models.items():
+        folder = tmp_path / 'run' / 'finetune' / model / 'drugs' / 'standard' / 'seed-0'
+        write_predictions(folder / 'predictions.tsv', [Predicted(words, gold, x, 0) for x in tagged])
+        record = {'model': model, 'dataset': 'drugs', 'setting': 'standard', 'seed': 0}
+        devel = {'default': {'f1': 0.5}}
+        write_json(folder / 'scores.json', {**record, 'devel': devel, 'test': devel, 'history': []})
+    table = in_text(read_measures(Run(tmp_path / 'run', Experiment(), quiet=True)))
+    assert table.columns == ['set', 'sentence', 'errors', 'source', '0.4']
+    cells = {row[1].text: [cell.text for cell in row[2:]] for row in table.rows}
+    whole, missed = (
+        'no [cell death](X) by [a < b](Y) here',
+        'no [cell death](X, missed) by [a < b](Y, missed) here',
+    )
+    assert cells == {
+        '1': ['2 → 0', missed, whole],
+        '2': ['0 → 2', whole, missed],
+        '3': [
+            '5 → 3',
+            '[no](X, not gold) [cell](X, in part) [death](X, missed) by [a < b](Y, not X) here',
+            'no [cell death](X, missed) by [a < b](Y, missed) [here](Y, not gold)',
+        ],
+    }
+    assert 'of 4 sentences 2 have fewer errors after it, 1 more, and 2 have some' in table.note
+    page = table.html()
+    assert '<mark class="missed">a &lt; b <small>Y, missed</small></mark>' in page
+    assert page.count('<mark class="found">') == 4
 
 
 @pytest.mark.parametrize('name', ['drugs', 'genes'])

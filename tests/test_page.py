@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 from toy_measures import MASKED, TOKENS, WORDS_15, WORDS_20, fabricate, make
 
+from bioptimus_jax.finetune.entities.files import write_predictions
+from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.report import comparison, page
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment
 
 CHROMIUM = next((x for x in ('chromium', 'chromium-browser', 'google-chrome') if shutil.which(x)), None)
 FLAGS = (
@@ -86,6 +90,20 @@ class Browser:
         features = [{'name': 'prefers-color-scheme', 'value': scheme}]
         self.call('Emulation.setEmulatedMedia', media=media, features=features)
 
+    def mouse(self, kind, x, y, button='none'):
+        self.call('Input.dispatchMouseEvent', type=kind, x=x, y=y, button=button, clickCount=1)
+
+    def place(self, selector, number=0):
+        """The middle of what is drawn there, scrolled into sight."""
+        return self.evaluate(
+            f"""(() => {{
+              const found = document.querySelectorAll({json.dumps(selector)})[{number}];
+              found.scrollIntoView({{block: 'center'}});
+              const box = found.getBoundingClientRect();
+              return [box.x + box.width / 2, box.y + box.height / 2];
+            }})()"""
+        )
+
     def close(self):
         self.input.close()
         self.output.close()
@@ -108,6 +126,10 @@ def browser(tmp_path_factory, request):
 
 def page_of_a_run(folder):
     run = fabricate(folder / 'demo')
+    words, gold = ('w',) * 40, ('B-X', *['O'] * 39)
+    for model, found in (('initial', ('O',) * 40), ('0.4', gold)):
+        cell = run.workdir / 'finetune' / model / 'drugs' / 'standard' / 'seed-0'
+        write_predictions(cell / 'predictions.tsv', [Predicted(words, gold, found, 0)])
     (run.workdir / 'report').mkdir()
     page.build(run, run.workdir / 'report')
     return run.workdir / 'report'
@@ -141,14 +163,16 @@ def test_nothing_is_fetched_and_nothing_goes_wrong(browser):
     # What is seen is what this test would have caught.
     before = len(browser.events)
     browser.evaluate("console.error('seen'); fetch('https://example.invalid/x').catch(() => 0)")
-    seen = {e['method'] for e in browser.events[before:]}
-    assert {'Runtime.consoleAPICalled', 'Network.requestWillBeSent'} <= seen
+    seen = {e['method']: e for e in browser.events[before:]}
+    assert 'Runtime.consoleAPICalled' in seen
+    refused = seen['Log.entryAdded']['params']['entry']['text']  # by the policy of the page itself
+    assert 'Content Security Policy' in refused
 
 
 def test_every_figure_is_drawn(browser):
     browser.resize(DESKTOP)
     drawn = browser.evaluate(
-        """[...document.querySelectorAll('[role=img]')].map(box => {
+        """[...document.querySelectorAll('.drawing')].map(box => {
           const svg = box.querySelector('svg'), size = svg.getBoundingClientRect();
           const marks = [...svg.querySelectorAll('path, use, text')].filter(x => x.getBoundingClientRect().width > 0);
           const lost = [...svg.querySelectorAll('use')].filter(
@@ -287,3 +311,115 @@ def luminance(colour):
     """Relative luminance of sRGB (WCAG 2.2)."""
     linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in (c / 255 for c in colour)]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize('browser', ['of a run'], indirect=True)
+def test_a_pointer_finds_values_hides_lines_and_zooms(browser):
+    """In the figure of held-out losses, on record every fifty steps: 6.2 - step / 140, and four more lines."""
+    browser.resize(DESKTOP)
+    figure = 'figure:has(svg[data-name=heldout_loss])'
+    line = browser.evaluate(
+        f"""JSON.parse(document.querySelector('{figure} svg').dataset.charts)[0].lines['frozen mask'].at(-1)"""
+    )
+    points = f'{figure} [id$={line}] use'
+
+    def hint(number):
+        browser.mouse('mouseMoved', *browser.place(points, number))
+        return browser.evaluate("document.querySelector('.hint:not([hidden])')?.textContent.split('\\n')")
+
+    def shown():
+        return browser.evaluate(f"""[document.querySelector('{points}').getBoundingClientRect().width > 0,
+          document.querySelector('{figure} .keys button').ariaPressed,
+          document.querySelector('{figure} .whole').hidden,
+          document.querySelector('{figure} .plot')?.getAttribute('viewBox').split(' ').map(Number)]""")
+
+    assert hint(3)[:2] == ['step 150', 'frozen mask: 5.129']
+    assert 'masked as in 0.1: 5.029' in hint(3)
+    assert shown()[:3] == [True, 'true', True]
+    key = f"document.querySelector('{figure} .keys button').click()"
+    browser.evaluate(key)
+    assert shown()[:2] == [False, 'false']
+    browser.evaluate(key)
+    assert shown()[:2] == [True, 'true']
+    _, y = browser.place(f'{figure} svg')
+    ends = [browser.place(points, number)[0] for number in (1, 5)]
+    for kind, x in (('mousePressed', ends[0]), ('mouseMoved', sum(ends) / 2), ('mouseReleased', ends[1])):
+        browser.mouse(kind, x, y, 'left')
+    view = shown()[3]
+    assert shown()[2] is False
+    apart = browser.place(points, 5)[0] - browser.place(points, 1)[0]
+    assert apart > 1.5 * (ends[1] - ends[0])
+    assert hint(3)[:2] == ['step 150', 'frozen mask: 5.129']
+    ticks = browser.evaluate(
+        f"[...document.querySelectorAll('{figure} .ticks text')].map(x => +x.textContent)"
+    )
+    assert {100, 150, 200} <= set(ticks)
+    browser.evaluate(f"document.querySelector('{figure} .whole').click()")
+    assert shown()[2] is True
+    assert shown()[3][2] > view[2]
+
+
+@pytest.mark.parametrize('browser', ['of a run'], indirect=True)
+def test_on_a_phone_every_panel_is_as_wide_as_the_window_and_on_a_desk_figures_are_side_by_side(browser):
+    size = """[...document.querySelectorAll('.drawing')].map(box => [
+      box.scrollWidth <= box.clientWidth, [...box.querySelectorAll('svg')].filter(
+        x => !x.closest('svg svg') && x.getBoundingClientRect().width
+      ).map(x => x.getBoundingClientRect().width / innerWidth)])"""
+    browser.resize(PHONE)
+    found = browser.evaluate(size)
+    assert all(fits for fits, _ in found)
+    assert max(len(widths) for _, widths in found) >= 6  # panels below one another
+    assert all(0.5 < share <= 1 for _, widths in found for share in widths)
+    browser.resize(DESKTOP)
+    assert {len(widths) for _, widths in browser.evaluate(size)} == {1}
+    used = browser.evaluate(
+        """[...document.querySelectorAll('.figures')].map(box => {
+          const all = [...box.children].map(x => x.getBoundingClientRect());
+          return (Math.max(...all.map(x => x.right)) - Math.min(...all.map(x => x.left))) / box.clientWidth;
+        })"""
+    )
+    assert min(used) > 0.95
+
+
+@pytest.mark.parametrize('browser', ['of a run'], indirect=True)
+def test_the_way_through_the_page_stays_in_sight(browser):
+    browser.resize(DESKTOP)
+    browser.evaluate('document.querySelector(\'nav a[href="#geometry"]\').click()')
+    at = browser.evaluate(
+        """new Promise(done => setTimeout(() => done([
+          document.querySelector('nav').getBoundingClientRect().top,
+          document.querySelector('#geometry h2').getBoundingClientRect().top,
+          document.querySelector('nav [aria-current]')?.textContent]), 300))"""
+    )
+    assert at[0] == 0
+    assert 0 < at[1] < 120
+    assert at[2] == 'Geometry'
+
+
+@pytest.mark.parametrize('browser', ['of a run'], indirect=True)
+def test_the_page_of_a_run_that_goes_on_renews_itself_until_the_run_is_done(browser, tmp_path):
+    """Last: it leaves the page of the other tests."""
+    run = Run(tmp_path / 'run', Experiment(), quiet=True)
+    (run.workdir / 'live').mkdir()
+    page.build(run, run.workdir / 'live', page.Live('pretrain, step 150', '12:00:00', 0.5))
+    browser.events.clear()
+    loaded = 0
+
+    def renewed():
+        """What the page says of the run when it has been read again."""
+        nonlocal loaded
+        while (loads := sum(e.get('method') == 'Page.loadEventFired' for e in browser.events)) <= loaded:
+            browser.events.append(browser.read())
+        loaded = loads
+        return browser.evaluate("document.querySelector('.live')?.textContent")
+
+    browser.open(run.workdir / 'live' / 'index.html')
+    assert 'Being made: pretrain, step 150. As of 12:00:00, and made again every 0.5 s.' in renewed()
+    page.build(run, run.workdir / 'live', page.Live('pretrain, step 160', '12:00:01', 0.5))
+    while 'step 160' not in renewed():
+        pass
+    page.build(run, run.workdir / 'live')
+    while renewed():
+        pass
+    assert browser.evaluate('new Promise(done => setTimeout(() => done(1), 1000))') == 1
+    assert sum(e.get('method') == 'Page.loadEventFired' for e in browser.events) == loaded

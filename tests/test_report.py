@@ -9,13 +9,13 @@ import re
 import shlex
 
 import pytest
-from toy_measures import CLASSES, PHASES, fabricate, ner_cell
+from toy_measures import CLASSES, PHASES, fabricate, manifest, ner_cell
 
 from bioptimus_jax import cli
-from bioptimus_jax.errors import InputError
+from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.files import digest, write_json
-from bioptimus_jax.manifests import listed, write_manifest
-from bioptimus_jax.report import arms, comparison, drawing, layout, page
+from bioptimus_jax.manifests import STARTED, listed, write_manifest
+from bioptimus_jax.report import arms, comparison, drawing, layout, live, page
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.resolved import experiment_of
@@ -428,6 +428,38 @@ def test_empty_run_has_a_page_too(tmp_path):
     counts = page.build(run, run.workdir / 'report')
     assert counts['figures'] == 0
     assert (run.workdir / 'report' / 'tables.md').read_text().count('has not been run') >= 4
+
+
+def test_a_run_that_goes_on_is_followed_until_its_last_stage_is_done(tmp_path, capsys):
+    experiment = dataclasses.replace(Experiment(), stages=('corpus', 'vocab', 'report'))
+    run = Run(tmp_path / 'run', experiment, quiet=True)
+    text = run.workdir / 'live' / 'index.html'
+    write_json(run.workdir / 'vocab' / STARTED, {'config': {}, 'inputs': {}})
+    run.log('vocab', 1200, words=1)
+    for done, now in (((), 'vocab, step 1,200'), (('vocab',), 'before corpus')):
+        for stage in done:
+            write_json(run.workdir / stage / 'manifest.json', manifest(stage, {}))
+        run.stopping.set()  # as Ctrl-C does: after a page
+        with pytest.raises(Stopped):
+            live.follow(run, 45)
+        assert f'Being made: {now}. As of ' in text.read_text()
+        assert '<meta http-equiv="refresh" content="45">' in text.read_text()
+        assert 'location.reload()' in text.read_text()
+    write_json(run.workdir / 'corpus' / 'manifest.json', manifest('corpus', {}))
+    assert live.follow(run, 45) == text
+    for word in ('Being made', 'refresh', 'reload'):
+        assert word not in text.read_text()
+    assert not (run.workdir / 'report').exists()  # which is the stage's
+    for given, code, line in (
+        (['report', str(run.workdir), '--live'], 2, 'report --live takes the --config and --workdir'),
+        (
+            ['report', '--config=demo', f'--workdir={tmp_path}/none', '--live=5'],
+            3,
+            'no such run folder; start the',
+        ),
+    ):
+        assert cli.main(given) == code
+        assert line in capsys.readouterr().err
 
 
 def test_metrics_of_a_stage_taken_from_a_base_run_are_found(run, tmp_path):

@@ -86,6 +86,22 @@ def test_scores_with_interval_untyped_and_failed_seeds(run):
     assert 'over documents of the test set' in table.note
 
 
+def test_baselines_are_rows_of_the_sets_that_have_some(run):
+    m = read_measures(run)
+    of_nothing = {'majority': 0.5, 'prior': 0.25}
+    found = [{**r, **(of_nothing if r['dataset'] == 'alpha' else {})} for r in m.finetuned]
+    m = dataclasses.replace(m, finetuned=found)
+    table = entities.scores(m)
+    assert [row[1].text for row in table.rows][:2] == ['majority', 'prior']
+    row = texts(table, 'alpha', 'prior')
+    assert (row['F1'], row['setting'], row['devel F1'], row['seeds']) == ('25.00', *[NOT_RUN] * 3)
+    assert not {'majority', 'prior'} & {row[1].text for row in table.rows if row[0].text != 'alpha'}
+    assert 'Majority: the answer that training gives most often' in table.note
+    trained = dataclasses.replace(m, run=Run(run.workdir, Experiment(), quiet=True))
+    row = texts(phases.phases(trained), 'majority')
+    assert (row['F1 alpha'], row['F1 ncbi-disease']) == ('50.00', NOT_RUN)
+
+
 def test_many_failed_seeds_are_counted_not_listed(run):
     failures = [(str(seed), f'reason {seed}') for seed in range(7)]
     found = [statistics_of('models_one', 'alpha', 'hot', failures)]
@@ -298,9 +314,14 @@ def test_page_of_a_run_that_only_scores(run):
     ]
     headings = re.findall('<h2>(.*?)</h2>', text)
     others = 'Beside other papers'
-    assert headings == ['Fine-tuning', others, 'Mentions found and missed', 'Entity sets', 'Stages']
+    assert headings == ['Fine-tuning', others, 'Entity sets', 'Stages']
+    for title, reason in {
+        'Entities in text': 'no predictions of entities are kept in this run.',
+        'Mentions found and missed': 'stage finetune has not sliced the mentions.',
+    }.items():
+        assert f'<b>{title}</b>: {reason}' in text
     gone = 'Phases, Hidden words, Corpus, Vocabulary, New tokens, Difficulty, Training, Geometry, Efficiency, Goodput'
-    assert f'<b>Not part of this run</b>: {gone}. Its stages are finetune, report.' in text
+    assert f'<b>{gone}</b>: not part of this run. Its stages are finetune, report.' in text
     shown = re.sub(f'<h2>{others}.*?(?=<h2>)|<details>.*</details>', '', text, flags=re.DOTALL)
     for wrong in ('from scratch', 'curriculum', 'initial (step 0)', 'models_one'):
         assert wrong not in shown
@@ -324,12 +345,10 @@ def test_page_before_anything_was_scored(tmp_path):
     m = read_measures(run)
     assert 'Fine-tuning for entity recognition: 1 model (/models/one), 1 setting' in page.description(m)
     text = (run.workdir / 'report' / 'index.html').read_text()
-    said = re.findall(
-        r'<b>(.*?)</b>: stage finetune has not been run', text
-    )  # once a section, for all that it empties
-    assert len(said) == 3
-    assert said[0].startswith('From the source to the best model; Test scores; ')
-    assert said[0].count('; ') >= 3
+    assert re.findall('<h2>(.*?)</h2>', text) == ['Stages']
+    assert re.findall(r'<b>(.*?)</b>: stage finetune has not been run', text) == [
+        'Fine-tuning, Entities in text, Beside other papers, Mentions found and missed'
+    ]
     other = dataclasses.replace(m, run=Run(run.workdir, dataclasses.replace(run.config, stages=('corpus',))))
     assert page.description(other) == 'Stages corpus.'
 

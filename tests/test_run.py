@@ -5,6 +5,8 @@ import json
 import os
 import shutil
 import stat
+import sys
+import time
 
 import pytest
 from toy_stages import CALLS, experiment, make_stage
@@ -15,7 +17,7 @@ from bioptimus_jax.files import atomic, read_json
 from bioptimus_jax.hosts.workers import WorkerKilled
 from bioptimus_jax.manifests import differences
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import result_keys
+from bioptimus_jax.schema import TRACKERS, result_keys
 
 
 @pytest.fixture(autouse=True)
@@ -431,11 +433,66 @@ def test_two_processes_cannot_work_on_one_stage(tmp_path):
         execute(Run(tmp_path, experiment(), quiet=True), make_stage(nested))
 
 
-def test_tensorboard_events_are_written_beside_the_metrics(tmp_path):
-    run = Run(tmp_path, experiment(runtime__tensorboard='true'), quiet=True)
-    run.log('pretrain', 10, kind='train', loss=3.0, phase='0.1')
-    assert list((tmp_path / 'tensorboard').glob('events*'))
-    assert [r['loss'] for r in run.metrics('pretrain')] == [3.0]
+def events(folder):
+    """(tag, step, value) of TensorBoard's records: length, its checksum, an Event, its checksum."""
+    from tensorboardX.proto.event_pb2 import Event
+
+    [file] = folder.glob('events*')
+    data = file.read_bytes()
+    while data:
+        size = int.from_bytes(data[:8], 'little')
+        event = Event.FromString(data[12 : 12 + size])
+        yield from ((value.tag, event.step, value.simple_value) for value in event.summary.value)
+        data = data[16 + size :]
+
+
+@pytest.mark.parametrize('key', ['tensorboard=true', 'trackers=tensorboard'])
+def test_tensorboard_has_the_numbers_of_the_metrics(key, tmp_path):
+    name, _, value = key.partition('=')
+    run = Run(tmp_path, experiment(**{f'runtime__{name}': value}), quiet=True)
+    for step in (10, 20):
+        run.log('pretrain', step, kind='train', loss=3.0 + step, phase='0.1', phase_end=True)
+    assert [r['loss'] for r in run.metrics('pretrain')] == [13.0, 23.0]
+    expected, deadline = (
+        [('pretrain/train/loss', step, 3.0 + step) for step in (10, 20)],
+        time.monotonic() + 20,
+    )
+    while (found := list(events(tmp_path / 'tensorboard'))) != expected and time.monotonic() < deadline:
+        time.sleep(0.05)  # a thread writes them
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ('name', 'left'),
+    [('wandb', 'wandb/offline-run*/*.wandb'), ('trackio', 'trackio/*.db'), ('mlflow', 'mlflow.db')],
+)
+def test_a_tracker_goes_on_with_the_run_of_the_same_folder(name, left, tmp_path, monkeypatch):
+    monkeypatch.setenv('WANDB_MODE', 'offline')
+    monkeypatch.setenv('TRACKIO_DIR', str(tmp_path / 'trackio'))
+    pytest.importorskip(TRACKERS.load(name).package)
+    for step in (10, 20):
+        run = Run(tmp_path, experiment(runtime__trackers=name))
+        run.log('pretrain', step, kind='train', loss=3.0 + step)
+        assert run._trackers.names == [name]
+    assert list(tmp_path.glob(left))
+
+
+def test_a_tracker_that_lacks_its_package_is_refused_and_one_that_fails_holds_nothing_up(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setitem(sys.modules, 'wandb', None)
+    with pytest.raises(ConfigError) as refused:
+        execute(Run(tmp_path, experiment(runtime__trackers='wandb'), quiet=True), make_stage())
+    assert str(refused.value) == (
+        'config.runtime.trackers: wandb needs the package wandb, which is not installed; `pip install wandb`'
+    )
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / 'tensorboard').touch()
+    run = Run(tmp_path, experiment(runtime__trackers='tensorboard'))
+    run.log('pretrain', 10, loss=1.0)
+    run.log('pretrain', 20, loss=2.0)
+    assert capsys.readouterr().out.count('WARNING: tensorboard writes no more (') == 1
+    assert [r['loss'] for r in run.metrics('pretrain')] == [1.0, 2.0]
 
 
 def test_a_refused_extension_leaves_the_stage_finished(tmp_path):

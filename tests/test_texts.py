@@ -580,6 +580,8 @@ def check_kept_models(folder):
                 assert sum(of_text.values()) == pytest.approx(1)
         card = ModelCard.load(place / 'README.md')
         assert card.data.pipeline_tag == 'text-classification'
+        assert card.data.datasets == [dataset]
+        assert len(card.data.widget) == len(card.data.eval_results) == 1
         record = read_json(cell / 'scores.json')
         metric = task_of(record).metric
         score = f'| {metric.title} | {100 * record["devel"][DEFAULT][metric.name]:.2f} | '

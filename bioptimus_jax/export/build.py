@@ -103,9 +103,8 @@ def export(
         measured = check(hidden, architecture, params, tokenizer_folder, texts, threads=threads)
         write_json(hidden / ABOUT, {**about, 'gate': measured, 'versions': versions()})
         with atomic(hidden / CARD) as file:
-            file.write(
-                card.model_card(run, about.get('phase', ''), architecture, {**about, 'gate': measured})
-            )
+            told = {**about, 'gate': measured}
+            file.write(card.model_card(run, about.get('phase', ''), architecture, told, folder=hidden))
         sums = {p.name: sha256(p) for p in sorted(hidden.iterdir())}
         with atomic(hidden / SUMS) as file:
             file.writelines(f'{value}  {name}\n' for name, value in sums.items())

@@ -21,9 +21,11 @@ from bioptimus_jax.schema import TOKENIZERS, Source, phase_of
 
 NAME = 'README.md'
 HUB_ID = r'\w[\w.-]*/\w[\w.-]*|\w[\w.-]*'
+CACHED = r'/models--([^/]+)/snapshots/'
 PUBMED = r'pubmed\d\dn\d{4}\.xml(\.gz)?'  # names of NLM's own files
 TAGS = ['curriculum-learning', 'domain-adaptation', 'bioptimus-jax']
 PROJECT_PAPER = 'https://arxiv.org/abs/2308.08625'
+EXAMPLE = 'Treatment with {mask} was effective.'
 MASKED_LM = """import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -85,10 +87,12 @@ def model_card(
     architecture: Architecture,
     about: Mapping[str, Any],
     scores: Sequence[EvalResult] = (),
+    folder: Path | None = None,
 ) -> str:
     """The card of phase or snapshot `name`, front matter and text.
 
-    `about`: what export.json says. `run` None: a folder that belongs to no run, whose history is not known.
+    `about`: what export.json says. `run` None: a folder that belongs to no run, whose history is not known. `folder`:
+    of the model, for an example that its tokenizer can read.
     """
     source, purpose = _source(run.config.source) if run else {}, PURPOSES[architecture.purpose]
     languages = (run and list(run.config.corpus.languages)) or source.get('language')
@@ -101,6 +105,7 @@ def model_card(
         tags=[architecture.model_type, purpose.tag, *TAGS],
         base_model=source.get('base_model'),
         datasets=_datasets(_manifest(run, 'corpus')),
+        widget=_widget(purpose, folder),
         eval_results=list(scores) or None,
         ignore_metadata_errors=False,
     )
@@ -141,8 +146,7 @@ def scored(task: Any, dataset: str, percent: float, seeds: int) -> EvalResult:
 
 
 def _source(source: Source) -> dict[str, Any]:
-    """What is known of the source, if there is one: `path`, `base_model` where that is a hub id, `license` and
-    `language` of its own card."""
+    """What is known of the source, if there is one: `path`, and what `known_of` says."""
     path, folder = source.path, Path(source.path)
     if not path:
         return {}
@@ -150,11 +154,26 @@ def _source(source: Source) -> dict[str, Any]:
     if not folder.is_dir() and re.fullmatch(HUB_ID, path):
         found['base_model'] = path
         folder = _cached(path, source.revision)
+    return known_of(folder) | found
+
+
+def known_of(folder: Path) -> dict[str, Any]:
+    """`license` and `language` of the card of a model's folder; `base_model` if the folder is of the hub's cache."""
+    found: dict[str, Any] = {}
+    if named := re.search(CACHED, str(folder.resolve())):
+        found['base_model'] = named[1].replace('--', '/')
     if (folder / NAME).is_file():
         with contextlib.suppress(Exception):  # somebody else's: without metadata, or with broken ones
             data = ModelCard.load(folder / NAME, ignore_metadata_errors=True).data
             found |= {key: value for key in ('license', 'language') if (value := getattr(data, key, None))}
     return found
+
+
+def _widget(purpose: Purpose, folder: Path | None) -> list[dict[str, str]] | None:
+    """What the hub shows beside the model to try it, where it can be tried in a browser."""
+    mask = (read_json(folder / 'tokenizer_config.json') or {}).get('mask_token') if folder else None
+    mask = mask.get('content') if isinstance(mask, dict) else mask
+    return [{'text': EXAMPLE.format(mask=mask)}] if purpose.pipeline and mask else None
 
 
 def _cached(name: str, revision: str) -> Path:

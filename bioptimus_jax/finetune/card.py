@@ -4,9 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from huggingface_hub import ModelCardData
+
+from bioptimus_jax.export.card import known_of, scored
 from bioptimus_jax.files import atomic
-from bioptimus_jax.finetune.task import DEFAULT, Task
+from bioptimus_jax.finetune.task import DEFAULT, Task, score_of
 from bioptimus_jax.schema import Finetune
+from bioptimus_jax.sets import published
 
 NAME = 'README.md'
 PIPELINES = {
@@ -14,10 +18,9 @@ PIPELINES = {
     'AutoModelForSequenceClassification': 'text-classification',
 }
 """Of transformers, by the class that loads a model."""
+EXAMPLE = 'Torsade de pointes was induced by metoclopramide.'
 CARD = """---
-library_name: transformers
-{pipeline_tag}tags:
-- bioptimus-jax
+{data}
 ---
 
 # {model} on {dataset}
@@ -30,7 +33,7 @@ The epoch ({best_epoch}) was chosen on devel. Labels, as in `config.json`: {labe
 {scores}
 
 Percent, of this one model: other seeds give other scores, and scores on other text may be lower. The licences of the
-set and of the model that it began from hold for this one, too.
+set ({of_set}) and of the model that it began from ({of_base}) hold for this one, too.
 {code}"""
 CODE = """
 ```python
@@ -43,16 +46,29 @@ SHOWN = ('epochs', 'batch_sentences', 'learning_rate', 'max_pieces')
 
 
 def write_card(
-    folder: Path, task: Task, labels: Sequence[str], settings: Finetune, record: Mapping[str, Any]
+    folder: Path, base: Path, task: Task, labels: Sequence[str], settings: Finetune, record: Mapping[str, Any]
 ) -> None:
-    """Leave the card in the folder of a kept model; `record`: of its fine-tuning."""
+    """Leave the card in the folder of a kept model; `base`: what it began from, `record`: of its fine-tuning."""
     pipeline = PIPELINES.get(task.hf_class, '')
     rows = []
     for key, metric in task.metrics.items():
         devel, test = (100 * record[split][key][metric.name] for split in ('devel', 'test'))
         rows.append(f'| {metric.title}{"" if key == DEFAULT else f", {key}"} | {devel:.2f} | {test:.2f} |')
+    known, dataset = known_of(base), record['dataset']
+    data = ModelCardData(
+        model_name=f'{record["model"]} on {dataset}',
+        library_name='transformers',
+        pipeline_tag=pipeline or None,
+        tags=['bioptimus-jax'],
+        datasets=[dataset],
+        widget=[{'text': EXAMPLE}] if pipeline else None,
+        eval_results=[scored(task, dataset, 100 * score_of(record, 'test'), 1)],
+        **known,
+    )
     text = CARD.format(
-        pipeline_tag=f'pipeline_tag: {pipeline}\n' * bool(pipeline),
+        data=data.to_yaml(),
+        of_set=getattr(published.record_of(dataset), 'licence', '') or 'not on record',
+        of_base=known.get('license', 'not on record'),
         title=task.title,
         unit=task.unit,
         train=record['train_sentences'],

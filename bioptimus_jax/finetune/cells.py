@@ -112,7 +112,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
     }
     if cell.keep:
         labels = task.labels(dataset, cell.settings)
-        write_card(cell.target / MODEL, task, labels, cell.settings, record)
+        write_card(cell.target / MODEL, cell.model_folder, task, labels, cell.settings, record)
     else:  # one of other settings may be there
         shutil.rmtree(cell.target / MODEL, ignore_errors=True)
     task.write(cell.target, task.predicted(dataset.test, outcome.test))

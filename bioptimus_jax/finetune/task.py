@@ -18,6 +18,7 @@ from bioptimus_jax.finetune.outside import Asked
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.schema import STANDARD, TASKS, Finetune
 from bioptimus_jax.sets.corpora import NamedSet
+from bioptimus_jax.sets.tags import Span
 
 if TYPE_CHECKING:  # reports read scores without torch
     from bioptimus_jax.finetune.heads import Head
@@ -118,6 +119,10 @@ class Task(abc.ABC):
     def learned(self, example: Any, settings: Finetune) -> Sequence[Any]:
         """The same as the model learns it."""
         return self.answers(example)
+
+    def mentions(self, answers: Sequence[Any]) -> Sequence[Span]:
+        """Where answers lie in the words, for tasks that find something there."""
+        return ()
 
     def stratum(self, example: Any) -> Hashable:
         """Which examples are alike where a choice of them is stratified: those with the same answers in any order."""

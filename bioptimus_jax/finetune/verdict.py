@@ -20,6 +20,7 @@ from bioptimus_jax.finetune.units import Units, read_units
 from bioptimus_jax.student import Effect, TwoWay
 
 ALPHA = 0.05
+ON_ITEMS = 'these fine-tuned models on other test items: B - A = '
 NOTE = (
     '{measures}, percent, mean ± sd over seeds. [95 % interval] and p, '
     "over fine-tunings: Student's paired t over seeds, on these test items; on other test items: paired bootstrap and "
@@ -62,52 +63,81 @@ class Pairing:
         )
 
 
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Two models on the sets that both have: each set, and the mean over sets, over fine-tunings and on other items."""
+
+    found: Sequence['Compared']
+    effect: Effect
+    items: Difference
+
+    @property
+    def measures(self) -> list[Metric]:
+        return list(dict.fromkeys(one.pairing.metric for one in self.found))
+
+    @property
+    def label(self) -> str:
+        """What the mean over sets is in."""
+        labels = {metric.label for metric in self.measures}
+        return labels.pop() if len(labels) == 1 else 'points'
+
+    @property
+    def sets(self) -> str:
+        return _number(len(self.found), 'set')
+
+
+def compare(a: Model, b: Model) -> Comparison:
+    """B less A. Raises InputError where they have no set or seed in common, learned another task, or other text."""
+    common = [name for name in a.cells if name in b.cells]
+    if not common:
+        names = [', '.join(model.cells) for model in (a, b)]
+        raise InputError(f'{a.folder} has {names[0]}, but {b.folder} has {names[1]}: no set in common')
+    pairings = [pairing_of(name, a, b) for name in common]
+    found = compared(pairings)
+    return Comparison(found, _over_seeds(_mean_by_seed(pairings)), macro([each.items for each in found]))
+
+
 def compare_models(a: str, b: str) -> list[str]:
     """The lines that `bioptimus compare --models A B` prints: a verdict for each set and one over all.
 
     `a`, `b`: RUN/finetune/MODEL, or a folder below it, with :SETTING behind it where there are several settings. Raises
-    InputError where the two cannot be compared: no set or seed in common, another task, other text, other gold answers.
+    InputError where the two cannot be compared.
     """
     first, second = read_model(a), read_model(b)
-    common = [name for name in first.cells if name in second.cells]
-    if not common:
-        names = [', '.join(model.cells) for model in (first, second)]
-        raise InputError(f'{a} has {names[0]}, but {b} has {names[1]}: no set in common')
-    pairings = [pairing_of(name, first, second) for name in common]
-    found = compared(pairings)
+    both = compare(first, second)
     lines = [f'{side}: {m.folder} ({m.name}, {m.setting})' for side, m in (('A', first), ('B', second))]
     for side, one, other in (('A', first, second), ('B', second, first)):
         lines += [f'{name}: only {side} has it' for name in one.cells if name not in other.cells]
-    for each in found:
+    for each in both.found:
         pairing, label = each.pairing, each.pairing.metric.label
         lines.append(f'{pairing.dataset}: {verdict(each.effect, label)} ({_material(pairing)})')
-        notes = _on_items(label, each.items, each.p_items), *pairing.notes, *_without_failed(pairing)
+        notes = (
+            f'{ON_ITEMS}{on_items(label, each.items, each.p_items)}',
+            *pairing.notes,
+            *_without_failed(pairing),
+        )
         lines += [f'  {note}' for note in notes]
-    wins = [winner_of(each.effect) for each in found]
-    overall = macro([each.items for each in found])
-    untested = sum(each.effect.p is None for each in found)
+    wins = [winner_of(each.effect) for each in both.found]
+    untested = sum(each.effect.p is None for each in both.found)
     tally = f'A better on {wins.count("A")}, B on {wins.count("B")}, not distinguishable on {wins.count("") - untested}'
     tally += f', not tested on {untested}' if untested else ''
-    measures = dict.fromkeys(p.metric for p in pairings)
-    labels = {metric.label for metric in measures}
-    label = labels.pop() if len(labels) == 1 else 'points'
-    whole = verdict(_over_seeds(_mean_by_seed(pairings)), label)
-    lines.append(f'all {_number(len(common), "set")}: {whole} (mean over sets; {tally})')
-    lines.append(f'  {_on_items(label, overall, overall.p)}')
-    meant = '; '.join(f'{metric.label}: {metric.meaning}' for metric in measures)
-    return [*lines, NOTE.format(sets=_number(len(common), 'set'), measures=meant)]
+    lines.append(f'all {both.sets}: {verdict(both.effect, both.label)} (mean over sets; {tally})')
+    lines.append(f'  {ON_ITEMS}{on_items(both.label, both.items, both.items.p)}')
+    meant = '; '.join(f'{metric.label}: {metric.meaning}' for metric in both.measures)
+    return [*lines, NOTE.format(sets=both.sets, measures=meant)]
 
 
-def verdict(effect: Effect, label: str) -> str:
+def verdict(effect: Effect, label: str, a: str = 'A', b: str = 'B') -> str:
     """`over fine-tunings B is better than A by 1.23 F1 [0.40, 2.01], p = 0.004`, or that nothing can be said."""
     if effect.half is None or effect.p is None:
-        return f'one seed, so no test over fine-tunings: B - A = {effect.observed:.2f} {label}'
+        return f'one seed, so no test over fine-tunings: {b} - {a} = {effect.observed:.2f} {label}'
     winner = winner_of(effect)
     by = -effect.observed if winner == 'A' else effect.observed
     numbers = _numbers(label, by, by - effect.half, by + effect.half, effect.p)
     if winner:
-        return f'over fine-tunings {winner} is better than {"A" if winner == "B" else "B"} by {numbers}'
-    return f'not distinguishable over fine-tunings: B - A = {numbers}'
+        better, worse = (b, a) if winner == 'B' else (a, b)
+        return f'over fine-tunings {better} is better than {worse} by {numbers}'
+    return f'not distinguishable over fine-tunings: {b} - {a} = {numbers}'
 
 
 def pairing_of(dataset: str, a: Model, b: Model) -> Pairing:
@@ -203,10 +233,10 @@ def _mean_by_seed(pairings: Sequence[Pairing]) -> list[list[float]]:
     return [[statistics.fmean(sides[n][s] for sides in of_sets) for s in seeds] for n in (0, 1)]
 
 
-def _on_items(label: str, difference: Difference, p: float) -> str:
-    low, high = difference.interval
-    numbers = _numbers(label, 100 * difference.observed, 100 * low, 100 * high, p)
-    return f'these fine-tuned models on other test items: B - A = {numbers}'
+def on_items(label: str, difference: Difference, p: float) -> str:
+    """What the same fine-tuned models differ by on other test items."""
+    low, high = (100 * end for end in difference.interval)
+    return _numbers(label, 100 * difference.observed, low, high, p)
 
 
 def _numbers(label: str, by: float, low: float, high: float, p: float) -> str:

@@ -83,7 +83,7 @@ def write(
         made = list({id(t.measures): t.measures for t in models}.values())
         about, title = _about(made, answers), f'Tables of the paper from {len(made)} runs'
     with atomic(to / 'index.html') as file:
-        file.write(render(**about, sections=sections, command=command))
+        file.write(render(sections, **about, command=command, live=None))
     write_figures(figures, to / 'figures')
     write_tables(f'{title}\n\nMade by `{command}`.', tables, to)
     write_jsonl(to / RECORDS, records_of(runs))
@@ -164,9 +164,8 @@ def _about(
         'kicker': 'BIOptimus runs compared',
         'name': f'{len(runs)} runs',
         'description': f'The tables of the paper from the results at hand: {shown}.',
+        'verdict': None,
         'headlines': [],
-        'left_out': '',
-        'stages': '',
         'settings': _common_settings(runs),
     }
 

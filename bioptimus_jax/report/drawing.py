@@ -1,7 +1,13 @@
-"""How figures are drawn: inline SVG that follows the page's colours, light or dark."""
+"""How figures are drawn: inline SVG that follows the page's colours, light or dark.
+
+Each says of its axes where they lie, what they measure and which elements are which line (`data-charts`), so that
+figures.js finds values, hides lines and zooms.
+"""
 
 import dataclasses
+import html
 import io
+import json
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,14 +23,17 @@ SERIES = ('#2f6fab', '#c8553d', '#3c8d53', '#8a5aa8', '#b8860b', '#5f7a8a', '#c2
 """Drawn colours; in the page each becomes a CSS variable with a light and a dark value."""
 LINES = ('-', '--', ':')
 """Once every colour is used."""
-COLUMNS = 3
-"""Panels side by side."""
-LEGEND_LETTERS = 95
-"""In a row of the legend, its lines included."""
+WIDTHS = (5.0, 10.8, 10.8)
+"""Inches, of one panel, and of as many side by side as there are widths."""
+COLUMNS = len(WIDTHS)
+LEGEND_LETTERS = 13
+"""In an inch of a row of the legend, its lines included."""
 LEGEND_LINE = 0.2
 """Inches."""
-TICK_LETTERS = 70
-"""In the names of all places of panels side by side, above which they are slanted."""
+TICK_LETTERS = 9.7
+"""In an inch, of the names of all places of panels side by side, above which they are slanted."""
+POINTS = 72
+"""In an inch."""
 Point = tuple[float, float, float, float]
 """Place, low end, value, high end."""
 GAP = (float('nan'),) * 4
@@ -33,7 +42,10 @@ GAP = (float('nan'),) * 4
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """One figure of the page; `svg` is empty where its data do not exist yet, and `absent` says why."""
+    """One figure of the page; `svg` is empty where its data do not exist yet, and `absent` says why.
+
+    `wide`: it takes the whole width of the page, for it has several panels.
+    """
 
     name: str
     title: str
@@ -45,6 +57,11 @@ class Figure:
     @property
     def empty(self) -> bool:
         return not self.svg
+
+    @property
+    def wide(self) -> bool:
+        size = re.search(r'viewBox="0 0 ([\d.]+)', self.svg)
+        return size is not None and float(size[1]) > 1 + POINTS * WIDTHS[0]
 
 
 def shown(m: Measures) -> tuple[list[str], str]:
@@ -69,22 +86,32 @@ def name_axes(panels: Sequence[Any], x: str, y: str) -> None:
     """Labels at the outer panels, one legend below all of them."""
     columns = min(len(panels), COLUMNS)
     for number, axes in enumerate(panels):
+        axes.tick_params(labelbottom=True, labelleft=True)  # each may be alone in its row, on a phone
         if number >= len(panels) - columns:
             axes.set_xlabel(x)
-            axes.tick_params(labelbottom=True)
         if number % columns == 0:
             axes.set_ylabel(y)
     lines: dict[str, Any] = {}
     for axes in panels:
         lines |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    letters = sum(len(name) + 6 for name in lines)
-    columns = max(1, min(len(lines), LEGEND_LETTERS * len(lines) // max(letters, 1)))
+    letters, room = sum(len(name) + 6 for name in lines), round(LEGEND_LETTERS * width_of(len(panels)))
+    columns = max(1, min(len(lines), room * len(lines) // max(letters, 1)))
     panels[0].figure.legend(lines.values(), lines.keys(), loc='outside lower center', ncols=columns)
+
+
+def width_of(panels: int) -> float:
+    """Inches."""
+    return WIDTHS[min(panels, COLUMNS) - 1]
 
 
 def in_legend(name: str) -> str:
     """A name as a legend shows it: matplotlib leaves out those that begin with `_`."""
     return f' {name}' if name.startswith('_') else name
+
+
+def with_line(label: str) -> str:
+    """The label of what is hidden with the line of this label, and is not in the legend."""
+    return f'_{in_legend(label)}'
 
 
 def curves(
@@ -118,7 +145,7 @@ def curves(
                 _line(axes, points, labels.index(label), label, len(labels) if ticks else 0)
             axes.set_title(panel, fontsize=10)
             if ticks:
-                wide = min(len(filled), COLUMNS) * sum(map(len, ticks)) > TICK_LETTERS
+                wide = min(len(filled), COLUMNS) * sum(map(len, ticks)) > TICK_LETTERS * width_of(len(filled))
                 axes.set_xticks(range(len(ticks)), ticks, **(slanted if wide else {}))
                 axes.grid(False, axis='x')
             finish(axes, panel)
@@ -135,7 +162,8 @@ def curves(
         f'{panel and f"{panel}: "}{"; ".join(f"{label} {said(points)}" for label, points in lines.items())}'
         for panel, lines in filled.items()
     ]
-    legend = LEGEND_LINE * sum(len(label) + 6 for label in labels) / LEGEND_LETTERS
+    letters = LEGEND_LETTERS * width_of(len(filled))
+    legend = LEGEND_LINE * sum(len(label) + 6 for label in labels) / letters
     height = (3.2 if len(filled) == 1 else 2.6) + legend / -(-len(filled) // COLUMNS)
     svg = draw_panels(name, draw, len(filled), height, share_y=share_y)
     return Figure(name, title, caption.strip(), f'{title}. {". ".join(parts)}.', svg)
@@ -148,7 +176,7 @@ def _line(axes: Any, points: Sequence[Point], number: int, label: str, beside: i
     named = dict(color=colour, markersize=3.5, linewidth=1.3, label=in_legend(label))
     if not beside:
         axes.plot(places, values, f'o{style}', **named)
-        axes.fill_between(places, lows, highs, color=colour, alpha=0.13, linewidth=0)
+        axes.fill_between(places, lows, highs, color=colour, alpha=0.13, linewidth=0, label=with_line(label))
         return
     shift = (number - (beside - 1) / 2) * min(0.1, 0.5 / beside)
     reach = [
@@ -197,7 +225,7 @@ def training_axis(axes: Any, m: Measures) -> None:
     unit, name = next(known for known in units if last['tokens'] >= known[0])
     a_step = last['tokens'] / last['step'] / unit
     both_ways = (lambda step: step * a_step, lambda tokens: tokens / a_step)
-    below = axes.secondary_xaxis(-0.19, functions=both_ways)
+    below = axes.secondary_xaxis(-0.27, functions=both_ways)
     below.set_xlabel(f'{name}tokens')
     below.spines['bottom'].set_linewidth(0.8)
 
@@ -234,7 +262,7 @@ def draw_panels(
         figure, axes = pyplot.subplots(
             rows,
             columns,
-            figsize=(7.2, rows * height),
+            figsize=(width_of(panels), rows * height),
             layout='constrained',
             sharex=share_x,
             sharey=share_y,
@@ -243,13 +271,77 @@ def draw_panels(
         for unused in axes.flat[panels:]:
             unused.remove()
         draw(list(axes.flat[:panels]))
+        lines = [_identified(one, f'p{number}') for number, one in enumerate(figure.axes)]
         buffer = io.StringIO()
         figure.savefig(buffer, format='svg', transparent=True, metadata={'Date': None, 'Creator': None})
+        charts = [
+            _chart(*both) for both in zip(figure.axes, lines, strict=True)
+        ]  # where they lie is known now
         pyplot.close(figure)
-    return _inline(buffer.getvalue(), name)
+    return _inline(buffer.getvalue(), name, charts)
 
 
-def _inline(svg: str, name: str) -> str:
+def _identified(axes: Any, prefix: str) -> dict[str, Any]:
+    """Give every element that is drawn an id: `lines` by their labels, with what is hidden with them, and the others.
+
+    `ticks` are those of both axes, and `under` a second axis below.
+    """
+    lines: dict[str, list[str]] = {}
+    others: list[str] = []
+    owned: dict[Any, str] = {}
+    for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+        owned |= dict.fromkeys([handle] if hasattr(handle, 'set_gid') else handle.get_children(), label)
+    labels = {with_line(label): label for label in owned.values()}
+    for number, artist in enumerate((*axes.patches, *axes.collections, *axes.lines)):
+        label = owned.get(artist, labels.get(artist.get_label(), ''))
+        has_points = artist in axes.lines or artist in axes.patches
+        artist.set_gid(f'{prefix}-{"line" if label and has_points else "mark"}-{number}')
+        (lines.setdefault(label, []) if label else others).append(artist.get_gid())
+    axes.set_gid(prefix)
+    groups = {'x': axes.xaxis, 'y': axes.yaxis, **{f'under{n}': x for n, x in enumerate(axes.child_axes)}}
+    groups |= {f'text{number}': text for number, text in enumerate(axes.texts)}
+    for part, artist in groups.items():
+        artist.set_gid(f'{prefix}-{part}')
+    hidden = [f'{prefix}-{part}' for part in groups if part not in ('x', 'y')]
+    return {
+        'id': prefix,
+        'lines': lines,
+        'others': others,
+        'ticks': [f'{prefix}-x', f'{prefix}-y'],
+        'fixed': hidden,
+    }
+
+
+def _chart(axes: Any, elements: dict[str, Any]) -> dict[str, Any]:
+    """The elements, where the axes lie in the figure, in points from above, and what they measure."""
+    width, height = (POINTS * inches for inches in axes.figure.get_size_inches())
+    at = axes.get_position()
+    box = at.x0 * width, (1 - at.y1) * height, at.width * width, at.height * height
+    return {
+        **elements,
+        'title': axes.get_title(),
+        'box': [round(x, 6) for x in box],
+        'x': _measured(axes.xaxis),
+        'y': _measured(axes.yaxis),
+    }
+
+
+def _measured(axis: Any) -> dict[str, Any]:
+    """What an axis measures, from where to where; `names` of places that have some. Without ticks it says nothing."""
+    from matplotlib.ticker import FixedLocator
+
+    at = [float(place) for place in axis.get_majorticklocs()]
+    named = isinstance(axis.get_major_locator(), FixedLocator)
+    return {
+        'name': axis.get_label_text(),
+        'ends': [float(end) for end in axis.get_view_interval()],
+        'scale': axis.get_scale() if at else '',
+        'right': axis.get_ticks_position() == 'right',
+        'names': list(zip(at, axis.get_major_formatter().format_ticks(at), strict=True)) if named else [],
+    }
+
+
+def _inline(svg: str, name: str, charts: list[dict[str, Any]]) -> str:
     """The <svg> element alone: sized by the page, ids of its own, colours as CSS variables."""
     svg = svg[svg.index('<svg') :]
     svg = re.sub(r'<metadata>.*?</metadata>', '', svg, flags=re.DOTALL)
@@ -257,6 +349,8 @@ def _inline(svg: str, name: str) -> str:
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r'\1', svg, count=1)
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = svg.replace('url(#', f'url(#{name}-').replace('href="#', f'href="#{name}-')
+    said = html.escape(json.dumps(charts, ensure_ascii=False, allow_nan=False))
+    svg = svg.replace('<svg', f'<svg data-name="{name}" data-charts="{said}"', 1)
     svg = svg.replace(INK, 'var(--ink, #222)').replace(GRID, 'var(--grid, #ccc)')
     for number, colour in enumerate(SERIES):
         svg = svg.replace(colour, f'var(--series-{number}, {colour})')

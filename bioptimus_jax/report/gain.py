@@ -2,19 +2,84 @@
 
 import dataclasses
 import math
+import shlex
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.finished import OUTSIDE, Model, read_model
+from bioptimus_jax.finetune.finished import BY_DEVEL, OUTSIDE, Model, read_model
 from bioptimus_jax.finetune.task import score_of
-from bioptimus_jax.finetune.verdict import Compared, compared, pairing_of, winner_of
-from bioptimus_jax.report.layout import Cell, Column, Table, count, fixed, missing, spread
-from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures, score_names
+from bioptimus_jax.finetune.verdict import (
+    Compared,
+    compare,
+    compared,
+    on_items,
+    pairing_of,
+    verdict,
+    winner_of,
+)
+from bioptimus_jax.report.layout import Cell, Column, Table, count, fixed, missing, shown_path, spread
+from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, PHASE_INITIAL, Measures, score_names
 from bioptimus_jax.report.trained import Trained, cell_folder
+from bioptimus_jax.run import stage_folder
 from bioptimus_jax.schema import SOURCE
 
 VERDICTS = {'B': 'better', 'A': 'worse', '': 'not distinguishable'}
+ONE_SEED = 'one seed'
+UNKNOWN = 'not known yet'
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What the adaptation brought, in a word and in a sentence, and the command that prints the same numbers."""
+
+    word: str
+    sentence: str
+    command: str = ''
+
+
+def before_and_after(m: Measures, dataset: str = '') -> tuple[str, str]:
+    """The source, or step 0 where it was not scored, and the last phase that was, on a set or any; '' for none."""
+    scored = [x for x in m.models if any(m.scores(x, d) for d in ([dataset] if dataset else m.datasets))]
+    first = next((x for x in (SOURCE, PHASE_INITIAL) if x in scored), '')
+    return first, next((x for x in reversed(m.phases) if x in scored), '')
+
+
+def overall(m: Measures) -> Verdict | None:
+    """The last phase against the source, the mean over all sets, as `bioptimus compare --models` has it.
+
+    None of a run that trains nothing. Without the source it is against step 0, and says so.
+    """
+    if not m.trains:
+        return None
+    first, last = before_and_after(m)
+    if not (first and last):
+        lacking = 'no phase was scored.' if m.datasets else NOT_SCORED
+        return Verdict(UNKNOWN, f'What adaptation brought is {UNKNOWN}: {lacking}')
+    named = {SOURCE: 'the source', PHASE_INITIAL: 'step 0'}[first]
+    more = (
+        '' if first == SOURCE else ' The source was not scored; name it in config.finetune.models, as source.'
+    )
+    folders = [_finished(m, x) for x in (first, last)]
+    try:
+        both = compare(*map(read_model, folders))
+    except InputError as error:
+        return Verdict(UNKNOWN, f'{last} against {named} is not tested: {error}.{more}')
+    said, word = verdict(both.effect, both.label, named, last), VERDICTS[winner_of(both.effect)]
+    of = f'mean over {both.sets}' if len(both.found) > 1 else both.found[0].pairing.dataset
+    if both.effect.p is None:
+        numbers = on_items(both.label, both.items, both.items.p)
+        said = f'from {named} to {last} the test score changes by {numbers}, on other test items'
+        word = ONE_SEED
+        of += '; one seed, so no test over fine-tunings'
+    sentence = f'{said[0].upper()}{said[1:]} ({of}).{more}'
+    return Verdict(word, sentence, shlex.join(['bioptimus', 'compare', '--models', *folders]))
+
+
+def _finished(m: Measures, model: str) -> str:
+    """Of its folder, with what devel chooses where there are several settings."""
+    several = any(len(m.settings(model, d)) > 1 for d in m.datasets)
+    return f'{shown_path(stage_folder(m.run, "finetune") / model)}{f":{BY_DEVEL}" if several else ""}'
 
 
 def gain(m: Measures) -> Table:
@@ -138,7 +203,7 @@ def _verdicts(tested: Mapping[tuple[str, ...], Compared]) -> list[Column]:
         ),
         Column(
             'verdict',
-            of_test(lambda one: 'one seed' if one.effect.p is None else VERDICTS[winner_of(one.effect)]),
+            of_test(lambda one: ONE_SEED if one.effect.p is None else VERDICTS[winner_of(one.effect)]),
         ),
         Column('other items', of_test(_items)),
         Column('seeds', of_test(lambda one: count(len(one.pairing.seeds)))),

@@ -31,10 +31,14 @@ FORMULA = ('=', '+', '-', '@', '\t', '\r')
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What is shown, and the number behind it that is sorted and ranked (None: text)."""
+    """What is shown, and the number behind it that is sorted and ranked (None: text).
+
+    `html`: of running text, the same with its marks, on the page alone.
+    """
 
     text: str
     value: float | None = None
+    html: str = ''
 
 
 def words(text: object) -> Cell:
@@ -204,8 +208,8 @@ class Table:
         )
         body = ''
         for row, marks in zip(self.rows, self.marks(), strict=True):
-            cells = zip(row, marks, numeric, strict=True)
-            body += '<tr>' + ''.join(_html_cell(c, m, n) for c, m, n in cells) + '</tr>\n'
+            cells = zip(row, marks, numeric, self.columns, strict=True)
+            body += f'<tr>{"".join(_html_cell(*cell) for cell in cells)}</tr>\n'
         note = f'<p class="note">{html.escape(self.note)}</p>' if self.note else ''
         box = 'scroll' + ' tall' * (len(self.rows) > TALL) + ' wide' * (len(self.columns) > WIDE)
         box += ' widest' * (len(self.columns) > WIDEST)
@@ -282,7 +286,9 @@ def _class(numeric: bool, text: str) -> str:
     return f' class="{" ".join(names)}"' if names else ''
 
 
-def _html_cell(cell: Cell, mark: str, numeric: bool) -> str:
+def _html_cell(cell: Cell, mark: str, numeric: bool, column: str) -> str:
+    if cell.html:  # on a phone its column has no head
+        return f'<td class="text" data-column="{html.escape(column)}">{cell.html}</td>'
     text = html.escape(cell.text)
     text = {'best': f'<strong>{text}</strong>', 'second': f'<u>{text}</u>'}.get(mark, text)
     value = '' if cell.value is None else f' data-value="{cell.value!r}"'

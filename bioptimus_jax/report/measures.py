@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import math
 import os
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
 from bioptimus_jax.finetune import search
-from bioptimus_jax.finetune.task import LEARNED_DEVEL, Task, task_of
+from bioptimus_jax.finetune.task import BASELINES, LEARNED_DEVEL, Task, task_of
 from bioptimus_jax.manifests import MANIFEST, STARTED, require_whole
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.run import Run, lost_metrics, stage_folder, stage_metrics
@@ -24,6 +25,10 @@ DIFFICULTY = 'difficulty.json'
 PHASE_INITIAL = 'initial'
 NO_PHASES = 'this run trains no phases; it fine-tunes models that were made before.'
 NOT_SCORED = 'stage finetune has not been run.'
+OF_BASELINES = (
+    'Majority: the answer that training gives most often, for every text; prior: answers drawn as often as training'
+    ' gives them.'
+)
 KEPT = 'phases.json'
 READ = ('corpus', 'vocab', 'surgery', 'pretrain', 'export', 'finetune', 'analyze')
 NAMED = 3
@@ -155,6 +160,16 @@ class Measures:
         if split == 'devel':  # what was learned says nothing of a model
             cells = [r for r in cells if LEARNED_DEVEL not in r]
         return [100 * r[split][mode][what or self.task(dataset).metric.name] for r in cells]
+
+    def baseline(self, name: str, dataset: str) -> list[float]:
+        """The test score, in percent, of answers that read nothing; empty where it is not on record."""
+        own = (r for r in self.finetuned if r['dataset'] == dataset)
+        return [100 * r[name] for r in itertools.islice(own, 1) if name in BASELINES and name in r]
+
+    @property
+    def baselines(self) -> list[str]:
+        """Those that some set has."""
+        return [name for name in BASELINES if any(name in r for r in self.finetuned)]
 
     def task(self, dataset: str) -> Task:
         """What was learned from a set that was scored."""

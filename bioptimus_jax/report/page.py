@@ -8,7 +8,7 @@ import shutil
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.export import card
@@ -31,12 +31,20 @@ CARDS = 'cards'
 NAMED = 6
 """Models or sets that the description names."""
 ORDER = (
-    *('phases', 'entities', 'papers', 'mentions', 'sets', 'hidden_words', 'corpus', 'vocabulary'),
+    *('phases', 'entities', 'in_text', 'papers', 'mentions', 'sets', 'hidden_words', 'corpus', 'vocabulary'),
     *('new_tokens', 'difficulty', 'training', 'geometry', 'efficiency', 'goodput', 'stages'),
 )
 """Of the sections on the page, by their files."""
 SECTIONS: tuple[Section, ...] = tuple(map(Plugins('bioptimus_jax.report.sections', 'SECTION').load, ORDER))
 FIGURES = {draw.__name__: draw for section in SECTIONS for draw in section.figures}
+
+
+class Live(NamedTuple):
+    """Of a page that is made again while its run goes on: what is being done, when that was read, how often."""
+
+    now: str
+    time: str
+    seconds: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,14 +61,9 @@ class Made:
         tables = {name: make(m) for s in SECTIONS for name, make in (s.tables | s.folded).items()}
         return cls(m, tables, {name: draw(m) for name, draw in FIGURES.items()})
 
-    def belongs(self, section: Section) -> bool:
-        """Not to the page where it is empty, and its stages are not of this run."""
-        planned = not section.stages or bool(set(section.stages) & set(self.measures.run.config.stages))
-        filled = any(self.tables[name].rows for name in (*section.tables, *section.folded))
-        return planned or filled or any(self.figures[draw.__name__].svg for draw in section.figures)
-
     def blocks(self) -> list[dict[str, Any]]:
         """The sections of the page as the template takes them."""
+        planned = self.measures.run.config.stages
         return [
             block(
                 section.title,
@@ -68,8 +71,9 @@ class Made:
                 [self.tables[name] for name in section.tables],
                 [self.figures[draw.__name__] for draw in section.figures],
                 [self.tables[name] for name in section.folded],
+                '' if not section.stages or set(section.stages) & set(planned) else not_planned(planned),
             )
-            for section in filter(self.belongs, SECTIONS)
+            for section in SECTIONS
         ]
 
     def about(self) -> dict[str, Any]:
@@ -79,9 +83,8 @@ class Made:
             'kicker': 'BIOptimus run',
             'name': m.run.workdir.name,
             'description': f'{description(m)} {m.gaps}'.strip(),
+            'verdict': gain.overall(m),
             'headlines': headlines(m, self.tables['gain']),
-            'left_out': ', '.join(section.title for section in SECTIONS if not self.belongs(section)),
-            'stages': ', '.join(m.run.config.stages),
             'settings': [
                 (name, json.dumps(value, ensure_ascii=False))
                 for name, value, metadata in walk(m.run.config)
@@ -89,12 +92,12 @@ class Made:
             ],
         }
 
-    def page(self) -> str:
+    def page(self, live: Live | None = None) -> str:
         """The page as HTML: no network access, styles, script and figures inside."""
-        return render(**self.about(), sections=self.blocks(), command=self.measures.run.command)
+        return render(self.blocks(), **self.about(), command=self.measures.run.command, live=live)
 
 
-def build(run: Run, folder: Path) -> dict[str, Any]:
+def build(run: Run, folder: Path, live: Live | None = None) -> dict[str, Any]:
     """Write index.html, tables.md, csv/NAME.csv, figures/NAME.svg and cards into `folder`, from what there is so far.
 
     Returns how many tables and figures have something to show. Raises InputError for damaged records.
@@ -102,7 +105,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     m = read_measures(run)
     made = Made.of(m)
     with atomic(folder / 'index.html') as file:
-        file.write(made.page())
+        file.write(made.page(live))
     for before in ('csv', 'figures'):  # what was there then
         shutil.rmtree(folder / before, ignore_errors=True)
     write_tables(run.workdir.name, made.tables, folder)
@@ -110,7 +113,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     cards = write_cards(m, folder / CARDS)
     if m.gaps:
         run.say(f'report: {m.gaps}')
-    run.say(f'report: {folder / "index.html"}')
+    if not live:
+        run.say(f'report: {folder / "index.html"}')
     return {
         'tables': sum(bool(t.rows) for t in made.tables.values()),
         'figures': sum(bool(f.svg) for f in made.figures.values()),
@@ -133,7 +137,8 @@ def write_cards(m: Measures, folder: Path) -> int:
         ]
         if about and results:
             with atomic(folder / f'{model}.md') as file:
-                file.write(card.model_card(m.run, model, read_architecture(exported), about, results))
+                architecture = read_architecture(exported)
+                file.write(card.model_card(m.run, model, architecture, about, results, exported))
             written += 1
     return written
 
@@ -144,8 +149,9 @@ def block(
     tables: Sequence[Table] = (),
     figures: Sequence[Figure] = (),
     folded: Sequence[Table] = (),
+    otherwise: str = '',
 ) -> dict[str, Any]:
-    """A section as the template takes it."""
+    """A section as the template takes it; `otherwise` is why it is left out if that is not what its parts say."""
     made: list[Table | Figure] = [*tables, *folded, *figures]
     absent: dict[str, dict[str, None]] = {}  # reason -> titles
     for one in made:
@@ -159,14 +165,35 @@ def block(
         'figures': [figure for figure in figures if not figure.empty],
         'folded': [table.html() for table in folded if not table.empty],
         'absent': {reason: '; '.join(titles) for reason, titles in absent.items()},
+        'filled': not all(one.empty for one in made),
+        'otherwise': otherwise,
     }
 
 
-def render(**values: Any) -> str:
-    """The page's template, filled; the versions of what made it are added."""
+def not_planned(stages: Sequence[str]) -> str:
+    """Why the page lacks sections of other stages."""
+    return f'not part of this run. Its stages are {", ".join(stages)}.'
+
+
+def render(sections: Sequence[dict[str, Any]], **values: Any) -> str:
+    """The page's template, filled with the sections that have something to show; why the others lack is said below.
+
+    The versions of what made it are added.
+    """
     import jinja2
 
-    text = importlib.resources.files('bioptimus_jax.report').joinpath('page.html.jinja').read_text('utf-8')
+    folder = importlib.resources.files('bioptimus_jax.report')
+    text, script = (folder.joinpath(name).read_text('utf-8') for name in ('page.html.jinja', 'figures.js'))
+    left_out: dict[str, list[str]] = {}
+    for section in sections:
+        if not section['filled']:
+            reason = section['otherwise'] or next(iter(section['absent']), 'nothing to show yet')
+            left_out.setdefault(reason, []).append(section['title'])
+    values |= {
+        'sections': [section for section in sections if section['filled']],
+        'left_out': {reason: ', '.join(titles) for reason, titles in left_out.items()},
+        'script': script,
+    }
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

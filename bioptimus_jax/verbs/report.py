@@ -1,13 +1,29 @@
 """`bioptimus report`: the stage, or the tables of several runs."""
 
+import os
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, flag, levels, make_stage, run_flags, stage_keys, stage_text
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.command import (
+    Command,
+    Verb,
+    flag,
+    levels,
+    make_stage,
+    positive,
+    run_flags,
+    stage_keys,
+    stage_text,
+)
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.remote.session import require_local
+from bioptimus_jax.run import Run
 from bioptimus_jax.stages import STAGES
 
 STAGE = STAGES['report']
+SECONDS = 30.0
+PATIENT = 10
+"""Niceness of the process that follows a run: training comes first."""
 TAKEN = 'what each arm took to get there (default: what all of them reach)'
 OF_SEVERAL = """
 
@@ -17,12 +33,19 @@ or fine-tuning differ are not mixed, and the page says in what they differ; and 
 hours. Of one run all tables and figures of that run come first. Writes index.html, tables.md and csv/TABLE.csv into
 DIR, and results.jsonl, from which alone `bioptimus report` makes the same tables when the run folders are gone.
 
+With --live the page of a run that goes on: WORKDIR/live/index.html, made again until its last stage is done, while the
+browser that shows it reads it again by itself.
+
+  bioptimus report --config=small --workdir=runs/small --live
   bioptimus report runs/small
   bioptimus report runs/table2 runs/orders --loss=2.5,2 --f1=80"""
 
 
 def _call(command: Command) -> None:
     options = command.options
+    if options.live:
+        _follow(command)
+        return
     if options.config and options.workdir and not options.runs:
         make_stage(command, STAGE)
         return
@@ -42,6 +65,22 @@ def _call(command: Command) -> None:
     print(f'report: {to / "index.html"}')
 
 
+def _follow(command: Command) -> None:
+    options = command.options
+    if not (options.config and options.workdir) or options.runs or options.replace:
+        raise ConfigError('report --live takes the --config and --workdir that the run was given, and no RUN')
+    require_local('--workdir', options.workdir)
+    if not Path(options.workdir).is_dir():
+        raise InputError(f'{options.workdir}: no such run folder; start the run first')
+    from bioptimus_jax.report import live  # imports matplotlib
+
+    os.nice(PATIENT)
+    with signals.watching() as watch:
+        run = Run(options.workdir, command.experiment)
+        watch(run)
+        live.follow(run, options.live)
+
+
 VERB = Verb(
     STAGE.summary,
     stage_text(STAGE) + OF_SEVERAL,
@@ -53,6 +92,15 @@ VERB = Verb(
             None,
             nargs='*',
             metavar='RUN',
+        ),
+        flag(
+            '--live',
+            f'follow a run that goes on: make its page again every so many seconds ({SECONDS:g})',
+            None,
+            nargs='?',
+            const=SECONDS,
+            type=positive,
+            metavar='SECONDS',
         ),
         flag('--to', 'folder of their page (default: tables, beside or in them)', metavar='DIR'),
         flag('--loss', f'held-out losses: {TAKEN}', (), type=levels, metavar='X,X'),

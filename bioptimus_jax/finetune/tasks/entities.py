@@ -18,7 +18,7 @@ from bioptimus_jax.schema import ENTITY_HEADS, Finetune
 from bioptimus_jax.sets import corpora
 from bioptimus_jax.sets.corpora import Dataset, NamedSet
 from bioptimus_jax.sets.sentences import SPLITS, Sentence
-from bioptimus_jax.sets.tags import NAMELESS, decode, encode, from_spans, labels_of, renamed, spans
+from bioptimus_jax.sets.tags import NAMELESS, Span, decode, encode, from_spans, labels_of, renamed, spans
 
 
 class Entities(Task):
@@ -52,6 +52,9 @@ class Entities(Task):
 
     def answers(self, example: Sentence) -> Sequence[str]:
         return example.tags
+
+    def mentions(self, answers: Sequence[str]) -> Sequence[Span]:
+        return spans(answers)
 
     def learned(self, example: Sentence, settings: Finetune) -> Sequence[str]:
         return encode(example.tags, settings.scheme)

@@ -8,7 +8,7 @@ from typing import Any
 
 from bioptimus_jax.finetune.entities.score import METRICS
 from bioptimus_jax.finetune.summary import ENSEMBLE, MEAN
-from bioptimus_jax.finetune.task import BASELINES, DEFAULT, LEARNED_DEVEL
+from bioptimus_jax.finetune.task import DEFAULT, LEARNED_DEVEL
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report.blurb import blurb
 from bioptimus_jax.report.drawing import GAP, Figure, Point, curves, shown, spanned, training_axis
@@ -21,12 +21,11 @@ from bioptimus_jax.report.layout import (
     Table,
     count,
     each,
-    fixed,
     missing,
     percents,
     spread,
 )
-from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, Measures, score_names
+from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, OF_BASELINES, Measures, score_names
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.report.transfer import crossed, in_corpus, repeated
 from bioptimus_jax.sets import published
@@ -58,14 +57,14 @@ class Scored:
         return self.measures.statistics_of(self.model, self.dataset, self.setting)
 
     def name(self) -> str:
-        chosen = self.setting == self.measures.chosen(self.model, self.dataset)
+        chosen = self.setting and self.setting == self.measures.chosen(self.model, self.dataset)
         return f'{self.setting or NOT_RUN}{", chosen" if chosen else ""}'
+
+    def test(self) -> Cell:
+        return self.score() if self.cells else spread(self.measures.baseline(self.model, self.dataset))
 
     def score(self, split: str = 'test', mode: str = 'default', what: str = '') -> Cell:
         return spread(self.measures.scores(self.model, self.dataset, split, mode, what, self.setting))
-
-    def baseline(self, name: str) -> Cell:
-        return fixed(next((100 * r[name] for r in self.cells if name in r), None), 2)
 
     def of_any_type(self) -> Cell:
         return spread([100 * r['test_untyped']['default']['f1'] for r in self.cells if 'test_untyped' in r])
@@ -103,6 +102,8 @@ def scores(m: Measures) -> Table:
         for dataset, model in itertools.product(m.datasets, m.models)
         for setting in m.settings(model, dataset) or ['']
     ]
+    read_nothing = [Scored(m, d, name, '') for d in m.datasets for name in m.baselines if m.baseline(name, d)]
+    records = sorted([*read_nothing, *records], key=lambda r: m.datasets.index(r.dataset))
 
     def known(cell: Callable[[Scored], Cell]) -> Callable[[Scored], Cell]:
         return lambda r: cell(r) if r.cells else missing()
@@ -115,7 +116,7 @@ def scores(m: Measures) -> Table:
         Column('model', lambda r: m.label(r.model)),
         Column('setting', Scored.name, when=several),
         Column('measure', lambda r: m.task(r.dataset).metric.title, when=bool(of_others)),
-        Column('test' if of_others else 'F1', Scored.score, 'high'),
+        Column('test' if of_others else 'F1', Scored.test, 'high'),
         Column('95 %', lambda r: percents(r.statistics.get('interval')) or NOT_RUN, when=intervals),
         Column('vote of the seeds', Scored.ensemble, when=any(ENSEMBLE in r for r in m.statistics)),
         Column(
@@ -126,10 +127,6 @@ def scores(m: Measures) -> Table:
         Column('strict F1', of_entities(lambda r: r.score(mode='strict')), 'high'),
         Column('relaxed F1', of_entities(lambda r: r.score(mode='relaxed')), 'high'),
         Column('untyped F1', Scored.of_any_type, 'high', untyped),
-        *each(
-            {name: name for name in BASELINES if any(name in r for r in m.finetuned)},
-            lambda name, r: r.baseline(name),
-        ),
         Column('devel' if of_others else 'devel F1', lambda r: r.score('devel'), 'high'),
         Column('seeds', known(Scored.seeds)),
         *each(RATES, lambda what, r: of_entities(lambda r: r.score(what=what))(r), 'high'),
@@ -146,12 +143,7 @@ def scores(m: Measures) -> Table:
         + ('Chosen: highest mean on devel, which the other tables show. ' if several else '')
         + _searched(m)
         + _learned_devel(m)
-        + (
-            'Majority: the answer that training gives most often, for every text; prior: answers drawn as often as'
-            ' training gives them. '
-            if any(name in r for r in m.finetuned for name in BASELINES)
-            else ''
-        )
+        + f'{OF_BASELINES} ' * bool(m.baselines)
         + _failures(m)
         + ''.join(f'{line}. ' for line in published.clashes(m.datasets))
         + 'Mentions scored / in the file. — : not run.'

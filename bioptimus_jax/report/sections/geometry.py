@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bioptimus_jax.analysis.geometry import change
-from bioptimus_jax.report.drawing import INK, SERIES, Figure, Point, curves, draw_panels, name_axes
+from bioptimus_jax.report.drawing import INK, SERIES, Figure, Point, curves, draw_panels, name_axes, with_line
 from bioptimus_jax.report.layout import Cell, Column, Table, between, count, each, fixed, missing, percent
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
 from bioptimus_jax.report.section import Section
@@ -161,7 +161,8 @@ def _dots(axes: Any, points: Sequence[Sequence[float]], colour: str, label: str)
 
     lines = Path([xy for xy in points for _ in range(2)], [Path.MOVETO, Path.LINETO] * len(points))
     lines.should_simplify = False
-    axes.add_patch(PathPatch(lines, fill=False, edgecolor=colour, linewidth=2.4, capstyle='round', alpha=0.8))
+    look = dict(fill=False, edgecolor=colour, linewidth=2.4, capstyle='round', alpha=0.8)
+    axes.add_patch(PathPatch(lines, **look, label=with_line(label)))
     axes.plot([], [], 'o', color=colour, markersize=3.5, label=label)
     axes.autoscale_view()
 

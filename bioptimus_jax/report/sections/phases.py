@@ -3,7 +3,15 @@
 from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.report.drawing import Figure, curves, spanned, training_axis
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent, spread
-from bioptimus_jax.report.measures import LABELS, NO_PHASES, PHASE_INITIAL, Measures, score_names, scored_sets
+from bioptimus_jax.report.measures import (
+    LABELS,
+    NO_PHASES,
+    OF_BASELINES,
+    PHASE_INITIAL,
+    Measures,
+    score_names,
+    scored_sets,
+)
 from bioptimus_jax.report.section import Section
 from bioptimus_jax.schema import SOURCE
 
@@ -15,6 +23,7 @@ def phases(m: Measures) -> Table:
     settings = list(dict.fromkeys(name for e in m.evaluations for name in e.get('losses', {})))
     scored = [x for x in m.models if any(m.scores(x, d) for d in m.datasets)]
     shown = [x for x in m.models if x in (PHASE_INITIAL, *m.phases, *scored)] if m.trains else []
+    shown = [*(m.baselines if shown else ()), *shown]
     ends = {x: m.phase_end(x) or {} for x in shown}
 
     def loss(setting: str, model: str) -> Cell:
@@ -27,7 +36,7 @@ def phases(m: Measures) -> Table:
         Column('held-out loss', lambda x: fixed(ends[x].get('frozen_loss')), 'low'),
         Column('accuracy', lambda x: percent(ends[x].get('frozen_accuracy')), 'high'),
         *each({s: f'loss {s}' for s in settings}, loss, 'low'),
-        *each(scored_sets([m]), lambda d, x: spread(m.scores(x, d)), 'high'),
+        *each(scored_sets([m]), lambda d, x: spread(m.scores(x, d) or m.baseline(x, d)), 'high'),
     ]
     note = f'Held-out loss: {objective_of(m.run.config).heldout_loss}.'
     note += ' Loss 0.1 …: masked as in that phase, [MASK]ed positions only.' if settings else ''
@@ -38,6 +47,7 @@ def phases(m: Measures) -> Table:
     )
     if LABELS[SOURCE] in map(m.label, shown):
         note += ' The source has another vocabulary, so its losses do not compare.'
+    note += f' {OF_BASELINES}' * bool(m.baselines)
     return Table.of('Phases', columns, shown, note=f'{note} — : not run.', absent=NO_PHASES)
 
 

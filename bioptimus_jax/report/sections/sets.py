@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bioptimus_jax.finetune.entities import lint
-from bioptimus_jax.report.drawing import SERIES, Figure, draw_svg, in_legend
+from bioptimus_jax.report.drawing import SERIES, Figure, draw_svg, in_legend, name_axes, with_line
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, missing
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
@@ -69,14 +69,13 @@ def label_shares(m: Measures) -> Figure:
         floor = [0.0] * len(bars)
         for (kind, colour), first in itertools.product(zip(types, SERIES, strict=False), (True, False)):
             width = [share.get((kind, first), 0.0) for share in shares]
-            label, strength = (in_legend(kind), 1.0) if first else (None, 0.5)
+            label, strength = (in_legend(kind), 1.0) if first else (with_line(kind), 0.5)
             axes.barh(range(len(bars)), width, 0.72, floor, color=colour, alpha=strength, label=label)
             floor = [low + w for low, w in zip(floor, width, strict=True)]
         axes.set_yticks(range(len(bars)), list(bars))
         axes.set_ylim(len(bars) - 0.5, -0.5)
-        axes.set_xlabel('share of all words, %')
         axes.grid(False, axis='y')
-        axes.legend(loc='center left', bbox_to_anchor=(1, 0.5))
+        name_axes([axes], 'share of all words, %', '')
 
     inside = [f'{name} {sum(share.values()):.1f}' for name, share in zip(bars, shares, strict=True)]
     caption = (

@@ -28,7 +28,7 @@ def training_loss(m: Measures) -> Figure:
         axes.plot(steps, losses, color=SERIES[0], linewidth=1.2, label='loss')
         axes.set_ylabel('loss, nats per piece')
         rate = axes.twinx()
-        rate.plot(steps, rates, color=SERIES[1], linewidth=1.2, linestyle='--')
+        rate.plot(steps, rates, color=SERIES[1], linewidth=1.2, linestyle='--', label='learning rate')
         rate.set_ylabel('learning rate', color=SERIES[1])
         rate.ticklabel_format(axis='y', style='sci', scilimits=(0, 0), useMathText=False)
         rate.set_ylim(bottom=0)
