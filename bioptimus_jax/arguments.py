@@ -1,15 +1,14 @@
 """What can be said on the command line: every verb with its flags, keys and help."""
 
 import argparse
+import re
+from collections.abc import Sequence
 
 from bioptimus_jax import __version__
-from bioptimus_jax.command import Verb, described_keys, stage_verb
+from bioptimus_jax.command import all_verbs, described_keys
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.fields import now_called_in
-from bioptimus_jax.plugins import Plugins
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.fields import meant, now_called_in
 
-VERBS = Plugins('bioptimus_jax.verbs', 'VERB')
 SYNOPSIS = 'bioptimus VERB --config=NAME_or_FILE[:argument] --workdir=DIR [--config.key=value ...]'
 PROGRAM_HELP = """
 Adapt a general encoder to a domain: corpus, vocabulary, embedding surgery, curriculum masked-LM
@@ -26,15 +25,14 @@ examples:
 """
 
 
+CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")  # as argparse says it
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
-        raise ConfigError(f'{message}; see `{self.prog} --help`{now_called_in(message)}')
-
-
-def all_verbs() -> dict[str, Verb]:
-    """Every verb by its name: the stages in their order, then the files of verbs/, some of them stages with flags."""
-    named = {name: stage_verb(stage) for name, stage in STAGES.items()}
-    return named | {name: VERBS.load(name) for name in VERBS}
+        wrong = CHOICE.search(message)
+        near = meant(wrong[1], re.findall(r'[\w-]+', wrong[2])) if wrong else now_called_in(message)
+        raise ConfigError(f'{message}; see `{self.prog} --help`{near}')
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -48,13 +46,26 @@ def make_parser() -> argparse.ArgumentParser:
             name,
             help=verb.short.replace('%', '%%'),
             description=verb.text,
-            epilog=described_keys(verb.keys) if verb.keys else None,
+            epilog=described_keys(verb) if verb.keys else None,
             formatter_class=plain,
         )
         for flag, settings in verb.flags:
             one.add_argument(flag, **settings)
         one.set_defaults(chosen=verb)
     return parser
+
+
+def check_flags(arguments: Sequence[str]) -> None:
+    """Raise ConfigError for a flag that the verb does not have, before argparse asks for another that is missing."""
+    name, *rest = arguments or ('',)
+    if (verb := all_verbs().get(name)) is None:
+        return
+    known = ['--help', *(flag for flag, _ in verb.flags if flag.startswith('-'))]
+    for given in rest[: rest.index('--') if '--' in rest else None]:
+        flag = given.partition('=')[0]
+        named = any(one.startswith(flag) for one in known)  # argparse takes beginnings
+        if flag.startswith('--') and not named:
+            raise ConfigError(f'{name} has no {flag}; see `bioptimus {name} --help`{meant(flag, known)}')
 
 
 def take_overrides(arguments: list[str]) -> tuple[list[tuple[str, str]], list[str]]:

@@ -9,11 +9,12 @@ import os
 import select
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from bioptimus_jax.arguments import make_parser, take_overrides
+from bioptimus_jax.arguments import check_flags, make_parser, take_overrides
 from bioptimus_jax.command import Command
 from bioptimus_jax.errors import (
     BAD_INPUT,
@@ -47,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _outcome(arguments: list[str]) -> int:
+    began = time.time()
     try:
         return _dispatch(arguments)
     except ConfigError as error:
@@ -54,7 +56,7 @@ def _outcome(arguments: list[str]) -> int:
     except InputError as error:
         return _fail(str(error), BAD_INPUT)
     except Afresh:
-        _replace_this_process()
+        _replace_this_process(began)
     except Stopped:
         return _fail(signals.last_words(), signals.asked())
     except BrokenPipeError:
@@ -65,12 +67,12 @@ def _outcome(arguments: list[str]) -> int:
         return _fail(refused, BAD_INPUT) if refused else _crash()
 
 
-def _replace_this_process() -> NoReturn:
+def _replace_this_process(began: float) -> NoReturn:
     """Give the same command again in the place of this process, which goes on where it is."""
     # Not a child: whoever started this process waits for it, signals it and reads its exit code. The driver takes back
     # what jax held of the devices when the program is replaced.
     sys.stdout.flush()
-    os.environ[AFRESH] = str(os.getpid())
+    os.environ[AFRESH] = f'{os.getpid()} {began}'
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
@@ -85,6 +87,7 @@ def _dispatch(arguments: list[str]) -> int:
     for argument in arguments:
         check_text(argument, 'the command line')
     parser, (overrides, flags) = make_parser(), take_overrides(arguments)
+    check_flags(flags)
     options = parser.parse_args(flags)
     if options.verb is None:
         parser.print_help()
@@ -93,7 +96,13 @@ def _dispatch(arguments: list[str]) -> int:
         raise ConfigError('--workdir is empty; name a folder')
     if overrides and options.chosen.keys is None:
         raise ConfigError(f'{options.verb} takes no --config keys; see `bioptimus {options.verb} --help`')
-    options.chosen.call(Command(options, overrides, arguments))
+    command = Command(options, overrides, arguments)
+    with (
+        contextlib.redirect_stdout(sys.stderr)
+        if getattr(options, 'json', False)
+        else contextlib.nullcontext()
+    ):
+        options.chosen.call(command)
     return DONE
 
 

@@ -4,24 +4,31 @@ import argparse
 import contextlib
 import dataclasses
 import functools
+import json
+import math
 import os
 import shlex
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TextIO, TypeAlias, TypeVar
 
 from bioptimus_jax import config
-from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.fields import walk
+from bioptimus_jax.errors import ConfigError, printable
+from bioptimus_jax.fields import allowed, walk
 from bioptimus_jax.hosts import processes, signals
 from bioptimus_jax.hosts.remote.session import open_run
+from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.run import Run, Stage, execute
 from bioptimus_jax.schema import PAPER_PHASES, Experiment
-from bioptimus_jax.stages import STAGES
+from bioptimus_jax.stages import STAGES, keys
 
 Number = TypeVar('Number', int, float)
 Flag: TypeAlias = tuple[str, dict[str, Any]]
 
 
+OF_A_RUN = keys('runtime', 'base_run distributed lost_after_seconds staging push_seconds')
+"""Keys that every verb reads which works in a run folder."""
+VERBS = Plugins('bioptimus_jax.verbs', 'VERB')
 DETERMINISTIC = '--xla_gpu_deterministic_ops=true'
 
 
@@ -32,18 +39,35 @@ class Command:
     options: argparse.Namespace
     overrides: Sequence[tuple[str, str]]
     words: Sequence[str]
+    out: TextIO = dataclasses.field(default_factory=lambda: sys.stdout)
 
     @functools.cached_property
     def experiment(self) -> Experiment:
         """What --config and the keys ask for; a config file is run once."""
         return config.experiment(self.options.config, self.overrides)
 
+    def answer(self, document: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
+        """Print what the verb is asked for: its text, or with --json one document, all other lines going to stderr."""
+        if self.options.json:
+            print(json.dumps(as_json(document()), indent=1, ensure_ascii=False), file=self.out)
+        elif said := text():
+            print(printable(said), file=self.out, flush=True)
+
+
+def as_json(value: Any) -> Any:
+    """The value as JSON has it: no NaN and no infinity, which become null."""
+    if isinstance(value, Mapping):
+        return {str(name): as_json(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
 
 @dataclasses.dataclass(frozen=True)
 class Verb:
     """`short` is its line among all verbs, `text` its help.
 
-    `keys` are the sections of the configuration that it reads; None: it takes no `--config.KEY=VALUE`.
+    `keys` are the sections and keys of the configuration that it reads; None: it takes no `--config.KEY=VALUE`.
     `call` raises ConfigError, InputError or Stopped.
     """
 
@@ -52,6 +76,8 @@ class Verb:
     flags: Sequence[Flag]
     call: Callable[[Command], object]
     keys: tuple[str, ...] | None = None
+    every: bool = False
+    """Whether it also reads the keys of all stages."""
 
 
 def stage_text(stage: Stage) -> str:
@@ -61,8 +87,8 @@ def stage_text(stage: Stage) -> str:
 
 
 def stage_keys(stage: Stage) -> tuple[str, ...]:
-    """The sections that a stage reads."""
-    return (*stage.sections, *(('source',) if 'source' in stage.reads else ()))
+    """The sections and keys that a stage reads."""
+    return (*stage.sections, *stage.beside, *OF_A_RUN)
 
 
 def stage_verb(stage: Stage) -> Verb:
@@ -72,20 +98,31 @@ def stage_verb(stage: Stage) -> Verb:
     )
 
 
+def all_verbs() -> dict[str, Verb]:
+    """Every verb by its name: the stages in their order, then the files of verbs/, some of them stages with flags."""
+    named = {name: stage_verb(stage) for name, stage in STAGES.items()}
+    return named | {name: VERBS.load(name) for name in VERBS}
+
+
 def make_stage(command: Command, stage: Stage) -> None:
     """Bring one stage of the run up to date."""
     in_run(command, (stage.name,), lambda run: execute(run, stage, command.options.replace))
 
 
-def in_run(command: Command, stages: tuple[str, ...], lead: Callable[[Run], object]) -> None:
-    """Open the run of `--workdir` for these stages, and `lead`; other processes of the same run follow."""
+def in_run(
+    command: Command, stages: tuple[str, ...], lead: Callable[[Run], object], writes: bool = True
+) -> None:
+    """Open the run of `--workdir` for these stages, and `lead`; other processes of the same run follow.
+
+    Without `writes` nothing is made, and other processes are not waited for.
+    """
     experiment = command.experiment
     if experiment.runtime.deterministic:  # read by XLA when its first backend starts
         os.environ['XLA_FLAGS'] = f'{os.getenv("XLA_FLAGS", "")} {DETERMINISTIC}'.strip()
-    others = processes.join(experiment.runtime) if experiment.runtime.distributed else None
+    others = processes.join(experiment.runtime) if experiment.runtime.distributed and writes else None
     with (
         signals.watching() as watch,
-        open_run(command.options.workdir, experiment, stages, watch, others) as run,
+        open_run(command.options.workdir, experiment, stages, watch, others, writes) as run,
     ):
         run.command = shlex.join(['bioptimus', *(word for word in command.words if word != '--replace')])
         if getattr(command.options, 'replace', False) and run.mirror and others:
@@ -117,6 +154,11 @@ def run_flags(required: bool = True) -> tuple[Flag, ...]:
     )
 
 
+def json_flag() -> Flag:
+    """`--json`."""
+    return flag('--json', 'print one JSON document; all other lines go to stderr', False, action='store_true')
+
+
 def positive(text: str) -> float:
     """A flag's number above 0."""
     return _number(text, float, lambda value: 0 < value < float('inf'), 'a number above 0')
@@ -144,11 +186,22 @@ def _number(text: str, kind: type[Number], fits: Callable[[Number], bool], neede
     raise argparse.ArgumentTypeError(f'{text!r}: must be {needed}')
 
 
-def described_keys(sections: tuple[str, ...]) -> str:
-    """The keys of the sections that a verb reads, with defaults; runtime keys for all."""
+def keys_of(verb: Verb) -> Iterator[tuple[str, Any, Mapping[str, Any]]]:
+    """The keys that a verb reads beside those of stages, as `fields.walk` gives them."""
+    read = tuple(f'{one}.' for one in verb.keys or ())
+    return (
+        (name, value, metadata) for name, value, metadata in walk(Experiment()) if f'{name}.'.startswith(read)
+    )
+
+
+def described_keys(verb: Verb) -> str:
+    """The keys that a verb reads, with defaults and the values that are allowed."""
     lines = ['keys (--config.KEY=VALUE), with their defaults:']
     later_phases = tuple(f'phase.{name}.' for name in list(PAPER_PHASES)[1:])  # have the first one's keys
-    for name, value, metadata in walk(Experiment()):
-        if name.split('.')[0] in (*sections, 'runtime') and not name.startswith(later_phases):
-            lines.append(f'  {name} = {value!r}\n      {metadata["doc"]}')
-    return '\n'.join(lines)
+    for name, value, metadata in keys_of(verb):
+        if name.startswith(later_phases):
+            continue
+        lines += [f'  {name} = {value!r}', f'      {metadata["doc"]}']
+        lines += [f'      {said}' for said in filter(None, [allowed(metadata)])]
+    more = ['', 'and the keys of every stage that it does: `bioptimus STAGE --help`'] * verb.every
+    return '\n'.join([*lines, *more])

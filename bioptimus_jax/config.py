@@ -15,7 +15,17 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.fields import as_config, begin, check_name, field_of, now_called, now_called_in, put
+from bioptimus_jax.fields import (
+    as_config,
+    begin,
+    check_name,
+    field_of,
+    meant,
+    now_called,
+    now_called_in,
+    put,
+    walk,
+)
 from bioptimus_jax.schema import OBJECTIVES, Experiment, Phase
 
 CONFIG_FOLDERS = (Path(__file__).parent.parent / 'configs', Path(__file__).parent / 'configs')
@@ -70,15 +80,21 @@ def arms(name: str) -> tuple[str, ...]:
     return tuple(named)
 
 
+def shipped() -> list[str]:
+    """The names of the configs that come with the program."""
+    return sorted({p.stem for folder in CONFIG_FOLDERS if folder.is_dir() for p in folder.glob('*.py')})
+
+
 def _call(name: str, function: str) -> Any:
     """What a function of a config file gives for the argument in the name."""
     target, _, argument = name.partition(':')
     candidates = [Path(target)] if target.endswith('.py') else [f / f'{target}.py' for f in CONFIG_FOLDERS]
     file = next((c for c in candidates if os.path.isfile(c)), None)  # False for what can be no path, too
     if file is None:
-        known = sorted({p.stem for folder in CONFIG_FOLDERS if folder.is_dir() for p in folder.glob('*.py')})
+        known = shipped()
         raise ConfigError(
-            f'--config={name}: no such config; shipped ones: {", ".join(known)}, or give a .py file{now_called(target)}'
+            f'--config={name}: no such config; shipped ones: {", ".join(known)}, or give a .py file'
+            f'{meant(target, known)}'
         )
     specification = importlib.util.spec_from_file_location(f'config_{file.stem}', file)
     assert specification
@@ -112,9 +128,11 @@ def override(config: ConfigDict, dotted: str, text: str) -> None:
     while isinstance(node, ConfigDict):
         name = next((n for n in sorted(node, key=len, reverse=True) if f'{rest}.'.startswith(f'{n}.')), None)
         if name is None:
+            here = dotted.removesuffix(rest)
+            every = [*(f'{here}{n}' for n in sorted(node)), *(key for key, *_ in walk(Experiment()))]
             raise ConfigError(
                 f'--config.{dotted}: no such key; known here: {", ".join(sorted(node))}'
-                f'{now_called(rest.partition(".")[0])}'
+                f'{now_called(rest.partition(".")[0]) or meant(dotted, every)}'
             )
         if rest == name and isinstance(node[name], ConfigDict):
             raise ConfigError(f'--config.{dotted}: is a section; set one of {", ".join(sorted(node[name]))}')

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from bioptimus_jax.files import existing
 from bioptimus_jax.hosts.devices import GIB, Present, peak_of_kind, present
 from bioptimus_jax.hosts.hardware import Hardware, accelerators, unused
 from bioptimus_jax.manifests import versions
@@ -48,7 +49,7 @@ def examine(folder: Path) -> Iterator[Finding]:
     yield _torch(here, found)
     yield _attention()
     yield _product(here)
-    free = shutil.disk_usage(next(p for p in (folder, *folder.parents) if p.exists())).free
+    free = shutil.disk_usage(existing(folder)).free
     yield Finding('disk', f'{free / GIB:,.0f} GiB free at {folder}', 'choose a larger disk' * (free < LITTLE))
     for module, (extra, purpose) in EXTRAS.items():
         if importlib.util.find_spec(module) is None and (module != 'pynvml' or found):

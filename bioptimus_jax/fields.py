@@ -6,11 +6,12 @@ chooses: each entry a record, or some keys of one.
 
 import contextlib
 import dataclasses
+import difflib
 import functools
 import re
 import types
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ml_collections import ConfigDict
@@ -81,6 +82,16 @@ def field_of(record: type, dotted: str) -> tuple[dataclasses.Field, Any] | None:
     if dataclasses.is_dataclass(kind):
         return field_of(typing.cast(type, kind), rest)
     return None if rest else (field, kind)
+
+
+def allowed(metadata: Mapping) -> str:
+    """The values that a key may have, as its help says them; '' where nothing is said."""
+    low, high = metadata.get('low'), metadata.get('high')
+    if values := metadata.get('one_of'):
+        return f'one of: {", ".join(map(str, values))}'
+    if low is not None and high is not None:
+        return f'from {low:,} to {high:,}'
+    return f'at least {low:,}' if low is not None else f'at most {high:,}' if high is not None else ''
 
 
 def walk(record: Any, prefix: str = '') -> Iterator[tuple[str, Any, Mapping]]:
@@ -160,7 +171,7 @@ def record_from(record: type, values: Any, where: str = '') -> Any:
     for name in values:
         if name not in fields:
             raise ConfigError(
-                f'config.{where}{name}: no such key; known here: {", ".join(sorted(fields))}{now_called(name)}'
+                f'config.{where}{name}: no such key; known here: {", ".join(sorted(fields))}{meant(name, fields)}'
             )
     filled = {}
     for name, (field, kind) in fields.items():
@@ -175,7 +186,10 @@ def record_from(record: type, values: Any, where: str = '') -> Any:
                 check_name(chosen, f'config.{full}')
                 if not _may_be(field.metadata, chosen):
                     known = ', '.join(field.metadata['names'])
-                    raise ConfigError(f'config.{full}.{chosen}: no such entry; there may be {known}')
+                    raise ConfigError(
+                        f'config.{full}.{chosen}: no such entry; there may be {known}'
+                        f'{meant(chosen, field.metadata["names"])}'
+                    )
             filled[name] = {n: _entry(field.metadata, n, value[n], f'{full}.{n}') for n in value}
         elif dataclasses.is_dataclass(kind):
             filled[name] = record_from(typing.cast(type, kind), value, f'{full}.')
@@ -194,6 +208,7 @@ def _entry(metadata: Mapping, name: str, values: Any, where: str) -> Any:
         if name not in fields:
             raise ConfigError(
                 f'config.{where}.{name}: no such key; an entry may have {", ".join(sorted(fields))}'
+                f'{meant(name, fields)}'
             )
     return {
         n: _checked(values[n], fields[n][1], fields[n][0].metadata, f'{where}.{n}') for n in sorted(values)
@@ -232,6 +247,7 @@ def _checked(value: Any, expected: Any, metadata: Mapping, full: str) -> Any:
     if metadata['one_of'] and value not in metadata['one_of']:
         raise ConfigError(
             f'config.{full}: {_shown(value)} is not one of {", ".join(map(str, metadata["one_of"]))}'
+            f'{meant(value, metadata["one_of"])}'
         )
     if isinstance(value, str):
         check_text(value, f'config.{full}')
@@ -267,8 +283,19 @@ def check_text(text: str, where: str) -> None:
         raise ConfigError(f'{where}: {_shown(text)} is not UTF-8 text; rename what it names, or correct it')
 
 
+def meant(name: Any, known: Iterable[Any]) -> str:
+    """The end of a message about a name that is not known: what it is called now, or the known one that is nearest."""
+    if said := now_called(name):
+        return said
+    names = [str(one) for one in known if one != '']
+    # Of dotted keys the last part is what people remember.
+    same = [one for one in names if one.endswith(f'.{name}')]
+    near = sorted(same, key=len) or difflib.get_close_matches(str(name), names, 1)
+    return f'; did you mean {near[0]}?' if near else ''
+
+
 def now_called(name: Any) -> str:
-    """The end of a message about a name that is not known: what it is called now, if an earlier version had it."""
+    """The end of a message about a name of an earlier version: what it is called now; '' of any other."""
     known = {**FORMER, **FORMER_FLAGS}
     return f'; {name} is now called {known[name]}' if name in known else ''
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import socket
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -24,6 +25,8 @@ def temporary(path: Path) -> Path:
 REMEMBERED_BYTES = 4_000_000  # smaller files are read faster than looked up
 LEFT = re.compile(r'\..+\.[^/]+-\d+\.tmp')  # a name that `temporary` gives
 SEAL = 'seal'
+LOOK_SECONDS = 0.2
+"""How long a lock is tried for: `is_held` has it for a moment."""
 REMEDY = 'restore it, or run the stage that made it again'
 
 
@@ -94,11 +97,15 @@ def atomic(path: Path, mode: str = 'w') -> Iterator[IO]:
 @contextlib.contextmanager
 def alone(lock: Path, whose: str) -> Iterator[None]:
     """Hold a lock file, then remove it. Raises ConfigError, beginning with `whose`, while another process holds it."""
+    given_up = time.monotonic() + LOOK_SECONDS
     while True:
         with open(lock, 'w') as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
+                if time.monotonic() < given_up:
+                    time.sleep(LOOK_SECONDS / 10)
+                    continue
                 raise ConfigError(f'{whose}; wait for it or stop it') from error
             # The holder removes the file when it leaves: whoever opened it before has then locked a file without a
             # name, while a third process can make and lock a new one. So both would work.
@@ -111,11 +118,38 @@ def alone(lock: Path, whose: str) -> Iterator[None]:
             return
 
 
+def is_held(lock: Path) -> bool:
+    """Whether a process holds a lock file. Nothing is made; who takes the lock in this moment waits for it to pass."""
+    try:
+        with open(lock, 'rb') as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
 def _is_open_as(file: IO, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
         return False
+
+
+def existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that is there."""
+    return next(p for p in (path, *path.absolute().parents) if os.path.exists(p))
+
+
+def bytes_below(folder: Path) -> int:
+    """Of all files in a folder, however deep; of those that are gone before they are counted, nothing."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(place, name)).st_size
+    return total
 
 
 def write_json(path: Path, value: Any) -> None:

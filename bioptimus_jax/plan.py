@@ -6,12 +6,14 @@ An estimate from the config alone, by one formula for FLOPs (pretrain/throughput
 
 import dataclasses
 import math
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import bytes_below, existing
 from bioptimus_jax.hosts.devices import MFU, Device, look
-from bioptimus_jax.hosts.disk import NEW_TOKENS
+from bioptimus_jax.hosts.disk import NEW_TOKENS, disk_space
 from bioptimus_jax.model.architecture import HEAD, Architecture
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.tensors import own_architecture, read_architecture
@@ -19,7 +21,7 @@ from bioptimus_jax.pretrain import mixture
 from bioptimus_jax.pretrain.backends import check_kernel
 from bioptimus_jax.pretrain.curriculum import RowCounts, make_schedule
 from bioptimus_jax.pretrain.difficulty import refuse_training_text
-from bioptimus_jax.pretrain.memory import check_memory
+from bioptimus_jax.pretrain.memory import BEYOND_DOUBT, check_memory
 from bioptimus_jax.pretrain.objective import check_objectives, planned_objective, trained_and_frozen
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, check_fits, planned_mesh
 from bioptimus_jax.run import Run
@@ -142,7 +144,8 @@ def make_plan(experiment: Experiment, assumed: Assumptions) -> Plan:
 def check(run: Run) -> None:
     """Raise what stage `pretrain` would find wrong, as far as settings, config.json and the devices tell.
 
-    ConfigError for kernels, devices, a mesh that nothing divides evenly, and a batch beyond the memory.
+    ConfigError for kernels, devices, a mesh that nothing divides evenly, and a batch beyond the memory; InputError for
+    too little disk.
     """
     experiment, runtime = run.config, run.config.runtime
     if experiment.curriculum.order in BY_DIFFICULTY and experiment.curriculum.texts:
@@ -157,10 +160,30 @@ def check(run: Run) -> None:
     check_rows(experiment.rows, architecture)
     mesh = planned_mesh(here.count, runtime.devices, runtime.fsdp, runtime.tensor)
     check_kernel(runtime.attention, architecture.attention_dropout, here.platform)
+    check_disk(run, architecture)
     part = experiment.pretrain.batch_rows // experiment.pretrain.micro_batches
     for encoder in planned_objective(experiment, architecture).encoders:
         check_fits(mesh, encoder, part, ROWS_OF_A_STEP)
     check_memory(experiment, architecture, here, mesh.size)
+
+
+def check_disk(run: Run, architecture: Architecture) -> None:
+    """Raise InputError where models and checkpoints, which do not grow with the corpus, need far more than is free."""
+    e = run.config
+    if e.runtime.base_run or run.mirror:  # the base may have them; not all that is in a bucket is here
+        return
+    trained, _ = trained_and_frozen(planned_objective(e, architecture))
+    spaces = disk_space(e, sum(parameter_counts(trained).values()), 0, 0, 1, 1)
+    missing = [space for space in spaces if not run.manifest(space.stage)]
+    needed = sum(max(space.size - bytes_below(run.workdir / space.stage), 0) for space in missing)
+    free = shutil.disk_usage(existing(run.workdir)).free
+    if needed > BEYOND_DOUBT * free:
+        largest = max(missing, key=lambda space: space.size)
+        raise InputError(
+            f'{run.workdir}: models and checkpoints need about {needed / 1e9:,.0f} GB, and {free / 1e9:,.0f} GB are '
+            f'free ({largest.what}); choose another --workdir, lower config.evaluation.snapshots_per_phase or '
+            'config.runtime.keep_checkpoints, or free some'
+        )
 
 
 def architecture_of(run: Run) -> Architecture:

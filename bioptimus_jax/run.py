@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import errno
 import fnmatch
 import json
 import os
@@ -24,7 +25,7 @@ from bioptimus_jax.errors import (
     reason_of,
 )
 from bioptimus_jax.fields import FORMER
-from bioptimus_jax.files import Checksums, alone, digest, is_left, write_json
+from bioptimus_jax.files import Checksums, alone, digest, existing, is_left, write_json
 from bioptimus_jax.hosts import devices
 from bioptimus_jax.hosts.hardware import unused
 from bioptimus_jax.hosts.remote.inputs import READ_BY
@@ -50,6 +51,7 @@ class Stage:
     would make something else of the same inputs and settings: what was made before is then refused.
     `check(run)` raises what `build` would find wrong in settings and other people's folders, from small files alone.
     `memory`: what to change where it is not enough. `apart`: it computes on accelerators without jax.
+    `beside`: keys outside its sections that it looks at.
     """
 
     name: str
@@ -67,13 +69,20 @@ class Stage:
     check: Callable[['Run'], None] = lambda run: None
     memory: str = 'take a larger machine'
     apart: bool = False
+    beside: tuple[str, ...] = ()
 
 
 class Run:
     """The folder of one run and what every stage needs: config, earlier stages, metrics, progress, stopping."""
 
     def __init__(
-        self, workdir: Path | str, experiment: Experiment, *, quiet: bool = False, leads: bool = True
+        self,
+        workdir: Path | str,
+        experiment: Experiment,
+        *,
+        quiet: bool = False,
+        leads: bool = True,
+        writes: bool = True,
     ):
         self.workdir = Path(workdir)
         self.config = experiment
@@ -84,6 +93,8 @@ class Run:
         self.mirror: Mirror | None = None  # of a run folder in a bucket
         self.origins: dict[str, list[str]] = {}  # of keys whose files were fetched at a commit
         self.kept = False  # whether this attempt at a stage has saved something
+        self.counted = ''  # of several stages: which one is being made, of how many
+        self.started = devices.replaced_since() or time.time()
         self._trackers: Trackers | None = None
         self.computed_on: dict[str, Any] = {}  # of the stage that is being made, for its manifest
         self.began = time.time()  # with that stage, in this process
@@ -91,10 +102,14 @@ class Run:
         # Unlike Path's, os.path's answer is no for names that cannot be.
         if os.path.exists(self.workdir) and not os.path.isdir(self.workdir):
             raise InputError(f'{self.workdir}: is a file; --workdir needs a folder')
-        self._made = [p for p in (self.workdir, *self.workdir.parents) if not os.path.exists(p)]
+        self._made = [p for p in (self.workdir, *self.workdir.parents) if writes and not os.path.exists(p)]
         try:
-            self.workdir.mkdir(parents=True, exist_ok=True)
+            if writes:
+                self.workdir.mkdir(parents=True, exist_ok=True)
+            else:
+                require_writable(self.workdir)
         except OSError as error:
+            self.withdraw()
             raise InputError(f'--workdir={of_the_system(error) or error}') from error
         for old, new in FORMER.items():
             if any(
@@ -108,8 +123,8 @@ class Run:
 
     def withdraw(self) -> None:
         """Take back the folders that were made for this run and are empty: what was refused leaves nothing."""
-        with contextlib.suppress(OSError):
-            for folder in self._made:
+        for folder in self._made:
+            with contextlib.suppress(OSError):
                 folder.rmdir()
 
     def folder(self, stage: str) -> Path:
@@ -186,6 +201,10 @@ class Run:
         """Where a stage may keep work between attempts, under names that say what it is of; gone once it is done."""
         return self.workdir / f'.{stage}.scratch'
 
+    def lock(self, stage: str) -> Path:
+        """What the process that works on the stage holds."""
+        return self.workdir / f'.{stage}.lock'
+
     def checksums(self) -> Checksums:
         """What is remembered of the files outside the run."""
         return Checksums(self.workdir / '.checksums.json')
@@ -194,6 +213,11 @@ class Run:
         """One line for the person who watches."""
         if not self.quiet:
             print(printable(message), flush=True)
+
+    def say_of(self, stage: str, message: str) -> None:
+        """One line about a stage as a whole; of several also which one it is, and the time since the first began."""
+        where = f' ({self.counted}, {clock(time.time() - self.started)} in all)' if self.counted else ''
+        self.say(f'{stage}: {message}{where}')
 
     def computes(self, stage: str, on: str, **how: Any) -> None:
         """Say on what a stage computes, in one line, and remember it for the manifest; loud beside unused devices."""
@@ -247,6 +271,18 @@ class Run:
         return sorted(latest.values(), key=lambda r: r['step'])
 
 
+def require_writable(folder: Path) -> None:
+    """Raise OSError where the folder could not be made, or not be written to; nothing is made."""
+    try:
+        os.stat(folder)
+    except FileNotFoundError:
+        if os.path.islink(folder):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(folder)) from None
+    there = existing(folder)
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
+
+
 def stage_folder(run: Run, stage: str) -> Path:
     """Where a stage's files lie, finished or not: in this run, or in the run that it was taken from."""
     manifest = run.manifest(stage) or {}
@@ -278,8 +314,9 @@ def execute(run: Run, stage: Stage, replace: bool = False, keep_matching: bool =
         run.place(name)  # says which stage is missing
     if replace or not run.manifest(stage.name):
         check_ahead(run, stage)
+    check_settings(run, stage, replace)
     whose = f'{run.workdir / stage.name}: another process is working on it'
-    with alone(run.workdir / f'.{stage.name}.lock', whose):
+    with alone(run.lock(stage.name), whose):
         return bring_up_to_date(run, stage, replace, keep_matching)
 
 
@@ -293,16 +330,22 @@ def check_ahead(run: Run, stage: Stage) -> None:
     stage.check(run)
 
 
-def check_settings(run: Run, stage: Stage, replace: bool) -> None:
-    """Raise ConfigError where `bring_up_to_date` would refuse the stage for its settings, whatever its inputs are."""
+def check_settings(run: Run, stage: Stage, replace: bool) -> list[str]:
+    """In what the settings differ from those that a stage was made with, or begun with.
+
+    Raises ConfigError where `bring_up_to_date` would refuse them, whatever the inputs are.
+    """
     folder = run.workdir / stage.name
     manifest = run.manifest(stage.name)
     previous = manifest or manifests.read_record(folder, manifests.STARTED)
     if previous and not replace and (manifest or not _is_empty(folder)):
         wanted = {'config': _settings(run, stage), 'inputs': {}}
         before = {**previous, 'inputs': {}}
-        if refusal := _refusal(folder, stage, manifests.differences(before, wanted), before, wanted):
+        changes = manifests.differences(before, wanted)
+        if refusal := _refusal(folder, stage, changes, before, wanted):
             raise refusal
+        return changes
+    return []
 
 
 def _settings(run: Run, stage: Stage) -> dict[str, Any]:
@@ -374,7 +417,7 @@ def bring_up_to_date(
     finished = found.manifest and not found.changes and not found.missing and not stage.always
     _clear(run, stage, scratch=bool(finished))
     if found.manifest and finished:
-        run.say(f'{stage.name}: up to date')
+        run.say_of(stage.name, 'up to date')
         return found.manifest
     begun = found.manifest or found.claim or stage.always
     if not begun and (taken := _from_base(run, stage, wanted)):
@@ -426,7 +469,7 @@ def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[
     folder = run.workdir / stage.name
     if stage.apart and devices.held():
         run.check_stop()
-        if not run.config.runtime.distributed and os.environ.get(devices.AFRESH) != str(os.getpid()):
+        if not run.config.runtime.distributed and devices.replaced_since() is None:
             raise Afresh
         run.say(
             f'{stage.name}: WARNING: jax holds memory of the accelerators in this run; `bioptimus {stage.name}` has '
@@ -440,7 +483,7 @@ def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[
     write_json(folder / manifests.STARTED, wanted)
     run.saved(now=True)
     run.kept, run.computed_on, run.began, started = False, {}, time.time(), time.monotonic()
-    run.say(f'{stage.name}: {stage.summary}')
+    run.say_of(stage.name, stage.summary)
     for name in found.missing:
         run.say(f'{stage.name}: {name} is missing, and made again')
     try:
@@ -484,7 +527,7 @@ def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[
     manifests.write_manifest(folder, manifest)
     _clear(run, stage)
     run.saved(now=True)
-    run.say(f'{stage.name}: done in {clock(manifest["seconds"])}')
+    run.say_of(stage.name, f'done in {clock(manifest["seconds"])}')
     return manifest
 
 
@@ -571,6 +614,6 @@ def _from_base(run: Run, stage: Stage, wanted: dict[str, Any]) -> dict[str, Any]
         remembered.save()
         (run.workdir / stage.name).mkdir(exist_ok=True)
         manifests.write_manifest(run.workdir / stage.name, manifest)
-        run.say(f'{stage.name}: taken from {manifest["folder"]}')
+        run.say_of(stage.name, f'taken from {manifest["folder"]}')
         return manifest
     return None

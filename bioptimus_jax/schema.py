@@ -13,7 +13,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.fields import MOST, field_of, key, named, record_from, section, walk
+from bioptimus_jax.fields import MOST, field_of, key, meant, named, record_from, section, walk
 from bioptimus_jax.finetune.texts.features import FEATURES, PREDICTORS
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.pretrain.decay import DECAYS
@@ -866,7 +866,7 @@ def _check_settings(settings: Finetune, where: str) -> None:
         if name not in (STANDARD, *settings.setting):
             raise ConfigError(
                 f'{where}settings: {name!r} has no config.finetune.setting entry; known: '
-                f'{", ".join((STANDARD, *settings.setting))}'
+                f'{", ".join((STANDARD, *settings.setting))}{meant(name, (STANDARD, *settings.setting))}'
             )
         of_name = settings.named(name)
         if of_name.overlap_pieces * 2 + 8 > of_name.max_pieces:
@@ -919,6 +919,7 @@ def _check_corpora(e: Experiment, name: str) -> None:
     for unknown in asked.keys() - e.corpora.keys() - {OWN}:
         raise ConfigError(
             f'{where}: {unknown!r} has no config.corpora entry; known: {", ".join((OWN, *e.corpora))}'
+            f'{meant(unknown, (OWN, *e.corpora))}'
         )
     if len(asked) > 1 and phase.duration_unit == 'epochs':
         raise ConfigError(
@@ -939,6 +940,7 @@ def _check_phases(e: Experiment) -> None:
         if name not in e.phase:
             raise ConfigError(
                 f'config.{where}: {name!r} has no config.phase entry; known: {", ".join(e.phase)}'
+                f'{meant(name, e.phase)}'
             )
         if name in (INITIAL, SOURCE):
             raise ConfigError(

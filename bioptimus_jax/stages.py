@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.fields import now_called
+from bioptimus_jax.fields import meant
+from bioptimus_jax.files import is_held
+from bioptimus_jax.manifests import STARTED, read_record
 from bioptimus_jax.run import Run, Stage, check_ahead, check_bases, check_settings, execute
 from bioptimus_jax.schema import INITIAL, own_models
 
@@ -28,6 +30,14 @@ def _finetune_needs(run: Run) -> tuple[str, ...]:
     return ('vocab', 'surgery') if own == [INITIAL] else ('vocab', 'surgery', 'export')
 
 
+def keys(section: str, names: str) -> tuple[str, ...]:
+    """Keys of a section, by their names with spaces between."""
+    return tuple(f'{section}.{name}' for name in names.split())
+
+
+TRACKED = keys('runtime', 'tensorboard trackers')
+WORKERS = keys('runtime', 'workers cluster')
+
 STAGES: dict[str, Stage] = {
     stage.name: stage
     for stage in (
@@ -40,8 +50,10 @@ STAGES: dict[str, Stage] = {
             lambda run: (),
             _late('corpus.build', 'build'),
             _late('corpus.build', 'external_inputs'),
+            check=_late('corpus.sift', 'check'),
             memory='lower config.runtime.workers',
             format=2,  # documents in contiguous shards, near duplicates left out
+            beside=WORKERS,
         ),
         Stage(
             'vocab',
@@ -54,6 +66,7 @@ STAGES: dict[str, Stage] = {
             _late('vocab.build', 'external_inputs'),
             check=_late('vocab.build', 'check'),
             memory='lower config.vocab.sample_words or config.runtime.workers',
+            beside=('source', 'model.max_positions', 'surgery.strategy', *WORKERS),
         ),
         Stage(
             'contexts',
@@ -64,6 +77,7 @@ STAGES: dict[str, Stage] = {
             lambda run: ('corpus', 'vocab'),
             _late('vocab.contexts', 'build'),
             memory='lower config.contexts.per_token or config.runtime.workers',
+            beside=WORKERS,
         ),
         Stage(
             'surgery',
@@ -76,6 +90,10 @@ STAGES: dict[str, Stage] = {
             _late('surgery.graft', 'external_inputs'),
             check=_late('surgery.graft', 'check'),
             memory='lower config.surgery.batch_pieces',
+            beside=(
+                *('source', 'rows.layout', 'rows.max_document_pieces', 'runtime.deterministic', *TRACKED),
+                *keys('vocab', 'kind lowercase size'),
+            ),
         ),
         Stage(
             'rows',
@@ -86,6 +104,7 @@ STAGES: dict[str, Stage] = {
             lambda run: ('corpus', 'vocab'),
             _late('pretrain.rows', 'build'),
             memory='lower config.rows.block_documents or config.runtime.workers',
+            beside=WORKERS,
         ),
         Stage(
             'pretrain',
@@ -100,6 +119,15 @@ STAGES: dict[str, Stage] = {
             check=_late('plan', 'check'),
             memory='raise config.pretrain.micro_batches, which gives the same batch in parts, or lower '
             'config.rows.row_pieces',
+            beside=(
+                *('source', 'corpus.heldout_fraction', 'vocab.kind', 'vocab.size', *TRACKED),
+                *keys('model', 'dropout attention_dropout'),
+                *keys('rows', 'row_pieces max_document_pieces layout'),
+                *keys(
+                    'runtime', 'devices fsdp tensor attention remat scan_layers deterministic profile_steps'
+                ),
+                *keys('runtime', 'log_every_steps checkpoint_every_steps keep_checkpoints'),
+            ),
         ),
         Stage(
             'export',
@@ -110,6 +138,7 @@ STAGES: dict[str, Stage] = {
             _export_needs,
             _late('export.build', 'build'),
             extendable=('inputs.pretrain',),
+            beside=('source', 'phases', 'evaluation.snapshots_per_phase', 'runtime.torch_threads'),
         ),
         Stage(
             'finetune',
@@ -134,6 +163,10 @@ STAGES: dict[str, Stage] = {
             check=_late('finetune.build', 'check'),
             memory='lower config.finetune.batch_sentences, config.finetune.max_pieces or config.runtime.workers',
             apart=True,
+            beside=(
+                *('source', 'phases', 'evaluation.snapshots_per_phase', 'runtime.torch_threads'),
+                *(*WORKERS, *TRACKED),
+            ),
         ),
         Stage(
             'analyze',
@@ -145,6 +178,13 @@ STAGES: dict[str, Stage] = {
             _late('analysis.build', 'build'),
             _late('analysis.build', 'external_inputs'),
             memory='lower config.analysis.pairs, config.analysis.geometry_words or config.analysis.cloze_documents',
+            beside=(
+                'source',
+                'finetune.folder',
+                'finetune.datasets',
+                'finetune.task',
+                'runtime.deterministic',
+            ),
         ),
         Stage(
             'report',
@@ -163,9 +203,39 @@ STAGES: dict[str, Stage] = {
 def run_all(run: Run, replace: bool = False) -> None:
     """Every stage of `config.stages` in order; finished ones are kept, with `replace` only those that still match."""
     _check_all(run, replace)
-    for name in run.config.stages:
+    for number, name in enumerate(run.config.stages, 1):
+        run.counted = f'stage {number} of {len(run.config.stages)}'
         execute(run, STAGES[name], replace, keep_matching=True)
         run.check_stop()
+    run.counted = ''
+
+
+def foreseen(run: Run, replace: bool = False) -> dict[str, str]:
+    """What `run_all` would do with every stage, by the settings alone; nothing is written.
+
+    Inputs count by content, which is compared when the stage's turn comes. Raises what `run_all` would refuse at once.
+    """
+    _check_all(run, replace)
+    return {name: _foreseen(run, STAGES[name], replace) for name in run.config.stages}
+
+
+def _foreseen(run: Run, stage: Stage, replace: bool) -> str:
+    if is_held(run.lock(stage.name)):
+        return 'another process is working on it'
+    if stage.always:
+        return 'is made anew each time'
+    manifest = run.manifest(stage.name)
+    if not manifest and not read_record(run.workdir / stage.name, STARTED):
+        return f'would begin{", unless a base run has it" * bool(run.config.runtime.base_run)}'
+    try:
+        changes = check_settings(run, stage, replace=False)
+    except ConfigError:
+        if not replace:
+            raise
+        return 'would be deleted and made again'
+    if not manifest:
+        return 'would go on'
+    return f'would go on from what is done ({"; ".join(changes)})' if changes else 'done'
 
 
 def _check_all(run: Run, replace: bool) -> None:
@@ -175,7 +245,7 @@ def _check_all(run: Run, replace: bool) -> None:
     for name in run.config.stages:
         if name not in STAGES:
             raise ConfigError(
-                f'config.stages: {name!r} is not a stage; known: {", ".join(STAGES)}{now_called(name)}'
+                f'config.stages: {name!r} is not a stage; known: {", ".join(STAGES)}{meant(name, STAGES)}'
             )
         stage = STAGES[name]
         for needed in stage.needs(run):

@@ -15,6 +15,7 @@ from typing import Any
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
+from bioptimus_jax.fields import meant
 from bioptimus_jax.files import alone, atomic, digest, write_jsonl
 from bioptimus_jax.places import LOG, Here, Program, There
 from bioptimus_jax.progress import clock
@@ -72,9 +73,13 @@ class Sweep:
         known = config.arms(name)
         chosen = [arm for arm in known if any(fnmatch.fnmatch(arm, glob) for glob in only.split(','))]
         if not chosen:
-            raise ConfigError(f'--arms={only}: names none of the arms of {name}: {", ".join(known)}')
+            raise ConfigError(
+                f'--arms={only}: names none of the arms of {name}: {", ".join(known)}{meant(only, known)}'
+            )
         if control and control not in {arm.partition(arms.SEED)[0] for arm in chosen}:
-            raise ConfigError(f'--control={control}: is none of the arms {", ".join(chosen)}')
+            raise ConfigError(
+                f'--control={control}: is none of the arms {", ".join(chosen)}{meant(control, chosen)}'
+            )
         joined = name if ':' in name else f'{name}:'
         slash = '' if joined.endswith(':') else '/'
         self.arms: list[Arm] = []

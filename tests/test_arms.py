@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toy_commands import document
 from toy_measures import cell, geometry_of, measured
 
 from bioptimus_jax import cli
@@ -176,3 +177,12 @@ def test_compare_prints_the_tables_that_a_sweep_has_of_the_same_arms(tmp_path, c
     swept = arms.all_tables(arms.grouped(named))
     assert printed == '\n\n'.join(table.text() for table in swept) + '\n'
     assert '9.000' in printed
+    found = document(capsys, 'compare', *given)['tables']
+    assert [table['title'] for table in found] == [table.title for table in swept]
+    for made, table in zip(found, swept, strict=True):
+        for record, row in zip(made['rows'], table.rows, strict=True):
+            shown = dict(zip(table.columns, row, strict=True))
+            assert {n: record[n] for n in shown if shown[n].value is not None} == {
+                n: cell.value for n, cell in shown.items() if cell.value is not None
+            }
+            assert all(record[n] in (cell.text, None) for n, cell in shown.items() if cell.value is None)

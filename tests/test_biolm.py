@@ -41,9 +41,9 @@ def at_hand(data, tmp_path_factory):
 
 
 def test_the_sets_at_hand_have_the_published_counts(at_hand):
-    found, errors = look_through(at_hand, {})
-    assert not errors
-    lines = [line for of_set in found for line in of_set]
+    looked = look_through(at_hand, {})
+    assert not looked.errors
+    lines = [line for of_set in looked.lines for line in of_set]
     counts = [line for line in lines if ' in train / devel / test' in line or ' mentions (' in line]
     assert len(counts) == 2 + 10 + 3 * 3
     assert [line for line in counts if 'as published' not in line] == []

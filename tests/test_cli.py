@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +14,8 @@ import pytest
 from toy_commands import call
 
 from bioptimus_jax import cli, command, config, verbs
+from bioptimus_jax.command import all_verbs, keys_of
+from bioptimus_jax.fields import meant, walk
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
 
@@ -107,6 +111,34 @@ def test_help_exits_0_and_says_what_is_read_and_written(verb, capsys):
         (['download', '--to={tmp}/pubmed', '--parallel=0'], '--parallel=0: must be from 1'),
         (['download', '--to={tmp}/pubmed', '--url=ftp://server/pubmed'], '--url=ftp://server/pubmed: give'),
         (['download', '--to={tmp}/pubmed', '--config.seed=3'], 'takes no --config keys'),
+        (['pretrian'], "'pretrian' (choose from"),
+        (['pretrian'], '; did you mean pretrain?'),
+        (['corpus', '--wordir={tmp}/run'], 'corpus has no --wordir; see `bioptimus corpus --help`'),
+        (['corpus', '--wordir={tmp}/run'], '; did you mean --workdir?'),
+        (['lint', '--sets={tmp}', '--task=entites'], '; did you mean entities?'),
+        (['predict', 'model', '--as=tvs'], '; did you mean tsv?'),
+        (['corpus', '--config=smal', '--workdir={tmp}/run'], '; did you mean small?'),
+        (
+            ['run', '--config={plain}', '--workdir={tmp}/run', '--config.corups.shards=1'],
+            'did you mean corpus.shards?',
+        ),
+        (
+            ['run', '--config={plain}', '--workdir={tmp}/run', '--config.batch_rows=1'],
+            'mean pretrain.batch_rows?',
+        ),
+        (
+            ['run', '--config={plain}', '--workdir={tmp}/run', '--config.phase.0.1.masking=word'],
+            "'word' is not one of tokens, words; did you mean words?",
+        ),
+        (
+            ['run', '--config={plain}', '--workdir={tmp}/run', '--config.vocab.tokenizer=wordpice'],
+            '; did you mean wordpiece?',
+        ),
+        (
+            ['run', '--config={plain}', '--workdir={tmp}/run', '--config.stages=corpus,vocabulary'],
+            'did you mean vocab?',
+        ),
+        (['plan', '--config={plain}', '--device=h20'], '; did you mean h200?'),
     ],
 )
 def test_wrong_usage_exits_2_with_one_line(arguments, expected, plain, tmp_path, capsys, monkeypatch):
@@ -137,6 +169,42 @@ def test_a_config_file_that_fails_is_one_clear_line(program, expected, tmp_path,
     assert (code, '\n' in error) == (2, False)
     assert 'broken.py' in error
     assert expected in error
+
+
+def test_a_name_that_is_near_to_none_is_not_guessed():
+    assert meant('qqq', ['corpus', 'vocab']) == ''
+    assert meant('rate', ['phase.0.1.rate', 'evaluation.rate']) == '; did you mean phase.0.1.rate?'
+    assert meant('ner', ['near']) == '; ner is now called finetune'
+
+
+def test_help_has_the_keys_that_the_verb_reads_with_the_values_that_they_may_have(capsys):
+    known = {name: (value, metadata) for name, value, metadata in walk(Experiment())}
+    for name, verb in all_verbs().items():
+        with pytest.raises(SystemExit):
+            cli.main([name, '--help'])
+        shown = re.findall(r'^  ([a-z_.0-9]+) = (.*)$', capsys.readouterr().out, re.M)
+        read = {
+            one for one, *_ in keys_of(verb) if not one.startswith(('phase.0.2', 'phase.0.3', 'phase.0.4'))
+        }
+        assert {one for one, _ in shown} == read, name
+        assert all(repr(known[one][0]) == default for one, default in shown)
+        assert (verb.keys is None) == (not shown), f'{name} takes keys that its help does not have'
+        for key in verb.keys or ():
+            assert any(f'{one}.'.startswith(f'{key}.') for one in (*known, 'objective', 'corpora')), (
+                name,
+                key,
+            )
+    of_stages = {key for name in STAGES for key, *_ in keys_of(all_verbs()[name])}
+    read_by_run = {'stages'}
+    assert {one for one in known if not one.startswith('corpora')} - of_stages == read_by_run
+    with pytest.raises(SystemExit):
+        cli.main(['rows', '--help'])
+    text = capsys.readouterr().out
+    assert "  rows.layout = 'documents'\n" in text
+    assert '      one of: documents, pairs' in text
+    assert '      from 8 to 65,536\n' in text
+    assert 'pretrain.' not in text
+    assert 'runtime.attention' not in text
 
 
 def test_names_that_look_like_numbers_are_names():
@@ -243,6 +311,54 @@ def test_a_verb_is_one_file(tmp_path, capsys, monkeypatch):
     with pytest.raises(SystemExit):
         cli.main(['--help'])
     assert 'greets' in capsys.readouterr().out
+
+
+PRESS_TAB = """
+eval "$(cat {script})"
+COMP_LINE={line!r} COMP_POINT={at}
+COMP_WORDBREAKS=$' \\t\\n"\\'><=;|&(:'
+COMP_WORDS=({words}) COMP_CWORD={number}
+_bioptimus
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.mark.skipif(not shutil.which('bash'), reason='there is no bash here')
+def test_bash_completes_verbs_flags_configs_keys_and_values(tmp_path, capsys):
+    """As bash calls it: a = is a word of its own, and what is before it is not given back."""
+    assert cli.main(['completion', 'bash']) == 0
+    (tmp_path / 'script').write_text(capsys.readouterr().out)
+
+    def pressed(line):
+        words = [word for word in re.split(r'(\s+|[=:])', line) if word.strip()] + [''] * line.endswith(' ')
+        quoted = ' '.join(f'"{word}"' for word in words)
+        program = PRESS_TAB.format(
+            script=tmp_path / 'script', line=line, at=len(line), words=quoted, number=len(words) - 1
+        )
+        done = subprocess.run(['bash', '-c', program], capture_output=True, text=True, timeout=60)
+        return done.stdout.split()
+
+    assert pressed('bioptimus pre') == ['pretrain', 'predict']
+    assert set(pressed('bioptimus ')) == set(all_verbs())
+    assert pressed('bioptimus run --work') == ['--workdir=']
+    assert set(config.shipped()) == set(pressed('bioptimus run --config='))
+    assert pressed('bioptimus run --config=small --config.phase.0.2.mask') == ['--config.phase.0.2.masking=']
+    assert pressed('bioptimus run --config.phase.0.2.masking=w') == ['words']
+    assert pressed('bioptimus rows --config.runtime.att') == []  # which rows does not read
+    assert pressed('bioptimus export --config.runtime.tensorb') == []
+    assert pressed('bioptimus rebuild --set=chemp') == ['chemprot']
+    assert pressed('bioptimus run --workdir=ru') == []  # then bash completes files
+
+
+@pytest.mark.parametrize('shell', ['zsh', 'fish'])
+def test_scripts_of_other_shells_are_read_by_them(shell, tmp_path, capsys):
+    assert cli.main(['completion', shell]) == 0
+    (tmp_path / 'script').write_text(script := capsys.readouterr().out)
+    for word in ('pretrain', '--workdir=', '--config=small', '--config.phase.0.1.masking=words'):
+        assert f' {word} ' in script.replace("'", ' '), word
+    if not shutil.which(shell):
+        pytest.skip(f'there is no {shell} here')
+    assert subprocess.run([shell, '-n', str(tmp_path / 'script')]).returncode == 0
 
 
 def test_a_reader_that_leaves_early_is_no_crash(plain, capfd):

@@ -209,11 +209,11 @@ def test_the_losses_of_a_roberta_are_those_of_transformers_own_labels(place):
 def test_the_verb_measures_several_models_and_the_page_shows_them(place, tmp_path, capsys):
     command = ['difficulty', f'--config={place}/tiny.py', f'--workdir={tmp_path}/run']
     command += [f'--config.curriculum.texts={place}/news.txt', f'--model={place}/bert']
-    assert cli.main([*command, f'--model=other={place}/foreign']) == 0
-    printed = capsys.readouterr().out
-    assert 'difficulty: 8 documents, one begins: ' in printed
-    assert re.search(r'^other +0\.4 +words 20%, 100-0-0 ', printed, re.MULTILINE)
+    assert cli.main([*command, f'--model=other={place}/foreign', '--json']) == 0
+    printed = capsys.readouterr()
+    assert 'difficulty: 8 documents, one begins: ' in printed.err
     found = read_json(tmp_path / 'run' / 'difficulty.json')
+    assert json.loads(printed.out) == found
     assert [r['model'] for r in found['models']] == ['bert', 'other']
     assert (found['documents'], found['samples']) == (8, 2)
     # Weights so small know nothing: every piece of the 264 is as likely as any other.
@@ -221,6 +221,12 @@ def test_the_verb_measures_several_models_and_the_page_shows_them(place, tmp_pat
     assert means == pytest.approx([264] * 4, rel=0.1)
     m = read_measures(Run(tmp_path / 'run', experiment(place), quiet=True))
     table = shown.difficulty(m)
+    assert re.search(r'^other +0\.4 +words 20%, 100-0-0 ', table.text(), re.MULTILINE)
+    for row, (name, of_setting) in zip(table.rows[-4:], found['models'][1]['settings'].items(), strict=True):
+        assert (row[1].text, row[4].value) == (
+            name,
+            pytest.approx(of_setting['perplexity']['mean'], rel=1e-6),
+        )
     at = list(table.columns).index('place')
     for model in ('bert', 'other'):
         rows = [r for r in table.rows if r[0].text == model]

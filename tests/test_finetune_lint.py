@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+from toy_commands import document
 
 from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError
@@ -182,7 +183,15 @@ def test_the_verb(tmp_path, capsys):
     assert cli.main(['lint', f'--sets={sets / "more"}', f'--model={model}', f'--model={again}']) == 0
     assert f'{again}: 2 words without' in capsys.readouterr().out
     assert '1 sentence of more than 128 words (longest: 150)' in out
+    found = document(capsys, 'lint', f'--sets={sets}', f'--model={model}')
+    assert (list(found['sets']), found['clashes'], found['errors']) == (['drugs', 'more'], [], [])
+    drugs = found['sets']['drugs']
+    assert drugs['splits']['train']['sentences'] == len(SPLIT_TEXTS['train'])
+    assert drugs['tokenizers']['tiny']['test']['words_without_piece'] == 2
+    assert drugs['lines'][0] == 'drugs: IOB2; Drug'
     (sets / 'drugs' / 'devel.tsv').write_text('a\tO\nb\n', 'utf-8')
+    assert cli.main(['lint', f'--sets={sets}', '--json']) == 3
+    assert json.loads(capsys.readouterr().out)['errors'][0].startswith(f'{sets}/drugs/devel.tsv:2: ')
     assert cli.main(['lint', f'--sets={sets}']) == 3
     captured = capsys.readouterr()
     assert captured.out.startswith('more: IOB2')

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 from scipy import stats
+from toy_commands import document
 
 from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError
@@ -76,6 +77,20 @@ def test_the_better_model_is_named_from_either_side(tmp_path, sets, capsys):
     assert '(3 seeds, 40 documents; A ' in genes
     assert everything.startswith('all 2 sets: over fine-tunings B is better than A by ')
     assert everything.endswith('(mean over sets; A better on 0, B on 2, not distinguishable on 0)')
+    found = document(capsys, 'compare', '--models', bad, good)
+    assert found['models']['B'] == {'folder': good, 'name': '0.4', 'setting': 'standard'}
+    for one, line, of_items in (
+        (found['sets'][0], drugs, drugs_on_items),
+        (found['sets'][1], genes, lines[5]),
+        (found['all'], everything, lines[7]),
+    ):
+        assert one['better'] == 'B'
+        shown = f'{one["difference"]:.2f} F1 [{one["low"]:.2f}, {one["high"]:.2f}], p = '
+        assert f'B is better than A by {shown}' in line
+        items = one['on_other_items']
+        assert f'B - A = {items["difference"]:.2f} F1 [{items["low"]:.2f}, {items["high"]:.2f}]' in of_items
+    assert found['sets'][1]['documents'] == 40
+    assert [len(found['sets'][0][side]) for side in 'AB'] == [3, 3]
     turned = compare_models(good, bad)
     assert turned[2].startswith('drugs: over fine-tunings A is better than B by ')
     # the same numbers from the other side

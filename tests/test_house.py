@@ -80,6 +80,7 @@ FLOORS = {
     'bioptimus_jax.report': 12,
     'bioptimus_jax.stages': 13,
     'bioptimus_jax.doctor': 14,
+    'bioptimus_jax.status': 14,
     'bioptimus_jax.places': 4,
     'bioptimus_jax.push': 12,
     'bioptimus_jax.sweep': 14,

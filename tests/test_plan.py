@@ -4,11 +4,13 @@ import ast
 import dataclasses
 import functools
 import json
+import re
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import pytest
+from toy_commands import document
 
 from bioptimus_jax import cli, config
 from bioptimus_jax.errors import ConfigError
@@ -385,6 +387,26 @@ def test_the_verb_prints_every_device_or_one(capsys, monkeypatch):
     assert hours == pytest.approx(device_hours / 4, abs=0.05)
     assert cost == pytest.approx(device_hours * 2.5, rel=0.002)
     assert 'a100-40' not in text
+
+
+def test_the_document_has_what_the_tables_have(capsys):
+    given = ['--config=bioptimus', '--device=h200', '--devices=4', '--price=2.50']
+    _, text, _ = call(capsys, *given)
+    found = document(capsys, 'plan', *given)
+    assert f'Parameters: {sum(found["model"]["parameters"].values()):,} (' in text
+    assert [row['phase'] for row in found['phases']] == ['0.1', '0.2', '0.3', '0.4', 'all']
+    assert (
+        f'\nall  {found["phases"][-1]["steps"]:>10,.0f}'.split() == re.search(r'\nall +\S+', text)[0].split()
+    )
+    [row], line = (
+        found['time'],
+        next(x for x in text.split('Time on')[1].splitlines() if x.startswith('h200')),
+    )
+    assert [float(cell) for cell in line.split()[-3:]] == pytest.approx(
+        [row['hours'], row['device-hours'], row['cost']], abs=0.05
+    )
+    assert (found['memory'][0]['fits'], found['assumed']['price']) == ('yes', 2.5)
+    assert sum(row['GB'] for row in found['disk'][:-1]) == pytest.approx(found['disk'][-1]['GB'])
 
 
 def test_what_does_not_fit_is_told_how_it_would(capsys):

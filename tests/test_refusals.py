@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy_commands import call
+from toy_commands import call, stamps
 from toy_stages import experiment, make_stage
 
-from bioptimus_jax import stages
+from bioptimus_jax import cli, stages
 from bioptimus_jax.config import defaults
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.fields import field_of, walk
@@ -99,6 +99,13 @@ def world(tmp_path_factory):
     (tmp / 'ner' / 'drugs').mkdir(parents=True)
     for split in ('train', 'devel', 'test'):
         (tmp / 'ner' / 'drugs' / f'{split}.tsv').write_text('aspirin\tB-Drug\nhelps\tO\n\n')
+    for name in ('weightless', 'torn'):
+        write_folder(tmp / name, architecture, params, tmp / 'made')
+    (tmp / 'weightless' / 'model.safetensors').unlink()
+    (tmp / 'torn' / 'model.safetensors').write_bytes(b'torn')
+    (tmp / 'odd' / 'drugs').mkdir(parents=True)
+    for split in ('train', 'devel', 'test'):
+        (tmp / 'odd' / 'drugs' / f'{split}.tsv').write_text('aspirin\tB-Drug\nhelps\n\n')
     os.symlink('loop', tmp / 'loop')
     os.symlink('nowhere', tmp / 'dangling')
     (tmp / 'file').write_text('')
@@ -127,6 +134,23 @@ AT_ONCE = [
     ('corpus', ['--workdir={tmp}/dangling'], 3, 'no link that leads nowhere'),
     ('corpus', ['--workdir={tmp}/file/run'], 3, 'Not a directory; a part of its path is a file'),
     ('corpus', ['--workdir={new}/{long}'], 3, 'File name too long; choose shorter names'),
+    ('corpus', ['--workdir={new}/deep/{long}'], 3, 'File name too long; choose shorter names'),
+    *(
+        ('run', ['--dry-run', f'--workdir={folder}'], code, expected)
+        for folder, code, expected in (
+            ('{tmp}/loop', 3, 'symbolic links; correct the link'),
+            ('{tmp}/dangling', 3, 'no link that leads nowhere'),
+            ('{tmp}/file/run', 3, 'Not a directory; a part of its path is a file'),
+            ('{new}/{long}', 3, 'File name too long; choose shorter names'),
+            ('s3://bucket/run', 2, '--workdir=s3://bucket/run: must be a folder of this machine'),
+        )
+    ),
+    (
+        'run',
+        ['--dry-run', '--config.corpus.inputs=s3://bucket/*.txt'],
+        2,
+        r'--config\.corpus\.inputs=s3://bucket/\*\.txt: must be a folder of this machine',
+    ),
     ('corpus', ['--workdir='], 2, '--workdir is empty'),
     ('corpus', ['--workdir={new}/\udcff'], 2, 'the command line: .* is not UTF-8 text'),
     ('corpus', ['--config={long}.py'], 2, 'no such config'),
@@ -217,8 +241,34 @@ BEFORE_THE_FIRST = [
         r'config\.finetune\.max_pieces: 64, but .* 32 positions',
     ),
     (['finetune.max_pieces=64'], 2, r'config\.finetune\.max_pieces: 64, but 0\.1 has 32 positions'),
+    (['finetune.models=x={tmp}/weightless'], 3, r'weightless: holds no weights \(model\.safetensors'),
+    (['finetune.models=x={tmp}/torn'], 3, r'torn/model\.safetensors: is damaged'),
+    (['source.path={tmp}/weightless'], 3, r'weightless/model\.safetensors: no such file; it is an input of'),
+    (['finetune.folder={tmp}/odd'], 3, r'odd/drugs/train\.tsv:2: expected token TAB tag'),
+    (['corpus.languages=english'], 2, r"config\.corpus\.languages: 'english' is no code"),
+    (
+        ['corpus.inputs={tmp}/*.jsonl'],
+        3,
+        'jsonl: no such file, and no file matches it; correct --config.corpus',
+    ),
+    (['finetune.folder='], 2, r'config\.finetune\.folder: is empty'),
+    (['runtime.base_run={tmp}/nowhere'], 2, r'config\.runtime\.base_run: .*nowhere: no such run folder'),
     (['finetune.freeze_layers=3'], 2, r'config\.finetune\.freeze_layers: 3'),
     (['analysis.reference_vocab={tmp}/nowhere'], 3, 'nowhere'),
+    (
+        [
+            *(
+                'source.path=',
+                'surgery.strategy=scratch',
+                'model.hidden=32768',
+                'model.heads=64',
+                'model.layers=2',
+            ),
+            *('model.intermediate=131072', 'evaluation.snapshots_per_phase=100'),
+        ],
+        3,
+        r'run: models and checkpoints need about [\d,]+ GB, and [\d,]+ GB are free \(checkpoints: 400 kept',
+    ),
     (['stages=corpus,corpus'], 2, r'config\.stages: different ones are needed'),
     (['stages=corpus,vocab,pretrain'], 2, 'pretrain needs surgery, which is not done'),
     (['stages=corpus,nonsense'], 2, "'nonsense' is not a stage"),
@@ -232,9 +282,11 @@ def test_run_checks_every_stage_before_the_first(keys, code, expected, world, tm
 
     jax.devices()  # so that no process has to look for them
     monkeypatch.setattr(stages, 'execute', begun)
-    found, line = refused(world, tmp_path, capsys, 'run', *(f'--config.{key}' for key in keys))
+    given = [f'--config.{key}' for key in keys]
+    found, line = refused(world, tmp_path, capsys, 'run', *given)
     assert found == code, line
     assert re.search(expected, line), line
+    assert refused(world, tmp_path, capsys, 'run', *given, '--dry-run') == (found, line)
 
 
 def test_run_says_at_once_what_a_finished_stage_refuses(world, tmp_path, capsys):
@@ -246,6 +298,59 @@ def test_run_says_at_once_what_a_finished_stage_refuses(world, tmp_path, capsys)
     code, line = call(capsys, 'run', *given)
     assert (code, 'config.finetune.epochs: 5 -> 7' in line) == (2, True), line
     assert not (tmp_path / 'run' / 'corpus').exists()
+
+
+def test_a_dry_run_says_what_each_stage_would_do_and_writes_nothing(world, tmp_path, capsys):
+    """Before the run, in its middle, and after a change; the folder stays as it is to the last byte and time."""
+    given = [
+        'run',
+        f'--config={world}/odd.py',
+        f'--workdir={tmp_path}/run',
+        '--config.stages=corpus,vocab,report',
+    ]
+    given += ['--config.vocab.size=100', '--config.runtime.workers=1']
+
+    def said(*more):
+        before = stamps(tmp_path)
+        assert cli.main([*given, *more, '--dry-run']) == 0
+        assert before == stamps(tmp_path)
+        return capsys.readouterr().out.splitlines()
+
+    assert said() == ['corpus: would begin', 'vocab: would begin', 'report: is made anew each time']
+    assert not (tmp_path / 'run').exists()
+    assert cli.main(['corpus', *given[1:]]) == 0
+    capsys.readouterr()
+    assert said()[:2] == ['corpus: done', 'vocab: would begin']
+    os.rename(tmp_path / 'run' / 'corpus' / 'manifest.json', tmp_path / 'run' / 'corpus' / '.started.json')
+    assert said()[0] == 'corpus: would go on'
+    assert said('--config.corpus.min_words=4', '--replace')[0] == 'corpus: would be deleted and made again'
+    code, line = call(capsys, *given, '--config.corpus.min_words=4', '--dry-run')
+    assert (code, 'config.corpus.min_words: 5 -> 4' in line) == (2, True)
+
+
+OF_A_RUN_THAT_IS_THERE = [
+    ('run', ['--config.finetune.datasets=genes']),
+    ('run', ['--config.corpus.min_words=4']),
+    ('vocab', ['--config.vocab.kind=file', '--config.vocab.file={tmp}/nowhere']),
+    ('surgery', ['--config.source.path={tmp}/gpt', '--replace']),
+    ('pretrain', []),
+    ('corpus', ['--config.corpus.min_words=4']),
+    ('corpus', ['--config.corpus.inputs={tmp}/nowhere.txt', '--replace']),
+    ('difficulty', ['--model=0.9']),
+    ('report', ['--workdir={tmp}/loop']),
+]
+
+
+def test_a_refused_command_leaves_a_run_that_is_there_as_it_is(world, tmp_path, capsys):
+    """No lock, no claim, no memory of checksums: every file, folder and time."""
+    given = [f'--config={world}/odd.py', f'--workdir={tmp_path}/run', '--config.runtime.workers=1']
+    assert cli.main(['corpus', *given]) == 0
+    before = stamps(tmp_path)
+    for verb, wrong in OF_A_RUN_THAT_IS_THERE:
+        code, line = call(capsys, verb, *given, *(one.format(tmp=world) for one in wrong))
+        assert code in (2, 3), (verb, wrong)
+        assert '\n' not in line
+        assert before == stamps(tmp_path), (verb, line)
 
 
 @pytest.mark.parametrize('text', ['inf', 'nan', '-inf', '1e999', '9' * 5000, '[[]]', 'None', '(1,2,'])

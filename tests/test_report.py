@@ -15,7 +15,8 @@ from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.files import digest, write_json
 from bioptimus_jax.manifests import STARTED, listed, write_manifest
-from bioptimus_jax.report import arms, comparison, drawing, layout, live, page
+from bioptimus_jax.report import arms, comparison, drawing, gain, layout, live, page
+from bioptimus_jax.report.ending import ending
 from bioptimus_jax.report.layout import Table, count, fixed, missing, percent, spread, words
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.resolved import experiment_of
@@ -352,6 +353,27 @@ def test_the_page_of_one_run_has_all_of_its_own_and_the_papers_tables(run, built
     assert 'A BERT adapted with' in text  # manifests hold no paths
     ids = re.findall(r'\bid="(.*?)"', text)
     assert len(ids) == len(set(ids))
+
+
+def test_a_run_ends_with_its_table_what_it_brought_and_where_models_and_page_are(tmp_path):
+    run = fabricate(tmp_path / 'demo')
+    write_json(run.workdir / 'export' / '0.4' / 'config.json', {})
+    kept = run.workdir / 'finetune' / '0.4' / 'x' / 'standard' / 'seed-0' / 'model'
+    write_json(kept / 'config.json', {})
+    m, lines = read_measures(run), ending(run, 3725).splitlines()
+    assert lines[: lines.index('', 1)] == ['', *phases.phases(m).text().splitlines()]
+    models = [str(p.parent) for p in sorted(run.workdir.glob('export/*/config.json'))]
+    assert lines[lines.index('', 1) + 1 :] == [
+        gain.overall(m).sentence,
+        f'models: {", ".join(models)}',
+        f'fine-tuned models: {kept}',
+        f'done in 1 h 2 min; the report: {run.workdir}/report/index.html',
+    ]
+    assert f'{run.workdir}/export/0.4' in models
+    run.config = dataclasses.replace(run.config, stages=('corpus', 'export'))
+    assert ending(run, 5) == f'models: {", ".join(models)}'  # no tables of a part
+    run.config = dataclasses.replace(run.config, stages=('corpus',))
+    assert ending(run, 5) == ''
 
 
 def test_what_the_page_says_makes_it_again(tmp_path, capsys):

@@ -14,10 +14,12 @@ from toy_stages import CALLS, experiment, make_stage
 from bioptimus_jax import files
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import atomic, read_json
+from bioptimus_jax.hosts.devices import AFRESH
 from bioptimus_jax.hosts.workers import WorkerKilled
 from bioptimus_jax.manifests import differences
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import TRACKERS, result_keys
+from bioptimus_jax.stages import STAGES, run_all
 
 
 @pytest.fixture(autouse=True)
@@ -149,6 +151,26 @@ def test_replace_that_keeps_what_matches_can_be_given_again(tmp_path):
     manifest = execute(extended, make_stage(extendable=('min_words',)), replace=True, keep_matching=True)
     assert manifest['config']['corpus.min_words'] == 7
     assert sorted(p.name for p in tmp_path.iterdir()) == ['corpus']
+
+
+def test_lines_of_several_stages_say_which_one_it_is_and_the_time(tmp_path, capsys, monkeypatch):
+    second = dataclasses.replace(make_stage(needs=lambda run: ('corpus',)), name='vocab')
+    for stage in (make_stage(), second):
+        monkeypatch.setitem(STAGES, stage.name, stage)
+    run = Run(tmp_path, experiment(stages='corpus,vocab'))
+    run.started -= 3725
+    execute(run, make_stage())
+    run_all(run)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ['corpus: counts', 'corpus: done in 0 s']  # of one alone there is nothing to count
+    of_both = [
+        'corpus: up to date (stage 1 of 2, 1 h 2 min in all)',
+        'vocab: counts (stage 2 of 2, 1 h 2 min in all)',
+        'vocab: done in 0 s (stage 2 of 2, 1 h 2 min in all)',
+    ]
+    assert lines[2:] == of_both
+    monkeypatch.setenv(AFRESH, f'{os.getpid()} {time.time() - 50}')  # given again in its own place
+    assert 50 <= time.time() - Run(tmp_path, experiment(), quiet=True).started < 60
 
 
 def refused_with(error, saves=False):

@@ -5,6 +5,7 @@ import json
 import random
 
 import pytest
+from toy_commands import document
 from toy_sets import save_set
 
 from bioptimus_jax import cli
@@ -247,6 +248,16 @@ def test_the_verb_keeps_a_record_and_refuses_a_wrong_command(tmp_path, capsys):
     assert cli.main([*command, '--types=CHEMICAL=Drug', f'--to={to}', '--name=them']) == 0
     cell = to / 'them' / 'drugs' / 'standard' / 'seed-0'
     assert f'kept in {cell}' in capsys.readouterr().out
+    assert cli.main([*command, '--types=CHEMICAL=Drug']) == 0
+    lines = capsys.readouterr().out.splitlines()
+    found = document(capsys, *command, '--types=CHEMICAL=Drug')
+    assert (found['set'], found['sentences'], found['kept']) == ('drugs', len(sentences), None)
+    assert lines[0].startswith(f'drugs: {len(sentences)} sentences')
+    assert f'over {found["drawn"]} {found["unit"]} drawn' in lines[0]
+    for one, said in zip(found['measures'], lines[1:], strict=False):
+        assert said.startswith(
+            f'  {one["measure"]}: {one["score"]:.2f} [{one["low"]:.2f}, {one["high"]:.2f}]'
+        )
     record = read_json(cell / 'scores.json')
     assert (record['test']['default']['f1'], record['outside'], record['seedless']) == (1.0, 'p.tsv', True)
     assert [s.tags for s in read_iob2(cell / 'predictions.tsv')] == [s.tags for s in sentences]

@@ -21,10 +21,12 @@ from bioptimus_jax.corpus.near import signatures
 from bioptimus_jax.corpus.readers import read_file
 from bioptimus_jax.corpus.records import MADE_ID, Record
 from bioptimus_jax.corpus.stored import check_md5
-from bioptimus_jax.errors import BrokenFile
+from bioptimus_jax.errors import BrokenFile, ConfigError
+from bioptimus_jax.fields import meant
 from bioptimus_jax.files import atomic, digest
 from bioptimus_jax.hashing import hash64
 from bioptimus_jax.hosts.workers import versions_of_packages
+from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Corpus
 
 # Why a record is no document of the corpus: by its reader, by itself, among others. Its code is its place here.
@@ -211,6 +213,21 @@ def language(text: str) -> str:
     import py3langid  # late: its model takes memory, and few ask for it
 
     return py3langid.classify(text)[0]
+
+
+def check(run: Run) -> None:
+    """Raise ConfigError for a language that no text can be in."""
+    if not (asked := run.config.corpus.languages):
+        return
+    import py3langid
+
+    known = sorted(code for code, _ in py3langid.rank(''))
+    for code in asked:
+        if code not in known:
+            raise ConfigError(
+                f'config.corpus.languages: {code!r} is no code that is told apart; known: {", ".join(known)}'
+                f'{meant(code, known)}'
+            )
 
 
 def _content(record: Record) -> bytes:

@@ -10,9 +10,7 @@ from ml_collections import ConfigDict
 from bioptimus_jax import config
 from bioptimus_jax.demo.generate import generate
 from bioptimus_jax.files import read_json, write_json
-from bioptimus_jax.progress import clock
-from bioptimus_jax.report.measures import read_measures
-from bioptimus_jax.report.sections.phases import phases
+from bioptimus_jax.report.ending import ending
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import run_all
@@ -40,8 +38,7 @@ def run_demo(workdir: Path, watch: Callable[[Run], None]) -> None:
     watch(run)
     print('demo: the source adapted to biomedical abstracts', flush=True)
     run_all(run)
-    print(f'\n{phases(read_measures(run)).text()}\n')
-    print(f'done in {clock(time.monotonic() - started)}; the report: {workdir / "report" / "index.html"}')
+    print(ending(run, time.monotonic() - started))
 
 
 def _experiment(loaded: str | ConfigDict, inputs: tuple[str, ...]) -> Experiment:

@@ -27,6 +27,7 @@ from bioptimus_jax.model.folder import (
     named_model,
 )
 from bioptimus_jax.model.tensors import read_architecture
+from bioptimus_jax.model.weights import WEIGHTS, tensor_names, weight_files
 from bioptimus_jax.plan import architecture_of
 from bioptimus_jax.pretrain.curriculum import kept_names
 from bioptimus_jax.run import Run
@@ -140,7 +141,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 
 
 def check(run: Run) -> None:
-    """Raise what is wrong with the names of models, and with settings that a model's config.json does not allow."""
+    """Raise what is wrong with models, with settings that a model's config.json does not allow, and with sets."""
     e, made = run.config, run.manifest('export')
     require_no_tpu(e.runtime)
     corpora.check_names_of_sets(e.finetune)
@@ -160,12 +161,19 @@ def check(run: Run) -> None:
             shape, folder = architecture_of(run), Path(entry)
         else:
             files_for_transformers(folder)  # raises where there are none
+            if not weight_files(folder):
+                raise InputError(
+                    f'{folder}: holds no weights ({", ".join(WEIGHTS)}); give the folder of a model'
+                )
+            tensor_names(folder)  # raises where they are damaged
             if not is_computed_here(folder):
                 continue  # transformers knows its limits
             shape = read_architecture(folder)
         for settings in tried:
             check_positions(settings, shape.positions, folder)
             check_layers(settings, shape.layers, folder)
+    for chosen in corpora.chosen_sets(e.finetune):
+        task_for(chosen).read(chosen)  # takes seconds: pre-training takes days
 
 
 def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.fields import meant
 from bioptimus_jax.files import read_json
 from bioptimus_jax.finetune.statistics import best_settings
 from bioptimus_jax.finetune.task import LEARNED_DEVEL, score_of
@@ -62,7 +63,9 @@ def read_model(name: str) -> Model:
     if setting == BY_DEVEL and setting not in settings:
         found = _chosen_on_devel(found)
     elif setting and setting not in settings:
-        raise InputError(f'{folder}: has no setting {setting!r}; found: {", ".join(settings)}')
+        raise InputError(
+            f'{folder}: has no setting {setting!r}; found: {", ".join(settings)}{meant(setting, settings)}'
+        )
     elif not setting and len(settings) > 1:
         raise InputError(
             f'{folder}: holds several settings, {", ".join(settings)}; choose one, as {folder}:{settings[0]}, or '

@@ -1,6 +1,7 @@
 """What is worth knowing about sets before a model is trained on them, each as its task looks at it."""
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +12,40 @@ from bioptimus_jax.sets import published
 from bioptimus_jax.sets.corpora import is_dataset, set_at, set_folders
 
 
-def look_through(
-    folder: Path, tokenizers: Mapping[str, Any], task: str = Finetune.task
-) -> tuple[list[list[str]], list[str]]:
-    """Lines about a set, or about each of a folder and which do not compare, and a line for each that cannot be read.
+@dataclasses.dataclass(frozen=True)
+class Looked:
+    """What lint.json has of each set, by its name, with `labels` as labels.json and `lines` for a person.
 
-    `task`: for sets that have no record. Raises InputError where there is no set.
+    `clashes`: lines on sets that do not compare; `errors`: of sets that cannot be read.
+    """
+
+    sets: Mapping[str, Mapping[str, Any]]
+    clashes: Sequence[str]
+    errors: Sequence[str]
+
+    @property
+    def lines(self) -> list[Sequence[str]]:
+        """Lines about each set, and on sets that do not compare."""
+        return [*(found['lines'] for found in self.sets.values()), *filter(None, [self.clashes])]
+
+
+def look_through(folder: Path, tokenizers: Mapping[str, Any], task: str = Finetune.task) -> Looked:
+    """What is worth knowing of a set, or of each of a folder. `task`: for sets that have no record.
+
+    Raises InputError where there is no set.
     """
     if not folder.is_dir():
         raise InputError(f'{folder}: no such folder; give a set or a folder of sets')
     sets = [folder] if is_dataset(folder) else list(set_folders(folder))
     if not sets:
         raise InputError(f'{folder}: has no training split in it, and no folder with one')
-    found, errors = [], []
+    found, errors = {}, []
     every = [set_at(path, task) for path in sets]
     for chosen in every:
         try:
             learned = task_for(chosen)
-            found.append(learned.look(learned.read(chosen), tokenizers, Finetune().max_pieces)[2])
+            record, labels, lines = learned.look(learned.read(chosen), tokenizers, Finetune().max_pieces)
+            found[chosen.name] = {**record, 'labels': labels, 'lines': lines}
         except InputError as error:
             errors.append(str(error))
-    return [*found, *filter(None, [published.clashes(one.name for one in every)])], errors
+    return Looked(found, published.clashes(one.name for one in every), errors)

@@ -46,27 +46,45 @@ class Scored:
     detail: Mapping[str, Any]
     notes: tuple[str, ...]
 
-    def lines(self) -> list[str]:
-        """Every metric with its interval, in percent; what answers that read nothing would get; what is odd."""
-        task, said = self.gold.task, []
+    def document(self) -> dict[str, Any]:
+        """Every metric with its interval, in percent; what answers that read nothing would get; what is odd.
+
+        `drawn`: how many of which `unit` were drawn with replacement for the intervals.
+        """
+        task, measures = self.gold.task, list[dict[str, Any]]()
         titles = [metric.title for metric in task.metrics.values()]
         for key, metric in task.metrics.items():
             kind, counts_1xUxC = counts_by_unit(metric, [self.examples], task.unit)
-            found = metric.scores([e.gold for e in self.examples], [e.predicted for e in self.examples])
+            scores = metric.scores([e.gold for e in self.examples], [e.predicted for e in self.examples])
             low, high = interval(bootstrap(metric, counts_1xUxC))
             name = f'{metric.title}, {key}' if titles.count(metric.title) > 1 else metric.title
-            beside = [f'{n} {100 * found[n]:.2f}' for n in ('precision', 'recall') if n in found]
-            shown = f'{100 * found[metric.name]:.2f} [{100 * low:.2f}, {100 * high:.2f}]'
-            said.append(f'  {name}: {shown}{"".join(f", {one}" for one in beside)}')
-        count = counts_1xUxC.shape[1]
-        head = (
-            f'{self.gold.chosen.name}: {len(self.examples):,} {task.unit}s, each scored once; test, percent, '
-            f'[95 % over {count:,} {kind} drawn with replacement]'
-        )
-        of_nothing = [f'{name} {100 * self.detail[name]:.2f}' for name in BASELINES if name in self.detail]
-        if of_nothing:
+            beside: dict[str, Any] = {n: 100 * scores[n] for n in ('precision', 'recall') if n in scores}
+            score = {'score': 100 * scores[metric.name], 'low': 100 * low, 'high': 100 * high}
+            measures.append({'measure': name, **score, **beside})
+        found: dict[str, Any] = {'set': self.gold.chosen.name, f'{task.unit}s': len(self.examples)}
+        return found | {
+            'measures': measures,
+            'drawn': counts_1xUxC.shape[1],
+            'unit': kind,
+            'reading_nothing': {name: 100 * self.detail[name] for name in BASELINES if name in self.detail},
+            'notes': list(self.notes),
+        }
+
+    def lines(self) -> list[str]:
+        """What `document` has, for a terminal."""
+        found, task = self.document(), self.gold.task
+        said = [
+            f'{found["set"]}: {len(self.examples):,} {task.unit}s, each scored once; test, percent, '
+            f'[95 % over {found["drawn"]:,} {found["unit"]} drawn with replacement]'
+        ]
+        for one in found['measures']:
+            beside = ''.join(f', {n} {one[n]:.2f}' for n in ('precision', 'recall') if n in one)
+            said.append(
+                f'  {one["measure"]}: {one["score"]:.2f} [{one["low"]:.2f}, {one["high"]:.2f}]{beside}'
+            )
+        if of_nothing := [f'{name} {score:.2f}' for name, score in found['reading_nothing'].items()]:
             said.append(f'  of {task.metric.title}, answers that read nothing: {", ".join(of_nothing)}')
-        return [head, *said, *(f'  note: {note}' for note in self.notes)]
+        return [*said, *(f'  note: {note}' for note in self.notes)]
 
     def keep(self, folder: Path, name: str, seed: int | None) -> Path:
         """Leave a cell as stage finetune does, in FOLDER/NAME/SET/standard/seed-N. Raises ConfigError."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.fields import meant
 from bioptimus_jax.finetune.cells import Cell
 from bioptimus_jax.finetune.statistics import best_settings
 from bioptimus_jax.finetune.task import score_of, task_for
@@ -103,7 +104,7 @@ def check(settings: Finetune, models: Collection[str], tried: Mapping[str, Seque
         if name not in models:
             raise ConfigError(
                 f'config.finetune.tuned_on: {name!r} is none of the models that are scored; there are '
-                f'{", ".join(models)}'
+                f'{", ".join(models)}{meant(name, models)}'
             )
     most = max(map(len, tried.values()), default=0)
     for key, needed in (('tuned_on', 2), ('halving', max(2, settings.halving))):

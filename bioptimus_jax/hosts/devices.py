@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from bioptimus_jax.errors import USAGE, ConfigError, reason_of
+from bioptimus_jax.fields import meant
 
 GIB = 2**30
 # Share of the peak that plans count on. Of public encoders only MLPerf's and NVIDIA's reach more (45-48 %); ModernBERT
@@ -51,7 +52,9 @@ def device_named(name: str) -> Device:
     """The device of that name, in any case, `tpu-` left out or not. Raises ConfigError that names the known ones."""
     known = DEVICES.get(name.lower()) or DEVICES.get(f'tpu-{name.lower()}')
     if known is None:
-        raise ConfigError(f'--device={name}: no such device; known: {", ".join(DEVICES)}')
+        raise ConfigError(
+            f'--device={name}: no such device; known: {", ".join(DEVICES)}{meant(name, DEVICES)}'
+        )
     return known
 
 
@@ -123,7 +126,13 @@ def look() -> Present:
 
 
 AFRESH = 'BIOPTIMUS_AFRESH'
-"""An environment variable: the process that was replaced by itself, so that jax holds nothing."""
+"""An environment variable: the process that was replaced by itself, so that jax holds nothing, and when it began."""
+
+
+def replaced_since() -> float | None:
+    """When this process began, as seconds of time.time(), where it was replaced by itself; else None."""
+    process, _, began = os.environ.get(AFRESH, '').partition(' ')
+    return float(began) if process == str(os.getpid()) else None
 
 
 def held() -> bool:

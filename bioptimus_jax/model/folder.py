@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.fields import check_name
+from bioptimus_jax.fields import check_name, meant
 from bioptimus_jax.files import read_json
 from bioptimus_jax.model.weights import SHARDS, WEIGHTS, weight_files
 from bioptimus_jax.schema import FAMILIES, INITIAL, SNAPSHOT, SOURCE, Experiment, Source, phase_of
@@ -123,7 +123,7 @@ def named_model(experiment: Experiment, entry: str, named_in: str) -> tuple[str,
         raise ConfigError(f'{named_in}: {entry} is not set; set that environment variable, or give folders')
     raise ConfigError(
         f'{named_in}: {entry!r} is no phase ({", ".join(experiment.phases)}), not "initial", not "source", and '
-        'no path of a folder'
+        f'no path of a folder{meant(entry, (*experiment.phases, INITIAL, SOURCE))}'
     )
 
 

@@ -1,7 +1,8 @@
 """The tables of the verb `plan`: the model, its phases, memory, time and cost on each device, disk."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts.devices import DEVICES, GIB, Device
@@ -15,10 +16,26 @@ from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed,
 USABLE = {'gpu': 0.9, 'tpu': 0.95}
 
 
-def report(plan: Plan, devices: Sequence[Device], number: int) -> str:
-    """The plan as text: the model, phases, memory, time and cost on so many of each of the devices, disk."""
-    tables = [_phases(plan), _memory(plan, devices, number), _time(plan, devices, number), _disk(plan)]
-    return '\n\n'.join([_model(plan), *(table.text() for table in tables)])
+def report(plan: Plan, tables: Mapping[str, Table]) -> str:
+    """The plan as text."""
+    return '\n\n'.join([_model(plan), *(table.text() for table in tables.values())])
+
+
+def document(plan: Plan, tables: Mapping[str, Table]) -> dict[str, Any]:
+    """The plan as data: `model`, `assumed`, and the rows of each table."""
+    model = {'from': plan.shape_from, 'parameters': plan.parameters, 'entries': plan.architecture.vocab_size}
+    rows = {name: table.records() for name, table in tables.items()}
+    return {'model': model, 'assumed': dataclasses.asdict(plan.assumed), **rows}
+
+
+def tables(plan: Plan, devices: Sequence[Device], number: int) -> dict[str, Table]:
+    """Phases, memory, time and cost on so many of each of the devices, disk."""
+    return {
+        'phases': _phases(plan),
+        'memory': _memory(plan, devices, number),
+        'time': _time(plan, devices, number),
+        'disk': _disk(plan),
+    }
 
 
 def chosen(device: Device | None) -> tuple[Device, ...]:

@@ -218,6 +218,23 @@ class Table:
             f'<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>{note}</figure>'
         )
 
+    def records(self) -> list[dict[str, str | float | None]]:
+        """Rows by the names of columns: numbers unrounded, None where nothing is known.
+
+        What is shown of a number is beside it where it says more, as in `csv`.
+        """
+        found = []
+        for row in self.rows:
+            record: dict[str, str | float | None] = {}
+            for name, cell in zip(self.columns, row, strict=True):
+                record[name] = (
+                    (cell.text if cell.text != NOT_RUN else None) if cell.value is None else cell.value
+                )
+                if _says_more(cell):
+                    record[f'{name}, as shown'] = cell.text
+            found.append(record)
+        return found
+
     def csv(self) -> str:
         """Columns and rows alone. Numbers are unrounded; what is shown of them stands beside them if it is more."""
         buffer = io.StringIO()

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bioptimus_jax import tables
 from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.fields import meant
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import blurb, published, tabular, texts
 from bioptimus_jax.sets.columns import first_lines, read_columns
@@ -211,6 +212,7 @@ def sets_in(
     if wrong or not known:
         raise InputError(
             f'{root}: has no set {", ".join(wrong) or "at all"}; found: {", ".join(known) or "none"}'
+            f'{meant(wrong[0], every) if wrong else ""}'
         )
     return [every[name] for name in names or known]
 
@@ -244,6 +246,7 @@ def check_names_of_sets(settings: Finetune) -> None:
         if name not in chosen and not published.record_of(name):
             raise ConfigError(
                 f'config.finetune.of_set.{name}: no such set in config.finetune.folder; found: {", ".join(chosen)}'
+                f'{meant(name, chosen)}'
             )
 
 

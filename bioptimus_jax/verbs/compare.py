@@ -1,9 +1,10 @@
 """`bioptimus compare`: runs side by side, or two models by what they predict."""
 
 from pathlib import Path
+from typing import Any
 
-from bioptimus_jax.command import Command, Verb, config_flag, flag
-from bioptimus_jax.errors import ConfigError, InputError, printable
+from bioptimus_jax.command import Command, Verb, config_flag, flag, json_flag
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.remote.session import require_local
 from bioptimus_jax.run import Run
 
@@ -31,7 +32,10 @@ def _compare_runs(command: Command) -> None:
             raise InputError(f'{folder}: no such run folder')
     runs = [read_measures(Run(folder, experiment, quiet=True)) for folder in options.runs]
     tables = arms.all_tables(arms.alone(runs))
-    print('\n\n'.join(table.markdown() if options.markdown else table.text() for table in tables))
+    command.answer(
+        lambda: {'tables': [{'title': t.title, 'rows': t.records(), 'note': t.note or None} for t in tables]},
+        lambda: '\n\n'.join(table.markdown() if options.markdown else table.text() for table in tables),
+    )
 
 
 def _compare_models(command: Command) -> None:
@@ -46,7 +50,54 @@ def _compare_models(command: Command) -> None:
         raise ConfigError(
             f'compare --models takes two folders, RUN/finetune/MODEL each; got {len(options.runs)}'
         )
-    print(printable('\n'.join(compare_models(*options.runs))))
+    command.answer(lambda: document(*options.runs), lambda: '\n'.join(compare_models(*options.runs)))
+
+
+def document(a: str, b: str) -> dict[str, Any]:
+    """What `compare_models` says, as data: scores by seed in percent, and differences, B less A."""
+    from bioptimus_jax.finetune.finished import read_model
+    from bioptimus_jax.finetune.statistics import mean_score
+    from bioptimus_jax.finetune.verdict import compare, winner_of
+
+    def numbers(effect: Any, items: Any, p: float) -> dict[str, Any]:
+        low, high = effect.ends
+        said = {
+            'difference': effect.observed,
+            'low': low,
+            'high': high,
+            'p': effect.p,
+            'better': winner_of(effect),
+        }
+        low, high = (100 * end for end in items.interval)
+        return {
+            **said,
+            'on_other_items': {'difference': 100 * items.observed, 'low': low, 'high': high, 'p': p},
+        }
+
+    def by_seed(pairing: Any) -> dict[str, list[float]]:
+        sides = {'A': pairing.a_SxUxC, 'B': pairing.b_SxUxC}
+        return {
+            side: [100 * mean_score(pairing.metric, s[None]) for s in of_side]
+            for side, of_side in sides.items()
+        }
+
+    models = {'A': read_model(a), 'B': read_model(b)}
+    both = compare(*models.values())
+    sets = [
+        {
+            'set': one.pairing.dataset,
+            'measure': one.pairing.metric.label,
+            'seeds': one.pairing.seeds,
+            one.pairing.unit: one.pairing.a_SxUxC.shape[1],
+            **by_seed(one.pairing),
+            **numbers(one.effect, one.items, one.p_items),
+            'notes': one.pairing.notes,
+        }
+        for one in both.found
+    ]
+    named = {side: {n: getattr(m, n) for n in ('folder', 'name', 'setting')} for side, m in models.items()}
+    over_all = {'measure': both.label, **numbers(both.effect, both.items, both.items.p)}
+    return {'models': named, 'sets': sets, 'all': over_all}
 
 
 VERB = Verb(
@@ -68,8 +119,9 @@ VERB = Verb(
         config_flag('names the phases; not with --models', required=False),
         flag('--markdown', 'print the table as Markdown', False, action='store_true'),
         flag('--models', 'two models by what they predict', False, action='store_true'),
+        json_flag(),
         flag('runs', 'run folders; with --models A and B', None, nargs='+', metavar='FOLDER'),
     ),
     _call,
-    (),
+    ('phases', 'phase', 'finetune.tuned_on'),
 )

@@ -1,19 +1,20 @@
 """`bioptimus difficulty`: how hard each masking setting is for a model."""
 
-from bioptimus_jax.command import Command, Verb, config_flag, flag, in_run
+from bioptimus_jax.command import OF_A_RUN, Command, Verb, config_flag, flag, in_run, json_flag
 from bioptimus_jax.run import Run
+from bioptimus_jax.stages import keys
 
 
 def _call(command: Command) -> None:
-    def measured(run: Run) -> None:
+    def lead(run: Run) -> None:
         from bioptimus_jax.analysis.difficulty import measure  # imports jax and torch
         from bioptimus_jax.report.measures import read_measures
         from bioptimus_jax.report.sections.difficulty import difficulty
 
-        measure(run, command.options.model)
-        print(difficulty(read_measures(run)).text())
+        measured = measure(run, command.options.model)
+        command.answer(lambda: measured, lambda: difficulty(read_measures(run)).text())
 
-    in_run(command, ('difficulty',), measured)
+    in_run(command, ('difficulty',), lead)
 
 
 VERB = Verb(
@@ -37,7 +38,21 @@ VERB = Verb(
             action='append',
             metavar='MODEL',
         ),
+        json_flag(),
     ),
     _call,
-    ('phases', 'phase', 'curriculum', 'evaluation'),
+    (
+        *(
+            'phases',
+            'phase',
+            'curriculum',
+            'evaluation',
+            'source',
+            'corpus.tsv_column',
+            'rows.max_document_pieces',
+        ),
+        *keys('pretrain', 'objective word max_word_pieces dtype'),
+        *keys('runtime', 'devices attention torch_threads deterministic'),
+        *OF_A_RUN,
+    ),
 )

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, flag
-from bioptimus_jax.errors import InputError, printable
+from bioptimus_jax.command import Command, Verb, flag, json_flag
+from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress import complain
-from bioptimus_jax.schema import Finetune
+from bioptimus_jax.schema import TASKS, Finetune
 
 
 def _call(command: Command) -> None:
@@ -15,13 +15,15 @@ def _call(command: Command) -> None:
     folders = [Path(name) for name in command.options.model]
     short = len({folder.name for folder in folders}) == len(folders)
     models = {folder.name if short else str(folder): load_for_words(folder) for folder in folders}
-    found, errors = look_through(Path(command.options.sets), models, command.options.task)
-    for lines in found:
-        print(printable('\n'.join(lines)), flush=True)
-    if errors:
-        for error in errors[1:]:
+    looked = look_through(Path(command.options.sets), models, command.options.task)
+    command.answer(
+        lambda: {'sets': looked.sets, 'clashes': looked.clashes, 'errors': looked.errors},
+        lambda: '\n'.join('\n'.join(lines) for lines in looked.lines),
+    )
+    if looked.errors:
+        for error in looked.errors[1:]:
             complain(error)
-        raise InputError(errors[0])
+        raise InputError(looked.errors[0])
 
 
 VERB = Verb(
@@ -34,8 +36,9 @@ VERB = Verb(
     'example:\n  bioptimus lint --sets=$BIOPTIMUS_DATA/ner --model=runs/small/export/0.4',
     (
         flag('--sets', 'a set or a folder of sets', None, required=True, metavar='FOLDER'),
-        flag('--task', 'of sets without a record: a file of finetune/tasks', Finetune.task, metavar='NAME'),
+        flag('--task', 'of sets without a record: %(choices)s', Finetune.task, choices=TASKS, metavar='NAME'),
         flag('--model', 'count its pieces too; may be repeated', [], action='append', metavar='HF_FOLDER'),
+        json_flag(),
     ),
     _call,
 )

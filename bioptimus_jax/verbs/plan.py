@@ -1,8 +1,9 @@
 """`bioptimus plan`: what a run will take."""
 
 from bioptimus_jax import config
-from bioptimus_jax.command import Command, Verb, config_flag, flag, positive, positive_whole, share
+from bioptimus_jax.command import Command, Verb, config_flag, flag, json_flag, positive, positive_whole, share
 from bioptimus_jax.hosts.devices import DEVICES, MFU
+from bioptimus_jax.stages import keys
 
 
 def _call(command: Command) -> None:
@@ -23,8 +24,25 @@ def _call(command: Command) -> None:
     # Nothing is read, so the environment variables of paths may be unset.
     experiment = config.experiment(options.config, command.overrides, paths=False)
     planned = plan.make_plan(experiment, assumed)
-    print(estimate.report(planned, estimate.chosen(device), options.devices))
+    tables = estimate.tables(planned, estimate.chosen(device), options.devices)
+    command.answer(lambda: estimate.document(planned, tables), lambda: estimate.report(planned, tables))
 
+
+KEYS = (
+    *(
+        'stages',
+        'phases',
+        'phase',
+        'source.path',
+        'corpus.max_words',
+        'corpus.heldout_fraction',
+        'vocab.kind',
+    ),
+    *('vocab.size', 'vocab.file', 'contexts.per_token', 'surgery.strategy', 'model', 'rows.row_pieces'),
+    *('rows.max_document_pieces', 'evaluation.snapshots_per_phase'),
+    *keys('pretrain', 'objective batch_rows micro_batches max_word_pieces ema dtype'),
+    *keys('runtime', 'fsdp tensor attention remat scan_layers keep_checkpoints'),
+)
 
 VERB = Verb(
     'memory, hours, cost and disk of a run',
@@ -69,7 +87,8 @@ VERB = Verb(
             type=share,
             metavar='SHARE',
         ),
+        json_flag(),
     ),
     _call,
-    (),
+    KEYS,
 )

@@ -1,19 +1,44 @@
 """`bioptimus run`: every stage of a run."""
 
-from bioptimus_jax.command import Command, Verb, in_run, run_flags
-from bioptimus_jax.stages import run_all
+import time
+
+from bioptimus_jax.command import OF_A_RUN, Command, Verb, flag, in_run, run_flags
+from bioptimus_jax.run import Run
+from bioptimus_jax.stages import foreseen, run_all
 
 
 def _call(command: Command) -> None:
-    in_run(command, command.experiment.stages, lambda run: run_all(run, command.options.replace))
+    options = command.options
+
+    def lead(run: Run) -> None:
+        if options.dry_run:
+            for name, said in foreseen(run, options.replace).items():
+                run.say(f'{name}: {said}')
+            return
+        run_all(run, options.replace)
+        from bioptimus_jax.report.ending import ending  # imports the sections
+
+        if last := ending(run, time.time() - run.started):
+            run.say(last)
+
+    in_run(command, command.experiment.stages, lead, writes=not options.dry_run)
 
 
 VERB = Verb(
     'every stage in order',
-    'Every stage of config.stages in order; finished ones are skipped, an unfinished one goes on.\n\n'
+    'Every stage of config.stages in order; finished ones are skipped, an unfinished one goes on. What can be known\n'
+    'to be wrong with any of them is refused before the first one begins. Ends with the table of the phases, what\n'
+    'the adaptation brought, and where the models and the page are.\n\n'
     'reads:  what the stages read\nwrites: WORKDIR/STAGE for each, WORKDIR/metrics.jsonl\n\n'
-    'example:\n  bioptimus run --config=small --workdir=runs/small --config.source.path=FOLDER',
-    run_flags(),
+    'examples:\n  bioptimus run --config=small --workdir=runs/small --config.source.path=FOLDER\n'
+    '  bioptimus run --config=small --workdir=runs/small --config.source.path=FOLDER --dry-run',
+    (
+        *run_flags(),
+        flag(
+            '--dry-run', 'check all, say what each stage would do, write nothing', False, action='store_true'
+        ),
+    ),
     _call,
-    ('seed', 'stages', 'source'),
+    ('seed', 'stages', 'source', *OF_A_RUN),
+    every=True,
 )

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, flag
-from bioptimus_jax.errors import ConfigError, printable
-from bioptimus_jax.schema import Finetune
+from bioptimus_jax.command import Command, Verb, flag, json_flag
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.schema import TASKS, Finetune
 
 
 def _call(command: Command) -> None:
@@ -21,9 +21,11 @@ def _call(command: Command) -> None:
     if not all(types) or not all('=' in part for part in options.types):
         raise ConfigError(f'--types: {options.types[0]!r} must be THEIRS=OURS, or THEIRS= to leave them out')
     scored = score(Path(options.gold), Path(options.predictions), options.task, types)
-    print(printable('\n'.join(scored.lines())))
-    if options.to:
-        print(printable(f'kept in {scored.keep(Path(options.to), options.name, options.seed)}'))
+    kept = str(scored.keep(Path(options.to), options.name, options.seed)) if options.to else ''
+    said = [f'kept in {kept}'] * bool(kept)
+    command.answer(
+        lambda: {**scored.document(), 'kept': kept or None}, lambda: '\n'.join([*scored.lines(), *said])
+    )
 
 
 VERB = Verb(
@@ -47,7 +49,7 @@ VERB = Verb(
     (
         flag('gold', 'the test set', None, metavar='GOLD'),
         flag('predictions', 'what was predicted for it', None, metavar='PREDICTIONS'),
-        flag('--task', 'of sets without a record: a file of finetune/tasks', Finetune.task, metavar='NAME'),
+        flag('--task', 'of sets without a record: %(choices)s', Finetune.task, choices=TASKS, metavar='NAME'),
         flag(
             '--types',
             'what the set calls a predicted type of entities; THEIRS=: leave it out; may be repeated',
@@ -60,6 +62,7 @@ VERB = Verb(
         flag(
             '--seed', 'of the training, where predictions of several are scored', None, type=int, metavar='N'
         ),
+        json_flag(),
     ),
     _call,
 )

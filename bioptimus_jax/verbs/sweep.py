@@ -53,5 +53,6 @@ VERB = Verb(
         flag('--status', 'only say which stages are done', False, action='store_true'),
     ),
     _call,
-    (),
+    ('runtime.base_run', 'runtime.cluster'),
+    every=True,
 )

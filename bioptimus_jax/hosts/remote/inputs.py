@@ -4,7 +4,7 @@ import dataclasses
 import fcntl
 import operator
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -52,12 +52,7 @@ def with_local_inputs(
     told a key and the URL that its files come from, where a commit stands in it. Raises ConfigError, InputError for
     what is not there, and whatever `check` raises between files.
     """
-    for key, stages_of_key in READ_BY.items():
-        if not set(stages_of_key) & set(stages):
-            continue
-        if key == 'corpus.inputs' and 'corpus' not in stages and not experiment.curriculum.texts:
-            continue
-        value: Any = operator.attrgetter(key)(experiment)
+    for key, value in _read_by(experiment, stages):
         fetch = Fetching(staging, key, quiet, check, said)
         if isinstance(value, str):
             local: Any = fetch.local(value)
@@ -66,6 +61,20 @@ def with_local_inputs(
         if local != value:
             experiment = _changed(experiment, key, local)
     return experiment
+
+
+def remote_inputs(experiment: Experiment, stages: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Keys that these stages read, and what of them is in a bucket."""
+    for key, value in _read_by(experiment, stages):
+        places = (value,) if isinstance(value, str) else value
+        yield from ((key, place) for place in places if is_remote(place.rpartition('=')[2]))
+
+
+def _read_by(experiment: Experiment, stages: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    for key, stages_of_key in READ_BY.items():
+        unread = key == 'corpus.inputs' and 'corpus' not in stages and not experiment.curriculum.texts
+        if set(stages_of_key) & set(stages) and not unread:
+            yield key, operator.attrgetter(key)(experiment)
 
 
 @dataclasses.dataclass(frozen=True)

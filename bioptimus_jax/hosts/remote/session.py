@@ -8,7 +8,7 @@ from pathlib import Path
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts.lifelines import Lifelines
 from bioptimus_jax.hosts.processes import TRAINED_TOGETHER
-from bioptimus_jax.hosts.remote.inputs import local_place, with_local_inputs
+from bioptimus_jax.hosts.remote.inputs import local_place, remote_inputs, with_local_inputs
 from bioptimus_jax.hosts.remote.mirror import Mirror
 from bioptimus_jax.hosts.remote.store import Store, is_remote
 from bioptimus_jax.run import Run
@@ -22,18 +22,23 @@ def open_run(
     stages: tuple[str, ...],
     watch: Callable[[Run], None],
     others: Lifelines | None = None,
+    writes: bool = True,
 ) -> Iterator[Run]:
     """The run in `workdir`, a folder or a URL, for these stages; `watch` is told of it before anything takes long.
 
-    Of several processes, `others`, the first leads; over a bucket each has a folder of its own. Raises ConfigError,
-    InputError, Stopped.
+    Of several processes, `others`, the first leads; over a bucket each has a folder of its own. One that never
+    `writes` makes no folder, and mirrors nothing. Raises ConfigError, InputError, Stopped.
     """
+    if not writes:
+        require_local('--workdir', workdir)
+        for key, url in remote_inputs(experiment, stages):
+            require_local(f'--config.{key}', url)
     cache = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'bioptimus'
     staging = Path(experiment.runtime.staging or cache).expanduser()
     process = others.number if others else 0
     runs = _of_process(staging / 'runs', process)
     place = local_place(runs, workdir) if is_remote(workdir) else Path(workdir)
-    run = Run(place, experiment, leads=process == 0)
+    run = Run(place, experiment, leads=process == 0, writes=writes)
     if others and run.leads:
         run.stopping = others.stopping
     watch(run)

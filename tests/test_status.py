@@ -1,0 +1,152 @@
+"""`bioptimus status`: what a folder says of a run, read without a change to it, also while somebody works in it."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import pytest
+from toy_commands import call, document, stamps
+from toy_stages import experiment, make_stage
+
+from bioptimus_jax import cli
+from bioptimus_jax.errors import Stopped
+from bioptimus_jax.files import alone, is_held, write_json
+from bioptimus_jax.run import Run, execute
+from bioptimus_jax.schema import PAPER_PHASES
+from bioptimus_jax.stages import STAGES
+
+TRAINED = [(20, 2.0), (40, 1.0), (60, 1.0)]  # step, seconds since the record before
+SETS = ('drugs', 'genes')
+
+
+def cut_off(run, folder):
+    raise Stopped
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Corpus and vocabulary done, pre-training and fine-tuning cut off; what the others hold is of no concern."""
+    e = experiment(finetune__models='0.1,0.4', finetune__seeds='1,2,3')
+    e = dataclasses.replace(e, finetune=dataclasses.replace(e.finetune, of_set={'genes': {'seeds': (1,)}}))
+    run = Run(tmp_path / 'run', e, quiet=True)
+    execute(run, make_stage())
+    files = {f'set {name}:train.tsv': tmp_path / name for name in SETS}
+    for name in SETS:
+        (tmp_path / name).write_text(name)
+    for name in ('pretrain', 'finetune'):
+        stage = dataclasses.replace(
+            make_stage(
+                cut_off, sections=(name,), external=lambda e, name=name: files if name == 'finetune' else []
+            ),
+            name=name,
+        )
+        with pytest.raises(Stopped):
+            execute(run, stage)
+    stops = [30 * number for number in range(1, 5)]
+    phases = zip(PAPER_PHASES, [0, *stops], stops, strict=False)
+    write_json(
+        run.workdir / 'pretrain' / 'curriculum.json',
+        [{'name': name, 'start': start, 'stop': stop} for name, start, stop in phases],
+    )
+    run.log('pretrain', 0, kind='start', tokens=0)
+    for step, seconds in TRAINED:
+        speed = {'tokens_per_second': 1000.0 / seconds, 'seconds': seconds}
+        run.log('pretrain', step, kind='train', phase='0.2', tokens=50 * step, loss=2.5, **speed)
+    for model, dataset, seed in (('0.1', 'drugs', 1), ('0.1', 'drugs', 2), ('0.4', 'genes', 1)):
+        write_json(
+            run.workdir / 'finetune' / model / dataset / 'standard' / f'seed-{seed}' / 'scores.json', {}
+        )
+    return run
+
+
+def test_a_run_says_what_is_done_and_how_long_it_will_take(run, capsys):
+    before = stamps(run.workdir)
+    found = document(capsys, 'status', str(run.workdir))
+    state = {stage['stage']: stage['state'] for stage in found['stages']}
+    assert list(state) == list(STAGES)
+    begun = {'corpus': 'done', 'pretrain': 'unfinished', 'finetune': 'unfinished'}
+    assert state == {**dict.fromkeys(STAGES, 'not begun'), **begun}
+    assert found['pretrain'] == {
+        'step': 60,
+        'steps': 120,
+        'phase': '0.2',
+        'tokens': 3000,
+        'loss': 2.5,
+        'tokens_per_second': 1000.0,
+        'seconds_left': 4,  # 60 steps took 4 s
+    }
+    # Two models; of drugs three seeds, of genes one.
+    assert found['finetune'] == {'cells_done': 3, 'cells': 8}
+    assert found['bytes'] == sum(p.stat().st_size for p in run.workdir.rglob('*') if p.is_file())
+    assert found['last']['record']['step'] == 60
+    assert 0 <= found['last']['seconds_ago'] < 600
+    assert cli.main(['status', str(run.workdir)]) == 0
+    text = capsys.readouterr().out
+    assert 'pretrain: step 60 of 120, phase 0.2, loss 2.500, 1,000 tokens/s, about 4 s left\n' in text
+    assert 'finetune: 3 of 8 cells\n' in text
+    assert before == stamps(run.workdir)
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from bioptimus_jax.files import alone
+with alone(Path(sys.argv[1]), 'here'):
+    print('held', flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_process_at_work_is_seen_and_not_disturbed(run, capsys):
+    lock = run.lock('pretrain')
+    given = [sys.executable, '-c', HOLD, str(lock)]
+    with subprocess.Popen(given, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == 'held\n'
+        for _ in range(3):
+            stages = document(capsys, 'status', str(run.workdir))['stages']
+            assert [s['stage'] for s in stages if s['state'] == 'at work'] == ['pretrain']
+        process.kill()
+        process.communicate()
+    assert lock.exists()  # left by the kill; nobody holds it
+    stages = document(capsys, 'status', str(run.workdir))['stages']
+    assert not [s for s in stages if s['state'] == 'at work']
+    with alone(lock, 'here'):
+        assert is_held(lock)
+
+
+def test_whoever_takes_a_lock_waits_for_one_that_only_looks(tmp_path):
+    import fcntl
+    import threading
+
+    lock = tmp_path / '.lock'
+    with open(lock, 'w') as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        threading.Timer(0.05, lambda: fcntl.flock(looking, fcntl.LOCK_UN)).start()
+        with alone(lock, 'here'):
+            assert lock.exists()
+
+
+@pytest.mark.parametrize(
+    ('place', 'code', 'expected'),
+    [
+        ('{tmp}/nowhere', 3, 'nowhere: no such run folder'),
+        ('{tmp}', 3, 'holds no stage of a run; give the folder that was --workdir'),
+        ('s3://bucket/run', 2, 'RUN=s3://bucket/run: must be a folder of this machine'),
+    ],
+)
+def test_what_is_no_run_here_is_one_line(place, code, expected, tmp_path, capsys):
+    found, line = call(capsys, 'status', place.format(tmp=tmp_path))
+    assert (found, '\n' in line) == (code, False)
+    assert expected in line
+
+
+def test_damaged_lines_and_a_run_without_numbers_do_no_harm(run, capsys):
+    with open(run.workdir / 'metrics.jsonl', 'a') as file:
+        file.write('{"stage": "pretrain", "st')
+    assert document(capsys, 'status', str(run.workdir))['last']['record']['step'] == 60
+    (run.workdir / 'metrics.jsonl').write_text('')
+    (run.workdir / 'pretrain' / 'curriculum.json').unlink()
+    found = document(capsys, 'status', str(run.workdir))
+    assert (found['pretrain'], found['last']) == (None, None)
+    assert json.dumps(found)
