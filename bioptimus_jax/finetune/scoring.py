@@ -46,19 +46,32 @@ class Scored:
     detail: Mapping[str, Any]
     notes: tuple[str, ...]
 
+    @property
+    def drawn(self) -> tuple[str, int]:
+        """What the intervals are over, in a word, and how many of them there are."""
+        kind, counts_1xUxC = counts_by_unit(self.gold.task.metric, [self.examples], self.gold.task.unit)
+        return kind, counts_1xUxC.shape[1]
+
+    def measures(self) -> dict[str, dict[str, float]]:
+        """By metric what a record holds of it, and `low` and `high`, the ends of its interval."""
+        task, found = self.gold.task, {}
+        for key, metric in task.metrics.items():
+            _, counts_1xUxC = counts_by_unit(metric, [self.examples], task.unit)
+            found[key] = metric.scores([e.gold for e in self.examples], [e.predicted for e in self.examples])
+            found[key]['low'], found[key]['high'] = interval(bootstrap(metric, counts_1xUxC))
+        return found
+
     def lines(self) -> list[str]:
         """Every metric with its interval, in percent; what answers that read nothing would get; what is odd."""
         task, said = self.gold.task, []
         titles = [metric.title for metric in task.metrics.values()]
-        for key, metric in task.metrics.items():
-            kind, counts_1xUxC = counts_by_unit(metric, [self.examples], task.unit)
-            found = metric.scores([e.gold for e in self.examples], [e.predicted for e in self.examples])
-            low, high = interval(bootstrap(metric, counts_1xUxC))
+        for key, found in self.measures().items():
+            metric = task.metrics[key]
             name = f'{metric.title}, {key}' if titles.count(metric.title) > 1 else metric.title
             beside = [f'{n} {100 * found[n]:.2f}' for n in ('precision', 'recall') if n in found]
-            shown = f'{100 * found[metric.name]:.2f} [{100 * low:.2f}, {100 * high:.2f}]'
+            shown = f'{100 * found[metric.name]:.2f} [{100 * found["low"]:.2f}, {100 * found["high"]:.2f}]'
             said.append(f'  {name}: {shown}{"".join(f", {one}" for one in beside)}')
-        count = counts_1xUxC.shape[1]
+        kind, count = self.drawn
         head = (
             f'{self.gold.chosen.name}: {len(self.examples):,} {task.unit}s, each scored once; test, percent, '
             f'[95 % over {count:,} {kind} drawn with replacement]'
