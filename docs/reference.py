@@ -73,7 +73,9 @@ the top of its module.
 PUBLIC = f"""# Public functions
 
 What `import {PACKAGE.name} as bx` offers: documented, typed and stable. Every other module is internal. How they go
-together: [From Python](../../howto/python.md).
+together: [From Python](../../howto/python.md). Besides there are two errors, whose message is one line with the remedy:
+[`bx.ConfigError`](program.md#bioptimus_jax.errors.ConfigError) and
+[`bx.InputError`](program.md#bioptimus_jax.errors.InputError).
 
 """
 
@@ -113,8 +115,9 @@ def pages() -> dict[str, str]:
 def _public() -> str:
     """One entry for mkdocstrings per public name, in the order of the data flow."""
     options = '    options:\n      heading_level: 2\n      show_root_full_path: false\n'
-    names = (f'{PACKAGE.name}.{bioptimus_jax._HOMES[name]}.{name}' for name in bioptimus_jax.__all__)
-    return PUBLIC + '\n'.join(f'::: {name}\n{options}' for name in names)
+    offered = (getattr(bioptimus_jax, name) for name in bioptimus_jax.__all__)
+    own = (f'{one.__module__}.{one.__name__}' for one in offered if f'{PACKAGE.name}.api.' in one.__module__)
+    return PUBLIC + '\n'.join(f'::: {name}\n{options}' for name in own)
 
 
 def _modules(folder: Path) -> str:

@@ -81,7 +81,8 @@ class Collator:
         keys['pretrain.max_word_pieces'] = changes.get('max_word_pieces', 16)
         settings = experiment({'phases': (phase,), 'seed': seed}, keys)
         self.tokenizer, self.seed, self.step = tokenizer, settings.seed, 0
-        self.max_pieces, self.multiple = max_pieces, pad_to_multiple_of
+        self.max_pieces = min(max_pieces, tokenizer.model_max_length)
+        self.multiple = pad_to_multiple_of
         self.phase = settings.phase[phase]
         self.longest = longest_unit(self.phase.masking, settings.pretrain.max_word_pieces)
 

@@ -46,7 +46,7 @@ def difficulty(
     Raises ConfigError for keys that cannot be, InputError for a model without a head or fewer texts than samples.
     """
     with workplace() as place, undisturbed():
-        folder, documents = as_folder(place / 'model', model, tokenizer), texts_of(texts)
+        folder, documents = as_folder(place / 'model', model, tokenizer), list(texts_of(texts))
         write_texts(place / 'texts.jsonl', documents)
         asked = {
             'curriculum.texts': (place / 'texts.jsonl',),

@@ -4,7 +4,7 @@ import contextlib
 import copy
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -122,18 +122,17 @@ def model_in(folder: Path, like: Any = None) -> Any:
     return made.to(like.device, like.dtype).train(like.training)
 
 
-def texts_of(given: Iterable[str], name: str = 'texts') -> list[str]:
-    """The texts of an argument of that name. Raises ConfigError for what is no text."""
+def texts_of(given: Iterable[str], name: str = 'texts') -> Iterator[str]:
+    """The texts of an argument of that name, one by one. Raises ConfigError for what is no text."""
     if isinstance(given, str | bytes):
         raise ConfigError(f'{name}: is one text; give a list of them')
-    texts = list(given)
-    for number, text in enumerate(texts):
+    for number, text in enumerate(given):
         if not isinstance(text, str):
             raise ConfigError(f'{name}: number {number} is no text, but {type(text).__name__}')
-    return texts
+        yield text
 
 
-def write_texts(file: Path, texts: Sequence[str]) -> None:
+def write_texts(file: Path, texts: Iterable[str]) -> None:
     """Texts as a .jsonl of documents, numbered from 0."""
     write_jsonl(file, ({'id': str(number), 'text': text} for number, text in enumerate(texts)))
 

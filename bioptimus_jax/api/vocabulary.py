@@ -58,13 +58,10 @@ def train_vocabulary(
         raise ConfigError('append: needs `like`, the tokenizer that is appended to')
     with workplace() as place, undisturbed():
         source = None if like is None else subwords_of(place / 'like', like)
-        own = (
-            {}
-            if source is None
-            else {'vocab.tokenizer': kind_name(source), 'vocab.lowercase': source.lowercase}
-        )
-        kind = {'vocab.size': size, 'vocab.kind': 'append' if append else 'train'}
-        settings = experiment(own, keys or {}, kind).vocab
+        asked = {'vocab.size': size, 'vocab.kind': 'append' if append else 'train'}
+        if source is not None:
+            asked |= {'vocab.tokenizer': kind_name(source), 'vocab.lowercase': source.lowercase}
+        settings = experiment(keys or {}, asked).vocab
         words_of = source.kind if source else TOKENIZERS.load(settings.tokenizer)
         like_words = source.tokenizer if source else None
         counts = words_of.count_words(texts_of(texts), settings.lowercase, like_words)
@@ -102,7 +99,7 @@ def replace_vocabulary(
     """
     with workplace() as place, undisturbed():
         source = as_folder(place / 'model', model, tokenizer)
-        texts = texts_of(sentences, 'sentences')
+        texts = list(texts_of(sentences, 'sentences'))
         write_texts(place / 'sentences.jsonl', texts)
         file = _vocabulary_file(place / 'new', new, source)
         known = subwords_of(place, file)
