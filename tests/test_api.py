@@ -23,6 +23,7 @@ from bioptimus_jax import config
 from bioptimus_jax.api.masking import IGNORED, Draws, mask_row
 from bioptimus_jax.finetune.scoring import score as scored_here
 from bioptimus_jax.pretrain.masking import Masker, Setting, slot_count
+from bioptimus_jax.pretrain.units import longest_unit
 from bioptimus_jax.schema import PAPER_PHASES, Experiment
 from bioptimus_jax.vocab.kinds.wordpiece import make
 
@@ -109,8 +110,8 @@ def test_results_are_a_table_of_every_kind(notebook, tmp_path):
     ends = bx.results(folder, 'phases').to_pylist()
     assert [(r['run'], r['phase'], r['step']) for r in ends] == [
         ('run', 'initial', 0),
-        ('run', '0.1', 4),
-        ('run', '0.4', 8),
+        ('run', '0.1', 2),
+        ('run', '0.4', 4),
     ]
     found = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
     wanted = [r for r in found if r.get('kind') == 'train']
@@ -216,29 +217,38 @@ SPECIALS = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
 WORDS = make([*SPECIALS, *(f'w{i}' for i in range(30)), *(f'##c{i}' for i in range(20))], True)
 
 
+LONGEST, LENGTH, ROWS = 5, 40, 16
+
+
+@jax.jit
+def masked_on_a_device(tokens, starts, maskable, setting, seed):
+    """Rows masked as in pre-training, and the random numbers that they were masked with."""
+    keys = jax.random.split(jax.random.key(seed), ROWS)
+    masker = Masker(WORDS, 'wordpiece', LONGEST, slot_count(0.2, LENGTH, LONGEST))
+
+    def draws(key):
+        order, corruption, replacement, budget = jax.random.split(key, 4)
+        uniform = [jax.random.uniform(k, (LENGTH,)) for k in (jax.random.fold_in(key, 4), order, corruption)]
+        drawn = jax.random.randint(replacement, (LENGTH,), 0, len(WORDS.drawn_N))
+        return jax.random.uniform(budget), *uniform, (drawn + 0.5) / len(WORDS.drawn_N)
+
+    return masker.mask(tokens, starts, maskable, setting, keys), jax.vmap(draws)(keys)
+
+
 @pytest.mark.parametrize('phase', PAPER_PHASES)
 def test_the_rule_of_the_collator_is_that_of_pre_training(phase):
     """The same random numbers give the same mask as on the device."""
-    generator, setting, longest = np.random.default_rng(3), PAPER_PHASES[phase], 5
-    tokens = generator.integers(5, len(WORDS.tokens), (16, 40)).astype(np.int32)
+    generator, setting = np.random.default_rng(3), PAPER_PHASES[phase]
+    tokens = generator.integers(5, len(WORDS.tokens), (ROWS, LENGTH)).astype(np.int32)
     tokens[:, 0], tokens[:, 30], tokens[:8, 33:] = 2, 3, 0
     maskable, starts = ~WORDS.special_V[tokens], WORDS.begins_V[tokens]
-    masker = Masker(WORDS, 'wordpiece', longest, slot_count(0.2, 40, longest))
-    keys = jax.vmap(jax.random.key)(np.arange(16))
-    theirs = masker.mask(tokens, starts, maskable, Setting.of(setting, longest), keys)
-    for row, key in enumerate(keys):
-        order, corrupt, replace, budget = jax.random.split(key, 4)
-        drawn = jax.random.randint(replace, (40,), 0, len(WORDS.drawn_N))
-        draws = Draws(
-            float(jax.random.uniform(budget)),
-            np.asarray(jax.random.uniform(jax.random.fold_in(key, 4), (40,))),
-            np.asarray(jax.random.uniform(order, (40,))),
-            np.asarray(jax.random.uniform(corrupt, (40,))),
-            (np.asarray(drawn) + 0.5) / len(WORDS.drawn_N),
-        )
-        of_phase = longest if setting.masking == 'words' else 1
-        inputs, taken = mask_row(tokens[row], starts[row], maskable[row], setting, of_phase, WORDS, draws)
-        slots = np.asarray(theirs.slots_M[row])[np.asarray(theirs.weights_M[row]) > 0]
+    given = tokens, starts, maskable, Setting.of(setting, LONGEST), 3
+    theirs, drawn = jax.tree.map(np.asarray, masked_on_a_device(*given))
+    longest = longest_unit(setting.masking, LONGEST)
+    for row in range(ROWS):
+        draws = Draws(*(array[row] for array in drawn))
+        inputs, taken = mask_row(tokens[row], starts[row], maskable[row], setting, longest, WORDS, draws)
+        slots = theirs.slots_M[row][theirs.weights_M[row] > 0]
         assert sorted(slots) == np.flatnonzero(taken).tolist()
         np.testing.assert_array_equal(inputs, theirs.inputs_L[row])
 
@@ -466,7 +476,11 @@ def test_a_byte_level_piece_does_not_say_whether_it_begins_a_word(tmp_path):
 def test_a_run_that_is_refused_leaves_nothing(bert, tmp_path, nothing_left):
     """By the program, whose line and exit code come back."""
     model, tokenizer = objects(bert)
-    with pytest.raises(bx.ConfigError, match=r'config\.rows\.max_document_pieces: 512 pieces, but') as error:
-        bx.adapt(model, tokenizer, [TEXT], tmp_path / 'run', quiet=True)
+    with pytest.raises(
+        bx.ConfigError, match=r'^config\.runtime\.base_run: /nowhere: no such run folder'
+    ) as error:
+        bx.adapt(
+            model, tokenizer, [TEXT], tmp_path / 'run', keys={'runtime.base_run': ('/nowhere',)}, quiet=True
+        )
     assert '\n' not in str(error.value)
     assert not (tmp_path / 'run').exists()

@@ -26,7 +26,7 @@ from bioptimus_jax.schema import Finetune
 
 def difficulty(
     model: Model,
-    tokenizer: Tokenizer | None,
+    tokenizer: 'Tokenizer | None',
     texts: Iterable[str],
     *,
     samples: int = 10,

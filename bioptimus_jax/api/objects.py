@@ -113,7 +113,7 @@ def model_in(folder: Path, like: Any = None) -> Any:
         return load_weights(folder, written['architectures'][0])[0]
     settings = copy.deepcopy(like.config)
     for key, value in written.items():
-        if key == 'vocab_size' or key.endswith('_token_id'):
+        if not ('dropout' in key or key in ('architectures', 'dtype')):
             setattr(settings, key, value)
     made, info = load_weights(folder, type(like).__name__, config=settings)
     kept = {name: tensor for name, tensor in like.state_dict().items() if name in info['missing_keys']}
@@ -146,12 +146,12 @@ def experiment(*several: Keys, base: str = '') -> Experiment:
     wanted = config.load(base) if base else config.defaults()
     for keys in several:
         for name, value in keys.items():
-            config.override(wanted, name, value_text(value))
+            config.override(wanted, name, str(plain(value)))
     return Experiment.from_config(wanted)
 
 
-def value_text(value: Any) -> str:
-    """A value as it is given on the command line."""
+def plain(value: Any) -> Any:
+    """A value of `keys` without objects for paths: what a config file can say."""
     if isinstance(value, list | tuple):
-        value = tuple(os.fspath(one) if isinstance(one, os.PathLike) else one for one in value)
-    return str(value)
+        return tuple(map(plain, value))
+    return os.fspath(value) if isinstance(value, os.PathLike) else value

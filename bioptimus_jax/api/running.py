@@ -18,11 +18,11 @@ from bioptimus_jax.api.objects import (
     experiment,
     kind_name,
     model_in,
+    plain,
     subwords_of,
     texts_of,
     tokenizer_in,
     undisturbed,
-    value_text,
     workplace,
     write_texts,
 )
@@ -45,7 +45,7 @@ from bioptimus_jax import config
 def get_config(argument=''):
     wanted = {begun}
     for key, value in KEYS.items():
-        config.override(wanted, key, value)
+        config.override(wanted, key, str(value))
     return wanted
 
 
@@ -57,8 +57,8 @@ TRAINING = tuple(Experiment().stages[: Experiment().stages.index('export') + 1])
 
 
 def adapt(
-    model: Model | None,
-    tokenizer: Tokenizer | None,
+    model: 'Model | None',
+    tokenizer: 'Tokenizer | None',
     texts: Iterable[str] | None,
     workdir: Place,
     *,
@@ -97,7 +97,7 @@ def adapt(
         own |= keys or {}
         phases = experiment(own, base=config).phases
         (place / GIVEN).mkdir(exist_ok=True)
-        lines = ''.join(f'    {key!r}: {value_text(value)!r},\n' for key, value in own.items())
+        lines = ''.join(f'    {key!r}: {plain(value)!r},\n' for key, value in own.items())
         begun = f'config.load({config!r})' if config else 'config.defaults()'
         with atomic(place / GIVEN / 'config.py') as file:
             file.write(CONFIG.format(begun=begun, keys=lines))

@@ -39,7 +39,7 @@ IN_CONTEXTS, ALONE = 'contextualized', 'averaged_input'
 
 def train_vocabulary(
     texts: Iterable[str],
-    like: Tokenizer | None = None,
+    like: 'Tokenizer | None' = None,
     *,
     size: int = 30522,
     append: bool = False,
@@ -76,8 +76,8 @@ def train_vocabulary(
 
 def replace_vocabulary(
     model: Model,
-    tokenizer: Tokenizer | None,
-    new: Tokenizer | Sequence[str],
+    tokenizer: 'Tokenizer | None',
+    new: 'Tokenizer | Sequence[str]',
     sentences: Iterable[str] = (),
     *,
     strategy: str = '',
