@@ -90,7 +90,8 @@ class Collator:
         """The next batch, masked."""
         import torch
 
-        worker, number, more = torch.utils.data.get_worker_info(), self.step, ()
+        more: tuple[int, ...] = ()
+        worker, number = torch.utils.data.get_worker_info(), self.step
         self.step += 1
         if worker:  # batches are dealt to the workers in turn; what their seeds share is drawn for the epoch
             number, more = number * worker.num_workers + worker.id, (worker.seed - worker.id,)
@@ -123,7 +124,7 @@ class Collator:
 
     def _rows(self, examples: Sequence[Mapping[str, Any] | str]) -> list[dict[str, np.ndarray]]:
         """Of every example its pieces, `starts` where a word begins, and what else a model reads."""
-        given = [{'text': one} if isinstance(one, str) else dict(one) for one in examples]
+        given: list[dict[str, Any]] = [{'text': one} if isinstance(one, str) else {**one} for one in examples]
         if not given:
             raise InputError('examples: are none; a batch has one at least')
         found = []

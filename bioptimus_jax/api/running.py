@@ -4,7 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -195,7 +195,7 @@ def results(workdir: Place, what: str = 'scores') -> 'pyarrow.Table':
     return pyarrow.table(dict(_columns(rows)))
 
 
-def _columns(rows: list[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
+def _columns(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
     """Name and values of every column; as text where they are of several types."""
     import pyarrow
 

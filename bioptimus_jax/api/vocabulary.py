@@ -68,8 +68,7 @@ def train_vocabulary(
         if not counts:
             raise InputError('texts: hold no word to train a vocabulary on')
         made = trained(settings, counts, source, lambda line: None)
-        length = like.model_max_length if hasattr(like, 'model_max_length') else 512
-        made.save(place / 'new', min(length, 10**9))
+        made.save(place / 'new', min(getattr(like, 'model_max_length', 512), 10**9))
         agreement.check_written(place / 'new', made)
         return tokenizer_in(place / 'new')
 
