@@ -21,6 +21,7 @@ from toy_sets import DRUGS, save_encoder, save_set
 import bioptimus_jax as bx
 from bioptimus_jax import config
 from bioptimus_jax.api.masking import IGNORED, Draws, mask_row
+from bioptimus_jax.files import read_json, write_jsonl
 from bioptimus_jax.finetune.scoring import score as scored_here
 from bioptimus_jax.pretrain.masking import Masker, Setting, slot_count
 from bioptimus_jax.pretrain.units import longest_unit
@@ -121,7 +122,9 @@ def test_results_are_a_table_of_every_kind(notebook, tmp_path):
     assert bx.results(folder).num_rows == 0
     pairs = save_set(tmp_path / 'drugs'), save_set(tmp_path / 'predicted')
     scored = scored_here(pairs[0], pairs[1] / 'test.tsv', 'entities', {})
-    scored.keep(folder / 'finetune', '0.4', 1)
+    record = read_json(scored.keep(tmp_path / 'kept', '0.4', 1) / 'scores.json')
+    (folder / 'finetune').mkdir()
+    write_jsonl(folder / 'finetune' / 'results.jsonl', [record])
     [row] = bx.results(folder).to_pylist()
     assert (row['model'], row['dataset'], row['seed'], row['test.default.f1']) == ('0.4', 'drugs', 1, 1.0)
     with pytest.raises(bx.ConfigError, match="what: 'loss' is not one of scores, "):
