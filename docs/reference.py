@@ -64,8 +64,7 @@ MADE_FROM = {
 """Which page is made from a file of the repository."""
 PYTHON = """# {title}
 
-!!! note "Internal"
-    A module on this page may change with any version. What is for you is on [Public functions](api.md).
+**Internal**: a module on this page may change with any version. What is for you is on [Public functions](api.md).
 
 Made from the docstrings. Shapes stand in the names of arrays: `hidden_BxLxD` has the axes B, L and D of the legend at
 the top of its module.
@@ -106,7 +105,9 @@ def _made_from(path: str, named: str, up: str) -> str:
 
 def pages() -> dict[str, str]:
     """Path below reference/ -> Markdown."""
-    packages = sorted(folder.parent for folder in PACKAGE.glob('*/__init__.py') if folder.parent.name != 'api')
+    packages = sorted(
+        folder.parent for folder in PACKAGE.glob('*/__init__.py') if folder.parent.name != 'api'
+    )
     python = {f'python/{folder.name}.md': _modules(folder) for folder in packages}
     made = {'commands.md': _commands(), 'configuration.md': _configuration()}
     return {**made, 'python/api.md': _public(), 'python/program.md': _modules(PACKAGE), **python}

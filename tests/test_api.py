@@ -336,7 +336,11 @@ def test_difficulty_of_a_model_that_is_not_computed_here(tmp_path, nothing_left)
     folder = save_encoder(tmp_path / 'foreign', 'distilbert')
     model, tokenizer = objects(folder)
     texts = [' '.join(DRUGS) + ' the patient got a dose' * n for n in range(1, 9)]
+    torch.set_num_threads(2)
     found = bx.difficulty(model, tokenizer, texts, samples=2, keys={'phases': ('0.1', '0.4')})
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    assert threads == 2  # of the caller
     assert found == bx.difficulty(folder, None, texts, samples=2, keys={'phases': ('0.1', '0.4')})
     assert list(found) == ['0.1', '0.4']
     assert found['0.4']['masked']['mean'] == pytest.approx(len(tokenizer), rel=0.1)
