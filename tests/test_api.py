@@ -62,6 +62,12 @@ def bert(tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
+def read(bert):
+    """Objects that no test changes."""
+    return objects(bert)
+
+
+@pytest.fixture(scope='module')
 def notebook(tmp_path_factory):
     """Executed: the notebook with its outputs, what it leaves in memory, and its folder."""
     folder, temporary = tmp_path_factory.mktemp('notebook'), tmp_path_factory.mktemp('temporary')
@@ -461,10 +467,10 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(('kind', 'message', 'call'), REFUSED, ids=[message for _, message, _ in REFUSED])
-def test_what_cannot_be_is_one_line(kind, message, call, bert, tmp_path, monkeypatch, nothing_left):
+def test_what_cannot_be_is_one_line(kind, message, call, read, tmp_path, monkeypatch, nothing_left):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(kind, match=message) as error:
-        call(*objects(bert))
+        call(*read)
     assert '\n' not in str(error.value)
     assert 'bioptimus-' not in str(error.value)
     assert sorted(path.name for path in tmp_path.iterdir()) == ['temporary']
@@ -480,9 +486,9 @@ def test_a_byte_level_piece_does_not_say_whether_it_begins_a_word(tmp_path):
     assert bx.mask([encoded], tokenizer, '0.1')['labels'].shape == (1, len(encoded['input_ids']))
 
 
-def test_a_run_that_is_refused_leaves_nothing(bert, tmp_path, nothing_left):
+def test_a_run_that_is_refused_leaves_nothing(read, tmp_path, nothing_left):
     """By the program, whose line and exit code come back."""
-    model, tokenizer = objects(bert)
+    model, tokenizer = read
     with pytest.raises(
         bx.ConfigError, match=r'^config\.runtime\.base_run: /nowhere: no such run folder'
     ) as error:
