@@ -15,6 +15,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+import bioptimus_jax
 from bioptimus_jax.arguments import SYNOPSIS, make_parser
 from bioptimus_jax.plugins import NoSettings
 from bioptimus_jax.schema import OBJECTIVES, Experiment, Phase
@@ -63,8 +64,18 @@ MADE_FROM = {
 """Which page is made from a file of the repository."""
 PYTHON = """# {title}
 
+**Internal**: a module on this page may change with any version. What is for you is on [Public functions](api.md).
+
 Made from the docstrings. Shapes stand in the names of arrays: `hidden_BxLxD` has the axes B, L and D of the legend at
 the top of its module.
+"""
+PUBLIC = f"""# Public functions
+
+What `import {PACKAGE.name} as bx` offers: documented, typed and stable. Every other module is internal. How they go
+together: [From Python](../../howto/python.md). Besides there are two errors, whose message is one line with the remedy:
+[`bx.ConfigError`](program.md#bioptimus_jax.errors.ConfigError) and
+[`bx.InputError`](program.md#bioptimus_jax.errors.InputError).
+
 """
 
 
@@ -94,10 +105,20 @@ def _made_from(path: str, named: str, up: str) -> str:
 
 def pages() -> dict[str, str]:
     """Path below reference/ -> Markdown."""
-    packages = sorted(folder.parent for folder in PACKAGE.glob('*/__init__.py'))
+    packages = sorted(
+        folder.parent for folder in PACKAGE.glob('*/__init__.py') if folder.parent.name != 'api'
+    )
     python = {f'python/{folder.name}.md': _modules(folder) for folder in packages}
     made = {'commands.md': _commands(), 'configuration.md': _configuration()}
-    return {**made, 'python/program.md': _modules(PACKAGE), **python}
+    return {**made, 'python/api.md': _public(), 'python/program.md': _modules(PACKAGE), **python}
+
+
+def _public() -> str:
+    """One entry for mkdocstrings per public name, in the order of the data flow."""
+    options = '    options:\n      heading_level: 2\n      show_root_full_path: false\n'
+    offered = (getattr(bioptimus_jax, name) for name in bioptimus_jax.__all__)
+    own = (f'{one.__module__}.{one.__name__}' for one in offered if f'{PACKAGE.name}.api.' in one.__module__)
+    return PUBLIC + '\n'.join(f'::: {name}\n{options}' for name in own)
 
 
 def _modules(folder: Path) -> str:

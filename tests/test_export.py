@@ -11,6 +11,7 @@ import pytest
 import safetensors.numpy
 from huggingface_hub import ModelCard
 from toy_families import SMALL, noisy
+from transformers import pipeline
 
 from bioptimus_jax import config, manifests
 from bioptimus_jax.errors import ConfigError, InputError
@@ -104,6 +105,8 @@ def test_export_is_complete_reproducible_and_leaves_nothing_behind(tmp_path, mod
     assert {'config.json', 'model.safetensors', 'tokenizer.json', 'vocab.txt', 'README.md'} <= sums.keys()
     data = ModelCard.load(folder / 'README.md').data.to_dict()
     assert data['pipeline_tag'] == 'fill-mask'
+    fill = pipeline(data['pipeline_tag'], str(folder), device='cpu')
+    assert len(fill(f'a dose of {fill.tokenizer.mask_token}.', top_k=4)) == 4
     assert not {'license', 'base_model', 'model-index'} & data.keys()  # nothing is known of them
     _, back, fresh = tensors.load_folder(folder)
     assert fresh == []

@@ -39,9 +39,10 @@ REQUIRED = {
     'jinja2.Environment': {'autoescape': True},
 }
 LOADERS = ('exec_module', 'import_module')
-# Configs are programs, and here they are run; stages are imported late, by names that are in the code; a benchmark
-# imports once what each of its commands has imported.
+# Configs are programs, and here they are run; stages and what is public are imported late, by names that are in the
+# code; a benchmark imports once what each of its commands has imported.
 ALLOWED = {
+    ('bioptimus_jax/__init__.py', 'import_module'),
     ('bioptimus_jax/config.py', 'exec_module'),
     ('bioptimus_jax/plugins.py', 'import_module'),
     ('bioptimus_jax/stages.py', 'import_module'),

@@ -46,26 +46,40 @@ class Scored:
     detail: Mapping[str, Any]
     notes: tuple[str, ...]
 
+    @property
+    def drawn(self) -> tuple[str, int]:
+        """What the intervals are over, in a word, and how many of them there are."""
+        kind, counts_1xUxC = counts_by_unit(self.gold.task.metric, [self.examples], self.gold.task.unit)
+        return kind, counts_1xUxC.shape[1]
+
+    def measures(self) -> dict[str, dict[str, float]]:
+        """By metric what a record holds of it, and `low` and `high`, the ends of its interval."""
+        task, found = self.gold.task, {}
+        for key, metric in task.metrics.items():
+            _, counts_1xUxC = counts_by_unit(metric, [self.examples], task.unit)
+            found[key] = metric.scores([e.gold for e in self.examples], [e.predicted for e in self.examples])
+            found[key]['low'], found[key]['high'] = interval(bootstrap(metric, counts_1xUxC))
+        return found
+
     def document(self) -> dict[str, Any]:
         """Every metric with its interval, in percent; what answers that read nothing would get; what is odd.
 
         `drawn`: how many of which `unit` were drawn with replacement for the intervals.
         """
-        task, measures = self.gold.task, list[dict[str, Any]]()
+        task, (unit, drawn), measures = self.gold.task, self.drawn, list[dict[str, Any]]()
         titles = [metric.title for metric in task.metrics.values()]
-        for key, metric in task.metrics.items():
-            kind, counts_1xUxC = counts_by_unit(metric, [self.examples], task.unit)
-            scores = metric.scores([e.gold for e in self.examples], [e.predicted for e in self.examples])
-            low, high = interval(bootstrap(metric, counts_1xUxC))
+        for key, scores in self.measures().items():
+            metric = task.metrics[key]
             name = f'{metric.title}, {key}' if titles.count(metric.title) > 1 else metric.title
-            beside: dict[str, Any] = {n: 100 * scores[n] for n in ('precision', 'recall') if n in scores}
-            score = {'score': 100 * scores[metric.name], 'low': 100 * low, 'high': 100 * high}
-            measures.append({'measure': name, **score, **beside})
-        found: dict[str, Any] = {'set': self.gold.chosen.name, f'{task.unit}s': len(self.examples)}
-        return found | {
+            shown = {'score': scores[metric.name], 'low': scores['low'], 'high': scores['high']}
+            shown |= {n: scores[n] for n in ('precision', 'recall') if n in scores}
+            measures.append({'measure': name, **{n: 100 * value for n, value in shown.items()}})
+        return {
+            'set': self.gold.chosen.name,
+            f'{task.unit}s': len(self.examples),
             'measures': measures,
-            'drawn': counts_1xUxC.shape[1],
-            'unit': kind,
+            'drawn': drawn,
+            'unit': unit,
             'reading_nothing': {name: 100 * self.detail[name] for name in BASELINES if name in self.detail},
             'notes': list(self.notes),
         }

@@ -36,6 +36,11 @@ def number_of(masking: str) -> int:
     return list(MASKINGS).index(masking)
 
 
+def begins_of(masking: str, words_L: Any, draws_L: Any) -> Any:
+    """Where the units of a strategy begin."""
+    return MASKINGS[masking].begins(words_L, draws_L)
+
+
 def longest_unit(masking: str, max_word_pieces: int) -> int:
     """Pieces of the strategy's longest unit."""
     return MASKINGS[masking].longest or max_word_pieces

@@ -40,7 +40,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     source whose tokenizer cannot be kept.
     """
     source_place = source_folder(run.config.source)
-    source, subwords = _tokenizers(run.config, source_place)
+    source, subwords = tokenizers_of(run.config, source_place)
     documents = open_documents(run.folder('corpus'), 'train')
     kind = TOKENIZERS.load(run.config.vocab.tokenizer)
     like = source if source is not None and source.kind is kind else None
@@ -51,7 +51,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         + (f', in {share:.2%} of the documents' if share < 1 else '')
     )
     if subwords is None:
-        subwords = _trained(run.config.vocab, domain, like, run.say)
+        subwords = trained(run.config.vocab, domain, like, run.say)
     if source is not None and (lost := _lost(subwords, source)):
         run.say(lost)
     length = (
@@ -71,10 +71,12 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 
 def check(run: Run) -> None:
     """Raise what `build` would find wrong with the source's tokenizer and with the one that is taken as it is."""
-    _tokenizers(run.config, source_folder(run.config.source))
+    tokenizers_of(run.config, source_folder(run.config.source))
 
 
-def _tokenizers(experiment: Experiment, source_place: Path | None) -> tuple[Subwords | None, Subwords | None]:
+def tokenizers_of(
+    experiment: Experiment, source_place: Path | None
+) -> tuple[Subwords | None, Subwords | None]:
     """The source's, and the one that is taken as it is; None where there is none or one is trained."""
     source = _source_tokenizer(experiment, source_place) if source_place else None
     return source, _given(experiment.vocab, source)
@@ -96,17 +98,17 @@ def _source_tokenizer(experiment: Experiment, folder: Path) -> Subwords:
     return subwords
 
 
-def _trained(
+def trained(
     settings: Vocab, counts: Mapping[str, int], source: Subwords | None, say: Callable[[str], None]
 ) -> Subwords:
     """A tokenizer trained on word counts; for kind=append the source's entries come first, then what is new to it."""
-    trained = TOKENIZERS.load(settings.tokenizer).train(counts, settings, source)
-    if len(trained.tokens) < settings.size:
-        say(f'vocab: the text gives {len(trained.tokens):,} entries, not config.vocab.size={settings.size:,}')
+    own = TOKENIZERS.load(settings.tokenizer).train(counts, settings, source)
+    if len(own.tokens) < settings.size:
+        say(f'vocab: the text gives {len(own.tokens):,} entries, not config.vocab.size={settings.size:,}')
     if settings.kind != 'append' or source is None:
-        return trained
-    appended = source.kind.append(source, trained)
-    if left := len(source.tokens) + int((trained.shared_with(source) < 0).sum()) - len(appended.tokens):
+        return own
+    appended = source.kind.append(source, own)
+    if left := len(source.tokens) + int((own.shared_with(source) < 0).sum()) - len(appended.tokens):
         say(f'vocab: {left:,} tokens are left out, no text has them beside those of the source')
     return appended
 
@@ -150,9 +152,7 @@ def _write_comparison(
     documents: DocumentSource,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    new = new_tokens(subwords, source)
-    with atomic(folder / 'new_tokens.txt', 'wb') as file:
-        file.write(''.join(token + '\n' for token in new).encode('utf-8'))
+    new = write_new_tokens(folder, subwords, source)
     step = max(math.ceil(len(documents) / MEASURED_DOCUMENTS), 1)
     report = compare(subwords, source, [documents[i].text for i in range(0, len(documents), step)])
     write_json(folder / 'comparison.json', report)
@@ -168,6 +168,14 @@ def _write_comparison(
         'size': len(subwords.tokens),
         **{name: report[name] for name in ('kept', 'new', 'lost') if name in report},
     }
+
+
+def write_new_tokens(folder: Path, subwords: Subwords, source: Subwords | None) -> list[str]:
+    """Write new_tokens.txt; returns the tokens that the source does not have, in order of ids."""
+    new = new_tokens(subwords, source)
+    with atomic(folder / 'new_tokens.txt', 'wb') as file:
+        file.write(''.join(token + '\n' for token in new).encode('utf-8'))
+    return new
 
 
 def read_new_tokens(vocab_folder: Path) -> list[str]:

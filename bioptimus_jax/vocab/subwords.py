@@ -237,6 +237,10 @@ class Kind(abc.ABC):
         """The source's tokens, and behind them those of `trained` that it lacks and that a text can have then."""
 
     @abc.abstractmethod
+    def with_words(self, source: Subwords, words: Iterable[str]) -> Subwords:
+        """The source's tokens, and behind them what makes each of these words, as `words` gives them, one piece."""
+
+    @abc.abstractmethod
     def fit(self, given: Subwords, source: Subwords, file: Path) -> Subwords:
         """The tokens of a vocabulary that was read from `file`, with the words of the source. Raises ConfigError."""
 

@@ -248,6 +248,20 @@ class ByteLevel(Kind):
                 tokens.append(token)
         return self.of(_like(source.tokenizer, source.roles, tokens, merges), source.roles)
 
+    def with_words(self, source: Subwords, words: Iterable[str]) -> Subwords:
+        """The beginnings of a word are tokens too: each is merged of the one before it and the next piece.
+
+        New merges come behind all others, so no text has other pieces but where a new token is.
+        """
+        tokens, merges = dict.fromkeys(source.tokens), model_state(source.tokenizer)['merges']
+        rank = {tuple(pair): number for number, pair in enumerate(merges)}
+        for word in words:
+            while len(pieces := _merged(written(word), rank)) > 1:
+                rank[pieces[0], pieces[1]] = len(rank)
+                merges.append(pieces[:2])
+                tokens.setdefault(pieces[0] + pieces[1])
+        return self.of(_like(source.tokenizer, source.roles, [*tokens], merges), source.roles)
+
     def fit(self, given: Subwords, source: Subwords, file: Path) -> Subwords:
         mine, other = (json.loads(each.tokenizer.to_str()) for each in (given, source))
         for name in ('normalizer', 'pre_tokenizer'):

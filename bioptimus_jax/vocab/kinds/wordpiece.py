@@ -208,8 +208,10 @@ class WordPiece(Kind):
         return self.made(train_from_counts(counts, settings), settings.lowercase, source)
 
     def append(self, source: Subwords, trained: Subwords) -> Subwords:
-        known = set(source.tokens)
-        return self.made([*source.tokens, *(t for t in trained.tokens if t not in known)], True, source)
+        return self.with_words(source, trained.tokens)
+
+    def with_words(self, source: Subwords, words: Iterable[str]) -> Subwords:
+        return self.made([*dict.fromkeys((*source.tokens, *words))], True, source)
 
     def fit(self, given: Subwords, source: Subwords, file: Path) -> Subwords:
         said = normalizer_settings(file.parent)

@@ -1,0 +1,228 @@
+"""The masking of a phase of the curriculum for batches of transformers: in numpy, so that workers may be forked.
+
+L: pieces of a row, B: rows of a batch. The same rule as `pretrain.masking`, which draws other random numbers: jax would
+take the memory of the accelerator that the batch is for, and does not survive a fork.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+
+import numpy as np
+
+from bioptimus_jax.api.objects import experiment, subwords_of, workplace
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.pretrain.units import begins_of, longest_unit
+from bioptimus_jax.schema import Phase
+from bioptimus_jax.surgery.rows import seeded
+from bioptimus_jax.vocab.agreement import masked_by
+from bioptimus_jax.vocab.subwords import Vocabulary
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedTokenizerBase
+
+IGNORED = -100
+"""The label of what is not predicted, in torch and transformers."""
+
+
+class Masking(TypedDict, total=False):
+    """What may differ from the phase (config.phase), and `max_word_pieces`: longer words are masked in parts."""
+
+    masking: str
+    rate: float
+    corruption: tuple[float, float, float]
+    corruption_unit: str
+    max_word_pieces: int
+
+
+class Draws(NamedTuple):
+    """Random numbers in [0, 1) for a row: one for its budget, and one a piece for each other purpose."""
+
+    budget: Any
+    begins_L: Any
+    order_L: Any
+    corruption_L: Any
+    replacement_L: Any
+
+
+class Collator:
+    """A data collator for the Trainer of transformers that masks as a phase of the curriculum does.
+
+    `phase`: '0.1' to '0.4' of the paper: single pieces 15 %; whole words 15 %; 20 %; 20 %, all of them hidden. Keywords
+    change it: `masking` ('tokens', 'words'), `rate`, `corruption` (shares of the mask, a random token, the token
+    itself), `corruption_unit` ('piece', 'word'), `max_word_pieces`.
+
+    It takes examples with `input_ids`, or with `text` (then set `remove_unused_columns=False` in TrainingArguments),
+    cuts them to `max_pieces`, and gives `input_ids`, `attention_mask`, `labels` and, where examples have them,
+    `token_type_ids`: int64 [B, L], the label -100 where nothing is predicted. Of byte-level tokenizers a piece alone
+    does not say whether a word begins: whole words need `text`, or `word_ids` beside `input_ids`.
+
+    The mask of a row is a function of the seed, the number of the batch and the place in it; with workers, also of the
+    seed that torch has given to the epoch. `step` is the number of the next batch.
+
+    Raises ConfigError for a setting that cannot be or a tokenizer without a mask, InputError for examples without
+    pieces or words.
+    """
+
+    def __init__(
+        self,
+        tokenizer: 'PreTrainedTokenizerBase',
+        phase: str = '0.2',
+        *,
+        seed: int = 0,
+        max_pieces: int = 512,
+        pad_to_multiple_of: int = 1,
+        **changes: Unpack[Masking],
+    ):
+        if getattr(tokenizer, 'mask_token_id', None) is None:
+            raise ConfigError('tokenizer: has no mask token; give that of a masked language model')
+        keys: dict[str, Any] = {f'phase.{phase}.{n}': v for n, v in changes.items() if n != 'max_word_pieces'}
+        keys['pretrain.max_word_pieces'] = changes.get('max_word_pieces', 16)
+        settings = experiment({'phases': (phase,), 'seed': seed}, keys)
+        self.tokenizer, self.seed, self.step = tokenizer, settings.seed, 0
+        self.max_pieces = min(max_pieces, tokenizer.model_max_length)
+        self.multiple = pad_to_multiple_of
+        self.phase = settings.phase[phase]
+        self.longest = longest_unit(self.phase.masking, settings.pretrain.max_word_pieces)
+
+    def __call__(self, examples: Sequence[Mapping[str, Any] | str]) -> 'dict[str, torch.Tensor]':
+        """The next batch, masked."""
+        import torch
+
+        more: tuple[int, ...] = ()
+        worker, number = torch.utils.data.get_worker_info(), self.step
+        self.step += 1
+        if worker:  # batches are dealt to the workers in turn; what their seeds share is drawn for the epoch
+            number, more = number * worker.num_workers + worker.id, (worker.seed - worker.id,)
+        return {name: torch.from_numpy(array) for name, array in self.masked(examples, number, *more).items()}
+
+    def masked(
+        self, examples: Sequence[Mapping[str, Any] | str], step: int, *more: int
+    ) -> dict[str, np.ndarray]:
+        """The batch of that number: int64 [B, L] by name. `more`: what else the random numbers depend on."""
+        rows = self._rows(examples)
+        length = -(-max(len(row['input_ids']) for row in rows) // self.multiple) * self.multiple
+        usual = {'input_ids': self.tokenizer.pad_token_id or 0, 'attention_mask': 0, 'labels': IGNORED}
+        batch = {name: np.full((len(rows), length), usual.get(name, 0)) for name in (*rows[0], 'labels')}
+        del batch['starts']
+        for place, row in enumerate(rows):
+            tokens_L, starts_L = row['input_ids'], row.pop('starts')
+            maskable_L = (row['attention_mask'] > 0) & ~self._vocabulary.special_V[tokens_L]
+            generator = seeded(self.seed, step, place, *more)
+            # A piece's numbers side by side: those of a row's beginning are the same whatever its length.
+            draws = Draws(generator.random(), *generator.random((len(tokens_L), 4)).T)
+            vocabulary, phase = self._vocabulary, self.phase
+            inputs_L, taken_L = mask_row(
+                tokens_L, starts_L, maskable_L, phase, self.longest, vocabulary, draws
+            )
+            row |= {'input_ids': inputs_L, 'labels': np.where(taken_L, tokens_L, IGNORED)}
+            own = slice(length - len(tokens_L), None) if self._left else slice(len(tokens_L))
+            for name, array in row.items():
+                batch[name][place, own] = array
+        return batch
+
+    def _rows(self, examples: Sequence[Mapping[str, Any] | str]) -> list[dict[str, np.ndarray]]:
+        """Of every example its pieces, `starts` where a word begins, and what else a model reads."""
+        given: list[dict[str, Any]] = [{'text': one} if isinstance(one, str) else {**one} for one in examples]
+        if not given:
+            raise InputError('examples: are none; a batch has one at least')
+        found = []
+        for number, example in enumerate(given):
+            if 'input_ids' not in example:
+                if not isinstance(example.get('text'), str):
+                    raise InputError(f'examples: number {number} has neither input_ids nor a text')
+                encoded = self.tokenizer(example['text'], truncation=True, max_length=self.max_pieces)
+                example = {**encoded, 'word_ids': encoded.word_ids()}
+            pieces = np.asarray(example['input_ids'], np.int64)
+            if pieces.ndim != 1 or not len(pieces):
+                raise InputError(f'examples: number {number} has no list of pieces in input_ids')
+            row = {'input_ids': pieces[: self.max_pieces]}
+            row['attention_mask'] = np.asarray(example.get('attention_mask', np.ones_like(pieces)), np.int64)
+            if 'token_type_ids' in example:
+                row['token_type_ids'] = np.asarray(example['token_type_ids'], np.int64)
+            row['starts'] = self._starts(pieces, example.get('word_ids'))
+            found.append({name: array[: self.max_pieces] for name, array in row.items()})
+        return found
+
+    def _starts(self, pieces_L: np.ndarray, words_L: Sequence[int | None] | None) -> np.ndarray:
+        """True where a word begins; all True where the phase draws single pieces."""
+        if self.longest == 1:
+            return np.ones(len(pieces_L), bool)
+        if words_L is None:
+            return self._begins_V[pieces_L]
+        numbers = [None, *words_L]
+        return np.array([word != before for before, word in zip(numbers, words_L)])
+
+    @functools.cached_property
+    def _vocabulary(self) -> Vocabulary:
+        return masked_by(self.tokenizer)
+
+    @functools.cached_property
+    def _begins_V(self) -> np.ndarray:
+        with workplace() as place:
+            known = subwords_of(place / 'tokenizer', self.tokenizer)
+        if known.kind.words_in_rows:
+            raise InputError(
+                'examples: have no word_ids, and a piece of this tokenizer does not say whether a word begins; give '
+                'text in place of input_ids, or word_ids beside them'
+            )
+        return known.begins_V
+
+    @functools.cached_property
+    def _left(self) -> bool:
+        return getattr(self.tokenizer, 'padding_side', 'right') == 'left'
+
+
+def mask(
+    examples: Sequence[Mapping[str, Any] | str],
+    tokenizer: 'PreTrainedTokenizerBase',
+    phase: str = '0.2',
+    *,
+    seed: int = 0,
+    step: int = 0,
+    max_pieces: int = 512,
+    **changes: Unpack[Masking],
+) -> dict[str, np.ndarray]:
+    """Mask a batch as a phase of the curriculum does; returns arrays, int64 [B, L], a function of seed and step.
+
+    `examples`: texts, or dicts with `input_ids` or `text`; the rest as for `Collator`, which raises the same errors.
+    """
+    return Collator(tokenizer, phase, seed=seed, max_pieces=max_pieces, **changes).masked(examples, step)
+
+
+def mask_row(
+    tokens_L: np.ndarray,
+    starts_L: np.ndarray,
+    maskable_L: np.ndarray,
+    phase: Phase,
+    longest: int,
+    vocabulary: Vocabulary,
+    draws: Draws,
+) -> tuple[np.ndarray, np.ndarray]:
+    """A row with its pieces corrupted, and which of them are to be predicted.
+
+    Units come in random order and are taken, whole, while fewer pieces than the budget come before them. The budget is
+    the rate less what the last unit overshoots on average (`pretrain.masking`).
+    """
+    index_L = np.arange(len(tokens_L))
+    begins_L = begins_of(phase.masking, starts_L, draws.begins_L)
+    begins_L = begins_L | ~maskable_L | ~np.r_[False, maskable_L[:-1]]
+    offset_L = index_L - np.maximum.accumulate(np.where(begins_L, index_L, 0))
+    unit_L = np.cumsum(begins_L | (offset_L % longest == 0)) - 1
+    lengths_U = np.bincount(unit_L)
+    count = int(maskable_L.sum())
+    overshoot = (lengths_U[unit_L][maskable_L].mean() - 1) / 2 if count else 0.0
+    budget = min(count, max(1, int(np.floor(phase.rate * count - overshoot + draws.budget))))
+    # Of units one after the other in the order of their numbers: pieces that come before each.
+    maskable_U = np.bincount(unit_L, maskable_L) > 0
+    order_U = np.argsort(np.where(maskable_U, draws.order_L[: len(lengths_U)], 2.0), kind='stable')
+    before_U = np.empty(len(lengths_U), np.int64)
+    before_U[order_U] = np.cumsum(lengths_U[order_U]) - lengths_U[order_U]
+    taken_L = maskable_L & (before_U < budget)[unit_L]
+    drawn_L = draws.corruption_L[unit_L] if phase.corruption_unit == 'word' else draws.corruption_L
+    hidden, replaced, _ = phase.corruption
+    replacement_L = vocabulary.drawn_N[(draws.replacement_L * len(vocabulary.drawn_N)).astype(np.int64)]
+    corrupted_L = np.where(drawn_L < hidden + replaced, replacement_L, tokens_L)
+    corrupted_L = np.where(drawn_L < hidden, vocabulary.mask, corrupted_L)
+    return np.where(taken_L, corrupted_L, tokens_L), taken_L

@@ -1,0 +1,117 @@
+"""Two measures for anybody's models: the difficulty of masking settings, and scores of predictions made elsewhere."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bioptimus_jax.api.objects import (
+    OF_TEXTS,
+    PLACE,
+    Keys,
+    Model,
+    Place,
+    Tokenizer,
+    as_folder,
+    experiment,
+    texts_of,
+    undisturbed,
+    workplace,
+    write_texts,
+)
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import write_jsonl
+from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Finetune
+
+
+def difficulty(
+    model: Model,
+    tokenizer: 'Tokenizer | None',
+    texts: Iterable[str],
+    *,
+    samples: int = 10,
+    keys: Keys | None = None,
+) -> dict[str, dict[str, Any]]:
+    """How hard each masking setting of the curriculum is for a model: its perplexity there (paper, Figure 4).
+
+    `model`: any masked language model of transformers with a fast tokenizer, also of families that cannot be adapted
+    here, or a folder with None. `texts`: documents, better of a domain that the model was not trained on; they are
+    dealt to `samples`, each of which has a perplexity. `keys`: other values, as `{'phase.0.4.rate': 0.3}`.
+
+    Returns phase -> 'masked' (at hidden pieces), 'replaced', 'kept' and 'perplexity' (at all that are predicted), each
+    with `mean`, the geometric one, `interval` (95 %, None for one sample) and `samples`, or None where a sample has no
+    such piece; and 'positions', how many a sample has of each. Perplexity counts pieces: models with different
+    vocabularies compare in the order of the settings, not in height.
+
+    Raises ConfigError for keys that cannot be, InputError for a model without a head or fewer texts than samples.
+    """
+    with workplace() as place, undisturbed():
+        folder, documents = as_folder(place / 'model', model, tokenizer), list(texts_of(texts))
+        write_texts(place / 'texts.jsonl', documents)
+        asked = {
+            'curriculum.texts': (place / 'texts.jsonl',),
+            'curriculum.samples': samples,
+            'curriculum.documents': max(len(documents), 1),
+        }
+        run = Run(place / 'run', experiment(OF_TEXTS, asked, keys or {}), quiet=True)
+        from bioptimus_jax.analysis.difficulty import measure  # late: imports jax and torch
+
+        return measure(run, [f'model={folder}'])['models'][0]['settings']
+
+
+class Scores(NamedTuple):
+    """By metric the values on a test set, with the ends `low` and `high` of a 95 % interval; and what is odd."""
+
+    measures: dict[str, dict[str, float]]
+    notes: tuple[str, ...]
+
+
+def score(
+    gold: Place | Sequence[Mapping[str, Any]],
+    predicted: Place | Sequence[Mapping[str, Any]],
+    *,
+    task: str = Finetune.task,
+    types: Mapping[str, str] | None = None,
+) -> Scores:
+    """Score what any program has predicted for a test set, by the scorer of stage finetune.
+
+    `gold`: a set's folder or test file in any form that stage finetune reads; or records, `{'words': [...], 'tags':
+    [...]}` of entities, `{'text': '...', 'answers': ['yes']}` of texts, `{'words': [A, B], 'answers': [3.5]}` of two.
+    `predicted`: one for each item of the test set in its order: a file or BRAT folder, or records `{'words': [...],
+    'predicted': [...]}` with tags, `{'text': '...', 'entities': [[start, end, type]]}` with characters, `{'answers':
+    [...]}`. `task`: of sets without a record of ours, a file of finetune/tasks ('entities', 'classes', 'similarity').
+    `types`: what the set calls a predicted type of entities; '' leaves it out.
+
+    `scores.measures['default']` holds `f1`, `precision` and `recall` of entities, of texts the metric of the set, with
+    `low` and `high`: a bootstrap over documents, or test items. Raises InputError unless every item is there once.
+    """
+    from bioptimus_jax.finetune.scoring import score as scored  # late: reads tasks
+
+    with workplace() as place:
+        paths = place / 'gold.tsv', place / 'predicted.jsonl'
+        if isinstance(gold, PLACE):
+            paths = Path(gold), paths[1]
+        else:
+            paths[0].write_text(''.join(_gold_lines(gold)), 'utf-8')
+        if isinstance(predicted, PLACE):
+            paths = paths[0], Path(predicted)
+        else:
+            write_jsonl(paths[1], ({**record} for record in predicted))
+        found = scored(*paths, task, types or {})
+        return Scores(found.measures(), found.notes)
+
+
+def _gold_lines(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A file of columns: a word and its tag a line, or a text, or two, and its answer."""
+    for number, record in enumerate(records):
+        words = record.get('words') or [record.get('text')]
+        given = record.get('tags', record.get('answers'))
+        fits = isinstance(given, list | tuple) and all(isinstance(word, str) for word in words)
+        if not fits or ('tags' in record and len(given) != len(words)):
+            raise InputError(
+                f'gold: number {number} needs words with a tag for each, or a text, or two, with answers'
+            )
+        if 'tags' in record:
+            yield ''.join(f'{word}\t{tag}\n' for word, tag in zip(words, given)) + '\n'
+        else:
+            yield '\t'.join([*(' '.join(word.split()) for word in words), ','.join(map(str, given))]) + '\n'

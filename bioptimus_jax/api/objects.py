@@ -1,0 +1,152 @@
+"""Objects of transformers as folders, which the stages read, and back; and settings by their dotted names."""
+
+import contextlib
+import copy
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from bioptimus_jax import config
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.files import read_json, write_jsonl
+from bioptimus_jax.schema import Experiment
+from bioptimus_jax.vocab import agreement, subwords
+from bioptimus_jax.vocab.subwords import Subwords
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+PLACE = (str, os.PathLike)
+Place: TypeAlias = str | os.PathLike[str]
+Model: TypeAlias = 'PreTrainedModel | Place'
+"""A model of transformers, or its folder."""
+Tokenizer: TypeAlias = 'PreTrainedTokenizerBase | Place'
+"""A fast tokenizer of transformers, or its folder."""
+Keys: TypeAlias = Mapping[str, Any]
+"""Values by the dotted names of the configuration, as `{'vocab.size': 8000}`."""
+
+
+@contextlib.contextmanager
+def workplace() -> Iterator[Path]:
+    """A temporary folder, gone afterwards; messages name what is in it without its place."""
+    with tempfile.TemporaryDirectory(prefix='bioptimus-') as name:
+        try:
+            yield Path(name)
+        except (ConfigError, InputError) as error:
+            raise type(error)(str(error).replace(f'{name}{os.sep}', '')) from error
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Give back what stages set for a process of their own: torch's threads, and how loud transformers is."""
+    import torch
+    from transformers.utils import logging
+
+    threads, loud, bars = torch.get_num_threads(), logging.get_verbosity(), logging.is_progress_bar_enabled()
+    try:
+        logging.disable_progress_bar()
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        logging.set_verbosity(loud)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def as_folder(folder: Path, model: Any, tokenizer: Any) -> Path:
+    """The folder of a model and its tokenizer: that which is given, or `folder`, where objects are written.
+
+    Raises ConfigError where one of them is missing, or is neither an object nor a folder.
+    """
+    if isinstance(model, PLACE):
+        if tokenizer is not None:
+            raise ConfigError('tokenizer: a model that is a folder has its own; give the folder alone')
+        if not Path(model).is_dir():
+            raise InputError(f'{os.fspath(model)}: no such folder; give a Hugging Face folder, or a model')
+        return Path(model).absolute()
+    if tokenizer is None:
+        raise ConfigError('tokenizer: is missing; a model that is an object needs its tokenizer')
+    _saved(folder, model, 'model')
+    if isinstance(tokenizer, PLACE):
+        tokenizer = agreement.load_in_transformers(Path(tokenizer))
+    return _saved(folder, tokenizer, 'tokenizer')
+
+
+def _saved(folder: Path, given: Any, name: str) -> Path:
+    if not hasattr(given, 'save_pretrained'):
+        raise ConfigError(f'{name}: got {type(given).__name__}; give one of transformers, or a folder')
+    given.save_pretrained(folder)
+    return folder
+
+
+def subwords_of(folder: Path, tokenizer: Any) -> Subwords:
+    """A tokenizer as the stages know it; an object is written to `folder`. Raises ConfigError, InputError."""
+    place = Path(tokenizer) if isinstance(tokenizer, PLACE) else _saved(folder, tokenizer, 'tokenizer')
+    known = subwords.load(place)
+    known.kind.check(known, place)
+    return known
+
+
+def tokenizer_in(folder: Path) -> Any:
+    """The tokenizer of a folder, which may then be removed."""
+    tokenizer = agreement.load_in_transformers(folder)
+    tokenizer.name_or_path = ''
+    return tokenizer
+
+
+def model_in(folder: Path, like: Any = None) -> Any:
+    """The model of a folder: of the class that it names, or of that of `like`, a model that was adapted.
+
+    Then settings, type, device and whatever head the folder lacks are those of `like`. Raises InputError.
+    """
+    from bioptimus_jax.finetune.loading import load_weights  # late: imports torch
+
+    written = read_json(folder / 'config.json') or {}
+    if like is None or isinstance(like, PLACE):
+        return load_weights(folder, written['architectures'][0])[0]
+    settings = copy.deepcopy(like.config)
+    for key, value in written.items():
+        if not ('dropout' in key or key in ('architectures', 'dtype')):
+            setattr(settings, key, value)
+    made, info = load_weights(folder, type(like).__name__, config=settings)
+    kept = {name: tensor for name, tensor in like.state_dict().items() if name in info['missing_keys']}
+    made.load_state_dict(kept, strict=False)
+    made.name_or_path = like.name_or_path
+    return made.to(like.device, like.dtype).train(like.training)
+
+
+def texts_of(given: Iterable[str], name: str = 'texts') -> Iterator[str]:
+    """The texts of an argument of that name, one by one. Raises ConfigError for what is no text."""
+    if isinstance(given, str | bytes):
+        raise ConfigError(f'{name}: is one text; give a list of them')
+    for number, text in enumerate(given):
+        if not isinstance(text, str):
+            raise ConfigError(f'{name}: number {number} is no text, but {type(text).__name__}')
+        yield text
+
+
+def write_texts(file: Path, texts: Iterable[str]) -> None:
+    """Texts as a .jsonl of documents, numbered from 0."""
+    write_jsonl(file, ({'id': str(number), 'text': text} for number, text in enumerate(texts)))
+
+
+OF_TEXTS: Keys = {'corpus.text_fields': ('text',), 'corpus.min_words': 1, 'corpus.near.threshold': 0.0}
+"""How a file of `write_texts` is read, whatever texts it has."""
+
+
+def experiment(*several: Keys, base: str = '') -> Experiment:
+    """The experiment of a config, or of all defaults, with these keys, the later ones first. Raises ConfigError."""
+    wanted = config.load(base) if base else config.defaults()
+    for keys in several:
+        for name, value in keys.items():
+            config.override(wanted, name, str(plain(value)))
+    return Experiment.from_config(wanted)
+
+
+def plain(value: Any) -> Any:
+    """A value of `keys` without objects for paths: what a config file can say."""
+    if isinstance(value, list | tuple):
+        return tuple(map(plain, value))
+    return os.fspath(value) if isinstance(value, os.PathLike) else value

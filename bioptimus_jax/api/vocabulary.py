@@ -1,0 +1,187 @@
+"""Vocabularies by themselves: trained on texts, and put in the place of a model's own, without any run."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bioptimus_jax.api.objects import (
+    OF_TEXTS,
+    PLACE,
+    Keys,
+    Model,
+    Tokenizer,
+    as_folder,
+    experiment,
+    model_in,
+    subwords_of,
+    texts_of,
+    tokenizer_in,
+    undisturbed,
+    workplace,
+    write_texts,
+)
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.run import Run, Stage, execute
+from bioptimus_jax.schema import TOKENIZERS
+from bioptimus_jax.stages import STAGES
+from bioptimus_jax.vocab import agreement, frequency
+from bioptimus_jax.vocab.build import tokenizers_of, trained, write_new_tokens
+from bioptimus_jax.vocab.subwords import READY, Subwords, kind_name
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+IN_CONTEXTS, ALONE = 'contextualized', 'averaged_input'
+"""Strategies where none is named, with sentences and without."""
+
+
+def train_vocabulary(
+    texts: Iterable[str],
+    like: 'Tokenizer | None' = None,
+    *,
+    size: int = 30522,
+    append: bool = False,
+    keys: Keys | None = None,
+) -> 'PreTrainedTokenizerBase':
+    """Train a tokenizer on texts; returns a fast tokenizer of transformers.
+
+    `like`: a tokenizer whose kind, casing, words and special tokens the new one takes over; without it, uncased
+    WordPiece, or what `keys` say of the section `vocab` (`{'vocab.tokenizer': 'bytelevel', 'vocab.lowercase': False}`).
+    `size`: entries at most, with the special tokens. `append`: the entries of `like` stay, with their ids, and what a
+    vocabulary of that size has besides comes behind them. The counts of words alone decide, not their order.
+
+    Raises ConfigError for a size or key that cannot be, InputError for a tokenizer that cannot be kept, or no words.
+    """
+    if append and like is None:
+        raise ConfigError('append: needs `like`, the tokenizer that is appended to')
+    with workplace() as place, undisturbed():
+        source = None if like is None else subwords_of(place / 'like', like)
+        asked = {'vocab.size': size, 'vocab.kind': 'append' if append else 'train'}
+        if source is not None:
+            asked |= {'vocab.tokenizer': kind_name(source.kind), 'vocab.lowercase': source.lowercase}
+        settings = experiment(keys or {}, asked).vocab
+        words_of = source.kind if source else TOKENIZERS.load(settings.tokenizer)
+        like_words = source.tokenizer if source else None
+        counts = words_of.count_words(texts_of(texts), settings.lowercase, like_words)
+        if not counts:
+            raise InputError('texts: hold no word to train a vocabulary on')
+        made = trained(settings, counts, source, lambda line: None)
+        made.save(place / 'new', min(getattr(like, 'model_max_length', 512), 10**9))
+        agreement.check_written(place / 'new', made)
+        return tokenizer_in(place / 'new')
+
+
+def replace_vocabulary(
+    model: Model,
+    tokenizer: 'Tokenizer | None',
+    new: 'Tokenizer | Sequence[str]',
+    sentences: Iterable[str] = (),
+    *,
+    strategy: str = '',
+    seed: int = 0,
+    keys: Keys | None = None,
+) -> tuple['PreTrainedModel', 'PreTrainedTokenizerBase']:
+    """Give a model another vocabulary: new model and new tokenizer, as objects; what is given stays as it is.
+
+    `model`: of transformers with `tokenizer`, or a Hugging Face folder with None. `new`: a tokenizer, its folder or
+    file, or a list of words that are added to the present one, each as one piece. Tokens that both have keep their
+    rows and biases; all other weights are those of the model, whose class, head, type and device stay.
+
+    `strategy`: how rows of new tokens are made (config.surgery.strategy, paper, section 3). By default they are read
+    in the `sentences`, with their maps and scales; without sentences a row is the mean of the rows of its pieces.
+    `keys`: other values of the sections `surgery` and `contexts`, as `{'contexts.per_token': 50}`.
+
+    Raises ConfigError for settings that contradict each other, InputError for a model or tokenizer that cannot be
+    kept, or for a word that the tokenizer cuts.
+    """
+    with workplace() as place, undisturbed():
+        source = as_folder(place / 'model', model, tokenizer)
+        texts = list(texts_of(sentences, 'sentences'))
+        write_texts(place / 'sentences.jsonl', texts)
+        file = _vocabulary_file(place / 'new', new, source)
+        known = subwords_of(place, file)
+        asked = {
+            'seed': seed,
+            'source.path': source,
+            'surgery.strategy': strategy or (IN_CONTEXTS if texts else ALONE),
+            'vocab.kind': 'file',
+            'vocab.file': file,
+            'vocab.tokenizer': kind_name(known.kind),
+            'vocab.lowercase': known.lowercase,
+            'rows.max_document_pieces': _longest(source),
+            'corpus.inputs': (place / 'sentences.jsonl',),
+            'corpus.heldout_fraction': 0.0,
+            'runtime.workers': 1,
+        }
+        run = Run(place / 'run', experiment(OF_TEXTS, asked, keys or {}), quiet=True)
+        _check(run, source, known, bool(texts))
+        stages = [_vocabulary_stage(source, texts), STAGES['surgery']]
+        if run.config.surgery.initialisation.contexts:
+            stages = [STAGES['corpus'], stages[0], STAGES['contexts'], stages[1]]
+        for stage in stages:
+            execute(run, stage)
+        made = run.folder('surgery') / 'model'
+        return model_in(made, model), tokenizer_in(made)
+
+
+def _vocabulary_file(folder: Path, new: Any, source: Path) -> Path:
+    """Where the new vocabulary is; words are added to that of the source."""
+    if isinstance(new, PLACE):
+        return Path(new)
+    if hasattr(new, 'save_pretrained'):
+        new.save_pretrained(folder)
+        return folder / READY
+    known = subwords_of(source, source)
+    words_in, words = known.kind.words(known.tokenizer), []
+    for word in new:
+        found = words_in(f' {word}' if known.kind.carries_space else word)
+        if len(found) != 1 or len(word.split()) != 1:
+            shown = ', '.join(repr(part.strip()) for part in found) or 'nothing'
+            raise InputError(
+                f'new: {word!r} is no single word of the tokenizer, which reads {shown}; leave it out'
+            )
+        words += found
+    known.kind.with_words(known, words).save(folder, _longest(source))
+    return folder / READY
+
+
+def _longest(source: Path) -> int:
+    """Pieces of a document, at most 512."""
+    from bioptimus_jax.model.tensors import read_architecture  # late: imports jax
+
+    return min(read_architecture(source).positions, 512)
+
+
+def _check(run: Run, source: Path, known: Subwords, sentences: bool) -> None:
+    surgery, old = run.config.surgery, subwords_of(source, source)
+    if surgery.initialisation.rows is None:
+        raise ConfigError(f'strategy: {surgery.strategy} makes no rows for a new vocabulary; choose another')
+    if surgery.initialisation.contexts and not sentences:
+        raise ConfigError(
+            f'sentences: are missing, and {surgery.strategy} reads new tokens in them; give some, or '
+            f'strategy={ALONE!r}'
+        )
+    if old.lowercase != known.lowercase:
+        cased = {True: 'uncased', False: 'cased'}
+        raise InputError(
+            f'new: is {cased[known.lowercase]}, but the tokenizer of the model {cased[old.lowercase]}; take a '
+            'vocabulary of its casing'
+        )
+
+
+def _vocabulary_stage(source: Path, texts: Sequence[str]) -> Stage:
+    """Stage vocab for a vocabulary that is given; words are counted in the texts, if there are any."""
+
+    def build(run: Run, folder: Path) -> dict[str, Any]:
+        old, known = tokenizers_of(run.config, source)
+        assert known is not None, 'vocab.kind=file'
+        known.save(folder, _longest(source))
+        agreement.check_written(folder, known)
+        if texts:
+            counts = known.kind.count_words(texts, known.lowercase, known.tokenizer)
+            frequency.write(folder, counts, {}, 1.0)
+        return {'new': len(write_new_tokens(folder, known, old))}
+
+    alone = STAGES['vocab']
+    return dataclasses.replace(alone, needs=lambda run: (), external=lambda e: [], build=build)

@@ -1,0 +1,499 @@
+"""What `import bioptimus_jax` offers: the notebook, and the wishes of a Python user one by one."""
+
+import inspect
+import itertools
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+import torch
+import transformers
+from toy_compiler import ONE_DEVICE
+from toy_notebook import code_cells, execute
+from toy_sets import DRUGS, save_encoder, save_set
+
+import bioptimus_jax as bx
+from bioptimus_jax import config
+from bioptimus_jax.api.masking import IGNORED, Draws, mask_row
+from bioptimus_jax.files import read_json, write_jsonl
+from bioptimus_jax.finetune.scoring import score as scored_here
+from bioptimus_jax.pretrain.masking import Masker, Setting, slot_count
+from bioptimus_jax.pretrain.units import longest_unit
+from bioptimus_jax.schema import PAPER_PHASES, Experiment
+from bioptimus_jax.vocab.kinds.wordpiece import make
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOK = ROOT / 'docs' / 'python.ipynb'
+FAMILIES = ('bert', 'roberta', 'electra', 'modernbert')
+WORD = 'mipanzol'  # of several pieces in every tokenizer of toy_sets
+TEXT = 'the patient got a dose of zolmipan'
+
+
+@pytest.fixture
+def nothing_left(tmp_path, monkeypatch):
+    """The folder of temporary files, which has to be empty in the end."""
+    folder = tmp_path / 'temporary'
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, 'tempdir', str(folder))
+    yield folder
+    assert not list(folder.iterdir())
+
+
+def objects(folder):
+    """The masked language model of a folder and its tokenizer."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    return transformers.AutoModelForMaskedLM.from_pretrained(folder), tokenizer
+
+
+@pytest.fixture(scope='module', params=FAMILIES)
+def encoder(request, tmp_path_factory):
+    return save_encoder(tmp_path_factory.mktemp(request.param), request.param)
+
+
+@pytest.fixture(scope='module')
+def bert(tmp_path_factory):
+    return save_encoder(tmp_path_factory.mktemp('bert'), 'bert')
+
+
+@pytest.fixture(scope='module')
+def read(bert):
+    """Objects that no test changes."""
+    return objects(bert)
+
+
+@pytest.fixture(scope='module')
+def notebook(tmp_path_factory):
+    """Executed: the notebook with its outputs, what it leaves in memory, and its folder."""
+    folder, temporary = tmp_path_factory.mktemp('notebook'), tmp_path_factory.mktemp('temporary')
+    jax.devices()  # of this process, which has eight
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv('XLA_FLAGS', ONE_DEVICE)
+        patched.setenv('TMPDIR', str(temporary))
+        patched.setattr(tempfile, 'tempdir', str(temporary))
+        made, namespace = execute(NOTEBOOK, folder)
+    assert not list(temporary.glob('bioptimus-*'))
+    return made, namespace, folder
+
+
+def test_the_notebook_prints_what_it_shows_and_the_page_shows_what_is_in_it(notebook):
+    made, shown = code_cells(notebook[0]), code_cells(json.loads(NOTEBOOK.read_text('utf-8')))
+    for ours, theirs in zip(made, shown, strict=True):
+        assert ours['outputs'] == theirs['outputs'], ''.join(ours['source'])
+    code = '\n'.join(''.join(cell['source']) for cell in shown)
+    page = (ROOT / 'docs' / 'howto' / 'python.md').read_text('utf-8')
+    blocks = re.findall(r'```python\n(.*?)```', page, re.S)
+    assert len(blocks) > 2
+    assert all(block in f'{code}\n' for block in blocks)
+    for name in bx.__all__[:8]:
+        assert f'bx.{name}(' in code
+        assert f'`bx.{name}`' in page
+
+
+def test_adapt_gives_the_last_export_and_the_program_goes_on_with_it(notebook):
+    _, names, folder = notebook
+    theirs = transformers.AutoModelForMaskedLM.from_pretrained(folder / 'run' / 'export' / '0.4').state_dict()
+    ours = names['adapted'].state_dict()
+    assert all(torch.equal(ours[name], tensor) for name, tensor in theirs.items())
+    # It has been trained: the state at step 0 is another.
+    begun = transformers.AutoModelForMaskedLM.from_pretrained(
+        folder / 'run' / 'surgery' / 'model'
+    ).state_dict()
+    assert not all(torch.equal(ours[name], tensor) for name, tensor in begun.items())
+    asked = Experiment.from_config(config.load(str(folder / 'run' / 'given' / 'config.py')))
+    assert asked.phases == ('0.1', '0.4')
+    assert asked.stages[-1] == 'export'
+    with pytest.raises(bx.ConfigError, match='was begun with another texts; choose another workdir'):
+        bx.adapt(names['model'], names['tokenizer'], ['Another text.'], folder / 'run')
+
+
+def test_results_are_a_table_of_every_kind(notebook, tmp_path):
+    folder = notebook[2] / 'run'
+    ends = bx.results(folder, 'phases').to_pylist()
+    assert [(r['run'], r['phase'], r['step']) for r in ends] == [
+        ('run', 'initial', 0),
+        ('run', '0.1', 2),
+        ('run', '0.4', 4),
+    ]
+    found = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
+    wanted = [r for r in found if r.get('kind') == 'train']
+    training = bx.results(folder, 'training')
+    assert training.column('loss').to_pylist() == [r['loss'] for r in wanted]
+    assert bx.results(folder, 'evaluations').num_rows >= 3
+    assert bx.results(folder).num_rows == 0
+    pairs = save_set(tmp_path / 'drugs'), save_set(tmp_path / 'predicted')
+    scored = scored_here(pairs[0], pairs[1] / 'test.tsv', 'entities', {})
+    record = read_json(scored.keep(tmp_path / 'kept', '0.4', 1) / 'scores.json')
+    (folder / 'finetune').mkdir()
+    write_jsonl(folder / 'finetune' / 'results.jsonl', [record])
+    [row] = bx.results(folder).to_pylist()
+    assert (row['model'], row['dataset'], row['seed'], row['test.default.f1']) == ('0.4', 'drugs', 1, 1.0)
+    with pytest.raises(bx.ConfigError, match="what: 'loss' is not one of scores, "):
+        bx.results(folder, 'loss')
+    with pytest.raises(bx.InputError, match='is no run'):
+        bx.results(tmp_path)
+
+
+def test_words_are_added_without_a_corpus_and_everything_else_stays(encoder, nothing_left, tmp_path):
+    model, tokenizer = objects(encoder)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    made, larger = bx.replace_vocabulary(model, tokenizer, [WORD], keys={'surgery.scale': 'literal'})
+    assert type(made) is type(model)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    assert len(larger.tokenize(f' {WORD}')) == 1
+    table, old = (one.get_input_embeddings().weight.detach() for one in (made, model))
+    assert table.shape == (len(larger), old.shape[1])
+    assert torch.equal(table[: len(tokenizer)], old[: len(tokenizer)])
+    # A row that is new is the mean of the rows of its pieces; of byte-level ones every beginning is new.
+    for token in larger.convert_ids_to_tokens(range(len(tokenizer), len(larger))):
+        pieces = tokenizer(token.replace('Ġ', ' '), add_special_tokens=False)['input_ids']
+        expected = old[pieces].double().mean(0).float()
+        assert len(pieces) > 1
+        assert torch.allclose(table[larger.convert_tokens_to_ids(token)], expected, atol=1e-6)
+    given = tokenizer(TEXT, return_tensors='pt')
+    assert given['input_ids'].tolist() == larger(TEXT, return_tensors='pt')['input_ids'].tolist()
+    with torch.no_grad():
+        wanted, found = (one.eval()(**given).logits for one in (model, made))
+    assert torch.allclose(found[..., : len(tokenizer)], wanted[..., : len(tokenizer)], atol=1e-5)
+    made.save_pretrained(tmp_path / 'made')
+    larger.save_pretrained(tmp_path / 'made')
+    fill = transformers.pipeline('fill-mask', model=str(tmp_path / 'made'), device='cpu')
+    masked = f'the {larger.mask_token} got a {WORD}'
+    [best, *_] = fill(masked, top_k=3)
+    encoded = larger(masked, return_tensors='pt')
+    place = encoded['input_ids'][0].tolist().index(larger.mask_token_id)
+    with torch.no_grad():
+        assert best['token'] == int(made(**encoded).logits[0, place].argmax())
+
+
+def test_rows_are_read_in_sentences_and_a_classifier_stays_one(bert, nothing_left):
+    source, tokenizer = objects(bert)
+    labelled = transformers.AutoModelForSequenceClassification.from_pretrained(bert, num_labels=3).half()
+    sentences = [f'{TEXT} and {WORD}', f'{WORD} daily']
+    keys = {
+        'surgery.layers': (-1,),
+        'surgery.map': 'none',
+        'surgery.shrinkage': 0.0,
+        'surgery.scale': 'literal',
+    }
+    made, larger = bx.replace_vocabulary(labelled, tokenizer, [WORD], sentences, keys=keys)
+    assert torch.equal(made.classifier.weight, labelled.classifier.weight)
+    assert (made.dtype, made.config.num_labels) == (torch.float16, 3)
+    # Equation 1 of the paper by transformers: the mean over sentences of the mean over the word's pieces.
+    half = source.half().float()  # as the classifier has it
+    means = []
+    for text in sentences:
+        encoded = tokenizer(text, return_tensors='pt')
+        at = [
+            text.index(WORD) <= a < b <= text.index(WORD) + len(WORD)
+            for a, b in tokenizer(text, return_offsets_mapping=True)['offset_mapping']
+        ]
+        with torch.no_grad():
+            means.append(half.base_model(**encoded).last_hidden_state[0, torch.tensor(at)].mean(0))
+    row = made.get_input_embeddings().weight[larger.convert_tokens_to_ids(WORD)].float()
+    assert torch.allclose(row, torch.stack(means).mean(0), atol=2e-3)
+
+
+def test_a_vocabulary_of_texts_replaces_another_and_keeps_what_both_have(bert, nothing_left):
+    model, tokenizer = objects(bert)
+    texts = [' '.join(pair) for pair in itertools.product(DRUGS, ['daily', 'dose'])]
+    own = bx.train_vocabulary(texts, tokenizer, size=100)
+    assert own.tokenize('Zolmipan') == ['zolmipan']
+    assert own.model_max_length == tokenizer.model_max_length
+    made, same = bx.replace_vocabulary(str(bert), None, own)
+    assert same.get_vocab() == own.get_vocab()
+    table, old = (one.get_input_embeddings().weight for one in (made, model))
+    shared = sorted(own.get_vocab().keys() & tokenizer.get_vocab().keys())
+    assert len(shared) > 20
+    assert torch.equal(table[own.convert_tokens_to_ids(shared)], old[tokenizer.convert_tokens_to_ids(shared)])
+    longer = bx.train_vocabulary(texts, tokenizer, size=100, append=True)
+    assert longer.convert_ids_to_tokens(range(len(tokenizer))) == tokenizer.convert_ids_to_tokens(
+        range(len(tokenizer))
+    )
+    bytes_ = bx.train_vocabulary(
+        texts, size=300, keys={'vocab.tokenizer': 'bytelevel', 'vocab.lowercase': False}
+    )
+    assert bytes_.tokenize('Z') == ['Z']
+
+
+# Rows of words, each its number of pieces, with special tokens around; some of them padded.
+SPECIALS = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
+WORDS = make([*SPECIALS, *(f'w{i}' for i in range(30)), *(f'##c{i}' for i in range(20))], True)
+
+
+LONGEST, LENGTH, ROWS = 5, 40, 16
+
+
+@jax.jit
+def masked_on_a_device(tokens, starts, maskable, setting, seed):
+    """Rows masked as in pre-training, and the random numbers that they were masked with."""
+    keys = jax.random.split(jax.random.key(seed), ROWS)
+    masker = Masker(WORDS, 'wordpiece', LONGEST, slot_count(0.2, LENGTH, LONGEST))
+
+    def draws(key):
+        order, corruption, replacement, budget = jax.random.split(key, 4)
+        uniform = [jax.random.uniform(k, (LENGTH,)) for k in (jax.random.fold_in(key, 4), order, corruption)]
+        drawn = jax.random.randint(replacement, (LENGTH,), 0, len(WORDS.drawn_N))
+        return jax.random.uniform(budget), *uniform, (drawn + 0.5) / len(WORDS.drawn_N)
+
+    return masker.mask(tokens, starts, maskable, setting, keys), jax.vmap(draws)(keys)
+
+
+@pytest.mark.parametrize('phase', PAPER_PHASES)
+def test_the_rule_of_the_collator_is_that_of_pre_training(phase):
+    """The same random numbers give the same mask as on the device."""
+    generator, setting = np.random.default_rng(3), PAPER_PHASES[phase]
+    tokens = generator.integers(5, len(WORDS.tokens), (ROWS, LENGTH)).astype(np.int32)
+    tokens[:, 0], tokens[:, 30], tokens[:8, 33:] = 2, 3, 0
+    maskable, starts = ~WORDS.special_V[tokens], WORDS.begins_V[tokens]
+    given = tokens, starts, maskable, Setting.of(setting, LONGEST), 3
+    theirs, drawn = jax.tree.map(np.asarray, masked_on_a_device(*given))
+    longest = longest_unit(setting.masking, LONGEST)
+    for row in range(ROWS):
+        draws = Draws(*(array[row] for array in drawn))
+        inputs, taken = mask_row(tokens[row], starts[row], maskable[row], setting, longest, WORDS, draws)
+        slots = theirs.slots_M[row][theirs.weights_M[row] > 0]
+        assert sorted(slots) == np.flatnonzero(taken).tolist()
+        np.testing.assert_array_equal(inputs, theirs.inputs_L[row])
+
+
+@pytest.mark.parametrize('name', ['bert', 'roberta'])
+def test_masks_hide_whole_words_at_the_rate_and_are_a_function_of_seed_and_step(name, tmp_path):
+    _, tokenizer = objects(save_encoder(tmp_path, name))
+    texts = [' '.join(np.random.default_rng(n).choice([*DRUGS, 'dose.', 'daily'], 30)) for n in range(40)]
+    one, same, other = (bx.mask(texts, tokenizer, '0.4', seed=2, step=step) for step in (5, 5, 6))
+    assert all(np.array_equal(one[key], same[key]) for key in one)
+    assert not np.array_equal(one['labels'], other['labels'])
+    encoded = tokenizer(texts)
+    hidden = pieces = 0
+    for row, (labels, inputs) in enumerate(zip(one['labels'], one['input_ids'], strict=True)):
+        own, words = encoded['input_ids'][row], encoded.word_ids(row)
+        taken = labels[: len(own)] != IGNORED
+        assert (labels[: len(own)][taken] == np.array(own)[taken]).all()
+        assert (inputs[: len(own)] == np.where(taken, tokenizer.mask_token_id, own)).all()
+        assert (labels[len(own) :] == IGNORED).all()
+        torn = [
+            w for w in set(words) if len({bool(t) for t, x in zip(taken, words, strict=True) if x == w}) > 1
+        ]
+        assert not torn
+        assert not taken[[w is None for w in words]].any()
+        hidden, pieces = hidden + taken.sum(), pieces + len(own) - 2
+    assert hidden / pieces == pytest.approx(0.2, abs=0.02)
+    # Alone, a row has the mask that it has in a batch.
+    np.testing.assert_array_equal(
+        bx.mask(texts[:1], tokenizer, '0.4', seed=2, step=5)['labels'][0],
+        one['labels'][0][: len(encoded['input_ids'][0])],
+    )
+
+
+@pytest.mark.filterwarnings('ignore:os.fork')  # jax is loaded here; the workers do without
+def test_the_trainer_gets_the_masks_of_its_steps_from_any_worker(bert, tmp_path):
+    model, tokenizer = objects(bert)
+    examples = [tokenizer(' '.join(DRUGS[n % 4 :]) + ' dose' * n) for n in range(12)]
+    seen = []
+
+    class Watched(transformers.Trainer):
+        def compute_loss(self, model, inputs, *given, **named):
+            seen.append({name: tensor.clone() for name, tensor in inputs.items()})
+            return super().compute_loss(model, inputs, *given, **named)
+
+    arguments = transformers.TrainingArguments(
+        str(tmp_path),
+        max_steps=3,
+        per_device_train_batch_size=4,
+        report_to=[],
+        use_cpu=True,
+        disable_tqdm=True,
+    )
+    collator = bx.Collator(tokenizer, '0.2', seed=4, pad_to_multiple_of=8)
+    trainer = Watched(model, arguments, train_dataset=examples, data_collator=collator)
+    before = model.get_input_embeddings().weight.detach().clone()
+    trainer.train()
+    assert not torch.equal(before, model.get_input_embeddings().weight)
+    assert [b['input_ids'].shape[1] % 8 for b in seen] == [0, 0, 0]
+    for step, batch in enumerate(seen):
+        rows = [
+            [t for t in np.where(l_ == IGNORED, i, l_) if t != tokenizer.pad_token_id]
+            for i, l_ in zip(batch['input_ids'].numpy(), batch['labels'].numpy(), strict=True)
+        ]
+        again = bx.mask([{'input_ids': row} for row in rows], tokenizer, '0.2', seed=4, step=step)
+        width = again['labels'].shape[1]
+        np.testing.assert_array_equal(batch['labels'][:, :width], again['labels'])
+        np.testing.assert_array_equal(batch['input_ids'][:, :width], again['input_ids'])
+    alike = [tokenizer(' '.join(DRUGS * 6))] * 8
+    loads = []
+    for epoch in (0, 0, 1):
+        torch.manual_seed(epoch)
+        loader = torch.utils.data.DataLoader(
+            alike, 2, collate_fn=bx.Collator(tokenizer, '0.2'), num_workers=2
+        )
+        loads.append([batch['labels'] for batch in loader])
+    assert all(torch.equal(a, b) for a, b in zip(loads[0], loads[1], strict=True))
+    assert len({tuple(labels.flatten().tolist()) for labels in (*loads[0], *loads[2])}) == 8
+
+
+def test_difficulty_of_a_model_that_is_not_computed_here(tmp_path, nothing_left):
+    """Weights that know nothing: every piece is as likely as any other."""
+    folder = save_encoder(tmp_path / 'foreign', 'distilbert')
+    model, tokenizer = objects(folder)
+    texts = [' '.join(DRUGS) + ' the patient got a dose' * n for n in range(1, 9)]
+    torch.set_num_threads(2)
+    found = bx.difficulty(model, tokenizer, texts, samples=2, keys={'phases': ('0.1', '0.4')})
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    assert threads == 2  # of the caller
+    assert found == bx.difficulty(folder, None, texts, samples=2, keys={'phases': ('0.1', '0.4')})
+    assert list(found) == ['0.1', '0.4']
+    assert found['0.4']['masked']['mean'] == pytest.approx(len(tokenizer), rel=0.1)
+    assert len(found['0.1']['masked']['samples']) == 2
+    assert found['0.4']['kept'] is None
+    with pytest.raises(
+        bx.InputError, match=r'2 documents with text, fewer than config\.curriculum\.samples=3'
+    ):
+        bx.difficulty(model, tokenizer, texts[:2], samples=3)
+
+
+def test_scores_of_predictions_made_elsewhere(tmp_path, nothing_left):
+    gold = [
+        {'words': ['no', 'drug'], 'tags': ['O', 'O']},
+        {'words': ['zol', 'dose'], 'tags': ['B-Drug', 'I-Drug']},
+    ]
+    said = [
+        {'words': ['no', 'drug'], 'predicted': ['O', 'S-Drug']},
+        {'words': ['zol', 'dose'], 'predicted': ['B-Drug', 'E-Drug']},
+    ]
+    found = bx.score(gold, said).measures['default']
+    assert (found['precision'], found['recall'], found['f1']) == (0.5, 1.0, pytest.approx(2 / 3))
+    assert found['low'] <= found['f1'] <= found['high']
+    file = save_set(tmp_path / 'drugs') / 'test.tsv'
+    assert bx.score(tmp_path / 'drugs', file).measures['default']['f1'] == 1.0
+    noted = bx.score(
+        gold, [{'text': 'no drug zol dose', 'entities': [[8, 10, 'Chemical']]}], types={'Chemical': 'Drug'}
+    )
+    assert 'widened to whole words' in noted.notes[0]
+    texts = [{'text': 'it helps', 'answers': ['yes']}, {'text': 'it harms', 'answers': ['no']}]
+    answers = bx.score(texts, [{'answers': ['yes']}, {'answers': ['yes']}], task='classes')
+    assert answers.measures['default']['accuracy'] == 0.5
+
+
+def test_the_import_is_instant_and_names_what_is_public():
+    code = """
+import sys
+before = set(sys.modules)
+import bioptimus_jax
+print(sorted(set(sys.modules) - before))
+"""
+    command = [sys.executable, '-S', '-c', code]
+    result = subprocess.run(command, cwd=ROOT, env={}, capture_output=True, text=True)
+    assert result.stdout == "['bioptimus_jax']\n", result.stderr
+    stub = (ROOT / 'bioptimus_jax' / '__init__.pyi').read_text('utf-8')
+    assert set(re.findall(r'^from (\S+) import (\w+) as \2$', stub, re.M)) == {
+        (getattr(bx, name).__module__, name) for name in bx.__all__
+    }
+    assert set(bx.__all__) <= set(dir(bx))
+    with pytest.raises(AttributeError, match='no attribute'):
+        _ = bx.nothing
+    for name in bx.__all__:
+        offered = getattr(bx, name)
+        assert inspect.getdoc(offered)
+        if not issubclass(type(offered), type):
+            signature = inspect.signature(offered)
+            assert all(p.annotation is not p.empty for p in signature.parameters.values()), name
+            assert signature.return_annotation is not signature.empty, name
+
+
+MIXED = {'vocab.lowercase': False}
+REFUSED = [
+    (bx.ConfigError, 'tokenizer: is missing', lambda m, t: bx.replace_vocabulary(m, None, ['a'])),
+    (bx.ConfigError, 'model: got int', lambda m, t: bx.replace_vocabulary(3, t, ['a'])),
+    (bx.ConfigError, 'has its own; give the folder alone', lambda m, t: bx.difficulty(str(ROOT), t, [])),
+    (bx.InputError, '/nowhere: no such folder', lambda m, t: bx.difficulty('/nowhere', None, [])),
+    (
+        bx.InputError,
+        "new: 'a-b' is no single word of the tokenizer, which reads 'a', '-', 'b'",
+        lambda m, t: bx.replace_vocabulary(m, t, ['a-b']),
+    ),
+    (
+        bx.ConfigError,
+        'sentences: are missing, and contextualized reads',
+        lambda m, t: bx.replace_vocabulary(m, t, ['ab'], strategy='contextualized'),
+    ),
+    (
+        bx.ConfigError,
+        'strategy: copy makes no rows',
+        lambda m, t: bx.replace_vocabulary(m, t, ['ab'], strategy='copy'),
+    ),
+    (
+        bx.InputError,
+        'new: is cased, but the tokenizer of the model uncased',
+        lambda m, t: bx.replace_vocabulary(m, t, bx.train_vocabulary(['Ab ab'], size=100, keys=MIXED)),
+    ),
+    (bx.ConfigError, 'texts: is one text', lambda m, t: bx.train_vocabulary('a b')),
+    (bx.ConfigError, 'texts: number 1 is no text, but int', lambda m, t: bx.difficulty(m, t, ['a', 2])),
+    (bx.InputError, 'texts: hold no word', lambda m, t: bx.train_vocabulary([' '])),
+    (bx.ConfigError, 'append: needs `like`', lambda m, t: bx.train_vocabulary(['a'], append=True)),
+    (
+        bx.ConfigError,
+        r'config\.vocab\.sise: no such key',
+        lambda m, t: bx.adapt(m, t, ['a'], 'run', keys={'vocab.sise': 3}),
+    ),
+    (bx.ConfigError, r"config\.phases: '0\.9' has no", lambda m, t: bx.Collator(t, '0.9')),
+    (
+        bx.ConfigError,
+        r'config\.phase\.0\.2\.rate: must be at most 0\.9',
+        lambda m, t: bx.mask(['a'], t, rate=2.0),
+    ),
+    (bx.ConfigError, 'has no mask token', lambda m, t: bx.Collator(object())),
+    (bx.InputError, 'examples: are none', lambda m, t: bx.mask([], t)),
+    (bx.InputError, 'examples: number 1 has neither', lambda m, t: bx.mask(['a', {'label': 1}], t)),
+    (
+        bx.InputError,
+        'gold: number 0 needs words with a tag',
+        lambda m, t: bx.score([{'words': ['a'], 'tags': []}], []),
+    ),
+    (
+        bx.InputError,
+        'ends before sentence 2',
+        lambda m, t: bx.score(
+            [{'words': ['a'], 'tags': ['B-X']}] * 2, [{'words': ['a'], 'predicted': ['O']}]
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(('kind', 'message', 'call'), REFUSED, ids=[message for _, message, _ in REFUSED])
+def test_what_cannot_be_is_one_line(kind, message, call, read, tmp_path, monkeypatch, nothing_left):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(kind, match=message) as error:
+        call(*read)
+    assert '\n' not in str(error.value)
+    assert 'bioptimus-' not in str(error.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['temporary']
+
+
+def test_a_byte_level_piece_does_not_say_whether_it_begins_a_word(tmp_path):
+    _, tokenizer = objects(save_encoder(tmp_path, 'roberta'))
+    encoded = tokenizer('(the dose)')
+    with pytest.raises(bx.InputError, match='have no word_ids'):
+        bx.mask([{'input_ids': encoded['input_ids']}], tokenizer)
+    told = bx.mask([{**encoded, 'word_ids': encoded.word_ids()}], tokenizer)
+    assert np.array_equal(told['labels'], bx.mask(['(the dose)'], tokenizer)['labels'])
+    assert bx.mask([encoded], tokenizer, '0.1')['labels'].shape == (1, len(encoded['input_ids']))
+
+
+def test_a_run_that_is_refused_leaves_nothing(read, tmp_path, nothing_left):
+    """By the program, whose line and exit code come back."""
+    model, tokenizer = read
+    with pytest.raises(
+        bx.ConfigError, match=r'^config\.runtime\.base_run: /nowhere: no such run folder'
+    ) as error:
+        bx.adapt(
+            model, tokenizer, [TEXT], tmp_path / 'run', keys={'runtime.base_run': ('/nowhere',)}, quiet=True
+        )
+    assert '\n' not in str(error.value)
+    assert not (tmp_path / 'run').exists()
