@@ -32,7 +32,7 @@ CONFIG_FOLDERS = (Path(__file__).parent.parent / 'configs', Path(__file__).paren
 
 MISSING = {
     'get_config': 'a config file is Python that defines it',
-    'get_arms': 'it is no ablation, use `bioptimus run`',
+    'get_arms': 'it is not an ablation, use `bioptimus run`',
 }
 
 

@@ -69,7 +69,7 @@ def named(
 
 
 def field_of(record: type, dotted: str) -> tuple[dataclasses.Field, Any] | None:
-    """The field of a key by its dotted name, and its type; None for what is no key, or a section."""
+    """The field of a key by its dotted name, and its type; None for what is not a key, or a section."""
     name, _, rest = dotted.partition('.')
     field, kind = _fields(record).get(name, (None, None))
     if field is None:
@@ -140,7 +140,7 @@ def begin(config: ConfigDict, record: type, dotted: str) -> None:
 def put(config: ConfigDict, record: type, dotted: str, value: Any) -> None:
     """Set a key of the ConfigDict of a `record`, whatever its type; an entry that is not there begins as by default.
 
-    What is no key of the record is left out.
+    What is not a key of the record is left out.
     """
     found = field_of(record, dotted)
     if found is None:
@@ -267,8 +267,8 @@ def check_name(name: Any, where: str, also: str = '') -> None:
     plain = name.replace(also, '_') if also and isinstance(name, str) else name
     if not isinstance(plain, str) or not NAME.fullmatch(plain):
         raise ConfigError(
-            f'{where}: {_shown(name)} is no name; one is of letters, digits and . _ + -{also and " " + also}, and does '
-            'not begin with . or -'
+            f'{where}: {_shown(name)} is not a name; one is of letters, digits and . _ + -{also and " " + also}, and '
+            'does not begin with . or -'
         )
     if len(name.encode()) > LONGEST_NAME or name.endswith(ENDINGS):
         raise ConfigError(

@@ -34,7 +34,7 @@ from bioptimus_jax.vocab.subwords import load as load_subwords
 PIECES_PER_WORD, PIECES_PER_WORD_OF_SOURCE = 1.31, 1.55
 # Best fit of real abstracts (298-352 pieces on average): rows as wide as the longest document, and twice and more.
 FILL, FILL_WIDE = 0.92, 0.98
-SOURCE_ENTRIES = 30522  # of a source that is no folder here
+SOURCE_ENTRIES = 30522  # of a source that is not a folder here
 RATIO_WORDS = 1_000_000_000  # durations in steps, tokens and words need ratios alone
 
 
@@ -201,7 +201,7 @@ def planned_architecture(experiment: Experiment) -> tuple[Architecture, str]:
     if source and Path(source).is_dir():
         found, shape_from = read_architecture(Path(source)), source
     else:
-        shape_from = 'config.model' + (f', since {source} is no folder here' if source else '')
+        shape_from = 'config.model' + (f', since {source} is not a folder here' if source else '')
         found = own_architecture(model, SOURCE_ENTRIES)
     entries = _entries(experiment.vocab, found.vocab_size)
     planned = dataclasses.replace(

@@ -93,7 +93,7 @@ def saved_files(folder: Path) -> list[Path]:
     files = [folder / name for name in names]
     missing = [file for file in files if not (is_table(file) and file.is_file())]
     if missing or not files:
-        raise InputError(f'{missing[0] if missing else folder}: is no file of a table; {REMEDY}')
+        raise InputError(f'{missing[0] if missing else folder}: is not a file of a table; {REMEDY}')
     return files
 
 

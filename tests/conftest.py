@@ -84,7 +84,7 @@ def data() -> Path:
     if not folder:
         pytest.skip('no real data: BIOPTIMUS_DATA is not set')
     if not Path(folder).is_dir():
-        pytest.skip(f'no real data: BIOPTIMUS_DATA={folder} is no folder')
+        pytest.skip(f'no real data: BIOPTIMUS_DATA={folder} is not a folder')
     return Path(folder)
 
 

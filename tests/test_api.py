@@ -135,7 +135,7 @@ def test_results_are_a_table_of_every_kind(notebook, tmp_path):
     assert (row['model'], row['dataset'], row['seed'], row['test.default.f1']) == ('0.4', 'drugs', 1, 1.0)
     with pytest.raises(bx.ConfigError, match="what: 'loss' is not one of scores, "):
         bx.results(folder, 'loss')
-    with pytest.raises(bx.InputError, match='is no run'):
+    with pytest.raises(bx.InputError, match='is not a run'):
         bx.results(tmp_path)
 
 

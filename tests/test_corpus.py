@@ -298,7 +298,7 @@ def test_audit_names_what_is_wrong(ner_sets):
         (Audit(folder=folder + '/chem'), 'chem: has no set at all'),
         (Audit(folder=folder, datasets=('gene',)), 'has no set gene; found: chem, disease'),
         (Audit(folder=folder, splits=('train',)), 'chem/train: no such file'),
-        (Audit(folder=folder, splits=('tset',)), "'tset' is no split; known: train, devel, dev"),
+        (Audit(folder=folder, splits=('tset',)), "'tset' is not a split; known: train, devel, dev"),
     ):
         with pytest.raises(InputError, match=message):
             audit.Auditor(settings_of_audit)

@@ -243,7 +243,7 @@ def test_the_verb_measures_several_models_and_the_page_shows_them(place, tmp_pat
 
 def test_what_cannot_be_measured_is_said_in_a_line(place, tmp_path):
     run = Run(tmp_path / 'run', experiment(place), quiet=True)
-    with pytest.raises(ConfigError, match=r"--model: 'nothing' is no phase"):
+    with pytest.raises(ConfigError, match=r"--model: 'nothing' is not a phase"):
         difficulty.measure(run, ['nothing'])
     with pytest.raises(ConfigError, match=r"--model: two models are called 'bert'"):
         difficulty.measure(run, [str(place / 'bert'), str(place / 'bert')])
@@ -254,7 +254,7 @@ def test_what_cannot_be_measured_is_said_in_a_line(place, tmp_path):
     with pytest.raises(InputError, match=r'headless: lacks .*, so it has no perplexity'):
         difficulty.measure(run, [str(headless)])
     (headless / 'model.safetensors').write_bytes(b'no weights')
-    with pytest.raises(InputError, match=r'is no masked language model .*; name another model'):
+    with pytest.raises(InputError, match=r'is not a masked language model .*; name another model'):
         difficulty.measure(run, [str(headless)])
     on_trained = Run(
         tmp_path / 'run', experiment(place, **{'curriculum.texts': f'{place}/*.txt,'}), quiet=True

@@ -272,7 +272,7 @@ def test_a_card_tells_how_its_model_was_made(tmp_path, params, tokenizer_folder)
     assert data['license'] == 'apache-2.0'
     assert data['language'] == 'en'
     assert data['datasets'] == ['ncbi/pubmed']
-    assert 'base_model' not in data  # a folder is no name on the hub
+    assert 'base_model' not in data  # a folder is not a name on the hub
     assert data['library_name'] == 'transformers'
     for told in (
         f'Source: a Hugging Face BERT folder, weights with SHA-256 `{"ab12" * 4}…`',

@@ -410,7 +410,7 @@ def test_external_inputs_and_wrong_names(tiny_bert, toy_sets, tmp_path):
     assert f'model {name_of(str(tiny_bert))}:model.safetensors' in names
     with pytest.raises(InputError, match='has no set three'):
         stage.external_inputs(experiment(toy_sets, tiny_bert, datasets=('three',)))
-    with pytest.raises(ConfigError, match=r"config\.finetune\.models: '0\.9' is no phase"):
+    with pytest.raises(ConfigError, match=r"config\.finetune\.models: '0\.9' is not a phase"):
         folders_of(Run(tmp_path, experiment(toy_sets, '0.9'), quiet=True))
     assert json.dumps(dataclasses.asdict(e.finetune))
 

@@ -192,7 +192,7 @@ def test_untyped_joins_types_but_not_neighbours():
     renamed = [[tag if tag == 'O' else tag[:2] + 'x' for tag in tags] for tags in gold]
     assert len(spans(renamed[0])) == 1
     assert untyped(spans(gold[0])) == [('entity', 0, 0), ('entity', 1, 1)]
-    # In strict mode the orphan is no mention at all, of whatever type.
+    # In strict mode the orphan is not a mention at all, of whatever type.
     assert without_types['strict']['gold'] == 1
 
 

@@ -101,7 +101,7 @@ def all_pairs(query, key, value, ranges):
     ],
 )
 def test_plain_attention_is_that_of_all_pairs_that_see_each_other(window, keys, causal, layout):
-    """In blocks where keys are fewer than the 96 of a row, which is no whole number of blocks of 20."""
+    """In blocks where keys are fewer than the 96 of a row, which is not a whole number of blocks of 20."""
     assert attended_keys(96, window) == keys
     inputs, segments = arrays('pallas_gpu'), segments_of('pallas_gpu', LAYOUTS[layout])
     ours = with_gradients(attend, window, causal)(*inputs, segments)

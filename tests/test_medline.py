@@ -257,14 +257,14 @@ BAD_RECORDS = {
     '<PubmedArticle>wrong format</PubmedArticle>': ('', 'record 2 has no citation'),
     wrapped('<MedlineCitation><Article/></MedlineCitation>'): ('', 'record 2 has no PMID'),
     wrapped(citation('')): ('', 'record 2 has no PMID'),
-    wrapped(citation('PMC12')): ('', "record 2 has a PMID that is no number ('PMC12')"),
-    wrapped(citation('٣')): ('', "record 2 has a PMID that is no number ('٣')"),
-    wrapped(citation('9', version=' Version="a"')): ('', "record 2 has a Version that is no number ('a')"),
+    wrapped(citation('PMC12')): ('', "record 2 has a PMID that is not a number ('PMC12')"),
+    wrapped(citation('٣')): ('', "record 2 has a PMID that is not a number ('٣')"),
+    wrapped(citation('9', version=' Version="a"')): ('', "record 2 has a Version that is not a number ('a')"),
     wrapped('<MedlineCitation><PMID>9</PMID></MedlineCitation>'): ('9', 'PMID 9 has no Article'),
     '<BookDocument><PMID>9</PMID></BookDocument>': ('9', 'PMID 9 has no Book'),
     '<DeleteCitation><PMID>x</PMID></DeleteCitation>': (
         '',
-        "record 2, a deletion, has a PMID that is no number ('x')",
+        "record 2, a deletion, has a PMID that is not a number ('x')",
     ),
 }
 

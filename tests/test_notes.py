@@ -70,7 +70,7 @@ def test_notes_line_by_line(tmp_path):
 CELLS = st.text(
     st.characters(codec='utf-8', exclude_characters='\0\x1c\x1d\x1e\x85\u2028\u2029'), max_size=30
 )
-# A lone carriage return is no line end of csv, and a form feed ends no line of a file.
+# A lone carriage return is not a line end of csv, and a form feed ends no line of a file.
 TEXTS = st.lists(
     st.sampled_from(['"', ',', '\n', '\n\n', '\r\n', ' ', "it's", '""', 'née', ';', '\t']), max_size=12
 )

@@ -790,11 +790,11 @@ def test_records_alone_give_the_tables_of_the_run_folders(table2, curricula, tmp
     ('change', 'message'),
     [
         (lambda line: line[:-9], 'line 2: is damaged'),
-        (lambda line: '[1]', r'line 2: is no record of a run \(no JSON object\)'),
+        (lambda line: '[1]', r'line 2: is not a record of a run \(no JSON object\)'),
         (lambda line: '[' * 100_000, 'line 2: is damaged'),
         (lambda line: line.replace('"manifests"', '"x"'), r'line 2: .*\(manifests is missing, or no dict\)'),
         (lambda line: line.replace('"devel"', '"x"'), r'line 2: .*\(an entry of finetuned has no devel\)'),
-        (lambda line: re.sub('"arm": "[^"]+"', '"arm": "../x"', line), r'line 2: .*\(arm is no name\)'),
+        (lambda line: re.sub('"arm": "[^"]+"', '"arm": "../x"', line), r'line 2: .*\(arm is not a name\)'),
         (lambda line: line.replace('"counts": "', '"counts": "A'), r'its counts by unit are damaged'),
         (
             lambda line: re.sub('"counts": "[^"]+"', f'"counts": "{bomb()}"', line),
@@ -828,7 +828,7 @@ def test_one_page_by_default_lies_in_what_the_runs_have_in_common(table2):
     [
         (['report'], 2, 'report takes run folders, or --config and --workdir'),
         (['report', '{tmp}/nothing'], 3, 'nothing: no such run folder, and no file of records'),
-        (['report', '{tmp}'], 3, 'is no run and holds none'),
+        (['report', '{tmp}'], 3, 'is not a run and holds none'),
         (['report', '{tmp}', '--config=small'], 2, 'takes no --config'),
         (['report', '--config=small'], 2, 'report takes run folders, or --config and --workdir'),
     ],

@@ -290,7 +290,7 @@ def test_a_run_means_the_model_that_it_kept(tmp_path):
             3,
             '--text 1: has 53 pieces, but a text may have 40; shorten it',
         ),
-        ('labels', ['--text=a'], 3, "config.json: 'LABEL_0' is no tag; id2label must hold"),
+        ('labels', ['--text=a'], 3, "config.json: 'LABEL_0' is not a tag; id2label must hold"),
         ('mixed', ['--text=a'], 3, 'no scheme has the tags'),
         (
             'headless',

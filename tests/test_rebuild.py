@@ -318,7 +318,7 @@ REFUSED = {
     'end': (
         'ddi',
         {'train_dataset/MedLine/1.xml': XML.replace('e2="e1" ddi="false"', 'e2="e7" ddi="false"')},
-        "1.xml:7: 'e7' is no entity of the sentence",
+        "1.xml:7: 'e7' is not an entity of the sentence",
     ),
     'type': (
         'ddi',

@@ -72,9 +72,9 @@ def test_the_public_files_come_out_of_the_owners_files(originals, data, tmp_path
         (
             '7B3_golden.json',
             '{"questions": [{}]}',
-            "7B3_golden.json: is no file of questions of BioASQ (KeyError('type'))",
+            "7B3_golden.json: is not a file of questions of BioASQ (KeyError('type'))",
         ),
-        ('7B3_golden.json', '[', '7B3_golden.json: is no file of questions of BioASQ (JSONDecodeError'),
+        ('7B3_golden.json', '[', '7B3_golden.json: is not a file of questions of BioASQ (JSONDecodeError'),
     ):
         before = (originals / name).read_text()
         (originals / name).write_text(wrong)
@@ -160,7 +160,7 @@ def test_pico_of_a_few_words_and_what_is_refused(tmp_path, monkeypatch, capsys):
     labels = tmp_path / 'pico/ebm_nlp_2_00/annotations/aggregated/starting_spans'
     (changed,) = labels.glob('outcomes/train/1.*')
     for content, message in (
-        ('1\nx', '1.AGGREGATED.ann: label 2 is no number'),
+        ('1\nx', '1.AGGREGATED.ann: label 2 is not a number'),
         ('0\n0\n0\n0\n0', 'other bytes in train (SHA '),
     ):
         before = changed.read_text()

@@ -465,7 +465,7 @@ REFUSED = {
     ),
     'a discriminator': (
         {'objective.rtd.generator': '0.2'},
-        'holds ElectraForPreTraining, which is no generator',
+        'holds ElectraForPreTraining, which is not a generator',
     ),
     'another shape': (
         {'objective.rtd.share': 0.25},

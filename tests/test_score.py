@@ -163,7 +163,7 @@ WHOLE = [
         ('p.jsonl', line(words=['a'], predicted=['O', 'O']), ':1: has 1 words and 2 tags; each word needs one'),
         ('p.jsonl', line(words=['a'], predicted=['X-Drug']), ":1: unknown tag 'X-Drug'"),
         ('p.json', f'[\n{WHOLE[0]},\n{{"words": }}]', ':3: is no JSON (Expecting value)'),
-        ('p.json', '[\n1]', ':2: is no object'),
+        ('p.json', '[\n1]', ':2: is not an object'),
         ('p.json', '[' * 100_000, ':1: is no JSON (too deep)'),
         ('p.jsonl', line(words=['a'], tags=['O']), ":1: has no 'entities' or 'answers' or 'predicted'"),
         ('p.jsonl', line(text='a zol-mi', entities=[[0, 9, 'x']]), ":1: the entity [0, 9, 'x'] is not within"),
@@ -207,10 +207,14 @@ def test_answers_to_texts_in_columns_and_json(topics, tmp_path):
 @pytest.mark.parametrize(
     ('name', 'content', 'said'),
     [
-        ('p.tsv', 'a dose\tdrug\na mouse\tgene\n', ":2: 'gene' is no label of the set; they are drug, other"),
+        (
+            'p.tsv',
+            'a dose\tdrug\na mouse\tgene\n',
+            ":2: 'gene' is not a label of the set; they are drug, other",
+        ),
         ('p.tsv', 'a dose\tdrug\na house\tdrug\n', ":2: 'a house' differs from text 2 (GOLD:2), 'a mouse'"),
         ('p.jsonl', line(answers=['drug', 'other']), ':1: has 2 answers, but a text of this set has one'),
-        ('p.jsonl', line(answers='drug'), ":1: 'answers' is no list"),
+        ('p.jsonl', line(answers='drug'), ":1: 'answers' is not a list"),
         ('p.jsonl', line(answers=[1]), ':1: its answers are [1], not texts that are labels'),
     ],
 )

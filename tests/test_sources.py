@@ -430,11 +430,11 @@ REFUSED = {
     ),
     'added tokens of another shape': (
         lambda f: named(f, added_tokens_decoder={'5': 7}),
-        "tokenizer_config.json: '7' is no added token",
+        "tokenizer_config.json: '7' is not an added token",
     ),
     'ids that are none': (
         lambda f: named(f, 'added_tokens', **{'<e1>': 'x'}),
-        "added_tokens.json: 'x' is no id of an added token",
+        "added_tokens.json: 'x' is not an id of an added token",
     ),
 }
 

@@ -168,7 +168,7 @@ def test_a_failed_arm_is_named_and_the_others_are_made(shipped, tmp_path, capsys
     [
         (['--config={shipped}:x', '--arms=nothing'], 'names none of the arms'),
         (['--config={shipped}:x', '--jobs=0'], '--jobs=0: from 1 to'),
-        (['--config=small'], 'has no get_arms(); it is no ablation'),
+        (['--config=small'], 'has no get_arms(); it is not an ablation'),
         (['--config={shipped}:x', '--config.vocab.sise=3'], 'vocab.sise: no such key'),
     ],
 )

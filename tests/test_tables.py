@@ -67,12 +67,12 @@ def test_what_is_wrong_with_a_saved_folder_is_one_line(tmp_path):
         with pytest.raises(InputError, match=r'00002\.arrow: is no Arrow file, or cut off or damaged'):
             documents(saved)
     (saved / 'data-00000-of-00002.arrow').unlink()
-    with pytest.raises(InputError, match=r'data-00000-of-00002\.arrow: is no file of a table; save'):
+    with pytest.raises(InputError, match=r'data-00000-of-00002\.arrow: is not a file of a table; save'):
         documents(saved)
     for files, message in (
         ([{'filename': '../../secret.arrow'}], r"state\.json: names the file '\.\./\.\./secret\.arrow'"),
         ([{}], r'state\.json: is damaged \(no list of files\)'),
-        ([], r'train: is no file of a table'),
+        ([], r'train: is not a file of a table'),
     ):
         write_json(saved / 'state.json', {**state, '_data_files': files})
         with pytest.raises(InputError, match=message):

@@ -46,7 +46,7 @@ ELSEWHERE = {
         'roberta.embeddings.token_type_embeddings.weight': 'roberta.embeddings.position_embeddings.weight'
     }
 }
-"""By model_type: a tensor that is no parameter here, as it adds to every row of another."""
+"""By model_type: a tensor that is not a parameter here, as it adds to every row of another."""
 OWN_LAYERS = ('bert', 'modernbert')
 """Families with a layer of their own; the others have that of one of these."""
 

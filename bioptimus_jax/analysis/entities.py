@@ -60,7 +60,7 @@ def measure(subwords: Subwords, mentions: Mapping[str, int]) -> dict[str, float]
     """Sizes and rates over all mentions, frequent ones as often as they occur.
 
     Words are the tokenizer's: pieces a word, shares that are one piece or hold an unknown character; and the share of
-    mentions that are a single piece. An unknown piece is no whole word.
+    mentions that are a single piece. An unknown piece is not a whole word.
     """
     total = words = pieces = whole = unknown = whole_mentions = 0
     texts = list(mentions)

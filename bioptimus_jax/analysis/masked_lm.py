@@ -89,7 +89,7 @@ def load(folder: Path, threads: int) -> ForeignModel:
     tokenizer = load_in_transformers(folder)
     logging.disable_progress_bar()
     torch.set_num_threads(threads)
-    refused = 'is no masked language model that transformers can load ({}); name another model'
+    refused = 'is not a masked language model that transformers can load ({}); name another model'
     model, info = load_weights(folder, 'AutoModelForMaskedLM', refused)
     wrong = sorted(map(str, [*info['missing_keys'], *info['mismatched_keys']]))
     if wrong or None in (tokenizer.mask_token_id, tokenizer.cls_token_id, tokenizer.sep_token_id):

@@ -170,7 +170,7 @@ class Server:
 
 
 def check_address(url: str, expected: str) -> None:
-    """Raise ConfigError for a --url that is no address of a folder on a web server."""
+    """Raise ConfigError for a --url that is not an address of a folder on a web server."""
     try:
         parts = httpx2.URL(url)
         good = parts.scheme in ('http', 'https') and bool(parts.host) and not (parts.query or parts.fragment)

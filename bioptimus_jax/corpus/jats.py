@@ -220,7 +220,7 @@ def _unread(element: etree._Element) -> str | None:
         return ' '
     if element.tag == 'xref':
         kind = element.get('ref-type')
-        # The number of a reference, often raised behind a word, is no part of the sentence; a name and a year are.
+        # The number of a reference, often raised behind a word, is not a part of the sentence; a name and a year are.
         if kind in MARKS or (kind == 'bibr' and not any(map(str.isalpha, ''.join(element.itertext())))):
             return GAP
     return None

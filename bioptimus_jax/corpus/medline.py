@@ -67,7 +67,7 @@ def _identity(element: etree._Element | None) -> tuple[str, int]:
     version = element.get('Version', '0')
     for name, value in (('PMID', pmid), ('Version', version)):
         if not (value.isascii() and value.isdigit() and len(value) < 19):
-            raise BadRecord(f'has a {name} that is no number ({value[:40]!r})')
+            raise BadRecord(f'has a {name} that is not a number ({value[:40]!r})')
     return str(int(pmid)), int(version)
 
 

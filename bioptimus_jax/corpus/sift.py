@@ -29,7 +29,7 @@ from bioptimus_jax.hosts.workers import versions_of_packages
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Corpus
 
-# Why a record is no document of the corpus: by its reader, by itself, among others. Its code is its place here.
+# Why a record is not a document of the corpus: by its reader, by itself, among others. Its code is its place here.
 REASONS = (
     '',
     *'bad_record no_abstract undated too_new deletion too_short too_long language benchmark deleted'.split(),

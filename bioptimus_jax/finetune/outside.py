@@ -89,7 +89,7 @@ def listed(file: Path, line: int, entry: Mapping[str, Any], *names: str) -> list
     if name is None:
         return None
     if not isinstance(entry[name], list):
-        raise InputError(f'{file}:{line}: {name!r} is no list')
+        raise InputError(f'{file}:{line}: {name!r} is not a list')
     return entry[name]
 
 
@@ -122,7 +122,7 @@ def json_objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 f'{file}:{line}: is no JSON ({reason}); give a list, or an object a line'
             ) from error
         if not isinstance(entry, dict):
-            raise InputError(f'{file}:{line}: is no object; see `bioptimus score --help`')
+            raise InputError(f'{file}:{line}: is not an object; see `bioptimus score --help`')
         yield line, entry
 
 

@@ -122,7 +122,7 @@ def named_model(experiment: Experiment, entry: str, named_in: str) -> tuple[str,
     if entry.startswith('$'):
         raise ConfigError(f'{named_in}: {entry} is not set; set that environment variable, or give folders')
     raise ConfigError(
-        f'{named_in}: {entry!r} is no phase ({", ".join(experiment.phases)}), not "initial", not "source", and '
+        f'{named_in}: {entry!r} is not a phase ({", ".join(experiment.phases)}), not "initial", not "source", and '
         f'no path of a folder{meant(entry, (*experiment.phases, INITIAL, SOURCE))}'
     )
 

@@ -85,7 +85,7 @@ def of(dataset: str, **further: Any) -> Scored:
 
 
 def read(columns: Iterable[str], text: str) -> Numbers:
-    """Lines of `name: number number ...` in the order of the columns; `-` is no number."""
+    """Lines of `name: number number ...` in the order of the columns; `-` is not a number."""
     titles, lines = list(columns), [line.split(':') for line in text.strip().splitlines()]
     return {
         name: {t: float(n) for t, n in zip(titles, numbers.split(), strict=True) if n != '-'}

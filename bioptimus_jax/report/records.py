@@ -89,7 +89,7 @@ def check(record: Any, where: str) -> dict[str, Any]:
     flaw = _flaw(record)
     if flaw:
         raise InputError(
-            f'{where}: is no record of a run ({flaw}); `bioptimus sweep`, and `bioptimus report` of run folders,'
+            f'{where}: is not a record of a run ({flaw}); `bioptimus sweep`, and `bioptimus report` of run folders,'
             f' write {RECORDS}'
         )
     return record
@@ -104,7 +104,7 @@ def _flaw(record: Any) -> str:
         if not isinstance(record.get(name), kind):
             return f'{name} is missing, or no {kind.__name__}'
     if Path(record['arm']).is_absolute() or '..' in Path(record['arm']).parts:
-        return 'arm is no name'
+        return 'arm is not a name'
     for name, keys in NEEDED.items():
         for entry in record[name]:
             lacking = [key for key in keys if not isinstance(entry, dict) or key not in entry]

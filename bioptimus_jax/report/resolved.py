@@ -31,7 +31,9 @@ def read_runs(folders: Sequence[Path | str]) -> list[Measures]:
             raise InputError(f'{folder}: no such run folder, and no file of records')
         runs = [folder] if _is_run(folder) else [p for p in sorted(folder.iterdir()) if _is_run(p)]
         if not runs:
-            raise InputError(f'{folder}: is no run and holds none; give the --workdir of a run or of a sweep')
+            raise InputError(
+                f'{folder}: is not a run and holds none; give the --workdir of a run or of a sweep'
+            )
         for run in runs:
             if run.resolve() not in found:
                 found[run.resolve()] = read_measures(Run(run, experiment_of(run), quiet=True), details=False)

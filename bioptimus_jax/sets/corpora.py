@@ -5,7 +5,7 @@ Scoring and the audit of a corpus read them here, and so see the same texts.
 A set is a folder with train, devel (or dev, valid, validation) and test, all in one of these forms: NAME.tsv, .txt,
 .conll or .bio (columns.py); NAME.pubtator or NAME.PubTator.txt, or folders NAME of BRAT's .txt and .ann (standoff.py);
 a TFDS folder with these splits (prepared.py); or tables of the hub (tabular.py). Notes of i2b2 are in the folders of
-their owner (i2b2.py), and folds are numbered folders of one that is no set itself, as gad/1 for gad-1. Types stay
+their owner (i2b2.py), and folds are numbered folders of one that is not a set itself, as gad/1 for gad-1. Types stay
 apart, but for sets that BLURB gives one type (blurb.py) and where a name says otherwise: NAME-typed, NAME-merged.
 """
 

@@ -72,5 +72,5 @@ def split_called(name: str) -> str:
         if name in names:
             return split
     raise InputError(
-        f'{name!r} is no split; known: {", ".join(n for names in NAMES.values() for n in names)}'
+        f'{name!r} is not a split; known: {", ".join(n for names in NAMES.values() for n in names)}'
     )

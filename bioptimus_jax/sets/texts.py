@@ -406,7 +406,7 @@ def answers_of(
         except ValueError:
             value = math.nan
         if not abs(value) < LARGEST_NUMBER:
-            raise InputError(f'{path}:{number}: {given!r} is no number')
+            raise InputError(f'{path}:{number}: {given!r} is not a number')
         return (value,)
     if not known:
         if not given:
@@ -420,7 +420,7 @@ def answers_of(
     unknown = [label for label in said if label and label not in known.labels]
     if unknown or not (any(said) or known.several):
         wrong, known_labels = unknown[0] if unknown else given, ', '.join(known.labels)
-        raise InputError(f'{path}:{number}: {wrong!r} is no label of {known.name}: {known_labels}')
+        raise InputError(f'{path}:{number}: {wrong!r} is not a label of {known.name}: {known_labels}')
     return tuple(label for label in known.labels if label in said)
 
 

@@ -52,7 +52,7 @@ def read_ready(folder: Path) -> tokenizers.Tokenizer:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # the library raises bare Exception, and a panic is not even that
-        raise InputError(f'{folder / READY}: is no tokenizer that can be read ({error})') from error
+        raise InputError(f'{folder / READY}: is not a tokenizer that can be read ({error})') from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -131,14 +131,16 @@ def _token(value: Any, file: Path, special: bool = True) -> AddedToken:
         flags.pop('__type', None)
         return AddedToken(**{'special': special, **flags})
     except (TypeError, ValueError) as error:
-        raise InputError(f'{file}: {str(value)[:60]!r} is no added token; fetch it again') from error
+        raise InputError(f'{file}: {str(value)[:60]!r} is not an added token; fetch it again') from error
 
 
 def _number(value: Any, file: Path) -> int:
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f'{file}: {str(value)[:40]!r} is no id of an added token; fetch it again') from error
+        raise InputError(
+            f'{file}: {str(value)[:40]!r} is not an id of an added token; fetch it again'
+        ) from error
 
 
 def _mapping(value: Any, file: Path) -> dict[str, Any]:

@@ -169,7 +169,7 @@ def _in_pieces(dataset: Dataset, tokenizer: Any, max_pieces: int) -> dict[str, A
         encoded = inner.encode_batch(
             [[word] for word in batch], is_pretokenized=True, add_special_tokens=False
         )
-        # Padding that a tokenizer.json switches on is no piece.
+        # Padding that a tokenizer.json switches on is not a piece.
         pieces.update({word: sum(found.attention_mask) for word, found in zip(batch, encoded, strict=True)})
     result: dict[str, Any] = {}
     for split in SPLITS:

@@ -87,7 +87,7 @@ class Words(Entities):
                 file = corpora.columns_file(chosen.folder, split)
                 where = line_of(file, strange) if file else chosen.folder / split
                 known = ', '.join(self.types)
-                raise InputError(f'{where}: {strange!r} is no class of {chosen.name}: {known}')
+                raise InputError(f'{where}: {strange!r} is not a class of {chosen.name}: {known}')
         return dataset
 
     @property

@@ -21,7 +21,7 @@ def read_answers(
         if strange:
             labels = ', '.join(asked.labels)
             raise InputError(
-                f'{asked.file}:{item.line}: {strange[0]!r} is no label of the set; they are {labels}'
+                f'{asked.file}:{item.line}: {strange[0]!r} is not a label of the set; they are {labels}'
             )
     answers, notes = asked.answers(items), []
     empty = 0 if known and known.several else sum(not a for a in answers)

@@ -54,7 +54,7 @@ def scheme_of(loaded: Loaded) -> Scheme:
     try:
         if wrong is None:
             return recognise([labels])
-        reason = f'{wrong!r} is no tag'
+        reason = f'{wrong!r} is not a tag'
     except ValueError as error:
         reason = str(error)
     raise InputError(

@@ -100,7 +100,7 @@ class Settings:
     )
     shape: tuple[int, ...] = key(
         (),
-        'layers, hidden size, heads, feed-forward size of a teacher that is no folder here, for a plan; empty: the '
+        'layers, hidden size, heads, feed-forward size of a teacher that is not a folder here, for a plan; empty: the '
         "student's",
         low=1,
         high=LARGEST_SIZE,

@@ -102,7 +102,7 @@ class ReplacedTokens(Objective):
     """The generator's mean cross-entropy over its slots, and lambda times the discriminator's over the pieces.
 
     The model is the discriminator. The generator is a smaller masked language model that reads the same tables and
-    LayerNorm of the embeddings, in `generator/`. What it draws is no function of its parameters: no gradient of the
+    LayerNorm of the embeddings, in `generator/`. What it draws is not a function of its parameters: no gradient of the
     discriminator's term reaches them but by what both share.
     """
 
@@ -143,7 +143,7 @@ class ReplacedTokens(Objective):
             return  # of no use, as every objective of this kind says
         planned, _ = _generator(tables, cls.settings_of(config))
         if shape.discriminator() in (None, shape):
-            raise ConfigError(f'{where} holds {shape.hf_class}, which is no generator; name one')
+            raise ConfigError(f'{where} holds {shape.hf_class}, which is not a generator; name one')
         different = [
             f'{name} is {getattr(shape, name)}, not {getattr(planned, name)}'
             for name in ('width', 'hidden', 'layers', 'heads', 'intermediate')

@@ -76,7 +76,7 @@ def pieces(m: Measures) -> Table:
 
 
 def pieces_per_mention(measured: Mapping[str, Any]) -> float | None:
-    """Mean pieces of an entity, None of text that is no list of entities."""
+    """Mean pieces of an entity, None of text that is not a list of entities."""
     if not measured.get('mentions'):
         return None
     return measured['pieces_per_word'] * measured['words'] / measured['mentions']

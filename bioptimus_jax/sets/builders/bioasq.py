@@ -44,7 +44,7 @@ def _questions(shown: str, text: str) -> Iterator[tuple[str, Example]]:
                 raise InputError(f'{shown}: question {at + 1} has a tab in it')
             yield plain[0], Example(plain)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise InputError(f'{shown}: is no file of questions of BioASQ ({error!r})') from error
+        raise InputError(f'{shown}: is not a file of questions of BioASQ ({error!r})') from error
 
 
 BUILDER = Builder(

@@ -63,7 +63,7 @@ def _pairs(shown: str, sentence: etree._Element, oddities: Counter[str]) -> Iter
         where = f'{shown}:{pair.sourceline}'
         ends = [pair.get('e1'), pair.get('e2')]
         if missing := [str(end) for end in ends if end not in mentions]:
-            raise InputError(f'{where}: {missing[0]!r} is no entity of the sentence')
+            raise InputError(f'{where}: {missing[0]!r} is not an entity of the sentence')
         said = pair.get('ddi')
         # One copy of the corpus has a pair that is true and of no type; it is false in the public set.
         label = f'DDI-{pair.get("type", "false") if said == "true" else "false"}'

@@ -42,7 +42,7 @@ def _lines(originals: Originals, document: str, oddities: Counter[str]) -> Itera
         if originals.has(*names):
             shown, labels = originals.text(*names)
             if wrong := [at for at, one in enumerate(labels.split()) if not one.isdecimal()]:
-                raise InputError(f'{shown}: label {wrong[0] + 1} is no number')
+                raise InputError(f'{shown}: label {wrong[0] + 1} is not a number')
             given.append([OUTSIDE if one == NONE else label for one in labels.split()])
     if not given:
         raise InputError(f'{originals.folder}: has no labels of the document {document}')

@@ -292,7 +292,7 @@ def _read_vocabulary(file: Path) -> tokenizers.Tokenizer:
     try:
         return tokenizers.Tokenizer(models.BPE.from_file(str(file), str(merges)))
     except Exception as error:  # the library raises bare Exception
-        raise InputError(f'{file}: is no vocabulary that goes with {MERGES} ({error})') from error
+        raise InputError(f'{file}: is not a vocabulary that goes with {MERGES} ({error})') from error
 
 
 def _roberta(prefixed: bool, lowercase: bool = False) -> tokenizers.Tokenizer:
