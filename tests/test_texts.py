@@ -10,6 +10,7 @@ import pytest
 import scipy.stats
 import sklearn.metrics
 import torch
+import transformers
 from huggingface_hub import ModelCard
 from toy_sets import DRUGS, OTHER, save_encoder, save_set, settings
 
@@ -18,6 +19,7 @@ from bioptimus_jax.corpus.audit import searched_texts
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, read_jsonl, read_sealed, write_jsonl, write_sealed
 from bioptimus_jax.finetune import build as stage
+from bioptimus_jax.finetune.batches import bucketed
 from bioptimus_jax.finetune.loading import load_head
 from bioptimus_jax.finetune.scoring import score as score_file
 from bioptimus_jax.finetune.statistics import bootstrap
@@ -26,8 +28,9 @@ from bioptimus_jax.finetune.tasks.classes import TASK as CLASSES
 from bioptimus_jax.finetune.texts.features import FEATURES
 from bioptimus_jax.finetune.texts.measures import measure
 from bioptimus_jax.finetune.texts.windows import CUT, windows
+from bioptimus_jax.finetune.training import finetune
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.sets import texts
 from bioptimus_jax.sets.corpora import set_at
 from bioptimus_jax.sets.texts import Text
@@ -511,6 +514,65 @@ def sets(tmp_path_factory):
             (root / name).mkdir(exist_ok=True)
             (root / name / f'{split}.tsv').write_text('\n'.join(of_set) + '\n')
     return root
+
+
+@pytest.mark.parametrize('name', ['own', 'hoc', 'biosses'])
+def test_a_plain_loop_of_transformers_gives_the_same_answers(models, sets, name):
+    """One label, several, a number: with the batches of ours, no dropout and PyTorch's own optimiser and schedule."""
+    task = task_for(set_at(sets / name, 'classes'))
+    dataset = task.read(set_at(sets / name, 'classes'))
+    given = Finetune(epochs=8, batch_sentences=8, learning_rate=5e-3, max_pieces=48, dropout=0.0)
+    ours = finetune(task, models['bert'], dataset, given, seed=3)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(models['bert'])
+    several = any(len(text.answers) != 1 for text in dataset.train)
+    kind = 'multi_label' if several else 'single_label'
+    torch.manual_seed(3)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(
+        models['bert'],
+        num_labels=max(len(dataset.labels), 1),
+        problem_type=f'{kind}_classification' if dataset.labels else 'regression',
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+
+    def batch(texts):
+        rows = [tokenizer(*text.words, truncation=True, max_length=48) for text in texts]
+        return tokenizer.pad(rows, return_tensors='pt')
+
+    def target(text):
+        if several:
+            return [float(label in text.answers) for label in dataset.labels]
+        return dataset.labels.index(text.answers[0]) if dataset.labels else float(text.answers[0])
+
+    plain = [p for n, p in model.named_parameters() if n.endswith('bias') or 'LayerNorm' in n]
+    others = [p for n, p in model.named_parameters() if not (n.endswith('bias') or 'LayerNorm' in n)]
+    groups = [{'params': others, 'weight_decay': 0.01}, {'params': plain, 'weight_decay': 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=5e-3, eps=1e-8)
+    lengths = [len(tokenizer(*text.words).input_ids) for text in dataset.train]
+    orders = [bucketed(lengths, 8, (3, epoch)) for epoch in range(1, 9)]
+    updates, done, losses, answers = sum(map(len, orders)), 0, [], []
+    for order in orders:
+        model.train()
+        total = 0.0
+        for chosen in order:
+            texts_of = [dataset.train[i] for i in chosen]
+            loss = model(**batch(texts_of), labels=torch.tensor([target(text) for text in texts_of])).loss
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            warm_up, at = max(1, round(0.1 * updates)), done + 1
+            share = at / warm_up if at <= warm_up else (updates + 1 - at) / (updates + 1 - warm_up)
+            for group in optimizer.param_groups:
+                group['lr'] = 5e-3 * share
+            optimizer.step()
+            done, total = at, total + float(loss.detach())
+        losses.append(total / len(order))
+        model.eval()
+        with torch.no_grad():
+            answers.append(model(**batch(dataset.test)).logits.numpy())
+    assert [epoch['loss'] for epoch in ours.history] == pytest.approx(losses, rel=2e-3)
+    assert losses[-1] < 0.9 * losses[0]
+    assert np.array(ours.found) == pytest.approx(answers[ours.best_epoch - 1], abs=2e-2)
 
 
 @pytest.mark.parametrize(
