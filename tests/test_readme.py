@@ -1,0 +1,87 @@
+"""What the README says to do, done: its commands and its Python, on stand-ins for its models, texts and sets."""
+
+import gzip
+import json
+import random
+import re
+import shlex
+from pathlib import Path
+
+from toy_sets import DRUGS, OTHER, save_encoder, save_set
+
+from bioptimus_jax import cli
+
+README = Path(__file__).resolve().parents[1] / 'README.md'
+MODELS = ('bert', 'bert-base-uncased')
+SHORT = {
+    'finetune': ('--config.runtime.workers=1',),
+    'run': (
+        *('--config.phase.words.duration=4', '--config.phase.words.duration_unit=steps'),
+        *('--config.pretrain.batch_rows=8', '--config.surgery.map=none', '--config.vocab.min_frequency=1'),
+        *('--config.finetune.seeds=0', '--config.finetune.epochs=1', '--config.runtime.workers=1'),
+        *('--config.corpus.near.threshold=0', '--config.corpus.heldout_fraction=0.1'),
+    ),
+}
+"""What is added to a command, for minutes are not to be spent on stand-ins."""
+
+
+def section(title):
+    return README.read_text('utf-8').partition(f'\n## {title}\n')[2].partition('\n## ')[0]
+
+
+def commands(title):
+    """The words of every command in the blocks of a section."""
+    blocks = re.findall(r'```text\n(.*?)\n```', section(title), re.S)
+    lines = '\n'.join(blocks).replace('\\\n', ' ').splitlines()
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith('bioptimus ')]
+
+
+def prepare(folder):
+    """The models, the texts and the sets that the README names."""
+    draw = random.Random(0)
+    for name in MODELS:
+        (folder / 'models' / name).mkdir(parents=True)
+        save_encoder(folder / 'models' / name)
+    for place in ('ner', 'data/ner'):
+        (folder / place).mkdir(parents=True)
+        save_set(folder / place / 'ncbi-disease', (60, 10, 10))
+    (folder / 'data/abstracts').mkdir()
+    with gzip.open(folder / 'data/abstracts/1.jsonl.gz', 'wt') as file:
+        for number in range(120):
+            words = [draw.choice((*OTHER, *DRUGS, 'unlisted', 'wordings')) for _ in range(25)]
+            file.write(
+                json.dumps({'id': str(number), 'title': 'A title', 'abstract': ' '.join(words)}) + '\n'
+            )
+
+
+def test_the_commands_of_the_readme_do_what_it_says(tmp_path, monkeypatch, capsys):
+    prepare(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = []
+    for words in (*commands('Tag your own text'), *commands('Adapt a model')):
+        if words[0] == 'download':  # of its own server, in test_download.py
+            continue
+        words = [word.replace('=/', f'={tmp_path}/') for word in words]
+        assert cli.main([*words, *SHORT.get(words[0], ())]) == 0, capsys.readouterr().err
+        done.append((words[0], capsys.readouterr().out))
+    assert [verb for verb, _ in done] == ['finetune', 'predict', 'init', 'plan', 'run']
+    said = dict(done)
+    assert 'metoclopramide' in said['predict']
+    assert 'device-hours' in said['plan']
+    model, page = re.findall(r'The model is `([^`]+)`, the page `([^`]+)`', section('Adapt a model'))[0]
+    assert (tmp_path / model / 'config.json').is_file()
+    assert (tmp_path / page).is_file()
+    assert f'models: {model}' in said['run']
+
+
+def test_the_python_of_the_readme_runs(tmp_path):
+    import transformers
+
+    folder = save_encoder(tmp_path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    assert len(tokenizer.tokenize('metoclopramide')) > 1
+    names = {'tokenizer': tokenizer, 'model': transformers.AutoModelForMaskedLM.from_pretrained(folder)}
+    [block] = re.findall(r'```python\n(.*?)\n```', README.read_text('utf-8'), re.S)
+    exec(block, names)
+    assert names['tokenizer'].tokenize('metoclopramide') == ['metoclopramide']
+    assert names['model'].get_input_embeddings().num_embeddings == len(names['tokenizer'])
