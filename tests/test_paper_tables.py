@@ -704,14 +704,20 @@ def test_the_page_begins_with_what_the_source_became(tmp_path):
     assert [disease['95 % from'], disease['to']] == [f'{interval.low:+.2f}', f'{interval.high:+.2f}']
     first, second, *_ = page.headlines(m, table)
     said = f'better, {chem["gain"]} [{chem["95 % from"]}, {chem["to"]}], p = {chem["p"]}'
-    assert first == (f'{before:.2f} → {after:.2f}', f'test F1 on bc5-chem, source to p0: {said}')
-    assert second[1].startswith('test F1 on ncbi-disease, source to p1: not distinguishable, ')
+    assert first == (
+        f'{before:.2f} → {after:.2f}',
+        f'test F1 on bc5-chem, source to p0 (chosen on devel): {said}',
+    )
+    assert second[1].startswith(
+        'test F1 on ncbi-disease, source to p1 (chosen on devel): not distinguishable, '
+    )
     assert not any('best on devel' in what for _, what in page.headlines(m, table))
     alone = gain.gain(read_runs([make(tmp_path / 'one', [TOKENS, MASKED], right, fine_tunings=(0,))])[0])
     assert row(alone, 'bc5-chem')['verdict'] == 'one seed'
     [(_, said), *_] = page.headlines(m, alone)
     assert re.fullmatch(
-        r'test F1 on bc5-chem, source to p0: \+\S+, one seed; on other test items \[.*\]', said
+        r'test F1 on bc5-chem, source to p0 \(chosen on devel\): \+\S+, one seed; on other test items \[.*\]',
+        said,
     )
     (folder / 'finetune' / 'p1' / 'ncbi-disease' / 'standard' / 'seed-1' / 'predictions.tsv').unlink()
     table = gain.gain(m)
