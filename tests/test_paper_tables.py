@@ -723,7 +723,9 @@ def test_the_page_begins_with_what_the_source_became(tmp_path):
     table = gain.gain(m)
     assert row(table, 'ncbi-disease')['verdict'] == NOT_RUN
     assert 'ncbi-disease is not tested: ' in table.note
-    assert page.headlines(m, table)[1][1].endswith(f'source to p1: {disease["gain"]}, not tested')
+    assert page.headlines(m, table)[1][1].endswith(
+        f'source to p1 (chosen on devel): {disease["gain"]}, not tested'
+    )
     # The source is a rival too, of runs from the same source alone.
     [rivals], _ = answer('table6', folder)
     assert row(rivals, 'source')['bc5-chem, here'].startswith(f'{before:.2f}')
