@@ -351,8 +351,8 @@ def profile(place: Place) -> Iterator[Row]:
         yield row('cost analysis', f'{found}; the trace cannot be read ({_first_line(error)})', flops=flops)
         return
     total = sum(seconds.values())
-    for name, taken in seconds.most_common(COSTS):
-        yield row(f'{taken / total:.1%}', name, share=taken / total, ms=1e3 * taken / TRACED)
+    for place_of, (name, taken) in enumerate(seconds.most_common(COSTS), 1):
+        yield row(f'{place_of}. {taken / total:.1%}', name, share=taken / total, ms=1e3 * taken / TRACED)
     yield row(
         'trace',
         f'{1e3 * total / TRACED:,.1f} ms of operations a step in {1e3 * wall / TRACED:,.1f} ms',

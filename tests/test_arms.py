@@ -1,7 +1,10 @@
 """Arms against each other: hand-computed intervals, paired differences, steps saved; the figure of the curves."""
 
 import dataclasses
+import html
+import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -87,7 +90,10 @@ def test_other_words_are_said_to_be_other_words(sweep, tmp_path):
 def test_the_figure_draws_every_arm_and_says_its_numbers(sweep):
     drawn = arms.figure(sweep, 'random_rows')
     assert 'better 9 to 5.5' in drawn.alt
-    assert drawn.svg.count('arms-PolyCollection') >= 3 or drawn.svg.count('FillBetween') >= 3
+    [chart] = json.loads(html.unescape(re.search(r'data-charts="([^"]+)"', drawn.svg)[1]))
+    bands = {name: [one for one in ids if '-mark-' in one] for name, ids in chart['lines'].items()}
+    assert {name: len(ids) for name, ids in bands.items()} == {'better': 1, 'random_rows': 1, 'worse': 1}
+    assert all(f'id="{one}"' in drawn.svg or f'-{one}"' in drawn.svg for ids in bands.values() for one in ids)
     for name in ('better', 'random_rows', 'worse'):
         assert name in drawn.svg
 

@@ -184,7 +184,7 @@ def test_a_family_in_a_file_runs_from_a_source_to_an_export(run, source, case):
     fill = pipeline('fill-mask', model=str(folders['0.1']), device='cpu')
     ids, shares = filled(models['0.1'], text := f'a {initial.vocabulary[initial.subwords.mask]} rate.')
     found = fill(text)
-    assert [one['token'] for one in found] == ids
+    assert sorted(one['token'] for one in found) == sorted(ids)  # two may be level but for rounding
     np.testing.assert_allclose([one['score'] for one in found], shares, rtol=1e-3)
     card = (folders['0.1'] / 'README.md').read_text()
     assert f'# {family.title} after phase 0.1' in card

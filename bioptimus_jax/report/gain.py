@@ -131,7 +131,9 @@ def headlines(m: Measures, table: Table, most: int) -> list[tuple[str, str]]:
             said = f'{by}, one seed; on other test items {items}'
         means = [text.partition(' ')[0] for text in (source, score)]
         label = m.task(dataset).metric.label
-        found.append((' → '.join(means), f'test {label} on {dataset}, source to {best} (chosen on devel): {said}'))
+        found.append(
+            (' → '.join(means), f'test {label} on {dataset}, source to {best} (chosen on devel): {said}')
+        )
     return found
 
 
