@@ -23,7 +23,7 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import read_json, read_jsonl, whole_folder, write_json, write_jsonl
 from bioptimus_jax.finetune import build as stage
 from bioptimus_jax.finetune import cards as finetune_cards
-from bioptimus_jax.finetune import training
+from bioptimus_jax.finetune import cells, training
 from bioptimus_jax.finetune.batches import bucketed
 from bioptimus_jax.finetune.cards import devices_of
 from bioptimus_jax.finetune.entities.align import align, piece_labels, tags_of_words
@@ -39,7 +39,7 @@ from bioptimus_jax.model.folder import model_folders, name_of
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections.entities import crossed as crossed_table
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.schema import Experiment, Runtime
 from bioptimus_jax.sets import columns
 from bioptimus_jax.sets.corpora import read_dataset, set_at
 from bioptimus_jax.sets.sentences import Sentence
@@ -253,6 +253,15 @@ def test_windows_beyond_the_position_table(tiny_bert, toy_sets):
 
 
 # ---- stage
+
+
+def test_cores_that_have_nothing_to_do_are_named(monkeypatch):
+    monkeypatch.setattr(cells, 'cores', lambda: list(range(8)))
+    assert 'uses 1 of 8 cores; config.runtime.torch_threads=8' in cells.idle(1, Runtime())
+    assert 'uses 4 of 8 cores; config.runtime.torch_threads=4' in cells.idle(2, Runtime(torch_threads=2))
+    assert not cells.idle(5, Runtime())
+    assert not cells.idle(1, Runtime(workers=1))
+    assert not cells.idle(1, Runtime(cluster='tcp://a:1'))
 
 
 def test_results_do_not_depend_on_workers_and_finished_cells_are_kept(tiny_bert, toy_sets, tmp_path):

@@ -191,6 +191,8 @@ def run_cells(
         for number, record in on_cards.results(check):
             yield cells[number], record
         return
+    if hint := idle(len(cells), runtime):
+        say(hint)
     waiting = collections.deque(cells)
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -210,6 +212,17 @@ def run_cells(
             say(
                 f'finetune: a worker process was killed; starting its cell again ({attempt} of {ATTEMPTS - 1})'
             )
+
+
+def idle(cells: int, runtime: Runtime) -> str:
+    """What to say where half of the cores or more would have nothing to do; '' where the user has chosen workers."""
+    used, here = cells * runtime.torch_threads, len(cores())
+    if runtime.cluster or runtime.workers or 2 * used > here:
+        return ''
+    return (
+        f'finetune: uses {used} of {here} cores; config.runtime.torch_threads={here // cells} would use more (it '
+        'changes the last digits of results)'
+    )
 
 
 def _opened(runtime: Runtime, cells: Iterable[Cell], most: int, datasets: Mapping[NamedSet, Any]) -> Workers:
