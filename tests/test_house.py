@@ -396,7 +396,11 @@ def test_no_file_is_named_for_being_a_drawer():
 
 
 def test_importing_the_command_line_is_light():
-    code = 'import sys, bioptimus_jax.cli; print([m for m in ("jax", "torch", "flax") if m in sys.modules])'
+    heavy = ('jax', 'torch', 'flax', 'pyarrow', 'transformers')
+    code = (
+        'import sys, bioptimus_jax.cli; bioptimus_jax.cli.make_parser(); '
+        f'print([m for m in {heavy} if m in sys.modules])'
+    )
     result = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True)
     assert result.stdout.strip() == '[]', result.stderr
 

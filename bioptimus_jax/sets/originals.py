@@ -7,8 +7,12 @@ from pathlib import Path
 from bioptimus_jax.corpus import tarred
 from bioptimus_jax.corpus.stored import opened
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.sets.inputs import Mention
 from bioptimus_jax.sets.sentences import decoded
+
+BUILDERS = Plugins('bioptimus_jax.sets.builders', 'BUILDER')
+"""A file for each set that can be made from its originals."""
 
 ARCHIVES = ('.tar.gz', '.tgz', '.tar')
 ENDINGS = ('.tsv', '.txt', '.json', '.xml', '.tokens', '.ann')

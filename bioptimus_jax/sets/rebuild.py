@@ -6,13 +6,11 @@ from pathlib import Path
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import whole_folder
-from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.sets import texts, words
 from bioptimus_jax.sets.inputs import INPUTS, Input
-from bioptimus_jax.sets.originals import Builder, Made, Originals
+from bioptimus_jax.sets.originals import BUILDERS, Builder, Made, Originals
 from bioptimus_jax.sets.sentences import SPLITS
 
-BUILDERS = Plugins('bioptimus_jax.sets.builders', 'BUILDER')
 AS_PUBLIC = next(iter(INPUTS.values()))
 
 

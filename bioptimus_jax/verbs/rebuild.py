@@ -6,10 +6,12 @@ from bioptimus_jax.command import Command, Verb, flag, positive_whole
 from bioptimus_jax.errors import printable
 from bioptimus_jax.hosts.remote.session import require_local
 from bioptimus_jax.sets.inputs import INPUTS
-from bioptimus_jax.sets.rebuild import BUILDERS, rebuild
+from bioptimus_jax.sets.originals import BUILDERS
 
 
 def _call(command: Command) -> None:
+    from bioptimus_jax.sets.rebuild import rebuild  # imports pyarrow
+
     options = command.options
     require_local('--to', options.to)
     originals, root = Path(options.originals), Path(options.to)
