@@ -25,7 +25,7 @@ from bioptimus_jax.pretrain.memory import BEYOND_DOUBT, check_memory
 from bioptimus_jax.pretrain.objective import check_objectives, planned_objective, trained_and_frozen
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, check_fits, planned_mesh
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import BY_DIFFICULTY, Experiment, Source, Vocab
+from bioptimus_jax.schema import BY_DIFFICULTY, Experiment, Rows, Source, Vocab
 from bioptimus_jax.surgery.graft import check_rows
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
@@ -108,13 +108,12 @@ def make_plan(experiment: Experiment, assumed: Assumptions) -> Plan:
     architecture, shape_from = planned_architecture(experiment)
     of_source = experiment.vocab.kind == 'source' or experiment.surgery.initialisation.keeps_vocabulary
     rows = experiment.rows
-    wide = rows.row_pieces >= 2 * rows.max_document_pieces
     assumed = dataclasses.replace(
         assumed,
         words=assumed.words or experiment.corpus.max_words,
         pieces_per_word=assumed.pieces_per_word
         or (PIECES_PER_WORD_OF_SOURCE if of_source else PIECES_PER_WORD),
-        fill=assumed.fill or (FILL_WIDE if wide else FILL),
+        fill=assumed.fill or fill_of(rows),
     )
     in_epochs = [name for name in experiment.phases if experiment.phase[name].duration_unit == 'epochs']
     if in_epochs and not assumed.words:
@@ -139,6 +138,11 @@ def make_plan(experiment: Experiment, assumed: Assumptions) -> Plan:
         for objective in [objectives[experiment.objective_in(scheduled.name)]]
     ]
     return Plan(experiment, architecture, shape_from, tuple(phases), assumed.words, assumed)
+
+
+def fill_of(rows: Rows) -> float:
+    """The share of a row that real abstracts fill."""
+    return FILL_WIDE if rows.row_pieces >= 2 * rows.max_document_pieces else FILL
 
 
 def check(run: Run) -> None:

@@ -1,5 +1,6 @@
 """Progress of long work: rate and time left, for a terminal or a log."""
 
+import os
 import sys
 import time
 
@@ -37,6 +38,11 @@ class Progress:
             print('\r\x1b[K' + text, end='\n' if finished else '', flush=True)
         else:
             print(text, flush=True)
+
+
+def coloured() -> bool:
+    """Whether what is printed may have colours: on a terminal, unless NO_COLOR is set."""
+    return sys.stdout.isatty() and not os.getenv('NO_COLOR')
 
 
 def complain(message: str) -> None:

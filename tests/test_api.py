@@ -108,7 +108,7 @@ def test_adapt_gives_the_last_export_and_the_program_goes_on_with_it(notebook):
     asked = Experiment.from_config(config.load(str(folder / 'run' / 'given' / 'config.py')))
     assert asked.phases == ('0.1', '0.4')
     assert asked.stages[-1] == 'export'
-    with pytest.raises(bx.ConfigError, match='was begun with another texts; choose another workdir'):
+    with pytest.raises(bx.ConfigError, match='was started with another texts; choose another workdir'):
         bx.adapt(names['model'], names['tokenizer'], ['Another text.'], folder / 'run')
 
 
@@ -415,7 +415,7 @@ REFUSED = [
     (bx.InputError, '/nowhere: no such folder', lambda m, t: bx.difficulty('/nowhere', None, [])),
     (
         bx.InputError,
-        "new: 'a-b' is no single word of the tokenizer, which reads 'a', '-', 'b'",
+        "new: 'a-b' is not a single word of the tokenizer, which reads 'a', '-', 'b'",
         lambda m, t: bx.replace_vocabulary(m, t, ['a-b']),
     ),
     (
@@ -434,7 +434,7 @@ REFUSED = [
         lambda m, t: bx.replace_vocabulary(m, t, bx.train_vocabulary(['Ab ab'], size=100, keys=MIXED)),
     ),
     (bx.ConfigError, 'texts: is one text', lambda m, t: bx.train_vocabulary('a b')),
-    (bx.ConfigError, 'texts: number 1 is no text, but int', lambda m, t: bx.difficulty(m, t, ['a', 2])),
+    (bx.ConfigError, 'texts: number 1 is not a text, but int', lambda m, t: bx.difficulty(m, t, ['a', 2])),
     (bx.InputError, 'texts: hold no word', lambda m, t: bx.train_vocabulary([' '])),
     (bx.ConfigError, 'append: needs `like`', lambda m, t: bx.train_vocabulary(['a'], append=True)),
     (

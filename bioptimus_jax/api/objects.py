@@ -13,7 +13,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_jsonl
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.vocab import agreement, subwords
-from bioptimus_jax.vocab.subwords import Subwords
+from bioptimus_jax.vocab.subwords import Subwords, kind_name
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -89,6 +89,11 @@ def subwords_of(folder: Path, tokenizer: Any) -> Subwords:
     return known
 
 
+def keys_of(known: Subwords) -> dict[str, Any]:
+    """The keys that say which kind and casing a tokenizer has."""
+    return {'vocab.tokenizer': kind_name(known.kind), 'vocab.lowercase': known.lowercase}
+
+
 def tokenizer_in(folder: Path) -> Any:
     """The tokenizer of a folder, which may then be removed."""
     tokenizer = agreement.load_in_transformers(folder)
@@ -118,12 +123,12 @@ def model_in(folder: Path, like: Any = None) -> Any:
 
 
 def texts_of(given: Iterable[str], name: str = 'texts') -> Iterator[str]:
-    """The texts of an argument of that name, one by one. Raises ConfigError for what is no text."""
+    """The texts of an argument of that name, one by one. Raises ConfigError for what is not a text."""
     if isinstance(given, str | bytes):
         raise ConfigError(f'{name}: is one text; give a list of them')
     for number, text in enumerate(given):
         if not isinstance(text, str):
-            raise ConfigError(f'{name}: number {number} is no text, but {type(text).__name__}')
+            raise ConfigError(f'{name}: number {number} is not a text, but {type(text).__name__}')
         yield text
 
 

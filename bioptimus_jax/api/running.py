@@ -16,6 +16,7 @@ from bioptimus_jax.api.objects import (
     Tokenizer,
     as_folder,
     experiment,
+    keys_of,
     model_in,
     plain,
     subwords_of,
@@ -29,7 +30,6 @@ from bioptimus_jax.errors import BAD_INPUT, USAGE, ConfigError, InputError
 from bioptimus_jax.files import atomic, sha256
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.stages import STAGES
-from bioptimus_jax.vocab.subwords import kind_name
 
 if TYPE_CHECKING:
     import pyarrow
@@ -43,7 +43,7 @@ from bioptimus_jax import config
 
 
 def get_config(argument=''):
-    wanted = {begun}
+    wanted = {basis}
     for key, value in KEYS.items():
         config.override(wanted, key, str(value))
     return wanted
@@ -83,24 +83,23 @@ def adapt(
     """
     run, given = Path(workdir).absolute(), Path(workdir).absolute() / GIVEN
     with workplace() as place, undisturbed():
+        (place / GIVEN).mkdir()
         own: dict[str, Any] = {'stages': TRAINING}
         if model is not None:
             source = as_folder(place / GIVEN / 'model', model, tokenizer)
             known = subwords_of(place, source)
             own['source.path'] = source if isinstance(model, PLACE) else given / 'model'
             if not config:
-                own |= {'vocab.tokenizer': kind_name(known.kind), 'vocab.lowercase': known.lowercase}
+                own |= keys_of(known)
         if texts is not None:
-            (place / GIVEN).mkdir(exist_ok=True)
             write_texts(place / GIVEN / 'texts.jsonl', texts_of(texts))
             own |= {'corpus.inputs': (given / 'texts.jsonl',), 'corpus.text_fields': ('text',)}
         own |= keys or {}
         phases = experiment(own, base=config).phases
-        (place / GIVEN).mkdir(exist_ok=True)
         lines = ''.join(f'    {key!r}: {plain(value)!r},\n' for key, value in own.items())
-        begun = f'config.load({config!r})' if config else 'config.defaults()'
+        basis = f'config.load({config!r})' if config else 'config.defaults()'
         with atomic(place / GIVEN / 'config.py') as file:
-            file.write(CONFIG.format(begun=begun, keys=lines))
+            file.write(CONFIG.format(basis=basis, keys=lines))
         new = not run.exists()
         _bring(place / GIVEN, run)
         try:
@@ -125,7 +124,7 @@ def _bring(place: Path, run: Path) -> None:
         old = run / GIVEN / name
         if _begun(run) and old.suffix != '.py' and old.is_file() and sha256(old) != sha256(place / name):
             raise ConfigError(
-                f'{run}: was begun with another {name.parts[0].partition(".")[0]}; choose another workdir'
+                f'{run}: was started with another {name.parts[0].partition(".")[0]}; choose another workdir'
             )
     for name in files:
         (run / GIVEN / name).parent.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,7 @@ from bioptimus_jax.api.objects import (
     Tokenizer,
     as_folder,
     experiment,
+    keys_of,
     model_in,
     subwords_of,
     texts_of,
@@ -27,7 +28,7 @@ from bioptimus_jax.schema import TOKENIZERS
 from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab import agreement, frequency
 from bioptimus_jax.vocab.build import tokenizers_of, trained, write_new_tokens
-from bioptimus_jax.vocab.subwords import READY, Subwords, kind_name
+from bioptimus_jax.vocab.subwords import READY, Subwords
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -46,7 +47,7 @@ def train_vocabulary(
 ) -> 'PreTrainedTokenizerBase':
     """Train a tokenizer on texts; returns a fast tokenizer of transformers.
 
-    `like`: a tokenizer whose kind, casing, words and special tokens the new one takes over; without it, uncased
+    `like`: a tokenizer; the new one has its kind, casing, words and special tokens. Without it, uncased
     WordPiece, or what `keys` say of the section `vocab` (`{'vocab.tokenizer': 'bytelevel', 'vocab.lowercase': False}`).
     `size`: entries at most, with the special tokens. `append`: the entries of `like` stay, with their ids, and what a
     vocabulary of that size has besides comes behind them. The counts of words alone decide, not their order.
@@ -59,7 +60,7 @@ def train_vocabulary(
         source = None if like is None else subwords_of(place / 'like', like)
         asked = {'vocab.size': size, 'vocab.kind': 'append' if append else 'train'}
         if source is not None:
-            asked |= {'vocab.tokenizer': kind_name(source.kind), 'vocab.lowercase': source.lowercase}
+            asked |= keys_of(source)
         settings = experiment(keys or {}, asked).vocab
         words_of = source.kind if source else TOKENIZERS.load(settings.tokenizer)
         like_words = source.tokenizer if source else None
@@ -86,7 +87,7 @@ def replace_vocabulary(
 
     `model`: of transformers with `tokenizer`, or a Hugging Face folder with None. `new`: a tokenizer, its folder or
     file, or a list of words that are added to the present one, each as one piece. Tokens that both have keep their
-    rows and biases; all other weights are those of the model, whose class, head, type and device stay.
+    rows and biases. All other weights, the class, head, type and device stay those of the model.
 
     `strategy`: how rows of new tokens are made (config.surgery.strategy, paper, section 3). By default they are read
     in the `sentences`, with their maps and scales; without sentences a row is the mean of the rows of its pieces.
@@ -107,8 +108,7 @@ def replace_vocabulary(
             'surgery.strategy': strategy or (IN_CONTEXTS if texts else ALONE),
             'vocab.kind': 'file',
             'vocab.file': file,
-            'vocab.tokenizer': kind_name(known.kind),
-            'vocab.lowercase': known.lowercase,
+            **keys_of(known),
             'rows.max_document_pieces': _longest(source),
             'corpus.inputs': (place / 'sentences.jsonl',),
             'corpus.heldout_fraction': 0.0,
@@ -139,7 +139,7 @@ def _vocabulary_file(folder: Path, new: Any, source: Path) -> Path:
         if len(found) != 1 or len(word.split()) != 1:
             shown = ', '.join(repr(part.strip()) for part in found) or 'nothing'
             raise InputError(
-                f'new: {word!r} is no single word of the tokenizer, which reads {shown}; leave it out'
+                f'new: {word!r} is not a single word of the tokenizer, which reads {shown}; leave it out'
             )
         words += found
     known.kind.with_words(known, words).save(folder, _longest(source))

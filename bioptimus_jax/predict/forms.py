@@ -3,7 +3,6 @@
 import dataclasses
 import html
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from bioptimus_jax.errors import printable
 from bioptimus_jax.files import atomic
 from bioptimus_jax.finetune.entities.files import LINE_BREAKS, brat_line
 from bioptimus_jax.predict.answer import Answer, Found
+from bioptimus_jax.progress import coloured
 
 COLOURS = (36, 35, 32, 33, 34, 31)
 """Of a terminal, for types of entities in the order in which they come."""
@@ -60,8 +60,9 @@ def write(answers: Iterable[Answer], form: str, to: Path | None) -> None:
     elif to is None:
         terminal = sys.stdout.isatty()
         safe = printable if terminal and not FORMS[form].printable else str
-        types = Types(terminal and not os.getenv('NO_COLOR'))
-        _write_all(answers, FORMS[form], types, lambda text: print(safe(text), end='', flush=True))
+        _write_all(
+            answers, FORMS[form], Types(coloured()), lambda text: print(safe(text), end='', flush=True)
+        )
     else:
         with atomic(to) as file:
             _write_all(answers, FORMS[form], Types(False), file.write)

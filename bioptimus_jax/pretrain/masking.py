@@ -189,6 +189,11 @@ def row_key(seed_key: jax.Array, step: jax.Array, position: jax.Array) -> jax.Ar
     return jax.random.fold_in(jax.random.fold_in(seed_key, step), position)
 
 
+def row_keys(seed_key: jax.Array, step: jax.Array, rows: int) -> jax.Array:
+    """The keys of the first `rows` of the global batch at a step, [B]."""
+    return jax.vmap(lambda position: row_key(seed_key, step, position))(jnp.arange(rows))
+
+
 def _units(
     begins_L: jax.Array, maskable_L: jax.Array, longest: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:

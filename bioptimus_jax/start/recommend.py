@@ -15,9 +15,9 @@ from bioptimus_jax.hosts.devices import MFU, Present, device_named, peak_of_kind
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.folder import config_values, source_folder
 from bioptimus_jax.model.tensors import read_architecture
-from bioptimus_jax.plan import FILL, FILL_WIDE, Assumptions, make_plan, planned_architecture
+from bioptimus_jax.plan import Assumptions, fill_of, make_plan, planned_architecture
 from bioptimus_jax.pretrain.memory import parts_that_fit
-from bioptimus_jax.schema import Experiment, Source
+from bioptimus_jax.schema import Experiment, Finetune, Source
 from bioptimus_jax.sets.corpora import sets_in
 from bioptimus_jax.start.texts import Texts, look_into, pieces_per_word, trained_on_half
 from bioptimus_jax.vocab.compare import new_tokens
@@ -56,7 +56,7 @@ class Asked:
     hours: float
     revision: str = ''
     sets: str = ''
-    task: str = 'entities'
+    task: str = Finetune.task
     device: str = ''
     devices: int = 0
     vocabulary: str = ''
@@ -69,6 +69,9 @@ class Choice:
 
     line: str
     why: str
+
+    def __str__(self) -> str:
+        return self.line + f'  # {self.why}' * bool(self.why)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,10 +127,11 @@ def _computed(
     asked: Asked, loaded: Any, shape: Architecture, subwords: Subwords, texts: Texts, machine: Machine
 ) -> Iterator[Choice]:
     """Vocabulary, length, batch and learning rate, in the order in which one follows from the other."""
-    positions = shape.positions
-    if positions < loaded.rows.max_document_pieces:
-        loaded.rows.max_document_pieces = positions
-        yield Choice(f'config.rows.max_document_pieces = {positions}', 'the source has no more positions')
+    if shape.positions < loaded.rows.max_document_pieces:
+        loaded.rows.max_document_pieces = shape.positions
+        yield Choice(
+            f'config.rows.max_document_pieces = {shape.positions}', 'the source has no more positions'
+        )
     of_source = pieces_per_word(subwords, texts.sample)
     vocabulary, of_new, choice = _vocabulary(asked, loaded, subwords, texts, machine, of_source)
     yield choice
@@ -137,8 +141,7 @@ def _computed(
         yield Choice("config.surgery.strategy = 'copy'", 'every row stays')
     each = of_source if vocabulary == KEEP else of_new
     if not asked.sets or machine.here.platform == 'tpu':
-        left_out = ('finetune',)
-        loaded.stages = tuple(stage for stage in loaded.stages if stage not in left_out)
+        loaded.stages = tuple(stage for stage in loaded.stages if stage != 'finetune')
         why = (
             'add sets (--sets) to score the gain'
             if not asked.sets
@@ -167,10 +170,12 @@ def _vocabulary(
     else:
         chosen, why = REPLACE, measured
     kind = VOCABULARIES[chosen]
-    of_words = f'tokenizer={kind_name(subwords.kind)!r}, lowercase={subwords.lowercase}'
+    tokenizer = kind_name(subwords.kind)
     sized = '' if chosen == KEEP else f', size={size}'
-    loaded.vocab.update(tokenizer=kind_name(subwords.kind), lowercase=subwords.lowercase, size=size)
-    line = f'config.vocab.update(kind={kind!r}, {of_words}{sized})'
+    loaded.vocab.update(tokenizer=tokenizer, lowercase=subwords.lowercase, size=size)
+    line = (
+        f'config.vocab.update(kind={kind!r}, tokenizer={tokenizer!r}, lowercase={subwords.lowercase}{sized})'
+    )
     return chosen, of_source * (1 - max(saved, 0)), Choice(line, f'{chosen}: {why}')
 
 
@@ -190,14 +195,14 @@ def _length(asked: Asked, loaded: Any, corpus_pieces: float, machine: Machine) -
         loaded.model.dropout = 0.0
         yield Choice('config.model.dropout = 0.0', 'no text is seen twice')
     rows, count = loaded.pretrain.batch_rows, machine.here.count
-    wide = loaded.rows.row_pieces >= 2 * loaded.rows.max_document_pieces
-    in_row = loaded.rows.row_pieces * (FILL_WIDE if wide else FILL)
+    in_row = loaded.rows.row_pieces * fill_of(loaded.rows)
     while rows > FEWEST_ROWS and pieces / (rows * in_row) < FEWEST_STEPS:
         rows //= 2
     rows = -(-rows // count) * count
     loaded.pretrain.update(batch_rows=rows, micro_batches=1)
     experiment = Experiment.from_config(loaded, paths=False)
-    parts = parts_that_fit(experiment, planned_architecture(experiment)[0], machine.here, count)
+    planned, _ = planned_architecture(experiment)
+    parts = parts_that_fit(experiment, planned, machine.here, count)
     if parts is None:
         raise ConfigError(
             f'--device: {machine.name} has no memory for one row of {loaded.rows.row_pieces} pieces of this source; '
@@ -208,10 +213,9 @@ def _length(asked: Asked, loaded: Any, corpus_pieces: float, machine: Machine) -
     yield Choice(
         f'config.pretrain.update(batch_rows={rows}, micro_batches={parts})', f'{steps:,} steps{memory}'
     )
-    hidden = planned_architecture(experiment)[0].hidden
-    if SMALL_HIDDEN < hidden < BASE_HIDDEN:
+    if SMALL_HIDDEN < planned.hidden < BASE_HIDDEN:
         yield Choice('config.pretrain.learning_rate = 5e-4', 'between those of small and of base models')
-    if hidden > BASE_HIDDEN:
+    if planned.hidden > BASE_HIDDEN:
         yield Choice('config.pretrain.learning_rate = 5e-5', 'half of that of base models')
 
 
@@ -254,6 +258,4 @@ def written(base: str, choices: Sequence[Choice], command: str, name: str) -> st
         'def get_config():',
         f'    config = load({base!r})  # what our measurements recommend; see configs/recommended.py',
     ]
-    for choice in choices:
-        lines.append(f'    {choice.line}' + f'  # {choice.why}' * bool(choice.why))
-    return '\n'.join([*lines, '    return config', ''])
+    return '\n'.join([*lines, *(f'    {choice}' for choice in choices), '    return config', ''])

@@ -4,19 +4,17 @@ B rows, L pieces a row, M slots.
 """
 
 import dataclasses
-import functools
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.pretrain import curriculum, mixture
-from bioptimus_jax.pretrain.masking import MASKED, REPLACED, Masked, Masker, Setting, row_key
+from bioptimus_jax.pretrain.masking import MASKED, REPLACED, Masked, Masker, Setting, row_keys
 from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.pretrain.order import Order
 from bioptimus_jax.pretrain.rows import positions_and_segments
+from bioptimus_jax.pretrain.step import seed_key
 from bioptimus_jax.run import Run
 from bioptimus_jax.vocab.build import read_new_tokens
 from bioptimus_jax.vocab.subwords import Subwords
@@ -66,7 +64,17 @@ def first_rows(run: Run, count: int, most: int) -> Iterator[Row]:
     batch = rows.read(numbers_B)
     masker = Masker.of(subwords, config.pretrain, config.trained_phases, rows.pieces)
     starts_BxL = np.asarray(masker.word_starts(batch))
-    masked = {name: _masked(config, name, masker, batch, starts_BxL) for name in config.phases}
+    _, segments_BxL = positions_and_segments(batch['segment_lengths'], rows.pieces, np)
+    maskable_BxL = masker.maskable(batch['tokens'], segments_BxL)
+    keys_B = row_keys(seed_key(config), jnp.int32(0), len(numbers_B))
+
+    def masked_in(name: str) -> Masked | None:
+        if objective_of(config, config.objective_in(name)).causal:
+            return None
+        setting = Setting.of(config.phase[name], config.pretrain.max_word_pieces)
+        return masker.mask(batch['tokens'], starts_BxL, maskable_BxL, setting, keys_B)
+
+    masked = {name: masked_in(name) for name in config.phases}
     for at, number in enumerate(numbers_B):
         tokens_L = batch['tokens'][at]
         filled = int(batch['segment_lengths'][at].sum())
@@ -82,20 +90,6 @@ def first_rows(run: Run, count: int, most: int) -> Iterator[Row]:
             plain,
             {name: _read(plain, subwords, one, at) for name, one in masked.items()},
         )
-
-
-def _masked(
-    config: Any, name: str, masker: Masker, batch: Mapping[str, np.ndarray], starts_BxL: np.ndarray
-) -> Masked | None:
-    """What a phase hides of the rows of step 0; None where it hides nothing."""
-    if objective_of(config, config.objective_in(name)).causal:
-        return None
-    seed_key = jax.random.key(config.seed, impl='threefry2x32')
-    keys_B = jax.vmap(functools.partial(row_key, seed_key, jnp.int32(0)))(jnp.arange(len(batch['tokens'])))
-    _, segments_BxL = positions_and_segments(batch['segment_lengths'], batch['tokens'].shape[1], np)
-    maskable_BxL = masker.maskable(batch['tokens'], segments_BxL)
-    setting = Setting.of(config.phase[name], config.pretrain.max_word_pieces)
-    return masker.mask(batch['tokens'], starts_BxL, maskable_BxL, setting, keys_B)
 
 
 def _read(plain: list[Piece], subwords: Subwords, masked: Masked | None, row: int) -> list[Piece]:

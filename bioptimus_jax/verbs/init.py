@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import glob
 import shlex
 import sys
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from bioptimus_jax.command import Command, Verb, flag, positive, positive_whole
 from bioptimus_jax.errors import ConfigError, InputError, printable
 from bioptimus_jax.files import atomic
 from bioptimus_jax.hosts.devices import DEVICES, device_named
-from bioptimus_jax.schema import TASKS, Finetune
+from bioptimus_jax.schema import TASKS, Corpus, Finetune
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,14 +33,16 @@ def _patterns(given: str) -> tuple[str, ...]:
 
 
 def _texts(given: str) -> str:
-    for pattern in _patterns(given):
+    from bioptimus_jax.corpus.readers import input_files  # imports the readers of all forms
+
+    patterns = _patterns(given)
+    for pattern in patterns:
         if '://' in pattern:
             raise InputError(
                 f'{pattern}: a look into texts needs files here; give some of them as files, and set '
                 'config.corpus.inputs in the config'
             )
-        if not glob.glob(str(Path(pattern).expanduser()), recursive=True):
-            raise InputError(f'{pattern}: no such file, and no file matches it')
+    input_files(Corpus(inputs=patterns))
     return given
 
 
@@ -95,8 +96,7 @@ def _call(command: Command) -> None:
     base, choices = recommend(asked)
     with atomic(to) as file:
         file.write(written(base, choices, _command_of(asked, options.file), options.file))
-    for choice in choices:
-        print(printable(f'{choice.line}' + f'  # {choice.why}' * bool(choice.why)))
+    print(printable('\n'.join(map(str, choices))))
     device = f' --device={options.device} --devices={options.devices or 1}' * bool(options.device)
     print(
         printable(
@@ -111,7 +111,8 @@ def _command_of(asked: Any, file: str) -> str:
     """The command that gives the same without a question."""
     given = dataclasses.asdict(asked) | {'texts': ' '.join(asked.texts), 'hours': f'{asked.hours:g}'}
     keys = [f'--config.{key}={value}' for key, value in given.pop('keys')]
-    flags = [f'--{name}={value}' for name, value in given.items() if value and value != _DEFAULTS.get(name)]
+    usual = {field.name: field.default for field in dataclasses.fields(asked)}
+    flags = [f'--{name}={value}' for name, value in given.items() if value != usual[name]]
     return shlex.join(['bioptimus', 'init', file, *flags, *keys])
 
 
@@ -140,7 +141,6 @@ def _answer(question: Question) -> Any:
             print(printable(f'  {error}'))
 
 
-_DEFAULTS = {'task': Finetune.task}
 VERB = Verb(
     'write a config for your model, texts and machine',
     'A config of fewer than 25 lines for your source, texts, machine and hours, each line with its why: keep, append\n'

@@ -1,13 +1,13 @@
 """`bioptimus show`: rows as the model will see them."""
 
 import os
-import sys
 from collections.abc import Iterable
 from typing import Any
 
 from bioptimus_jax.command import Command, Verb, config_flag, flag, positive_whole
 from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.hosts.remote.session import require_local
+from bioptimus_jax.progress import coloured
 
 COLOURS = {'new': 32, 'hidden': 36, 'random': 31, 'kept': 33}
 MARKS = {'new': ('{', '}'), 'hidden': ('', ''), 'random': ('<', '>'), 'kept': ('=', '=')}
@@ -24,9 +24,9 @@ def _call(command: Command) -> None:
         raise InputError(
             f'{options.workdir}: no such run folder; `bioptimus rows` makes the rows that are shown'
         )
-    coloured = sys.stdout.isatty() and not os.getenv('NO_COLOR')
+    in_colours = coloured()
     for kind, meaning in LEGEND.items():
-        print(f'{_marked("the mask token" if kind == "hidden" else "piece", kind, coloured)}: {meaning}')
+        print(f'{_marked("the mask token" if kind == "hidden" else "piece", kind, in_colours)}: {meaning}')
     for row in first_rows(Run(options.workdir, command.experiment, quiet=True), options.rows, options.pieces):
         shown = f', the first {len(row.plain)} shown' * (row.pieces > len(row.plain))
         documents = f'{row.documents} document{"s" * (row.documents > 1)}'
@@ -34,21 +34,21 @@ def _call(command: Command) -> None:
         named = {'pieces': row.plain, **row.phases}
         width = max(map(len, named))
         for name, pieces in named.items():
-            print(f'  {name:<{width}}  {_line(pieces, coloured)}')
+            print(f'  {name:<{width}}  {_line(pieces, in_colours)}')
 
 
-def _line(pieces: Iterable[Any], coloured: bool) -> str:
+def _line(pieces: Iterable[Any], in_colours: bool) -> str:
     """The pieces with a space between, and two where a word begins."""
     return ''.join(
-        ('  ' if piece.begins else ' ') * (at > 0) + _marked(printable(piece.text), piece.marked, coloured)
+        ('  ' if piece.begins else ' ') * (at > 0) + _marked(printable(piece.text), piece.marked, in_colours)
         for at, piece in enumerate(pieces)
     )
 
 
-def _marked(text: str, kind: str, coloured: bool) -> str:
+def _marked(text: str, kind: str, in_colours: bool) -> str:
     if not kind:
         return text
-    if coloured:
+    if in_colours:
         return f'\x1b[{COLOURS[kind]};1m{text}\x1b[0m'
     before, after = MARKS[kind]
     return f'{before}{text}{after}'
