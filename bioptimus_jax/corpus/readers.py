@@ -161,7 +161,7 @@ def _xml(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterato
     yield from ROOTS[root](path, prefix, settings, advance)
 
 
-def _parquet(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
+def _table(path: Path, prefix: str, settings: Corpus, advance: Advance) -> Iterator[Record]:
     rows = parquet.rows(path, settings.text_fields, settings.id_field, advance)
     return _from_rows(path, 'row', rows, settings)
 
@@ -196,8 +196,8 @@ FORMATS = (
     Format('.txt', _txt),
     Format('.tsv', _tsv),
     Format('.csv', _csv),
-    Format('.parquet', _parquet, gzipped=False),
-    Format('.arrow', _parquet, gzipped=False),
+    Format('.parquet', _table, gzipped=False),
+    Format('.arrow', _table, gzipped=False),
 )
 # The reader of XML by its outermost element.
 ROOTS: dict[str, Read] = {
