@@ -1,11 +1,13 @@
 """Fine-tuning as transformers' run_classification example does it (examples/pytorch/text-classification).
 
 Its Trainer and DataCollatorWithPadding without --pad_to_max_length: a batch is as wide as its longest text, which is
-the faster way for texts of many lengths. What is longer than `max_seq_length` is cut off.
+the faster way for texts of many lengths. What is longer than `max_seq_length` is cut off. The best epoch on devel is
+taken, as with ours (--load_best_model_at_end).
 
 Shapes: N texts of the test set, K labels.
 """
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +22,24 @@ ONE_LABEL, ANY_LABELS, NUMBER = 'single_label_classification', 'multi_label_clas
 
 
 class Recipe(TrainerRecipe):
-    """The example on one set of texts."""
+    """The example on one set of texts; `score` compares answers with a split's texts."""
 
-    def __init__(self, model_folder: Path, dataset: Texts, settings: Finetune, scratch: Path):
-        self.dataset, self.labels = dataset, dataset.labels
+    def __init__(
+        self,
+        model_folder: Path,
+        dataset: Texts,
+        settings: Finetune,
+        scratch: Path,
+        score: Callable[[Sequence[Any], list[Any]], float],
+    ):
+        self.dataset, self.labels, self.score = dataset, dataset.labels, score
         several = any(len(text.answers) != 1 for text in dataset.train)
         self.problem = ANY_LABELS if several else ONE_LABEL if self.labels else NUMBER
         super().__init__(model_folder, settings, scratch)
+        self.devel = self._encode(dataset.devel)
+
+    def devel_score(self, logits: Any) -> float:
+        return self.score(self.dataset.devel, self.answers(logits))
 
     def encoded(self) -> tuple[Rows, Rows]:
         return self._encode(self.dataset.train), self._encode(self.dataset.test)

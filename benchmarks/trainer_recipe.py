@@ -1,4 +1,4 @@
-"""Fine-tuning as the examples of transformers do it: its Trainer, random batches, the weights of the last epoch.
+"""Fine-tuning as the examples of transformers do it: its Trainer, random batches, the last epoch or the best one.
 
 Optimiser, schedule, clipping, batch, epochs, dropout and seed are those of our settings. The examples take all of them
 as options, but for dropout, which the weights' own configuration gives.
@@ -43,7 +43,12 @@ class Trained:
 
 
 class TrainerRecipe(abc.ABC):
-    """An example of transformers on one set, tokenised once, with the better of one thread and two (`threads`)."""
+    """An example of transformers on one set, tokenised once, with the better of one thread and two (`threads`).
+
+    `devel`: with --load_best_model_at_end, what the epoch is chosen on; else the last epoch is taken.
+    """
+
+    devel: Rows | None = None
 
     def __init__(self, model_folder: Path, settings: Finetune, scratch: Path) -> None:
         os.environ['TOKENIZERS_PARALLELISM'] = 'false'
@@ -72,9 +77,13 @@ class TrainerRecipe(abc.ABC):
     def answers(self, logits: Any) -> list[Any]:
         """Of the test set, from the logits that the Trainer gives."""
 
+    def devel_score(self, logits: Any) -> float:
+        """Of the logits on `devel`; the epoch with the highest one is the best."""
+        raise NotImplementedError
+
     def finetune(self, seed: int) -> Trained:
         """Train on train, predict test once."""
-        trainer = self._trainer(seed, self.train)
+        trainer = self._trainer(seed, self.train, self.devel)
         clock = trainer.clock
         trainer.train()
         started = time.perf_counter()
@@ -84,8 +93,11 @@ class TrainerRecipe(abc.ABC):
             answers, len(self.train) * self.settings.epochs / clock.seconds, len(self.test) / taken
         )
 
-    def _trainer(self, seed: int, train: Rows) -> Any:
+    def _trainer(self, seed: int, train: Rows, devel: Rows | None = None) -> Any:
         s = self.settings
+        best = dict(
+            eval_strategy='epoch', save_strategy='epoch', save_total_limit=1, metric_for_best_model='score'
+        )
         transformers.set_seed(seed)
         options = transformers.TrainingArguments(
             output_dir=str(self.scratch),
@@ -97,7 +109,7 @@ class TrainerRecipe(abc.ABC):
             weight_decay=s.weight_decay,
             warmup_steps=s.warmup_fraction,  # below 1: a share of all steps
             bf16=GPU,
-            save_strategy='no',
+            **(best | dict(load_best_model_at_end=True) if devel else dict(save_strategy='no')),
             logging_strategy='no',
             report_to='none',
             disable_tqdm=True,
@@ -107,6 +119,8 @@ class TrainerRecipe(abc.ABC):
             self.model(dict(hidden_dropout_prob=s.dropout, attention_probs_dropout_prob=s.dropout)),
             options,
             train_dataset=train,
+            eval_dataset=devel,
+            compute_metrics=(lambda found: {'score': self.devel_score(found.predictions)}) if devel else None,
             data_collator=self.collator(),
             processing_class=self.tokenizer,
         )
@@ -131,7 +145,7 @@ class TrainerRecipe(abc.ABC):
 
 
 class Clock(transformers.TrainerCallback):
-    """Seconds of each epoch; setting up the Trainer, the model and the optimiser is not in them, as with ours."""
+    """Seconds of each epoch; neither setting up the Trainer nor devel is in them, as with ours."""
 
     def __init__(self) -> None:
         self.epochs: list[float] = []
