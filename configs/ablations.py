@@ -1,51 +1,51 @@
-"""What the paper compares, in small: arms that differ in one thing and share all else (`bioptimus sweep`).
+"""The paper's comparisons at small scale: arms that differ in one thing and share everything else (`bioptimus sweep`).
 
 Paper:    BIOptimus (arXiv 2308.08625), Tables 2, 3, 5, 6 and 7, and the test of the curriculum that it lacks.
 Command:  bioptimus sweep --config=ablations:orders --workdir=runs/orders --config.source.path=FOLDER --jobs=2
           bioptimus sweep --config=ablations:table7 --workdir=runs/table7 --config.source.path=FOLDER --jobs=2 \
-              --config.runtime.base_run=runs/orders         (all of Table 7 is in it: nothing is made twice)
-          bioptimus report runs/table2 runs/orders runs/table7          (the paper's tables from what is there)
-Options:  behind the name, after commas: ablations:table2,seeds=5,words=1e6,snapshots=4,rates=3,batch=16
-          seeds      runs of every arm, of which each has contexts, rows, data order and fine-tuning of its own (3)
+              --config.runtime.base_run=runs/orders         (it has all of Table 7: nothing is computed twice)
+          bioptimus report runs/table2 runs/orders runs/table7          (the paper's tables from these runs)
+Options:  after the name, separated by commas: ablations:table2,seeds=5,words=1e6,snapshots=4,rates=3,batch=16
+          seeds      runs of every arm, each with its own contexts, rows, data order and fine-tuning (3)
           words      of one phase (350,000); the same for every arm, counted in words
-          batch      rows of a step (8, of 256 pieces)
-          rates      learning rates tried with every arm: 3 is half, once and twice the config's; devel chooses (1)
+          batch      rows per step (8, of 256 pieces)
+          rates      learning rates tried with every arm: 3 means half, once and twice the config's; devel chooses (1)
           snapshots  table2: parts of the phase that are fine-tuned, for curves of devel F1 as in Figure 3 (1: its end)
           NAME=PATH  table6: a rival, any Hugging Face folder, as BioBERT=/models/biobert; as many as you like
 
           table2      each initialisation after phase 0.1. Three controls: `random_rows` (deviation 0.02), `gaussian`
                       (mean and covariance of the source's rows), `_dealt` (that arm's rows at the wrong tokens).
-                      `mean_resizing` and `similarity` are what others do; `_literal` arms write the last layer's
-                      states as they are, as the paper does; `mapped_centred` has the program's own defaults; the
+                      `mean_resizing` and `similarity` are methods of others; `_literal` arms write the last layer's
+                      states unchanged, as the paper does; `mapped_centred` has the program's own defaults; the
                       others are rescaled to the source's mean norm.
           table3      contextualized, one phase under tokens 15 %, words 15 % and words 20 %
           table5      one run: its versions are the ends of phases 0.1 to 0.4
-          table6      the same run and rivals, each with the same learning rates of fine-tuning; devel chooses
-          table7      the same run, and 0.1's setting for as many steps, scored at the end of each phase
-          orders      each setting static from step 0, easy to hard (the paper's 0.1 to 0.4), hard to easy, shuffled:
+          table6      the same run and rivals, each with the same fine-tuning learning rates; devel chooses
+          table7      the same run, and 0.1's setting for as many steps, each scored at the end of every phase
+          orders      each setting alone from step 0, easy to hard (the paper's 0.1 to 0.4), hard to easy, shuffled:
                       the same words, and the n-th phase has the same learning rates whatever it masks
           corruption  words, static: 80-10-10 (words_*), all [MASK] (masked_*), 90-10-0 (replaced_*), 90-0-10 (kept_*),
-                      each with 16 and with 20 % of the pieces shown as [MASK]: 80-10-10 of 20 % shows 16 % (paper's
-                      0.3), all of 20 % shows 20 % (its 0.4). Geometry of rare and frequent words is measured.
+                      each with 16 and with 20 % of the pieces shown as [MASK]: 80-10-10 at 20 % shows 16 % (paper's
+                      0.3), all at 20 % shows 20 % (its 0.4). The geometry of rare and frequent words is measured.
           curves      the first steps of each initialisation, the paper's and its variants: phases 100, 300 and 600 are
-                      one phase of as many steps of 2,000 pieces, cut to look at the weights.
-Phases:   as in the paper the learning rate restarts with every phase, at .7 of the peak before: so each end is a
-          finished model. Every end is scored under the paper's four settings, [MASK]ed positions only.
-Time:     by estimate from measured stages, an arm on one core: a phase of 350,000 words 80 to 100 s, a fine-tuning on
-          NCBI-disease or BC5-chem 35 to 55 s, export, analysis and compilation 80 s, contexts and surgery two minutes a
-          seed. With two sets, three seeds and --jobs=2 on two cores: orders 2 h, table2 70 min (50 without
-          mean_resizing, similarity and averaged_last_literal), corruption 1 h 45 min beyond what orders has.
-Expect:   table2: averaged_input first, random_rows near it, contextualized within .3 nats a word of both, literal
-          rows last of those with a source and vocabulary of their own, scratch and copy behind; F1 within a point but
-          for scratch and literal rows. Of the arms that came later, before they were run: mapped_centred ahead of
+                      one phase of 600 steps of 2,000 pieces, cut there to look at the weights.
+Phases:   as in the paper the learning rate restarts with every phase, at 0.7 of the peak before, so each end is a
+          finished model. Every end is scored under the paper's four settings, at [MASK]ed positions only.
+Time:     estimated from measured stages, for an arm on one core: a phase of 350,000 words 80 to 100 s, a fine-tuning on
+          NCBI-disease or BC5-chem 35 to 55 s, export, analysis and compilation 80 s, contexts and surgery two minutes
+          per seed. With two sets, three seeds and --jobs=2 on two cores: orders 2 h, table2 70 min (50 without
+          mean_resizing, similarity and averaged_last_literal), corruption 1 h 45 min in addition to orders.
+Expect:   table2: averaged_input first, random_rows near it, contextualized within 0.3 nats a word of both, literal
+          rows last of those with a source and their own vocabulary, scratch and copy behind; F1 within a point except
+          for scratch and literal rows. For the arms added later, written before they were run: mapped_centred ahead of
           contextualized by a point or two; contextualized_dealt within half a point of contextualized, since this
-          source knows little of its tokens; gaussian between contextualized and random_rows. table5: F1 rises with
-          the words seen, .5 to 1 a phase. table7, orders: no order distinguishable from the best static setting in
-          F1; in held-out loss words beat tokens under word masks and the setting trained last has its own loss lowest.
-          corruption: no difference in geometry beyond the seeds.
-          curves: averaged_* within .05 nats of contextualized after 100 steps; a variant before the literal rows.
-          Per-token losses compare all arms but `copy`, which keeps the source's vocabulary; the measures of hidden
-          words of `analyze` and F1 compare all of them.
+          source knows little about its tokens; gaussian between contextualized and random_rows. table5: F1 rises with
+          the words seen, by 0.5 to 1 per phase. table7, orders: no order distinguishable from the best static setting
+          in F1; in held-out loss words beat tokens under word masks, and the loss under a setting is lowest for the arm
+          that was trained with it last. corruption: no difference in geometry beyond the seeds.
+          curves: averaged_* within 0.05 nats of contextualized after 100 steps; a variant ahead of the literal rows.
+          Per-token losses compare all arms but `copy`, which keeps the source's vocabulary; the hidden-word measures
+          of `analyze` and F1 compare all of them.
 """
 
 import dataclasses
@@ -95,7 +95,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
 CORRUPTION = tuple(name for name in SETTINGS if name not in ('tokens_15', 'words_15'))
 ALL_ENDS = (CURRICULUM, NO_CURRICULUM)
 FIRST_ENDS = ('words_15', 'words_20')
-"""Arms of `orders` whose first phase is Table 3's."""
+"""Arms of `orders` that have a phase of Table 3 as their first."""
 RESTART_FACTOR = 0.7
 RIVALS = 'rivals'
 FINE_TUNING_RATES = (2e-5, 1e-4, 5e-4)
@@ -119,7 +119,7 @@ ARGUMENTS = tuple(
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What stands behind the name of an ablation."""
+    """The options after the name of an ablation."""
 
     seeds: int = len(SEEDS)
     words: float = 350_000.0
@@ -130,7 +130,7 @@ class Options:
 
 
 def get_arms(argument: str = '') -> tuple[str, ...]:
-    """The arms of an ablation, seed after seed, so that a sweep that is cut off has whole ones."""
+    """The arms of an ablation, seed after seed, so that an interrupted sweep has complete seeds."""
     ablation, options = _options(argument)
     factors = [2.0 ** (n - options.rates // 2) for n in range(options.rates)]
     rates = [f'.rate-{factor:g}' for factor in factors] if options.rates > 1 else ['']
@@ -157,7 +157,7 @@ def get_config(argument: str = '') -> ConfigDict:
         _initialise(config, name)
         _first_steps(config)
         return config
-    config.stages = tuple(stage for stage in config.stages if stage != 'report')  # one page for all of them
+    config.stages = tuple(stage for stage in config.stages if stage != 'report')  # one page for all arms
     config.pretrain.update(batch_rows=options.batch, micro_batches=2 - options.batch % 2)
     config.pretrain.learning_rate *= float(factor or 1)
     config.finetune.update(seeds=(int(seed),), epochs=3)
@@ -165,7 +165,7 @@ def get_config(argument: str = '') -> ConfigDict:
     config.contexts.per_token = 10
     config.evaluation.update(rows=128, per_phase=4, settings=tuple(PAPER_PHASES))
     config.analysis.update(cloze_documents=100, geometry_points=0, geometry_words=0)
-    if ablation == 'table6':  # models of different sizes: none may have the rate that suits another
+    if ablation == 'table6':  # models of different sizes: none may get the rate that suits another
         config.finetune.setting.update(
             {f'lr{rate:.0e}': {'learning_rate': rate} for rate in FINE_TUNING_RATES}
         )
@@ -191,7 +191,7 @@ def get_config(argument: str = '') -> ConfigDict:
 
 
 def _options(argument: str) -> tuple[str, Options]:
-    """The ablation that is named, and its options. Raises ValueError."""
+    """The named ablation, and its options. Raises ValueError."""
     ablation, *given = argument.split(',')
     if ablation not in ARMS:
         raise ValueError(f'no ablation {ablation!r}; there are {", ".join(ARMS)}')
@@ -234,9 +234,9 @@ def _initialise(config: ConfigDict, name: str) -> None:
 
 
 def _phases(config: ConfigDict, settings: Sequence[str], options: Options) -> None:
-    """A phase for every setting. What the n-th one lasts and learns with does not depend on what it masks.
+    """A phase for every setting. The length and learning rate of the n-th one do not depend on what it masks.
 
-    The paper's own order has the paper's names; the settings of the others stand in theirs.
+    The paper's own order has the paper's names; the names of the others contain their settings.
     """
     papers = tuple(settings) == PAPER[: len(settings)]
     config.phases = tuple(PAPER_PHASES)[: len(settings)] if papers else _names(settings)
@@ -255,14 +255,14 @@ def _names(settings: Sequence[str]) -> tuple[str, ...]:
 
 
 def _ends(config: ConfigDict, snapshots: int) -> tuple[str, ...]:
-    """Step 0, the snapshots and the end of the one phase; with one snapshot the end alone."""
+    """Step 0, the snapshots and the end of the one phase; with one snapshot only the end."""
     [name] = config.phases
     on_the_way = tuple(f'{name}@{round(100 * n / snapshots)}' for n in range(1, snapshots))
     return ('initial', *on_the_way, name) if on_the_way else (name,)
 
 
 def _first_steps(config: ConfigDict) -> None:
-    """Equal words for every arm: `copy` needs more steps for them, since its words have more pieces."""
+    """Equal words for every arm: `copy` needs more steps, since its words have more pieces."""
     config.stages = ('corpus', 'vocab', 'contexts', 'rows', 'surgery', 'pretrain', 'export', 'analyze')
     config.finetune.models = ()
     config.phases = tuple(map(str, STEPS))

@@ -1,20 +1,20 @@
-"""BioClinical ModernBERT: ModernBERT goes on with biomedical and clinical texts, then decays on clinical ones alone.
+"""BioClinical ModernBERT: ModernBERT trained further on biomedical and clinical texts, then decayed on clinical ones.
 
 Paper:    Sounack et al. (2025), BioClinical ModernBERT (arXiv 2506.10896); Warner et al. (2024), ModernBERT (arXiv
           2412.13663), for the optimiser.
-Data:     BIOPTIMUS_DATA names the folder with pubmed/, pmc/ and ner/, and with clinical/: a run folder with rows of
-          clinical notes, of the same vocabulary and width. It is made first, from notes that you have the licence for:
+Data:     BIOPTIMUS_DATA names the folder with pubmed/, pmc/ and ner/, and clinical/: a run folder with rows of clinical
+          notes, with the same vocabulary and width. Make it first, from notes that you have the licence for:
           bioptimus run --config=bioclinical:notes --workdir=$BIOPTIMUS_DATA/clinical
 Source:   ModernBERT-base, in its last stable checkpoint if you have one: see configs/modernbert.py.
 Command:  bioptimus run --config=bioclinical --workdir=DIR --config.source.revision=REVISION
 Options:  bioclinical        the model
-          bioclinical:notes  corpus, vocabulary and rows of mimic/NOTEEVENTS.csv.gz, for its `clinical`
+          bioclinical:notes  corpus, vocabulary and rows of mimic/NOTEEVENTS.csv.gz, for `clinical`
 Plan:     `bioptimus plan --config=bioclinical --words=5e10`, an estimate: 348,713 steps, 168 billion pieces, 223 EFLOP.
 Time:     179 device-hours on an H200 at 35 % of peak. Not run by us at this size.
 Memory:   7.2 GiB on each of eight devices, one row of 8,192 at once.
 
 Line by line:
-  goes on from the last stable checkpoint                 stated; config.source.revision
+  continues from the last stable checkpoint               stated; config.source.revision
   constant 3e-4 without warm-up, then 1 - sqrt            stated; falls `constant` and `sqrt`, warmup_fraction 0
   30 % masked, then 15 %                                  stated; rate
   160 billion tokens, three times all texts               stated; duration of `stable`
@@ -23,10 +23,10 @@ Line by line:
     norms and biases                                      weight_decay, and decay as by default
   the vocabulary of ModernBERT                            stated; vocab.kind=source
   clinical texts are 5.1 % in `stable`                    from the two numbers: 8.2 of 160
-Chosen by us, since we do not know it: where 1 - sqrt ends (0); half a million pieces a step; rows and documents of
-8,192 pieces, several documents a row, which do not see one another; pieces masked by themselves under 80-10-10. Its
-clinical texts are of twenty sources; of these MIMIC-III has a reader here. No gradient is clipped: StableAdamW clips
-the updates of each tensor.
+Chosen by us, since we do not know them: where 1 - sqrt ends (0); half a million pieces a step; rows and documents of
+8,192 pieces, several documents per row, which do not see one another; single pieces masked, under 80-10-10. Its
+clinical texts are from twenty sources; of these only MIMIC-III has a reader here. Gradients are not clipped:
+StableAdamW clips the updates of each tensor.
 """
 
 from ml_collections import ConfigDict
@@ -52,7 +52,7 @@ def get_config(argument: str = '') -> ConfigDict:
     config.corpus.audit.update(folder=f'{data}/ner', splits=('devel', 'test'))
     config.vocab.update(kind='source', tokenizer='bytelevel', lowercase=False, size=50_368)
     config.surgery.strategy = 'copy'
-    # The shape of the source, for a plan without it; the rates of dropout are the run's in any case.
+    # The shape of the source, for a plan without it; the dropout rates are the run's in any case.
     config.model.update(family='modernbert', layers=22, intermediate=1152, max_positions=8192)
     config.model.update(dropout=0.0, attention_dropout=0.0)
     config.rows.update(row_pieces=PIECES, max_document_pieces=PIECES)
@@ -60,7 +60,7 @@ def get_config(argument: str = '') -> ConfigDict:
         config.corpus.inputs = (f'{data}/mimic/NOTEEVENTS.csv.gz',)
         config.stages = ('corpus', 'vocab', 'rows')
         return config
-    config.stages = tuple(stage for stage in config.stages if stage != 'contexts')  # no row is new
+    config.stages = tuple(stage for stage in config.stages if stage != 'contexts')  # no new rows
     config.pretrain.update(
         optimizer='stable_adamw',
         batch_rows=ROWS,

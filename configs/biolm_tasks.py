@@ -1,4 +1,4 @@
-r"""Bio-LM's tasks by its recipe: entities, or classes; nothing is pre-trained.
+r"""Bio-LM's tasks with its recipe: entities, or classes; nothing is pre-trained.
 
 Paper:    Lewis et al. (2020), sections 2 and 5.2; its scores are medians of five seeds, `median` in statistics.json.
 Data:     BIOPTIMUS_DATA/biolm/entities holds folders of entities: bc5-chem, bc5-disease, ncbi-disease, bc2gm,
@@ -9,14 +9,14 @@ Command:  bioptimus finetune --config=biolm_tasks --workdir=runs/entities --conf
           bioptimus finetune --config=biolm_tasks:classes --workdir=runs/classes --config.finetune.models=/models/a
 Options:  classes
 Expect:   Table 2, medians of five: BioBERT 91.9 on BC5-chem, 86.2 on LINNAEUS, 79.2 on Species-800, 81.2 on GAD, 85.0
-          on EU-ADR, where always saying yes has 84.9; Bio-LM's base model 92.9, 85.3, 79.6, 82.2, 85.0.
+          on EU-ADR, where always answering yes has 84.9; Bio-LM's base model 92.9, 85.3, 79.6, 82.2, 85.0.
 
 Stated in the paper: entities 1e-5, 32 sentences, 20 epochs; classes 16 texts, at most 10 epochs, and a rate of 0.002,
-which is a misprint: its commands have 2e-5. Of the released code: no warm-up, no decay, linear to 0, 512 pieces.
-Not as there: devel is looked at after every epoch, not every 500 or 200 steps; GAD and EU-ADR have a devel of their own
-(the end of train), where Bio-LM chooses on the fold's test set; HoC is scored on test, where its script reads devel.
-Bio-LM chooses settings on one fold and gives the median of the other nine: here the first fold chooses, and table
-'Median over folds' of the page has that of the others.
+which is a misprint: its commands have 2e-5. From the released code: no warm-up, no decay, linear to 0, 512 pieces.
+Different here: devel is scored after every epoch, not every 500 or 200 steps; GAD and EU-ADR have their own devel (the
+end of train), where Bio-LM chooses on the fold's test set; HoC is scored on test, where its script reads devel. Bio-LM
+chooses settings on one fold and reports the median of the other nine: here the first fold chooses, and table 'Median
+over folds' of the page has the median of the others.
 """
 
 from ml_collections import ConfigDict
@@ -32,7 +32,7 @@ ARGUMENTS = tuple(RECIPES)
 
 
 def get_config(argument: str = '') -> ConfigDict:
-    """Fine-tuning alone: of entities, or of classes."""
+    """Fine-tuning only: entities, or classes."""
     if argument not in RECIPES:
         raise ValueError(
             f'no argument {argument!r}; there are {", ".join(name or "none" for name in RECIPES)}'

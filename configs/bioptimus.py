@@ -9,16 +9,16 @@ Time:     8 x A100 in the paper; hours are not stated. At 35 % of peak, device-h
           TPU v4 135.5, v5e 189.2, v5p 81.2; so 14.9 hours on 8 x A100. Not run by us at this size.
 Memory:   17.7 GiB on each of 8 devices, 32 rows of 512 with plain attention: 44 % of an A100-40, 22 % of an A100-80
           or H100, 13 % of an H200, 55 % of a TPU v4, 19 % of a v5p; a v5e needs pretrain.micro_batches=2.
-Disk:     35 GB, of it checkpoints 9, documents 7, rows 6, and while `corpus` works 10 of scratch; 38 of scratch
-          where the 1.8 billion words are chosen from all of PubMed (--input-words=6.8e9).
-Expect:   Table 5: F1 of 0.4 on test: BC5-chem 94.10, BC5-disease 84.98, NCBI-disease 89.54, BC2GM 85.25,
+Disk:     35 GB, of which checkpoints 9, documents 7, rows 6, and 10 of scratch while `corpus` runs; 38 of scratch
+          if the 1.8 billion words are chosen from all of PubMed (--input-words=6.8e9).
+Expect:   Table 5, F1 of phase 0.4 on test: BC5-chem 94.10, BC5-disease 84.98, NCBI-disease 89.54, BC2GM 85.25,
           JNLPBA 79.46.
 
-Stated in the paper: the vocabulary's size, 20 contexts, masking of the phases, batch 256, Adam with weight
+Stated in the paper: vocabulary size, 20 contexts, masking of the phases, batch 256, Adam with weight
 decay 0.01, warm-up 0.06, linear decay, 7 to 34 epochs, first learning rate 1e-4, lower at each restart.
 Chosen by us, since the paper leaves it open: 512 pieces; 7 epochs and then three times 9, 34 in all; each
-restart at .7 of the peak before; the optimiser state is carried over; batch 256 is global; dropout 0.1; betas of
-.9 and .999, epsilon 1e-6, gradients clipped at 1; of Table 9's ranges 10 epochs, batches of 16, 2e-5.
+restart at 0.7 of the peak before; the optimiser state is carried over; batch 256 is global; dropout 0.1; betas of
+0.9 and 0.999, epsilon 1e-6, gradients clipped at 1; from Table 9's ranges 10 epochs, batches of 16, 2e-5.
 Attention dropout is 0.1 as in BERT, which needs plain attention.
 """
 

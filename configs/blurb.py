@@ -1,38 +1,38 @@
-r"""BLURB whole: its thirteen sets, search ranges and seeds; nothing is pre-trained.
+r"""The whole of BLURB: its thirteen sets, search ranges and seeds; nothing is pre-trained.
 
 Paper:    Gu et al. (2021), Domain-specific language model pretraining for biomedical NLP, sections 4 and 5; Tinn et al.
           (2023), Fine-tuning large neural language models for biomedical NLP, Tables 3 to 6 and 8.
 Data:     BIOPTIMUS_DATA/blurb/SET/{train,devel,test}.tsv, or --config.finetune.folder; docs/howto/own-texts.md names
-          the sets. Those that are not there are not scored; the BLURB score needs all of them.
+          the sets. Missing sets are not scored; the BLURB score needs all of them.
 Command:  bioptimus finetune --config=blurb --workdir=runs/blurb --config.finetune.models=/models/a,/models/b
-Options:  blurb          the search: six settings a set, chosen on devel for every model and set
-          blurb:one      one setting and one seed a set, few epochs, parts of the large sets: for a laptop
+Options:  blurb          the search: six settings per set, chosen on devel for every model and set
+          blurb:one      one setting and one seed per set, few epochs, parts of the large sets: for a laptop
           blurb:stability, blurb:low, blurb:low_devel, blurb:removed
                          Tinn et al.: techniques on BIOSSES and questions (Tables 3, 4, 6); few texts of ChemProt and
-                         DDI (Table 5), and devel as small; layers removed, on all sets (Table 8)
-Time:     BERT-base on an A100: eight days a model, by estimate. blurb:one with six narrow layers on two cores: an
-          hour or two, by estimate.
-Expect:   BERT-base-sized biomedical encoders: a BLURB score of 77 to 82.
+                         DDI (Table 5), also with a small devel; layers removed, on all sets (Table 8)
+Time:     BERT-base on an A100: eight days per model, estimated. blurb:one with six narrow layers on two cores: an
+          hour or two, estimated.
+Expect:   biomedical encoders of BERT-base size: a BLURB score of 77 to 82.
 
 Line by line:
   learning rate 1e-5, 3e-5, 5e-5; batch 16, 32      stated; all six with every model
   epochs 2 to 60                                    stated; here one training of 60, the epoch chosen on devel, so
-                                                    the learning rate falls over 60 whichever is chosen
+                                                    the learning rate falls over 60 whichever epoch is chosen
   Adam, 10 % warm-up, linear to 0, dropout 0.1      stated; weight decay, clipping and bias correction are not
   five runs; ten for BIOSSES, BioASQ, PubMedQA      stated; here seeds 0 to 4 and 0 to 9
-  GAD 128, ChemProt and DDI 256, questions 512      stated, in pieces; of the others not. Here HoC 512, the rest 128;
-                                                    a longer sentence of entities gets several windows
-  one choice for each set, tuned on a few models    --config.finetune.tuned_on=bert,biobert, names of models that are
-                                                    scored. The default gives every model a choice of its own
-Not followed: which settings the paper chose is not published.
+  GAD 128, ChemProt and DDI 256, questions 512      stated, in pieces; not for the others. Here HoC 512, the rest 128;
+                                                    a longer sentence with entities gets several windows
+  one choice for each set, tuned on a few models    --config.finetune.tuned_on=bert,biobert, names of scored
+                                                    models. By default each model has its own choice
+Not followed: the settings that the paper chose, which are not published.
 Tinn et al.:
   up to 100 epochs, against 5; no bias correction   stated
-  6 layers frozen, decay 0.8 and 0.9, up to 3 new   stated for base; of large models 12 and up to 6, which are
+  6 layers frozen, decay 0.8 and 0.9, up to 3 new   stated for base; for large models 12 and up to 6: set
                                                     setting.frozen.freeze_layers and the like. Each alone
   train and devel of BIOSSES; one segment id        stated for BIOSSES and for PubMedQA; the epochs are not: here 100
   100, 500, 1,000 texts                             stated; how they are drawn, and how much of devel, is not.
-                                                    Here of every label its share, the same for all models, and
-                                                    the 100 are among the 500
+                                                    Here every label has its share, all models get the same texts,
+                                                    and the 100 are among the 500
   2, 4, 6 layers removed                            stated; the rest is not. Here 60 epochs
   learning rate and batch                           searched there; here 3e-5 and 16
 """
@@ -59,7 +59,7 @@ OF_SET: dict[str, dict] = {
     'bioasq': {'max_pieces': 512, 'seeds': TEN},
 }
 SMALL_SETS = {'biosses': 30, 'pubmedqa': 10, 'bioasq': 10, 'hoc': 10, 'gad': 5}
-"""blurb:one: epochs where 3 would be few updates."""
+"""blurb:one: epochs of sets for which 3 would be too few updates."""
 LARGE_SETS = {'bc2gm': 4000, 'jnlpba': 4000, 'ebmnlp': 4000, 'chemprot': 4000, 'ddi': 4000}
 """blurb:one: training sentences or texts, drawn by their content."""
 TECHNIQUES: dict[str, dict] = {

@@ -4,13 +4,13 @@ Paper:    BIOptimus (arXiv 2308.08625), sections 3 and 8, in miniature: 2 layers
 Command:  bioptimus demo --workdir=runs/demo      (make demo does the same)
           It generates general text, abstracts and two NER sets under WORKDIR/world, trains the source with
           --config=demo:source in WORKDIR/source, and then runs every stage with --config=demo.
-Time:     below 6 minutes on two cores, about a quarter of it for the source.
-Expect:   held-out loss and entity F1 get better from step 0 to 0.1 and on to 0.4; the absolute values mean
-          nothing outside this world, and with one seed neighbouring phases may change places.
+Time:     less than 6 minutes on two cores, about a quarter of it for the source.
+Expect:   held-out loss and entity F1 improve from step 0 to 0.1 and on to 0.4; the absolute values mean nothing
+          outside this world, and with one seed neighbouring phases may swap places.
 Knobs:    the steps of each phase (SOURCE_STEPS, PHASE_STEPS) and finetune.epochs decide the time.
-Why:      documents are cut into parts of 24 pieces, weights start with a deviation of .08 and without dropout
+Why:      documents are cut into parts of 24 pieces, weights start with a deviation of 0.08, and without dropout
           the learning rate may be 3e-3: so a model of this size leaves the plateau of predicting frequent
-          words after 200 steps; with 128 pieces, .02 and dropout .1 it had not after 1,000 (measured).
+          words after 200 steps; with 128 pieces, 0.02 and dropout 0.1 it had not after 1,000 (measured).
 """
 
 from ml_collections import ConfigDict
@@ -37,7 +37,7 @@ def get_config(argument: str = '') -> ConfigDict:
     config.evaluation.update(rows=128, per_phase=2)
     config.runtime.update(log_every_steps=20, checkpoint_every_steps=100)
     config.contexts.per_token = 10
-    # The paper's rows but for their length: literal ones begin at a held-out loss of 20, which costs some steps.
+    # The paper's rows except for their length: literal rows begin at a held-out loss of 20, which costs some steps.
     config.surgery.update({**PAPER_ROWS, 'scale': 'rescaled'})
     if argument == 'source':
         config.stages = ('corpus', 'vocab', 'surgery', 'rows', 'pretrain', 'export')

@@ -1,15 +1,15 @@
-"""Bio-LM's distilled base model: a student, already pre-trained, learns what a large teacher of its vocabulary says.
+"""Bio-LM's distilled base model: a pre-trained student learns the predictions of a large teacher with its vocabulary.
 
 Paper:    Lewis et al. (2020), Pretrained language models for biomedical and clinical tasks, section 7 and Table 6; Sanh
           et al. (2019), DistilBERT, for the other weights.
 Data:     As for configs/biolm.py. BIOPTIMUS_SOURCE names the student and BIOPTIMUS_TEACHER the teacher: Hugging Face
-          folders of the same vocabulary, as configs/biolm.py exports them.
+          folders with the same vocabulary, as configs/biolm.py exports them.
 Command:  bioptimus run --config=distil:align --workdir=DIR
 Options:  distil:distil             masked language modelling and the divergence (Table 6, "distil")
-          distil:align              also the cosine, by a map of widths ("distil + align")
+          distil:align              also the cosine, through a map of widths ("distil + align")
           distil:distil_distilbert, distil:align_distilbert
                                     the same with DistilBERT's weights
-          distil:cosine             masked language modelling and the cosine: what the map does alone; not in the paper
+          distil:cosine             masked language modelling and the cosine, to see the map alone; not in the paper
           distil:longer             the same steps without a teacher ("train longer")
 Plan:     `bioptimus plan --config=distil:align`, an estimate: 50,000 steps, 193 billion pieces, 281 EFLOP with a
           teacher of RoBERTa-large's shape; distil:longer 113.
@@ -21,15 +21,15 @@ Expect:   Table 6, mean of all tasks: student before 84.7, longer 84.8, distil 8
 Line by line:
   "teacher ours-large, student ours-base (+PM+M3+Voc)"    BIOPTIMUS_TEACHER, BIOPTIMUS_SOURCE; vocabulary kept
   50,000 steps, batch 8,192, 5e-4, warm-up of 5 %         stated (Lewis et al., section 7.1)
-  decay to 0, Adam with 0.9 and 0.98, 1e-6, 0.01        as for pre-training; not repeated for distillation
+  decay to 0, Adam with 0.9 and 0.98, 1e-6, 0.01          as for pre-training; not repeated for distillation
   15 %, 80-10-10, 512 pieces, dropout 0.1, no clipping    as for pre-training, and in fairseq
   L = 5 MLM + 2 KL + 1 (1 - cosine), temperature 2        printed, "largely following" DistilBERT, whose command has KL
                                                           5 and MLM 2: probably a slip, so both are here
-  a linear map from 768 to 1,024                          stated; its bias (here: yes, from 0) and its beginning (here:
-                                                          normal, 0.02) are not
-  KL over every piece, times T^2                          as DistilBERT's code; the paper does not say
+  a linear map from 768 to 1,024                          stated; its bias (here: yes, from 0) and its start values
+                                                          (here: normal, 0.02) are not
+  KL over every piece, times T^2                          as in DistilBERT's code; the paper does not say
   the corpus                                              not stated; here that of pre-training
-Not followed: DistilBERT masks rare tokens more often; Bio-LM does not say that it does.
+Not followed: DistilBERT masks rare tokens more often; Bio-LM does not say that it does so.
 """
 
 from ml_collections import ConfigDict
@@ -50,7 +50,7 @@ LARGE = (24, 1024, 16, 4096)  # layers, hidden size, heads, feed-forward size
 
 
 def get_config(argument: str = '') -> ConfigDict:
-    """The arm that the argument says."""
+    """The arm that the argument names."""
     if argument not in ARGUMENTS:
         raise ValueError(f'no argument {argument!r}; there are {", ".join(ARGUMENTS)}')
     data = environment('BIOPTIMUS_DATA')
@@ -59,7 +59,7 @@ def get_config(argument: str = '') -> ConfigDict:
     config.corpus.update(inputs=(f'{data}/pubmed/*/*.xml.gz',), published_before='2020-04-01')
     config.vocab.kind = 'source'
     config.surgery.strategy = 'copy'
-    # The shape of the student, for a plan without it; 514: positions begin behind the padding's id.
+    # The shape of the student, for a plan without it; 514: positions begin after the padding id.
     config.model.update(family='roberta', max_positions=514)
     config.pretrain.update(
         batch_rows=8192,

@@ -1,4 +1,4 @@
-"""ELECTRA from scratch on PubMed abstracts: replaced-token detection, as Tinn et al. trained it and as it first was.
+"""ELECTRA from scratch on PubMed abstracts: replaced-token detection, as Tinn et al. trained it or as first published.
 
 Paper:    Tinn et al. (2023), Fine-tuning large neural language models for biomedical natural language processing,
           Methods and Table 2; Clark et al. (2020), ELECTRA (arXiv 2003.10555), section 3 and Table 6; Gu et al. (2021),
@@ -7,26 +7,26 @@ Data:     BIOPTIMUS_DATA names the folder with pubmed/ and ner/, as for configs/
 Command:  bioptimus run --config=electra:ft --workdir=DIR
 Options:  electra:ft, electra:ft_large (Tinn et al.); electra:original, electra:original_small, electra:original_large
 Plan:     `bioptimus plan --config=electra:ft`, an estimate: 62,500 steps, 241 billion pieces, 161 EFLOP, of which the
-          generator takes a seventh; 129 device-hours on an H200 at 35 % of peak. Not run by us at these sizes.
+          generator needs a seventh; 129 device-hours on an H200 at 35 % of peak. Not run by us at these sizes.
 Memory:   22.8 GiB on each of eight devices, 32 rows of 512 with plain attention.
-Expect:   Table 2 of Tinn et al., base: F1 on test of 93.0 on BC5-chem, 84.8 on BC5-disease, 87.2 on NCBI-disease, 84.0
+Expect:   Table 2 of Tinn et al., base: F1 on test 93.0 on BC5-chem, 84.8 on BC5-disease, 87.2 on NCBI-disease, 84.0
           on BC2GM, 78.6 on JNLPBA; BLURB 79.6, where masked language modelling has 81.4.
 
-Stated by Tinn et al.: a generator of a third of the width of the discriminator, a fourth where that is large; "the same
+Stated by Tinn et al.: a generator a third as wide as the discriminator, a fourth for the large one; "the same
     setting as PubMedBERT". They state no learning rate, masking rate, steps or lambda of their own.
-Taken from PubMedBERT for `ft`: a vocabulary of 30,522 of PubMed, uncased; 62,500 steps of 8,192 rows of 512 pieces;
+Taken from PubMedBERT for `ft`: an uncased PubMed vocabulary of 30,522; 62,500 steps of 8,192 rows of 512 pieces;
     peak 6e-4 after a tenth of the steps; 15 % masked.
-Stated by Clark et al.: layers, widths and heads; generators of a fourth, a third and a fourth; 15 % masked, 25 % in
+Stated by Clark et al.: layers, widths and heads; generators of a fourth, a third and a fourth; 15 % masked, 25 % for
     large; batches of 128, 256 and 2,048; 1 M, 766 k and 400 k steps; peak 5e-4, 2e-4, 2e-4 after 10,000 steps, linear
     to 0; Adam with 0.9, 0.999, epsilon 1e-6, decay 0.01; dropout 0.1; lambda 50.
-As in their code, not their paper: 85 % of the slots are [MASK] and 15 % stay; the LayerNorm of the embeddings is shared
+As in their code, not in their paper: 85 % of the slots are [MASK] and 15 % stay; the embeddings' LayerNorm is shared
     too; [CLS] and [SEP] are judged; gradients are clipped at 1.
-Other than in their code: places are drawn without replacement (there some are drawn twice, so 15 % asked are 14 %);
-    documents are packed and see only themselves, with one type of token (there: two segments of one document); the
-    rate is of the pieces that may be masked; Adam corrects its bias; the peak is reached (there the fall begins at step
-    0 and multiplies the rise, so that it is lr x (1 - warm-up / steps)). Embeddings are as wide as the model in small
-    too, since a model without a source has no key for their width.
-Chosen by us: the abstracts; micro-batches; 128 pieces a row in small.
+Different from their code: places are drawn without replacement (there some are drawn twice, so 15 % becomes 14 %);
+    documents are packed and see only themselves, with one token type (there: two segments of one document); the rate
+    is a share of the pieces that may be masked; Adam's bias is corrected; the peak is reached (there the fall begins
+    at step 0 and multiplies the rise, so the peak is lr x (1 - warm-up / steps)). Embeddings are as wide as the model
+    in small too, since a model without a source has no key for their width.
+Chosen by us: the abstracts; micro-batches; 128 pieces per row in small.
 """
 
 from ml_collections import ConfigDict

@@ -6,9 +6,9 @@ Command:  bioptimus finetune --config=finetune --workdir=runs/finetune --config.
           bioptimus finetune --config=finetune:stability --workdir=runs/low --config.finetune.models=/models/a \
               --config.finetune.train_sentences=500
           BIOPTIMUS_DATA/ner holds SET/{train,devel,test}.tsv; `bioptimus download --what=ner` fetches the five sets.
-Time:     BERT-base, five sets, five seeds: by estimate three hours on an A100.
-Expect:   BERT-base-sized biomedical encoders: 93-94 on BC5-chem, 84-86 on BC5-disease, 87-89 on NCBI-disease, 83-85 on
-          BC2GM, 78-80 on JNLPBA. The setting is chosen on devel for every model and set. All of BLURB: blurb.py.
+Time:     BERT-base, five sets, five seeds: an estimated three hours on an A100.
+Expect:   biomedical encoders of BERT-base size: 93-94 on BC5-chem, 84-86 on BC5-disease, 87-89 on NCBI-disease, 83-85
+          on BC2GM, 78-80 on JNLPBA. The setting is chosen on devel for every model and set. All of BLURB: blurb.py.
 """
 
 from ml_collections import ConfigDict
@@ -38,7 +38,7 @@ ARGUMENTS = tuple(GRIDS)
 
 
 def get_config(argument: str = '') -> ConfigDict:
-    """Fine-tuning alone: the paper's setting, or a grid of them."""
+    """Fine-tuning only: the paper's setting, or a grid of settings."""
     if argument not in GRIDS:
         raise ValueError(f'no argument {argument!r}; there are {", ".join(name or "none" for name in GRIDS)}')
     config = defaults()

@@ -1,27 +1,27 @@
 """A stable ModernBERT checkpoint adapted to PubMed abstracts, with its vocabulary kept, extended or replaced.
 
 Paper:    Warner et al. (2024), ModernBERT (arXiv 2412.13663); Sounack et al. (2025), BioClinical ModernBERT (arXiv
-          2506.10896), for the two phases: as the source left off, without warm-up, and then a decay.
+          2506.10896), for the two phases: first as the source left off, without warm-up, then a decay.
 Data:     BIOPTIMUS_DATA names the folder with pubmed/ and ner/, as for configs/bioptimus.py.
-Source:   A checkpoint from before the decay: one of which the learning rate has fallen to nothing has to be warmed up
-          again, and loses some of what it knows. Ettin publishes such ones as revisions: `step*` (stable, 1,024
-          pieces), `ext*` (documents of 8,192 pieces), `decay*` (over). Take the last `ext*`. The main revision of
-          ModernBERT, BioClinical ModernBERT and mmBERT is one after the decay: set
+Source:   A checkpoint from before the decay: after the learning rate has fallen to nothing, a model has to be warmed up
+          again, and loses some of what it knows. Ettin publishes its checkpoints as revisions: `step*` (stable, 1,024
+          pieces), `ext*` (documents of 8,192 pieces), `decay*` (too late). Take the last `ext*`. The main revision of
+          ModernBERT, BioClinical ModernBERT and mmBERT is from after the decay: set
           config.pretrain.warmup_fraction=0.06 with these.
 Command:  bioptimus run --config=modernbert --workdir=DIR --config.source.revision=REVISION
-Options:  modernbert          the source's vocabulary, and what a new one of the domain has beside it (append)
+Options:  modernbert          the source's vocabulary, and what a new one of the domain adds to it (append)
           modernbert:replace  a vocabulary of the domain, as large as the source's; shared rows are copied
           modernbert:keep     the source's vocabulary and rows, as in the papers
 Plan:     `bioptimus plan --config=modernbert:replace --words=4e9`, an estimate: 35,814 steps, 17 billion pieces, 14
           EFLOP, 11 device-hours on an H200 at 35 % of peak. Not run by us at this size.
 Memory:   8.2 GiB on each of eight devices, 8 rows of 1,024 at once.
 
-Stated in the papers: 3e-4 and no warm-up; masking of 30 %, in the decay 15 %; 1 - sqrt in the decay; betas of 0.9 and
+Stated in the papers: 3e-4 and no warm-up; 30 % masked, in the decay 15 %; 1 - sqrt in the decay; betas of 0.9 and
 0.98, weight decay 1e-5 and none on norms; no dropout; three passes over the corpus before the decay. Their optimiser is
-StableAdamW, which config.pretrain.optimizer=stable_adamw is and configs/bioclinical.py has.
-Chosen by us: AdamW with gradients clipped at 1; PubMed abstracts alone, and the same ones in the decay; rows and
-documents of 1,024 pieces, which no abstract fills (of full texts 8,192: longer ones are cut at the ends of sentences);
-half a million pieces a step; a decay of a tenth of the whole; pieces masked by themselves under 80-10-10.
+StableAdamW: config.pretrain.optimizer=stable_adamw, as configs/bioclinical.py sets it.
+Chosen by us: AdamW with gradients clipped at 1; only PubMed abstracts, and the same ones in the decay; rows and
+documents of 1,024 pieces, which no abstract fills (for full texts 8,192: longer ones are cut at sentence ends); half a
+million pieces a step; a decay of a tenth of the whole; single pieces masked, under 80-10-10.
 """
 
 from ml_collections import ConfigDict
@@ -37,7 +37,7 @@ PHASES = {
 
 
 def get_config(argument: str = '') -> ConfigDict:
-    """The adaptation, with the vocabulary that the argument says."""
+    """The adaptation, with the vocabulary that the argument names."""
     if argument not in ARGUMENTS:
         raise ValueError(
             f'no argument {argument!r}; there are {", ".join(name or "none" for name in ARGUMENTS)}'
@@ -50,7 +50,7 @@ def get_config(argument: str = '') -> ConfigDict:
     config.vocab.update(kind=VOCABULARIES[argument], tokenizer='bytelevel', lowercase=False, size=50_368)
     if argument == 'keep':
         config.surgery.strategy = 'copy'
-    # The shape of the source, for a plan without it; the rates of dropout are the run's in any case.
+    # The shape of the source, for a plan without it; the dropout rates are the run's in any case.
     config.model.update(family='modernbert', layers=22, intermediate=1152, max_positions=8192)
     config.model.update(dropout=0.0, attention_dropout=0.0)
     config.rows.update(row_pieces=1024, max_document_pieces=1024)

@@ -1,24 +1,24 @@
-"""What the papers on objectives compare, in small: arms that differ in the objective and share all else.
+"""The comparisons of the papers on objectives, at small scale: arms that differ only in the objective.
 
 Paper:    Tinn et al. (2023), Table 2; Touchent and de la Clergerie (2026); Lewis et al. (2020), Table 6.
-Data:     As for configs/small.py. BIOPTIMUS_SOURCE names the model that all arms begin with, BIOPTIMUS_TEACHER the
-          teacher of `distil`: Hugging Face folders.
+Data:     As for configs/small.py. BIOPTIMUS_SOURCE names the model that all arms start from, BIOPTIMUS_TEACHER the
+          teacher of `distil`; both are Hugging Face folders.
 Command:  export BIOPTIMUS_SOURCE=runs/small-source/export/0.1
           bioptimus sweep --config=objectives:nsp --workdir=runs/nsp --control=single --jobs=2
           bioptimus sweep --config=objectives:detour --workdir=runs/detour --control=masked --jobs=2
           export BIOPTIMUS_SOURCE=runs/small/export/0.4 BIOPTIMUS_TEACHER=runs/small-modernbert/export/0.4
           bioptimus sweep --config=objectives:distil --workdir=runs/distil --control=longer --jobs=2
-Options:  behind the name, after commas: objectives:nsp,seeds=5,steps=4000
-          seeds   runs of every arm, of which each has rows, data order and fine-tuning of its own (3)
-          steps   of 8 rows of 256 pieces (nsp 1,000; detour 440; distil 400)
+Options:  after the name, separated by commas: objectives:nsp,seeds=5,steps=4000
+          seeds   runs of every arm, each with its own rows, data order and fine-tuning (3)
+          steps   steps of 8 rows of 256 pieces (nsp 1,000; detour 440; distil 400)
 
           nsp      `nsp` pairs with next sentence prediction, `no_nsp` the same two segments without it, `single`
-                   documents; abstracts of 128 words and more. Not from random weights, as in the paper: in so few steps
-                   these only learn how frequent pieces are.
+                   documents; abstracts of 128 words and more. Not from random weights, unlike the paper: in so few
+                   steps those only learn how frequent pieces are.
           detour   `detour` ten parts causal and one part masked, `masked` the same steps masked throughout,
                    `masked_flops` masked for as many FLOPs as the detour
-          distil   `longer` the same steps without a teacher, `distil` masked LM and the divergence of masked pieces,
-                   `align` also the cosine. The student before is their source; the teacher is scored beside them.
+          distil   `longer` the same steps without a teacher, `distil` masked LM and the divergence at masked pieces,
+                   `align` also the cosine. Their source is the student before; the teacher is scored next to them.
 """
 
 from ml_collections import ConfigDict
@@ -31,20 +31,20 @@ ARMS = {
     'detour': ('masked', 'masked_flops', 'detour'),
     'distil': ('longer', 'distil', 'align'),
 }
-"""The first is the one that the others are compared with; it also scores what was there before."""
+"""The others are compared with the first, which also scores the models from before."""
 ARGUMENTS = tuple(f'{name}/{arm}.seed-0' for name, arms in ARMS.items() for arm in arms)
 SEEDS = 3
 CAUSAL = 10 / 11
 """Share of a detour's steps."""
 FLOPS_OF_A_DETOUR = 2.24
-"""By those of as many masked steps: a causal step tells every piece, a masked one 15 % of them."""
+"""Over those of as many masked steps: a causal step predicts every piece, a masked one 15 % of them."""
 VOCABULARY = 8000
 """Entries for thirteen million words. Their rows are averages of input rows, which need no contexts."""
 WEIGHTS = {'distil': (5.0, 2.0, 0.0), 'align': (5.0, 2.0, 1.0)}
 
 
 def get_arms(argument: str = '') -> tuple[str, ...]:
-    """The arms of a comparison, seed after seed, so that a sweep that is cut off has whole ones."""
+    """The arms of a comparison, seed after seed, so that an interrupted sweep has complete seeds."""
     name, options = _options(argument)
     return tuple(f'{arm}.seed-{seed}' for seed in range(options['seeds']) for arm in ARMS[name])
 
@@ -70,7 +70,7 @@ def get_config(argument: str = '') -> ConfigDict:
 
 
 def _options(argument: str) -> tuple[str, dict[str, int]]:
-    """The comparison that is named, and its options. Raises ValueError."""
+    """The named comparison, and its options. Raises ValueError."""
     name, *given = argument.split(',')
     if name not in ARMS:
         raise ValueError(f'no comparison {name!r}; there are {", ".join(ARMS)}')

@@ -2,21 +2,21 @@
 
 Paper:    none: docs/results.md has the tables that these settings follow.
 Command:  bioptimus init --source=FOLDER --texts='texts/*.jsonl.gz' --hours=10
-          writes a config of your own on top of this one. Without it: bioptimus run --config=recommended --workdir=DIR
+          writes your own config on top of this one. Without it: bioptimus run --config=recommended --workdir=DIR
           with config.source.path, corpus.inputs, phase.words.duration and finetune.folder.
-Options:  recommended:FAMILY         a source of base size and larger: bert (the default), roberta, electra, modernbert
-          recommended:FAMILY-laptop  one of at most 256 columns, on CPU cores
-          An ELECTRA is a discriminator: name the generator that was trained with it in config.objective.rtd.generator.
+Options:  recommended:FAMILY         a source of base size or larger: bert (the default), roberta, electra, modernbert
+          recommended:FAMILY-laptop  one with a hidden size of at most 256, on CPU cores
+          An ELECTRA is a discriminator: set config.objective.rtd.generator to the generator that was trained with it.
 Expect:   a gain over the source: 36.80 to 50.57 on BLURB's thirteen sets with a source of 2 layers x 128.
 
-By measurement (docs/results.md; 2 layers x 128, three seeds but for MiniLM):
+Measured by us (docs/results.md; 2 layers x 128, three seeds except for MiniLM):
   rows of new tokens  the defaults of config.surgery: 2.41 F1 ahead of the paper's, level with random ones. From MiniLM,
                       which knows its tokens, ahead of random ones in the first 600 steps (one seed).
   vocabulary          a new one of the domain is 2.2 F1 ahead of the source's own after 350,000 words.
-  masking             whole words 20 %, all the way: 0.80 F1 ahead of easy to hard (p = 0.22), and one phase is simpler.
+  masking             whole words 20 % throughout: 0.80 F1 ahead of easy to hard (p = 0.22), and one phase is simpler.
                       [MASK] alone from the start loses 1.56 (p = 0.008).
-By the papers, and not measured by us: learning rates, batch, decay and corruption of models of base size (BIOptimus,
-section 8.2; ModernBERT; ELECTRA). No dropout of attention: fused kernels have none.
+From the papers, not measured by us: learning rates, batch, decay and corruption of models of base size (BIOptimus,
+section 8.2; ModernBERT; ELECTRA). No attention dropout: fused kernels have none.
 """
 
 from ml_collections import ConfigDict
@@ -29,7 +29,7 @@ ARGUMENTS = ('', *FAMILIES, *(f'{family}{LAPTOP}' for family in FAMILIES))
 
 
 def get_config(argument: str = '') -> ConfigDict:
-    """The settings for a source of that kind; paths and lengths are the user's."""
+    """The settings for a source of that kind; the user gives paths and lengths."""
     if argument not in ARGUMENTS:
         raise ValueError(
             f'no argument {argument!r}; there are {", ".join(filter(None, ARGUMENTS))}, and none'

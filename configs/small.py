@@ -2,24 +2,24 @@
 
 Paper:    BIOptimus (arXiv 2308.08625), sections 3 and 8, at 2 layers x 128, 128 pieces, one epoch, rescaled rows.
 Data:     BIOPTIMUS_DATA names the folder with general/, pubmed/, ner/ and vocab/; every path can be given on
-          the command line instead. ag_news stays out: it is the domain of the difficulty probe.
+          the command line instead. ag_news is left out: the difficulty probe uses it as its domain.
 Command:  bioptimus run --config=small:source --workdir=runs/small-source
           bioptimus run --config=small --workdir=runs/small --config.source.path=runs/small-source/export/0.1
           small:roberta-source and small:roberta, small:modernbert-source and small:modernbert are the same with other
           families of about as many parameters: a RoBERTa with byte-level vocabularies, and a ModernBERT with BERT's.
           small:electra-source and small:electra train replaced-token detection, with a generator as wide as the model
-          and lambda 5 (a narrow one with lambda 50 learns frequencies alone); the latter goes on with both models:
-          BIOPTIMUS_SOURCE=runs/small-electra-source/export/0.1 says so.
-          small:nsp, small:no_nsp and small:single are PubMedBERT's recipe in small, from random weights on abstracts of
-          128 words and more (Tinn et al., Table 2): pairs with next sentence prediction, the same two segments without
-          it, of which the second always follows, and single documents. With --config.rows.layout=pairs `no_nsp` has
-          random second texts too.
-          small:detour adapts the same source by configs/detour.py: causal, then masked, in as many steps.
-Time:     an hour on two cores, both commands together; half of it with --config.phase.NAME.duration=0.0625 for each of
-          the phases, a quarter of an epoch in all.
-Expect:   of that quarter: held-out loss 6.23, 5.69, 5.34, 5.23 at the ends of the phases; F1 of 69 on NCBI-disease and
+          and lambda 5 (a narrow one with lambda 50 learns only frequencies); the latter continues with both models:
+          set BIOPTIMUS_SOURCE=runs/small-electra-source/export/0.1.
+          small:nsp, small:no_nsp and small:single are PubMedBERT's recipe at small scale, from random weights on
+          abstracts of 128 words and more (Tinn et al., Table 2): pairs with next sentence prediction, two segments
+          without it (the second always follows the first), and single documents. With
+          --config.rows.layout=pairs `no_nsp` has random second texts too.
+          small:detour adapts the same source as in configs/detour.py: causal, then masked, in as many steps.
+Time:     an hour on two cores, both commands together; half of that with --config.phase.NAME.duration=0.0625 for each
+          phase, a quarter of an epoch in all.
+Expect:   for that quarter: held-out loss 6.23, 5.69, 5.34, 5.23 at the ends of the phases; F1 of 69 on NCBI-disease and
           75 on BC5-chem (ModernBERT: 4.76, 73 and 79), far below the paper's (88-94 with BERT-base). Records:
-          docs/results/families.jsonl. All three splits of the NER sets stay out of the corpus.
+          docs/results/families.jsonl. All three splits of the NER sets are kept out of the corpus.
 """
 
 from ml_collections import ConfigDict
@@ -32,7 +32,7 @@ SHAPES: dict[str, dict] = {
     # RoBERTa counts its positions from 2.
     'roberta': {'intermediate': 512, 'max_positions': 514},
     'electra': {'intermediate': 512, 'max_positions': 512},
-    # Three matrices of a gated block have the weights of two.
+    # The three matrices of a gated block have as many weights as two of the others.
     'modernbert': {'intermediate': 344, 'max_positions': 512},
 }
 OBJECTIVES = {'electra': 'rtd'}
@@ -67,19 +67,19 @@ def get_config(argument: str = '') -> ConfigDict:
         config.pretrain.objective = OBJECTIVES[family]
         override(config, 'objective.rtd.share', '1')
         override(config, 'objective.rtd.strength', '5')
-        for name in ('0.1', '0.2', '0.3'):  # in place of 80-10-10; 0.4 has [MASK] alone
+        for name in ('0.1', '0.2', '0.3'):  # in place of 80-10-10; 0.4 has only [MASK]
             config.phase[name].corruption = (0.85, 0.0, 0.15)
-    # Dropout: no text is seen twice. Weights: 1 / sqrt(hidden); 0.02 is made for a hidden size of 768.
+    # No dropout: no text is seen twice. Initial weights: 1 / sqrt(hidden); 0.02 is meant for a hidden size of 768.
     config.model.update(dropout=0.0, attention_dropout=0.0, initializer_range=0.08)
-    # Wider rows than documents fill better and waste fewer prediction slots.
+    # Rows that are wider than documents fill better and waste fewer prediction slots.
     config.rows.update(row_pieces=256, max_document_pieces=128)
-    # Micro-batches: parts fit a CPU's cache. Beta 2: a thousand steps are no time for an average over a thousand.
+    # Micro-batches: parts fit a CPU's cache. Beta 2: a thousand steps are too few for an average over a thousand.
     config.pretrain.update(batch_rows=16, micro_batches=4, learning_rate=2e-3, beta2=0.98)
     config.evaluation.rows = 256
     config.runtime.checkpoint_every_steps = 250
     general = (
         f'{data}/general/wikitext-2/*.txt',
-        f'{data}/general/wiki-split/*.tsv',  # column 0; the other column says the same in two sentences
+        f'{data}/general/wiki-split/*.tsv',  # column 0; the other column has the same in two sentences
         f'{data}/general/gutenberg/*.txt',
     )
     if argument in ARMS:
@@ -87,7 +87,7 @@ def get_config(argument: str = '') -> ConfigDict:
         config.corpus.update(inputs=(f'{data}/pubmed/*.jsonl.gz',), min_words=128)
         config.corpus.audit.update(folder=f'{data}/ner', splits=('train', 'devel', 'test'))
         config.surgery.strategy = 'scratch'
-        config.vocab.size = 8000  # of thirteen million words
+        config.vocab.size = 8000  # for thirteen million words
         config.rows.layout = ARMS[argument]['layout']
         config.pretrain.update(objective=ARMS[argument]['objective'], warmup_fraction=0.1)
         config.phases = ('0.2',)
@@ -100,7 +100,7 @@ def get_config(argument: str = '') -> ConfigDict:
         config.stages = ('corpus', 'vocab', 'surgery', 'rows', 'pretrain', 'export')
         config.surgery.strategy = 'scratch'
         config.corpus.inputs = general
-        # Short documents and small batches leave the unigram plateau first.
+        # With short documents and small batches training leaves the unigram plateau sooner.
         config.corpus.words_per_document = 40
         config.rows.max_document_pieces = 64
         config.pretrain.update(batch_rows=8, micro_batches=2, learning_rate=3e-3)
@@ -112,7 +112,7 @@ def get_config(argument: str = '') -> ConfigDict:
     config.source.path = environment('BIOPTIMUS_SOURCE')  # in practice given on the command line
     if family in OBJECTIVES:
         config.objective.rtd.generator = f'{config.source.path}-generator'
-    # The paper's rows but for their length: last-layer states are many times as long as this source's input rows.
+    # The paper's rows except for their length: last-layer states are many times as long as this source's input rows.
     config.surgery.update({**PAPER_ROWS, 'scale': 'rescaled'})
     config.corpus.inputs = (f'{data}/pubmed/*.jsonl.gz',)
     config.corpus.audit.update(folder=f'{data}/ner', splits=('train', 'devel', 'test'))

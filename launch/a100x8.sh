@@ -3,10 +3,10 @@
 #
 #   launch/a100x8.sh [--dry-run] --config=bioptimus --workdir=DIR [--config.key=value ...]
 #
-# What it prints is kept in DIR/logs/host-0.log. When it stops after saving (exit code 75) it is started again; after
+# Its output is kept in DIR/logs/host-0.log. When the program stops after saving (exit code 75) it is restarted. On
 # SIGTERM, SIGHUP or Ctrl-C to this script it saves, and the script ends with 75. Other exit codes are passed on.
 #
-# Several such hosts without SLURM: the same on each, with a DIR that all of them see, and on number I of N
+# For several such hosts without SLURM, run the same on each, with a DIR that all of them see, and on host I of N add
 #   --config.runtime.distributed=FIRST_HOST:12355,N,I
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=supervise.sh

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Several processes on this machine that train together: one for each GPU, or to try it out on a laptop.
+# Several processes on this machine that train together: one for each GPU, or some to try it out on a laptop.
 #
 #   launch/local.sh [--processes=2] [--port=PORT] [--dry-run] --config=NAME --workdir=DIR [--config.key=value ...]
 #
 # Process I sees GPU number I, unless CUDA_VISIBLE_DEVICES is set, and writes to DIR/logs/host-I.log; number 0 is shown.
-# When one ends badly or is killed all end, and the script has its exit code (137: killed): the same command goes on
-# from the last checkpoint. After SIGTERM, SIGHUP or Ctrl-C all save, and the script ends with 75.
+# When one fails or is killed, all end, and the script exits with its code (137: killed); the same command continues
+# from the last checkpoint. On SIGTERM, SIGHUP or Ctrl-C all save, and the script ends with 75.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=supervise.sh
 source "$(dirname "${BASH_SOURCE[0]}")/supervise.sh"
@@ -32,7 +32,7 @@ start() {
     > >(keep "$logs/host-$1.log" >$screen) 2>&1 &
   running[$1]=$!
 }
-# Sets `result`: 0, 75, or the exit code of the one that ended badly; 69 is that of those who lost it.
+# Sets `result`: 0, 75, or the exit code of the process that failed; 69 is the code of those that lost it.
 finish() {
   local deadline='' who='' && result=0
   while ((${#running[@]})); do
@@ -46,13 +46,13 @@ finish() {
     done
     [[ -z $deadline ]] || ((SECONDS < deadline)) || send KILL
     sleep 0.2 || true
-  done 2>/dev/null # of bash's own notices
+  done 2>/dev/null # without bash's own notices
   ((result % 75 == 0)) || say "process $who ended with exit code $result, and the others with it ($logs/host-$who.log);" \
     'the same command goes on from the last checkpoint'
 }
 while true; do
   for ((i = 0; i < processes; i++)); do start "$i"; done
-  ! $stopping || send TERM # it came before all were known
+  ! $stopping || send TERM # the signal came before all were known
   finish
   ((result == 75)) && ! $stopping || exit "$result"
   say 'stopped after saving; starting again'

@@ -12,9 +12,9 @@
 #   sbatch [--nodes=N] launch/slurm.sh --config=bioptimus --workdir=DIR [--config.key=value ...]
 #   bash launch/slurm.sh --dry-run --config=bioptimus --workdir=DIR      shows the command
 #
-# Submit it from the root of the repository, with the environment of `bioptimus` active; DIR must lie where all nodes
-# see it. Process I writes to DIR/logs/host-I.log. Five minutes before the time limit, and when the job is preempted
-# with a grace time, the run saves and the job is queued again. Any other exit code is passed on.
+# Submit it from the root of the repository, with the environment of `bioptimus` active; all nodes must see DIR.
+# Process I writes to DIR/logs/host-I.log. Five minutes before the time limit, and when the job is preempted with a
+# grace time, the run saves and the job is queued again. Any other exit code is passed on.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 [[ -f $here/supervise.sh ]] || here=${SLURM_SUBMIT_DIR:-.}/launch # sbatch runs a copy of this file
@@ -28,12 +28,12 @@ nodes=${SLURM_NNODES:-1}
 # jax would give each process one GPU under SLURM.
 export JAX_LOCAL_DEVICE_IDS="${JAX_LOCAL_DEVICE_IDS:-$(seq -s, 0 $((${SLURM_GPUS_ON_NODE:-8} - 1)))}"
 export XLA_PYTHON_CLIENT_PREALLOCATE="${XLA_PYTHON_CLIENT_PREALLOCATE:-false}"
-# All end by themselves when one does; whoever does not is ended two minutes after the first.
+# All end by themselves when one does; any that does not is ended two minutes after the first.
 step=(srun --ntasks="$nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 --wait=120
   --output="$logs/host-%t.log" --open-mode=append "${program[@]}")
 
 begin "${step[@]}"
-# SLURM signals the processes, not this script; where it does, srun must not get it: it would kill them.
+# SLURM signals the processes, not this script; if it signals the script, srun must not get it: it would kill them.
 trap 'scancel --signal=TERM "$SLURM_JOB_ID" || true' TERM
 "${step[@]}" &
 wait_for $!

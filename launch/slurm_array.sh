@@ -6,15 +6,15 @@
 #SBATCH --requeue
 #SBATCH --open-mode=append
 #SBATCH --signal=B:TERM@300
-# Cells of fine-tuning, or arms of a sweep, on as many GPUs as the array has parts: each is a dask worker with one GPU, and
-# the first also gives out the work. They may begin one after the other, and any may be lost.
+# Cells of fine-tuning, or arms of a sweep, on as many GPUs as the array has parts: each part is a dask worker with one
+# GPU, and the first also distributes the work. They may begin one after the other, and any may be lost.
 #
 #   sbatch --array=0-7 launch/slurm_array.sh finetune --config=NAME --workdir=DIR [--config.key=value ...]
 #   sbatch --array=0-7 launch/slurm_array.sh sweep --config=NAME:ARGUMENT --workdir=DIR [--config.key=value ...]
 #
-# Submit it from the root of the repository, with the environment of `bioptimus` active and its extra `distributed`; DIR
-# must lie where all nodes see it. Before its time limit a part saves and is queued again; the same command goes on with what
-# is not finished.
+# Submit it from the root of the repository, with the environment of `bioptimus` active and its extra `distributed`; all
+# nodes must see DIR. Before its time limit a part saves and is queued again; the same command continues with what is
+# not finished.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 [[ -f $here/supervise.sh ]] || here=${SLURM_SUBMIT_DIR:-.}/launch # sbatch runs a copy of this file
@@ -31,7 +31,7 @@ begin "${program[@]}" --config.runtime.cluster=SCHEDULER
 trap 'stopping=true; [[ -z $child ]] || kill -TERM "$child" 2>/dev/null || true' TERM
 trap '((${#helpers[@]} == 0)) || { kill -TERM "${helpers[@]}"; wait "${helpers[@]}"; } 2>/dev/null || true' EXIT
 if ((part == ${SLURM_ARRAY_TASK_MIN:-0})); then
-  rm -f "$meeting" "$finished" # of this part, before it was queued again
+  rm -f "$meeting" "$finished" # left by this part, before it was queued again
   dask scheduler --scheduler-file="$meeting" --port=0 --no-dashboard >>"$logs/scheduler.log" 2>&1 & helpers+=($!)
   until [[ -s $meeting ]]; do
     kill -0 "${helpers[0]}" 2>/dev/null || refuse "dask has no scheduler here; see $logs/scheduler.log"
@@ -40,10 +40,10 @@ if ((part == ${SLURM_ARRAY_TASK_MIN:-0})); then
   "${worker[@]}" >>"$log" 2>&1 & helpers+=($!)
   address=$(sed -n 's/.*"address": *"\([^"]*\)".*/\1/p' "$meeting" | head -n 1)
   "${program[@]}" --config.runtime.cluster="$address" > >(keep "$logs/host-0.log") 2>&1 & child=$!
-  ! $stopping || kill -TERM "$child" # it came before `child` was known
+  ! $stopping || kill -TERM "$child" # the signal came before `child` was known
   wait_for "$child"
   ((code == 75)) || echo "$code" >"$finished"
-else # it may come before the scheduler, and loses it when the first part is queued again
+else # this part may start before the scheduler, and loses it when the first part is queued again
   until [[ -f $finished ]] || $stopping; do
     [[ ! -s $meeting ]] || { "${worker[@]}" >>"$log" 2>&1 & child=$!; }
     while [[ -n $child ]] && kill -0 "$child" 2>/dev/null; do

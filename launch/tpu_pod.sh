@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# A Cloud TPU slice of several hosts, started from your own machine: tpu_vm.sh on every host, over gcloud's ssh.
+# A Cloud TPU slice of several hosts, started from your own machine: runs tpu_vm.sh on every host, over gcloud's ssh.
 #
 #   launch/tpu_pod.sh --tpu=NAME --zone=ZONE [--project=PROJECT] [--folder=bioptimus_jax] [--dry-run]
 #       --config=bioptimus --workdir=DIR [--config.key=value ...]
 #
-# On every host this repository lies in FOLDER with the program in its .venv (or on PATH), and DIR is gs://BUCKET/FOLDER,
-# or a share that all hosts mount. It ends when the run does; Ctrl-C or SIGTERM: all hosts save and stop. The run does not need this
-# connection: where it breaks, the hosts go on, and DIR/logs tells how far they are. After a preemption make the slice
-# again and give the same command: the run goes on where it was.
+# Every host must have this repository in FOLDER with the program in its .venv (or on PATH); DIR is gs://BUCKET/FOLDER, or
+# a share that all hosts mount. The script ends when the run does; on Ctrl-C or SIGTERM all hosts save and stop. The run
+# does not need this connection: if it breaks, the hosts continue, and DIR/logs shows how far they are. After a
+# preemption recreate the slice and rerun the same command: the run continues where it was.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=supervise.sh
 source "$(dirname "${BASH_SOURCE[0]}")/supervise.sh"

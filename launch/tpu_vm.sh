@@ -3,11 +3,11 @@
 #
 #   launch/tpu_vm.sh [--dry-run] --config=bioptimus --workdir=DIR [--config.key=value ...]
 #
-# On the VM once: pip install -c constraints.txt '.[tpu,remote]'. PyTorch leaves a TPU idle, so that finetune is refused:
-# name the other stages in --config.stages, and score the exports on a GPU.
-# DIR is gs://BUCKET/FOLDER, or lies on a persistent disk or a share. Worker N writes to DIR/logs/host-N.log (of a
-# bucket: logs/ here). A maintenance event sends SIGTERM: the run saves and is started again here when the VM stays up;
-# after a preemption start this script again, it goes on where it was. After SIGTERM, SIGHUP or Ctrl-C it saves: 75.
+# Once on the VM: pip install -c constraints.txt '.[tpu,remote]'. PyTorch leaves a TPU idle, so finetune is refused: name
+# the other stages in --config.stages, and score the exports on a GPU.
+# DIR is gs://BUCKET/FOLDER, or on a persistent disk or a share. Worker N writes to DIR/logs/host-N.log (for a bucket: to
+# logs/ on this disk). A maintenance event sends SIGTERM: the run saves, and is restarted here if the VM stays up. After
+# a preemption rerun this script: the run continues where it was. On SIGTERM, SIGHUP or Ctrl-C it saves and ends with 75.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=supervise.sh
 source "$(dirname "${BASH_SOURCE[0]}")/supervise.sh"
