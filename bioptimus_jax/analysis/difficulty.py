@@ -87,7 +87,7 @@ def _computed_here(folder: Path) -> bool:
     """Whether it is of a family that can be computed here. Raises InputError where there is no model at all."""
     values = read_json(folder / 'config.json')
     if not isinstance(values, dict):
-        raise InputError(f'{folder}: is no Hugging Face folder (no config.json); give the path of one')
+        raise InputError(f'{folder}: is not a Hugging Face folder (no config.json); give the path of one')
     try:
         read_architecture(folder)
     except InputError:

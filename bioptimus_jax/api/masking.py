@@ -126,7 +126,7 @@ class Collator:
         """Of every example its pieces, `starts` where a word begins, and what else a model reads."""
         given: list[dict[str, Any]] = [{'text': one} if isinstance(one, str) else {**one} for one in examples]
         if not given:
-            raise InputError('examples: are none; a batch has one at least')
+            raise InputError('examples: is empty; a batch has at least one')
         found = []
         for number, example in enumerate(given):
             if 'input_ids' not in example:
@@ -164,8 +164,8 @@ class Collator:
             known = subwords_of(place / 'tokenizer', self.tokenizer)
         if known.kind.words_in_rows:
             raise InputError(
-                'examples: have no word_ids, and a piece of this tokenizer does not say whether a word begins; give '
-                'text in place of input_ids, or word_ids beside them'
+                'examples: have no word_ids, and a piece of this tokenizer does not show whether it begins a word; '
+                'give text instead of input_ids, or word_ids with them'
             )
         return known.begins_V
 

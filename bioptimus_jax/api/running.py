@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 GIVEN = 'given'
 """In a run folder: the objects that a run was asked for with, and config.py."""
-CONFIG = '''"""What `bioptimus_jax.adapt` was asked for: `bioptimus run --config=THIS --workdir=...` goes on with it."""
+CONFIG = '''"""What `bioptimus_jax.adapt` was asked for: `bioptimus run --config=THIS --workdir=...` continues it."""
 
 from bioptimus_jax import config
 

@@ -55,7 +55,7 @@ def train_vocabulary(
     Raises ConfigError for a size or key that cannot be, InputError for a tokenizer that cannot be kept, or no words.
     """
     if append and like is None:
-        raise ConfigError('append: needs `like`, the tokenizer that is appended to')
+        raise ConfigError('append: needs `like`, the tokenizer to append to')
     with workplace() as place, undisturbed():
         source = None if like is None else subwords_of(place / 'like', like)
         asked = {'vocab.size': size, 'vocab.kind': 'append' if append else 'train'}
