@@ -2,7 +2,7 @@
 
 A model of a family that is computed here is scored as in training, on the devices of jax; any other by transformers.
 All see the same documents; models with the same vocabulary see the same masks too. Perplexity counts pieces: models
-with different vocabularies compare in the order of the settings, not in height.
+with different vocabularies compare in the order of the settings, not in the values.
 """
 
 import time
