@@ -126,7 +126,9 @@ def in_run(
     ):
         run.command = shlex.join(['bioptimus', *(word for word in command.words if word != '--replace')])
         if getattr(command.options, 'replace', False) and run.mirror and others:
-            raise ConfigError('--replace: of a run in a bucket, give it to one process alone, then start all')
+            raise ConfigError(
+                '--replace: for a run in a bucket, give it to one process alone, then start all'
+            )
         if run.leads:
             lead(run)
         else:
@@ -145,8 +147,8 @@ def config_flag(what: str = 'shipped config or .py file', required: bool = True)
 
 def run_flags(required: bool = True) -> tuple[Flag, ...]:
     """`--config`, `--workdir` and `--replace`."""
-    where = 'run folder, made if it is not there; or s3://, gs://'
-    replace = 'delete what a stage made, and make it again (run: only where it differs)'
+    where = 'run folder, created if missing; or s3://, gs://'
+    replace = 'delete what a stage made and rebuild it (run: only where it differs)'
     return (
         config_flag(required=required),
         flag('--workdir', where, None, required=required, metavar='DIR'),
@@ -203,5 +205,5 @@ def described_keys(verb: Verb) -> str:
             continue
         lines += [f'  {name} = {value!r}', f'      {metadata["doc"]}']
         lines += [f'      {said}' for said in filter(None, [allowed(metadata)])]
-    more = ['', 'and the keys of every stage that it does: `bioptimus STAGE --help`'] * verb.every
+    more = ['', 'and the keys of every stage that it runs: `bioptimus STAGE --help`'] * verb.every
     return '\n'.join([*lines, *more])

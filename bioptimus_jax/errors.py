@@ -15,17 +15,17 @@ DONE, FAILED, USAGE, BAD_INPUT, LOST, STOPPED, INTERRUPTED = 0, 1, 2, 3, 69, 75,
 SAVED = (STOPPED, INTERRUPTED)
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 REMEDIES = {
-    **dict.fromkeys(FULL_DISK, 'free some and start the same command again'),
-    errno.EFBIG: 'raise the limit of file sizes (ulimit -f) and start the same command again',
+    **dict.fromkeys(FULL_DISK, 'free some and rerun the same command'),
+    errno.EFBIG: 'raise the limit of file sizes (ulimit -f) and rerun the same command',
     **dict.fromkeys((errno.EACCES, errno.EROFS, errno.EPERM), 'check its rights, or choose another place'),
     errno.ENOTDIR: 'a part of its path is a file; choose another place',
     errno.EISDIR: 'a file is needed there; remove the folder, or name another file',
-    errno.EEXIST: 'a folder is needed there, no file and no link that leads nowhere; choose another place',
+    errno.EEXIST: 'a folder is needed there, not a file or a broken link; choose another place',
     errno.ELOOP: 'correct the link',
     errno.ENAMETOOLONG: 'choose shorter names',
-    errno.ENOENT: 'it is not there, or no longer; start the same command again',
+    errno.ENOENT: 'it does not exist, or no longer does; rerun the same command',
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), 'raise the limit of open files (ulimit -n)'),
-    **dict.fromkeys((errno.EIO, errno.ESTALE), 'the disk or network failed; start the same command again'),
+    **dict.fromkeys((errno.EIO, errno.ESTALE), 'the disk or network failed; rerun the same command'),
 }
 """What to do about an error of the system: by its number."""
 OUT_OF_MEMORY = re.compile(  # XLA, torch, C++, the system
@@ -76,7 +76,10 @@ def of_the_system(error: BaseException, place: str = 'the output folder') -> str
     if number in REMEDIES:
         return f'{where}: {os.strerror(number)}; {REMEDIES[number]}'
     if lacks_memory(error):
-        return f'the memory is not enough ({reason_of(error)}); close what else needs it, or take a larger machine'
+        return (
+            f'there is not enough memory ({reason_of(error)}); close other programs that use it, or take a larger '
+            'machine'
+        )
     return ''
 
 
@@ -93,5 +96,5 @@ def reason_of(error: BaseException) -> str:
 def pickled_code(error: Exception) -> str:
     """What is wrong with weights that torch refuses as they name a function, and the remedy; '' of other errors."""
     called = CALLED.search(str(error))
-    remedy = 'weights are numbers alone, ask for model.safetensors'
-    return f'is refused, it would run {called[1]} when loaded; {remedy}' if called else ''
+    remedy = 'weights are only numbers; ask for a model.safetensors'
+    return f'is refused: it would run {called[1]} when loaded; {remedy}' if called else ''

@@ -187,7 +187,7 @@ def record_from(record: type, values: Any, where: str = '') -> Any:
                 if not _may_be(field.metadata, chosen):
                     known = ', '.join(field.metadata['names'])
                     raise ConfigError(
-                        f'config.{full}.{chosen}: no such entry; there may be {known}'
+                        f'config.{full}.{chosen}: no such entry; possible ones: {known}'
                         f'{meant(chosen, field.metadata["names"])}'
                     )
             filled[name] = {n: _entry(field.metadata, n, value[n], f'{full}.{n}') for n in value}
@@ -267,8 +267,8 @@ def check_name(name: Any, where: str, also: str = '') -> None:
     plain = name.replace(also, '_') if also and isinstance(name, str) else name
     if not isinstance(plain, str) or not NAME.fullmatch(plain):
         raise ConfigError(
-            f'{where}: {_shown(name)} is not a name; one is of letters, digits and . _ + -{also and " " + also}, and '
-            'does not begin with . or -'
+            f'{where}: {_shown(name)} is not a name; a name has only letters, digits and . _ + '
+            f'-{also and " " + also}, and does not begin with . or -'
         )
     if len(name.encode()) > LONGEST_NAME or name.endswith(ENDINGS):
         raise ConfigError(
@@ -311,5 +311,5 @@ def _shown(value: Any) -> str:
     try:
         text = repr(value)
     except ValueError:  # more digits than Python writes
-        text = f'{type(value).__name__} of very many digits'
+        text = f'{type(value).__name__} with very many digits'
     return text if len(text) <= 80 else f'{text[:76]} ...'

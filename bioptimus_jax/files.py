@@ -27,7 +27,7 @@ LEFT = re.compile(r'\..+\.[^/]+-\d+\.tmp')  # a name that `temporary` gives
 SEAL = 'seal'
 LOOK_SECONDS = 0.2
 """How long a lock is tried for: `is_held` has it for a moment."""
-REMEDY = 'restore it, or run the stage that made it again'
+REMEDY = 'restore it, or rerun the stage that made it'
 
 
 def is_left(path: Path) -> bool:

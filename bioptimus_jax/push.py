@@ -71,7 +71,7 @@ def parcel(what: Path) -> Parcel:
     stage, listed = _listed(what.parent if alone else what)
     if stage not in KINDS or not (what.name in listed if alone else listed):
         raise InputError(
-            f'{what}: is no export, kept model or report of this program; give RUN/export/PHASE, a model that '
+            f'{what}: is not an export, kept model or report of this program; give RUN/export/PHASE, a model that '
             '--config.finetune.keep=best has kept, RUN/report, or a card of RUN/report/cards'
         )
     if alone:
@@ -109,15 +109,13 @@ def _checked(folder: Path, listed: Mapping[str, str]) -> dict[str, Path | bytes]
             file = Path(place, name)
             known = str(file.relative_to(folder))
             if file.is_symlink():
-                raise InputError(f'{file}: is a link; only what a stage has written is sent, take it away')
+                raise InputError(f'{file}: is a link; only what a stage wrote is sent: remove it')
             if known == MANIFEST and known not in listed:
                 continue
             if known not in listed:
-                raise InputError(
-                    f'{file}: no stage has written it; take it away, only what a stage wrote is sent'
-                )
+                raise InputError(f'{file}: no stage wrote it; only what a stage wrote is sent: remove it')
             if known != CARD and sha256(file) != listed[known]:
-                raise InputError(f'{file}: is not what its stage wrote; make it again, or restore it')
+                raise InputError(f'{file}: is not what its stage wrote; rebuild it, or restore it')
             _check_secrets(file)
             found[known] = file
     if missing := sorted(set(listed) - set(found) - {CARD}):
@@ -145,7 +143,9 @@ def _with_card(made: Parcel) -> Parcel:
     try:
         said: Any = ModelCard.load(card, ignore_metadata_errors=True).data.to_dict().get('license')
     except Exception as error:  # of YAML, and of what a card may hold
-        raise InputError(f'{card}: its first lines are no metadata ({str(error).splitlines()[0]})') from error
+        raise InputError(
+            f'{card}: its first lines are not metadata ({str(error).splitlines()[0]})'
+        ) from error
     return dataclasses.replace(made, licence=str(said or ''))
 
 

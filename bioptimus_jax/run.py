@@ -118,7 +118,7 @@ class Run:
             ):
                 raise InputError(
                     f'{self.workdir / old}: was made when stage {new} was called {old}, and this version cannot read '
-                    f'it; move it elsewhere, and give `bioptimus {new}` to score the models again'
+                    f'it; move it elsewhere, and run `bioptimus {new}` to score the models again'
                 )
 
     def withdraw(self) -> None:
@@ -225,7 +225,8 @@ class Run:
         self.say(f'{stage}: computes on {", ".join([on, *(f"{n} {v}" for n, v in how.items())])}')
         if wrong := unused(on):
             self.say(
-                f'{stage}: WARNING: {wrong}; `bioptimus doctor` says what is missing (JAX_PLATFORMS=cpu: meant)'
+                f'{stage}: WARNING: {wrong}; `bioptimus doctor` says what is missing (or set JAX_PLATFORMS=cpu if it '
+                'is intended)'
             )
 
     def progress(self, label: str, total: float, unit: str) -> Progress:
@@ -473,7 +474,7 @@ def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[
             raise Afresh
         run.say(
             f'{stage.name}: WARNING: jax holds memory of the accelerators in this run; `bioptimus {stage.name}` has '
-            'all of it, when the run has ended'
+            'all of it once the run has ended'
         )
     if found.manifest or found.claim or stage.always:
         run.fetch('' if stage.always else stage.name, bulk=not stage.always)
@@ -485,7 +486,7 @@ def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[
     run.kept, run.computed_on, run.began, started = False, {}, time.time(), time.monotonic()
     run.say_of(stage.name, stage.summary)
     for name in found.missing:
-        run.say(f'{stage.name}: {name} is missing, and made again')
+        run.say(f'{stage.name}: {name} is missing, and is rebuilt')
     try:
         counts = stage.build(run, folder)
     except (ConfigError, InputError) as error:
@@ -501,16 +502,14 @@ def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[
     except Exception as error:
         if lacks_memory(error):
             raise InputError(
-                f'{stage.name}: the memory is not enough ({reason_of(error)}); {stage.memory}'
+                f'{stage.name}: there is not enough memory ({reason_of(error)}); {stage.memory}'
             ) from error
         if reason := of_the_system(error, str(folder)):
             raise InputError(reason) from error
         raise
     records = _records(run, stage)
     for name in set(found.missing) - records['files'].keys():
-        run.say(
-            f'{stage.name}: {name} is still missing; only `bioptimus {stage.name} --replace` makes it again'
-        )
+        run.say(f'{stage.name}: {name} is still missing; only `bioptimus {stage.name} --replace` rebuilds it')
     sums = {name: entry['sha256'] for name, entry in records['files'].items()}
     origins = {key: urls for key, urls in run.origins.items() if stage.name in READ_BY[key]}
     manifest = {
@@ -596,7 +595,7 @@ def _from_base(run: Run, stage: Stage, wanted: dict[str, Any]) -> dict[str, Any]
     """The manifest of the same stage in a base run, the first that matches, now also in this run's folder; or None."""
     if run.mirror and run.config.runtime.base_run:
         raise ConfigError(
-            'config.runtime.base_run: a run in a bucket cannot lean on a folder of one machine; leave it empty'
+            'config.runtime.base_run: a run in a bucket cannot depend on a folder of one machine; leave it empty'
         )
     places, remembered = [], run.checksums()
     for base in map(Path, run.config.runtime.base_run):

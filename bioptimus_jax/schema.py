@@ -79,7 +79,9 @@ class Audit:
 class Near:
     """Near duplicates, by MinHash: of two documents that share most of their word n-grams the first stays."""
 
-    threshold: float = key(0.8, 'estimated Jaccard similarity that is too much; 0: none', low=0, high=1)
+    threshold: float = key(
+        0.8, 'estimated Jaccard similarity that is too high; 0: none are left out', low=0, high=1
+    )
     words: int = key(5, 'words of an n-gram', low=1)
 
 
@@ -121,17 +123,17 @@ class Corpus:
     )
     on_broken_file: str = key(
         'fail',
-        'a file cut off, damaged or not as its .md5 says ends the stage, or is listed and left out',
+        'a file that is cut off, damaged or unlike its .md5 ends the stage, or is listed and left out',
         one_of=('fail', 'skip'),
     )
     tsv_column: int = key(0, 'column of .tsv and .csv files that holds the text, from 0', low=0)
-    words_per_document: int = key(200, '.txt, .tsv, .csv: paragraphs are joined up to so many words', low=1)
+    words_per_document: int = key(200, '.txt, .tsv, .csv: paragraphs are joined up to this many words', low=1)
     encoding: str = key('utf-8', 'of text files', one_of=('utf-8', 'latin-1'))
     min_words: int = key(5, 'shorter documents are left out', low=1)
     max_document_words: int = key(0, 'longer documents are left out; 0: none are', low=0)
     languages: tuple[str, ...] = key((), 'codes as en, de: documents in others are left out; empty: none')
     near: Near = section(Near)
-    max_words: int = key(0, 'a random choice of documents of so many words (paper: 1.8e9); 0: all', low=0)
+    max_words: int = key(0, 'a random choice of documents with this many words (paper: 1.8e9); 0: all', low=0)
     choice_seed: int = key(0, 'of that choice', low=0, high=LARGEST_SEED)
     heldout_fraction: float = key(0.01, 'share of documents held out, by hash of the id', low=0, high=0.5)
     shards: int = key(
@@ -154,7 +156,7 @@ class Vocab:
     )
     kind: str = key(
         'train',
-        "train one, take `file`, keep the source's, or append to the source's what a new one has besides",
+        "train one, take `file`, keep the source's, or append to the source's what a new one adds",
         one_of=('train', 'file', 'source', 'append'),
     )
     file: str = key(
@@ -169,7 +171,7 @@ class Vocab:
     min_frequency: int = key(2, 'pairs seen less often are not merged', low=1)
     limit_alphabet: int = key(1000, 'distinct characters kept', low=30, high=LARGEST_SIZE)
     sample_words: int = key(
-        200_000_000, 'about so many words are counted, documents chosen by hash of the id; 0: all', low=0
+        200_000_000, 'about this many words are counted, documents chosen by hash of the id; 0: all', low=0
     )
     sample_seed: int = key(0, 'of that choice', low=0, high=LARGEST_SEED)
     general: tuple[str, ...] = key(
@@ -204,7 +206,7 @@ class Model:
 
 @dataclasses.dataclass(frozen=True)
 class Surgery:
-    """How the embedding rows of new tokens come about (paper, section 3, Table 1)."""
+    """How the embedding rows of new tokens are made (paper, section 3, Table 1)."""
 
     strategy: str = key(
         'contextualized',
@@ -251,8 +253,8 @@ class Surgery:
     )
     dealt: bool = key(
         False,
-        'a control: the finished rows go to other new tokens, by chance; what is left of their effect is not what they '
-        'say of their token',
+        'a control: the finished rows are dealt at random to other new tokens; the effect that remains is not due '
+        'to what they say about their token',
     )
     bias: str = key(
         'zero',
@@ -324,19 +326,19 @@ class Phase:
     duration_unit: str = key('epochs', 'unit of the duration', one_of=('steps', 'words', 'tokens', 'epochs'))
     learning_rate: float = key(0.0, 'peak of this phase; 0: pretrain.learning_rate', low=0, high=1)
     schedule: str = key(
-        'continue', 'the learning rate goes on, or warms up again', one_of=('continue', 'restart')
+        'continue', 'the learning rate continues, or warms up again', one_of=('continue', 'restart')
     )
     fall: str = key(
         'linear',
         'after its warm-up the learning rate falls '
         + '; '.join(f'{name}: {fall.meaning}' for name, fall in FALLS.items())
-        + '. Of phases that continue, as in the one that they continue',
+        + '. Phases that continue fall as the one that they continue',
         one_of=FALLS,
     )
     optimizer: str = key('carry', 'optimiser state at the start of the phase', one_of=('carry', 'reset'))
     corpora: tuple[str, ...] = key(
         (),
-        'where rows come from, with weights, as own=0.7,notes=0.3: names of `corpora`; empty: the own corpus',
+        'where rows come from, with weights, as own=0.7,notes=0.3: names of `corpora`; empty: the corpus of this run',
     )
     warmup_fraction: float = key(
         -1.0, 'as pretrain.warmup_fraction, of the path that begins here; -1: as that', low=-1, high=1
@@ -349,7 +351,7 @@ class Phase:
     )
     rate_parts: int = key(
         0,
-        'the moving rate is constant in each of so many equal parts of the phase; 0: none',
+        'the moving rate is constant in each of this many equal parts of the phase; 0: none',
         low=0,
         high=1000,
     )
@@ -411,7 +413,9 @@ class Curriculum:
         before='all',
         only_with=('curriculum.order', BY_DIFFICULTY),
     )
-    samples: int = key(10, 'by difficulty: samples with a perplexity each (paper: ten)', low=1, high=10_000)
+    samples: int = key(
+        10, 'by difficulty: samples, each with its perplexity (paper: ten)', low=1, high=10_000
+    )
     documents: int = key(2560, 'by difficulty: documents of all samples, chosen by hash of the id', low=1)
     patience: int = key(2, 'self_paced: evaluations that must bring too little to end a phase', low=1)
     min_improvement: float = key(0.005, 'self_paced: enough, as a share of the held-out loss', low=0, high=1)
@@ -423,7 +427,7 @@ class Pretrain:
 
     objective: str = key(
         'mlm',
-        'what is minimised, but in phases that name another: a file of pretrain/objectives/. Held-out documents are '
+        'what is minimised, except in phases that name another: a file of pretrain/objectives/. Held-out documents are '
         'scored by it in all phases, and it decides what is exported',
         one_of=OBJECTIVES,
     )
@@ -512,7 +516,7 @@ class Finetune:
         'BLURB); empty: all of them',
     )
     task: str = key(
-        'entities', 'what sets teach that have no record in sets/: a file of finetune/tasks', one_of=TASKS
+        'entities', 'the task of sets without a record in sets/: a file of finetune/tasks', one_of=TASKS
     )
     models: tuple[str, ...] = key(
         (),
@@ -524,18 +528,18 @@ class Finetune:
         (STANDARD,), 'names of `setting`, tried with all models, sets, seeds; standard: the keys below'
     )
     setting: Mapping[str, Mapping[str, Any]] = named(
-        lambda name: Finetune, {}, 'by name, which of the keys below are different', without=NOT_OF_A_SETTING
+        lambda name: Finetune, {}, 'by name, the keys below that are different', without=NOT_OF_A_SETTING
     )
     of_set: Mapping[str, Mapping[str, Any]] = named(
         lambda name: Finetune,
         {},
-        'by folder, or by the name of a public set: which keys are different for it, seeds and settings too; a '
-        'setting wins over them',
+        'by folder, or by the name of a public set: the keys that are different for it, also seeds and settings; a '
+        'setting takes precedence',
         without=NOT_OF_A_SET,
     )
     halving: int = key(
         0,
-        'successive halving: 1/halving of the settings of a set go on after 1/halving of the epochs; 0: all do',
+        'successive halving: 1/halving of the settings of a set continue after 1/halving of the epochs; 0: all do',
         low=0,
         high=100,
     )
@@ -571,7 +575,10 @@ class Finetune:
     scheme: str = key('bio', 'tags that are learned, whatever the files have', one_of=('bio', 'io', 'bioul'))
     label_pieces: str = key('first', 'pieces of a word that carry its label', one_of=('first', 'all'))
     freeze_layers: int = key(
-        0, 'lowest encoder layers that stay, with the embeddings (Tinn et al.: half)', low=0, high=MOST_LAYERS
+        0,
+        'lowest encoder layers that are not trained, like the embeddings (Tinn et al.: half)',
+        low=0,
+        high=MOST_LAYERS,
     )
     layer_decay: float = key(1.0, "each layer's rate as a share of the next's; 1: none", low=0.1, high=1)
     layer_decay_rule: str = key(
@@ -584,22 +591,22 @@ class Finetune:
     train_sentences: int = key(0, 'a choice of training sentences, for low resources; 0: all', low=0)
     train_choice: str = key(
         'random',
-        'how; stratified: of every answer its share. A smaller choice is part of a larger one',
+        'how; stratified: the same share of every answer. A smaller choice is part of a larger one',
         one_of=('random', 'stratified'),
     )
     train_seed: int = key(0, 'of that choice', low=0, high=LARGEST_SEED)
     devel_sentences: int = key(0, 'the same for devel, which chooses the epoch; 0: all', low=0)
     learn_devel: bool = key(
         False,
-        'learn devel too, once setting and epochs are chosen (Tinn et al., BIOSSES); then the last epoch is scored',
+        'train on devel too, once setting and epochs are chosen (Tinn et al., BIOSSES); then the last epoch is scored',
     )
     max_pieces: int = key(128, 'window; longer sentences get several, overlapping', low=16, high=WIDEST_ROW)
     overlap_pieces: int = key(32, 'context repeated on either side of a window border', low=0)
     dtype: str = key('auto', 'compute type; auto: bfloat16 on GPUs', one_of=('auto', 'float32', 'bfloat16'))
     keep: str = key(
         'none',
-        'fine-tuned models with a linear head that stay, for transformers, in seed-N/model: of the seeds the best on '
-        'devel, or all',
+        'fine-tuned models with a linear head that are kept, for transformers, in seed-N/model: the seed that is '
+        'best on devel, or all',
         one_of=('none', 'best', 'all'),
     )
     crossed: bool = key(
@@ -626,7 +633,7 @@ class Analysis:
     geometry_words: int = key(
         2000, 'words whose geometry is measured, half of them rare; 0: none', low=0, high=LARGEST_SIZE
     )
-    geometry_contexts: int = key(10, 'occurrences that a word in context is the mean of', low=1)
+    geometry_contexts: int = key(10, 'a word in context is the mean of this many occurrences', low=1)
     geometry_documents: int = key(20000, 'documents that are searched for them', low=1)
     geometry_points: int = key(500, 'of these words drawn as t-SNE; 0: none', low=0, high=20_000)
 
@@ -641,7 +648,7 @@ class Runtime:
     devices: int = key(0, 'accelerators used for training; 0: all', low=0)
     distributed: str = key('', 'several processes: auto (SLURM, TPU, MPI), or HOST:PORT,PROCESSES,INDEX')
     lost_after_seconds: int = key(
-        60, 'several processes: a host silent for so long is gone, and all others end', low=6, high=86_400
+        60, 'several processes: a host silent for this long is gone, and all others end', low=6, high=86_400
     )
     fsdp: int = key(1, 'devices that parameters and optimiser state are split over', low=1)
     tensor: int = key(1, 'devices that heads, feed-forward columns and vocabulary are split over', low=1)
@@ -673,13 +680,12 @@ class Runtime:
     checkpoint_every_steps: int = key(200, 'steps between checkpoints', low=1)
     keep_checkpoints: int = key(2, 'newest ones kept beside the phase ends', low=1)
     trackers: tuple[str, ...] = key(
-        (), 'where the numbers of metrics.jsonl go besides: files of trackers/', one_of=TRACKERS
+        (), 'where else the numbers of metrics.jsonl go: files of trackers/', one_of=TRACKERS
     )
     tensorboard: bool = key(False, 'the same as trackers=tensorboard')
     staging: str = key(
         '',
-        'local folder for what a --workdir and inputs in a bucket are mirrored in; empty: bioptimus in the cache of '
-        'the user',
+        "local folder that mirrors a --workdir and inputs in a bucket; empty: bioptimus in the user's cache",
         path=True,
     )
     push_seconds: float = key(
@@ -844,7 +850,7 @@ def _check_consistency(e: Experiment) -> None:
 def _check_finetune(settings: Finetune) -> None:
     if STANDARD in settings.setting:
         raise ConfigError(
-            f'config.finetune.setting: {STANDARD!r} is what config.finetune itself says; choose another name'
+            f'config.finetune.setting: {STANDARD!r} stands for the keys of config.finetune itself; choose another name'
         )
     if settings.halving == 1:
         raise ConfigError('config.finetune.halving: 1 would stop nothing; set 2 or more, or 0 for no halving')
@@ -923,7 +929,7 @@ def _check_corpora(e: Experiment, name: str) -> None:
         )
     if len(asked) > 1 and phase.duration_unit == 'epochs':
         raise ConfigError(
-            f'config.phase.{name}.duration_unit: epochs of several corpora are none; set words, tokens or steps'
+            f'config.phase.{name}.duration_unit: several corpora have no epochs; set words, tokens or steps'
         )
     if phase.corpora and e.curriculum.order == 'self_paced':
         raise ConfigError(
@@ -943,9 +949,7 @@ def _check_phases(e: Experiment) -> None:
                 f'{meant(name, e.phase)}'
             )
         if name in (INITIAL, SOURCE):
-            raise ConfigError(
-                f'config.{where}: {name!r} is what another model is called; choose another name'
-            )
+            raise ConfigError(f'config.{where}: {name!r} is the name of another model; choose another name')
         triple = e.phase[name].corruption
         if len(triple) != 3 or min(triple) < 0 or abs(sum(triple) - 1) > 1e-6:
             raise ConfigError(

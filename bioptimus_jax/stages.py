@@ -223,7 +223,7 @@ def _foreseen(run: Run, stage: Stage, replace: bool) -> str:
     if is_held(run.lock(stage.name)):
         return 'another process is working on it'
     if stage.always:
-        return 'is made anew each time'
+        return 'is rebuilt each time'
     manifest = run.manifest(stage.name)
     if not manifest and not read_record(run.workdir / stage.name, STARTED):
         return f'would begin{", unless a base run has it" * bool(run.config.runtime.base_run)}'
@@ -232,10 +232,10 @@ def _foreseen(run: Run, stage: Stage, replace: bool) -> str:
     except ConfigError:
         if not replace:
             raise
-        return 'would be deleted and made again'
+        return 'would be deleted and rebuilt'
     if not manifest:
-        return 'would go on'
-    return f'would go on from what is done ({"; ".join(changes)})' if changes else 'done'
+        return 'would continue'
+    return f'would continue from what is done ({"; ".join(changes)})' if changes else 'done'
 
 
 def _check_all(run: Run, replace: bool) -> None:
@@ -251,7 +251,7 @@ def _check_all(run: Run, replace: bool) -> None:
         for needed in stage.needs(run):
             if needed not in before and not run.manifest(needed):
                 raise ConfigError(
-                    f'config.stages: {name} needs {needed}, which is not done and does not stand before it; name it'
+                    f'config.stages: {name} needs {needed}, which is not done and does not come before it; name it'
                 )
         before.append(name)
     for name in run.config.stages:

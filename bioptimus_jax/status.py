@@ -72,7 +72,7 @@ def status_of(folder: Path) -> Status:
     run = Run(folder, Experiment(), quiet=True)
     stages = [_stage(run, name) for name in STAGES]
     if all(stage['state'] == NOT_BEGUN for stage in stages):
-        raise InputError(f'{folder}: holds no stage of a run; give the folder that was --workdir')
+        raise InputError(f'{folder}: holds no stage of a run; give the folder that was its --workdir')
     unfinished = [stage['stage'] for stage in stages if stage['state'] in (AT_WORK, UNFINISHED)]
     return Status(
         str(folder),

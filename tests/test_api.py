@@ -449,7 +449,7 @@ REFUSED = [
         lambda m, t: bx.mask(['a'], t, rate=2.0),
     ),
     (bx.ConfigError, 'has no mask token', lambda m, t: bx.Collator(object())),
-    (bx.InputError, 'examples: are none', lambda m, t: bx.mask([], t)),
+    (bx.InputError, 'examples: is empty', lambda m, t: bx.mask([], t)),
     (bx.InputError, 'examples: number 1 has neither', lambda m, t: bx.mask(['a', {'label': 1}], t)),
     (
         bx.InputError,

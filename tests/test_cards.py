@@ -71,7 +71,7 @@ def test_forty_cells_on_eight_cards(host, tmp_path, monkeypatch):
     lacking = [line for line in said if 'ran out of memory beside others; it is tried again' in line]
     assert lacking
     assert all('m/growing/standard' in line for line in lacking)
-    assert [line for line in said if 'its process was killed; it begins again (1 of 2)' in line]
+    assert [line for line in said if 'its process was killed; it is started again (1 of 2)' in line]
     assert str(error) == (
         'finetune: m/giant/standard/seed-0: the memory of NVIDIA H100 80GB HBM3 (80 GiB) is not enough for it alone '
         '(CUDA out of memory. Tried to allocate 90.00 GiB); lower config.finetune.batch_sentences or '
@@ -98,4 +98,4 @@ def test_a_failed_cell_lets_those_that_run_end_on_the_cards_that_were_given(host
     assert list(done) == [('late', 0)]
     assert {record['CUDA_VISIBLE_DEVICES'] for record in done.values()} <= {'3', '5'}
     assert isinstance(error, ConfigError)
-    assert said == ['finetune: m/broken/standard/seed-0: failed; 1 more are done before the end']
+    assert said == ['finetune: m/broken/standard/seed-0: failed; 1 more are finished before the run ends']

@@ -307,7 +307,7 @@ def test_audit_names_what_is_wrong(ner_sets):
         audit.Auditor(Audit(folder=folder))
     (ner_sets / 'other').mkdir()
     (ner_sets / 'other' / 'test.xml').write_text('<a/>', 'utf-8')
-    with pytest.raises(InputError, match=r'other: holds no split in a form that can be read'):
+    with pytest.raises(InputError, match=r'other: holds no split in a readable form'):
         audit.Auditor(Audit(folder=folder))
     assert audit.Auditor(Audit(folder=folder, datasets=('disease',))).searched == 1
 
@@ -432,7 +432,7 @@ def test_nothing_left_is_an_error(tmp_path):
     with pytest.raises(InputError, match=r'blank\.txt: hold no documents'):
         corpus_run(tmp_path / 'run', str(tmp_path / 'blank.txt'))
     (tmp_path / 'short.txt').write_text('two words', 'utf-8')
-    with pytest.raises(InputError, match=r'none is left for training \(1 too_short, 0 held out\)'):
+    with pytest.raises(InputError, match=r'is left for training \(1 too_short, 0 held out\)'):
         corpus_run(tmp_path / 'run2', str(tmp_path / 'short.txt'))
     left = [p.name for p in (tmp_path / 'run2' / 'corpus').rglob('*') if p.is_file()]
     assert not left

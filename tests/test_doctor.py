@@ -89,7 +89,9 @@ def test_a_stage_on_the_cpu_beside_gpus_is_loud(
     unused(on, lambda: looked.append(on))
     assert bool(looked) == loud, 'it is looked for GPUs on the CPU alone'
 
-    assert not loud or others[0].startswith('pretrain: WARNING: on the CPU, although here is 1 x NVIDIA H100')
+    assert not loud or others[0].startswith(
+        'pretrain: WARNING: on the CPU, although this machine has 1 x NVIDIA H100'
+    )
 
 
 def test_the_program_says_what_is_here_and_ends_with_2_where_gpus_would_be_idle(listing, tmp_path):

@@ -408,7 +408,7 @@ def test_a_refusal_is_not_repeated(status, path, server, tmp_path):
 def test_a_server_that_is_gone_is_not_asked_for_every_file(server, tmp_path):
     server.files = {f'/pubmed/baseline/pubmed26n{n:04}.xml.gz': b'x' for n in range(1, 31)}
     server.always = {f'{path}.md5': ('status', 500) for path in server.files}
-    with pytest.raises(InputError, match=r'8 of 30 files.*after these 22 were not tried') as error:
+    with pytest.raises(InputError, match=r'8 of 30 files.*another 22 were not tried') as error:
         make(server, tmp_path, what=('baseline',), parallel=1, tries=2).run()
     assert '0008' in str(error.value)
     assert len([path for path, _ in server.requests if path.endswith('.md5')]) == 16
@@ -584,14 +584,14 @@ def test_a_process_that_is_ended_in_mid_file_goes_on_there(number, code, server,
     partial = tmp_path / 'baseline' / '.pubmed26n0001.xml.gz.partial'
     wait_for(lambda: partial.exists() and partial.stat().st_size == 100_000)
     assert cli.main(['download', f'--to={tmp_path}', f'--url={server.url}']) == 2
-    assert 'another process downloads into it' in capsys.readouterr().err
+    assert 'another process is downloading into it' in capsys.readouterr().err
     wait_for(lambda: SECOND in found(tmp_path))
     process.send_signal(number)
     ended = time.monotonic()
     _, errors = process.communicate(timeout=20)
     assert time.monotonic() - ended < 15
     assert process.returncode == code
-    assert code < 0 or 'start the same command again' in errors
+    assert code < 0 or 'rerun the same command' in errors
     assert FIRST not in found(tmp_path)
     assert cli.main(['download', f'--to={tmp_path}', f'--url={server.url}']) == 0
     assert found(tmp_path) == complete(server)
@@ -744,7 +744,7 @@ def test_finetune_files_that_changed_on_either_side(ner_server, tmp_path):
 def test_finetune_sets_on_the_command_line(ner_server, tmp_path, capsys):
     flags = ['download', '--what=ner', f'--to={tmp_path}', f'--url={ner_address(ner_server)}']
     assert cli.main([*flags, '--files=nothing']) == 2
-    assert '--files=nothing: no file is named so; they are SET/train.tsv' in capsys.readouterr().err
+    assert '--files=nothing: no file has such a name; they are SET/train.tsv' in capsys.readouterr().err
     assert cli.main([*flags, '--files=*/train.tsv']) == 0
     assert len(sets_in(tmp_path, blurb.SETS)) == 5
     ner_server.always['/pubmed/data/JNLPBA/test.tsv'] = ('status', 404)

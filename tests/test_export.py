@@ -278,7 +278,8 @@ def test_a_card_tells_how_its_model_was_made(tmp_path, params, tokenizer_folder)
         f'Source: a Hugging Face BERT folder, weights with SHA-256 `{"ab12" * 4}…`',
         '970 documents for training (97,000 words), 10 held out; of 1,000 read were left out: 12 benchmark, '
         '8 duplicate text',
-        '500 sentences were looked for by text, 12 documents with one left out of everything; 33 sentences are',
+        '500 sentences were looked for by text, 12 documents that hold one were left out of everything; '
+        '33 sentences are',
         f'train, WordPiece, {ARCHITECTURE.vocab_size} tokens, 40 shared with the source, 17 new',
         f'documents of up to {ARCHITECTURE.positions} pieces',
         'A BERT masked language model',
@@ -327,13 +328,13 @@ def test_a_card_and_the_page_tell_no_masking_of_a_phase_that_masks_nothing(tmp_p
     assert '| 0.1 | nothing: causal |  |  | 100 | 7.000 |' in text
     assert '| 0.2 | words | 30% to 5% | 80-10-10 | 200 | 5.000 |' in text
     assert 'These weights are an average over steps with a decay of 0.999' in text
-    assert 'Held-out loss: one frozen mask, nats per [MASK]ed piece, of documents never' in text
+    assert 'Held-out loss: one frozen mask, nats per [MASK]ed piece, on documents never' in text
     assert description(read_measures(run)).endswith('0.1 (causal), 0.2 (words, 30% to 5%, 80-10-10).')
     alone = recorded(tmp_path / 'alone', '', **{'pretrain.objective': 'causal', 'phases': '0.1,0.2'})
     text = card.model_card(alone, '0.2', ARCHITECTURE, {})
     assert 'an average over steps' not in text
     assert (
-        'Held-out loss: nats per piece of a document, told from those before it, of documents never' in text
+        'Held-out loss: nats per piece of a document, told from those before it, on documents never' in text
     )
 
 
@@ -465,7 +466,7 @@ def test_the_mean_of_models_and_what_has_none(params, tokenizer_folder, tmp_path
     ):
         with pytest.raises(InputError, match=message):
             merge([tmp_path / 'a', tmp_path / name], (), tmp_path / 'never')
-    with pytest.raises(InputError, match='mean: is there already'):
+    with pytest.raises(InputError, match='mean: already exists'):
         merge([tmp_path / 'a', tmp_path / 'b'], (), tmp_path / 'mean')
     with pytest.raises(ConfigError, match='as many --weights; got 2 and 1'):
         merge([tmp_path / 'a', tmp_path / 'b'], (1.0,), tmp_path / 'never')

@@ -368,7 +368,7 @@ def test_workers_that_would_share_a_gpu_or_leave_one_idle_are_refused(monkeypatc
             'worker 1 computes on cpu, another one on cuda',
         ),
         (
-            [('host', 'cpu', '', False, 'on the CPU, although here is a GPU')],
+            [('host', 'cpu', '', False, 'on the CPU, although this machine has a GPU')],
             'worker 0: on the CPU, although',
         ),
     ):
@@ -387,7 +387,8 @@ def test_on_the_host_of_a_tpu_the_stage_says_what_to_do(tiny_bert, toy_sets, tmp
     chips = Hardware('tpu', ('TPU chip',) * 4)
     monkeypatch.setattr(finetune_cards, 'accelerators', lambda: chips)
     with pytest.raises(
-        ConfigError, match=r'finetune would be on the CPU, although here is 4 x TPU chip; leave it out'
+        ConfigError,
+        match=r'finetune would be on the CPU, although this machine has 4 x TPU chip; leave it out',
     ):
         execute(run, STAGES['finetune'])
     assert not (tmp_path / 'finetune').exists()

@@ -328,7 +328,7 @@ def test_brat_by_hand(tmp_path):
     ]
     assert reading.mentions == 5
     assert reading.repairs == {
-        'annotations that are no mentions': 2,
+        'annotations that are not mentions': 2,
         'nested, overlapping or repeated mentions left out': 3,
     }
 
@@ -372,7 +372,7 @@ PUBTATOR = """1|t|Naloxone | reverses it
 
 def test_pubtator_by_hand(tmp_path):
     reading = standoff.read_pubtator(write(tmp_path / 'a', '\ufeff' + PUBTATOR.replace('\n', '\r\n')))
-    assert reading.repairs == {'annotations that are no mentions': 1}
+    assert reading.repairs == {'annotations that are not mentions': 1}
     assert reading.mentions == 3
     assert [(s.document, ' '.join(s.words)) for s in reading.sentences] == [
         (0, 'Naloxone | reverses it'),
@@ -506,7 +506,7 @@ def test_sets_in_standoff_form(tmp_path):
     first, second = (read_dataset(tmp_path / name) for name in ('brat', 'pubtator'))
     assert (first.form, first.types, first.gold_in_file['test']) == ('BRAT', ('Drug', 'Gene'), 2)
     assert (second.form, second.gold_in_file['devel']) == ('PubTator', 3)
-    assert second.repairs['train'] == {'annotations that are no mentions': 1}
+    assert second.repairs['train'] == {'annotations that are not mentions': 1}
     folders = [s.folder for s in corpora.chosen_sets(Finetune(folder=str(tmp_path)))]
     names = [str(p.relative_to(tmp_path)) for folder in folders for p in corpora.set_files(folder)]
     assert names[:2] == ['brat/train/1.ann', 'brat/train/1.txt']

@@ -102,7 +102,7 @@ def test_lines_say_what_matters(record):
     assert text[4:] == [
         '  devel: 1 orphan I- tags',
         '  not in train, cannot be learned: B-Gene 1',
-        '  sentences that are there before (mentions in them): within train 2 (1), devel from train 1 (1), '
+        '  sentences that occur earlier (mentions in them): within train 2 (1), devel from train 1 (1), '
         'test from train 1 (0), test from devel 2 (0)',
         "  tagged in more than one way: 1 sentence, as 'the drug'",
         '  tiny: 1 sentence of more than 128 pieces, cut into windows (longest: 152)',

@@ -201,7 +201,7 @@ def test_the_verdict_is_the_paired_t_test_over_fine_tunings_sets_corrected_the_m
         assert f'[{low:.2f}, {high:.2f}], p = {min(corrected[name], 1):.3f} (' in line
     assert 'over fine-tunings: Student' in lines[-1]
     assert 'on other test items: paired bootstrap' in lines[-1]
-    assert 'Neither knows of other pre-trainings' in lines[-1]
+    assert 'Neither accounts for other pre-trainings' in lines[-1]
 
 
 def test_predictions_from_elsewhere_are_beside_every_seed(tmp_path, sets, capsys):
@@ -226,7 +226,9 @@ def test_predictions_from_elsewhere_are_beside_every_seed(tmp_path, sets, capsys
     low, high = test.confidence_interval()
     p = f'{test.pvalue:.{3 if test.pvalue >= 0.001 else 4}f}'
     assert f'[{low - them:.2f}, {high - them:.2f}], p = {p} (3 seeds' in lines[2]
-    assert lines[4] == '  A is one set of predictions without a seed: it is beside every seed of the other'
+    assert (
+        lines[4] == '  A is one set of predictions without a seed: it is paired with every seed of the other'
+    )
     records = list(read_model(ours).records['drugs'].values())
     table = others(Measures(run, finetuned=records))
     assert [cell.text for cell in table.rows[0]][:4] == ['drugs', 'them', 'entity F1', f'{them:.2f}']
@@ -267,8 +269,8 @@ def test_seeds_are_paired_and_the_others_named(tmp_path, sets):
     at = next(i for i, line in enumerate(lines) if line.startswith('drugs: '))
     assert '(2 seeds, 120 sentences' in lines[at]
     assert lines[at + 2 : at + 4] == [
-        '  left out, for only A has them: seeds 0',
-        '  left out, for only B has them: seeds 3',
+        '  left out, because only A has them: seeds 0',
+        '  left out, because only B has them: seeds 3',
     ]
     c = write_model(tmp_path / 'c', {'drugs': sets['drugs']}, (7,), 0.05)
     with pytest.raises(InputError, match=r'drugs: .*a has seeds 0, 1, 2, but .*c 7: none in common'):

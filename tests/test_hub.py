@@ -126,11 +126,11 @@ def test_a_corpus_of_one_commit(hub, tmp_path, capsys):
         (
             'lab/notes/a.parquet',
             USAGE,
-            r'is no dataset; give hf://datasets/OWNER/NAME\[@REVISION\]/PATH, and a',
+            r'is not a dataset; give hf://datasets/OWNER/NAME\[@REVISION\]/PATH, and a',
         ),
         ('datasets/notes', USAGE, r'is not understood; give hf://datasets/OWNER/NAME'),
         ('datasets/lab/notes@offline/*', BAD_INPUT, r'HF_HUB_OFFLINE is set; unset it, or give files'),
-        ('datasets/lab/notes@away/*', BAD_INPUT, r'check the network and HF_ENDPOINT, then start'),
+        ('datasets/lab/notes@away/*', BAD_INPUT, r'check the network and HF_ENDPOINT, then rerun'),
         ('datasets/lab/notes@token/*', BAD_INPUT, r'no such repository, or HF_TOKEN may not see it'),
     ],
 )
@@ -268,22 +268,22 @@ def refusals(model, hub, capsys):
         else:
             file.write_bytes(before)
 
-    without(model / '.env', b'TOKEN=1', r'\.env: no stage has written it; take it away')
+    without(model / '.env', b'TOKEN=1', r'\.env: no stage wrote it; only what a stage wrote is sent')
     without(model / 'README.md', None, r'model: has no card \(README\.md\)')
-    without(model / 'README.md', b'---\na: [\n---\n', r'README\.md: its first lines are no metadata')
+    without(model / 'README.md', b'---\na: [\n---\n', r'README\.md: its first lines are not metadata')
     without(
         model / 'README.md', f'---\n---\n{secret}'.encode(), r'seems to hold a secret \(hf_x\.\.\.\); take it'
     )
     without(model / 'config.json', b'{}', r'config\.json: is not what its stage wrote')
     without(model / 'tokenizer_config.json', None, r'tokenizer_config\.json: is missing')
     (model / 'link').symlink_to(stage.parent)
-    refused(model, r'link: is a link; only what a stage has written is sent')
+    refused(model, r'link: is a link; only what a stage wrote is sent')
     (model / 'link').unlink()
     for to in ('lab/tagger', 'hf://lab', 'hf://datasets/lab/x', 'hf://lab/x@main', 'hf://lab/x/sub'):
         refused(model, r'give hf://OWNER/NAME( for a model)?$', to)
     refused(stage.parent / 'none', r'none: no such folder')
     copy = shutil.copytree(model, stage.parents[1] / 'copy')
-    refused(copy, r'copy: is no export, kept model or report of this program; give RUN/export/PHASE')
+    refused(copy, r'copy: is not an export, kept model or report of this program; give RUN/export/PHASE')
     (stage / 'manifest.json').rename(stage / '.started.json')
     refused(model, r'finetune: is not finished \(no manifest\.json\); run `bioptimus finetune` again first')
     assert hub.asked == []

@@ -328,7 +328,7 @@ def test_a_kernel_that_fails_its_check_is_not_used(broken, reason, monkeypatch):
     chosen, warnings = choose('auto', windows=(None, 4))
     assert chosen is attend
     (warning,) = warnings
-    before, after = r'attention: the kernel splash cannot be used here \(', r'\); going on with plain XLA'
+    before, after = r'attention: the kernel splash cannot be used here \(', r'\); continuing with plain XLA'
     assert re.fullmatch(before + reason + after, warning), warning
     with pytest.raises(
         ConfigError, match=rf'^config\.runtime\.attention: splash .* \({reason}\); choose xla'
@@ -432,7 +432,7 @@ def test_the_fastest_attention_that_passes_its_check_is_taken_and_remembered(can
     assert [line.split(' (')[0] for line in warnings] == [
         f'attention: the kernel {name} cannot be used here' for name in ('splash', 'pallas_gpu')
     ]
-    assert warnings[1].endswith('(RuntimeError: no shared memory left); going on with cudnn')
+    assert warnings[1].endswith('(RuntimeError: no shared memory left); continuing with cudnn')
     choices.write(tmp_path)
 
     candidates(splash=attend, pallas_gpu=raising, cudnn=slowly)  # what a measurement would now choose: splash
@@ -487,7 +487,7 @@ def test_measuring_takes_no_longer_than_it_may():
     assert found.left_out == {
         'wrong': 'it leaks',
         'broken': 'RuntimeError: no shared memory left',
-        'late': 'not measured, 2 s were over',
+        'late': 'not measured, 2 s had passed',
     }
 
 

@@ -508,7 +508,7 @@ def test_two_processes_train_the_model_of_one_whatever_happens_to_them(killed, p
         rf'process {killed} ended with exit code {KILLED}, and the others with it .*goes on from', ended
     )
     said = (logs / f'host-{1 - killed}.log').read_text()
-    gone = rf'bioptimus: process {killed} on \S+ is gone: .*start the same command again.*'
+    gone = rf'bioptimus: process {killed} on \S+ is gone: .*rerun the same command.*'
     assert re.fullmatch(gone, said.splitlines()[-1])
     assert said.count('stopped; everything is saved') == 1
     assert 'stack trace' not in said

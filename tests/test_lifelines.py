@@ -87,7 +87,7 @@ def test_who_is_killed_ends_all_others_who_say_its_name(killed, three):
         code, said = process.end()
         assert code == LOST
         assert said.startswith(f'bioptimus: process {killed} on ')
-        assert 'start the same command again' in said
+        assert 'rerun the same command' in said
         assert len(said.splitlines()) == 1
 
 

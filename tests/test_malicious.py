@@ -147,7 +147,7 @@ def test_articles_in_an_archive_are_read_where_they_are(tmp_path, refused):
             link = tarfile.TarInfo('link.nxml')
             link.type, link.linkname = kind, str(secret)
             made.addfile(link)
-    assert 'of 3 documents none is left' in refused('corpus', f'--config.corpus.inputs={path}')
+    assert 'none of 3 documents is left' in refused('corpus', f'--config.corpus.inputs={path}')
     line = refused('corpus', f'--config.corpus.inputs={path}', '--config.corpus.on_bad_record=fail')
     assert 'a.tar: ../evil.nxml declares entities of its own (a)' in line
     assert not list(tmp_path.rglob('evil*'))
@@ -265,7 +265,7 @@ def test_pickled_weights_with_code(verb, verbs, model, refused):
     pickled(model, Bomb(refused.ran))
     line = refused(verb, *verbs[verb])
     assert str(model) in line
-    assert 'is refused, it would run io.open when loaded; weights are numbers alone' in line
+    assert 'is refused: it would run io.open when loaded; weights are only numbers' in line
 
 
 def header(folder, value, length=None):
@@ -363,7 +363,11 @@ def test_an_arrow_file_that_lies(flaw, tmp_path, refused):
         (folder / 'state.json').write_text('{"_data_files": [{"filename": "../secret.arrow"}]}')
     file.write_bytes(content)
     line = refused('corpus', f'--config.corpus.inputs={folder}', '--config.corpus.text_fields=text')
-    assert 'names the file' in line if flaw == 'name' else 'is no Arrow file, or cut off or damaged' in line
+    assert (
+        'names the file' in line
+        if flaw == 'name'
+        else 'is not in Arrow format, or is cut off or damaged' in line
+    )
 
 
 def test_a_tfds_folder_that_names_code(tmp_path, refused, monkeypatch):

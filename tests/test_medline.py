@@ -308,7 +308,7 @@ BROKEN = {
     'two.xml': (GOOD + GOOD, r'two\.xml: .*not well-formed XML, after record 300'),
     'empty.xml': (b'', r'empty\.xml: is empty'),
     'page.xml': (b'<html><PubmedArticle/></html>', r"page\.xml: is XML, but not PubMed's .*<html>"),
-    'text.parquet': (b'PAR1 and no more', r'text\.parquet: is no Parquet file'),
+    'text.parquet': (b'PAR1 and no more', r'text\.parquet: is not in Parquet format'),
 }
 
 

@@ -137,7 +137,7 @@ def test_a_duration_in_words_counts_those_of_the_mixture(prepared, tmp_path):
         ({'phase.0.1.corpora': 'own=5000,notes=1'}, r'gives less than one of 1,000 rows'),
         (
             {'phase.0.1.duration_unit': 'epochs'},
-            r'config\.phase\.0\.1\.duration_unit: epochs of several corpora',
+            r'config\.phase\.0\.1\.duration_unit: several corpora have no epochs',
         ),
         ({'curriculum.order': 'self_paced'}, r'config\.phase\.0\.1\.corpora: phases that end early'),
         (

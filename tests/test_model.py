@@ -778,11 +778,11 @@ DAMAGES = {
     ),
     'not a number': (
         lambda f: edit_state(f, lambda s: s.update({QUERY: np.full((32, 32), np.nan, np.float32)})),
-        f'model.safetensors: {QUERY} has 1,024 numbers of 1,024 that are NaN or infinite',
+        f'model.safetensors: in {QUERY}, 1,024 of 1,024 numbers are NaN or infinite',
     ),
     'infinite': (
         lambda f: edit_state(f, lambda s: s['bert.embeddings.LayerNorm.weight'].__setitem__(3, -np.inf)),
-        'model.safetensors: bert.embeddings.LayerNorm.weight has 1 numbers of 32 that are NaN or infinite',
+        'model.safetensors: in bert.embeddings.LayerNorm.weight, 1 of 32 numbers are NaN or infinite',
     ),
     'two biases': (
         lambda f: edit_state(

@@ -414,7 +414,7 @@ def test_the_page_of_a_run_that_goes_on_renews_itself_until_the_run_is_done(brow
         return browser.evaluate("document.querySelector('.live')?.textContent")
 
     browser.open(run.workdir / 'live' / 'index.html')
-    assert 'Being made: pretrain, step 150. As of 12:00:00, and made again every 0.5 s.' in renewed()
+    assert 'In progress: pretrain, step 150. As of 12:00:00, rebuilt every 0.5 s.' in renewed()
     page.build(run, run.workdir / 'live', page.Live('pretrain, step 160', '12:00:01', 0.5))
     while 'step 160' not in renewed():
         pass

@@ -612,7 +612,7 @@ def test_figure_3_is_of_one_setting_and_one_budget_and_counts_a_seed_once(tmp_pa
     curves = in_order(comparison_figures.f1_curves(models)[0]['d'])
     end = {seed: (WORDS, pytest.approx(f1(right))) for seed, right in enumerate((100, 110))}
     assert curves['contextualized, rescaled'][1] == end
-    assert 'Left out, since they were made otherwise: longer.' in made.caption
+    assert 'Left out, since they were made differently: longer.' in made.caption
     assert PAPER_SETTINGS[0] in made.caption
 
 
@@ -644,7 +644,7 @@ def test_the_page_of_several_runs_stands_alone_beside_markdown_and_csv(table2, c
     assert cli.main(['report', *folders, f'--to={table2 / "page"}', '--loss=4,2.5']) == 0
     html = (table2 / 'page' / 'index.html').read_text('utf-8')
     assert 'http' not in re.sub(r'http://www\.w3\.org/\S+|http-equiv', '', html)
-    command = unescape(re.search('Made again by <code>(.*?)</code>', html)[1])
+    command = unescape(re.search('Rebuilt by <code>(.*?)</code>', html)[1])
     assert shlex.split(command) == [
         'bioptimus',
         'report',
@@ -798,9 +798,12 @@ def test_records_alone_give_the_tables_of_the_run_folders(table2, curricula, tmp
     ('change', 'message'),
     [
         (lambda line: line[:-9], 'line 2: is damaged'),
-        (lambda line: '[1]', r'line 2: is not a record of a run \(no JSON object\)'),
+        (lambda line: '[1]', r'line 2: is not a record of a run \(not a JSON object\)'),
         (lambda line: '[' * 100_000, 'line 2: is damaged'),
-        (lambda line: line.replace('"manifests"', '"x"'), r'line 2: .*\(manifests is missing, or no dict\)'),
+        (
+            lambda line: line.replace('"manifests"', '"x"'),
+            r'line 2: .*\(manifests is missing, or not of type dict\)',
+        ),
         (lambda line: line.replace('"devel"', '"x"'), r'line 2: .*\(an entry of finetuned has no devel\)'),
         (lambda line: re.sub('"arm": "[^"]+"', '"arm": "../x"', line), r'line 2: .*\(arm is not a name\)'),
         (lambda line: line.replace('"counts": "', '"counts": "A'), r'its counts by unit are damaged'),

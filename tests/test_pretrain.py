@@ -89,7 +89,7 @@ def test_stop_kill_and_resume_is_bit_identical(prepared, undisturbed, tmp_path):
     workdir, begun = copy_of(prepared, tmp_path), time.time()
     code, text = run_killed(prepared, workdir, 5, signal.SIGTERM)
     assert code == STOPPED
-    assert 'start the same command again' in text
+    assert 'rerun the same command' in text
     assert 'Traceback' not in text
     code, text = run_killed(prepared, workdir, 14, signal.SIGKILL)
     assert code == -signal.SIGKILL

@@ -141,7 +141,7 @@ NOTES = {
         '1 / 1 / 1 related pairs are not in one sentence and are left out',
     ],
     'ddi': [
-        '3 mentions are one character beside the text that they quote; the offsets count',
+        '3 mentions are one character off the text that they quote; the offsets count',
         '3 mentions in several parts are taken with what is between',
     ],
     'gad': [],
@@ -441,7 +441,7 @@ PUBLIC_NOTES = {
         '35 / 4 / 14 related pairs are not in one sentence and are left out',
     ],
     'ddi': [
-        '24 mentions are one character beside the text that they quote; the offsets count',
+        '24 mentions are one character off the text that they quote; the offsets count',
         '47 mentions in several parts are taken with what is between',
     ],
     'gad': [],

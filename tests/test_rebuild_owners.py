@@ -68,7 +68,7 @@ def test_the_public_files_come_out_of_the_owners_files(originals, data, tmp_path
         in capsys.readouterr().out
     )
     for name, wrong, message in (
-        ('dev_id.tsv', 'ffff', 'dev_id.tsv: names ffff, which is no yes or no question of trainining7b.json'),
+        ('dev_id.tsv', 'ffff', 'dev_id.tsv: names ffff, which is not a yes/no question of trainining7b.json'),
         (
             '7B3_golden.json',
             '{"questions": [{}]}',

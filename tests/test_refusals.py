@@ -131,7 +131,7 @@ def refused(world, tmp_path, capsys, verb, *given):
 AT_ONCE = [
     ('corpus', ['--workdir={tmp}/loop'], 3, r'--workdir=.*loop: File exists; a folder is needed there'),
     ('corpus', ['--workdir={tmp}/loop/run'], 3, 'symbolic links; correct the link'),
-    ('corpus', ['--workdir={tmp}/dangling'], 3, 'no link that leads nowhere'),
+    ('corpus', ['--workdir={tmp}/dangling'], 3, 'not a file or a broken link'),
     ('corpus', ['--workdir={tmp}/file/run'], 3, 'Not a directory; a part of its path is a file'),
     ('corpus', ['--workdir={new}/{long}'], 3, 'File name too long; choose shorter names'),
     ('corpus', ['--workdir={new}/deep/{long}'], 3, 'File name too long; choose shorter names'),
@@ -139,7 +139,7 @@ AT_ONCE = [
         ('run', ['--dry-run', f'--workdir={folder}'], code, expected)
         for folder, code, expected in (
             ('{tmp}/loop', 3, 'symbolic links; correct the link'),
-            ('{tmp}/dangling', 3, 'no link that leads nowhere'),
+            ('{tmp}/dangling', 3, 'not a file or a broken link'),
             ('{tmp}/file/run', 3, 'Not a directory; a part of its path is a file'),
             ('{new}/{long}', 3, 'File name too long; choose shorter names'),
             ('s3://bucket/run', 2, '--workdir=s3://bucket/run: must be a folder of this machine'),
@@ -160,7 +160,12 @@ AT_ONCE = [
     ('corpus', ['--config={tmp}/odd.py:half'], 2, r'config\.corpus\.inputs\[0\]: .* is not UTF-8 text'),
     ('corpus', ['--config={tmp}/odd.py:nul'], 2, r'config\.corpus\.inputs\[0\]: .* is not UTF-8 text'),
     ('corpus', ['--config={tmp}/odd.py:phase'], 2, r"config\.phase: '\.\.' is not a name"),
-    ('corpus', ['--config={tmp}/odd.py:initial'], 2, r"config\.phases: 'initial' is what another model"),
+    (
+        'corpus',
+        ['--config={tmp}/odd.py:initial'],
+        2,
+        r"config\.phases: 'initial' is the name of another model",
+    ),
     ('corpus', ['--config={tmp}/odd.py:setting'], 2, r"config\.finetune\.setting: 'a/b' is not a name"),
     ('corpus', ['--config.corpus.inputs={tmp}/folder.txt'], 3, 'is a folder; name its files'),
     ('corpus', ['--config.corpus.inputs={tmp}/loop'], 3, 'no such file'),
@@ -231,7 +236,7 @@ BEFORE_THE_FIRST = [
     (['finetune.folder={tmp}/nowhere'], 3, r'nowhere: no such folder; config\.finetune\.folder'),
     (['finetune.datasets=genes'], 3, 'has no set genes; found: drugs'),
     (['finetune.models=..=source'], 2, r"config\.finetune\.models: '\.\.' is not a name"),
-    (['finetune.models=a/b={tmp}/source'], 3, 'is no Hugging Face folder'),
+    (['finetune.models=a/b={tmp}/source'], 3, 'is not a Hugging Face folder'),
     (['finetune.models=results.jsonl={tmp}/source'], 2, 'ends as our own files do'),
     (['finetune.models=0.9'], 2, "'0.9' is not a phase"),
     (['finetune.models=0.4@25'], 2, "'0.4@25' will not be exported"),
@@ -245,7 +250,7 @@ BEFORE_THE_FIRST = [
     (['finetune.models=x={tmp}/torn'], 3, r'torn/model\.safetensors: is damaged'),
     (['source.path={tmp}/weightless'], 3, r'weightless/model\.safetensors: no such file; it is an input of'),
     (['finetune.folder={tmp}/odd'], 3, r'odd/drugs/train\.tsv:2: expected token TAB tag'),
-    (['corpus.languages=english'], 2, r"config\.corpus\.languages: 'english' is no code"),
+    (['corpus.languages=english'], 2, r"config\.corpus\.languages: 'english' is not a code"),
     (
         ['corpus.inputs={tmp}/*.jsonl'],
         3,
@@ -316,14 +321,14 @@ def test_a_dry_run_says_what_each_stage_would_do_and_writes_nothing(world, tmp_p
         assert before == stamps(tmp_path)
         return capsys.readouterr().out.splitlines()
 
-    assert said() == ['corpus: would begin', 'vocab: would begin', 'report: is made anew each time']
+    assert said() == ['corpus: would begin', 'vocab: would begin', 'report: is rebuilt each time']
     assert not (tmp_path / 'run').exists()
     assert cli.main(['corpus', *given[1:]]) == 0
     capsys.readouterr()
     assert said()[:2] == ['corpus: done', 'vocab: would begin']
     os.rename(tmp_path / 'run' / 'corpus' / 'manifest.json', tmp_path / 'run' / 'corpus' / '.started.json')
-    assert said()[0] == 'corpus: would go on'
-    assert said('--config.corpus.min_words=4', '--replace')[0] == 'corpus: would be deleted and made again'
+    assert said()[0] == 'corpus: would continue'
+    assert said('--config.corpus.min_words=4', '--replace')[0] == 'corpus: would be deleted and rebuilt'
     code, line = call(capsys, *given, '--config.corpus.min_words=4', '--dry-run')
     assert (code, 'config.corpus.min_words: 5 -> 4' in line) == (2, True)
 
@@ -425,7 +430,7 @@ def test_memory_that_is_not_there_names_the_key(allocate, tmp_path):
     if allocate is list:
         execute(Run(tmp_path, experiment(), quiet=True), stage)
         return
-    with pytest.raises(InputError, match=r'corpus: the memory is not enough .*; lower config\.some\.key'):
+    with pytest.raises(InputError, match=r'corpus: there is not enough memory .*; lower config\.some\.key'):
         execute(Run(tmp_path, experiment(), quiet=True), stage)
 
 

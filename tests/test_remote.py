@@ -324,7 +324,7 @@ def test_a_bucket_that_is_away_for_a_while_does_not_end_the_work(tmp_path, monke
         with monkeypatch.context() as patched:
             patched.setattr(Store, 'upload', away)
             run.saved()
-        assert 'no route; going on, what is new stays here until later' in capsys.readouterr().out
+        assert 'no route; continuing: what is new stays here until later' in capsys.readouterr().out
         run.saved()
         assert content_of(tmp_path / 'bucket').keys() == {'metrics.jsonl'}
         (run.workdir / 'metrics.jsonl').write_text('{}\n{}\n')
@@ -343,7 +343,7 @@ def test_a_bucket_that_is_away_for_a_while_does_not_end_the_work(tmp_path, monke
         (
             ['run', '--workdir=gopher://b/r'],
             USAGE,
-            r'gopher://b/r: no kind of storage that is known; give gs://',
+            r'gopher://b/r: not a known kind of storage; give gs://',
         ),
         (['run', '--workdir=gs://b/../r'], BAD_INPUT, r'"\." and "\.\." have no meaning in a bucket'),
         (['sweep', '--workdir=gs://b/r'], USAGE, r'--workdir=gs://b/r: must be a folder of this machine'),

@@ -384,7 +384,7 @@ def test_what_the_page_says_makes_it_again(tmp_path, capsys):
     assert cli.main([*given, '--replace']) == 0
     page_file = tmp_path / 'demo' / 'report' / 'index.html'
     text = page_file.read_text()
-    command = html.unescape(re.search('Made again by <code>(.*?)</code>', text)[1])
+    command = html.unescape(re.search('Rebuilt by <code>(.*?)</code>', text)[1])
     assert shlex.split(command) == ['bioptimus', *given]
     page_file.unlink()
     assert cli.main(shlex.split(command)[1:]) == 0
@@ -392,7 +392,7 @@ def test_what_the_page_says_makes_it_again(tmp_path, capsys):
     assert f'report: {page_file}' in capsys.readouterr().out
     assert cli.main(['report', str(tmp_path / 'demo')]) == 0  # which writes another one, and says so
     other = (tmp_path / 'demo' / 'tables' / 'index.html').read_text()
-    assert f'Made again by <code>bioptimus report {tmp_path}/demo</code>' in other
+    assert f'Rebuilt by <code>bioptimus report {tmp_path}/demo</code>' in other
     assert page_file.read_text() == text
 
 
@@ -464,12 +464,12 @@ def test_a_run_that_goes_on_is_followed_until_its_last_stage_is_done(tmp_path, c
         run.stopping.set()  # as Ctrl-C does: after a page
         with pytest.raises(Stopped):
             live.follow(run, 45)
-        assert f'Being made: {now}. As of ' in text.read_text()
+        assert f'In progress: {now}. As of ' in text.read_text()
         assert '<meta http-equiv="refresh" content="45">' in text.read_text()
         assert 'location.reload()' in text.read_text()
     write_json(run.workdir / 'corpus' / 'manifest.json', manifest('corpus', {}))
     assert live.follow(run, 45) == text
-    for word in ('Being made', 'refresh', 'reload'):
+    for word in ('In progress', 'refresh', 'reload'):
         assert word not in text.read_text()
     assert not (run.workdir / 'report').exists()  # which is the stage's
     for given, code, line in (
@@ -616,7 +616,7 @@ def test_geometry_shows_every_phase_and_its_change(run):
     at = list(changes.columns).index('cosine, centred')
     assert changes.rows[0][at].value == pytest.approx(0, abs=1e-9)
     drawn = geometry.words_in_the_plane(m)
-    assert 'no evidence' in drawn.caption
+    assert 'not evidence' in drawn.caption
     assert drawn.svg.count('>rare<') == 1
     assert sum(label in drawn.svg for label in ('0.4, embedding row', '0.4, in context')) == 2
 

@@ -161,7 +161,7 @@ def test_sets_beside_published_counts(run):
         ['mixed', 'test', 'BRAT', '12', *counts[1:], NOT_RUN, '0', '2', '4', '5'],
     ]
     again = (
-        'sentences that are there before (mentions in them): within devel 1 (0), within test 2 (0), '
+        'sentences that occur earlier (mentions in them): within devel 1 (0), within test 2 (0), '
         'devel from train 3 (0), test from train 4 (0), test from devel 5 (0)'
     )
     said = [
@@ -232,7 +232,7 @@ def test_figures_name_what_they_show(run):
     assert 'trains no phases' in entities.checkpoint_f1(m).absent
     assert "no model of this run's own" in mentions.context_recall(m).absent
     assert sets.label_shares(m).alt.startswith(
-        'Percent of the words that lie in mentions: alpha, train 10.0; alpha, devel 10.0;'
+        'Percent of the words that are in mentions: alpha, train 10.0; alpha, devel 10.0;'
     )
     for draw in (entities.entity_f1, entities.epoch_f1, mentions.seen_recall):
         svg = draw(m).svg

@@ -22,7 +22,7 @@ from bioptimus_jax.schema import Runtime
 ROOT = Path(__file__).resolve().parents[1]
 CODES = [(signal.SIGTERM, STOPPED), (signal.SIGHUP, STOPPED), (signal.SIGINT, INTERRUPTED)]
 ENDED = {STOPPED: 'bioptimus: stopped; ', INTERRUPTED: 'bioptimus: interrupted; '}
-GO_ON = 'start the same command again to go on\n'
+GO_ON = 'rerun the same command to continue\n'
 CONFIG = """
 from bioptimus_jax.config import defaults
 
@@ -154,7 +154,7 @@ def test_the_group_is_signalled_before_the_program_is_imported(number, code, pro
 @pytest.mark.parametrize(('number', 'code'), CODES)
 def test_the_group_is_signalled_while_workers_start(number, code, program):
     process = program(IN_WORKER.format(number=int(number)))
-    assert ended(process) == (code, f'{ENDED[code]}everything is saved, {GO_ON}')
+    assert ended(process) == (code, f'{ENDED[code]}everything is saved; {GO_ON}')
 
 
 def test_signals_after_the_work_change_nothing(program, tmp_path):

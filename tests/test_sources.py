@@ -426,7 +426,7 @@ REFUSED = {
     'a word for a switch': (lambda f: named(f, do_lower_case='yes'), "do_lower_case is 'yes'; true or false"),
     'settings of another shape': (
         lambda f: by_files(f, UNCASED, tokenizer_config=['a']),
-        'tokenizer_config.json: "[\'a\']" stands where an object is expected',
+        'tokenizer_config.json: "[\'a\']" is where an object is expected',
     ),
     'added tokens of another shape': (
         lambda f: named(f, added_tokens_decoder={'5': 7}),
@@ -531,7 +531,7 @@ def test_a_model_whose_tokenizer_knows_more_than_its_table_is_not_fine_tuned_or_
         lambda: masked_lm.load(tmp_path, 1),
     ):
         with pytest.raises(
-            InputError, match=f'the tokenizer has ids up to {N + SPARE}, but the model {N + SPARE} rows'
+            InputError, match=f'the tokenizer has ids up to {N + SPARE}, but the model has {N + SPARE} rows'
         ):
             load()
 

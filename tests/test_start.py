@@ -136,8 +136,8 @@ def test_keys_are_taken_over_and_texts_read_by_them(source, tmp_path, monkeypatc
         (WORDS, ('--hours=1',), 'train', 'replace: a new one saves'),
         (WORDS, ('--hours=1e-9',), 'source', 'too few'),
         (list('abcdef'), ('--hours=1',), 'source', 'fewer than 5%'),
-        (WORDS, ('--hours=1', '--vocabulary=append'), 'append', 'append: as you say'),
-        (list('abcdef'), ('--hours=1', '--vocabulary=replace'), 'train', 'replace: as you say'),
+        (WORDS, ('--hours=1', '--vocabulary=append'), 'append', 'append: as you asked'),
+        (list('abcdef'), ('--hours=1', '--vocabulary=replace'), 'train', 'replace: as you asked'),
     ],
 )
 def test_what_is_done_with_the_vocabulary_follows_from_the_texts(
@@ -178,7 +178,7 @@ def test_a_run_by_the_written_config(source, tmp_path, monkeypatch, capsys):
     [
         (('--source=nowhere',), "no folder 'nowhere'; if it is a hub id, set --revision"),
         (('--texts=*.nothing',), '*.nothing: no such file'),
-        (('--texts=hf://datasets/a/b/*.parquet',), 'a look into texts needs files here'),
+        (('--texts=hf://datasets/a/b/*.parquet',), 'looking into texts needs local files'),
         (('--device=a1000',), '--device=a1000: no such device; known: a100-40'),
         (('--vocabulary=new',), '--vocabulary=new: is not one of keep, append, replace'),
         (('--sets=nowhere',), 'nowhere'),

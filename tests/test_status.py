@@ -131,7 +131,7 @@ def test_whoever_takes_a_lock_waits_for_one_that_only_looks(tmp_path):
     ('place', 'code', 'expected'),
     [
         ('{tmp}/nowhere', 3, 'nowhere: no such run folder'),
-        ('{tmp}', 3, 'holds no stage of a run; give the folder that was --workdir'),
+        ('{tmp}', 3, 'holds no stage of a run; give the folder that was its --workdir'),
         ('s3://bucket/run', 2, 'RUN=s3://bucket/run: must be a folder of this machine'),
     ],
 )

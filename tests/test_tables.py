@@ -64,7 +64,9 @@ def test_what_is_wrong_with_a_saved_folder_is_one_line(tmp_path):
     whole, state = (saved / 'data-00000-of-00002.arrow').read_bytes(), read_json(saved / 'state.json')
     for cut in (whole[:-8], whole[:-100], whole[:300], b'no stream at all'):
         (saved / 'data-00000-of-00002.arrow').write_bytes(cut)
-        with pytest.raises(InputError, match=r'00002\.arrow: is no Arrow file, or cut off or damaged'):
+        with pytest.raises(
+            InputError, match=r'00002\.arrow: is not in Arrow format, or is cut off or damaged'
+        ):
             documents(saved)
     (saved / 'data-00000-of-00002.arrow').unlink()
     with pytest.raises(InputError, match=r'data-00000-of-00002\.arrow: is not a file of a table; save'):
@@ -173,7 +175,7 @@ WRONG = {
     'not told': (
         {'text': ['a', 'b', 'c'] * 3, 'label': [0, 1, -1] * 3},
         SENTIMENT,
-        r'parquet: row 3: its label is not told; leave such rows out',
+        r'parquet: row 3: its label is not given; leave such rows out',
     ),
     'lists': (
         {'text': ['a'] * 9, 'label': [[0], [1], [0]] * 3},
@@ -201,5 +203,7 @@ def test_parts_that_are_missing_and_names_of_public_sets(tmp_path):
         read_dataset(tmp_path / 'drugs' / 'data')
     saved(tmp_path / 'gad', splits_of({'text': ['a'] * 9, 'label': [0, 1, 0] * 3}), SENTIMENT)
     gad = set_at(tmp_path / 'gad')
-    with pytest.raises(InputError, match=r'arrow: a public set is read from its own files; call the folder'):
+    with pytest.raises(
+        InputError, match=r'arrow: a public set is read from its own files; rename the folder'
+    ):
         task_for(gad).read(gad)

@@ -275,7 +275,7 @@ def test_casing_of_real_vocabularies() -> None:
     [
         (None, r'holds no tokenizer \(tokenizer\.json, vocab\.json, merges\.txt, vocab\.txt\)'),
         (b'[PAD]\n[UNK]\n[CLS]\na\n', r'vocab\.txt: has no \[SEP\], \[MASK\]'),
-        (b'[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\na\n', r"vocab\.txt: 'a' stands there twice \(line 6\)"),
+        (b'[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\na\n', r"vocab\.txt: 'a' is there twice \(line 6\)"),
         (b'[PAD]\n\xff\xfe\n', r'vocab\.txt: is not UTF-8'),
     ],
 )

@@ -135,7 +135,7 @@ def _candidates(e: Experiment, stage: Callable[[str], Path]) -> tuple[list[Candi
     missing = [name for name, folder in folders.items() if not (folder / 'config.json').is_file()]
     if missing:
         raise InputError(
-            f'{folders[missing[0]]}: holds no model; run the stage that makes it again with --replace'
+            f'{folders[missing[0]]}: holds no model; rerun the stage that makes it, with --replace'
         )
     reference = [Path(e.analysis.reference_vocab)] if e.analysis.reference_vocab else []
     known = [subwords.load(place) for place in (*folders.values(), *reference)]

@@ -2,7 +2,7 @@
 
 A model of a family that is computed here is scored as in training, on the devices of jax; any other by transformers.
 All see the same documents; models with the same vocabulary see the same masks too. Perplexity counts pieces: models
-with different vocabularies compare in the order of the settings, not in height.
+with different vocabularies compare in the order of the settings, not in the values.
 """
 
 import time
@@ -87,7 +87,7 @@ def _computed_here(folder: Path) -> bool:
     """Whether it is of a family that can be computed here. Raises InputError where there is no model at all."""
     values = read_json(folder / 'config.json')
     if not isinstance(values, dict):
-        raise InputError(f'{folder}: is no Hugging Face folder (no config.json); give the path of one')
+        raise InputError(f'{folder}: is not a Hugging Face folder (no config.json); give the path of one')
     try:
         read_architecture(folder)
     except InputError:

@@ -55,13 +55,13 @@ class Collator:
 
     It takes examples with `input_ids`, or with `text` (then set `remove_unused_columns=False` in TrainingArguments),
     cuts them to `max_pieces`, and gives `input_ids`, `attention_mask`, `labels` and, where examples have them,
-    `token_type_ids`: int64 [B, L], the label -100 where nothing is predicted. Of byte-level tokenizers a piece alone
-    does not say whether a word begins: whole words need `text`, or `word_ids` beside `input_ids`.
+    `token_type_ids`: int64 [B, L], the label -100 where nothing is predicted. A piece of a byte-level
+    tokenizer does not show whether it begins a word: whole words need `text`, or `word_ids` with `input_ids`.
 
     The mask of a row is a function of the seed, the number of the batch and the place in it; with workers, also of the
-    seed that torch has given to the epoch. `step` is the number of the next batch.
+    seed that torch gives to the epoch. `step` is the number of the next batch.
 
-    Raises ConfigError for a setting that cannot be or a tokenizer without a mask, InputError for examples without
+    Raises ConfigError for an invalid setting or a tokenizer without a mask, InputError for examples without
     pieces or words.
     """
 
@@ -126,7 +126,7 @@ class Collator:
         """Of every example its pieces, `starts` where a word begins, and what else a model reads."""
         given: list[dict[str, Any]] = [{'text': one} if isinstance(one, str) else {**one} for one in examples]
         if not given:
-            raise InputError('examples: are none; a batch has one at least')
+            raise InputError('examples: is empty; a batch has at least one')
         found = []
         for number, example in enumerate(given):
             if 'input_ids' not in example:
@@ -164,8 +164,8 @@ class Collator:
             known = subwords_of(place / 'tokenizer', self.tokenizer)
         if known.kind.words_in_rows:
             raise InputError(
-                'examples: have no word_ids, and a piece of this tokenizer does not say whether a word begins; give '
-                'text in place of input_ids, or word_ids beside them'
+                'examples: have no word_ids, and a piece of this tokenizer does not show whether it begins a word; '
+                'give text instead of input_ids, or word_ids with them'
             )
         return known.begins_V
 

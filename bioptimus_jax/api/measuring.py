@@ -35,15 +35,15 @@ def difficulty(
     """How hard each masking setting of the curriculum is for a model: its perplexity there (paper, Figure 4).
 
     `model`: any masked language model of transformers with a fast tokenizer, also of families that cannot be adapted
-    here, or a folder with None. `texts`: documents, better of a domain that the model was not trained on; they are
-    dealt to `samples`, each of which has a perplexity. `keys`: other values, as `{'phase.0.4.rate': 0.3}`.
+    here, or a folder with None. `texts`: documents, preferably of a domain that the model was not trained on; they
+    are dealt to `samples`, each of which has a perplexity. `keys`: other values, as `{'phase.0.4.rate': 0.3}`.
 
     Returns phase -> 'masked' (at hidden pieces), 'replaced', 'kept' and 'perplexity' (at all that are predicted), each
     with `mean`, the geometric one, `interval` (95 %, None for one sample) and `samples`, or None where a sample has no
-    such piece; and 'positions', how many a sample has of each. Perplexity counts pieces: models with different
-    vocabularies compare in the order of the settings, not in height.
+    such piece; and 'positions', the number of each in a sample. Perplexity counts pieces: models with different
+    vocabularies compare in the order of the settings, not in the values.
 
-    Raises ConfigError for keys that cannot be, InputError for a model without a head or fewer texts than samples.
+    Raises ConfigError for invalid keys, InputError for a model without a head or fewer texts than samples.
     """
     with workplace() as place, undisturbed():
         folder, documents = as_folder(place / 'model', model, tokenizer), list(texts_of(texts))
@@ -60,7 +60,7 @@ def difficulty(
 
 
 class Scores(NamedTuple):
-    """By metric the values on a test set, with the ends `low` and `high` of a 95 % interval; and what is odd."""
+    """The values of each metric on a test set, with the ends `low` and `high` of a 95 % interval; and what is odd."""
 
     measures: dict[str, dict[str, float]]
     notes: tuple[str, ...]
@@ -73,7 +73,7 @@ def score(
     task: str = Finetune.task,
     types: Mapping[str, str] | None = None,
 ) -> Scores:
-    """Score what any program has predicted for a test set, by the scorer of stage finetune.
+    """Score what any program predicted for a test set, as stage finetune does.
 
     `gold`: a set's folder or test file in any form that stage finetune reads; or records, `{'words': [...], 'tags':
     [...]}` of entities, `{'text': '...', 'answers': ['yes']}` of texts, `{'words': [A, B], 'answers': [3.5]}` of two.
@@ -82,8 +82,8 @@ def score(
     [...]}`. `task`: of sets without a record of ours, a file of finetune/tasks ('entities', 'classes', 'similarity').
     `types`: what the set calls a predicted type of entities; '' leaves it out.
 
-    `scores.measures['default']` holds `f1`, `precision` and `recall` of entities, of texts the metric of the set, with
-    `low` and `high`: a bootstrap over documents, or test items. Raises InputError unless every item is there once.
+    `scores.measures['default']` holds `f1`, `precision` and `recall` for entities, and the metric of the set for texts,
+    with `low` and `high`: a bootstrap over documents, or test items. Raises InputError unless every item is there once.
     """
     from bioptimus_jax.finetune.scoring import score as scored  # late: reads tasks
 

@@ -71,13 +71,13 @@ def adapt(
     `model`: of transformers with `tokenizer`, a Hugging Face folder with None, or None where the config names a source.
     `texts`: documents, or None where the config or `keys` name files (`{'corpus.inputs': ('a/*.jsonl.gz',)}`).
     `workdir`: the run folder, which stays: other exports, what was measured, and `given/config.py`, with which
-    `bioptimus` goes on. `config`: a shipped config or a .py file; without one all is as by default, in the kind of
-    tokenizer and the casing of the model. `keys`: values by their dotted names, as `{'vocab.size': 8000,
+    `bioptimus` continues. `config`: a shipped config or a .py file; without one everything has its default, in the
+    kind of tokenizer and the casing of the model. `keys`: values by their dotted names, as `{'vocab.size': 8000,
     'phase.0.1.duration': 0.5}`. `quiet`: no lines of progress.
 
-    It is `bioptimus run` in a process of its own, so that this one keeps its accelerators. The same call goes on with a
-    run that was interrupted, and gives the finished model of one that was not. The last stage is export; to measure,
-    give `bioptimus finetune --config=WORKDIR/given/config.py --workdir=WORKDIR`.
+    It is `bioptimus run` in a process of its own, so that this one keeps its accelerators. The same call continues a
+    run that was interrupted, and returns the finished model of one that was not. The last stage is export; to measure,
+    run `bioptimus finetune --config=WORKDIR/given/config.py --workdir=WORKDIR`.
 
     Raises ConfigError, InputError as the program does, KeyboardInterrupt after saving, and RuntimeError for a crash.
     """
@@ -164,12 +164,12 @@ def _last_phase(run: Path, phases: tuple[str, ...]) -> str:
 
 
 def results(workdir: Place, what: str = 'scores') -> 'pyarrow.Table':
-    """What a run, or each run of a sweep, has measured, as a data frame; `.to_pandas()` makes it one of pandas.
+    """What a run, or each run of a sweep, has measured, as a table; `.to_pandas()` makes it a data frame.
 
     `what`: 'scores', a row for every fine-tuning, with columns as `test.default.f1`; 'training', a row for every line
     of the log; 'evaluations', a row for every scoring of held-out documents; 'phases', a row for every phase's end.
     Columns: `run`, the name of the run's folder, and what the records hold, nested ones as `a.b`; lists are left out.
-    The table is empty where nothing of it has been measured yet.
+    The table is empty where nothing has been measured yet.
 
     Raises ConfigError for another `what`, InputError for a folder that holds no run, or damaged files.
     """

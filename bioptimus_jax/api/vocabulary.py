@@ -50,12 +50,12 @@ def train_vocabulary(
     `like`: a tokenizer; the new one has its kind, casing, words and special tokens. Without it, uncased
     WordPiece, or what `keys` say of the section `vocab` (`{'vocab.tokenizer': 'bytelevel', 'vocab.lowercase': False}`).
     `size`: entries at most, with the special tokens. `append`: the entries of `like` stay, with their ids, and what a
-    vocabulary of that size has besides comes behind them. The counts of words alone decide, not their order.
+    vocabulary of that size adds comes after them. Only the counts of words decide, not their order.
 
-    Raises ConfigError for a size or key that cannot be, InputError for a tokenizer that cannot be kept, or no words.
+    Raises ConfigError for an invalid size or key, InputError for a tokenizer that cannot be kept, or no words.
     """
     if append and like is None:
-        raise ConfigError('append: needs `like`, the tokenizer that is appended to')
+        raise ConfigError('append: needs `like`, the tokenizer to append to')
     with workplace() as place, undisturbed():
         source = None if like is None else subwords_of(place / 'like', like)
         asked = {'vocab.size': size, 'vocab.kind': 'append' if append else 'train'}

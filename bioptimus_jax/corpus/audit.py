@@ -67,8 +67,8 @@ def audited_splits(settings: Audit) -> list[tuple[str, Path, str]]:
     for inside in folders if not settings.datasets else ():
         if inside not in read and any(p.is_file() for p in inside.rglob('*')):
             raise InputError(
-                f'{inside}: holds no split in a form that can be read, and so cannot be searched for; take it away, or '
-                'name the sets in --config.corpus.audit.datasets'
+                f'{inside}: holds no split in a readable form, so it cannot be searched for; remove it, or name the '
+                'sets in --config.corpus.audit.datasets'
             )
     return [(s.name, s.folder, split_called(split)) for s in sets for split in settings.splits]
 

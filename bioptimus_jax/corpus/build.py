@@ -108,8 +108,8 @@ def _sift_all(run: Run) -> tuple[list[Part], list[Broken]]:
         named = '; '.join(b.message for b in broken[:NAMED_IN_MESSAGE])
         more = f'; and {len(broken) - NAMED_IN_MESSAGE} more' if len(broken) > NAMED_IN_MESSAGE else ''
         raise InputError(
-            f'{len(broken)} of {len(found)} input files are broken: {named}{more}; mend them and give the same command '
-            'again (whole files are not read anew), or leave them out with --config.corpus.on_broken_file=skip'
+            f'{len(broken)} of {len(found)} input files are broken: {named}{more}; repair them and rerun the same '
+            'command (intact files are not read again), or leave them out with --config.corpus.on_broken_file=skip'
         )
     for part in broken:
         run.say(f'corpus: left out: {part.message}')
@@ -229,7 +229,7 @@ def _require_documents(settings: Corpus, counts: dict[str, Any]) -> None:
     if not counts['train']:
         reasons = ', '.join(f'{n} {reason}' for reason, n in counts['left_out'].items()) or 'none left out'
         raise InputError(
-            f'{", ".join(settings.inputs)}: of {counts["read"]} documents none is left for training ({reasons}, '
+            f'{", ".join(settings.inputs)}: none of {counts["read"]} documents is left for training ({reasons}, '
             f'{counts["heldout"]} held out); give more text, or change config.corpus.min_words or heldout_fraction'
         )
 

@@ -248,7 +248,7 @@ def open_documents(folder: Path, split: str) -> DocumentSource:
 
 
 def _damaged(path: Path, what: str) -> InputError:
-    return InputError(f'{path}: {what}; make the corpus anew with `bioptimus corpus --replace`')
+    return InputError(f'{path}: {what}; rebuild the corpus with `bioptimus corpus --replace`')
 
 
 def _first_line(error: Exception) -> str:

@@ -105,7 +105,7 @@ class Download:
         another process downloads into the folder.
         """
         self.to.mkdir(parents=True, exist_ok=True)
-        with alone(self.to / '.download.lock', f'{self.to}: another process downloads into it'):
+        with alone(self.to / '.download.lock', f'{self.to}: another process is downloading into it'):
             self._recall()
             asyncio.run(self._until_stopped())
         if self.failures:
@@ -170,7 +170,7 @@ class Download:
                 self.fetched += 1
                 return
             partial.discard()
-            self._say(f'{file.url}: its bytes are not what {proof.says}; thrown away')
+            self._say(f'{file.url}: its bytes are not what {proof.says}; discarded')
             if fetch < self.patience.fetches:
                 await self.patience.sleep(self.patience.wait_seconds(fetch))
         raise LastingFailure(f'its bytes are not what {proof.says}, {self.patience.fetches} times in a row')
@@ -247,8 +247,8 @@ class Download:
         return (
             f'{len(failures):,} of {len(self.wanted):,} files could not be fetched: '
             f'{", ".join(failures[:FAILURES_NAMED])}{more}'
-            + (f'; after these {untried:,} were not tried' if untried else '')
-            + '; the others are kept, start the same command again for the rest'
+            + (f'; another {untried:,} were not tried' if untried else '')
+            + '; the others are kept; rerun the same command for the rest'
         )
 
 

@@ -33,8 +33,8 @@ def read(
     columns = [name.strip().upper() for name in names]
     if ERROR not in columns:
         raise InputError(
-            f'{path}:1: has the columns of clinical notes, but no {ERROR}, which says that a note is wrong; '
-            'add it, empty where none is known to be'
+            f'{path}:1: has the columns of clinical notes, but no {ERROR}, which marks a note as wrong; add it, left '
+            'empty where no error is known'
         )
     categories = {name.casefold() for name in settings.note_categories}
     for number, cells in rows:

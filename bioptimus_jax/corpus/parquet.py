@@ -37,7 +37,8 @@ def rows(
                 what = ' '.join(str(error).split())
                 kind = path.suffix[1:].capitalize()
                 raise BrokenFile(
-                    f'{path}: is no {kind} file, or cut off or damaged after row {number} ({what}); fetch it again'
+                    f'{path}: is not in {kind} format, or is cut off or damaged after row {number} ({what}); fetch '
+                    'it again'
                 ) from error
     except OSError as error:
         raise unreadable(path, error) from error

@@ -38,7 +38,7 @@ class PubMed:
         """Everything that is asked for: the baseline before the updates, the oldest first."""
         wanted = [file for folder in self.folders for file in await self._listed(server, say, folder)]
         if not wanted:
-            raise ConfigError(f'--files={self.files}: no file in {" or ".join(self.folders)} is named so')
+            raise ConfigError(f'--files={self.files}: no file in {" or ".join(self.folders)} has such a name')
         return wanted
 
     async def proof(self, server: Server, file: Wanted) -> Proof:
@@ -75,13 +75,13 @@ class PubMed:
         url = f'{self.url}/{folder}/'
 
         def flaw(page: str) -> str:  # a file that is not listed would be missing without a word
-            return '' if '</html>' in page.lower() else 'the list of files is cut off, or no HTML page'
+            return '' if '</html>' in page.lower() else 'the list of files is cut off, or is not an HTML page'
 
         try:
             names = linked_files(await server.text(url, flaw))
         except LastingFailure as error:
             raise InputError(
-                f'{url}: {error}; check --url and the network, and start the same command again'
+                f'{url}: {error}; check --url and the network, then rerun the same command'
             ) from error
         if not names:
             raise InputError(

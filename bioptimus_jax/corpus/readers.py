@@ -86,8 +86,8 @@ def _require_order(paths: Sequence[Path], key: str) -> None:
             continue
         if before is not None and path.name < before.name:
             raise ConfigError(
-                f'config.{key}: {path} comes after {before}; PubMed files apply in the order of their names, of one '
-                'year, the baseline first'
+                f'config.{key}: {path} comes after {before}; give PubMed files of one year only, in the order of '
+                'their names, the baseline first'
             )
         before = path
 

@@ -225,7 +225,7 @@ def check(run: Run) -> None:
     for code in asked:
         if code not in known:
             raise ConfigError(
-                f'config.corpus.languages: {code!r} is no code that is told apart; known: {", ".join(known)}'
+                f'config.corpus.languages: {code!r} is not a code of a known language; known: {", ".join(known)}'
                 f'{meant(code, known)}'
             )
 

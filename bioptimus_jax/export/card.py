@@ -29,7 +29,7 @@ EXAMPLE = 'Treatment with {mask} was effective.'
 MASKED_LM = """import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-folder = '.'  # where this folder lies
+folder = '.'  # the path of this folder
 tokenizer = AutoTokenizer.from_pretrained(folder)
 model = AutoModelForMaskedLM.from_pretrained(folder)
 
@@ -41,7 +41,7 @@ print(tokenizer.convert_ids_to_tokens(logits[0].topk(5).indices.tolist()))
 DISCRIMINATOR = """import torch
 from transformers import AutoModelForPreTraining, AutoTokenizer
 
-folder = '.'  # where this folder lies
+folder = '.'  # the path of this folder
 tokenizer = AutoTokenizer.from_pretrained(folder)
 model = AutoModelForPreTraining.from_pretrained(folder)
 
@@ -201,12 +201,12 @@ def _model(architecture: Architecture, about: Mapping[str, Any]) -> list[str]:
     ]
     if gate:
         lines.append(
-            f'Reloaded with transformers before it was named: {gate["pieces"]} pieces compared, hidden states within '
+            f'Checked on reload with transformers: {gate["pieces"]} pieces compared, hidden states within '
             f'{gate["hidden"]:.1e}, logits within {gate["logits"]:.1e}'
         )
     return [
         *lines,
-        '`sha256sums` holds the checksums of the files, `export.json` where they come from',
+        '`sha256sums` holds the checksums of the files; `export.json` records where they come from',
     ]
 
 
@@ -262,7 +262,7 @@ def _audit(corpus: Mapping[str, Any]) -> str:
         return 'Benchmark texts: none were named, so none were looked for or left out'
     return (
         f'Benchmark texts: {found["sentences"]:,} sentences were looked for by text, '
-        f'{corpus.get("left_out", {}).get("benchmark", 0):,} documents with one left out of everything; '
+        f'{corpus.get("left_out", {}).get("benchmark", 0):,} documents that hold one were left out of everything; '
         f'{found.get("too_short", 0):,} sentences are too short to be found'
     )
 
@@ -293,7 +293,7 @@ def _curriculum(run: Run | None, name: str) -> str:
     if not placed:
         return ''
     loss = objective_of(run.config).heldout_loss
-    lines.append(f'\nHeld-out loss: {loss}, of documents never trained on.\n')
+    lines.append(f'\nHeld-out loss: {loss}, on documents never trained on.\n')
     return '\n'.join(lines)
 
 
@@ -309,11 +309,11 @@ def _limits(
 ) -> list[str]:
     lines = [
         f'It {purpose.does}',
-        'What biases the texts have, it has learned; they were not measured',
+        'It has learned whatever biases the texts have; they were not measured',
     ]
     if not scores:
         lines.append(
-            'This card is written at export, before any fine-tuning: scores stand in the report of the run'
+            'This card is written at export, before any fine-tuning: scores are in the report of the run'
         )
     else:
         lines.append('Scores are for these sets and this fine-tuning; other tasks were not measured')

@@ -26,7 +26,7 @@ def merge(folders: Sequence[Path], shares: Sequence[float], to: Path) -> dict[st
             f'merge: two folders or more are needed, and as many --weights; got {len(folders)} and {len(shares)}'
         )
     if to.exists():
-        raise InputError(f'{to}: is there already; name a folder that is not')
+        raise InputError(f'{to}: already exists; name a new folder')
     first, known = folders[0], load_subwords(folders[0]).tokens
     architecture, total, _ = load_folder(first, masked_lm=False)
     total = jax.tree.map(lambda leaf: np.zeros(leaf.shape, np.float64), total)

@@ -112,7 +112,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         if not (cell.target / MODEL).is_dir()
     ]
     if lacking:
-        run.say(f'finetune: {len(lacking)} cells are fine-tuned again, for their models')
+        run.say(f'finetune: {len(lacking)} cells are fine-tuned again, to keep their models')
         _train(run, cells, lacking, datasets, records)
     discard_others(cells, records, settings.keep)
     crossed = folder / 'crossed.json'

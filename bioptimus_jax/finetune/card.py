@@ -39,7 +39,7 @@ CODE = """
 ```python
 from transformers import pipeline
 
-model = pipeline('{pipeline}', '.')  # where this folder lies; two texts as {{'text': ..., 'text_pair': ...}}
+model = pipeline('{pipeline}', '.')  # the path of this folder; two texts as {{'text': ..., 'text_pair': ...}}
 ```
 """
 SHOWN = ('epochs', 'batch_sentences', 'learning_rate', 'max_pieces')

@@ -54,7 +54,9 @@ def devices_of(runtime: Runtime) -> str:
     for worker, (host, on, visible, several, wrong) in seen.items():
         where = f'config.runtime.cluster: worker {worker}'
         if wrong:
-            raise ConfigError(f'{where}: {wrong}; see `bioptimus doctor` there (JAX_PLATFORMS=cpu: meant)')
+            raise ConfigError(
+                f'{where}: {wrong}; see `bioptimus doctor` there (or set JAX_PLATFORMS=cpu if it is intended)'
+            )
         other = first.setdefault((host, visible), worker)
         if several and other != worker:
             raise ConfigError(
@@ -76,8 +78,9 @@ def require_no_tpu(runtime: Runtime) -> None:
         'cpu', lambda: found if (found := accelerators()) and found.platform == 'tpu' else None
     ):
         raise ConfigError(
-            f'config.stages: finetune would be {wrong}; leave it out here and give `bioptimus finetune` on a machine '
-            'with GPUs, name workers that have some (config.runtime.cluster), or set JAX_PLATFORMS=cpu if it is meant'
+            f'config.stages: finetune would be {wrong}; leave it out here and run `bioptimus finetune` on a machine '
+            'with GPUs, name workers that have some (config.runtime.cluster), or set JAX_PLATFORMS=cpu if it is '
+            'intended'
         )
 
 

@@ -35,7 +35,7 @@ def load_head(
     logging.disable_progress_bar()
     if not (folder / 'config.json').is_file():
         raise InputError(
-            f'{folder}: is no Hugging Face folder (no config.json); run `bioptimus export`, or give its path'
+            f'{folder}: is not a Hugging Face folder (no config.json); run `bioptimus export`, or give its path'
         )
     tokenizer = load_for_words(folder)
     try:
@@ -149,7 +149,7 @@ def check_rows(folder: Path, tokenizer: Any, model: Any) -> None:
     )
     if largest >= rows:
         raise InputError(
-            f'{folder}: the tokenizer has ids up to {largest:,}, but the model {rows:,} rows; these are not the '
+            f'{folder}: the tokenizer has ids up to {largest:,}, but the model has {rows:,} rows; these are not the '
             'weights of this tokenizer'
         )
 

@@ -119,7 +119,7 @@ def json_objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         except (ValueError, RecursionError) as error:
             reason = getattr(error, 'msg', 'too deep')
             raise InputError(
-                f'{file}:{line}: is no JSON ({reason}); give a list, or an object a line'
+                f'{file}:{line}: is not JSON ({reason}); give a list, or one object per line'
             ) from error
         if not isinstance(entry, dict):
             raise InputError(f'{file}:{line}: is not an object; see `bioptimus score --help`')

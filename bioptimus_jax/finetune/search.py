@@ -103,7 +103,7 @@ def check(settings: Finetune, models: Collection[str], tried: Mapping[str, Seque
     for name in settings.tuned_on:
         if name not in models:
             raise ConfigError(
-                f'config.finetune.tuned_on: {name!r} is none of the models that are scored; there are '
+                f'config.finetune.tuned_on: {name!r} is not one of the models that are scored; there are '
                 f'{", ".join(models)}{meant(name, models)}'
             )
     most = max(map(len, tried.values()), default=0)

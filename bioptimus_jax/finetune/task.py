@@ -200,7 +200,7 @@ class Task(abc.ABC):
 
     def read_file(self, chosen: NamedSet, file: Path) -> Sequence[Any]:
         """The examples of a test file, or of such a folder, without the other splits. Raises InputError."""
-        raise InputError(f'{file}: this task reads whole sets alone; give the folder of one')
+        raise InputError(f'{file}: this task reads only whole sets; give the folder of one')
 
     def outside(self, chosen: NamedSet, asked: Asked) -> tuple[list[Any], list[str]]:
         """Answers to the test items that were predicted elsewhere, and what is odd about them. Raises InputError."""

@@ -24,7 +24,7 @@ ON_ITEMS = 'these fine-tuned models on other test items: B - A = '
 NOTE = (
     '{measures}, percent, mean ± sd over seeds. [95 % interval] and p, '
     "over fine-tunings: Student's paired t over seeds, on these test items; on other test items: paired bootstrap and "
-    'randomisation, of these fine-tuned models. Both p are corrected for {sets} (Holm). Neither knows of other '
+    'randomisation, of these fine-tuned models. Both p are corrected for {sets} (Holm). Neither accounts for other '
     'pre-trainings, which vary more: give `bioptimus report` several runs of each.'
 )
 
@@ -153,11 +153,11 @@ def pairing_of(dataset: str, a: Model, b: Model) -> Pairing:
     for side, model, own in (('A', a, cells[0]), ('B', b, cells[1])):
         if own != model.cells[dataset]:
             notes.append(
-                f'{side} is one set of predictions without a seed: it is beside every seed of the other'
+                f'{side} is one set of predictions without a seed: it is paired with every seed of the other'
             )
         alone = sorted(own.keys() - set(seeds))
         if alone:
-            notes.append(f'left out, for only {side} has them: seeds {", ".join(map(str, alone))}')
+            notes.append(f'left out, because only {side} has them: seeds {", ".join(map(str, alone))}')
         for seed, reason in failures(dict(model.records[dataset])).items():
             notes.append(f'{side}, seed {seed}, failed: {reason}')
             failed.add(seed)

@@ -252,27 +252,27 @@ class OnCards:
             placement.again(number)
             if self.killed[number] < ATTEMPTS:
                 self.say(
-                    f'{name}: its process was killed; it begins again ({self.killed[number]} of {ATTEMPTS - 1})'
+                    f'{name}: its process was killed; it is started again ({self.killed[number]} of {ATTEMPTS - 1})'
                 )
             else:
                 self.failure = WorkerKilled(
-                    f'{name}: its process was killed {ATTEMPTS} times (often: the memory of the host is not enough); '
-                    f'give the same command again, with --config.runtime.workers below {len(placement.running) + 1}'
+                    f'{name}: its process was killed {ATTEMPTS} times (often because the host runs out of memory); '
+                    f'rerun the same command with --config.runtime.workers below {len(placement.running) + 1}'
                 )
         elif not lacks_memory(error):
             placement.ended(number)
             self.failure = self.failure or error
             if self.processes[1:]:
-                self.say(f'{name}: failed; {len(self.processes) - 1} more are done before the end')
+                self.say(f'{name}: failed; {len(self.processes) - 1} more are finished before the run ends')
         elif not alone:
             placement.again(number, by_itself=True)
-            self.say(f'{name}: ran out of memory beside others; it is tried again with a card for itself')
+            self.say(f'{name}: ran out of memory beside others; it is tried again with a card to itself')
         else:
             placement.ended(number)
             self.refused[number] = InputError(
                 f'{name}: the memory of {process.card} is not enough for it alone ({reason_of(error)}); {self.remedy}'
             )
-            self.say(f'{name}: the memory of {process.card} is not enough for it alone; the others go on')
+            self.say(f'{name}: the memory of {process.card} is not enough for it alone; the others continue')
         return error is None
 
 

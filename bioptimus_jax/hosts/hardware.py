@@ -66,7 +66,7 @@ def unused(on: str, find: Callable[[], Hardware | None] = accelerators) -> str:
     """
     asked = os.environ.get('JAX_PLATFORMS') == 'cpu' or os.environ.get('CUDA_VISIBLE_DEVICES') == ''
     found = None if asked or 'cpu' not in on.split() else find()
-    return f'on the CPU, although here is {found}' if found else ''
+    return f'on the CPU, although this machine has {found}' if found else ''
 
 
 def _says(file: Path, beginning: str) -> bool:

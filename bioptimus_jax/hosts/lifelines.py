@@ -94,7 +94,7 @@ class Lifelines:
         end(
             LOST,
             f'{name} is gone: it was killed, or its host or network failed; '
-            'start the same command again everywhere, it goes on from the last checkpoint',
+            'rerun the same command everywhere; it continues from the last checkpoint',
         )
 
 

@@ -100,10 +100,10 @@ def ignore() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def last_words(saved: str = 'everything is saved, ') -> str:
+def last_words(saved: str = 'everything is saved; ') -> str:
     """What the program says when it ends by a signal."""
     word = 'interrupted' if asked() == INTERRUPTED else 'stopped'
-    return f'{word}; {saved}start the same command again to go on'
+    return f'{word}; {saved}rerun the same command to continue'
 
 
 def _pass_on(number: int, _: Any) -> None:

@@ -157,7 +157,7 @@ class Pool(Workers):
         except BrokenProcessPool as error:
             check()  # whoever ended the worker may have asked us to stop
             raise WorkerKilled(
-                'a worker process was killed (often: out of memory); give the same command again, '
+                'a worker process was killed (often out of memory); rerun the same command '
                 f'with --config.runtime.workers below {self.number} if it happens twice'
             ) from error
 

@@ -40,7 +40,7 @@ def deciding_files(folder: Path) -> list[Path]:
 def files_for_transformers(folder: Path) -> list[Path]:
     """The files of which transformers may read some: as `deciding_files`, for models that are not computed here."""
     if not (folder / 'config.json').is_file():
-        raise InputError(f'{folder}: is no Hugging Face folder (no config.json); export the model first')
+        raise InputError(f'{folder}: is not a Hugging Face folder (no config.json); export the model first')
     endings = ('.json', '.txt', '.safetensors', '.bin', '.model')
     return sorted(
         p for p in folder.iterdir() if p.is_file() and p.suffix in endings and p.name != 'export.json'
@@ -123,7 +123,7 @@ def named_model(experiment: Experiment, entry: str, named_in: str) -> tuple[str,
         raise ConfigError(f'{named_in}: {entry} is not set; set that environment variable, or give folders')
     raise ConfigError(
         f'{named_in}: {entry!r} is not a phase ({", ".join(experiment.phases)}), not "initial", not "source", and '
-        f'no path of a folder{meant(entry, (*experiment.phases, INITIAL, SOURCE))}'
+        f'not the path of a folder{meant(entry, (*experiment.phases, INITIAL, SOURCE))}'
     )
 
 

@@ -50,7 +50,7 @@ def read_weights(folder: Path) -> tuple[dict[str, np.ndarray], Path]:
             if listed.get(name) != file.name:
                 raise InputError(
                     f'{last}: gives {name} to {listed.get(name, "no file")}, but {file.name} holds it; '
-                    'fetch index and files again, of one model'
+                    'fetch index and files of one model again'
                 )
         if absent := [name for name, of in listed.items() if of == file.name and name not in tensors]:
             raise InputError(f'{file}: lacks {absent[0]}, which {last.name} gives it; fetch it again')
@@ -81,8 +81,8 @@ def check_finite(state: Mapping[str, np.ndarray], folder: Path, where: Path) -> 
         if wrong:
             file = folder / _weight_map(where)[name] if where.suffix == '.json' else where
             raise InputError(
-                f'{file}: {name} has {wrong:,} numbers of {tensor.size:,} that are NaN or infinite; '
-                'these weights are of no use, take others'
+                f'{file}: in {name}, {wrong:,} of {tensor.size:,} numbers are NaN or infinite; these weights are '
+                'unusable, take others'
             )
 
 

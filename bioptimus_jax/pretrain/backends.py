@@ -280,7 +280,7 @@ def choose(
         name, left_out = _fastest(tried, choices, warn)
     for kernel, flaw in left_out.items():
         on = 'plain XLA' if name == PLAIN else name
-        warn(f'attention: the kernel {kernel} cannot be used here ({flaw}); going on with {on}')
+        warn(f'attention: the kernel {kernel} cannot be used here ({flaw}); continuing with {on}')
     if name in WITHOUT_WINDOWS and set(windows) != {None}:
         warn(f'attention: {name} has no windows; layers that have one use plain XLA, in blocks')
     return tried.attend(name)
@@ -308,7 +308,7 @@ def _fastest(tried: Tried, choices: Choices, warn: Callable[[str], None]) -> tup
             return name, {}
         warn(
             f'attention: {name}, which this run has used so far, cannot be used here ({flaw or "in another process"}); '
-            'from here on another is used, which rounds in another way'
+            'from here on another is used, which rounds differently'
         )
     if not names:
         return PLAIN, {}

@@ -126,8 +126,8 @@ class Checkpoints:
             steps = multihost_utils.process_allgather(np.array(found[1] if found else 0)).tolist()
             if len(set(steps)) > 1:
                 raise InputError(
-                    f'{self.manager.directory}: this process would go on from step {found[1] if found else 0}, others '
-                    f'from {steps}; remove the staging folders, then start all of them again'
+                    f'{self.manager.directory}: this process would continue from step {found[1] if found else 0}, '
+                    f'others from {steps}; remove the staging folders, then start all of them again'
                 )
         return found
 
@@ -147,7 +147,7 @@ class Checkpoints:
             return state, step
         if damaged:
             raise InputError(
-                f'{self.manager.directory}: no checkpoint can be used; delete the folder to start anew'
+                f'{self.manager.directory}: no checkpoint can be used; delete the folder to start over'
             )
         return None
 

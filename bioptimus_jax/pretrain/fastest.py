@@ -43,7 +43,7 @@ def fastest(ways: Mapping[str, Way], seconds: float = SECONDS) -> Measured:
     for name, way in ways.items():
         left = agreed(until - time.monotonic())
         if left <= 0:
-            left_out[name] = f'not measured, {seconds:g} s were over'
+            left_out[name] = f'not measured, {seconds:g} s had passed'
             continue
         taken, flaw = _within(left, way)
         if (taken := agreed(taken)) < math.inf:

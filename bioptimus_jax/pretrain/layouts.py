@@ -42,8 +42,8 @@ class Layout:
 LAYOUTS = {
     'documents': Layout('whole documents, and parts of long ones'),
     'pairs': Layout(
-        "two texts with token types 0 and 1; the second follows or, with 0.5 and behind a document's last sentence, is "
-        'drawn at random, as in BERT: 0.58 of them are',
+        'two texts with token types 0 and 1; the second follows, or is drawn at random (with probability 0.5, and '
+        "always after a document's last sentence), as in BERT: 0.58 of them are",
         lambda sentences, surplus, draw: sentences == 1 or draw < 0.5,
         labelled=True,
     ),

@@ -124,8 +124,8 @@ def ends(arms: Arms, control: str) -> Table:
     ]
     others = [arm for arm in arms if arm != control and arms.get(control) and _both(arms, arm, control)]
     note = (
-        'Mean ± half of the 95 % interval over seeds (Student), paired by seed; an interval that holds 0 tells nothing'
-        ' apart.'
+        'Mean ± half of the 95 % interval over seeds (Student), paired by seed; an interval that contains 0 does '
+        'not show a difference.'
     )
     title = f'At the end of the last phase: differences to {control}'
     return Table.of(
@@ -189,8 +189,8 @@ def against(arms: Arms, control: str, measure: str = 'nats_per_word') -> Table:
     ]
     note = (
         f'Mean ± half of the 95 % interval over seeds, paired. Steps saved: how many fewer than {control} an arm needs'
-        f" for {control}'s last value, between measured points on a straight line; negative: how many fewer the control"
-        " needs for the arm's."
+        f" for {control}'s last value, interpolated linearly between measured points; negative: how many fewer the"
+        " control needs for the arm's."
     )
     return Table.of(title, columns, others, note=note, absent=f'{control} has not been trained.')
 

@@ -95,9 +95,9 @@ def of_runs(runs: Mapping[str, Measures]) -> Table:
         ),
     ]
     note = (
-        'Test, percent: of each task the mean of its sets, each the mean over seeds; in brackets what one set weighs in'
-        ' the score, which is the mean of the tasks. Intervals: 95 % over test items, drawn with replacement in every'
-        ' set, the trained models as they are. — : not all sets of the task are scored.'
+        'Test, percent: the mean of the sets of each task, each the mean over seeds; in brackets the weight of one'
+        ' set in the score, which is the mean of the tasks. Intervals: 95 % over test items, drawn with replacement'
+        ' in every set, the trained models as they are. — : not all sets of the task are scored.'
     )
     return Table.of(
         'BLURB', columns, shown, note=note, absent='no set of BLURB beside entities has been scored.'

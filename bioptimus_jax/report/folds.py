@@ -66,7 +66,7 @@ def folds(m: Measures) -> Table:
     note = (
         'Test, percent, over the other folds; of each the median over seeds, in brackets the lowest and the highest.'
         ' The setting is the best one on devel of the first fold, which is not among them. The folds share their'
-        ' training texts: their spread is no interval.'
+        ' training texts: their spread is not an interval.'
     )
     absent = 'no set in folds has been scored, or not its first fold.' if m.finetuned else NOT_SCORED
     return Table.of('Median over folds', columns, rows, rank_within='chosen on', note=note, absent=absent)

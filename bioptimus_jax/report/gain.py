@@ -109,7 +109,7 @@ def gain(m: Measures) -> Table:
         ' The best is chosen on devel for each set, so the source may'
         " well win on test. 95 %, p and verdict are over fine-tunings: Student's paired t, p corrected for"
         f' {len(tested)} sets (Holm), as `bioptimus compare --models` has them. Other items: 95 % of the gain of these'
-        ' fine-tuned models on other test items, paired bootstrap. Neither knows of other pre-trainings.'
+        ' fine-tuned models on other test items, paired bootstrap. Neither accounts for other pre-trainings.'
     )
     if any(len(one.pairing.seeds) == 1 for one in tested.values()):
         note += ' With one seed nothing says what another fine-tuning would give.'
@@ -161,7 +161,8 @@ def others(m: Measures) -> Table:
     note = (
         'Test, percent, by the scorer of this run on the same test items (`bioptimus score`). 95 %, p and verdict: the'
         " best model of this run less the other, Student's paired t over its seeds, p corrected for"
-        f' {len(tested)} rows (Holm); predictions without a seed are beside every seed. Other items: paired bootstrap.'
+        f' {len(tested)} rows (Holm); predictions without a seed are paired with every seed. Other items: paired'
+        ' bootstrap.'
     )
     absent = (
         f'none; `bioptimus score GOLD PREDICTIONS --to=RUN/{OUTSIDE} --name=NAME` puts some beside this run.'

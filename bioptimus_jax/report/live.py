@@ -24,7 +24,7 @@ def follow(run: Run, seconds: float) -> Path:
         try:
             page.build(run, folder, page.Live(_now(run, left), time.strftime('%X'), seconds))
         except InputError as error:  # a file may be just being written
-            run.say(f'report: as it was: {error}')
+            run.say(f'report: left as it was: {error}')
         run.stopping.wait(seconds)
         run.check_stop()
     page.build(run, folder)

@@ -254,7 +254,7 @@ def _gaps(run: Run) -> str:
         if flaws.missing:
             rest = f' and {len(flaws.missing) - NAMED} more' if len(flaws.missing) > NAMED else ''
             named = f'{", ".join(flaws.missing[:NAMED])}{rest}'
-            said.append(f'{stage} has lost {named}, which `bioptimus {stage}` makes again')
+            said.append(f'{stage} has lost {named}, which `bioptimus {stage}` rebuilds')
         if lost := lost_metrics(run, stage):
             said.append(f'{lost}: curves and times may be wrong')
     return f'Incomplete: {"; ".join(said)}.' if said else ''
@@ -301,9 +301,7 @@ def _read(path: Path, kind: type[Records], *needed: str) -> Records:
     records = value if isinstance(value, list) else [value]
     fits = isinstance(value, kind) and all(isinstance(record, dict) for record in records)
     if not fits or any(key not in value for key in needed):
-        raise InputError(
-            f'{path}: is damaged (other JSON than was written); run the stage that made it again'
-        )
+        raise InputError(f'{path}: is damaged (other JSON than was written); rerun the stage that made it')
     return value
 
 

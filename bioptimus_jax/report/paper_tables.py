@@ -161,7 +161,10 @@ def _marks(compared: Sequence[Compared], pairs: Pairs) -> dict[tuple[str, str], 
 
 def _apart(letter: str, set_up: SetUp, first: SetUp | None) -> str:
     if first is None:
-        return f'Set-up {letter}: the runs of the other set-ups differ in more than the question; see there in what.'
+        return (
+            f'Set-up {letter}: the runs of the other set-ups differ in more than the question; their notes say in '
+            'what.'
+        )
     names = differing(set_up.conditions, first.conditions)
     what = '; '.join(f'{n}: {set_up.conditions[n]}, in A {first.conditions[n]}' for n in names)
     return f'Set-up {letter} must not be compared with set-up A: {what}.'
@@ -203,8 +206,8 @@ def _every_rate(set_up: SetUp, datasets: Sequence[str], chosen: Collection[Row],
         ),
     ]
     note = (
-        'F1 as above. Devel chose the rows above: the highest mean over the sets that all rates of a model have. Test'
-        ' has no say, so nothing is ranked here.'
+        'F1 as above. Devel chose the rows above: the highest mean over the sets that all rates of a model have. '
+        'Test scores had no influence, so nothing is ranked here.'
     )
     rows = set_up.rows if len(chosen) < len(set_up.rows) else ()
     return layout.Table.of(f'{title}: learning rates', columns, rows, note=note)
@@ -216,10 +219,10 @@ def _over_seeds(
     """F1 of each row less that of its reference over pre-trainings: Student's interval, corrected p, each seed."""
     freedom = sorted({c.over_seeds.freedom for c in compared if c.over_seeds.freedom})
     note = (
-        "F1 of the row less that of the other. Would other pre-trainings differ so? Brackets: 95 % of each, Student's t"
-        ' with the residual of arms and seeds in two ways'
+        'F1 of the row less that of the other. Would other pre-trainings differ in the same way? Brackets: 95 % of'
+        " each, Student's t with the residual of arms and seeds in two ways"
         + (f' ({_range(freedom)} degrees of freedom)' if freedom else '')
-        + '; behind them the corrected p, and the difference with each seed. Without brackets: one pre-training, no'
+        + '; after them the corrected p, and the difference with each seed. Without brackets: one pre-training, no'
         ' test. Test items are taken as they are.'
     )
     return _compared(pairs, datasets, compared, _difference, f'{title}: differences over pre-trainings', note)
@@ -230,9 +233,9 @@ def _on_items(
 ) -> layout.Table:
     """The same of these trained models on other test items: paired bootstrap and randomisation."""
     note = (
-        'Would these trained models differ so on more such text? Brackets: 95 %, paired bootstrap over the test set;'
-        ' behind them p by paired randomisation, corrected after Holm. It knows these models alone: other trainings'
-        ' vary more, so it does not say that a way of training is better.'
+        'Would these trained models differ in the same way on more such text? Brackets: 95 %, paired bootstrap over'
+        ' the test set; after them p by paired randomisation, corrected after Holm. It covers these models only:'
+        ' other trainings vary more, so it does not show that a way of training is better.'
     )
     own = [c for c in compared if c.on_items]
     return _compared(pairs, datasets, own, _item_difference, f'{title}: these models, other test items', note)

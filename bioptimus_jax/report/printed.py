@@ -121,7 +121,7 @@ BLURB: dict[str, Scored] = {
 }
 """The columns of the final version of the BLURB paper, and of those that follow it."""
 EARLY = {
-    'JNLPBA early': of('jnlpba', otherwise='the final version has measured JNLPBA anew'),
+    'JNLPBA early': of('jnlpba', otherwise='the final version measured JNLPBA again'),
     'GAD early': of('gad', otherwise='535 test texts; 534 in the final version and here'),
     'BLURB early': Scored(BLURB['BLURB'].groups, otherwise='with JNLPBA and GAD of the early version'),
 }

@@ -97,12 +97,12 @@ def check(record: Any, where: str) -> dict[str, Any]:
 
 def _flaw(record: Any) -> str:
     if not isinstance(record, dict):
-        return 'no JSON object'
+        return 'not a JSON object'
     kinds = {'arm': str, 'phases': list, 'manifests': dict, 'kept_steps': dict, **dict.fromkeys(NEEDED, list)}
     kinds |= {name: kind for name, kind in OPTIONAL.items() if name in record}
     for name, kind in kinds.items():
         if not isinstance(record.get(name), kind):
-            return f'{name} is missing, or no {kind.__name__}'
+            return f'{name} is missing, or not of type {kind.__name__}'
     if Path(record['arm']).is_absolute() or '..' in Path(record['arm']).parts:
         return 'arm is not a name'
     for name, keys in NEEDED.items():

@@ -164,7 +164,7 @@ def one_set_up(models: Sequence[Trained], ignored: tuple[str, ...] = BUDGETS) ->
         return [], ''
     largest = max(groups, key=len)
     folders = sorted({t.folder.name for group in groups if group is not largest for t in group})
-    named = f'Left out, since they were made otherwise: {", ".join(folders)}.' if folders else ''
+    named = f'Left out, since they were made differently: {", ".join(folders)}.' if folders else ''
     return largest, named
 
 

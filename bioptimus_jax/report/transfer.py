@@ -61,7 +61,7 @@ def in_corpus(m: Measures) -> Table:
     note = (
         "The share of a test item's 5-grams, by words, in the one document of the pre-training corpus that has most of"
         ' them; without names that replace entities, and without items of fewer words. A model that was not trained on'
-        ' the corpus shows what is of difficulty. Of each item: finetune/in_corpus.json.'
+        ' the corpus shows what is due to difficulty. Of each item: finetune/in_corpus.json.'
     )
     absent = 'only scores of a run with a corpus have it; older ones get it when stage finetune is run again.'
     return _sliced(m, 'Test items that the corpus has', ('corpus',), note, absent)
@@ -87,7 +87,7 @@ def _sliced(m: Measures, title: str, slicings: Sequence[str], note: str, absent:
         *each({key: HEADINGS[key[0]].format(key[1]) for key in classes}, score),
     ]
     shown = (
-        f'Test {score_names(m)}, percent, mean over seeds, [95 % over test items], of so many items. {note} The classes'
-        ' are other items: a difference may be of difficulty.'
+        f'Test {score_names(m)}, percent, mean over seeds, [95 % over test items], of this many items. {note} The'
+        ' classes are other items: a difference may be due to difficulty.'
     )
     return Table.of(title, columns, rows, note=shown, absent=absent if m.finetuned else NOT_SCORED)

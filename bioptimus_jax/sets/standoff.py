@@ -170,7 +170,7 @@ def _brat_document(text_file: Path, marks_file: Path, repairs: Counter[str]) -> 
         if not line.startswith('T'):
             if line and line[0] not in 'REAMNF*#':
                 raise InputError(f'{marks_file}:{number}: no BRAT annotation begins with {line[:20]!r}')
-            repairs['annotations that are no mentions'] += bool(line)
+            repairs['annotations that are not mentions'] += bool(line)
             continue
         match = BRAT_MENTION.fullmatch(line)
         if not match:
@@ -207,7 +207,7 @@ def _pubtator_documents(path: Path, repairs: Counter[str]) -> Iterator[Marked]:
             if not parts or columns[0] != name:
                 raise InputError(f'{where}: belongs to no document (ID|t|title, ID|a|abstract) above it')
             if len(columns) < 3 or not (columns[1].isdecimal() and columns[2].isdecimal()):
-                repairs['annotations that are no mentions'] += 1
+                repairs['annotations that are not mentions'] += 1
                 continue
             if len(columns) < 5 or not columns[4].strip():
                 raise InputError(f'{where}: expected ID, start, end, text and type between tabs')

@@ -87,7 +87,7 @@ def _named(where: str, value: Any, names: list[str]) -> str:
     if not isinstance(value, int) or isinstance(value, bool) or not names:
         return str(value)
     if not 0 <= value < len(names):
-        why = 'its label is not told' if value == UNKNOWN else f'label {value} has no name'
+        why = 'its label is not given' if value == UNKNOWN else f'label {value} has no name'
         raise InputError(f'{where}: {why}; leave such rows out')
     return names[value]
 

@@ -316,7 +316,7 @@ def _rows(path: Path, layout: Layout | None) -> list[tuple[int, list[str]]]:
     """Numbers of lines that are not blank, and their columns. Raises InputError for what should be JSON and is not."""
     if tables.is_table(path):
         if layout:
-            raise InputError(f'{path}: a public set is read from its own files; call the folder otherwise')
+            raise InputError(f'{path}: a public set is read from its own files; rename the folder')
         return tabular.read_rows(path)
     lines = enumerate(text_of(path).lstrip(BYTE_ORDER_MARK).split('\n'), 1)
     rows = []
@@ -329,7 +329,7 @@ def _rows(path: Path, layout: Layout | None) -> list[tuple[int, list[str]]]:
             rows.append((number, [' '.join(str(found[key]).split()) for key in layout.keys]))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(
-                f'{path}:{number}: is no JSON object with {", ".join(layout.keys)} ({error!r:.60})'
+                f'{path}:{number}: is not a JSON object with {", ".join(layout.keys)} ({error!r:.60})'
             ) from error
     return rows
 
@@ -346,7 +346,7 @@ def _check_header(
         return
     (number, first), answers = rows[0], Counter(columns[-1].strip() for _, columns in rows)
     if not known and first[-1].strip().lower() in ANSWERS and answers[first[-1].strip()] == 1:
-        raise InputError(f'{path}:{number}: looks like a header; a set of your own has none, take it away')
+        raise InputError(f'{path}:{number}: looks like a header; a set of your own has none, remove it')
     if not (known and layout.header):
         return
     try:

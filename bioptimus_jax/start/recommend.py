@@ -104,7 +104,7 @@ def recommend(asked: Asked) -> tuple[str, list[Choice]]:
     loaded.corpus.inputs = asked.texts
     texts, machine = look_into(Experiment.from_config(loaded).corpus), _machine(asked.device, asked.devices)
     computed = _computed(asked, loaded, shape, subwords, texts, machine)
-    said = (Choice(f'override(config, {key!r}, {value!r})', 'as you say') for key, value in asked.keys)
+    said = (Choice(f'override(config, {key!r}, {value!r})', 'as you asked') for key, value in asked.keys)
     return base, [*_data(asked, shape, texts), *computed, *said]
 
 
@@ -162,7 +162,7 @@ def _vocabulary(
     seen = _pieces(asked, loaded, machine) / max(new, 1)
     measured = f'a new one saves {max(saved, 0):.0%} of the pieces'
     if asked.vocabulary:
-        chosen, why = asked.vocabulary, f'as you say; {measured}'
+        chosen, why = asked.vocabulary, f'as you asked; {measured}'
     elif saved < WORTH_IT:
         chosen, why = KEEP, f'{measured}, fewer than {WORTH_IT:.0%}'
     elif seen < SEEN:

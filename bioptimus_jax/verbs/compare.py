@@ -108,7 +108,7 @@ VERB = Verb(
     'the seeds that both have: over fine-tunings (paired t-test), and of these models on other test items\n'
     '(bootstrap, randomisation), each corrected for several sets (Holm).\n\n'
     'reads:  RUN/analyze, RUN/finetune, RUN/metrics.jsonl of each; with --models two folders\n'
-    '        RUN/finetune/MODEL, or folders below, with :SETTING behind where a model has several settings,\n'
+    '        RUN/finetune/MODEL, or folders below, with :SETTING at the end where a model has several settings,\n'
     '        or :devel for those that devel chooses; or DIR/NAME of `bioptimus score --to=DIR --name=NAME`\n'
     'writes: the tables that a sweep has of its arms, or a line for each set, to the terminal\n\n'
     'examples:\n  bioptimus compare --config=small --config.source.path=FOLDER '

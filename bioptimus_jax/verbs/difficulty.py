@@ -29,7 +29,7 @@ VERB = Verb(
     '--config.curriculum.texts=news.csv',
     (
         config_flag(),
-        flag('--workdir', 'run folder, made if it is not there', None, required=True, metavar='DIR'),
+        flag('--workdir', 'run folder, created if missing', None, required=True, metavar='DIR'),
         flag(
             '--model',
             'initial, source, a phase of this run, a Hugging Face folder or NAME=FOLDER; may be repeated '

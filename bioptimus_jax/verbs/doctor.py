@@ -26,8 +26,8 @@ def _call(command: Command) -> None:
 VERB = Verb(
     'devices, versions and speed of this machine, and what to install',
     'What will jax and PyTorch compute on here, and what is missing? Devices, memory, drivers and versions; the\n'
-    'attention that a base model would get; the speed of a matrix product beside the peak; free disk; and the line\n'
-    'that installs what is not there. Ends with 2 where a GPU or TPU of this machine would not be used.\n\n'
+    'attention that a base model would get; the speed of a matrix product beside the peak; free disk; and the\n'
+    'command that installs what is missing. Ends with 2 where a GPU or TPU of this machine would not be used.\n\n'
     'reads:  nothing\n'
     'writes: a list to the terminal\n\n'
     'example:\n  bioptimus doctor --workdir=/scratch/runs',

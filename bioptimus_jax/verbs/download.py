@@ -31,17 +31,19 @@ def _call(command: Command) -> None:
 VERB = Verb(
     "PubMed's baseline and update files; NER sets",
     "PubMed's yearly baseline and daily update files, each checked by its MD5; or the five NER sets of BLURB,\n"
-    'each checked by SHA-256. What is there and right is not fetched again, what was cut off goes on: give the\n'
-    'same command again, after a failure or for new updates.\n\n'
+    'each checked by SHA-256. Intact files are not fetched again, and a file that was cut off is continued: rerun\n'
+    'the same command after a failure or for new updates.\n\n'
     'reads:  the lists of files at URL/baseline and URL/updatefiles; ner: URL/BC2GM-IOB/train.tsv and others\n'
     'writes: DIR/baseline, DIR/updatefiles: NAME.xml.gz with NAME.xml.gz.md5 beside it\n'
     '        ner: DIR/{bc2gm,bc5-chem,bc5-disease,ncbi-disease,jnlpba}/{train,devel,test}.tsv\n\n'
     'examples:\n  bioptimus download --to=pubmed --what=baseline --files="pubmed*n000*"\n'
     '  bioptimus download --to=ner --what=ner',
     (
-        flag('--to', 'folder, made if it is not there', None, required=True, metavar='DIR'),
+        flag('--to', 'folder, created if missing', None, required=True, metavar='DIR'),
         flag('--what', 'baseline, updates or both, or ner (default: %(default)s)', 'baseline,updates'),
-        flag('--files', 'only files so named; ner: as bc2gm/train.tsv (default: *)', '*', metavar='GLOB'),
+        flag(
+            '--files', 'only files with such names; ner: as bc2gm/train.tsv (default: *)', '*', metavar='GLOB'
+        ),
         flag(
             '--url',
             'folder above baseline and updatefiles, or above BC2GM-IOB, of a mirror '

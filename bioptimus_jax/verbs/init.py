@@ -39,7 +39,7 @@ def _texts(given: str) -> str:
     for pattern in patterns:
         if '://' in pattern:
             raise InputError(
-                f'{pattern}: a look into texts needs files here; give some of them as files, and set '
+                f'{pattern}: looking into texts needs local files; give some of them as files, and set '
                 'config.corpus.inputs in the config'
             )
     input_files(Corpus(inputs=patterns))
@@ -54,7 +54,7 @@ def _folder(given: str) -> str:
 
 def _source(given: str) -> str:
     if not Path(given).is_dir():
-        raise InputError(f'{given}: no such folder; of a hub model give --source and --revision')
+        raise InputError(f'{given}: no such folder; for a hub model give --source and --revision')
     return given
 
 
@@ -77,7 +77,7 @@ def _call(command: Command) -> None:
     if to.suffix != '.py':
         raise ConfigError(f'{to}: a config is Python; name a file that ends in .py')
     if to.exists() and not options.replace:
-        raise ConfigError(f'{to}: is there; name another file, or give --replace')
+        raise ConfigError(f'{to}: already exists; name another file, or give --replace')
     _ask(options)
     from bioptimus_jax.start.recommend import Asked, recommend, written  # imports jax
 
@@ -143,10 +143,10 @@ def _answer(question: Question) -> Any:
 
 VERB = Verb(
     'write a config for your model, texts and machine',
-    'A config of fewer than 25 lines for your source, texts, machine and hours, each line with its why: keep, append\n'
-    'or replace the vocabulary, how long, in which batches. It builds on configs/recommended.py, which says what our\n'
-    'measurements recommend. What is not given is asked for on a terminal.\n'
-    'Keys (--config.KEY=VALUE) are taken over into the file.\n\n'
+    'A config of fewer than 25 lines for your source, texts, machine and hours, each line with its reason: keep,\n'
+    'append or replace the vocabulary, how long, in which batches. It builds on configs/recommended.py, which says\n'
+    'what our measurements recommend. What is not given is asked for on a terminal.\n'
+    'Keys (--config.KEY=VALUE) are copied into the file.\n\n'
     'reads:  config.json and tokenizer of the source; the beginning of up to four files of the texts\n'
     'writes: FILE (default mine.py)\n\n'
     'examples:\n  bioptimus init\n'

@@ -20,14 +20,14 @@ def _call(command: Command) -> None:
 
 VERB = Verb(
     'the mean of the weights of models',
-    'The mean of the weights of exported models of one shape and one vocabulary, of several seeds or ends of decays\n'
-    'say, behind the same gate as an export.\n\n'
+    'The mean of the weights of exported models of one shape and one vocabulary, for example of several seeds or\n'
+    'ends of decays, behind the same gate as an export.\n\n'
     'reads:  Hugging Face folders\n'
-    'writes: one Hugging Face folder, with the tokenizer of the first; export.json says what it was made of\n\n'
+    'writes: one Hugging Face folder, with the tokenizer of the first; export.json says what it was made from\n\n'
     'example:\n  bioptimus merge runs/a/export/0.4 runs/b/export/0.4 --weights=1,2 --to=merged',
     (
         ('folders', {'help': 'Hugging Face folders', 'nargs': '+', 'metavar': 'HF_FOLDER'}),
-        flag('--to', 'folder that is made', None, required=True, metavar='FOLDER'),
+        flag('--to', 'folder to make', None, required=True, metavar='FOLDER'),
         flag('--weights', 'how much each counts (default: alike)', (), type=levels, metavar='A,B,...'),
     ),
     _call,

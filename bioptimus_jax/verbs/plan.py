@@ -60,7 +60,7 @@ VERB = Verb(
         flag('--price', 'of one device for one hour: adds the cost', None, type=positive, metavar='AMOUNT'),
         flag(
             '--mfu',
-            'of the bfloat16 peak that is reached (default: %(default)s)',
+            'share of the bfloat16 peak that is reached (default: %(default)s)',
             MFU,
             type=share,
             metavar='SHARE',
@@ -82,7 +82,7 @@ VERB = Verb(
         ),
         flag(
             '--fill',
-            'of the rows (default: .92; .98 where they hold two of the longest documents)',
+            'of the rows (default: 0.92; 0.98 where they hold two of the longest documents)',
             0,
             type=share,
             metavar='SHARE',

@@ -32,7 +32,7 @@ def _call(command: Command) -> None:
 
 VERB = Verb(
     'apply a finished model to text',
-    'What a finished model says of new text, on the GPU if there is one. Its config.json decides what that is:\n\n'
+    'What a finished model predicts for new text, on the GPU if there is one. Its config.json decides what that is:\n\n'
     '  a tagger        entities with their types; a plain file is one document\n'
     '  a classifier    labels, or a number, for every line of a plain file; two texts are divided by a tab\n'
     '  a masked LM     words for every [MASK], in every line of a plain file\n\n'

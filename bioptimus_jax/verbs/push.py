@@ -23,9 +23,9 @@ def _call(command: Command) -> None:
 
 VERB = Verb(
     'an export, a kept model or a report, to the Hugging Face hub',
-    'Says what would be sent, and sends it by one commit where --yes is given; no other verb sends anything.\n'
+    'Lists what would be sent and, with --yes, sends it in one commit; no other verb sends anything.\n'
     'A folder is sent as its stage left it: another file in it, a link, a changed file, something like a token,\n'
-    'a model without a card and an unfinished stage are refused. The card (README.md) may be edited before.\n\n'
+    'a model without a card and an unfinished stage are refused. You may edit the card (README.md) first.\n\n'
     'WHAT:   RUN/export/PHASE, a fine-tuned model that was kept, a merged model, a run with one of these; or\n'
     '        RUN/report; or a card alone, RUN/report/cards/PHASE.md, which becomes the README.md there\n'
     'reads:  WHAT, and the token in HF_TOKEN; HF_ENDPOINT for a hub of your own\n'

@@ -28,7 +28,7 @@ VERB = Verb(
     (
         flag('--set', 'one of: %(choices)s', None, required=True, choices=tuple(BUILDERS), metavar='SET'),
         flag('--from', 'folder of the originals', None, required=True, dest='originals', metavar='FOLDER'),
-        flag('--to', 'folder of sets, made if it is not there', None, required=True, metavar='DIR'),
+        flag('--to', 'folder of sets, created if missing', None, required=True, metavar='DIR'),
         flag(
             '--input',
             '; '.join(f'{name}: {one.meaning}' for name, one in INPUTS.items()) + ' (default: %(default)s)',

@@ -27,14 +27,15 @@ PATIENT = 10
 TAKEN = 'what each arm took to get there (default: what all of them reach)'
 OF_SEVERAL = """
 
-Of several runs, or of sweeps: the paper's Tables 2, 3, 5, 6 and 7, orders and corruption from whatever they hold,
+For several runs, or sweeps: the paper's Tables 2, 3, 5, 6 and 7, orders and corruption from whatever they hold,
 beside the paper's numbers. What a run answers is read from its manifests; runs whose corpora, vocabularies, budgets
-or fine-tuning differ are not mixed, and the page says in what they differ; and what each arm took, in words, FLOPs,
-hours. Of one run all tables and figures of that run come first. Writes index.html, tables.md and csv/TABLE.csv into
-DIR, and results.jsonl, from which alone `bioptimus report` makes the same tables when the run folders are gone.
+or fine-tuning differ are not mixed, and the page says in what they differ. It also shows what each arm took, in words,
+FLOPs, hours. For one run, all tables and figures of that run come first. Writes index.html, tables.md and
+csv/TABLE.csv into DIR, and results.jsonl, from which alone `bioptimus report` makes the same tables when the run
+folders are gone.
 
-With --live the page of a run that goes on: WORKDIR/live/index.html, made again until its last stage is done, while the
-browser that shows it reads it again by itself.
+With --live, the page of a run in progress: WORKDIR/live/index.html, rebuilt until its last stage is done; a browser
+that shows it reloads it by itself.
 
   bioptimus report --config=small --workdir=runs/small --live
   bioptimus report runs/small
@@ -95,7 +96,7 @@ VERB = Verb(
         ),
         flag(
             '--live',
-            f'follow a run that goes on: make its page again every so many seconds ({SECONDS:g})',
+            f'follow a run in progress: rebuild its page every SECONDS ({SECONDS:g})',
             None,
             nargs='?',
             const=SECONDS,

@@ -26,9 +26,9 @@ def _call(command: Command) -> None:
 
 VERB = Verb(
     'every stage in order',
-    'Every stage of config.stages in order; finished ones are skipped, an unfinished one goes on. What can be known\n'
-    'to be wrong with any of them is refused before the first one begins. Ends with the table of the phases, what\n'
-    'the adaptation brought, and where the models and the page are.\n\n'
+    'Every stage of config.stages in order; finished ones are skipped, an unfinished one continues. Whatever can\n'
+    'be known to be wrong with any of them is refused before the first one begins. Ends with the table of the phases,\n'
+    'what the adaptation brought, and where the models and the page are.\n\n'
     'reads:  what the stages read\nwrites: WORKDIR/STAGE for each, WORKDIR/metrics.jsonl\n\n'
     'examples:\n  bioptimus run --config=small --workdir=runs/small --config.source.path=FOLDER\n'
     '  bioptimus run --config=small --workdir=runs/small --config.source.path=FOLDER --dry-run',

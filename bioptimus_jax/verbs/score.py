@@ -30,7 +30,7 @@ def _call(command: Command) -> None:
 
 VERB = Verb(
     'score predictions that were made elsewhere',
-    'What any program has predicted for a test set, by the scorer of stage finetune: every measure of the set, and\n'
+    'Scores what any program predicted for a test set, as stage finetune does: every measure of the set, and\n'
     'its interval over documents or test items. Each test item must be there once, in the order of the test file.\n\n'
     'GOLD:        folder of a set, or its test file, in any form that stage finetune reads\n'
     'PREDICTIONS: .tsv as the test file, with predicted tags or answers in its last column; our own predictions\n'
@@ -40,8 +40,8 @@ VERB = Verb(
     '               {"text": "...", "answers": ["yes"]}   labels or one number; "words": [A, B] of two texts; may\n'
     '                                                     be left out\n'
     '             entities also as PubTator, or a folder of BRAT (.txt and .ann)\n\n'
-    'Entities by characters are laid on the words of the test set: one that begins or ends within a word is\n'
-    'widened to the whole word, which is counted and said.\n\n'
+    'Entities by characters are aligned to the words of the test set: one that begins or ends within a word is\n'
+    'widened to the whole word, which is counted and reported.\n\n'
     'writes: lines to the terminal; with --to a record in DIR/NAME, which `bioptimus compare --models` takes\n\n'
     'examples:\n  bioptimus score ner/bc5-disease scispacy.jsonl --types=DISEASE=Disease --types=CHEMICAL= \\\n'
     '      --to=others --name=scispacy\n'

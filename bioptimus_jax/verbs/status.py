@@ -1,4 +1,4 @@
-"""`bioptimus status`: what a run has done, and what it is at."""
+"""`bioptimus status`: what a run has done, and what it is doing."""
 
 import dataclasses
 from pathlib import Path
@@ -16,10 +16,10 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'what a run has done, and what it is at',
-    'Which stages of a run are done, unfinished or not begun, and whether a process works on one now; the step, rate\n'
-    'and time left of pre-training; finished cells of fine-tuning; disk used; the newest record. Nothing is changed,\n'
-    'and a run that goes on is not disturbed.\n\n'
+    'what a run has done, and what it is doing',
+    'Which stages of a run are done, unfinished or not begun, and whether a process is working on one now; the step,\n'
+    'rate and time left of pre-training; finished cells of fine-tuning; disk used; the newest record. Nothing is\n'
+    'changed, and a run in progress is not disturbed.\n\n'
     'reads:  RUN/STAGE/manifest.json, RUN/metrics.jsonl, locks\n'
     'writes: a table to the terminal\n\n'
     'example:\n  bioptimus status runs/small',

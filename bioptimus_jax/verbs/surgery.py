@@ -8,7 +8,7 @@ STAGE = STAGES['surgery']
 OF_THE_PROBE = """
 
 With --probe: which strategy and variant is best for this source and corpus? Needs the stages corpus and vocab and
-makes no stage: it hides tokens from the source, rebuilds their rows by every strategy and variant, and says how near
+makes no stage: it hides tokens from the source, rebuilds their rows by every strategy and variant, and says how close
 they come to the true rows. Writes WORKDIR/probe.json and prints a table, the best first."""
 
 

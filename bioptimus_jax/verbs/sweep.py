@@ -25,7 +25,7 @@ def _call(command: Command) -> None:
         names = ', '.join(arm.name for arm in failed)
         raise InputError(
             f'{len(failed)} of {len(sweep.arms)} arms failed: {names}; see log.txt in their folders in '
-            f'{options.workdir}, then give the same command again'
+            f'{options.workdir}, then rerun the same command'
         )
 
 
@@ -33,7 +33,7 @@ VERB = Verb(
     'the arms of an ablation',
     'Every arm of an ablation, each an ordinary run in WORKDIR/ARM; corpus, vocabulary, contexts, rows and\n'
     'whatever else is the same for several arms is made once. Finished arms are skipped, an unfinished one\n'
-    'goes on.\n\n'
+    'continues.\n\n'
     'reads:  what the stages read\n'
     'writes: WORKDIR/ARM (a run, with log.txt), WORKDIR/results.jsonl, arms.md, arms.svg, differences.svg\n\n'
     'example:\n  bioptimus sweep --config=ablations:table2 --workdir=runs/table2 '

@@ -145,7 +145,7 @@ def _number(value: Any, file: Path) -> int:
 
 def _mapping(value: Any, file: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InputError(f'{file}: {str(value)[:40]!r} stands where an object is expected; fetch it again')
+        raise InputError(f'{file}: {str(value)[:40]!r} is where an object is expected; fetch it again')
     return value
 
 

@@ -32,7 +32,7 @@ class NerSets:
         names = fnmatch.filter(self.checksums, self.files)
         if not names:
             raise ConfigError(
-                f'--files={self.files}: no file is named so; they are SET/train.tsv, SET/devel.tsv and '
+                f'--files={self.files}: no file has such a name; they are SET/train.tsv, SET/devel.tsv and '
                 f'SET/test.tsv of {", ".join(SETS)}'
             )
         parts = [name.split('/') for name in names]

@@ -80,7 +80,9 @@ def notes(record: Mapping[str, Any], label: Callable[[str], str] = str) -> list[
     ]
     for split, found in splits.items():
         if found['mentions'] != found['mentions_in_file']:
-            said.append(f'{split}: the files mark {found["mentions_in_file"]:,} mentions, others are read')
+            said.append(
+                f'{split}: the files mark {found["mentions_in_file"]:,} mentions, but others are read'
+            )
         if found['sentences_without_mention'] == found['sentences']:
             said.append(f'{split}: has no mention at all')
     if record['unseen_labels']:
@@ -92,7 +94,7 @@ def notes(record: Mapping[str, Any], label: Callable[[str], str] = str) -> list[
         if found['sentences']
     ]
     if again:
-        said.append(f'sentences that are there before (mentions in them): {", ".join(again)}')
+        said.append(f'sentences that occur earlier (mentions in them): {", ".join(again)}')
     different = record['tagged_differently']
     if different['sentences']:
         example = different['examples'][0][:60]

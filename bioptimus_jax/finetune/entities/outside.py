@@ -66,11 +66,11 @@ def _documents(asked: Asked, counts: Counter[str]) -> list[Marked] | None:
     for line, entry in objects:
         where, text = f'{asked.file}:{line}', entry.get('text')
         if not isinstance(text, str):
-            raise InputError(f'{where}: has no "text" that the offsets of its entities count in')
+            raise InputError(f'{where}: has no "text", to which the offsets of its entities refer')
         mentions = []
         for one in listed(asked.file, line, entry, 'entities') or ():
             if not (isinstance(one, list) and [type(part) for part in one] == [int, int, str]):
-                raise InputError(f'{where}: the entity {one!r} is no [start, end, type]')
+                raise InputError(f'{where}: the entity {one!r} is not [start, end, type]')
             start, end, kind = one
             if not 0 <= start < end <= len(text) or not text[start:end].strip() or not kind.strip():
                 raise InputError(
@@ -117,7 +117,7 @@ def _laid_on(asked: Asked, documents: Sequence[Marked], counts: Counter[str]) ->
         if own != wanted:
             at = first_difference(own, wanted)
             if begins + at == len(whole):
-                raise InputError(f'{document.place}: goes on behind the last sentence of {asked.gold_file}')
+                raise InputError(f'{document.place}: continues after the last sentence of {asked.gold_file}')
             sentence = bisect.bisect(firsts, bisect.bisect(edges, begins + at) - 1) - 1
             raise InputError(
                 f'{document.place}: {from_difference(own, wanted)!r} differs from {asked.place(sentence)}, '

@@ -23,7 +23,7 @@ MEANINGS = {
     'EntryNotFoundError': 'no such file or folder in it; correct the path',
 }
 STATUS = {401: 'HF_TOKEN is refused; set a valid one', 403: 'HF_TOKEN may not do this; set one that may'}
-ELSE = 'check the network and HF_ENDPOINT, then start the same command again'
+ELSE = 'check the network and HF_ENDPOINT, then rerun the same command'
 
 
 @contextlib.contextmanager
@@ -131,6 +131,6 @@ def opened(url: str) -> tuple[Hub, str]:
     found = parsed(url, FORM)
     if found.type != 'dataset':
         raise ConfigError(
-            f'{url}: is no dataset; give {FORM}, and a model as config.source.path=OWNER/NAME with its revision'
+            f'{url}: is not a dataset; give {FORM}, and a model as config.source.path=OWNER/NAME with its revision'
         )
     return Hub(found.id, found.revision), found.path_in_repo.strip('/')

@@ -133,7 +133,7 @@ class Fetching:
             _record(place).unlink(missing_ok=True)
             store.download([(name, place, size, '')])
             if store.find(name).get(name) != (size, version):
-                raise InputError(f'{store.url}/{name}: changed while it was fetched; start the command again')
+                raise InputError(f'{store.url}/{name}: changed while it was fetched; rerun the command')
             write_json(_record(place), {'bytes': size, 'version': version})
             progress.update(size / 1e6)
             self.check()

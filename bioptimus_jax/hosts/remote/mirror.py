@@ -110,7 +110,7 @@ class Mirror:
         if content is None and record and any(record['revisions']):
             raise InputError(
                 f'{self.store.url}: holds no run, but {self.folder} mirrors one that was there; '
-                'remove that folder to begin anew, or correct --workdir'
+                'remove that folder to start over, or correct --workdir'
             )
         if record is None and here:
             raise ConfigError(
@@ -206,7 +206,7 @@ class Mirror:
                 self.broken = True
                 raise
             except InputError as error:
-                self.say(f'{" ".join(str(error).split())}; going on, what is new stays here until later')
+                self.say(f'{" ".join(str(error).split())}; continuing: what is new stays here until later')
             taken = time.monotonic() - started
             pause = max(self.least_seconds, taken / MOST_OF_THE_TIME) if self.least_seconds else 0.0
             self._wait_until = time.monotonic() + pause
@@ -251,7 +251,7 @@ class Mirror:
             self.absent = kept
             self._settle()
             return
-        self.say(f'{self.store.url}: files change while they are put there; trying again later')
+        self.say(f'{self.store.url}: files change while they are uploaded; trying again later')
 
     def _send(self, sent: list[str], here: Files, targets: dict[str, str]) -> None:
         megabytes = sum(here[name]['bytes'] for name in sent) / 1e6

@@ -60,7 +60,7 @@ def _what_to_do(error: Exception) -> str:
         return f'no such bucket or object ({text}); correct the URL, or make the bucket first'
     if kind in ('PermissionDeniedError', 'UnauthenticatedError') or REFUSED.search(text):
         return f'access is refused or credentials are missing ({text}); {CREDENTIALS}'
-    return f'cannot be reached ({text}); check URL and network, then start the same command again'
+    return f'cannot be reached ({text}); check URL and network, then rerun the same command'
 
 
 class Store:
@@ -82,7 +82,7 @@ class Store:
                 if 'Unable to recognise' not in str(error) and 'nknown' not in str(error):
                     raise
                 raise ConfigError(
-                    f'{self.url}: no kind of storage that is known; give gs://BUCKET/FOLDER or s3://BUCKET/FOLDER'
+                    f'{self.url}: not a known kind of storage; give gs://BUCKET/FOLDER or s3://BUCKET/FOLDER'
                 ) from error
 
     def read(self, name: str) -> bytes | None:
@@ -126,8 +126,8 @@ class Store:
                         target.write(chunk)
                 if hidden.stat().st_size != size or (checksum and sha256(hidden) != checksum):
                     raise InputError(
-                        f'{self.url}/{name}: is not the {size:,} bytes that were put there; restore it, or delete the '
-                        'run folder to make it anew'
+                        f'{self.url}/{name}: is not the {size:,} bytes that were put there; restore it, or delete '
+                        'the run folder to rebuild it'
                     )
                 os.replace(hidden, file)
             finally:

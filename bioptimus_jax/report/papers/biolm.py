@@ -140,6 +140,7 @@ TABLES = {
         {**COLUMNS, **MEANS},
         _all_models(),
         'The header of the printed table is shifted: columns are named by their numbers. Those of the models of Table'
-        ' 2 are from there, means from Table 3; of the others the means alone are at hand, of the distilled nothing.',
+        ' 2 are from there, means from Table 3; for the others only the means are available, for the distilled ones'
+        ' nothing.',
     ),
 }

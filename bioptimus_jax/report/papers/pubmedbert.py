@@ -72,7 +72,7 @@ def _ways(
     number: str, title: str, sets: tuple[str, ...], text: str, ways: dict, note: str = '', **more: Any
 ) -> Printed:
     """One model in several ways; numbers of the early version."""
-    said = f'{note} {OUT_OF} Early version (arXiv), the only one whose numbers are at hand.'.strip()
+    said = f'{note} {OUT_OF} Early version (arXiv), the only one with available numbers.'.strip()
     columns = {name: BOTH[name] for name in sets}
     return Printed(f'PubMedBERT, {number}: {title}', columns, read(sets, text), said, ways, **more)
 

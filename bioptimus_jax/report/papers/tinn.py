@@ -139,7 +139,7 @@ def _table(title: str, columns: Mapping[str, Scored], rows: Any, said: str = '',
 METHODS = _under(('BIOSSES', 'BioASQ'), LAYERS)
 SIZES = {f'{n} texts': {'train_sentences': one_of(n)} for n in (100, 500, 1000)}
 REMOVED: Mapping[str, Asked] = {f'{n} layers removed': {'remove_layers': one_of(n)} for n in (0, 2, 4, 6)}
-OVERLAPS = 'an overlap counts; that types agree and that matches are one to one is said here alone'
+OVERLAPS = 'an overlap counts; that types agree and that matches are one to one is said only here'
 
 TABLES = {
     'tinn-2': _table(
@@ -164,7 +164,7 @@ TABLES = {
         'Table 5: few training texts',
         _under(('ChemProt', 'DDI'), SIZES),
         T5,
-        'Deviations 1.3 to 5.5. How the paper draws the texts is not said.',
+        'Deviations 1.3 to 5.5. The paper does not say how it draws the texts.',
         ways=LAYERS,
     ),
     'tinn-6': _table('Table 6: layers, large models', METHODS, T6),

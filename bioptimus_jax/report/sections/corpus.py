@@ -52,7 +52,7 @@ def leaks(m: Measures) -> Table:
     ]
     note = (
         f'{len(m.audit):,} documents were left out, before the held-out split, the vocabulary and the contexts.'
-        ' All sentences, with the documents they stood in: corpus/audit.jsonl.'
+        ' All sentences, with the documents that contain them: corpus/audit.jsonl.'
     )
     absent = 'no sentence was found, or config.corpus.audit.folder names no sets.'
     return Table.of('Benchmark sentences in the input', columns, sorted(found), note=note, absent=absent)
@@ -72,7 +72,7 @@ def leaked_sentences(m: Measures) -> Table:
 
 SECTION = Section(
     'Corpus',
-    'What was read, what was left out and why, and which benchmark sentences stood in it.',
+    'What was read, what was left out and why, and which benchmark sentences were in it.',
     ('corpus',),
     {'documents': documents, 'leaks': leaks, 'leaked_sentences': leaked_sentences},
 )

@@ -43,13 +43,13 @@ def difficulty(m: Measures) -> Table:
     records = [(r, name) for r in m.difficulty for name in r['settings']]
     note = (
         f'{_texts(m)} Perplexity: exp of the mean loss of the selected pieces of one sample, then geometric mean and'
-        " 95 % interval over the samples (Student's, of the logarithm). By what stands at a position: [MASK], another"
+        " 95 % interval over the samples (Student's, of the logarithm). By what is at a position: [MASK], another"
         ' token, or the token itself, nearly free for a model that has learned much. Place: 1 is the easiest for that'
         f' model {_measured_by(m)}. Times the place before: how many times as perplexed'
         ' as under the next easier setting, paired by sample, since samples differ in text and settings share it: an'
-        ' interval with 1 in it leaves the two in no order. Models with different vocabularies compare in the order'
-        ' of the settings, not in height. A model that was trained on such text finds it easy: take text of a domain'
-        ' that it has not seen.'
+        ' interval with 1 in it does not tell which of the two is harder. Models with different vocabularies'
+        ' compare in the order of the settings, not in the values. A model that was trained on such text finds it'
+        ' easy: use text of a domain that it has not seen.'
     )
     return Table.of('Difficulty of the masking settings', columns, records, note=note, absent=ABSENT)
 

@@ -108,7 +108,7 @@ def to_reach(m: Measures) -> Table:
     ]
     note = (
         'Levels between what step 0 has and the best; the first evaluation or scored model that is no worse.'
-        ' Between two of them it may have been there before. Chosen on devel, so that test keeps its meaning.'
+        ' It may have been reached earlier, between two of them. Chosen on devel, so that test keeps its meaning.'
     )
     absent = 'no evaluation improves on step 0 so far.' if m.trains else NO_PHASES
     return Table.of('What it takes to reach …', columns, records, note=note, absent=absent)
@@ -141,9 +141,9 @@ def arms(
     ]
     note = (
         'The first evaluation or scored model no worse; means over seeds, steps ± sd. A level that was not given is the'
-        ' best of the arm and seed that get least far. Empty: not reached by every seed. ≤: had by the first model of'
-        ' a seed that was scored, and by an earlier one for all that is known, so it is not ranked. Contexts and'
-        ' surgery are counted. Hours compare on one machine alone.'
+        ' best of the arm and seed that get least far. Empty: not reached by every seed. ≤: the first scored model'
+        ' of a seed has it, and an earlier one may have had it, so it is not ranked. Contexts and surgery are'
+        ' counted. Hours compare only on one machine.'
     )
     if left_out:
         note += f' The vocabularies differ, so losses per piece do not compare. Left out there: {", ".join(left_out)}.'

@@ -31,8 +31,9 @@ from bioptimus_jax.report.transfer import crossed, in_corpus, repeated
 from bioptimus_jax.sets import published
 
 VOTES = (
-    'Vote of the seeds: one answer of all models of a row together, of entities those that more than half of them find,'
-    ' of numbers the mean; it costs as many models as there are seeds, so no score of one model compares with it. '
+    'Vote of the seeds: one answer from all models of a row together (the entities that more than half of them '
+    'find, or the mean of their numbers); it costs as many models as there are seeds, so no score of one model '
+    'compares with it. '
 )
 NAMED = 5
 """Failed seeds that the note names."""
@@ -269,11 +270,11 @@ def _searched(m: Measures) -> str:
         at = Counter(f'{r["after"]} of {r["of"]}' for r in found['stopped'])
         named = ', '.join(f'{count} after {epochs} epochs' for epochs, count in at.items())
         said += (
-            f'Successive halving by {found["halving"]}, the same for every model: settings that stopped, {named}; of '
-            'them no test score is known. '
+            f'Successive halving by {found["halving"]}, the same for every model: settings that stopped, {named}; '
+            'they have no test score. '
         )
     if said:
-        said += f'{found["epochs"]:,} epochs were trained, instead of {found["epochs_of_all"]:,}. '
+        said += f'{found["epochs"]:,} epochs were trained instead of {found["epochs_of_all"]:,}. '
     return said
 
 

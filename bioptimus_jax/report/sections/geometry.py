@@ -81,7 +81,7 @@ def changes(m: Measures) -> Table:
     ]
     note = (
         'Less anisotropy: cosine and top component fall, IsoScore rises. The same words on both sides: brackets are'
-        ' 95 % intervals of the difference over words. Whether another seed changes the same way is not in them.'
+        ' 95 % intervals of the difference over words. They do not show whether another seed changes in the same way.'
         ' A phase is also more steps: what a masking setting did is the difference of arms with equal steps.'
     )
     return Table.of('What each phase changed', columns, records, note=note, absent=_reason(m))
@@ -136,8 +136,8 @@ def words_in_the_plane(m: Measures) -> Figure:
         name_axes(panels, '', '')
 
     caption = (
-        'A picture, no evidence: t-SNE keeps neighbours, so distances between clusters and their sizes mean nothing'
-        ' and every panel has axes of its own. What lies apart, and how far, is in the tables.'
+        'A picture, not evidence: t-SNE keeps neighbours, so distances between clusters and their sizes mean nothing'
+        ' and every panel has its own axes. What is apart, and how far, is in the tables.'
     )
     models = ', '.join(m.label(r['model']) for r in drawn)
     alt = f't-SNE of {len(high) // 2:,} rare and as many frequent words by embedding row and in context: {models}.'
@@ -147,7 +147,7 @@ def words_in_the_plane(m: Measures) -> Figure:
 
 SECTION = Section(
     'Geometry',
-    'Are words spread out, or do they share one direction? Do rare and frequent ones lie apart?',
+    'Are words spread out, or do they share one direction? Are rare and frequent ones apart?',
     ('analyze',),
     {'geometry_words': of_words, 'geometry_changes': changes, 'geometry': rows},
     (anisotropy, words_in_the_plane),
@@ -189,9 +189,7 @@ def _which(m: Measures) -> str:
     text = {'heldout': 'held-out', 'train': 'training'}[r['split']]
     several = [f'{m.label(x)} {1 - w["one_piece"]:.0%}' for x, w in measured.items() if w['one_piece'] < 1]
     spelled = (
-        f' Spelled in several pieces, whose mean stands for the word: {", ".join(several)}.'
-        if several
-        else ''
+        f' Spelled in several pieces, and represented by their mean: {", ".join(several)}.' if several else ''
     )
     return (
         f'{r["count"]:,} words, a piece each in this vocabulary, half of them rare (median count'

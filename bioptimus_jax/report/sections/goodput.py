@@ -28,8 +28,9 @@ def goodput(m: Measures) -> Table:
     note = (
         f'From the first start to the last record, {number} start{"s" * (number > 1)}. Training: steps that the'
         ' model is made of, without waiting for input. Compile: the first call of each train step. Evaluation,'
-        ' checkpoint: while nothing trains. Lost to a kill: what was done again later, and after the last record of a'
-        ' process that was killed no more than its last interval; the rest up to the next start counts as not running.'
+        ' checkpoint: while nothing trains. Lost to a kill: what was done again later, and the time after the'
+        ' last record of a process that was killed, at most its last interval; the rest up to the next start counts as'
+        ' not running.'
     )
     absent = NOT_CLOCKED if m.trains else NO_PHASES
     return Table.of('Where the time went', columns, found if running else (), note=note, absent=absent)
@@ -56,7 +57,7 @@ def on_what(computed: Mapping[str, Any]) -> str:
     return ', '.join(str(value) if name == 'on' else f'{name} {value}' for name, value in computed.items())
 
 
-NOT_CLOCKED = 'no process has put its time on record.'
+NOT_CLOCKED = 'no process has recorded its time.'
 SECTION = Section(
     'Goodput',
     'The share of the wall time of pre-training that trained, and where the rest went.',

@@ -64,7 +64,9 @@ def table(m: Measures, slicing: str) -> Table:
         Column('model', lambda model, dataset: m.label(model)),
         *each({c: c for c in classes(m, slicing)}, lambda c, *key: _recall(found[key].get(c, {})), 'high'),
     ]
-    note = f'{SHOWN[slicing].note} Test: percent, mean over seeds, [95 % interval], of so many gold mentions.'
+    note = (
+        f'{SHOWN[slicing].note} Test: percent, mean over seeds, [95 % interval], of this many gold mentions.'
+    )
     absent = _reason(m, slicing)
     return Table.of(SHOWN[slicing].title, columns, found, rank_within='set', note=note, absent=absent)
 

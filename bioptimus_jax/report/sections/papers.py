@@ -235,7 +235,7 @@ def _note(printed: Printed) -> str:
         f'{printed.note} Here: test, percent, {AVERAGES[printed.average]} over seeds, setting chosen on devel. Square'
         f' brackets: 95 % over test items; of means over sets in table BLURB. Round brackets: less {less}.',
         *(f'{OTHERWISE} {title}: {c.otherwise}.' for title, c in printed.columns.items() if c.otherwise),
-        f'{MISPRINT}: cannot be as it is printed.' * bool(printed.misprints),
+        f'{MISPRINT}: cannot be right as printed.' * bool(printed.misprints),
         f'{OTHER_FILES}: the test split is not as large as the public one. — : not scored, or not printed.',
     ]
     return ' '.join(filter(None, said))

@@ -40,8 +40,9 @@ def counted(m: Measures) -> Table:
         ),
     ]
     note = (
-        'Tags: the scheme of the files, read as IOB2. Repairs: tags that had to be read in another way. Again within:'
-        ' sentences that stand before in the same split; from train, from devel: whose words stand in that split.'
+        'Tags: the scheme of the files, read as IOB2. Repairs: tags that had to be read differently. Again within:'
+        ' sentences that occur earlier in the same split; from train, from devel: sentences with the same words in'
+        ' that split.'
     )
     if published:
         note += ' BLURB: mentions by Gu et al. (2021), Table 1, and how far the files are from it; known: all public'
@@ -78,10 +79,8 @@ def label_shares(m: Measures) -> Figure:
         name_axes([axes], 'share of all words, %', '')
 
     inside = [f'{name} {sum(share.values()):.1f}' for name, share in zip(bars, shares, strict=True)]
-    caption = (
-        'Strong: the first word of a mention (B-); pale: its further words (I-). The rest of the words is O.'
-    )
-    alt = f'Percent of the words that lie in mentions: {"; ".join(inside)}.'
+    caption = 'Strong: the first word of a mention (B-); pale: its further words (I-). All other words are O.'
+    alt = f'Percent of the words that are in mentions: {"; ".join(inside)}.'
     svg = draw_svg('label_shares', draw, max(2.0, 0.24 * len(bars) + 0.8))
     return Figure('label_shares', title, caption, alt, svg)
 

@@ -40,7 +40,7 @@ def training_loss(m: Measures) -> Figure:
         f'Training loss from {losses[0]:.2f} at step {steps[0]} to {losses[-1]:.2f} at step {steps[-1]},'
         f' with the learning rate; phase boundaries are marked.'
     )
-    caption = 'The training loss jumps where the masking changes: it compares nothing between phases.'
+    caption = 'The training loss jumps where the masking changes: it does not compare phases.'
     return Figure('training_loss', title, caption, alt, draw_svg('training_loss', draw))
 
 
@@ -88,9 +88,7 @@ def objective(m: Measures) -> Table:
         Column('step', lambda e: count(e['step'])),
         *each({name: name.replace('_', ' ') for name in names}, value),
     ]
-    note = (
-        'Of held-out documents where that is measured, else of training steps. Losses in nats, shares of 1.'
-    )
+    note = 'On held-out documents where that is measured, otherwise in training steps. Losses in nats, shares of 1.'
     rows = m.evaluations if names else []
     return Table.of('What the objective records', columns, rows, note=note, absent=ONLY_MASKED)
 

@@ -29,7 +29,7 @@ def frequency(m: Measures) -> Table:
     sizes = [f'{CORPORA[name]} {m.frequency[name]["words"]:,} running words' for name in known]
     note = f'Words with a letter; {", ".join(sizes)}. The bounds of the four classes are ours.'
     if (share := m.frequency.get('share_counted', 1)) < 1:
-        note += f' Of this corpus {share:.1%} of the documents were counted, chosen by hash.'
+        note += f' {share:.1%} of the documents of this corpus were counted, chosen by hash.'
     kinds = m.frequency['domain']['classes'] if known else ()
     return Table.of('Words by frequency', columns, kinds, note=note, absent=NOT_COUNTED)
 
@@ -70,7 +70,7 @@ def pieces(m: Measures) -> Table:
     note = 'Entities: all mentions of the training splits. Words are those of the tokenizers.'
     if 'kept' in m.comparison:
         kept, new, lost = (m.comparison[k] for k in ('kept', 'new', 'lost'))
-        note += f" Tokens shared with the source: {kept:,}; new: {new:,}; of the source's alone: {lost:,}."
+        note += f' Tokens shared with the source: {kept:,}; new: {new:,}; only in the source: {lost:,}.'
     absent = 'stage vocab has not been run.'
     return Table.of('Text in pieces', columns, records, rank_within='text', note=note, absent=absent)
 
@@ -103,7 +103,7 @@ def frequency_classes(m: Measures) -> Figure:
     }
     caption = 'Words with a letter. Left: each different word once; right: as often as it occurs.'
     if len(known) < len(CORPORA):
-        caption += ' config.vocab.general names no general corpus to stand beside.'
+        caption += ' config.vocab.general names no general corpus to compare with.'
     return curves(
         'frequency_classes',
         'Words in four classes of frequency',

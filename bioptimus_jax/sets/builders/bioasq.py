@@ -26,7 +26,7 @@ def make(originals: Originals, fold: int) -> Made:
         lacking = [name for name in names if name not in known]
         if lacking:
             where = TRAINING[0] if known is training else ', '.join(GOLDEN)
-            raise InputError(f'{shown}: names {lacking[0]}, which is no yes or no question of {where}')
+            raise InputError(f'{shown}: names {lacking[0]}, which is not a yes/no question of {where}')
         splits[split] = [known[name] for name in names]
     return Made(splits)
 

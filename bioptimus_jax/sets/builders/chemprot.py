@@ -97,7 +97,7 @@ def _labels(
         known = mentions.get(document, {})
         for entity, kind in ((chemical, CHEMICAL), (gene, GENE)):
             if entity not in known or known[entity].name != kind:
-                raise InputError(f'{where}: {entity!r} is no {kind} of the document {document!r}')
+                raise InputError(f'{where}: {entity!r} is not a {kind} of the document {document!r}')
         found.setdefault((document, chemical, gene), []).append(group if group in COUNTED else NONE)
     return found
 

@@ -24,7 +24,7 @@ OFFSETS = re.compile(r'\d+-\d+(;\d+-\d+)*')
 SPACES = str.maketrans('\t\r\n', '   ')
 NAME = 'DRUG'
 LABELS = SETS['ddi'].labels
-SLIPPED = 'mentions are one character beside the text that they quote; the offsets count'
+SLIPPED = 'mentions are one character off the text that they quote; the offsets count'
 PARTED = 'mentions in several parts are taken with what is between'
 
 

@@ -336,9 +336,7 @@ def _read_vocabulary(path: Path) -> list[str]:
         raise InputError(f'{path}: is not UTF-8 ({error}); save it as UTF-8') from error
     if len(set(entries)) != len(entries):
         twice, _ = Counter(entries).most_common(1)[0]
-        raise InputError(
-            f'{path}: {twice!r} stands there twice (line {entries.index(twice) + 1}); remove one'
-        )
+        raise InputError(f'{path}: {twice!r} is there twice (line {entries.index(twice) + 1}); remove one')
     _check_special_tokens(entries, path)
     return entries
 
