@@ -1,6 +1,6 @@
-"""Makes the tables of results.md from the records in results/, and nothing else: `python docs/results.py`.
+"""Makes the tables of results.md from the records in results/ alone: `python docs/results.py`.
 
-What stands below TABLES in results.md is replaced; the text above it is written by hand.
+Everything below TABLES in results.md is replaced; the text above is written by hand.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ PAGE = DOCS / 'results.md'
 TABLES = '## The tables\n'
 TABLE2, ORDERS = 'docs/results/table2.jsonl', 'docs/results/orders.jsonl'
 CONTROLS, DEALT = 'docs/results/controls.jsonl', 'docs/results/dealt.jsonl'
-RECORDS = (  # question, the records that answer it, and what a title says of them; the effort is that of the first
+RECORDS = (  # question, the records that answer it, what a title adds; the table of effort is made of the first
     ('table2', (TABLE2, ORDERS), ''),
     ('table2', (CONTROLS, DEALT), ' (a second source: the default rows and the controls)'),
     ('table3', (ORDERS,), ''),
@@ -32,9 +32,9 @@ RECORDS = (  # question, the records that answer it, and what a title says of th
     ('orders', (ORDERS,), ''),
 )
 LOSSES = (6.5,)
-"""Held-out losses that an arm is said to reach."""
+"""Held-out losses: the table of effort shows what each arm took to reach them."""
 FAMILIES = 'docs/results/families.jsonl'
-FIRST_STEPS = (  # records, what the title says of them
+FIRST_STEPS = (  # records, what the title says about them
     ('docs/results/curves.jsonl', 'small source'),
     ('docs/results/curves-minilm.jsonl', 'MiniLM as source, one seed'),
 )
@@ -53,7 +53,7 @@ THIRTEEN = (  # records of BLURB's sets, what the title says
     ('docs/results/blurb.jsonl', 'in small'),
     ('docs/results/blurb-minilm.jsonl', 'with MiniLM, fewer texts'),
 )
-PROBED = (  # of more
+PROBED = (  # the rows that are shown; the probe has more
     'contextualized layers=() shrinkage=1.0 map=respelled',
     'contextualized layers=() shrinkage=5.0 map=respelled',
     'contextualized layers=() map=respelled',
@@ -72,7 +72,7 @@ PROBED = (  # of more
     'mean_resizing',
     'gaussian',
 )
-MEASURED = (  # folders with probe.json and difficulty.json, as those of runs, what the title says
+MEASURED = (  # folders with probe.json and difficulty.json, laid out like run folders; what the title says
     ('docs/results', 'MiniLM'),
     ('docs/results/small-source', 'the small source'),
 )
@@ -105,7 +105,7 @@ def tables() -> list[Table]:
                 dataclasses.replace(told, title=f'{title}: what the objective of {arm} records, first seed')
             )
     [electra] = read_runs([ELECTRA])
-    made.append(dataclasses.replace(training.objective(electra), title='ELECTRA: what tells a healthy run'))
+    made.append(dataclasses.replace(training.objective(electra), title='ELECTRA: signs of a healthy run'))
     for folder, source in MEASURED:
         measured = read_measures(Run(folder, Experiment(), quiet=True))
         probed = new_tokens.probe(measured)
@@ -123,7 +123,7 @@ def tables() -> list[Table]:
 
 
 def renewed(page: str) -> str:
-    """The page with its tables made again."""
+    """The page with its tables rebuilt."""
     written, _, _ = page.partition(TABLES)
     return f'{written}{TABLES}\n' + '\n'.join(table.markdown() for table in tables())
 
