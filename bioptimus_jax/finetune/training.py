@@ -21,7 +21,8 @@ from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.sentences import SPLITS
 
 PREDICT_BATCHES = 4  # a prediction batch is this many training batches
-CPU_WINDOWS = 32  # on a CPU no more than this many windows: 128 do not fit its cache and take a tenth longer each
+CPU_WINDOWS = 32
+"""On a CPU a prediction batch has no more windows: 128 do not fit its cache, and take a tenth longer each."""
 
 
 def _nothing(*_: Any) -> None:
