@@ -86,6 +86,7 @@ class TrainerRecipe(abc.ABC):
         trainer = self._trainer(seed, self.train, self.devel)
         clock = trainer.clock
         trainer.train()
+        trainer.compute_metrics = None  # of devel alone
         started = time.perf_counter()
         answers = self.answers(trainer.predict(self.test).predictions)
         taken = time.perf_counter() - started
