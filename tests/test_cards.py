@@ -62,7 +62,7 @@ def test_forty_cells_on_eight_cards(host, tmp_path, monkeypatch):
     assert list(done) == [(name, n) for name, seeds in sets.items() for n in range(seeds) if name != 'giant']
     used = Counter(record['CUDA_VISIBLE_DEVICES'] for record in done.values())
     assert set(used) == set('01234567')
-    assert max(used.values()) <= 10
+    assert max(used.values()) <= 20  # a card whose processes start sooner takes more
     assert {record['JAX_PLATFORMS'] for record in done.values()} == {'cpu'}
     beside = {name: [r['beside'] for (of, _), r in done.items() if of == name] for name in sets}
     assert max(beside['small']) == 2

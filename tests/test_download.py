@@ -715,7 +715,7 @@ def test_finetune_sets_come_once_whatever_the_server_does(ner_server, tmp_path, 
     assert not hidden(tmp_path)
     assert ner_server.asked(path) == [None, 'bytes=500-', None, None]
     text = capsys.readouterr().out
-    assert 'BC2GM-IOB/train.tsv: its bytes are not what was published (by SHA-256); thrown away' in text
+    assert 'BC2GM-IOB/train.tsv: its bytes are not what was published (by SHA-256); discarded' in text
     assert f'--config.finetune.folder={tmp_path}' in text
     ner_server.requests.clear()
     assert ner_sets(ner_server, tmp_path).run() == {'files': 15, 'fetched': 0, 'there': 15}

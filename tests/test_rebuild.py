@@ -282,7 +282,7 @@ REFUSED = {
     'argument': (
         'chemprot',
         {'chemprot_training_relations.tsv': RELATIONS.replace('Arg1:T1', 'Arg1:T2')},
-        "chemprot_training_relations.tsv:5: 'T2' is no CHEMICAL of the document '7'",
+        "chemprot_training_relations.tsv:5: 'T2' is not a CHEMICAL of the document '7'",
     ),
     'group': (
         'chemprot',

@@ -520,7 +520,7 @@ def test_what_finished_stages_have_lost_is_said_and_what_is_damaged_refused(tmp_
             with pytest.raises(InputError, match=f'{stage}/{name}: is not what was written'):
                 read_measures(run)
         path.unlink()
-        said = f'{stage} has lost {name}, which `bioptimus {stage}` makes again'
+        said = f'{stage} has lost {name}, which `bioptimus {stage}` rebuilds'
         assert said in read_measures(run).gaps
         (run.workdir / 'report').mkdir(exist_ok=True)
         page.build(run, run.workdir / 'report')

@@ -268,7 +268,7 @@ def test_halving_stops_the_worse_settings_and_leaves_the_rest_as_they_are(model,
     assert {(x, n) for x, _, n, _ in read} == {(x, n) for x, names in left.items() for n in names}
     note = scores(read_measures(halved)).text()
     assert 'settings that stopped, 4 after 1 of 4 epochs, 2 after 2 of 4 epochs' in note
-    assert '24 epochs were trained, instead of 32' in note
+    assert '24 epochs were trained instead of 32' in note
     # Without halving the rest is trained, and what was is kept.
     counts = execute(run_of(halved.workdir, sets, models, **SEARCH), STAGES['finetune'])['counts']
     assert (counts['cells'], counts['kept']) == (8, 2)
