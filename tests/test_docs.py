@@ -11,8 +11,11 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -83,12 +86,19 @@ def environment(folder: Path, programs: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope='session')
-def programs(tmp_path_factory) -> Path:
+def programs(tmp_path_factory) -> Iterator[Path]:
+    """A folder with `bioptimus` and `python`, which start warm."""
     folder = tmp_path_factory.mktemp('bin')
+    server = [sys.executable, Path(__file__).with_name('warm.py'), folder / 'socket']
+    client = shlex.join(map(str, [sys.executable, '-I', '-S', *server[1:]]))
     for name, module in {'bioptimus': '-m bioptimus_jax', 'python': ''}.items():
-        (folder / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {module} "$@"\n')
+        (folder / name).write_text(f'#!/bin/sh\nexec {client} {module} "$@"\n')
         (folder / name).chmod(0o755)
-    return folder
+    pipes = {'stdin': subprocess.PIPE, 'stdout': subprocess.PIPE}
+    with subprocess.Popen(server, env=environment(ROOT, folder), **pipes) as running:
+        assert running.stdout.readline() == b'warm\n'
+        yield folder
+        running.stdin.close()
 
 
 def run_page(page: Path, folder: Path, programs: Path) -> None:
@@ -133,6 +143,43 @@ def matches(shown: str, printed: str) -> bool:
             pattern += r'[^\n]*?'.join(re.escape(part) for part in words.split('...')) + r'\n'
     lines = (re.sub(r'\s+', ' ', line.strip()) for line in printed.strip().splitlines())
     return re.fullmatch(pattern, ''.join(f'{line}\n' for line in lines)) is not None
+
+
+def test_a_program_that_starts_warm_is_like_any_other(programs, tmp_path):
+    """Words, folder, environment, streams, exit codes, signals, and a kill that leaves nothing behind."""
+    (tmp_path / 'seen.py').write_text(
+        'import os, sys\nprint(sys.argv, sys.path[0], os.getcwd(), os.environ["OWN"], sys.stdin.read())\n'
+    )
+    (tmp_path / 'waits.py').write_text(
+        'import os, time\nprint(os.getpid(), "torch" in __import__("sys").modules, flush=True)\ntime.sleep(60)\n'
+    )
+    own = {'cwd': tmp_path, 'env': environment(tmp_path, programs) | {'OWN': '1'}}
+    for words in (
+        ['seen.py', 'a b'],
+        ['-c', 'import sys; sys.exit(7)'],
+        ['-c', 'exit("no")'],
+        ['-m', 'none'],
+    ):
+        ended = [
+            subprocess.run([python, *words], input='given', capture_output=True, text=True, **own)
+            for python in (programs / 'python', sys.executable)
+        ]
+        assert [(e.returncode, e.stdout) for e in ended[:1]] == [(e.returncode, e.stdout) for e in ended[1:]]
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for other, warm in ({}, 'True'), ({'JAX_ANYTHING': '1'}, 'False'):
+            command, env = [programs / 'python', 'waits.py'], own['env'] | other
+            with subprocess.Popen(
+                command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True
+            ) as running:
+                pid, seen = running.stdout.readline().split()
+                assert seen == warm
+                running.send_signal(number)
+                assert running.wait(20) == -number
+            with contextlib.suppress(ProcessLookupError):
+                for _ in range(200):
+                    os.kill(int(pid), 0)
+                    time.sleep(0.05)
+                pytest.fail('the program is still there')
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,148 @@
+"""Python programs that start warm: a server has imported the libraries, and forks for each program.
+
+A command that pages show takes seconds to import what it needs, and pages show more than a hundred. What a program
+sees is what it would see anyhow: its words, folder, environment, standard streams, signals and exit code. A program
+begins cold where a variable differs that libraries read while they are imported.
+
+    warm.py SOCKET WORDS...     a program: `-m MODULE ...`, `-c CODE ...`, `FILE ...`, as Python takes them
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+
+READ_AT_IMPORT = ('PYTHON', 'JAX_', 'XLA_', 'HF_', 'TRANSFORMERS_', 'OMP_', 'MKL_', 'KMP_', 'TF_', 'MPL')
+FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+COLD = b'cold\n'
+IMPORTED = """
+    bioptimus_jax.cli bioptimus_jax.pretrain.loop bioptimus_jax.finetune.training bioptimus_jax.export.build
+    matplotlib.pyplot matplotlib.backends.backend_svg orbax.checkpoint tensorflow_datasets torch transformers
+    transformers.models.auto.modeling_auto transformers.models.bert.modeling_bert
+""".split()
+
+
+def read_at_import(environment):
+    return {name: value for name, value in environment.items() if name.startswith(READ_AT_IMPORT)}
+
+
+BEGAN_WITH = read_at_import(os.environ)  # what is imported may set more
+
+
+def client(address, words):
+    """Have the server start a program, pass signals on to it, and end as it ends."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.connect(address)
+        ignored = [number for number in FORWARDED if signal.getsignal(number) is signal.SIG_IGN]
+        request = json.dumps([words, os.getcwd(), dict(os.environ), ignored]).encode()
+        socket.send_fds(server, [len(request).to_bytes(8, 'big')], [0, 1, 2])
+        server.sendall(request)
+        for number in {*FORWARDED} - {*ignored}:
+            signal.signal(number, lambda number, _: server.sendall(bytes([number])))
+        with server.makefile('rb') as answers:
+            answer = answers.readline()
+    if answer == COLD:
+        os.execv(sys.executable, [sys.executable, *words])
+    code = int(answer or 1)
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+def server(address):
+    """Import the libraries, say so in a line, and start programs until standard input ends."""
+    import importlib
+
+    for name in IMPORTED:
+        importlib.import_module(name)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for keepers
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(address)
+        listening.listen(64)
+        print('warm', flush=True)
+        while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
+            asked, _ = listening.accept()
+            if not os.fork():
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                listening.close()
+                keep(asked)
+            asked.close()
+
+
+def keep(asked):
+    """Start one program and tell the client how it ends; a client that is gone takes it along."""
+    size, streams, _, _ = socket.recv_fds(asked, 8, 3)
+    size = int.from_bytes(size, 'big')
+    request = b''
+    while len(request) < size:
+        request += asked.recv(size - len(request)) or os._exit(1)
+    words, folder, environment, ignored = json.loads(request)
+    if read_at_import(environment) != BEGAN_WITH:
+        asked.sendall(COLD)
+        os._exit(0)
+    pid = os.fork()
+    if not pid:
+        asked.close()
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+        program(words, folder, environment, streams)
+    ended = os.pidfd_open(pid)
+    while ended not in (ready := select.select([ended, asked], [], [])[0]):
+        for number in (asked.recv(16) if ready else b'') or bytes([signal.SIGKILL]):
+            os.kill(pid, number)
+            if number == signal.SIGKILL:
+                os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    asked.sendall(b'%d\n' % code)
+    os._exit(0)
+
+
+def program(words, folder, environment, streams):
+    """Become the program."""
+    import atexit
+    import runpy
+    import threading
+    import traceback
+
+    for place, stream in enumerate(streams):
+        os.dup2(stream, place)
+        os.close(stream)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.orig_argv[:] = [sys.executable, *words]
+    sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, 'w', closefd=False)
+    sys.stderr = os.fdopen(2, 'w', 1, errors='backslashreplace', closefd=False)
+    how, *rest = words
+    sys.argv[:] = [how, *rest[1:]] if how in ('-m', '-c') else words
+    sys.path[0] = folder if how in ('-m', '-c') else os.path.dirname(os.path.abspath(how))
+    code = 0
+    try:
+        if how == '-m':
+            runpy.run_module(rest[0], run_name='__main__', alter_sys=True)
+        elif how == '-c':
+            exec(compile(rest[0], '<string>', 'exec'), {'__name__': '__main__'})
+        else:
+            runpy.run_path(how, run_name='__main__')
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    # As Python ends, but without a second of taking all modules apart.
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    os._exit(code)
+
+
+if __name__ == '__main__':
+    if sys.argv[2:]:
+        client(sys.argv[1], sys.argv[2:])
+    else:
+        server(sys.argv[1])
