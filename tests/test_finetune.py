@@ -24,7 +24,7 @@ from bioptimus_jax.files import read_json, read_jsonl, whole_folder, write_json,
 from bioptimus_jax.finetune import build as stage
 from bioptimus_jax.finetune import cards as finetune_cards
 from bioptimus_jax.finetune import cells, training
-from bioptimus_jax.finetune.batches import bucketed
+from bioptimus_jax.finetune.batches import PART_COST, drawn, parts
 from bioptimus_jax.finetune.cards import devices_of
 from bioptimus_jax.finetune.entities.align import align, piece_labels, tags_of_words
 from bioptimus_jax.finetune.entities.files import read_predictions
@@ -195,15 +195,23 @@ def test_slanted_triangle_is_continuous_at_its_peak():
     assert rates[-1] == pytest.approx(1 / 91)
 
 
-def test_buckets_hold_everything_once_with_little_padding():
+def test_batches_are_random_and_their_parts_cost_least():
+    batches = drawn(1003, 8, (0, 1))
+    assert sorted(i for b in batches for i in b) == list(range(1003))
+    assert [len(b) for b in batches] == [8] * 125 + [3]
+    assert batches != drawn(1003, 8, (0, 2))
+    assert batches == drawn(1003, 8, (0, 1))
     generator = random.Random(0)
-    lengths = [generator.randint(3, 100) for _ in range(1000)]
-    batches = bucketed(lengths, 8, (0, 1))
-    assert sorted(i for b in batches for i in b) == list(range(1000))
-    padded = sum(len(b) * max(lengths[i] for i in b) for b in batches)
-    assert padded < 1.1 * sum(lengths)
-    assert batches != bucketed(lengths, 8, (0, 2))
-    assert batches == bucketed(lengths, 8, (0, 1))
+    for _ in range(50):
+        lengths = [generator.randint(3, 100) for _ in range(generator.randint(1, 8))]
+        cut = parts(lengths)
+        assert sorted(i for part in cut for i in part) == list(range(len(lengths)))
+        cost = sum(len(part) * max(lengths[i] for i in part) + PART_COST for part in cut)
+        order = sorted(lengths)
+        ways = itertools.product((False, True), repeat=len(order) - 1)
+        ends = ([*(n for n, ends in enumerate(way, 1) if ends), len(order)] for way in ways)
+        pairs = (list(zip([0, *at], at)) for at in ends)
+        assert cost == min(sum((e - b) * order[e - 1] + PART_COST for b, e in way) for way in pairs)
 
 
 def test_fine_tuning_learns_and_is_deterministic(tiny_bert, toy_sets, monkeypatch):

@@ -22,7 +22,8 @@ from toy_sets import (
 
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.finetune.batches import bucketed
+from bioptimus_jax.finetune import training
+from bioptimus_jax.finetune.batches import drawn, parts
 from bioptimus_jax.finetune.entities.align import IGNORED, align, piece_labels, word_labels
 from bioptimus_jax.finetune.entities.batches import collate
 from bioptimus_jax.finetune.entities.crf import Chain, Words, may_follow
@@ -504,14 +505,37 @@ def test_positions_of_a_table_begin_behind_the_row_of_padding(tmp_path):
 # ---- the default
 
 
-def test_the_default_is_a_plain_loop_around_transformers(bert, drugs):
-    """AutoModelForTokenClassification, torch's AdamW on every parameter, clipping, the slanted triangle."""
+@pytest.mark.parametrize('head', ['linear', 'crf', 'span', 'bilstm'])
+def test_a_batch_in_parts_has_the_loss_of_the_batch(bert, drugs, head, monkeypatch):
+    chosen = settings(epochs=2, learning_rate=1e-3, dropout=0.0, head=head)
+    in_parts = finetune(ENTITIES, bert, drugs, chosen, 7)
+    cut = []
+    monkeypatch.setattr(
+        training, 'parts', lambda lengths: cut.append(parts(lengths)) or [range(len(lengths))]
+    )
+    whole = finetune(ENTITIES, bert, drugs, chosen, 7)
+    assert max(map(len, cut)) > 1
+    assert [h['loss'] for h in in_parts.history] == pytest.approx(
+        [h['loss'] for h in whole.history], rel=1e-3
+    )
+
+
+@pytest.mark.parametrize('dropout', [0.0, 0.1])
+def test_the_default_is_a_plain_loop_around_transformers(bert, drugs, dropout, monkeypatch):
+    """AutoModelForTokenClassification, torch's AdamW on every parameter, clipping, the slanted triangle.
+
+    With dropout whole batches have to be computed, as there, for the same places to be dropped.
+    """
     from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
 
-    chosen = settings(epochs=3, learning_rate=1e-3, weight_decay=0.3)
+    if dropout:
+        monkeypatch.setattr(training, 'parts', lambda lengths: [range(len(lengths))])
+    chosen = settings(epochs=3, learning_rate=1e-3, weight_decay=0.3, dropout=dropout)
     ours = finetune(ENTITIES, bert, drugs, chosen, 7)
     torch.manual_seed(7)
-    config = AutoConfig.from_pretrained(bert, num_labels=3)
+    config = AutoConfig.from_pretrained(
+        bert, num_labels=3, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout
+    )
     model = AutoModelForTokenClassification.from_pretrained(bert, config=config).train()
     tokenizer = AutoTokenizer.from_pretrained(bert)
     encoded = tokenizer([list(s.words) for s in drugs.train], is_split_into_words=True)
@@ -527,11 +551,11 @@ def test_the_default_is_a_plain_loop_around_transformers(bert, drugs):
         {'params': [p for n, p in model.named_parameters() if not decayed(n)], 'weight_decay': 0.0},
     ]
     optimizer = torch.optim.AdamW(groups, lr=1e-3)
-    lengths = [len(ids) for ids in encoded['input_ids']]
-    updates, done, losses = 3 * len(bucketed(lengths, 8, (7, 1))), 0, []
+    count = len(drugs.train)
+    updates, done, losses = 3 * len(drawn(count, 8, (7, 1))), 0, []
     for epoch in (1, 2, 3):
         epoch_losses = []
-        for rows in bucketed(lengths, 8, (7, epoch)):
+        for rows in drawn(count, 8, (7, epoch)):
             batch = tokenizer.pad({'input_ids': [encoded['input_ids'][i] for i in rows]}, return_tensors='pt')
             target = torch.nn.utils.rnn.pad_sequence([torch.tensor(labels[i]) for i in rows], True, -100)
             for group in optimizer.param_groups:

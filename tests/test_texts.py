@@ -19,7 +19,7 @@ from bioptimus_jax.corpus.audit import searched_texts
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, read_jsonl, read_sealed, write_jsonl, write_sealed
 from bioptimus_jax.finetune import build as stage
-from bioptimus_jax.finetune.batches import bucketed
+from bioptimus_jax.finetune.batches import drawn
 from bioptimus_jax.finetune.loading import load_head
 from bioptimus_jax.finetune.scoring import score as score_file
 from bioptimus_jax.finetune.statistics import bootstrap
@@ -521,7 +521,7 @@ def test_a_plain_loop_of_transformers_gives_the_same_answers(models, sets, name)
     """One label, several, a number: with the batches of ours, no dropout and PyTorch's own optimiser and schedule."""
     task = task_for(set_at(sets / name, 'classes'))
     dataset = task.read(set_at(sets / name, 'classes'))
-    given = Finetune(epochs=8, batch_sentences=8, learning_rate=5e-3, max_pieces=48, dropout=0.0)
+    given = Finetune(epochs=8, batch_sentences=8, learning_rate=2e-3, max_pieces=48, dropout=0.0)
     ours = finetune(task, models['bert'], dataset, given, seed=3)
     tokenizer = transformers.AutoTokenizer.from_pretrained(models['bert'])
     several = any(len(text.answers) != 1 for text in dataset.train)
@@ -547,9 +547,8 @@ def test_a_plain_loop_of_transformers_gives_the_same_answers(models, sets, name)
     plain = [p for n, p in model.named_parameters() if n.endswith('bias') or 'LayerNorm' in n]
     others = [p for n, p in model.named_parameters() if not (n.endswith('bias') or 'LayerNorm' in n)]
     groups = [{'params': others, 'weight_decay': 0.01}, {'params': plain, 'weight_decay': 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=5e-3, eps=1e-8)
-    lengths = [len(tokenizer(*text.words).input_ids) for text in dataset.train]
-    orders = [bucketed(lengths, 8, (3, epoch)) for epoch in range(1, 9)]
+    optimizer = torch.optim.AdamW(groups, lr=2e-3, eps=1e-8)
+    orders = [drawn(len(dataset.train), 8, (3, epoch)) for epoch in range(1, 9)]
     updates, done, losses, answers = sum(map(len, orders)), 0, [], []
     for order in orders:
         model.train()
@@ -563,14 +562,14 @@ def test_a_plain_loop_of_transformers_gives_the_same_answers(models, sets, name)
             warm_up, at = max(1, round(0.1 * updates)), done + 1
             share = at / warm_up if at <= warm_up else (updates + 1 - at) / (updates + 1 - warm_up)
             for group in optimizer.param_groups:
-                group['lr'] = 5e-3 * share
+                group['lr'] = 2e-3 * share
             optimizer.step()
             done, total = at, total + float(loss.detach())
         losses.append(total / len(order))
         model.eval()
         with torch.no_grad():
             answers.append(model(**batch(dataset.test)).logits.numpy())
-    assert [epoch['loss'] for epoch in ours.history] == pytest.approx(losses, rel=2e-3)
+    assert [epoch['loss'] for epoch in ours.history] == pytest.approx(losses, rel=2e-3, abs=1e-5)
     assert losses[-1] < 0.9 * losses[0]
     assert np.array(ours.found) == pytest.approx(answers[ours.best_epoch - 1], abs=2e-2)
 

@@ -65,6 +65,10 @@ class Head(torch.nn.Module, abc.ABC):
     def loss(self, batch: Any) -> torch.Tensor:
         """The mean over what is predicted of minus log-likelihood, in nats."""
 
+    def predicted(self, windows: Sequence[Any], targets: Sequence[Any]) -> int:
+        """How much the loss of these windows is the mean over; here the windows."""
+        return len(windows)
+
     @abc.abstractmethod
     def predict(self, batch: Any) -> torch.Tensor:
         """What was found in every window, an entry each, for `Task.decode`. Without gradients."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.finetune.batches import bucketed
+from bioptimus_jax.finetune.batches import drawn, parts
 from bioptimus_jax.finetune.subset import as_learned
 from bioptimus_jax.finetune.task import Task
 from bioptimus_jax.schema import Finetune
@@ -185,7 +185,7 @@ class _Training:
         self.head, self.windows, self.targets, self.settings = head, windows, targets, settings
         self.seed = seed
         self.lengths = [len(w.pieces) for w in windows]
-        self.updates = settings.epochs * len(bucketed(self.lengths, settings.batch_sentences, (seed, 1)))
+        self.updates = settings.epochs * math.ceil(len(windows) / settings.batch_sentences)
         self.first_loss = math.nan
         self.rows: UsedRows | None = None
         if UsedRows.applies(head):
@@ -198,7 +198,7 @@ class _Training:
         """Train one epoch at a time; gives its mean loss and its seconds."""
         for epoch in range(1, self.settings.epochs + 1):
             started = time.monotonic()
-            order = bucketed(self.lengths, self.settings.batch_sentences, (self.seed, epoch))
+            order = drawn(len(self.windows), self.settings.batch_sentences, (self.seed, epoch))
             self.head.train()
             if self.rows:
                 self.rows.install()
@@ -216,16 +216,34 @@ class _Training:
     def _update(self, batch: list[int]) -> Any:
         import torch
 
-        chosen = self.head.batch([self.windows[i] for i in batch], [self.targets[i] for i in batch])
-        loss = self.head.loss(chosen)
         self.optimizer.zero_grad()
-        loss.backward()
+        loss = self._backward(batch)
         torch.nn.utils.clip_grad_norm_(self.trained, 1.0)
         self.optimizer.step()
         if self.rows:
             self.rows.after_update(self.optimizer)
         self.schedule.step()
-        return loss.detach()  # read at the end of the epoch: reading it here would wait for the device
+        return loss  # read at the end of the epoch: reading it here would wait for the device
+
+    def _backward(self, batch: list[int]) -> Any:
+        """Add the gradient of a batch, and give its loss; on a CPU in parts, so that little of it is padding."""
+        import torch
+
+        cut = (
+            [range(len(batch))] if self.head.device.type != 'cpu' else parts([self.lengths[i] for i in batch])
+        )
+        found = []
+        for part in cut:
+            of_part = [self.windows[batch[i]] for i in part], [self.targets[batch[i]] for i in part]
+            found.append((*of_part, self.head.predicted(*of_part)))
+        predicted = sum(count for _, _, count in found)
+        total = torch.zeros((), device=self.head.device)
+        for windows, targets, count in found:
+            if count:
+                loss = self.head.loss(self.head.batch(windows, targets)) * (count / predicted)
+                loss.backward()
+                total += loss.detach()
+        return total
 
 
 def _kept(head: Any, before: dict[str, Any]) -> dict[str, Any]:

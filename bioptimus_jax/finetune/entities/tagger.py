@@ -77,6 +77,12 @@ class Tagger(Head):
         likelihood_B = self.chain.log_likelihood(self._words(scores_BxLxE, batch), batch.labels_BxT)
         return -likelihood_B.sum() / batch.in_chain_BxT.sum()
 
+    def predicted(self, windows: Sequence[Any], targets: Sequence[Any]) -> int:
+        """The labelled pieces, or the words."""
+        if self.chain is None:
+            return sum(label != IGNORED for labels in targets for label in labels)
+        return sum(len(window.shown_starts) for window in windows)
+
     @torch.inference_mode()
     def predict(self, batch: Batch) -> torch.Tensor:
         """The label of every piece, [B, L]; with CRF or spans only those of words' first pieces mean anything."""
