@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-PART_COST = 32  # a part more costs about as much as so many pieces (MiniLM, two cores)
+PART_COST = 32  # one more part costs about as much as this many pieces (MiniLM, two cores)
 
 
 def drawn(windows: int, batch: int, seed: tuple[int, ...]) -> list[list[int]]:
     """All indices below `windows` once, in random batches; the seed alone decides.
 
-    Batches of similar length need less padding, but length tells something about the answer: of 800 texts of ChemProt
-    in batches of 4 a model learned nothing in that way (LOG.md).
+    Batches of similar length need less padding, but length tells something about the answer, and the papers draw theirs
+    at random: scores would not compare.
     """
     order = np.random.default_rng(seed).permutation(windows).tolist()
     return [order[start : start + batch] for start in range(0, windows, batch)]

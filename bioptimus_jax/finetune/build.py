@@ -379,7 +379,7 @@ def _tried(settings: Finetune, dataset: NamedSet) -> list[Finetune]:
 def _deciding(settings: Finetune) -> dict[str, Any]:
     """What of a setting decides a result."""
     found = {k: v for k, v in dataclasses.asdict(settings).items() if k not in NOT_OF_A_SETTING}
-    # Cells of before had batches of similar length: their scores do not go together with these.
+    # Earlier cells had batches of similar length: their scores do not belong in one table with these.
     return {k: v for k, v in found.items() if k not in LATER or v != getattr(Finetune, k)} | {
         'batches': 'drawn'
     }
