@@ -351,7 +351,7 @@ def test_bash_completes_verbs_flags_configs_keys_and_values(tmp_path, capsys):
 
 
 @pytest.mark.parametrize('shell', ['zsh', 'fish'])
-def test_scripts_of_other_shells_are_read_by_them(shell, tmp_path, capsys):
+def test_scripts_of_other_shells_work_in_them(shell, tmp_path, capsys):
     assert cli.main(['completion', shell]) == 0
     (tmp_path / 'script').write_text(script := capsys.readouterr().out)
     for word in ('pretrain', '--workdir=', '--config=small', '--config.phase.0.1.masking=words'):
@@ -359,6 +359,21 @@ def test_scripts_of_other_shells_are_read_by_them(shell, tmp_path, capsys):
     if not shutil.which(shell):
         pytest.skip(f'there is no {shell} here')
     assert subprocess.run([shell, '-n', str(tmp_path / 'script')]).returncode == 0
+    if shell == 'zsh':  # it completes at a terminal alone
+        return
+    (empty := tmp_path / 'empty').mkdir()  # fish completes files, too
+    for typed, expected in {
+        'pretra': ['pretrain'],
+        'run --work': ['--workdir='],
+        'run --config=sma': ['--config=small'],
+        'run --config.phase.0.2.mask': ['--config.phase.0.2.masking='],
+        'run --config.phase.0.2.masking=w': ['--config.phase.0.2.masking=words'],
+        'rows --config.runtime.att': [],  # which rows does not read
+        'rebuild --set=chemp': ['--set=chemprot'],
+    }.items():
+        press = f'source {tmp_path}/script; complete -C "bioptimus {typed}"'
+        pressed = subprocess.run([shell, '-c', press], cwd=empty, capture_output=True, text=True)
+        assert (pressed.stdout.split(), pressed.stderr) == (expected, ''), typed
 
 
 def test_a_reader_that_leaves_early_is_no_crash(plain, capfd):

@@ -53,7 +53,7 @@ complete -c bioptimus -a "(__bioptimus)"
 SHELLS = {
     'bash': (BASH, "        {}) known='{}' ;;"),
     'zsh': (ZSH, '        ({}) known=({}) ;;'),
-    'fish': (FISH, "        case '{}'\n            string split ' ' '{}'"),
+    'fish': (FISH, "        case '{}'\n            string split -- ' ' '{}'"),
 }
 """The script, and how it says what a pattern stands for."""
 
