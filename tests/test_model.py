@@ -660,7 +660,7 @@ SHARD_DAMAGES = {
                 f / SHARD,
             )
         ],
-        f'{SHARD}: bert.',
+        f'{SHARD}: in bert.',
     ),
 }
 
