@@ -20,10 +20,8 @@ def drawn(windows: int, batch: int, seed: tuple[int, ...]) -> list[list[int]]:
 def parts(lengths: Sequence[int]) -> list[list[int]]:
     """The indices of a batch in parts of similar length: those that cost least to compute one after the other."""
     order = sorted(range(len(lengths)), key=lambda i: lengths[i])
-    least, begins = (
-        [0.0],
-        [0],
-    )  # of the shortest windows, 0, 1, 2 ...: the cost, and where their last part begins
+    # For the 0, 1, 2 ... shortest windows: the least cost, and where the last part then begins.
+    least, begins = [0], [0]
     for end, last in enumerate(order, 1):
         cost, begin = min((least[b] + (end - b) * lengths[last] + PART_COST, b) for b in range(end))
         least.append(cost)

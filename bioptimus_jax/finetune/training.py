@@ -229,18 +229,15 @@ class _Training:
         """Add the gradient of a batch, and give its loss; on a CPU in parts, so that little of it is padding."""
         import torch
 
-        cut = (
-            [range(len(batch))] if self.head.device.type != 'cpu' else parts([self.lengths[i] for i in batch])
-        )
-        found = []
-        for part in cut:
-            of_part = [self.windows[batch[i]] for i in part], [self.targets[batch[i]] for i in part]
-            found.append((*of_part, self.head.predicted(*of_part)))
-        predicted = sum(count for _, _, count in found)
+        on_cpu = self.head.device.type == 'cpu'
+        cut = parts([self.lengths[i] for i in batch]) if on_cpu else [range(len(batch))]
+        chosen = [[batch[i] for i in part] for part in cut]
+        given = [([self.windows[i] for i in part], [self.targets[i] for i in part]) for part in chosen]
+        predicted = [self.head.predicted(*part) for part in given]
         total = torch.zeros((), device=self.head.device)
-        for windows, targets, count in found:
+        for (windows, targets), count in zip(given, predicted, strict=True):
             if count:
-                loss = self.head.loss(self.head.batch(windows, targets)) * (count / predicted)
+                loss = self.head.loss(self.head.batch(windows, targets)) * (count / sum(predicted))
                 loss.backward()
                 total += loss.detach()
         return total
