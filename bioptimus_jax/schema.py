@@ -674,7 +674,9 @@ class Runtime:
         '',
         'HOST:PORT of a dask scheduler instead, for fine-tuning and arms of a sweep, too; workers see the same files',
     )
-    torch_threads: int = key(1, 'threads of PyTorch in fine-tuning', low=1, high=MOST_WORKERS)
+    torch_threads: int = key(
+        1, 'threads of PyTorch in fine-tuning, at most one per core', low=1, high=MOST_WORKERS
+    )
     deterministic: bool = key(False, 'GPU: deterministic kernels, so that resuming is bit-identical')
     log_every_steps: int = key(20, 'lines in metrics.jsonl', low=1)
     checkpoint_every_steps: int = key(200, 'steps between checkpoints', low=1)

@@ -214,6 +214,16 @@ def test_batches_are_random_and_their_parts_cost_least():
         assert cost == min(sum((e - b) * order[e - 1] + PART_COST for b, e in way) for way in pairs)
 
 
+def test_there_are_no_more_threads_than_cores(tiny_bert, toy_sets, monkeypatch):
+    before, used = torch.get_num_threads(), []
+    monkeypatch.setattr(training, 'cores', lambda: [0])
+    dataset = read_dataset(toy_sets / 'one')
+    look = lambda _: used.append(torch.get_num_threads())  # noqa: E731
+    finetune(ENTITIES, tiny_bert, dataset, settings(epochs=1), 0, threads=4, on_epoch=look)
+    torch.set_num_threads(before)
+    assert used == [1]
+
+
 def test_fine_tuning_learns_and_is_deterministic(tiny_bert, toy_sets, monkeypatch):
     dataset = read_dataset(toy_sets / 'one')
     first = finetune(ENTITIES, tiny_bert, dataset, settings(), 0)

@@ -17,6 +17,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.batches import drawn, parts
 from bioptimus_jax.finetune.subset import as_learned
 from bioptimus_jax.finetune.task import Task
+from bioptimus_jax.hosts.workers import cores
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.sentences import SPLITS
 
@@ -82,7 +83,9 @@ def finetune(
 
     from bioptimus_jax.finetune.loading import load_head, save_model
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(
+        min(threads, len(cores()))
+    )  # four threads on two cores take 1.7 times as long as two
     tokenizer, head = load_head(task, model_folder, task.labels(dataset, settings), settings, seed)
     dataset = as_learned(task, dataset, settings)
     train = dataset.train
