@@ -15,6 +15,7 @@ import types
 from pathlib import Path
 
 import pytest
+import torch
 from toy_sets import DRUGS, OTHER, SPELLING, save_set, settings
 
 from bioptimus_jax import config
