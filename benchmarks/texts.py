@@ -58,7 +58,7 @@ FULL = {
     # Four texts of five have no relation, and of HoC's ten labels most texts have one: nothing is learned before some
     # hundred updates.
     'chemprot': Chosen(
-        'classes', 800, Finetune(epochs=5, batch_sentences=4, learning_rate=2e-4, max_pieces=128)
+        'classes', 1200, Finetune(epochs=4, batch_sentences=8, learning_rate=1e-4, max_pieces=128)
     ),
     'hoc': Chosen('classes', 250, Finetune(epochs=10, batch_sentences=4, learning_rate=3e-4, max_pieces=96)),
     'pubmedqa': Chosen('classes', 300, Finetune(epochs=2, learning_rate=1e-4, max_pieces=192)),
