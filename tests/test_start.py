@@ -1,8 +1,6 @@
 """The first config of one's own, and rows as the model sees them."""
 
-import gzip
 import io
-import json
 import runpy
 import sys
 
@@ -11,11 +9,10 @@ import numpy as np
 import pytest
 from toy_commands import call
 from toy_pretraining import copy_of, experiment
-from toy_source import LETTERS, SPECIAL, make_source
+from toy_start import WORDS, save_source, texts_of
 
 from bioptimus_jax import config
 from bioptimus_jax.hosts.devices import DEVICES, MFU
-from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.plan import Assumptions, make_plan
 from bioptimus_jax.pretrain import curriculum, mixture
@@ -27,32 +24,12 @@ from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Corpus, Experiment
 from bioptimus_jax.start.shown import HIDDEN, KEPT, NEW, RANDOM, first_rows
 from bioptimus_jax.start.texts import CHARACTERS, look_into
-from bioptimus_jax.vocab.kinds import wordpiece
 from bioptimus_jax.vocab.subwords import load
-
-WORDS = [f'{a}{b}{c}' for a in ('nephro', 'cardio', 'hepato') for b in 'aeio' for c in ('pathy', 'toxin')]
-
-
-def texts_of(folder, documents=300, words=WORDS, ending=''):
-    rng = np.random.default_rng(0)
-    lines = (
-        json.dumps({'id': str(n), 'title': '', 'abstract': ' '.join(rng.choice(words, 30)) + '.'}) + '\n'
-        for n in range(documents)
-    )
-    file = folder / f'texts.jsonl{ending}'
-    with gzip.open(file, 'wt') if ending else open(file, 'w') as stream:
-        stream.writelines(lines)
-    return file
 
 
 @pytest.fixture(scope='module')
 def source(tmp_path_factory):
-    """A BERT whose tokenizer knows letters alone."""
-    folder = tmp_path_factory.mktemp('source')
-    made = make_source([*SPECIAL, *LETTERS, '.'], max_positions=64)
-    wordpiece.make(made.vocabulary, lowercase=True).save(folder / 'tokenizer', 64)
-    tensors.write_folder(folder / 'model', made.architecture, made.parameters, folder / 'tokenizer')
-    return folder / 'model'
+    return save_source(tmp_path_factory.mktemp('source'))
 
 
 def asked(source, file, *more):

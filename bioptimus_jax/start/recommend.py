@@ -19,21 +19,12 @@ from bioptimus_jax.plan import Assumptions, fill_of, make_plan, planned_architec
 from bioptimus_jax.pretrain.memory import parts_that_fit
 from bioptimus_jax.schema import Experiment, Finetune, Source
 from bioptimus_jax.sets.corpora import sets_in
-from bioptimus_jax.start.texts import Texts, look_into, pieces_per_word, trained_on_half
-from bioptimus_jax.vocab.compare import new_tokens
+from bioptimus_jax.start.texts import Texts, look_into
+from bioptimus_jax.start.ways import APPEND, KEEP, REPLACE, SMALLEST, VOCABULARIES, choice, ways
 from bioptimus_jax.vocab.subwords import Subwords, kind_name
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
-KEEP, APPEND, REPLACE = 'keep', 'append', 'replace'
-VOCABULARIES = {KEEP: 'source', APPEND: 'append', REPLACE: 'train'}
-"""What may be done with the source's vocabulary, as config.vocab.kind has it."""
-WORTH_IT = 0.05
-"""Share of the pieces that a new vocabulary must save: below it little text is spelled otherwise."""
-SEEN = 18
-"""Times that a new token is seen on average, at least: fewer were not measured (350,000 words, 19,416 new tokens)."""
 SMALL_HIDDEN, BASE_HIDDEN = 256, 768
-SMALLEST = 100
-"""Entries of a vocabulary that config.vocab.size takes."""
 MOST_PASSES = 34
 """Over the corpus: as many as the paper makes."""
 TRAINING = 0.8
@@ -96,16 +87,23 @@ def recommend(asked: Asked) -> tuple[str, list[Choice]]:
     if asked.sets:
         sets_in(Path(asked.sets), ())
     shape, subwords = read_architecture(folder), load_subwords(folder)
-    base = f'recommended:{config_values(folder)["model_type"]}{"-laptop" * (shape.hidden <= SMALL_HIDDEN)}'
-    loaded = config.load(base)
-    for key, value in asked.keys:
-        config.override(loaded, key, value)
-    loaded.source.path = str(folder)
-    loaded.corpus.inputs = asked.texts
+    base, loaded = based_on(folder, shape, asked.texts, asked.keys)
     texts, machine = look_into(Experiment.from_config(loaded).corpus), _machine(asked.device, asked.devices)
     computed = _computed(asked, loaded, shape, subwords, texts, machine)
     said = (Choice(f'override(config, {key!r}, {value!r})', 'as you asked') for key, value in asked.keys)
     return base, [*_data(asked, shape, texts), *computed, *said]
+
+
+def based_on(
+    folder: Path, shape: Architecture, texts: tuple[str, ...], keys: Sequence[tuple[str, str]]
+) -> tuple[str, Any]:
+    """The name of the config for a source of that kind, and its ConfigDict with source, texts and the user's keys."""
+    base = f'recommended:{config_values(folder)["model_type"]}{"-laptop" * (shape.hidden <= SMALL_HIDDEN)}'
+    loaded = config.load(base)
+    for key, value in keys:
+        config.override(loaded, key, value)
+    loaded.source.path, loaded.corpus.inputs = str(folder), texts
+    return base, loaded
 
 
 def _data(asked: Asked, shape: Architecture, texts: Texts) -> Iterator[Choice]:
@@ -132,14 +130,12 @@ def _computed(
         yield Choice(
             f'config.rows.max_document_pieces = {shape.positions}', 'the source has no more positions'
         )
-    of_source = pieces_per_word(subwords, texts.sample)
-    vocabulary, of_new, choice = _vocabulary(asked, loaded, subwords, texts, machine, of_source)
-    yield choice
+    vocabulary, each, line = _vocabulary(asked, loaded, subwords, texts, machine)
+    yield line
     loaded.vocab.kind = VOCABULARIES[vocabulary]
     if vocabulary == KEEP:
         loaded.surgery.strategy = 'copy'
         yield Choice("config.surgery.strategy = 'copy'", 'every row stays')
-    each = of_source if vocabulary == KEEP else of_new
     if not asked.sets or machine.here.platform == 'tpu':
         loaded.stages = tuple(stage for stage in loaded.stages if stage != 'finetune')
         why = (
@@ -152,31 +148,22 @@ def _computed(
 
 
 def _vocabulary(
-    asked: Asked, loaded: Any, subwords: Subwords, texts: Texts, machine: Machine, of_source: float
+    asked: Asked, loaded: Any, subwords: Subwords, texts: Texts, machine: Machine
 ) -> tuple[str, float, Choice]:
-    """What is done with the source's vocabulary, pieces a word of a new one, and the line that says so."""
-    size = loaded.vocab.size if asked.vocabulary == APPEND else max(len(subwords.tokens), SMALLEST)
-    trained, unseen = trained_on_half(subwords, texts.sample, size)
-    before, of_new = pieces_per_word(subwords, unseen), pieces_per_word(trained, unseen)
-    saved, new = 1 - of_new / before, len(new_tokens(trained, subwords))
-    seen = _pieces(asked, loaded, machine) / max(new, 1)
-    measured = f'a new one saves {max(saved, 0):.0%} of the pieces'
-    if asked.vocabulary:
-        chosen, why = asked.vocabulary, f'as you asked; {measured}'
-    elif saved < WORTH_IT:
-        chosen, why = KEEP, f'{measured}, fewer than {WORTH_IT:.0%}'
-    elif seen < SEEN:
-        chosen, why = KEEP, f'{measured}, but {new:,} new tokens would be seen {seen:.0f} times each: too few'
-    else:
-        chosen, why = REPLACE, measured
-    kind = VOCABULARIES[chosen]
-    tokenizer = kind_name(subwords.kind)
+    """What is done with the source's vocabulary, pieces a word then, and the line that says so."""
+    new = APPEND if asked.vocabulary == APPEND else REPLACE
+    size = loaded.vocab.size if new == APPEND else max(len(subwords.tokens), SMALLEST)
+    measured = ways(subwords, texts.sample, {new: size})
+    worth_it, why = choice(measured[new], measured[KEEP], _pieces(asked, loaded, machine))
+    chosen = asked.vocabulary or (new if worth_it else KEEP)
+    said = f'as you asked; {why}' if asked.vocabulary else why
+    kind, tokenizer = VOCABULARIES[chosen], kind_name(subwords.kind)
     sized = '' if chosen == KEEP else f', size={size}'
     loaded.vocab.update(tokenizer=tokenizer, lowercase=subwords.lowercase, size=size)
     line = (
         f'config.vocab.update(kind={kind!r}, tokenizer={tokenizer!r}, lowercase={subwords.lowercase}{sized})'
     )
-    return chosen, of_source * (1 - max(saved, 0)), Choice(line, f'{chosen}: {why}')
+    return chosen, measured[chosen].pieces_per_word, Choice(line, f'{chosen}: {said}')
 
 
 def _length(asked: Asked, loaded: Any, corpus_pieces: float, machine: Machine) -> Iterator[Choice]:

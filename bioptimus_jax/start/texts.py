@@ -1,14 +1,13 @@
-"""What a look into the texts of a corpus tells: how many words there are, and how finely a tokenizer cuts them."""
+"""What a look into the texts of a corpus tells: how many words there are, and some of the documents."""
 
 import dataclasses
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from bioptimus_jax.corpus.readers import input_files, named_files, read_file
-from bioptimus_jax.errors import InputError
-from bioptimus_jax.schema import Corpus, Vocab
-from bioptimus_jax.vocab.compare import measure
-from bioptimus_jax.vocab.subwords import Subwords, kind_name
+from bioptimus_jax.errors import ConfigError, InputError
+from bioptimus_jax.schema import Corpus
 
 FILES = 4
 """Files that are looked into, evenly chosen of all."""
@@ -23,6 +22,22 @@ class Texts:
     words: float
     counted: bool
     sample: Sequence[str]
+
+
+def local_texts(given: str) -> tuple[str, ...]:
+    """Files and globs from a text with spaces between. Raises ConfigError and InputError unless they are files here."""
+    try:
+        patterns = tuple(shlex.split(given))
+    except ValueError as error:
+        raise ConfigError(f'--texts={given}: {error}; close the quotation') from error
+    for pattern in patterns:
+        if '://' in pattern:
+            raise InputError(
+                f'{pattern}: looking into texts needs local files; give some of them as files, and set '
+                'config.corpus.inputs in the config'
+            )
+    input_files(Corpus(inputs=patterns))
+    return patterns
 
 
 def look_into(settings: Corpus) -> Texts:
@@ -64,18 +79,3 @@ def _beginning(path: Path, prefix: str, settings: Corpus) -> tuple[list[str], in
         if characters > CHARACTERS and complete:
             return texts[:complete], stored, False
     return texts, path.stat().st_size, True
-
-
-def pieces_per_word(subwords: Subwords, texts: Sequence[str]) -> float:
-    """Pieces per word between spaces."""
-    return measure(subwords, list(texts))[0]['pieces_per_word_between_spaces']
-
-
-def trained_on_half(source: Subwords, texts: Sequence[str], size: int) -> tuple[Subwords, Sequence[str]]:
-    """A tokenizer of the source's kind, trained on every other text, and the texts that it has not seen.
-
-    What it saves on those is less than one trained on the whole corpus would.
-    """
-    settings = Vocab(tokenizer=kind_name(source.kind), size=size, lowercase=source.lowercase)
-    counts = source.kind.count_words(texts[::2], source.lowercase, source.tokenizer)
-    return source.kind.train(counts, settings, source), texts[1::2] or texts

@@ -12,7 +12,7 @@ from bioptimus_jax.command import Command, Verb, flag, positive, positive_whole
 from bioptimus_jax.errors import ConfigError, InputError, printable
 from bioptimus_jax.files import atomic
 from bioptimus_jax.hosts.devices import DEVICES, device_named
-from bioptimus_jax.schema import TASKS, Corpus, Finetune
+from bioptimus_jax.schema import TASKS, Finetune
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,24 +25,10 @@ class Question:
     needed: bool = False
 
 
-def _patterns(given: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(given))
-    except ValueError as error:
-        raise ConfigError(f'--texts={given}: {error}; close the quotation') from error
-
-
 def _texts(given: str) -> str:
-    from bioptimus_jax.corpus.readers import input_files  # imports the readers of all forms
+    from bioptimus_jax.start.texts import local_texts  # imports the readers of all forms
 
-    patterns = _patterns(given)
-    for pattern in patterns:
-        if '://' in pattern:
-            raise InputError(
-                f'{pattern}: looking into texts needs local files; give some of them as files, and set '
-                'config.corpus.inputs in the config'
-            )
-    input_files(Corpus(inputs=patterns))
+    local_texts(given)
     return given
 
 
@@ -80,10 +66,11 @@ def _call(command: Command) -> None:
         raise ConfigError(f'{to}: already exists; name another file, or give --replace')
     _ask(options)
     from bioptimus_jax.start.recommend import Asked, recommend, written  # imports jax
+    from bioptimus_jax.start.texts import local_texts
 
     asked = Asked(
         options.source,
-        _patterns(_texts(options.texts)),
+        local_texts(options.texts),
         options.hours,
         options.revision,
         options.sets,

@@ -1,0 +1,225 @@
+"""Is a new vocabulary worth it? What keeping, appending and replacing do to texts and sets, before any training."""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.finetune.task import task_for
+from bioptimus_jax.model.folder import source_folder
+from bioptimus_jax.model.tensors import read_architecture
+from bioptimus_jax.plan import Assumptions, make_plan
+from bioptimus_jax.report.layout import Column, Table, count, each, fixed, percent
+from bioptimus_jax.schema import Experiment, Finetune, Source
+from bioptimus_jax.sets.corpora import sets_in
+from bioptimus_jax.start.expected import Expected, Observed, expect, left_out, observe
+from bioptimus_jax.start.recommend import based_on
+from bioptimus_jax.start.texts import Texts, look_into
+from bioptimus_jax.start.ways import APPEND, KEEP, REPLACE, SEEN, SMALLEST, Way, choice, ways
+from bioptimus_jax.vocab.subwords import load as load_subwords
+
+LEARNED = ('train', 'devel')
+"""Splits of a set that are looked at: test says nothing before a model is scored."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """`size`: entries of a new vocabulary, 0: as many as the source's; `pieces` to train on, 0: as many as it takes."""
+
+    source: str
+    texts: tuple[str, ...]
+    revision: str = ''
+    sets: str = ''
+    task: str = Finetune.task
+    size: int = 0
+    pieces: float = 0
+    pairs: Sequence[tuple[str, str]] = ()
+    keys: Sequence[tuple[str, str]] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class OfSet:
+    """What a vocabulary does to a set: pieces of an example and of a mention, and the share of mentions it respells."""
+
+    name: str
+    way: str
+    examples: int
+    pieces: float
+    mentions: int
+    respelled: float | None
+    mention_pieces: float | None
+    expected: Expected | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Advice:
+    """All that is said: `vocabulary` is KEEP, APPEND or REPLACE, and `why`."""
+
+    vocabulary: str
+    why: str
+    texts: Texts
+    ways: Mapping[str, Way]
+    speed: Mapping[str, float]
+    parameters: Mapping[str, int]
+    sets: Sequence[OfSet]
+    observed: Sequence[Observed]
+
+    def tables(self) -> list[Table]:
+        """Vocabularies, sets, and what was observed."""
+        return [t for t in (_vocabularies(self), _sets(self), _evidence(self)) if not t.empty]
+
+
+def advise(asked: Asked) -> Advice:
+    """Raises ConfigError and InputError."""
+    folder = source_folder(Source(asked.source, asked.revision), ('--source', '--revision'))
+    if folder is None:
+        raise ConfigError('--source is empty; name a Hugging Face folder or a hub id')
+    source, observed = load_subwords(folder), observe(asked.pairs)
+    chosen = sets_in(Path(asked.sets), (), task=asked.task) if asked.sets else []
+    shape = read_architecture(folder)
+    _, loaded = based_on(folder, shape, asked.texts, asked.keys)
+    loaded.rows.max_document_pieces = min(loaded.rows.max_document_pieces, shape.positions)
+    texts = look_into(Experiment.from_config(loaded, paths=False).corpus)
+    size = asked.size or max(len(source.tokens), SMALLEST)
+    found = ways(source, texts.sample, {APPEND: size, REPLACE: size})
+    planned = {name: _planned(loaded, way) for name, way in found.items()}
+    work = {
+        name: plan.phases[0].flops_per_piece * found[name].pieces_per_word for name, plan in planned.items()
+    }
+    of_sets = [row for one in chosen for row in _of_set(one, found, observed)]
+    speed = {name: work[KEEP] / flops for name, flops in work.items()}
+    vocabulary, why = _advised(found, speed, of_sets, asked.pieces)
+    return Advice(
+        vocabulary,
+        why,
+        texts,
+        found,
+        speed,
+        {name: sum(plan.parameters.values()) for name, plan in planned.items()},
+        of_sets,
+        observed,
+    )
+
+
+def _planned(loaded: Any, way: Way) -> Any:
+    """The plan of a run with so many entries."""
+    loaded.vocab.update(kind='train', size=max(len(way.subwords.tokens), SMALLEST))
+    loaded.phase['words'].update(duration=1e9, duration_unit='tokens')
+    return make_plan(Experiment.from_config(loaded, paths=False), Assumptions(words=1e9))
+
+
+def _of_set(chosen: Any, found: Mapping[str, Way], observed: Sequence[Observed]) -> Iterator[OfSet]:
+    """A row for every vocabulary."""
+    task = task_for(chosen)
+    dataset = task.read(chosen)
+    examples = [example for split in LEARNED for example in getattr(dataset, split)]
+    mentions = [
+        ' '.join(example.words[first : last + 1])
+        for example in examples
+        for _, first, last in task.mentions(task.answers(example))
+    ]
+    whole = [' '.join(example.words) for example in examples]
+    kept = [encoding.tokens for encoding in found[KEEP].subwords.encode_words(mentions)]
+    for name, way in found.items():
+        own = [encoding.tokens for encoding in way.subwords.encode_words(mentions)]
+        share = sum(a != b for a, b in zip(own, kept, strict=True)) / len(own) if own else None
+        yield OfSet(
+            chosen.name,
+            name,
+            len(examples),
+            sum(len(encoding.ids) for encoding in way.subwords.encode(whole)) / max(len(whole), 1),
+            len(mentions),
+            share if name != KEEP else None,
+            sum(map(len, own)) / len(own) if own else None,
+            expect(share, observed) if observed and share is not None and name != KEEP else None,
+        )
+
+
+def _advised(
+    found: Mapping[str, Way], speed: Mapping[str, float], of_sets: Sequence[OfSet], pieces: float
+) -> tuple[str, str]:
+    """The vocabulary that the texts, the training and the observed pairs speak for."""
+    best = max((REPLACE, APPEND), key=lambda name: speed[name])
+    worth_it, why = choice(found[best], found[KEEP], pieces or math.inf)
+    gains = [row.expected.gain for row in of_sets if row.way == best and row.expected]
+    if worth_it and gains and (mean := sum(gains) / len(gains)) < 0:
+        return KEEP, f'{why}, but the pairs say {mean:+.1f} F1 for your sets'
+    if not worth_it:
+        return KEEP, why
+    if not pieces:
+        needed = SEEN * found[best].new
+        why += f'; train on at least {needed:,} pieces, {SEEN} for each new token, or keep the old one'
+    return best, why
+
+
+def _vocabularies(advice: Advice) -> Table:
+    kept = advice.ways[KEEP]
+
+    def saved(name: str) -> str:
+        low, high = advice.ways[name].saved_interval(kept)
+        return '' if name == KEEP else f'{advice.ways[name].saved(kept):.1%} [{low:.1%}, {high:.1%}]'
+
+    columns = [
+        Column('vocabulary', lambda name: name),
+        Column('entries', lambda name: count(len(advice.ways[name].subwords.tokens))),
+        Column('new', lambda name: count(advice.ways[name].new)),
+        Column('pieces a word', lambda name: fixed(advice.ways[name].pieces_per_word)),
+        Column('pieces saved', saved),
+        Column('words of one piece', lambda name: percent(advice.ways[name].one_piece)),
+        Column(
+            'unknown words',
+            lambda name: percent(advice.ways[name].unknown, 3),
+            when=any(way.unknown for way in advice.ways.values()),
+        ),
+        Column('text per FLOP', lambda name: fixed(advice.speed[name], 2)),
+        Column('parameters', lambda name: count(advice.parameters[name])),
+    ]
+    note = (
+        f'{len(kept.pieces_D):,} documents of your texts; the new vocabularies are trained on as many others, so one'
+        ' of the whole corpus saves more. [95 % interval over documents]. Text per FLOP: words that training reads for'
+        ' the same work, as a multiple of the first row.'
+    )
+    return Table.of('Your texts', columns, advice.ways, note=note)
+
+
+def _sets(advice: Advice) -> Table:
+    columns = [
+        Column('set', lambda row: row.name),
+        Column('vocabulary', lambda row: row.way),
+        Column('examples', lambda row: count(row.examples)),
+        Column('pieces each', lambda row: fixed(row.pieces, 1)),
+        Column('mentions', lambda row: count(row.mentions or None)),
+        Column('respelled', lambda row: percent(row.respelled)),
+        Column('pieces a mention', lambda row: fixed(row.mention_pieces, 2)),
+        Column('expected F1', lambda row: str(row.expected or ''), when=bool(advice.observed)),
+    ]
+    note = (
+        'Training and devel alone. Respelled: mentions that have other pieces than with the kept vocabulary.'
+    )
+    if advice.observed:
+        note += ' Expected F1: the difference to keeping it [95 % interval for one more set], from the pairs below.'
+    return Table.of('Your sets', columns, advice.sets, note=note)
+
+
+def _evidence(advice: Advice) -> Table:
+    missed = {one.dataset: error for one, error in left_out(advice.observed)}
+    columns = [
+        Column('set', lambda one: one.dataset),
+        Column('respelled', lambda one: percent(one.share)),
+        *each(
+            {'gain': 'gain in F1', 'respelled': 'respelled mentions', 'same': 'other mentions'},
+            lambda name, one: fixed(getattr(one, name), 2),
+        ),
+        Column(
+            'expected from the others',
+            lambda one: fixed(one.gain + missed[one.dataset], 2),
+            when=bool(missed),
+        ),
+    ]
+    note = (
+        'Test F1 of the second model of every pair less that of the first: means over pairs and seeds. It holds for'
+        ' models and trainings as large as these.'
+    )
+    return Table.of('Pairs of fine-tuned models', columns, advice.observed, note=note)
