@@ -16,7 +16,7 @@ from bioptimus_jax.schema import Experiment, Finetune, Source
 from bioptimus_jax.sets.corpora import sets_in
 from bioptimus_jax.start.expected import Expected, Observed, expect, left_out, observe
 from bioptimus_jax.start.recommend import based_on
-from bioptimus_jax.start.texts import Texts, look_into
+from bioptimus_jax.start.texts import look_into
 from bioptimus_jax.start.ways import APPEND, KEEP, REPLACE, SEEN, SMALLEST, Way, choice, ways
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
@@ -59,7 +59,6 @@ class Advice:
 
     vocabulary: str
     why: str
-    texts: Texts
     ways: Mapping[str, Way]
     speed: Mapping[str, float]
     parameters: Mapping[str, int]
@@ -94,7 +93,6 @@ def advise(asked: Asked) -> Advice:
     return Advice(
         vocabulary,
         why,
-        texts,
         found,
         speed,
         {name: sum(plan.parameters.values()) for name, plan in planned.items()},
