@@ -14,7 +14,7 @@ from bioptimus_jax.finetune.entities.files import write_predictions
 from bioptimus_jax.finetune.entities.score import score
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.start.expected import Expected, Observed, expect, left_out, observe
-from bioptimus_jax.start.ways import APPEND, KEEP, REPLACE, SEEN, choice, ways
+from bioptimus_jax.start.ways import APPEND, KEEP, REPLACE, SEEN, decide, ways, worth
 from bioptimus_jax.student import reach
 from bioptimus_jax.vocab.subwords import load
 
@@ -35,7 +35,7 @@ def texts(tmp_path_factory):
 def found(source, texts):
     lines = texts.read_text().splitlines()
     documents = [json.loads(line)['abstract'] + ' q' * (at % 40) for at, line in enumerate(lines)]
-    return documents, ways(load(source), documents, {APPEND: 100, REPLACE: 100})
+    return documents, ways(load(source), documents, 100)
 
 
 def save_set(folder, name, mentions):
@@ -74,11 +74,22 @@ def test_what_each_way_does_to_unseen_texts_is_what_its_tokenizer_does(found):
 def test_a_new_vocabulary_is_worth_it_where_it_saves_pieces_and_its_tokens_are_seen(found):
     _, measured = found
     kept, way = measured[KEEP], measured[REPLACE]
-    assert choice(way, kept, SEEN * way.new)[0]
-    worth_it, why = choice(way, kept, SEEN * way.new - 1)
+    assert worth(way, kept, SEEN * way.new)[0]
+    worth_it, why = worth(way, kept, SEEN * way.new - 1)
     assert not worth_it
     assert f'{way.new} new tokens would be seen {SEEN} times each: too few' in why
-    assert choice(kept, kept, 1e9) == (False, 'a new one saves 0% of the pieces, fewer than 5%')
+    assert worth(kept, kept, 1e9) == (False, 'a new one saves 0% of the pieces, fewer than 5%')
+
+
+def test_of_two_new_vocabularies_the_one_that_reads_more_text_for_the_same_work(found):
+    _, measured = found
+    assert decide(measured, {KEEP: 1, APPEND: 1.2, REPLACE: 1.1}, 1e9)[0] == APPEND
+    assert decide(measured, {KEEP: 1, APPEND: 1.1, REPLACE: 1.1}, 1e9)[0] == REPLACE
+    assert decide(measured, {KEEP: 1, APPEND: 1.2, REPLACE: 1.1}, 10)[0] == KEEP
+    for asked in (KEEP, APPEND, REPLACE):
+        chosen, why = decide(measured, {KEEP: 1, APPEND: 1.2, REPLACE: 1.1}, 10, asked)
+        assert chosen == asked
+        assert why.startswith('as you asked; a new one saves 8')
 
 
 def test_advice_on_texts_and_sets(source, texts, tmp_path, capsys):

@@ -10,14 +10,13 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.tensors import read_architecture
-from bioptimus_jax.plan import Assumptions, make_plan
 from bioptimus_jax.report.layout import Column, Table, count, each, fixed, percent
 from bioptimus_jax.schema import Experiment, Finetune, Source
 from bioptimus_jax.sets.corpora import sets_in
 from bioptimus_jax.start.expected import Expected, Observed, expect, left_out, observe
 from bioptimus_jax.start.recommend import based_on
 from bioptimus_jax.start.texts import look_into
-from bioptimus_jax.start.ways import APPEND, KEEP, REPLACE, SEEN, SMALLEST, Way, choice, ways
+from bioptimus_jax.start.ways import KEEP, SEEN, SMALLEST, Way, decide, plans, text_per_flop, ways
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
 LEARNED = ('train', 'devel')
@@ -60,7 +59,7 @@ class Advice:
     vocabulary: str
     why: str
     ways: Mapping[str, Way]
-    speed: Mapping[str, float]
+    text_per_flop: Mapping[str, float]
     parameters: Mapping[str, int]
     sets: Sequence[OfSet]
     observed: Sequence[Observed]
@@ -80,32 +79,23 @@ def advise(asked: Asked) -> Advice:
     shape = read_architecture(folder)
     _, loaded = based_on(folder, shape, asked.texts, asked.keys)
     loaded.rows.max_document_pieces = min(loaded.rows.max_document_pieces, shape.positions)
-    texts = look_into(Experiment.from_config(loaded, paths=False).corpus)
+    experiment = Experiment.from_config(loaded, paths=False)
+    texts = look_into(experiment.corpus)
     size = asked.size or max(len(source.tokens), SMALLEST)
-    found = ways(source, texts.sample, {APPEND: size, REPLACE: size})
-    planned = {name: _planned(loaded, way) for name, way in found.items()}
-    work = {
-        name: plan.phases[0].flops_per_piece * found[name].pieces_per_word for name, plan in planned.items()
-    }
+    found = ways(source, texts.sample, size)
+    planned = plans(experiment, found)
+    text = text_per_flop(found, planned)
     of_sets = [row for one in chosen for row in _of_set(one, found, observed)]
-    speed = {name: work[KEEP] / flops for name, flops in work.items()}
-    vocabulary, why = _advised(found, speed, of_sets, asked.pieces)
+    vocabulary, why = _advised(found, text, of_sets, asked.pieces)
     return Advice(
         vocabulary,
         why,
         found,
-        speed,
+        text,
         {name: sum(plan.parameters.values()) for name, plan in planned.items()},
         of_sets,
         observed,
     )
-
-
-def _planned(loaded: Any, way: Way) -> Any:
-    """The plan of a run with so many entries."""
-    loaded.vocab.update(kind='train', size=max(len(way.subwords.tokens), SMALLEST))
-    loaded.phase['words'].update(duration=1e9, duration_unit='tokens')
-    return make_plan(Experiment.from_config(loaded, paths=False), Assumptions(words=1e9))
 
 
 def _of_set(chosen: Any, found: Mapping[str, Way], observed: Sequence[Observed]) -> Iterator[OfSet]:
@@ -136,17 +126,14 @@ def _of_set(chosen: Any, found: Mapping[str, Way], observed: Sequence[Observed])
 
 
 def _advised(
-    found: Mapping[str, Way], speed: Mapping[str, float], of_sets: Sequence[OfSet], pieces: float
+    found: Mapping[str, Way], text: Mapping[str, float], of_sets: Sequence[OfSet], pieces: float
 ) -> tuple[str, str]:
     """The vocabulary that the texts, the training and the observed pairs speak for."""
-    best = max((REPLACE, APPEND), key=lambda name: speed[name])
-    worth_it, why = choice(found[best], found[KEEP], pieces or math.inf)
+    best, why = decide(found, text, pieces or math.inf)
     gains = [row.expected.gain for row in of_sets if row.way == best and row.expected]
-    if worth_it and gains and (mean := sum(gains) / len(gains)) < 0:
+    if best != KEEP and gains and (mean := sum(gains) / len(gains)) < 0:
         return KEEP, f'{why}, but the pairs say {mean:+.1f} F1 for your sets'
-    if not worth_it:
-        return KEEP, why
-    if not pieces:
+    if best != KEEP and not pieces:
         needed = SEEN * found[best].new
         why += f'; train on at least {needed:,} pieces, {SEEN} for each new token, or keep the old one'
     return best, why
@@ -171,7 +158,7 @@ def _vocabularies(advice: Advice) -> Table:
             lambda name: percent(advice.ways[name].unknown, 3),
             when=any(way.unknown for way in advice.ways.values()),
         ),
-        Column('text per FLOP', lambda name: fixed(advice.speed[name], 2)),
+        Column('text per FLOP', lambda name: fixed(advice.text_per_flop[name], 2)),
         Column('parameters', lambda name: count(advice.parameters[name])),
     ]
     note = (

@@ -20,7 +20,7 @@ from bioptimus_jax.pretrain.memory import parts_that_fit
 from bioptimus_jax.schema import Experiment, Finetune, Source
 from bioptimus_jax.sets.corpora import sets_in
 from bioptimus_jax.start.texts import Texts, look_into
-from bioptimus_jax.start.ways import APPEND, KEEP, REPLACE, SMALLEST, VOCABULARIES, choice, ways
+from bioptimus_jax.start.ways import KEEP, SMALLEST, VOCABULARIES, decide, plans, text_per_flop, ways
 from bioptimus_jax.vocab.subwords import Subwords, kind_name
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
@@ -151,19 +151,17 @@ def _vocabulary(
     asked: Asked, loaded: Any, subwords: Subwords, texts: Texts, machine: Machine
 ) -> tuple[str, float, Choice]:
     """What is done with the source's vocabulary, pieces a word then, and the line that says so."""
-    new = APPEND if asked.vocabulary == APPEND else REPLACE
-    size = loaded.vocab.size if new == APPEND else max(len(subwords.tokens), SMALLEST)
-    measured = ways(subwords, texts.sample, {new: size})
-    worth_it, why = choice(measured[new], measured[KEEP], _pieces(asked, loaded, machine))
-    chosen = asked.vocabulary or (new if worth_it else KEEP)
-    said = f'as you asked; {why}' if asked.vocabulary else why
+    size = max(len(subwords.tokens), SMALLEST)
+    found = ways(subwords, texts.sample, size)
+    text = text_per_flop(found, plans(Experiment.from_config(loaded, paths=False), found))
+    chosen, why = decide(found, text, _pieces(asked, loaded, machine), asked.vocabulary)
     kind, tokenizer = VOCABULARIES[chosen], kind_name(subwords.kind)
     sized = '' if chosen == KEEP else f', size={size}'
     loaded.vocab.update(tokenizer=tokenizer, lowercase=subwords.lowercase, size=size)
     line = (
         f'config.vocab.update(kind={kind!r}, tokenizer={tokenizer!r}, lowercase={subwords.lowercase}{sized})'
     )
-    return chosen, measured[chosen].pieces_per_word, Choice(line, f'{chosen}: {said}')
+    return chosen, found[chosen].pieces_per_word, Choice(line, f'{chosen}: {why}')
 
 
 def _length(asked: Asked, loaded: Any, corpus_pieces: float, machine: Machine) -> Iterator[Choice]:

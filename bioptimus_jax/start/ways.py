@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from bioptimus_jax.finetune.statistics import interval, resampled
-from bioptimus_jax.schema import Vocab
+from bioptimus_jax.plan import Assumptions, Plan, make_plan
+from bioptimus_jax.schema import Experiment, Vocab
 from bioptimus_jax.vocab.build import trained
 from bioptimus_jax.vocab.compare import measure, new_tokens
 from bioptimus_jax.vocab.subwords import Subwords, kind_name
@@ -55,18 +56,16 @@ class Way:
         return interval(1 - totals_Rx1x2[:, 0, 0] / np.maximum(totals_Rx1x2[:, 0, 1], 1))
 
 
-def ways(source: Subwords, texts: Sequence[str], sizes: Mapping[str, int]) -> dict[str, Way]:
-    """KEEP, and each of `sizes` as trained on every other text with that many entries, measured on the other half.
+def ways(source: Subwords, texts: Sequence[str], size: int) -> dict[str, Way]:
+    """The source's vocabulary, and new ones of that `size` trained on every other text, measured on the other half.
 
     What they save there is less than vocabularies trained on the whole corpus would. Raises ConfigError, InputError.
     """
     counts = source.kind.count_words(texts[::2], source.lowercase, source.tokenizer)
     unseen = texts[1::2] or texts
-    made = {KEEP: source}
-    for name, size in sizes.items():
-        settings = Vocab(
-            kind=VOCABULARIES[name], tokenizer=kind_name(source.kind), size=size, lowercase=source.lowercase
-        )
+    made, tokenizer = {KEEP: source}, kind_name(source.kind)
+    for name in (APPEND, REPLACE):
+        settings = Vocab(kind=VOCABULARIES[name], tokenizer=tokenizer, size=size, lowercase=source.lowercase)
         made[name] = trained(settings, counts, source, say=lambda _: None)
     return {name: _measured(subwords, source, unseen) for name, subwords in made.items()}
 
@@ -84,7 +83,39 @@ def _measured(subwords: Subwords, source: Subwords, texts: Iterable[str]) -> Way
     )
 
 
-def choice(way: Way, kept: Way, pieces: float) -> tuple[bool, str]:
+def plans(experiment: Experiment, found: Mapping[str, Way]) -> dict[str, Plan]:
+    """Of the same training with each of the vocabularies."""
+    made = {}
+    for name, way in found.items():
+        size = max(len(way.subwords.tokens), SMALLEST)
+        vocab = dataclasses.replace(experiment.vocab, kind=VOCABULARIES[REPLACE], size=size)
+        made[name] = make_plan(dataclasses.replace(experiment, vocab=vocab), Assumptions(words=1e9))
+    return made
+
+
+def text_per_flop(found: Mapping[str, Way], planned: Mapping[str, Plan]) -> dict[str, float]:
+    """Words that training reads for the same work, as a multiple of KEEP's."""
+    work = {
+        name: planned[name].phases[0].flops_per_piece * way.pieces_per_word for name, way in found.items()
+    }
+    return {name: work[KEEP] / flops for name, flops in work.items()}
+
+
+def decide(
+    found: Mapping[str, Way], text: Mapping[str, float], pieces: float, asked: str = ''
+) -> tuple[str, str]:
+    """What to do where so many `pieces` are trained on, unless somebody has `asked` for something; and why.
+
+    Of the new vocabularies the one with which training reads more `text` for the same work.
+    """
+    best = asked if asked in (APPEND, REPLACE) else max((REPLACE, APPEND), key=lambda name: text[name])
+    worth_it, why = worth(found[best], found[KEEP], pieces)
+    if asked:
+        return asked, f'as you asked; {why}'
+    return best if worth_it else KEEP, why
+
+
+def worth(way: Way, kept: Way, pieces: float) -> tuple[bool, str]:
     """Whether a new vocabulary is worth it where so many `pieces` are trained on, and why."""
     saved, seen = way.saved(kept), pieces / max(way.new, 1)
     measured = f'a new one saves {max(saved, 0):.0%} of the pieces'
