@@ -60,7 +60,7 @@ FULL = {
     'chemprot': Chosen(
         'classes', 1200, Finetune(epochs=4, batch_sentences=8, learning_rate=1e-4, max_pieces=128)
     ),
-    'hoc': Chosen('classes', 250, Finetune(epochs=10, batch_sentences=4, learning_rate=3e-4, max_pieces=96)),
+    'hoc': Chosen('classes', 400, Finetune(epochs=8, batch_sentences=8, learning_rate=2e-4, max_pieces=96)),
     'pubmedqa': Chosen('classes', 300, Finetune(epochs=2, learning_rate=1e-4, max_pieces=192)),
     'biosses': Chosen('similarity', 64, Finetune(epochs=20, learning_rate=1e-4)),
 }
