@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import math
 import os
 import random
 import re
@@ -25,7 +26,7 @@ from bioptimus_jax.files import read_json, read_jsonl, whole_folder, write_json,
 from bioptimus_jax.finetune import build as stage
 from bioptimus_jax.finetune import cards as finetune_cards
 from bioptimus_jax.finetune import cells, training
-from bioptimus_jax.finetune.batches import PART_COST, drawn, parts
+from bioptimus_jax.finetune.batches import PART_COST, by_length, drawn, parts
 from bioptimus_jax.finetune.cards import devices_of
 from bioptimus_jax.finetune.entities.align import align, piece_labels, tags_of_words
 from bioptimus_jax.finetune.entities.files import read_predictions
@@ -213,6 +214,20 @@ def test_batches_are_random_and_their_parts_cost_least():
         ends = ([*(n for n, ends in enumerate(way, 1) if ends), len(order)] for way in ways)
         pairs = (list(zip([0, *at], at)) for at in ends)
         assert cost == min(sum((e - b) * order[e - 1] + PART_COST for b, e in way) for way in pairs)
+
+
+def test_batches_of_predictions_are_of_similar_length_and_bounded():
+    generator = random.Random(0)
+    lengths = [generator.randint(3, 128) for _ in range(500)]
+    for most, pieces in ((16, 400), (64, 1536), (8, math.inf), (4, 10)):
+        batches = list(by_length(lengths, most, pieces))
+        assert sorted(i for b in batches for i in b) == list(range(500))
+        assert all(len(b) <= most for b in batches)
+        assert all(len(b) == 1 or len(b) * max(lengths[i] for i in b) <= pieces for b in batches)
+        ends = [[f(lengths[i] for i in b) for f in (min, max)] for b in batches]
+        assert all(a[1] <= b[0] for a, b in itertools.pairwise(ends))
+    assert [len(b) for b in by_length(lengths, 8)] == [8] * 62 + [4]
+    assert list(by_length([], 8)) == []
 
 
 def test_there_are_no_more_threads_than_cores(tiny_bert, toy_sets, monkeypatch):

@@ -1,6 +1,7 @@
 """Batches of windows: which of them go together, how a batch is computed with little padding, and padding."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -31,6 +32,18 @@ def parts(lengths: Sequence[int]) -> list[list[int]]:
         cut.append(order[begins[end] : end])
         end = begins[end]
     return cut[::-1]
+
+
+def by_length(lengths: Sequence[int], most: int, most_pieces: float = math.inf) -> Iterator[list[int]]:
+    """All indices in batches of similar length, of at most so many windows, and padded pieces where there are two."""
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        if batch and (len(batch) == most or (len(batch) + 1) * lengths[i] > most_pieces):
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
 
 
 def padded(rows: Sequence[Sequence[int]], padding: int) -> np.ndarray:

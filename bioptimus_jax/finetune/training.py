@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.finetune.batches import drawn, parts
+from bioptimus_jax.finetune.batches import by_length, drawn, parts
 from bioptimus_jax.finetune.subset import as_learned
 from bioptimus_jax.finetune.task import Task
 from bioptimus_jax.hosts.workers import cores
@@ -22,8 +22,8 @@ from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.sentences import SPLITS
 
 PREDICT_BATCHES = 4  # a prediction batch is this many training batches
-CPU_WINDOWS = 32
-"""On a CPU a prediction batch has no more windows: 128 do not fit its cache, and take a tenth longer each."""
+CPU_PIECES = 1536
+"""On a CPU a prediction batch has no more pieces: more do not fit its cache, and take up to a fifth longer each."""
 
 
 def _nothing(*_: Any) -> None:
@@ -83,9 +83,8 @@ def finetune(
 
     from bioptimus_jax.finetune.loading import load_head, save_model
 
-    torch.set_num_threads(
-        min(threads, len(cores()))
-    )  # four threads on two cores take 1.7 times as long as two
+    # Four threads on two cores take 1.7 times as long as two.
+    torch.set_num_threads(min(threads, len(cores())))
     tokenizer, head = load_head(task, model_folder, task.labels(dataset, settings), settings, seed)
     dataset = as_learned(task, dataset, settings)
     train = dataset.train
@@ -161,16 +160,13 @@ def outputs(
     head: Any, windows: Sequence[Any], settings: Finetune, check: Callable[[], None] = _nothing
 ) -> list[Any]:
     """What the head finds in every window, as lists."""
-    order = sorted(range(len(windows)), key=lambda i: len(windows[i].pieces))
-    size = settings.batch_sentences * PREDICT_BATCHES
-    if head.device.type == 'cpu':
-        size = min(size, max(settings.batch_sentences, CPU_WINDOWS))
+    most_pieces = CPU_PIECES if head.device.type == 'cpu' else math.inf
+    lengths, most = [len(w.pieces) for w in windows], settings.batch_sentences * PREDICT_BATCHES
     found: list[Any] = [()] * len(windows)
     head.eval()
-    for start in range(0, len(order), size):
-        part = order[start : start + size]
-        of_part = head.predict(head.batch([windows[i] for i in part])).cpu().numpy()
-        for i, of_window in zip(part, of_part, strict=True):
+    for batch in by_length(lengths, most, most_pieces):
+        of_batch = head.predict(head.batch([windows[i] for i in batch])).cpu().numpy()
+        for i, of_window in zip(batch, of_batch, strict=True):
             found[i] = of_window.tolist()
         check()
     return found
