@@ -525,13 +525,16 @@ def test_a_run_and_its_inputs_on_s3(s3, tmp_path):
 
 
 def test_no_network_and_no_credentials_are_one_line(tmp_path, monkeypatch):
-    for name, value in {**AWS, 'AWS_ENDPOINT_URL': f'http://127.0.0.1:{free_port()}'}.items():
+    nobody = (
+        f'http://127.0.0.1:{free_port()}/403'  # a number that says nothing where it is part of an address
+    )
+    for name, value in {**AWS, 'AWS_ENDPOINT_URL': nobody}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setitem(store.RETRIES, 'max_retries', 1)
     with pytest.raises(
-        InputError, match=r's3://b/r/x: cannot be reached \(.*check URL and network'
+        InputError, match=r's3://b/r/tokenizer.json: cannot be reached \(.*check URL and network'
     ) as raised:
-        Store('s3://b/r').read('x')
+        Store('s3://b/r').read('tokenizer.json')
     assert '\n' not in str(raised.value)
     monkeypatch.setenv('GOOGLE_APPLICATION_CREDENTIALS', str(tmp_path / 'none.json'))
     with pytest.raises(

@@ -17,8 +17,9 @@ NAME, MEMORY, CONTEXT = 'NVIDIA H100 80GB HBM3', 80 * GIB, 1 * GIB
 TAKES = {'small': 30 * GIB, 'large': 60 * GIB, 'growing': 20 * GIB, 'giant': 90 * GIB}
 """Of a cell on a set of that name; `growing` takes 55 GiB once it has told 20."""
 GROWN = 55 * GIB
-PATIENCE = {'small': 2.0, 'growing': 2.0}
-"""Seconds that a cell waits at most for another one on its card."""
+PATIENCE = {'small': 5.0, 'growing': 20.0}
+"""Seconds that a cell waits at most, on a slow machine, for what a test looks at: another one on its card (a small one
+until two were seen anywhere), and a card that was too small for both."""
 
 
 class OutOfMemoryError(RuntimeError):
@@ -83,7 +84,7 @@ def simulated_cell(cell, dataset):
     sys.modules['torch'] = card.torch()
     from bioptimus_jax.finetune.cards import release, tell_peak
 
-    failed = cell.target.parents[3] / 'failed'
+    failed, full, met = (cell.target.parents[3] / name for name in ('failed', 'full', 'met'))
     if dataset == 'broken':
         failed.touch()
         raise ConfigError(f'{cell.name} is broken')
@@ -99,10 +100,18 @@ def simulated_cell(cell, dataset):
         tell_peak()
         deadline = time.monotonic() + PATIENCE.get(dataset, 0) * (not tried.exists())
         tried.touch()
-        while beside == 1 and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
+            if dataset == 'small' and beside > 1:
+                met.touch()
+            if (full.exists() and met.exists()) or (dataset == 'growing' and beside > 1):
+                break
             time.sleep(0.02)
-            beside = card.hold(card.held)
+            beside = max(beside, card.hold(card.held))
         card.hold(GROWN if dataset == 'growing' else card.held)
+    except OutOfMemoryError:
+        if dataset == 'growing':
+            full.touch()
+        raise
     finally:
         release()
     seen = {name: os.environ[name] for name in ('CUDA_VISIBLE_DEVICES', 'JAX_PLATFORMS')}

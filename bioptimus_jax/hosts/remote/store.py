@@ -26,9 +26,10 @@ CREDENTIALS = (
     'give the machine a role that may use the bucket'
 )
 REFUSED = re.compile(
-    'credential|service account|denied|forbidden|unauthorized|403|401|metadata|oauth|token|signature',
+    r'credential|service account|denied|forbidden|unauthorized|\b40[13]\b|metadata|oauth|token|signature',
     re.IGNORECASE,
 )
+ADDRESS = re.compile(r'https?://(?!metadata|169\.254)\S+')  # but those that give credentials
 MISSING = ('NoSuchBucket', 'bucket does not exist', 'Bucket not found')
 WILDCARDS = '*?['
 
@@ -58,7 +59,7 @@ def _what_to_do(error: Exception) -> str:
     kind = type(error).__name__
     if isinstance(error, FileNotFoundError) or any(word in text for word in MISSING):
         return f'no such bucket or object ({text}); correct the URL, or make the bucket first'
-    if kind in ('PermissionDeniedError', 'UnauthenticatedError') or REFUSED.search(text):
+    if kind in ('PermissionDeniedError', 'UnauthenticatedError') or REFUSED.search(ADDRESS.sub('', text)):
         return f'access is refused or credentials are missing ({text}); {CREDENTIALS}'
     return f'cannot be reached ({text}); check URL and network, then rerun the same command'
 
