@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -63,6 +64,23 @@ def test_the_sdist_gives_the_same_wheel(wheel, tmp_path):
     assert {'SECURITY.md', 'CHANGELOG.md', 'tests/conftest.py', 'launch/slurm.sh', 'Makefile'} <= names
     assert not [n for n in names if n.startswith(('runs/', '.venv', 'dist/', 'tests/__pycache__'))]
     assert contents(build(folder, tmp_path / 'again', 'wheel')) == contents(wheel)
+
+
+def test_what_the_dockerfile_copies_gives_the_same_wheel(wheel, tmp_path):
+    """An image installs `/source`; here a folder has that name."""
+    lines = (ROOT / 'Dockerfile').read_text().splitlines()
+    for *sources, to in (line.split()[1:] for line in lines if line.startswith('COPY ')):
+        into = tmp_path / to.lstrip('/')
+        for name in sources:
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, into, ignore=shutil.ignore_patterns('__pycache__'))
+            else:
+                into.mkdir(exist_ok=True)
+                shutil.copy(ROOT / name, into)
+    [installs] = [line for line in lines if line.startswith('RUN pip install')]
+    assert re.search(r'--constraint /source/constraints.txt "/source\[\$EXTRA,remote\]"$', installs)
+    assert (tmp_path / 'source/constraints.txt').is_file()
+    assert contents(build(tmp_path / 'source', tmp_path / 'made', 'wheel')) == contents(wheel)
 
 
 def test_there_is_one_version(wheel):
