@@ -24,6 +24,7 @@ from bioptimus_jax.errors import (
     Afresh,
     ConfigError,
     InputError,
+    Paused,
     Stopped,
     of_the_system,
 )
@@ -57,6 +58,9 @@ def _outcome(arguments: list[str]) -> int:
         return _fail(str(error), BAD_INPUT)
     except Afresh:
         _replace_this_process(began)
+    except Paused as pause:
+        print(pause)
+        return DONE
     except Stopped:
         return _fail(signals.last_words(), signals.asked())
     except BrokenPipeError:

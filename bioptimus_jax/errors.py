@@ -49,6 +49,10 @@ class Stopped(Exception):
     """A signal came and the state is saved; the same command goes on from here."""
 
 
+class Paused(Stopped):
+    """As much is done as was asked for, and the state is saved; the message says how to go on."""
+
+
 class Afresh(Exception):
     """What comes needs memory of accelerators that jax holds as long as this process lives: another one goes on."""
 

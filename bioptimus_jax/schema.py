@@ -679,6 +679,13 @@ class Runtime:
     )
     deterministic: bool = key(False, 'GPU: deterministic kernels, so that resuming is bit-identical')
     log_every_steps: int = key(20, 'lines in metrics.jsonl', low=1)
+    until: float = key(
+        1.0,
+        'pre-training saves and ends the command after this share of its steps, for `bioptimus forecast`; with a '
+        'larger one the same command continues',
+        low=0.0001,
+        high=1,
+    )
     checkpoint_every_steps: int = key(200, 'steps between checkpoints', low=1)
     keep_checkpoints: int = key(2, 'newest ones kept beside the phase ends', low=1)
     trackers: tuple[str, ...] = key(

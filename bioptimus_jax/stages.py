@@ -126,7 +126,7 @@ STAGES: dict[str, Stage] = {
                 *keys(
                     'runtime', 'devices fsdp tensor attention remat scan_layers deterministic profile_steps'
                 ),
-                *keys('runtime', 'log_every_steps checkpoint_every_steps keep_checkpoints'),
+                *keys('runtime', 'log_every_steps checkpoint_every_steps keep_checkpoints until'),
             ),
         ),
         Stage(

@@ -21,7 +21,7 @@ from toy_attention import not_at_all, roughly
 from toy_pretraining import assert_same_bits, copy_of, experiment, killed_copy, parameters, pretrained
 
 from bioptimus_jax.corpus.documents import document_key, open_documents
-from bioptimus_jax.errors import STOPPED, ConfigError, InputError
+from bioptimus_jax.errors import STOPPED, ConfigError, InputError, Paused
 from bioptimus_jax.files import read_json
 from bioptimus_jax.model.architecture import Rule, logits_of
 from bioptimus_jax.model.compute import PLAIN
@@ -85,7 +85,8 @@ def test_the_loss_falls_and_every_phase_is_there(undisturbed, prepared):
 
 
 def test_stop_kill_and_resume_is_bit_identical(prepared, undisturbed, tmp_path):
-    """Told to stop in the first phase, which saves and says so; killed in the third. All time is accounted for."""
+    """Told to stop in the first phase, which saves and says so; killed in the third; then paused as was asked for, and
+    not trained further by the same command. All time is accounted for."""
     workdir, begun = copy_of(prepared, tmp_path), time.time()
     code, text = run_killed(prepared, workdir, 5, signal.SIGTERM)
     assert code == STOPPED
@@ -94,6 +95,12 @@ def test_stop_kill_and_resume_is_bit_identical(prepared, undisturbed, tmp_path):
     code, text = run_killed(prepared, workdir, 14, signal.SIGKILL)
     assert code == -signal.SIGKILL
     assert 'resuming after step' in text
+    asked = Run(workdir, experiment(prepared, **{'runtime.until': 0.85}))
+    for _ in range(2):
+        with pytest.raises(Paused, match=f'21 of {STEPS} steps .*runtime.until=0.85 asks'):
+            pretrained(asked)
+    [last] = [r for r in asked.metrics('pretrain') if r['step'] == 21 and 'frozen_loss' in r]
+    assert not last['phase_end']
     run, lines = Run(workdir, experiment(prepared)), []
     run.say = lines.append
     pretrained(run)
@@ -106,7 +113,7 @@ def test_stop_kill_and_resume_is_bit_identical(prepared, undisturbed, tmp_path):
     assert sum(found.values()) == pytest.approx(ended - began, abs=0.05)
     assert 0.5 * took < ended - began < took
     own = goodput.processes(records)
-    assert [rs[-1]['ended'] for rs in own] == [True, False, True]
+    assert [rs[-1]['ended'] for rs in own] == [True, False, True, True, True]
     assert all(r['computed']['on'] == '8 cpu devices' for rs in own for r in rs if 'computed' in r)
     assert all('computed' in rs[0] for rs in own)
     assert run.manifest('pretrain')['computed'] == own[-1][0]['computed']
@@ -117,7 +124,7 @@ def test_stop_kill_and_resume_is_bit_identical(prepared, undisturbed, tmp_path):
         'type': 'float32',
     }
     assert all(found[span] > 0 for span in (*goodput.SPANS, goodput.LOST, goodput.IDLE)), found
-    assert any(', 3 starts; start ' in line and '; not running ' in line for line in lines)
+    assert any(', 5 starts; start ' in line and '; not running ' in line for line in lines)
     spent = [
         {r['step']: r['flops'] for r in Run(where, experiment(prepared)).metrics('pretrain') if 'flops' in r}
         for where in (workdir, undisturbed[0])

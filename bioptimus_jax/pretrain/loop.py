@@ -4,13 +4,14 @@ Order of starting: this run's checkpoint, else the weights that surgery made.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
 
-from bioptimus_jax.errors import InputError, Stopped
+from bioptimus_jax.errors import InputError, Paused, Stopped
 from bioptimus_jax.files import digest
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.hosts.processes import any_of, meet
@@ -72,6 +73,25 @@ class Session:
     @property
     def total(self) -> int:
         return self.schedule[-1].stop
+
+    @property
+    def evaluate_at(self) -> set[int]:
+        """The steps after which the held-out documents are scored."""
+        points = curriculum.evaluation_steps(self.schedule, self.run.config.evaluation.per_phase)
+        return points | {self.pause}
+
+    @property
+    def pause(self) -> int:
+        """The step after which the command ends (`runtime.until`): the last one, or one before it."""
+        return min(self.total, math.ceil(self.run.config.runtime.until * self.total))
+
+    def check_pause(self, done: int) -> None:
+        """Raise Paused where so many steps are as many as this command may take, and not all of them."""
+        if self.pause <= done < self.total:
+            raise Paused(
+                f'pretrain: {done:,} of {self.total:,} steps are done and saved; config.runtime.until='
+                f'{self.run.config.runtime.until:g} asks for no more. The same command without it continues'
+            )
 
     @property
     def kept(self) -> dict[str, int]:
@@ -218,9 +238,9 @@ def _kept(run: Run, folder: Path, schedule: tuple[curriculum.ScheduledPhase, ...
 
 def _train(session: Session, state: Any, start: int, progress: Progress) -> None:
     run, runtime, clock = session.run, session.run.config.runtime, session.clock
+    session.check_pause(start)
     tables = session.tables
-    evaluate_at = curriculum.evaluation_steps(session.schedule, run.config.evaluation.per_phase)
-    kept = session.kept
+    evaluate_at, kept = session.evaluate_at, session.kept
     profiler = Profiler(runtime.profile_steps, session.folder / 'profile')
     window, compiled = Window(), set[str]()
     clock.enter(TRAINING)
@@ -235,7 +255,8 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
         window.add(done, metrics, waited)
         profiler.after(done, state)
         stopping = _stopping(run, done)
-        save_now = done in kept.values() or stopping or done % runtime.checkpoint_every_steps == 0
+        leaving = stopping or done == session.pause
+        save_now = done in kept.values() or leaving or done % runtime.checkpoint_every_steps == 0
         # Checkpoints and evaluations have a record of their step: it counts the tokens.
         recorded = save_now or done in evaluate_at or done % runtime.log_every_steps == 0
         if recorded:
@@ -246,21 +267,20 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
             ending = any(s.stop == done for s in session.schedule)
             _evaluate(session, state, done, _name_at(session, done), phase_end=ending)
             if _moved(session, done):
-                tables = session.tables
-                evaluate_at = curriculum.evaluation_steps(session.schedule, run.config.evaluation.per_phase)
-                kept = session.kept
+                tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
                 if not ending:  # it is one now: under every setting, in place of the record just made
                     _evaluate(session, state, done, _name_at(session, done), phase_end=True)
             window = Window()
         with clock.within(CHECKPOINT):
             if save_now or done in kept.values():
                 session.checkpoints.save(done, state)
-            if done in kept.values() or stopping:
+            if done in kept.values() or leaving:
                 session.checkpoints.wait()
             if done in kept.values() and run.leads:
                 _record_ended(session.folder, kept, session.checkpoints, done)
             if recorded:
                 clock.record(done)
+            session.check_pause(done)
             if stopping:
                 raise Stopped
             if save_now or done % runtime.log_every_steps == 0:
