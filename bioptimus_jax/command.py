@@ -181,6 +181,11 @@ def levels(text: str) -> tuple[float, ...]:
     return tuple(positive(level) for level in text.split(','))
 
 
+def shares(text: str) -> tuple[float, ...]:
+    """A flag's shares, with commas."""
+    return tuple(share(one) for one in text.split(','))
+
+
 def _number(text: str, kind: type[Number], fits: Callable[[Number], bool], needed: str) -> Number:
     with contextlib.suppress(ValueError):
         if fits(value := kind(text)):

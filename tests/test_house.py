@@ -78,6 +78,7 @@ FLOORS = {
     'bioptimus_jax.analysis': 11,
     'bioptimus_jax.predict': 11,
     'bioptimus_jax.report': 12,
+    'bioptimus_jax.forecast': 13,
     'bioptimus_jax.stages': 13,
     'bioptimus_jax.doctor': 14,
     'bioptimus_jax.status': 14,

@@ -1,0 +1,1 @@
+"""How a run will end, from its first evaluations and from finished runs."""

@@ -1,0 +1,95 @@
+"""How good forecasts are: finished runs are forecast as if they had been cut off, from other finished runs.
+
+A group of arms is held out at a time, with all of its seeds, as candidates of which one is to be taken.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import kendalltau
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.forecast.curves import Curve
+from bioptimus_jax.forecast.final import FEWEST, extrapolated, forecast
+from bioptimus_jax.report.arms import SEED
+
+GROUP = 5
+"""Arms that are held out at a time."""
+GROUPS = 100
+FORECAST, OWN, ORDER = 'forecast', "the run's own curve, extrapolated", 'the loss at that step'
+
+
+@dataclasses.dataclass(frozen=True)
+class Checked:
+    """One way to tell the ends of runs cut at a share of their steps; means over groups of held-out arms.
+
+    `error`: of the final loss, a share of it, and `within`: how often it is below 1 %; None for an order alone.
+    `tau`: Kendall's, with the true order. `right`: how often the arm that comes out lowest is the lowest. `lost`: what
+    the arm that is taken ends above the lowest, in nats. `inside`: how often the end is in the 95 % interval.
+    """
+
+    share: float
+    way: str
+    error: float | None
+    within: float | None
+    tau: float
+    right: float
+    lost: float
+    inside: float | None
+
+
+def check(finished: Sequence[Curve], share: float, seed: int = 0) -> list[Checked]:
+    """Of R finished runs. Raises InputError where there are too few arms for a group to be held out."""
+    arms: dict[str, list[Curve]] = {}
+    for curve in finished:
+        arms.setdefault(curve.name.partition(SEED)[0], []).append(curve)
+    if len(arms) < GROUP + FEWEST:
+        raise InputError(
+            f'a check holds out {GROUP} arms and forecasts them from {FEWEST} or more, so it needs {GROUP + FEWEST} '
+            f'finished ones, and here are {len(arms)}'
+        )
+    draw = np.random.default_rng(seed)
+    groups = [draw.choice(len(arms), GROUP, replace=False) for _ in range(GROUPS)]
+    names, cut = list(arms), {id(one): one.cut(share) for one in finished}
+    own = {known: extrapolated(one) for known, one in cut.items()}
+    scored: dict[str, list[tuple[float, ...]]] = {FORECAST: [], OWN: [], ORDER: []}
+    for group in groups:
+        held = [names[at] for at in group]
+        known = [one for name in names if name not in held for one in arms[name]]
+        runs = [(name, one) for name in held for one in arms[name]]
+        told = [forecast(cut[id(one)], known) for _, one in runs]
+        ways = {
+            FORECAST: [f.final for f in told],
+            OWN: [own[id(one)] for _, one in runs],
+            ORDER: [float(cut[id(one)].losses_N[-1]) for _, one in runs],
+        }
+        true_R = np.array([one.losses_N[-1] for _, one in runs])
+        inside_R = np.abs([f.final for f in told] - true_R) <= [f.half for f in told]
+        for way, ends in ways.items():
+            scored[way].append(_scores(np.array(ends), true_R, runs, held, inside_R))
+    return [_mean(share, way, np.mean(scores, 0)) for way, scores in scored.items()]
+
+
+def _scores(
+    ends_R: np.ndarray,
+    true_R: np.ndarray,
+    runs: Sequence[tuple[str, Curve]],
+    held: Sequence[str],
+    inside_R: np.ndarray,
+) -> tuple[float, ...]:
+    """Of one group: error, share within 1 %, tau, winner right, lost, share inside; over arms where they are ranked."""
+    errors_R = np.abs(ends_R - true_R) / true_R
+    units_R = np.array([one.unit for _, one in runs])
+    of_arm = np.array([[name == arm for name, _ in runs] for arm in held])
+    told_A, known_A = ((of_arm @ (x * units_R)) / of_arm.sum(1) for x in (ends_R, true_R))
+    taken = known_A[told_A.argmin()] - known_A.min()
+    tau = kendalltau(told_A, known_A).statistic
+    return float(errors_R.mean()), float((errors_R < 0.01).mean()), tau, taken == 0, taken, inside_R.mean()
+
+
+def _mean(share: float, way: str, means: np.ndarray) -> Checked:
+    error, within, tau, right, lost, inside = map(float, means)
+    if way == ORDER:
+        return Checked(share, way, None, None, tau, right, lost, None)
+    return Checked(share, way, error, within, tau, right, lost, inside if way == FORECAST else None)

@@ -1,0 +1,87 @@
+"""Held-out loss by step, and the learning rates that a run has had and will have.
+
+Legend: N evaluations after step 0, T steps of the whole budget.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.pretrain import curriculum
+from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.run import stage_folder
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """The held-out losses of a run after N steps, and the learning rate of each of its T steps, also those to come.
+
+    `unit`: what a loss is multiplied by to be compared, pieces a word; `seconds` of a step.
+    """
+
+    name: str
+    steps_N: np.ndarray
+    losses_N: np.ndarray
+    rates_T: np.ndarray
+    unit: float = 1.0
+    seconds: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """Of the steps, those before the last evaluation."""
+        return float(self.steps_N[-1]) / len(self.rates_T)
+
+    @property
+    def finished(self) -> bool:
+        return int(self.steps_N[-1]) == len(self.rates_T)
+
+    def at(self, share: float) -> float:
+        """The loss after that share of the steps, between two evaluations on a line over the logarithm of the step."""
+        return float(np.interp(np.log(share * len(self.rates_T)), np.log(self.steps_N), self.losses_N))
+
+    def cut(self, share: float) -> 'Curve':
+        """As it was after that share of the steps. Raises InputError where nothing had been evaluated by then."""
+        seen_N = self.steps_N <= share * len(self.rates_T)
+        if not seen_N.any():
+            raise InputError(
+                f'{self.name}: was first evaluated after {self.steps_N[0] / len(self.rates_T):.1%} of its steps; '
+                'raise config.evaluation.per_phase, or ask for a larger share'
+            )
+        return dataclasses.replace(self, steps_N=self.steps_N[seen_N], losses_N=self.losses_N[seen_N])
+
+
+def curve_of(name: str, m: Measures) -> Curve:
+    """The curve of a run. Raises InputError for one without evaluations after step 0."""
+    ends = _ends(m)
+    losses = {e['step']: e['frozen_loss'] for e in m.evaluations if e['step']}
+    if not losses or not ends:
+        raise InputError(
+            f'{m.run.workdir}: has no evaluation of held-out documents after step 0; train it for some steps with '
+            '`bioptimus pretrain`'
+        )
+    steps = sorted(losses)
+    rows = (m.run.manifest('rows') or {}).get('counts', {}).get('heldout', {})
+    unit = rows['tokens'] / rows['words'] if rows.get('words') else 1.0
+    last = m.training[-1] if m.training else {}
+    seconds = (last.get('seconds') or 0.0) / max(last.get('step', 0), 1)
+    return Curve(name, np.array(steps), np.array([losses[s] for s in steps]), _rates(m, ends), unit, seconds)
+
+
+def _ends(m: Measures) -> Mapping[str, int]:
+    """The last step of each phase, in order; of a run of which the record is left, of the phases that it knows."""
+    if not m.run.workdir.parent.is_dir():
+        return {name: step for name in m.phases if (step := m.step_of(name)) is not None}
+    record: list[dict[str, Any]] = curriculum.read_record(stage_folder(m.run, 'pretrain'))
+    return {r['name']: int(r['stop']) for r in record}
+
+
+def _rates(m: Measures, ends: Mapping[str, int]) -> np.ndarray:
+    schedule, start = [], 0
+    for name, stop in ends.items():
+        schedule.append(curriculum.ScheduledPhase(name, m.run.config.phase[name], start, stop, stop))
+        start = stop
+    table = curriculum.table(tuple(schedule), m.run.config)
+    return np.asarray(curriculum.learning_rate_at(table, np.arange(start)), np.float64)

@@ -1,0 +1,99 @@
+"""What `bioptimus forecast` says: a table of candidates, of the check, and which to take."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.forecast.check import Checked, check
+from bioptimus_jax.forecast.curves import Curve, curve_of
+from bioptimus_jax.forecast.final import Forecast, chances, forecast
+from bioptimus_jax.report.layout import Cell, Column, Table, fixed, missing, percent
+from bioptimus_jax.report.records import named
+from bioptimus_jax.report.resolved import read_runs
+
+HOPELESS = 0.05
+"""A run that ends lowest with a smaller chance may stop."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """Tables, and what follows from them."""
+
+    tables: tuple[Table, ...]
+    said: str
+
+
+def tell(folders: Sequence[str], shares: Sequence[float] = ()) -> Told:
+    """Of runs and sweeps: forecasts of those that are not finished; with `shares`, a check by those that are.
+
+    Raises InputError for folders without runs, and where too few are finished.
+    """
+    curves = [curve_of(name, m) for name, m in named(read_runs(folders)).items()]
+    finished = [one for one in curves if one.finished]
+    if shares:
+        return Told((_checks([row for share in shares for row in check(finished, share)]),), '')
+    begun = [one for one in curves if not one.finished]
+    if not begun:
+        raise InputError(
+            f'all {len(curves)} runs are finished, so there is nothing to forecast; --check=0.1 shows how well the '
+            'others would have told the end of each'
+        )
+    found = sorted((forecast(one, finished) for one in begun), key=lambda f: f.comparable)
+    return Told((_candidates(found, finished),), _advice(found))
+
+
+def _candidates(found: Sequence[Forecast], finished: Sequence[Curve]) -> Table:
+    likely = dict(zip((f.curve.name for f in found), chances(found), strict=True))
+    several = len({round(f.curve.unit, 4) for f in found}) > 1
+    columns = [
+        Column('run', lambda f: f.curve.name),
+        Column('of its steps', lambda f: percent(f.curve.share, 1)),
+        Column('held-out loss', lambda f: fixed(float(f.curve.losses_N[-1]))),
+        Column('at the end', lambda f: fixed(f.final), 'low', when=not several),
+        Column('low', lambda f: fixed(f.final - f.half)),
+        Column('high', lambda f: fixed(f.final + f.half)),
+        Column('nats a word', lambda f: fixed(f.comparable), 'low', when=several),
+        Column('ends lowest', lambda f: percent(likely[f.curve.name], 0)),
+        Column('hours to go', lambda f: _hours(f.curve)),
+    ]
+    note = (
+        f'At the end: expected from {len(finished)} finished runs, with its 95 % interval, in nats a piece.'
+    )
+    if several:
+        note += ' The vocabularies differ, so runs are ranked by the loss of a piece times pieces a word.'
+    return Table.of('Forecast', columns, found, note=note)
+
+
+def _hours(curve: Curve) -> Cell:
+    left = len(curve.rates_T) - int(curve.steps_N[-1])
+    return fixed(left * curve.seconds / 3600, 2) if curve.seconds else missing()
+
+
+def _advice(found: Sequence[Forecast]) -> str:
+    likely = chances(found)
+    first = found[int(np.argmax(likely))].curve.name
+    stop = [f.curve.name for f, p in zip(found, likely, strict=True) if p < HOPELESS]
+    said = f'Continue {first}: it ends lowest with a chance of {likely.max():.0%}.'
+    if stop:
+        said += f' Below {HOPELESS:.0%}: {", ".join(stop)}.'
+    return said
+
+
+def _checks(rows: Sequence[Checked]) -> Table:
+    columns = [
+        Column('of the steps', lambda r: percent(r.share, 0)),
+        Column('by', lambda r: r.way),
+        Column('error', lambda r: percent(r.error, 2)),
+        Column('within 1 %', lambda r: percent(r.within, 0)),
+        Column('in the interval', lambda r: percent(r.inside, 0)),
+        Column("Kendall's tau", lambda r: fixed(r.tau, 2)),
+        Column('winner right', lambda r: percent(r.right, 0)),
+        Column('nats lost', lambda r: fixed(r.lost)),
+    ]
+    note = (
+        'Means over 100 groups of five arms, each group forecast from the finished runs of all other arms. Nats lost: '
+        'what the arm that would be taken ends above the lowest of its group.'
+    )
+    return Table.of('Check', columns, rows, note=note)

@@ -1,0 +1,209 @@
+"""How runs will end: the regression by hand and by brute force, curves of a known law, real runs that were paused."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from toy_commands import call, document
+from toy_pretraining import copy_of, equal_programs, experiment, prepare, pretrained
+
+from bioptimus_jax import cli
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import write_jsonl
+from bioptimus_jax.forecast import final
+from bioptimus_jax.forecast.check import FORECAST, ORDER, OWN, check
+from bioptimus_jax.forecast.curves import Curve, curve_of
+from bioptimus_jax.forecast.final import FEWEST, Forecast, chances, extrapolated, forecast
+from bioptimus_jax.report.records import records_of
+from bioptimus_jax.report.resolved import read_runs
+from bioptimus_jax.run import Run
+
+STEPS = 400
+
+
+def rates(peak, steps=STEPS):
+    """A rise over 6 % of the steps, and a fall to 0."""
+    at = np.arange(1, steps + 1)
+    return peak * np.minimum(at / (0.06 * steps), (steps - at + 1) / (0.94 * steps))
+
+
+def lawful(name, peak, gain=1.0, steps=STEPS, every=5):
+    """A run whose loss is a power of the area under the rate, less what the fall of the rate gains."""
+    rates_T = rates(peak, steps)
+    area_T = np.cumsum(rates_T)
+    fallen_T = np.maximum(rates_T.max() - rates_T, 0) * (np.arange(steps) > rates_T.argmax())
+    losses_T = 3 + 2 * (1 + gain * area_T) ** -0.5 + 60 * peak - 60 * fallen_T
+    steps_N = np.unique([*range(every, steps + 1, every), steps])
+    return Curve(name, steps_N, losses_N=losses_T[steps_N - 1], rates_T=rates_T)
+
+
+def family(peaks=(0.0005, 0.001, 0.002, 0.004), gains=(1.0, 2.0, 3.0)):
+    return [lawful(f'g{gain:g}.rate-{peak:g}', peak, gain) for gain in gains for peak in peaks]
+
+
+def test_losses_between_evaluations_are_on_a_line_over_the_logarithm_of_the_step():
+    curve = Curve('a', np.array([10, 40, 100]), np.array([5.0, 4.0, 3.0]), np.ones(100))
+    assert curve.finished
+    assert curve.at(0.2) == pytest.approx(4.5)
+    assert curve.at(0.05) == 5
+    assert curve.cut(0.5).share == 0.4
+    assert not curve.cut(0.5).finished
+    with pytest.raises(
+        InputError, match=r'a: was first evaluated after 10.0% of its steps; raise config.eval'
+    ):
+        curve.cut(0.05)
+
+
+def test_errors_of_the_regression_are_those_of_leaving_each_run_out():
+    rng = np.random.default_rng(0)
+    for penalty in final.PENALTIES:
+        known, gains = rng.normal(size=(9, 4)), rng.normal(size=9)
+        known -= known.mean(0)
+        _, left = final._ridge(known, gains, penalty)
+        for out in range(9):
+            rest = np.arange(9) != out
+            design = np.c_[np.ones(8), known[rest]]
+            penalties = np.diag([0, *[penalty] * 4])
+            fitted = np.linalg.solve(design.T @ design + penalties, design.T @ gains[rest])
+            assert left[out] == pytest.approx(gains[out] - np.r_[1, known[out]] @ fitted)
+
+
+def test_ends_are_told_where_the_order_at_that_step_is_the_wrong_one():
+    runs = family()
+    true = [run.losses_N[-1] for run in runs]
+    of_one = [run.cut(0.1).losses_N[-1] for run in runs[:4]]
+    assert of_one == sorted(of_one), 'a high rate is behind until it falls'
+    assert true[:4] == sorted(true[:4], reverse=True)
+    for at, run in enumerate(runs):
+        told = forecast(run.cut(0.1), runs[:at] + runs[at + 1 :])
+        assert told.final == pytest.approx(true[at], rel=0.025)
+    found = {(r.share, r.way): r for share in (0.1, 0.3) for r in check(runs, share)}
+    for share in (0.1, 0.3):
+        assert found[share, FORECAST].error < found[share, OWN].error
+        assert found[share, FORECAST].tau > 0.88 > found[share, ORDER].tau
+        assert found[share, FORECAST].right > 0.95
+        assert found[share, FORECAST].lost < found[share, ORDER].lost
+        assert 0.8 <= found[share, FORECAST].inside <= 1
+    assert found[0.3, FORECAST].within > 0.9
+    assert found[0.1, ORDER].error is None
+
+
+def test_intervals_hold_what_they_promise():
+    rng, inside = np.random.default_rng(1), []
+    for _ in range(60):
+        runs = [
+            Curve(r.name, r.steps_N, r.losses_N + rng.normal(0, 0.02), r.rates_T)
+            for r in family(rng.uniform(0.0005, 0.004, 4), rng.uniform(1, 3, 3))
+        ]
+        noise = rng.normal(0, 0.02, len(runs))  # of the end alone
+        ends = [
+            dataclasses.replace(r, losses_N=np.r_[r.losses_N[:-1], r.losses_N[-1] + n])
+            for r, n in zip(runs, noise)
+        ]
+        told = forecast(ends[0].cut(0.3), ends[1:])
+        inside.append(abs(told.final - ends[0].losses_N[-1]) <= told.half)
+    assert 0.88 <= np.mean(inside) <= 1
+
+
+def test_seeds_of_an_arm_are_held_out_together():
+    runs = [lawful(f'a{n}.seed-{seed}', 0.001 * (n + 1)) for n in range(9) for seed in (0, 1)]
+    assert check(runs, 0.1)[0].tau > 0.85
+    with pytest.raises(InputError, match=r'needs 9 finished ones, and here are 8'):
+        check(runs[:16], 0.1)
+
+
+def test_chances_are_those_of_normal_errors():
+    def one(name, end, half, unit=1.0):
+        curve = Curve(name, np.array([1]), np.array([5.0]), np.ones(2), unit)
+        return Forecast(curve, end, half)
+
+    far = chances([one('a', 3.0, 0.1), one('b', 5.0, 0.1)])
+    assert far.tolist() == [1, 0]
+    near = chances([one('a', 3.0, 1.96), one('b', 4.0, 1.96)])
+    assert near[0] == pytest.approx(0.5 * (1 + math.erf(1 / 2)), abs=0.01)  # P(N(1, sqrt 2) > 0)
+    # A vocabulary with fewer pieces a word has more to lose a piece.
+    assert chances([one('a', 3.0, 0.01, 1.5), one('b', 4.0, 0.01, 1.0)]).tolist() == [0, 1]
+
+
+def test_a_curve_alone_is_extrapolated_by_its_own_law():
+    steps = np.arange(10, 101, 10)
+    curve = Curve('a', steps, 2 + 3 * steps**-0.4, np.ones(1000))
+    assert extrapolated(curve) == pytest.approx(2 + 3 * 1000**-0.4, rel=1e-3)
+    assert extrapolated(curve.cut(0.02)) == curve.losses_N[1], 'too few points'
+
+
+@pytest.fixture(scope='module')
+def sweep(tmp_path_factory):
+    """Four runs to their end, and one paused half-way by the command line."""
+    folder = prepare(tmp_path_factory.mktemp('prepared'))
+    runs = tmp_path_factory.mktemp('runs')
+    for number, rate in enumerate((3e-4, 1e-3, 2e-3, 4e-3)):
+        changes = {'pretrain.learning_rate': rate, 'phases': '0.1,', 'evaluation.per_phase': 6}
+        pretrained(Run(copy_of(folder, runs / f'done-{number}'), experiment(folder, **changes), quiet=True))
+        (runs / f'done-{number}/run').rename(runs / f'rate-{number}')
+        (runs / f'done-{number}').rmdir()
+    copy_of(folder, runs / 'half').rename(runs / 'begun')
+    (runs / 'half').rmdir()
+    return folder, runs
+
+
+def test_runs_that_were_paused_are_told_from_those_that_ended(sweep, tmp_path, capsys):
+    folder, runs = sweep
+    command = ['pretrain', f'--config={folder / "tiny.py"}', f'--workdir={runs / "begun"}']
+    command += [
+        '--config.pretrain.learning_rate=3e-3',
+        '--config.phases=0.1,',
+        '--config.evaluation.per_phase=6',
+    ]
+    code, said = call(capsys, 'forecast', str(runs))
+    assert code == 3
+    assert said.startswith(
+        f'bioptimus: {runs / "begun"}: has no evaluation of held-out documents after step 0; train'
+    )
+    with equal_programs():
+        assert cli.main([*command, '--config.runtime.until=0.5']) == 0
+    assert 'pretrain: 3 of 6 steps are done and saved; config.runtime.until=0.5' in capsys.readouterr().out
+    assert cli.main(['forecast', str(runs)]) == 0
+    printed = capsys.readouterr().out
+    assert 'Continue begun: it ends lowest with a chance of 100%.' in printed
+    found = document(capsys, 'forecast', str(runs))
+    [row] = found['tables'][0]['rows']
+    assert (row['run'], row['of its steps']) == ('begun', 0.5)
+    curves = {m.run.workdir.name: curve_of(m.run.workdir.name, m) for m in read_runs([runs])}
+    begun = curves.pop('begun')
+    np.testing.assert_allclose(begun.rates_T, 3 * curves['rate-1'].rates_T, rtol=1e-5)
+    assert row['at the end'] == pytest.approx(forecast(begun, list(curves.values())).final)
+    # Records say the same as the folders of the runs that they were made from.
+    write_jsonl(tmp_path / 'results.jsonl', records_of(read_runs([runs / f'rate-{n}' for n in range(4)])))
+    for name, m in {m.run.workdir.name: m for m in read_runs([tmp_path / 'results.jsonl'])}.items():
+        recorded = curve_of(name, m)
+        assert recorded.finished
+        for field in ('steps_N', 'losses_N', 'rates_T'):
+            np.testing.assert_array_equal(getattr(recorded, field), getattr(curves[name], field))
+    assert document(capsys, 'forecast', str(runs / 'begun'), str(tmp_path / 'results.jsonl')) == found
+
+
+@pytest.mark.parametrize(
+    ('runs', 'more', 'message'),
+    [
+        (4, (), 'all 4 runs are finished, so there is nothing to forecast; --check=0.1 shows'),
+        (4, ('--check=0.5',), 'a check holds out 5 arms and forecasts them from 4 or more, so it needs 9'),
+        (0, (), 'is not a run and holds none; give the --workdir'),
+        (4, ('--check=2',), "'2': must be a number above 0 and at most 1"),
+    ],
+)
+def test_what_cannot_be_told_is_one_line(runs, more, message, sweep, tmp_path, capsys):
+    for number in range(runs):
+        (tmp_path / f'rate-{number}').symlink_to(sweep[1] / f'rate-{number}')
+    code, said = call(capsys, 'forecast', str(tmp_path), *more)
+    assert code in (2, 3)
+    assert message in said
+
+
+def test_fewer_finished_runs_than_a_forecast_takes_are_refused():
+    runs = family()
+    with pytest.raises(
+        InputError, match=rf'takes {FEWEST} finished runs or more, and here are 3; let more arms'
+    ):
+        forecast(runs[0].cut(0.1), runs[1:4])
