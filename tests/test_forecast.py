@@ -35,7 +35,7 @@ def lawful(name, peak, gain=1.0, steps=STEPS, every=5):
     fallen_T = np.maximum(rates_T.max() - rates_T, 0) * (np.arange(steps) > rates_T.argmax())
     losses_T = 3 + 2 * (1 + gain * area_T) ** -0.5 + 60 * peak - 60 * fallen_T
     steps_N = np.unique([*range(every, steps + 1, every), steps])
-    return Curve(name, steps_N, losses_N=losses_T[steps_N - 1], rates_T=rates_T)
+    return Curve(name, steps_N, losses_T[steps_N - 1], rates_T, np.full(steps, 0.15))
 
 
 def family(peaks=(0.0005, 0.001, 0.002, 0.004), gains=(1.0, 2.0, 3.0)):
@@ -43,7 +43,7 @@ def family(peaks=(0.0005, 0.001, 0.002, 0.004), gains=(1.0, 2.0, 3.0)):
 
 
 def test_losses_between_evaluations_are_on_a_line_over_the_logarithm_of_the_step():
-    curve = Curve('a', np.array([10, 40, 100]), np.array([5.0, 4.0, 3.0]), np.ones(100))
+    curve = Curve('a', np.array([10, 40, 100]), np.array([5.0, 4.0, 3.0]), np.ones(100), np.ones(100))
     assert curve.finished
     assert curve.at(0.2) == pytest.approx(4.5)
     assert curve.at(0.05) == 5
@@ -93,7 +93,7 @@ def test_intervals_hold_what_they_promise():
     rng, inside = np.random.default_rng(1), []
     for _ in range(60):
         runs = [
-            Curve(r.name, r.steps_N, r.losses_N + rng.normal(0, 0.02), r.rates_T)
+            Curve(r.name, r.steps_N, r.losses_N + rng.normal(0, 0.02), r.rates_T, r.hidden_T)
             for r in family(rng.uniform(0.0005, 0.004, 4), rng.uniform(1, 3, 3))
         ]
         noise = rng.normal(0, 0.02, len(runs))  # of the end alone
@@ -115,7 +115,7 @@ def test_seeds_of_an_arm_are_held_out_together():
 
 def test_chances_are_those_of_normal_errors():
     def one(name, end, half, unit=1.0):
-        curve = Curve(name, np.array([1]), np.array([5.0]), np.ones(2), unit)
+        curve = Curve(name, np.array([1]), np.array([5.0]), np.ones(2), np.ones(2), unit)
         return Forecast(curve, end, half)
 
     far = chances([one('a', 3.0, 0.1), one('b', 5.0, 0.1)])
@@ -128,7 +128,7 @@ def test_chances_are_those_of_normal_errors():
 
 def test_a_curve_alone_is_extrapolated_by_its_own_law():
     steps = np.arange(10, 101, 10)
-    curve = Curve('a', steps, 2 + 3 * steps**-0.4, np.ones(1000))
+    curve = Curve('a', steps, 2 + 3 * steps**-0.4, np.ones(1000), np.ones(1000))
     assert extrapolated(curve) == pytest.approx(2 + 3 * 1000**-0.4, rel=1e-3)
     assert extrapolated(curve.cut(0.02)) == curve.losses_N[1], 'too few points'
 
@@ -179,7 +179,7 @@ def test_runs_that_were_paused_are_told_from_those_that_ended(sweep, tmp_path, c
     for name, m in {m.run.workdir.name: m for m in read_runs([tmp_path / 'results.jsonl'])}.items():
         recorded = curve_of(name, m)
         assert recorded.finished
-        for field in ('steps_N', 'losses_N', 'rates_T'):
+        for field in ('steps_N', 'losses_N', 'rates_T', 'hidden_T'):
             np.testing.assert_array_equal(getattr(recorded, field), getattr(curves[name], field))
     assert document(capsys, 'forecast', str(runs / 'begun'), str(tmp_path / 'results.jsonl')) == found
 

@@ -1,4 +1,4 @@
-"""Held-out loss by step, and the learning rates that a run has had and will have.
+"""Held-out loss by step, and the learning rates and masks that a run has had and will have.
 
 Legend: N evaluations after step 0, T steps of the whole budget.
 """
@@ -17,7 +17,8 @@ from bioptimus_jax.run import stage_folder
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """The held-out losses of a run after N steps, and the learning rate of each of its T steps, also those to come.
+    """The held-out losses of a run after N steps; of each of its T steps, also those to come, the learning rate and the
+    share of pieces that the mask token hides.
 
     `unit`: what a loss is multiplied by to be compared, pieces a word; `seconds` of a step.
     """
@@ -26,6 +27,7 @@ class Curve:
     steps_N: np.ndarray
     losses_N: np.ndarray
     rates_T: np.ndarray
+    hidden_T: np.ndarray
     unit: float = 1.0
     seconds: float = 0.0
 
@@ -67,7 +69,7 @@ def curve_of(name: str, m: Measures) -> Curve:
     unit = rows['tokens'] / rows['words'] if rows.get('words') else 1.0
     last = m.training[-1] if m.training else {}
     seconds = (last.get('seconds') or 0.0) / max(last.get('step', 0), 1)
-    return Curve(name, np.array(steps), np.array([losses[s] for s in steps]), _rates(m, ends), unit, seconds)
+    return Curve(name, np.array(steps), np.array([losses[s] for s in steps]), *_path(m, ends), unit, seconds)
 
 
 def _ends(m: Measures) -> Mapping[str, int]:
@@ -78,10 +80,15 @@ def _ends(m: Measures) -> Mapping[str, int]:
     return {r['name']: int(r['stop']) for r in record}
 
 
-def _rates(m: Measures, ends: Mapping[str, int]) -> np.ndarray:
-    schedule, start = [], 0
+def _path(m: Measures, ends: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray]:
+    """The learning rate and the share that the mask token hides, of each step."""
+    schedule, hidden, start = [], [], 0
     for name, stop in ends.items():
-        schedule.append(curriculum.ScheduledPhase(name, m.run.config.phase[name], start, stop, stop))
+        phase = m.run.config.phase[name]
+        schedule.append(curriculum.ScheduledPhase(name, phase, start, stop, stop))
+        hidden.append(np.linspace(*phase.rates, stop - start) * phase.corruption[0])
         start = stop
     table = curriculum.table(tuple(schedule), m.run.config)
-    return np.asarray(curriculum.learning_rate_at(table, np.arange(start)), np.float64)
+    return np.asarray(curriculum.learning_rate_at(table, np.arange(start)), np.float64), np.concatenate(
+        hidden
+    )

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.forecast.check import Checked, check
+from bioptimus_jax.forecast.check import GROUP, GROUPS, check
 from bioptimus_jax.forecast.curves import Curve, curve_of
 from bioptimus_jax.forecast.final import Forecast, chances, forecast
-from bioptimus_jax.report.layout import Cell, Column, Table, fixed, missing, percent
+from bioptimus_jax.report.layout import Cell, Column, Table, each, fixed, missing, percent
 from bioptimus_jax.report.records import named
 from bioptimus_jax.report.resolved import read_runs
 
@@ -33,7 +33,7 @@ def tell(folders: Sequence[str], shares: Sequence[float] = ()) -> Told:
     curves = [curve_of(name, m) for name, m in named(read_runs(folders)).items()]
     finished = [one for one in curves if one.finished]
     if shares:
-        return Told((_checks([row for share in shares for row in check(finished, share)]),), '')
+        return Told(checks(finished, shares), '')
     begun = [one for one in curves if not one.finished]
     if not begun:
         raise InputError(
@@ -42,6 +42,34 @@ def tell(folders: Sequence[str], shares: Sequence[float] = ()) -> Told:
         )
     found = sorted((forecast(one, finished) for one in begun), key=lambda f: f.comparable)
     return Told((_candidates(found, finished),), _advice(found))
+
+
+def checks(finished: Sequence[Curve], shares: Sequence[float]) -> tuple[Table, Table]:
+    """Of finished runs the losses after such shares of the steps and at the end, and how well that end is told."""
+    rows = [row for share in shares for row in check(finished, share)]
+    losses = [
+        Column('run', lambda one: one.name),
+        *each({share: f'after {share:.0%}' for share in shares}, lambda x, one: fixed(one.at(x)), 'low'),
+        Column('at the end', lambda one: fixed(float(one.losses_N[-1])), 'low'),
+    ]
+    columns = [
+        Column('of the steps', lambda r: percent(r.share, 0)),
+        Column('by', lambda r: r.way),
+        Column('error', lambda r: percent(r.error, 2)),
+        Column('within 1 %', lambda r: percent(r.within, 0)),
+        Column('in the interval', lambda r: percent(r.inside, 0)),
+        Column("Kendall's tau", lambda r: fixed(r.tau, 2)),
+        Column('winner right', lambda r: percent(r.right, 0)),
+        Column('nats lost', lambda r: fixed(r.lost)),
+    ]
+    note = (
+        f'Means over {GROUPS} groups of {GROUP} arms, each forecast from the finished runs of all other arms. Nats '
+        'lost: what the arm that would be taken ends above the lowest of its group.'
+    )
+    return (
+        Table.of('Held-out loss', losses, finished, note='In nats a piece.'),
+        Table.of('How well the end is told', columns, rows, note=note),
+    )
 
 
 def _candidates(found: Sequence[Forecast], finished: Sequence[Curve]) -> Table:
@@ -79,21 +107,3 @@ def _advice(found: Sequence[Forecast]) -> str:
     if stop:
         said += f' Below {HOPELESS:.0%}: {", ".join(stop)}.'
     return said
-
-
-def _checks(rows: Sequence[Checked]) -> Table:
-    columns = [
-        Column('of the steps', lambda r: percent(r.share, 0)),
-        Column('by', lambda r: r.way),
-        Column('error', lambda r: percent(r.error, 2)),
-        Column('within 1 %', lambda r: percent(r.within, 0)),
-        Column('in the interval', lambda r: percent(r.inside, 0)),
-        Column("Kendall's tau", lambda r: fixed(r.tau, 2)),
-        Column('winner right', lambda r: percent(r.right, 0)),
-        Column('nats lost', lambda r: fixed(r.lost)),
-    ]
-    note = (
-        'Means over 100 groups of five arms, each group forecast from the finished runs of all other arms. Nats lost: '
-        'what the arm that would be taken ends above the lowest of its group.'
-    )
-    return Table.of('Check', columns, rows, note=note)
