@@ -1,9 +1,9 @@
 """The final loss of a run from its first evaluations, by a regression over finished runs.
 
 What a run still gains after a share of its steps is regressed, over finished runs, on what can be known by then: its
-loss, what the last doubling of the steps brought, and, of all steps, the area under the learning rate and the mean share
-of pieces that the mask token hides. A high rate is behind until it falls, so the order at that step says little where
-rates differ (Tissue et al. 2024, arXiv 2408.11029, have a law for this; the regression needs no constants of it).
+loss, what the last doubling of the steps brought, and, over all steps, the area under the learning rate and the mean
+share of pieces that the mask token hides. A high rate is behind until it falls, so the order at that step says little
+where rates differ (Tissue et al. 2024, arXiv 2408.11029, have a law for this, of which no constant is needed here).
 
 Legend: R finished runs, F features.
 """
@@ -94,9 +94,7 @@ def _features(curve: Curve, share: float) -> np.ndarray:
     area = curve.rates_T.sum()
     hidden = (curve.rates_T * curve.hidden_T).sum() / area  # where the rate is high, more is learned
     size = math.log2(area)
-    return np.array(
-        [curve.at(share), curve.at(share / 2) - curve.at(share), size, size**2, math.log2(hidden)]
-    )
+    return np.array([curve.at(share), curve.at(share / 2) - curve.at(share), size, size**2, hidden])
 
 
 def _ridge(known_RxF: np.ndarray, gains_R: np.ndarray, penalty: float) -> tuple[np.ndarray, np.ndarray]:
