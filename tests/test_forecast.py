@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def lawful(name, peak, gain=1.0, steps=STEPS, every=5):
     fallen_T = np.maximum(rates_T.max() - rates_T, 0) * (np.arange(steps) > rates_T.argmax())
     losses_T = 3 + 2 * (1 + gain * area_T) ** -0.5 + 60 * peak - 60 * fallen_T
     steps_N = np.unique([*range(every, steps + 1, every), steps])
-    return Curve(name, steps_N, losses_T[steps_N - 1], rates_T, np.full(steps, 0.15))
+    return Curve(name, steps_N, losses_T[steps_N - 1], rates_T, {'one': 1.0})
 
 
 def family(peaks=(0.0005, 0.001, 0.002, 0.004), gains=(1.0, 2.0, 3.0)):
@@ -43,7 +44,7 @@ def family(peaks=(0.0005, 0.001, 0.002, 0.004), gains=(1.0, 2.0, 3.0)):
 
 
 def test_losses_between_evaluations_are_on_a_line_over_the_logarithm_of_the_step():
-    curve = Curve('a', np.array([10, 40, 100]), np.array([5.0, 4.0, 3.0]), np.ones(100), np.ones(100))
+    curve = Curve('a', np.array([10, 40, 100]), np.array([5.0, 4.0, 3.0]), np.ones(100), {})
     assert curve.finished
     assert curve.at(0.2) == pytest.approx(4.5)
     assert curve.at(0.05) == 5
@@ -93,7 +94,7 @@ def test_intervals_hold_what_they_promise():
     rng, inside = np.random.default_rng(1), []
     for _ in range(60):
         runs = [
-            Curve(r.name, r.steps_N, r.losses_N + rng.normal(0, 0.02), r.rates_T, r.hidden_T)
+            Curve(r.name, r.steps_N, r.losses_N + rng.normal(0, 0.02), r.rates_T, r.masked)
             for r in family(rng.uniform(0.0005, 0.004, 4), rng.uniform(1, 3, 3))
         ]
         noise = rng.normal(0, 0.02, len(runs))  # of the end alone
@@ -115,7 +116,7 @@ def test_seeds_of_an_arm_are_held_out_together():
 
 def test_chances_are_those_of_normal_errors():
     def one(name, end, half, unit=1.0):
-        curve = Curve(name, np.array([1]), np.array([5.0]), np.ones(2), np.ones(2), unit)
+        curve = Curve(name, np.array([1]), np.array([5.0]), np.ones(2), {}, unit)
         return Forecast(curve, end, half)
 
     far = chances([one('a', 3.0, 0.1), one('b', 5.0, 0.1)])
@@ -128,9 +129,25 @@ def test_chances_are_those_of_normal_errors():
 
 def test_a_curve_alone_is_extrapolated_by_its_own_law():
     steps = np.arange(10, 101, 10)
-    curve = Curve('a', steps, 2 + 3 * steps**-0.4, np.ones(1000), np.ones(1000))
+    curve = Curve('a', steps, 2 + 3 * steps**-0.4, np.ones(1000), {})
     assert extrapolated(curve) == pytest.approx(2 + 3 * 1000**-0.4, rel=1e-3)
     assert extrapolated(curve.cut(0.02)) == curve.losses_N[1], 'too few points'
+
+
+def test_the_share_of_a_masking_setting_is_its_part_of_the_area_under_the_learning_rate():
+    """Four phases of as many steps, the learning rate of each 0.7 of that before, from a committed record."""
+    records = Path(__file__).parents[1] / 'docs/results/orders.jsonl'
+    runs = {m.run.workdir.name: curve_of('x', m) for m in read_runs([records])}
+    assert runs['tokens_15.seed-0'].masked == {'mlm tokens 15% 80-10-10': 1.0}
+    found = runs['easy_to_hard.seed-0'].masked
+    expected = np.array([1, 0.7, 0.49, 0.343]) / 2.533
+    assert list(found) == [
+        'mlm tokens 15% 80-10-10',
+        'mlm words 15% 80-10-10',
+        'mlm words 20% 80-10-10',
+        'mlm words 20% 100-0-0',
+    ]
+    np.testing.assert_allclose(list(found.values()), expected, rtol=0.01)
 
 
 @pytest.fixture(scope='module')
@@ -179,7 +196,8 @@ def test_runs_that_were_paused_are_told_from_those_that_ended(sweep, tmp_path, c
     for name, m in {m.run.workdir.name: m for m in read_runs([tmp_path / 'results.jsonl'])}.items():
         recorded = curve_of(name, m)
         assert recorded.finished
-        for field in ('steps_N', 'losses_N', 'rates_T', 'hidden_T'):
+        assert recorded.masked == curves[name].masked == {'mlm tokens 15% 80-10-10': 1}
+        for field in ('steps_N', 'losses_N', 'rates_T'):
             np.testing.assert_array_equal(getattr(recorded, field), getattr(curves[name], field))
     assert document(capsys, 'forecast', str(runs / 'begun'), str(tmp_path / 'results.jsonl')) == found
 

@@ -1,4 +1,4 @@
-"""Held-out loss by step, and the learning rates and masks that a run has had and will have.
+"""Held-out loss by step, and the learning rates and masking settings that a run has had and will have.
 
 Legend: N evaluations after step 0, T steps of the whole budget.
 """
@@ -17,17 +17,17 @@ from bioptimus_jax.run import stage_folder
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """The held-out losses of a run after N steps; of each of its T steps, also those to come, the learning rate and the
-    share of pieces that the mask token hides.
+    """The held-out losses of a run after N steps, and the learning rate of each of its T steps, also those to come.
 
-    `unit`: what a loss is multiplied by to be compared, pieces a word; `seconds` of a step.
+    `masked`: each masking setting of the schedule, and its share of the area under the learning rate. `unit`: what a
+    loss is multiplied by to be compared, pieces a word. `seconds` of a step.
     """
 
     name: str
     steps_N: np.ndarray
     losses_N: np.ndarray
     rates_T: np.ndarray
-    hidden_T: np.ndarray
+    masked: Mapping[str, float]
     unit: float = 1.0
     seconds: float = 0.0
 
@@ -80,15 +80,24 @@ def _ends(m: Measures) -> Mapping[str, int]:
     return {r['name']: int(r['stop']) for r in record}
 
 
-def _path(m: Measures, ends: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """The learning rate and the share that the mask token hides, of each step."""
-    schedule, hidden, start = [], [], 0
+def _path(m: Measures, ends: Mapping[str, int]) -> tuple[np.ndarray, dict[str, float]]:
+    """The learning rate of each step, and the share of their sum that each masking setting has."""
+    schedule, start = [], 0
     for name, stop in ends.items():
-        phase = m.run.config.phase[name]
-        schedule.append(curriculum.ScheduledPhase(name, phase, start, stop, stop))
-        hidden.append(np.linspace(*phase.rates, stop - start) * phase.corruption[0])
+        schedule.append(curriculum.ScheduledPhase(name, m.run.config.phase[name], start, stop, stop))
         start = stop
     table = curriculum.table(tuple(schedule), m.run.config)
-    return np.asarray(curriculum.learning_rate_at(table, np.arange(start)), np.float64), np.concatenate(
-        hidden
-    )
+    rates_T = np.asarray(curriculum.learning_rate_at(table, np.arange(start)), np.float64)
+    masked: dict[str, float] = {}
+    for s in schedule:
+        share = float(rates_T[s.start : s.stop].sum() / rates_T.sum())
+        masked[_setting(m, s)] = masked.get(_setting(m, s), 0.0) + share
+    return rates_T, masked
+
+
+def _setting(m: Measures, scheduled: curriculum.ScheduledPhase) -> str:
+    """What a phase trains, in words."""
+    phase = scheduled.phase
+    rates = ' to '.join(f'{rate:.0%}' for rate in dict.fromkeys(phase.rates))
+    shares = '-'.join(f'{100 * share:g}' for share in phase.corruption)
+    return f'{m.run.config.objective_in(scheduled.name)} {phase.masking} {rates} {shares}'

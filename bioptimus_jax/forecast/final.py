@@ -1,9 +1,9 @@
 """The final loss of a run from its first evaluations, by a regression over finished runs.
 
 What a run still gains after a share of its steps is regressed, over finished runs, on what can be known by then: its
-loss, what the last doubling of the steps brought, and, over all steps, the area under the learning rate and the mean
-share of pieces that the mask token hides. A high rate is behind until it falls, so the order at that step says little
-where rates differ (Tissue et al. 2024, arXiv 2408.11029, have a law for this, of which no constant is needed here).
+loss, what the last doubling of the steps brought, the area under the learning rate of all steps, and the share of that
+area under each masking setting. A high rate is behind until it falls, so the order at that step says little where rates
+differ (Tissue et al. 2024, arXiv 2408.11029, have a law for this, of which no constant is needed here).
 
 Legend: R finished runs, F features.
 """
@@ -48,11 +48,12 @@ def forecast(curve: Curve, finished: Sequence[Curve]) -> Forecast:
             f'a forecast takes {FEWEST} finished runs or more, and here are {len(finished)}; let more arms of the '
             'sweep end, those with the lowest and the highest learning rate first, or name other runs as well'
         )
-    share = curve.share
-    features_RxF = np.array([_features(one, share) for one in finished])
+    share, settings = curve.share, settings_of(finished)
+    features_RxF = np.array([_features(one, share, settings) for one in finished])
     gains_R = np.array([one.losses_N[-1] - one.at(share) for one in finished])
     centre_F, scale_F = features_RxF.mean(0), np.maximum(features_RxF.std(0), 1e-9)
-    known_RxF, own_F = (features_RxF - centre_F) / scale_F, (_features(curve, share) - centre_F) / scale_F
+    known_RxF = (features_RxF - centre_F) / scale_F
+    own_F = (_features(curve, share, settings) - centre_F) / scale_F
     own_F = np.clip(own_F, known_RxF.min(0) - 1, known_RxF.max(0) + 1)  # further out a line says nothing
     fits = [_ridge(known_RxF, gains_R, penalty) for penalty in PENALTIES]
     weights_F, left_R = min(fits, key=lambda fit: float(np.square(fit[1]).sum()))
@@ -62,6 +63,11 @@ def forecast(curve: Curve, finished: Sequence[Curve]) -> Forecast:
         float(curve.losses_N[-1] + gains_R.mean() + own_F @ weights_F),
         reach(error, len(finished) - 1),
     )
+
+
+def settings_of(curves: Sequence[Curve]) -> list[str]:
+    """The masking settings that these were, or will be, trained with."""
+    return sorted({name for one in curves for name in one.masked})
 
 
 def chances(forecasts: Sequence[Forecast], seed: int = 0) -> np.ndarray:
@@ -90,11 +96,10 @@ def extrapolated(curve: Curve) -> float:
     return end
 
 
-def _features(curve: Curve, share: float) -> np.ndarray:
-    area = curve.rates_T.sum()
-    hidden = (curve.rates_T * curve.hidden_T).sum() / area  # where the rate is high, more is learned
-    size = math.log2(area)
-    return np.array([curve.at(share), curve.at(share / 2) - curve.at(share), size, size**2, hidden])
+def _features(curve: Curve, share: float, settings: Sequence[str]) -> np.ndarray:
+    size = math.log2(curve.rates_T.sum())
+    masked = (curve.masked.get(name, 0.0) for name in settings)
+    return np.array([curve.at(share), curve.at(share / 2) - curve.at(share), size, size**2, *masked])
 
 
 def _ridge(known_RxF: np.ndarray, gains_R: np.ndarray, penalty: float) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.forecast.check import GROUP, GROUPS, check
 from bioptimus_jax.forecast.curves import Curve, curve_of
-from bioptimus_jax.forecast.final import Forecast, chances, forecast
+from bioptimus_jax.forecast.final import Forecast, chances, forecast, settings_of
 from bioptimus_jax.report.layout import Cell, Column, Table, each, fixed, missing, percent
 from bioptimus_jax.report.records import named
 from bioptimus_jax.report.resolved import read_runs
@@ -89,6 +89,8 @@ def _candidates(found: Sequence[Forecast], finished: Sequence[Curve]) -> Table:
     note = (
         f'At the end: expected from {len(finished)} finished runs, with its 95 % interval, in nats a piece.'
     )
+    if new := set(settings_of([f.curve for f in found])) - set(settings_of(finished)):
+        note += f' No finished run was trained with {", ".join(sorted(new))}: these intervals are too narrow.'
     if several:
         note += ' The vocabularies differ, so runs are ranked by the loss of a piece times pieces a word.'
     return Table.of('Forecast', columns, found, note=note)

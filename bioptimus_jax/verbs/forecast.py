@@ -25,7 +25,7 @@ VERB = Verb(
     'how runs will end, from their first steps',
     'The final held-out loss of runs that are not finished, with an interval, and the chance that each of them ends\n'
     'lowest. It learns from finished runs of the same sweep or another how the end follows from the loss after the\n'
-    'same share of the steps, and from the learning rates and masks of all steps.\n\n'
+    'same share of the steps, and from the learning rates and masking settings of all steps.\n\n'
     'Train some candidates to the end, all others for a tenth of their steps, and continue what is worth it:\n\n'
     "  bioptimus sweep --config=ablations:forecast,rates=5 --workdir=runs/rates --arms='tokens_15*' ...\n"
     '  bioptimus sweep --config=ablations:forecast,rates=5 --workdir=runs/rates --config.runtime.until=0.1 ...\n'
