@@ -55,15 +55,12 @@ class Curve:
         return dataclasses.replace(self, steps_N=self.steps_N[seen_N], losses_N=self.losses_N[seen_N])
 
 
-def curve_of(name: str, m: Measures) -> Curve:
-    """The curve of a run. Raises InputError for one without evaluations after step 0."""
+def curve_of(name: str, m: Measures) -> Curve | None:
+    """The curve of a run; None before its first evaluation after step 0."""
     ends = _ends(m)
     losses = {e['step']: e['frozen_loss'] for e in m.evaluations if e['step']}
     if not losses or not ends:
-        raise InputError(
-            f'{m.run.workdir}: has no evaluation of held-out documents after step 0; train it for some steps with '
-            '`bioptimus pretrain`'
-        )
+        return None
     steps = sorted(losses)
     rows = (m.run.manifest('rows') or {}).get('counts', {}).get('heldout', {})
     unit = rows['tokens'] / rows['words'] if rows.get('words') else 1.0

@@ -30,18 +30,21 @@ def tell(folders: Sequence[str], shares: Sequence[float] = ()) -> Told:
 
     Raises InputError for folders without runs, and where too few are finished.
     """
-    curves = [curve_of(name, m) for name, m in named(read_runs(folders)).items()]
-    finished = [one for one in curves if one.finished]
+    every = {name: curve_of(name, m) for name, m in named(read_runs(folders)).items()}
+    curves = [one for one in every.values() if one]
+    finished, begun = ([one for one in curves if one.finished is ended] for ended in (True, False))
     if shares:
         return Told(checks(finished, shares), '')
-    begun = [one for one in curves if not one.finished]
     if not begun:
         raise InputError(
-            f'all {len(curves)} runs are finished, so there is nothing to forecast; --check=0.1 shows how well the '
-            'others would have told the end of each'
+            f'none of these {len(every)} runs has begun and not ended ({len(finished)} are finished), so there is '
+            'nothing to forecast; --check=0.1 shows how well the ends of finished runs would have been told'
         )
-    found = sorted((forecast(one, finished) for one in begun), key=lambda f: f.comparable)
-    return Told((_candidates(found, finished),), _advice(found))
+    waiting = [name for name, one in every.items() if not one]
+    told = [forecast(one, finished) for one in begun]
+    ended = min((Forecast(one, float(one.losses_N[-1]), 0.0) for one in finished), key=lambda f: f.comparable)
+    found = sorted([*told, ended], key=lambda f: f.comparable)
+    return Told((_candidates(found, finished, waiting),), _advice(found))
 
 
 def checks(finished: Sequence[Curve], shares: Sequence[float]) -> tuple[Table, Table]:
@@ -72,7 +75,7 @@ def checks(finished: Sequence[Curve], shares: Sequence[float]) -> tuple[Table, T
     )
 
 
-def _candidates(found: Sequence[Forecast], finished: Sequence[Curve]) -> Table:
+def _candidates(found: Sequence[Forecast], finished: Sequence[Curve], waiting: Sequence[str]) -> Table:
     likely = dict(zip((f.curve.name for f in found), chances(found), strict=True))
     several = len({round(f.curve.unit, 4) for f in found}) > 1
     columns = [
@@ -87,12 +90,15 @@ def _candidates(found: Sequence[Forecast], finished: Sequence[Curve]) -> Table:
         Column('hours to go', lambda f: _hours(f.curve)),
     ]
     note = (
-        f'At the end: expected from {len(finished)} finished runs, with its 95 % interval, in nats a piece.'
+        f'At the end: expected from {len(finished)} finished runs, with its 95 % interval, in nats a piece; beside them '
+        'the lowest of the finished ones.'
     )
     if new := set(settings_of([f.curve for f in found])) - set(settings_of(finished)):
         note += f' No finished run was trained with {", ".join(sorted(new))}: these intervals are too narrow.'
     if several:
         note += ' The vocabularies differ, so runs are ranked by the loss of a piece times pieces a word.'
+    if waiting:
+        note += f' Not begun: {", ".join(waiting)}.'
     return Table.of('Forecast', columns, found, note=note)
 
 
@@ -103,9 +109,11 @@ def _hours(curve: Curve) -> Cell:
 
 def _advice(found: Sequence[Forecast]) -> str:
     likely = chances(found)
-    first = found[int(np.argmax(likely))].curve.name
-    stop = [f.curve.name for f, p in zip(found, likely, strict=True) if p < HOPELESS]
-    said = f'Continue {first}: it ends lowest with a chance of {likely.max():.0%}.'
+    first = found[int(np.argmax(likely))]
+    stop = [f.curve.name for f, p in zip(found, likely, strict=True) if p < HOPELESS and not f.curve.finished]
+    said = f'Continue {first.curve.name}: it ends lowest with a chance of {likely.max():.0%}.'
+    if first.curve.finished:
+        said = f'Take {first.curve.name}, which has ended: no other ends lower, with a chance of {likely.max():.0%}.'
     if stop:
         said += f' Below {HOPELESS:.0%}: {", ".join(stop)}.'
     return said
