@@ -90,8 +90,8 @@ def _candidates(found: Sequence[Forecast], finished: Sequence[Curve], waiting: S
         Column('hours to go', lambda f: _hours(f.curve)),
     ]
     note = (
-        f'At the end: expected from {len(finished)} finished runs, with its 95 % interval, in nats a piece; beside them '
-        'the lowest of the finished ones.'
+        f'At the end: expected from {len(finished)} finished runs, with its 95 % interval, in nats a piece; the lowest '
+        'of the finished runs is a row, too.'
     )
     if new := set(settings_of([f.curve for f in found])) - set(settings_of(finished)):
         note += f' No finished run was trained with {", ".join(sorted(new))}: these intervals are too narrow.'
