@@ -170,14 +170,15 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             'analyze',
-            "word-level loss across vocabularies, geometry of embeddings and words, the sets' entities in pieces",
+            "word-level loss across vocabularies, geometry, the sets' entities in pieces and from frozen states",
             'export/, surgery/, corpus/, vocab/, config.finetune.folder',
-            'analyze/cloze.json, geometry.json, points.json, entities.json',
+            'analyze/cloze.json, geometry.json, points.json, entities.json, frozen.json, snapshots.json',
             ('analysis', 'evaluation', 'rows'),
             lambda run: ('corpus', 'vocab', 'surgery', 'export'),
             _late('analysis.build', 'build'),
             _late('analysis.build', 'external_inputs'),
-            memory='lower config.analysis.pairs, config.analysis.geometry_words or config.analysis.cloze_documents',
+            memory='lower config.analysis.pairs, config.analysis.geometry_words, config.analysis.frozen_sentences or '
+            'config.analysis.cloze_documents',
             beside=(
                 'source',
                 'finetune.folder',

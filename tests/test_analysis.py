@@ -293,7 +293,7 @@ def run(tmp_path_factory):
     texts = documents(20)
     workdir = base / 'run'
     models = {'source': (base / 'source', SMALL), 'initial': (workdir / 'surgery' / 'model', LARGE)}
-    models |= {name: (workdir / 'export' / name, LARGE) for name in ('0.1', '0.2')}
+    models |= {name: (workdir / 'export' / name, LARGE) for name in ('0.1', '0.2', '0.1@50')}
     for seed, (folder, entries) in enumerate(models.values()):
         words = vocabulary_of(entries)
         folder.mkdir(parents=True)
@@ -310,6 +310,8 @@ def run(tmp_path_factory):
     write_jsonl(workdir / 'surgery' / 'tokens.jsonl', kinds)
     for stage in ('corpus', 'vocab', 'surgery', 'export'):
         write_json(workdir / stage / 'manifest.json', {'counts': {}, 'content': stage})
+    counts = {'phases': ['0.1@50', '0.1', '0.2']}
+    write_json(workdir / 'export' / 'manifest.json', {'counts': counts, 'content': 'export'})
     e = Experiment()
     e = dataclasses.replace(
         e,
@@ -381,6 +383,39 @@ def test_stage_cuts_the_entities_of_the_sets(run, tmp_path):
     assert build.external_inputs(e) == [tmp_path / 'ner' / name / 'train.tsv' for name in 'ab']
     alone = dataclasses.replace(e, finetune=Finetune(folder=str(tmp_path / 'ner'), datasets=('b',)))
     assert build.external_inputs(alone) == [tmp_path / 'ner' / 'b' / 'train.tsv']
+
+
+@pytest.mark.usefixtures('_built')
+def test_stage_scores_the_frozen_states_of_every_model_and_snapshot(run, tmp_path):
+    assert not (run.workdir / 'analyze' / 'frozen.json').exists(), 'no sets are named'
+    write_set(tmp_path / 'ner', 'drugs')
+    train = tmp_path / 'ner' / 'drugs' / 'train.tsv'
+    more = ''.join(f'{IOB2}\naspirin\tB-Drug\n{c}\tO\n\n' for c in LETTERS)
+    train.write_text(more, 'utf-8')
+    finetune = Finetune(folder=str(tmp_path / 'ner'), datasets=('drugs', 'drugs-merged'))
+    e = dataclasses.replace(run.config, finetune=finetune)
+    counts = build.build(Run(run.workdir, e, quiet=True), tmp_path)
+    found = json.loads((tmp_path / 'frozen.json').read_text())
+    models = ['source', 'initial', '0.1', '0.2', '0.1@50']
+    assert [(r['model'], r['set']) for r in found] == [
+        (model, name) for model in models for name in ('drugs', 'drugs-merged')
+    ]
+    assert {r['sentences'] for r in found} == {29}, 'a sentence that is there again counts once'
+    assert {(r['set'], r['gold']) for r in found} == {('drugs', 31), ('drugs-merged', 31)}
+    assert all(0 <= r['f1'] <= 1 for r in found)
+    assert max(r['f1'] for r in found) > 0.8
+    [snapshot] = json.loads((tmp_path / 'snapshots.json').read_text())
+    cloze_of = {r['model']: r for r in json.loads((tmp_path / 'cloze.json').read_text())}
+    assert snapshot['model'] == '0.1@50'
+    assert snapshot['mask'] == cloze_of['0.1']['mask']
+    assert snapshot['nats_per_word'] != cloze_of['0.1']['nats_per_word'] > 0
+    assert list(cloze_of) == models[:4]
+    assert (counts['models'], counts['snapshots'], counts['frozen_sets']) == (4, 1, 2)
+    without = dataclasses.replace(e, analysis=dataclasses.replace(e.analysis, frozen_sentences=0))
+    (tmp_path / 'without').mkdir()
+    build.build(Run(run.workdir, without, quiet=True), tmp_path / 'without')
+    assert not (tmp_path / 'without' / 'frozen.json').exists()
+    assert (tmp_path / 'without' / 'cloze.json').read_text() == (tmp_path / 'cloze.json').read_text()
 
 
 def test_a_missing_export_is_named(run):

@@ -1,16 +1,22 @@
-"""Stage `analyze`: hidden words and geometry for the source, step 0 and every exported phase; entities in pieces."""
+"""Stage `analyze`: hidden words and geometry for the source, step 0 and every exported phase; entities in pieces.
+
+With sets of entities also the F1 from frozen states of these models and of the snapshots within phases.
+"""
 
 import contextlib
 import dataclasses
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from bioptimus_jax.analysis import cloze, contexts, geometry, word_geometry
 from bioptimus_jax.analysis.entities import compare_on_entities, entity_files, entity_folders
+from bioptimus_jax.analysis.frozen_sets import FrozenSets
 from bioptimus_jax.corpus.documents import Document, document_key, open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_jsonl, read_sealed, write_json, write_sealed
@@ -19,7 +25,7 @@ from bioptimus_jax.model.compute import PLAIN
 from bioptimus_jax.model.folder import model_folders
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import INITIAL, SOURCE, Experiment
+from bioptimus_jax.schema import INITIAL, SOURCE, Experiment, phase_of
 from bioptimus_jax.trees import flatten
 from bioptimus_jax.vocab import subwords
 
@@ -29,16 +35,18 @@ PARTS = '.models'
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """A model to be measured, with its own vocabulary."""
+    """A model to be measured, with its own vocabulary. The geometry of a `snapshot` is not measured."""
 
     name: str
     folder: Path
     speller: cloze.Speller
+    snapshot: bool = False
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
-    """Write cloze.json and geometry.json into `folder`, one record per model; points.json, their words in the plane;
-    entities.json with `finetune.folder`.
+    """Write cloze.json and geometry.json into `folder`, one record per model; points.json, their words in the plane.
+
+    With `finetune.folder` also entities.json, frozen.json and snapshots.json, the hidden words of snapshots.
 
     Models that a cut-off attempt has finished are kept. Raises InputError where nothing can be scored.
     """
@@ -60,23 +68,28 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     measured = word_geometry.choose(e, run.folder('vocab'), run.folder('corpus'), spellers)
     tokens = read_jsonl(run.folder('surgery') / 'tokens.jsonl')
     new = frozenset(r['token'] for r in tokens if r['kind'] != 'copied')
-    records = []
-    per_model = len(chosen) + len(measured.passages)
-    progress = run.progress('hidden words, words in context', len(candidates) * per_model, 'documents')
+    sets = FrozenSets.of(e)
+    snapshots = _snapshots(run, candidates) if sets else []
+    every: list[dict[str, Any]] = []
+    of_snapshot = len(chosen) + len(sets)
+    per_model = of_snapshot + len(measured.passages)
+    total = len(candidates) * per_model + len(snapshots) * of_snapshot
+    progress = run.progress('hidden words, words in context, entities', total, 'texts')
     (folder / PARTS).mkdir(exist_ok=True)
-    for candidate in candidates:
+    for candidate in (*candidates, *snapshots):
         run.check_stop()
         part = folder / PARTS / f'{candidate.name}.json'
         record = None
         with contextlib.suppress(InputError):  # damaged: it is made again
             record = read_sealed(part)
-        if record is None:
-            record = _analyse(candidate, chosen, measured, spellers, new, e, progress.update)
+        if record is None or 'frozen' not in record:  # of an older version
+            record = _analyse(candidate, chosen, measured, spellers, new, sets, e, progress.update)
             write_sealed(part, record)
             run.saved()
         else:
-            progress.update(per_model)
-        records.append(record)
+            progress.update(of_snapshot if candidate.snapshot else per_model)
+        every.append(record)
+    records = every[: len(candidates)]
     write_json(folder / 'cloze.json', [{'model': r['model'], **r['cloze']} for r in records])
     write_json(
         folder / 'geometry.json',
@@ -87,6 +100,10 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         known = {c.name: c.speller.subwords for c in candidates}
         owners = known[INITIAL], known.get(SOURCE)
         write_json(folder / 'entities.json', compare_on_entities(entity_folders(e.finetune), *owners))
+    if sets:
+        write_json(folder / 'frozen.json', [of_set for r in every for of_set in r['frozen']])
+        on_the_way = [{'model': r['model'], **r['cloze']} for r in every[len(candidates) :]]
+        write_json(folder / 'snapshots.json', on_the_way)
     shutil.rmtree(folder / PARTS)
     return {
         'models': len(records),
@@ -95,6 +112,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         'words': sum(len(p.words) for p in chosen),
         'geometry_words': len(measured.texts),
         'vocabularies': len(spellers),
+        **({'snapshots': len(snapshots), 'frozen_sets': len(sets.sentences)} if sets else {}),
+        **({'frozen_seconds': round(sum(r['frozen_seconds'] for r in every), 1)} if sets else {}),
     }
 
 
@@ -110,14 +129,12 @@ def _analyse(
     measured: contexts.Words,
     spellers: Sequence[cloze.Speller],
     new: frozenset[str],
+    sets: FrozenSets,
     e: Experiment,
     on_rows: Any,
 ) -> dict[str, Any]:
     architecture, params, fresh = load_folder(candidate.folder)
     known = candidate.speller.subwords
-    table_VxD = np.asarray(flatten(params)[architecture.table])[: len(known.tokens)]
-    of_source = frozenset() if candidate.name == 'source' else new
-    shape = geometry.by_kind(table_VxD, known, of_source, pairs=e.analysis.pairs, seed=e.evaluation.seed)
     if fresh:
         score: dict[str, Any] = {'skipped': 'has no masked-language-model head'}
         on_rows(len(chosen))
@@ -125,8 +142,26 @@ def _analyse(
         scorer = cloze.make_scorer(architecture, params)
         scored = cloze.score_words(chosen, candidate.speller, scorer, on_rows)
         score = {'mask': cloze.mask_digest(chosen), **cloze.summarise(scored, spellers)}
+    started = time.monotonic()
+    on_device = jax.device_put(params) if sets else params
+    frozen = sets.records(candidate.name, known, architecture, on_device, on_rows)
+    seconds = time.monotonic() - started
+    record = {'model': candidate.name, 'cloze': score, 'frozen': frozen, 'frozen_seconds': seconds}
+    if candidate.snapshot:
+        return record
+    table_VxD = np.asarray(flatten(params)[architecture.table])[: len(known.tokens)]
+    of_source = frozenset() if candidate.name == 'source' else new
+    shape = geometry.by_kind(table_VxD, known, of_source, pairs=e.analysis.pairs, seed=e.evaluation.seed)
     of_words = word_geometry.measure(measured, candidate.speller, architecture, params, of_source, e, on_rows)
-    return {'model': candidate.name, 'cloze': score, 'geometry': shape, **of_words}
+    return {**record, 'geometry': shape, **of_words}
+
+
+def _snapshots(run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The exported models within phases, in the order of training."""
+    exported = (run.manifest('export') or {}).get('counts', {}).get('phases', ())
+    speller = next(c.speller for c in candidates if c.name == INITIAL)
+    names = [n for n in exported if phase_of(n) in run.config.phases and n not in run.config.phases]
+    return [Candidate(name, run.folder('export') / name, speller, snapshot=True) for name in names]
 
 
 def _candidates(e: Experiment, stage: Callable[[str], Path]) -> tuple[list[Candidate], list[cloze.Speller]]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, curves, draw_panels
+from bioptimus_jax.report.frozen import followed
 from bioptimus_jax.report.layout import Cell, Column, Table, each, over_seeds, spread
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, score_names, scored_sets
 from bioptimus_jax.report.sections import efficiency, geometry
@@ -53,19 +54,22 @@ def alone(runs: Sequence[Measures]) -> Arms:
 
 
 def all_tables(arms: Arms, control: str = '') -> list[Table]:
-    """Hidden words and test scores, geometry, what each arm took; with a control the differences to it."""
+    """Hidden words and test scores, geometry, what each arm took, whether frozen states say the scores; with a control
+    the differences to it."""
     last: dict[str, dict[Any, Any]] = {name: {} for name in arms}
     for name, seeds in arms.items():
         for seed, m in seeds.items():
             if m.phases and (record := geometry.by_model(m).get(m.phases[-1])):
                 last[name][seed] = record
     pairs = [(name, control) for name in arms if control in arms and name != control]
+    frozen = followed(arms)
     return [
         scores(arms),
         of_words(geometry.TITLE, last, {f'{a} less {b}': [(a, b)] for a, b in pairs}),
         *([ends(arms, control)] if control else ()),
         *(against(arms, control, x) for x, y in MEASURES.items() if control and y.better == 'low'),
         efficiency.arms({name: list(seeds.values()) for name, seeds in arms.items()}),
+        *([] if frozen.empty else [frozen]),
     ]
 
 

@@ -17,6 +17,7 @@ from bioptimus_jax.fields import walk
 from bioptimus_jax.files import atomic, write_jsonl
 from bioptimus_jax.report import arms, blurb, comparison_figures, paper_tables
 from bioptimus_jax.report.drawing import write_figures
+from bioptimus_jax.report.frozen import followed
 from bioptimus_jax.report.layout import NOT_RUN, Cell, Column, Table, count, each, shown_path, write_tables
 from bioptimus_jax.report.measures import Measures, read_measures
 from bioptimus_jax.report.page import Made, block, render
@@ -56,7 +57,8 @@ def write(
     to = to or Path(os.path.commonpath([_folder(f) for f in folders])) / FOLDER
     to.mkdir(parents=True, exist_ok=True)
     answers = {question: paper_tables.tables(question, models) for question in QUESTIONS}
-    beside = arms.scores(arms.grouped(named(runs)))
+    grouped = arms.grouped(named(runs))
+    beside, frozen = arms.scores(grouped), followed(grouped)
     reached, last = effort(models, losses, f1), inventory(runs)
     sections = [
         block(question.title.partition(':')[0], question.lead, scores, folded=details)
@@ -66,11 +68,12 @@ def write(
     sections += [
         block('Curves', 'What happens on the way.', figures=figures),
         block('Side by side', 'Every run at step 0 and at the end of each phase; seeds together.', [beside]),
+        block('Frozen states', 'Do states without fine-tuning say what F1 fine-tuning will give?', [frozen]),
         block('Effort', 'What each arm took, surgery included.', [reached]),
         block('Runs', 'What all of it was made from.', [last]),
     ]
     tables = {_name(q, table): table for q, both in answers.items() for table in itertools.chain(*both)}
-    tables |= {'side-by-side': beside, 'effort': reached, 'runs': last}
+    tables |= {'side-by-side': beside, 'frozen-states': frozen, 'effort': reached, 'runs': last}
     if len(runs) == 1 and not isinstance(runs[0].run, Recorded):  # all that its own page has comes first
         own = Made.of(read_measures(runs[0].run))
         about, title = own.about(), own.measures.run.workdir.name

@@ -55,6 +55,8 @@ class Measures:
     cloze: Rows = _of('analyze', 'cloze.json', list)
     geometry: Rows = _of('analyze', 'geometry.json', list)
     points: dict[str, Any] = _of('analyze', 'points.json', dict)
+    frozen: Rows = _of('analyze', 'frozen.json', list)
+    snapshots: Rows = _of('analyze', 'snapshots.json', list)
     tokens: Rows = dataclasses.field(default_factory=list)
     audit: Rows = dataclasses.field(default_factory=list)
     comparison: dict[str, Any] = _of('vocab', 'comparison.json', dict)
@@ -91,11 +93,16 @@ class Measures:
     @property
     def models(self) -> list[str]:
         """Every model that something is known of: the source, step 0, phases and their snapshots, other paths."""
-        seen = list(dict.fromkeys(r['model'] for r in (*self.finetuned, *self.cloze, *self.geometry)))
-        known = [SOURCE] * (SOURCE in seen) + [PHASE_INITIAL] * (self.trains or PHASE_INITIAL in seen)
+        seen = [r['model'] for r in (*self.finetuned, *self.cloze, *self.geometry)]
+        return self.in_order([*seen, *[PHASE_INITIAL] * self.trains, *self.phases])
+
+    def in_order(self, models: Iterable[str]) -> list[str]:
+        """These models, each once: the source, step 0, each phase after its snapshots, other paths."""
+        seen = list(dict.fromkeys(models))
+        known = [name for name in (SOURCE, PHASE_INITIAL) if name in seen]
         for phase in self.phases:
             snapshots = [name for name in seen if phase_of(name) == phase and name != phase]
-            known += [*sorted(snapshots, key=lambda name: (len(name), name)), phase]
+            known += [*sorted(snapshots, key=lambda name: (len(name), name)), *[phase] * (phase in seen)]
         return known + [name for name in seen if name not in known]
 
     @property
@@ -193,6 +200,15 @@ class Measures:
 
     def cloze_of(self, model: str) -> dict[str, Any]:
         return next((r for r in self.cloze if r['model'] == model), {})
+
+    def hidden_words_of(self, model: str) -> dict[str, Any]:
+        """As `cloze_of`, of snapshots too."""
+        return next((r for r in (*self.cloze, *self.snapshots) if r['model'] == model), {})
+
+    def frozen_f1(self, model: str, dataset: str) -> float | None:
+        """The F1, in percent, of entities from the frozen states of a model; None where it was not measured."""
+        found = (r['f1'] for r in self.frozen if (r['model'], r['set']) == (model, dataset))
+        return next((100 * f1 for f1 in found), None)
 
 
 def best_setting(models: Sequence[tuple[Measures, str]], dataset: str) -> str:

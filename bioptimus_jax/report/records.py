@@ -32,7 +32,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     'encoded': ('flops',),
 }
 """Lists of a record, and what each of their entries has."""
-OPTIONAL = {'statistics': list, 'crossed': list}
+OPTIONAL = {'statistics': list, 'crossed': list, 'frozen': list, 'snapshots': list}
 """Measures of a record where a run has them."""
 
 

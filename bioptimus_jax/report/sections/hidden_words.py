@@ -1,10 +1,11 @@
-"""Hidden words: the measure that compares models with different vocabularies."""
+"""Hidden words: the measure that compares models with different vocabularies; beside it entities from frozen states."""
 
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from bioptimus_jax.report.frozen import followed, frozen
 from bioptimus_jax.report.layout import Cell, Column, Table, count, fixed, missing
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
@@ -75,5 +76,5 @@ SECTION = Section(
     'Hidden words',
     'The measure that compares models with different vocabularies.',
     ('analyze',),
-    {'cloze': cloze},
+    {'cloze': cloze, 'frozen': frozen, 'followed': lambda m: followed({'': {'': m}})},
 )

@@ -1,0 +1,58 @@
+"""Frozen states on the sets of entities of a run: their sentences, and the records of each model."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bioptimus_jax.analysis import frozen
+from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.schema import Experiment
+from bioptimus_jax.sets.corpora import entity_sets, read_split
+from bioptimus_jax.sets.sentences import Sentence
+from bioptimus_jax.sets.tags import merged
+from bioptimus_jax.vocab.subwords import Subwords
+
+
+class FrozenSets:
+    """The chosen sentences of each set. They are tokenised once for all models with the same vocabulary."""
+
+    def __init__(self, sentences: Mapping[str, Sequence[Sentence]]):
+        self.sentences = sentences
+        self._tagged: dict[tuple[str, tuple[str, ...], int], frozen.Tagged] = {}
+
+    @classmethod
+    def of(cls, e: Experiment) -> 'FrozenSets':
+        """The sets of entities in config.finetune.folder; none without a folder, or with frozen_sentences=0.
+
+        Raises InputError.
+        """
+        most, found = e.analysis.frozen_sentences, {}
+        for one in entity_sets(e.finetune) if e.finetune.folder and most else ():
+            sentences = frozen.chosen(read_split(one.folder, 'train'), most)
+            if one.reading:
+                sentences = [dataclasses.replace(s, tags=merged(s.tags)) for s in sentences]
+            found[one.name] = sentences
+        return cls(found)
+
+    def __len__(self) -> int:
+        """Sentences of all sets."""
+        return sum(map(len, self.sentences.values()))
+
+    def records(
+        self,
+        model: str,
+        subwords: Subwords,
+        architecture: Architecture,
+        params: Mapping[str, Any],
+        on_sentences: Callable[[float], None] = lambda sentences: None,
+    ) -> list[dict[str, Any]]:
+        """A record of frozen.json for each set: model, set, what `frozen.score` gives, and the number of sentences."""
+        window = min(frozen.WINDOW, architecture.positions)
+        records = []
+        for name, sentences in self.sentences.items():
+            key = name, tuple(subwords.tokens), window
+            if key not in self._tagged:
+                self._tagged[key] = frozen.Tagged.of(sentences, subwords, window)
+            scores = frozen.score(self._tagged[key], architecture, params, on_sentences=on_sentences)
+            records.append({'model': model, 'set': name, **scores, 'sentences': len(sentences)})
+        return records

@@ -1,0 +1,194 @@
+"""Entities from frozen states, and how closely their F1 follows the F1 after fine-tuning.
+
+Shapes: N models of all runs, R resamples of the arms.
+"""
+
+import dataclasses
+import functools
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bioptimus_jax.finetune.metrics import Metric
+from bioptimus_jax.finetune.statistics import interval
+from bioptimus_jax.finetune.texts.measures import pearson, spearman
+from bioptimus_jax.report.layout import Cell, Column, Table, between, count, each, fixed, missing
+from bioptimus_jax.report.measures import Measures
+from bioptimus_jax.schema import SOURCE
+
+LEAST = 4
+"""Models that a correlation needs."""
+RESAMPLES, SEED = 1000, 0
+MEAN = 'mean of the sets'
+FROZEN, NATS = 'F1 from frozen states', 'nats / hidden word, negated'
+ABSENT = (
+    'stage analyze has not scored frozen states; it does with config.finetune.folder and'
+    ' config.analysis.frozen_sentences, in a finished run with --replace.'
+)
+Runs = Mapping[str, Mapping[Any, Measures]]
+"""Name of an arm -> seed -> run."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A model on a set, or on several: F1 after fine-tuning, in percent, and measures of the same model `before` it."""
+
+    arm: str
+    seed: Any
+    f1: float
+    before: Mapping[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Correlated:
+    """A measure x and the fine-tuned F1 y of the same models; `arm_N`, `run_N`: the numbers of their arms and runs."""
+
+    dataset: str
+    measure: str
+    x_N: np.ndarray
+    y_N: np.ndarray
+    arm_N: np.ndarray
+    run_N: np.ndarray
+
+    def cell(self, how: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]) -> Cell:
+        """A correlation, with its interval over arms if there are several."""
+        value = float(how(self.x_N, self.y_N, np.ones((1, len(self.x_N))))[0])
+        if len(set(self.arm_N.tolist())) < 2:
+            return fixed(value, 2)
+        low, high = interval(how(self.x_N, self.y_N, self._drawn()))
+        return Cell(between(value, low, high, '.2f'), value)
+
+    def within(self) -> Cell:
+        """Pearson's correlation after the mean of each run is subtracted."""
+        own = self.run_N[:, None] == self.run_N
+        left = [values_N - own @ values_N / own.sum(1) for values_N in (self.x_N, self.y_N)]
+        if own.sum(1).max() < 2:
+            return missing()
+        return fixed(float(weighted_pearson(*left, np.ones((1, len(self.x_N))))[0]), 2)
+
+    def _drawn(self) -> np.ndarray:
+        """How often each model is in each resample of the arms, RxN."""
+        arms = np.unique(self.arm_N)
+        drawn = np.random.default_rng(SEED).integers(0, len(arms), (RESAMPLES, len(arms)))
+        times_RxA = (drawn[:, :, None] == np.arange(len(arms))).sum(1)
+        return times_RxA[:, np.searchsorted(arms, self.arm_N)].astype(np.float64)
+
+
+def frozen(m: Measures) -> Table:
+    """The F1 from the frozen states of each model on each set."""
+    sets = list(dict.fromkeys(r['set'] for r in m.frozen))
+    columns = [
+        Column('model', m.label),
+        *each({d: d for d in sets}, lambda dataset, model: fixed(m.frozen_f1(model, dataset), 2), 'high'),
+    ]
+    most = max((r['sentences'] for r in m.frozen), default=0)
+    note = (
+        f'Entity F1 in percent, without fine-tuning, on up to {most:,} training sentences of each set, from a linear'
+        ' tagger of the states of words fitted on other training sentences. It compares models; it is not test F1.'
+    )
+    return Table.of(
+        'Entities from frozen states',
+        columns,
+        m.in_order(r['model'] for r in m.frozen),
+        note=note,
+        absent=ABSENT,
+    )
+
+
+def followed(runs: Runs) -> Table:
+    """Correlations of F1 from frozen states, and of the loss of hidden words, with fine-tuned F1 over all models."""
+    measured = [m for seeds in runs.values() for m in seeds.values()]
+    datasets = list(dict.fromkeys(d for m in measured for d in m.datasets if _has(m, d)))
+    records = [r for d in datasets for r in correlated(runs, (d,), d)]
+    records += correlated(runs, datasets, MEAN) if len(datasets) > 1 else []
+    columns = [
+        Column('set', lambda r: r.dataset),
+        Column('measure', lambda r: r.measure),
+        Column('models', lambda r: count(len(r.x_N))),
+        Column('Pearson', lambda r: r.cell(weighted_pearson)),
+        Column('Spearman', lambda r: r.cell(weighted_spearman)),
+        Column('Kendall', lambda r: r.cell(weighted_kendall)),
+        Column('Pearson within runs', Correlated.within),
+    ]
+    note = (
+        'Correlation with test F1 after fine-tuning (mean over its seeds), over all models of all arms: step 0, phases,'
+        ' snapshots, and the source once; [95 %: arms drawn with replacement, with the ranks of all models for'
+        ' Spearman]. Within runs: after the mean of each run is subtracted. Nats are negated: higher is better in'
+        ' all rows.'
+    )
+    absent = f'fewer than {LEAST} models have both; {ABSENT}'
+    return Table.of('Frozen states and fine-tuned F1', columns, records, note=note, absent=absent)
+
+
+def correlated(runs: Runs, datasets: Sequence[str], name: str) -> list[Correlated]:
+    """The measures of the models that were scored on all of these sets, as means over the sets; [] for too few models.
+
+    The loss of hidden words is among them if enough models have one; then both measures are of these models alone.
+    """
+    known = points(runs, datasets)
+    both = [p for p in known if NATS in p.before]
+    used = both if len(both) >= LEAST else known
+    if len(used) < LEAST:
+        return []
+    numbers: dict[Any, int] = {}
+    arm_N = np.array([numbers.setdefault(p.arm, len(numbers)) for p in used])
+    run_N = np.array([numbers.setdefault((p.arm, p.seed), len(numbers)) for p in used])
+    y_N = np.array([p.f1 for p in used])
+    return [
+        Correlated(name, measure, np.array([p.before[measure] for p in used]), y_N, arm_N, run_N)
+        for measure in ((FROZEN, NATS) if used is both else (FROZEN,))
+    ]
+
+
+def points(runs: Runs, datasets: Sequence[str]) -> list[Point]:
+    """Every model that was scored on all of these sets, frozen and fine-tuned.
+
+    The source comes once, since it is the same model in all runs.
+    """
+    found, with_source = [], False
+    for (arm, seeds), seed in ((pair, seed) for pair in runs.items() for seed in pair[1]):
+        m = seeds[seed]
+        for model in m.models:
+            tuned = [m.scores(model, d) for d in datasets]
+            before = [m.frozen_f1(model, d) for d in datasets]
+            if not all(tuned) or None in before or (model == SOURCE and with_source):
+                continue
+            with_source |= model == SOURCE
+            measures = {FROZEN: statistics.fmean(f1 for f1 in before if f1 is not None)}
+            if (nats := m.hidden_words_of(model).get('nats_per_word')) is not None:
+                measures[NATS] = -nats
+            found.append(Point(arm, seed, statistics.fmean(map(statistics.fmean, tuned)), measures))
+    return found
+
+
+def weighted_pearson(x_N: np.ndarray, y_N: np.ndarray, weights_RxN: np.ndarray) -> np.ndarray:
+    """Pearson's correlation, with each model counted as often as its weight says, R values."""
+    return _of_metric(pearson(()), x_N, y_N, weights_RxN)
+
+
+def weighted_spearman(x_N: np.ndarray, y_N: np.ndarray, weights_RxN: np.ndarray) -> np.ndarray:
+    """Spearman's correlation likewise, with ranks among all models whatever the weights."""
+    return _of_metric(spearman(()), x_N, y_N, weights_RxN)
+
+
+def weighted_kendall(x_N: np.ndarray, y_N: np.ndarray, weights_RxN: np.ndarray) -> np.ndarray:
+    """Kendall's tau-b likewise: copies of a model tie with each other. 0 where all values of one side tie."""
+    orders = [np.sign(values_N[:, None] - values_N) for values_N in (x_N, y_N)]
+
+    def pairs(signs_NxN: np.ndarray) -> np.ndarray:
+        return ((weights_RxN @ signs_NxN) * weights_RxN).sum(1)
+
+    concordant_R = pairs(functools.reduce(np.multiply, orders))
+    untied_R = np.sqrt(pairs(np.abs(orders[0])) * pairs(np.abs(orders[1])))
+    return np.where(untied_R > 0, concordant_R / np.maximum(untied_R, 1), 0.0)
+
+
+def _of_metric(metric: Metric, x_N: np.ndarray, y_N: np.ndarray, weights_RxN: np.ndarray) -> np.ndarray:
+    answers = ([(value,) for value in values_N.tolist()] for values_N in (x_N, y_N))
+    return metric.value(weights_RxN @ metric.counts(*answers))
+
+
+def _has(m: Measures, dataset: str) -> bool:
+    return any(r['set'] == dataset for r in m.frozen)

@@ -1,0 +1,278 @@
+"""Frozen states: a tagger in closed form against scipy and all paths, states against single sentences, correlations."""
+
+import dataclasses
+import functools
+import itertools
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from toy_families import SMALL, noisy
+from toy_measures import PHASES, fabricate
+
+from bioptimus_jax.analysis import discriminant, frozen
+from bioptimus_jax.files import write_json
+from bioptimus_jax.finetune.entities.score import score
+from bioptimus_jax.manifests import differences
+from bioptimus_jax.report import frozen as tables
+from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.records import check, measures_of, record_of
+from bioptimus_jax.schema import Analysis
+from bioptimus_jax.sets.sentences import Sentence
+from bioptimus_jax.sets.tags import from_spans
+from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
+
+MODELS = ('initial', *PHASES)
+LETTERS = 'abcdefghijklmnopqrstuvwxyz'
+WORDS = make([*SPECIAL_TOKENS, *LETTERS, *('##' + c for c in LETTERS), 'the', 'drug', 'asp'], lowercase=True)
+
+
+def sentences_of(number, seed=0, documents=1):
+    """Random sentences of one to nine words, some with entities of two types."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for at in range(number):
+        words = tuple(
+            ''.join(rng.choice(list(LETTERS[:6]), rng.integers(1, 6))) for _ in range(rng.integers(1, 10))
+        )
+        starts = range(0, len(words) - 1, 3)
+        mentions = [
+            (str(rng.choice(['X', 'Y'])), i, i + int(rng.integers(2))) for i in starts if rng.random() < 0.6
+        ]
+        found.append(Sentence(words, from_spans(mentions, len(words)), at * documents // number))
+    return found
+
+
+def words_of(rng, sentences, tags, features):
+    """Features, tags and beginnings of random sentences; the states of a tag are around a mean of its own."""
+    lengths = rng.integers(1, 8, sentences)
+    begins_N = np.zeros(lengths.sum(), bool)
+    begins_N[np.cumsum(lengths) - lengths] = True
+    tags_N = rng.integers(0, tags, len(begins_N))
+    means_KxF = rng.normal(size=(tags, features))
+    return means_KxF[tags_N] + rng.normal(size=(len(tags_N), features)), tags_N, begins_N
+
+
+def test_states_that_tell_the_tags_give_f1_of_1():
+    tagged = frozen.Tagged.of(sentences_of(60), WORDS)
+    states_NxD = np.eye(8, dtype=np.float32)[tagged.tags_N]
+    found = frozen.scored(tagged, states_NxD)
+    assert (found['f1'], found['precision'], found['recall']) == (1, 1, 1)
+    assert found['gold'] == score([s.tags for s in sentences_of(60)], tagged.gold)['default']['gold'] > 20
+    assert frozen.scored(tagged, np.zeros_like(states_NxD))['f1'] < 0.5, (
+        'states that are all the same tell nothing'
+    )
+
+
+def test_log_likelihoods_are_those_of_normal_distributions_by_scipy():
+    features_NxF, tags_N, begins_N = words_of(np.random.default_rng(0), 60, 3, 5)
+    tagger = discriminant.Tagger.fitted(
+        discriminant.moments(features_NxF, tags_N, begins_N, 4), shrinkage=0.2
+    )
+    means = [features_NxF[tags_N == tag].mean(0) for tag in range(3)]
+    left_NxF = features_NxF - np.stack(means)[tags_N]
+    covariance = 0.8 * left_NxF.T @ left_NxF / len(tags_N) + 0.2 * np.eye(5)
+    wanted_NxK = np.stack([stats.multivariate_normal(m, covariance).logpdf(features_NxF) for m in means], 1)
+    found_NxK = features_NxF @ tagger.weights_FxK + tagger.bias_K
+    np.testing.assert_allclose(found_NxK[:, :3] - found_NxK[:, :1], wanted_NxK - wanted_NxK[:, :1], atol=1e-9)
+    assert np.isneginf(found_NxK[:, 3]).all(), 'no word has this tag'
+    follows = [(a, b) for a, b, begins in zip(tags_N, tags_N[1:], begins_N[1:], strict=False) if not begins]
+    rows = [np.bincount([b for a, b in follows if a == tag], minlength=4) + 0.5 for tag in range(4)]
+    rows.append(np.bincount(tags_N[begins_N], minlength=4) + 0.5)
+    np.testing.assert_allclose(np.exp(tagger.steps_JxK), [row / row.sum() for row in rows])
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=20)
+def test_the_path_is_the_best_of_all_paths(seed):
+    rng = np.random.default_rng(seed)
+    features_NxF, tags_N, begins_N = words_of(rng, 5, 3, 2)
+    tagger = discriminant.Tagger.fitted(discriminant.moments(features_NxF, tags_N, begins_N, 3))
+    found_N = tagger.tags(features_NxF, begins_N)
+    scores_NxK = features_NxF @ tagger.weights_FxK + tagger.bias_K
+    edges = [*np.flatnonzero(begins_N), len(begins_N)]
+    for first, stop in itertools.pairwise(edges):
+
+        def likely(path, first=first):
+            steps = [tagger.steps_JxK[a, b] for a, b in itertools.pairwise((3, *path))]
+            return sum(steps) + sum(scores_NxK[first + i, tag] for i, tag in enumerate(path))
+
+        best = max(map(likely, itertools.product(range(3), repeat=stop - first)))
+        assert likely(found_N[first:stop]) == pytest.approx(best)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 6))
+@settings(max_examples=15)
+def test_moments_add_up_and_no_part_is_tagged_by_its_own_tags(seed, parts):
+    rng = np.random.default_rng(seed)
+    states_NxD, tags_N, begins_N = words_of(rng, 30, 3, 4)
+    part_N = (np.cumsum(begins_N) - 1) * parts // 30
+    features_NxF = discriminant.with_neighbours(states_NxD, begins_N)
+    whole = discriminant.moments(features_NxF, tags_N, begins_N, 3)
+    of_parts = [
+        discriminant.moments(features_NxF[p], tags_N[p], begins_N[p], 3)
+        for p in (part_N == number for number in range(parts))
+    ]
+    for name, value in dataclasses.asdict(functools.reduce(discriminant.Moments.__add__, of_parts)).items():
+        np.testing.assert_allclose(value, getattr(whole, name), atol=1e-9)
+    found_N = discriminant.cross_fitted(states_NxD, tags_N, begins_N, part_N, 3)
+    last = part_N == parts - 1
+    other_N = np.where(last, (tags_N + 1) % 3, tags_N)
+    again_N = discriminant.cross_fitted(states_NxD, other_N, begins_N, part_N, 3)
+    np.testing.assert_array_equal(found_N[last], again_N[last])
+
+
+def test_neighbours_are_those_in_the_sentence():
+    states_NxD, begins_N = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([True, False, True, False])
+    found_NxF = discriminant.with_neighbours(states_NxD, begins_N)
+    assert found_NxF.tolist() == [[1, 0, 2], [2, 1, 0], [3, 0, 4], [4, 3, 0]]
+
+
+@pytest.mark.parametrize('family', SMALL)
+def test_batches_rows_and_padding_change_no_state(family):
+    """Every family: sentences packed into rows, however many, against each sentence alone; one that is cut too."""
+    model = noisy(SMALL[family])
+    long = Sentence(('abcde',) * 9, ('O',) * 9)
+    sentences = [*sentences_of(12, seed=1), long]
+    alone = [
+        frozen.states(frozen.Tagged.of([s], WORDS, 32), model.architecture, model.params) for s in sentences
+    ]
+    on_device = jax.device_put(model.params)
+    for batch_pieces in (96, 4096):
+        tagged = frozen.Tagged.of(sentences, WORDS, 32, batch_pieces)
+        found_NxD = frozen.states(tagged, model.architecture, on_device)
+        assert found_NxD.shape == (sum(len(s.words) for s in sentences), model.architecture.hidden)
+        np.testing.assert_allclose(found_NxD, np.concatenate(alone), atol=1e-4)
+
+
+def test_the_state_is_the_mean_of_the_scaled_upper_layers():
+    model = noisy(dataclasses.replace(SMALL['bert'], layers=2))
+    tagged = frozen.Tagged.of([Sentence(('abc', '\u200b', 'drug'), ('B-X', 'O', 'O'))], WORDS, 32)
+    assert tagged.place_N.tolist() == [0, 2], 'a word without a piece has no state'
+    batch = tagged.layout.batch(0)
+    rows = {'tokens': batch.tokens_BxL, 'segments': batch.segments_BxL, 'positions': batch.positions_BxL}
+    layers = [np.asarray(x) for x in model.architecture.encode(model.params, rows, all_layers=True)]
+    wanted = np.mean(
+        [stats.zscore(x[0, [1, 4]], axis=1) for x in layers[1:]], 0
+    )  # [CLS] a ##b ##c drug [SEP]
+    np.testing.assert_allclose(frozen.states(tagged, model.architecture, model.params), wanted, atol=1e-4)
+
+
+def test_sentences_are_chosen_by_their_words_and_documents_stay_whole():
+    sentences = sentences_of(50, documents=7)
+    first = frozen.chosen(sentences, 20)
+    assert len(first) == 20
+    assert {s.words for s in frozen.chosen(sentences[::-1], 20)} == {s.words for s in first}
+    assert set(first) <= set(frozen.chosen(sentences, 30))
+    assert [sentences.index(s) for s in first] == sorted(sentences.index(s) for s in first)
+    parts = frozen.parts_of(sentences)
+    assert sorted(parts) == parts
+    assert set(parts) == set(range(frozen.PARTS))
+    assert len({(s.document, p) for s, p in zip(sentences, parts, strict=True)}) == 7
+    assert frozen.parts_of(sentences_of(10)) == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert frozen.scored(frozen.Tagged.of(sentences[:1], WORDS), np.zeros((9, 3)))['predicted'] == 0
+
+
+def test_a_folder_from_before_the_key_is_up_to_date():
+    asked = {'config': {'analysis.frozen_sentences': Analysis().frozen_sentences}, 'inputs': {}}
+    assert not differences({'config': {}, 'inputs': {}}, asked)
+    assert differences(asked, {'config': {'analysis.frozen_sentences': 0}, 'inputs': {}})
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 5)] * 2, st.integers(1, 3)), min_size=4, max_size=12))
+@settings(max_examples=40)
+def test_weighted_correlations_are_scipys_of_repeated_models(triples):
+    x_N, y_N, times_N = np.array(triples, np.float64).T
+    x, y = (np.repeat(values, times_N.astype(int)) for values in (x_N, y_N))
+    if len(set(x)) < 2 or len(set(y)) < 2:
+        assert tables.weighted_kendall(x_N, y_N, times_N[None])[0] == 0
+        return
+    assert tables.weighted_pearson(x_N, y_N, times_N[None])[0] == pytest.approx(
+        stats.pearsonr(x, y)[0], abs=1e-9
+    )
+    assert tables.weighted_kendall(x_N, y_N, times_N[None])[0] == pytest.approx(
+        stats.kendalltau(x, y)[0], abs=1e-9
+    )
+    once = np.ones((1, len(x_N)))
+    assert tables.weighted_spearman(x_N, y_N, once)[0] == pytest.approx(
+        stats.spearmanr(x_N, y_N)[0], abs=1e-9
+    )
+
+
+def arms_of(tmp_path, models=MODELS):
+    """Two arms with two seeds each, and F1 from frozen states that follows fine-tuned F1 with noise."""
+    rng = np.random.default_rng(0)
+    arms = {}
+    for arm, seed in itertools.product(('one', 'two'), (0, 1)):
+        run = fabricate(tmp_path / f'{arm}-{seed}')
+        m = read_measures(run)
+        records = [
+            {
+                'model': x,
+                'set': d,
+                'f1': 0.3 + 0.05 * models.index(x) + 0.03 * rng.normal(),
+                'sentences': 50,
+            }
+            for x in models
+            for d in m.datasets
+        ]
+        write_json(run.workdir / 'analyze' / 'frozen.json', records)
+        arms.setdefault(arm, {})[seed] = read_measures(run)
+    return arms
+
+
+def test_the_table_of_correlations_against_scipy(tmp_path):
+    arms = arms_of(tmp_path)
+    table = tables.followed(arms)
+    rows = {(r['set'], r['measure']): r for r in table.records()}
+    assert {name for name, _ in rows} == {'ncbi-disease', 'drugs', tables.MEAN}
+    every = [m for seeds in arms.values() for m in seeds.values()]
+    pairs = [(m, x) for m in every for x in MODELS]
+    tuned = np.array([[np.mean(m.scores(x, d)) for d in m.datasets] for m, x in pairs])
+    states = np.array([[m.frozen_f1(x, d) for d in m.datasets] for m, x in pairs])
+    nats = np.array([-m.cloze_of(x)['nats_per_word'] for m, x in pairs])
+    functions = {'Pearson': stats.pearsonr, 'Spearman': stats.spearmanr, 'Kendall': stats.kendalltau}
+    for at, name in [*enumerate(every[0].datasets), (slice(None), tables.MEAN)]:
+        f1, own = (np.reshape(x[:, at], (len(pairs), -1)).mean(1) for x in (tuned, states))
+        for measure, values in ((tables.FROZEN, own), (tables.NATS, nats)):
+            row = rows[name, measure]
+            assert row['models'] == len(pairs) == 20
+            for column, function in functions.items():
+                assert row[column] == pytest.approx(function(values, f1)[0])
+                assert '[' in row[f'{column}, as shown'], 'an interval over arms'
+        centred = [(x.reshape(4, 5) - x.reshape(4, 5).mean(1, keepdims=True)).ravel() for x in (own, f1)]
+        within = rows[name, tables.FROZEN]['Pearson within runs']
+        assert within == pytest.approx(stats.pearsonr(*centred)[0])
+    one = tables.followed({'one': {0: arms['one'][0]}}).records()
+    assert not any('Pearson, as shown' in row for row in one), 'one arm has no interval over arms'
+    assert tables.followed({'one': {0: dataclasses.replace(every[0], frozen=[])}}).empty
+
+
+def test_snapshots_and_the_source_count_and_records_keep_all(tmp_path):
+    arms = arms_of(tmp_path, ('source', *MODELS, '0.1@50'))
+    first = arms['one'][0]
+    for seeds in arms.values():
+        for seed, m in seeds.items():
+            more = [
+                {**r, 'model': x} for r in m.finetuned if r['model'] == '0.1' for x in ('source', '0.1@50')
+            ]
+            seeds[seed] = dataclasses.replace(
+                m, finetuned=[*m.finetuned, *more], snapshots=[{'model': '0.1@50', 'nats_per_word': 4.5}]
+            )
+    found = tables.points(arms, first.datasets)
+    assert len(found) == 4 * (len(MODELS) + 1) + 1, 'the source is one model'
+    assert sum(tables.NATS not in p.before for p in found) == 1
+    assert sum(p.before.get(tables.NATS) == -4.5 for p in found) == 4
+    kept = {
+        arm: {
+            seed: measures_of(check(record_of('a', m), 'here'), tmp_path / f'{arm}-{seed}', m.run.config)
+            for seed, m in seeds.items()
+        }
+        for arm, seeds in arms.items()
+    }
+    assert tables.followed(kept).rows == tables.followed(arms).rows
+    shown = [row['model'] for row in tables.frozen(first).records()]
+    assert shown == ['source', 'initial (step 0)', '0.1@50', *PHASES]
