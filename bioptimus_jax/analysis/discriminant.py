@@ -12,7 +12,7 @@ import itertools
 import numpy as np
 
 SHRINKAGE = 0.01
-"""Share of the identity in the covariance; features have variance 1. From 0.001 to 0.1 F1 changes by less than 1."""
+"""Share of the identity in the covariance; features have variance 1. From 0.001 to 0.1 F1 changes by 1.1 at most."""
 SMOOTHING = 0.5
 """Added to the count of each tag after each other one."""
 

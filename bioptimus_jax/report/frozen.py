@@ -63,10 +63,10 @@ class Correlated:
     def within(self) -> Cell:
         """Pearson's correlation after the mean of each run is subtracted."""
         own = self.run_N[:, None] == self.run_N
-        left = [values_N - own @ values_N / own.sum(1) for values_N in (self.x_N, self.y_N)]
         if own.sum(1).max() < 2:
             return missing()
-        return fixed(float(weighted_pearson(*left, np.ones((1, len(self.x_N))))[0]), 2)
+        x_N, y_N = (values_N - own @ values_N / own.sum(1) for values_N in (self.x_N, self.y_N))
+        return fixed(float(weighted_pearson(x_N, y_N, np.ones((1, len(x_N))))[0]), 2)
 
     def _drawn(self) -> np.ndarray:
         """How often each model is in each resample of the arms, RxN."""
