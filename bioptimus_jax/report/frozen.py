@@ -16,7 +16,7 @@ from bioptimus_jax.finetune.statistics import interval
 from bioptimus_jax.finetune.texts.measures import pearson, spearman
 from bioptimus_jax.report.layout import Cell, Column, Table, between, count, each, fixed, missing
 from bioptimus_jax.report.measures import Measures
-from bioptimus_jax.schema import SOURCE
+from bioptimus_jax.schema import INITIAL, SOURCE
 
 LEAST = 4
 """Models that a correlation needs."""
@@ -113,10 +113,10 @@ def followed(runs: Runs) -> Table:
         Column('Pearson within runs', Correlated.within),
     ]
     note = (
-        'Correlation with test F1 after fine-tuning (mean over its seeds), over all models of all arms: step 0, phases,'
-        ' snapshots, and the source once; [95 %: arms drawn with replacement, with the ranks of all models for'
-        ' Spearman]. Within runs: after the mean of each run is subtracted. Nats are negated: higher is better in'
-        ' all rows.'
+        'Correlation with test F1 after fine-tuning (mean over its seeds), over all models of all arms: source, step 0,'
+        ' phases, snapshots. A model that runs share counts once. [95 %: arms drawn with replacement; Spearman keeps the'
+        ' ranks of all models.] Within runs: after the mean of each run is subtracted. Nats are negated, so higher is'
+        ' better in all rows.'
     )
     absent = f'fewer than {LEAST} models have both; {ABSENT}'
     return Table.of('Frozen states and fine-tuned F1', columns, records, note=note, absent=absent)
@@ -145,17 +145,19 @@ def correlated(runs: Runs, datasets: Sequence[str], name: str) -> list[Correlate
 def points(runs: Runs, datasets: Sequence[str]) -> list[Point]:
     """Every model that was scored on all of these sets, frozen and fine-tuned.
 
-    The source comes once, since it is the same model in all runs.
+    Runs share their source, and often step 0: such a model comes once, known by its name and its frozen F1.
     """
-    found, with_source = [], False
+    found, shared = [], set()
     for (arm, seeds), seed in ((pair, seed) for pair in runs.items() for seed in pair[1]):
         m = seeds[seed]
         for model in m.models:
             tuned = [m.scores(model, d) for d in datasets]
             before = [m.frozen_f1(model, d) for d in datasets]
-            if not all(tuned) or None in before or (model == SOURCE and with_source):
+            key = model, *before
+            if not all(tuned) or None in before or key in shared:
                 continue
-            with_source |= model == SOURCE
+            if model in (SOURCE, INITIAL):
+                shared.add(key)
             measures = {FROZEN: statistics.fmean(f1 for f1 in before if f1 is not None)}
             if (nats := m.hidden_words_of(model).get('nats_per_word')) is not None:
                 measures[NATS] = -nats
