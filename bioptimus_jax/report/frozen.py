@@ -114,9 +114,9 @@ def followed(runs: Runs) -> Table:
     ]
     note = (
         'Correlation with test F1 after fine-tuning (mean over its seeds), over all models of all arms: source, step 0,'
-        ' phases, snapshots. A model that runs share counts once. [95 %: arms drawn with replacement; Spearman keeps the'
-        ' ranks of all models.] Within runs: after the mean of each run is subtracted. Nats are negated, so higher is'
-        ' better in all rows.'
+        ' phases, snapshots. A model that runs share counts once. [95 %: arms drawn with replacement; Spearman keeps'
+        ' the ranks of all models.] Within runs: after the mean of each run is subtracted. Nats are negated, so that a'
+        ' higher value is better in all rows.'
     )
     absent = f'fewer than {LEAST} models have both; {ABSENT}'
     return Table.of('Frozen states and fine-tuned F1', columns, records, note=note, absent=absent)
