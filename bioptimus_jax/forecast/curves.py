@@ -19,15 +19,15 @@ from bioptimus_jax.run import stage_folder
 class Curve:
     """The held-out losses of a run after N steps, and the learning rate of each of its T steps, also those to come.
 
-    `masked`: each masking setting of the schedule, and its share of the area under the learning rate. `unit`: what a
-    loss is multiplied by to be compared, pieces a word. `seconds` of a step.
+    `masked`: each masking setting, and its share of the steps in the first and in the second half of the schedule.
+    `unit`: what a loss is multiplied by to be compared, pieces a word. `seconds` of a step.
     """
 
     name: str
     steps_N: np.ndarray
     losses_N: np.ndarray
     rates_T: np.ndarray
-    masked: Mapping[str, float]
+    masked: Mapping[str, tuple[float, float]]
     unit: float = 1.0
     seconds: float = 0.0
 
@@ -77,18 +77,21 @@ def _ends(m: Measures) -> Mapping[str, int]:
     return {r['name']: int(r['stop']) for r in record}
 
 
-def _path(m: Measures, ends: Mapping[str, int]) -> tuple[np.ndarray, dict[str, float]]:
-    """The learning rate of each step, and the share of their sum that each masking setting has."""
+def _path(m: Measures, ends: Mapping[str, int]) -> tuple[np.ndarray, dict[str, tuple[float, float]]]:
+    """The learning rate of each step, and the share of each masking setting in both halves of the steps."""
     schedule, start = [], 0
     for name, stop in ends.items():
         schedule.append(curriculum.ScheduledPhase(name, m.run.config.phase[name], start, stop, stop))
         start = stop
     table = curriculum.table(tuple(schedule), m.run.config)
     rates_T = np.asarray(curriculum.learning_rate_at(table, np.arange(start)), np.float64)
-    masked: dict[str, float] = {}
-    for s in schedule:
-        share = float(rates_T[s.start : s.stop].sum() / rates_T.sum())
-        masked[_setting(m, s)] = masked.get(_setting(m, s), 0.0) + share
+    names = [_setting(m, s) for s in schedule]
+    setting_T = np.repeat(np.arange(len(schedule)), [s.stop - s.start for s in schedule])
+    halves = np.array_split(setting_T, 2)
+    shares = [[float(np.mean(half == at)) for half in halves] for at in range(len(schedule))]
+    masked = dict.fromkeys(names, (0.0, 0.0))
+    for name, (first, second) in zip(names, shares, strict=True):
+        masked[name] = masked[name][0] + first, masked[name][1] + second
     return rates_T, masked
 
 

@@ -1,14 +1,15 @@
 """The final loss of a run from its first evaluations, by a regression over finished runs.
 
 What a run still gains after a share of its steps is regressed, over finished runs, on what can be known by then: its
-loss, what the last doubling of the steps brought, the area under the learning rate of all steps, and the share of that
-area under each masking setting. A high rate is behind until it falls, so the order at that step says little where rates
-differ (Tissue et al. 2024, arXiv 2408.11029, have a law for this, of which no constant is needed here).
+loss, what the last doubling of the steps brought, the area under the learning rate of all steps, and the share of each
+masking setting in both halves of the steps. A high rate is behind until it falls, so the order at that step says little
+where rates differ (Tissue et al. 2024, arXiv 2408.11029, have a law for this, of which no constant is needed here).
 
 Legend: R finished runs, F features.
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -98,7 +99,7 @@ def extrapolated(curve: Curve) -> float:
 
 def _features(curve: Curve, share: float, settings: Sequence[str]) -> np.ndarray:
     size = math.log2(curve.rates_T.sum())
-    masked = (curve.masked.get(name, 0.0) for name in settings)
+    masked = itertools.chain(*(curve.masked.get(name, (0.0, 0.0)) for name in settings))
     return np.array([curve.at(share), curve.at(share / 2) - curve.at(share), size, size**2, *masked])
 
 
