@@ -637,8 +637,9 @@ class Analysis:
     geometry_documents: int = key(20000, 'documents that are searched for them', low=1)
     geometry_points: int = key(500, 'of these words drawn as t-SNE; 0: none', low=0, high=20_000)
     frozen_sentences: int = key(
-        2000,
-        'training sentences of each set of entities that frozen states are scored on, chosen by hash; 0: none',
+        0,
+        'training sentences of each set of entities that frozen states are scored on, chosen by hash; 0: none; a '
+        'thousand or two are enough',
         low=0,
         high=LARGEST_SIZE,
     )

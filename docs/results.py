@@ -5,15 +5,20 @@ Everything below TABLES in results.md is replaced; the text above is written by 
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
+from bioptimus_jax.forecast.curves import curve_of
+from bioptimus_jax.forecast.tables import checks
 from bioptimus_jax.report import arms, blurb, comparison, paper_tables
-from bioptimus_jax.report.layout import NOT_RUN, Table
-from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.frozen import followed
+from bioptimus_jax.report.layout import NOT_RUN, Column, Table, each, fixed, spread
+from bioptimus_jax.report.measures import Measures, read_measures, scored_sets
 from bioptimus_jax.report.questions import QUESTIONS
 from bioptimus_jax.report.records import named
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.report.sections import difficulty, entities, new_tokens, training
+from bioptimus_jax.report.sections.efficiency import effort_at
 from bioptimus_jax.report.trained import trained_models
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment
@@ -48,6 +53,9 @@ FINE_TUNED = (  # records of fine-tuning alone, what the title says
     ('docs/results/entities.jsonl', 'the small source, five sets'),
     ('docs/results/stability.jsonl', 'stability techniques on 500 sentences'),
 )
+SCHEDULES = 'docs/results/forecast.jsonl'
+SHARES = (0.05, 0.1, 0.2, 0.5)
+"""Of the steps, after which the end is told."""
 ELECTRA = 'docs/results/electra.jsonl'
 THIRTEEN = (  # records of BLURB's sets, what the title says
     ('docs/results/blurb.jsonl', 'in small'),
@@ -104,6 +112,13 @@ def tables() -> list[Table]:
             made.append(
                 dataclasses.replace(told, title=f'{title}: what the objective of {arm} records, first seed')
             )
+    schedules = named(read_runs([SCHEDULES]))
+    finished = [curve for name, m in schedules.items() if (curve := curve_of(name, m))]
+    grouped = arms.grouped(schedules)
+    made += [
+        dataclasses.replace(table, title=f'Forecasts: {table.title}')
+        for table in (ended(schedules), *checks(finished, SHARES), followed(grouped))
+    ]
     [electra] = read_runs([ELECTRA])
     made.append(dataclasses.replace(training.objective(electra), title='ELECTRA: signs of a healthy run'))
     for folder, source in MEASURED:
@@ -120,6 +135,29 @@ def tables() -> list[Table]:
         for table in (entities.scores(thirteen), blurb.blurb(thirteen)):
             made.append(dataclasses.replace(table, title=f'All of BLURB {title}: {table.title}'))
     return [table for table in made if table.rows]
+
+
+def ended(runs: Mapping[str, Measures]) -> Table:
+    """The last model of each run: held-out loss, hidden words, F1 after fine-tuning and from frozen states."""
+    last = [(name, m, m.phases[-1]) for name, m in runs.items()]
+    scored = scored_sets(runs.values())
+    columns = [
+        Column('run', lambda name, m, x: name),
+        Column('held-out loss', lambda name, m, x: fixed((m.phase_end(x) or {}).get('frozen_loss')), 'low'),
+        Column('nats / word', lambda name, m, x: fixed(m.hidden_words_of(x).get('nats_per_word')), 'low'),
+        *each(scored, lambda d, name, m, x: spread(m.scores(x, d)), 'high'),
+        *each({d: f'frozen {d}' for d in scored}, lambda d, name, m, x: fixed(m.frozen_f1(x, d), 2), 'high'),
+    ]
+    spent = {name: effort_at(m, m.step_of(x) or 0) for name, m, x in last}
+    columns += [
+        Column('TFLOP', lambda name, m, x: fixed((spent[name].flops or 0) / 1e12, 1)),
+        Column('hours', lambda name, m, x: fixed((spent[name].seconds or 0) / 3600, 2)),
+    ]
+    note = (
+        'F1 after fine-tuning on 1,500 sentences, one seed; frozen: from frozen states of 1,000 training sentences. '
+        'Hours of one core, beside other work, surgery included.'
+    )
+    return Table.of('The ends of 25 schedules', columns, last, note=note)
 
 
 def renewed(page: str) -> str:

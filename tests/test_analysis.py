@@ -393,7 +393,8 @@ def test_stage_scores_the_frozen_states_of_every_model_and_snapshot(run, tmp_pat
     more = ''.join(f'{IOB2}\naspirin\tB-Drug\n{c}\tO\n\n' for c in LETTERS)
     train.write_text(more, 'utf-8')
     finetune = Finetune(folder=str(tmp_path / 'ner'), datasets=('drugs', 'drugs-merged'))
-    e = dataclasses.replace(run.config, finetune=finetune)
+    without = dataclasses.replace(run.config, finetune=finetune)
+    e = dataclasses.replace(without, analysis=dataclasses.replace(without.analysis, frozen_sentences=100))
     counts = build.build(Run(run.workdir, e, quiet=True), tmp_path)
     found = json.loads((tmp_path / 'frozen.json').read_text())
     models = ['source', 'initial', '0.1', '0.2', '0.1@50']
@@ -411,7 +412,6 @@ def test_stage_scores_the_frozen_states_of_every_model_and_snapshot(run, tmp_pat
     assert snapshot['nats_per_word'] != cloze_of['0.1']['nats_per_word'] > 0
     assert list(cloze_of) == models[:4]
     assert (counts['models'], counts['snapshots'], counts['frozen_sets']) == (4, 1, 2)
-    without = dataclasses.replace(e, analysis=dataclasses.replace(e.analysis, frozen_sentences=0))
     (tmp_path / 'without').mkdir()
     build.build(Run(run.workdir, without, quiet=True), tmp_path / 'without')
     assert not (tmp_path / 'without' / 'frozen.json').exists()

@@ -16,7 +16,7 @@ from bioptimus_jax.report.arms import SEED
 
 GROUP = 5
 """Arms that are held out at a time."""
-GROUPS = 100
+GROUPS = 200
 FORECAST, OWN, ORDER = 'forecast', "the run's own curve, extrapolated", 'the loss at that step'
 
 
@@ -51,7 +51,7 @@ def check(finished: Sequence[Curve], share: float, seed: int = 0) -> list[Checke
         )
     draw = np.random.default_rng(seed)
     groups = [draw.choice(len(arms), GROUP, replace=False) for _ in range(GROUPS)]
-    names, cut = list(arms), {id(one): one.cut(share) for one in finished}
+    names, cut = sorted(arms), {id(one): one.cut(share) for one in finished}
     own = {known: extrapolated(one) for known, one in cut.items()}
     scored: dict[str, list[tuple[float, ...]]] = {FORECAST: [], OWN: [], ORDER: []}
     for group in groups:
