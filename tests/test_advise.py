@@ -234,7 +234,18 @@ def test_pairs_of_models_say_what_respelled_mentions_gain(source, texts, tmp_pat
     assert row['expected F1'] == str(expect(4 / 6, found))
     assert [row['set'] for row in pairs['rows']] == ['a', 'b', 'c']
     assert all('expected from the others' in row for row in pairs['rows'])
-    # The other way round the new vocabulary loses, and is advised against.
+    gains = [one.gain for one in found]
+    mean, half = np.mean(gains), reach(np.std(gains, ddof=1) / 3**0.5, 2)
+    low, high = mean - half, mean + half
+    assert low > 0
+    told = f'the pairs gained {mean:+.1f} [{low:+.1f}, {high:+.1f}] F1 with a new one, over 3 sets'
+    assert said['why'].endswith(told)
+    # The other way round the new vocabulary loses, and is advised against; both ways round nothing is known.
     said = document(capsys, *asked(source, texts, f'--sets={sets}', '--pair', *both[::-1]))
     assert said['vocabulary'] == KEEP
-    assert 'but the pairs say -' in said['why']
+    told = f'{-mean:+.1f} [{-high:+.1f}, {-low:+.1f}] over 3 sets'
+    assert said['why'].endswith(f'; but the pairs lost F1 with a new one, {told}')
+    said = document(capsys, *asked(source, texts, '--pair', *both, '--pair', *both[::-1]))
+    assert said['vocabulary'] == REPLACE
+    told = '+0.0 [+0.0, +0.0] over 3 sets'
+    assert said['why'].endswith(f'; the pairs do not tell it from the old one in F1: {told}')

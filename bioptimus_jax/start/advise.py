@@ -13,10 +13,11 @@ from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.report.layout import Column, Table, count, each, fixed, percent
 from bioptimus_jax.schema import Experiment, Finetune, Source
 from bioptimus_jax.sets.corpora import sets_in
-from bioptimus_jax.start.expected import Expected, Observed, expect, left_out, observe
+from bioptimus_jax.start.expected import FEWEST_SETS, Expected, Observed, expect, left_out, observe
 from bioptimus_jax.start.recommend import based_on
 from bioptimus_jax.start.texts import look_into
 from bioptimus_jax.start.ways import KEEP, SEEN, SMALLEST, Way, decide, plans, text_per_flop, ways
+from bioptimus_jax.student import interval
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
 LEARNED = ('train', 'devel')
@@ -86,7 +87,7 @@ def advise(asked: Asked) -> Advice:
     planned = plans(experiment, found)
     text = text_per_flop(found, planned)
     of_sets = [row for one in chosen for row in _of_set(one, found, observed)]
-    vocabulary, why = _advised(found, text, of_sets, asked.pieces)
+    vocabulary, why = _advised(found, text, observed, asked.pieces)
     return Advice(
         vocabulary,
         why,
@@ -126,17 +127,27 @@ def _of_set(chosen: Any, found: Mapping[str, Way], observed: Sequence[Observed])
 
 
 def _advised(
-    found: Mapping[str, Way], text: Mapping[str, float], of_sets: Sequence[OfSet], pieces: float
+    found: Mapping[str, Way], text: Mapping[str, float], observed: Sequence[Observed], pieces: float
 ) -> tuple[str, str]:
     """The vocabulary that the texts, the training and the observed pairs speak for."""
     best, why = decide(found, text, pieces or math.inf)
-    gains = [row.expected.gain for row in of_sets if row.way == best and row.expected]
-    if best != KEEP and gains and (mean := sum(gains) / len(gains)) < 0:
-        return KEEP, f'{why}, but the pairs say {mean:+.1f} F1 for your sets'
-    if best != KEEP and not pieces:
+    if best == KEEP:
+        return best, why
+    if not pieces:
         needed = SEEN * found[best].new
         why += f'; train on at least {needed:,} pieces, {SEEN} for each new token, or keep the old one'
-    return best, why
+    if len(observed) < FEWEST_SETS:
+        return best, why
+    mean, half = interval([one.gain for one in observed])
+    gain = str(Expected(mean, half))
+    if mean + half < 0:
+        return KEEP, f'{why}; but the pairs lost F1 with a new one, {gain} over {len(observed)} sets'
+    if mean - half <= 0:
+        return (
+            best,
+            f'{why}; the pairs do not tell it from the old one in F1: {gain} over {len(observed)} sets',
+        )
+    return best, f'{why}; the pairs gained {gain} F1 with a new one, over {len(observed)} sets'
 
 
 def _vocabularies(advice: Advice) -> Table:
