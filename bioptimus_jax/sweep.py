@@ -180,7 +180,7 @@ class Sweep:
                     made += arm.name not in there
                     if process.returncode:
                         failed.append(arm)
-                    how = f'failed: {_last_line(arm)}' if process.returncode else 'done'
+                    how = _how(arm, verb, process.returncode)
                     to_make = sum(a.name not in there for a, *_ in (*waiting, *running.values()))
                     seconds = (time.monotonic() - started) / max(made, 1) * to_make
                     left = f', {clock(seconds)} left' if made or not to_make else ''
@@ -203,6 +203,13 @@ def _state(manifest: dict[str, Any] | None) -> str:
     if manifest is None:
         return ''
     return 'shared' if manifest.get('folder') else clock(manifest.get('seconds', 0))
+
+
+def _how(arm: Arm, verb: str, code: int) -> str:
+    """How the program of an arm has ended: `runtime.until` may have ended it before its last stage."""
+    if code:
+        return f'failed: {_last_line(arm)}'
+    return 'done' if verb != 'run' or arm.finished else f'paused: {_last_line(arm)}'
 
 
 def _last_line(arm: Arm) -> str:

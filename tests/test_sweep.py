@@ -32,6 +32,8 @@ def get_arms(argument=''):
         return ('plain', 'broken')
     if argument == 'surgery':
         return ('plain', 'scored-otherwise', 'seed-1')
+    if argument == 'trained':
+        return ('plain',)
     return ARMS
 
 def get_config(argument=''):
@@ -49,6 +51,15 @@ def get_config(argument=''):
         c.surgery.strategy = 'scratch'
         c.rows.max_document_pieces = 16
         c.model.update(layers=1, hidden=16, heads=2, intermediate=16, max_positions=16)
+    if argument.startswith('trained'):
+        c.stages = ('corpus', 'vocab', 'surgery', 'rows', 'pretrain')
+        c.surgery.strategy = 'scratch'
+        c.rows.update(row_pieces=16, max_document_pieces=16)
+        c.model.update(layers=1, hidden=16, heads=2, intermediate=16, max_positions=16)
+        c.pretrain.update(batch_rows=4, max_word_pieces=4)
+        c.phases = ('0.1',)
+        c.phase['0.1'].update(duration=8.0, duration_unit='steps')
+        c.runtime.devices = 1
     if arm == 'scored-otherwise':
         c.finetune.seeds = (7,)
     if arm == 'seed-1':
@@ -130,6 +141,17 @@ def test_what_was_there_before_says_nothing_of_the_time_that_is_left(shipped, tm
     assert first == 'sweep: plain done (1 of 3)'
     assert second.endswith(' left)')
     assert last.endswith('(3 of 3, 0 s left)')
+
+
+def test_a_paused_arm_is_neither_done_nor_failed(shipped, tmp_path, capsys):
+    folder = tmp_path / 'sweep'
+    code, out, _ = call(
+        capsys, 'sweep', f'--config={shipped}:trained', f'--workdir={folder}', '--config.runtime.until=0.5'
+    )
+    assert code == 0
+    assert 'sweep: plain paused: pretrain: 4 of 8 steps are done and saved; config.runtime.until=0.5' in out
+    [record] = read_jsonl(folder / 'results.jsonl')
+    assert record['evaluations'][-1]['step'] == 4
 
 
 def test_an_arm_is_a_run_that_can_be_made_alone(shipped, tmp_path, capsys):
