@@ -15,7 +15,7 @@ from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.run import stage_folder
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Curve:
     """The held-out losses of a run after N steps, and the learning rate of each of its T steps, also those to come.
 

@@ -9,6 +9,7 @@ Legend: R finished runs, F features.
 """
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -98,9 +99,14 @@ def extrapolated(curve: Curve) -> float:
 
 
 def _features(curve: Curve, share: float, settings: Sequence[str]) -> np.ndarray:
-    size = math.log2(curve.rates_T.sum())
     masked = itertools.chain(*(curve.masked.get(name, (0.0, 0.0)) for name in settings))
-    return np.array([curve.at(share), curve.at(share / 2) - curve.at(share), size, size**2, *masked])
+    return np.array([*_measured(curve, share), *masked])
+
+
+@functools.lru_cache(1000)  # a check asks for the same ones in every group
+def _measured(curve: Curve, share: float) -> tuple[float, ...]:
+    size = math.log2(curve.rates_T.sum())
+    return curve.at(share), curve.at(share / 2) - curve.at(share), size, size**2
 
 
 def _ridge(known_RxF: np.ndarray, gains_R: np.ndarray, penalty: float) -> tuple[np.ndarray, np.ndarray]:
