@@ -30,7 +30,7 @@ def rates(peak, steps=STEPS):
 
 
 def lawful(name, peak, gain=1.0, steps=STEPS, every=5):
-    """A run whose loss is a power of the area under the rate, less what the fall of the rate gains."""
+    """A run with a loss that follows a power of the area under the learning rate, and falls as the rate falls."""
     rates_T = rates(peak, steps)
     area_T = np.cumsum(rates_T)
     fallen_T = np.maximum(rates_T.max() - rates_T, 0) * (np.arange(steps) > rates_T.argmax())
@@ -159,7 +159,7 @@ def sweep(tmp_path_factory):
         pretrained(Run(copy_of(folder, runs / f'done-{number}'), experiment(folder, **changes), quiet=True))
         (runs / f'done-{number}/run').rename(runs / f'rate-{number}')
         (runs / f'done-{number}').rmdir()
-    for name in ('begun', 'waiting'):
+    for name in ('started', 'waiting'):
         copy_of(folder, runs / 'half').rename(runs / name)
     (runs / 'half').rmdir()
     return folder, runs
@@ -167,7 +167,7 @@ def sweep(tmp_path_factory):
 
 def test_runs_that_were_paused_are_told_from_those_that_ended(sweep, tmp_path, capsys):
     folder, runs = sweep
-    command = ['pretrain', f'--config={folder / "tiny.py"}', f'--workdir={runs / "begun"}']
+    command = ['pretrain', f'--config={folder / "tiny.py"}', f'--workdir={runs / "started"}']
     command += [
         '--config.pretrain.learning_rate=8e-3',
         '--config.phases=0.1,',
@@ -178,17 +178,17 @@ def test_runs_that_were_paused_are_told_from_those_that_ended(sweep, tmp_path, c
     assert 'pretrain: 3 of 6 steps are done and saved; config.runtime.until=0.5' in capsys.readouterr().out
     assert cli.main(['forecast', str(runs)]) == 0
     printed = capsys.readouterr().out
-    assert 'Continue begun: it ends lowest with a chance of ' in printed
+    assert 'Continue started: it ends lowest with a chance of ' in printed
     found = document(capsys, 'forecast', str(runs))
     rows = {row['run']: row for row in found['tables'][0]['rows']}
-    assert {name: row['of its steps'] for name, row in rows.items()} == {'begun': 0.5, 'rate-3': 1}
-    row = rows['begun']
-    assert found['tables'][0]['note'].endswith('Not begun: waiting.')
+    assert {name: row['of its steps'] for name, row in rows.items()} == {'started': 0.5, 'rate-3': 1}
+    row = rows['started']
+    assert found['tables'][0]['note'].endswith('Not started: waiting.')
     curves = {m.run.workdir.name: curve_of(m.run.workdir.name, m) for m in read_runs([runs])}
     assert curves.pop('waiting') is None
-    begun = curves.pop('begun')
-    np.testing.assert_allclose(begun.rates_T, 8 * curves['rate-1'].rates_T, rtol=1e-5)
-    assert row['at the end'] == pytest.approx(forecast(begun, list(curves.values())).final)
+    started = curves.pop('started')
+    np.testing.assert_allclose(started.rates_T, 8 * curves['rate-1'].rates_T, rtol=1e-5)
+    assert row['at the end'] == pytest.approx(forecast(started, list(curves.values())).final)
     # Records say the same as the folders of the runs that they were made from.
     write_jsonl(tmp_path / 'results.jsonl', records_of(read_runs([runs / f'rate-{n}' for n in range(4)])))
     for name, m in {m.run.workdir.name: m for m in read_runs([tmp_path / 'results.jsonl'])}.items():
@@ -197,7 +197,7 @@ def test_runs_that_were_paused_are_told_from_those_that_ended(sweep, tmp_path, c
         assert recorded.masked == curves[name].masked == {'mlm tokens 15% 80-10-10': (1, 1)}
         for field in ('steps_N', 'losses_N', 'rates_T'):
             np.testing.assert_array_equal(getattr(recorded, field), getattr(curves[name], field))
-    places = [runs / 'begun', runs / 'waiting', tmp_path / 'results.jsonl']
+    places = [runs / 'started', runs / 'waiting', tmp_path / 'results.jsonl']
     assert document(capsys, 'forecast', *map(str, places)) == found
 
 
@@ -207,7 +207,7 @@ def test_runs_that_were_paused_are_told_from_those_that_ended(sweep, tmp_path, c
         (
             4,
             (),
-            'none of these 4 runs has begun and not ended (4 are finished), so there is nothing to forecast',
+            'none of these 4 runs is under way (4 are finished), so there is nothing to forecast',
         ),
         (4, ('--check=0.5',), 'a check holds out 5 arms and forecasts them from 4 or more, so it needs 9'),
         (0, (), 'is not a run and holds none; give the --workdir'),

@@ -12,7 +12,7 @@ from scipy.stats import kendalltau
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.forecast.curves import Curve
 from bioptimus_jax.forecast.final import FEWEST, extrapolated, forecast
-from bioptimus_jax.report.arms import SEED
+from bioptimus_jax.report.arms import grouped
 
 GROUP = 5
 """Arms that are held out at a time."""
@@ -41,9 +41,7 @@ class Checked:
 
 def check(finished: Sequence[Curve], share: float, seed: int = 0) -> list[Checked]:
     """Of R finished runs. Raises InputError where there are too few arms for a group to be held out."""
-    arms: dict[str, list[Curve]] = {}
-    for curve in finished:
-        arms.setdefault(curve.name.partition(SEED)[0], []).append(curve)
+    arms = grouped({one.name: one for one in finished})
     if len(arms) < GROUP + FEWEST:
         raise InputError(
             f'a check holds out {GROUP} arms and forecasts them from {FEWEST} or more, so it needs {GROUP + FEWEST} '
@@ -51,18 +49,18 @@ def check(finished: Sequence[Curve], share: float, seed: int = 0) -> list[Checke
         )
     draw = np.random.default_rng(seed)
     groups = [draw.choice(len(arms), GROUP, replace=False) for _ in range(GROUPS)]
-    names, cut = sorted(arms), {id(one): one.cut(share) for one in finished}
-    own = {known: extrapolated(one) for known, one in cut.items()}
+    names, cut = sorted(arms), {one: one.cut(share) for one in finished}
+    own = {one: extrapolated(part) for one, part in cut.items()}
     scored: dict[str, list[tuple[float, ...]]] = {FORECAST: [], OWN: [], ORDER: []}
     for group in groups:
         held = [names[at] for at in group]
-        known = [one for name in names if name not in held for one in arms[name]]
-        runs = [(name, one) for name in held for one in arms[name]]
-        told = [forecast(cut[id(one)], known) for _, one in runs]
+        known = [one for name in names if name not in held for one in arms[name].values()]
+        runs = [(name, one) for name in held for one in arms[name].values()]
+        told = [forecast(cut[one], known) for _, one in runs]
         ways = {
             FORECAST: [f.final for f in told],
-            OWN: [own[id(one)] for _, one in runs],
-            ORDER: [float(cut[id(one)].losses_N[-1]) for _, one in runs],
+            OWN: [own[one] for _, one in runs],
+            ORDER: [float(cut[one].losses_N[-1]) for _, one in runs],
         }
         true_R = np.array([one.losses_N[-1] for _, one in runs])
         inside_R = np.abs([f.final for f in told] - true_R) <= [f.half for f in told]

@@ -70,11 +70,11 @@ def curve_of(name: str, m: Measures) -> Curve | None:
 
 
 def _ends(m: Measures) -> Mapping[str, int]:
-    """The last step of each phase, in order; of a run of which the record is left, of the phases that it knows."""
-    if not m.run.workdir.parent.is_dir():
-        return {name: step for name in m.phases if (step := m.step_of(name)) is not None}
+    """The last step of each phase, in order; where curriculum.json is gone, as with records, of those that ended."""
     record: list[dict[str, Any]] = curriculum.read_record(stage_folder(m.run, 'pretrain'))
-    return {r['name']: int(r['stop']) for r in record}
+    if record:
+        return {r['name']: int(r['stop']) for r in record}
+    return {name: step for name in m.phases if (step := m.step_of(name)) is not None}
 
 
 def _path(m: Measures, ends: Mapping[str, int]) -> tuple[np.ndarray, dict[str, tuple[float, float]]]:

@@ -52,7 +52,7 @@ def forecast(curve: Curve, finished: Sequence[Curve]) -> Forecast:
         )
     share, settings = curve.share, settings_of(finished)
     features_RxF = np.array([_features(one, share, settings) for one in finished])
-    gains_R = np.array([one.losses_N[-1] - one.at(share) for one in finished])
+    gains_R = np.array([one.losses_N[-1] for one in finished]) - features_RxF[:, 0]
     centre_F, scale_F = features_RxF.mean(0), np.maximum(features_RxF.std(0), 1e-9)
     known_RxF = (features_RxF - centre_F) / scale_F
     own_F = (_features(curve, share, settings) - centre_F) / scale_F

@@ -1,9 +1,7 @@
 """What `bioptimus forecast` says: a table of candidates, of the check, and which to take."""
 
 import dataclasses
-from collections.abc import Sequence
-
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.forecast.check import GROUP, GROUPS, check
@@ -32,19 +30,21 @@ def tell(folders: Sequence[str], shares: Sequence[float] = ()) -> Told:
     """
     every = {name: curve_of(name, m) for name, m in named(read_runs(folders)).items()}
     curves = [one for one in every.values() if one]
-    finished, begun = ([one for one in curves if one.finished is ended] for ended in (True, False))
+    finished = [one for one in curves if one.finished]
+    started = [one for one in curves if not one.finished]
     if shares:
         return Told(checks(finished, shares), '')
-    if not begun:
+    if not started:
         raise InputError(
-            f'none of these {len(every)} runs has begun and not ended ({len(finished)} are finished), so there is '
-            'nothing to forecast; --check=0.1 shows how well the ends of finished runs would have been told'
+            f'none of these {len(every)} runs is under way ({len(finished)} are finished), so there is nothing to '
+            'forecast; --check=0.1 shows how well the ends of finished runs would have been told'
         )
     waiting = [name for name, one in every.items() if not one]
-    told = [forecast(one, finished) for one in begun]
+    told = [forecast(one, finished) for one in started]
     ended = min((Forecast(one, float(one.losses_N[-1]), 0.0) for one in finished), key=lambda f: f.comparable)
     found = sorted([*told, ended], key=lambda f: f.comparable)
-    return Told((_candidates(found, finished, waiting),), _advice(found))
+    likely = dict(zip((f.curve.name for f in found), map(float, chances(found)), strict=True))
+    return Told((_candidates(found, likely, finished, waiting),), _advice(found, likely))
 
 
 def checks(finished: Sequence[Curve], shares: Sequence[float]) -> tuple[Table, Table]:
@@ -75,8 +75,9 @@ def checks(finished: Sequence[Curve], shares: Sequence[float]) -> tuple[Table, T
     )
 
 
-def _candidates(found: Sequence[Forecast], finished: Sequence[Curve], waiting: Sequence[str]) -> Table:
-    likely = dict(zip((f.curve.name for f in found), chances(found), strict=True))
+def _candidates(
+    found: Sequence[Forecast], likely: Mapping[str, float], finished: Sequence[Curve], waiting: Sequence[str]
+) -> Table:
     several = len({round(f.curve.unit, 4) for f in found}) > 1
     columns = [
         Column('run', lambda f: f.curve.name),
@@ -98,7 +99,7 @@ def _candidates(found: Sequence[Forecast], finished: Sequence[Curve], waiting: S
     if several:
         note += ' The vocabularies differ, so runs are ranked by the loss of a piece times pieces a word.'
     if waiting:
-        note += f' Not begun: {", ".join(waiting)}.'
+        note += f' Not started: {", ".join(waiting)}.'
     return Table.of('Forecast', columns, found, note=note)
 
 
@@ -107,13 +108,13 @@ def _hours(curve: Curve) -> Cell:
     return fixed(left * curve.seconds / 3600, 2) if curve.seconds else missing()
 
 
-def _advice(found: Sequence[Forecast]) -> str:
-    likely = chances(found)
-    first = found[int(np.argmax(likely))]
-    stop = [f.curve.name for f, p in zip(found, likely, strict=True) if p < HOPELESS and not f.curve.finished]
-    said = f'Continue {first.curve.name}: it ends lowest with a chance of {likely.max():.0%}.'
+def _advice(found: Sequence[Forecast], likely: Mapping[str, float]) -> str:
+    first = max(found, key=lambda f: likely[f.curve.name])
+    name, chance = first.curve.name, likely[first.curve.name]
+    stop = [f.curve.name for f in found if likely[f.curve.name] < HOPELESS and not f.curve.finished]
+    said = f'Continue {name}: it ends lowest with a chance of {chance:.0%}.'
     if first.curve.finished:
-        said = f'Take {first.curve.name}, which has ended: no other ends lower, with a chance of {likely.max():.0%}.'
+        said = f'Take {name}, which has ended: no other ends lower, with a chance of {chance:.0%}.'
     if stop:
         said += f' Below {HOPELESS:.0%}: {", ".join(stop)}.'
     return said

@@ -7,7 +7,7 @@ arms of a sweep have seen the same words, so the control's steps are the axis fo
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from bioptimus_jax.schema import SOURCE
 from bioptimus_jax.student import interval
 
 SEED = '.seed-'
+OfRun = TypeVar('OfRun')
 DRAWN = 'nats_per_word'
 LINEAR = 0.1
 """Up to here the axis of differences is linear."""
@@ -30,12 +31,12 @@ Geometry = Mapping[str, Mapping[Any, Mapping[str, Any]]]
 """Name -> seed -> what was measured of the words of one model."""
 
 
-def grouped(runs: Mapping[str, Measures]) -> Arms:
-    """Runs of a sweep by arm and seed, in the order given."""
-    groups: dict[str, dict[str, Measures]] = {}
-    for arm, measures in runs.items():
+def grouped(runs: Mapping[str, OfRun]) -> dict[str, dict[str, OfRun]]:
+    """Runs of a sweep, or what is known of them, by arm and seed, in the order given."""
+    groups: dict[str, dict[str, OfRun]] = {}
+    for arm, of_run in runs.items():
         name, _, seed = arm.partition(SEED)
-        groups.setdefault(name, {})[seed] = measures
+        groups.setdefault(name, {})[seed] = of_run
     return groups
 
 
