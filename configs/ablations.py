@@ -27,6 +27,10 @@ Options:  after the name, separated by commas: ablations:table2,seeds=5,words=1e
           corruption  words, static: 80-10-10 (words_*), all [MASK] (masked_*), 90-10-0 (replaced_*), 90-0-10 (kept_*),
                       each with 16 and with 20 % of the pieces shown as [MASK]: 80-10-10 at 20 % shows 16 % (paper's
                       0.3), all at 20 % shows 20 % (its 0.4). The geometry of rare and frequent words is measured.
+          masking     rising (the paper's order), falling 30, 20, 10, 5 % in steps and from 30 to 5 % in a line, static
+                      tokens 15 and words 15, 20 and 30 %, another shuffled order with each seed, a causal detour (three
+                      of the four phases causal, then tokens 15 %), and five corruptions of words at 16 or 20 % [MASK].
+                      One learning rate that rises and falls once, 60 evaluations each, ends scored under all settings.
           forecast    five orders under one learning rate that rises and falls once; 60 evaluations each, for `bioptimus
                       forecast`. With rates=5 its arms differ in the learning rate as well.
           curves      the first steps of each initialisation, the paper's and its variants: phases 100, 300 and 600 are
@@ -49,11 +53,17 @@ Expect:   table2: averaged_input first, random_rows near it, contextualized with
           forecast: one to four times the rate ahead of a quarter and a half, masked_20 ahead at every rate; from a
           tenth of the steps the final loss within 1 %, Kendall's tau of 0.8 with the final order, and 0.6 for the order
           at that step, since high rates gain most at the end.
+          masking: a falling rate ahead of a rising one by 0.05 nats or more in held-out loss, which hides 15 %, and level
+          in hidden words; masked_20 first in hidden words and last but for masked_16 and the detour in F1, by a point;
+          at 16 % [MASK] the three corruptions within 0.1 nats a word; the detour 0.2 nats behind in hidden words and
+          level in F1; no other arm distinguishable from words_20 in F1; across corpora 10 to 20 F1 less, and the same
+          order.
           Per-token losses compare all arms but `copy`, which keeps the source's vocabulary; the hidden-word measures
           of `analyze` and F1 compare all of them.
 """
 
 import dataclasses
+import random
 from collections.abc import Sequence
 
 from ml_collections import ConfigDict
@@ -76,6 +86,8 @@ INITIALISATIONS = (
     'mapped_centred',
     *(f'{name}{DEALT}' for name in ('contextualized', 'mapped_centred')),
 )
+FALL = (0.30, 0.2375, 0.175, 0.1125, 0.05)
+"""Rates at the ends of four phases, in one line."""
 SETTINGS: dict[str, dict] = {
     'tokens_15': {'masking': 'tokens', 'rate': 0.15},
     'words_15': {'masking': 'words', 'rate': 0.15},
@@ -87,6 +99,9 @@ SETTINGS: dict[str, dict] = {
     'words_25': {'masking': 'words', 'rate': 0.25},
     'replaced_20': {'masking': 'words', 'rate': 0.20 / 0.9, 'corruption': (0.9, 0.1, 0.0)},
     'kept_20': {'masking': 'words', 'rate': 0.20 / 0.9, 'corruption': (0.9, 0.0, 0.1)},
+    **{f'words_{percent}': {'masking': 'words', 'rate': percent / 100} for percent in (30, 10, 5)},
+    **{f'line_{n}': {'masking': 'words', 'rate': FALL[n - 1], 'rate_end': FALL[n]} for n in (1, 2, 3, 4)},
+    'causal': {'masking': 'tokens', 'rate': 0.15, 'objective': 'causal'},
 }
 PAPER = ('tokens_15', 'words_15', 'words_20', 'masked_20')
 CURRICULUM = 'easy_to_hard'
@@ -96,8 +111,15 @@ ORDERS: dict[str, tuple[str, ...]] = {
     CURRICULUM: PAPER,
     'hard_to_easy': PAPER[::-1],
     'shuffled': ('words_20', 'tokens_15', 'masked_20', 'words_15'),
+    'falling_steps': ('words_30', 'words_20', 'words_10', 'words_5'),
+    'falling_line': ('line_1', 'line_2', 'line_3', 'line_4'),
+    'detour': ('causal', 'causal', 'causal', 'tokens_15'),
 }
-CORRUPTION = tuple(name for name in SETTINGS if name not in ('tokens_15', 'words_15'))
+CORRUPTION = tuple('words_20 masked_20 masked_16 replaced_16 kept_16 words_25 replaced_20 kept_20'.split())
+MASKING = tuple(
+    f'words_20 {CURRICULUM} falling_steps falling_line masked_16 tokens_15 masked_20 detour words_30 shuffled '
+    'words_15 replaced_16 kept_16'.split()
+)
 ALL_ENDS = (CURRICULUM, NO_CURRICULUM)
 FIRST_ENDS = ('words_15', 'words_20')
 """Arms of `orders` that have a phase of Table 3 as their first."""
@@ -115,6 +137,7 @@ ARMS: dict[str, tuple[str, ...]] = {
     'table7': (CURRICULUM, NO_CURRICULUM),
     'orders': (*PAPER, CURRICULUM, 'hard_to_easy', 'shuffled'),
     'corruption': CORRUPTION,
+    'masking': MASKING,
     'forecast': ('tokens_15', 'words_20', 'masked_20', CURRICULUM, 'hard_to_easy'),
     'curves': (*STRATEGIES, f'contextualized{LITERAL}', *VARIANTS),
 }
@@ -187,9 +210,12 @@ def get_config(argument: str = '') -> ConfigDict:
     elif ablation == 'table3':
         _phases(config, ORDERS[name][:1], options)
         config.finetune.models = config.phases
-    elif ablation == 'forecast':
-        _phases(config, ORDERS[name], options, restart=False)
-        config.evaluation.update(rows=64, per_phase=15, settings=())
+    elif ablation in ('forecast', 'masking'):
+        shuffled = ablation == 'masking' and name == 'shuffled'
+        order = random.Random(int(seed)).sample(PAPER, len(PAPER)) if shuffled else ORDERS[name]
+        _phases(config, order, options, restart=False)
+        scored = tuple(PAPER_PHASES) if ablation == 'masking' else ()
+        config.evaluation.update(rows=64, per_phase=15, settings=scored)
         config.finetune.models = config.phases[-1:]
     else:
         _phases(config, ORDERS[name], options)

@@ -5,6 +5,7 @@ import itertools
 import runpy
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -85,7 +86,7 @@ def test_words_stay_equal_where_the_vocabulary_makes_more_pieces():
     assert steps['copy.seed-0'] > steps['contextualized.seed-0']
 
 
-@pytest.mark.parametrize('argument', ['orders', 'table7', 'corruption', 'table3', 'table2'])
+@pytest.mark.parametrize('argument', ['orders', 'table7', 'corruption', 'table3', 'table2', 'masking'])
 def test_every_arm_has_the_same_learning_rates_at_the_same_steps(argument):
     paths = [rates(e) for e in experiments(argument).values()]
     assert len(paths) > 2
@@ -128,6 +129,38 @@ def test_corruption_is_a_factorial_at_matched_rates_of_mask():
     assert {setting_name(PAPER_PHASES[n]) for n in ('0.3', '0.4')} <= {
         setting_name(e.phase[e.phases[0]]) for e in arms
     }
+
+
+def test_masking_rises_falls_stays_is_shuffled_and_takes_a_detour():
+    arms = experiments('masking')
+    counts = curriculum.RowCounts(rows=6_822, tokens=1_678_223, words=1_400_000)
+
+    def path(name, seed=0):
+        e = arms[f'{name}.seed-{seed}']
+        schedule = curriculum.make_schedule(e, counts)
+        steps = np.arange(schedule[-1].stop)
+        table = curriculum.table(schedule, e)
+        return np.asarray(jax.vmap(lambda step: curriculum.setting_at(table, step)['rate'])(steps))
+
+    assert (np.diff(path('easy_to_hard')) >= 0).all()
+    line, falling = path('falling_line'), path('falling_steps')
+    assert (line[0], line[-1]) == (pytest.approx(0.3), pytest.approx(0.05, abs=0.001))
+    assert (np.diff(line) <= 0).all() and line.mean() == pytest.approx(0.175, abs=0.001)
+    assert [round(float(r), 2) for r in dict.fromkeys(falling.tolist())] == [0.3, 0.2, 0.1, 0.05]
+    for name, rate in (('tokens_15', 0.15), ('words_15', 0.15), ('words_20', 0.2), ('words_30', 0.3)):
+        assert path(name) == pytest.approx(rate)
+    shuffled = {
+        tuple(setting_name(e.phase[n]) for n in e.phases) for arm, e in arms.items() if 'shuffled' in arm
+    }
+    assert len(shuffled) == 3 and {tuple(sorted(one)) for one in shuffled} == {tuple(sorted(PAPER_SETTINGS))}
+    assert PAPER_SETTINGS not in shuffled
+    detour = arms['detour.seed-0']
+    assert [detour.phase[n].objective for n in detour.phases] == ['causal'] * 3 + ['']
+    at_16 = [arms[f'{name}.seed-0'].phase for name in ('words_20', 'masked_16', 'replaced_16', 'kept_16')]
+    shown = {round(p.rate * p.corruption[0], 6) for phases in at_16 for n, p in phases.items() if n[0] == '1'}
+    assert shown == {0.16}
+    for e in arms.values():
+        assert tuple(setting_name(e.phase[name]) for name in e.evaluation.settings) == PAPER_SETTINGS
 
 
 def test_versions_are_the_papers_and_no_curriculum_is_scored_at_each_end():
