@@ -22,7 +22,7 @@ from bioptimus_jax.pretrain.optimizers import OPTIMIZERS
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.pretrain.shares import OWN, quotas
 from bioptimus_jax.pretrain.units import MASKINGS
-from bioptimus_jax.surgery.initialisations import INITIALISATIONS, Initialisation, concerned
+from bioptimus_jax.surgery.initialisations import INITIALISATIONS, MAPS, Initialisation, Map, concerned
 
 # Large variations: each is a file of the package, and its name the value of a key.
 TOKENIZERS = Plugins('bioptimus_jax.vocab.kinds', 'KIND')
@@ -234,10 +234,10 @@ class Surgery:
     )
     map: str = key(
         'respelled',
-        f'{concerned("map")}: states as they are, or mapped linearly to input rows. Fitted on tokens of the '
-        'source: linear, each as a piece of the same sentences; respelled, each spelled in other pieces as if the '
-        'source lacked it. Mapped rows are short: see scale',
-        one_of=('none', 'linear', 'respelled'),
+        f'{concerned("map")}: states as they are, or mapped linearly to input rows. Fitted on tokens of the source: '
+        + '; '.join(f'{name}, {one.meaning}' for name, one in MAPS.items() if one.anchors)
+        + '. Mapped rows are short: see scale',
+        one_of=MAPS,
     )
     fit_steps: int = key(
         0,
@@ -270,6 +270,16 @@ class Surgery:
     def initialisation(self) -> Initialisation:
         """The record of this strategy."""
         return INITIALISATIONS[self.strategy]
+
+    @property
+    def fitted_map(self) -> Map:
+        """The record of `map`, where this strategy has one; else that of none."""
+        return MAPS[self.map if 'map' in self.initialisation.keys else 'none']
+
+    @property
+    def reads_spelling(self) -> bool:
+        """Whether rows are predicted from characters, for the rows themselves or for their map."""
+        return self.initialisation.spelling or self.fitted_map.spelling
 
     def different(self, usual: 'Surgery') -> dict[str, Any]:
         """The keys that this strategy is concerned with and that are other than in `usual`; not the strategy."""

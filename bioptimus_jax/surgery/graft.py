@@ -25,6 +25,7 @@ from bioptimus_jax.surgery import account, bias, rows
 from bioptimus_jax.surgery.initialisations import Spellings
 from bioptimus_jax.surgery.material import layers_read
 from bioptimus_jax.surgery.source import computing, load_source
+from bioptimus_jax.surgery.spelling import written
 from bioptimus_jax.surgery.synthesis import synthesise
 from bioptimus_jax.trees import flatten, unflatten
 from bioptimus_jax.vocab import agreement, subwords
@@ -93,7 +94,7 @@ def check(run: Run) -> None:
 
 def rows_fit(surgery: Surgery, shape: Architecture) -> bool:
     """Whether rows made this way are as wide as the table: states of a narrow ELECTRA are not, without a map."""
-    mapped = 'map' in surgery.initialisation.keys and surgery.map != 'none'
+    mapped = bool(surgery.fitted_map.anchors)
     return shape.width == shape.hidden or mapped or not surgery.initialisation.states
 
 
@@ -174,7 +175,8 @@ def graft(
             f'{run.folder("vocab") / "new_tokens.txt"}: lists other tokens than {source.folder} lacks; '
             'run `bioptimus vocab` and `bioptimus contexts` again with this source'
         )
-    new = synthesise(run, source, tokens, source.subwords.spell_tokens(known, new_W))
+    spellings = source.subwords.spell_tokens(known, new_W)
+    new = synthesise(run, source, tokens, spellings, written(known, new_W))
     flat, origins, fitted_bias = dict(flatten(source.parameters)), _origins(source), None
     padding = (0, architecture.padded_vocab_size - len(vocabulary))
     table, output_bias = architecture.table, architecture.output_bias

@@ -20,6 +20,30 @@ Spellings = Sequence[Sequence[int]]
 
 
 @dataclasses.dataclass(frozen=True)
+class Map:
+    """How states become rows: fitted on which tokens of the source, and whether their spelling is read as well.
+
+    `anchors` names a field of `Material`; empty: states stay as they are. `meaning` goes on with the name, for
+    `--help`.
+    """
+
+    meaning: str
+    anchors: str = ''
+    spelling: bool = False
+
+
+MAPS: dict[str, Map] = {
+    'none': Map('as they are'),
+    'linear': Map('each as a piece of the same sentences', 'anchors'),
+    'respelled': Map('each spelled in other pieces as if the source lacked it', 'respelled'),
+    'spelled': Map(
+        'the same, and beside each state the row that the characters of its token predict', 'respelled', True
+    ),
+}
+"""What `config.surgery.map` may be."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Inputs:
     """What rows of new tokens are made from. What a record does not ask for is None.
 
@@ -27,6 +51,7 @@ class Inputs:
     `alone` [N, D]: the source's state of a token that is fed alone, mean over the layers read and over its pieces; 0
     where there is none. `sums` [N, D]: the sum of such states over the token's contexts, `contexts` [N]: their number.
     `anchor_states`, `anchor_rows` [M, D]: context means of tokens of the source, and their input rows.
+    `spelled` [N, D]: rows that the characters of the tokens predict.
     `settings` is `config.surgery`.
     """
 
@@ -39,6 +64,7 @@ class Inputs:
     sums: Any = None
     anchor_states: Any = None
     anchor_rows: Any = None
+    spelled: Any = None
 
     @property
     def known(self) -> np.ndarray:
@@ -60,11 +86,11 @@ class Initialisation:
     the source cannot spell it. Without `rows` the source's own vocabulary is kept.
 
     `meaning` goes on with "a new row is ...", for `--help`. `source`: whether the source's weights are taken at all.
-    `alone`, `contexts`, `anchors`: what is read, as in `Inputs`; anchors are found in the contexts. `usual_layers`:
-    which layers' states, by their number, where `config.surgery.layers` names none. `drawn`: rows by chance, which
-    count as fresh and are not scaled. `own_keys`: keys of `config.surgery` that decide something here, beside those
-    that follow from the rest. `probed`: the scales in which `bioptimus surgery --probe` compares it. `papers_own`: the
-    paper's proposal, which all of its tables but Table 2 are about.
+    `alone`, `contexts`, `anchors`, `spelling`: what is read, as in `Inputs`; anchors are found in the contexts.
+    `usual_layers`: which layers' states, by their number, where `config.surgery.layers` names none. `drawn`: rows by
+    chance, which count as fresh and are not scaled. `own_keys`: keys of `config.surgery` that decide something here,
+    beside those that follow from the rest. `probed`: the scales in which `bioptimus surgery --probe` compares it.
+    `papers_own`: the paper's proposal, which all of its tables but Table 2 are about.
     """
 
     meaning: str
@@ -73,6 +99,7 @@ class Initialisation:
     alone: bool = False
     contexts: bool = False
     anchors: bool = False
+    spelling: bool = False
     usual_layers: Callable[[int], tuple[int, ...]] = middle
     drawn: bool = False
     own_keys: tuple[str, ...] = ()
@@ -185,6 +212,11 @@ INITIALISATIONS: dict[str, Initialisation] = {
     'averaged_input': Initialisation(
         'the mean of the input rows of its source pieces',
         lambda given: averaged_input(given.table, given.spellings),
+    ),
+    'spelled': Initialisation(
+        'predicted from its characters, as learned from the rows of the source',
+        lambda given: np.where(given.known[:, None], given.spelled, np.nan),
+        spelling=True,
     ),
     'averaged_last': Initialisation(
         'the mean of the last-layer states of its source pieces, the token alone',

@@ -11,7 +11,7 @@ import numpy as np
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.schema import Surgery
-from bioptimus_jax.surgery import shared
+from bioptimus_jax.surgery import shared, spelling
 from bioptimus_jax.surgery.initialisations import Inputs
 from bioptimus_jax.surgery.reading import Occurrences, Reading, choose_occurrences, read_alone, read_contexts
 from bioptimus_jax.vocab.contexts import Contexts
@@ -35,7 +35,7 @@ class Material:
     `alone` holds, by pooling, context-free states [N, C, D]; `sums`, by (pooling, contexts, max_contexts), sums over
     contexts [N, C, D] with the number of contexts [N]. `anchors` are spelled as themselves, `respelled` in other
     pieces. `layers` are those that were read of a source that has `depth`; `windows` counts the sentences encoded
-    for the new tokens.
+    for the new tokens. `spelled` holds what characters predict of them and of `respelled`.
     """
 
     table: np.ndarray
@@ -47,6 +47,7 @@ class Material:
     anchors: Anchors | None = None
     respelled: Anchors | None = None
     windows: int = 0
+    spelled: spelling.Spelled | None = None
 
     def inputs(self, settings: Surgery, seed: int) -> Inputs:
         """What the initialisation of a setting asks for: means over the layers that the setting reads."""
@@ -59,6 +60,8 @@ class Material:
             found['sums'] = self._of_layers(sums_NxCxD, settings)
         if reads.anchors and self.anchors is not None:
             found['anchor_states'], found['anchor_rows'] = self.pairs(self.anchors, settings)
+        if reads.spelling and self.spelled is not None:
+            found['spelled'] = self.spelled.rows
         return Inputs(self.table, self.spellings, contexts_N, settings, seed, **found)
 
     def pairs(self, anchors: Anchors, settings: Surgery) -> tuple[np.ndarray, np.ndarray]:
@@ -78,19 +81,25 @@ def gather(
     wanted: Sequence[Surgery],
     seed: int,
     sums: Sums,
+    written: Sequence[str] = (),
 ) -> Material:
     """Read every state that the settings want; contexts are encoded in one pass, however many settings there are.
 
-    Raises ConfigError for a layer that the source does not have.
+    `written`: the tokens for `spelling.fitted`, where a setting reads spelling. Raises ConfigError for a layer that the
+    source does not have.
     """
     layers, alone = layers_read(wanted, source.architecture.layers, str(source.folder)), {}
     for pooling in sorted({s.pooling for s in wanted if s.initialisation.alone}):
         read = read_alone(source.subwords, source.capacity, spellings, pooling)
         alone[pooling] = _states(sums(source, read, layers, 'tokens alone'), layers)
     material = Material(source.table(), spellings, source.architecture.layers, layers, alone, {})
-    if contexts is None or not any(s.initialisation.contexts for s in wanted):
+    if contexts is not None and any(s.initialisation.contexts for s in wanted):
+        material = _with_contexts(material, source, tokens, contexts, wanted, seed, sums)
+    if not any(s.reads_spelling for s in wanted):
         return material
-    return _with_contexts(material, source, tokens, contexts, wanted, seed, sums)
+    anchors_M = np.zeros(0, np.int64) if material.respelled is None else material.respelled.ids
+    made = spelling.spelled(source.subwords, material.table, written, anchors_M, seed)
+    return dataclasses.replace(material, spelled=made)
 
 
 def layers_read(wanted: Sequence[Surgery], last: int, owner: str) -> tuple[int, ...]:
@@ -130,13 +139,13 @@ def _with_contexts(
         found = choose_occurrences(contexts, number_of, choice, seed, most)
         _add(chosen, found, arm * count)
         pooling |= dict.fromkeys(range(arm * count, (arm + 1) * count), name)
-    maps = {s.map for s in wanted if 'map' in s.initialisation.keys}
-    plain = 'linear' in maps or any(s.initialisation.anchors for s in wanted)
+    fitted_on = {s.fitted_map.anchors for s in wanted}
+    plain = 'anchors' in fitted_on or any(s.initialisation.anchors for s in wanted)
     anchors, respelled = None, None
     ids: list[int] = []
-    if plain or 'respelled' in maps:
+    if plain or 'respelled' in fitted_on:
         pieces = shared.piece_occurrences(source.subwords, contexts.sentences, sorted(chosen), seed)
-        if 'respelled' in maps:
+        if 'respelled' in fitted_on:
             respelled = _respelled(source, contexts.sentences, pieces, seed, layers, sums)
         if plain:
             # Anchors are more targets of the same windows: the sentences are encoded once for both.

@@ -22,10 +22,11 @@ from bioptimus_jax.schema import PAPER_ROWS, Surgery
 from bioptimus_jax.surgery import recovery
 from bioptimus_jax.surgery.bias import token_counts
 from bioptimus_jax.surgery.graft import rows_fit
-from bioptimus_jax.surgery.initialisations import INITIALISATIONS, middle
+from bioptimus_jax.surgery.initialisations import INITIALISATIONS, MAPS, middle
 from bioptimus_jax.surgery.material import Material, gather
 from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.surgery.source import computing, load_source
+from bioptimus_jax.surgery.spelling import written
 from bioptimus_jax.surgery.synthesis import distilled, make, summing, watched
 from bioptimus_jax.vocab.contexts import Contexts, sample_contexts
 from bioptimus_jax.vocab.subwords import load as load_subwords
@@ -64,8 +65,9 @@ def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str,
     sums = summing(run, run.config.surgery.batch_pieces, keep=False)
     without = hiding(source, hidden)
     spellings = list(map(without.subwords.spell_token, hidden))
-    material = gather(without, hidden, spellings, found, wanted, run.config.seed, sums)
     true_N = np.array([source.vocabulary.index(token) for token in hidden])
+    texts = written(source.subwords, true_N)
+    material = gather(without, hidden, spellings, found, wanted, run.config.seed, sums, texts)
     result = {
         'source': run.config.source.path,
         'seed': run.config.seed,
@@ -119,14 +121,15 @@ def variants(layers: int, contexts: int, fit_steps: int = 0) -> list[Surgery]:
     poolings, numbers of contexts, shrinkages and maps."""
     like = functools.partial(dataclasses.replace, PAPER)
     read: list[tuple[int, ...]] = [(-1,), *((n,) for n in range(layers)), ()]
-    mapped = [like(layers=each, map=name) for name in ('linear', 'respelled') for each in read]
+    maps = [name for name, one in MAPS.items() if one.anchors]
+    mapped = [like(layers=each, map=name) for name in maps for each in read]
     found = _initialisations('literal', layers, read) + mapped
     fewer = [m for m in (1, 2, 5) if m < contexts]
     changes: list[dict[str, Any]] = [
         *({'pooling': name} for name in ('first', 'last')),
         *({'max_contexts': m} for m in fewer),
         *({'shrinkage': k} for k in (1.0, 5.0)),
-        *({'map': name, 'shrinkage': k} for name in ('linear', 'respelled') for k in (1.0, 5.0)),
+        *({'map': name, 'shrinkage': k} for name in maps for k in (1.0, 5.0)),
         *({'map': 'respelled', 'shrinkage': k, 'max_contexts': m} for k in (0.0, 1.0, 5.0) for m in fewer),
     ]
     found += [dataclasses.replace(one, **change) for one in (PAPER, like(layers=())) for change in changes]

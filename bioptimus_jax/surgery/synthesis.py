@@ -23,15 +23,22 @@ from bioptimus_jax.vocab.contexts import Contexts, load_contexts
 
 UNKNOWN_MEAN = 'unknown_mean'
 
+Mapping = Callable[[np.ndarray], np.ndarray]
+"""Rows of states: [N, D] of [N, D]."""
 
-def synthesise(run: Run, source: Loaded, tokens: list[str], spellings: list[list[int]]) -> NewRows:
-    """Rows for tokens that the source does not have but can spell, as the configuration wants them."""
+
+def synthesise(
+    run: Run, source: Loaded, tokens: list[str], spellings: list[list[int]], written: Sequence[str]
+) -> NewRows:
+    """Rows for tokens that the source does not have but can spell, as the configuration wants them.
+
+    `written`: the tokens as `spelling.written` has them.
+    """
     settings, seed = run.config.surgery, run.config.seed
     run.log('surgery', 0, kind='start')
     contexts = load_contexts(run.folder('contexts')) if settings.initialisation.contexts else None
-    given = gather(
-        source, tokens, spellings, contexts, [settings], seed, summing(run, settings.batch_pieces, keep=True)
-    )
+    sums = summing(run, settings.batch_pieces, keep=True)
+    given = gather(source, tokens, spellings, contexts, [settings], seed, sums, written)
     made = make(settings, given, seed)
     if (made.scale, settings.scale) == ('rescaled', 'centred'):
         run.say(
@@ -97,11 +104,12 @@ def make(settings: Surgery, material: Material, seed: int) -> NewRows:
     assert initialisation.rows is not None, f'{settings.strategy} has no new rows'
     made_NxD = initialisation.rows(inputs)
     alone_NxD = inputs.alone if initialisation.alone else averaged_input(inputs.table, inputs.spellings)
-    mapped, described = _map(settings, material, seed), None
-    if mapped:
+    fitted_map, described = _map(settings, material, seed), None
+    if fitted_map:
+        fitted, mapped = fitted_map
         # A fallback is mapped too: unmapped states beside mapped ones would be far from all other rows.
         made_NxD, alone_NxD = mapped(made_NxD), mapped(alone_NxD)
-        described = {'ridge': mapped.ridge, 'tokens': mapped.tokens, 'explained': round(mapped.explained, 4)}
+        described = {'ridge': fitted.ridge, 'tokens': fitted.tokens, 'explained': round(fitted.explained, 4)}
     known_N, missing_N = inputs.known, np.isnan(made_NxD).all(axis=1)
     alone_NxD = np.where(known_N[:, None], alone_NxD, material.table.mean(axis=0, dtype=np.float64))
     made_NxD = np.where(missing_N[:, None], alone_NxD, made_NxD)
@@ -132,9 +140,18 @@ def make(settings: Surgery, material: Material, seed: int) -> NewRows:
     )
 
 
-def _map(settings: Surgery, material: Material, seed: int) -> linear.LinearMap | None:
-    """The map from states to rows that `surgery.map` names; None where there is nothing to be mapped."""
-    anchors = {'none': None, 'linear': material.anchors, 'respelled': material.respelled}[settings.map]
-    if anchors is None or 'map' not in settings.initialisation.keys or not material.spellings:
+def _map(settings: Surgery, material: Material, seed: int) -> tuple[linear.LinearMap, Mapping] | None:
+    """The map of `surgery.map` as it was fitted, and what makes rows of states; None where there is nothing to map."""
+    record = settings.fitted_map
+    anchors = getattr(material, record.anchors) if record.anchors else None
+    if anchors is None or not material.spellings:
         return None
-    return linear.fit(*material.pairs(anchors, settings), seed)
+    states_MxD, rows_MxD = material.pairs(anchors, settings)
+    if not record.spelling:
+        fitted = linear.fit(states_MxD, rows_MxD, seed)
+        return fitted, fitted
+    spelled = material.spelled
+    assert spelled is not None, 'gathered for this setting'
+    joined = linear.side_by_side((states_MxD, spelled.anchors))
+    fitted = linear.fit(joined(states_MxD, spelled.anchors), rows_MxD, seed)
+    return fitted, lambda states_NxD: fitted(joined(states_NxD, spelled.rows))

@@ -155,7 +155,8 @@ class Subwords(Vocabulary):
 
     def without(self, hidden: Collection[int]) -> 'Subwords':
         """The same as if these ids were not in the vocabulary; every other token keeps its id."""
-        return dataclasses.replace(self, tokenizer=self.kind.without(self.tokenizer, hidden))
+        left_N = self.drawn_N[~np.isin(self.drawn_N, list(hidden))]
+        return dataclasses.replace(self, tokenizer=self.kind.without(self.tokenizer, hidden), drawn_N=left_N)
 
     def save(self, folder: Path, model_max_length: int) -> None:
         """Write the files of which transformers' AutoTokenizer makes the same tokenizer."""
