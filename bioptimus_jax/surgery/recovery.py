@@ -13,6 +13,7 @@ from bioptimus_jax.surgery.rows import seeded
 MEASURES = ('rank', 'rank_uncentred', 'rank_dot', 'cosine', 'norm_ratio')
 BY_CLASS = ('rank', 'cosine', 'norm_ratio')
 RESAMPLES = 1000
+FIFTHS = 5
 BLOCK = 512
 CLASSES: dict[str, dict[str, tuple[int, int | None]]] = {
     'contexts': {'0': (0, 0), '1': (1, 1), '2-4': (2, 4), '5-9': (5, 9), '10+': (10, None)},
@@ -59,10 +60,30 @@ def _ranks(
     return by_cosine_N, by_dot_N, cosine_N
 
 
-def summary(measured: dict[str, np.ndarray], numbers: Mapping[str, np.ndarray], seed: int) -> dict[str, Any]:
+def weights_like(likeness_N: np.ndarray, likeness_M: np.ndarray) -> np.ndarray:
+    """Weights [N], of sum 1, with which the likenesses of N tokens are spread as those of M others are.
+
+    Both are counted in FIFTHS of the M. A fifth in which none of the N is counts for nothing.
+    """
+    edges = np.quantile(likeness_M, np.linspace(0, 1, FIFTHS + 1)[1:-1])
+    fifth_N, fifth_M = (np.searchsorted(edges, values, side='right') for values in (likeness_N, likeness_M))
+    here, there = (np.bincount(fifth, minlength=FIFTHS) for fifth in (fifth_N, fifth_M))
+    weights_N = (there / np.maximum(here, 1))[fifth_N]
+    return weights_N / weights_N.sum()
+
+
+def summary(
+    measured: dict[str, np.ndarray],
+    numbers: Mapping[str, np.ndarray],
+    seed: int,
+    weights_N: np.ndarray | None = None,
+) -> dict[str, Any]:
     """Per measure [median, low, high] with a bootstrap interval of 95 % over tokens; the same of BY_CLASS, and the
-    number of tokens, as by_NAME for every class of CLASSES that `numbers` [N] are given for and that is not empty."""
+    number of tokens, as by_NAME for every class of CLASSES that `numbers` [N] are given for and that is not empty.
+    With weights also the weighted median of the rank, `rank_weighted`."""
     result: dict[str, Any] = {name: _median(measured[name], seed) for name in MEASURES}
+    if weights_N is not None:
+        result['rank_weighted'] = _median(measured['rank'], seed, weights_N)
     for title, numbers_N in numbers.items():
         classes = result[f'by_{title}'] = {}
         for name, (low, high) in CLASSES[title].items():
@@ -73,8 +94,15 @@ def summary(measured: dict[str, np.ndarray], numbers: Mapping[str, np.ndarray], 
     return result
 
 
-def _median(values_N: np.ndarray, seed: int) -> list[float]:
+def _median(values_N: np.ndarray, seed: int, weights_N: np.ndarray | None = None) -> list[float]:
     """[median, 2.5 %, 97.5 %] over RESAMPLES resamples; the same ones for every variant of a probe."""
-    drawn = seeded(seed, len(values_N)).integers(0, len(values_N), (RESAMPLES, len(values_N)))
+    generator, shape = seeded(seed, len(values_N)), (RESAMPLES, len(values_N))
+    if weights_N is None:
+        drawn, middle = generator.integers(0, len(values_N), shape), float(np.median(values_N))
+    else:
+        drawn = generator.choice(len(values_N), shape, p=weights_N)
+        order_N = np.argsort(values_N, kind='stable')
+        at = np.searchsorted(np.cumsum(weights_N[order_N]), 0.5 - 1e-9)  # sums of weights are rounded
+        middle = float(values_N[order_N[at]])
     low, high = np.quantile(np.median(values_N[drawn], axis=1), (0.025, 0.975))
-    return [round(float(value), 4) for value in (np.median(values_N), low, high)]
+    return [round(float(value), 4) for value in (middle, low, high)]

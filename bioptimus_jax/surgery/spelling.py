@@ -21,6 +21,7 @@ GRAMS = 8192
 RIDGE = 1.0
 """Features of a token have length 1. MiniLM: 3 is worse by a rank or two, and 0.1 and 0.3 are no better than 1."""
 PARTS = 2
+BLOCK = 512
 
 Predictor = Callable[[Sequence[str]], np.ndarray]
 
@@ -85,6 +86,23 @@ def crossed(texts: Sequence[str], rows_VxD: np.ndarray, wanted: np.ndarray, seed
             predict = fitted([texts[i] for i in kept], rows_VxD[kept])
             predicted[part] = predict([texts[i] for i in wanted[part]])
     return predicted
+
+
+def likeness(texts: Sequence[str], known: Sequence[str]) -> np.ndarray:
+    """How like the nearest of the `known` tokens each of N looks: the highest cosine of their n-grams, float64 [N]."""
+    numbers: dict[str, int] = {}
+    for text in known:
+        for gram in sorted(grams(text)):
+            numbers.setdefault(gram, len(numbers))
+    others_FxV = _features(known, numbers).T.tocsr()
+    found = [np.zeros(0)]
+    for start in range(0, len(texts), BLOCK):
+        part = texts[start : start + BLOCK]
+        features = _features(part, numbers)
+        # Features have length 1 over the grams that are known; the others of a token count as well.
+        share_B = np.sqrt(np.diff(features.indptr) / [len(grams(text)) for text in part])
+        found.append((features @ others_FxV).max(axis=1).toarray().ravel() * share_B)
+    return np.concatenate(found)
 
 
 def _features(texts: Iterable[str], number_of: dict[str, int]) -> scipy.sparse.csr_array:
