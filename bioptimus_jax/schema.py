@@ -242,8 +242,28 @@ class Surgery:
     fit_steps: int = key(
         0,
         f'{concerned("fit_steps")}: steps of gradient descent on the new rows alone, until one piece does what the '
-        'pieces of the source do (token distillation); 0: none',
+        'pieces of the source do (token distillation); 0: none. Reads contexts with every strategy',
         low=0,
+    )
+    fit_layer: int = key(
+        -1,
+        'of fit_steps: the layer with the states that one piece and several are to agree in; -1: the last, else 1 to '
+        'the depth. Lower ones take less time: the layers above are not computed',
+        low=-1,
+    )
+    fit_cross_entropy: float = key(
+        0.0,
+        "of fit_steps: weight of a second term, in which the source's masked-LM head has to name the new token, hidden "
+        'in its context, among its own tokens and all new ones. Without it the fit sees the rows as input alone, but '
+        'they are output rows too. 1: as large as the first term at every step; 0: none',
+        low=0,
+    )
+    fit_again: float = key(
+        0.0,
+        'of fit_steps: share of the new tokens, those that are then furthest from the source, that get as many steps '
+        'again on their own contexts; 0: none',
+        low=0,
+        high=1,
     )
     scale: str = key(
         'centred',
@@ -281,10 +301,15 @@ class Surgery:
         """Whether rows are predicted from characters, for the rows themselves or for their map."""
         return self.initialisation.spelling or self.fitted_map.spelling
 
+    @property
+    def reads_contexts(self) -> bool:
+        """Whether rows are made from contexts, or fitted on them."""
+        return self.initialisation.contexts or self.fit_steps > 0
+
     def different(self, usual: 'Surgery') -> dict[str, Any]:
         """The keys that this strategy is concerned with and that are other than in `usual`; not the strategy."""
         own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        concerned = self.initialisation.keys
+        concerned = self.initialisation.keys + (('contexts', 'max_contexts') if self.reads_contexts else ())
         return {n: v for n, v in own.items() if n in concerned and v != getattr(usual, n)}
 
 
@@ -939,6 +964,17 @@ def _check_surgery(s: Surgery) -> None:
             raise ConfigError(
                 f'config.surgery.{name}: {value} is for config.surgery.strategy={concerned(name, " or ")}, not '
                 f'for {s.strategy}; set it to {unused}'
+            )
+    if not s.fit_layer:
+        raise ConfigError(
+            'config.surgery.fit_layer: 0 are the embeddings, in which no other piece knows of the new one; give 1 to '
+            'the depth of the source, or -1 for its last layer'
+        )
+    for name in ('fit_layer', 'fit_cross_entropy', 'fit_again'):
+        if getattr(s, name) != getattr(Surgery, name) and not s.fit_steps:
+            raise ConfigError(
+                f'config.surgery.{name}: {getattr(s, name)} decides nothing without a fit; set '
+                f'config.surgery.fit_steps, or leave {name} at {getattr(Surgery, name)}'
             )
 
 

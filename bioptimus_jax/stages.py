@@ -85,7 +85,7 @@ STAGES: dict[str, Stage] = {
             'vocab/, contexts/, the source',
             'surgery/model (Hugging Face folder), tokens.jsonl, report.json',
             ('seed', 'surgery', 'model'),
-            lambda run: ('vocab', *(('contexts',) if run.config.surgery.initialisation.contexts else ())),
+            lambda run: ('vocab', *(('contexts',) if run.config.surgery.reads_contexts else ())),
             _late('surgery.graft', 'build'),
             _late('surgery.graft', 'external_inputs'),
             check=_late('surgery.graft', 'check'),

@@ -117,7 +117,7 @@ def replace_vocabulary(
         run = Run(place / 'run', experiment(OF_TEXTS, asked, keys or {}), quiet=True)
         _check(run, source, known, bool(texts))
         stages = [_vocabulary_stage(source, texts), STAGES['surgery']]
-        if run.config.surgery.initialisation.contexts:
+        if run.config.surgery.reads_contexts:
             stages = [STAGES['corpus'], stages[0], STAGES['contexts'], stages[1]]
         for stage in stages:
             execute(run, stage)
@@ -157,10 +157,11 @@ def _check(run: Run, source: Path, known: Subwords, sentences: bool) -> None:
     surgery, old = run.config.surgery, subwords_of(source, source)
     if surgery.initialisation.rows is None:
         raise ConfigError(f'strategy: {surgery.strategy} makes no rows for a new vocabulary; choose another')
-    if surgery.initialisation.contexts and not sentences:
+    if surgery.reads_contexts and not sentences:
+        reader = surgery.strategy if surgery.initialisation.contexts else 'surgery.fit_steps'
         raise ConfigError(
-            f'sentences: are missing, and {surgery.strategy} reads new tokens in them; give some, or '
-            f'strategy={ALONE!r}'
+            f'sentences: are missing, and {reader} reads new tokens in them; give some, or strategy={ALONE!r}'
+            f'{" without surgery.fit_steps" * bool(surgery.fit_steps)}'
         )
     if old.lowercase != known.lowercase:
         cased = {True: 'uncased', False: 'cased'}

@@ -16,7 +16,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import atomic, complete, write_json
 from bioptimus_jax.model.architecture import HEAD, Architecture
 from bioptimus_jax.model.folder import config_values
-from bioptimus_jax.model.weights import WEIGHTS, check_finite, read_weights
+from bioptimus_jax.model.weights import WEIGHTS, check_finite, read_weights, tensor_names
 from bioptimus_jax.schema import FAMILIES, Model
 from bioptimus_jax.trees import flatten, merge_strict, unflatten
 from bioptimus_jax.vocab import subwords
@@ -83,10 +83,7 @@ def from_tensors(
     }
     template = {path: _cut(path, np.broadcast_to(0, shape), architecture) for path, shape in shapes.items()}
     fresh = [path for path in shapes if path.startswith(f'{HEAD}/')]
-    if architecture.output_bias not in given and any(name.startswith('classifier.') for name in state):
-        # What a classifier of the same family calls its head was trained for classes.
-        given = {path: tensor for path, tensor in given.items() if path not in fresh}
-    if any(path in given for path in fresh):
+    if _holds_head(architecture, given, state):
         fresh = []
     else:
         given |= {path: template[path] for path in fresh}
@@ -99,6 +96,25 @@ def from_tensors(
     for path in architecture.padded:
         merged[path] = np.pad(merged[path], [(0, rows)] + [(0, 0)] * (merged[path].ndim - 1))
     return unflatten(merged), fresh
+
+
+def has_head(folder: Path) -> bool:
+    """Whether the weights of a folder hold the head of a masked language model, by the names of their tensors.
+
+    True where there are no names without reading the file (PyTorch's).
+    """
+    architecture, names = read_architecture(folder).masked_lm(), tensor_names(folder)
+    known = {architecture.plain_name(architecture.tensor_name(path)): path for path in architecture.shapes()}
+    plain = [name for name in map(architecture.plain_name, names) if not architecture.ignored.match(name)]
+    return not names or _holds_head(architecture, [known.get(name, name) for name in plain], names)
+
+
+def _holds_head(architecture: Architecture, paths: Iterable[str], names: Iterable[str]) -> bool:
+    paths = list(paths)
+    if architecture.output_bias not in paths and any(name.startswith('classifier.') for name in names):
+        # What a classifier of the same family calls its head was trained for classes.
+        return False
+    return any(path.startswith(f'{HEAD}/') for path in paths)
 
 
 def parameters_in(

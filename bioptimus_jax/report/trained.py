@@ -207,13 +207,13 @@ def _trained(m: Measures, model: str) -> Trained:
 
 def _conditions(m: Measures, names: Sequence[str], rates: Sequence[float]) -> dict[str, str]:
     """What must be equal for scores of two models to be of one experiment, beside what a table compares."""
-    config, reads = m.run.config, m.run.config.surgery.initialisation
+    config, reads = m.run.config, m.run.config.surgery.reads_contexts
     evaluation = {f'evaluation.{name}': str(getattr(config.evaluation, name)) for name in EVALUATION}
     return {
         **_contents(m),
         **_source_weights(m),
         **_shape(m),
-        **(_keys('contexts', config.contexts) if 'contexts' in m.manifests and reads.contexts else {}),
+        **(_keys('contexts', config.contexts) if 'contexts' in m.manifests and reads else {}),
         **_keys('rows', config.rows, ROWS_ROW),
         **_of_phases(m, names, rates),
         'learning rate': _path_of_rates(m),

@@ -19,12 +19,45 @@ NEIGHBOURS = 10
 
 
 @dataclasses.dataclass(frozen=True)
+class Fit:
+    """Disagreement with the source of each new token, mean over `contexts` [N] of its contexts, before the gradient fit
+    and after it: [N] each, NaN without a context. `again` [N]: which tokens were fitted twice.
+
+    A disagreement is the mean squared difference of states, in their units squared. `summary` goes to report.json.
+    """
+
+    before: np.ndarray
+    after: np.ndarray
+    contexts: np.ndarray
+    again: np.ndarray
+    summary: dict[str, Any]
+
+    def record(self, token: int) -> dict[str, Any]:
+        """What tokens.jsonl says of a token: `before` and `after` are None without a context."""
+        values = {'before': self.before[token], 'after': self.after[token]}
+        rounded = {n: None if np.isnan(v) else float(f'{v:.5g}') for n, v in values.items()}
+        return {'contexts': int(self.contexts[token]), **rounded, 'again': bool(self.again[token])}
+
+    def words(self) -> str:
+        """One line: the median before and after, the tokens that are still worst."""
+        s = self.summary
+        if not s['tokens']:
+            return 'gradient fit: no context spells a new token in whole pieces, all rows stay as they were'
+        line = f'gradient fit: disagreement of the median token {s["before"]:.3g}, now {s["after"]:.3g}'
+        if again := s['again']:
+            line += f'; {again["tokens"]:,} tokens fitted again'
+            if again['before'] is not None:
+                line += f' ({again["before"]:.3g}, now {again["after"]:.3g})'
+        return f'{line}; worst: ' + ', '.join(f'{token} {value:.3g}' for token, value in s['worst'][:3])
+
+
+@dataclasses.dataclass(frozen=True)
 class NewRows:
     """Rows of new tokens [N, D], and what is known of each: contexts used [N], fallback, spelling in source ids.
 
     `context_free` holds the rows that tokens without a context fall back to, moved and stretched as the rows are, by
     `scale` and `factor`. `kind` says where the rows come from, `windows` counts the sentences encoded, and `map` says
-    how well the map of `surgery.map` was fitted.
+    how well the map of `surgery.map` was fitted. `fit`: what the gradient fit of `surgery.fit_steps` has reached.
     """
 
     rows: np.ndarray
@@ -37,6 +70,7 @@ class NewRows:
     scale: str = 'literal'
     factor: float = 1.0
     map: dict[str, Any] | None = None
+    fit: Fit | None = None
 
 
 NONE_NEW = NewRows(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0, np.int64), (), (), FRESH, 0)
@@ -80,6 +114,7 @@ def token_records(vocabulary: list[str], table_WxD: np.ndarray, ledger: Ledger) 
             contexts=int(new.contexts[n]),
             cosine=round(float(cosines_N[n]), 5),
             fallback=new.fallback[n],
+            **({'fit': new.fit.record(n)} if new.fit else {}),
             neighbours=[
                 [vocabulary[j], round(float(v), 4)] for j, v in zip(near_NxC[n], values_NxC[n], strict=True)
             ],
@@ -115,6 +150,7 @@ def report(
             'new': _summary(norms_W[~copied_W]),
         },
         'map': new.map,
+        'fit': new.fit and new.fit.summary,
         'bias': ledger.bias,
         'parameters': origins,
     }

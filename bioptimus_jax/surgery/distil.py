@@ -1,10 +1,10 @@
 """A short gradient fit of new rows alone: one piece with the new row has to do what the source's pieces do.
 
-Token distillation (Dobler and others, 2025) for an encoder: the source reads a context in its own spelling, and again
-with the spelling replaced by one piece whose input row is the new one; the last layer's states of all other pieces
-are to agree. Only new rows move.
+Token distillation (Dobler, Elliott and de Melo, 2025, arXiv 2505.20133) for an encoder: the source reads a context in
+its own spelling, and again with the spelling replaced by one piece whose input row is the new one; the states of all
+other pieces, in the last layer or in another, are to agree. Only new rows move.
 
-B: contexts in a batch, P: pieces of a window, N: new tokens, D: hidden size.
+B: contexts in a batch, P: pieces of a window, N: new tokens, V: source tokens, padded, D: hidden size.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from bioptimus_jax.model.architecture import Architecture
+from bioptimus_jax.model.architecture import Architecture, logits_of
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.surgery.reading import TOKENIZER_BATCH, Occurrences, window_start
 from bioptimus_jax.surgery.rows import seeded
@@ -86,6 +86,19 @@ def _lesson(spelled: list[int], a: int, b: int, target: int, slot_id: int, width
     return padded(spelled, 0), padded(own, 0), len(spelled), len(own), a, target, padded(in_source, -1)
 
 
+@dataclasses.dataclass(frozen=True)
+class Aim:
+    """What the fit makes smaller: the disagreement of the states of a `layer` (-1: the last, else 1 to the depth), and
+    `cross_entropy` times the loss of naming the new token where it is hidden.
+
+    That loss is first divided by its own value and multiplied by that of the disagreement, both as constants, so that
+    1 gives both terms the same size: the weight alpha of the paper.
+    """
+
+    layer: int = -1
+    cross_entropy: float = 0.0
+
+
 def refine(
     source: Loaded,
     rows_NxD: np.ndarray,
@@ -93,10 +106,12 @@ def refine(
     steps: int,
     seed: int,
     advance: Callable[[int], None] = lambda steps: None,
+    aim: Aim = Aim(),
 ) -> np.ndarray:
     """The rows after so many steps of Adam on BATCH contexts each, drawn with the seed: float64 [N, D].
 
     A token without a context keeps its row. The rate falls linearly to 0. `advance` is called after each step.
+    With a cross-entropy the source needs a masked-LM head.
     """
     if not steps or not len(taught.target):
         return rows_NxD
@@ -112,37 +127,99 @@ def refine(
 
     @jax.jit
     def step(new_NxD: jax.Array, state: Any, batch: Any) -> tuple[jax.Array, Any]:
-        gradient = jax.grad(_disagreement)(new_NxD, parameters, source.architecture, slot_D, batch)
+        gradient = jax.grad(_loss)(new_NxD, parameters, source.architecture, slot_D, batch, aim)
         updates, state = optimizer.update(gradient, state)
         return optax.apply_updates(new_NxD, updates), state
 
+    drawn_N = np.zeros(len(rows_NxD), bool)
     for _ in range(steps):
         drawn = generator.integers(0, len(taught.target), BATCH)
         batch = {f.name: getattr(taught, f.name)[drawn] for f in dataclasses.fields(Lessons)}
+        if aim.cross_entropy:
+            drawn_N[batch['target']] = True
+            batch['drawn'] = drawn_N.copy()
         new_NxD, state = step(new_NxD, state, batch)
         advance(1)
     found_N = np.bincount(taught.target, minlength=len(rows_NxD)) > 0
     return np.where(found_N[:, None], np.asarray(new_NxD, np.float64), rows_NxD)
 
 
-def _disagreement(
-    new_NxD: jax.Array, parameters: Any, architecture: Architecture, slot_D: jax.Array, batch: Any
+def _loss(
+    new_NxD: jax.Array,
+    parameters: Any,
+    architecture: Architecture,
+    slot_D: jax.Array,
+    batch: Any,
+    aim: Aim,
 ) -> jax.Array:
-    """Mean squared difference of the last layer's states of all pieces but the slot."""
+    wanted_BxPxD = read_source(parameters, architecture, batch, aim.layer)
+    squares_BxP, kept_BxP = differences(
+        new_NxD, wanted_BxPxD, parameters, architecture, slot_D, batch, aim.layer
+    )
+    disagreement = (squares_BxP * kept_BxP).sum() / kept_BxP.sum()
+    if not aim.cross_entropy:
+        return disagreement
+    naming = _naming(new_NxD, parameters, architecture, batch)
+    return disagreement + aim.cross_entropy * jax.lax.stop_gradient(disagreement / naming) * naming
+
+
+def read_source(parameters: Any, architecture: Architecture, batch: Any, layer: int) -> jax.Array:
+    """States BxPxD of a layer for the source's own spelling: what a single piece should lead to."""
     encode = functools.partial(architecture.encode, parameters)
-    wanted_BxPxD = cast(jax.Array, encode(_batch(batch['source'], batch['source_length'])))
+    return _states(encode, _batch(batch['source'], batch['source_length']), layer)
+
+
+def differences(
+    new_NxD: jax.Array,
+    wanted_BxPxD: jax.Array,
+    parameters: Any,
+    architecture: Architecture,
+    slot_D: jax.Array,
+    batch: Any,
+    layer: int,
+) -> tuple[jax.Array, jax.Array]:
+    """Mean squared difference of each piece's state to that of `read_source`, BxP, and which pieces have one there.
+
+    `slot_D` is the input row of the token that `Lessons.own` has in the slot.
+    """
+    encode = functools.partial(architecture.encode, parameters)
     at_slot_BxP = jnp.arange(batch['own'].shape[1])[None, :] == batch['slot'][:, None]
     # In the slot is [MASK]; adding what the new row has beyond its row makes the gradient one of new rows alone.
     delta_BxPxD = jnp.where(
         at_slot_BxP[:, :, None], (new_NxD[batch['target']] - slot_D[None, :])[:, None, :], 0.0
     )
     own_batch = _batch(batch['own'], batch['own_length'])
-    own_BxPxD = cast(jax.Array, encode(own_batch, embedding_delta=delta_BxPxD))
+    own_BxPxD = _states(functools.partial(encode, embedding_delta=delta_BxPxD), own_batch, layer)
     kept_BxP = batch['in_source'] >= 0
     places_BxPx1 = jnp.maximum(batch['in_source'], 0)[:, :, None]
     aligned_BxPxD = jnp.take_along_axis(wanted_BxPxD, places_BxPx1, axis=1)
     squares_BxP = ((own_BxPxD - aligned_BxPxD) ** 2).mean(axis=-1)
-    return (squares_BxP * kept_BxP).sum() / kept_BxP.sum()
+    return squares_BxP, kept_BxP
+
+
+def _states(encode: Callable[..., Any], batch: Any, layer: int) -> jax.Array:
+    # Of all layers' states one is used: under jit the layers above it are neither computed nor differentiated.
+    return cast(jax.Array, encode(batch) if layer < 0 else encode(batch, all_layers=True)[layer])
+
+
+def _naming(new_NxD: jax.Array, parameters: Any, architecture: Architecture, batch: Any) -> jax.Array:
+    """Mean cross-entropy of the new token at its [MASK], among the source's tokens and all new ones (bias 0).
+
+    Only output rows have a gradient here: with [MASK] in the slot no new row is read.
+    """
+    own_BxP = batch['own']
+    slots_B = jnp.arange(len(own_BxP)) * own_BxP.shape[1] + batch['slot']
+    hidden_BxD = architecture.encode(parameters, _batch(own_BxP, batch['own_length']), slots_K=slots_B)
+    layer = architecture.output_layer(parameters, hidden_BxD[None])
+    # Adam makes a small gradient as long as a large one. A row that no context has named so far would only be pushed
+    # away from all of them, at the full rate.
+    moving_NxD = jnp.where(batch['drawn'][:, None], new_NxD, jax.lax.stop_gradient(new_NxD))
+    table_WxD = jnp.concatenate([layer.table_VxD, moving_NxD])
+    bias_W = jnp.concatenate([layer.bias_V, jnp.zeros(len(new_NxD))])
+    logits_BxW = logits_of(layer.states_BxMxD, table_WxD, bias_W)[0]
+    return optax.softmax_cross_entropy_with_integer_labels(
+        logits_BxW, len(layer.bias_V) + batch['target']
+    ).mean()
 
 
 def _batch(tokens_BxP: Any, lengths_B: Any) -> dict[str, Any]:

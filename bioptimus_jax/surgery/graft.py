@@ -17,11 +17,11 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.loaded import check as check_tokenizer
-from bioptimus_jax.model.tensors import own_architecture, read_architecture, write_folder
+from bioptimus_jax.model.tensors import has_head, own_architecture, read_architecture, write_folder
 from bioptimus_jax.pretrain.layouts import layout_of
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Rows, Surgery
-from bioptimus_jax.surgery import account, bias, rows
+from bioptimus_jax.surgery import account, bias, fit, rows
 from bioptimus_jax.surgery.initialisations import Spellings
 from bioptimus_jax.surgery.material import layers_read
 from bioptimus_jax.surgery.source import computing, load_source
@@ -83,6 +83,7 @@ def check(run: Run) -> None:
     shape = read_architecture(folder) if folder else own_architecture(experiment.model, experiment.vocab.size)
     if folder and surgery.initialisation.source:
         check_tokenizer(folder)
+        fit.check(surgery, shape, not surgery.fit_cross_entropy or has_head(folder), str(folder))
         if not rows_fit(surgery, shape):
             raise ConfigError(
                 f'config.surgery.map: rows of {folder} have {shape.width} columns, its states {shape.hidden}; '

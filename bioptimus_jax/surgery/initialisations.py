@@ -15,6 +15,12 @@ from bioptimus_jax.surgery.rows import seeded, unit
 RANDOM_ROWS_DEVIATION = 0.02
 MEAN_RESIZING_VARIANCE = 1e-9  # resize_token_embeddings of transformers multiplies the covariance with it
 BLOCK = 512
+OF_FIT = (
+    'fit_steps',
+    'fit_layer',
+    'fit_cross_entropy',
+    'fit_again',
+)  # made rows can be fitted, drawn ones are controls
 
 Spellings = Sequence[Sequence[int]]
 
@@ -124,7 +130,7 @@ class Initialisation:
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys of `config.surgery` that decide something here."""
-        of_rows = ('scale', 'dealt') if self.scaled else ()
+        of_rows = ('scale', 'dealt', *OF_FIT) if self.scaled else ()
         of_states = ('layers', 'pooling') if self.states else ()
         of_contexts = ('contexts', 'max_contexts') if self.contexts else ()
         return ('bias', 'batch_pieces', *of_rows, *of_states, *of_contexts, *self.own_keys)
@@ -230,7 +236,7 @@ INITIALISATIONS: dict[str, Initialisation] = {
         contextualized,
         alone=True,
         contexts=True,
-        own_keys=('map', 'shrinkage', 'fit_steps'),
+        own_keys=('map', 'shrinkage'),
         papers_own=True,
     ),
     'random_rows': Initialisation(

@@ -19,7 +19,7 @@ from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.progress import clock
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import PAPER_ROWS, Surgery
-from bioptimus_jax.surgery import recovery
+from bioptimus_jax.surgery import fit, recovery
 from bioptimus_jax.surgery.bias import token_counts
 from bioptimus_jax.surgery.graft import rows_fit
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS, MAPS, middle
@@ -27,7 +27,8 @@ from bioptimus_jax.surgery.material import Material, gather
 from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.surgery.source import computing, load_source
 from bioptimus_jax.surgery.spelling import written
-from bioptimus_jax.surgery.synthesis import distilled, make, summing, watched
+from bioptimus_jax.surgery.synthesis import make, summing, watched
+from bioptimus_jax.trees import flatten, unflatten
 from bioptimus_jax.vocab.contexts import Contexts, sample_contexts
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
@@ -35,6 +36,7 @@ FILE = 'probe.json'
 PAPER = Surgery(**PAPER_ROWS)
 MOST_DOCUMENTS = 50_000  # searched for contexts: minutes, whatever the size of the corpus
 STRATA = 10
+AGAIN = 0.1  # share of the tokens that one of the fits goes on with
 
 
 def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str, Any]:
@@ -61,7 +63,8 @@ def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str,
     run.say(f'probe: {len(hidden):,} of {len(source.vocabulary):,} tokens of the source are hidden')
     found = sample_contexts(run, hidden, contexts, MOST_DOCUMENTS)
     shape = source.architecture
-    wanted = [one for one in variants(shape.layers, contexts, fit_steps) if rows_fit(one, shape)]
+    compared = variants(shape.layers, contexts, fit_steps, head=not source.fresh)
+    wanted = [one for one in compared if rows_fit(one, shape)]
     sums = summing(run, run.config.surgery.batch_pieces, keep=False)
     without = hiding(source, hidden)
     spellings = list(map(without.subwords.spell_token, hidden))
@@ -111,14 +114,21 @@ def choose(
 
 
 def hiding(source: Loaded, hidden: Sequence[str]) -> Loaded:
-    """The source as if its vocabulary lacked those tokens; ids, and the table with the true rows, stay."""
+    """The source as if its vocabulary lacked those tokens: it neither spells with them nor predicts them.
+
+    Their ids, and the table with the true rows, stay.
+    """
     ids = [source.vocabulary.index(token) for token in hidden]
-    return dataclasses.replace(source, subwords=source.subwords.without(ids))
+    flat = dict(flatten(source.parameters))
+    if (path := source.architecture.output_bias) in flat:
+        flat[path] = np.array(flat[path])
+        flat[path][ids] = np.finfo(np.float32).min
+    return dataclasses.replace(source, subwords=source.subwords.without(ids), parameters=unflatten(flat))
 
 
-def variants(layers: int, contexts: int, fit_steps: int = 0) -> list[Surgery]:
+def variants(layers: int, contexts: int, fit_steps: int = 0, head: bool = False) -> list[Surgery]:
     """What is compared, for a source of so many layers: every initialisation, and the paper's with other layers,
-    poolings, numbers of contexts, shrinkages and maps."""
+    poolings, numbers of contexts, shrinkages and maps; gradient fits, with a `head` also by cross-entropy."""
     like = functools.partial(dataclasses.replace, PAPER)
     read: list[tuple[int, ...]] = [(-1,), *((n,) for n in range(layers)), ()]
     maps = [name for name, one in MAPS.items() if one.anchors]
@@ -139,8 +149,14 @@ def variants(layers: int, contexts: int, fit_steps: int = 0) -> list[Surgery]:
     found += _initialisations('centred', layers, read)
     found += [dataclasses.replace(one, scale='centred') for one in (*mapped, *defaults)]
     if fit_steps:
-        starts = (like(scale='centred'), Surgery())
-        found += [dataclasses.replace(start, fit_steps=fit_steps) for start in starts]
+        # Token distillation begins with rows that are made of rows alone.
+        of_rows = [s for s in _initialisations('centred', layers, read) if not s.initialisation.states]
+        starts = [like(scale='centred'), *of_rows, Surgery()]
+        fits: list[dict[str, Any]] = [{'fit_layer': middle(layers)[0] or 1}, {'fit_again': AGAIN}]
+        fits += [{'fit_cross_entropy': 1.0}, {'fit_cross_entropy': 1.0, **fits[0]}] if head else []
+        wanted = [(start, {}) for start in starts]
+        wanted += [(start, change) for start in (*of_rows[:1], Surgery()) for change in fits]
+        found += [dataclasses.replace(start, fit_steps=fit_steps, **change) for start, change in wanted]
     return list(dict.fromkeys(found))
 
 
@@ -191,12 +207,14 @@ def _compared(
     for settings in wanted:
         made = make(settings, material, run.config.seed)
         if settings.fit_steps:
-            fitting = run.progress('probe: gradient fit', settings.fit_steps, 'steps')
+            fitting = run.progress('probe: gradient fit', fit.steps(settings), 'steps')
             advance = watched(fitting, run.check_stop)
-            made = distilled(settings, made, source, hidden, contexts, run.config.seed, advance)
+            made = fit.fitted(settings, made, source, hidden, contexts, run.config.seed, advance)
         measured = recovery.measure(made.rows, true_N, material.table)
         summary = recovery.summary(measured, numbers, run.config.seed)
         records.append({'name': named(settings), 'flags': flags(settings), 'map': made.map, **summary})
+        if made.fit:
+            records[-1]['fit'] = made.fit.summary
         progress.update(1)
         run.check_stop()
     records.sort(key=lambda r: (r['rank'][0], -r['cosine'][0]))

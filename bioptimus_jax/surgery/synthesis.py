@@ -13,13 +13,13 @@ from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Surgery
-from bioptimus_jax.surgery import account, distil, linear, rows
+from bioptimus_jax.surgery import account, fit, linear, rows
 from bioptimus_jax.surgery.account import NewRows
 from bioptimus_jax.surgery.initialisations import averaged_input
 from bioptimus_jax.surgery.material import Material, Sums, gather
-from bioptimus_jax.surgery.reading import Reading, choose_occurrences
+from bioptimus_jax.surgery.reading import Reading
 from bioptimus_jax.surgery.source import sum_states
-from bioptimus_jax.vocab.contexts import Contexts, load_contexts
+from bioptimus_jax.vocab.contexts import load_contexts
 
 UNKNOWN_MEAN = 'unknown_mean'
 
@@ -36,7 +36,8 @@ def synthesise(
     """
     settings, seed = run.config.surgery, run.config.seed
     run.log('surgery', 0, kind='start')
-    contexts = load_contexts(run.folder('contexts')) if settings.initialisation.contexts else None
+    fit.check(settings, source.architecture, not source.fresh, str(source.folder))
+    contexts = load_contexts(run.folder('contexts')) if settings.reads_contexts else None
     sums = summing(run, settings.batch_pieces, keep=True)
     given = gather(source, tokens, spellings, contexts, [settings], seed, sums, written)
     made = make(settings, given, seed)
@@ -45,8 +46,10 @@ def synthesise(
             f'surgery: fewer than {rows.LEAST_ROWS} new rows have no mean to be centred by; they are rescaled'
         )
     if settings.fit_steps and contexts is not None:
-        progress = run.progress('surgery, gradient fit', settings.fit_steps, 'steps')
-        made = distilled(settings, made, source, tokens, contexts, seed, watched(progress, run.check_stop))
+        progress = run.progress('surgery, gradient fit', fit.steps(settings), 'steps')
+        made = fit.fitted(settings, made, source, tokens, contexts, seed, watched(progress, run.check_stop))
+        if made.fit is not None:
+            run.say(f'surgery: {made.fit.words()}')
     return dataclasses.replace(made, rows=rows.dealt(made.rows, seed)) if settings.dealt else made
 
 
@@ -69,23 +72,6 @@ def summing(run: Run, batch_pieces: int, keep: bool) -> Sums:
         return states
 
     return sums
-
-
-def distilled(
-    settings: Surgery,
-    made: NewRows,
-    source: Loaded,
-    tokens: Sequence[str],
-    contexts: Contexts,
-    seed: int,
-    advance: Callable[[int], None],
-) -> NewRows:
-    """The rows after `surgery.fit_steps` steps of their gradient fit, on the contexts that the setting uses."""
-    targets = {token: number for number, token in enumerate(tokens)}
-    chosen = choose_occurrences(contexts, targets, settings.contexts, seed, settings.max_contexts)
-    taught = distil.lessons(source, contexts.sentences, chosen)
-    refined_NxD = distil.refine(source, made.rows, taught, settings.fit_steps, seed, advance)
-    return dataclasses.replace(made, rows=refined_NxD)
 
 
 def watched(progress: Progress, check: Callable[[], None]) -> Callable[[int], None]:
