@@ -15,12 +15,8 @@ from bioptimus_jax.surgery.rows import seeded, unit
 RANDOM_ROWS_DEVIATION = 0.02
 MEAN_RESIZING_VARIANCE = 1e-9  # resize_token_embeddings of transformers multiplies the covariance with it
 BLOCK = 512
-OF_FIT = (
-    'fit_steps',
-    'fit_layer',
-    'fit_cross_entropy',
-    'fit_again',
-)  # made rows can be fitted, drawn ones are controls
+# Keys of the gradient fit, of all rows but those that are drawn as a control.
+OF_FIT = ('fit_steps', 'fit_layer', 'fit_cross_entropy', 'fit_again')
 
 Spellings = Sequence[Sequence[int]]
 

@@ -154,7 +154,7 @@ def variants(layers: int, contexts: int, fit_steps: int = 0, head: bool = False)
         starts = [like(scale='centred'), *of_rows, Surgery()]
         fits: list[dict[str, Any]] = [{'fit_layer': middle(layers)[0] or 1}, {'fit_again': AGAIN}]
         fits += [{'fit_cross_entropy': 1.0}, {'fit_cross_entropy': 1.0, **fits[0]}] if head else []
-        wanted = [(start, {}) for start in starts]
+        wanted: list[tuple[Surgery, dict[str, Any]]] = [(start, {}) for start in starts]
         wanted += [(start, change) for start in (*of_rows[:1], Surgery()) for change in fits]
         found += [dataclasses.replace(start, fit_steps=fit_steps, **change) for start, change in wanted]
     return list(dict.fromkeys(found))
