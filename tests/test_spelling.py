@@ -1,12 +1,21 @@
 """Rows from characters: n-grams by hand, the solution of scikit-learn, no token teaches itself."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
+from toy_source import TABLE, WORD, built, make_run, make_source
+from toy_spelling import FOUND, NEW, SPELLING, WORDS, occurrences
 
-from bioptimus_jax.surgery import spelling
+from bioptimus_jax.schema import Surgery
+from bioptimus_jax.surgery import recovery, shared, spelling
+from bioptimus_jax.surgery.material import gather
+from bioptimus_jax.surgery.source import sum_states
+from bioptimus_jax.surgery.synthesis import make
+from bioptimus_jax.vocab.contexts import Contexts
 
 
 def test_grams_by_hand():
@@ -62,3 +71,87 @@ def test_any_text_has_finite_rows_and_the_same_ones_in_any_order(texts):
     assert np.isfinite(made).all()
     again = spelling.fitted(texts[::-1], rows_VxD[::-1])(texts)
     np.testing.assert_allclose(made, again, atol=1e-8)
+
+
+def test_likeness_by_hand():
+    # <ab> and <ac> have ten n-grams each, and share <, a, > and <a.
+    known = ['<ab>', '<zz>', 'q>']
+    np.testing.assert_allclose(spelling.likeness(['<ab>', '<ac>', 'ωω'], known), [1, 0.4, 0])
+    assert len(spelling.likeness([], known)) == 0
+
+
+def test_weights_make_one_spread_of_likeness_like_another():
+    draw = np.random.default_rng(0)
+    here, there = draw.uniform(0.3, 1, 400), draw.uniform(0, 1, 500)
+    weights = recovery.weights_like(here, there)
+    assert weights.sum() == pytest.approx(1)
+    assert (weights >= 0).all()
+    edges = np.quantile(there, [0.2, 0.4, 0.6, 0.8])
+    shares = np.bincount(np.searchsorted(edges, here, side='right'), weights, minlength=5)
+    assert shares == pytest.approx([0, 0.25, 0.25, 0.25, 0.25])  # none of them is in the lowest fifth
+    measured = {name: np.array([1.0, 2, 3, 4]) for name in recovery.MEASURES}
+    summary = recovery.summary(measured, {}, 0, np.array([0.1, 0.1, 0.2, 0.6]))
+    assert (summary['rank'][0], summary['rank_weighted'][0]) == (2.5, 4)
+    equal = recovery.summary(measured, {}, 0, np.full(4, 0.25))
+    assert equal['rank_weighted'][0] == 2  # half of the weight is reached here
+    assert 'rank_weighted' not in recovery.summary(measured, {}, 0)
+
+
+LETTERS_TOO = list(dict.fromkeys([*SPELLING, *WORDS[4:9], 'lymph', '##oma', 'kin', '##ase']))
+
+
+def test_the_stage_writes_what_characters_predict(tmp_path):
+    source = make_source(SPELLING)
+    flat, report, tokens = built(make_run(tmp_path, source, NEW, FOUND, surgery__strategy='spelled'))
+    assert report['strategy'] == 'spelled'
+    known = source.subwords.drawn_N
+    predict = spelling.fitted(spelling.written(source.subwords, known), source.table()[known])
+    for token in (t for t in NEW if t not in SPELLING and source.subwords.spell_token(t)):
+        [expected] = predict([f'{"" if token.startswith("##") else "<"}{token.removeprefix("##")}>'])
+        np.testing.assert_allclose(flat[TABLE][NEW.index(token)], expected, atol=1e-5)
+    assert {t['kind'] for t in tokens} == {'copied', 'synthesised'}
+
+
+def test_the_spelled_map_is_a_ridge_regression_of_states_beside_predicted_rows(monkeypatch):
+    source = make_source(LETTERS_TOO, layers=2)
+    monkeypatch.setattr(shared, 'RESPELLED_FOLDS', 1)
+    settings = Surgery(map='spelled', scale='literal', shrinkage=0.0)
+    contexts = Contexts(*_contexts(occurrences(WORD)))
+
+    def sums(source_, read, layers, label):
+        return sum_states(source_, read, 64, layers=layers)
+
+    spelled_by = [source.subwords.spell_token(WORD)]
+    written = [f'<{WORD}>']
+    material = gather(source, [WORD], spelled_by, contexts, [settings], 0, sums, written)
+    [one] = [make(settings, material, 0)]
+    states_MxD, rows_MxD = material.pairs(material.respelled, settings)
+    blocks = [states_MxD, material.spelled.anchors]
+    scales = [np.sqrt(block.var(axis=0).mean()) for block in blocks]
+    known = np.hstack([block / scale for block, scale in zip(blocks, scales, strict=True)])
+    eigenvalues = np.linalg.eigvalsh(np.cov(known.T, bias=True) * len(known))
+    other = Ridge(one.map['ridge'] * eigenvalues.mean()).fit(known, rows_MxD)
+    inputs = material.inputs(settings, 0)
+    new = np.hstack([inputs.sums / inputs.contexts[:, None] / scales[0], material.spelled.rows / scales[1]])
+    np.testing.assert_allclose(one.rows, other.predict(new), rtol=1e-6)
+    plain = make(dataclasses.replace(settings, map='respelled'), material, 0)
+    assert not np.allclose(one.rows, plain.rows, rtol=0.01)
+
+
+def _contexts(found):
+    sentences = sorted({o[1] for o in found})
+    columns = [np.array([o[i] for o in found]) for i in (2, 3, 4)]
+    return sentences, [o[0] for o in found], np.array([sentences.index(o[1]) for o in found]), *columns
+
+
+def test_hidden_tokens_teach_nothing():
+    source = make_source(LETTERS_TOO)
+    hidden = sorted(source.subwords.kind.respellable(source.subwords))[:3]
+    without = source.subwords.without(hidden)
+    assert set(source.subwords.drawn_N) - set(without.drawn_N) == set(hidden)
+    table = np.array(source.table())
+    before = spelling.spelled(without, table, ['<bro>'], np.zeros(0, np.int64), 0).rows
+    table[hidden] += 100
+    np.testing.assert_array_equal(
+        before, spelling.spelled(without, table, ['<bro>'], np.zeros(0, np.int64), 0).rows
+    )
