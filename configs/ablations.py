@@ -49,14 +49,14 @@ Expect:   table2: averaged_input first, random_rows near it, contextualized with
           the words seen, by 0.5 to 1 per phase. table7, orders: no order distinguishable from the best static setting
           in F1; in held-out loss words beat tokens under word masks, and the loss under a setting is lowest for the arm
           that was trained with it last. corruption: no difference in geometry beyond the seeds.
-          curves: averaged_* within 0.05 nats of contextualized after 100 steps; a variant ahead of the literal rows. For
-          arms added later: from MiniLM mapped_spelled 0.05 nats or more ahead of mapped_centred after 100,000 words,
-          spelled_centred between the two; from the small source no difference.
+          curves: averaged_* within 0.05 nats of contextualized after 100 steps; a variant ahead of the literal rows.
+          For arms added later: from MiniLM mapped_spelled 0.05 nats or more ahead of mapped_centred after 100,000
+          words, spelled_centred between the two; from the small source no difference.
           forecast: one to four times the rate ahead of a quarter and a half, masked_20 ahead at every rate; from a
           tenth of the steps the final loss within 1 %, Kendall's tau of 0.8 with the final order, and 0.6 for the order
           at that step, since high rates gain most at the end.
-          masking: a falling rate ahead of a rising one by 0.05 nats or more in held-out loss, which hides 15 %, and level
-          in hidden words; masked_20 first in hidden words and last but for masked_16 and the detour in F1, by a point;
+          masking: a falling rate ahead of a rising one by 0.05 nats or more in held-out loss, which hides 15 %, and
+          level in hidden words; masked_20 first in hidden words and last but for masked_16 and the detour in F1, by a point;
           at 16 % [MASK] the three corruptions within 0.1 nats a word; the detour 0.2 nats behind in hidden words and
           level in F1; no other arm distinguishable from words_20 in F1; across corpora 10 to 20 F1 less, and the same
           order.

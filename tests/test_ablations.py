@@ -145,14 +145,16 @@ def test_masking_rises_falls_stays_is_shuffled_and_takes_a_detour():
     assert (np.diff(path('easy_to_hard')) >= 0).all()
     line, falling = path('falling_line'), path('falling_steps')
     assert (line[0], line[-1]) == (pytest.approx(0.3), pytest.approx(0.05, abs=0.001))
-    assert (np.diff(line) <= 0).all() and line.mean() == pytest.approx(0.175, abs=0.001)
+    assert (np.diff(line) <= 0).all()
+    assert line.mean() == pytest.approx(0.175, abs=0.001)
     assert [round(float(r), 2) for r in dict.fromkeys(falling.tolist())] == [0.3, 0.2, 0.1, 0.05]
     for name, rate in (('tokens_15', 0.15), ('words_15', 0.15), ('words_20', 0.2), ('words_30', 0.3)):
         assert path(name) == pytest.approx(rate)
     shuffled = {
         tuple(setting_name(e.phase[n]) for n in e.phases) for arm, e in arms.items() if 'shuffled' in arm
     }
-    assert len(shuffled) == 3 and {tuple(sorted(one)) for one in shuffled} == {tuple(sorted(PAPER_SETTINGS))}
+    assert len(shuffled) == 3
+    assert {tuple(sorted(one)) for one in shuffled} == {tuple(sorted(PAPER_SETTINGS))}
     assert PAPER_SETTINGS not in shuffled
     detour = arms['detour.seed-0']
     assert [detour.phase[n].objective for n in detour.phases] == ['causal'] * 3 + ['']
