@@ -56,7 +56,7 @@ Expect:   table2: averaged_input first, random_rows near it, contextualized with
           tenth of the steps the final loss within 1 %, Kendall's tau of 0.8 with the final order, and 0.6 for the order
           at that step, since high rates gain most at the end.
           masking: a falling rate ahead of a rising one by 0.05 nats or more in held-out loss, which hides 15 %, and
-          level in hidden words; masked_20 first in hidden words and last but for masked_16 and the detour in F1, by a point;
+          level in hidden words; masked_20 first in hidden words, and last but for masked_16 and the detour in F1, by 1;
           at 16 % [MASK] the three corruptions within 0.1 nats a word; the detour 0.2 nats behind in hidden words and
           level in F1; no other arm distinguishable from words_20 in F1; across corpora 10 to 20 F1 less, and the same
           order.
