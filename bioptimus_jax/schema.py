@@ -265,6 +265,20 @@ class Surgery:
         low=0,
         high=1,
     )
+    donor: str = key(
+        '',
+        f'{concerned("donor")}, and the probe: another model, which knows tokens that the source lacks, a folder or a '
+        "hub id; empty: word vectors trained on this run's corpus (needs the extra donor)",
+        path=True,
+    )
+    donor_revision: str = key('', 'commit or tag of the hub id (required with a hub id)')
+    anchors: int = key(
+        64,
+        f'{concerned("anchors")}: tokens of the source that a row is the sum of; below the dimensions of the donor '
+        '(300 of word vectors)',
+        low=1,
+        high=4096,
+    )
     scale: str = key(
         'centred',
         "literal; rescaled to the mean norm of the source's rows; or centred: moved and stretched as a whole until "
@@ -305,6 +319,11 @@ class Surgery:
     def reads_contexts(self) -> bool:
         """Whether rows are made from contexts, or fitted on them."""
         return self.initialisation.contexts or self.fit_steps > 0
+
+    @property
+    def reads_corpus(self) -> bool:
+        """Whether word vectors are trained on the corpus."""
+        return self.initialisation.donor and not self.donor
 
     def different(self, usual: 'Surgery') -> dict[str, Any]:
         """The keys that this strategy is concerned with and that are other than in `usual`; not the strategy."""
@@ -958,7 +977,13 @@ def _check_settings(settings: Finetune, where: str) -> None:
 def _check_surgery(s: Surgery) -> None:
     if len(set(s.layers)) != len(s.layers):
         raise ConfigError(f'config.surgery.layers: different layers are needed, got {s.layers}')
-    for name, unused in (('map', 'none'), ('shrinkage', 0.0), ('fit_steps', 0), ('dealt', False)):
+    for name, unused in (
+        ('map', 'none'),
+        ('shrinkage', 0.0),
+        ('fit_steps', 0),
+        ('anchors', 64),
+        ('dealt', False),
+    ):
         value = getattr(s, name)
         if value not in (unused, getattr(Surgery, name)) and name not in s.initialisation.keys:
             raise ConfigError(

@@ -17,6 +17,13 @@ def _late(module: str, function: str) -> Callable[..., Any]:
     return lambda *given: getattr(importlib.import_module(f'bioptimus_jax.{module}'), function)(*given)
 
 
+def _surgery_needs(run: Run) -> tuple[str, ...]:
+    """Contexts and corpus where the initialisation reads them."""
+    surgery = run.config.surgery
+    corpus = ('corpus',) if surgery.reads_corpus else ()
+    return ('vocab', *corpus, *(('contexts',) if surgery.reads_contexts else ()))
+
+
 def _export_needs(run: Run) -> tuple[str, ...]:
     """Phases that have ended can be exported while pre-training goes on."""
     return ('vocab', 'surgery', 'pretrain') if run.manifest('pretrain') else ('vocab', 'surgery')
@@ -82,10 +89,10 @@ STAGES: dict[str, Stage] = {
         Stage(
             'surgery',
             "the weights at step 0: the source's, with embedding rows for new tokens",
-            'vocab/, contexts/, the source',
+            'vocab/, contexts/, the source; with a donor also that, or corpus/',
             'surgery/model (Hugging Face folder), tokens.jsonl, report.json',
             ('seed', 'surgery', 'model'),
-            lambda run: ('vocab', *(('contexts',) if run.config.surgery.reads_contexts else ())),
+            _surgery_needs,
             _late('surgery.graft', 'build'),
             _late('surgery.graft', 'external_inputs'),
             check=_late('surgery.graft', 'check'),

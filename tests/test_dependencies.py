@@ -39,6 +39,7 @@ PERMISSIVE = re.compile(
 )
 COPYLEFT = re.compile(r'\bA?L?GPL|General Public', re.IGNORECASE)
 EXCEPTIONS = {
+    'gensim': 'LGPL; imported as it is by those who install the extra donor',
     'unidecode': 'GPL; comes with pubmed-parser, which a benchmark compares with in a process of its own (extra bench)',
 }
 

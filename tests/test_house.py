@@ -31,6 +31,7 @@ FLOORS = {
     'bioptimus_jax.pretrain.shares': 0,
     'bioptimus_jax.pretrain.units': 0,
     'bioptimus_jax.surgery.initialisations': 0,
+    'bioptimus_jax.surgery.pursuit': 0,
     'bioptimus_jax.surgery.rows': 0,
     'bioptimus_jax.schema': 1,
     'bioptimus_jax.hosts': 1,
@@ -132,7 +133,9 @@ WITHOUT_JAX = (
     'bioptimus_jax.pretrain.shares',
     'bioptimus_jax.pretrain.units',
     'bioptimus_jax.model.folder',
+    'bioptimus_jax.surgery.fasttext',
     'bioptimus_jax.surgery.initialisations',
+    'bioptimus_jax.surgery.pursuit',
     'bioptimus_jax.surgery.rows',
     'bioptimus_jax.plugins',
 )

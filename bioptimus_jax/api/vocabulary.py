@@ -116,9 +116,11 @@ def replace_vocabulary(
         }
         run = Run(place / 'run', experiment(OF_TEXTS, asked, keys or {}), quiet=True)
         _check(run, source, known, bool(texts))
-        stages = [_vocabulary_stage(source, texts), STAGES['surgery']]
-        if run.config.surgery.reads_contexts:
-            stages = [STAGES['corpus'], stages[0], STAGES['contexts'], stages[1]]
+        surgery = run.config.surgery
+        contexts = surgery.reads_contexts
+        stages = [_vocabulary_stage(source, texts), *[STAGES['contexts']] * contexts, STAGES['surgery']]
+        if contexts or surgery.reads_corpus:
+            stages.insert(0, STAGES['corpus'])
         for stage in stages:
             execute(run, stage)
         made = run.folder('surgery') / 'model'
@@ -157,8 +159,9 @@ def _check(run: Run, source: Path, known: Subwords, sentences: bool) -> None:
     surgery, old = run.config.surgery, subwords_of(source, source)
     if surgery.initialisation.rows is None:
         raise ConfigError(f'strategy: {surgery.strategy} makes no rows for a new vocabulary; choose another')
-    if surgery.reads_contexts and not sentences:
-        reader = surgery.strategy if surgery.initialisation.contexts else 'surgery.fit_steps'
+    by_itself = surgery.initialisation.contexts or surgery.reads_corpus
+    if (by_itself or surgery.reads_contexts) and not sentences:
+        reader = surgery.strategy if by_itself else 'surgery.fit_steps'
         raise ConfigError(
             f'sentences: are missing, and {reader} reads new tokens in them; give some, or strategy={ALONE!r}'
             f'{" without surgery.fit_steps" * bool(surgery.fit_steps)}'

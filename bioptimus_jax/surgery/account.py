@@ -137,7 +137,8 @@ def report(
     source_norms = [] if ledger.source_table is None else np.linalg.norm(ledger.source_table, axis=1)
     return {
         'strategy': settings.strategy,
-        'settings': dataclasses.asdict(settings),
+        # Content decides, never a path: what is written must be the same wherever the donor is.
+        'settings': {**dataclasses.asdict(settings), 'donor': bool(settings.donor)},
         'scale': new.scale,
         'scale_factor': new.factor,
         'tokens': {kind: kinds[kind] for kind in (COPIED, SYNTHESISED, FRESH)},

@@ -21,7 +21,7 @@ from bioptimus_jax.model.tensors import has_head, own_architecture, read_archite
 from bioptimus_jax.pretrain.layouts import layout_of
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Rows, Surgery
-from bioptimus_jax.surgery import account, bias, fit, rows
+from bioptimus_jax.surgery import account, bias, donor, fit, rows
 from bioptimus_jax.surgery.initialisations import Spellings
 from bioptimus_jax.surgery.material import layers_read
 from bioptimus_jax.surgery.source import computing, load_source
@@ -89,6 +89,8 @@ def check(run: Run) -> None:
                 f'config.surgery.map: rows of {folder} have {shape.width} columns, its states {shape.hidden}; '
                 f'{surgery.strategy} needs a map, set config.surgery.map=respelled, or choose another strategy'
             )
+    if surgery.initialisation.donor:
+        donor.check(surgery)
     _fitted(experiment, shape, shape.vocab_size)
     layers_read([surgery], shape.layers, str(folder))
 
@@ -100,13 +102,14 @@ def rows_fit(surgery: Surgery, shape: Architecture) -> bool:
 
 
 def external_inputs(experiment: Experiment) -> list[Path]:
-    """The source's files that decide the result: config.json, weights, tokenizer. None without a source."""
+    """The files that decide the result, of the source and of a donor: config.json, weights, tokenizer."""
     folder = source_folder(experiment.source)
     if folder is None:
         return []
     if not experiment.surgery.initialisation.source:
         return [folder / 'config.json']
-    return deciding_files(folder)
+    donor_folder = donor.folder_of(experiment.surgery) if experiment.surgery.initialisation.donor else None
+    return [*deciding_files(folder), *(deciding_files(donor_folder) if donor_folder else ())]
 
 
 def _fitted(experiment: Experiment, architecture: Architecture, vocab_size: int) -> Architecture:

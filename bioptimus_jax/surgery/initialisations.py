@@ -1,6 +1,7 @@
 """Initialisations: how embedding rows of new tokens are made. One record each, and the table is all that names them.
 
-V: source tokens, N: new tokens, M: anchors (tokens of the source in the sentences of the new ones), D: hidden size.
+V: source tokens, N: new tokens, M: anchors (tokens of the source in the sentences of the new ones, or tokens that a
+donor knows too), D: hidden size, E: size of a donor's vectors.
 This file does without jax, so that the schema can list the names. Sums are taken in float64.
 """
 
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bioptimus_jax.surgery import pursuit
 from bioptimus_jax.surgery.rows import seeded, unit
 
 RANDOM_ROWS_DEVIATION = 0.02
@@ -54,7 +56,9 @@ class Inputs:
     where there is none. `sums` [N, D]: the sum of such states over the token's contexts, `contexts` [N]: their number.
     `anchor_states`, `anchor_rows` [M, D]: context means of tokens of the source, and their input rows.
     `spelled` [N, D]: rows that the characters of the tokens predict.
-    `settings` is `config.surgery`.
+    `donor_vectors` [N, E]: a donor's vectors of the new tokens, NaN where it has none; `donor_anchors` [M, E] and
+    `donor_rows` [M, D]: its vectors of tokens that the source has, and their input rows.
+    `settings` is `config.surgery`. `advance` is called with numbers of tokens that were done, and may raise to stop.
     """
 
     table: np.ndarray
@@ -67,6 +71,10 @@ class Inputs:
     anchor_states: Any = None
     anchor_rows: Any = None
     spelled: Any = None
+    donor_vectors: Any = None
+    donor_anchors: Any = None
+    donor_rows: Any = None
+    advance: Callable[[int], None] = lambda tokens: None
 
     @property
     def known(self) -> np.ndarray:
@@ -89,6 +97,7 @@ class Initialisation:
 
     `meaning` goes on with "a new row is ...", for `--help`. `source`: whether the source's weights are taken at all.
     `alone`, `contexts`, `anchors`, `spelling`: what is read, as in `Inputs`; anchors are found in the contexts.
+    `donor`: whether vectors of a donor are read, a model or word vectors trained on the corpus (surgery/donor.py).
     `usual_layers`: which layers' states, by their number, where `config.surgery.layers` names none. `drawn`: rows by
     chance, which count as fresh and are not scaled. `own_keys`: keys of `config.surgery` that decide something here,
     beside those that follow from the rest. `probed`: the scales in which `bioptimus surgery --probe` compares it.
@@ -102,6 +111,7 @@ class Initialisation:
     contexts: bool = False
     anchors: bool = False
     spelling: bool = False
+    donor: bool = False
     usual_layers: Callable[[int], tuple[int, ...]] = middle
     drawn: bool = False
     own_keys: tuple[str, ...] = ()
@@ -129,7 +139,8 @@ class Initialisation:
         of_rows = ('scale', 'dealt', *OF_FIT) if self.scaled else ()
         of_states = ('layers', 'pooling') if self.states else ()
         of_contexts = ('contexts', 'max_contexts') if self.contexts else ()
-        return ('bias', 'batch_pieces', *of_rows, *of_states, *of_contexts, *self.own_keys)
+        of_donor = ('donor', 'donor_revision') if self.donor else ()
+        return ('bias', 'batch_pieces', *of_rows, *of_states, *of_contexts, *of_donor, *self.own_keys)
 
 
 def averaged_input(table_VxD: np.ndarray, spellings: Spellings) -> np.ndarray:
@@ -182,17 +193,58 @@ def similarity(given: Inputs) -> np.ndarray:
     anchors, because states of one layer have a large part in common: without it all cosines are near 1. NaN for
     tokens without a context; where one has a context there are anchors, the pieces that spell it there.
     """
-    made_NxD = np.full((len(given.contexts), given.table.shape[1]), np.nan)
-    (found,) = np.nonzero(given.contexts)
-    if not len(found):
-        return made_NxD
+    found_N = given.contexts > 0
+    if not found_N.any():
+        return np.full((len(found_N), given.table.shape[1]), np.nan)
     centre_D = given.anchor_states.mean(axis=0, dtype=np.float64)
-    anchors_MxD = unit(given.anchor_states - centre_D)
-    means_NxD = given.sums[found] / given.contexts[found, None]
+    counts_N = np.where(found_N, given.contexts, np.nan)
+    means_NxD = given.sums / counts_N[:, None] - centre_D
+    return weighted(means_NxD, given.anchor_states - centre_D, given.anchor_rows, given.advance)
+
+
+def focus(given: Inputs) -> np.ndarray:
+    """Weighted sums of anchors' rows; the weights are the sparsemax of the cosines of a donor's vectors: [N, D].
+
+    FOCUS (Dobler and de Melo, arXiv 2305.14481). NaN for tokens that the donor does not know.
+    """
+    return weighted(given.donor_vectors, given.donor_anchors, given.donor_rows, given.advance)
+
+
+def weighted(
+    vectors_NxE: np.ndarray,
+    anchors_MxE: np.ndarray,
+    rows_MxD: np.ndarray,
+    advance: Callable[[int], None] = lambda tokens: None,
+) -> np.ndarray:
+    """Sums of the anchors' rows, weighted by the sparsemax of their cosines with each vector: float64 [N, D].
+
+    NaN for a vector that has NaN in it. `advance` is called with the number of vectors after each block.
+    """
+    made_NxD = np.full((len(vectors_NxE), rows_MxD.shape[1]), np.nan)
+    (found,) = np.nonzero(~np.isnan(vectors_NxE).any(axis=1))
+    unit_MxE = unit(anchors_MxE)
     for start in range(0, len(found), BLOCK):
-        part = slice(start, start + BLOCK)
-        cosines_BxM = unit(means_NxD[part] - centre_D) @ anchors_MxD.T
-        made_NxD[found[part]] = sparsemax(cosines_BxM) @ given.anchor_rows
+        part = found[start : start + BLOCK]
+        made_NxD[part] = sparsemax(unit(vectors_NxE[part]) @ unit_MxE.T) @ rows_MxD
+        advance(len(part))
+    return made_NxD
+
+
+def omp(given: Inputs) -> np.ndarray:
+    """Sums of anchors' rows, with the coefficients that give the donor's vector of the token: float64 [N, D].
+
+    Orthogonal matching pursuit (Goddard and Fernandes Neto, arXiv 2506.06607) chooses `surgery.anchors` anchors for
+    each token. NaN for tokens that the donor does not know.
+    """
+    made_NxD = np.full((len(given.donor_vectors), given.donor_rows.shape[1]), np.nan)
+    (found,) = np.nonzero(~np.isnan(given.donor_vectors).any(axis=1))
+    for start in range(0, len(found), pursuit.BLOCK):
+        part = found[start : start + pursuit.BLOCK]
+        chosen_BxK, weights_BxK = pursuit.pursue(
+            given.donor_vectors[part], given.donor_anchors, given.settings.anchors
+        )
+        made_NxD[part] = np.einsum('bk,bkd->bd', weights_BxK, given.donor_rows[chosen_BxK])
+        given.advance(len(part))
     return made_NxD
 
 
@@ -259,6 +311,17 @@ INITIALISATIONS: dict[str, Initialisation] = {
         contexts=True,
         anchors=True,
         probed=('literal',),
+    ),
+    'focus': Initialisation(
+        'a weighted sum of rows of tokens with similar vectors of surgery.donor, as FOCUS has it',
+        focus,
+        donor=True,
+    ),
+    'omp': Initialisation(
+        'a sum of rows, with the coefficients that give its vector of surgery.donor (orthogonal matching pursuit)',
+        omp,
+        donor=True,
+        own_keys=('anchors',),
     ),
 }
 """What `config.surgery.strategy` may be."""

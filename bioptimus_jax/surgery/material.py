@@ -5,6 +5,7 @@ N: new tokens, M: anchors, C: layers read, D: hidden size, V: source tokens.
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.schema import Surgery
 from bioptimus_jax.surgery import shared, spelling
+from bioptimus_jax.surgery.donor import Donated
 from bioptimus_jax.surgery.initialisations import Inputs
 from bioptimus_jax.surgery.reading import Occurrences, Reading, choose_occurrences, read_alone, read_contexts
 from bioptimus_jax.vocab.contexts import Contexts
@@ -36,6 +38,7 @@ class Material:
     contexts [N, C, D] with the number of contexts [N]. `anchors` are spelled as themselves, `respelled` in other
     pieces. `layers` are those that were read of a source that has `depth`; `windows` counts the sentences encoded
     for the new tokens. `spelled` holds what characters predict of them and of `respelled`.
+    `donated`: what a donor knows of them.
     """
 
     table: np.ndarray
@@ -48,10 +51,14 @@ class Material:
     respelled: Anchors | None = None
     windows: int = 0
     spelled: spelling.Spelled | None = None
+    donated: Donated | None = None
 
-    def inputs(self, settings: Surgery, seed: int) -> Inputs:
+    def inputs(
+        self, settings: Surgery, seed: int, advance: Callable[[int], None] = lambda tokens: None
+    ) -> Inputs:
         """What the initialisation of a setting asks for: means over the layers that the setting reads."""
-        reads, found = settings.initialisation, {}
+        reads = settings.initialisation
+        found: dict[str, Any] = {'advance': advance}
         contexts_N = np.zeros(len(self.spellings), np.int64)
         if reads.alone:
             found['alone'] = self._of_layers(self.alone[settings.pooling], settings)
@@ -62,6 +69,9 @@ class Material:
             found['anchor_states'], found['anchor_rows'] = self.pairs(self.anchors, settings)
         if reads.spelling and self.spelled is not None:
             found['spelled'] = self.spelled.rows
+        if reads.donor and self.donated is not None:
+            found['donor_vectors'], found['donor_anchors'] = self.donated.vectors, self.donated.anchors
+            found['donor_rows'] = self.table[self.donated.ids]
         return Inputs(self.table, self.spellings, contexts_N, settings, seed, **found)
 
     def pairs(self, anchors: Anchors, settings: Surgery) -> tuple[np.ndarray, np.ndarray]:

@@ -19,23 +19,27 @@ from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.progress import clock
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import PAPER_ROWS, Surgery
-from bioptimus_jax.surgery import fit, recovery
+from bioptimus_jax.surgery import donor, fit, recovery
 from bioptimus_jax.surgery.bias import token_counts
+from bioptimus_jax.surgery.costs import Costs
+from bioptimus_jax.surgery.donor import Donated
 from bioptimus_jax.surgery.graft import rows_fit
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS, MAPS, middle
 from bioptimus_jax.surgery.material import Material, gather
 from bioptimus_jax.surgery.rows import seeded
 from bioptimus_jax.surgery.source import computing, load_source
-from bioptimus_jax.surgery.spelling import written
+from bioptimus_jax.surgery.spelling import likeness, written
 from bioptimus_jax.surgery.synthesis import make, summing, watched
 from bioptimus_jax.trees import flatten, unflatten
 from bioptimus_jax.vocab.contexts import Contexts, sample_contexts
+from bioptimus_jax.vocab.subwords import Subwords
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
 FILE = 'probe.json'
 PAPER = Surgery(**PAPER_ROWS)
 MOST_DOCUMENTS = 50_000  # searched for contexts: minutes, whatever the size of the corpus
 STRATA = 10
+MOST_COMPARED = 2000  # of the new tokens, compared with the source's in likeness
 AGAIN = 0.1  # share of the tokens that one of the fits goes on with
 
 
@@ -61,23 +65,29 @@ def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str,
     hidden = choose(source, vocabulary, counts_W, tokens, run.config.seed)
     counts_N = counts_W[[vocabulary.index(token) for token in hidden]]
     run.say(f'probe: {len(hidden):,} of {len(source.vocabulary):,} tokens of the source are hidden')
+    searching = time.monotonic()
     found = sample_contexts(run, hidden, contexts, MOST_DOCUMENTS)
+    costs = Costs(time.monotonic() - searching)
     shape = source.architecture
     compared = variants(shape.layers, contexts, fit_steps, head=not source.fresh)
     wanted = [one for one in compared if rows_fit(one, shape)]
-    sums = summing(run, run.config.surgery.batch_pieces, keep=False)
+    wanted, donated = _with_donor(run, wanted, source, hidden)
+    sums = costs.timed(summing(run, run.config.surgery.batch_pieces, keep=False))
     without = hiding(source, hidden)
     spellings = list(map(without.subwords.spell_token, hidden))
     true_N = np.array([source.vocabulary.index(token) for token in hidden])
     texts = written(source.subwords, true_N)
     material = gather(without, hidden, spellings, found, wanted, run.config.seed, sums, texts)
+    material = dataclasses.replace(material, donated=donated)
+    weights_N, like = _weights(subwords, source.subwords, without.subwords, texts)
     result = {
         'source': run.config.source.path,
         'seed': run.config.seed,
         'contexts_per_token': contexts,
         'source_tokens': len(source.vocabulary),
         'windows': material.windows,
-        **_compared(run, wanted, material, true_N, hidden, without, found, counts_N),
+        'likeness': like,
+        **_compared(run, wanted, material, true_N, hidden, without, found, counts_N, weights_N, costs),
     }
     result['seconds'] = round(time.monotonic() - started, 1)
     write_json(run.workdir / FILE, result)
@@ -124,6 +134,49 @@ def hiding(source: Loaded, hidden: Sequence[str]) -> Loaded:
         flat[path] = np.array(flat[path])
         flat[path][ids] = np.finfo(np.float32).min
     return dataclasses.replace(source, subwords=source.subwords.without(ids), parameters=unflatten(flat))
+
+
+def _with_donor(
+    run: Run, wanted: Sequence[Surgery], source: Loaded, hidden: Sequence[str]
+) -> tuple[list[Surgery], Donated | None]:
+    """The variants with the settings of the run's donor, and what it knows; without those that need a donor where word
+    vectors cannot be trained. Raises what is wrong with a donor that was named.
+    """
+    own = run.config.surgery
+    wanted = [
+        dataclasses.replace(one, anchors=own.anchors) if one.initialisation.donor else one for one in wanted
+    ]
+    needing = [one for one in wanted if one.initialisation.donor]
+    try:
+        for one in needing:
+            donor.check(dataclasses.replace(one, donor=own.donor, donor_revision=own.donor_revision))
+        return wanted, donor.donate(run, source.subwords, hidden) if needing else None
+    except (ConfigError, InputError) as error:
+        if own.donor:
+            raise
+        run.say(f'probe: without variants that need a donor: {error}')
+        return [one for one in wanted if one not in needing], None
+
+
+def _weights(
+    own: Subwords, source: Subwords, without: Subwords, texts_N: Sequence[str]
+) -> tuple[np.ndarray | None, dict[str, Any] | None]:
+    """Weights of the hidden tokens [N], with which they are as like the rest of the source as new tokens are.
+
+    And quartiles of both likenesses. Frequent words, of which a source's vocabulary is made, have relatives in it more
+    often than new tokens do: without weights the probe flatters what reads spelling. None without new tokens.
+    """
+    (new_M,) = np.nonzero(own.shared_with(source) < 0)
+    if not len(new_M):
+        return None, None
+    new_M = new_M[:: max(1, len(new_M) // MOST_COMPARED)]
+    hidden_N = likeness(texts_N, written(without, without.drawn_N))
+    likeness_M = likeness(written(own, new_M), written(source, source.drawn_N))
+    quartiles = {
+        name: np.quantile(values, (0.25, 0.5, 0.75)).round(3).tolist()
+        for name, values in (('hidden', hidden_N), ('new', likeness_M))
+    }
+    return recovery.weights_like(hidden_N, likeness_M), quartiles
 
 
 def variants(layers: int, contexts: int, fit_steps: int = 0, head: bool = False) -> list[Surgery]:
@@ -197,6 +250,8 @@ def _compared(
     source: Loaded,
     contexts: Contexts,
     counts_N: np.ndarray,
+    weights_N: np.ndarray | None,
+    costs: Costs,
 ) -> dict[str, Any]:
     contexts_N = np.max([found_N for _, found_N in material.sums.values()], axis=0)
     pieces_N = np.array([len(pieces) for pieces in material.spellings])
@@ -205,14 +260,17 @@ def _compared(
     progress = run.progress('probe: comparing', len(wanted), 'variants')
     records = []
     for settings in wanted:
-        made = make(settings, material, run.config.seed)
+        started = time.monotonic()
+        made = make(settings, material, run.config.seed, lambda tokens: run.check_stop())
         if settings.fit_steps:
             fitting = run.progress('probe: gradient fit', fit.steps(settings), 'steps')
             advance = watched(fitting, run.check_stop)
             made = fit.fitted(settings, made, source, hidden, contexts, run.config.seed, advance)
+        seconds = round(time.monotonic() - started + costs.of(settings, material), 2)
         measured = recovery.measure(made.rows, true_N, material.table)
-        summary = recovery.summary(measured, numbers, run.config.seed)
-        records.append({'name': named(settings), 'flags': flags(settings), 'map': made.map, **summary})
+        summary = recovery.summary(measured, numbers, run.config.seed, weights_N)
+        known = {'name': named(settings), 'flags': flags(settings), 'seconds': seconds, 'map': made.map}
+        records.append({**known, **summary})
         if made.fit:
             records[-1]['fit'] = made.fit.summary
         progress.update(1)

@@ -6,6 +6,7 @@ token without reading a sentence. V: tokens of the source, N: tokens predicted, 
 
 import collections
 import dataclasses
+import time
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -28,10 +29,14 @@ Predictor = Callable[[Sequence[str]], np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Spelled:
-    """Rows predicted from characters: of new tokens [N, D], and of `anchors` [M, D] as if the source lacked them."""
+    """Rows predicted from characters: of new tokens [N, D], and of `anchors` [M, D] as if the source lacked them.
+
+    `seconds`: what the first and the second of these took.
+    """
 
     rows: np.ndarray
     anchors: np.ndarray
+    seconds: tuple[float, float]
 
 
 def spelled(
@@ -41,11 +46,11 @@ def spelled(
 
     Special and reserved tokens teach nothing, nor do tokens that are hidden.
     """
-    known_K = np.sort(subwords.drawn_N)
+    started, known_K = time.monotonic(), np.sort(subwords.drawn_N)
     texts, rows_KxD = written(subwords, known_K), table_VxD[known_K]
-    return Spelled(
-        fitted(texts, rows_KxD)(tokens), crossed(texts, rows_KxD, np.searchsorted(known_K, anchors_M), seed)
-    )
+    rows_NxD, halfway = fitted(texts, rows_KxD)(tokens), time.monotonic()
+    anchors_MxD = crossed(texts, rows_KxD, np.searchsorted(known_K, anchors_M), seed)
+    return Spelled(rows_NxD, anchors_MxD, (halfway - started, time.monotonic() - halfway))
 
 
 def written(subwords: Subwords, numbers: Iterable[int]) -> list[str]:

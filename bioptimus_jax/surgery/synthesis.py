@@ -13,7 +13,7 @@ from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Surgery
-from bioptimus_jax.surgery import account, fit, linear, rows
+from bioptimus_jax.surgery import account, donor, fit, linear, rows
 from bioptimus_jax.surgery.account import NewRows
 from bioptimus_jax.surgery.initialisations import averaged_input
 from bioptimus_jax.surgery.material import Material, Sums, gather
@@ -40,7 +40,10 @@ def synthesise(
     contexts = load_contexts(run.folder('contexts')) if settings.reads_contexts else None
     sums = summing(run, settings.batch_pieces, keep=True)
     given = gather(source, tokens, spellings, contexts, [settings], seed, sums, written)
-    made = make(settings, given, seed)
+    if settings.initialisation.donor:
+        given = dataclasses.replace(given, donated=donor.donate(run, source.subwords, tokens))
+    progress = run.progress('surgery, rows', len(tokens), 'tokens')
+    made = make(settings, given, seed, watched(progress, run.check_stop))
     if (made.scale, settings.scale) == ('rescaled', 'centred'):
         run.say(
             f'surgery: fewer than {rows.LEAST_ROWS} new rows have no mean to be centred by; they are rescaled'
@@ -84,9 +87,17 @@ def watched(progress: Progress, check: Callable[[], None]) -> Callable[[int], No
     return advance
 
 
-def make(settings: Surgery, material: Material, seed: int) -> NewRows:
-    """The rows of one setting. Raises InputError where a map has too little to be fitted on."""
-    initialisation, inputs = settings.initialisation, material.inputs(settings, seed)
+def make(
+    settings: Surgery,
+    material: Material,
+    seed: int,
+    advance: Callable[[int], None] = lambda tokens: None,
+) -> NewRows:
+    """The rows of one setting. Raises InputError where a map has too little to be fitted on.
+
+    `advance` is called with numbers of tokens that were done, where that takes long, and may raise to stop.
+    """
+    initialisation, inputs = settings.initialisation, material.inputs(settings, seed, advance)
     assert initialisation.rows is not None, f'{settings.strategy} has no new rows'
     made_NxD = initialisation.rows(inputs)
     alone_NxD = inputs.alone if initialisation.alone else averaged_input(inputs.table, inputs.spellings)

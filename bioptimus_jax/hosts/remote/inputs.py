@@ -22,6 +22,7 @@ READ_BY = {
     'vocab.file': ('vocab',),
     'vocab.general': ('vocab',),
     'source.path': ('vocab', 'contexts', 'surgery', 'finetune', 'analyze', 'difficulty'),
+    'surgery.donor': ('surgery',),
     'curriculum.probe': ('pretrain', 'difficulty'),
     'curriculum.texts': ('pretrain', 'difficulty'),
     'finetune.folder': ('finetune', 'analyze'),
