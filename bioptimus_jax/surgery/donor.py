@@ -137,8 +137,8 @@ def _of_corpus(run: Run, known: Subwords) -> tuple[np.ndarray, float]:
 
     vectors_WxE = fasttext.word_vectors(lines, known.tokens, run.config.seed, advance)
     seconds = time.monotonic() - started
-    with atomic(file, 'wb') as kept:
-        np.savez(kept, key=np.array(key), vectors=vectors_WxE, seconds=seconds)
+    with atomic(file, 'wb') as keeping:
+        np.savez(keeping, key=np.array(key), vectors=vectors_WxE, seconds=seconds)
     return vectors_WxE, seconds
 
 

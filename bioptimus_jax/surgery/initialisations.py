@@ -267,11 +267,6 @@ INITIALISATIONS: dict[str, Initialisation] = {
         'the mean of the input rows of its source pieces',
         lambda given: averaged_input(given.table, given.spellings),
     ),
-    'spelled': Initialisation(
-        'predicted from its characters, as learned from the rows of the source',
-        lambda given: np.where(given.known[:, None], given.spelled, np.nan),
-        spelling=True,
-    ),
     'averaged_last': Initialisation(
         'the mean of the last-layer states of its source pieces, the token alone',
         lambda given: np.where(given.known[:, None], given.alone, np.nan),
@@ -311,6 +306,11 @@ INITIALISATIONS: dict[str, Initialisation] = {
         contexts=True,
         anchors=True,
         probed=('literal',),
+    ),
+    'spelled': Initialisation(
+        'predicted from its characters, as learned from the rows of the source',
+        lambda given: np.where(given.known[:, None], given.spelled, np.nan),
+        spelling=True,
     ),
     'focus': Initialisation(
         'a weighted sum of rows of tokens with similar vectors of surgery.donor, as FOCUS has it',
