@@ -56,6 +56,29 @@ def test_differences_are_paired_by_seed_and_steps_are_those_of_the_control(sweep
     assert worse[4].value == pytest.approx(-100)
 
 
+def test_held_out_losses_are_compared_where_vocabulary_and_steps_are_the_same(tmp_path):
+    def evaluated(name, losses, steps=(0, 50, 100), vocabulary='own'):
+        records = [{'step': x, 'phase': '1', 'frozen_loss': y} for x, y in zip(steps, losses, strict=True)]
+        manifests = {'vocab': {'content': vocabulary}}
+        return dataclasses.replace(measured(tmp_path / name, ()), evaluations=records, manifests=manifests)
+
+    compared = {
+        'plain': {'0': evaluated('a', (9, 6, 4)), '1': evaluated('b', (9, 6, 5))},
+        'better': {'0': evaluated('c', (9, 5, 3)), '1': evaluated('d', (9, 6, 4))},
+        'other words': {'0': evaluated('e', (9, 5, 3), vocabulary='source')},
+        'other steps': {'0': evaluated('f', (9, 5, 3), steps=(0, 40, 80))},
+    }
+    made = arms.held_out(compared, 'plain')
+    assert made.columns == ['arm', 'step 0', 'step 50', 'step 100', 'steps saved']
+    [[arm, first, *_, last, saved]] = made.rows
+    assert (arm.text, first.text) == ('better', '0.000 ± 0.000')
+    assert last.text == '-1.000 ± 0.000'
+    # 4 is half-way between 5 and 3, at 75; 5 between 6 and 4, at 75 too.
+    assert saved.value == pytest.approx(25)
+    assert arms.held_out(compared, 'nobody').empty
+    assert arms.held_out({'plain': {'0': measured(tmp_path / 'g', ())}}, 'plain').empty
+
+
 def test_ends_are_compared_whatever_the_last_phase_is_called(sweep):
     """As `decay` after `causal` beside `decay` after `constant`; F1 of seed 0 and 1: 50, 60 against 40, 44."""
     for arm, f1 in (('better', (50, 60)), ('random_rows', (40, 44))):
@@ -115,10 +138,10 @@ def test_differences_are_drawn_for_each_phase_end_with_their_interval(sweep):
 
 def test_tables_of_what_nobody_measured_are_empty(sweep):
     titles = [made.title for made in arms.all_tables(sweep, 'random_rows') if not made.empty]
-    ends, by_phase = 'At the end of the last phase', 'nats / word'
+    compared = ('At the end of the last phase', 'nats / word', 'held-out nats / piece')
     assert titles == [
         'Arms compared',
-        *(f'{what}: differences to random_rows' for what in (ends, by_phase)),
+        *(f'{what}: differences to random_rows' for what in compared),
         'What each arm took',
     ]
 

@@ -23,6 +23,8 @@ from bioptimus_jax.student import interval
 SEED = '.seed-'
 OfRun = TypeVar('OfRun')
 DRAWN = 'nats_per_word'
+EVALUATIONS = 5
+"""That a table shows, the first and the last among them."""
 LINEAR = 0.1
 """Up to here the axis of differences is linear."""
 Arms = Mapping[str, Mapping[Any, Measures]]
@@ -69,6 +71,7 @@ def all_tables(arms: Arms, control: str = '') -> list[Table]:
         of_words(geometry.TITLE, last, {f'{a} less {b}': [(a, b)] for a, b in pairs}),
         *([ends(arms, control)] if control else ()),
         *(against(arms, control, x) for x, y in MEASURES.items() if control and y.better == 'low'),
+        *([held_out(arms, control)] if control else ()),
         efficiency.arms({name: list(seeds.values()) for name, seeds in arms.items()}),
         *([] if frozen.empty else [frozen]),
     ]
@@ -192,12 +195,63 @@ def against(arms: Arms, control: str, measure: str = 'nats_per_word') -> Table:
         ),
         Column('steps saved', saved),
     ]
-    note = (
+    absent = f'{control} has not been trained.'
+    return Table.of(title, columns, others, note=_of_saved(control), absent=absent)
+
+
+def held_out(arms: Arms, control: str) -> Table:
+    """Differences of the held-out loss to the control, seed by seed, at some of the evaluations, and the steps saved.
+
+    A loss per piece compares arms of one vocabulary that were evaluated at the same steps; others are left out.
+    """
+    curves = {
+        (name, seed): {float(r['step']): r['frozen_loss'] for r in m.evaluations}
+        for name, seeds in arms.items()
+        for seed, m in seeds.items()
+    }
+    vocabularies = {
+        (name, seed): m.manifests.get('vocab', {}).get('content')
+        for name, seeds in arms.items()
+        for seed, m in seeds.items()
+    }
+    steps = sorted(next((curves[control, seed] for seed in arms.get(control, {})), {}))
+
+    def pairs(arm: str) -> list[tuple[np.ndarray, np.ndarray]]:
+        return [
+            (
+                np.array([curves[arm, seed][x] for x in steps]),
+                np.array([curves[control, seed][x] for x in steps]),
+            )
+            for seed in arms[arm]
+            if (control, seed) in curves
+            and all(sorted(curves[name, seed]) == steps for name in (arm, control))
+            and vocabularies[arm, seed] == vocabularies[control, seed]
+        ]
+
+    paired = {arm: found for arm in arms if arm != control and steps and (found := pairs(arm))}
+    shown = sorted({round(x) for x in np.linspace(0, len(steps) - 1, EVALUATIONS)}) if steps else []
+    columns = [
+        Column('arm', lambda arm: arm),
+        *each(
+            {at: f'step {steps[at]:.0f}' for at in shown},
+            lambda at, arm: over_seeds([float(own[at] - base[at]) for own, base in paired[arm]]),
+        ),
+        Column(
+            'steps saved',
+            lambda arm: over_seeds(_finite(steps_saved(steps, own, base) for own, base in paired[arm]), 0),
+        ),
+    ]
+    title = f'held-out nats / piece: differences to {control}'
+    absent = f'no arm with the vocabulary of {control} was evaluated at its steps.'
+    return Table.of(title, columns, paired, note=_of_saved(control), absent=absent)
+
+
+def _of_saved(control: str) -> str:
+    return (
         f'Mean ± half of the 95 % interval over seeds, paired. Steps saved: how many fewer than {control} an arm needs'
         f" for {control}'s last value, interpolated linearly between measured points; negative: how many fewer the"
         " control needs for the arm's."
     )
-    return Table.of(title, columns, others, note=note, absent=f'{control} has not been trained.')
 
 
 def steps_saved(steps: Sequence[float], own: np.ndarray, control: np.ndarray) -> float:
