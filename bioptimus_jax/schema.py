@@ -233,7 +233,7 @@ class Surgery:
         low=0,
     )
     map: str = key(
-        'respelled',
+        'spelled',
         f'{concerned("map")}: states as they are, or mapped linearly to input rows. Fitted on tokens of the source: '
         + '; '.join(f'{name}, {one.meaning}' for name, one in MAPS.items() if one.anchors)
         + '. Mapped rows are short: see scale',
@@ -978,17 +978,20 @@ def _check_surgery(s: Surgery) -> None:
     if len(set(s.layers)) != len(s.layers):
         raise ConfigError(f'config.surgery.layers: different layers are needed, got {s.layers}')
     for name, unused in (
-        ('map', 'none'),
-        ('shrinkage', 0.0),
-        ('fit_steps', 0),
-        ('anchors', 64),
-        ('dealt', False),
+        (
+            'map',
+            ('none', 'respelled'),
+        ),  # the second was the default: runs of that time record it for every strategy
+        ('shrinkage', (0.0,)),
+        ('fit_steps', (0,)),
+        ('anchors', (64,)),
+        ('dealt', (False,)),
     ):
         value = getattr(s, name)
-        if value not in (unused, getattr(Surgery, name)) and name not in s.initialisation.keys:
+        if value not in (*unused, getattr(Surgery, name)) and name not in s.initialisation.keys:
             raise ConfigError(
                 f'config.surgery.{name}: {value} is for config.surgery.strategy={concerned(name, " or ")}, not '
-                f'for {s.strategy}; set it to {unused}'
+                f'for {s.strategy}; set it to {unused[0]}'
             )
     if not s.fit_layer:
         raise ConfigError(

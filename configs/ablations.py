@@ -16,7 +16,7 @@ Options:  after the name, separated by commas: ablations:table2,seeds=5,words=1e
           table2      each initialisation after phase 0.1. Three controls: `random_rows` (deviation 0.02), `gaussian`
                       (mean and covariance of the source's rows), `_dealt` (that arm's rows at the wrong tokens).
                       `mean_resizing` and `similarity` are methods of others; `_literal` arms write the last layer's
-                      states unchanged, as the paper does; `mapped_centred` has the program's own defaults; the
+                      states unchanged, as the paper does; `mapped_centred` is our own, without spelling; the
                       others are rescaled to the source's mean norm.
           table3      contextualized, one phase under tokens 15 %, words 15 % and words 20 %
           table5      one run: its versions are the ends of phases 0.1 to 0.4

@@ -380,7 +380,7 @@ def stage(folder, **changes):
     return *built(run), run
 
 
-@pytest.mark.parametrize('name', ['linear', 'respelled'])
+@pytest.mark.parametrize('name', ['linear', 'respelled', 'spelled'])
 def test_a_mapped_stage_is_the_same_twice_and_says_how_well_it_fits(name, tmp_path, monkeypatch):
     monkeypatch.setattr(shared, 'RESPELLED_FOLDS', 1)
     vocabulary = [*SPELLING, *WORDS[3:6], 'lymph', '##oma', 'kin', '##ase', '##hoc', 'nai', '##ive']

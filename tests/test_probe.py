@@ -126,7 +126,7 @@ def test_a_hidden_token_is_spelled_in_other_pieces():
 
 def test_names_are_settings():
     assert probe.named(probe.PAPER) == 'contextualized'
-    assert probe.named(Surgery()) == 'contextualized layers=() shrinkage=1.0 map=respelled scale=centred'
+    assert probe.named(Surgery()) == 'contextualized layers=() shrinkage=1.0 map=spelled scale=centred'
     assert probe.flags(Surgery()) == '--config.surgery.strategy=contextualized'
     changed = dataclasses.replace(probe.PAPER, layers=(3, 4), map='linear', shrinkage=5.0)
     assert probe.named(changed) == 'contextualized layers=3,4 shrinkage=5.0 map=linear'

@@ -205,7 +205,7 @@ def held_out(arms: Arms, control: str) -> Table:
     A loss per piece compares arms of one vocabulary that were evaluated at the same steps; others are left out.
     """
     curves = {
-        (name, seed): {float(r['step']): r['frozen_loss'] for r in m.evaluations}
+        (name, seed): {float(r['step']): x for r in m.evaluations if (x := r['frozen_loss']) is not None}
         for name, seeds in arms.items()
         for seed, m in seeds.items()
     }

@@ -87,7 +87,7 @@ def check(run: Run) -> None:
         if not rows_fit(surgery, shape):
             raise ConfigError(
                 f'config.surgery.map: rows of {folder} have {shape.width} columns, its states {shape.hidden}; '
-                f'{surgery.strategy} needs a map, set config.surgery.map=respelled, or choose another strategy'
+                f'{surgery.strategy} needs a map, set config.surgery.map=spelled, or choose another strategy'
             )
     if surgery.initialisation.donor:
         donor.check(surgery)

@@ -198,7 +198,7 @@ def variants(layers: int, contexts: int, fit_steps: int = 0, head: bool = False)
     found += [dataclasses.replace(one, **change) for one in (PAPER, like(layers=())) for change in changes]
     # One factor for all rows changes no rank but that by dot product; moving them to the source's mean does.
     found.append(like(scale='rescaled'))
-    defaults = [dataclasses.replace(Surgery(), shrinkage=k) for k in (1.0, 5.0)]
+    defaults = [dataclasses.replace(Surgery(), map=name, shrinkage=k) for name in maps for k in (1.0, 5.0)]
     found += _initialisations('centred', layers, read)
     found += [dataclasses.replace(one, scale='centred') for one in (*mapped, *defaults)]
     if fit_steps:
