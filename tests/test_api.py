@@ -26,6 +26,8 @@ from bioptimus_jax.finetune.scoring import score as scored_here
 from bioptimus_jax.pretrain.masking import Masker, Setting, slot_count
 from bioptimus_jax.pretrain.units import longest_unit
 from bioptimus_jax.schema import PAPER_PHASES, Experiment
+from bioptimus_jax.surgery import spelling
+from bioptimus_jax.vocab import subwords
 from bioptimus_jax.vocab.kinds.wordpiece import make
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -142,7 +144,8 @@ def test_results_are_a_table_of_every_kind(notebook, tmp_path):
 def test_words_are_added_without_a_corpus_and_everything_else_stays(encoder, nothing_left, tmp_path):
     model, tokenizer = objects(encoder)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    made, larger = bx.replace_vocabulary(model, tokenizer, [WORD], keys={'surgery.scale': 'literal'})
+    averaged = {'strategy': 'averaged_input', 'keys': {'surgery.scale': 'literal'}}
+    made, larger = bx.replace_vocabulary(model, tokenizer, [WORD], **averaged)
     assert type(made) is type(model)
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
     assert len(larger.tokenize(f' {WORD}')) == 1
@@ -169,6 +172,18 @@ def test_words_are_added_without_a_corpus_and_everything_else_stays(encoder, not
     place = encoded['input_ids'][0].tolist().index(larger.mask_token_id)
     with torch.no_grad():
         assert best['token'] == int(made(**encoded).logits[0, place].argmax())
+
+
+def test_without_sentences_rows_come_from_spelling(bert):
+    model, tokenizer = objects(bert)
+    known = subwords.load(bert)
+    predict = spelling.fitted(
+        spelling.written(known, known.drawn_N),
+        model.get_input_embeddings().weight.detach().numpy()[known.drawn_N],
+    )
+    made, larger = bx.replace_vocabulary(model, tokenizer, [WORD], keys={'surgery.scale': 'literal'})
+    row = made.get_input_embeddings().weight.detach()[larger.convert_tokens_to_ids(WORD)]
+    np.testing.assert_allclose(row.numpy(), predict([f'<{WORD}>'])[0], atol=1e-5)
 
 
 def test_rows_are_read_in_sentences_and_a_classifier_stays_one(bert, nothing_left):

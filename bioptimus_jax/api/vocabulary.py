@@ -33,7 +33,7 @@ from bioptimus_jax.vocab.subwords import READY, Subwords
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-IN_CONTEXTS, ALONE = 'contextualized', 'averaged_input'
+IN_CONTEXTS, ALONE = 'contextualized', 'spelled'
 """Strategies where none is named, with sentences and without."""
 
 
@@ -90,7 +90,7 @@ def replace_vocabulary(
     rows and biases. All other weights, the class, head, type and device stay those of the model.
 
     `strategy`: how rows of new tokens are made (config.surgery.strategy, paper, section 3). By default they are read
-    in the `sentences`, with their maps and scales; without sentences a row is the mean of the rows of its pieces.
+    in the `sentences`, with their maps and scales; without sentences they are predicted from characters.
     `keys`: other values of the sections `surgery` and `contexts`, as `{'contexts.per_token': 50}`.
 
     Raises ConfigError for settings that contradict each other, InputError for a model or tokenizer that cannot be

@@ -93,6 +93,11 @@ def probe(m: Measures) -> Table:
         ' vocabulary as new ones are. Norm ratio: rebuilt to true. Seconds: to make the rows,'
         ' with what is read for them, as if for this one alone; training of a donor counts.'
     )
+    if like := m.probe.get('likeness'):
+        note += (
+            f' Likeness of the median token to the nearest other one of the source: {like["hidden"][1]:.3f} of hidden'
+            f' tokens, {like["new"][1]:.3f} of new ones (cosine of n-grams).'
+        )
     absent = '`bioptimus surgery --probe` has not been run.'
     return Table.of('Known rows rebuilt by every initialisation', columns, variants, note=note, absent=absent)
 
