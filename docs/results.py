@@ -42,7 +42,7 @@ FAMILIES = 'docs/results/families.jsonl'
 FIRST_STEPS = (  # records, what the title says about them, the arm that the others are compared with
     ('docs/results/curves.jsonl', 'small source', 'random_rows'),
     ('docs/results/curves-minilm.jsonl', 'MiniLM as source, one seed', 'random_rows'),
-    #('docs/results/curves-spelled.jsonl', 'MiniLM as source, rows from spelling', 'mapped_centred'),
+    ('docs/results/curves-spelled.jsonl', 'MiniLM as source, rows from spelling', 'mapped_centred'),
 )
 OBJECTIVES = (  # records, the arm that the others are compared with, what the title says
     ('docs/results/nsp.jsonl', 'single', 'Next sentence prediction'),
