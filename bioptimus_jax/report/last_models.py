@@ -1,0 +1,202 @@
+"""The last model of every arm: losses under every mask, hidden words, scores of one training, of a vote, on other sets.
+
+A vote is what the trainings of an arm say together. It needs their predictions, which a record of a run does not have,
+so votes have records of their own.
+"""
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import digest
+from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.finetune.summary import ensemble_of
+from bioptimus_jax.finetune.verdict import corrected
+from bioptimus_jax.report.layout import Cell, Column, Table, between, each, fixed, missing, spread
+from bioptimus_jax.report.measures import Measures, score_names, scored_sets
+from bioptimus_jax.report.sections.efficiency import effort_at
+from bioptimus_jax.report.significance import MACRO
+from bioptimus_jax.report.trained import Trained, cell_folder, setting_name
+from bioptimus_jax.student import TwoWay
+
+VOTES = 'votes.jsonl'
+MILLION, TERA = 1e6, 1e12
+Arms = Mapping[str, Mapping[Any, Measures]]
+"""Name -> seed -> run."""
+
+
+def votes(arms: Arms) -> list[dict[str, Any]]:
+    """What the trainings of an arm say together of a test set, a record for each arm and set with several of them.
+
+    All fine-tunings of the last models vote, under the setting that devel chooses. An arm has no record for a set
+    that one of its runs has no predictions for, or has with another text or gold standard.
+    """
+    found = []
+    for arm, seeds in arms.items():
+        runs = [m for m in seeds.values() if m.phases]
+        for dataset in scored_sets(runs):
+            try:
+                given = [predictions for m in runs for predictions in _predictions(m, dataset)]
+            except InputError:
+                continue
+            asked = {digest([[e.words, e.gold] for e in predictions]) for predictions in given}
+            if len(runs) > 1 and len(given) >= len(runs) and len(asked) == 1:
+                task = next(m for m in runs if dataset in m.datasets).task(dataset)
+                found.append({'arm': arm, 'dataset': dataset, **ensemble_of(task, given)})
+    return found
+
+
+def last_models(arms: Arms, votes: Iterable[Mapping[str, Any]] = ()) -> Table:
+    """One row for every arm, its trainings together; `votes`: the records of these arms."""
+    trained = {arm: own for arm, seeds in arms.items() if (own := [m for m in seeds.values() if _ended(m)])}
+    runs = [m for own in trained.values() for m in own]
+    voted = {(r['arm'], r['dataset']): r for r in votes}
+    masks = dict.fromkeys(name for m in runs for name in _losses(m))
+    pairs = {
+        (r['trained_on'], r['dataset']): f'{r["trained_on"]} on {r["dataset"]}'
+        for m in runs
+        for r in m.crossed
+        if r['model'] == m.phases[-1]
+    }
+    sets = scored_sets(runs)
+
+    def of_runs(value: Callable[[Measures], float | None], decimals: int, arm: str) -> Cell:
+        return spread([x for m in trained[arm] if (x := value(m)) is not None], decimals)
+
+    def vote(dataset: str, arm: str) -> Cell:
+        if (arm, dataset) not in voted:
+            return missing()
+        r = voted[arm, dataset]
+        metric = trained[arm][0].task(dataset).metric.name
+        return fixed(100 * r['test']['default'][metric], 2)
+
+    columns = [
+        Column('arm', lambda arm: arm),
+        Column('held-out loss', lambda arm: of_runs(_frozen_loss, 3, arm), 'low'),
+        *each({n: n for n in masks}, lambda n, arm: of_runs(lambda m: _losses(m).get(n), 3, arm), 'low'),
+        Column('nats / hidden word', lambda arm: of_runs(_nats, 3, arm), 'low'),
+        *each(sets, lambda d, arm: of_runs(lambda m: _score(m, d), 2, arm), 'high'),
+        *each({d: f'vote {d}' for d in sets}, vote, 'high', when=bool(voted)),
+        *each(pairs, lambda pair, arm: of_runs(lambda m: _elsewhere(m, pair), 2, arm), 'high'),
+        Column('predicted pieces, million', lambda arm: of_runs(_predicted, 2, arm)),
+        Column('TFLOP', lambda arm: of_runs(_teraflops, 2, arm)),
+        Column('trainings', lambda arm: Cell(str(len(trained[arm])), len(trained[arm]))),
+    ]
+    note = (
+        'After the last phase, mean ± sd over trainings. Losses: nats a piece on held-out documents, under the frozen'
+        ' mask and under each setting at [MASK] alone; they compare arms with one vocabulary.'
+        f' {score_names(*runs)}: test, percent. Vote: what the trainings of the arm say together. A on B: trained on A,'
+        ' tested on B. Predicted pieces and TFLOP: of pre-training.'
+    )
+    return Table.of(
+        'The last models', columns, trained, note=note, absent='no arm has come to the end of a phase.'
+    )
+
+
+def tested(arms: Arms, control: str) -> Table:
+    """Scores of the last models less those of the control, tested over trainings.
+
+    Arms and seeds in two ways, Student's t with the residual, corrected after Holm: for the comparisons of the mean
+    of the sets, and apart for those of single sets.
+    """
+    ended = {arm: {s: m for s, m in seeds.items() if _ended(m)} for arm, seeds in arms.items()}
+    sets = list(scored_sets(m for seeds in ended.values() for m in seeds.values()))
+    names = [*([MACRO] if len(sets) > 1 else []), *sets]
+    effects: dict[tuple[str, str], Any] = {}
+    for family in ([n for n in names if n == MACRO], sets):
+        found = {}
+        for name in family:
+            scores = {
+                arm: of_arm
+                for arm, seeds in ended.items()
+                if (of_arm := _by_seed(seeds, sets if name == MACRO else [name]))
+            }
+            if control in scores:
+                fitted = TwoWay(scores)
+                found |= {(a, name): e for a in scores if a != control and (e := fitted.less(a, control))}
+        effects |= dict(zip(found, corrected(list(found.values())), strict=True))
+
+    def less(name: str, arm: str) -> Cell:
+        effect = effects.get((arm, name))
+        if effect is None:
+            return missing()
+        if effect.p is None:
+            return Cell(f'{effect.observed:+.2f}', effect.observed)
+        shown = between(effect.observed, *effect.ends, '+.2f')
+        return Cell(
+            f'{shown} {"p < 0.0001" if effect.p < 0.0001 else f"p = {effect.p:.2g}"}', effect.observed
+        )
+
+    rows = list(dict.fromkeys(arm for arm, _ in effects))
+    columns = [Column('arm', lambda arm: arm), *each({n: n for n in names}, less)]
+    note = (
+        "Test scores, percent, [95 %]: arms and seeds in two ways, Student's t with the residual; p corrected after"
+        f' Holm for {len(rows)} arms, on single sets for all of them together. Test items are taken as they are.'
+    )
+    absent = f'{control} has not been scored beside another arm.'
+    return Table.of(f'The last models: scores less {control}', columns, rows, note=note, absent=absent)
+
+
+def _ended(m: Measures) -> bool:
+    return bool(m.phases) and m.phase_end(m.phases[-1]) is not None
+
+
+def _predictions(m: Measures, dataset: str) -> list[Sequence[Predicted]]:
+    """Of the last model, one for each seed of fine-tuning. Raises InputError where a file is missing."""
+    model = Trained(m, m.phases[-1])
+    return [m.task(dataset).written(cell_folder(model, cell)) for cell in m.cells(model.model, dataset)]
+
+
+def _frozen_loss(m: Measures) -> float | None:
+    return (m.phase_end(m.phases[-1]) or {}).get('frozen_loss')
+
+
+def _losses(m: Measures) -> dict[str, float]:
+    """By the setting that was masked."""
+    end = m.phase_end(m.phases[-1]) or {}
+    return {setting_name(m.run.config.phase[n]): loss for n, loss in end.get('losses', {}).items()}
+
+
+def _nats(m: Measures) -> float | None:
+    return m.hidden_words_of(m.phases[-1]).get('nats_per_word')
+
+
+def _score(m: Measures, dataset: str) -> float | None:
+    found = m.scores(m.phases[-1], dataset) if dataset in m.datasets else []
+    return statistics.fmean(found) if found else None
+
+
+def _elsewhere(m: Measures, pair: tuple[str, str]) -> float | None:
+    """The score on a set of the model that was fine-tuned on another."""
+    for r in m.crossed:
+        own = r['model'] == m.phases[-1] and r['setting'] == m.chosen(r['model'], r['trained_on'])
+        if own and (r['trained_on'], r['dataset']) == pair:
+            return 100 * float(r['test'])
+    return None
+
+
+def _predicted(m: Measures) -> float | None:
+    """Pieces that were predicted in pre-training, in millions: of each stretch between two records its share at the
+    later one."""
+    if not m.training or any('realised_rate' not in r for r in m.training):
+        return None
+    before, total = 0, 0.0
+    for r in m.training:
+        total += (r['tokens'] - before) * r['realised_rate']
+        before = r['tokens']
+    return total / MILLION
+
+
+def _teraflops(m: Measures) -> float | None:
+    step = m.step_of(m.phases[-1])
+    spent = None if step is None else effort_at(m, step).flops
+    return None if spent is None else spent / TERA
+
+
+def _by_seed(seeds: Mapping[Any, Measures], sets: Sequence[str]) -> dict[Any, float]:
+    """The mean score over the sets, of the seeds that were scored on all of them."""
+    found = {seed: [_score(m, d) for d in sets] for seed, m in seeds.items()}
+    return {
+        seed: statistics.fmean(x for x in f1 if x is not None) for seed, f1 in found.items() if None not in f1
+    }
