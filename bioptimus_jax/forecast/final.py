@@ -60,11 +60,8 @@ def forecast(curve: Curve, finished: Sequence[Curve]) -> Forecast:
     fits = [_ridge(known_RxF, gains_R, penalty) for penalty in PENALTIES]
     weights_F, left_R = min(fits, key=lambda fit: float(np.square(fit[1]).sum()))
     error = float(np.sqrt(np.square(left_R).mean()))
-    return Forecast(
-        curve,
-        float(curve.losses_N[-1] + gains_R.mean() + own_F @ weights_F),
-        reach(error, len(finished) - 1),
-    )
+    final = float(curve.losses_N[-1] + gains_R.mean() + own_F @ weights_F)
+    return Forecast(curve, final, reach(error, len(finished) - 1))
 
 
 def settings_of(curves: Sequence[Curve]) -> list[str]:

@@ -179,11 +179,10 @@ def _line(axes: Any, points: Sequence[Point], number: int, label: str, beside: i
         axes.fill_between(places, lows, highs, color=colour, alpha=0.13, linewidth=0, label=with_line(label))
         return
     shift = (number - (beside - 1) / 2) * min(0.1, 0.5 / beside)
-    reach = [
-        [value - low for low, value in zip(lows, values)],
-        [h - value for h, value in zip(highs, values)],
-    ]
-    axes.errorbar([at + shift for at in places], values, reach, fmt=f'o{style}', elinewidth=1, **named)
+    below, above = [v - low for v, low in zip(values, lows)], [high - v for v, high in zip(values, highs)]
+    axes.errorbar(
+        [at + shift for at in places], values, [below, above], fmt=f'o{style}', elinewidth=1, **named
+    )
 
 
 def spanned(place: float, values: Sequence[float]) -> Point:
@@ -230,11 +229,6 @@ def training_axis(axes: Any, m: Measures) -> None:
     below.spines['bottom'].set_linewidth(0.8)
 
 
-def draw_svg(name: str, draw: Callable[[Any], None], height: float = 3.6) -> str:
-    """A drawing on one pair of axes, `height` in inches."""
-    return draw_panels(name, lambda panels: draw(panels[0]), height=height)
-
-
 def draw_panels(
     name: str,
     draw: Callable[[list[Any]], None],
@@ -243,7 +237,7 @@ def draw_panels(
     share_x: bool = True,
     share_y: bool = True,
 ) -> str:
-    """A drawing on several pairs of axes, by default with one scale for all; `height` of a row of them, in inches."""
+    """A drawing on one or several pairs of axes, by default with one scale; `height` of a row of them, in inches."""
     import matplotlib
 
     matplotlib.use('Agg')
@@ -259,14 +253,9 @@ def draw_panels(
     with matplotlib.rc_context(style):
         columns = min(panels, COLUMNS)
         rows = -(-panels // columns)
+        size = width_of(panels), rows * height
         figure, axes = pyplot.subplots(
-            rows,
-            columns,
-            figsize=(width_of(panels), rows * height),
-            layout='constrained',
-            sharex=share_x,
-            sharey=share_y,
-            squeeze=False,
+            rows, columns, figsize=size, layout='constrained', sharex=share_x, sharey=share_y, squeeze=False
         )
         for unused in axes.flat[panels:]:
             unused.remove()
@@ -274,9 +263,8 @@ def draw_panels(
         lines = [_identified(one, f'p{number}') for number, one in enumerate(figure.axes)]
         buffer = io.StringIO()
         figure.savefig(buffer, format='svg', transparent=True, metadata={'Date': None, 'Creator': None})
-        charts = [
-            _chart(*both) for both in zip(figure.axes, lines, strict=True)
-        ]  # where they lie is known now
+        # Only after savefig: the constrained layout gives the axes their places when it draws.
+        charts = [_chart(*both) for both in zip(figure.axes, lines, strict=True)]
         pyplot.close(figure)
     return _inline(buffer.getvalue(), name, charts)
 
@@ -302,28 +290,19 @@ def _identified(axes: Any, prefix: str) -> dict[str, Any]:
     groups |= {f'text{number}': text for number, text in enumerate(axes.texts)}
     for part, artist in groups.items():
         artist.set_gid(f'{prefix}-{part}')
-    hidden = [f'{prefix}-{part}' for part in groups if part not in ('x', 'y')]
-    return {
-        'id': prefix,
-        'lines': lines,
-        'others': others,
-        'ticks': [f'{prefix}-x', f'{prefix}-y'],
-        'fixed': hidden,
-    }
+    fixed = [f'{prefix}-{part}' for part in groups if part not in ('x', 'y')]
+    ticks = [f'{prefix}-x', f'{prefix}-y']
+    return {'id': prefix, 'lines': lines, 'others': others, 'ticks': ticks, 'fixed': fixed}
 
 
 def _chart(axes: Any, elements: dict[str, Any]) -> dict[str, Any]:
     """The elements, where the axes lie in the figure, in points from above, and what they measure."""
     width, height = (POINTS * inches for inches in axes.figure.get_size_inches())
     at = axes.get_position()
+    # SVG measures from above, matplotlib from below.
     box = at.x0 * width, (1 - at.y1) * height, at.width * width, at.height * height
-    return {
-        **elements,
-        'title': axes.get_title(),
-        'box': [round(x, 6) for x in box],
-        'x': _measured(axes.xaxis),
-        'y': _measured(axes.yaxis),
-    }
+    measured = {'x': _measured(axes.xaxis), 'y': _measured(axes.yaxis)}
+    return {**elements, 'title': axes.get_title(), 'box': [round(x, 6) for x in box], **measured}
 
 
 def _measured(axis: Any) -> dict[str, Any]:

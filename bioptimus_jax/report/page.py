@@ -64,6 +64,7 @@ class Made:
     def blocks(self) -> list[dict[str, Any]]:
         """The sections of the page as the template takes them."""
         planned = self.measures.run.config.stages
+        not_planned = f'not part of this run. Its stages are {", ".join(planned)}.'
         return [
             block(
                 section.title,
@@ -71,7 +72,7 @@ class Made:
                 [self.tables[name] for name in section.tables],
                 [self.figures[draw.__name__] for draw in section.figures],
                 [self.tables[name] for name in section.folded],
-                '' if not section.stages or set(section.stages) & set(planned) else not_planned(planned),
+                '' if not section.stages or set(section.stages) & set(planned) else not_planned,
             )
             for section in SECTIONS
         ]
@@ -168,11 +169,6 @@ def block(
         'filled': not all(one.empty for one in made),
         'otherwise': otherwise,
     }
-
-
-def not_planned(stages: Sequence[str]) -> str:
-    """Why the page lacks sections of other stages."""
-    return f'not part of this run. Its stages are {", ".join(stages)}.'
 
 
 def render(sections: Sequence[dict[str, Any]], **values: Any) -> str:
