@@ -57,6 +57,7 @@ class Scored:
     def _of_set_R(self, name: str) -> np.ndarray:
         m, dataset = self.measures, self.named[name]
         counts_SxUxC = np.stack([units_of(m, c).counts_UxC for c in m.cells(self.model, dataset)])
+        # A seed for each set: its items are the same for every model, and drawn apart from those of other sets.
         return 100 * bootstrap(m.task(dataset).metric, counts_SxUxC, RESAMPLES, seed=MEMBERS.index(name))
 
     def score(self, groups: Sequence[str]) -> Cell:

@@ -8,6 +8,7 @@ import dataclasses
 import html
 import io
 import json
+import math
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from bioptimus_jax.files import atomic
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
 from bioptimus_jax.schema import SOURCE, phase_of
 
+# Colours that nothing else has: `_inline` looks for them in the text of the SVG.
 INK, GRID = '#010203', '#0a0b0c'
 SERIES = ('#2f6fab', '#c8553d', '#3c8d53', '#8a5aa8', '#b8860b', '#5f7a8a', '#c2568f')
 """Drawn colours; in the page each becomes a CSS variable with a light and a dark value."""
@@ -151,22 +153,27 @@ def curves(
             finish(axes, panel)
         name_axes(every, x, y)
 
-    def said(points: Sequence[Point]) -> str:
-        if ticks:
-            return ', '.join(
-                f'{value:.4g} ({ticks[round(at)]})' for at, _, value, _ in points if value == value
-            )
-        return ' to '.join(f'{value:.4g}' for _, _, value, _ in (points[0], points[-1]))
-
-    parts = [
-        f'{panel and f"{panel}: "}{"; ".join(f"{label} {said(points)}" for label, points in lines.items())}'
-        for panel, lines in filled.items()
-    ]
     letters = LEGEND_LETTERS * width_of(len(filled))
     legend = LEGEND_LINE * sum(len(label) + 6 for label in labels) / letters
     height = (3.2 if len(filled) == 1 else 2.6) + legend / -(-len(filled) // COLUMNS)
     svg = draw_panels(name, draw, len(filled), height, share_y=share_y)
-    return Figure(name, title, caption.strip(), f'{title}. {". ".join(parts)}.', svg)
+    return Figure(name, title, caption.strip(), f'{title}. {_in_words(filled, ticks)}.', svg)
+
+
+def _in_words(panels: Mapping[str, Mapping[str, Sequence[Point]]], ticks: Sequence[str]) -> str:
+    """The values at named places, or both ends of curves: for those who do not see the figure."""
+
+    def said(points: Sequence[Point]) -> str:
+        if ticks:  # a point of GAP is no value
+            known = ((at, value) for at, _, value, _ in points if not math.isnan(value))
+            return ', '.join(f'{value:.4g} ({ticks[round(at)]})' for at, value in known)
+        return ' to '.join(f'{value:.4g}' for _, _, value, _ in (points[0], points[-1]))
+
+    of_panels = (
+        f'{panel and f"{panel}: "}{"; ".join(f"{label} {said(points)}" for label, points in lines.items())}'
+        for panel, lines in panels.items()
+    )
+    return '. '.join(of_panels)
 
 
 def _line(axes: Any, points: Sequence[Point], number: int, label: str, beside: int) -> None:
@@ -243,6 +250,7 @@ def draw_panels(
     matplotlib.use('Agg')
     from matplotlib import pyplot
 
+    # Text stays text, and ids come from the name: the same data give the same bytes.
     style: Any = {
         'svg.fonttype': 'none', 'svg.hashsalt': name, 'font.size': 10, 'text.color': INK,
         'axes.edgecolor': INK, 'axes.labelcolor': INK, 'xtick.color': INK, 'ytick.color': INK,
@@ -326,6 +334,7 @@ def _inline(svg: str, name: str, charts: list[dict[str, Any]]) -> str:
     svg = re.sub(r'<metadata>.*?</metadata>', '', svg, flags=re.DOTALL)
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1', svg, count=1)
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r'\1', svg, count=1)
+    # All figures are in one page, where ids must differ.
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = svg.replace('url(#', f'url(#{name}-').replace('href="#', f'href="#{name}-')
     said = html.escape(json.dumps(charts, ensure_ascii=False, allow_nan=False))

@@ -70,6 +70,7 @@ class Correlated:
 
     def _drawn(self) -> np.ndarray:
         """How often each model is in each resample of the arms, RxN."""
+        # Whole arms are drawn: models of one training are not independent.
         arms = np.unique(self.arm_N)
         drawn = np.random.default_rng(SEED).integers(0, len(arms), (RESAMPLES, len(arms)))
         times_RxA = (drawn[:, :, None] == np.arange(len(arms))).sum(1)

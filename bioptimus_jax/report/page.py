@@ -107,7 +107,8 @@ def build(run: Run, folder: Path, live: Live | None = None) -> dict[str, Any]:
     made = Made.of(m)
     with atomic(folder / 'index.html') as file:
         file.write(made.page(live))
-    for before in ('csv', 'figures'):  # what was there then
+    # Only what has something to show is written, so a file of last time could stay.
+    for before in ('csv', 'figures'):
         shutil.rmtree(folder / before, ignore_errors=True)
     write_tables(run.workdir.name, made.tables, folder)
     write_figures(made.figures.values(), folder / 'figures')

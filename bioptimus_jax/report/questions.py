@@ -133,6 +133,7 @@ def reference_of(question: Question, row: Row, rows: Sequence[Row]) -> Row | Non
     def alike(r: Row) -> list[bool]:
         return [own == other for own, other in zip(parts(r), parts(row), strict=True)]
 
+    # Lists are compared in order: the initialisation decides first, the learning rate last.
     return max(fitting, key=lambda r: (alike(r), len(r.models)))
 
 

@@ -292,6 +292,7 @@ def _taken(m: Measures, planned: Sequence[float]) -> list[float]:
     taken = []
     for (before, end), words in zip(itertools.pairwise(steps), planned, strict=True):
         known = words if before is None or end is None else (end - before) * per_step
+        # Within a step it is rounding, in which conditions must not differ.
         taken.append(known if abs(known - words) > per_step else words)
     return taken
 

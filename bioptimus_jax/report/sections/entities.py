@@ -184,6 +184,7 @@ def entity_f1(m: Measures) -> Figure:
     lines: dict[str, list[Point]] = {d: [] for d in m.datasets}
     for dataset, points in lines.items():
         for at, x in enumerate(models):
+            # No line leads to a model that the others do not follow in training.
             apart = [GAP] * (x not in m.on_the_way)
             points += [*apart, spanned(at, f1), *apart] if (f1 := m.scores(x, dataset)) else []
     return curves(
