@@ -5,7 +5,7 @@ Everything below TABLES in results.md is replaced; the text above is written by 
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from bioptimus_jax.forecast.curves import curve_of
@@ -109,24 +109,18 @@ def tables() -> list[Table]:
     for file, title, control in FIRST_STEPS:
         compared = arms.grouped(named(read_runs([file])))
         found = [arms.scores(compared), arms.against(compared, control), arms.held_out(compared, control)]
-        for table in (table for table in found if table.rows):  # older records have no evaluations
-            made.append(dataclasses.replace(table, title=f'First steps ({title}): {table.title}'))
+        made += under(f'First steps ({title})', found)
     for file, control, title in OBJECTIVES:
         compared = arms.grouped(named(read_runs([file])))
-        for table in (arms.scores(compared), arms.ends(compared, control)):
-            made.append(dataclasses.replace(table, title=f'{title}: {table.title}'))
-        for arm, (first, *_) in ((arm, seeds.values()) for arm, seeds in compared.items()):
-            told = training.objective(first)
-            made.append(
-                dataclasses.replace(told, title=f'{title}: what the objective of {arm} records, first seed')
-            )
+        made += under(title, (arms.scores(compared), arms.ends(compared, control)))
+        for arm, seeds in compared.items():
+            recorded = f'{title}: what the objective of {arm} records, first seed'
+            first = training.objective(next(iter(seeds.values())))
+            made.append(dataclasses.replace(first, title=recorded))
     schedules = named(read_runs([SCHEDULES]))
     finished = [curve for name, m in schedules.items() if (curve := curve_of(name, m))]
-    grouped = arms.grouped(schedules)
-    made += [
-        dataclasses.replace(table, title=f'Forecasts: {table.title}')
-        for table in (ended(schedules), *checks(finished, SHARES), followed(grouped))
-    ]
+    told = ended(schedules), *checks(finished, SHARES), followed(arms.grouped(schedules))
+    made += under('Forecasts', told)
     [electra] = read_runs([ELECTRA])
     made.append(dataclasses.replace(training.objective(electra), title='ELECTRA: signs of a healthy run'))
     for folder, source in MEASURED:
@@ -140,9 +134,13 @@ def tables() -> list[Table]:
         made.append(dataclasses.replace(entities.scores(run), title=f'Fine-tuning: {title}'))
     for file, title in THIRTEEN:
         [thirteen] = read_runs([file])
-        for table in (entities.scores(thirteen), blurb.blurb(thirteen)):
-            made.append(dataclasses.replace(table, title=f'All of BLURB {title}: {table.title}'))
-    return [table for table in made if table.rows]
+        made += under(f'All of BLURB {title}', (entities.scores(thirteen), blurb.blurb(thirteen)))
+    return [table for table in made if table.rows]  # older records have no evaluations
+
+
+def under(title: str, tables: Iterable[Table]) -> list[Table]:
+    """These tables, each with this before its title."""
+    return [dataclasses.replace(table, title=f'{title}: {table.title}') for table in tables]
 
 
 def ended(runs: Mapping[str, Measures]) -> Table:

@@ -48,12 +48,11 @@ def check(finished: Sequence[Curve], share: float, seed: int = 0) -> list[Checke
             f'finished ones, and here are {len(arms)}'
         )
     draw = np.random.default_rng(seed)
-    groups = [draw.choice(len(arms), GROUP, replace=False) for _ in range(GROUPS)]
     names, cut = sorted(arms), {one: one.cut(share) for one in finished}
     own = {one: extrapolated(part) for one, part in cut.items()}
     scored: dict[str, list[tuple[float, ...]]] = {FORECAST: [], OWN: [], ORDER: []}
-    for group in groups:
-        held = [names[at] for at in group]
+    for _ in range(GROUPS):
+        held = [names[at] for at in draw.choice(len(arms), GROUP, replace=False)]
         known = [one for name in names if name not in held for one in arms[name].values()]
         runs = [(name, one) for name in held for one in arms[name].values()]
         told = [forecast(cut[one], known) for _, one in runs]

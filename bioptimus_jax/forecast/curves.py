@@ -62,7 +62,7 @@ def curve_of(name: str, m: Measures) -> Curve | None:
     if not losses or not ends:
         return None
     steps = sorted(losses)
-    rows = (m.run.manifest('rows') or {}).get('counts', {}).get('heldout', {})
+    rows = m.rows_of('heldout')
     unit = rows['tokens'] / rows['words'] if rows.get('words') else 1.0
     last = m.training[-1] if m.training else {}
     seconds = (last.get('seconds') or 0.0) / max(last.get('step', 0), 1)

@@ -53,6 +53,7 @@ def forecast(curve: Curve, finished: Sequence[Curve]) -> Forecast:
     share, settings = curve.share, settings_of(finished)
     features_RxF = np.array([_features(one, share, settings) for one in finished])
     gains_R = np.array([one.losses_N[-1] for one in finished]) - features_RxF[:, 0]
+    # A feature that all finished runs share has no spread.
     centre_F, scale_F = features_RxF.mean(0), np.maximum(features_RxF.std(0), 1e-9)
     known_RxF = (features_RxF - centre_F) / scale_F
     own_F = (_features(curve, share, settings) - centre_F) / scale_F
@@ -60,11 +61,8 @@ def forecast(curve: Curve, finished: Sequence[Curve]) -> Forecast:
     fits = [_ridge(known_RxF, gains_R, penalty) for penalty in PENALTIES]
     weights_F, left_R = min(fits, key=lambda fit: float(np.square(fit[1]).sum()))
     error = float(np.sqrt(np.square(left_R).mean()))
-    return Forecast(
-        curve,
-        float(curve.losses_N[-1] + gains_R.mean() + own_F @ weights_F),
-        reach(error, len(finished) - 1),
-    )
+    final = float(curve.losses_N[-1] + gains_R.mean() + own_F @ weights_F)
+    return Forecast(curve, final, reach(error, len(finished) - 1))
 
 
 def settings_of(curves: Sequence[Curve]) -> list[str]:
@@ -75,6 +73,7 @@ def settings_of(curves: Sequence[Curve]) -> list[str]:
 def chances(forecasts: Sequence[Forecast], seed: int = 0) -> np.ndarray:
     """How likely each of the runs is to end lowest, its error being independent of those of the others."""
     normal = np.random.default_rng(seed).standard_normal((DRAWS, len(forecasts)))
+    # Half of Student's interval, which is wider where few runs are known, is taken for 1.96 deviations.
     deviations = np.array([f.half * f.curve.unit / 1.96 for f in forecasts])
     ends = np.array([f.comparable for f in forecasts]) + normal * deviations
     return np.bincount(ends.argmin(1), minlength=len(forecasts)) / DRAWS
@@ -114,5 +113,6 @@ def _ridge(known_RxF: np.ndarray, gains_R: np.ndarray, penalty: float) -> tuple[
     centred_R = gains_R - gains_R.mean()
     inverse_FxF = np.linalg.inv(known_RxF.T @ known_RxF + penalty * np.eye(known_RxF.shape[1]))
     weights_F = inverse_FxF @ known_RxF.T @ centred_R
+    # With it the errors of all R regressions that leave one run out follow from a single fit; 1 / R is the intercept's.
     leverage_R = np.einsum('rf,fg,rg->r', known_RxF, inverse_FxF, known_RxF) + 1 / len(gains_R)
     return weights_F, (centred_R - known_RxF @ weights_F) / (1 - leverage_R)

@@ -83,5 +83,5 @@ def _named_apart(given: Iterable[Given]) -> Iterator[Given]:
         plain = ''.join(c if c.isalnum() or c in '-_.' else '_' for c in one.name).lstrip('.') or 'text'
         taken[plain] += 1
         name = plain if taken[plain] == 1 else f'{plain}-{taken[plain]}'
-        taken[name] += name != plain
+        taken[name] += name != plain  # a later text may have this very name
         yield dataclasses.replace(one, name=name)

@@ -59,11 +59,10 @@ def alone(runs: Sequence[Measures]) -> Arms:
 def all_tables(arms: Arms, control: str = '') -> list[Table]:
     """Hidden words and test scores, geometry, what each arm took, whether frozen states say the scores; with a control
     the differences to it."""
-    last: dict[str, dict[Any, Any]] = {name: {} for name in arms}
-    for name, seeds in arms.items():
-        for seed, m in seeds.items():
-            if m.phases and (record := geometry.by_model(m).get(m.phases[-1])):
-                last[name][seed] = record
+    last = {
+        name: {seed: words for seed, m in seeds.items() if (words := geometry.of_last_phase(m))}
+        for name, seeds in arms.items()
+    }
     pairs = [(name, control) for name in arms if control in arms and name != control]
     frozen = followed(arms)
     return [
@@ -104,12 +103,12 @@ def scores(arms: Arms) -> Table:
         + other_words(r for m in every for r in m.cloze)
         + ''.join(f' {m.run.workdir.name}: {m.gaps}' for m in every if m.gaps)
     )
-    known = [
-        x
-        for x in (SOURCE, *_models(arms))
-        if any(m.cloze_of(x) or any(m.scores(x, d) for d in scored) for m in every)
-    ]
-    records, absent = product(known, arms), 'no model of these runs has been scored.'
+
+    def known(model: str) -> bool:
+        return any(m.cloze_of(model) or any(m.scores(model, d) for d in scored) for m in every)
+
+    records = product(filter(known, (SOURCE, *_models(arms))), arms)
+    absent = 'no model of these runs has been scored.'
     return Table.of('Arms compared', columns, records, rank_within='model', note=note, absent=absent)
 
 
@@ -136,9 +135,8 @@ def ends(arms: Arms, control: str) -> Table:
         'not show a difference.'
     )
     title = f'At the end of the last phase: differences to {control}'
-    return Table.of(
-        title, columns, others, note=note, absent=f'{control} has not been trained beside another arm.'
-    )
+    absent = f'{control} has not been trained beside another arm.'
+    return Table.of(title, columns, others, note=note, absent=absent)
 
 
 def of_words(
@@ -173,30 +171,21 @@ def of_words(
 
 def against(arms: Arms, control: str, measure: str = 'nats_per_word') -> Table:
     """Differences to the control, seed by seed, and the steps that an arm saves to where the control ends."""
-    models, title = _models(arms), f'{MEASURES[measure].title}: differences to {control}'
+    models = _models(arms)
     # The control's steps: arms of another vocabulary need other numbers of steps for the same words.
-    steps = _steps(arms.get(control, {}), models)
-    others = [
-        x for x in arms if x != control and steps and any(_less(arms, x, control, m, measure) for m in models)
-    ]
+    steps = _steps(arms.get(control, {}), models) or []
 
-    def saved(arm: str) -> Cell:
-        curves = [
-            [np.array([_hidden(m, x, measure) for x in models]) for m in pair]
-            for pair in _both(arms, arm, control)
-        ]
-        return over_seeds(_finite(steps_saved(steps or [], own, base) for own, base in curves), 0)
+    def curve(m: Measures) -> np.ndarray:
+        return np.array([_hidden(m, model, measure) for model in models])
 
-    columns = [
-        Column('arm', lambda arm: arm),
-        *each(
-            {model: LABELS.get(model, model) for model in models},
-            lambda model, arm: over_seeds(_less(arms, arm, control, model, measure)),
-        ),
-        Column('steps saved', saved),
-    ]
+    curves = {
+        arm: [(curve(own), curve(base)) for own, base in _both(arms, arm, control)]
+        for arm in arms
+        if arm != control and steps
+    }
+    shown = {at: LABELS.get(model, model) for at, model in enumerate(models)}
     absent = f'{control} has not been trained.'
-    return Table.of(title, columns, others, note=_of_saved(control), absent=absent)
+    return _falling(MEASURES[measure].title, control, curves, steps, shown, absent)
 
 
 def held_out(arms: Arms, control: str) -> Table:
@@ -204,54 +193,50 @@ def held_out(arms: Arms, control: str) -> Table:
 
     A loss per piece compares arms of one vocabulary that were evaluated at the same steps; others are left out.
     """
+    steps = sorted(next(map(_losses, arms.get(control, {}).values()), {}))
+
+    def comparable(own: Measures, base: Measures) -> bool:
+        same_steps = all(sorted(_losses(m)) == steps for m in (own, base))
+        return same_steps and own.content_of('vocab') == base.content_of('vocab')
+
+    def curve(m: Measures) -> np.ndarray:
+        return np.array([_losses(m)[step] for step in steps])
+
     curves = {
-        (name, seed): {float(r['step']): x for r in m.evaluations if (x := r['frozen_loss']) is not None}
-        for name, seeds in arms.items()
-        for seed, m in seeds.items()
+        arm: [(curve(own), curve(base)) for own, base in _both(arms, arm, control) if comparable(own, base)]
+        for arm in arms
+        if arm != control and steps
     }
-    vocabularies = {
-        (name, seed): m.manifests.get('vocab', {}).get('content')
-        for name, seeds in arms.items()
-        for seed, m in seeds.items()
-    }
-    steps = sorted(next((curves[control, seed] for seed in arms.get(control, {})), {}))
+    points = map(round, np.linspace(0, len(steps) - 1, EVALUATIONS)) if steps else ()
+    shown = {at: f'step {steps[at]:.0f}' for at in points}
+    absent = f'no arm with the vocabulary of {control} was evaluated at its steps.'
+    return _falling('held-out nats / piece', control, curves, steps, shown, absent)
 
-    def pairs(arm: str) -> list[tuple[np.ndarray, np.ndarray]]:
-        return [
-            (
-                np.array([curves[arm, seed][x] for x in steps]),
-                np.array([curves[control, seed][x] for x in steps]),
-            )
-            for seed in arms[arm]
-            if (control, seed) in curves
-            and all(sorted(curves[name, seed]) == steps for name in (arm, control))
-            and vocabularies[arm, seed] == vocabularies[control, seed]
-        ]
 
-    paired = {arm: found for arm in arms if arm != control and steps and (found := pairs(arm))}
-    shown = sorted({round(x) for x in np.linspace(0, len(steps) - 1, EVALUATIONS)}) if steps else []
+def _falling(
+    what: str,
+    control: str,
+    curves: Mapping[str, Sequence[tuple[np.ndarray, np.ndarray]]],
+    steps: Sequence[float],
+    shown: Mapping[int, str],
+    absent: str,
+) -> Table:
+    """Curves of arms, each with that of the control: differences at the points `shown`, and the steps saved."""
+    paired = {arm: both for arm, both in curves.items() if any(not np.isnan(x - y).all() for x, y in both)}
     columns = [
         Column('arm', lambda arm: arm),
-        *each(
-            {at: f'step {steps[at]:.0f}' for at in shown},
-            lambda at, arm: over_seeds([float(own[at] - base[at]) for own, base in paired[arm]]),
-        ),
+        *each(shown, lambda at, arm: over_seeds(_finite(own[at] - base[at] for own, base in paired[arm]))),
         Column(
             'steps saved',
             lambda arm: over_seeds(_finite(steps_saved(steps, own, base) for own, base in paired[arm]), 0),
         ),
     ]
-    title = f'held-out nats / piece: differences to {control}'
-    absent = f'no arm with the vocabulary of {control} was evaluated at its steps.'
-    return Table.of(title, columns, paired, note=_of_saved(control), absent=absent)
-
-
-def _of_saved(control: str) -> str:
-    return (
+    note = (
         f'Mean ± half of the 95 % interval over seeds, paired. Steps saved: how many fewer than {control} an arm needs'
         f" for {control}'s last value, interpolated linearly between measured points; negative: how many fewer the"
         " control needs for the arm's."
     )
+    return Table.of(f'{what}: differences to {control}', columns, paired, note=note, absent=absent)
 
 
 def steps_saved(steps: Sequence[float], own: np.ndarray, control: np.ndarray) -> float:
@@ -307,8 +292,8 @@ def differences(arms: Arms, control: str) -> Figure:
             for row, arm in enumerate(others):
                 if found := _less(arms, arm, control, model, DRAWN):
                     mean, half = interval(found)
-                    colour = SERIES[0]
-                    axes.errorbar(mean, -row, xerr=half, fmt='o', markersize=4, color=colour, linewidth=1.4)
+                    look = dict(fmt='o', markersize=4, color=SERIES[0], linewidth=1.4)
+                    axes.errorbar(mean, -row, xerr=half, **look)
             axes.axvline(0, color=INK, linewidth=0.9)
             axes.set_xscale('symlog', linthresh=LINEAR)
             axes.set_xticks([-1, -LINEAR, 0, LINEAR, 1], ['-1', f'-{LINEAR}', '0', f'{LINEAR}', '1'])
@@ -368,11 +353,8 @@ def _paired(measured: Geometry, pairs: Sequence[tuple[str, str]]) -> list[Any]:
 
 
 def _steps(group: Mapping[Any, Measures], models: Sequence[str]) -> list[float] | None:
-    for m in group.values():
-        ends = [m.phase_end(model) for model in models]
-        if all(ends):
-            return [float(end['step']) for end in ends if end]
-    return None
+    every = ([m.phase_end(model) for model in models] for m in group.values())
+    return next(([float(end['step']) for end in ends if end] for ends in every if all(ends)), None)
 
 
 def _reached(steps: Sequence[float], falling: np.ndarray, value: float) -> float:
@@ -383,6 +365,11 @@ def _reached(steps: Sequence[float], falling: np.ndarray, value: float) -> float
             share = (falling[i - 1] - value) / drop if drop > 0 else 1.0
             return float(steps[i - 1] + min(max(share, 0.0), 1.0) * (steps[i] - steps[i - 1]))
     return float(steps[-1])
+
+
+def _losses(m: Measures) -> dict[float, float]:
+    """Held-out losses by step."""
+    return {float(r['step']): x for r in m.evaluations if (x := r['frozen_loss']) is not None}
 
 
 def _hidden(m: Measures, model: str, measure: str) -> float:

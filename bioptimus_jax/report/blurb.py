@@ -12,7 +12,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.finetune.statistics import bootstrap, interval
 from bioptimus_jax.report.layout import Cell, Column, Table, between, each, fixed, missing
 from bioptimus_jax.report.measures import Measures
-from bioptimus_jax.report.trained import Trained, units_of
+from bioptimus_jax.report.trained import units_of
 from bioptimus_jax.sets import blurb as published
 from bioptimus_jax.sets.blurb import GROUPS, MEMBERS
 
@@ -56,8 +56,8 @@ class Scored:
 
     def _of_set_R(self, name: str) -> np.ndarray:
         m, dataset = self.measures, self.named[name]
-        trained = Trained(m, self.model)
-        counts_SxUxC = np.stack([units_of(trained, c).counts_UxC for c in m.cells(self.model, dataset)])
+        counts_SxUxC = np.stack([units_of(m, c).counts_UxC for c in m.cells(self.model, dataset)])
+        # A seed for each set: its items are the same for every model, and drawn apart from those of other sets.
         return 100 * bootstrap(m.task(dataset).metric, counts_SxUxC, RESAMPLES, seed=MEMBERS.index(name))
 
     def score(self, groups: Sequence[str]) -> Cell:
@@ -82,26 +82,21 @@ def of_runs(runs: Mapping[str, Measures]) -> Table:
     records = [Scored.of(m, model, run) for run, m in runs.items() for model in m.models]
     beyond = any(name not in published.SETS for r in records for name in r.named)
     shown = [r for r in records if r.named and beyond]
+    titles = {name: f'{name} ({weight(name)})' for name in GROUPS}
+    large = [name for name in GROUPS if name not in FEW]
     columns = [
         Column('model', lambda r: ': '.join(filter(None, (r.run, r.measures.label(r.model))))),
-        *each(
-            {name: f'{name} ({weight(name)})' for name in GROUPS},
-            lambda name, r: fixed(r.group(name), 2),
-            'high',
-        ),
+        *each(titles, lambda name, r: fixed(r.group(name), 2), 'high'),
         Column('BLURB score', lambda r: r.score(list(GROUPS)), 'high'),
-        Column(
-            f'without {" and ".join(FEW)}', lambda r: r.score([g for g in GROUPS if g not in FEW]), 'high'
-        ),
+        Column(f'without {" and ".join(FEW)}', lambda r: r.score(large), 'high'),
     ]
     note = (
         'Test, percent: the mean of the sets of each task, each the mean over seeds; in brackets the weight of one'
         ' set in the score, which is the mean of the tasks. Intervals: 95 % over test items, drawn with replacement'
         ' in every set, the trained models as they are. — : not all sets of the task are scored.'
     )
-    return Table.of(
-        'BLURB', columns, shown, note=note, absent='no set of BLURB beside entities has been scored.'
-    )
+    absent = 'no set of BLURB beside entities has been scored.'
+    return Table.of('BLURB', columns, shown, note=note, absent=absent)
 
 
 def weight(group: str) -> str:

@@ -75,6 +75,7 @@ def write(
     tables = {_name(q, table): table for q, both in answers.items() for table in itertools.chain(*both)}
     tables |= {'side-by-side': beside, 'frozen-states': frozen, 'effort': reached, 'runs': last}
     if len(runs) == 1 and not isinstance(runs[0].run, Recorded):  # all that its own page has comes first
+        # Read again: many runs are read without audit, tokens and points.
         own = Made.of(read_measures(runs[0].run))
         about, title = own.about(), own.measures.run.workdir.name
         sections, tables = own.blocks() + sections, own.tables | tables

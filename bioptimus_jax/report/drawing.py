@@ -8,6 +8,7 @@ import dataclasses
 import html
 import io
 import json
+import math
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from bioptimus_jax.files import atomic
 from bioptimus_jax.report.measures import PHASE_INITIAL, Measures
 from bioptimus_jax.schema import SOURCE, phase_of
 
+# Colours that nothing else has: `_inline` looks for them in the text of the SVG.
 INK, GRID = '#010203', '#0a0b0c'
 SERIES = ('#2f6fab', '#c8553d', '#3c8d53', '#8a5aa8', '#b8860b', '#5f7a8a', '#c2568f')
 """Drawn colours; in the page each becomes a CSS variable with a light and a dark value."""
@@ -151,22 +153,27 @@ def curves(
             finish(axes, panel)
         name_axes(every, x, y)
 
-    def said(points: Sequence[Point]) -> str:
-        if ticks:
-            return ', '.join(
-                f'{value:.4g} ({ticks[round(at)]})' for at, _, value, _ in points if value == value
-            )
-        return ' to '.join(f'{value:.4g}' for _, _, value, _ in (points[0], points[-1]))
-
-    parts = [
-        f'{panel and f"{panel}: "}{"; ".join(f"{label} {said(points)}" for label, points in lines.items())}'
-        for panel, lines in filled.items()
-    ]
     letters = LEGEND_LETTERS * width_of(len(filled))
     legend = LEGEND_LINE * sum(len(label) + 6 for label in labels) / letters
     height = (3.2 if len(filled) == 1 else 2.6) + legend / -(-len(filled) // COLUMNS)
     svg = draw_panels(name, draw, len(filled), height, share_y=share_y)
-    return Figure(name, title, caption.strip(), f'{title}. {". ".join(parts)}.', svg)
+    return Figure(name, title, caption.strip(), f'{title}. {_in_words(filled, ticks)}.', svg)
+
+
+def _in_words(panels: Mapping[str, Mapping[str, Sequence[Point]]], ticks: Sequence[str]) -> str:
+    """The values at named places, or both ends of curves: for those who do not see the figure."""
+
+    def said(points: Sequence[Point]) -> str:
+        if ticks:  # a point of GAP is no value
+            known = ((at, value) for at, _, value, _ in points if not math.isnan(value))
+            return ', '.join(f'{value:.4g} ({ticks[round(at)]})' for at, value in known)
+        return ' to '.join(f'{value:.4g}' for _, _, value, _ in (points[0], points[-1]))
+
+    of_panels = (
+        f'{panel and f"{panel}: "}{"; ".join(f"{label} {said(points)}" for label, points in lines.items())}'
+        for panel, lines in panels.items()
+    )
+    return '. '.join(of_panels)
 
 
 def _line(axes: Any, points: Sequence[Point], number: int, label: str, beside: int) -> None:
@@ -179,11 +186,10 @@ def _line(axes: Any, points: Sequence[Point], number: int, label: str, beside: i
         axes.fill_between(places, lows, highs, color=colour, alpha=0.13, linewidth=0, label=with_line(label))
         return
     shift = (number - (beside - 1) / 2) * min(0.1, 0.5 / beside)
-    reach = [
-        [value - low for low, value in zip(lows, values)],
-        [h - value for h, value in zip(highs, values)],
-    ]
-    axes.errorbar([at + shift for at in places], values, reach, fmt=f'o{style}', elinewidth=1, **named)
+    below, above = [v - low for v, low in zip(values, lows)], [high - v for v, high in zip(values, highs)]
+    axes.errorbar(
+        [at + shift for at in places], values, [below, above], fmt=f'o{style}', elinewidth=1, **named
+    )
 
 
 def spanned(place: float, values: Sequence[float]) -> Point:
@@ -230,11 +236,6 @@ def training_axis(axes: Any, m: Measures) -> None:
     below.spines['bottom'].set_linewidth(0.8)
 
 
-def draw_svg(name: str, draw: Callable[[Any], None], height: float = 3.6) -> str:
-    """A drawing on one pair of axes, `height` in inches."""
-    return draw_panels(name, lambda panels: draw(panels[0]), height=height)
-
-
 def draw_panels(
     name: str,
     draw: Callable[[list[Any]], None],
@@ -243,12 +244,13 @@ def draw_panels(
     share_x: bool = True,
     share_y: bool = True,
 ) -> str:
-    """A drawing on several pairs of axes, by default with one scale for all; `height` of a row of them, in inches."""
+    """A drawing on one or several pairs of axes, by default with one scale; `height` of a row of them, in inches."""
     import matplotlib
 
     matplotlib.use('Agg')
     from matplotlib import pyplot
 
+    # Text stays text, and ids come from the name: the same data give the same bytes.
     style: Any = {
         'svg.fonttype': 'none', 'svg.hashsalt': name, 'font.size': 10, 'text.color': INK,
         'axes.edgecolor': INK, 'axes.labelcolor': INK, 'xtick.color': INK, 'ytick.color': INK,
@@ -259,14 +261,9 @@ def draw_panels(
     with matplotlib.rc_context(style):
         columns = min(panels, COLUMNS)
         rows = -(-panels // columns)
+        size = width_of(panels), rows * height
         figure, axes = pyplot.subplots(
-            rows,
-            columns,
-            figsize=(width_of(panels), rows * height),
-            layout='constrained',
-            sharex=share_x,
-            sharey=share_y,
-            squeeze=False,
+            rows, columns, figsize=size, layout='constrained', sharex=share_x, sharey=share_y, squeeze=False
         )
         for unused in axes.flat[panels:]:
             unused.remove()
@@ -274,9 +271,8 @@ def draw_panels(
         lines = [_identified(one, f'p{number}') for number, one in enumerate(figure.axes)]
         buffer = io.StringIO()
         figure.savefig(buffer, format='svg', transparent=True, metadata={'Date': None, 'Creator': None})
-        charts = [
-            _chart(*both) for both in zip(figure.axes, lines, strict=True)
-        ]  # where they lie is known now
+        # Only after savefig: the constrained layout gives the axes their places when it draws.
+        charts = [_chart(*both) for both in zip(figure.axes, lines, strict=True)]
         pyplot.close(figure)
     return _inline(buffer.getvalue(), name, charts)
 
@@ -302,28 +298,19 @@ def _identified(axes: Any, prefix: str) -> dict[str, Any]:
     groups |= {f'text{number}': text for number, text in enumerate(axes.texts)}
     for part, artist in groups.items():
         artist.set_gid(f'{prefix}-{part}')
-    hidden = [f'{prefix}-{part}' for part in groups if part not in ('x', 'y')]
-    return {
-        'id': prefix,
-        'lines': lines,
-        'others': others,
-        'ticks': [f'{prefix}-x', f'{prefix}-y'],
-        'fixed': hidden,
-    }
+    fixed = [f'{prefix}-{part}' for part in groups if part not in ('x', 'y')]
+    ticks = [f'{prefix}-x', f'{prefix}-y']
+    return {'id': prefix, 'lines': lines, 'others': others, 'ticks': ticks, 'fixed': fixed}
 
 
 def _chart(axes: Any, elements: dict[str, Any]) -> dict[str, Any]:
     """The elements, where the axes lie in the figure, in points from above, and what they measure."""
     width, height = (POINTS * inches for inches in axes.figure.get_size_inches())
     at = axes.get_position()
+    # SVG measures from above, matplotlib from below.
     box = at.x0 * width, (1 - at.y1) * height, at.width * width, at.height * height
-    return {
-        **elements,
-        'title': axes.get_title(),
-        'box': [round(x, 6) for x in box],
-        'x': _measured(axes.xaxis),
-        'y': _measured(axes.yaxis),
-    }
+    measured = {'x': _measured(axes.xaxis), 'y': _measured(axes.yaxis)}
+    return {**elements, 'title': axes.get_title(), 'box': [round(x, 6) for x in box], **measured}
 
 
 def _measured(axis: Any) -> dict[str, Any]:
@@ -347,6 +334,7 @@ def _inline(svg: str, name: str, charts: list[dict[str, Any]]) -> str:
     svg = re.sub(r'<metadata>.*?</metadata>', '', svg, flags=re.DOTALL)
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1', svg, count=1)
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r'\1', svg, count=1)
+    # All figures are in one page, where ids must differ.
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = svg.replace('url(#', f'url(#{name}-').replace('href="#', f'href="#{name}-')
     said = html.escape(json.dumps(charts, ensure_ascii=False, allow_nan=False))

@@ -134,14 +134,9 @@ def _short(value: float, decimals: int = 2) -> Cell:
 
 
 def _disk(plan: Plan) -> Table:
-    spaces = disk_space(
-        plan.experiment,
-        sum(plan.parameters.values()),
-        plan.words,
-        plan.assumed.input_words or plan.words,
-        plan.assumed.pieces_per_word,
-        plan.assumed.fill,
-    )
+    of, parameters = plan.assumed, sum(plan.parameters.values())
+    read = of.input_words or plan.words
+    spaces = disk_space(plan.experiment, parameters, plan.words, read, of.pieces_per_word, of.fill)
     records = [*spaces, Space('all', sum(s.size for s in spaces), '')]
     columns = [
         Column('stage', lambda s: s.stage),

@@ -70,6 +70,7 @@ class Correlated:
 
     def _drawn(self) -> np.ndarray:
         """How often each model is in each resample of the arms, RxN."""
+        # Whole arms are drawn: models of one training are not independent.
         arms = np.unique(self.arm_N)
         drawn = np.random.default_rng(SEED).integers(0, len(arms), (RESAMPLES, len(arms)))
         times_RxA = (drawn[:, :, None] == np.arange(len(arms))).sum(1)
@@ -88,13 +89,8 @@ def frozen(m: Measures) -> Table:
         f'Entity F1 in percent, without fine-tuning, on up to {most:,} training sentences of each set, from a linear'
         ' tagger of the states of words fitted on other training sentences. It compares models; it is not test F1.'
     )
-    return Table.of(
-        'Entities from frozen states',
-        columns,
-        m.in_order(r['model'] for r in m.frozen),
-        note=note,
-        absent=ABSENT,
-    )
+    models = m.in_order(r['model'] for r in m.frozen)
+    return Table.of('Entities from frozen states', columns, models, note=note, absent=ABSENT)
 
 
 def followed(runs: Runs) -> Table:

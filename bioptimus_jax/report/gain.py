@@ -18,9 +18,9 @@ from bioptimus_jax.finetune.verdict import (
     verdict,
     winner_of,
 )
-from bioptimus_jax.report.layout import Cell, Column, Table, count, fixed, missing, shown_path, spread
+from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, shown_path, spread
 from bioptimus_jax.report.measures import NO_PHASES, NOT_SCORED, PHASE_INITIAL, Measures, score_names
-from bioptimus_jax.report.trained import Trained, cell_folder
+from bioptimus_jax.report.trained import cell_folder
 from bioptimus_jax.run import stage_folder
 from bioptimus_jax.schema import SOURCE
 
@@ -90,18 +90,17 @@ def gain(m: Measures) -> Table:
     tested, problems = _tested(
         {(d,): (_model(m, SOURCE, d), _model(m, best, d)) for d, best in chosen.items()}
     )
+
+    def gained(dataset: str) -> Cell:
+        before, after = (statistics.fmean(m.scores(x, dataset)) for x in (SOURCE, chosen[dataset]))
+        return _signed(after - before)
+
     columns = [
         Column('set', lambda dataset: dataset),
         Column('source', lambda dataset: spread(m.scores(SOURCE, dataset))),
         Column('best on devel', lambda dataset: m.label(chosen[dataset])),
         Column(f'its {score_names(m)}', lambda dataset: spread(m.scores(chosen[dataset], dataset))),
-        Column(
-            'gain',
-            lambda dataset: _signed(
-                statistics.fmean(m.scores(chosen[dataset], dataset))
-                - statistics.fmean(m.scores(SOURCE, dataset))
-            ),
-        ),
+        Column('gain', gained),
         *_verdicts(tested),
     ]
     note = (
@@ -195,28 +194,16 @@ def _tested(
 def _verdicts(tested: Mapping[tuple[str, ...], Compared]) -> list[Column]:
     """Of the second side less the first, by rows."""
 
-    def of_test(cell: Callable[[Compared], Cell | str]) -> Callable[..., Cell | str]:
-        return lambda *row: cell(tested[row]) if row in tested else missing()
+    def cell(title: str, *row: str) -> Cell | str:
+        return OF_A_TEST[title](tested[row]) if row in tested else missing()
 
-    return [
-        Column('95 % from', of_test(lambda one: _signed(one.effect.ends[0]))),
-        Column('to', of_test(lambda one: _signed(one.effect.ends[1]))),
-        Column(
-            'p', of_test(lambda x: fixed(x.effect.p, 3 if x.effect.p is None or x.effect.p >= 0.001 else 4))
-        ),
-        Column(
-            'verdict',
-            of_test(lambda one: ONE_SEED if one.effect.p is None else VERDICTS[winner_of(one.effect)]),
-        ),
-        Column('other items', of_test(_items)),
-        Column('seeds', of_test(lambda one: count(len(one.pairing.seeds)))),
-    ]
+    return each({title: title for title in OF_A_TEST}, cell)
 
 
 def _model(m: Measures, model: str, dataset: str) -> Model:
     """Its cells on one set, under the setting that devel chooses."""
     records = {r['seed']: {'history': [], **r} for r in m.cells(model, dataset)}
-    cells = {seed: cell_folder(Trained(m, model), record) for seed, record in records.items()}
+    cells = {seed: cell_folder(m, record) for seed, record in records.items()}
     return Model(model, model, m.chosen(model, dataset), {dataset: cells}, {dataset: records})
 
 
@@ -224,6 +211,26 @@ def _signed(value: float) -> Cell:
     return missing() if math.isnan(value) else Cell(f'{value:+.2f}', value)
 
 
+def _p(one: Compared) -> Cell:
+    p = one.effect.p
+    return fixed(p, 3 if p is None or p >= 0.001 else 4)
+
+
+def _verdict(one: Compared) -> str:
+    return ONE_SEED if one.effect.p is None else VERDICTS[winner_of(one.effect)]
+
+
 def _items(one: Compared) -> str:
     low, high = (f'{100 * end:+.2f}' for end in one.items.interval)
     return f'[{low}, {high}]'
+
+
+OF_A_TEST: Mapping[str, Callable[[Compared], Cell | str]] = {
+    '95 % from': lambda one: _signed(one.effect.ends[0]),
+    'to': lambda one: _signed(one.effect.ends[1]),
+    'p': _p,
+    'verdict': _verdict,
+    'other items': _items,
+    'seeds': lambda one: count(len(one.pairing.seeds)),
+}
+"""What a row says of its test, by the titles of columns."""

@@ -227,9 +227,8 @@ class Table:
         for row in self.rows:
             record: dict[str, str | float | None] = {}
             for name, cell in zip(self.columns, row, strict=True):
-                record[name] = (
-                    (cell.text if cell.text != NOT_RUN else None) if cell.value is None else cell.value
-                )
+                shown = None if cell.text == NOT_RUN else cell.text
+                record[name] = shown if cell.value is None else cell.value
                 if _says_more(cell):
                     record[f'{name}, as shown'] = cell.text
             found.append(record)

@@ -81,6 +81,14 @@ class Measures:
         """Whether pre-training belongs to this run: one that only fine-tunes given models has no phases."""
         return 'pretrain' in self.run.config.stages or bool(self.evaluations)
 
+    def content_of(self, stage: str) -> str | None:
+        """The digest of what a stage wrote."""
+        return self.manifests.get(stage, {}).get('content')
+
+    def rows_of(self, split: str = 'train') -> dict[str, Any]:
+        """What stage rows counted of a split; {} where it has not been run."""
+        return (self.manifests.get('rows') or {}).get('counts', {}).get(split, {})
+
     @property
     def phases(self) -> list[str]:
         """In the order of training, which the run may have computed; before it begins, in the order given."""

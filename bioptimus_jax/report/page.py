@@ -64,6 +64,7 @@ class Made:
     def blocks(self) -> list[dict[str, Any]]:
         """The sections of the page as the template takes them."""
         planned = self.measures.run.config.stages
+        not_planned = f'not part of this run. Its stages are {", ".join(planned)}.'
         return [
             block(
                 section.title,
@@ -71,7 +72,7 @@ class Made:
                 [self.tables[name] for name in section.tables],
                 [self.figures[draw.__name__] for draw in section.figures],
                 [self.tables[name] for name in section.folded],
-                '' if not section.stages or set(section.stages) & set(planned) else not_planned(planned),
+                '' if not section.stages or set(section.stages) & set(planned) else not_planned,
             )
             for section in SECTIONS
         ]
@@ -106,7 +107,8 @@ def build(run: Run, folder: Path, live: Live | None = None) -> dict[str, Any]:
     made = Made.of(m)
     with atomic(folder / 'index.html') as file:
         file.write(made.page(live))
-    for before in ('csv', 'figures'):  # what was there then
+    # Only what has something to show is written, so a file of last time could stay.
+    for before in ('csv', 'figures'):
         shutil.rmtree(folder / before, ignore_errors=True)
     write_tables(run.workdir.name, made.tables, folder)
     write_figures(made.figures.values(), folder / 'figures')
@@ -168,11 +170,6 @@ def block(
         'filled': not all(one.empty for one in made),
         'otherwise': otherwise,
     }
-
-
-def not_planned(stages: Sequence[str]) -> str:
-    """Why the page lacks sections of other stages."""
-    return f'not part of this run. Its stages are {", ".join(stages)}.'
 
 
 def render(sections: Sequence[dict[str, Any]], **values: Any) -> str:

@@ -40,7 +40,7 @@ def tables(question: Question, models: Sequence[Trained]) -> tuple[list[layout.T
         note += [_apart(letter, set_up, found[0] if number else None)] if several else []
         said = ' '.join(filter(None, [*note, _made_from(set_up)]))
         tested = _marks(compared, best)
-        scores.append(_scores(question, set_up, datasets, chosen, tested, not number, title=title, note=said))
+        scores.append(_scores(question, set_up, datasets, chosen, tested, not number, title, said))
         beside = [
             _over_seeds(pairs, datasets, compared, title),
             _on_items(pairs, datasets, compared, title),
@@ -61,7 +61,8 @@ def _scores(
     chosen: Mapping[Row, str],
     tested: Mapping[tuple[str, str], str],
     first: bool,
-    **said: str,
+    title: str,
+    note: str,
 ) -> layout.Table:
     """Test F1, here and in the paper, of the chosen rows; rows that are expected and that nobody has run are there too.
 
@@ -94,7 +95,7 @@ def _scores(
     here = {expected_of(question, row.name) for row in set_up.rows}
     if first and (set_up.rows or in_paper):
         records += [(None, f'{name}: no run', name) for name in question.expected if name not in here]
-    return layout.Table.of(said['title'], columns, records, note=said['note'], absent=_absent(question))
+    return layout.Table.of(title, columns, records, note=note, absent=_absent(question))
 
 
 def _absent(question: Question) -> str:
@@ -197,13 +198,11 @@ def _made_from(set_up: SetUp) -> str:
 def _every_rate(set_up: SetUp, datasets: Sequence[str], chosen: Collection[Row], title: str) -> layout.Table:
     """Devel and test F1 at every learning rate, where there are rows beside the chosen ones."""
     here = [d for d in datasets if d in set_up.datasets]
+    places = {(d, split): f'{d}, {split}' for d in here for split in ('devel', 'test')}
     columns = [
         layout.Column('model', lambda row: row.label),
         layout.Column('seeds', lambda row: _seeds(row, here)),
-        *layout.each(
-            {(d, split): f'{d}, {split}' for d in here for split in ('devel', 'test')},
-            lambda place, row: layout.spread(row.scores(place[0], split=place[1])),
-        ),
+        *layout.each(places, lambda place, row: layout.spread(row.scores(place[0], split=place[1]))),
     ]
     note = (
         'F1 as above. Devel chose the rows above: the highest mean over the sets that all rates of a model have. '

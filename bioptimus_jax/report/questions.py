@@ -8,7 +8,7 @@ from typing import Any
 
 from bioptimus_jax.finetune.task import score_of
 from bioptimus_jax.report import paper
-from bioptimus_jax.report.measures import best_setting
+from bioptimus_jax.report.measures import Measures, best_setting
 from bioptimus_jax.report.trained import PAPER_SETTINGS, Trained, curriculum_name, parted
 from bioptimus_jax.schema import PAPER_PHASES
 
@@ -63,13 +63,13 @@ class Row:
     def by_seed(self) -> dict[int | None, Trained]:
         return {t.seed: t for t in reversed(self.models)}
 
-    def cells(self, dataset: str) -> dict[tuple[int | None, int], tuple[Trained, dict[str, Any]]]:
+    def cells(self, dataset: str) -> dict[tuple[int | None, int], tuple[Measures, dict[str, Any]]]:
         """(seed of pre-training, of fine-tuning) -> the cell, under the setting that devel chooses for all of them."""
         setting = best_setting([(t.measures, t.model) for t in self.models], dataset)
-        found: dict[tuple[int | None, int], tuple[Trained, dict[str, Any]]] = {}
+        found: dict[tuple[int | None, int], tuple[Measures, dict[str, Any]]] = {}
         for t in self.models:
             for record in t.cells(dataset, setting):
-                found.setdefault((t.seed, record['seed']), (t, record))
+                found.setdefault((t.seed, record['seed']), (t.measures, record))
         return dict(sorted(found.items(), key=lambda cell: (cell[0][0] or 0, cell[0][1])))
 
     def scores(self, *datasets: str, split: str = 'test') -> list[float]:
@@ -133,6 +133,7 @@ def reference_of(question: Question, row: Row, rows: Sequence[Row]) -> Row | Non
     def alike(r: Row) -> list[bool]:
         return [own == other for own, other in zip(parts(r), parts(row), strict=True)]
 
+    # Lists are compared in order: the initialisation decides first, the learning rate last.
     return max(fitting, key=lambda r: (alike(r), len(r.models)))
 
 
@@ -196,33 +197,27 @@ def _is_end(t: Trained) -> bool:
     return t.own and not t.partial
 
 
-def named_path(t: Trained, paths: Mapping[str, tuple[str, ...]] = VERSIONS) -> str:
-    """What these paths call a model at the end of a phase, by default what the paper does; '' for others."""
-    return next((name for name, path in paths.items() if path == t.path), '') if _is_end(t) else ''
+def _is_papers(t: Trained) -> bool:
+    """Whether it is the end of a phase, from rows that were made as in the paper."""
+    return _is_end(t) and t.config.surgery.initialisation.papers_own
 
 
 def _version(t: Trained, paths: Mapping[str, tuple[str, ...]]) -> str:
-    return named_path(t, paths) if t.config.surgery.initialisation.papers_own else ''
+    return next((name for name, path in paths.items() if path == t.path), '') if _is_papers(t) else ''
 
 
 def _order(t: Trained) -> str:
-    named = _version(t, ORDERS)
-    if not named and t.config.surgery.initialisation.papers_own and _is_end(t):
-        return curriculum_name(t.path) if sorted(t.path) == sorted(PAPER_SETTINGS) else ''
-    return named
+    known = t.path in ORDERS.values() or sorted(t.path) == sorted(PAPER_SETTINGS)
+    return curriculum_name(t.path) if known and _is_papers(t) else ''
 
 
 def _static_words(t: Trained) -> str:
-    """Static whole-word settings at the end of their run."""
-    whole = _is_end(t) and len(t.path) == len(t.measures.phases) and len(set(t.path)) == 1
-    fits = whole and t.config.surgery.initialisation.papers_own and t.path[0].startswith(f'{WHOLE_WORDS} ')
-    return f'{100 * shown_of(t):.3g} % shown, {t.path[0]}' if fits else ''
-
-
-def shown_of(t: Trained) -> float:
-    """The share of pieces that the last phase shows as [MASK]."""
-    phase = t.config.phase[t.measures.phases[len(t.path) - 1]]
-    return phase.rate * phase.corruption[0]
+    """Static whole-word settings at the end of their run, and the share of pieces that they show as [MASK]."""
+    whole = _is_papers(t) and len(t.path) == len(t.measures.phases) and len(set(t.path)) == 1
+    if not whole or not t.path[0].startswith(f'{WHOLE_WORDS} '):
+        return ''
+    phase = t.config.phase[t.measures.phases[-1]]
+    return f'{100 * (phase.rate * phase.corruption[0]):.3g} % shown, {t.path[0]}'
 
 
 def same_shown(label: str) -> str:

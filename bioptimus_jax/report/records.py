@@ -15,7 +15,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.sections.efficiency import effort_at
 from bioptimus_jax.report.sections.training import told
-from bioptimus_jax.report.trained import Trained, units_of
+from bioptimus_jax.report.trained import units_of
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import STANDARD, Experiment
 
@@ -126,7 +126,7 @@ def measures_of(record: Mapping[str, Any], place: Path, experiment: Experiment) 
 def _cell(m: Measures, cell: dict[str, Any]) -> dict[str, Any]:
     """With its counts by unit, where its predictions are there."""
     with contextlib.suppress(InputError):
-        return {**cell, 'units': units_of(Trained(m, cell['model']), cell).record()}
+        return {**cell, 'units': units_of(m, cell).record()}
     return cell
 
 

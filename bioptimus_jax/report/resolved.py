@@ -69,13 +69,14 @@ def _experiment(manifests: Mapping[str, Any], folder: Path) -> Experiment:
 def _recorded(file: Path) -> list[Measures]:
     """Of every line of a file of records. Raises InputError that names the line."""
     found = []
+    # Not `splitlines` of the text, which also breaks at characters that JSON leaves as they are, like U+2028.
     for number, line in enumerate(file.read_bytes().split(b'\n'), 1):
         if not line.strip():
             continue
         where = f'{file}, line {number}'
         try:
             record = records.check(json.loads(line), where)
-        except (ValueError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # the latter of JSON that is nested too deeply
             raise InputError(f'{where}: is damaged ({error}); restore the file') from error
         manifests = {stage: record['manifests'][stage] for stage in STAGES if stage in record['manifests']}
         place = file / record['arm']

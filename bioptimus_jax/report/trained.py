@@ -188,7 +188,7 @@ def name_among(t: Trained, among: Sequence[Trained], ignored: Collection[str] = 
 
 def words_per_step(m: Measures) -> float:
     """Mean, of a whole batch; 0 where stage rows has not been run."""
-    counts = (m.manifests.get('rows') or {}).get('counts', {}).get('train')
+    counts = m.rows_of()
     return m.run.config.pretrain.batch_rows * counts['words'] / counts['rows'] if counts else 0.0
 
 
@@ -279,9 +279,8 @@ def _rounded(words: float) -> str:
 
 def _planned(m: Measures) -> list[float]:
     """Words of every phase before they are rounded to whole steps."""
-    total = (m.manifests.get('rows') or {}).get('counts', {}).get('train', {})
     config = m.run.config
-    return [_words(config.phase[name], total, config.pretrain.batch_rows) for name in m.phases]
+    return [_words(config.phase[name], m.rows_of(), config.pretrain.batch_rows) for name in m.phases]
 
 
 def _taken(m: Measures, planned: Sequence[float]) -> list[float]:
@@ -293,6 +292,7 @@ def _taken(m: Measures, planned: Sequence[float]) -> list[float]:
     taken = []
     for (before, end), words in zip(itertools.pairwise(steps), planned, strict=True):
         known = words if before is None or end is None else (end - before) * per_step
+        # Within a step it is rounding, in which conditions must not differ.
         taken.append(known if abs(known - words) > per_step else words)
     return taken
 
@@ -325,19 +325,19 @@ def _of_fine_tuning(m: Measures, model: str) -> dict[str, str]:
     return found
 
 
-def cell_folder(model: Trained, record: Mapping[str, Any]) -> Path:
-    """Where the predictions of a fine-tuning lie."""
-    parts = record['model'], record['dataset'], record['setting'], f'seed-{record["seed"]}'
-    return stage_folder(model.measures.run, 'finetune').joinpath(*parts)
+def cell_folder(m: Measures, cell: Mapping[str, Any]) -> Path:
+    """The folder with the predictions of a fine-tuning."""
+    parts = cell['model'], cell['dataset'], cell['setting'], f'seed-{cell["seed"]}'
+    return stage_folder(m.run, 'finetune').joinpath(*parts)
 
 
-def units_of(model: Trained, cell: Mapping[str, Any]) -> Units:
-    """Of a fine-tuning of a model. Raises InputError where neither its record nor its folder has them."""
+def units_of(m: Measures, cell: Mapping[str, Any]) -> Units:
+    """Of a fine-tuning. Raises InputError where neither its record nor its folder has them."""
     task = task_of(cell)
-    file = cell_folder(model, cell) / task.files[0]
+    file = cell_folder(m, cell) / task.files[0]
     if 'units' in cell:
         return unpacked(cell['units'], file, task)
-    if not model.folder.is_dir():
+    if not m.run.workdir.is_dir():
         raise InputError('the predictions are not on record, so nothing is said of other test items')
     if not file.is_file():
         raise InputError(

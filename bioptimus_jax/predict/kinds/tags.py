@@ -39,12 +39,11 @@ def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Itera
     pieces = loaded.pieces(settings.max_pieces, Finetune.max_pieces)
     options = Finetune(max_pieces=pieces, overlap_pieces=min(Finetune.overlap_pieces, pieces // 4))
     dtype = computing_dtype(options, loaded.model.device.type)
+    cut = standoff.LINES if settings.lines else standoff.PROSE
     head = Sure(loaded.model, loaded.labels, options, dtype)
     for start in range(0, len(given), AT_ONCE):
         part = given[start : start + AT_ONCE]
-        yield from _tagged(
-            loaded, head, scheme, part, options, standoff.LINES if settings.lines else standoff.PROSE
-        )
+        yield from _tagged(loaded, head, scheme, part, options, cut)
 
 
 def scheme_of(loaded: Loaded) -> Scheme:
@@ -63,12 +62,7 @@ def scheme_of(loaded: Loaded) -> Scheme:
 
 
 def _tagged(
-    loaded: Loaded,
-    head: Sure,
-    scheme: Scheme,
-    given: Sequence[Given],
-    options: Finetune,
-    cut: standoff.Cut,
+    loaded: Loaded, head: Sure, scheme: Scheme, given: Sequence[Given], options: Finetune, cut: standoff.Cut
 ) -> Iterator[Answer]:
     sentences, places = [], []
     for number, one in enumerate(given):

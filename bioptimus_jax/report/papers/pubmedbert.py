@@ -62,74 +62,62 @@ PubMedBERT / markers, entity start: 77.58 82.18
 """
 
 
-def _models(number: str, title: str, rows: str, note: str = '', columns: Any = BOTH) -> Printed:
+HEAD_WAYS = {'linear': {'head': one_of('linear')}, 'BiLSTM': {'head': one_of('bilstm')}}
+SCHEME_WAYS = {name: {'scheme': one_of(name.lower())} for name in ('BIO', 'BIOUL', 'IO')}
+RELATION_WAYS = {
+    'dummies, [CLS]': FIRST,
+    'dummies, mentions': MENTIONS,
+    'original text, [CLS]': FIRST,
+    'markers, [CLS]': FIRST,
+    'markers, mentions': MENTIONS,
+    'markers, entity start': {'features': one_of('starts')},
+}
+MARKED = {way: '-markers' for way in RELATION_WAYS if way.startswith('markers')}
+ENDINGS = {'original text, [CLS]': '-original', **MARKED}
+TAGGED = ('BC5-chem', 'BC5-disease', 'JNLPBA early')
+BY_CORPUS = 'PubMedBERT | with PMC | with PMC, 100 k steps'
+BY_VOCABULARY = (
+    "general vocabulary, pieces | general vocabulary, words | PubMed's vocabulary, pieces | PubMedBERT"
+)
+CONTINUED = "from BERT, BERT's vocabulary | from BERT, PubMed's vocabulary | half of the time | PubMedBERT"
+NOTES = {
+    'Table 7': "General vocabulary: from BERT's weights, else from random ones. PubMedBERT: its own vocabulary, words.",
+    'Table 8 (final version: 10)': 'PubMedBERT: abstracts alone.',
+    'Table 9 (final version)': 'The last two from scratch.',
+    'Table 12 (final version: 14)': 'The public files have dummies, as @GENE$; sets in other forms are'
+    ' chemprot-original, ddi-markers and so on.',
+}
+
+
+def _models(number: str, title: str, rows: str, columns: Any = BOTH) -> Printed:
     """Models on all sets."""
     numbers = {name: ROWS[name] for name in rows.split(' | ')}
-    return Printed(f'PubMedBERT, {number}: {title}', columns, numbers, f'{note} {FINAL}'.strip())
+    note = f'{NOTES.get(number, "")} {FINAL}'.strip()
+    return Printed(f'PubMedBERT, {number}: {title}', columns, numbers, note)
 
 
-def _ways(
-    number: str, title: str, sets: tuple[str, ...], text: str, ways: dict, note: str = '', **more: Any
-) -> Printed:
+def _ways(number: str, title: str, sets: tuple[str, ...], text: str, ways: dict, **more: Any) -> Printed:
     """One model in several ways; numbers of the early version."""
-    said = f'{note} {OUT_OF} Early version (arXiv), the only one with available numbers.'.strip()
+    early = 'Early version (arXiv), the only one with available numbers.'
+    note = f'{NOTES.get(number, "")} {OUT_OF} {early}'.strip()
     columns = {name: BOTH[name] for name in sets}
-    return Printed(f'PubMedBERT, {number}: {title}', columns, read(sets, text), said, ways, **more)
+    return Printed(f'PubMedBERT, {number}: {title}', columns, read(sets, text), note, ways, **more)
 
 
 TABLES = {
     'pubmedbert-6': _models('Table 6', 'models', MODELS),
-    'pubmedbert-7': _models(
-        'Table 7',
-        'vocabulary and masking',
-        "general vocabulary, pieces | general vocabulary, words | PubMed's vocabulary, pieces | PubMedBERT",
-        "General vocabulary: from BERT's weights, else from random ones. PubMedBERT: its own vocabulary, words.",
-    ),
-    'pubmedbert-8': _models(
-        *('Table 8 (final version: 10)', 'corpora', 'PubMedBERT | with PMC | with PMC, 100 k steps'),
-        'PubMedBERT: abstracts alone.',
-    ),
+    'pubmedbert-7': _models('Table 7', 'vocabulary and masking', BY_VOCABULARY),
+    'pubmedbert-8': _models('Table 8 (final version: 10)', 'corpora', BY_CORPUS),
     'pubmedbert-9': _models(
-        *('Table 9 (final version: 11)', 'adversarial training', 'PubMedBERT | with adversarial training'),
+        'Table 9 (final version: 11)', 'adversarial training', 'PubMedBERT | with adversarial training'
     ),
-    'pubmedbert-9-final': _models(
-        'Table 9 (final version)',
-        'from scratch and continued',
-        "from BERT, BERT's vocabulary | from BERT, PubMed's vocabulary | half of the time | PubMedBERT",
-        'The last two from scratch.',
-        columns=BLURB,
-    ),
+    'pubmedbert-9-final': _models('Table 9 (final version)', 'from scratch and continued', CONTINUED, BLURB),
     'pubmedbert-10': _ways(
-        'Table 10 (final version: 12)',
-        'heads',
-        ('BC5-chem', 'BC5-disease', 'JNLPBA early', 'ChemProt', 'DDI', 'GAD early'),
-        HEADS,
-        {'linear': {'head': one_of('linear')}, 'BiLSTM': {'head': one_of('bilstm')}},
+        'Table 10 (final version: 12)', 'heads', (*TAGGED, 'ChemProt', 'DDI', 'GAD early'), HEADS, HEAD_WAYS
     ),
-    'pubmedbert-11': _ways(
-        'Table 11 (final version: 13)',
-        'tags',
-        ('BC5-chem', 'BC5-disease', 'JNLPBA early'),
-        SCHEMES,
-        {name: {'scheme': one_of(name.lower())} for name in ('BIO', 'BIOUL', 'IO')},
-    ),
+    'pubmedbert-11': _ways('Table 11 (final version: 13)', 'tags', TAGGED, SCHEMES, SCHEME_WAYS),
     'pubmedbert-12': _ways(
-        'Table 12 (final version: 14)',
-        'relations',
-        ('ChemProt', 'DDI'),
-        RELATIONS,
-        {
-            'dummies, [CLS]': FIRST,
-            'dummies, mentions': MENTIONS,
-            'original text, [CLS]': FIRST,
-            'markers, [CLS]': FIRST,
-            'markers, mentions': MENTIONS,
-            'markers, entity start': {'features': one_of('starts')},
-        },
-        'The public files have dummies, as @GENE$; sets in other forms are chemprot-original, ddi-markers and so on.',
-        endings={
-            'original text, [CLS]': '-original',
-            **dict.fromkeys(('markers, [CLS]', 'markers, mentions', 'markers, entity start'), '-markers'),
-        },
+        *('Table 12 (final version: 14)', 'relations', ('ChemProt', 'DDI'), RELATIONS, RELATION_WAYS),
+        endings=ENDINGS,
     ),
 }

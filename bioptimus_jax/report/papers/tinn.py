@@ -131,73 +131,52 @@ def _only(*titles: str) -> dict[str, Scored]:
     return {title: BLURB[title] for title in titles}
 
 
-def _table(title: str, columns: Mapping[str, Scored], rows: Any, said: str = '', **more: Any) -> Printed:
-    numbers = rows if isinstance(rows, dict) else read(columns, rows)
-    return Printed(f'Tinn et al., {title}', columns, numbers, f'{said} {NOTE}'.strip(), **more)
-
-
 METHODS = _under(('BIOSSES', 'BioASQ'), LAYERS)
 SIZES = {f'{n} texts': {'train_sentences': one_of(n)} for n in (100, 500, 1000)}
 REMOVED: Mapping[str, Asked] = {f'{n} layers removed': {'remove_layers': one_of(n)} for n in (0, 2, 4, 6)}
 OVERLAPS = 'an overlap counts; that types agree and that matches are one to one is said only here'
 
+RELAXED = {title: of(BLURB[title].groups[0][0], mode='relaxed', otherwise=OVERLAPS) for title in ENTITIES}
+SINGLE = {title: column for title, column in BLURB.items() if len(column.groups) == 1}
+FEWER = {f'PubMedBERT{WAY}{way}': row for way, row in turned(read(REMOVED, T8)).items()}
+OPTIMAL: Mapping[str, Asked | None] = {'standard': {}, 'optimal': None}
+NOTES = {
+    2: 'PubMedBERT has two scores: 81.35 in this table, with BIOSSES 93.46, and 81.16 in Table 9, with 92.30.',
+    3: 'Improved: up to 100 epochs; standard: up to 5.',
+    4: 'Deviations, where the paper has them: 0.8 to 5.9 on BIOSSES, 1.5 to 3.9 on BioASQ.',
+    5: 'Deviations 1.3 to 5.5. The paper does not say how it draws the texts.',
+    7: 'BIOSSES re-initialised, questions with decay.',
+    9: 'BioASQ of PubMedBERT, optimal, repeats the score; Table 4 has 90.50 with frozen layers.',
+    10: f'Strict is what is called default here. {BEST}',
+    11: BEST,
+}
+"""Of tables, by their numbers."""
+
+
+def _table(number: int, title: str, columns: Mapping[str, Scored], rows: Any, **more: Any) -> Printed:
+    numbers = rows if isinstance(rows, dict) else read(columns, rows)
+    note = f'{NOTES.get(number, "")} {NOTE}'.strip()
+    return Printed(f'Tinn et al., Table {number}: {title}', columns, numbers, note, **more)
+
+
 TABLES = {
-    'tinn-2': _table(
-        'Table 2: pre-training',
-        BLURB,
-        turned(read(BASE, T2)),
-        'PubMedBERT has two scores: 81.35 in this table, with BIOSSES 93.46, and 81.16 in Table 9, with 92.30.',
-    ),
-    'tinn-3': _table(
-        'Table 3: longer training and bias correction',
-        _under(('BIOSSES',), LENGTHS),
-        T3,
-        'Improved: up to 100 epochs; standard: up to 5.',
-    ),
-    'tinn-4': _table(
-        'Table 4: layers, base models',
-        METHODS,
-        T4,
-        'Deviations, where the paper has them: 0.8 to 5.9 on BIOSSES, 1.5 to 3.9 on BioASQ.',
-    ),
-    'tinn-5': _table(
-        'Table 5: few training texts',
-        _under(('ChemProt', 'DDI'), SIZES),
-        T5,
-        'Deviations 1.3 to 5.5. The paper does not say how it draws the texts.',
-        ways=LAYERS,
-    ),
-    'tinn-6': _table('Table 6: layers, large models', METHODS, T6),
+    'tinn-2': _table(2, 'pre-training', BLURB, turned(read(BASE, T2))),
+    'tinn-3': _table(3, 'longer training and bias correction', _under(('BIOSSES',), LENGTHS), T3),
+    'tinn-4': _table(4, 'layers, base models', METHODS, T4),
+    'tinn-5': _table(5, 'few training texts', _under(('ChemProt', 'DDI'), SIZES), T5, ways=LAYERS),
+    'tinn-6': _table(6, 'layers, large models', METHODS, T6),
     'tinn-7': _table(
-        'Table 7: large models, each set with its best method',
-        {**_only('BLURB'), 'less base': Scored()},
-        T7,
-        'BIOSSES re-initialised, questions with decay.',
+        7, 'large models, each set with its best method', {**_only('BLURB'), 'less base': Scored()}, T7
     ),
-    'tinn-8': _table(
-        'Table 8: top layers removed',
-        {title: column for title, column in BLURB.items() if len(column.groups) == 1},
-        {f'PubMedBERT{WAY}{way}': row for way, row in turned(read(REMOVED, T8)).items()},
-        ways=REMOVED,
-    ),
+    'tinn-8': _table(8, 'top layers removed', SINGLE, FEWER, ways=REMOVED),
     'tinn-9': _table(
-        'Table 9: standard and optimal fine-tuning',
+        9,
+        'standard and optimal fine-tuning',
         _only('PubMedQA', 'BioASQ', 'BIOSSES', 'BLURB'),
         T9,
-        'BioASQ of PubMedBERT, optimal, repeats the score; Table 4 has 90.50 with frozen layers.',
-        ways={'standard': {}, 'optimal': None},
+        ways=OPTIMAL,
         misprints=[('PubMedBERT / optimal', 'BioASQ')],
     ),
-    'tinn-10': _table(
-        'Table 10: other tools, strict',
-        _only(*ENTITIES),
-        turned(read(TOOLS, T10)),
-        f'Strict is what is called default here. {BEST}',
-    ),
-    'tinn-11': _table(
-        'Table 11: other tools, relaxed',
-        {title: of(BLURB[title].groups[0][0], mode='relaxed', otherwise=OVERLAPS) for title in ENTITIES},
-        turned(read(TOOLS, T11)),
-        BEST,
-    ),
+    'tinn-10': _table(10, 'other tools, strict', _only(*ENTITIES), turned(read(TOOLS, T10))),
+    'tinn-11': _table(11, 'other tools, relaxed', RELAXED, turned(read(TOOLS, T11))),
 }

@@ -28,8 +28,7 @@ def documents(m: Measures) -> Table:
     ]
     broken = counts.get('broken_files', 0)
     note = f'{broken} broken files were left out: corpus/broken_files.jsonl.' if broken else ''
-    rows = (m.manifests.get('rows') or {}).get('counts', {}).get('train', {})
-    if 'pairs' in rows:
+    if 'pairs' in (rows := m.rows_of()):
         note += (
             f' Rows hold {rows["pairs"]:,} pairs, the second text of {rows["share_random"]:.1%} is random.'
         )

@@ -151,7 +151,8 @@ def _measured_by(m: Measures) -> str:
 
 def _order(r: dict[str, Any]) -> list[str]:
     """The settings from the easiest to the hardest."""
-    means = {name: _mean(s) for name in r['settings'] if (s := _decisive(r, name))}
+    known = {name: s['samples'] for name in r['settings'] if (s := _decisive(r, name))}
+    means = {name: geometric(samples)[0] for name, samples in known.items()}
     return sorted(means, key=lambda name: means[name])
 
 
@@ -166,10 +167,6 @@ def _times(r: dict[str, Any], name: str) -> Cell:
         return missing()
     harder, easier = (_decisive(r, x)['samples'] for x in (name, order[order.index(name) - 1]))
     return _cell([a / b for a, b in zip(harder, easier, strict=True)], '.3f')
-
-
-def _mean(measured: dict[str, Any]) -> float:
-    return geometric(measured['samples'])[0]
 
 
 def _cell(values: Sequence[float], form: str) -> Cell:

@@ -1,5 +1,6 @@
 """What it took to get somewhere: words, tokens, FLOPs, hours and energy, surgery included."""
 
+import contextlib
 import dataclasses
 import math
 import statistics
@@ -8,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, missing, spread
@@ -62,21 +62,14 @@ COLUMNS: Mapping[str, Callable[[Effort], Cell]] = {
 
 def effort_at(m: Measures, step: int) -> Effort:
     """What a run has spent after so many steps."""
-    records = [r for r in m.training if r['step'] <= step]
-    before, tokens = _before(m), records[-1]['tokens'] if records else 0
-    rows = m.manifests.get('rows', {}).get('counts', {}).get('train', {})
-    rate = rows['words'] / rows['tokens'] if rows.get('tokens') else None
+    before, records = _before(m), [r for r in m.training if r['step'] <= step]
     if not records:
         return dataclasses.replace(before, step=step)
-    last = records[-1]
-    return Effort(
-        step,
-        tokens,
-        None if rate is None else tokens * rate,
-        _plus(before.flops, last.get('flops')),
-        _plus(before.seconds, last.get('seconds')),
-        last.get('joules'),
-    )
+    last, rows = records[-1], m.rows_of()
+    tokens = last['tokens']
+    words = tokens * (rows['words'] / rows['tokens']) if rows.get('tokens') else None
+    flops, seconds = (_plus(getattr(before, key), last.get(key)) for key in ('flops', 'seconds'))
+    return Effort(step, tokens, words, flops, seconds, last.get('joules'))
 
 
 def efficiency(m: Measures) -> Table:
@@ -189,7 +182,7 @@ def first_at(points: Points, level: float) -> tuple[int, float, str]:
 
 def _of_other_vocabulary(groups: Mapping[str, Sequence[Measures]]) -> list[str]:
     """The arms that have another vocabulary than most of them."""
-    own = {arm: group[0].manifests.get('vocab', {}).get('content') for arm, group in groups.items()}
+    own = {arm: group[0].content_of('vocab') for arm, group in groups.items()}
     [(most, _)] = Counter(own.values()).most_common(1) or [(None, 0)]
     return [arm for arm in groups if own[arm] != most]
 
@@ -221,6 +214,7 @@ def _reached(seeds: Sequence[tuple[Measures, Points]], level: float) -> tuple[st
     mean = _mean(efforts)
     cells = {name: cell(mean) for name, cell in COLUMNS.items()}
     cells['steps'] = spread([e.step for e in efforts], 0)
+    # What step 0 has was not had earlier; a first scored model after it may come late.
     firsts = [min(step for step, _, _ in points) for _, points in seeds]
     if any(0 < e.step == first for e, first in zip(efforts, firsts, strict=True)):
         cells = {x: c if c.value is None else Cell(f'≤ {c.text}') for x, c in cells.items()}
@@ -242,19 +236,13 @@ def _before(m: Measures) -> Effort:
     stages = ('contexts', 'surgery') if 'contexts' in read else ('surgery',)
     seconds = [m.manifests[s]['seconds'] for s in stages if s in m.manifests]
     flops: float | None = 0.0
-    architecture = _architecture(m)
     if m.encoded and 'flops' in m.encoded[0]:  # of a record, which has the sum
         [flops] = [r['flops'] for r in m.encoded]
-    elif m.encoded and architecture is not None:
-        flops = sum(r['pieces'] * forward_flops_per_token(architecture, r['attended'], 0) for r in m.encoded)
+    elif m.encoded:
+        with contextlib.suppress(InputError):  # the model of surgery may have been removed
+            model = read_architecture(stage_folder(m.run, 'surgery') / 'model')
+            flops = sum(r['pieces'] * forward_flops_per_token(model, r['attended'], 0) for r in m.encoded)
     return Effort(0, 0, 0, flops, sum(seconds) if seconds else None, None)
-
-
-def _architecture(m: Measures) -> Architecture | None:
-    try:
-        return read_architecture(stage_folder(m.run, 'surgery') / 'model')
-    except InputError:
-        return None
 
 
 def _plus(before: float | None, value: float | None) -> float | None:

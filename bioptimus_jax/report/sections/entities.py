@@ -98,6 +98,7 @@ def scores(m: Measures) -> Table:
     several = any(len(m.settings(model, d)) > 1 for model in m.models for d in m.datasets)
     untyped = any('test_untyped' in r for r in m.finetuned)
     intervals = any('interval' in r for r in m.statistics)
+    votes = [r[ENSEMBLE] for r in m.statistics if ENSEMBLE in r]
     records = [
         Scored(m, dataset, model, setting)
         for dataset, model in itertools.product(m.datasets, m.models)
@@ -119,11 +120,9 @@ def scores(m: Measures) -> Table:
         Column('measure', lambda r: m.task(r.dataset).metric.title, when=bool(of_others)),
         Column('test' if of_others else 'F1', Scored.test, 'high'),
         Column('95 %', lambda r: percents(r.statistics.get('interval')) or NOT_RUN, when=intervals),
-        Column('vote of the seeds', Scored.ensemble, when=any(ENSEMBLE in r for r in m.statistics)),
+        Column('vote of the seeds', Scored.ensemble, when=bool(votes)),
         Column(
-            'mean of their logits',
-            lambda r: r.ensemble(of_mean=True),
-            when=any(MEAN in r.get(ENSEMBLE, ()) for r in m.statistics),
+            'mean of their logits', lambda r: r.ensemble(of_mean=True), when=any(MEAN in v for v in votes)
         ),
         Column('strict F1', of_entities(lambda r: r.score(mode='strict')), 'high'),
         Column('relaxed F1', of_entities(lambda r: r.score(mode='relaxed')), 'high'),
@@ -140,7 +139,7 @@ def scores(m: Measures) -> Table:
         + (', untyped any type' if untyped else '')
         + '. '
         + (_interval_note(m) if intervals else '')
-        + (VOTES if any(ENSEMBLE in r for r in m.statistics) else '')
+        + (VOTES if votes else '')
         + ('Chosen: highest mean on devel, which the other tables show. ' if several else '')
         + _searched(m)
         + _learned_devel(m)
@@ -162,15 +161,15 @@ def by_type(m: Measures) -> Table:
         for kind, (model, by_kind) in itertools.product(types if len(types) > 1 else (), found.items()):
             if known := [r[kind] for r in by_kind if kind in r]:
                 records.append((f'{dataset}: {kind}', model, known))
+
+    def measured(what: str, entities: str, model: str, known: list[dict[str, float]]) -> Cell:
+        return spread([100 * r[what] for r in known])
+
     columns = [
         Column('entities', lambda entities, model, known: entities),
         Column('model', lambda entities, model, known: m.label(model)),
         Column('mentions', lambda entities, model, known: count(max(r['gold'] for r in known))),
-        *each(
-            {**RATES, 'f1': 'F1'},
-            lambda what, entities, model, known: spread([100 * r[what] for r in known]),
-            'high',
-        ),
+        *each({**RATES, 'f1': 'F1'}, measured, 'high'),
     ]
     note = 'Test, percent, mean ± sd over seeds. Mentions: of that type in the gold standard.'
     absent = 'every set has one type of entity.' if m.finetuned else NOT_SCORED
@@ -185,6 +184,7 @@ def entity_f1(m: Measures) -> Figure:
     lines: dict[str, list[Point]] = {d: [] for d in m.datasets}
     for dataset, points in lines.items():
         for at, x in enumerate(models):
+            # No line leads to a model that the others do not follow in training.
             apart = [GAP] * (x not in m.on_the_way)
             points += [*apart, spanned(at, f1), *apart] if (f1 := m.scores(x, dataset)) else []
     return curves(

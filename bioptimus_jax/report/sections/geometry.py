@@ -173,6 +173,11 @@ def by_model(m: Measures) -> dict[str, dict[str, Any]]:
     return {model: found[model] for model in m.models if model in found}
 
 
+def of_last_phase(m: Measures) -> dict[str, Any]:
+    """What was measured of the words of the last phase's model; {} where nothing was."""
+    return by_model(m).get(m.phases[-1], {}) if m.phases else {}
+
+
 def _reason(m: Measures) -> str:
     if not m.geometry:
         return ABSENT

@@ -12,7 +12,7 @@ from bioptimus_jax.report.gain import before_and_after, best_on_devel
 from bioptimus_jax.report.layout import Cell, Column, Table, count
 from bioptimus_jax.report.measures import NOT_SCORED, Measures
 from bioptimus_jax.report.section import Section
-from bioptimus_jax.report.trained import Trained, cell_folder
+from bioptimus_jax.report.trained import cell_folder
 from bioptimus_jax.sets.tags import Span
 
 EACH = 2
@@ -105,7 +105,7 @@ def _sentences(m: Measures, dataset: str, models: Sequence[str]) -> Iterator[Sho
     """The test sentences of models that were scored on the same, of their first seeds; none where they are not kept."""
     task = m.task(dataset)
     try:
-        read = [task.written(cell_folder(Trained(m, x), m.cells(x, dataset)[0])) for x in models]
+        read = [task.written(cell_folder(m, m.cells(x, dataset)[0])) for x in models]
     except InputError:
         return
 

@@ -68,16 +68,12 @@ def probe(m: Measures) -> Table:
         found = v.get(kind, {}).get(name)
         return fixed(found and found['rank'][0], 0)
 
+    weighted = any('rank_weighted' in v for v in variants)
     columns = [
         Column('initialisation', lambda v: v['name']),
         Column('median rank', lambda v: fixed(v['rank'][0], 0), 'low'),
         Column('95 %', lambda v: f'{v["rank"][1]:,.0f}-{v["rank"][2]:,.0f}'),
-        Column(
-            'as new tokens',
-            lambda v: fixed(v['rank_weighted'][0], 0),
-            'low',
-            when=any('rank_weighted' in v for v in variants),
-        ),
+        Column('as new tokens', lambda v: fixed(v['rank_weighted'][0], 0), 'low', weighted),
         Column('rank, uncentred', lambda v: fixed(v['rank_uncentred'][0], 0), 'low'),
         Column('rank, dot product', lambda v: fixed(v['rank_dot'][0], 0), 'low'),
         Column('cosine', lambda v: fixed(v['cosine'][0]), 'high'),

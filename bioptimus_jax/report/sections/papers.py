@@ -87,15 +87,7 @@ def table(printed: Printed, runs: Mapping[str, Measures]) -> Table:
     for label in printed.rows:
         model, _, way = label.partition(WAY)
         theirs.append(Row(label, model, way, of_models[model], 'paper'))
-    for baseline in reversed(BASELINES):
-        known = {
-            ('', title): Made(part.beside[baseline], f'{part.beside[baseline]:.2f}')
-            for row in own
-            for (_, title), made in row.cells.items()
-            for part in made.parts
-            if baseline in part.beside and len(made.parts) == 1
-        }
-        theirs = [*([Row(baseline, baseline, '', known, 'baseline')] if known else []), *theirs]
+    records = [*own, *_of_baselines(own), *theirs] if own else []
     marked = {t: f'{t} {OTHERWISE}' if c.otherwise else t for t, c in printed.columns.items()}
     columns: list[Column] = [
         Column('model', lambda row: row.label),
@@ -105,7 +97,22 @@ def table(printed: Printed, runs: Mapping[str, Measures]) -> Table:
     ]
     absent = ABSENT if any(m.finetuned for m in runs.values()) else NOT_SCORED
     further = {'rank_within': 'numbers', 'note': _note(printed), 'absent': absent}
-    return Table.of(printed.title, columns, [*own, *theirs] if own else [], **further)
+    return Table.of(printed.title, columns, records, **further)
+
+
+def _of_baselines(rows: Sequence[Row]) -> list[Row]:
+    """Answers that read nothing, scored beside the models of these rows; by single sets, since means have none."""
+    found = []
+    for baseline in BASELINES:
+        cells = {
+            ('', title): Made(part.beside[baseline], f'{part.beside[baseline]:.2f}')
+            for row in rows
+            for (_, title), made in row.cells.items()
+            for part in made.parts
+            if baseline in part.beside and len(made.parts) == 1
+        }
+        found += [Row(baseline, baseline, '', cells, 'baseline')] if cells else []
+    return found
 
 
 def tables(runs: Mapping[str, Measures]) -> dict[str, Table]:
@@ -192,6 +199,7 @@ def _made(m: Measures, model: str, value: float, parts: Sequence[Part]) -> Made:
     text, one = f'{value:.2f}', parts[0]
     record = m.statistics_of(model, one.dataset, one.setting) if one.key == DEFAULT else {}
     low, high = record.get('interval') or (math.nan, math.nan)
+    # NaN stands for an interval that is not on record; it compares as False.
     if len(parts) == 1 and low <= high:
         text = between(value, 100 * low, 100 * high, '.2f')
     for part in parts:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bioptimus_jax.finetune.entities import lint
-from bioptimus_jax.report.drawing import SERIES, Figure, draw_svg, in_legend, name_axes, with_line
+from bioptimus_jax.report.drawing import SERIES, Figure, draw_panels, in_legend, name_axes, with_line
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, missing
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
@@ -66,7 +66,8 @@ def label_shares(m: Measures) -> Figure:
     types += [OTHER] * (len(mentions) > len(types))
     shares = [_by_label(found['tags'], types) for found in bars.values()]
 
-    def draw(axes: Any) -> None:
+    def draw(panels: list[Any]) -> None:
+        [axes] = panels
         floor = [0.0] * len(bars)
         for (kind, colour), first in itertools.product(zip(types, SERIES, strict=False), (True, False)):
             width = [share.get((kind, first), 0.0) for share in shares]
@@ -76,12 +77,12 @@ def label_shares(m: Measures) -> Figure:
         axes.set_yticks(range(len(bars)), list(bars))
         axes.set_ylim(len(bars) - 0.5, -0.5)
         axes.grid(False, axis='y')
-        name_axes([axes], 'share of all words, %', '')
+        name_axes(panels, 'share of all words, %', '')
 
     inside = [f'{name} {sum(share.values()):.1f}' for name, share in zip(bars, shares, strict=True)]
     caption = 'Strong: the first word of a mention (B-); pale: its further words (I-). All other words are O.'
     alt = f'Percent of the words that are in mentions: {"; ".join(inside)}.'
-    svg = draw_svg('label_shares', draw, max(2.0, 0.24 * len(bars) + 0.8))
+    svg = draw_panels('label_shares', draw, height=max(2.0, 0.24 * len(bars) + 0.8))
     return Figure('label_shares', title, caption, alt, svg)
 
 

@@ -3,7 +3,15 @@
 from typing import Any
 
 from bioptimus_jax.pretrain.objective import masking_of
-from bioptimus_jax.report.drawing import SERIES, Figure, curves, draw_svg, phase_spans, spanned, training_axis
+from bioptimus_jax.report.drawing import (
+    SERIES,
+    Figure,
+    curves,
+    draw_panels,
+    phase_spans,
+    spanned,
+    training_axis,
+)
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.report.section import Section
@@ -24,7 +32,8 @@ def training_loss(m: Measures) -> Figure:
         return Figure('training_loss', title, absent=NOT_TRAINED)
     steps, losses, rates = ([r[key] for r in m.training] for key in ('step', 'loss', 'learning_rate'))
 
-    def draw(axes: Any) -> None:
+    def draw(panels: list[Any]) -> None:
+        [axes] = panels
         axes.plot(steps, losses, color=SERIES[0], linewidth=1.2, label='loss')
         axes.set_ylabel('loss, nats per piece')
         rate = axes.twinx()
@@ -41,7 +50,7 @@ def training_loss(m: Measures) -> Figure:
         f' with the learning rate; phase boundaries are marked.'
     )
     caption = 'The training loss jumps where the masking changes: it does not compare phases.'
-    return Figure('training_loss', title, caption, alt, draw_svg('training_loss', draw))
+    return Figure('training_loss', title, caption, alt, draw_panels('training_loss', draw, height=3.6))
 
 
 def masking_rate(m: Measures) -> Figure:
