@@ -13,7 +13,7 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import digest, read_sealed, sha256, write_sealed
 from bioptimus_jax.finetune.cells import MODEL, Cell, place
-from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
+from bioptimus_jax.finetune.predictions import Predicted, Seeds, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, interval, mean_score, paired
 from bioptimus_jax.finetune.task import Task, task_for
 from bioptimus_jax.run import Run
@@ -91,14 +91,14 @@ def _predicted(cell: Cell, dataset: Any, other: NamedSet, of_other: Any, run: Ru
 def _compared(
     task: Task,
     names: Mapping[str, str],
-    crossed: Sequence[Sequence[Predicted]],
-    at_home: Sequence[Sequence[Predicted]],
+    crossed: Seeds,
+    at_home: Seeds,
 ) -> dict[str, Any]:
     """Both on the shared labels alone."""
     theirs = dict.fromkeys(names.values(), '')
     same = {name: name for name in theirs}
 
-    def counts_SxUxC(sides: Sequence[Sequence[Predicted]], called: Mapping[str, str]) -> np.ndarray:
+    def counts_SxUxC(sides: Seeds, called: Mapping[str, str]) -> np.ndarray:
         narrow = [
             [
                 dataclasses.replace(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.finetune.grams import WORD, Grams
-from bioptimus_jax.finetune.predictions import Predicted, added_up, counts_of, units
+from bioptimus_jax.finetune.predictions import Seeds, added_up, counts_of, units
 from bioptimus_jax.finetune.statistics import bootstrap, interval, mean_score
 from bioptimus_jax.finetune.task import Task
 
@@ -50,7 +50,7 @@ def share_class(share: float, classes: dict[str, float]) -> str:
 
 
 def overlap(
-    task: Task, predictions: Sequence[Sequence[Predicted]], classes: dict[str, list[str]]
+    task: Task, predictions: Seeds, classes: dict[str, list[str]]
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """`{slicing: {class: {items, score, interval}}}`, a JSON value: scores on the test items of each class alone.
 

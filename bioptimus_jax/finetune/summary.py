@@ -8,7 +8,7 @@ from typing import Any
 
 from bioptimus_jax.files import read_jsonl
 from bioptimus_jax.finetune.cells import Cell, place
-from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
+from bioptimus_jax.finetune.predictions import Seeds, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, failures, interval, summary
 from bioptimus_jax.finetune.task import Task, task_of
 from bioptimus_jax.vocab import frequency
@@ -25,7 +25,7 @@ def grouped(cells: Iterable[Cell], records: Mapping[str, dict[str, Any]]) -> lis
     return [[(cell, records[cell.name]) for cell in group] for _, group in itertools.groupby(cells, place)]
 
 
-def statistics_of(group: Group, predictions: Sequence[Sequence[Predicted]], dataset: Any) -> dict[str, Any]:
+def statistics_of(group: Group, predictions: Seeds, dataset: Any) -> dict[str, Any]:
     """`summary` of every metric on test and devel, the bootstrap interval on test, why seeds failed; a JSON value.
 
     Of several seeds also what they say together.
@@ -57,9 +57,7 @@ def statistics_of(group: Group, predictions: Sequence[Sequence[Predicted]], data
     }
 
 
-def ensemble_of(
-    task: Task, predictions: Sequence[Sequence[Predicted]], mean: Sequence[Any] | None = None
-) -> dict[str, Any]:
+def ensemble_of(task: Task, predictions: Seeds, mean: Sequence[Any] | None = None) -> dict[str, Any]:
     """Every metric on test of what the seeds say together by `Task.vote`, and the interval; a JSON value.
 
     `mean`: the answers of `Task.mean`, measured alike.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.metrics import Metric, f1, rates
+from bioptimus_jax.finetune.metrics import micro_f1, rates
 from bioptimus_jax.sets.tags import Span, spans
 
 Tags = Sequence[Sequence[str]]
@@ -114,15 +114,10 @@ READERS: dict[str, Callable[[Sequence[str]], list[Span]]] = {
     'relaxed': spans,
 }
 METRICS = {
-    mode: Metric(
-        'f1',
-        'F1',
+    mode: micro_f1(
         'entity F1',
         'entities of the test sets, default mode of seqeval',
-        ('correct', 'gold', 'predicted'),
         functools.partial(counts, mode=mode),
-        f1,
-        rates,
     )
     for mode in MODES
 }

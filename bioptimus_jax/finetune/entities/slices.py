@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.finetune.predictions import Predicted, units
+from bioptimus_jax.finetune.predictions import Predicted, Seeds, units
 from bioptimus_jax.finetune.statistics import interval, resampled
 from bioptimus_jax.finetune.summary import Known
 from bioptimus_jax.sets.corpora import Dataset
@@ -136,9 +136,7 @@ def training_mentions(
     ]
 
 
-def slices(
-    predictions: Sequence[Sequence[Predicted]], material: Material, resamples: int = 2000, seed: int = 0
-) -> dict[str, Any]:
+def slices(predictions: Seeds, material: Material, resamples: int = 2000, seed: int = 0) -> dict[str, Any]:
     """`{slicing: {class: {gold, predicted, RATE, RATE_interval ...}}}` for precision, recall and f1, as a JSON value.
 
     `predictions`: one list of sentences for each seed, over the same gold standard. Rates are means over seeds,
@@ -159,7 +157,7 @@ def slices(
 
 
 def sliced_counts(
-    predictions: Sequence[Sequence[Predicted]], classify: Callable[[tuple[str, ...], str], dict[str, str]]
+    predictions: Seeds, classify: Callable[[tuple[str, ...], str], dict[str, str]]
 ) -> dict[tuple[str, str], np.ndarray]:
     """(slicing, class) -> counts_SxUx3, for every class with a mention on either side. Raises InputError."""
     _, unit_of = units(predictions[0], 'sentence')

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bioptimus_jax.finetune import metrics
-from bioptimus_jax.finetune.metrics import Answers, Metric, f1, rates
+from bioptimus_jax.finetune.metrics import Answers, Metric
 
 ROUNDING = 1e-12
 """Of a variance, by the mean square: below it all values are one."""
@@ -21,8 +21,7 @@ def micro_f1(labels: Sequence[str]) -> Metric:
     def counts(gold: Answers, predicted: Answers) -> np.ndarray:
         return _by_label(labels, gold, predicted).sum(1)
 
-    meaning = f'texts with the labels {", ".join(labels)}, all together'
-    return Metric('f1', 'F1', 'micro F1', meaning, ('correct', 'gold', 'predicted'), counts, f1, rates)
+    return metrics.micro_f1('micro F1', f'texts with the labels {", ".join(labels)}, all together', counts)
 
 
 def macro_f1(labels: Sequence[str]) -> Metric:
