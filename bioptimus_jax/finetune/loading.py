@@ -143,10 +143,8 @@ def _check_weights(folder: Path, model: Any, info: dict[str, Any]) -> None:
 
 def check_rows(folder: Path, tokenizer: Any, model: Any) -> None:
     """Raises InputError where the tokenizer knows ids that the table of embeddings has no row for."""
-    rows, largest = (
-        model.get_input_embeddings().num_embeddings,
-        max(tokenizer.get_vocab().values(), default=0),
-    )
+    rows = model.get_input_embeddings().num_embeddings
+    largest = max(tokenizer.get_vocab().values(), default=0)
     if largest >= rows:
         raise InputError(
             f'{folder}: the tokenizer has ids up to {largest:,}, but the model has {rows:,} rows; these are not the '
