@@ -182,13 +182,11 @@ def run_cells(
     if not cells:
         return
     most = max(1, (runtime.workers or len(cores())) // runtime.torch_threads)
-    found = () if runtime.cluster else cards()
-    if found:
+    if found := () if runtime.cluster else cards():
+        # A GPU needs a process of its own, even where the cores are too few for the threads of all.
+        most = most if runtime.workers else max(most, len(found))
         jobs = [Job(f'finetune: {c.name}', memory_kind(c), (c, datasets[c.dataset])) for c in cells]
-        on_cards = OnCards(
-            run_cell, jobs, found, most if runtime.workers else max(most, len(found)), LESS, say
-        )
-        for number, record in on_cards.results(check):
+        for number, record in OnCards(run_cell, jobs, found, most, LESS, say).results(check):
             yield cells[number], record
         return
     if hint := idle(len(cells), runtime):

@@ -63,14 +63,11 @@ def overlap(
     for slicing, of_item in classes.items():
         for name in SLICINGS[slicing]:
             inside_N = np.array(of_item) == name
-            if inside_N.any():
-                counts_SxUxC = added_up(counts_SxNxC * inside_N[:, None], unit_N)
-                measured: dict[str, Any] = {'items': int(inside_N.sum())}
-                if counts_SxUxC.any():
-                    drawn_R = bootstrap(task.metric, counts_SxUxC, RESAMPLES)
-                    measured |= {
-                        'score': mean_score(task.metric, counts_SxUxC),
-                        'interval': interval(drawn_R),
-                    }
-                found.setdefault(slicing, {})[name] = measured
+            if not inside_N.any():
+                continue
+            counts_SxUxC = added_up(counts_SxNxC * inside_N[:, None], unit_N)
+            found.setdefault(slicing, {})[name] = measured = {'items': int(inside_N.sum())}
+            if counts_SxUxC.any():
+                measured['score'] = mean_score(task.metric, counts_SxUxC)
+                measured['interval'] = interval(bootstrap(task.metric, counts_SxUxC, RESAMPLES))
     return found

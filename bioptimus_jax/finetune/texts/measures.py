@@ -71,7 +71,7 @@ def accuracy(labels: Sequence[str]) -> Metric:
 
 def pearson(labels: Sequence[str]) -> Metric:
     """Pearson's correlation of two numbers; 0 where one of them is always the same."""
-    return _correlation('r', 'r', "Pearson's r", 'pairs of texts', lambda numbers_N: numbers_N)
+    return _correlation('r', "Pearson's r", 'pairs of texts', lambda numbers_N: numbers_N)
 
 
 def spearman(labels: Sequence[str]) -> Metric:
@@ -82,12 +82,10 @@ def spearman(labels: Sequence[str]) -> Metric:
     """
     from scipy.stats import rankdata  # slow to import
 
-    return _correlation('rho', 'rho', "Spearman's rho", 'ranks of pairs of texts', rankdata)
+    return _correlation('rho', "Spearman's rho", 'ranks of pairs of texts', rankdata)
 
 
-def _correlation(
-    name: str, label: str, title: str, meaning: str, of: Callable[[np.ndarray], np.ndarray]
-) -> Metric:
+def _correlation(name: str, title: str, meaning: str, of: Callable[[np.ndarray], np.ndarray]) -> Metric:
     """`of`: numbers_N -> what is correlated."""
 
     def counts(gold: Answers, predicted: Answers) -> np.ndarray:
@@ -98,18 +96,15 @@ def _correlation(
         n_x, x, y, xx, yy, xy = np.moveaxis(sums_x6, -1, 0)
         n_x = np.maximum(n_x, 1)
         varies = [np.maximum(square / n_x - (total / n_x) ** 2, 0) for total, square in ((x, xx), (y, yy))]
-        constant = [
-            v <= ROUNDING * np.maximum(s / n_x, ROUNDING) for v, s in zip(varies, (xx, yy), strict=True)
-        ]
-        covariance = xy / n_x - x * y / n_x**2
-        return np.where(
-            constant[0] | constant[1],
-            0.0,
-            covariance / np.sqrt(np.maximum(varies[0] * varies[1], ROUNDING**2)),
+        constant_x = np.any(
+            [v <= ROUNDING * np.maximum(s / n_x, ROUNDING) for v, s in zip(varies, (xx, yy), strict=True)], 0
         )
+        covariance = xy / n_x - x * y / n_x**2
+        deviations = np.sqrt(np.maximum(varies[0] * varies[1], ROUNDING**2))
+        return np.where(constant_x, 0.0, covariance / deviations)
 
     columns = ('pairs', 'x', 'y', 'xx', 'yy', 'xy')
-    return Metric(name, label, title, meaning, columns, counts, value)
+    return Metric(name, name, title, meaning, columns, counts, value)
 
 
 MEASURES: dict[str, Callable[[Sequence[str]], Metric]] = {
