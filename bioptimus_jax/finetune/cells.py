@@ -157,7 +157,7 @@ def _finished_rung(cell: Cell) -> dict[str, Any] | None:
     The file of the rung decides: on a GPU another training can end up elsewhere, and a decision must not change.
     """
     for name in (_stopped(cell), 'scores.json'):
-        with contextlib.suppress(InputError):
+        with contextlib.suppress(InputError):  # damaged: trained again
             record = read_sealed(cell.target / name)
             if record and record.get('print') == cell.fingerprint:
                 return {**record, 'history': record['history'][: cell.until]}

@@ -48,7 +48,7 @@ def load_head(
         remove_layers(config, settings, folder)
         torch.manual_seed(seed)
         model, info = load_weights(folder, task.hf_class, config=config)
-    except (ConfigError, InputError):
+    except (ConfigError, InputError):  # they say what is wrong already
         raise
     except Exception as error:  # what a folder holds can lead transformers to any of them
         raise InputError(f'{folder}: {CANNOT.format(said_by(error))}') from error

@@ -105,6 +105,7 @@ def macro(differences: Sequence[Difference]) -> Difference:
 def holm(p_values: Sequence[float]) -> list[float]:
     """p-values corrected for their number by Holm's step-down procedure (1979), in the order given."""
     adjusted, largest = [0.0] * len(p_values), 0.0
+    # A larger p-value is never corrected to less than a smaller one.
     for rank, at in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[at]))
         adjusted[at] = largest
@@ -179,6 +180,7 @@ def resampled(counts_SxUxC: np.ndarray, resamples: int = RESAMPLES, seed: int = 
     generator = np.random.default_rng((seed, BOOTSTRAP))
     totals = []
     for size in _chunks(resamples, filled):
+        # How many draws meet a unit with counts is binomial; which of these they meet is uniform.
         drawn_R = generator.binomial(units, filled / units, size)
         cells = generator.integers(0, max(filled, 1), drawn_R.sum())
         cells += np.repeat(np.arange(size) * filled, drawn_R)

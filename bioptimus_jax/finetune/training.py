@@ -249,6 +249,7 @@ class _Training:
 
         self.optimizer.zero_grad()
         loss = self._backward(batch)
+        # The original BERT clips to 1, too.
         torch.nn.utils.clip_grad_norm_(self.trained, 1.0)
         self.optimizer.step()
         if self.rows:
@@ -264,6 +265,7 @@ class _Training:
         cut = parts([self.lengths[i] for i in batch]) if on_cpu else [range(len(batch))]
         chosen = [[batch[i] for i in part] for part in cut]
         given = [([self.windows[i] for i in part], [self.targets[i] for i in part]) for part in chosen]
+        # Weights by what each part's loss is the mean over make the sum the mean over the whole batch.
         predicted = [self.head.predicted(*part) for part in given]
         total = torch.zeros((), device=self.head.device)
         for (windows, targets), count in zip(given, predicted, strict=True):

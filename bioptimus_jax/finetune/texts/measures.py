@@ -96,6 +96,7 @@ def _correlation(name: str, title: str, meaning: str, of: Callable[[np.ndarray],
         n_x, x, y, xx, yy, xy = np.moveaxis(sums_x6, -1, 0)
         n_x = np.maximum(n_x, 1)
         varies = [np.maximum(square / n_x - (total / n_x) ** 2, 0) for total, square in ((x, xx), (y, yy))]
+        # Sums of floats leave a variance above 0 even where all values are one: compared with the mean square.
         constant_x = np.any(
             [v <= ROUNDING * np.maximum(s / n_x, ROUNDING) for v, s in zip(varies, (xx, yy), strict=True)], 0
         )
