@@ -69,7 +69,6 @@ def finetune(
     until: int = 0,
 ) -> Outcome:
     """Train on train, choose the epoch by the task's metric on devel (the earlier one of equals), predict test once.
-
     With `settings.learn_devel` both are trained on, and the last epoch is taken.
 
     `save`: a folder for the model of that epoch, as transformers loads it; for linear heads. `until`: stop after so
