@@ -66,7 +66,8 @@ def overlap(
             if not inside_N.any():
                 continue
             counts_SxUxC = added_up(counts_SxNxC * inside_N[:, None], unit_N)
-            found.setdefault(slicing, {})[name] = measured = {'items': int(inside_N.sum())}
+            measured: dict[str, Any] = {'items': int(inside_N.sum())}
+            found.setdefault(slicing, {})[name] = measured
             if counts_SxUxC.any():
                 measured['score'] = mean_score(task.metric, counts_SxUxC)
                 measured['interval'] = interval(bootstrap(task.metric, counts_SxUxC, RESAMPLES))

@@ -4,7 +4,7 @@ For any encoder of Hugging Face that keeps its layers in one list, whatever it c
 DistilBERT, DeBERTa, ModernBERT ...
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +125,7 @@ def parameter_groups(head: Head, settings: Finetune) -> list[dict[str, Any]]:
     return [{'params': p, 'lr': rate, 'weight_decay': decay} for (rate, decay), p in groups.items()]
 
 
-def _places(head: Head, layers: Sequence[torch.nn.Module]) -> Iterator[tuple[str, Any, Any]]:
+def _places(head: Head, layers: torch.nn.ModuleList | tuple[()]) -> Iterator[tuple[str, Any, Any]]:
     """Name, parameter, and where it is: HEAD, EMBEDDINGS, a layer's number, or None where no rule knows."""
     stack = (*layers, *head.above) if layers else ()
     number = {id(p): at for at, module in enumerate(stack) for p in module.parameters()}
