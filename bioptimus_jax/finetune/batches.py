@@ -21,6 +21,7 @@ def drawn(windows: int, batch: int, seed: tuple[int, ...]) -> list[list[int]]:
 def parts(lengths: Sequence[int]) -> list[list[int]]:
     """The indices of a batch in parts of similar length: those that cost least to compute one after the other."""
     order = sorted(range(len(lengths)), key=lambda i: lengths[i])
+    # An exact cut by dynamic programming: an optimal one is contiguous in the order of lengths.
     # For the 0, 1, 2 ... shortest windows: the least cost, and where the last part then begins.
     least, begins = [0], [0]
     for end, last in enumerate(order, 1):

@@ -1,8 +1,7 @@
 """Stage `finetune`: models x sets x settings x seeds, each one a cell that is kept once finished."""
 
 import dataclasses
-import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,23 @@ from bioptimus_jax.finetune.cards import devices_of, require_no_tpu
 from bioptimus_jax.finetune.cells import MODEL, Cell, finished_cell, place, run_cells
 from bioptimus_jax.finetune.crossed import cross
 from bioptimus_jax.finetune.grams import in_corpus
-from bioptimus_jax.finetune.kept import discard_others, kept_cells
 from bioptimus_jax.finetune.loading import check_positions
+from bioptimus_jax.finetune.look import keep_looks
 from bioptimus_jax.finetune.overlap import classes_of, overlap
 from bioptimus_jax.finetune.stability import check_layers
 from bioptimus_jax.finetune.subset import as_learned
-from bioptimus_jax.finetune.summary import Group, Known, grouped, known_of, statistics_of
-from bioptimus_jax.finetune.task import LEARNED_DEVEL, score_of, task_for, task_of
+from bioptimus_jax.finetune.summary import (
+    Group,
+    Known,
+    discard_others,
+    grouped,
+    kept_cells,
+    known_of,
+    line_of,
+    state,
+    statistics_of,
+)
+from bioptimus_jax.finetune.task import LEARNED_DEVEL, task_for, task_of
 from bioptimus_jax.model.folder import (
     files_for_transformers,
     is_computed_here,
@@ -35,7 +44,6 @@ from bioptimus_jax.schema import (
     INITIAL,
     LATER,
     NOT_OF_A_SETTING,
-    STANDARD,
     Experiment,
     Finetune,
     own_models,
@@ -90,31 +98,22 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     cells = _cells(settings, models, folder, checksums, common)
     checksums.save()
     run.computes('finetune', devices_of(runtime), threads=runtime.torch_threads)
-    chosen = dict.fromkeys(cell.dataset for cell in cells)
-    datasets = {one: task_for(one).read(one) for one in chosen}
+    datasets = {one: task_for(one).read(one) for one in dict.fromkeys(cell.dataset for cell in cells)}
     for cell in {(cell.dataset, cell.setting): cell for cell in cells}.values():
-        as_learned(
-            task_for(cell.dataset), datasets[cell.dataset], cell.settings
-        )  # raises for too few examples
-    folders = {cell.model: cell.model_folder for cell in cells}
+        # Raises for too few examples.
+        as_learned(task_for(cell.dataset), datasets[cell.dataset], cell.settings)
     run.check_stop()  # what comes imports for seconds
-    tokenizers = {model: load_for_words(path) for model, path in folders.items()}
+    tokenizers = {model: load_for_words(path) for model, path in models.items()}
     run.check_stop()
-    _look(folder, tokenizers, cells, datasets, run.say)
+    shortest = {one: min(c.settings.max_pieces for c in cells if c.dataset == one) for one in datasets}
+    for line in keep_looks(folder, tokenizers, datasets, shortest):
+        run.say(line)
     for one, dataset in datasets.items():
         task_for(one).check(one, dataset)
     records: dict[str, dict[str, Any]] = {}
     cells, done, searched = _search(run, cells, datasets, records)
-    # Scored when no model was to be kept, or when another seed was the best.
-    lacking = [
-        dataclasses.replace(cell, again=True)
-        for cell in kept_cells(cells, records, settings.keep)
-        if not (cell.target / MODEL).is_dir()
-    ]
-    if lacking:
-        run.say(f'finetune: {len(lacking)} cells are fine-tuned again, to keep their models')
-        _train(run, cells, lacking, datasets, records)
-    discard_others(cells, records, settings.keep)
+    _keep_models(run, cells, datasets, records)
+    # The old file goes first: it must not outlive models that it does not describe if the stage is stopped here.
     crossed = folder / 'crossed.json'
     crossed.unlink(missing_ok=True)
     if settings.crossed:
@@ -131,13 +130,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     content = digest(
         [[r['model'], r['dataset'], r['setting'], r['seed'], r['devel'], r['test']] for r in ordered]
     )
-    return {
-        'cells': len(cells),
-        'kept': done,
-        'failed': failed,
-        **{key: sum(r.get(key, 0) for r in ordered) for key in summed},
-        'content': content,
-    }
+    sums = {key: sum(r.get(key, 0) for r in ordered) for key in summed}
+    return {'cells': len(cells), 'kept': done, 'failed': failed, **sums, 'content': content}
 
 
 def check(run: Run) -> None:
@@ -147,10 +141,9 @@ def check(run: Run) -> None:
     corpora.check_names_of_sets(e.finetune)
     of_sets = {chosen.name: _tried(e.finetune, chosen) for chosen in corpora.chosen_sets(e.finetune)}
     tried = [each for of_set in of_sets.values() for each in of_set]
-    named = [named_model(e, entry, MODELS)[0] for entry in e.finetune.models or e.phases]
-    search.check(e.finetune, named, of_sets)
-    for entry in e.finetune.models or e.phases:
-        _, folder = named_model(e, entry, MODELS)
+    models = {entry: named_model(e, entry, MODELS) for entry in e.finetune.models or e.phases}
+    search.check(e.finetune, [name for name, _ in models.values()], of_sets)
+    for entry, (_, folder) in models.items():
         if folder is None:
             if entry != INITIAL and not made and entry not in kept_names(e):
                 raise ConfigError(
@@ -174,25 +167,6 @@ def check(run: Run) -> None:
             check_layers(settings, shape.layers, folder)
     for chosen in corpora.chosen_sets(e.finetune):
         task_for(chosen).read(chosen)  # takes seconds: pre-training takes days
-
-
-def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:
-    """A table for the terminal: models and settings against sets, seeds that are done and their mean devel score."""
-    sets = {cell.dataset.name: task_for(cell.dataset) for cell in cells}
-    labels = dict.fromkeys(task.metric.label for task in sets.values())
-    rows = [[f'devel {", ".join(labels)}, seeds done', *sets]]
-    for model, setting in dict.fromkeys((cell.model, cell.setting) for cell in cells):
-        row = [model if setting == STANDARD else f'{model}, {setting}']
-        for name in sets:
-            own = [c for c in cells if (c.model, c.setting, c.dataset.name) == (model, setting, name)]
-            done = [score_of(records[c.name], 'devel') for c in own if c.name in records]
-            row.append(
-                f'{100 * statistics.fmean(done):.2f} {len(done)}/{len(own)}' if done else f'0/{len(own)}'
-            )
-        rows.append(row)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    aligned = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows)
-    return '\n'.join('  '.join(cells) for cells in aligned)
 
 
 def _result(record: dict[str, Any]) -> dict[str, Any]:
@@ -228,9 +202,7 @@ def _search(
         run.say(f'finetune: {len(part)} cells, {len(before)} of them done before')
         _train(run, part, [cell for cell in part if cell.name not in before], datasets, records)
 
-    first = search.halved(
-        search.choosing(cells, settings.tuned_on), settings.halving, settings.tuned_on, rung
-    )
+    first = search.halved(cells, settings.halving, settings.tuned_on, rung)
     for r in first.stopped:
         models, devel = ', '.join(r['models']), f'{100 * r["devel"]:.2f}'
         run.say(
@@ -252,6 +224,21 @@ def _search(
     return trained, done, {**searched, 'epochs': spent, 'epochs_of_all': every}
 
 
+def _keep_models(run: Run, cells: Sequence[Cell], datasets: Sets, records: dict[str, Any]) -> None:
+    """Leave the models that config.finetune.keep asks for, and only these; adds to the records."""
+    keep = run.config.finetune.keep
+    # Scored when no model was to be kept, or when another seed was the best.
+    lacking = [
+        dataclasses.replace(cell, again=True)
+        for cell in kept_cells(cells, records, keep)
+        if not (cell.target / MODEL).is_dir()
+    ]
+    if lacking:
+        run.say(f'finetune: {len(lacking)} cells are fine-tuned again, to keep their models')
+        _train(run, cells, lacking, datasets, records)
+    discard_others(cells, records, keep)
+
+
 def _train(
     run: Run, cells: Sequence[Cell], waiting: Sequence[Cell], datasets: Sets, records: dict[str, Any]
 ) -> None:
@@ -264,33 +251,11 @@ def _train(
             numbers = {name: value for name, value in epoch.items() if name != 'epoch'}
             run.log('finetune', epoch['epoch'], kind='epoch', name=cell.name, **numbers)
         discard_others(cells, records, run.config.finetune.keep)
-        run.say(f'finetune: {_line(cell.name, record)}')
+        run.say(f'finetune: {line_of(cell.name, record)}')
         progress.update(1)
         run.saved()
         if cell.name == [c for c in cells if place(c) == place(cell)][-1].name:  # the last of its seeds
             run.say(state(cells, records))
-
-
-def _look(
-    folder: Path,
-    tokenizers: Mapping[str, Any],
-    cells: Sequence[Cell],
-    datasets: Sets,
-    say: Callable[[str], None],
-) -> None:
-    """Look through the sets, with every tokenizer once, and keep and say what was found."""
-    different: dict[str, tuple[str, Any]] = {}
-    for model, tokenizer in tokenizers.items():
-        different.setdefault(tokenizer.backend_tokenizer.to_str(), (model, tokenizer))
-    known = dict(different.values())
-    found = {}
-    for one, dataset in datasets.items():
-        shortest = min(cell.settings.max_pieces for cell in cells if cell.dataset == one)
-        found[one.name] = task_for(one).look(dataset, known, shortest)
-    write_json(folder / 'lint.json', [lint for lint, _, _ in found.values() if lint])
-    for line in (line for _, _, lines in found.values() for line in lines):
-        say(line)
-    write_json(folder / 'labels.json', {name: labels for name, (_, labels, _) in found.items() if labels})
 
 
 def _summarise(
@@ -378,15 +343,8 @@ def _tried(settings: Finetune, dataset: NamedSet) -> list[Finetune]:
 
 def _deciding(settings: Finetune) -> dict[str, Any]:
     """What of a setting decides a result."""
-    found = {k: v for k, v in dataclasses.asdict(settings).items() if k not in NOT_OF_A_SETTING}
+    # A key that came later counts only where it is set, so that earlier cells keep their fingerprints.
+    unset = {key for key in LATER if getattr(settings, key) == getattr(Finetune, key)}
+    found = {k: v for k, v in dataclasses.asdict(settings).items() if k not in unset.union(NOT_OF_A_SETTING)}
     # Earlier cells had batches of similar length: their scores do not belong in one table with these.
-    return {k: v for k, v in found.items() if k not in LATER or v != getattr(Finetune, k)} | {
-        'batches': 'drawn'
-    }
-
-
-def _line(name: str, record: dict[str, Any]) -> str:
-    task = task_of(record)
-    first, *others = (f'{key} {100 * record["test"][key][m.name]:.2f}' for key, m in task.metrics.items())
-    beside = f' ({", ".join(others)})' if others else ''
-    return f'{name}: test {task.metric.label} {first.partition(" ")[2]}{beside}{task.said(record)}'
+    return found | {'batches': 'drawn'}

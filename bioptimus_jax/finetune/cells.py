@@ -157,7 +157,7 @@ def _finished_rung(cell: Cell) -> dict[str, Any] | None:
     The file of the rung decides: on a GPU another training can end up elsewhere, and a decision must not change.
     """
     for name in (_stopped(cell), 'scores.json'):
-        with contextlib.suppress(InputError):
+        with contextlib.suppress(InputError):  # damaged: trained again
             record = read_sealed(cell.target / name)
             if record and record.get('print') == cell.fingerprint:
                 return {**record, 'history': record['history'][: cell.until]}
@@ -182,13 +182,11 @@ def run_cells(
     if not cells:
         return
     most = max(1, (runtime.workers or len(cores())) // runtime.torch_threads)
-    found = () if runtime.cluster else cards()
-    if found:
+    if found := () if runtime.cluster else cards():
+        # A GPU needs a process of its own, even where the cores are too few for the threads of all.
+        most = most if runtime.workers else max(most, len(found))
         jobs = [Job(f'finetune: {c.name}', memory_kind(c), (c, datasets[c.dataset])) for c in cells]
-        on_cards = OnCards(
-            run_cell, jobs, found, most if runtime.workers else max(most, len(found)), LESS, say
-        )
-        for number, record in on_cards.results(check):
+        for number, record in OnCards(run_cell, jobs, found, most, LESS, say).results(check):
             yield cells[number], record
         return
     if hint := idle(len(cells), runtime):

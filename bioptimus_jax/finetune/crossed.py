@@ -5,7 +5,7 @@ Shapes: S seeds, U units, C counts of a metric.
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import digest, read_sealed, sha256, write_sealed
 from bioptimus_jax.finetune.cells import MODEL, Cell, place
-from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
+from bioptimus_jax.finetune.predictions import Predicted, Seeds, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, interval, mean_score, paired
 from bioptimus_jax.finetune.task import Task, task_for
 from bioptimus_jax.run import Run
@@ -40,27 +40,22 @@ def cross(run: Run, cells: Sequence[Cell], datasets: Mapping[NamedSet, Any]) -> 
     ]
     progress, found = run.progress('finetune: other sets', len(pairs), 'pairs of sets'), []
     for own, other in pairs:
-        task, of_own, of_other = (
-            task_for(other[0].dataset),
-            datasets[own[0].dataset],
-            datasets[other[0].dataset],
-        )
-        names = task.shared(of_own, of_other)
-        if names:
-            crossed = [_predicted(cell, of_own, other[0].dataset, of_other, run) for cell in own]
+        source, target = own[0].dataset, other[0].dataset
+        task = task_for(target)
+        if names := task.shared(datasets[source], datasets[target]):
+            crossed = [
+                _predicted(cell, datasets[source], target, datasets[target], run.check_stop) for cell in own
+            ]
             at_home = [task.written(cell.target) for cell in other]
-            found.append(
-                {
-                    **place(other[0]),
-                    'trained_on': own[0].dataset.name,
-                    **_compared(task, names, crossed, at_home),
-                }
-            )
+            scores = _compared(task, names, crossed, at_home)
+            found.append({**place(other[0]), 'trained_on': source.name, **scores})
         progress.update(1)
     return found
 
 
-def _predicted(cell: Cell, dataset: Any, other: NamedSet, of_other: Any, run: Run) -> list[Predicted]:
+def _predicted(
+    cell: Cell, dataset: Any, other: NamedSet, of_other: Any, check: Callable[[], None]
+) -> list[Predicted]:
     """What a kept model says of the test of another set; from its files where they are of the same."""
     from bioptimus_jax.finetune.loading import load_head
     from bioptimus_jax.finetune.training import predict
@@ -81,7 +76,7 @@ def _predicted(cell: Cell, dataset: Any, other: NamedSet, of_other: Any, run: Ru
     labels = task_for(cell.dataset).labels(dataset, plain)
     tokenizer, head = load_head(task, cell.target / MODEL, labels, plain, cell.seed)
     windows = task.windows(tokenizer, of_other.test, plain).windows
-    answers = predict(task, head, of_other.test, windows, plain, run.check_stop)
+    answers = predict(task, head, of_other.test, windows, plain, check)
     made = task.predicted(of_other.test, answers)
     task.write(target, made)
     write_sealed(target / RECORD, {'print': now, 'file': sha256(target / task.files[0])})
@@ -91,25 +86,19 @@ def _predicted(cell: Cell, dataset: Any, other: NamedSet, of_other: Any, run: Ru
 def _compared(
     task: Task,
     names: Mapping[str, str],
-    crossed: Sequence[Sequence[Predicted]],
-    at_home: Sequence[Sequence[Predicted]],
+    crossed: Seeds,
+    at_home: Seeds,
 ) -> dict[str, Any]:
     """Both on the shared labels alone."""
     theirs = dict.fromkeys(names.values(), '')
     same = {name: name for name in theirs}
 
-    def counts_SxUxC(sides: Sequence[Sequence[Predicted]], called: Mapping[str, str]) -> np.ndarray:
-        narrow = [
-            [
-                dataclasses.replace(
-                    e,
-                    gold=tuple(task.narrowed(e.gold, same)),
-                    predicted=tuple(task.narrowed(e.predicted, called)),
-                )
-                for e in examples
-            ]
-            for examples in sides
-        ]
+    def counts_SxUxC(sides: Seeds, called: Mapping[str, str]) -> np.ndarray:
+        def narrowed(e: Predicted) -> Predicted:
+            gold, predicted = task.narrowed(e.gold, same), task.narrowed(e.predicted, called)
+            return dataclasses.replace(e, gold=tuple(gold), predicted=tuple(predicted))
+
+        narrow = [list(map(narrowed, examples)) for examples in sides]
         return counts_by_unit(task.metric, narrow, task.unit)[1]
 
     away_SxUxC, home_SxUxC = counts_SxUxC(crossed, names), counts_SxUxC(at_home, same)

@@ -17,6 +17,8 @@ BY_DEVEL = 'devel'
 """In place of a setting's name: of every set the one with the highest mean on devel."""
 NEEDED = ('model', 'dataset', 'seed')  # of scores.json
 OF_TRAINING = ('devel', 'history')  # and of one that was trained here
+Found = tuple[Path, dict[str, Any]]
+"""The folder of a cell and its record."""
 OUTSIDE, SEEDLESS = 'outside', 'seedless'
 """In records: the file of predictions that were made elsewhere; whether they have no seed."""
 
@@ -59,24 +61,10 @@ def read_model(name: str) -> Model:
     models = sorted({record['model'] for _, record in found})
     if len(models) > 1:
         raise InputError(f'{folder}: holds several models, {", ".join(models)}; give the folder of one')
-    settings = sorted({record.get('setting', STANDARD) for _, record in found})
-    if setting == BY_DEVEL and setting not in settings:
-        found = _chosen_on_devel(found)
-    elif setting and setting not in settings:
-        raise InputError(
-            f'{folder}: has no setting {setting!r}; found: {", ".join(settings)}{meant(setting, settings)}'
-        )
-    elif not setting and len(settings) > 1:
-        raise InputError(
-            f'{folder}: holds several settings, {", ".join(settings)}; choose one, as {folder}:{settings[0]}, or '
-            f'{folder}:{BY_DEVEL} for what devel chooses on every set'
-        )
-    else:
-        setting = setting or settings[0]
-        found = [(cell, r) for cell, r in found if r.get('setting', STANDARD) == setting]
+    setting = _setting_of(folder, setting, sorted({_setting(record) for _, record in found}))
     cells: dict[str, dict[int, Path]] = {}
     records: dict[str, dict[int, dict[str, Any]]] = {}
-    for cell, record in found:
+    for cell, record in _under(setting, found):
         dataset = true_name(record['dataset'], len(record.get('test_by_type', ())))
         seed = record['seed']
         if seed in cells.setdefault(dataset, {}):
@@ -88,14 +76,34 @@ def read_model(name: str) -> Model:
     return Model(str(folder), models[0], setting, cells, records)
 
 
-def _chosen_on_devel(found: Sequence[tuple[Path, dict[str, Any]]]) -> list[tuple[Path, dict[str, Any]]]:
-    """Of every set the cells under the best setting; the first of equals, as they are sorted."""
+def _setting(record: Mapping[str, Any]) -> str:
+    return record.get('setting', STANDARD)
+
+
+def _setting_of(folder: Path, wanted: str, settings: Sequence[str]) -> str:
+    """The setting that is meant, of those that there are; '' means the only one. Raises InputError."""
+    if wanted and wanted not in (*settings, BY_DEVEL):
+        raise InputError(
+            f'{folder}: has no setting {wanted!r}; found: {", ".join(settings)}{meant(wanted, settings)}'
+        )
+    if not wanted and len(settings) > 1:
+        raise InputError(
+            f'{folder}: holds several settings, {", ".join(settings)}; choose one, as {folder}:{settings[0]}, or '
+            f'{folder}:{BY_DEVEL} for what devel chooses on every set'
+        )
+    return wanted or settings[0]
+
+
+def _under(setting: str, found: Sequence[Found]) -> list[Found]:
+    """The cells under a setting, with BY_DEVEL of every set the best one; the first of equals, as they are sorted."""
+    if setting != BY_DEVEL or any(_setting(record) == BY_DEVEL for _, record in found):
+        return [(cell, record) for cell, record in found if _setting(record) == setting]
     best = best_settings(
-        (record['dataset'], record.get('setting', STANDARD), score_of(record, 'devel'))
+        (record['dataset'], _setting(record), score_of(record, 'devel'))
         for _, record in found
         if LEARNED_DEVEL not in record
     )
-    return [(cell, r) for cell, r in found if r.get('setting', STANDARD) == best.get(r['dataset'])]
+    return [(cell, record) for cell, record in found if _setting(record) == best.get(record['dataset'])]
 
 
 def _record(file: Path) -> dict[str, Any]:

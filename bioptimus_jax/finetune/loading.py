@@ -48,7 +48,7 @@ def load_head(
         remove_layers(config, settings, folder)
         torch.manual_seed(seed)
         model, info = load_weights(folder, task.hf_class, config=config)
-    except (ConfigError, InputError):
+    except (ConfigError, InputError):  # they say what is wrong already
         raise
     except Exception as error:  # what a folder holds can lead transformers to any of them
         raise InputError(f'{folder}: {CANNOT.format(said_by(error))}') from error
@@ -143,10 +143,8 @@ def _check_weights(folder: Path, model: Any, info: dict[str, Any]) -> None:
 
 def check_rows(folder: Path, tokenizer: Any, model: Any) -> None:
     """Raises InputError where the tokenizer knows ids that the table of embeddings has no row for."""
-    rows, largest = (
-        model.get_input_embeddings().num_embeddings,
-        max(tokenizer.get_vocab().values(), default=0),
-    )
+    rows = model.get_input_embeddings().num_embeddings
+    largest = max(tokenizer.get_vocab().values(), default=0)
     if largest >= rows:
         raise InputError(
             f'{folder}: the tokenizer has ids up to {largest:,}, but the model has {rows:,} rows; these are not the '

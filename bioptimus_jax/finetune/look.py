@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import write_json
 from bioptimus_jax.finetune.task import task_for
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import published
-from bioptimus_jax.sets.corpora import is_dataset, set_at, set_folders
+from bioptimus_jax.sets.corpora import NamedSet, is_dataset, set_at, set_folders
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,3 +50,23 @@ def look_through(folder: Path, tokenizers: Mapping[str, Any], task: str = Finetu
         except InputError as error:
             errors.append(str(error))
     return Looked(found, published.clashes(one.name for one in every), errors)
+
+
+def keep_looks(
+    folder: Path,
+    tokenizers: Mapping[str, Any],
+    datasets: Mapping[NamedSet, Any],
+    shortest: Mapping[NamedSet, int],
+) -> list[str]:
+    """Look through sets that were read; leaves lint.json and labels.json, and gives lines for a person.
+
+    `tokenizers`: by model; equal ones are used once. `shortest`: the least `max_pieces` that a set is learned with.
+    """
+    different: dict[str, tuple[str, Any]] = {}
+    for model, tokenizer in tokenizers.items():
+        different.setdefault(tokenizer.backend_tokenizer.to_str(), (model, tokenizer))
+    known = dict(different.values())
+    found = {one.name: task_for(one).look(read, known, shortest[one]) for one, read in datasets.items()}
+    write_json(folder / 'lint.json', [lint for lint, _, _ in found.values() if lint])
+    write_json(folder / 'labels.json', {name: labels for name, (_, labels, _) in found.items() if labels})
+    return [line for _, _, lines in found.values() for line in lines]

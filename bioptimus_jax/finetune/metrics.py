@@ -11,6 +11,7 @@ import numpy as np
 
 Answers = Sequence[Sequence[Any]]
 """Of every example its gold answers, or its predicted ones: a tag a word, the labels of a text, one number."""
+Counts = Callable[[Answers, Answers], np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Metric:
     title: str
     meaning: str
     columns: tuple[str, ...]
-    counts: Callable[[Answers, Answers], np.ndarray]
+    counts: Counts
     value: Callable[[np.ndarray], np.ndarray]
     detail: Callable[..., dict[str, float]] | None = None
 
@@ -43,13 +44,12 @@ def f1(sums_x3: np.ndarray) -> np.ndarray:
     return np.where(found_x > 0, 2 * sums_x3[..., 0] / np.maximum(found_x, 1), 0.0)
 
 
-def macro_f1(
-    classes: Sequence[str],
-    counts: Callable[[Answers, Answers], np.ndarray],
-    label: str,
-    title: str,
-    meaning: str,
-) -> Metric:
+def micro_f1(title: str, meaning: str, counts: Counts) -> Metric:
+    """F1 over all decisions. `counts`: gold and predicted answers -> int64 [N, 3], as `f1` has them."""
+    return Metric('f1', 'F1', title, meaning, ('correct', 'gold', 'predicted'), counts, f1, rates)
+
+
+def macro_f1(classes: Sequence[str], counts: Counts, label: str, title: str, meaning: str) -> Metric:
     """The mean of the F1 of each class, 0 for one that nobody has and nobody says.
 
     `counts`: gold and predicted answers -> int64 [N, K, 3], of every class what is right, in gold, and predicted.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.finetune.grams import WORD, Grams
-from bioptimus_jax.finetune.predictions import Predicted, added_up, counts_of, units
+from bioptimus_jax.finetune.predictions import Seeds, added_up, counts_of, units
 from bioptimus_jax.finetune.statistics import bootstrap, interval, mean_score
 from bioptimus_jax.finetune.task import Task
 
@@ -50,7 +50,7 @@ def share_class(share: float, classes: dict[str, float]) -> str:
 
 
 def overlap(
-    task: Task, predictions: Sequence[Sequence[Predicted]], classes: dict[str, list[str]]
+    task: Task, predictions: Seeds, classes: dict[str, list[str]]
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """`{slicing: {class: {items, score, interval}}}`, a JSON value: scores on the test items of each class alone.
 
@@ -63,14 +63,12 @@ def overlap(
     for slicing, of_item in classes.items():
         for name in SLICINGS[slicing]:
             inside_N = np.array(of_item) == name
-            if inside_N.any():
-                counts_SxUxC = added_up(counts_SxNxC * inside_N[:, None], unit_N)
-                measured: dict[str, Any] = {'items': int(inside_N.sum())}
-                if counts_SxUxC.any():
-                    drawn_R = bootstrap(task.metric, counts_SxUxC, RESAMPLES)
-                    measured |= {
-                        'score': mean_score(task.metric, counts_SxUxC),
-                        'interval': interval(drawn_R),
-                    }
-                found.setdefault(slicing, {})[name] = measured
+            if not inside_N.any():
+                continue
+            counts_SxUxC = added_up(counts_SxNxC * inside_N[:, None], unit_N)
+            measured: dict[str, Any] = {'items': int(inside_N.sum())}
+            found.setdefault(slicing, {})[name] = measured
+            if counts_SxUxC.any():
+                measured['score'] = mean_score(task.metric, counts_SxUxC)
+                measured['interval'] = interval(bootstrap(task.metric, counts_SxUxC, RESAMPLES))
     return found

@@ -26,6 +26,10 @@ class Predicted:
     document: int = 0
 
 
+Seeds = Sequence[Sequence[Predicted]]
+"""The test set as every seed predicts it, in the same order."""
+
+
 def units(examples: Sequence[Predicted], unit: str) -> tuple[str, np.ndarray]:
     """What is resampled, in a word, and unit_N: 'documents' where the set has several, else examples, by that name."""
     documents_N = np.asarray([e.document for e in examples])
@@ -42,9 +46,7 @@ def majority(given: Iterable[Iterable[Any]]) -> list[Any]:
     return [item for item, count in counts.items() if 2 * count > len(sides)]
 
 
-def counts_by_unit(
-    metric: Metric, predictions: Sequence[Sequence[Predicted]], unit: str
-) -> tuple[str, np.ndarray]:
+def counts_by_unit(metric: Metric, predictions: Seeds, unit: str) -> tuple[str, np.ndarray]:
     """What is resampled, in a word, and the metric's counts of every seed added up within it: counts_SxUxC.
 
     `unit`: what an example is called.
@@ -53,7 +55,7 @@ def counts_by_unit(
     return name, added_up(counts_of(metric, predictions), unit_N)
 
 
-def counts_of(metric: Metric, predictions: Sequence[Sequence[Predicted]]) -> np.ndarray:
+def counts_of(metric: Metric, predictions: Seeds) -> np.ndarray:
     """The metric's counts of every seed and example: counts_SxNxC."""
     return np.stack(
         [metric.counts([e.gold for e in seed], [e.predicted for e in seed]) for seed in predictions]

@@ -30,10 +30,10 @@ class Gold:
     @property
     def labels(self) -> tuple[str, ...]:
         """What answers may be; of a test file alone what it has."""
-        known = getattr(self.dataset, 'labels', None) or getattr(
-            getattr(self.task, 'known', None), 'labels', ()
-        )
-        return tuple(known or sorted({str(a) for e in self.examples for a in self.task.answers(e)}))
+        for known in (self.dataset, getattr(self.task, 'known', None)):
+            if labels := getattr(known, 'labels', None):
+                return tuple(labels)
+        return tuple(sorted({str(a) for e in self.examples for a in self.task.answers(e)}))
 
 
 @dataclasses.dataclass(frozen=True)

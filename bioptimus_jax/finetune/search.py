@@ -30,53 +30,64 @@ class Halved:
     epochs: int
 
 
-def choosing(cells: Sequence[Cell], tuned_on: Collection[str]) -> list[Cell]:
-    """The cells of models whose devel scores choose a setting: all models, or those of `tuned_on`."""
-    return [cell for cell in cells if not tuned_on or cell.model in tuned_on]
-
-
 def halved(cells: Sequence[Cell], halving: int, tuned_on: Collection[str], train: Train) -> Halved:
     """Successive halving (Jamieson and Talwalkar 2016): after a share of its epochs only the best settings go on.
 
-    Of n settings 1/halving are left after every rung; the last rung is at 1/halving of the epochs, the one before it
+    Only the models of `tuned_on` choose, all models where it is empty. Of n settings 1/halving
+    are left after every rung; the last rung is at 1/halving of the epochs, the one before it
     at 1/halving^2, and so on for as many rungs as n has powers of `halving`. Settings are judged by their best epoch
     so far on devel, the mean over seeds and over `tuned_on`; the first of equals goes on. What goes on starts again
     from its beginning: so its cells are those of a search without halving, and nothing but scores has to be kept.
     """
     groups: dict[Any, dict[str, list[Cell]]] = {}
-    for cell in cells:
+    choosing = [cell for cell in cells if not tuned_on or cell.model in tuned_on]
+    for cell in choosing:
         judged = groups.setdefault(cell.dataset if tuned_on else (cell.model, cell.dataset), {})
         judged.setdefault(cell.setting, []).append(cell)
     rungs = {key: rungs_of(len(judged), halving) for key, judged in groups.items()}
     stopped, epochs = [], 0
     for rung in range(max(rungs.values(), default=0)):
         due = {key: rungs[key] - rung for key in groups if rungs[key] > rung}
-        part = [
-            dataclasses.replace(cell, until=-(-cell.settings.epochs // halving ** due[key]))
+        part = {
+            cell.name: dataclasses.replace(cell, until=-(-cell.settings.epochs // halving ** due[key]))
             for key in due
             for cell in itertools.chain(*groups[key].values())
-        ]
-        records = train(part)
-        epochs += sum(cell.until for cell in part)
-        until = {cell.name: cell.until for cell in part}
+        }
+        records = train(list(part.values()))
+        epochs += sum(cell.until for cell in part.values())
         for key in due:
-            devel = {
-                name: statistics.fmean(_best(cell, records[cell.name]) for cell in of_setting)
-                for name, of_setting in groups[key].items()
-            }
-            ranked = sorted(devel, key=lambda name: -devel[name])
-            for name in ranked[max(1, len(ranked) // halving) :]:
-                first, *_ = of_setting = groups[key].pop(name)
-                models = list(dict.fromkeys(cell.model for cell in of_setting))
-                stopped.append(
-                    {
-                        **{'models': models, 'dataset': first.dataset.name, 'setting': name},
-                        **{'cells': len(of_setting), 'after': until[first.name], 'of': first.settings.epochs},
-                        'devel': devel[name],
-                    }
-                )
+            for name, devel in _stopping(groups[key], records, halving):
+                of_setting = [part[cell.name] for cell in groups[key].pop(name)]
+                stopped.append(_record(of_setting, devel))
     left = {cell.name for judged in groups.values() for of_setting in judged.values() for cell in of_setting}
-    return Halved([cell for cell in cells if cell.name in left], stopped, epochs)
+    return Halved([cell for cell in choosing if cell.name in left], stopped, epochs)
+
+
+def _stopping(
+    judged: Mapping[str, Sequence[Cell]], records: Mapping[str, dict[str, Any]], halving: int
+) -> list[tuple[str, float]]:
+    """The settings that do not go on after a rung, the best of them first, with their means on devel."""
+    devel = {
+        name: statistics.fmean(_best(cell, records[cell.name]) for cell in of_setting)
+        for name, of_setting in judged.items()
+    }
+    # The sort keeps the order of equals, so that the setting that was named first goes on.
+    ranked = sorted(devel.items(), key=lambda item: -item[1])
+    return ranked[max(1, len(ranked) // halving) :]
+
+
+def _record(of_setting: Sequence[Cell], devel: float) -> dict[str, Any]:
+    """What search.json says of a setting that stopped, from its cells."""
+    first = of_setting[0]
+    return {
+        'models': list(dict.fromkeys(cell.model for cell in of_setting)),
+        'dataset': first.dataset.name,
+        'setting': first.setting,
+        'cells': len(of_setting),
+        'after': first.until,
+        'of': first.settings.epochs,
+        'devel': devel,
+    }
 
 
 def following(

@@ -23,22 +23,23 @@ LISTED = 8
 def remove_layers(config: Any, settings: Finetune, folder: Path) -> None:
     """Let the configuration have `remove_layers` fewer; transformers then leaves the top ones out when it loads."""
     config.num_hidden_layers = check_layers(settings, config.num_hidden_layers, folder)
-    if kinds := getattr(
-        config, 'layer_types', None
-    ):  # where layers are of several kinds, the rest keep theirs
+    # Where layers are of several kinds, those that stay keep theirs.
+    if kinds := getattr(config, 'layer_types', None):
         config.layer_types = kinds[: config.num_hidden_layers]
 
 
 def check_layers(settings: Finetune, layers: int, folder: Path) -> int:
     """The layers that are left of so many. Raises ConfigError where a setting wants more than there are."""
     if settings.remove_layers >= layers:
-        raise _too_many(
-            'remove_layers', settings.remove_layers, f'{folder} has {layers} layers, one must stay'
+        raise ConfigError(
+            f'config.finetune.remove_layers: {settings.remove_layers}, but {folder} has {layers} layers, one must stay'
         )
     left = layers - settings.remove_layers
     for key in ('freeze_layers', 'reinit_layers'):
         if getattr(settings, key) > left:
-            raise _too_many(key, getattr(settings, key), f'{folder} has {left} layers')
+            raise ConfigError(
+                f'config.finetune.{key}: {getattr(settings, key)}, but {folder} has {left} layers'
+            )
     if settings.freeze_layers + settings.reinit_layers > left:
         raise ConfigError(
             f'config.finetune.reinit_layers: {settings.reinit_layers} of {left} layers begin at random, and '
@@ -71,9 +72,8 @@ def reinitialise(head: Head, count: int) -> None:
     layers = encoder_layers(head)
     for module in (*layers[len(layers) - count :], *head.above):
         for parameter in module.parameters():
-            parameter._is_hf_initialized = (
-                False  # transformers marks what it has loaded, and draws no such tensor
-            )
+            # transformers marks what it has loaded, and draws no such tensor.
+            parameter._is_hf_initialized = False
         module.apply(head.encoder._init_weights)
 
 
@@ -82,7 +82,7 @@ def freeze(head: Head, count: int) -> None:
 
     Freezing takes their weights from the optimiser and changes nothing else: dropout goes on in them in training.
     """
-    for name, parameter, place in _places(head):
+    for name, parameter, place in _places(head, encoder_layers(head)):
         if place is None:
             raise _uncovered([name])
         if place != HEAD and place < count:
@@ -98,12 +98,13 @@ def parameter_groups(head: Head, settings: Finetune) -> list[dict[str, Any]]:
     a norm after the last layer goes with the top layer, and a pooler is one above it, with rule zhang without weight
     decay. The head has `head_learning_rate`. Raises ConfigError that lists the parameters which no rule covers.
     """
-    depth = len(encoder_layers(head)) if settings.layer_decay < 1 else 0
+    # Without layer decay nothing asks for the list of layers, which some encoders lack.
+    layers = encoder_layers(head) if settings.layer_decay < 1 else ()
+    depth = len(layers)
     first = {'zhang': 1, 'electra': 2}[settings.layer_decay_rule]
     groups: dict[tuple[float, float], list[Any]] = {}
     uncovered = []
-    places: Iterator[tuple[str, Any, Any]] = _places(head) if depth else _head_or_not(head)
-    for name, parameter, place in places:
+    for name, parameter, place in _places(head, layers):
         if not parameter.requires_grad:
             continue
         if place == HEAD:
@@ -124,26 +125,21 @@ def parameter_groups(head: Head, settings: Finetune) -> list[dict[str, Any]]:
     return [{'params': p, 'lr': rate, 'weight_decay': decay} for (rate, decay), p in groups.items()]
 
 
-def _places(head: Head) -> Iterator[tuple[str, Any, Any]]:
+def _places(head: Head, layers: torch.nn.ModuleList | tuple[()]) -> Iterator[tuple[str, Any, Any]]:
     """Name, parameter, and where it is: HEAD, EMBEDDINGS, a layer's number, or None where no rule knows."""
-    layers = encoder_layers(head)
-    stack = (*layers, *head.above)
+    stack = (*layers, *head.above) if layers else ()
     number = {id(p): at for at, module in enumerate(stack) for p in module.parameters()}
-    for name, parameter, place in _head_or_not(head):
+    inside = {id(p) for p in head.encoder.parameters()}
+    for name, parameter in head.named_parameters():
         if id(parameter) in number:
             yield name, parameter, number[id(parameter)]
-        elif place == HEAD:
+        elif id(parameter) not in inside:
             yield name, parameter, HEAD
         elif 'embedding' in name.lower():
             yield name, parameter, EMBEDDINGS
         else:
+            # The norm after the last layer goes with the top layer.
             yield name, parameter, len(layers) - 1 if _is_norm(name) else None
-
-
-def _head_or_not(head: Head) -> Iterator[tuple[str, Any, str | None]]:
-    inside = {id(p) for p in head.encoder.parameters()}
-    for name, parameter in head.named_parameters():
-        yield name, parameter, None if id(parameter) in inside else HEAD
 
 
 def _is_bias(name: str) -> bool:
@@ -160,7 +156,3 @@ def _uncovered(names: list[str]) -> ConfigError:
         f'config.finetune: no rule says which layer has {", ".join(names[:LISTED])}{more}; freeze_layers and '
         'layer_decay cannot be used with this model'
     )
-
-
-def _too_many(key: str, value: int, because: str) -> ConfigError:
-    return ConfigError(f'config.finetune.{key}: {value}, but {because}')

@@ -85,9 +85,8 @@ def paired(
     seeds = [len(counts) for counts in first_DxSxUxC]
     observed_D = _by_set(metric, b.sum(1), seeds) - _by_set(metric, a.sum(1), seeds)
     totals = resampled(np.concatenate([a, b]), resamples, seed)
-    bootstrapped_RxD = _by_set(metric, totals[:, len(a) :], seeds) - _by_set(
-        metric, totals[:, : len(a)], seeds
-    )
+    of_a, of_b = np.split(totals, [len(a)], axis=1)
+    bootstrapped_RxD = _by_set(metric, of_b, seeds) - _by_set(metric, of_a, seeds)
     moved = _swapped(b - a, resamples, seed)
     shuffled_RxD = _by_set(metric, b.sum(1) - moved, seeds) - _by_set(metric, a.sum(1) + moved, seeds)
     columns = zip(observed_D.tolist(), bootstrapped_RxD.T, shuffled_RxD.T, strict=True)
@@ -105,8 +104,8 @@ def macro(differences: Sequence[Difference]) -> Difference:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """p-values corrected for their number by Holm's step-down procedure (1979), in the order given."""
-    adjusted = [0.0] * len(p_values)
-    largest = 0.0
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    # A larger p-value is never corrected to less than a smaller one.
     for rank, at in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[at]))
         adjusted[at] = largest
@@ -181,6 +180,7 @@ def resampled(counts_SxUxC: np.ndarray, resamples: int = RESAMPLES, seed: int = 
     generator = np.random.default_rng((seed, BOOTSTRAP))
     totals = []
     for size in _chunks(resamples, filled):
+        # How many draws meet a unit with counts is binomial; which of these they meet is uniform.
         drawn_R = generator.binomial(units, filled / units, size)
         cells = generator.integers(0, max(filled, 1), drawn_R.sum())
         cells += np.repeat(np.arange(size) * filled, drawn_R)

@@ -1,16 +1,19 @@
-"""What the fine-tunings of a model on a set say together: mean and interval over seeds, failures, slices."""
+"""What the fine-tunings of a model on a set say together: mean and interval over seeds, failures, models to keep."""
 
 import dataclasses
 import itertools
+import shutil
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.files import read_jsonl
-from bioptimus_jax.finetune.cells import Cell, place
-from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
+from bioptimus_jax.finetune.cells import MODEL, Cell, place
+from bioptimus_jax.finetune.predictions import Seeds, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, failures, interval, summary
-from bioptimus_jax.finetune.task import Task, task_of
+from bioptimus_jax.finetune.task import Task, score_of, task_for, task_of
+from bioptimus_jax.schema import STANDARD
 from bioptimus_jax.vocab import frequency
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
@@ -25,7 +28,55 @@ def grouped(cells: Iterable[Cell], records: Mapping[str, dict[str, Any]]) -> lis
     return [[(cell, records[cell.name]) for cell in group] for _, group in itertools.groupby(cells, place)]
 
 
-def statistics_of(group: Group, predictions: Sequence[Sequence[Predicted]], dataset: Any) -> dict[str, Any]:
+def kept_cells(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]], keep: str) -> list[Cell]:
+    """Of the finished cells, those whose models `config.finetune.keep` asks for.
+
+    best: of the seeds of a model, set and setting the one with the highest score on devel, the first of equals.
+    """
+    done = [cell for cell in cells if cell.name in records]
+    if keep != 'best':
+        return done if keep == 'all' else []
+    return [max(group, key=lambda pair: score_of(pair[1], 'devel'))[0] for group in grouped(done, records)]
+
+
+def discard_others(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]], keep: str) -> None:
+    """Remove the models of finished cells whose seed is not the best, where only that one is kept."""
+    if keep != 'best':
+        return
+    kept = {cell.name for cell in kept_cells(cells, records, keep)}
+    for cell in cells:
+        if cell.name in records and cell.name not in kept:
+            shutil.rmtree(cell.target / MODEL, ignore_errors=True)
+
+
+def line_of(name: str, record: dict[str, Any]) -> str:
+    """The scores of a finished cell on test, for the terminal."""
+    task = task_of(record)
+    first, *others = (f'{key} {100 * record["test"][key][m.name]:.2f}' for key, m in task.metrics.items())
+    beside = f' ({", ".join(others)})' if others else ''
+    return f'{name}: test {task.metric.label} {first.partition(" ")[2]}{beside}{task.said(record)}'
+
+
+def state(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]]) -> str:
+    """A table for the terminal: models and settings against sets, seeds that are done and their mean devel score."""
+    sets = {cell.dataset.name: task_for(cell.dataset) for cell in cells}
+    labels = dict.fromkeys(task.metric.label for task in sets.values())
+    rows = [[f'devel {", ".join(labels)}, seeds done', *sets]]
+    for model, setting in dict.fromkeys((cell.model, cell.setting) for cell in cells):
+        row = [model if setting == STANDARD else f'{model}, {setting}']
+        for name in sets:
+            own = [c for c in cells if (c.model, c.setting, c.dataset.name) == (model, setting, name)]
+            done = [score_of(records[c.name], 'devel') for c in own if c.name in records]
+            row.append(
+                f'{100 * statistics.fmean(done):.2f} {len(done)}/{len(own)}' if done else f'0/{len(own)}'
+            )
+        rows.append(row)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    aligned = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows)
+    return '\n'.join('  '.join(cells) for cells in aligned)
+
+
+def statistics_of(group: Group, predictions: Seeds, dataset: Any) -> dict[str, Any]:
     """`summary` of every metric on test and devel, the bootstrap interval on test, why seeds failed; a JSON value.
 
     Of several seeds also what they say together.
@@ -57,9 +108,7 @@ def statistics_of(group: Group, predictions: Sequence[Sequence[Predicted]], data
     }
 
 
-def ensemble_of(
-    task: Task, predictions: Sequence[Sequence[Predicted]], mean: Sequence[Any] | None = None
-) -> dict[str, Any]:
+def ensemble_of(task: Task, predictions: Seeds, mean: Sequence[Any] | None = None) -> dict[str, Any]:
     """Every metric on test of what the seeds say together by `Task.vote`, and the interval; a JSON value.
 
     `mean`: the answers of `Task.mean`, measured alike.

@@ -9,13 +9,13 @@ import dataclasses
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_jsonl, write_jsonl
 from bioptimus_jax.finetune.metrics import Metric
 from bioptimus_jax.finetune.outside import Asked
-from bioptimus_jax.finetune.predictions import Predicted
+from bioptimus_jax.finetune.predictions import Predicted, Seeds
 from bioptimus_jax.schema import STANDARD, TASKS, Finetune
 from bioptimus_jax.sets.corpora import NamedSet
 from bioptimus_jax.sets.tags import Span
@@ -33,18 +33,12 @@ LEARNED_DEVEL = 'learned_devel'
 """In records, where devel was learned: its scores choose nothing."""
 
 
-class Window(Protocol):
-    """Pieces that the encoder reads at once, special tokens included, of the example of that number in its split."""
-
-    @property
-    def example(self) -> int: ...
-    @property
-    def pieces(self) -> Sequence[int]: ...
-
-
 @dataclasses.dataclass(frozen=True)
 class Encoded:
-    """The windows of a split's examples, and the oddities that were counted."""
+    """The windows of a split's examples, and the oddities that were counted.
+
+    A window has `pieces`, what the encoder reads at once with special tokens, and `example`, a number in the split.
+    """
 
     windows: Sequence[Any]
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
@@ -98,12 +92,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def decode(
-        self,
-        examples: Sequence[Any],
-        windows: Sequence[Any],
-        found: Sequence[Any],
-        head: Any,
-        settings: Finetune,
+        self, examples: Sequence, windows: Sequence, found: Sequence, head: Any, settings: Finetune
     ) -> list[Any]:
         """The answers of every example, from what `head.predict` found in every window."""
 
@@ -153,9 +142,7 @@ class Task(abc.ABC):
         """What the line of a finished cell ends with."""
         return ''
 
-    def slices(
-        self, dataset: Any, predictions: Sequence[Sequence[Predicted]], tokenizer: Any, known: Any
-    ) -> dict[str, Any]:
+    def slices(self, dataset: Any, predictions: Seeds, tokenizer: Any, known: Any) -> dict[str, Any]:
         """What slices.json holds: test predictions of all seeds by kinds of example. `known`: see summary.Known."""
         return {}
 

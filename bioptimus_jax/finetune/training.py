@@ -16,7 +16,7 @@ import numpy as np
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.finetune.batches import by_length, drawn, parts
 from bioptimus_jax.finetune.subset import as_learned
-from bioptimus_jax.finetune.task import Task
+from bioptimus_jax.finetune.task import Encoded, Task
 from bioptimus_jax.hosts.workers import cores
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets.sentences import SPLITS
@@ -69,7 +69,6 @@ def finetune(
     until: int = 0,
 ) -> Outcome:
     """Train on train, choose the epoch by the task's metric on devel (the earlier one of equals), predict test once.
-
     With `settings.learn_devel` both are trained on, and the last epoch is taken.
 
     `save`: a folder for the model of that epoch, as transformers loads it; for linear heads. `until`: stop after so
@@ -87,61 +86,92 @@ def finetune(
     torch.set_num_threads(min(threads, len(cores())))
     tokenizer, head = load_head(task, model_folder, task.labels(dataset, settings), settings, seed)
     dataset = as_learned(task, dataset, settings)
-    train = dataset.train
-    splits = {}
-    for name in SPLITS[:-1] if until else SPLITS:
-        try:
-            splits[name] = task.windows(tokenizer, getattr(dataset, name), settings)
-        except InputError as error:
-            raise InputError(f'{dataset.name}, {name}: {error}') from error
-        check()
-    if not splits['train'].windows:
-        raise InputError(f'{dataset.name}: no training word has a piece; is this the tokenizer of the model?')
-    learned = [task.learned(example, settings) for example in train]
+    splits = _encoded(task, tokenizer, dataset, settings, SPLITS[:-1] if until else SPLITS, check)
+    learned = [task.learned(example, settings) for example in dataset.train]
     targets = [task.target(w, learned[w.example], head) for w in splits['train'].windows]
     training = _Training(head, splits['train'].windows, targets, settings, seed)
-    gold, measured = [task.answers(e) for e in dataset.devel], task.metric.name
-    history: list[dict[str, float]] = []
-    best: tuple[float, int, dict[str, Any], list[Any]] = (-math.inf, 0, {}, [])
-    seconds = 0.0
-    for loss, epoch_seconds in training.epochs(check):
-        seconds += epoch_seconds
-        epoch = len(history) + 1
-        if not math.isfinite(loss):
-            raise ConfigError(
-                f'config.finetune.learning_rate: epoch {epoch} of {model_folder} has loss {loss}; lower it'
-            )
-        predicted = predict(task, head, dataset.devel, splits['devel'].windows, settings, check)
-        value = task.metric.scores(gold, predicted)[measured]
-        history.append({'epoch': epoch, 'loss': round(loss, 5), f'devel_{measured}': value})
-        if epoch == settings.epochs if settings.learn_devel else value > best[0]:
-            best = (value, epoch, _kept(head, best[2]), predicted)
-        on_epoch(history[-1])  # when all memory is in use that will be
-        if epoch == until:
-            break
-    head.load_state_dict(best[2])
+    best, history = _best_epoch(
+        task, training, model_folder, dataset.devel, splits['devel'].windows, on_epoch, check, until
+    )
+    head.load_state_dict(best.weights)
     started = time.monotonic()
-    windows = [] if until else splits['test'].windows
-    found = outputs(head, windows, settings, check)
-    test = task.decode(dataset.test, windows, found, head, settings) if not until else []
+    found = [] if until else outputs(head, splits['test'].windows, settings, check)
+    test = [] if until else task.decode(dataset.test, splits['test'].windows, found, head, settings)
     seconds_of_test = time.monotonic() - started
     if save:
         save_model(tokenizer, head, save)
     return Outcome(
-        devel=best[3],
+        devel=best.answers,
         test=test,
         found=found,
-        best_epoch=best[1],
+        best_epoch=best.epoch,
         history=history,
-        train_sentences_per_second=round(len(train) * len(history) / max(seconds, 1e-9), 1),
-        predict_sentences_per_second=round(len(dataset.test) / max(seconds_of_test, 1e-9), 1),
+        train_sentences_per_second=_rate(len(dataset.train) * len(history), training.seconds),
+        predict_sentences_per_second=_rate(len(dataset.test), seconds_of_test),
         alignment={n: sum(split.counts[n] for split in splits.values()) for n in splits['train'].counts},
-        train_sentences=len(train),
+        train_sentences=len(dataset.train),
         updates=training.updates,
         trained_parameters=sum(p.numel() for p in head.parameters() if p.requires_grad),
         first_loss=round(training.first_loss, 5),
         chance_loss=round(_entropy(Counter(answer for answers in learned for answer in answers)), 5),
     )
+
+
+def _encoded(
+    task: Task, tokenizer: Any, dataset: Any, settings: Finetune, splits: Sequence[str], check: Callable
+) -> dict[str, Encoded]:
+    """The windows of every split. Raises InputError that names the set, and where no word has a piece."""
+    found = {}
+    for name in splits:
+        try:
+            found[name] = task.windows(tokenizer, getattr(dataset, name), settings)
+        except InputError as error:
+            raise InputError(f'{dataset.name}, {name}: {error}') from error
+        check()
+    if not found['train'].windows:
+        raise InputError(f'{dataset.name}: no training word has a piece; is this the tokenizer of the model?')
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Best:
+    """The best epoch so far: its score on devel, its number, its weights, its answers to devel."""
+
+    score: float
+    epoch: int
+    weights: dict[str, Any]
+    answers: list[Any]
+
+
+def _best_epoch(
+    task: Task,
+    training: '_Training',
+    model_folder: Path,
+    devel: Sequence[Any],
+    windows: Sequence[Any],
+    on_epoch: Callable[[dict[str, float]], None],
+    check: Callable[[], None],
+    until: int,
+) -> tuple[_Best, list[dict[str, float]]]:
+    """Train epoch by epoch; gives the best one and the curve on devel. Raises ConfigError for an infinite loss."""
+    head, settings, measured = training.head, training.settings, task.metric.name
+    gold = [task.answers(example) for example in devel]
+    history: list[dict[str, float]] = []
+    best = _Best(-math.inf, 0, {}, [])
+    for epoch, loss in enumerate(training.epochs(check), 1):
+        if not math.isfinite(loss):
+            raise ConfigError(
+                f'config.finetune.learning_rate: epoch {epoch} of {model_folder} has loss {loss}; lower it'
+            )
+        predicted = predict(task, head, devel, windows, settings, check)
+        score = task.metric.scores(gold, predicted)[measured]
+        history.append({'epoch': epoch, 'loss': round(loss, 5), f'devel_{measured}': score})
+        if epoch == settings.epochs if settings.learn_devel else score > best.score:
+            best = _Best(score, epoch, _kept(head, best.weights), predicted)
+        on_epoch(history[-1])  # when all memory is in use that will be
+        if epoch == until:
+            break
+    return best, history
 
 
 def predict(
@@ -181,11 +211,11 @@ class _Training:
         from bioptimus_jax.finetune.optimizer import optimizer_of
         from bioptimus_jax.finetune.used_rows import UsedRows
 
-        self.head, self.windows, self.targets, self.settings = head, windows, targets, settings
-        self.seed = seed
+        self.head, self.settings, self.seed = head, settings, seed
+        self.windows, self.targets = windows, targets
         self.lengths = [len(w.pieces) for w in windows]
         self.updates = settings.epochs * math.ceil(len(windows) / settings.batch_sentences)
-        self.first_loss = math.nan
+        self.first_loss, self.seconds = math.nan, 0.0
         self.rows: UsedRows | None = None
         if UsedRows.applies(head):
             self.rows = UsedRows(head, {piece for w in windows for piece in w.pieces} | {head.pad})
@@ -193,8 +223,8 @@ class _Training:
         self.optimizer, self.schedule = optimizer_of(head, settings, self.updates)
         self.trained = [p for p in head.parameters() if p.requires_grad]
 
-    def epochs(self, check: Callable[[], None]) -> Iterator[tuple[float, float]]:
-        """Train one epoch at a time; gives its mean loss and its seconds."""
+    def epochs(self, check: Callable[[], None]) -> Iterator[float]:
+        """Train one epoch at a time, which `seconds` adds up; gives its mean loss."""
         for epoch in range(1, self.settings.epochs + 1):
             started = time.monotonic()
             order = drawn(len(self.windows), self.settings.batch_sentences, (self.seed, epoch))
@@ -205,18 +235,20 @@ class _Training:
             for batch in order:
                 losses.append(self._update(batch))
                 check()
-            if self.rows:
+            if self.rows:  # devel has words that training lacks, and the weights that are kept have every row
                 self.rows.restore()
             values = [loss.item() for loss in losses]
             if epoch == 1:
                 self.first_loss = values[0]
-            yield sum(values) / len(values), time.monotonic() - started
+            self.seconds += time.monotonic() - started
+            yield sum(values) / len(values)
 
     def _update(self, batch: list[int]) -> Any:
         import torch
 
         self.optimizer.zero_grad()
         loss = self._backward(batch)
+        # The original BERT clips to 1, too.
         torch.nn.utils.clip_grad_norm_(self.trained, 1.0)
         self.optimizer.step()
         if self.rows:
@@ -232,6 +264,7 @@ class _Training:
         cut = parts([self.lengths[i] for i in batch]) if on_cpu else [range(len(batch))]
         chosen = [[batch[i] for i in part] for part in cut]
         given = [([self.windows[i] for i in part], [self.targets[i] for i in part]) for part in chosen]
+        # Weights by what each part's loss is the mean over make the sum the mean over the whole batch.
         predicted = [self.head.predicted(*part) for part in given]
         total = torch.zeros((), device=self.head.device)
         for (windows, targets), count in zip(given, predicted, strict=True):
@@ -246,6 +279,10 @@ def _kept(head: Any, before: dict[str, Any]) -> dict[str, Any]:
     """A copy of the weights, in the place of the one before: a second would be the most that training ever takes."""
     state = {name: value.detach() for name, value in head.state_dict().items()}
     return {n: before[n].copy_(v) if before else v.clone() for n, v in state.items()}
+
+
+def _rate(count: int, seconds: float) -> float:
+    return round(count / max(seconds, 1e-9), 1)
 
 
 def _entropy(counts: Counter[Any]) -> float:

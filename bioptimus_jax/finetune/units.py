@@ -95,6 +95,7 @@ def unpacked(record: Mapping[str, str], place: Path, task: Task) -> Units:
         unpacking = zlib.decompressobj()
         kind = {STORED.str: STORED, EXACT.str: EXACT}[record.get('type', STORED.str)]
         packed = base64.b64decode(record['counts'], validate=True)
+        # A bound on what comes out: a small damaged or hostile record could unpack to more than memory holds.
         raw = unpacking.decompress(packed, columns * kind.itemsize * MOST_UNITS)
         if unpacking.unconsumed_tail or not unpacking.eof:
             raise ValueError('too long or cut off')

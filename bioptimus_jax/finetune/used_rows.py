@@ -24,16 +24,16 @@ class UsedRows(torch.nn.Module):
         super().__init__()
         table = head.encoder.get_input_embeddings()
         rows_U = torch.tensor(sorted(used), device=table.weight.device)
-        row_of_V = torch.full(
-            (table.num_embeddings,), -1, device=rows_U.device
-        )  # an index error, if ever used
+        # -1 for the rows that are not used, an index error if one ever is.
+        row_of_V = torch.full((table.num_embeddings,), -1, device=rows_U.device)
         row_of_V[rows_U] = torch.arange(len(rows_U), device=rows_U.device)
         self.row_of_V: torch.Tensor
         self.register_buffer('row_of_V', row_of_V, persistent=False)
         self.weight = torch.nn.Parameter(table.weight.detach()[rows_U])
         padding = -1 if table.padding_idx is None else int(row_of_V[table.padding_idx])
         self.padding_idx = None if padding < 0 else padding
-        self._rows_U, self._table, self._encoder = rows_U, (table,), (head.encoder,)  # no submodules
+        # In tuples, which hide them from torch: as submodules they would be among the parameters of the head.
+        self._rows_U, self._table, self._encoder = rows_U, (table,), (head.encoder,)
         self._decayed = 1.0
 
     @staticmethod

@@ -111,12 +111,8 @@ def compare_models(a: str, b: str) -> list[str]:
     for each in both.found:
         pairing, label = each.pairing, each.pairing.metric.label
         lines.append(f'{pairing.dataset}: {verdict(each.effect, label)} ({_material(pairing)})')
-        notes = (
-            f'{ON_ITEMS}{on_items(label, each.items, each.p_items)}',
-            *pairing.notes,
-            *_without_failed(pairing),
-        )
-        lines += [f'  {note}' for note in notes]
+        items = f'{ON_ITEMS}{on_items(label, each.items, each.p_items)}'
+        lines += [f'  {note}' for note in (items, *pairing.notes, *_without_failed(pairing))]
     wins = [winner_of(each.effect) for each in both.found]
     untested = sum(each.effect.p is None for each in both.found)
     tally = f'A better on {wins.count("A")}, B on {wins.count("B")}, not distinguishable on {wins.count("") - untested}'

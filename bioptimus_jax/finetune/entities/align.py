@@ -149,7 +149,9 @@ def _spans(pieces_W: np.ndarray, room: int, shared: int) -> list[tuple[int, int,
         # A word of both belongs to the one whose cut is farther away.
         right_W = ends_W[end - 1] - ends_W[begin:end]
         left_W = starts_W[begin:end] - starts_W[begin]
+        # Towards the end of the shared words `left_W` grows and `right_W` falls, so the sum counts a first part.
         borders.append(begin + int(np.sum(left_W < right_W)))
+    # Windows that share much could have borders out of order; a word must not be predicted twice.
     borders = list(np.maximum.accumulate([*borders, len(pieces_W)]))
     return [
         (low, high, int(a), int(b)) for (low, high), a, b in zip(windows, borders, borders[1:], strict=False)

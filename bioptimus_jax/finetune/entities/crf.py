@@ -75,6 +75,7 @@ class Chain(torch.nn.Module):
         alpha_BxC = emissions_BxTxC[:, 0] + opens_B[:, None] * self.begin_C
         for t in range(1, emissions_BxTxC.shape[1]):
             longer_BxC = torch.logsumexp(alpha_BxC[:, :, None] + self.transitions_CxC, 1)
+            # A chain that has ended keeps its sums through the padding.
             alpha_BxC = torch.where(mask_BxT[:, t, None], longer_BxC + emissions_BxTxC[:, t], alpha_BxC)
         return torch.logsumexp(alpha_BxC + closes_B[:, None] * self.end_C, -1)
 
@@ -95,6 +96,7 @@ class Chain(torch.nn.Module):
         begin_BxC = torch.where(opens_B[:, None], self.begin_C + self.forbidden_begin_C, 0.0)
         end_BxC = torch.where(closes_B[:, None], self.end_C + self.forbidden_end_C, 0.0)
         best_BxC = emissions_BxTxC[:, 0] + begin_BxC
+        # In the padding every label points to itself, so that the way back meets the last word unchanged.
         stay_BxC = torch.arange(len(self.begin_C), device=best_BxC.device).expand_as(best_BxC)
         pointers = []
         for t in range(1, emissions_BxTxC.shape[1]):

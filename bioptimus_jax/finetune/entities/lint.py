@@ -2,9 +2,10 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from bioptimus_jax.hosts.workers import ranges
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import blurb, published
 from bioptimus_jax.sets.corpora import Dataset
@@ -29,17 +30,16 @@ def lint_dataset(
     (fast) or of the library tokenizers.
     """
     name = blurb.set_of(dataset.name)
-    splits = {split: _measure(getattr(dataset, split)) for split in SPLITS}
-    if name:
-        for split, mentions in zip(SPLITS, blurb.SETS[name].mentions, strict=True):
-            splits[split]['blurb'] = mentions
-            splits[split]['public_files'] = blurb.SETS[name].in_files.get(split, mentions)
-    elif other := published.mentions_of(dataset.name):
-        for split, mentions in zip(SPLITS, other.mentions, strict=True):
-            splits[split] |= {'published': mentions} if mentions else {}
-    for split in SPLITS:
-        splits[split]['mentions_in_file'] = dataset.gold_in_file[split]
-        splits[split]['repairs'] = dict(dataset.repairs.get(split, {}))
+    known = blurb.SETS[name] if name else published.mentions_of(dataset.name)
+    splits = {}
+    for split, mentions in zip(SPLITS, known.mentions if known else (0, 0, 0), strict=True):
+        splits[split] = found = _measure(getattr(dataset, split))
+        if name:
+            found |= {'blurb': mentions, 'public_files': blurb.SETS[name].in_files.get(split, mentions)}
+        elif mentions:
+            found['published'] = mentions
+        found['mentions_in_file'] = dataset.gold_in_file[split]
+        found['repairs'] = dict(dataset.repairs.get(split, {}))
     return {
         'dataset': dataset.name,
         'blurb': name,
@@ -128,8 +128,7 @@ def _repeated(dataset: Dataset) -> dict[str, dict[str, int]]:
     texts = {split: {s.words for s in getattr(dataset, split)} for split in SPLITS}
     result = {}
     for split in SPLITS:
-        seen: set[tuple[str, ...]] = set()
-        again = []
+        seen, again = set[tuple[str, ...]](), []
         for sentence in getattr(dataset, split):
             if sentence.words in seen:
                 again.append(sentence)
@@ -154,25 +153,29 @@ def _tagged_differently(dataset: Dataset) -> dict[str, Any]:
             ways[sentence.words][sentence.tags] += 1
     different = {words: found for words, found in ways.items() if len(found) > 1}
     order = sorted(different, key=lambda words: (-different[words].total(), words))
-    return {
-        'sentences': len(different),
-        'examples': [' '.join(words)[:200] for words in order[:EXAMPLES]],
-    }
+    examples = [' '.join(words)[:200] for words in order[:EXAMPLES]]
+    return {'sentences': len(different), 'examples': examples}
+
+
+def _pieces_of(words: Sequence[str], tokenizer: Any) -> dict[str, int]:
+    """How many pieces each word has."""
+    pieces: dict[str, int] = {}
+    for start, stop in ranges(len(words), BATCH):
+        encoded = tokenizer.encode_batch(
+            [[word] for word in words[start:stop]], is_pretokenized=True, add_special_tokens=False
+        )
+        # Padding that a tokenizer.json switches on is not a piece.
+        numbers = [sum(found.attention_mask) for found in encoded]
+        pieces.update(zip(words[start:stop], numbers, strict=True))
+    return pieces
 
 
 def _in_pieces(dataset: Dataset, tokenizer: Any, max_pieces: int) -> dict[str, Any]:
     """Per split: words without a piece, and lengths of sentences in pieces with the special tokens around them."""
     inner = getattr(tokenizer, 'backend_tokenizer', tokenizer)
-    room = max_pieces - inner.num_special_tokens_to_add(False)
+    special = inner.num_special_tokens_to_add(False)
     words = sorted({word for split in SPLITS for s in getattr(dataset, split) for word in s.words})
-    pieces: dict[str, int] = {}
-    for start in range(0, len(words), BATCH):
-        batch = words[start : start + BATCH]
-        encoded = inner.encode_batch(
-            [[word] for word in batch], is_pretokenized=True, add_special_tokens=False
-        )
-        # Padding that a tokenizer.json switches on is not a piece.
-        pieces.update({word: sum(found.attention_mask) for word, found in zip(batch, encoded, strict=True)})
+    pieces = _pieces_of(words, inner)
     result: dict[str, Any] = {}
     for split in SPLITS:
         sentences = getattr(dataset, split)
@@ -188,8 +191,8 @@ def _in_pieces(dataset: Dataset, tokenizer: Any, max_pieces: int) -> dict[str, A
             'of_them_in_mentions': marked,
             'mentions_without_piece': lost,
             'examples': [json.dumps(word) for word, _ in empty.most_common(EXAMPLES)],
-            'longest_sentence_pieces': max(lengths) + max_pieces - room,
-            'long_sentences': sum(length > room for length in lengths),
+            'longest_sentence_pieces': max(lengths) + special,
+            'long_sentences': sum(length + special > max_pieces for length in lengths),
         }
     return result
 
@@ -209,31 +212,28 @@ def _piece_notes(record: Mapping[str, Any], label: Callable[[str], str]) -> list
     notes = []
     for name, measured in record['tokenizers'].items():
         found = [measured[split] for split in SPLITS]
-        long, empty, marked, lost = (
-            sum(f[key] for f in found)
-            for key in (
-                'long_sentences',
-                'words_without_piece',
-                'of_them_in_mentions',
-                'mentions_without_piece',
-            )
-        )
-        longest = max(f['longest_sentence_pieces'] for f in found)
-        if long:
+        if long := _total(found, 'long_sentences'):
+            longest = max(f['longest_sentence_pieces'] for f in found)
             notes.append(
                 f'{label(name)}: {_counted(long, "sentence")} of more than {measured["max_pieces"]} pieces, '
                 f'cut into windows (longest: {longest:,})'
             )
-        if empty:
+        if empty := _total(found, 'words_without_piece'):
+            marked, lost = (_total(found, key) for key in ('of_them_in_mentions', 'mentions_without_piece'))
             shown = ', '.join(dict.fromkeys(e for f in found for e in f['examples']))
             notes.append(
                 f'{label(name)}: {_counted(empty, "word")} without a piece, which count as O ({marked:,} in mentions; '
                 f'{_counted(lost, "mention")} cannot be found): {shown}'
             )
-    if not record['tokenizers'] and (long := sum(f['long_sentences'] for f in record['splits'].values())):
-        longest = max(f['longest_sentence_words'] for f in record['splits'].values())
+    splits = record['splits'].values()
+    if not record['tokenizers'] and (long := _total(splits, 'long_sentences')):
+        longest = max(f['longest_sentence_words'] for f in splits)
         notes.append(f'{_counted(long, "sentence")} of more than {LONG_WORDS} words (longest: {longest:,})')
     return notes
+
+
+def _total(found: Iterable[Mapping[str, Any]], key: str) -> int:
+    return sum(f[key] for f in found)
 
 
 def _counted(count: int, what: str) -> str:

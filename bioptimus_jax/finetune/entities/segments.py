@@ -66,6 +66,7 @@ class Segments(torch.nn.Module):
         tags_BxT = torch.full_like(words.mask_BxT, self.outside, dtype=torch.int64)
         types = right_BxTxK.shape[2]
         for row, chosen_T in enumerate(torch.stack(chosen, 1).tolist()):
+            # From the end: the last word of a stretch alone knows where it began.
             end = int(words.mask_BxT[row].sum())
             while end:
                 at, stop = chosen_T[end - 1], end
@@ -106,6 +107,7 @@ class Segments(torch.nn.Module):
         kinds_BxTx1 = within_BxT.clamp(min=0)[..., None]
         left_BxT, right_BxT = (part.gather(2, kinds_BxTx1)[..., 0] for part in (left_BxTxK, right_BxTxK))
         place_T = torch.arange(tags_BxT.shape[1], device=tags_BxT.device)
+        # Places only grow, so the running maximum is the place of the latest first word.
         begin_BxT = torch.where(first_BxT, place_T, 0).cummax(1).values
         lengths_BxT = (place_T - begin_BxT).clamp(max=LENGTHS - 1)
         of_length_BxT = self.lengths_NxK[lengths_BxT, within_BxT.clamp(min=0)]

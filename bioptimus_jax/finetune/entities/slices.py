@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bioptimus_jax.finetune.predictions import Predicted, units
+from bioptimus_jax.finetune.predictions import Predicted, Seeds, units
 from bioptimus_jax.finetune.statistics import interval, resampled
 from bioptimus_jax.finetune.summary import Known
 from bioptimus_jax.sets.corpora import Dataset
@@ -22,13 +22,8 @@ from bioptimus_jax.sets.tags import Span, spans
 
 SIZES = ((1, '1'), (2, '2'), (4, '3-4'), (None, '5+'))
 CONTEXTS = ((0, '0'), (4, '1-4'), (19, '5-19'), (None, '20+'))
-PER_MILLION = (
-    (0, '0'),
-    (1, '<1'),
-    (10, '1-10'),
-    (100, '10-100'),
-    (None, '>100'),
-)  # first bound that is above
+PER_MILLION = ((0, '0'), (1, '<1'), (10, '1-10'), (100, '10-100'), (None, '>100'))
+"""Bounds and names of classes: a value of SIZES and CONTEXTS may equal its bound, one of PER_MILLION is below it."""
 SLICINGS = {
     'surface': ('seen', 'unseen'),
     'surface_and_type': ('seen', 'unseen'),
@@ -50,18 +45,15 @@ RATES = ('precision', 'recall', 'f1')
 
 @dataclasses.dataclass(frozen=True)
 class Material:
-    """What mentions are sliced by; without `contexts_of` or `count_of` the slicings that need them are left out.
+    """What mentions are sliced by; the slicings that need contexts or counts which are not `known` are left out.
 
     `training`: words and type of every mention of the training set. `pieces`: the tokens of a mention's words under
-    the model's tokenizer. `contexts_of`: every token that the source's vocabulary lacks -> the sentences that it was
-    initialised from. `count_of`: occurrences of a word of the file in a corpus of `corpus_words` running words.
+    the model's tokenizer. `known`: of the tokens that the source's vocabulary lacks, and of words.
     """
 
     training: Iterable[tuple[Sequence[str], str]]
     pieces: Callable[[Sequence[str]], Sequence[str]]
-    contexts_of: Mapping[str, int] | None = None
-    count_of: Callable[[str], int] | None = None
-    corpus_words: int = 0
+    known: Known = Known()
 
 
 def material_of(dataset: Dataset, tokenizer: Any, known: Known) -> Material:
@@ -72,13 +64,7 @@ def material_of(dataset: Dataset, tokenizer: Any, known: Known) -> Material:
             list(words), is_split_into_words=True, add_special_tokens=False, verbose=False
         ).tokens()
 
-    return Material(
-        training_mentions((s.words, s.tags) for s in dataset.train),
-        pieces,
-        known.contexts_of,
-        known.count_of if known.counts else None,
-        known.corpus_words,
-    )
+    return Material(training_mentions((s.words, s.tags) for s in dataset.train), pieces, known)
 
 
 class Classifier:
@@ -99,21 +85,19 @@ class Classifier:
         return {**self.known[words], 'surface_and_type': 'seen' if same else 'unseen'}
 
     def _by_words(self, words: tuple[str, ...]) -> dict[str, str]:
-        material = self.material
-        pieces = material.pieces(words)
+        known, pieces = self.material.known, self.material.pieces(words)
         found = {
             'surface': 'seen' if _surface(words) in self.types_of else 'unseen',
             'pieces': _class(len(pieces), SIZES) if pieces else '0',
             'words': _class(len(words), SIZES),
         }
-        if material.contexts_of is not None:
-            contexts = [material.contexts_of[piece] for piece in pieces if piece in material.contexts_of]
+        if known.contexts_of is not None:
+            contexts = [known.contexts_of[piece] for piece in pieces if piece in known.contexts_of]
             found['new_token'] = 'with' if contexts else 'without'
             if contexts:
                 found['contexts'] = _class(min(contexts), CONTEXTS)
-        if material.count_of is not None:
-            rarest = min(map(material.count_of, words))
-            found['frequency'] = frequency_class(rarest, material.corpus_words)
+        if known.counts:
+            found['frequency'] = frequency_class(min(map(known.count_of, words)), known.corpus_words)
         return found
 
 
@@ -136,9 +120,7 @@ def training_mentions(
     ]
 
 
-def slices(
-    predictions: Sequence[Sequence[Predicted]], material: Material, resamples: int = 2000, seed: int = 0
-) -> dict[str, Any]:
+def slices(predictions: Seeds, material: Material, resamples: int = 2000, seed: int = 0) -> dict[str, Any]:
     """`{slicing: {class: {gold, predicted, RATE, RATE_interval ...}}}` for precision, recall and f1, as a JSON value.
 
     `predictions`: one list of sentences for each seed, over the same gold standard. Rates are means over seeds,
@@ -159,7 +141,7 @@ def slices(
 
 
 def sliced_counts(
-    predictions: Sequence[Sequence[Predicted]], classify: Callable[[tuple[str, ...], str], dict[str, str]]
+    predictions: Seeds, classify: Callable[[tuple[str, ...], str], dict[str, str]]
 ) -> dict[tuple[str, str], np.ndarray]:
     """(slicing, class) -> counts_SxUx3, for every class with a mention on either side. Raises InputError."""
     _, unit_of = units(predictions[0], 'sentence')

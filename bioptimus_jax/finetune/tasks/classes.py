@@ -52,12 +52,7 @@ class Classes(TextTask):
         return head.labels.index(learned[0])
 
     def decode(
-        self,
-        examples: Sequence[Any],
-        windows: Sequence[Any],
-        found: Sequence[Any],
-        head: Any,
-        settings: Finetune,
+        self, examples: Sequence, windows: Sequence, found: Sequence, head: Any, settings: Finetune
     ) -> list[tuple[str, ...]]:
         answers = self._answers(found, head.labels)
         if not self.several:

@@ -1,5 +1,6 @@
 """Named-entity recognition: a tag for every word, entity F1."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from bioptimus_jax.finetune.entities.outside import read_tags
 from bioptimus_jax.finetune.entities.score import METRICS, by_type, check_with_seqeval, score
 from bioptimus_jax.finetune.entities.slices import label_distribution, material_of, slices
 from bioptimus_jax.finetune.outside import Asked
-from bioptimus_jax.finetune.predictions import Predicted, majority
+from bioptimus_jax.finetune.predictions import Predicted, Seeds, majority
 from bioptimus_jax.finetune.summary import Known
 from bioptimus_jax.finetune.task import Encoded, Task
 from bioptimus_jax.schema import ENTITY_HEADS, Finetune
@@ -33,6 +34,10 @@ class Entities(Task):
     reported = ('test_untyped', 'test_by_type', 'gold_in_file', 'gold_scored')
     summed = ('gold_in_file', 'gold_scored')
 
+    def scheme(self, settings: Finetune) -> str:
+        """How tags are taught: a value of config.finetune.scheme."""
+        return settings.scheme
+
     def read(self, chosen: NamedSet) -> Dataset:
         return corpora.read_dataset(chosen)
 
@@ -40,7 +45,7 @@ class Entities(Task):
         corpora.require_all_mentions(chosen.folder, dataset)
 
     def labels(self, dataset: Dataset, settings: Finetune) -> Sequence[str]:
-        return labels_of(sorted(dataset.types), settings.scheme)
+        return labels_of(sorted(dataset.types), self.scheme(settings))
 
     def windows(self, tokenizer: Any, examples: Sequence[Sentence], settings: Finetune) -> Encoded:
         return align(tokenizer, examples, settings.max_pieces, settings.overlap_pieces)
@@ -48,7 +53,8 @@ class Entities(Task):
     def head(self, pretrained: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> Any:
         from bioptimus_jax.finetune.entities.tagger import Tagger
 
-        return Tagger(pretrained, labels, settings, dtype)
+        taught = dataclasses.replace(settings, scheme=self.scheme(settings))
+        return Tagger(pretrained, labels, taught, dtype)
 
     def answers(self, example: Sentence) -> Sequence[str]:
         return example.tags
@@ -57,7 +63,7 @@ class Entities(Task):
         return spans(answers)
 
     def learned(self, example: Sentence, settings: Finetune) -> Sequence[str]:
-        return encode(example.tags, settings.scheme)
+        return encode(example.tags, self.scheme(settings))
 
     def target(self, window: Any, learned: Sequence[str], head: Any) -> list[int]:
         if head.chain is not None:
@@ -65,15 +71,10 @@ class Entities(Task):
         return piece_labels(window, learned, head.label_ids, head.label_pieces)
 
     def decode(
-        self,
-        examples: Sequence[Any],
-        windows: Sequence[Any],
-        found: Sequence[Any],
-        head: Any,
-        settings: Finetune,
+        self, examples: Sequence, windows: Sequence, found: Sequence, head: Any, settings: Finetune
     ) -> list[list[str]]:
         tags = tags_of_words(examples, windows, found, head.labels)
-        return [list(decode(sentence, settings.scheme)) for sentence in tags]
+        return [list(decode(sentence, self.scheme(settings))) for sentence in tags]
 
     def look(
         self, dataset: Dataset, tokenizers: Mapping[str, Any], max_pieces: int
@@ -98,9 +99,7 @@ class Entities(Task):
     def said(self, record: Mapping[str, Any]) -> str:
         return f', gold mentions in file {record["gold_in_file"]} = scored {record["gold_scored"]}'
 
-    def slices(
-        self, dataset: Dataset, predictions: Sequence[Sequence[Predicted]], tokenizer: Any, known: Known
-    ) -> dict[str, Any]:
+    def slices(self, dataset: Dataset, predictions: Seeds, tokenizer: Any, known: Known) -> dict[str, Any]:
         return slices(predictions, material_of(dataset, tokenizer, known))
 
     def write(self, folder: Path, examples: Sequence[Predicted]) -> None:

@@ -33,12 +33,7 @@ class Similarity(TextTask):
         return learned[0]
 
     def decode(
-        self,
-        examples: Sequence[Any],
-        windows: Sequence[Any],
-        found: Sequence[Any],
-        head: Any,
-        settings: Finetune,
+        self, examples: Sequence, windows: Sequence, found: Sequence, head: Any, settings: Finetune
     ) -> list[tuple[float]]:
         return [(row[0],) for row in found]
 

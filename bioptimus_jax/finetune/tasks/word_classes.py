@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.finetune.metrics import Answers, Metric, f1, macro_f1, rates
+from bioptimus_jax.finetune.metrics import Answers, Metric, macro_f1, micro_f1, rates
 from bioptimus_jax.finetune.summary import Known
 from bioptimus_jax.finetune.task import DEFAULT, Task
 from bioptimus_jax.finetune.tasks.entities import Entities
@@ -16,8 +16,8 @@ from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import corpora, words
 from bioptimus_jax.sets.columns import line_of
 from bioptimus_jax.sets.corpora import Dataset, NamedSet
-from bioptimus_jax.sets.sentences import SPLITS, Sentence
-from bioptimus_jax.sets.tags import OUTSIDE, decode, encode, labels_of
+from bioptimus_jax.sets.sentences import SPLITS
+from bioptimus_jax.sets.tags import OUTSIDE, decode, encode
 
 SCHEME = 'io'
 """Where a mention of a class begins is not asked."""
@@ -50,16 +50,7 @@ def any_class(gold: Answers, predicted: Answers) -> np.ndarray:
     return class_counts(types, gold, predicted).sum(1)
 
 
-MICRO = Metric(
-    'f1',
-    'F1',
-    'micro F1 of words',
-    'words with a class',
-    ('correct', 'gold', 'predicted'),
-    any_class,
-    f1,
-    rates,
-)
+MICRO = micro_f1('micro F1 of words', 'words with a class', any_class)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,25 +85,8 @@ class Words(Entities):
     def metrics(self) -> Mapping[str, Metric]:  # type: ignore[override]
         return {DEFAULT: macro(self.types), 'micro': MICRO} if self.types else {DEFAULT: MICRO}
 
-    def labels(self, dataset: Dataset, settings: Finetune) -> Sequence[str]:
-        return labels_of(sorted(dataset.types), SCHEME)
-
-    def head(self, pretrained: Any, labels: Sequence[str], settings: Finetune, dtype: str) -> Any:
-        return super().head(pretrained, labels, dataclasses.replace(settings, scheme=SCHEME), dtype)
-
-    def learned(self, example: Sentence, settings: Finetune) -> Sequence[str]:
-        return encode(example.tags, SCHEME)
-
-    def decode(
-        self,
-        examples: Sequence[Any],
-        windows: Sequence[Any],
-        found: Sequence[Any],
-        head: Any,
-        settings: Finetune,
-    ) -> list[list[str]]:
-        as_io = dataclasses.replace(settings, scheme=SCHEME)
-        return super().decode(examples, windows, found, head, as_io)
+    def scheme(self, settings: Finetune) -> str:
+        return SCHEME
 
     def detail(self, dataset: Dataset, predicted: Sequence[Sequence[str]]) -> dict[str, Any]:
         gold = [s.tags for s in dataset.test]

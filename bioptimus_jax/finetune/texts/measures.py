@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bioptimus_jax.finetune import metrics
-from bioptimus_jax.finetune.metrics import Answers, Metric, f1, rates
+from bioptimus_jax.finetune.metrics import Answers, Metric
 
 ROUNDING = 1e-12
 """Of a variance, by the mean square: below it all values are one."""
@@ -21,8 +21,7 @@ def micro_f1(labels: Sequence[str]) -> Metric:
     def counts(gold: Answers, predicted: Answers) -> np.ndarray:
         return _by_label(labels, gold, predicted).sum(1)
 
-    meaning = f'texts with the labels {", ".join(labels)}, all together'
-    return Metric('f1', 'F1', 'micro F1', meaning, ('correct', 'gold', 'predicted'), counts, f1, rates)
+    return metrics.micro_f1('micro F1', f'texts with the labels {", ".join(labels)}, all together', counts)
 
 
 def macro_f1(labels: Sequence[str]) -> Metric:
@@ -72,7 +71,7 @@ def accuracy(labels: Sequence[str]) -> Metric:
 
 def pearson(labels: Sequence[str]) -> Metric:
     """Pearson's correlation of two numbers; 0 where one of them is always the same."""
-    return _correlation('r', 'r', "Pearson's r", 'pairs of texts', lambda numbers_N: numbers_N)
+    return _correlation('r', "Pearson's r", 'pairs of texts', lambda numbers_N: numbers_N)
 
 
 def spearman(labels: Sequence[str]) -> Metric:
@@ -83,12 +82,10 @@ def spearman(labels: Sequence[str]) -> Metric:
     """
     from scipy.stats import rankdata  # slow to import
 
-    return _correlation('rho', 'rho', "Spearman's rho", 'ranks of pairs of texts', rankdata)
+    return _correlation('rho', "Spearman's rho", 'ranks of pairs of texts', rankdata)
 
 
-def _correlation(
-    name: str, label: str, title: str, meaning: str, of: Callable[[np.ndarray], np.ndarray]
-) -> Metric:
+def _correlation(name: str, title: str, meaning: str, of: Callable[[np.ndarray], np.ndarray]) -> Metric:
     """`of`: numbers_N -> what is correlated."""
 
     def counts(gold: Answers, predicted: Answers) -> np.ndarray:
@@ -99,18 +96,16 @@ def _correlation(
         n_x, x, y, xx, yy, xy = np.moveaxis(sums_x6, -1, 0)
         n_x = np.maximum(n_x, 1)
         varies = [np.maximum(square / n_x - (total / n_x) ** 2, 0) for total, square in ((x, xx), (y, yy))]
-        constant = [
-            v <= ROUNDING * np.maximum(s / n_x, ROUNDING) for v, s in zip(varies, (xx, yy), strict=True)
-        ]
-        covariance = xy / n_x - x * y / n_x**2
-        return np.where(
-            constant[0] | constant[1],
-            0.0,
-            covariance / np.sqrt(np.maximum(varies[0] * varies[1], ROUNDING**2)),
+        # Sums of floats leave a variance above 0 even where all values are one: compared with the mean square.
+        constant_x = np.any(
+            [v <= ROUNDING * np.maximum(s / n_x, ROUNDING) for v, s in zip(varies, (xx, yy), strict=True)], 0
         )
+        covariance = xy / n_x - x * y / n_x**2
+        deviations = np.sqrt(np.maximum(varies[0] * varies[1], ROUNDING**2))
+        return np.where(constant_x, 0.0, covariance / deviations)
 
     columns = ('pairs', 'x', 'y', 'xx', 'yy', 'xy')
-    return Metric(name, label, title, meaning, columns, counts, value)
+    return Metric(name, name, title, meaning, columns, counts, value)
 
 
 MEASURES: dict[str, Callable[[Sequence[str]], Metric]] = {

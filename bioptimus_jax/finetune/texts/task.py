@@ -72,13 +72,7 @@ class TextTask(Task):
         question = bool(self.known and self.known.layout.question)
         by = FEATURES[settings.features]
         return windows.windows(
-            tokenizer,
-            examples,
-            settings.max_pieces,
-            question,
-            by.mentions,
-            by.markers,
-            settings.segment_ids,
+            tokenizer, examples, settings.max_pieces, question, by.mentions, by.markers, settings.segment_ids
         )
 
     def look(
@@ -90,24 +84,15 @@ class TextTask(Task):
         public = self.known.examples if self.known else (0, 0, 0)
         lines = [f'{name}: {_beside([len(read) for read in splits], public, "texts")}']
         if self.known and any(self.known.positives):
-            positives = [
-                sum(not {*x.answers}.isdisjoint(self.known.counted) for x in read) for read in splits
-            ]
+            counted = set(self.known.counted)
+            positives = [sum(not counted.isdisjoint(x.answers) for x in read) for read in splits]
             lines.append(f'{name}: {_beside(positives, self.known.positives, "texts with a relation")}')
         if dataset.labels:
             given = Counter(answer for text in dataset.train for answer in text.answers)
             lines.append(f'{name}: labels of train: {", ".join(f"{x} {given[x]:,}" for x in dataset.labels)}')
-        lines += self._unclear(dataset)
-        for split, before in (('devel', ('train',)), ('test', ('train', 'devel'))):
-            known = {text.words for one in before for text in getattr(dataset, one)}
-            repeated = sum(text.words in known for text in getattr(dataset, split))
-            if repeated:
-                lines.append(f'{name}: {repeated:,} texts of {split} are also in {" or ".join(before)}')
+        lines += self._unclear(dataset) + _repeated(dataset)
         for model, tokenizer in tokenizers.items():
-            cut = sum(
-                windows.windows(tokenizer, getattr(dataset, split), max_pieces).counts[windows.CUT]
-                for split in SPLITS
-            )
+            cut = sum(windows.windows(tokenizer, split, max_pieces).counts[windows.CUT] for split in splits)
             if cut:
                 lines.append(
                     f'{name}: {cut:,} texts are longer than {max_pieces} pieces of {model} and are cut'
@@ -138,12 +123,8 @@ class TextTask(Task):
     def detail(self, dataset: Texts, predicted: Sequence[Any]) -> dict[str, Any]:
         """Test scores of two answers that read nothing: always the same, and drawn by the shares of training."""
         gold = [x.answers for x in dataset.test]
-        return {
-            'majority': float(
-                self.metric.scores(gold, [self.constant(dataset)] * len(gold))[self.metric.name]
-            ),
-            'prior': self.prior(dataset),
-        }
+        same = self.metric.scores(gold, [self.constant(dataset)] * len(gold))
+        return {'majority': float(same[self.metric.name]), 'prior': self.prior(dataset)}
 
     @abc.abstractmethod
     def constant(self, dataset: Texts) -> tuple[Any, ...]:
@@ -152,6 +133,17 @@ class TextTask(Task):
     @abc.abstractmethod
     def prior(self, dataset: Texts) -> float:
         """The score of answers that are drawn by their shares in training, of their expected counts."""
+
+
+def _repeated(dataset: Texts) -> list[str]:
+    """A line for each split with texts that an earlier split has."""
+    lines, before = [], {text.words for text in dataset.train}
+    for split, earlier in (('devel', 'train'), ('test', 'train or devel')):
+        own = [text.words for text in getattr(dataset, split)]
+        if repeated := sum(words in before for words in own):
+            lines.append(f'{dataset.name}: {repeated:,} texts of {split} are also in {earlier}')
+        before.update(own)
+    return lines
 
 
 def _beside(found: Sequence[int], published: Sequence[int], what: str) -> str:
