@@ -6,7 +6,7 @@ The training loss jumps between phases and compares nothing. Here every document
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,15 @@ def freeze(
     held_out = rows.read(chosen_rows(rows, experiment.evaluation.rows))
     maskable = Maskable.of(held_out, masker, experiment.evaluation.seed, batch_rows, row_shards)
     return maskable.under(settings, slots, masker)
+
+
+def totals_of(batches: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """The sums of all batches by name, on the host; empty without any batch."""
+    totals: dict[str, float] = {}
+    for sums in batches:
+        for name, value in sums.items():
+            totals[name] = totals.get(name, 0.0) + float(value)
+    return totals
 
 
 def chosen_rows(rows: Rows, count: int) -> np.ndarray:
