@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from bioptimus_jax.pretrain.order import UNMIXED, Order, Pattern
-from bioptimus_jax.pretrain.rows import MORE, WIDE, Rows
+from bioptimus_jax.pretrain.rows import FIELDS, MORE, WIDE, Rows
 
 
 class Batches:
@@ -24,7 +24,7 @@ class Batches:
         batch_rows: int,
         seed: int,
         sharding: jax.sharding.Sharding,
-        reads: Sequence[str] = ('tokens', 'word_starts', 'segment_lengths'),
+        reads: Sequence[str] = FIELDS[:3],
         patterns: Sequence[Pattern] = UNMIXED,
     ):
         self.rows, self.batch_rows, self.sharding = rows, batch_rows, sharding
@@ -36,6 +36,7 @@ class Batches:
     def at(self, step: int) -> dict[str, jax.Array]:
         """The global batch at `step` as sharded arrays; each process reads only its own positions."""
         numbers_B = self.row_numbers(step)
+        # jax asks for each array and device; devices along `tensor` have the same rows, which are read once.
         read: dict[tuple, dict[str, np.ndarray]] = {}
 
         def load(name: str, index: tuple[slice, ...]) -> np.ndarray:
