@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from bioptimus_jax.pretrain.order import UNMIXED, Order, Pattern
-from bioptimus_jax.pretrain.rows import FIELDS, MORE, WIDE, Rows
+from bioptimus_jax.pretrain.rows import MORE, WIDE, Rows
 
 
 class Batches:
@@ -24,7 +24,7 @@ class Batches:
         batch_rows: int,
         seed: int,
         sharding: jax.sharding.Sharding,
-        reads: Sequence[str] = FIELDS[:3],
+        reads: Sequence[str] = ('tokens', 'word_starts', 'segment_lengths'),
         patterns: Sequence[Pattern] = UNMIXED,
     ):
         self.rows, self.batch_rows, self.sharding = rows, batch_rows, sharding
