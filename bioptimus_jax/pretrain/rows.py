@@ -326,12 +326,11 @@ def lay_out(parts: list[Part], rows: list[list[int]], width: int) -> Block:
     """The block of those rows, each of the parts by number, `width` pieces wide."""
     count, segments = len(rows), max(map(len, rows), default=1)
     # All parts of a vocabulary and a layout have the same: the first one tells.
-    told = [CUTS] if parts and parts[0].cuts is not None else []
-    told += [FIRSTS, LABELS] if parts and parts[0].first is not None else []
-    block = {
-        name: np.zeros((count, width if name in WIDE else segments), KINDS.get(name, np.uint16))
-        for name in (*FIELDS, *told)
-    }
+    names = list(FIELDS)
+    names += [CUTS] if parts and parts[0].cuts is not None else []
+    names += [FIRSTS, LABELS] if parts and parts[0].first is not None else []
+    widths = {name: width if name in WIDE else segments for name in names}
+    block = {name: np.zeros((count, widths[name]), KINDS.get(name, np.uint16)) for name in names}
     for row, members in enumerate(rows):
         at = 0
         for segment, part in enumerate(parts[member] for member in members):
