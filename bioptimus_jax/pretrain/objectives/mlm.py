@@ -78,9 +78,11 @@ class MaskedLM(Objective):
         maskable_BxL = self.masker.maskable(tokens_BxL, segments_BxL)
         masked = self.masker.mask(tokens_BxL, starts_BxL, maskable_BxL, Setting(**setting), keys_B)
         pairs = Pairs.of(batch, positions_BxL, segments_BxL, jnp)
-        counts = self.masker.by_length(masked, starts_BxL, maskable_BxL)
-        rows = MaskedRows(masked, segments_BxL, positions_BxL, pairs)
-        return Example(rows, {'slots': masked.weights_M.sum()}, counts)
+        rows, weights = (
+            MaskedRows(masked, segments_BxL, positions_BxL, pairs),
+            {'slots': masked.weights_M.sum()},
+        )
+        return Example(rows, weights, self.masker.by_length(masked, starts_BxL, maskable_BxL))
 
     def loss(self, params: Any, frozen: Any, rows: MaskedRows, dropout_key: Key) -> tuple[Tensors, Tensors]:
         """Summed cross-entropy over the slots, and `slot_sums`."""
