@@ -81,25 +81,16 @@ def _attention() -> Finding:
     import jax
 
     from bioptimus_jax.model.compute import Compute
-    from bioptimus_jax.pretrain.backends import Choices, choose, dtype_of
+    from bioptimus_jax.pretrain.backends import Choices, Needed, choose, dtype_of
     from bioptimus_jax.pretrain.sharding import make_mesh
     from bioptimus_jax.schema import Pretrain, Runtime
 
     said: list[str] = []
     mesh = make_mesh(0, 1, 1)
     choices = Choices(ROWS * mesh.size)
-    chosen = choose(
-        Runtime.attention,
-        mesh,
-        heads=HEADS,
-        head_size=HEAD_SIZE,
-        widths=(PIECES,),
-        dtype=dtype_of(Pretrain(), jax.default_backend()),
-        windows=(None,),
-        attention_dropout=0.0,
-        warn=said.append,
-        choices=choices,
-    )
+    dtype = dtype_of(Pretrain(), jax.default_backend())
+    needed = Needed(mesh, HEADS, HEAD_SIZE, (PIECES,), dtype, (None,))
+    chosen = choose(Runtime.attention, needed, 0.0, said.append, choices)
     measured = f' ({choices.line()})' * bool(choices.made)
     found = f'{Compute(attend=chosen).attention}, at {PIECES} pieces{measured}'
     return Finding('attention', found, '; '.join(said))

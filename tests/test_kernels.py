@@ -272,16 +272,8 @@ SHAPE = {'heads': 2, 'head_size': 16, 'widths': (32,)}
 def choose(wanted, dtype='float32', attention_dropout=0.0, windows=(None,), choices=None, **axes):
     """The chosen attention and the warnings."""
     warnings = []
-    chosen = backends.choose(
-        wanted,
-        mesh_of(**(axes or {'data': 2})),
-        **SHAPE,
-        dtype=dtype,
-        windows=windows,
-        attention_dropout=attention_dropout,
-        warn=warnings.append,
-        choices=choices,
-    )
+    needed = backends.Needed(mesh_of(**(axes or {'data': 2})), **SHAPE, dtype=dtype, windows=windows)
+    chosen = backends.choose(wanted, needed, attention_dropout, warnings.append, choices)
     return chosen, warnings
 
 

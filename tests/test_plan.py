@@ -273,7 +273,7 @@ def test_the_base_step_lowers_for_the_platforms_that_are_not_here(
         runtime=Runtime(devices=1, scan_layers=scan),
     )
     mesh = make_mesh(1)
-    kernel = backends.Tried(mesh, 12, 64, (length,), 'bfloat16', architecture.windows, False).attend(name)
+    kernel = backends.Needed(mesh, 12, 64, (length,), 'bfloat16', architecture.windows, False).attend(name)
     step = traced_step(wanted, architecture, mesh, attend=kernel)
     text = step.lower(lowering_platforms=(platform,)).as_text()
     assert text.count(f'custom_call @{call}') == number

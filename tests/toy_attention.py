@@ -55,7 +55,7 @@ def main(told):
     shape = {'heads': 2, 'head_size': 8, 'widths': (32,), 'windows': (None,), 'dtype': 'float32'}
     kept = {'to both sides': {'chosen': 'cudnn', 'milliseconds': {}}}
     choices = backends.Choices(4, made=kept if leads else {})
-    chosen = backends.choose('auto', make_mesh(), **shape, attention_dropout=0.0, warn=print, choices=choices)
+    chosen = backends.choose('auto', backends.Needed(make_mesh(), **shape), 0.0, print, choices)
     taken = getattr(chosen, 'kernel', chosen).__name__
     print(json.dumps([found.chosen, sorted(found.milliseconds), sorted(found.left_out), taken]), flush=True)
     return processes.leave(0)

@@ -17,7 +17,7 @@ import numpy as np
 from bioptimus_jax.analysis import cloze, contexts, geometry, word_geometry
 from bioptimus_jax.analysis.entities import compare_on_entities, entity_files, entity_folders
 from bioptimus_jax.analysis.frozen_sets import FrozenSets
-from bioptimus_jax.corpus.documents import Document, document_key, open_documents
+from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_jsonl, read_sealed, write_json, write_sealed
 from bioptimus_jax.hosts.devices import present
@@ -53,57 +53,40 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     e = run.config
     run.computes('analyze', str(present()), mesh='one device', **PLAIN.words())
     candidates, spellers = _candidates(e, run.folder)
-    chosen = cloze.passages(
-        _documents(run.folder('corpus'), e.analysis.cloze_documents),
-        spellers,
-        fraction=e.analysis.cloze_fraction,
-        seed=e.evaluation.seed,
-        max_pieces=e.rows.max_document_pieces,
-    )
-    if not chosen:
-        raise InputError(
-            f'{run.folder("corpus")}: its held-out documents have no word to hide;'
-            ' raise config.corpus.heldout_fraction'
-        )
+    chosen = _passages(e, run.folder('corpus'), spellers)
     measured = word_geometry.choose(e, run.folder('vocab'), run.folder('corpus'), spellers)
     tokens = read_jsonl(run.folder('surgery') / 'tokens.jsonl')
     new = frozenset(r['token'] for r in tokens if r['kind'] != 'copied')
     sets = FrozenSets.of(e)
     snapshots = _snapshots(run, candidates) if sets else []
-    every: list[dict[str, Any]] = []
     of_snapshot = len(chosen) + len(sets)
     per_model = of_snapshot + len(measured.passages)
     total = len(candidates) * per_model + len(snapshots) * of_snapshot
     progress = run.progress('hidden words, words in context, entities', total, 'texts')
-    (folder / PARTS).mkdir(exist_ok=True)
-    for candidate in (*candidates, *snapshots):
+
+    def analysed(candidate: Candidate) -> dict[str, Any]:
         run.check_stop()
         part = folder / PARTS / f'{candidate.name}.json'
-        record = None
-        with contextlib.suppress(InputError):  # damaged: it is made again
-            record = read_sealed(part)
-        if record is None or 'frozen' not in record:  # of an older version
-            record = _analyse(candidate, chosen, measured, spellers, new, sets, e, progress.update)
-            write_sealed(part, record)
-            run.saved()
-        else:
+        if record := _finished(part):
             progress.update(of_snapshot if candidate.snapshot else per_model)
-        every.append(record)
-    records = every[: len(candidates)]
-    write_json(folder / 'cloze.json', [{'model': r['model'], **r['cloze']} for r in records])
-    write_json(
-        folder / 'geometry.json',
-        [{'model': r['model'], 'rows': r['geometry'], 'words': r['words']} for r in records],
-    )
-    write_json(folder / 'points.json', word_geometry.points(records, measured))
+            return record
+        record = _analyse(candidate, chosen, measured, spellers, new, sets, e, progress.update)
+        write_sealed(part, record)
+        run.saved()
+        return record
+
+    (folder / PARTS).mkdir(exist_ok=True)
+    every = [analysed(candidate) for candidate in (*candidates, *snapshots)]
+    records, on_the_way = every[: len(candidates)], every[len(candidates) :]
+    _write_measures(folder, records, measured)
     if e.finetune.folder:
         known = {c.name: c.speller.subwords for c in candidates}
         owners = known[INITIAL], known.get(SOURCE)
         write_json(folder / 'entities.json', compare_on_entities(entity_folders(e.finetune), *owners))
     if sets:
         write_json(folder / 'frozen.json', [of_set for r in every for of_set in r['frozen']])
-        on_the_way = [{'model': r['model'], **r['cloze']} for r in every[len(candidates) :]]
-        write_json(folder / 'snapshots.json', on_the_way)
+        write_json(folder / 'snapshots.json', [{'model': r['model'], **r['cloze']} for r in on_the_way])
+    # Last of all: a kill before it costs no model that is finished.
     shutil.rmtree(folder / PARTS)
     return {
         'models': len(records),
@@ -115,6 +98,21 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         **({'snapshots': len(snapshots), 'frozen_sets': len(sets.sentences)} if sets else {}),
         **({'frozen_seconds': round(sum(r['frozen_seconds'] for r in every), 1)} if sets else {}),
     }
+
+
+def _finished(part: Path) -> dict[str, Any] | None:
+    """The record of a model that an attempt before has finished; None to make it anew: damaged, or of older code."""
+    with contextlib.suppress(InputError):
+        record = read_sealed(part)
+        return record if record and 'frozen' in record else None
+    return None
+
+
+def _write_measures(folder: Path, records: Sequence[dict[str, Any]], measured: contexts.Words) -> None:
+    write_json(folder / 'cloze.json', [{'model': r['model'], **r['cloze']} for r in records])
+    shapes = [{'model': r['model'], 'rows': r['geometry'], 'words': r['words']} for r in records]
+    write_json(folder / 'geometry.json', shapes)
+    write_json(folder / 'points.json', word_geometry.points(records, measured))
 
 
 def external_inputs(experiment: Experiment) -> list[Path]:
@@ -143,6 +141,7 @@ def _analyse(
         scored = cloze.score_words(chosen, candidate.speller, scorer, on_rows)
         score = {'mask': cloze.mask_digest(chosen), **cloze.summarise(scored, spellers)}
     started = time.monotonic()
+    # Once for all sets: every call of jax would copy the weights to the device again.
     on_device = jax.device_put(params) if sets else params
     frozen = sets.records(candidate.name, known, architecture, on_device, on_rows)
     seconds = time.monotonic() - started
@@ -167,11 +166,9 @@ def _snapshots(run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:
 def _candidates(e: Experiment, stage: Callable[[str], Path]) -> tuple[list[Candidate], list[cloze.Speller]]:
     """The models, and every vocabulary that the mask must suit: the run's, the source's, and the reference."""
     folders = model_folders(e, stage, [SOURCE] * bool(e.source.path) + [INITIAL, *e.phases], 'config.phases')
-    missing = [name for name, folder in folders.items() if not (folder / 'config.json').is_file()]
-    if missing:
-        raise InputError(
-            f'{folders[missing[0]]}: holds no model; rerun the stage that makes it, with --replace'
-        )
+    for folder in folders.values():
+        if not (folder / 'config.json').is_file():
+            raise InputError(f'{folder}: holds no model; rerun the stage that makes it, with --replace')
     reference = [Path(e.analysis.reference_vocab)] if e.analysis.reference_vocab else []
     known = [subwords.load(place) for place in (*folders.values(), *reference)]
     by_space = len({s.kind for s in known}) > 1
@@ -182,7 +179,20 @@ def _candidates(e: Experiment, stage: Callable[[str], Path]) -> tuple[list[Candi
     return candidates, list(own_first)
 
 
-def _documents(corpus: Path, most: int) -> list[Document]:
-    """Held-out documents, chosen by their ids' hashes: the same for every run over the same corpus."""
+def _passages(e: Experiment, corpus: Path, spellers: Sequence[cloze.Speller]) -> list[cloze.Passage]:
+    """Text with hidden words, from held-out documents. Raises InputError where there is no word to hide."""
     source = open_documents(corpus, 'heldout')
-    return sorted(source.read(0, len(source)), key=lambda d: document_key(d.id))[:most]
+    # By the hashes of their ids: the same for every run over the same corpus.
+    documents = sorted(source.read(0, len(source)), key=lambda d: document_key(d.id))
+    found = cloze.passages(
+        documents[: e.analysis.cloze_documents],
+        spellers,
+        fraction=e.analysis.cloze_fraction,
+        seed=e.evaluation.seed,
+        max_pieces=e.rows.max_document_pieces,
+    )
+    if not found:
+        raise InputError(
+            f'{corpus}: its held-out documents have no word to hide; raise config.corpus.heldout_fraction'
+        )
+    return found

@@ -60,10 +60,9 @@ class Speller:
         return [' ' * (number > 0) + word for number, word in enumerate(text.split())]
 
     def __call__(self, word: str) -> tuple[int, ...]:
-        pieces = self._known.get(word)
-        if pieces is None:
-            pieces = self._known[word] = tuple(self._spelled(word))
-        return pieces
+        if word not in self._known:
+            self._known[word] = tuple(self._spelled(word))
+        return self._known[word]
 
     def _spelled(self, word: str) -> list[int]:
         if not self.by_space:
@@ -134,11 +133,8 @@ def rows_of(chosen: Sequence[Passage], speller: Speller, masked: bool = True) ->
     known = speller.subwords
     rows = []
     for number, passage in enumerate(chosen):
-        tokens: list[int] = [known.cls]
-        slots: list[int] = []
-        targets: list[int] = []
-        word_of: list[int] = []
-        hidden = set(passage.hidden)
+        tokens, hidden = [known.cls], set(passage.hidden)
+        slots, targets, word_of = list[int](), list[int](), list[int]()
         for position, word in enumerate(passage.words):
             pieces = speller(word)
             if position in hidden:
@@ -169,7 +165,6 @@ def _score(
 
 def make_scorer(architecture: Architecture, params: dict[str, Any]) -> Scorer:
     """A compiled function from a batch to each slot's negative log-likelihood and whether it is guessed."""
-
     on_device = jax.device_put(params)
 
     def call(batch: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -234,9 +229,8 @@ def score_words(
     scored: dict[tuple[int, int], HiddenWord] = {}
     for part, batch in batches(rows_of(chosen, speller)):
         places = [(row.passage, int(position)) for row in part for position in row.word_of]
-        for (passage, position), nats, right in zip(
-            places, *scorer(batch), strict=False
-        ):  # empty slots follow
+        scores = zip(places, *scorer(batch), strict=False)  # empty slots follow
+        for (passage, position), nats, right in scores:
             text = chosen[passage].words[position]
             word = scored.setdefault((passage, position), HiddenWord(passage, text, 0, 0.0, True))
             word.pieces += 1

@@ -71,9 +71,8 @@ def frequency_thirds(words: Sequence[str], counts: Sequence[int], speller: cloze
     if not third:
         return {}
     most, least = low[-1][0], high[0][0]
-    return {word: False for count, word in low if count < least} | {
-        word: True for count, word in high if count > most
-    }
+    rare = {word: False for count, word in low if count < least}
+    return rare | {word: True for count, word in high if count > most}
 
 
 def choose(
@@ -94,9 +93,8 @@ def choose(
     """
     best: Words | None = None
     for split, source in sources:
-        found = occurrences(
-            _shuffled(source, most_documents, seed), set(classes), spellers, per_word, max_pieces
-        )
+        documents = _shuffled(source, most_documents, seed)
+        found = occurrences(documents, set(classes), spellers, per_word, max_pieces)
         texts = [w for pair in pairs(classes, found, seed)[: wanted // 2] for w in pair]
         if best is None or len(texts) > len(best.texts):
             best = Words(
@@ -122,9 +120,8 @@ def pairs(classes: dict[str, bool], found: Iterable[str], seed: int) -> list[tup
     by_length: dict[int, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
     for word in sorted(found, key=order):
         by_length[len(word)][classes[word]].append(word)
-    matched = (
-        pair for low_high in by_length.values() for pair in zip(*low_high, strict=False)
-    )  # the longer list ends unmatched
+    # The longer list ends unmatched.
+    matched = (pair for low_high in by_length.values() for pair in zip(*low_high, strict=False))
     return sorted(matched, key=lambda pair: order('\0'.join(pair)))
 
 
@@ -202,9 +199,7 @@ def context_vectors(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _states(
-    architecture: Architecture, params: dict[str, Any], batch: dict[str, jax.Array]
-) -> jax.Array | tuple[jax.Array, ...]:
+def _states(architecture: Architecture, params: dict[str, Any], batch: dict[str, jax.Array]) -> Any:
     slots_M = batch['rows'] * batch['tokens'].shape[1] + batch['slots']
     return architecture.encode(params, batch, slots_K=jnp.asarray(slots_M))
 

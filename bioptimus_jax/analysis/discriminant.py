@@ -31,13 +31,10 @@ class Moments:
     steps_JxK: np.ndarray
 
     def __add__(self, other: 'Moments') -> 'Moments':
-        return Moments(*(a + b for a, b in zip(self._sums(), other._sums(), strict=True)))
+        return Moments(*map(np.add, vars(self).values(), vars(other).values()))
 
     def __sub__(self, other: 'Moments') -> 'Moments':
-        return Moments(*(a - b for a, b in zip(self._sums(), other._sums(), strict=True)))
-
-    def _sums(self) -> tuple[np.ndarray, ...]:
-        return self.counts_K, self.sums_KxF, self.products_FxF, self.steps_JxK
+        return Moments(*map(np.subtract, vars(self).values(), vars(other).values()))
 
 
 def moments(features_NxF: np.ndarray, tags_N: np.ndarray, begins_N: np.ndarray, tags: int) -> Moments:
@@ -107,15 +104,17 @@ def cross_fitted(
     scaled_NxD = (states_NxD - states_NxD.mean(0)) / np.where(deviation_D > 0, deviation_D, 1)
     edges = np.searchsorted(part_N, np.arange(part_N.max(initial=0) + 2))
     parts = [slice(*both) for both in itertools.pairwise(edges) if both[0] < both[1]]
+
     # Features are three times as wide as states, so they are held for one part at a time.
-    of_part = [
-        moments(with_neighbours(scaled_NxD[p], begins_N[p]), tags_N[p], begins_N[p], tags) for p in parts
-    ]
+    def features(part: slice) -> np.ndarray:
+        return with_neighbours(scaled_NxD[part], begins_N[part])
+
+    of_part = [moments(features(p), tags_N[p], begins_N[p], tags) for p in parts]
+    # A part is taken away from the sum of all: each is read once, however many there are.
     every = sum(of_part[1:], of_part[0])
     found_N = np.zeros(len(tags_N), np.int64)
     for part, own in zip(parts, of_part, strict=True):
-        tagger = Tagger.fitted(every - own)
-        found_N[part] = tagger.tags(with_neighbours(scaled_NxD[part], begins_N[part]), begins_N[part])
+        found_N[part] = Tagger.fitted(every - own).tags(features(part), begins_N[part])
     return found_N
 
 

@@ -7,7 +7,7 @@ into PARTS in the order of the file, and each part is tagged by a tagger that is
 The state of a word is that of its first piece: the mean over the upper half of the layers, after each layer is scaled
 to mean 0 and variance 1. The last layer alone gives a lower F1, as it serves the objective that it was trained with.
 
-`Tagged` is made once for each vocabulary. A training loop can call `score` with parameters that are on the device.
+`Tagged` is made once for each vocabulary. `states` reads a model, and `scored` judges what was read.
 
 Shapes: N words that have a piece, in the order of their sentences, M slots of a batch, B rows, L pieces, D hidden size.
 """
@@ -25,7 +25,6 @@ from bioptimus_jax.analysis.discriminant import cross_fitted
 from bioptimus_jax.finetune.entities.score import METRICS
 from bioptimus_jax.hashing import hash64
 from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.compute import PLAIN, Compute
 from bioptimus_jax.sets.sentences import Sentence
 from bioptimus_jax.sets.tags import OUTSIDE
 from bioptimus_jax.surgery.layout import Layout
@@ -110,45 +109,29 @@ def parts_of(sentences: Sequence[Sentence]) -> list[int]:
     return [at * PARTS // len(sentences) for at in begins]
 
 
-def score(
-    tagged: Tagged,
-    architecture: Architecture,
-    params: Mapping[str, Any],
-    compute: Compute = PLAIN,
-    on_sentences: Callable[[float], None] = lambda sentences: None,
-) -> dict[str, float]:
-    """Precision, recall and F1 of entities, between 0 and 1, and the numbers of `gold` and `predicted` entities.
-
-    `params` may be on the device. Nothing is predicted where all sentences are in one part, as nothing can be fitted.
-    """
-    return scored(tagged, states(tagged, architecture, params, compute, on_sentences))
-
-
 def states(
     tagged: Tagged,
     architecture: Architecture,
     params: Mapping[str, Any],
-    compute: Compute = PLAIN,
     on_sentences: Callable[[float], None] = lambda sentences: None,
 ) -> np.ndarray:
-    """The state of every word, float32 NxD."""
+    """The state of every word, float32 NxD. `params` may be on the device."""
     states_NxD = np.zeros((len(tagged.tags_N), architecture.hidden), np.float32)
     share = len(tagged.gold) / max(len(tagged.layout.reading.windows), 1)
     for number in range(len(tagged.layout)):
         batch = tagged.layout.batch(number)
-        rows = {
-            'tokens': batch.tokens_BxL,
-            'segments': batch.segments_BxL,
-            'positions': batch.positions_BxL,
-        }
-        states_MxD = _states(architecture, compute, params, rows, batch.slots_SxK[0])
+        rows = {'tokens': batch.tokens_BxL, 'segments': batch.segments_BxL, 'positions': batch.positions_BxL}
+        states_MxD = _states(architecture, params, rows, batch.slots_SxK[0])
         states_NxD[batch.entries] = np.asarray(states_MxD)[batch.slot_of_entry]
         on_sentences(batch.windows * share)
     return states_NxD
 
 
 def scored(tagged: Tagged, states_NxD: np.ndarray) -> dict[str, float]:
-    """As `score`, from the states of all words."""
+    """Precision, recall and F1 of entities, between 0 and 1, and the numbers of `gold` and `predicted` entities.
+
+    `states_NxD`: of all words. Nothing is predicted where all sentences are in one part, as nothing can be fitted.
+    """
     predicted = [[OUTSIDE] * len(tags) for tags in tagged.gold]
     if len(set(tagged.part_N.tolist())) > 1:
         begins_N = np.diff(tagged.sentence_N, prepend=-1) > 0
@@ -158,15 +141,11 @@ def scored(tagged: Tagged, states_NxD: np.ndarray) -> dict[str, float]:
     return METRIC.scores(tagged.gold, predicted)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))  # compiled once for all models of one shape
+@functools.partial(jax.jit, static_argnums=0)  # compiled once for all models of one shape
 def _states(
-    architecture: Architecture,
-    compute: Compute,
-    params: Mapping[str, Any],
-    batch: Mapping[str, jax.Array],
-    slots_M: jax.Array,
+    architecture: Architecture, params: Mapping[str, Any], batch: Mapping[str, jax.Array], slots_M: jax.Array
 ) -> jax.Array:
-    layers = architecture.encode(params, batch, compute=compute, all_layers=True)
+    layers = architecture.encode(params, batch, all_layers=True)
     total_MxD = jnp.zeros((len(slots_M), architecture.hidden), jnp.float32)
     upper = layers[max(architecture.layers // 2, 1) :]
     for layer_BxLxD in upper:

@@ -46,13 +46,14 @@ class FrozenSets:
         params: Mapping[str, Any],
         on_sentences: Callable[[float], None] = lambda sentences: None,
     ) -> list[dict[str, Any]]:
-        """A record of frozen.json for each set: model, set, what `frozen.score` gives, and the number of sentences."""
+        """A record of frozen.json for each set: model, set, what `frozen.scored` gives, and the number of sentences."""
         window = min(frozen.WINDOW, architecture.positions)
         records = []
         for name, sentences in self.sentences.items():
             key = name, tuple(subwords.tokens), window
             if key not in self._tagged:
                 self._tagged[key] = frozen.Tagged.of(sentences, subwords, window)
-            scores = frozen.score(self._tagged[key], architecture, params, on_sentences=on_sentences)
+            tagged = self._tagged[key]
+            scores = frozen.scored(tagged, frozen.states(tagged, architecture, params, on_sentences))
             records.append({'model': model, 'set': name, **scores, 'sentences': len(sentences)})
         return records

@@ -8,7 +8,7 @@ import collections
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -90,27 +90,16 @@ def make_compute(
 
     `causal`: a position sees nothing behind it, also of its window. `choices`: auto measures, and remembers there.
     """
-    dtype = dtype_of(config.pretrain, jax.default_backend())
-    attention = choose(
-        config.runtime.attention,
-        mesh,
-        heads=architecture.heads,
-        head_size=architecture.head_size,
-        widths=sorted(
-            {row_pieces, min(row_pieces, config.rows.max_document_pieces)}
-        ),  # held-out rows are narrower
-        dtype=dtype,
-        windows=architecture.windows,
-        attention_dropout=architecture.attention_dropout,
-        warn=warn,
-        causal=causal,
-        choices=choices,
-    )
+    a, dtype = architecture, dtype_of(config.pretrain, jax.default_backend())
+    # Held-out rows are narrower than packed ones: a kernel that refuses their width would end the run at step 0.
+    widths = tuple(sorted({row_pieces, min(row_pieces, config.rows.max_document_pieces)}))
+    needed = Needed(mesh, a.heads, a.head_size, widths, dtype, a.windows, causal)
+    attention = choose(config.runtime.attention, needed, a.attention_dropout, warn, choices)
     return Compute(
         dtype=jnp.dtype(dtype),
         attend=Causal(attention) if causal else attention,
-        remat=remat_of(config.runtime, architecture.layers),
-        scan_layers=scans(config.runtime, architecture.layers),
+        remat=remat_of(config.runtime, a.layers),
+        scan_layers=scans(config.runtime, a.layers),
         place=Place(mesh) if mesh.size > 1 else unplaced,
         row_shards=row_shards(mesh),
     )
@@ -152,11 +141,9 @@ class Sharded:
         dropped: Dropped | None = None,
     ) -> jax.Array:
         rows, _, heads, _ = query_BxLxHxK.shape
-        for count, what, axes in ((rows, 'rows', ROWS), (heads, 'heads', HEADS)):
-            if count % self.parts(axes):
-                raise ValueError(
-                    f'{count} {what} are not a multiple of the {self.parts(axes)} devices for them'
-                )
+        for count, what, parts in ((rows, 'rows', self.parts(ROWS)), (heads, 'heads', self.parts(HEADS))):
+            if count % parts:
+                raise ValueError(f'{count} {what} are not a multiple of the {parts} devices for them')
         local = functools.partial(self.kernel, dropped=dropped)
         spread = jax.shard_map(
             local,
@@ -186,7 +173,7 @@ class Sharded:
 
 
 @dataclasses.dataclass(frozen=True)
-class Tried:
+class Needed:
     """Attention as a run needs it: for rows of each of these `widths`, in layers with these `windows`."""
 
     mesh: Mesh
@@ -195,7 +182,7 @@ class Tried:
     widths: tuple[int, ...]
     dtype: DTypeLike
     windows: tuple[int | None, ...]
-    causal: bool
+    causal: bool = False
 
     def attend(self, name: str) -> Attend:
         """Plain `attend`, or a kernel spread over the mesh."""
@@ -243,21 +230,14 @@ class Tried:
 
 def choose(
     wanted: str,
-    mesh: Mesh,
-    *,
-    heads: int,
-    head_size: int,
-    widths: Sequence[int],
-    dtype: DTypeLike,
-    windows: Sequence[int | None],
+    needed: Needed,
     attention_dropout: float,
     warn: Callable[[str], None],
-    causal: bool = False,
     choices: Choices | None = None,
 ) -> Attend:
     """The attention of a run: plain `attend`, or a kernel spread over the mesh, checked here on every device.
 
-    `widths` are the lengths L that rows of the run have, `windows` those of the layers; a kernel must do for all.
+    A kernel must do for all widths and windows that are `needed`.
     `auto` is plain where attention probabilities are dropped, else the one that `choices` has from before, else the
     fastest, which it measures; without `choices` the platform's first kernel that passes. It says in one line each
     which do not. A kernel that was asked for by name and cannot be used is a ConfigError with the reason.
@@ -266,44 +246,44 @@ def choose(
         raise ConfigError(f'config.runtime.attention: {wanted!r} is not one of {", ".join(CHOICES)}')
     if wanted == PLAIN or (wanted == 'auto' and attention_dropout > 0):
         return attend
-    tried = Tried(mesh, heads, head_size, tuple(widths), dtype, tuple(windows), causal)
     name, left_out = wanted, dict[str, str]()
     if wanted != 'auto':
         check_kernel(name, attention_dropout)
-        if flaw := tried.flaw(name):
+        if flaw := needed.flaw(name):
             raise ConfigError(
                 f'config.runtime.attention: {name} cannot be used here ({flaw}); choose xla or auto'
             )
     elif choices is None:
-        name, left_out = _first_sound(tried)
+        name, left_out = _first_sound(needed)
     else:
-        name, left_out = _fastest(tried, choices, warn)
+        name, left_out = _fastest(needed, choices, warn)
     for kernel, flaw in left_out.items():
         on = 'plain XLA' if name == PLAIN else name
         warn(f'attention: the kernel {kernel} cannot be used here ({flaw}); continuing with {on}')
-    if name in WITHOUT_WINDOWS and set(windows) != {None}:
+    if name in WITHOUT_WINDOWS and set(needed.windows) != {None}:
         warn(f'attention: {name} has no windows; layers that have one use plain XLA, in blocks')
-    return tried.attend(name)
+    return needed.attend(name)
 
 
-def _first_sound(tried: Tried) -> tuple[str, dict[str, str]]:
+def _first_sound(needed: Needed) -> tuple[str, dict[str, str]]:
     """The platform's first kernel that passes, and what is wrong with those before it; without one plain attention."""
     left_out: dict[str, str] = {}
-    for name in KERNELS_OF_PLATFORM.get(_platform(tried.mesh), ()):
-        if (flaw := tried.flaw(name)) is None:
+    for name in KERNELS_OF_PLATFORM.get(_platform(needed.mesh), ()):
+        if (flaw := needed.flaw(name)) is None:
             return name, left_out
         left_out[name] = flaw
     return PLAIN, left_out
 
 
-def _fastest(tried: Tried, choices: Choices, warn: Callable[[str], None]) -> tuple[str, dict[str, str]]:
+def _fastest(needed: Needed, choices: Choices, warn: Callable[[str], None]) -> tuple[str, dict[str, str]]:
     """What was chosen before, else the fastest for the platform, and what is wrong with others. It is remembered."""
-    known, names = (PLAIN, *KERNELS), KERNELS_OF_PLATFORM.get(_platform(tried.mesh), ())
-    sides = 'to one side' if tried.causal else 'to both sides'
+    known, names = (PLAIN, *KERNELS), KERNELS_OF_PLATFORM.get(_platform(needed.mesh), ())
+    sides = 'to one side' if needed.causal else 'to both sides'
     kept = choices.made.get(sides)
+    # Processes exchange numbers, and the first one's counts: the others may not see the folder with the record.
     if (number := agreed(known.index(kept['chosen']) if kept else -1)) >= 0:
         name = known[int(number)]
-        flaw = None if name == PLAIN else tried.flaw(name) if name in names else 'it is for another platform'
+        flaw = None if name == PLAIN else needed.flaw(name) if name in names else 'it is for another platform'
         if agreed(math.inf if flaw else 0) == 0:
             return name, {}
         warn(
@@ -312,7 +292,7 @@ def _fastest(tried: Tried, choices: Choices, warn: Callable[[str], None]) -> tup
         )
     if not names:
         return PLAIN, {}
-    found = fastest({name: tried.way(name, choices) for name in (PLAIN, *names)})
+    found = fastest({name: needed.way(name, choices) for name in (PLAIN, *names)})
     chosen = found.chosen or PLAIN
     choices.made[sides] = {**dataclasses.asdict(found), 'chosen': chosen}
     return chosen, {name: flaw for name, flaw in found.left_out.items() if name != PLAIN}
@@ -364,6 +344,7 @@ def find_flaw(
     def differences(
         query: jax.Array, key: jax.Array, value: jax.Array, weights: jax.Array, segments_BxL: jax.Array
     ) -> jax.Array:
+        # The exact one is in float32 whatever the type: else both would have the same errors of rounding.
         exact = (x.astype(jnp.float32) for x in (query, key, value, weights))
         ranges = to_ranges(segments_BxL)
         ours = _with_gradients(kernel, ranges, query, key, value, weights)
@@ -379,11 +360,10 @@ def find_flaw(
     def changed(before: jax.Array, after: jax.Array, segments_BxL: jax.Array) -> jax.Array:
         return jnp.any((before != after) & ~_replaced(segments_BxL, causal)[:, :, None, None])
 
-    query, key, value, weights, other_key, other_value, segments_BxL = _sample(
-        kernel.mesh, shape, dtype, causal
-    )
+    *inputs, other_key, other_value, segments_BxL = _sample(kernel.mesh, shape, dtype, causal)
+    query, key, value, _ = inputs
     tolerance = TOLERANCES[jnp.dtype(dtype).name]
-    found = np.asarray(differences(query, key, value, weights, segments_BxL))
+    found = np.asarray(differences(*inputs, segments_BxL))
     for what, difference in zip(('output', 'gradient of q', 'gradient of k', 'gradient of v'), found):
         if not difference <= tolerance:
             return f'its {what} is off by {difference:.2g} of the largest value, more than {tolerance}'
@@ -393,9 +373,7 @@ def find_flaw(
     return None
 
 
-def _sample(
-    mesh: Mesh, shape: tuple[int, int, int, int], dtype: DTypeLike, causal: bool
-) -> tuple[jax.Array, ...]:
+def _sample(mesh: Mesh, shape: tuple[int, ...], dtype: DTypeLike, causal: bool) -> tuple[jax.Array, ...]:
     """Random queries, keys, values, weights, other keys and values of what is `_replaced`; segments of the rows."""
     spread = Sharded(attend, mesh)
     of_rows, of_heads = (NamedSharding(mesh, spec) for spec in (spread.rows_spec, spread.heads_spec))
@@ -422,12 +400,7 @@ def _ranges(segments_BxL: jax.Array, window: int | None, causal: bool) -> Ranges
 
 
 def _with_gradients(
-    attention: Attend,
-    ranges: Ranges,
-    query: jax.Array,
-    key: jax.Array,
-    value: jax.Array,
-    weights: jax.Array,
+    attention: Attend, ranges: Ranges, query: jax.Array, key: jax.Array, value: jax.Array, weights: jax.Array
 ) -> list[jax.Array]:
     """Output, and the gradients of queries, keys and values of its weighted sum, in float32."""
     output, pull = jax.vjp(lambda q, k, v: attention(q, k, v, ranges), query, key, value)
@@ -436,9 +409,8 @@ def _with_gradients(
 
 def _two_rows(length: int) -> np.ndarray:
     """Segment ids: four documents, one of a single piece, and padding; two documents that fill their row."""
-    ends = np.array(
-        [[0.3 * length, 0.3 * length + 1, 0.8 * length, 0.95 * length], [0.55 * length] + [length] * 3]
-    )
+    first = [0.3 * length, 0.3 * length + 1, 0.8 * length, 0.95 * length]
+    ends = np.array([first, [0.55 * length, *[length] * 3]])
     ended = (ends.astype(int)[:, None] <= np.arange(length)[:, None]).sum(-1)
     return np.where(ended == 4, 0, ended + 1).astype(np.int32)
 

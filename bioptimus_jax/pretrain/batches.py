@@ -36,6 +36,7 @@ class Batches:
     def at(self, step: int) -> dict[str, jax.Array]:
         """The global batch at `step` as sharded arrays; each process reads only its own positions."""
         numbers_B = self.row_numbers(step)
+        # jax asks for each array and device; devices along `tensor` have the same rows, which are read once.
         read: dict[tuple, dict[str, np.ndarray]] = {}
 
         def load(name: str, index: tuple[slice, ...]) -> np.ndarray:

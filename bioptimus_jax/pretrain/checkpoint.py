@@ -68,8 +68,8 @@ class Checkpoints:
     """
 
     def __init__(self, folder: Path, keep: int, marked: Iterable[int], own_copies: bool = False):
-        policy = checkpoint_managers
         self.marked, self.own_copies = Marked(marked), own_copies
+        policies: list[Any] = [checkpoint_managers.LatestN(keep), self.marked]
         if sys.unraisablehook is not _without_closed_loops:
             _hooks.append(sys.unraisablehook)
             sys.unraisablehook = _without_closed_loops
@@ -79,7 +79,7 @@ class Checkpoints:
         self.manager = ocp.CheckpointManager(
             place,
             options=ocp.CheckpointManagerOptions(
-                preservation_policy=policy.AnyPreservationPolicy([policy.LatestN(keep), self.marked]),
+                preservation_policy=checkpoint_managers.AnyPreservationPolicy(policies),
                 cleanup_tmp_directories=True,
                 enable_async_checkpointing=True,
                 create=not own_copies,
@@ -93,9 +93,8 @@ class Checkpoints:
 
     def save(self, step: int, state: Any) -> None:
         """Begin to save; arrays are copied before this returns, writing goes on in the background."""
-        sums = checksums(
-            state
-        )  # of what is on the devices: what is written wrong must not get a sum that agrees
+        # Of what is on the devices: what is written wrong must not get a sum that agrees.
+        sums = checksums(state)
         if self.own_copies:
             state = multihost_utils.process_allgather(state, tiled=True)
             if jax.process_index():
@@ -123,10 +122,12 @@ class Checkpoints:
         """
         found = self._newest(like, warn)
         if self.own_copies:
-            steps = multihost_utils.process_allgather(np.array(found[1] if found else 0)).tolist()
+            # A machine that was killed while its copy was written has fewer: a step that all have is not looked for.
+            step = found[1] if found else 0
+            steps = multihost_utils.process_allgather(np.array(step)).tolist()
             if len(set(steps)) > 1:
                 raise InputError(
-                    f'{self.manager.directory}: this process would continue from step {found[1] if found else 0}, '
+                    f'{self.manager.directory}: this process would continue from step {step}, '
                     f'others from {steps}; remove the staging folders, then start all of them again'
                 )
         return found
@@ -162,9 +163,8 @@ class Checkpoints:
         restored = self.manager.restore(step, args=asked)
         _compare(checksums(restored['state']), restored['checksums'])
         if self.own_copies:
-            return place_state(
-                jax.tree.map(np.asarray, restored['state']), jax.tree.map(lambda x: x.sharding, like)
-            )
+            shardings = jax.tree.map(lambda x: x.sharding, like)
+            return place_state(jax.tree.map(np.asarray, restored['state']), shardings)
         return restored['state']
 
     def close(self) -> None:
@@ -230,6 +230,7 @@ def load_phase(folder: Path, phase: str) -> Any:
             device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
             wanted = jax.tree.map(lambda m: jax.ShapeDtypeStruct(m.shape, m.dtype, sharding=device), metadata)
             state = checkpointer.restore(path / 'state', wanted)
+        # The average was what evaluations scored, so it is what is exported.
         part = AVERAGE if AVERAGE in state else 'params'
         own = {n: v for n, v in expected.items() if n.startswith(f'{part}/')}
         _compare(checksums({part: state[part]}), own)
@@ -252,6 +253,7 @@ def _check_files(folder: Path, path: Path) -> None:
 
 def checksums(state: Any) -> dict[str, int]:
     """Checksum per leaf of a tree, by path."""
+    # Compiled as one program for the whole tree: leaf by leaf, every shape and sharding would be one of its own.
     paths = jax.tree_util.tree_flatten_with_path(_sums(state))[0]
     return {jax.tree_util.keystr(path, simple=True, separator='/'): int(value) for path, value in paths}
 

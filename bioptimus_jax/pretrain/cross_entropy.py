@@ -139,17 +139,13 @@ def _computed(
     def padded(values: jax.Array) -> jax.Array:
         return jnp.pad(values, [(0, 0), (0, -count % size)] + [(0, 0)] * (values.ndim - 2))
 
-    states, others, weights_BxM = jax.tree.map(
-        padded, ([x.states_BxMxD for x in layers], others, weights_BxM)
-    )
+    whole = [x.states_BxMxD for x in layers], others, weights_BxM
+    states, others, weights_BxM = jax.tree.map(padded, whole)
     low = [compute.place(x.table_VxD.astype(compute.dtype), 'vocabulary', None) for x in layers]
 
     def part_at(at: Any) -> tuple[Any, ...]:
         """The states and weights of the chunk there, and what the loss says of it."""
-
-        def cut(values: jax.Array) -> jax.Array:
-            return jax.lax.dynamic_slice_in_dim(values, at, size, axis=1)
-
+        cut = functools.partial(jax.lax.dynamic_slice_in_dim, start_index=at, slice_size=size, axis=1)
         parts = [cut(x) for x in states]
         logits = (logits_of(part, table, x.bias_V) for part, table, x in zip(parts, low, layers, strict=True))
         placed = tuple(compute.place(x, 'rows', None, 'vocabulary') for x in logits)
@@ -158,10 +154,7 @@ def _computed(
     def chunk(number: jax.Array, carry: Any) -> Any:
         total, values, sums = carry
         at = number * size
-
-        def put(whole: jax.Array, part: jax.Array) -> jax.Array:
-            return jax.lax.dynamic_update_slice_in_dim(whole, part, at, axis=1)
-
+        put = functools.partial(jax.lax.dynamic_update_slice_in_dim, start_index=at, axis=1)
         parts, weights_BxC, found, changes = part_at(at)
         total = total + (found[0] * weights_BxC).sum()
         values = tuple(map(put, values, found))
@@ -175,11 +168,9 @@ def _computed(
 
     _, _, shapes, changes = jax.eval_shape(part_at, 0)
     values = tuple(jnp.zeros(weights_BxM.shape, x.dtype) for x in shapes)
-    sums = {}
-    for layer, (x, change) in enumerate(zip(layers, changes, strict=True) if gradients else ()):
-        of_tables = [(shards, *whole.shape) for whole in (x.table_VxD, x.bias_V)] if tables else []
-        if change is not None:
-            sums[layer] = [jnp.zeros(shape, jnp.float32) for shape in (states[layer].shape, *of_tables)]
+    learning = [at for at, change in enumerate(changes) if change is not None] if gradients else []
+    sums = {layer: _zeros(layers[layer], states[layer], shards, tables) for layer in learning}
+    # A traced bound: the loop ends behind the last chunk in use, so a lower rate costs less without a new compile.
     used = ((weights_BxM > 0) * jnp.arange(1, weights_BxM.shape[1] + 1)[None]).max()
     total, values, sums = jax.lax.fori_loop(0, -(-used // size), chunk, (jnp.zeros(()), values, sums))
     ended: list[OutputLayer | None] = [None] * len(layers)
@@ -189,8 +180,16 @@ def _computed(
     return (total, tuple(x[:, :count] for x in values)), ended
 
 
-def _backward(loss: Loss, compute: Compute, tables: bool, gradients: Any, cotangents: Any) -> tuple[Any, ...]:
-    del loss, compute, tables
+def _zeros(layer: OutputLayer, states_BxMxD: jax.Array, shards: int, tables: bool) -> list[jax.Array]:
+    """Where the gradients of a layer are summed: of its states and, for each shard of the rows, of table and bias."""
+    of_tables = [(shards, *whole.shape) for whole in (layer.table_VxD, layer.bias_V)] if tables else []
+    return [jnp.zeros(shape, jnp.float32) for shape in (states_BxMxD.shape, *of_tables)]
+
+
+def _backward(
+    _loss: Loss, _compute: Compute, _tables: bool, gradients: Any, cotangents: Any
+) -> tuple[Any, ...]:
+    # The forward pass had the logits at hand, so it has the gradients too: here they are only scaled.
     layers = tuple(jax.tree.map(lambda g: g * cotangents[0].astype(g.dtype), x) for x in gradients)
     return layers, None, None
 

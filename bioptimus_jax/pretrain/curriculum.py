@@ -88,8 +88,8 @@ def make_schedule(
     if sum(steps.values()) > MOST_STEPS:
         longest = max(steps, key=lambda name: steps[name])
         raise ConfigError(
-            f'config.phase.{longest}.duration: is {steps[longest]:,} steps; all phases may have '
-            f'{MOST_STEPS:,}, lower it'
+            f'config.phase.{longest}.duration: is {steps[longest]:,} steps; '
+            f'all phases may have {MOST_STEPS:,}, lower it'
         )
     ends = {r['name']: r['stop'] for r in record if r.get('ended')}
     return _consecutive([(n, experiment.phase[n], s) for n, s in steps.items()], sum(steps.values()), ends)
@@ -234,13 +234,13 @@ def table(schedule: Schedule, experiment: Experiment, objective: str = '') -> di
         members = [s for s, f in zip(schedule, path_of, strict=True) if f == first]
         phase, length = scheduled.phase, members[-1].stop - members[0].start
         path = members[0].phase
-        warmup, end = (
-            getattr(pretrain if getattr(path, name) < 0 else path, name)
-            for name in ('warmup_fraction', 'end_fraction')
-        )
+        # Below 0: that of the run.
+        warmup = pretrain.warmup_fraction if path.warmup_fraction < 0 else path.warmup_fraction
+        end = pretrain.end_fraction if path.end_fraction < 0 else path.end_fraction
         rows.append(
             {
                 'start': np.int32(scheduled.start),
+                # The planned one, also where self-pacing ended it: what moves within a phase must not jump.
                 'length': np.int32(max(scheduled.stop, scheduled.planned_stop) - scheduled.start),
                 'peak': np.float32(phase.learning_rate or base),
                 'path_start': np.int32(members[0].start),
@@ -291,11 +291,8 @@ def check_continues(before: list[dict], schedule: Schedule, step: int) -> None:
         unchanged = (old['name'], old['start'], old['stop']) == (new.name, new.start, new.stop)
         # A phase is over once the step after it was taken; the last one of a finished run may still be made longer.
         running = old['start'] <= step < old['stop'] or step == old['stop'] == before[-1]['stop']
-        if (
-            old['start'] < step
-            and not unchanged
-            and not (running and new.start == old['start'] and new.stop >= step)
-        ):
+        longer = running and new.start == old['start'] and new.stop >= step
+        if old['start'] < step and not unchanged and not longer:
             raise ConfigError(
                 f'config.phase.{new.name}.duration: {step} steps are done, and phase {old["name"]} took steps '
                 f'{old["start"]}-{old["stop"]}; only phases that are not over can be changed'

@@ -10,7 +10,7 @@ are taken, which at least are no training text. What is measured: pretrain/perpl
 import contextlib
 import dataclasses
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.model import loaded
 from bioptimus_jax.model.folder import deciding_files, folder_in_run, source_folder
 from bioptimus_jax.pretrain import curriculum, mixture
-from bioptimus_jax.pretrain.objective import Objective, objective_of, objectives_of
+from bioptimus_jax.pretrain.objective import Advance, Objective, objective_of, objectives_of
 from bioptimus_jax.pretrain.rows import document_parts, one_a_row
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import BY_DIFFICULTY, INITIAL, MEASURES, Corpus, Experiment, Source
@@ -59,20 +59,18 @@ def phase_order(
 def decisive(settings: Mapping[str, dict[str, Any]], measure: str) -> dict[str, dict[str, Any]]:
     """Phase -> the perplexity that the order goes by. Raises InputError where a sample has no [MASK]."""
     found = {name: measured[MEASURES[measure]] for name, measured in settings.items()}
-    for name, of_phase in found.items():
-        if of_phase is None:
-            raise InputError(
-                f'config.curriculum.samples: under {name} one of them has no [MASK]; take fewer, or more text'
-            )
+    if lacking := [name for name, of_phase in found.items() if of_phase is None]:
+        raise InputError(
+            f'config.curriculum.samples: under {lacking[0]} one of them has no [MASK]; take fewer, or more text'
+        )
     return found
 
 
 def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
     """What outside the run decides the result: files of the objectives, rows of other corpora; of an order by
     difficulty also texts, and the probe's configuration, weights, tokenizer."""
-    files = [
-        f for name in objectives_of(experiment) for f in objective_of(experiment, name).files(experiment)
-    ]
+    objectives = (objective_of(experiment, name) for name in objectives_of(experiment))
+    files = [file for objective in objectives for file in objective.files(experiment)]
     if experiment.curriculum.order in BY_DIFFICULTY:
         files += input_files(_reading(experiment), 'curriculum.texts') if experiment.curriculum.texts else []
         folder = _probe_folder(experiment)
@@ -94,21 +92,15 @@ def perplexities(run: Run, folder: Path, objective: Objective) -> dict[str, dict
     if known is not None and set(run.config.phases) <= known['settings'].keys():
         return known['settings']
     [folder_of_probe] = probe_folders(run).values()
-    probe = load_probe(folder_of_probe)
-    texts = documents(run)
+    probe, texts = load_probe(folder_of_probe), documents(run)
     measured = measure(run, probe, texts, objective, progress(run, len(texts)))
-    write_json(
-        folder / RECORD, {'probe': run.config.curriculum.probe, **facts(run.config, len(texts)), **measured}
-    )
+    named = {'probe': run.config.curriculum.probe}
+    write_json(folder / RECORD, {**named, **facts(run.config, len(texts)), **measured})
     return measured['settings']
 
 
 def measure(
-    run: Run,
-    probe: loaded.Loaded,
-    texts: Sequence[Document],
-    objective: Objective,
-    advance: Callable[[float], None],
+    run: Run, probe: loaded.Loaded, texts: Sequence[Document], objective: Objective, advance: Advance
 ) -> dict[str, Any]:
     """`rows` and `pieces` of the texts in the probe's own pieces, and its perplexities by phase, `settings`.
 
@@ -131,10 +123,10 @@ def measure(
 def facts(experiment: Experiment, count: int) -> dict[str, Any]:
     """What was measured, for the record: texts, number of documents and of samples, settings of the phases."""
     asked = experiment.curriculum
-    phases = {
-        name: {'masking': phase.masking, 'rate': phase.rate, 'corruption': list(phase.corruption)}
-        for name, phase in ((name, experiment.phase[name]) for name in experiment.phases)
-    }
+    phases = {}
+    for name in experiment.phases:
+        phase = experiment.phase[name]
+        phases[name] = {'masking': phase.masking, 'rate': phase.rate, 'corruption': list(phase.corruption)}
     texts = list(asked.texts) or [HELDOUT]
     return dict(texts=texts, documents=count, samples=asked.samples, measure=asked.measure, phases=phases)
 
@@ -150,7 +142,7 @@ def check_samples(experiment: Experiment, batch: Mapping[str, np.ndarray]) -> No
         )
 
 
-def progress(run: Run, documents: int, models: int = 1) -> Callable[[float], None]:
+def progress(run: Run, documents: int, models: int = 1) -> Advance:
     """To be called with the share of a model's work that was done: shows how far it is, and raises Stopped."""
     of_a_model = documents * len(run.config.phases)
     shown = run.progress('difficulty', models * of_a_model, 'documents masked')

@@ -45,8 +45,6 @@ class Meter:
         """The device behind a number of CUDA's, which CUDA_VISIBLE_DEVICES may have renumbered."""
         visible = [x for x in os.environ.get('CUDA_VISIBLE_DEVICES', '').split(',') if x]
         name = visible[number] if number < len(visible) else str(number)
-        return (
-            nvml.nvmlDeviceGetHandleByIndex(int(name))
-            if name.isdigit()
-            else nvml.nvmlDeviceGetHandleByUUID(name)
-        )
+        if name.isdigit():
+            return nvml.nvmlDeviceGetHandleByIndex(int(name))
+        return nvml.nvmlDeviceGetHandleByUUID(name)

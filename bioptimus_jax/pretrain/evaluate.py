@@ -6,7 +6,7 @@ The training loss jumps between phases and compares nothing. Here every document
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from bioptimus_jax.files import atomic
 from bioptimus_jax.pretrain.masking import Masked, Masker, Setting, slot_count
-from bioptimus_jax.pretrain.rows import Pairs, Rows, positions_and_segments
+from bioptimus_jax.pretrain.rows import Block, Pairs, Rows, positions_and_segments
 from bioptimus_jax.schema import Experiment, Phase
 from bioptimus_jax.vocab.subwords import Vocabulary
 
@@ -61,9 +61,7 @@ class Maskable:
     pairs: Pairs | None
 
     @classmethod
-    def of(
-        cls, batch: Mapping[str, np.ndarray], masker: Masker, seed: int, batch_rows: int, row_shards: int = 1
-    ) -> 'Maskable':
+    def of(cls, batch: Block, masker: Masker, seed: int, batch_rows: int, row_shards: int = 1) -> 'Maskable':
         """From rows of one document each, as `Rows.read` gives them; the last batch is filled with empty rows."""
         batches = batches_of(batch, batch_rows, row_shards)
         batch_rows = batches['tokens'].shape[1]
@@ -116,24 +114,38 @@ def freeze(
     return maskable.under(settings, slots, masker)
 
 
+def totals_of(batches: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """The sums of all batches by name, on the host; empty without any batch."""
+    totals: dict[str, float] = {}
+    for sums in batches:
+        for name, value in sums.items():
+            totals[name] = totals.get(name, 0.0) + float(value)
+    return totals
+
+
 def chosen_rows(rows: Rows, count: int) -> np.ndarray:
     """The numbers of so many rows, evenly spread."""
     count = min(len(rows), count)
     return np.linspace(0, len(rows) - 1, count).astype(int) if count else np.zeros(0, int)
 
 
-def batches_of(
-    batch: Mapping[str, np.ndarray], batch_rows: int, row_shards: int = 1
-) -> dict[str, np.ndarray]:
+def batches_of(batch: Block, batch_rows: int, row_shards: int = 1) -> Block:
     """Arrays [R, ...] as [N, B, ...], the last batch filled with empty rows; B is a multiple of `row_shards`."""
     count = len(batch['tokens'])
     size = -(-min(batch_rows, max(count, 1)) // row_shards) * row_shards
     full = -(-count // size)
-    return {n: _pad(v, full * size).reshape(full, size, *v.shape[1:]) for n, v in batch.items()}
+    missing = full * size - count
+
+    def cut(array: np.ndarray) -> np.ndarray:
+        padded = np.pad(array, [(0, missing)] + [(0, 0)] * (array.ndim - 1))
+        return padded.reshape(full, size, *array.shape[1:])
+
+    return {name: cut(array) for name, array in batch.items()}
 
 
 def _document_keys(seed: int, documents_B: np.ndarray, tokens_BxL: np.ndarray) -> jax.Array:
     """Keys from the document and the part's own text (parts of a cut document differ)."""
+    # By position too, or two orders of the same pieces would have one mask. It wraps at 2^64, which every host does.
     part_B = (tokens_BxL.astype(np.uint64) * np.arange(1, tokens_BxL.shape[1] + 1, dtype=np.uint64)).sum(1)
     words_Bx3 = np.stack([documents_B >> np.uint64(32), documents_B & np.uint64(0xFFFFFFFF), part_B], axis=1)
     words_Bx3 = (words_Bx3 & np.uint64(0xFFFFFFFF)).astype(np.uint32)
@@ -145,7 +157,3 @@ def _document_keys(seed: int, documents_B: np.ndarray, tokens_BxL: np.ndarray) -
         return key
 
     return jax.vmap(fold)(words_Bx3)
-
-
-def _pad(array: np.ndarray, count: int) -> np.ndarray:
-    return np.pad(array, [(0, count - len(array))] + [(0, 0)] * (array.ndim - 1))

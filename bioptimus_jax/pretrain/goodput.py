@@ -62,19 +62,10 @@ class Clock:
         self.silent, self.step = False, step
         self.enter(self.span)
         spans = {span: round(seconds, 3) for span, seconds in self.spans.items()}
-        name, began = f'{self.run.began:.3f}', round(self.run.began, 3)
+        began = self.run.began
+        facts = {'kind': 'spans', 'name': f'{began:.3f}', 'began': round(began, 3), 'first': self.first}
         told = {'computed': self.run.computed_on} if step == (self.first or 0) else {}
-        self.run.log(
-            STAGE,
-            step,
-            kind='spans',
-            name=name,
-            began=began,
-            first=self.first,
-            ended=ended,
-            spans=spans,
-            **told,
-        )
+        self.run.log(STAGE, step, **facts, ended=ended, spans=spans, **told)
 
 
 def account(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:

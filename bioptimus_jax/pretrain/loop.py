@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import jax
+from jax.sharding import Mesh
 
 from bioptimus_jax.errors import InputError, Paused, Stopped
 from bioptimus_jax.files import digest
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.hosts.processes import any_of, meet
+from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, goodput, mixture, watch
 from bioptimus_jax.pretrain.backends import Choices
@@ -22,7 +24,6 @@ from bioptimus_jax.pretrain.batches import Batches
 from bioptimus_jax.pretrain.checkpoint import (
     AVERAGE,
     Checkpoints,
-    finished_phases,
     phase_checksums,
     record_phases,
     recorded_phases,
@@ -44,7 +45,9 @@ from bioptimus_jax.pretrain.step import TrainStep, sharded_steps
 from bioptimus_jax.pretrain.watch import Profiler, Window
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
+from bioptimus_jax.schema import INITIAL
 from bioptimus_jax.surgery.graft import check_rows
+from bioptimus_jax.vocab.subwords import Subwords
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
 SPENT = ('flops', 'seconds', 'joules')
@@ -59,15 +62,15 @@ class Session:
     folder: Path
     objectives: dict[str, Objective]
     train_steps: dict[str, TrainStep]
-    schedule: tuple[curriculum.ScheduledPhase, ...]
+    schedule: curriculum.Schedule
     rows: Rows
     batches: Batches
     checkpoints: Checkpoints
     evaluation: Evaluation
-    losses: dict[int, float]
     clock: Clock
-    tokens: int = 0
-    spent: dict[str, float | None] = dataclasses.field(default_factory=dict)
+    losses: dict[int, float]
+    tokens: int
+    spent: dict[str, float | None]
     meter: Meter = dataclasses.field(default_factory=Meter)
 
     @property
@@ -103,9 +106,13 @@ class Session:
         """The curriculum's table of each objective."""
         return {name: curriculum.table(self.schedule, self.run.config, name) for name in self.objectives}
 
+    def phase_at(self, done: int) -> str:
+        """The phase that the step which made `done` steps belonged to."""
+        return next(s.name for s in self.schedule if s.start < done <= s.stop)
+
     def objective_at(self, done: int) -> str:
         """Name of the objective of the step that made `done` steps."""
-        return self.run.config.objective_in(_name_at(self, done))
+        return self.run.config.objective_in(self.phase_at(done))
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
@@ -120,7 +127,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         run.say(f'pretrain: {goodput.line(run.metrics(goodput.STAGE))}')
     ends = {s.name: s.stop for s in session.schedule}
     return {
-        'content': digest({name: phase_checksums(folder, name) for name in finished_phases(folder)}),
+        'content': digest({name: phase_checksums(folder, name) for name in recorded_phases(folder)}),
         'steps': session.total,
         'phase_ends': ends,
         'snapshots': {name: at for name, at in recorded_phases(folder).items() if name not in ends},
@@ -139,7 +146,7 @@ def _trained(run: Run, folder: Path, clock: Clock) -> Session:
     progress.start_at(step)
     if step == 0:
         run.log('pretrain', 0, kind='start', tokens=0)
-        _evaluate(session, state, 0, 'initial', phase_end=True)
+        _evaluate(session, state, 0, phase_end=True)
         clock.record(0)
     try:
         _train(session, state, step, progress)
@@ -150,7 +157,7 @@ def _trained(run: Run, folder: Path, clock: Clock) -> Session:
 
 
 def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]]:
-    config = run.config
+    config, runtime = run.config, run.config.runtime
     rows = mixture.open_rows(run)
     subwords = load_subwords(run.folder('vocab'))
     architecture, params, _ = load_folder(run.folder('surgery') / 'model')
@@ -160,40 +167,21 @@ def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]
         raise InputError(
             f'{run.folder("rows")}: no held-out rows to evaluate on; raise config.corpus.heldout_fraction'
         )
-    runtime = config.runtime
-    here = present()
     mesh = make_mesh(runtime.devices, runtime.fsdp, runtime.tensor)
-    part = config.pretrain.batch_rows // config.pretrain.micro_batches
-    for encoder in planned_objective(config, architecture).encoders:
-        check_fits(mesh, encoder, part, ROWS_OF_A_STEP)
-    check_memory(config, architecture, here, mesh.size)
-    choices = Choices(part, plain_fits(config, architecture, here, mesh.size))
-    choices.read(folder)
-    objectives = {
-        name: make_objective(config, architecture, subwords, rows.pieces, mesh, run.say, name, choices)
-        for name in objectives_of(config)
-    }
+    objectives, choices = _objectives(run, folder, architecture, subwords, rows.pieces, mesh)
     objective, *_ = objectives.values()  # the run's own
-    record = curriculum.read_record(folder)
-    run.computes(
-        'pretrain',
-        str(here),
-        mesh=in_words(mesh),
-        **objective.compute.words(),
-    )
-    if choices.made:
-        run.say(f'pretrain: attention, forward and backward of all layers, measured once: {choices.line()}')
     clock.record(0)
+    record = curriculum.read_record(folder)
     order = difficulty.phase_order(run, folder, objective, record)
     schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows), order, record)
     train_steps, state = sharded_steps(list(objectives.values()), mesh, params)
     kept = _kept(run, folder, schedule)
+    # Where a mirror carries the files, no folder is seen by all processes.
     own_copies = run.mirror is not None and jax.process_count() > 1
     checkpoints = Checkpoints(folder, runtime.keep_checkpoints, kept.values(), own_copies)
     found = checkpoints.restore(state, run.say)
-    step = 0
+    state, step = found or (state, 0)
     if found:
-        state, step = found
         if not record:  # without it nobody knows where the phases ended
             raise InputError(f'{folder / curriculum.RECORD}: is missing; {curriculum.AGAIN}')
         curriculum.check_continues(record, schedule, step)
@@ -207,12 +195,6 @@ def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]
         evaluation.save(folder)
     patterns = mixture.patterns_of(config, schedule)
     reads = tuple(dict.fromkeys(name for one in objectives.values() for name in one.reads))
-    batches = Batches(rows, config.pretrain.batch_rows, config.seed, batch_sharding(mesh), reads, patterns)
-    records = [r for r in run.metrics('pretrain') if r['step'] <= step]
-    tokens_done = next((r['tokens'] for r in reversed(records)), 0)
-    losses = {r['step']: r['frozen_loss'] for r in records if r.get('kind') == 'evaluation'}
-    last: dict[str, Any] = next((r for r in reversed(records) if r.get('kind') == 'train'), {})
-    spent = {name: last.get(name, None if last else 0.0) for name in SPENT}
     session = Session(
         run,
         folder,
@@ -220,18 +202,50 @@ def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]
         dict(zip(objectives, train_steps, strict=True)),
         schedule,
         rows,
-        batches,
+        Batches(rows, config.pretrain.batch_rows, config.seed, batch_sharding(mesh), reads, patterns),
         checkpoints,
         evaluation,
-        losses,
         clock,
-        tokens_done,
-        spent,
+        **_recorded(run, step),
     )
     return session, state
 
 
-def _kept(run: Run, folder: Path, schedule: tuple[curriculum.ScheduledPhase, ...]) -> dict[str, int]:
+def _objectives(
+    run: Run, folder: Path, architecture: Architecture, subwords: Subwords, row_pieces: int, mesh: Mesh
+) -> tuple[dict[str, Objective], Choices]:
+    """The objectives by name, and how attention was chosen. Raises ConfigError where devices or memory do not do."""
+    config, here = run.config, present()
+    part = config.pretrain.batch_rows // config.pretrain.micro_batches
+    for encoder in planned_objective(config, architecture).encoders:
+        check_fits(mesh, encoder, part, ROWS_OF_A_STEP)
+    check_memory(config, architecture, here, mesh.size)
+    choices = Choices(part, plain_fits(config, architecture, here, mesh.size))
+    choices.read(folder)
+    objectives = {
+        name: make_objective(config, architecture, subwords, row_pieces, mesh, run.say, name, choices)
+        for name in objectives_of(config)
+    }
+    own, *_ = objectives.values()
+    run.computes('pretrain', str(here), mesh=in_words(mesh), **own.compute.words())
+    if choices.made:
+        run.say(f'pretrain: attention, forward and backward of all layers, measured once: {choices.line()}')
+    return objectives, choices
+
+
+def _recorded(run: Run, step: int) -> dict[str, Any]:
+    """What a session has behind it, up to the step that it goes on from: held-out losses, tokens, what was spent."""
+    # Records of steps after the checkpoint are of work that is lost: those steps are taken again.
+    records = [r for r in run.metrics('pretrain') if r['step'] <= step]
+    last: dict[str, Any] = next((r for r in reversed(records) if r.get('kind') == 'train'), {})
+    return {
+        'losses': {r['step']: r['frozen_loss'] for r in records if r.get('kind') == 'evaluation'},
+        'tokens': next((r['tokens'] for r in reversed(records)), 0),
+        'spent': {name: last.get(name, None if last else 0.0) for name in SPENT},
+    }
+
+
+def _kept(run: Run, folder: Path, schedule: curriculum.Schedule) -> dict[str, int]:
     snapshots = run.config.evaluation.snapshots_per_phase
     return curriculum.kept_steps(schedule, snapshots, recorded_phases(folder))
 
@@ -239,8 +253,7 @@ def _kept(run: Run, folder: Path, schedule: tuple[curriculum.ScheduledPhase, ...
 def _train(session: Session, state: Any, start: int, progress: Progress) -> None:
     run, runtime, clock = session.run, session.run.config.runtime, session.clock
     session.check_pause(start)
-    tables = session.tables
-    evaluate_at, kept = session.evaluate_at, session.kept
+    tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
     profiler = Profiler(runtime.profile_steps, session.folder / 'profile')
     window, compiled = Window(), set[str]()
     clock.enter(TRAINING)
@@ -254,44 +267,57 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
         compiled.add(name)
         window.add(done, metrics, waited)
         profiler.after(done, state)
-        stopping = _stopping(run, done)
+        stopping, logged = _stopping(run, done), done % runtime.log_every_steps == 0
         leaving = stopping or done == session.pause
         save_now = done in kept.values() or leaving or done % runtime.checkpoint_every_steps == 0
         # Checkpoints and evaluations have a record of their step: it counts the tokens.
-        recorded = save_now or done in evaluate_at or done % runtime.log_every_steps == 0
+        recorded = save_now or done in evaluate_at or logged
         if recorded:
             record = _log(session, window)
-            progress.update(len(window.steps), f'phase {_name_at(session, done)}, {watch.line(record)}')
+            progress.update(len(window.steps), f'phase {session.phase_at(done)}, {watch.line(record)}')
             window = Window()
         if done in evaluate_at:
-            ending = any(s.stop == done for s in session.schedule)
-            _evaluate(session, state, done, _name_at(session, done), phase_end=ending)
-            if _moved(session, done):
+            if _ends_phase(session, state, done):
                 tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
-                if not ending:  # it is one now: under every setting, in place of the record just made
-                    _evaluate(session, state, done, _name_at(session, done), phase_end=True)
-            window = Window()
+            window = Window()  # the time of an evaluation is in no rate
         with clock.within(CHECKPOINT):
             if save_now or done in kept.values():
-                session.checkpoints.save(done, state)
-            if done in kept.values() or leaving:
-                session.checkpoints.wait()
-            if done in kept.values() and run.leads:
-                _record_ended(session.folder, kept, session.checkpoints, done)
+                _save(session, state, done, kept, leaving)
             if recorded:
                 clock.record(done)
             session.check_pause(done)
             if stopping:
                 raise Stopped
-            if save_now or done % runtime.log_every_steps == 0:
+            if save_now or logged:
                 run.saved()  # what is on disk by now: the checkpoint before, where this one is still being written
     profiler.close()
+
+
+def _ends_phase(session: Session, state: Any, done: int) -> bool:
+    """Score the held-out documents; whether self-pacing ends the phase by it, so that the schedule is another one."""
+    ending = any(s.stop == done for s in session.schedule)
+    _evaluate(session, state, done, phase_end=ending)
+    if not _moved(session, done):
+        return False
+    if not ending:  # it is one now: under every setting, in place of the record just made
+        _evaluate(session, state, done, phase_end=True)
+    return True
+
+
+def _save(session: Session, state: Any, done: int, kept: Mapping[str, int], leaving: bool) -> None:
+    """Save in the background, but wait where this process ends, or where phases.json is to name the checkpoint."""
+    session.checkpoints.save(done, state)
+    if done in kept.values() or leaving:
+        session.checkpoints.wait()
+    if done in kept.values() and session.run.leads:
+        _record_ended(session.folder, kept, session.checkpoints, done)
 
 
 def _stopping(run: Run, done: int) -> bool:
     """Whether to save and stop after this step; several processes agree, at every record, on the same one."""
     if jax.process_count() == 1:
         return run.stopping.is_set()
+    # Asking costs a collective; and one process that leaves alone would have the others wait for it in theirs.
     return done % run.config.runtime.log_every_steps == 0 and any_of(run.stopping.is_set())
 
 
@@ -329,9 +355,8 @@ def _log(session: Session, window: Window) -> dict[str, Any]:
     for name in SPENT:  # since step 0, also over kills; unknown once a part of it is
         before, here = session.spent[name], record[name]
         record[name] = session.spent[name] = None if before is None or here is None else before + here
-    session.run.log(
-        'pretrain', step, kind='train', phase=_name_at(session, step), tokens=session.tokens, **record
-    )
+    phase = session.phase_at(step)
+    session.run.log('pretrain', step, kind='train', phase=phase, tokens=session.tokens, **record)
     return record
 
 
@@ -344,28 +369,16 @@ def _report_not_finite(session: Session, step: int) -> None:
     )
 
 
-def _evaluate(session: Session, state: Any, step: int, phase: str, phase_end: bool) -> None:
+def _evaluate(session: Session, state: Any, step: int, phase_end: bool) -> None:
     own, *_ = session.train_steps.values()
+    phase, tokens = session.phase_at(step) if step else INITIAL, session.tokens
     with session.clock.within(EVALUATION):
         values = dict(session.evaluation.scores(state.get(AVERAGE, state['params']), own.frozen, phase_end))
     session.losses[step] = values['frozen_loss']
     losses = {n.removeprefix('loss/'): values.pop(n) for n in list(values) if n.startswith('loss/')}
-    session.run.log(
-        'pretrain',
-        step,
-        kind='evaluation',
-        phase=phase,
-        phase_end=phase_end,
-        tokens=session.tokens,
-        **values,
-        losses=losses,
-    )
+    facts = {'kind': 'evaluation', 'phase': phase, 'phase_end': phase_end, 'tokens': tokens}
+    session.run.log('pretrain', step, **facts, **values, losses=losses)
     if phase_end:
         session.run.say(
             f'pretrain: step {step}, end of phase {phase}: held-out loss {values["frozen_loss"]:.4f}'
         )
-
-
-def _name_at(session: Session, done: int) -> str:
-    """The phase that the step which made `done` steps belonged to."""
-    return next(s.name for s in session.schedule if s.start < done <= s.stop)

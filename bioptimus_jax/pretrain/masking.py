@@ -157,9 +157,7 @@ class Masker:
             begins_M=weights_M & (offset_L[order_L[: self.slots]] == 0),
         )
 
-    def by_length(
-        self, masked: Masked, starts_BxL: jax.Array, maskable_BxL: jax.Array
-    ) -> dict[str, jax.Array]:
+    def by_length(self, masked: Masked, starts_BxL: Any, maskable_BxL: Any) -> dict[str, jax.Array]:
         """Selected and maskable pieces by length of their word, [W + 1] each, whatever the setting draws."""
         previous_BxL = jnp.pad(maskable_BxL[:, :-1], ((0, 0), (1, 0)))
         starts_BxL = starts_BxL | ~maskable_BxL | ~previous_BxL
@@ -181,11 +179,13 @@ def units_and_slots(settings: Pretrain, phases: Collection[Phase], row_pieces: i
 
 def slot_count(max_rate: float, row_pieces: int, longest: int) -> int:
     """Static number of prediction slots M that no row can exceed, rounded up to a multiple of 8."""
+    # The unit on the border is taken whole, so a row exceeds its budget by a unit less one piece at most.
     return min(math.ceil((math.ceil(max_rate * row_pieces - 1e-6) + longest - 1) / 8) * 8, row_pieces)
 
 
 def row_key(seed_key: jax.Array, step: jax.Array, position: jax.Array) -> jax.Array:
     """The key of one row: seed, then step, then position in the *global* batch."""
+    # By the global position, so that neither devices nor micro-batches change what is masked.
     return jax.random.fold_in(jax.random.fold_in(seed_key, step), position)
 
 

@@ -17,12 +17,7 @@ from bioptimus_jax.model.architecture import Architecture, Rule, repetition
 from bioptimus_jax.model.attention import attended_keys
 from bioptimus_jax.pretrain.backends import dtype_of, remat_of, scans
 from bioptimus_jax.pretrain.cross_entropy import chunk_slots
-from bioptimus_jax.pretrain.objective import (
-    most_places,
-    objectives_of,
-    planned_objective,
-    trained_and_frozen,
-)
+from bioptimus_jax.pretrain.objective import most_places, objectives_of, planned_objective, trained_and_frozen
 from bioptimus_jax.pretrain.sharding import ROWS_OF_A_STEP, axes_of, planned_mesh, rows_of_a_part
 from bioptimus_jax.schema import Experiment
 
@@ -70,27 +65,23 @@ def step_memory(experiment: Experiment, architecture: Architecture, platform: st
     shapes = a.shapes()
     objectives = [planned_objective(experiment, a, name) for name in objectives_of(experiment)]
     objective = objectives[0]
-    sizes = []
-    for one in objectives:
-        trees = trained_and_frozen(one)
-        sizes.append([sum(split_sizes(of, split, one.all_rules).values()) * FLOAT for of in trees])
+    sizes = [[_bytes(of, split, one.all_rules) for of in trained_and_frozen(one)] for one in objectives]
     whole, frozen = sizes[0][0], sum(of_one[1] for of_one in sizes)  # one model, and what each reads besides
     table = math.prod(shapes[a.table]) / runtime.tensor * FLOAT
     totals = whole if experiment.pretrain.micro_batches > 1 else 0
     stacked = 0.0
     if scans(runtime, a.layers):  # the step stacks what lies layer by layer, and unstacks its gradients
         encoder = {path: shape for path, shape in shapes.items() if path.startswith('encoder/')}
-        stacked = 2 * sum(split_sizes(encoder, split, a.rules).values()) * FLOAT
-    widest = max(
-        encoder.hidden for encoder in objective.encoders
-    )  # the backward pass is in one of them at a time
+        stacked = 2 * _bytes(encoder, split, a.rules)
+    # The backward pass is in one of them at a time.
+    widest = max(encoder.hidden for encoder in objective.encoders)
     beside = STATES_BESIDE * rows * experiment.rows.row_pieces * widest * FLOAT
+    activations = sum(_activations(experiment, x, platform, rows) for x in objective.encoders) + beside
     return Memory(
         parameters=whole + frozen,
         optimizer=(3 if experiment.pretrain.ema else 2) * whole,
         gradients=table + totals + stacked,
-        activations=(sum(_activations(experiment, x, platform, rows) for x in objective.encoders) + beside)
-        * objective.passes,
+        activations=activations * objective.passes,
         output_layer=_output_layer(experiment, a, platform, rows) * objective.distributions,
         update=UPDATE * whole,
     )
@@ -124,9 +115,8 @@ def parts_that_fit(
 
     `bound` 0: the memory of a device.
     """
-    parts = (
-        experiment.pretrain.batch_rows * experiment.runtime.tensor // devices
-    )  # as many as a batch is cut into
+    # As many as a batch is cut into; the devices of one tensor group share their rows.
+    parts = experiment.pretrain.batch_rows * experiment.runtime.tensor // devices
 
     def fits(count: int) -> bool:
         settings = dataclasses.replace(experiment.pretrain, micro_batches=count)
@@ -139,6 +129,7 @@ def parts_that_fit(
 
 def _needed(experiment: Experiment, architecture: Architecture, here: Present, devices: int) -> float:
     """Bytes of a step on one device, and of CPUs that share the memory on all of them."""
+    # What is called a device of a CPU is a share of the host: all of them have one memory.
     shared = min(devices, here.local) if here.platform == 'cpu' else 1
     return step_memory(experiment, architecture, here.platform, devices).peak * shared
 
@@ -156,15 +147,11 @@ def rows_of_a_device(experiment: Experiment, devices: int) -> int:
     return rows_of_a_part(mesh, settings.batch_rows // settings.micro_batches, ROWS_OF_A_STEP)
 
 
-def split_sizes(
-    shapes: Mapping[str, tuple[int, ...]], split: Mapping[str, int], rules: Sequence[Rule]
-) -> dict[str, float]:
-    """Elements of every parameter on one device of a mesh with those numbers of parts."""
+def _bytes(shapes: Mapping[str, tuple[int, ...]], split: Mapping[str, int], rules: Sequence[Rule]) -> float:
+    """Bytes of parameters on one device of a mesh with those numbers of parts."""
     axes = axes_of(shapes, rules)
-    return {
-        path: math.prod(shape) / math.prod(split[a] for a in axes[path] if a)
-        for path, shape in shapes.items()
-    }
+    parts = {path: math.prod(split[axis] for axis in axes[path] if axis) for path in shapes}
+    return sum(math.prod(shape) / parts[path] for path, shape in shapes.items()) * FLOAT
 
 
 def _activations(experiment: Experiment, a: Architecture, platform: str, rows: int) -> float:
@@ -184,9 +171,8 @@ def _activations(experiment: Experiment, a: Architecture, platform: str, rows: i
         return a.layers * (kept_states + KEPT_WIDE * wide * low + shares * (softmax * FLOAT + low))
     kept = states * low if remat == 'full' else ((1 + KEPT_DOTS) * states + wide) * low
     anew = ANEW_STATES * states * FLOAT + ANEW_WIDE * wide * low + largest * (ANEW_SHARES * FLOAT + low)
-    at_once = (
-        repetition(a.kinds)[1] if scans(runtime, a.layers) else 1
-    )  # layers that one turn of the loop has
+    # Layers that one turn of the loop has.
+    at_once = repetition(a.kinds)[1] if scans(runtime, a.layers) else 1
     return a.layers * kept + at_once * anew
 
 

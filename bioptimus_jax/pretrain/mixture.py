@@ -40,10 +40,8 @@ def counts_of(experiment: Experiment, rows: Rows) -> dict[str, RowCounts]:
             [(_, counts)] = used
             found[name] = RowCounts(*(counts[of] for of in ('rows', 'tokens', 'words')))
         else:
-            tokens, words = (
-                sum(k * counts[of] / counts['rows'] for k, counts in used) for of in ('tokens', 'words')
-            )
-            found[name] = RowCounts(PATTERN, tokens, words)
+            means = (sum(k * counts[of] / counts['rows'] for k, counts in used) for of in ('tokens', 'words'))
+            found[name] = RowCounts(PATTERN, *means)
     return found
 
 
@@ -55,10 +53,8 @@ def names(experiment: Experiment) -> list[str]:
 
 def contents(experiment: Experiment) -> dict[str, str]:
     """Which rows those are, for the fingerprint of the stage."""
-    manifests = {name: read_record(_rows_of(experiment, name)) for name in names(experiment)}
-    return {
-        f'corpora:{name}': manifest['content'] if manifest else '' for name, manifest in manifests.items()
-    }
+    records = {name: read_record(_rows_of(experiment, name)) for name in names(experiment)}
+    return {f'corpora:{name}': record['content'] if record else '' for name, record in records.items()}
 
 
 def check(run: Run) -> None:
@@ -73,10 +69,8 @@ def check(run: Run) -> None:
                 "and this run's vocabulary (config.vocab.kind=file), or correct the folder"
             )
         for kept in ('rows.row_pieces', 'rows.layout'):
-            theirs, ours = (
-                manifest['config'].get(kept, value_before(kept)),
-                getattr(rows, kept.rpartition('.')[2]),
-            )
+            theirs = manifest['config'].get(kept, value_before(kept))
+            ours = getattr(rows, kept.rpartition('.')[2])
             if theirs != ours:
                 raise ConfigError(
                     f'{key}: has rows with config.{kept}={theirs}, this run with {ours}; make both alike'

@@ -6,9 +6,9 @@ Legend: B rows of the global batch, L pieces a row.
 import abc
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, cast
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, cast
 
 import jax
 import jax.numpy as jnp
@@ -20,11 +20,22 @@ from bioptimus_jax.model.architecture import Architecture, Rule
 from bioptimus_jax.model.compute import PLAIN, Compute
 from bioptimus_jax.plugins import NoSettings
 from bioptimus_jax.pretrain.backends import Choices, make_compute
-from bioptimus_jax.pretrain.rows import Rows
+from bioptimus_jax.pretrain.rows import Block, Rows
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 from bioptimus_jax.schema import BY_DIFFICULTY, OBJECTIVES, Experiment, Phase
 from bioptimus_jax.trees import flatten, unflatten
 from bioptimus_jax.vocab.subwords import Vocabulary
+
+Tensors: TypeAlias = dict[str, jax.Array]
+"""Arrays by name: of a batch, a setting, the terms of a loss, sums or metrics."""
+Key: TypeAlias = jax.Array | None
+"""A random key; None: nothing is dropped."""
+Params: TypeAlias = Mapping[str, Any]
+"""Nested arrays."""
+Records: TypeAlias = Sequence[Mapping[str, Any]]
+"""The metrics of several steps, on the host."""
+Advance: TypeAlias = Callable[[float], None]
+"""It is told the share of the work that was done, and may raise."""
 
 
 class Example(NamedTuple):
@@ -36,8 +47,13 @@ class Example(NamedTuple):
     """
 
     rows: Any
-    weights: dict[str, jax.Array]
-    counts: dict[str, jax.Array]
+    weights: Tensors
+    counts: Tensors
+
+
+def means(finite: Records, names: Iterable[str]) -> dict[str, float]:
+    """The mean of metrics over the steps that are finite."""
+    return {name: float(np.mean([metrics[name] for metrics in finite])) for name in names}
 
 
 class Evaluation(Protocol):
@@ -149,7 +165,7 @@ class Objective(abc.ABC):
         return config.rows.row_pieces
 
     @staticmethod
-    def exported(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    def exported(params: Params) -> Params:
         """The parameters of the model proper: trained ones without what `start` added."""
         return params
 
@@ -158,44 +174,38 @@ class Objective(abc.ABC):
         """Those whose states a step keeps for the backward pass, each of which the mesh has to divide."""
         return (self.architecture,)
 
-    def exports(self, params: Mapping[str, Any]) -> dict[str, tuple[Architecture, Mapping[str, Any]]]:
+    def exports(self, params: Params) -> dict[str, tuple[Architecture, Params]]:
         """The models that a phase is exported as, by what is added to its name: '' for the model proper."""
         return {'': (self.architecture, self.exported(params))}
 
-    def start(self, params: Mapping[str, Any], key: jax.Array) -> Mapping[str, Any]:
+    def start(self, params: Params, key: jax.Array) -> Params:
         """The parameters at step 0, from the model's: heads or a generator may come to them.
 
         Also traced, with a traced `key`, where only shapes are asked for.
         """
         return params
 
-    def frozen(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    def frozen(self, params: Params) -> Params:
         """Arrays that `loss` reads and nothing trains, given the parameters at step 0. They are in no checkpoint."""
         return {}
 
-    def frozen_shapes(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    def frozen_shapes(self, params: Params) -> Params:
         """The shapes of `frozen`, to estimate memory before there is anything to read."""
-        return cast(Mapping[str, Any], jax.eval_shape(self.frozen, params))
+        return cast(Params, jax.eval_shape(self.frozen, params))
 
     @abc.abstractmethod
-    def example(
-        self, batch: dict[str, jax.Array], setting: dict[str, jax.Array], keys_B: jax.Array
-    ) -> Example:
+    def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
         """What is predicted from what: of a batch, the columns of its phase, and a key for each row. Traced."""
 
     @abc.abstractmethod
-    def loss(
-        self, params: Any, frozen: Any, rows: Any, dropout_key: jax.Array | None
-    ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+    def loss(self, params: Any, frozen: Any, rows: Any, dropout_key: Key) -> tuple[Tensors, Tensors]:
         """The terms' sums over these rows, by the names of the weights, and other sums, for `metrics`."""
 
     @abc.abstractmethod
-    def metrics(self, example: Example, sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
+    def metrics(self, example: Example, sums: Tensors) -> Tensors:
         """What a step tells, still on the device; among it `predicted`, the places that the output layer was for."""
 
-    def record(
-        self, steps: Sequence[Mapping[str, Any]], finite: Sequence[Mapping[str, Any]]
-    ) -> dict[str, Any]:
+    def record(self, steps: Records, finite: Records) -> dict[str, Any]:
         """Entries of a training record beside the loss: from the metrics of its steps, and of those that are finite."""
         return {}
 
@@ -208,12 +218,14 @@ class Objective(abc.ABC):
 
         `attended`: the sum over its pieces of those that each attends to; `predicted`: as in `metrics`.
         """
-        per_piece = attended / max(tokens, 1), predicted / max(tokens, 1)
-        return training_flops_per_token(self.architecture, *per_piece) * tokens
+        pieces = max(tokens, 1)
+        return self.flops_per_piece(attended / pieces, predicted / pieces) * tokens
 
-    def difficulty(
-        self, params: Any, batch: Mapping[str, np.ndarray], advance: Callable[[float], None]
-    ) -> dict[str, dict[str, Any]]:
+    def flops_per_piece(self, attended: float, predicted: float) -> float:
+        """Those of one piece, which attends to so many on average; `predicted`: the share of pieces that are."""
+        return training_flops_per_token(self.architecture, attended, predicted)
+
+    def difficulty(self, params: Any, batch: Block, advance: Advance) -> dict[str, dict[str, Any]]:
         """Phase -> `perplexity.of_setting` of those rows; `check` refuses orders by it for an objective without one."""
         raise ConfigError(
             f'config.pretrain.objective: {self.name()} has no perplexity under a masking setting'

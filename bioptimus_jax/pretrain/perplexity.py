@@ -19,6 +19,7 @@ from bioptimus_jax import student
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.pretrain import evaluate
 from bioptimus_jax.pretrain.masking import MASKED, REPLACED, UNCHANGED, Masked, Masker, Setting
+from bioptimus_jax.pretrain.rows import Block
 from bioptimus_jax.schema import Experiment
 
 BATCH_ROWS = 64
@@ -31,7 +32,7 @@ SlotLosses: TypeAlias = Callable[[Masked, np.ndarray, np.ndarray], Any]
 
 def by_setting(
     losses: SlotLosses,
-    batch: Mapping[str, np.ndarray],
+    batch: Block,
     masker: Masker,
     experiment: Experiment,
     advance: Callable[[float], None] = lambda share: None,
@@ -62,11 +63,7 @@ def by_setting(
 
 
 def masks_and_samples(
-    batch: Mapping[str, np.ndarray],
-    masker: Masker,
-    experiment: Experiment,
-    batch_rows: int = BATCH_ROWS,
-    row_shards: int = 1,
+    batch: Block, masker: Masker, experiment: Experiment, batch_rows: int = BATCH_ROWS, row_shards: int = 1
 ) -> tuple[evaluate.FrozenMasks, np.ndarray]:
     """Masks of the rows under every phase, keyed by (evaluation seed, document), and the sample of each row, [N, B].
 
@@ -105,15 +102,13 @@ def of_setting(sums: Mapping[str, np.ndarray]) -> dict[str, Any]:
 
     `sums`: as `sums_of` gives them.
     """
-    names = {'perplexity': '', **{name: f'{name}_' for name in KINDS}}
-    measured: dict[str, Any] = {
-        name: summary(np.exp(sums[f'{at}loss'] / sums[f'{at}weight']).tolist())
-        if sums[f'{at}weight'].all()
-        else None
-        for name, at in names.items()
-    }
-    measured['positions'] = {name: float(sums[f'{at}weight'].mean()) for name, at in names.items()}
-    return measured
+    measured: dict[str, Any] = {}
+    positions = {}
+    for name, at in {'perplexity': '', **{name: f'{name}_' for name in KINDS}}.items():
+        losses_S, weights_S = sums[f'{at}loss'], sums[f'{at}weight']
+        measured[name] = summary(np.exp(losses_S / weights_S).tolist()) if weights_S.all() else None
+        positions[name] = float(weights_S.mean())
+    return {**measured, 'positions': positions}
 
 
 def summary(perplexities_S: Sequence[float]) -> dict[str, Any]:

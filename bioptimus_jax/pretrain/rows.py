@@ -31,6 +31,9 @@ from bioptimus_jax.vocab.subwords import load as load_subwords
 ENCODE_DOCUMENTS = 250  # encodings of larger batches are heavy
 Block: TypeAlias = dict[str, np.ndarray]
 """Rows as arrays by name, R first: some or all of FIELDS and MORE."""
+Batches: TypeAlias = Iterable[Sequence[Document]]
+Packed: TypeAlias = tuple[list['Part'], Counter[str]]
+"""Parts, and what was counted."""
 _documents: DocumentSource  # of this process: see _prepare
 _subwords: Subwords
 
@@ -99,7 +102,7 @@ class Rows:
     def __len__(self) -> int:
         return sum(part.counts['rows'] for part in self.parts)
 
-    def read(self, numbers_B: np.ndarray) -> dict[str, np.ndarray]:
+    def read(self, numbers_B: np.ndarray) -> Block:
         """Those rows: tokens [B, L] int32, word_starts [B, L] bool, segment_lengths [B, G] int32, documents [B, G].
 
         And cuts [B, L] bool, where a token does not say whether a word of the tokenizer begins; of pairs first_lengths
@@ -115,21 +118,23 @@ class Rows:
             here = np.flatnonzero(shard_B == shard)
             local = numbers_B[here] - (self.ends[shard - 1] if shard else 0)
             for name, array in self.shards[shard].items():
-                found[name][here, : array.shape[1]] = array[local]
-        return found | _unpacked({name: found[name] for name in BITS if name in found}, self.pieces)
+                found[name][here, : array.shape[1]] = array[local]  # a shard is as wide as its fullest row
+        return _unpacked(found, self.pieces)
 
 
 CUTS, FIRSTS, LABELS = 'cuts', 'first_lengths', 'labels'
 FIELDS = ('tokens', 'word_starts', 'segment_lengths', 'documents')
 MORE = (CUTS, FIRSTS, LABELS)  # arrays that not all rows have
+KINDS = {'tokens': np.uint32, 'word_starts': bool, CUTS: bool, 'documents': np.uint64, LABELS: np.uint8}
 BITS = ('word_starts', CUTS)
 WIDE = ('tokens', *BITS)  # a column a piece; others have one a segment
 PAIRS, RANDOM_PAIRS = 'pairs', 'random_pairs'  # as counted
 UNTOLD, FOLLOWS, RANDOM = range(3)  # labels of a pair: untold are those of which none is random
 
 
-def _unpacked(bits: dict[str, np.ndarray], width: int) -> dict[str, np.ndarray]:
-    return {name: np.unpackbits(packed, axis=1, count=width).astype(bool) for name, packed in bits.items()}
+def _unpacked(block: Block, width: int) -> Block:
+    bits = {n: np.unpackbits(block[n], axis=1, count=width).astype(bool) for n in BITS if n in block}
+    return block | bits
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
@@ -155,15 +160,11 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
             f'{run.folder("corpus")}: no document has two sentences, so the second text of every pair is random and '
             'nothing can be told; set config.rows.layout=documents, and an objective that needs no pairs'
         )
+    paired = f', {train[PAIRS]:,} pairs, {train["share_random"]:.1%} of them random' if PAIRS in train else ''
     run.say(
         f'rows: {train["rows"]:,} of {settings.row_pieces} pieces, fill {train["fill"]:.3f}, '
         f'{train["documents_cut"]:,} documents cut, {train["tokens_dropped"]} tokens dropped, '
-        f'{train["share_at_384_and_more"]:.1%} of tokens at positions of 384 and more'
-        + (
-            f', {train["pairs"]:,} pairs, {train["share_random"]:.1%} of them random'
-            if PAIRS in train
-            else ''
-        )
+        f'{train["share_at_384_and_more"]:.1%} of tokens at positions of 384 and more{paired}'
     )
     return counts
 
@@ -194,13 +195,10 @@ def _make_block(settings: RowSettings, pack: bool, span: tuple[int, int]) -> tup
     return lay_out(parts, rows, width), counted
 
 
-def document_parts(
-    batches: Iterable[Sequence[Document]], subwords: Subwords, longest: int
-) -> tuple[list[Part], Counter[str]]:
+def document_parts(batches: Batches, subwords: Subwords, longest: int) -> Packed:
     """Documents tokenised and cut into parts of at most `longest` pieces, and what was counted."""
-    sentence_ends = np.array(
-        [subwords.text(number) in ('.', '?', '!') for number in range(len(subwords.tokens))]
-    )
+    texts = map(subwords.text, range(len(subwords.tokens)))
+    sentence_ends = np.array([text in ('.', '?', '!') for text in texts])
     parts: list[Part] = []
     counted = Counter[str]()
     for document in _tokenised(batches, subwords, counted):
@@ -213,9 +211,7 @@ def document_parts(
     return parts, counted
 
 
-def pair_parts(
-    batches: Iterable[Sequence[Document]], subwords: Subwords, settings: RowSettings, block: int
-) -> tuple[list[Part], Counter[str]]:
+def pair_parts(batches: Batches, subwords: Subwords, settings: RowSettings, block: int) -> Packed:
     """Pairs of texts of the documents of a block, which begins at that document, and what was counted.
 
     Random texts come from the same block. Dropped are pieces that no pair has where they stand in their document.
@@ -223,13 +219,11 @@ def pair_parts(
     counted, parts, layout = Counter[str](), [], layout_of(settings.layout)
     assert layout.is_random
     documents = list(_tokenised(batches, subwords, counted, sentences=True))
+    # By the block, not by the process that makes it: the pairs are the same for any number of workers.
     generator = np.random.default_rng((settings.pair_seed, block))
-    bounds = [document.bounds for document in documents]
-    drawn = make_pairs(
-        bounds, settings.max_document_pieces, settings.short_pairs, layout.is_random, generator
-    )
+    bounds, longest = [document.bounds for document in documents], settings.max_document_pieces
     of_document: Counter[int] = Counter()
-    for pair in drawn:
+    for pair in make_pairs(bounds, longest, settings.short_pairs, layout.is_random, generator):
         texts = [(documents[pair.document], *pair.first), (documents[pair.other], *pair.second)]
         label = UNTOLD if not layout.labelled else RANDOM if pair.random else FOLLOWS
         parts.append(_part(texts, subwords, label))
@@ -245,7 +239,7 @@ def pair_parts(
 
 
 def _tokenised(
-    batches: Iterable[Sequence[Document]], subwords: Subwords, counted: Counter[str], sentences: bool = False
+    batches: Batches, subwords: Subwords, counted: Counter[str], sentences: bool = False
 ) -> Iterator[Tokenised]:
     """Documents that have any pieces, `counted` with those that have none."""
     for batch in batches:
@@ -331,45 +325,33 @@ def cut_points(
 def lay_out(parts: list[Part], rows: list[list[int]], width: int) -> Block:
     """The block of those rows, each of the parts by number, `width` pieces wide."""
     count, segments = len(rows), max(map(len, rows), default=1)
-    block = {
-        'tokens': np.zeros((count, width), np.uint32),
-        'word_starts': np.zeros((count, width), bool),
-        'segment_lengths': np.zeros((count, segments), np.uint16),
-        'documents': np.zeros((count, segments), np.uint64),
-    }
-    if any(part.cuts is not None for part in parts):
-        block[CUTS] = np.zeros((count, width), bool)
-    if any(part.first is not None for part in parts):
-        block |= {
-            FIRSTS: np.zeros((count, segments), np.uint16),
-            LABELS: np.zeros((count, segments), np.uint8),
-        }
+    # All parts of a vocabulary and a layout have the same: the first one tells.
+    names = list(FIELDS)
+    names += [CUTS] if parts and parts[0].cuts is not None else []
+    names += [FIRSTS, LABELS] if parts and parts[0].first is not None else []
+    widths = {name: width if name in WIDE else segments for name in names}
+    block = {name: np.zeros((count, widths[name]), KINDS.get(name, np.uint16)) for name in names}
     for row, members in enumerate(rows):
         at = 0
-        for segment, member in enumerate(members):
-            part = parts[member]
-            end = at + len(part.tokens)
-            for name, values in (
-                ('tokens', part.tokens),
-                ('word_starts', part.word_starts),
-                (CUTS, part.cuts),
-            ):
-                if values is not None:
-                    block[name][row, at:end] = values
-            of_segment = (len(part.tokens), part.document, part.first, part.label)
+        for segment, part in enumerate(parts[member] for member in members):
+            length = len(part.tokens)
+            of_pieces = part.tokens, part.word_starts, part.cuts
+            of_segment = length, part.document, part.first, part.label
+            for name, values in zip(WIDE, of_pieces, strict=True):
+                if name in block:
+                    block[name][row, at : at + length] = values
             for name, value in zip(('segment_lengths', 'documents', FIRSTS, LABELS), of_segment, strict=True):
                 if name in block:
                     block[name][row, segment] = value
-            at = end
+            at += length
     return block | {name: np.packbits(block[name], axis=1) for name in BITS if name in block}
 
 
-def one_a_row(parts: list[Part], width: int) -> dict[str, np.ndarray]:
+def one_a_row(parts: list[Part], width: int) -> Block:
     """Rows of one part each, as `Rows.read` gives them."""
     block = lay_out(parts, [[number] for number in range(len(parts))], width)
     kinds = {'tokens': np.int32, 'segment_lengths': np.int32}
-    found = {name: array.astype(kinds.get(name, array.dtype)) for name, array in block.items()}
-    return found | _unpacked({name: found[name] for name in BITS if name in found}, width)
+    return _unpacked({n: array.astype(kinds.get(n, array.dtype)) for n, array in block.items()}, width)
 
 
 class _ShardWriter:
@@ -397,6 +379,7 @@ class _ShardWriter:
             name: np.concatenate([b[name] if name in WIDE else _widen(b[name], segments) for b in full])
             for name in self.fields
         }
+        # Half of the bytes on disk and through the cache. It goes by what is there: each shard has its own type.
         if merged['tokens'].max(initial=0) < 65536:
             merged['tokens'] = merged['tokens'].astype(np.uint16)
         for name in self.fields:
@@ -413,12 +396,10 @@ class _ShardWriter:
         if self.waiting:
             self._write(sum(len(b['tokens']) for b in self.waiting))
         tokens, pairs = self.counted['tokens'], self.counted[PAIRS]
+        names = 'documents', 'documents_cut', 'tokens_dropped', 'words', 'tokens'
         counts = {
             'rows': self.rows,
-            **{
-                n: self.counted[n]
-                for n in ('documents', 'documents_cut', 'tokens_dropped', 'words', 'tokens')
-            },
+            **{name: self.counted[name] for name in names},
             'fill': round(tokens / max(self.rows * self.width, 1), 4),
             'share_at_384_and_more': round(self.beyond_384 / max(tokens, 1), 4),
         }

@@ -97,6 +97,7 @@ def train_step(objective: Objective, state: dict, frozen: Any, batch: dict, tabl
     optimizer = make_optimizer(settings, params, objective.all_rules)
     updates, optimizer_state = optimizer.update(gradients, optimizer_state, params)
     learning_rate = curriculum.learning_rate_at(table, step)
+    # By the step and not by optax, whose schedules count updates: a reset or a skipped step would move them.
     moved = jax.tree.map(lambda p, u: p - learning_rate * u, params, updates)
     norm = optax.tree.norm(gradients)
     finite = jnp.isfinite(loss) & jnp.isfinite(norm)
@@ -113,7 +114,8 @@ def train_step(objective: Objective, state: dict, frozen: Any, batch: dict, tabl
         'finite': finite,
         'learning_rate': learning_rate,
         'tokens': batch['segment_lengths'].sum(),
-        # Sum over pieces of the length of their document: what attention has to look at.
+        # Sum over pieces of the length of their document: what attention has to look at. In int32 it overflows at 8,192
+        # rows of 512 pieces.
         'attended': (batch['segment_lengths'].astype(jnp.float32) ** 2).sum(),
         'phase': at,
         **objective.metrics(example, sums),
@@ -146,6 +148,7 @@ def mean_gradients(
 
     # Interleaved: consecutive rows lie on one device, and every device keeps its own rows in every micro-batch.
     cut = jax.tree.map(lambda x: x.reshape(-1, parts, *x.shape[1:]).swapaxes(0, 1), example.rows)
+    # A scan, not a loop that is unrolled: one compiled part, and the activations of one part at a time.
     shapes = jax.eval_shape(loss_of, params, jax.tree.map(lambda x: x[0], cut), dropout_key)
     zeros = jax.tree.map(jnp.zeros_like, (*shapes, params))
     (loss, sums, gradients), _ = jax.lax.scan(accumulate, zeros, (jnp.arange(parts), cut))

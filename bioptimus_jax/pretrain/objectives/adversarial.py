@@ -10,20 +10,18 @@ B rows, L pieces a row, M slots, D hidden size.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.fields import key
 from bioptimus_jax.model.architecture import OutputLayer
 from bioptimus_jax.pretrain.cross_entropy import Arrays, Divergence, Shares, in_chunks, kl, of_targets
-from bioptimus_jax.pretrain.objective import Example
-from bioptimus_jax.pretrain.objectives.mlm import FrozenEvaluation, MaskedLM, MaskedRows, inputs
-from bioptimus_jax.pretrain.rows import Rows
+from bioptimus_jax.pretrain.objective import Example, Key, Records, Tensors, means
+from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows, inputs, plain_evaluation
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
 
 STREAM = 5  # of a row's key, for noise; masking takes those before
@@ -124,9 +122,7 @@ class Adversarial(MaskedLM):
         """What the noise is."""
         return PERTURBATIONS[self.settings.noise]
 
-    def example(
-        self, batch: dict[str, jax.Array], setting: dict[str, jax.Array], keys_B: jax.Array
-    ) -> Example:
+    def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
         """As masked, with a key for each row."""
         found = super().example(batch, setting, keys_B)
         keys_B = jax.vmap(lambda key: jax.random.fold_in(key, STREAM))(keys_B)
@@ -134,9 +130,7 @@ class Adversarial(MaskedLM):
         divisor_B = jnp.broadcast_to(jnp.maximum(found.weights['slots'], 1), keys_B.shape)
         return found._replace(rows=NoisyRows(found.rows, keys_B, divisor_B))
 
-    def loss(
-        self, params: Any, frozen: Any, rows: Any, dropout_key: jax.Array | None
-    ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+    def loss(self, params: Any, frozen: Any, rows: Any, dropout_key: Key) -> tuple[Tensors, Tensors]:
         """The sum over the slots, `slot_sums` of the clean pass, divergences, sizes of noise, and rows left out."""
         masked, compute = rows.clean.masked, self.compute
         # Every pass draws its own dropout; the noise is added to what the clean one began with.
@@ -170,15 +164,11 @@ class Adversarial(MaskedLM):
         sums = self.slot_sums(masked, losses_BxM, correct_BxM)
         return {'slots': total}, {**sums, **jax.lax.stop_gradient(sizes)}
 
-    def predicted(
-        self, params: Any, rows: NoisyRows, embedded_BxLxD: jax.Array, dropout_key: jax.Array | None
-    ) -> OutputLayer:
+    def predicted(self, params: Any, rows: NoisyRows, embedded_BxLxD: jax.Array, key: Key) -> OutputLayer:
         """What the logits of the slots are made of, from what the embedding block gave."""
-        options: Any = dict(compute=self.compute, dropout_key=dropout_key)
-        states = self.architecture.encode(
-            params, inputs(rows.clean), embedded_BxLxD=embedded_BxLxD, **options
-        )
-        return self.in_slots(params, states, rows.clean.masked)
+        options: Any = dict(compute=self.compute, dropout_key=key, embedded_BxLxD=embedded_BxLxD)
+        states_BxLxD = self.architecture.encode(params, inputs(rows.clean), **options)
+        return self.in_slots(params, states_BxLxD, rows.clean.masked)
 
     def drawn(self, rows: NoisyRows, like_BxLxD: jax.Array) -> jax.Array:
         """The noise before it is moved, float32: by row, so that it depends on no sharding."""
@@ -195,7 +185,7 @@ class Adversarial(MaskedLM):
         rows: NoisyRows,
         given_BxLxD: jax.Array,
         given: OutputLayer,
-        dropout_key: jax.Array | None,
+        dropout_key: Key,
     ) -> jax.Array:
         """KL(given || with this noise), by the mean over the slots of the whole batch."""
         noisy_BxLxD = given_BxLxD + noise_BxLxD.astype(given_BxLxD.dtype)
@@ -215,36 +205,30 @@ class Adversarial(MaskedLM):
         noise_BxLxD = PROJECTIONS[self.settings.projection](after_BxLxD, self.settings.epsilon)
         return jnp.where(finite_B[:, None, None], noise_BxLxD, 0), finite_B
 
-    def metrics(self, example: Example, sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
+    def metrics(self, example: Example, sums: Tensors) -> Tensors:
         """Also mean divergences; of a piece's noise the largest entry, the norm and its step's; rows left out."""
         counts = [sums['weight']] * 2 + [sums['pieces']] * 3
-        means = {name: sums[name] / jnp.maximum(count, 1) for name, count in zip(TOLD, counts, strict=True)}
-        return {**super().metrics(example, sums), **means, 'left_out': sums['left_out']}
+        of_each = {name: sums[name] / jnp.maximum(count, 1) for name, count in zip(TOLD, counts, strict=True)}
+        return {**super().metrics(example, sums), **of_each, 'left_out': sums['left_out']}
 
-    def record(
-        self, steps: Sequence[Mapping[str, Any]], finite: Sequence[Mapping[str, Any]]
-    ) -> dict[str, Any]:
+    def record(self, steps: Records, finite: Records) -> dict[str, Any]:
         """Also these."""
-        means = {name: float(np.mean([metrics[name] for metrics in finite])) for name in TOLD}
         left_out = sum(int(metrics['left_out']) for metrics in steps)
-        return {**super().record(steps, finite), **means, 'left_out': left_out}
+        return {**super().record(steps, finite), **means(finite, TOLD), 'left_out': left_out}
 
-    def evaluation(self, rows: Rows, batch_rows: int = 64) -> FrozenEvaluation:
-        """That of masked language modelling, without noise."""
-        plain = MaskedLM(self.config, self.architecture, self.vocabulary, self.row_pieces, self.compute)
-        return plain.evaluation(rows, batch_rows)
+    evaluation = plain_evaluation
 
-    def flops(self, tokens: int, attended: float, predicted: float) -> float:
+    def flops_per_piece(self, attended: float, predicted: float) -> float:
         """Two passes forward and backward; for the noise a third, whose backward pass has no gradients of weights, and
         the clean logits once more."""
-        seen, share = attended / max(tokens, 1), predicted / max(tokens, 1)
         a, forward = self.architecture, functools.partial(forward_flops_per_token, self.architecture)
-        per_piece = 2 * training_flops_per_token(a, seen, share)
+        per_piece = 2 * training_flops_per_token(a, attended, predicted)
         if self.perturbation.moved:
             # Of a product with weights one of the two products of its backward pass; of attention both.
-            logits = 2 * share * a.padded_vocab_size * a.width
-            per_piece += 2 * forward(0.0, share) + 3 * (forward(seen, 0.0) - forward(0.0, 0.0)) + logits
-        return tokens * per_piece
+            logits = 2 * predicted * a.padded_vocab_size * a.width
+            attention = forward(attended, 0.0) - forward(0.0, 0.0)
+            per_piece += 2 * forward(0.0, predicted) + 3 * attention + logits
+        return per_piece
 
 
 OBJECTIVE = Adversarial

@@ -8,7 +8,7 @@ B rows, L pieces a row, D hidden size.
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +18,8 @@ import numpy as np
 
 from bioptimus_jax.files import atomic
 from bioptimus_jax.pretrain.cross_entropy import cross_entropy
-from bioptimus_jax.pretrain.evaluate import batches_of, chosen_rows
-from bioptimus_jax.pretrain.objective import Example, Objective
+from bioptimus_jax.pretrain.evaluate import batches_of, chosen_rows, totals_of
+from bioptimus_jax.pretrain.objective import Example, Key, Objective, Records, Tensors, means
 from bioptimus_jax.pretrain.rows import Rows, positions_and_segments
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
 
@@ -39,18 +39,14 @@ class CausalLM(Objective):
     causal = True
     heldout_loss = 'nats per piece of a document, told from those before it'
 
-    def example(
-        self, batch: Mapping[str, jax.Array], setting: dict[str, jax.Array], keys_B: jax.Array
-    ) -> Example:
+    def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
         """The rows as they are."""
         tokens_BxL = batch['tokens']
         places = positions_and_segments(batch['segment_lengths'], tokens_BxL.shape[1], jnp)
         rows = CausalRows(tokens_BxL, places[1], places[0])
         return Example(rows, {'pieces': _has_next(rows.segments_BxL).sum()}, {})
 
-    def loss(
-        self, params: Any, frozen: Any, rows: CausalRows, dropout_key: jax.Array | None
-    ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+    def loss(self, params: Any, frozen: Any, rows: CausalRows, dropout_key: Key) -> tuple[Tensors, Tensors]:
         """Summed cross-entropy, and how many pieces there were and were right."""
         batch = {'tokens': rows.tokens_BxL, 'segments': rows.segments_BxL, 'positions': rows.positions_BxL}
         states_BxLxD = self.architecture.encode(params, batch, compute=self.compute, dropout_key=dropout_key)
@@ -61,21 +57,17 @@ class CausalLM(Objective):
         sums = {'weight': weights_BxL.sum(), 'correct': (correct_BxL * weights_BxL).sum()}
         return {'pieces': loss}, {**sums, 'loss': jax.lax.stop_gradient(loss)}
 
-    def metrics(self, example: Example, sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
+    def metrics(self, example: Example, sums: Tensors) -> Tensors:
         """The share of pieces that were right."""
         return {'accuracy': sums['correct'] / jnp.maximum(sums['weight'], 1), 'predicted': sums['weight']}
 
-    def record(
-        self, steps: Sequence[Mapping[str, Any]], finite: Sequence[Mapping[str, Any]]
-    ) -> dict[str, Any]:
+    def record(self, steps: Records, finite: Records) -> dict[str, Any]:
         """The accuracy."""
-        return {'accuracy': float(np.mean([metrics['accuracy'] for metrics in finite]))}
+        return means(finite, ['accuracy'])
 
-    def flops(self, tokens: int, attended: float, predicted: float) -> float:
+    def flops_per_piece(self, attended: float, predicted: float) -> float:
         """As of any objective, but a piece attends to those before it and to itself: half of its document."""
-        tokens = max(tokens, 1)
-        seen, rate = (attended / tokens + 1) / 2, predicted / tokens
-        return training_flops_per_token(self.architecture, seen, rate, sides=1) * tokens
+        return training_flops_per_token(self.architecture, (attended + 1) / 2, predicted, sides=1)
 
     def evaluation(self, rows: Rows, batch_rows: int = 64) -> 'HeldOut':
         """The held-out documents, without masks."""
@@ -84,7 +76,7 @@ class CausalLM(Objective):
         return HeldOut(self, batches_of(arrays, batch_rows, self.compute.row_shards))
 
     @functools.partial(jax.jit, static_argnums=0)
-    def sums(self, params: Any, frozen: Any, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
+    def sums(self, params: Any, frozen: Any, batch: Tensors) -> Tensors:
         """Those of `loss` of a batch, jitted, without dropout."""
         return self.loss(params, frozen, self.example(batch, {}, jnp.zeros(0)).rows, None)[1]
 
@@ -106,10 +98,8 @@ class HeldOut:
 
     def scores(self, params: Any, frozen: Any, every_setting: bool) -> Iterator[tuple[str, float]]:
         """`frozen_loss` in nats and `frozen_accuracy`, of pieces that have a next one."""
-        totals: dict[str, float] = {}
-        for batch in zip(*self.arrays.values(), strict=True):
-            found = self.objective.sums(params, frozen, dict(zip(self.arrays, batch, strict=True)))
-            totals = {name: totals.get(name, 0.0) + float(value) for name, value in found.items()}
+        batches = (dict(zip(self.arrays, arrays)) for arrays in zip(*self.arrays.values(), strict=True))
+        totals = totals_of(self.objective.sums(params, frozen, batch) for batch in batches)
         yield 'frozen_loss', totals['loss'] / totals['weight']
         yield 'frozen_accuracy', totals['correct'] / totals['weight']
 

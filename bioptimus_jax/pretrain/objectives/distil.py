@@ -8,13 +8,11 @@ B rows, L pieces a row, M slots, D hidden size of the student, E that of the tea
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.fields import key
@@ -27,9 +25,8 @@ from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.pretrain.backends import scans
 from bioptimus_jax.pretrain.cross_entropy import Divergence, cross_entropy, in_chunks
-from bioptimus_jax.pretrain.objective import Example
-from bioptimus_jax.pretrain.objectives.mlm import FrozenEvaluation, MaskedLM, MaskedRows, inputs
-from bioptimus_jax.pretrain.rows import Rows
+from bioptimus_jax.pretrain.objective import Example, Key, Params, Records, Tensors, means
+from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows, inputs, plain_evaluation
 from bioptimus_jax.pretrain.throughput import forward_flops_per_token, training_flops_per_token
 from bioptimus_jax.schema import LARGEST_SIZE, Experiment
 from bioptimus_jax.vocab import subwords
@@ -38,11 +35,8 @@ from bioptimus_jax.vocab.subwords import Subwords
 MAP = 'map'  # the parameters that lead from the student's width to the teacher's
 SHORTEST = 1e-12  # a vector with a smaller sum of squares has no direction
 ROOM = 'config.objective.distil'
-TERMS = {
-    'slots': 'masked_lm',
-    'kl': 'kl',
-    'cosine': 'cosine',
-}  # what a term is called by its weight in a step -> in Weights
+# What a term is called: by its weight in a step -> in Weights.
+TERMS = {'slots': 'masked_lm', 'kl': 'kl', 'cosine': 'cosine'}
 SHAPE = ('layers', 'hidden', 'heads', 'intermediate')
 
 
@@ -131,6 +125,12 @@ class Distillation(MaskedLM):
 
     Settings = Settings
     distributions = 2
+    # The teacher is whole on every device, and the map too.
+    rules = (
+        Rule(r'^teacher/', ()),
+        Rule(rf'^{MAP}/kernel$', (None, None)),
+        Rule(rf'^{MAP}/bias$', (None,), False),
+    )
 
     @classmethod
     def check(cls, config: Experiment) -> None:
@@ -215,17 +215,7 @@ class Distillation(MaskedLM):
             scan_layers=scans(self.config.runtime, shape.layers),
         )
 
-    @property
-    def all_rules(self) -> tuple[Rule, ...]:
-        """The teacher is whole on every device, and the map too."""
-        added = (
-            Rule(r'^teacher/', ()),
-            Rule(rf'^{MAP}/kernel$', (None, None)),
-            Rule(rf'^{MAP}/bias$', (None,), False),
-        )
-        return (*added, *super().all_rules)
-
-    def start(self, params: Mapping[str, Any], key: jax.Array) -> Mapping[str, Any]:
+    def start(self, params: Params, key: jax.Array) -> Params:
         """Also the map, where the cosine counts."""
         if not self.settings.counts.cosine:
             return params
@@ -234,40 +224,38 @@ class Distillation(MaskedLM):
         return {**params, MAP: {'kernel': kernel_DxE, 'bias': jnp.zeros(size[1:])}}
 
     @staticmethod
-    def exported(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    def exported(params: Params) -> Params:
         """Without the map."""
         return {name: part for name, part in params.items() if name != MAP}
 
-    def frozen(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    def frozen(self, params: Params) -> Params:
         """The teacher's parameters."""
         return {'teacher': self.teacher.parameters}
 
-    def frozen_shapes(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    def frozen_shapes(self, params: Params) -> Params:
         """Those of the teacher that a plan assumes; nothing is read."""
         shapes = self.planned_teacher.shapes()
         return {'teacher': {path: jax.ShapeDtypeStruct(shape, jnp.float32) for path, shape in shapes.items()}}
 
-    def example(
-        self, batch: dict[str, jax.Array], setting: dict[str, jax.Array], keys_B: jax.Array
-    ) -> Example:
+    def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
         """As masked, and the weights of the other terms that count."""
         found = super().example(batch, setting, keys_B)
         slots, pieces = found.weights['slots'], (found.rows.segments_BxL > 0).sum()
         weights = {'slots': slots, 'kl': pieces if self.kl_positions.all_pieces else slots, 'cosine': pieces}
-        left_out = [name for name in ('kl', 'cosine') if not getattr(self.settings.counts, name)]
-        return found._replace(weights={name: w for name, w in weights.items() if name not in left_out})
+        counts = self.settings.counts
+        return found._replace(
+            weights={n: w for n, w in weights.items() if n == 'slots' or getattr(counts, n)}
+        )
 
     @property
     def kl_positions(self) -> Positions:
         """Where the divergence counts."""
         return POSITIONS[self.settings.kl_positions]
 
-    def loss(
-        self, params: Any, frozen: Any, rows: MaskedRows, dropout_key: jax.Array | None
-    ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+    def loss(self, params: Any, frozen: Any, rows: MaskedRows, dropout_key: Key) -> tuple[Tensors, Tensors]:
         """The terms, each by what it counts; their sums without that, and `slot_sums`."""
         counts, masked, student, compute = self.settings.counts, rows.masked, self.architecture, self.compute
-        states_BxLxD = student.encode(params, inputs(rows), compute=compute, dropout_key=dropout_key)
+        states_BxLxD = self.states(params, rows, dropout_key)
         output = self.in_slots(params, states_BxLxD, masked)
         total, losses_BxM, correct_BxM = cross_entropy(*output, masked.targets_M, masked.weights_M, compute)
         found = {'slots': total}
@@ -286,40 +274,33 @@ class Distillation(MaskedLM):
             loss = Divergence(self.settings.temperature)
             found['kl'], _ = in_chunks(loss, layers, (), counted_BxM, compute)
         if counts.cosine:
-            mapped_BxLxE = (
-                states_BxLxD.astype(jnp.float32) @ params[MAP]['kernel'] + params[MAP]['bias'][None, None]
-            )
+            kernel_DxE, bias_E = params[MAP]['kernel'], params[MAP]['bias']
+            mapped_BxLxE = states_BxLxD.astype(jnp.float32) @ kernel_DxE + bias_E[None, None]
             away_BxL = 1 - cosine(mapped_BxLxE, taught_BxLxE.astype(jnp.float32))
             found['cosine'] = jnp.where(real_BxL, away_BxL, 0).sum()
         terms = {name: getattr(counts, TERMS[name]) * value for name, value in found.items()}
         sums = self.slot_sums(masked, losses_BxM, correct_BxM)
         return terms, {**sums, **jax.lax.stop_gradient(found)}
 
-    def metrics(self, example: Example, sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
+    def metrics(self, example: Example, sums: Tensors) -> Tensors:
         """Also the mean of each term, whatever it counts: `masked_lm`, `kl` (times T^2), `cosine` (1 less it)."""
-        means = {TERMS[name]: sums[name] / jnp.maximum(w, 1) for name, w in example.weights.items()}
-        return {**super().metrics(example, sums), **means}
+        of_terms = {TERMS[name]: sums[name] / jnp.maximum(w, 1) for name, w in example.weights.items()}
+        return {**super().metrics(example, sums), **of_terms}
 
-    def record(
-        self, steps: Sequence[Mapping[str, Any]], finite: Sequence[Mapping[str, Any]]
-    ) -> dict[str, Any]:
+    def record(self, steps: Records, finite: Records) -> dict[str, Any]:
         """Also these means."""
-        means = {n: float(np.mean([m[n] for m in finite])) for n in TERMS.values() if n in finite[0]}
-        return {**super().record(steps, finite), **means}
+        counted = [term for term in TERMS.values() if term in finite[0]]
+        return {**super().record(steps, finite), **means(finite, counted)}
 
-    def evaluation(self, rows: Rows, batch_rows: int = 64) -> FrozenEvaluation:
-        """That of masked language modelling: no teacher is asked."""
-        plain = MaskedLM(self.config, self.architecture, self.vocabulary, self.row_pieces, self.compute)
-        return plain.evaluation(rows, batch_rows)
+    evaluation = plain_evaluation
 
-    def flops(self, tokens: int, attended: float, predicted: float) -> float:
+    def flops_per_piece(self, attended: float, predicted: float) -> float:
         """Also the forward pass of the teacher, the logits of both where they are compared, and the map."""
-        seen, share = attended / max(tokens, 1), predicted / max(tokens, 1)
         counts, teacher = self.settings.counts, self.planned_teacher
-        compared = (1.0 if self.kl_positions.all_pieces else share) if counts.kl else 0.0
+        compared = (1.0 if self.kl_positions.all_pieces else predicted) if counts.kl else 0.0
         mapped = 6 * self.architecture.hidden * teacher.hidden if counts.cosine else 0
-        student = training_flops_per_token(self.architecture, seen, share + compared)
-        return tokens * (student + forward_flops_per_token(teacher, seen, compared) + mapped)
+        student = training_flops_per_token(self.architecture, attended, predicted + compared)
+        return student + forward_flops_per_token(teacher, attended, compared) + mapped
 
 
 OBJECTIVE = Distillation

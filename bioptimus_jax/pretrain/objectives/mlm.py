@@ -5,9 +5,9 @@ B rows, L pieces a row, M slots, N batches of held-out rows, D hidden size.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -17,11 +17,13 @@ from bioptimus_jax.model.architecture import OutputLayer
 from bioptimus_jax.pretrain import perplexity
 from bioptimus_jax.pretrain.cross_entropy import cross_entropy
 from bioptimus_jax.pretrain.curriculum import Moving
-from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze
+from bioptimus_jax.pretrain.evaluate import FROZEN, FROZEN_WORDS, FrozenMasks, freeze, totals_of
 from bioptimus_jax.pretrain.masking import MASKED, Masked, Masker, Setting, units_and_slots
-from bioptimus_jax.pretrain.objective import Example, Objective
-from bioptimus_jax.pretrain.rows import Pairs, Rows, positions_and_segments
+from bioptimus_jax.pretrain.objective import Advance, Example, Key, Objective, Records, Tensors, means
+from bioptimus_jax.pretrain.rows import Block, Pairs, Rows, positions_and_segments
 from bioptimus_jax.schema import Experiment, Phase
+
+SlotLosses: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]
 
 
 class MaskedRows(NamedTuple):
@@ -68,34 +70,26 @@ class MaskedLM(Objective):
         """The slots."""
         return units_and_slots(config.pretrain, cls.phases_of(config), config.rows.row_pieces)[1]
 
-    def example(
-        self, batch: dict[str, jax.Array], setting: dict[str, jax.Array], keys_B: jax.Array
-    ) -> Example:
+    def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
         """Rows that are masked anew in every step."""
         tokens_BxL, starts_BxL = batch['tokens'], self.masker.word_starts(batch)
-        positions_BxL, segments_BxL = positions_and_segments(
-            batch['segment_lengths'], tokens_BxL.shape[1], jnp
-        )
+        lengths_BxG, pieces = batch['segment_lengths'], tokens_BxL.shape[1]
+        positions_BxL, segments_BxL = positions_and_segments(lengths_BxG, pieces, jnp)
         maskable_BxL = self.masker.maskable(tokens_BxL, segments_BxL)
         masked = self.masker.mask(tokens_BxL, starts_BxL, maskable_BxL, Setting(**setting), keys_B)
-        return Example(
-            MaskedRows(
-                masked, segments_BxL, positions_BxL, Pairs.of(batch, positions_BxL, segments_BxL, jnp)
-            ),
+        pairs = Pairs.of(batch, positions_BxL, segments_BxL, jnp)
+        rows, weights = (
+            MaskedRows(masked, segments_BxL, positions_BxL, pairs),
             {'slots': masked.weights_M.sum()},
-            self.masker.by_length(masked, starts_BxL, maskable_BxL),
         )
+        return Example(rows, weights, self.masker.by_length(masked, starts_BxL, maskable_BxL))
 
-    def loss(
-        self, params: Any, frozen: Any, rows: MaskedRows, dropout_key: jax.Array | None
-    ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+    def loss(self, params: Any, frozen: Any, rows: MaskedRows, dropout_key: Key) -> tuple[Tensors, Tensors]:
         """Summed cross-entropy over the slots, and `slot_sums`."""
-        loss, losses_BxM, correct_BxM = self.slot_losses(params, rows, dropout_key)
-        return {'slots': loss}, self.slot_sums(rows.masked, losses_BxM, correct_BxM)
+        loss, *of_slots = self.slot_losses(params, self.states(params, rows, dropout_key), rows.masked)
+        return {'slots': loss}, self.slot_sums(rows.masked, *of_slots)
 
-    def slot_sums(
-        self, masked: Masked, losses_BxM: jax.Array, correct_BxM: jax.Array
-    ) -> dict[str, jax.Array]:
+    def slot_sums(self, masked: Masked, losses_BxM: jax.Array, correct_BxM: jax.Array) -> Tensors:
         """Sums for metrics.
 
         `weight` and `correct` count pieces, `units` and `correct_units` the words (or pieces) that were drawn: a word
@@ -115,14 +109,14 @@ class MaskedLM(Objective):
             'masked_correct': (right_BxM * hidden_weights_BxM).sum(),
         }
 
-    def slot_losses(
-        self, params: Any, rows: MaskedRows, dropout_key: jax.Array | None = None
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def states(self, params: Any, rows: MaskedRows, dropout_key: Key = None) -> jax.Array:
+        """The last states of the masked rows, BxLxD."""
+        return self.architecture.encode(params, inputs(rows), compute=self.compute, dropout_key=dropout_key)
+
+    def slot_losses(self, params: Any, states_BxLxD: jax.Array, masked: Masked) -> SlotLosses:
         """Summed cross-entropy, the loss of every slot in nats [B, M] (without gradients), and whether it was right."""
-        masked, compute = rows.masked, self.compute
-        states = self.architecture.encode(params, inputs(rows), compute=compute, dropout_key=dropout_key)
-        output = self.in_slots(params, states, masked)
-        return cross_entropy(*output, masked.targets_M, masked.weights_M, compute)
+        output = self.in_slots(params, states_BxLxD, masked)
+        return cross_entropy(*output, masked.targets_M, masked.weights_M, self.compute)
 
     def in_slots(self, params: Any, states_BxLxD: jax.Array, masked: Masked) -> OutputLayer:
         """What the logits of the slots are made of.
@@ -132,7 +126,7 @@ class MaskedLM(Objective):
         hidden_BxMxD = jnp.take_along_axis(states_BxLxD, masked.slots_M[..., None], axis=1)
         return self.architecture.output_layer(params, hidden_BxMxD, self.compute)
 
-    def metrics(self, example: Example, sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
+    def metrics(self, example: Example, sums: Tensors) -> Tensors:
         """Shares of pieces and of words that were right, and what was masked."""
         weight = jnp.maximum(sums['weight'], 1)
         return {
@@ -143,16 +137,13 @@ class MaskedLM(Objective):
             **example.counts,
         }
 
-    def record(
-        self, steps: Sequence[Mapping[str, Any]], finite: Sequence[Mapping[str, Any]]
-    ) -> dict[str, Any]:
+    def record(self, steps: Records, finite: Records) -> dict[str, Any]:
         """Accuracies; realised masking; `unit_pieces`, the mean length of what was drawn: pieces, words or others."""
         selected = sum(metrics['selected_by_length'] for metrics in steps)
         maskable = sum(metrics['maskable_by_length'] for metrics in steps)
         units = sum(float(metrics['units']) for metrics in steps)
         return {
-            'accuracy': float(np.mean([metrics['accuracy'] for metrics in finite])),
-            'word_accuracy': float(np.mean([metrics['word_accuracy'] for metrics in finite])),
+            **means(finite, ('accuracy', 'word_accuracy')),
             'realised_rate': round(float(selected.sum() / max(maskable.sum(), 1)), 5),
             'realised_rate_by_length': {
                 n: round(float(selected[n] / maskable[n]), 4) for n in range(1, len(maskable)) if maskable[n]
@@ -168,7 +159,7 @@ class MaskedLM(Objective):
         return FrozenEvaluation(self, masks)
 
     @functools.partial(jax.jit, static_argnums=0)
-    def sums(self, params: Any, frozen: Any, rows: MaskedRows) -> dict[str, jax.Array]:
+    def sums(self, params: Any, frozen: Any, rows: MaskedRows) -> Tensors:
         """Those of `loss` of one batch, jitted, without dropout."""
         return self.loss(params, frozen, rows, None)[1]
 
@@ -180,16 +171,16 @@ class MaskedLM(Objective):
             'frozen_accuracy': totals['masked_correct'] / weight,
         }
 
-    def difficulty(
-        self, params: Any, batch: Mapping[str, np.ndarray], advance: Callable[[float], None]
-    ) -> dict[str, dict[str, Any]]:
+    def difficulty(self, params: Any, batch: Block, advance: Advance) -> dict[str, dict[str, Any]]:
         """Phase -> perplexity under its masking."""
         losses, shards = self.scorer(params), self.compute.row_shards
         return perplexity.by_setting(losses, batch, self.masker, self.config, advance, row_shards=shards)
 
     def scorer(self, params: Any) -> perplexity.SlotLosses:
         """The loss of every slot by these parameters, on their devices, jitted, without dropout."""
-        losses = jax.jit(lambda params, rows: self.slot_losses(params, rows)[1])
+        losses = jax.jit(
+            lambda params, rows: self.slot_losses(params, self.states(params, rows), rows.masked)[1]
+        )
         placed = jax.device_put(params)
         return lambda *parts: losses(placed, MaskedRows(*parts))
 
@@ -214,7 +205,8 @@ class FrozenEvaluation:
         for name in self.masks.masked:
             if name not in (FROZEN, FROZEN_WORDS) and not every_setting:
                 continue
-            totals = self._pooled(params, frozen, name)
+            batches = (MaskedRows(*parts) for parts in self.masks.batches(name))
+            totals = totals_of(self.objective.sums(params, frozen, rows) for rows in batches)
             weight = totals.get('masked_weight', 0.0)
             if not weight:  # a setting without [MASK] has nothing to score
                 continue
@@ -225,13 +217,12 @@ class FrozenEvaluation:
             else:
                 yield f'loss/{name}', totals['masked_loss'] / weight
 
-    def _pooled(self, params: Any, frozen: Any, name: str) -> dict[str, float]:
-        """The sums of all batches under one setting; empty without any row."""
-        totals: dict[str, float] = {}
-        for parts in self.masks.batches(name):
-            for key, value in self.objective.sums(params, frozen, MaskedRows(*parts)).items():
-                totals[key] = totals.get(key, 0.0) + float(value)
-        return totals
+
+def plain_evaluation(objective: MaskedLM, rows: Rows, batch_rows: int = 64) -> FrozenEvaluation:
+    """`evaluation` of masked language modelling, for objectives that add terms to it: no noise, no teacher."""
+    o = objective
+    plain = MaskedLM(o.config, o.architecture, o.vocabulary, o.row_pieces, o.compute)
+    return plain.evaluation(rows, batch_rows)
 
 
 def _right_units(wrong_BxM: jax.Array, begins_BxM: jax.Array) -> jax.Array:

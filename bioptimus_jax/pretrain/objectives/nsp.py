@@ -5,21 +5,19 @@ B rows, L pieces a row, G pairs a row, D hidden size.
 
 import functools
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.model.architecture import Architecture, Paired
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.tensors import parameters_in
-from bioptimus_jax.pretrain.cross_entropy import cross_entropy
 from bioptimus_jax.pretrain.layouts import LAYOUTS, layout_of
-from bioptimus_jax.pretrain.objective import Example
-from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows, inputs
+from bioptimus_jax.pretrain.objective import Example, Key, Params, Records, Tensors, means
+from bioptimus_jax.pretrain.objectives.mlm import MaskedLM, MaskedRows
 from bioptimus_jax.pretrain.rows import FOLLOWS, UNTOLD
 from bioptimus_jax.schema import Experiment
 from bioptimus_jax.trees import flatten, unflatten
@@ -52,7 +50,7 @@ class NextSentence(MaskedLM):
         """The model with that head and its pooler."""
         return cast(Paired, self.architecture.with_pairs())
 
-    def exports(self, params: Mapping[str, Any]) -> dict[str, tuple[Architecture, Mapping[str, Any]]]:
+    def exports(self, params: Params) -> dict[str, tuple[Architecture, Params]]:
         """The model with that head."""
         return {'': (self.paired, params)}
 
@@ -61,7 +59,7 @@ class NextSentence(MaskedLM):
         """Those of the model with that head."""
         return tuple(self.paired.rules)
 
-    def start(self, params: Mapping[str, Any], key: jax.Array) -> Mapping[str, Any]:
+    def start(self, params: Params, key: jax.Array) -> Params:
         """With pooler and head: the source's where the model goes on from its weights and it has them, else drawn."""
         given, deviation = flatten(params), self.paired.initializer_range
         added = {path: shape for path, shape in self.paired.shapes().items() if path not in given}
@@ -75,26 +73,19 @@ class NextSentence(MaskedLM):
             given[path] = jnp.asarray(found[path]) if path in found else random
         return unflatten(given)
 
-    def example(
-        self, batch: dict[str, jax.Array], setting: dict[str, jax.Array], keys_B: jax.Array
-    ) -> Example:
+    def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
         """As masked, and the number of pairs."""
         example = super().example(batch, setting, keys_B)
         told_BxG = example.rows.pairs.labels_BxG > UNTOLD
         return example._replace(weights={**example.weights, 'pairs': told_BxG.sum()})
 
-    def loss(
-        self, params: Any, frozen: Any, rows: MaskedRows, dropout_key: jax.Array | None
-    ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+    def loss(self, params: Any, frozen: Any, rows: MaskedRows, dropout_key: Key) -> tuple[Tensors, Tensors]:
         """Both terms; the sums also count pairs."""
-        masked, pairs, compute = rows.masked, rows.pairs, self.compute
+        pairs = rows.pairs
         assert pairs is not None  # `check` has seen that rows are of pairs
-        states_BxLxD = self.architecture.encode(
-            params, inputs(rows), compute=compute, dropout_key=dropout_key
-        )
-        output = self.in_slots(params, states_BxLxD, masked)
-        masked_loss, *of_slots = cross_entropy(*output, masked.targets_M, masked.weights_M, compute)
-        sums = self.slot_sums(masked, *of_slots)
+        states_BxLxD = self.states(params, rows, dropout_key)
+        masked_loss, *of_slots = self.slot_losses(params, states_BxLxD, rows.masked)
+        sums = self.slot_sums(rows.masked, *of_slots)
         first_BxGxD = jnp.take_along_axis(states_BxLxD, pairs.begins_BxG[..., None], axis=1)
         logits_BxGx2 = self.paired.pair_logits(params, first_BxGxD)
         told_BxG, labels_BxG = pairs.labels_BxG > UNTOLD, jnp.maximum(pairs.labels_BxG - FOLLOWS, 0)
@@ -105,16 +96,13 @@ class NextSentence(MaskedLM):
         counted = {'pair_loss': jax.lax.stop_gradient(loss), 'pair_right': right, 'pairs': told_BxG.sum()}
         return {'slots': masked_loss, 'pairs': loss}, {**sums, **counted}
 
-    def metrics(self, example: Example, sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
+    def metrics(self, example: Example, sums: Tensors) -> Tensors:
         """Also loss and accuracy of pairs."""
         return {**super().metrics(example, sums), **_of_pairs(sums)}
 
-    def record(
-        self, steps: Sequence[Mapping[str, Any]], finite: Sequence[Mapping[str, Any]]
-    ) -> dict[str, Any]:
+    def record(self, steps: Records, finite: Records) -> dict[str, Any]:
         """Also loss and accuracy of pairs."""
-        means = {name: float(np.mean([m[name] for m in finite])) for name in ('nsp_loss', 'nsp_accuracy')}
-        return {**super().record(steps, finite), **means}
+        return {**super().record(steps, finite), **means(finite, ('nsp_loss', 'nsp_accuracy'))}
 
     def frozen_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
         """Also those of pairs; `frozen_loss` is that of masked pieces alone."""

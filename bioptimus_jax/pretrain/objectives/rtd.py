@@ -8,7 +8,7 @@ import functools
 import math
 import re
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,9 +23,9 @@ from bioptimus_jax.model.attention import attend
 from bioptimus_jax.model.folder import deciding_files, source_folder
 from bioptimus_jax.model.tensors import load_folder, read_architecture
 from bioptimus_jax.pretrain.cross_entropy import Arrays, in_chunks, of_targets
-from bioptimus_jax.pretrain.evaluate import FROZEN
+from bioptimus_jax.pretrain.evaluate import FROZEN, totals_of
 from bioptimus_jax.pretrain.masking import Masked
-from bioptimus_jax.pretrain.objective import Example, Objective
+from bioptimus_jax.pretrain.objective import Example, Key, Objective, Params, Records, Tensors
 from bioptimus_jax.pretrain.objectives.mlm import FrozenEvaluation, MaskedLM, MaskedRows, inputs
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.throughput import training_flops_per_token
@@ -196,7 +196,7 @@ class ReplacedTokens(Objective):
         own = (rule._replace(pattern=rule.pattern.replace('^', f'^{GENERATOR}/')) for rule in anchored)
         return (*own, *of_family)
 
-    def start(self, params: Mapping[str, Any], key: jax.Array) -> Mapping[str, Any]:
+    def start(self, params: Params, key: jax.Array) -> Params:
         """The model's tables and encoder, the head of a discriminator, and what the generator has of its own.
 
         The head is the source's if that is a discriminator, the generator that of its folder; else they are random.
@@ -236,15 +236,13 @@ class ReplacedTokens(Objective):
         flat = {path: value for path, value in flatten(params).items() if shared.search(path)}
         return unflatten({**flat, **flatten(params[GENERATOR])})
 
-    def exports(self, params: Mapping[str, Any]) -> dict[str, tuple[Architecture, Mapping[str, Any]]]:
+    def exports(self, params: Params) -> dict[str, tuple[Architecture, Params]]:
         """The discriminator, and the generator beside it."""
         model = {name: part for name, part in params.items() if name != GENERATOR}
         generator = self.generator.architecture, self.of_generator(params)
         return {'': (self.discriminator, model), f'-{GENERATOR}': generator}
 
-    def example(
-        self, batch: dict[str, jax.Array], setting: dict[str, jax.Array], keys_B: jax.Array
-    ) -> Example:
+    def example(self, batch: Tensors, setting: Tensors, keys_B: jax.Array) -> Example:
         """Masked rows, and the number of pieces that are judged, whatever is drawn."""
         example = self.generator.example(batch, setting, keys_B)
         rows = self.sampled(example.rows, keys_B)
@@ -260,17 +258,13 @@ class ReplacedTokens(Objective):
         keys_B = jax.vmap(lambda key: jax.random.fold_in(key, DRAWS))(keys_B)
         return SampledRows(masked, judged_BxL, jax.random.key_data(keys_B))
 
-    def loss(
-        self, params: Any, frozen: Any, rows: SampledRows, dropout_key: jax.Array | None
-    ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+    def loss(self, params: Any, frozen: Any, rows: SampledRows, dropout_key: Key) -> tuple[Tensors, Tensors]:
         """Both terms and the sums of `both`."""
         loss, sums, _ = self.both(params, rows, dropout_key)
         terms = {'slots': loss, 'pieces': self.settings.strength * sums['discriminator_loss']}
         return terms, jax.lax.stop_gradient(sums)
 
-    def both(
-        self, params: Any, rows: SampledRows, dropout_key: jax.Array | None
-    ) -> tuple[jax.Array, dict[str, jax.Array], Judged]:
+    def both(self, params: Any, rows: SampledRows, dropout_key: Key) -> tuple[jax.Array, Tensors, Judged]:
         """The generator's loss; its sums as a masked language model, and those of the pieces; what was judged of each.
 
         `guessed` slots: the generator drew what had been there. Pieces `judged`, `replaced` by others, `flagged` as
@@ -297,24 +291,18 @@ class ReplacedTokens(Objective):
         }
         return loss, sums, judged
 
-    def draw(
-        self, params: Any, rows: SampledRows, dropout_key: jax.Array | None
-    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    def draw(self, params: Any, rows: SampledRows, dropout_key: Key) -> tuple[jax.Array, ...]:
         """The generator's summed loss; of every slot its loss, whether it was right, and the token that it draws."""
         generator, masked, own = self.generator, rows.masked.masked, self.of_generator(params)
-        batch, compute = inputs(rows.masked), generator.compute
-        states = generator.architecture.encode(own, batch, compute=compute, dropout_key=dropout_key)
-        layers = (generator.in_slots(own, states, masked),)
+        layers = (generator.in_slots(own, generator.states(own, rows.masked, dropout_key), masked),)
         keys_B = jax.random.wrap_key_data(rows.keys_Bx2, impl='threefry2x32')
         slots_M = jnp.arange(masked.slots_M.shape[1])
         keys_BxM = jax.vmap(lambda key: jax.vmap(lambda slot: jax.random.fold_in(key, slot))(slots_M))(keys_B)
         others = (masked.targets_M, jax.random.key_data(keys_BxM))
-        loss, values = in_chunks(targets_and_draws, layers, others, masked.weights_M, compute)
-        return loss, *values  # type: ignore[return-value]
+        loss, values = in_chunks(targets_and_draws, layers, others, masked.weights_M, generator.compute)
+        return loss, *values
 
-    def judge(
-        self, params: Any, rows: MaskedRows, drawn_BxM: jax.Array, dropout_key: jax.Array | None
-    ) -> Judged:
+    def judge(self, params: Any, rows: MaskedRows, drawn_BxM: jax.Array, dropout_key: Key) -> Judged:
         """The discriminator on the rows with what was drawn in the slots; a lucky guess replaces nothing."""
         masked = rows.masked
         tokens_BxL = put_in(masked.inputs_L, masked, drawn_BxM)
@@ -324,13 +312,11 @@ class ReplacedTokens(Objective):
         states = self.architecture.encode(params, batch, compute=self.compute, dropout_key=dropout_key)
         return Judged(self.discriminator.logits(params, states, self.compute), replaced_BxL)
 
-    def metrics(self, example: Example, sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
+    def metrics(self, example: Example, sums: Tensors) -> Tensors:
         """Those of the generator as a masked language model, and the sums of both."""
         return {**self.generator.metrics(example, sums), **sums}
 
-    def record(
-        self, steps: Sequence[Mapping[str, Any]], finite: Sequence[Mapping[str, Any]]
-    ) -> dict[str, Any]:
+    def record(self, steps: Records, finite: Records) -> dict[str, Any]:
         """As of masked language modelling, of the generator; and what tells a healthy run (`rates`)."""
         totals = {name: sum(float(metrics[name]) for metrics in finite) for name in SUMMED}
         return {**self.generator.record(steps, finite), **rates(totals)}
@@ -341,18 +327,13 @@ class ReplacedTokens(Objective):
 
     def flops(self, tokens: int, attended: float, predicted: float) -> float:
         """Both models; every piece goes through the discriminator's head, the slots through the generator's."""
-        kernels = (
-            math.prod(shape)
-            for path, shape in self.discriminator.shapes().items()
-            if path.startswith(HEAD) and path.endswith('/kernel')
-        )
+        shapes = self.discriminator.shapes().items()
+        kernels = (math.prod(of) for p, of in shapes if p.startswith(HEAD) and p.endswith('/kernel'))
         encoder = training_flops_per_token(self.architecture, attended / max(tokens, 1), 0.0)
         return self.generator.flops(tokens, attended, predicted) + tokens * (encoder + 6 * sum(kernels))
 
     @functools.partial(jax.jit, static_argnums=0)
-    def judged(
-        self, params: Any, masked: MaskedRows, first: Any
-    ) -> tuple[dict[str, jax.Array], Judged, jax.Array]:
+    def judged(self, params: Any, masked: MaskedRows, first: Any) -> tuple[Tensors, Judged, jax.Array]:
         """Sums, and what was judged of each piece, of a batch that begins with that row; jitted, without dropout."""
         seed = jax.random.key(self.config.evaluation.seed, impl='threefry2x32')
         numbers_B = first + jnp.arange(len(masked.segments_BxL))
@@ -384,18 +365,15 @@ class FrozenReplacements:
         """What a masked language model gives, of the generator; and of the discriminator `frozen_` and each of `rates`,
         and `frozen_auc`: the area under its ROC curve."""
         yield from self.generator.scores(self.objective.of_generator(params), frozen, every_setting)
-        totals, first = dict.fromkeys(SUMMED, 0.0), 0
-        logits: list[np.ndarray] = []
-        replaced: list[np.ndarray] = []
+        every, first = [], 0
+        of_pieces: list[list[np.ndarray]] = []  # of each batch: logits, and which were replaced
         for parts in self.generator.masks.batches(FROZEN):
             sums, judged, counts_BxL = self.objective.judged(params, MaskedRows(*parts), first)
             first += len(counts_BxL)
-            totals = {name: total + float(sums[name]) for name, total in totals.items()}
-            of_batch = (np.asarray(values)[np.asarray(counts_BxL)] for values in judged)
-            for values, found in zip((logits, replaced), of_batch, strict=True):
-                values.append(found)
-        if logits:
-            area = auc(np.concatenate(logits), np.concatenate(replaced))
+            every.append(sums)
+            of_pieces.append([np.asarray(values)[np.asarray(counts_BxL)] for values in judged])
+        if every:
+            totals, area = totals_of(every), auc(*map(np.concatenate, zip(*of_pieces)))
             yield from ((f'frozen_{name}', value) for name, value in {**rates(totals), 'auc': area}.items())
 
 
@@ -422,9 +400,8 @@ def targets_and_draws(logits: Arrays, others: Arrays) -> tuple[Arrays, Arrays]:
 def put_in(values_BxL: jax.Array, masked: Masked, new_BxM: jax.Array) -> jax.Array:
     """The values with new ones in the slots that hold something."""
     places_BxM = jnp.where(masked.weights_M > 0, masked.slots_M, values_BxL.shape[1])
-    return jax.vmap(lambda values, at, new: values.at[at].set(new, mode='drop'))(
-        values_BxL, places_BxM, new_BxM
-    )
+    put = jax.vmap(lambda values, at, new: values.at[at].set(new, mode='drop'))
+    return put(values_BxL, places_BxM, new_BxM)
 
 
 def rates(sums: Mapping[str, float]) -> dict[str, float]:
