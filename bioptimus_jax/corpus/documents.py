@@ -100,9 +100,9 @@ def _writing(path: Path) -> Iterator[None]:
 def write_documents(folder: Path, split: str, documents: Sequence[Document], shards: int) -> int:
     """Write one split of a corpus folder, add it to the metadata, and return the number of documents."""
     lengths = shard_lengths(len(documents), shards)
-    ends = list(itertools.accumulate(lengths))
-    for shard, (length, end) in enumerate(zip(lengths, ends, strict=True)):
-        write_shard(shard_path(folder, split, shard, shards), documents[end - length : end])
+    ends = itertools.accumulate(lengths, initial=0)
+    for shard, (start, end) in enumerate(itertools.pairwise(ends)):
+        write_shard(shard_path(folder, split, shard, shards), documents[start:end])
     write_metadata(folder, {**stored_lengths(folder), split: lengths})
     return len(documents)
 

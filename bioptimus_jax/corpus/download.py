@@ -181,6 +181,7 @@ class Download:
         with open(partial.path, 'rb') as came:
             if checksum_of(came, proof.algorithm) != proof.checksum:
                 return False
+            # The bytes must be on disk before the name: a power cut could keep the renaming alone.
             os.fsync(came.fileno())
         self.catalogue.keep(path, proof)
         os.replace(partial.path, path)
@@ -205,8 +206,8 @@ class Download:
 
     def _note(self, file: Wanted, proof: Proof) -> dict[str, Any]:
         stat = (self.to / file.name).stat()
-        known = {'file': file.name, 'bytes': stat.st_size, 'mtime_ns': stat.st_mtime_ns}
-        return {**known, proof.algorithm: proof.checksum}
+        times = {'bytes': stat.st_size, 'mtime_ns': stat.st_mtime_ns}
+        return {'file': file.name, **times, proof.algorithm: proof.checksum}
 
     def _recall(self) -> None:
         path = self.to / '.checked.jsonl'

@@ -8,7 +8,7 @@ examples, another split, other labels. So they have other names, and `published.
 import dataclasses
 
 from bioptimus_jax.sets import blurb, texts
-from bioptimus_jax.sets.texts import CLASSES, HALLMARKS, INTERACTIONS, RELATIONS, SPELLED, Layout
+from bioptimus_jax.sets.texts import CLASSES, F1, HALLMARKS, INTERACTIONS, RELATIONS, SPELLED, Layout
 
 BIOBERT, N2C2 = "BioBERT's files", 'n2c2 agreement'
 ENTITIES = (
@@ -24,7 +24,6 @@ ENTITIES = (
 )
 
 BLUE = Layout((1,), 2, name=0, header=True)
-F1 = ('micro_f1', 'macro_f1')
 TEXTS = (
     texts.Published(
         'hoc-blue',
@@ -60,17 +59,10 @@ TEXTS = (
         F1,
         "SciBERT's related pairs, 13 classes",
         'public domain mark; registration',
-        (
-            *(
-                'ACTIVATOR',
-                'AGONIST',
-                'AGONIST-ACTIVATOR',
-                'AGONIST-INHIBITOR',
-                'ANTAGONIST',
-                'DOWNREGULATOR',
-            ),
-            *('INDIRECT-DOWNREGULATOR', 'INDIRECT-UPREGULATOR', 'INHIBITOR', 'PRODUCT-OF', 'SUBSTRATE'),
-            *('SUBSTRATE_PRODUCT-OF', 'UPREGULATOR'),
+        tuple(
+            'ACTIVATOR AGONIST AGONIST-ACTIVATOR AGONIST-INHIBITOR ANTAGONIST DOWNREGULATOR '
+            'INDIRECT-DOWNREGULATOR INDIRECT-UPREGULATOR INHIBITOR PRODUCT-OF SUBSTRATE SUBSTRATE_PRODUCT-OF '
+            'UPREGULATOR'.split()
         ),
         corpus='ChemProt',
     ),

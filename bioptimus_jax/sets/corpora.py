@@ -32,30 +32,21 @@ class Form:
     """How a split in this form is read, and from which files, from its place and its name; `endings` of its place."""
 
     read: Callable[[Path, str], Reading]
-    files: Callable[[Path, str], list[Path]]
+    files: Callable[[Path, str], list[Path]] = lambda file, split: [file]
     endings: tuple[str, ...] = ()
 
 
+def _brat_files(folder: Path, split: str) -> list[Path]:
+    return sorted(p for p in folder.iterdir() if p.suffix in ('.txt', '.ann'))
+
+
+PUBTATOR = ('.pubtator', '.PubTator', '.PubTator.txt', '.pubtator.txt')
 NOTES, TABLE = 'i2b2', 'table'
 FORMS = {
-    'columns': Form(
-        lambda file, split: read_columns(file),
-        lambda file, split: [file],
-        ('.tsv', '.txt', '.conll', '.bio'),
-    ),
-    'PubTator': Form(
-        lambda file, split: read_pubtator(file),
-        lambda file, split: [file],
-        ('.pubtator', '.PubTator', '.PubTator.txt', '.pubtator.txt'),
-    ),
-    'BRAT': Form(
-        lambda folder, split: read_brat(folder),
-        lambda folder, split: sorted(p for p in folder.iterdir() if p.suffix in ('.txt', '.ann')),
-        ('',),
-    ),
-    TABLE: Form(
-        lambda first, split: tabular.read_tables(first), lambda first, split: tabular.files_of(first)
-    ),
+    'columns': Form(lambda file, _: read_columns(file), endings=('.tsv', '.txt', '.conll', '.bio')),
+    'PubTator': Form(lambda file, _: read_pubtator(file), endings=PUBTATOR),
+    'BRAT': Form(lambda folder, _: read_brat(folder), _brat_files, ('',)),
+    TABLE: Form(lambda first, _: tabular.read_tables(first), lambda first, _: tabular.files_of(first)),
     NOTES: Form(read_notes, note_files),
     'TFDS': Form(read_prepared, prepared_files),
 }
@@ -203,7 +194,7 @@ def form_of(path: Path) -> str:
         return 'BRAT'
     if tables.is_table(path):
         return TABLE
-    return 'PubTator' if path.name.endswith(FORMS['PubTator'].endings) else 'columns'
+    return 'PubTator' if path.name.endswith(PUBTATOR) else 'columns'
 
 
 def is_dataset(folder: Path) -> bool:

@@ -120,7 +120,9 @@ class Published:
         return tuple(label for label in self.labels if label not in self.uncounted)
 
 
+F1 = ('micro_f1', 'macro_f1')
 NAMED = Layout((1,), 2, name=0)
+QUESTION = Layout((1, 2), 3, name=0, question=True)
 HALLMARKS = (
     'activating invasion and metastasis',
     'avoiding immune destruction',
@@ -144,7 +146,7 @@ RECORDS = (
         CLASSES,
         dataclasses.replace(NAMED, document=r'[^.]+'),
         (18035, 11268, 15745),
-        ('micro_f1', 'macro_f1'),
+        F1,
         'BioCreative VI',
         'public domain mark; registration',
         RELATIONS,
@@ -156,7 +158,7 @@ RECORDS = (
         CLASSES,
         dataclasses.replace(NAMED, document=r'[^.]+\.d\d+'),
         (25296, 2496, 5716),
-        ('micro_f1', 'macro_f1'),
+        F1,
         'DDI Extraction 2013',
         'CC BY-NC 4.0',
         INTERACTIONS,
@@ -181,7 +183,7 @@ RECORDS = (
         CLASSES,
         Layout((1,), 0, name=2, header=True, document=r'[^_]+', joined=True),
         (1295, 186, 371),
-        ('micro_f1', 'macro_f1', 'example_f1'),
+        (*F1, 'example_f1'),
         'Hallmarks of Cancer',
         'GPL-3.0',
         HALLMARKS,
@@ -192,7 +194,7 @@ RECORDS = (
     Published(
         'pubmedqa',
         CLASSES,
-        Layout((1, 2), 3, name=0, question=True),
+        QUESTION,
         (450, 50, 500),
         ('accuracy', 'macro_f1'),
         'PubMedQA, PQA-L, fold 0',
@@ -202,7 +204,7 @@ RECORDS = (
     Published(
         'bioasq',
         CLASSES,
-        Layout((1, 2), 3, name=0, question=True),
+        QUESTION,
         (670, 75, 140),
         ('accuracy', 'macro_f1'),
         'BioASQ 7b',
@@ -350,8 +352,8 @@ def _check_header(
     """Raises InputError where the first line is a header and should be none, or the other way round."""
     if not rows:
         return
-    (number, first), answers = rows[0], Counter(columns[-1].strip() for _, columns in rows)
-    if not known and first[-1].strip().lower() in ANSWERS and answers[first[-1].strip()] == 1:
+    (number, first), said = rows[0], Counter(columns[-1].strip() for _, columns in rows)
+    if not known and first[-1].strip().lower() in ANSWERS and said[first[-1].strip()] == 1:
         raise InputError(f'{path}:{number}: looks like a header; a set of your own has none, remove it')
     if not (known and layout.header):
         return

@@ -11,20 +11,21 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import atomic, write_json
+from bioptimus_jax.files import atomic
 from bioptimus_jax.schema import Vocab
 from bioptimus_jax.vocab.probes import PROBES
 from bioptimus_jax.vocab.subwords import READY, SETTINGS, Kind, Roles, Subwords
 from bioptimus_jax.vocab.tokenizer_files import (
-    EXTRA,
     SWITCHES,
     add_listed,
     check_ids,
+    extra_tokens,
     listed_tokens,
     named,
     normalizer_settings,
     read_ready,
     said_roles,
+    write_settings,
 )
 from bioptimus_jax.vocab.training import train_model
 
@@ -93,21 +94,16 @@ class WordPiece(Kind):
         folder.mkdir(parents=True, exist_ok=True)
         with atomic(folder / VOCABULARY, 'wb') as file:
             file.write(''.join(token + '\n' for token in subwords.tokens).encode('utf-8'))
-        with atomic(folder / READY) as file:
-            file.write(tokenizer.to_str(pretty=True))
         normal = tokenizer.normalizer
         own = isinstance(normal, normalizers.BertNormalizer) and normal.clean_text
         if own and isinstance(tokenizer.pre_tokenizer, pre_tokenizers.BertPreTokenizer):
+            switches = ('do_lower_case', 'tokenize_chinese_chars', 'strip_accents')
             settings: dict[str, Any] = {'tokenizer_class': 'BertTokenizer'}
-            for key in ('do_lower_case', 'tokenize_chinese_chars', 'strip_accents'):
-                settings[key] = getattr(normal, SWITCHES[key])
+            settings |= {key: getattr(normal, SWITCHES[key]) for key in switches}
         else:
             settings = {'tokenizer_class': 'PreTrainedTokenizerFast'}
-        settings |= {'model_max_length': model_max_length, **named(SPECIAL_TOKENS)}
-        added = tokenizer.get_added_tokens_decoder().values()
-        if extra := [t.content for t in added if t.special and t.content not in SPECIAL_TOKENS]:
-            settings[EXTRA[0]] = extra
-        write_json(folder / SETTINGS, settings)
+        settings |= {'model_max_length': model_max_length, **named(SPECIAL_TOKENS), **extra_tokens(subwords)}
+        write_settings(folder, tokenizer, settings)
 
     def check(self, subwords: Subwords, where: Path) -> None:
         """Raises InputError, naming the setting, for a tokenizer that is no WordPiece of words between spaces."""
