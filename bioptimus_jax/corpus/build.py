@@ -95,6 +95,7 @@ def _sift_all(run: Run) -> tuple[list[Part], list[Broken]]:
         run.check_stop()
 
     with open_workers(run.config.runtime, len(files), prepare, (settings, scratch.absolute())) as workers:
+        # `advance` cannot be sent to another process; there, progress is told file by file.
         tasks = (
             (path.absolute(), checksums.sha256(path), prefix, *(() if workers.number else (advance,)))
             for path, prefix in files

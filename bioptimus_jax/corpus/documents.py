@@ -112,6 +112,7 @@ def write_metadata(folder: Path, lengths: Mapping[str, Sequence[int]]) -> None:
     import tensorflow_datasets as tfds
 
     target = folder / FOLDER
+    # TFDS writes its files in place: in a hidden folder first, so that none is half-written under its name.
     hidden = target / '.metadata.tmp'
     shutil.rmtree(hidden, ignore_errors=True)
     hidden.mkdir(parents=True)
@@ -221,6 +222,7 @@ class DocumentSource:
         return self._readers[shard]
 
     def __getstate__(self) -> dict[str, Any]:
+        # Open readers cannot be pickled, and a worker of a cluster has a working directory of its own.
         return {**self.__dict__, 'paths': [path.absolute() for path in self.paths], '_readers': {}}
 
 

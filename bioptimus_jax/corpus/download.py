@@ -117,6 +117,7 @@ class Download:
     async def _until_stopped(self) -> None:
         work = asyncio.ensure_future(self._everything())
         try:
+            # asyncio cannot wait for a threading.Event, so it is looked at from time to time.
             while not work.done():
                 await asyncio.wait({work}, timeout=0.2)
                 if self.stopping.is_set() and not work.done():
@@ -183,6 +184,7 @@ class Download:
                 return False
             # The bytes must be on disk before the name: a power cut could keep the renaming alone.
             os.fsync(came.fileno())
+        # A kill between the two leaves a checksum without its file, never a file without its checksum.
         self.catalogue.keep(path, proof)
         os.replace(partial.path, path)
         partial.origin.unlink(missing_ok=True)

@@ -150,6 +150,7 @@ def _sentence_spans(
     text: str, mentions: tuple[Mention, ...], repairs: Counter[str], cut: Cut
 ) -> Iterator[tuple[int, int]]:
     """Stretches that cover the whole text, each a sentence or several that a mention ties together."""
+    # The splitter takes NUL for a blank, so its sentences would not be found in the text as it is.
     plain, starts, position = text.replace('\0', ' '), list[int](), 0
     for sentence in cut.sentences(text):
         starts.append(plain.index(sentence, position))

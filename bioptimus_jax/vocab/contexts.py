@@ -182,6 +182,7 @@ def _scan_all(
                 search.save(partial)
                 saved = time.monotonic()
     except Stopped:
+        # What is found is saved here, too: the next start goes on from this block.
         if partial is not None and search.blocks:
             search.save(partial)
         raise

@@ -35,6 +35,7 @@ class TokenFinder:
         self.row_tokens: list[int] = []
 
     def _learn(self, chunks: list[str]) -> None:
+        # All at once, not the oldest: row numbers stay consecutive, and frequent chunks come back soon.
         if len(self.row_of_chunk) > CACHED_CHUNKS:
             self._forget()
         missing = list(set(chunks).difference(self.row_of_chunk))

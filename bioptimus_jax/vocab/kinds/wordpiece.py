@@ -80,8 +80,8 @@ class WordPiece(Kind):
             self, tokenizer, SPECIAL_TOKENS, {t for t in tokenizer.get_vocab() if t.startswith('[unused')}
         )
 
-    def made(self, tokens: list[str], lowercase: bool, like: Subwords | None = None) -> Subwords:
-        """The tokenizer of these tokens, in order of ids, in that casing or with the words of another."""
+    def made(self, tokens: list[str], lowercase: bool = True, like: Subwords | None = None) -> Subwords:
+        """The tokenizer of these tokens, in order of ids, in that casing or with the words (and casing) of `like`."""
         return self.of(tokenizer_from_vocabulary(tokens, like.tokenizer if like else self.blank(lowercase)))
 
     def save(self, subwords: Subwords, folder: Path, model_max_length: int) -> None:
@@ -177,15 +177,14 @@ class WordPiece(Kind):
         """
         ids = subwords.tokenizer.get_vocab(with_added_tokens=False)
         added = {token.content for token in subwords.tokenizer.get_added_tokens_decoder().values()}
-        usable = set()
-        for token, number in ids.items():
-            text, begins = self.text(token), self.begins(token)
-            first, inside = (text[:1], text[1:]) if begins else ('', text)
-            if len(text) > 1 and token not in added:
-                characters = (*first, *(CONTINUATION + c for c in inside))
-                if all(c in ids for c in characters):
-                    usable.add(number)
-        return usable
+
+        def is_spelled(token: str) -> bool:
+            text = self.text(token)
+            first = text[:1] if self.begins(token) else ''
+            characters = (*first, *(CONTINUATION + c for c in text[len(first) :]))
+            return len(text) > 1 and all(c in ids for c in characters)
+
+        return {number for token, number in ids.items() if token not in added and is_spelled(token)}
 
     def without(self, tokenizer: tokenizers.Tokenizer, hidden: Collection[int]) -> tokenizers.Tokenizer:
         """The entries are renamed and not removed, since ids have no gaps: a name with a space matches no word."""
@@ -207,7 +206,7 @@ class WordPiece(Kind):
         return self.with_words(source, trained.tokens)
 
     def with_words(self, source: Subwords, words: Iterable[str]) -> Subwords:
-        return self.made([*dict.fromkeys((*source.tokens, *words))], True, source)
+        return self.made([*dict.fromkeys((*source.tokens, *words))], like=source)
 
     def fit(self, given: Subwords, source: Subwords, file: Path) -> Subwords:
         said = normalizer_settings(file.parent)
@@ -217,7 +216,7 @@ class WordPiece(Kind):
                 f'config.vocab.file: {file.parent / SETTINGS} says {listed}, and the tokenizer of the source '
                 'is another; take a vocabulary with its settings, or correct that file'
             )
-        return self.made(given.tokens, True, source)
+        return self.made(given.tokens, like=source)
 
 
 KIND = WordPiece()
