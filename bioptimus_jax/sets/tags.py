@@ -106,7 +106,7 @@ def broken(tags: Sequence[str], scheme: Scheme) -> int:
         return sum(tag[0] == 'I' and not _follows(before, tag) for before, tag in pairs)
     if scheme.name not in CLOSED:
         return 0
-    begin, inside, end, _ = CLOSED[scheme.name]
+    begin, inside, end, _ = tuple(CLOSED[scheme.name])
     count, running = 0, None
     for tag in (*tags, OUTSIDE):
         goes_on = tag[0] in (inside, end)
@@ -194,7 +194,7 @@ def decode(tags: Sequence[str], scheme: str) -> tuple[str, ...]:
 
 
 def _closed_spans(tags: Sequence[str], letters: str) -> list[Span]:
-    begin, _, end, single = letters
+    begin, _, end, single = tuple(letters)
     found: list[Span] = []
     is_open = False
     for at, tag in enumerate(tags):
