@@ -5,7 +5,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     counts['words'] = {split: sum(shard.words for shard in shards) for split, shards in written.items()}
     counts['ids_made'] = sum(shard.ids_made for shards in written.values() for shard in shards)
     counts['audit'] = _write_audit(folder, settings, parts, verdicts)
-    bad = _rows(parts, verdicts, np.flatnonzero(verdicts.reason_N == CODE['bad_record']), ('id', 'note'))
+    bad = _rows(_left_out(parts, verdicts, 'bad_record'), ('id', 'note'))
     write_jsonl(folder / BAD_RECORDS_FILE, ({'file': part.source, **row} for part, row in bad))
     write_jsonl(folder / BROKEN_FILES_FILE, ({'file': b.source, 'message': b.message} for b in broken))
     run.say(f'corpus: {_summary(counts)}')
@@ -95,6 +95,7 @@ def _sift_all(run: Run) -> tuple[list[Part], list[Broken]]:
         run.check_stop()
 
     with open_workers(run.config.runtime, len(files), prepare, (settings, scratch.absolute())) as workers:
+        # `advance` cannot be sent to another process; there, progress is told file by file.
         tasks = (
             (path.absolute(), checksums.sha256(path), prefix, *(() if workers.number else (advance,)))
             for path, prefix in files
@@ -104,16 +105,22 @@ def _sift_all(run: Run) -> tuple[list[Part], list[Broken]]:
             if workers.number:
                 advance(size)
     broken = [part for part in found if isinstance(part, Broken)]
-    if broken and settings.on_broken_file == 'fail':
-        named = '; '.join(b.message for b in broken[:NAMED_IN_MESSAGE])
-        more = f'; and {len(broken) - NAMED_IN_MESSAGE} more' if len(broken) > NAMED_IN_MESSAGE else ''
-        raise InputError(
-            f'{len(broken)} of {len(found)} input files are broken: {named}{more}; repair them and rerun the same '
-            'command (intact files are not read again), or leave them out with --config.corpus.on_broken_file=skip'
-        )
+    if settings.on_broken_file == 'fail':
+        _require_whole(broken, len(found))
     for part in broken:
         run.say(f'corpus: left out: {part.message}')
     return [part for part in found if isinstance(part, Part)], broken
+
+
+def _require_whole(broken: Sequence[Broken], files: int) -> None:
+    if not broken:
+        return
+    named = '; '.join(b.message for b in broken[:NAMED_IN_MESSAGE])
+    more = f'; and {len(broken) - NAMED_IN_MESSAGE} more' if len(broken) > NAMED_IN_MESSAGE else ''
+    raise InputError(
+        f'{len(broken)} of {files} input files are broken: {named}{more}; repair them and rerun the same '
+        'command (intact files are not read again), or leave them out with --config.corpus.on_broken_file=skip'
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,19 +138,15 @@ def _write_split(run: Run, folder: Path, parts: list[Part], verdicts: Verdicts, 
     numbers, shards = verdicts.split(split), 1
     if split == 'train':
         shards = run.config.corpus.shards or max(FEWEST_SHARDS, -(-len(numbers) // DOCUMENTS_PER_SHARD))
-    lengths = shard_lengths(len(numbers), shards)
+    ends = itertools.accumulate(shard_lengths(len(numbers), shards), initial=0)
     progress = run.progress(f'corpus: writing {split}', len(numbers), 'documents')
-    scratch, written = run.scratch('corpus').absolute(), []
+    folder, scratch, written = folder.absolute(), run.scratch('corpus').absolute(), []
     # Fewer are written before a process has started.
     most = min(shards, -(-len(numbers) // DOCUMENTS_PER_WORKER))
     with open_workers(run.config.runtime, most) as workers:
         tasks = (
-            (
-                shard_path(folder.absolute(), split, number, shards),
-                scratch,
-                _places(parts, verdicts, numbers[end - length : end]),
-            )
-            for number, (length, end) in enumerate(zip(lengths, itertools.accumulate(lengths), strict=True))
+            (shard_path(folder, split, shard, shards), scratch, _places(parts, verdicts, numbers[start:end]))
+            for shard, (start, end) in enumerate(itertools.pairwise(ends))
         )
         for shard in workers.map(_write_shard, tasks, run.check_stop):
             written.append(shard)
@@ -155,9 +158,13 @@ def _places(parts: Sequence[Part], verdicts: Verdicts, numbers: np.ndarray) -> l
     return [(parts[part], rows.astype(np.uint32)) for part, rows in verdicts.places(numbers)]
 
 
+def _left_out(parts: Sequence[Part], verdicts: Verdicts, reason: str) -> list[tuple[Part, np.ndarray]]:
+    return _places(parts, verdicts, np.flatnonzero(verdicts.reason_N == CODE[reason]))
+
+
 def _write_shard(path: Path, scratch: Path, places: list[tuple[Part, np.ndarray]]) -> Shard:
     """Write a shard, unless an attempt that was cut off later has written it with the same documents."""
-    facts = [row for part, rows in places for row in _rows_of(part, rows, ('content', 'words', 'id_made'))]
+    facts = [row for _, row in _rows(places, ('content', 'words', 'id_made'))]
     contents = b''.join(row['content'] for row in facts)
     shard = Shard(len(facts), sum(r['words'] for r in facts), sum(r['id_made'] for r in facts), contents)
     note, content = scratch / f'{path.name}.json', hashlib.sha256(contents).hexdigest()
@@ -165,33 +172,25 @@ def _write_shard(path: Path, scratch: Path, places: list[tuple[Part, np.ndarray]
     with contextlib.suppress(InputError):  # damaged: the shard is written again
         known = read_json(note)
     if stored_count(path) != shard.documents or known != content:
-        documents = (
-            Document(row['id'], row['text'], part.source)
-            for part, rows in places
-            for row in _rows_of(part, rows, ('id', 'text'))
-        )
-        write_shard(path, documents)
+        rows = _rows(places, ('id', 'text'))
+        write_shard(path, (Document(row['id'], row['text'], part.source) for part, row in rows))
         write_json(note, content)
     return shard
 
 
 def _rows(
-    parts: Sequence[Part], verdicts: Verdicts, numbers: np.ndarray, columns: tuple[str, ...]
+    places: Iterable[tuple[Part, np.ndarray]], columns: tuple[str, ...]
 ) -> Iterator[tuple[Part, dict[str, Any]]]:
-    for part, rows in _places(parts, verdicts, numbers):
-        for row in _rows_of(part, rows, columns):
-            yield part, row
-
-
-def _rows_of(part: Part, rows: np.ndarray, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """Those rows of a part, in order, one row group in memory at a time."""
-    file, start = pyarrow.parquet.ParquetFile(part.table), 0
-    for group in range(file.num_row_groups):
-        stop = start + file.metadata.row_group(group).num_rows
-        low, high = np.searchsorted(rows, (start, stop))
-        if low < high:
-            yield from file.read_row_group(group, list(columns)).take(rows[low:high] - start).to_pylist()
-        start = stop
+    """Those rows of the parts, in order, one row group in memory at a time."""
+    for part, rows in places:
+        file, start = pyarrow.parquet.ParquetFile(part.table), 0
+        for group in range(file.num_row_groups):
+            stop = start + file.metadata.row_group(group).num_rows
+            low, high = np.searchsorted(rows, (start, stop))
+            if low < high:
+                chosen = file.read_row_group(group, list(columns)).take(rows[low:high] - start)
+                yield from ((part, row) for row in chosen.to_pylist())
+            start = stop
 
 
 def _count(verdicts: Verdicts, whole: int, broken: int) -> dict[str, Any]:
@@ -210,11 +209,10 @@ def _count(verdicts: Verdicts, whole: int, broken: int) -> dict[str, Any]:
 def _write_audit(folder: Path, settings: Corpus, parts: Sequence[Part], verdicts: Verdicts) -> dict[str, int]:
     """Write the benchmark sentences found, by document; returns how many were sought and found."""
     auditor, matches = Auditor(settings.audit), 0
-    numbers = np.flatnonzero(verdicts.reason_N == CODE['benchmark'])
 
     def entries() -> Iterator[dict[str, Any]]:
         nonlocal matches
-        for part, row in _rows(parts, verdicts, numbers, ('id', 'sentences')):
+        for part, row in _rows(_left_out(parts, verdicts, 'benchmark'), ('id', 'sentences')):
             sentences = json.loads(row['sentences'])
             matches += len(sentences)
             yield {'document': row['id'], 'source': part.source, 'sentences': sentences}

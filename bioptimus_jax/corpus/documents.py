@@ -100,9 +100,9 @@ def _writing(path: Path) -> Iterator[None]:
 def write_documents(folder: Path, split: str, documents: Sequence[Document], shards: int) -> int:
     """Write one split of a corpus folder, add it to the metadata, and return the number of documents."""
     lengths = shard_lengths(len(documents), shards)
-    ends = list(itertools.accumulate(lengths))
-    for shard, (length, end) in enumerate(zip(lengths, ends, strict=True)):
-        write_shard(shard_path(folder, split, shard, shards), documents[end - length : end])
+    ends = itertools.accumulate(lengths, initial=0)
+    for shard, (start, end) in enumerate(itertools.pairwise(ends)):
+        write_shard(shard_path(folder, split, shard, shards), documents[start:end])
     write_metadata(folder, {**stored_lengths(folder), split: lengths})
     return len(documents)
 
@@ -112,6 +112,7 @@ def write_metadata(folder: Path, lengths: Mapping[str, Sequence[int]]) -> None:
     import tensorflow_datasets as tfds
 
     target = folder / FOLDER
+    # TFDS writes its files in place: in a hidden folder first, so that none is half-written under its name.
     hidden = target / '.metadata.tmp'
     shutil.rmtree(hidden, ignore_errors=True)
     hidden.mkdir(parents=True)
@@ -221,6 +222,7 @@ class DocumentSource:
         return self._readers[shard]
 
     def __getstate__(self) -> dict[str, Any]:
+        # Open readers cannot be pickled, and a worker of a cluster has a working directory of its own.
         return {**self.__dict__, 'paths': [path.absolute() for path in self.paths], '_readers': {}}
 
 

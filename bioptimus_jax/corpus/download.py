@@ -117,6 +117,7 @@ class Download:
     async def _until_stopped(self) -> None:
         work = asyncio.ensure_future(self._everything())
         try:
+            # asyncio cannot wait for a threading.Event, so it is looked at from time to time.
             while not work.done():
                 await asyncio.wait({work}, timeout=0.2)
                 if self.stopping.is_set() and not work.done():
@@ -181,7 +182,9 @@ class Download:
         with open(partial.path, 'rb') as came:
             if checksum_of(came, proof.algorithm) != proof.checksum:
                 return False
+            # The bytes must be on disk before the name: a power cut could keep the renaming alone.
             os.fsync(came.fileno())
+        # A kill between the two leaves a checksum without its file, never a file without its checksum.
         self.catalogue.keep(path, proof)
         os.replace(partial.path, path)
         partial.origin.unlink(missing_ok=True)
@@ -205,8 +208,8 @@ class Download:
 
     def _note(self, file: Wanted, proof: Proof) -> dict[str, Any]:
         stat = (self.to / file.name).stat()
-        known = {'file': file.name, 'bytes': stat.st_size, 'mtime_ns': stat.st_mtime_ns}
-        return {**known, proof.algorithm: proof.checksum}
+        times = {'bytes': stat.st_size, 'mtime_ns': stat.st_mtime_ns}
+        return {'file': file.name, **times, proof.algorithm: proof.checksum}
 
     def _recall(self) -> None:
         path = self.to / '.checked.jsonl'

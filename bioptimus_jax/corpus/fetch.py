@@ -131,6 +131,7 @@ class Server:
         partial.resume()
         if partial.got and partial.got == partial.size:
             return
+        # If-Range: of another version the server sends all, so bytes of two versions are never mixed.
         asked = {'Range': f'bytes={partial.got}-', 'If-Range': partial.validator} if partial.got else {}
         async with self.client.stream('GET', url, headers=asked) as response:
             if response.status_code in (206, 416):

@@ -103,6 +103,7 @@ def _bad(name: str, what: str) -> Record:
 
 
 def _record(article: etree._Element, settings: Corpus) -> Record:
+    # An article may be in a namespace; all paths here are written without one.
     space = article.tag.removesuffix(ARTICLE)
     for element in list(article.iter(f'{space}*')) if space else ():
         element.tag = element.tag.removeprefix(space)

@@ -67,6 +67,7 @@ def elements(
             yield element
             element.clear()
             source.whole()
+            # A cleared element stays in the tree, empty: without this, memory would still grow with the file.
             while element.getprevious() is not None:
                 del parent[0]
             if number % RECORDS_PER_REPORT == 0:

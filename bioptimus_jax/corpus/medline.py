@@ -66,6 +66,7 @@ def _identity(element: etree._Element | None) -> tuple[str, int]:
         raise BadRecord('has no PMID')
     version = element.get('Version', '0')
     for name, value in (('PMID', pmid), ('Version', version)):
+        # Versions are stored as int64, into which 18 digits always fit.
         if not (value.isascii() and value.isdigit() and len(value) < 19):
             raise BadRecord(f'has a {name} that is not a number ({value[:40]!r})')
     return str(int(pmid)), int(version)

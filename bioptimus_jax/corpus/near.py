@@ -194,6 +194,7 @@ def _write_band_hashes(
             numbers = np.arange(start, min(start + ROWS_PER_READ, len(documents)))
             block = documents.signatures(numbers)
             hashes = np.zeros((len(block), len(files)), np.uint64)
+            # Columns place, place + rows, ... are that place in every band: all bands are summed at once.
             for place in range(rows):
                 hashes += block[:, place::rows] * FACTORS[place]
             for file, column in zip(opened, hashes.T, strict=True):

@@ -55,20 +55,7 @@ def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
         raise ConfigError(f'config.{key}: is empty; give files or globs that end in {_endings()}')
     files: dict[Path, Path] = {}
     for pattern in settings.inputs:
-        given = Path(pattern).expanduser()
-        found = [given]
-        if given.is_dir():
-            found = tables.saved_files(given)
-            if not found:
-                raise InputError(
-                    f'{pattern}: is a folder; name its files in {key}, as in {pattern}/*.jsonl.gz'
-                )
-        elif not given.is_file():
-            found = [Path(name) for name in sorted(glob.glob(str(given), recursive=True))]
-        matches = [path for path in found if path.is_file()]
-        if not matches:
-            raise InputError(f'{pattern}: no such file, and no file matches it; correct --config.{key}')
-        for path in matches:
+        for path in _matches(pattern, key):
             if SURROGATE.search(str(path)):
                 raise InputError(f'{path}: its name is not UTF-8; rename it')
             if _format(path) is None:
@@ -78,18 +65,29 @@ def input_files(settings: Corpus, key: str = 'corpus.inputs') -> list[Path]:
     return list(files.values())
 
 
+def _matches(pattern: str, key: str) -> list[Path]:
+    """The files that a pattern of the settings means. Raises InputError for none."""
+    given = Path(pattern).expanduser()
+    if given.is_dir():
+        if not (files := tables.saved_files(given)):
+            raise InputError(f'{pattern}: is a folder; name its files in {key}, as in {pattern}/*.jsonl.gz')
+        return files
+    # A name that is there is taken as it is: it may contain brackets, which mean a choice in a pattern.
+    found = [given] if given.is_file() else map(Path, sorted(glob.glob(str(given), recursive=True)))
+    files = [path for path in found if path.is_file()]
+    if not files:
+        raise InputError(f'{pattern}: no such file, and no file matches it; correct --config.{key}')
+    return files
+
+
 def _require_order(paths: Sequence[Path], key: str) -> None:
     """PubMed numbers its files in the order in which they apply, updates after the baseline."""
-    before: Path | None = None
-    for path in paths:
-        if not PUBMED_NAME.fullmatch(path.name):
-            continue
-        if before is not None and path.name < before.name:
+    for before, path in itertools.pairwise(p for p in paths if PUBMED_NAME.fullmatch(p.name)):
+        if path.name < before.name:
             raise ConfigError(
                 f'config.{key}: {path} comes after {before}; give PubMed files of one year only, in the order of '
                 'their names, the baseline first'
             )
-        before = path
 
 
 def read_inputs(settings: Corpus) -> Iterator[Document]:
@@ -239,13 +237,12 @@ def _parsed(lines: Iterable[tuple[int, bytes]], encoding: str) -> Iterator[Numbe
             continue
         try:
             row = json.loads(line.decode(encoding))
+            found = row if isinstance(row, dict) else BadRecord('is JSON, but not an object')
         except UnicodeDecodeError as error:
-            yield number, BadRecord(_undecodable(error))
-            continue
+            found = BadRecord(_undecodable(error))
         except (ValueError, RecursionError) as error:
-            yield number, BadRecord(f'is not JSON ({error})')
-            continue
-        yield number, row if isinstance(row, dict) else BadRecord('is JSON, but not an object')
+            found = BadRecord(f'is not JSON ({error})')
+        yield number, found
 
 
 def _from_rows(path: Path, unit: str, rows: Iterable[Numbered], settings: Corpus) -> Iterator[Record]:
@@ -300,16 +297,10 @@ def _text_of(row: dict[str, Any], fields: tuple[str, ...]) -> str:
 
 
 def _paragraphs(lines: Iterable[tuple[int, str]]) -> Iterator[str]:
-    waiting: list[str] = []
-    for _, line in lines:
-        words = ' '.join(line.split())
-        if words:
-            waiting.append(words)
-        elif waiting:
-            yield ' '.join(waiting)
-            waiting = []
-    if waiting:
-        yield ' '.join(waiting)
+    squeezed_lines = (' '.join(line.split()) for _, line in lines)
+    for filled, paragraph in itertools.groupby(squeezed_lines, bool):
+        if filled:
+            yield ' '.join(paragraph)
 
 
 def _tabbed(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
@@ -337,8 +328,7 @@ def _column(path: Path, rows: Iterable[tuple[int, list[str]]], column: int) -> I
                 f'{path}:{number}: has {len(cells)} column(s), config.corpus.tsv_column={column} (from 0); '
                 'correct one of them'
             )
-        text = squeezed(cells[column])
-        if text:
+        if text := squeezed(cells[column]):
             yield text
 
 

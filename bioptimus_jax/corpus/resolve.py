@@ -94,6 +94,7 @@ def _drop_duplicates(reason_N: np.ndarray, key_N: np.ndarray, letters_N: np.ndar
     Ids must be unique, as contexts and masks are keyed by them. Benchmark texts take part: a copy of one is one.
     """
     records = np.flatnonzero((reason_N == 0) | (reason_N == CODE['benchmark']))
+    # Only records that share a value with another are looked at one by one: few of many millions.
     shared = [n for column in (key_N, letters_N) for group in _groups(column, records) for n in group]
     keys, texts = set(), set()
     for number in np.unique(np.array(shared, np.int64)).tolist():

@@ -54,6 +54,14 @@ COLUMNS = pyarrow.schema(
         ('sentences', pyarrow.string()),  # JSON: the benchmark sentences in it
     ]
 )
+# What a row has in the other columns where its reader gave a reason.
+NOT_JUDGED = dict.fromkeys(COLUMNS.names, 0) | {
+    'text': '',
+    'heldout': False,
+    'id_made': False,
+    'content': bytes(16),
+    'sentences': '',
+}
 BATCH_RECORDS, BATCH_CHARACTERS = 1000, 4_000_000
 FORMAT = 1  # of parts: other readers, rules or columns need another number
 
@@ -160,17 +168,12 @@ class Judge:
 
     def row(self, record: Record) -> dict[str, Any]:
         """The record as a row of `COLUMNS`."""
-        row = dict.fromkeys(COLUMNS.names, 0) | {
+        row = NOT_JUDGED | {
             'id': record.id,
-            'text': '',
             'reason': CODE[record.reason],
             'note': record.note,
             'version': record.version,
             'key': document_key(record.id),
-            'heldout': False,
-            'id_made': False,
-            'content': bytes(16),
-            'sentences': '',
         }
         if record.reason:
             return row

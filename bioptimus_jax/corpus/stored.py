@@ -58,18 +58,20 @@ def md5_of(file: BufferedReader) -> str:
     return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
-class Bounded(io.RawIOBase):
-    """The bytes of a file, unpacked, as long as they can be text that people wrote.
+class Source(io.RawIOBase):
+    """The unpacked `stream` of a file, as long as it can be text that people wrote.
 
-    Reading raises BrokenFile where more than `longest` bytes come without a call of `whole`, and where a packed file
-    has become more than MOST_UNPACKED times as long as what was read of it.
+    Whoever reads calls `whole` after each line or record, and `report`, which tells `advance` the stored bytes that
+    were read since the last time. Reading raises BrokenFile where more than `longest` bytes come without a call of
+    `whole`, and where a packed file has become more than MOST_UNPACKED times as long as what was read of it.
     """
 
-    def __init__(self, path: Path, stored: BinaryIO, longest: int):
-        self.path, self.stored, self.longest = path, stored, longest
+    def __init__(self, path: Path, stored: BinaryIO, advance: Advance, longest: int):
+        self.path, self.stored, self.advance, self.longest = path, stored, advance, longest
         self.packed = path.name.endswith('.gz')
         self.bytes = cast(BinaryIO, gzip.GzipFile(fileobj=stored)) if self.packed else stored
-        self.came = self.ended = 0
+        self.came = self.ended = self.reported = 0
+        self.stream = io.BufferedReader(self, BUFFER_BYTES)
 
     def readable(self) -> bool:
         return True
@@ -83,6 +85,7 @@ class Bounded(io.RawIOBase):
                 f'{self.path}: unpacks to more than {MOST_UNPACKED} times its size, which no text does; '
                 'take it out of the inputs'
             )
+        # What the buffer has read ahead counts as ended too, so a line may exceed `longest` by one buffer.
         if self.came - self.ended > self.longest:
             raise BrokenFile(
                 f'{self.path}: has a line or record longer than {self.longest // 2**20} MiB; cut it, or take the '
@@ -94,23 +97,10 @@ class Bounded(io.RawIOBase):
         """A line or record has come to its end."""
         self.ended = self.came
 
-
-class Source:
-    """The unpacked `stream` of a file; `report` tells how many stored bytes were read since the last time.
-
-    Whoever reads calls `whole` after each line or record.
-    """
-
-    def __init__(self, path: Path, stored: BinaryIO, advance: Advance, longest: int):
-        self._bounded = Bounded(path, stored, longest)
-        self.stream = io.BufferedReader(self._bounded, BUFFER_BYTES)
-        self.whole = self._bounded.whole
-        self._stored, self._advance, self._reported = stored, advance, 0
-
     def report(self) -> None:
-        position = self._stored.tell()
-        self._advance(position - self._reported)
-        self._reported = position
+        position = self.stored.tell()
+        self.advance(position - self.reported)
+        self.reported = position
 
 
 @contextlib.contextmanager

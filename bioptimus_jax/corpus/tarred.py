@@ -56,6 +56,7 @@ def _size(path: Path, number: int, header: bytes) -> int:
     written, wanted = header[124:136], header[148:156].strip(b' \0')
     octal = b'0' + written.strip(b' \0')
     large = written[0] == 0x80  # then a binary number, as sizes from 8 GiB on are
+    # The field of the sum counts as blanks in the sum, POSIX says.
     found = sum(header) - sum(header[148:156]) + 8 * ord(' ')
     if re.fullmatch(b'[0-7]{1,7}', wanted) and int(wanted, 8) == found and (large or OCTAL.fullmatch(octal)):
         return int.from_bytes(written[1:]) if large else int(octal, 8)

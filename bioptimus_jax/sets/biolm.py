@@ -6,37 +6,24 @@ examples, another split, other labels. So they have other names, and `published.
 """
 
 import dataclasses
-import re
 
-from bioptimus_jax.sets import texts
-from bioptimus_jax.sets.texts import CLASSES, HALLMARKS, INTERACTIONS, RELATIONS, SPELLED, Layout
-
-
-@dataclasses.dataclass(frozen=True)
-class Published:
-    """A set of entities: mentions in train, devel, test (0: not published), where it comes from, who may use it."""
-
-    name: str
-    mentions: tuple[int, int, int]
-    source: str
-    licence: str
-    corpus: str = ''
-    task: str = 'entities'
-
+from bioptimus_jax.sets import blurb, texts
+from bioptimus_jax.sets.texts import CLASSES, F1, HALLMARKS, INTERACTIONS, RELATIONS, SPELLED, Layout
 
 BIOBERT, N2C2 = "BioBERT's files", 'n2c2 agreement'
 ENTITIES = (
-    Published('bc4chemd', (29478, 29486, 25346), BIOBERT, 'unclear'),
-    Published('linnaeus', (2119, 711, 1433), BIOBERT, 'CC BY 4.0'),
-    Published('s800', (2557, 384, 767), BIOBERT, 'freely offered'),
-    Published('jnlpba-biobert', (32178, 8575, 6241), f'{BIOBERT}: protein, DNA, RNA', 'GENIA', 'JNLPBA'),
-    Published('i2b2-2010', (0, 0, 0), 'i2b2 2010: problems, tests, treatments', N2C2),
-    Published('i2b2-2012', (0, 0, 0), 'i2b2 2012: events', N2C2),
-    Published('i2b2-2014', (0, 0, 0), 'i2b2 2014: protected health information', N2C2),
+    blurb.Published('bc4chemd', (29478, 29486, 25346), BIOBERT, 'unclear'),
+    blurb.Published('linnaeus', (2119, 711, 1433), BIOBERT, 'CC BY 4.0'),
+    blurb.Published('s800', (2557, 384, 767), BIOBERT, 'freely offered'),
+    blurb.Published(
+        'jnlpba-biobert', (32178, 8575, 6241), f'{BIOBERT}: protein, DNA, RNA', 'GENIA', corpus='JNLPBA'
+    ),
+    blurb.Published('i2b2-2010', (0, 0, 0), 'i2b2 2010: problems, tests, treatments', N2C2),
+    blurb.Published('i2b2-2012', (0, 0, 0), 'i2b2 2012: events', N2C2),
+    blurb.Published('i2b2-2014', (0, 0, 0), 'i2b2 2014: protected health information', N2C2),
 )
 
 BLUE = Layout((1,), 2, name=0, header=True)
-F1 = ('micro_f1', 'macro_f1')
 TEXTS = (
     texts.Published(
         'hoc-blue',
@@ -72,17 +59,10 @@ TEXTS = (
         F1,
         "SciBERT's related pairs, 13 classes",
         'public domain mark; registration',
-        (
-            *(
-                'ACTIVATOR',
-                'AGONIST',
-                'AGONIST-ACTIVATOR',
-                'AGONIST-INHIBITOR',
-                'ANTAGONIST',
-                'DOWNREGULATOR',
-            ),
-            *('INDIRECT-DOWNREGULATOR', 'INDIRECT-UPREGULATOR', 'INHIBITOR', 'PRODUCT-OF', 'SUBSTRATE'),
-            *('SUBSTRATE_PRODUCT-OF', 'UPREGULATOR'),
+        tuple(
+            'ACTIVATOR AGONIST AGONIST-ACTIVATOR AGONIST-INHIBITOR ANTAGONIST DOWNREGULATOR '
+            'INDIRECT-DOWNREGULATOR INDIRECT-UPREGULATOR INHIBITOR PRODUCT-OF SUBSTRATE SUBSTRATE_PRODUCT-OF '
+            'UPREGULATOR'.split()
         ),
         corpus='ChemProt',
     ),
@@ -151,10 +131,10 @@ FOLDED = tuple(
     for fold in range(1, 11)
     for train, test in [of_fold.get(fold, others)]
 )
-RECORDS: tuple[Published | texts.Published, ...] = (*ENTITIES, *TEXTS, *FOLDED)
+RECORDS: tuple[blurb.Published | texts.Published, ...] = (*ENTITIES, *TEXTS, *FOLDED)
 SETS = {record.name: record for record in RECORDS}
 
 
-def record_of(name: str) -> Published | texts.Published | None:
+def record_of(name: str) -> blurb.Published | texts.Published | None:
     """The record that the name of a folder means, as i2b2-2010 for I2B2_2010, s800 for S800-IOB."""
-    return SETS.get(re.sub(r'[-_]iob2?$', '', name.lower()).replace('_', '-'))
+    return SETS.get(blurb.plain(name))

@@ -22,18 +22,20 @@ TASK = 'entities'
 
 @dataclasses.dataclass(frozen=True)
 class Published:
-    """A set of BLURB.
+    """A public set of entities.
 
-    `mentions` in train, devel, test (Gu et al. 2021, Table 1; types merged); `in_files`: by split, what the public
-    files are known to hold instead. `folder` at SOURCE, and the SHA-256 of train.tsv, devel.tsv and test.tsv.
-    `merged`: its files hold several types, which BLURB merges into one. `corpus`: other forms of it do not compare.
-    `task`: a file of finetune/tasks.
+    `mentions` in train, devel, test (Gu et al. 2021, Table 1; types merged; 0: not published); `in_files`: by split,
+    what the public files are known to hold instead. `source`: where it comes from; `licence`: who may use it. Of those
+    of BLURB `folder` at SOURCE, and the SHA-256 of train.tsv, devel.tsv and test.tsv. `merged`: its files hold several
+    types, which BLURB merges into one. `corpus`: other forms of it do not compare. `task`: a file of finetune/tasks.
     """
 
     name: str
     mentions: tuple[int, int, int]
-    folder: str
-    checksums: tuple[str, str, str]
+    source: str = ''
+    licence: str = ''
+    folder: str = ''
+    checksums: tuple[str, ...] = ()
     in_files: Mapping[str, int] = dataclasses.field(default_factory=dict)
     merged: bool = False
     corpus: str = ''
@@ -44,8 +46,8 @@ RECORDS = (
     Published(
         'bc5-chem',
         (5203, 5347, 5385),
-        'BC5CDR-chem-IOB',
-        (
+        folder='BC5CDR-chem-IOB',
+        checksums=(
             '165c4cd2efadd0caf1bb8f3c6bcd3acca199446bb3d55eb06d9137114c9a0b2d',
             '3f1df5cfcff95735663ffc37121fd3687e82b1e9a019bec0480491502652721b',
             '6fce42139a9d819151eff3ab8cb0eda6fbf861fd17d4cfe6be2123f010a3b6c5',
@@ -54,8 +56,8 @@ RECORDS = (
     Published(
         'bc5-disease',
         (4182, 4244, 4424),
-        'BC5CDR-disease-IOB',
-        (
+        folder='BC5CDR-disease-IOB',
+        checksums=(
             'd630dafe7dd67e21350cc3278dbdcfadcccbb2b63d0fda83b2427853988e5ad9',
             '8c3af95475029c2100c2b7c0108b2715bc700ac198c7a21d587f11f1d06b17bd',
             'a530bf9e17a4122b101b09cedd5f3cf8e6307d6a0093146c33b8de2e69ec0fa3',
@@ -65,8 +67,8 @@ RECORDS = (
     Published(
         'ncbi-disease',
         (5134, 787, 960),
-        'NCBI-disease-IOB',
-        (
+        folder='NCBI-disease-IOB',
+        checksums=(
             '58379baf4614b8d757d93dd7a21b202849ca99f9b9d71b49185523ff5443300c',
             'b4e1e7efcc2a35047bf2f3d281648357470e674f555d4a26a0049ac37d59cc61',
             '8f088ce45dc4746592188f9e69de3d89d87f3bb8f0ed8c4a287d018123fa148d',
@@ -75,8 +77,8 @@ RECORDS = (
     Published(
         'bc2gm',
         (15197, 3061, 6325),
-        'BC2GM-IOB',
-        (
+        folder='BC2GM-IOB',
+        checksums=(
             '46e17f4e1509483b82c03f27d6f0214020f738fb71704356fb3445eb824ab38d',
             '33a94577aa22f1e70ec9e02781a05baa4e1390e866d28bf2b344888e4e3d4103',
             '30d7a4f571ca8ed22a044528063ba5d0388d666d8b8b329733d6927e5fb30764',
@@ -85,8 +87,8 @@ RECORDS = (
     Published(
         'jnlpba',
         (46750, 4551, 8662),
-        'JNLPBA',
-        (
+        folder='JNLPBA',
+        checksums=(
             'eb39b9e83089e2a7a05505012247b442a89f577b1b19fe55cf12ca6f0e00db84',
             '462b09bc79a4dd69cec2e70b6041f54383b4b94892d2ee971a587fdc74caae80',
             '87c9b8f1f7fcf94add38c16088203d4ddf35c2f61eb2c7e61240c738d8dd9d35',
@@ -116,8 +118,13 @@ def record_of(name: str) -> Published | texts.Published | words.Published | None
 
 def set_of(name: str) -> str:
     """Which of the five a folder's name means, as bc5-chem for BC5CDR-chem-IOB; empty for none."""
-    plain = re.sub(r'[-_]iob2?$', '', name.lower()).replace('_', '-').replace('bc5cdr', 'bc5')
-    return plain if plain in SETS else ''
+    name = plain(name).replace('bc5cdr', 'bc5')
+    return name if name in SETS else ''
+
+
+def plain(name: str) -> str:
+    """The name of a folder without what says how its files are written, as s800 for S800-IOB."""
+    return re.sub(r'[-_]iob2?$', '', name.lower()).replace('_', '-')
 
 
 def true_name(name: str, types: int) -> str:

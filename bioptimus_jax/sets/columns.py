@@ -120,6 +120,7 @@ def _rows(path: Path, repairs: Counter[str]) -> Iterator[Row | None]:
     width, known = 0, set[str]()
     for number, line in enumerate(lines, 1):
         columns = line.split('\t') if tabs else SPACES.split(line.strip(' '))
+        # Nearly every line: its tag was checked before. A line with '-' may begin a document.
         if len(columns) == width and columns[-1] in known and columns[0] and line[0] != '-':
             yield number, columns[0], columns[-1]
         elif not line.strip(' \t'):

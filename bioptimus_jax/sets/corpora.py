@@ -11,7 +11,7 @@ apart, but for sets that BLURB gives one type (blurb.py) and where a name says o
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax import tables
@@ -26,12 +26,30 @@ from bioptimus_jax.sets.sentences import NAMES, SPLITS, Reading, Sentence
 from bioptimus_jax.sets.standoff import read_brat, read_pubtator
 from bioptimus_jax.sets.tags import OUTSIDE, Scheme, broken, labels_of, merged, recognise, spans, to_iob2
 
-ENDINGS = {
-    'columns': ('.tsv', '.txt', '.conll', '.bio'),
-    'PubTator': ('.pubtator', '.PubTator', '.PubTator.txt', '.pubtator.txt'),
-    'BRAT': ('',),
-}
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """How a split in this form is read, and from which files, from its place and its name; `endings` of its place."""
+
+    read: Callable[[Path, str], Reading]
+    files: Callable[[Path, str], list[Path]] = lambda file, split: [file]
+    endings: tuple[str, ...] = ()
+
+
+def _brat_files(folder: Path, split: str) -> list[Path]:
+    return sorted(p for p in folder.iterdir() if p.suffix in ('.txt', '.ann'))
+
+
+PUBTATOR = ('.pubtator', '.PubTator', '.PubTator.txt', '.pubtator.txt')
 NOTES, TABLE = 'i2b2', 'table'
+FORMS = {
+    'columns': Form(lambda file, _: read_columns(file), endings=('.tsv', '.txt', '.conll', '.bio')),
+    'PubTator': Form(lambda file, _: read_pubtator(file), endings=PUBTATOR),
+    'BRAT': Form(lambda folder, _: read_brat(folder), _brat_files, ('',)),
+    TABLE: Form(lambda first, _: tabular.read_tables(first), lambda first, _: tabular.files_of(first)),
+    NOTES: Form(read_notes, note_files),
+    'TFDS': Form(read_prepared, prepared_files),
+}
 MERGED = 'merged into one'
 EXPECTED = (
     'train, devel (or dev, valid, validation) and test as .tsv, .conll, .parquet, PubTator or folders of BRAT'
@@ -87,8 +105,7 @@ def set_at(folder: Path, task: str = Finetune.task) -> NamedSet:
     """The set in a folder under the folder's name, read and learned as its record says; others by `task`."""
     name = name_of(folder)
     known = published.record_of(name)
-    merged = isinstance(known, blurb.Published) and known.merged
-    return NamedSet(name, folder, MERGED * merged, known.task if known else task)
+    return NamedSet(name, folder, MERGED * getattr(known, 'merged', False), known.task if known else task)
 
 
 def name_of(folder: Path) -> str:
@@ -120,17 +137,14 @@ def read_dataset(given: NamedSet | Path) -> Dataset:
     """
     chosen = given if isinstance(given, NamedSet) else set_at(given)
     form, sources = _sources(chosen.folder)
-    read = {name: _read(form, sources[name], name) for name in SPLITS}
-    scheme = _scheme([r for r in read.values()], list(sources.values()), chosen.folder)
+    read = {name: FORMS[form].read(sources[name], name) for name in SPLITS}
+    scheme = _scheme(read.values(), sources.values(), chosen.folder)
     splits = {name: _in_iob2(reading, scheme) for name, reading in read.items()}
     types = _types(splits['train'])
     if not types:
         raise InputError(f'{sources["train"]}: has no entity at all; there is nothing to learn')
     if chosen.reading:
-        splits = {
-            name: tuple(dataclasses.replace(s, tags=merged(s.tags)) for s in sentences)
-            for name, sentences in splits.items()
-        }
+        splits = {name: _merged(sentences) for name, sentences in splits.items()}
     labels = labels_of(_types(splits['train']), 'bio')
     later = Counter(tag for name in ('devel', 'test') for s in splits[name] for tag in s.tags)
     return Dataset(
@@ -160,7 +174,7 @@ def require_all_mentions(folder: Path, dataset: Dataset) -> None:
 def read_split(folder: Path, split: str) -> tuple[Sentence, ...]:
     """One split of a set, in IOB2 with the types of its files; the others may be missing. Raises InputError."""
     form, source = split_source(folder, split)
-    reading = _read(form, source, split)
+    reading = FORMS[form].read(source, split)
     return _in_iob2(reading, _scheme([reading], [source], folder))
 
 
@@ -169,9 +183,9 @@ def read_iob2(path: Path, reading: str = '') -> tuple[Sentence, ...]:
 
     Raises InputError naming file and line.
     """
-    read = _read(form_of(path), path, '')
+    read = FORMS[form_of(path)].read(path, '')
     sentences = _in_iob2(read, _scheme([read], [path], path))
-    return tuple(dataclasses.replace(s, tags=merged(s.tags)) for s in sentences) if reading else sentences
+    return _merged(sentences) if reading else sentences
 
 
 def form_of(path: Path) -> str:
@@ -180,7 +194,7 @@ def form_of(path: Path) -> str:
         return 'BRAT'
     if tables.is_table(path):
         return TABLE
-    return 'PubTator' if path.name.endswith(ENDINGS['PubTator']) else 'columns'
+    return 'PubTator' if path.name.endswith(PUBTATOR) else 'columns'
 
 
 def is_dataset(folder: Path) -> bool:
@@ -258,13 +272,7 @@ def entity_sets(settings: Finetune) -> list[NamedSet]:
 def split_files(folder: Path, split: str) -> list[Path]:
     """The files that one split of a set is read from. Raises InputError where it is missing."""
     form, source = split_source(folder, split)
-    if form == NOTES:
-        return note_files(folder, split)
-    if form == 'BRAT':
-        return sorted(p for p in source.iterdir() if p.suffix in ('.txt', '.ann'))
-    if form == TABLE:
-        return tabular.files_of(source)
-    return prepared_files(source, split) if form == 'TFDS' else [source]
+    return FORMS[form].files(source, split)
 
 
 def columns_file(folder: Path, split: str) -> Path | None:
@@ -288,31 +296,30 @@ def set_files(folder: Path) -> list[Path]:
 def _candidates(folder: Path, split: str) -> list[tuple[str, Path]]:
     """Everything in a folder that may be a split of a set, with its form."""
     found = []
-    for form, endings in ENDINGS.items():
-        paths = [folder / f'{name}{ending}' for name in NAMES[split] for ending in endings]
+    for form in ('columns', 'PubTator', 'BRAT'):
+        paths = [folder / f'{name}{end}' for name in NAMES[split] for end in FORMS[form].endings]
         found += [(form, p) for p in paths if (p.is_dir() if form == 'BRAT' else p.is_file())]
     shown = tabular.candidates(folder, split)
     if shown:  # a folder of them is none of BRAT
         found = [one for one in found if one[0] != 'BRAT' or not shown[0].is_relative_to(one[1])]
     found += [(TABLE, path) for path in shown]
-    known = published.texts_of(name_of(folder))
-    own = [folder / known.files.format(name) for name in NAMES[split]] if known and known.files else []
-    found += [('columns', path) for path in own if path.is_file()]
-    found += [(NOTES, folder)] if note_files(folder, split) else []
-    prepared = [folder, *sorted(folder.glob('*.*.*'))]
-    found += [
-        ('TFDS', p) for p in prepared if (p / tables.INFO).is_file() and not (p / tables.STATE).is_file()
-    ]
-    return found
+    if (known := published.texts_of(name_of(folder))) and known.files:
+        own = [folder / known.files.format(name) for name in NAMES[split]]
+        found += [('columns', path) for path in own if path.is_file()]
+    if note_files(folder, split):
+        found.append((NOTES, folder))
+    prepared = [p for p in (folder, *sorted(folder.glob('*.*.*'))) if (p / tables.INFO).is_file()]
+    # `datasets` writes a file with this name too, but never without its STATE.
+    return found + [('TFDS', p) for p in prepared if not (p / tables.STATE).is_file()]
 
 
 def split_source(folder: Path, split: str) -> tuple[str, Path]:
     """The form of a split and where it lies. Raises InputError for a missing or a second one."""
     candidates = _candidates(folder, split)
-    known = published.texts_of(name_of(folder))
-    if not candidates and known and known.held_out and split == 'devel':
-        return split_source(folder, 'train')
     if not candidates:
+        known = published.texts_of(name_of(folder))
+        if known and known.held_out and split == 'devel':
+            return split_source(folder, 'train')
         raise InputError(f'{folder / split}: no such file (.tsv ...) or folder; a set needs {EXPECTED}')
     if len(candidates) > 1:
         names = ' and '.join(path.name for _, path in candidates)
@@ -329,19 +336,7 @@ def _sources(folder: Path) -> tuple[str, dict[str, Path]]:
     return forms[0], {split: path for split, (_, path) in found.items()}
 
 
-def _read(form: str, source: Path, split: str) -> Reading:
-    if form in (NOTES, 'TFDS'):
-        return (read_notes if form == NOTES else read_prepared)(source, split)
-    readers = {
-        'columns': read_columns,
-        'PubTator': read_pubtator,
-        'BRAT': read_brat,
-        TABLE: tabular.read_tables,
-    }
-    return readers[form](source)
-
-
-def _scheme(readings: list[Reading], sources: list[Path], place: Path) -> Scheme:
+def _scheme(readings: Iterable[Reading], sources: Iterable[Path], place: Path) -> Scheme:
     try:
         return recognise(s.tags for reading in readings for s in reading.sentences)
     except ValueError as error:
@@ -354,6 +349,10 @@ def _in_iob2(reading: Reading, scheme: Scheme) -> tuple[Sentence, ...]:
     if scheme == Scheme('IOB2'):
         return reading.sentences
     return tuple(dataclasses.replace(s, tags=to_iob2(s.tags, scheme)) for s in reading.sentences)
+
+
+def _merged(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
+    return tuple(dataclasses.replace(s, tags=merged(s.tags)) for s in sentences)
 
 
 def _types(sentences: Sequence[Sentence]) -> tuple[str, ...]:

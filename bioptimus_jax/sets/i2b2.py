@@ -10,8 +10,8 @@ import dataclasses
 import functools
 import html
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -62,24 +62,31 @@ def _name(folder: Path) -> str:
 def _files(folder: Path, split: str) -> list[tuple[Path, Path]]:
     """Text and marks of every note of a split, the same file for XML, in order of names."""
     notes = LAYOUTS.get(_name(folder))
-    places = (notes.test if split == 'test' else notes.train) if notes else {}
+    if not notes:
+        return []
+    places = notes.test if split == 'test' else notes.train
     missing = [name for names in places.items() for name in names if not (folder / name).is_dir()]
-    if not notes or not any((folder / name).is_dir() for name in places):
+    if not any((folder / name).is_dir() for name in places):
         return []
     if missing:
         raise InputError(f'{folder}: has no folder {missing[0]}; unpack all that n2c2 gives for {split}')
     found = []
     for texts, marks in places.items():
-        of_patient: dict[str, list[tuple[Path, Path]]] = {}
-        for file in sorted((folder / texts).glob('*.txt' if marks else '*.xml')):
-            match = notes.patient.match(file.stem)
-            pair = (file, folder / marks / f'{file.stem}.con' if marks else file)
-            of_patient.setdefault(match[0] if match else '', []).append(pair)
-        drawn = np.random.default_rng(SEED).permutation(list(of_patient))[: max(1, len(of_patient) // DEVEL)]
-        for patient, pairs in of_patient.items():
-            if split == 'test' or (patient in drawn) == (split == 'devel'):
-                found += pairs
+        files = sorted((folder / texts).glob('*.txt' if marks else '*.xml'))
+        for file, is_devel in _drawn(files, notes.patient):
+            if split == 'test' or is_devel == (split == 'devel'):
+                found.append((file, folder / marks / f'{file.stem}.con' if marks else file))
     return found
+
+
+def _drawn(files: Sequence[Path], patient: re.Pattern[str]) -> list[tuple[Path, bool]]:
+    """The notes of a folder patient by patient, each with whether it is devel."""
+    of_patient: dict[str, list[Path]] = defaultdict(list)
+    for file in files:
+        match = patient.match(file.stem)
+        of_patient[match[0] if match else ''].append(file)
+    drawn = np.random.default_rng(SEED).permutation(list(of_patient))[: max(1, len(of_patient) // DEVEL)]
+    return [(file, name in drawn) for name, of_one in of_patient.items() for file in of_one]
 
 
 def _concepts(file: Path, marks: Path, repairs: Counter[str]) -> tuple[str, list[Mention]]:

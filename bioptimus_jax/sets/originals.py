@@ -9,7 +9,7 @@ from bioptimus_jax.corpus.stored import opened
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.plugins import Plugins
 from bioptimus_jax.sets.inputs import Mention
-from bioptimus_jax.sets.sentences import decoded
+from bioptimus_jax.sets.sentences import SPLITS, decoded
 
 BUILDERS = Plugins('bioptimus_jax.sets.builders', 'BUILDER')
 """A file for each set that can be made from its originals."""
@@ -42,7 +42,7 @@ class Originals:
         for name in names:
             if len(found := self._found.get(name, {})) > 1:
                 raise InputError(f'{self.folder}: {name} is there twice ({" and ".join(found)}); leave one')
-            for shown, place in found.items():
+            for shown, place in found.items():  # the one, or none
                 return shown, decoded(shown, place if isinstance(place, bytes) else _read(place))
         raise InputError(f'{self.folder}: has no {" or ".join(names)} in it')
 
@@ -50,6 +50,11 @@ class Originals:
         """The first of these files that is there, as messages call it, and what it lists, with commas or blanks."""
         shown, text = self.text(*names)
         return shown, text.replace(',', ' ').split()
+
+    def lists(self, what: str) -> Iterator[tuple[str, list[str]]]:
+        """What BLURB's list of each split has in it: train_WHAT, dev_WHAT and test_WHAT, as .tsv or .txt."""
+        for split, name in zip(SPLITS, ('train', 'dev', 'test'), strict=True):
+            yield split, self.listed(f'{name}_{what}.tsv', f'{name}_{what}.txt')[1]
 
     def has(self, *names: str) -> bool:
         """Whether one of these files is there."""

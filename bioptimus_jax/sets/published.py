@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from bioptimus_jax.sets import biolm, blurb, texts, words
 
-Record = blurb.Published | texts.Published | words.Published | biolm.Published
+Record = blurb.Published | texts.Published | words.Published
 
 
 def record_of(name: str) -> Record | None:
@@ -19,10 +19,10 @@ def texts_of(name: str) -> texts.Published | None:
     return record if isinstance(record, texts.Published) else None
 
 
-def mentions_of(name: str) -> blurb.Published | biolm.Published | None:
+def mentions_of(name: str) -> blurb.Published | None:
     """The record, where it is one of entities."""
     record = record_of(name)
-    return record if isinstance(record, blurb.Published | biolm.Published) else None
+    return record if isinstance(record, blurb.Published) else None
 
 
 def first_fold(name: str) -> str:

@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bioptimus_jax.errors import InputError
@@ -80,7 +80,10 @@ def read_pubtator(path: Path) -> Reading:
 
 def pubtator_documents(path: Path, repairs: Counter[str]) -> list[Marked]:
     """The same as they are marked, in the order of the file."""
-    return list(_pubtator_documents(path, repairs))
+    lines = enumerate(text_of(path).removeprefix('\ufeff').split('\n'), 1)
+    placed = ((f'{path}:{number}', line.rstrip('\r')) for number, line in lines)
+    blocks = itertools.groupby(placed, lambda place_and_line: bool(place_and_line[1].strip()))
+    return [_pubtator_document(list(block), repairs) for filled, block in blocks if filled]
 
 
 def without_overlaps(mentions: tuple[Mention, ...]) -> list[Mention]:
@@ -147,6 +150,7 @@ def _sentence_spans(
     text: str, mentions: tuple[Mention, ...], repairs: Counter[str], cut: Cut
 ) -> Iterator[tuple[int, int]]:
     """Stretches that cover the whole text, each a sentence or several that a mention ties together."""
+    # The splitter takes NUL for a blank, so its sentences would not be found in the text as it is.
     plain, starts, position = text.replace('\0', ' '), list[int](), 0
     for sentence in cut.sentences(text):
         starts.append(plain.index(sentence, position))
@@ -187,33 +191,32 @@ def _brat_document(text_file: Path, marks_file: Path, repairs: Counter[str]) -> 
     return Marked(text, tuple(mentions), str(text_file))
 
 
-def _pubtator_documents(path: Path, repairs: Counter[str]) -> Iterator[Marked]:
-    name, parts, mentions, begins = '', dict[str, str](), list[Mention](), ''
-    for number, line in enumerate([*text_of(path).removeprefix('\ufeff').split('\n'), ''], 1):
-        line = line.rstrip('\r')
-        where = f'{path}:{number}'
-        if not line.strip():
-            if parts:
-                text = '\n'.join((parts.get('t', ''), parts.get('a', '')))
-                yield Marked(text, tuple(mentions), begins)
-            name, parts, mentions = '', {}, []
-        elif (match := PUBTATOR_TEXT.fullmatch(line)) and not mentions:
-            if (name and match[1] != name) or match[2] in parts:
+def _pubtator_document(lines: list[tuple[str, str]], repairs: Counter[str]) -> Marked:
+    """The document of lines without a blank one among them, each with its place."""
+    name, parts, mentions = '', dict[str, str](), list[Mention]()
+    for where, line in lines:
+        if (match := PUBTATOR_TEXT.fullmatch(line)) and not mentions:
+            if (parts and match[1] != name) or match[2] in parts:
                 raise InputError(f'{where}: a blank line is missing before document {match[1]}')
-            begins = begins if parts else where
             name, parts[match[2]] = match[1], match[3]
-        else:
-            columns = line.split('\t')
-            if not parts or columns[0] != name:
-                raise InputError(f'{where}: belongs to no document (ID|t|title, ID|a|abstract) above it')
-            if len(columns) < 3 or not (columns[1].isdecimal() and columns[2].isdecimal()):
-                repairs['annotations that are not mentions'] += 1
-                continue
-            if len(columns) < 5 or not columns[4].strip():
-                raise InputError(f'{where}: expected ID, start, end, text and type between tabs')
-            text = '\n'.join((parts.get('t', ''), parts.get('a', '')))
-            start, end, kind = int(columns[1]), int(columns[2]), '_'.join(columns[4].split())
-            mentions.append(mention(where, text, kind, start, end, columns[3], text[start:end], repairs))
+            continue
+        columns = line.split('\t')
+        if not parts or columns[0] != name:
+            raise InputError(f'{where}: belongs to no document (ID|t|title, ID|a|abstract) above it')
+        if len(columns) < 3 or not (columns[1].isdecimal() and columns[2].isdecimal()):
+            repairs['annotations that are not mentions'] += 1
+            continue
+        if len(columns) < 5 or not columns[4].strip():
+            raise InputError(f'{where}: expected ID, start, end, text and type between tabs')
+        text = _title_and_abstract(parts)
+        start, end, kind = int(columns[1]), int(columns[2]), '_'.join(columns[4].split())
+        mentions.append(mention(where, text, kind, start, end, columns[3], text[start:end], repairs))
+    return Marked(_title_and_abstract(parts), tuple(mentions), lines[0][0])
+
+
+def _title_and_abstract(parts: Mapping[str, str]) -> str:
+    # Offsets of PubTator count one character between the two, also where one of them is missing.
+    return '\n'.join((parts.get('t', ''), parts.get('a', '')))
 
 
 def mention(

@@ -5,6 +5,7 @@ continues nothing of its type (as conlleval reads it, and seqeval by default).
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 
 from bioptimus_jax.errors import ConfigError, InputError
@@ -45,7 +46,7 @@ def recognise(sentences: Iterable[Sequence[str]]) -> Scheme:
     """
     pairs: set[tuple[str, str]] = set()
     for tags in sentences:
-        pairs.update(zip((OUTSIDE, *tags), tags, strict=False))
+        pairs.update(itertools.pairwise((OUTSIDE, *tags)))
     found = {tag for _, tag in pairs if tag != OUTSIDE}
     letters = ''.join(sorted({tag[0] for tag in found}))
     bare = sorted(tag for tag in found if len(tag) == 1)
@@ -83,7 +84,7 @@ def to_iob2(tags: Sequence[str], scheme: Scheme) -> tuple[str, ...]:
 
 def merged(tags: Sequence[str]) -> tuple[str, ...]:
     """IOB2 tags with one type for all; no mention is lost: a tag that goes on with another type begins one."""
-    pairs = zip((OUTSIDE, *tags), tags, strict=False)
+    pairs = itertools.pairwise((OUTSIDE, *tags))
     letters = ('B' if tag[0] == 'I' and before[1:] not in ('', tag[1:]) else tag[0] for before, tag in pairs)
     return tuple(letter if letter == OUTSIDE else f'{letter}-{NAMELESS}' for letter in letters)
 
@@ -101,11 +102,11 @@ def broken(tags: Sequence[str], scheme: Scheme) -> int:
     IO cannot be contradicted.
     """
     if scheme.name == 'IOB2':
-        pairs = zip((OUTSIDE, *tags), tags, strict=False)
+        pairs = itertools.pairwise((OUTSIDE, *tags))
         return sum(tag[0] == 'I' and not _follows(before, tag) for before, tag in pairs)
     if scheme.name not in CLOSED:
         return 0
-    begin, inside, end = tuple(CLOSED[scheme.name])[:3]
+    begin, inside, end, _ = tuple(CLOSED[scheme.name])
     count, running = 0, None
     for tag in (*tags, OUTSIDE):
         goes_on = tag[0] in (inside, end)
@@ -188,7 +189,7 @@ def decode(tags: Sequence[str], scheme: str) -> tuple[str, ...]:
         return from_spans(_closed_spans(tags, LEARNED['bioul']), len(tags))
     return tuple(
         tag if tag in (OUTSIDE, before) else f'B{tag[1:]}'
-        for before, tag in zip((OUTSIDE, *tags), tags, strict=False)
+        for before, tag in itertools.pairwise((OUTSIDE, *tags))
     )
 
 

@@ -5,10 +5,11 @@ scripts (Gu et al. 2021, section 4): entities of relations are written as `@GENE
 """
 
 import dataclasses
+import functools
 import json
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -27,6 +28,8 @@ VARIANT = re.compile(f'({"|".join(filter(None, (one.ending for one in INPUTS.val
 LARGEST_NUMBER = 1e6
 ANSWERS = ('answer', 'class', 'gold', 'gold_label', 'label', 'labels', 'score')
 """What a header calls an answer."""
+Answers = Callable[[int, str], tuple[str | float, ...]]
+"""What an answer column says, from the number of its line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +120,9 @@ class Published:
         return tuple(label for label in self.labels if label not in self.uncounted)
 
 
+F1 = ('micro_f1', 'macro_f1')
 NAMED = Layout((1,), 2, name=0)
+QUESTION = Layout((1, 2), 3, name=0, question=True)
 HALLMARKS = (
     'activating invasion and metastasis',
     'avoiding immune destruction',
@@ -141,7 +146,7 @@ RECORDS = (
         CLASSES,
         dataclasses.replace(NAMED, document=r'[^.]+'),
         (18035, 11268, 15745),
-        ('micro_f1', 'macro_f1'),
+        F1,
         'BioCreative VI',
         'public domain mark; registration',
         RELATIONS,
@@ -153,7 +158,7 @@ RECORDS = (
         CLASSES,
         dataclasses.replace(NAMED, document=r'[^.]+\.d\d+'),
         (25296, 2496, 5716),
-        ('micro_f1', 'macro_f1'),
+        F1,
         'DDI Extraction 2013',
         'CC BY-NC 4.0',
         INTERACTIONS,
@@ -178,7 +183,7 @@ RECORDS = (
         CLASSES,
         Layout((1,), 0, name=2, header=True, document=r'[^_]+', joined=True),
         (1295, 186, 371),
-        ('micro_f1', 'macro_f1', 'example_f1'),
+        (*F1, 'example_f1'),
         'Hallmarks of Cancer',
         'GPL-3.0',
         HALLMARKS,
@@ -189,7 +194,7 @@ RECORDS = (
     Published(
         'pubmedqa',
         CLASSES,
-        Layout((1, 2), 3, name=0, question=True),
+        QUESTION,
         (450, 50, 500),
         ('accuracy', 'macro_f1'),
         'PubMedQA, PQA-L, fold 0',
@@ -199,7 +204,7 @@ RECORDS = (
     Published(
         'bioasq',
         CLASSES,
-        Layout((1, 2), 3, name=0, question=True),
+        QUESTION,
         (670, 75, 140),
         ('accuracy', 'macro_f1'),
         'BioASQ 7b',
@@ -293,12 +298,13 @@ def read_file(
     layout = layout or (known.layout if known else None)
     rows = _rows(path, layout)
     layout = layout or _own_layout(path, rows)
-    _check_header(path, rows, layout, known, numbers)
+    answers = functools.partial(answers_of, path, known=known, numbers=numbers, labels=labels)
+    _check_header(path, rows, layout, known, answers)
     rows = rows[layout.header :]
     if not rows:
         raise InputError(f'{path}: holds no example')
     documents: dict[str, int] = {}
-    examples = [_example(path, *row, layout, known, numbers, documents, labels) for row in rows]
+    examples = [_example(path, *row, layout, answers, documents) for row in rows]
     return tuple(_joined(examples, layout.apart) if layout.joined else examples)
 
 
@@ -319,19 +325,21 @@ def _rows(path: Path, layout: Layout | None) -> list[tuple[int, list[str]]]:
             raise InputError(f'{path}: a public set is read from its own files; rename the folder')
         return tabular.read_rows(path)
     lines = enumerate(text_of(path).lstrip(BYTE_ORDER_MARK).split('\n'), 1)
-    rows = []
-    for number, line in ((number, line.rstrip('\r')) for number, line in lines if line.strip()):
-        if not (layout and layout.keys):
-            rows.append((number, line.split('\t')))
-            continue
-        try:
-            found = json.loads(line)
-            rows.append((number, [' '.join(str(found[key]).split()) for key in layout.keys]))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InputError(
-                f'{path}:{number}: is not a JSON object with {", ".join(layout.keys)} ({error!r:.60})'
-            ) from error
-    return rows
+    rows = [(number, line.rstrip('\r')) for number, line in lines if line.strip()]
+    keys = layout.keys if layout else ()
+    return [
+        (number, _values(path, number, line, keys) if keys else line.split('\t')) for number, line in rows
+    ]
+
+
+def _values(path: Path, number: int, line: str, keys: Sequence[str]) -> list[str]:
+    try:
+        found = json.loads(line)
+        return [' '.join(str(found[key]).split()) for key in keys]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(
+            f'{path}:{number}: is not a JSON object with {", ".join(keys)} ({error!r:.60})'
+        ) from error
 
 
 def _check_header(
@@ -339,18 +347,18 @@ def _check_header(
     rows: Sequence[tuple[int, list[str]]],
     layout: Layout,
     known: Published | None,
-    numbers: bool,
+    answers: Answers,
 ) -> None:
     """Raises InputError where the first line is a header and should be none, or the other way round."""
     if not rows:
         return
-    (number, first), answers = rows[0], Counter(columns[-1].strip() for _, columns in rows)
-    if not known and first[-1].strip().lower() in ANSWERS and answers[first[-1].strip()] == 1:
+    (number, first), said = rows[0], Counter(columns[-1].strip() for _, columns in rows)
+    if not known and first[-1].strip().lower() in ANSWERS and said[first[-1].strip()] == 1:
         raise InputError(f'{path}:{number}: looks like a header; a set of your own has none, remove it')
     if not (known and layout.header):
         return
     try:
-        _example(path, number, first, layout, known, numbers, {}, ())
+        _example(path, number, first, layout, answers, {})
     except InputError:
         return
     raise InputError(f'{path}:{number}: is an example; the first line of {known.name} is a header')
@@ -367,15 +375,9 @@ def _own_layout(path: Path, rows: Sequence[tuple[int, list[str]]]) -> Layout:
 
 
 def _example(
-    path: Path,
-    number: int,
-    columns: list[str],
-    layout: Layout,
-    known: Published | None,
-    numbers: bool,
-    documents: dict[str, int],
-    labels: Sequence[str],
+    path: Path, number: int, columns: list[str], layout: Layout, answers: Answers, documents: dict[str, int]
 ) -> Text:
+    """The example of a line; `documents` gets the number of its document, where that is new."""
     if len(columns) != layout.columns:
         count = f'{len(columns)} column{"s" * (len(columns) != 1)}'
         raise InputError(f'{path}:{number}: has {count}, not {layout.columns}')
@@ -388,7 +390,7 @@ def _example(
         if not found:
             raise InputError(f'{path}:{number}: {columns[layout.name]!r} names no document')
         document = documents.setdefault(found[0], len(documents))
-    return Text(texts, answers_of(path, number, given, known, numbers, labels), document, line=number)
+    return Text(texts, answers(number, given), document, line=number)
 
 
 def answers_of(
@@ -426,9 +428,9 @@ def answers_of(
 
 def _joined(examples: Sequence[Text], apart: bool) -> list[Text]:
     """One example for each document: its texts in the order of the file, every label that one of them has."""
-    parts: dict[int, list[Text]] = {}
+    parts: dict[int, list[Text]] = defaultdict(list)
     for example in examples:
-        parts.setdefault(example.document, []).append(example)
+        parts[example.document].append(example)
     found = []
     for of_one in parts.values():
         sentences = tuple(part.words[0] for part in of_one)

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow
@@ -25,7 +25,7 @@ from bioptimus_jax.run import Run
 from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.vocab.build import read_new_tokens
 from bioptimus_jax.vocab.occurrences import TokenFinder, cut_around
-from bioptimus_jax.vocab.sampling import Candidates, Search, hash_texts, priorities
+from bioptimus_jax.vocab.sampling import Candidates, Search, hash_texts, priorities, ranks
 from bioptimus_jax.vocab.subwords import load
 
 BLOCK = 2048  # documents a worker takes at a time
@@ -51,6 +51,18 @@ OCCURRENCES = pyarrow.schema(
 )
 
 _state: dict[str, Any] = {}
+
+
+class Located(NamedTuple):
+    """A sampled occurrence: number of the token, its priority, where its sentence is, and the span in its text."""
+
+    token: int
+    priority: int
+    document: str
+    number: int
+    text: str
+    start: int
+    end: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,19 +110,18 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         return {'tokens': 0, 'sentences': 0, 'occurrences': 0}
     documents = open_documents(run.folder('corpus'), 'train')
     k, longest = run.config.contexts.per_token, run.config.contexts.max_characters
-    most = len(ranges(len(documents), BLOCK))
+    blocks = ranges(len(documents), BLOCK)
     arguments = (documents, vocab_folder.absolute(), tokens, run.config.seed)
     started = time.monotonic()
-    with open_workers(run.config.runtime, most, _prepare, arguments) as pool:
+    with open_workers(run.config.runtime, len(blocks), _prepare, arguments) as pool:
         search = Search(tokens=len(tokens), k=k)
         search.resume(folder / PARTIAL)
-        _scan_all(run, pool, ranges(len(documents), BLOCK), search, folder / PARTIAL)
-        sample = search.candidates
-        located = _locate_all(run, pool, sample, longest)
+        _scan_all(run, pool, blocks, search, folder / PARTIAL)
+        located = _locate_all(run, pool, search.candidates, longest)
     _write_tables(folder, tokens, located)
     (folder / PARTIAL).unlink(missing_ok=True)
     seconds = time.monotonic() - started
-    per_token = np.bincount([row[0] for row in located], minlength=len(tokens))
+    per_token = np.bincount([row.token for row in located], minlength=len(tokens))
     counts = {
         'tokens': len(tokens),
         'tokens_without': int((per_token == 0).sum()),
@@ -118,15 +129,14 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         'tokens_with_all': int((per_token == k).sum()),
         'sentences_searched': search.sentences,
         'occurrences': len(located),
-        'not_located': len(sample) - len(located),
-        'sentences': len({row[4] for row in located}),
+        'not_located': len(search.candidates) - len(located),
+        'sentences': len({row.text for row in located}),
     }
-    without, some, every = (
-        counts[f'tokens_{kind}'] / len(tokens) for kind in ('without', 'with_some', 'with_all')
-    )
+    share = {name: count / len(tokens) for name, count in counts.items()}
     run.say(
-        f'contexts: of {len(tokens):,} new tokens {without:.1%} have none, {some:.1%} have 1-{k - 1}, '
-        f'{every:.1%} have {k}; {search.sentences:,} sentences searched, {search.sentences / seconds:,.0f}/s'
+        f'contexts: of {len(tokens):,} new tokens {share["tokens_without"]:.1%} have none, '
+        f'{share["tokens_with_some"]:.1%} have 1-{k - 1}, {share["tokens_with_all"]:.1%} have {k}; '
+        f'{search.sentences:,} sentences searched, {search.sentences / seconds:,.0f}/s'
     )
     return counts
 
@@ -152,6 +162,7 @@ def sample_contexts(run: Run, tokens: list[str], k: int, most_documents: int) ->
 def _scan_all(
     run: Run, pool: Workers, all_blocks: list[tuple[int, int]], search: Search, partial: Path | None
 ) -> None:
+    """Search the blocks that are not done yet; `partial`: where what is found is saved, if anywhere."""
     sizes, blocks = [b - a for a, b in all_blocks], all_blocks[search.blocks :]
     progress = run.progress('contexts: searching', sum(sizes), 'documents')
     progress.start_at(sum(sizes[: search.blocks]))
@@ -171,21 +182,22 @@ def _scan_all(
                 search.save(partial)
                 saved = time.monotonic()
     except Stopped:
+        # What is found is saved here, too: the next start goes on from this block.
         if partial is not None and search.blocks:
             search.save(partial)
         raise
     search.merge()
 
 
-def _locate_all(run: Run, pool: Workers, sample: Candidates, longest: int) -> list[tuple]:
-    """(token, priority, document id, number, text, start, end) of every sampled occurrence located."""
+def _locate_all(run: Run, pool: Workers, sample: Candidates, longest: int) -> list[Located]:
+    """Every sampled occurrence that is located."""
     in_order = sample.take(np.argsort(sample.document, kind='stable'))
     bounds = np.searchsorted(
         in_order.document, np.arange(0, int(in_order.document.max(initial=-1)) + BLOCK + 1, BLOCK)
     )
     tasks = [(in_order.take(np.arange(a, b)), longest) for a, b in itertools.pairwise(bounds) if a < b]
     progress = run.progress('contexts: cutting out', len(sample), 'contexts')
-    rows: list[tuple] = []
+    rows: list[Located] = []
     for (part, _), located in zip(tasks, pool.map(_locate, tasks, run.check_stop), strict=True):
         rows.extend(located)
         progress.update(len(part))
@@ -203,8 +215,8 @@ def _scan(start: int, stop: int, k: int, limits: np.ndarray | None) -> tuple[Can
     split = [split_sentences(document.text) for document in documents]
     lengths = np.fromiter(map(len, split), np.int64, len(split))
     sentences = [sentence for part in split for sentence in part]
-    within = np.arange(len(sentences)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     owner = np.repeat(np.arange(len(split)), lengths)
+    within = ranks(owner)
     keys = np.array([document_key(document.id) for document in documents], np.uint64)
     sentence, token, _ = _state['finder'].find(sentences)
     priority = priorities(_state['token_hashes'][token], keys[owner[sentence]], within[sentence])
@@ -219,8 +231,8 @@ def _scan(start: int, stop: int, k: int, limits: np.ndarray | None) -> tuple[Can
     return found.smallest(k), len(sentences)
 
 
-def _locate(sample: Candidates, longest: int) -> list[tuple]:
-    """Rows of `_locate_all` for candidates of one block, in order of documents."""
+def _locate(sample: Candidates, longest: int) -> list[Located]:
+    """What `_locate_all` gives for candidates of one block, in order of documents."""
     source: DocumentSource = _state['documents']
     first, stop = int(sample.document[0]), int(sample.document[-1]) + 1
     documents = source.read(first, stop)
@@ -235,44 +247,38 @@ def _locate(sample: Candidates, longest: int) -> list[tuple]:
         if start_I[i] >= 0:
             cut = cut_around(sentences[index[i]], int(start_I[i]), int(end_I[i]), longest)
             identity = documents[document - first].id
-            rows.append((int(sample.token[i]), int(sample.priority[i]), identity, number, *cut))
+            rows.append(Located(int(sample.token[i]), int(sample.priority[i]), identity, number, *cut))
     return rows
 
 
-def _write_tables(folder: Path, tokens: list[str], rows: list[tuple]) -> None:
+def _write_tables(folder: Path, tokens: list[str], rows: list[Located]) -> None:
     sentences, occurrences = _tables(tokens, rows)
     _write(folder / 'sentences.parquet', sentences, SENTENCES)
     _write(folder / 'occurrences.parquet', occurrences, OCCURRENCES)
 
 
-def _tables(tokens: list[str], rows: list[tuple]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _tables(tokens: list[str], rows: list[Located]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Sentences by (document id, number), occurrences by (token, rank): the order of work is gone.
 
     Of equal sentences the first stands for all: each is encoded once, whatever tokens it serves.
     """
-    place_of: dict[str, tuple] = {}
-    for *place, text in sorted({row[2:5] for row in rows}):
-        place_of.setdefault(text, tuple(place))
+    place_of: dict[str, tuple[str, int]] = {}
+    for document, number, text in sorted({(row.document, row.number, row.text) for row in rows}):
+        place_of.setdefault(text, (document, number))
     number_of = {text: i for i, text in enumerate(place_of)}
-    documents, numbers = zip(*place_of.values(), strict=True) if place_of else ((), ())
     by_sentence = {
         'sentence': range(len(place_of)),
-        'document': documents,
-        'number': numbers,
-        'text': list(place_of),
+        'document': [document for document, _ in place_of.values()],
+        'number': [number for _, number in place_of.values()],
+        'text': place_of,
     }
     rows = sorted(rows)
-    rank, previous, ranks = 0, -1, []
-    for row in rows:
-        rank = rank + 1 if row[0] == previous else 0
-        previous = row[0]
-        ranks.append(rank)
     by_occurrence = {
-        'token': [tokens[row[0]] for row in rows],
-        'sentence': [number_of[row[4]] for row in rows],
-        'start': [row[5] for row in rows],
-        'end': [row[6] for row in rows],
-        'rank': ranks,
+        'token': [tokens[row.token] for row in rows],
+        'sentence': [number_of[row.text] for row in rows],
+        'start': [row.start for row in rows],
+        'end': [row.end for row in rows],
+        'rank': ranks(np.array([row.token for row in rows], np.int64)).tolist(),
     }
     return by_sentence, by_occurrence
 

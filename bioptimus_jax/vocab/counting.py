@@ -7,11 +7,9 @@ string in memory for every misspelling. Which documents is decided by a hash of 
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
-
-import tokenizers
 
 from bioptimus_jax.corpus.documents import DocumentSource
 from bioptimus_jax.corpus.readers import input_files, read_inputs
@@ -20,7 +18,7 @@ from bioptimus_jax.hosts.workers import open_workers, ranges
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import TOKENIZERS, Corpus, Experiment
-from bioptimus_jax.vocab.subwords import Kind, Subwords
+from bioptimus_jax.vocab.subwords import Subwords
 
 BLOCK = 8192  # documents
 
@@ -41,15 +39,9 @@ def count_corpora(
     """
     settings = run.config.vocab
     blocks, files = ranges(len(documents), BLOCK), [(file.absolute(),) for file in general_files(run.config)]
-    arguments = (
-        documents,
-        share_counted(run),
-        settings.sample_seed,
-        TOKENIZERS.load(settings.tokenizer),
-        settings.lowercase,
-        like.tokenizer if like else None,
-        _general(run.config),
-    )
+    kind, words_of = TOKENIZERS.load(settings.tokenizer), like.tokenizer if like else None
+    count = functools.partial(kind.count_words, lowercase=settings.lowercase, like=words_of)
+    arguments = documents, share_counted(run), settings.sample_seed, count, _general(run.config)
     with open_workers(run.config.runtime, len(blocks) + len(files), _prepare, arguments) as pool:
         progress = run.progress('vocab: counting words', len(documents), 'documents')
         sizes = [stop - start for start, stop in blocks]
@@ -86,16 +78,7 @@ def _added(progress: Progress, sizes: Iterable[int], parts: Iterable[Counter[str
     return counts
 
 
-def _prepare(
-    documents: DocumentSource,
-    share: float,
-    seed: int,
-    kind: Kind,
-    lowercase: bool,
-    like: tokenizers.Tokenizer | None,
-    general: Corpus,
-) -> None:
-    count = functools.partial(kind.count_words, lowercase=lowercase, like=like)
+def _prepare(documents: DocumentSource, share: float, seed: int, count: Callable, general: Corpus) -> None:
     _state.update(documents=documents, share=share, seed=seed, count=count, general=general)
 
 

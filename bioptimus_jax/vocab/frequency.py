@@ -85,6 +85,7 @@ def class_of(count: int, total: int) -> str:
     """The class of a word that occurs `count` times among `total` running words."""
     if not count:
         return ABSENT
+    # In whole numbers, so that no rounding decides about a count on a bound.
     return next(
         (name for name, low in zip(CLASSES, PER_MILLION, strict=False) if count * 1_000_000 >= low * total),
         CLASSES[-1],

@@ -9,6 +9,7 @@ import itertools
 
 import numpy as np
 
+from bioptimus_jax.vocab.sampling import ranks
 from bioptimus_jax.vocab.subwords import Subwords
 
 CACHED_CHUNKS = 1_000_000  # about 150 MB
@@ -34,6 +35,7 @@ class TokenFinder:
         self.row_tokens: list[int] = []
 
     def _learn(self, chunks: list[str]) -> None:
+        # All at once, not the oldest: row numbers stay consecutive, and frequent chunks come back soon.
         if len(self.row_of_chunk) > CACHED_CHUNKS:
             self._forget()
         missing = list(set(chunks).difference(self.row_of_chunk))
@@ -61,16 +63,14 @@ class TokenFinder:
         chunks = list(itertools.chain.from_iterable(lists))
         self._learn(chunks)
         row_N = np.fromiter(map(self.row_of_chunk.__getitem__, chunks), np.int64, len(chunks))
-        hit_H = np.flatnonzero(row_N)
-        row_H = row_N[hit_H]
+        sentence_N = np.repeat(np.arange(len(lists)), lengths)
         counts = np.array(self.row_counts)
         starts = np.cumsum(counts) - counts
-        count_H = counts[row_H]
-        within = np.arange(count_H.sum()) - np.repeat(np.cumsum(count_H) - count_H, count_H)
-        token = np.array(self.row_tokens, np.int64)[np.repeat(starts[row_H], count_H) + within]
-        sentence_N = np.repeat(np.arange(len(lists)), lengths)
-        sentence = np.repeat(sentence_N[hit_H], count_H)
-        chunk = np.repeat(hit_H, count_H) - (np.cumsum(lengths) - lengths)[sentence]
+        # A chunk appears once for each of its tokens: not at all, most often.
+        at = np.repeat(np.arange(len(chunks)), counts[row_N])
+        token = np.array(self.row_tokens, np.int64)[starts[row_N[at]] + ranks(at)]
+        sentence = sentence_N[at]
+        chunk = ranks(sentence_N)[at]
         _, first = np.unique(sentence * max(len(self.tokens), 1) + token, return_index=True)
         return sentence[first], token[first], chunk[first]
 
@@ -108,9 +108,8 @@ class TokenFinder:
             batch = different[start : start + BATCH]
             for word, encoding in zip(batch, self.subwords.encode(batch), strict=True):
                 spans: dict[int, list[tuple[int, int]]] = {}
-                for number, span in zip(
-                    self.number_of_id[encoding.ids].tolist(), encoding.offsets, strict=True
-                ):
+                numbers = self.number_of_id[encoding.ids].tolist()
+                for number, span in zip(numbers, encoding.offsets, strict=True):
                     if number >= 0:
                         spans.setdefault(number, []).append(span)
                 pieces[word] = spans

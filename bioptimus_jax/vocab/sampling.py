@@ -38,6 +38,7 @@ def mix(values: np.ndarray) -> np.ndarray:
 
 def priorities(token_hashes: np.ndarray, document_keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """uint64 priority of (token, document, sentence number); the seed is in the token hashes."""
+    # An odd factor takes different sentence numbers to different values, as splitmix64 steps its state.
     places = mix(document_keys + np.uint64(0x9E3779B97F4A7C15) * (numbers.astype(np.uint64) + np.uint64(1)))
     return mix(mix(token_hashes ^ places) + token_hashes)
 

@@ -12,8 +12,8 @@ import tokenizers
 from tokenizers import AddedToken
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json
-from bioptimus_jax.vocab.subwords import LEGACY_FILES, READY, SETTINGS, Roles
+from bioptimus_jax.files import atomic, read_json, write_json
+from bioptimus_jax.vocab.subwords import LEGACY_FILES, READY, SETTINGS, Roles, Subwords
 
 NAMES = dict(pad='pad_token', unknown='unk_token', cls='cls_token', sep='sep_token', mask='mask_token')
 """What transformers calls the special tokens, by their roles."""
@@ -29,6 +29,20 @@ SWITCHES = {
 def named(roles: Roles) -> dict[str, str]:
     """The special tokens as tokenizer_config.json names them."""
     return {NAMES[role]: token for role, token in roles._asdict().items()}
+
+
+def write_settings(folder: Path, tokenizer: tokenizers.Tokenizer, settings: dict[str, Any]) -> None:
+    """Write tokenizer.json, and tokenizer_config.json, which says how transformers is to read it."""
+    with atomic(folder / READY) as file:
+        file.write(tokenizer.to_str(pretty=True))
+    write_json(folder / SETTINGS, settings)
+
+
+def extra_tokens(subwords: Subwords) -> dict[str, list[str]]:
+    """The special tokens without a role, as tokenizer_config.json lists them; empty for none."""
+    added = subwords.tokenizer.get_added_tokens_decoder().values()
+    extra = [token.content for token in added if token.special and token.content not in subwords.roles]
+    return {EXTRA[0]: extra} if extra else {}
 
 
 def normalizer_settings(folder: Path) -> dict[str, bool | None]:

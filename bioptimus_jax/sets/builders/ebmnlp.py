@@ -11,9 +11,7 @@ from collections.abc import Iterator
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.originals import Builder, Example, Made, Originals
-from bioptimus_jax.sets.sentences import SPLITS
 
-LISTS = dict(zip(SPLITS, ('train_pmid', 'dev_pmid', 'test_pmid'), strict=True))
 ELEMENTS = {'participants': 'I-PAR', 'interventions': 'I-INT', 'outcomes': 'I-OUT'}
 NONE, OUTSIDE, STOP = '0', 'O', '.'
 DOCUMENT = '-DOCSTART- ({})'
@@ -27,8 +25,7 @@ def make(originals: Originals, fold: int) -> Made:
     """The lines of every document, and the oddities of labels. Raises InputError naming file and word."""
     oddities: Counter[str] = Counter({SEVERAL: 0})
     splits = {}
-    for split, name in LISTS.items():
-        _, documents = originals.listed(f'{name}.tsv', f'{name}.txt')
+    for split, documents in originals.lists('pmid'):
         splits[split] = [line for document in documents for line in _lines(originals, document, oddities)]
     return Made(splits, [f'{count:,} {what}' for what, count in sorted(oddities.items())])
 

@@ -11,10 +11,8 @@ from collections.abc import Iterator
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.sets.originals import Builder, Example, Made, Originals
-from bioptimus_jax.sets.sentences import SPLITS
 from bioptimus_jax.sets.texts import HALLMARKS
 
-LISTS = dict(zip(SPLITS, ('train_pmid', 'dev_pmid', 'test_pmid'), strict=True))
 NULL = 'null'
 TWICE = 'sentences have one hallmark by several labels; it counts once'
 EMPTY = "sentences have the label NULL, which is BLURB's none"
@@ -24,8 +22,7 @@ def make(originals: Originals, fold: int) -> Made:
     """The sentences, and the oddities of labels. Raises InputError naming file and sentence."""
     oddities: Counter[str] = Counter()
     splits, without = {}, []
-    for split, name in LISTS.items():
-        _, listed = originals.listed(f'{name}.tsv', f'{name}.txt')
+    for split, listed in originals.lists('pmid'):
         documents = [part.removesuffix('.txt') for part in listed]
         made = [list(_sentences(originals, document, oddities)) for document in documents]
         splits[split] = [sentence for document in made for sentence in document]

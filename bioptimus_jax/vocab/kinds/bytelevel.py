@@ -21,14 +21,15 @@ from bioptimus_jax.schema import Vocab
 from bioptimus_jax.vocab.probes import PROBES
 from bioptimus_jax.vocab.subwords import READY, SETTINGS, Kind, Roles, Subwords
 from bioptimus_jax.vocab.tokenizer_files import (
-    EXTRA,
     NAMES,
     add_listed,
     check_ids,
+    extra_tokens,
     listed_tokens,
     named,
     read_ready,
     said_roles,
+    write_settings,
 )
 from bioptimus_jax.vocab.training import train_model
 
@@ -118,8 +119,6 @@ class ByteLevel(Kind):
         write_json(folder / VOCABULARY, {token: i for i, token in enumerate(subwords.tokens)})
         with atomic(folder / MERGES) as file:
             file.write('\n'.join(['#version: 0.2', *map(' '.join, merges)]) + '\n')
-        with atomic(folder / READY) as file:
-            file.write(tokenizer.to_str(pretty=True))
         state = json.loads(tokenizer.to_str())
         prefixed = bool((state['pre_tokenizer'] or {}).get('add_prefix_space'))
         added = tokenizer.get_added_tokens_decoder().values()
@@ -128,9 +127,8 @@ class ByteLevel(Kind):
         if own == state:
             ends = {'bos_token': roles.cls, 'eos_token': roles.sep}
             settings = {'tokenizer_class': 'RobertaTokenizer', 'add_prefix_space': prefixed, **ends}
-        if extra := [t.content for t in added if t.special and t.content not in roles]:
-            settings[EXTRA[0]] = extra
-        write_json(folder / SETTINGS, settings | {'model_max_length': model_max_length, **named(roles)})
+        settings |= extra_tokens(subwords) | {'model_max_length': model_max_length, **named(roles)}
+        write_settings(folder, tokenizer, settings)
 
     def check(self, subwords: Subwords, where: Path) -> None:
         """Raises InputError, naming the setting, unless the tokenizer is a BPE of words that carry their space."""

@@ -11,20 +11,21 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import atomic, write_json
+from bioptimus_jax.files import atomic
 from bioptimus_jax.schema import Vocab
 from bioptimus_jax.vocab.probes import PROBES
 from bioptimus_jax.vocab.subwords import READY, SETTINGS, Kind, Roles, Subwords
 from bioptimus_jax.vocab.tokenizer_files import (
-    EXTRA,
     SWITCHES,
     add_listed,
     check_ids,
+    extra_tokens,
     listed_tokens,
     named,
     normalizer_settings,
     read_ready,
     said_roles,
+    write_settings,
 )
 from bioptimus_jax.vocab.training import train_model
 
@@ -79,8 +80,8 @@ class WordPiece(Kind):
             self, tokenizer, SPECIAL_TOKENS, {t for t in tokenizer.get_vocab() if t.startswith('[unused')}
         )
 
-    def made(self, tokens: list[str], lowercase: bool, like: Subwords | None = None) -> Subwords:
-        """The tokenizer of these tokens, in order of ids, in that casing or with the words of another."""
+    def made(self, tokens: list[str], lowercase: bool = True, like: Subwords | None = None) -> Subwords:
+        """The tokenizer of these tokens, in order of ids, in that casing or with the words (and casing) of `like`."""
         return self.of(tokenizer_from_vocabulary(tokens, like.tokenizer if like else self.blank(lowercase)))
 
     def save(self, subwords: Subwords, folder: Path, model_max_length: int) -> None:
@@ -93,21 +94,16 @@ class WordPiece(Kind):
         folder.mkdir(parents=True, exist_ok=True)
         with atomic(folder / VOCABULARY, 'wb') as file:
             file.write(''.join(token + '\n' for token in subwords.tokens).encode('utf-8'))
-        with atomic(folder / READY) as file:
-            file.write(tokenizer.to_str(pretty=True))
         normal = tokenizer.normalizer
         own = isinstance(normal, normalizers.BertNormalizer) and normal.clean_text
         if own and isinstance(tokenizer.pre_tokenizer, pre_tokenizers.BertPreTokenizer):
+            switches = ('do_lower_case', 'tokenize_chinese_chars', 'strip_accents')
             settings: dict[str, Any] = {'tokenizer_class': 'BertTokenizer'}
-            for key in ('do_lower_case', 'tokenize_chinese_chars', 'strip_accents'):
-                settings[key] = getattr(normal, SWITCHES[key])
+            settings |= {key: getattr(normal, SWITCHES[key]) for key in switches}
         else:
             settings = {'tokenizer_class': 'PreTrainedTokenizerFast'}
-        settings |= {'model_max_length': model_max_length, **named(SPECIAL_TOKENS)}
-        added = tokenizer.get_added_tokens_decoder().values()
-        if extra := [t.content for t in added if t.special and t.content not in SPECIAL_TOKENS]:
-            settings[EXTRA[0]] = extra
-        write_json(folder / SETTINGS, settings)
+        settings |= {'model_max_length': model_max_length, **named(SPECIAL_TOKENS), **extra_tokens(subwords)}
+        write_settings(folder, tokenizer, settings)
 
     def check(self, subwords: Subwords, where: Path) -> None:
         """Raises InputError, naming the setting, for a tokenizer that is no WordPiece of words between spaces."""
@@ -181,15 +177,14 @@ class WordPiece(Kind):
         """
         ids = subwords.tokenizer.get_vocab(with_added_tokens=False)
         added = {token.content for token in subwords.tokenizer.get_added_tokens_decoder().values()}
-        usable = set()
-        for token, number in ids.items():
-            text, begins = self.text(token), self.begins(token)
-            first, inside = (text[:1], text[1:]) if begins else ('', text)
-            if len(text) > 1 and token not in added:
-                characters = (*first, *(CONTINUATION + c for c in inside))
-                if all(c in ids for c in characters):
-                    usable.add(number)
-        return usable
+
+        def is_spelled(token: str) -> bool:
+            text = self.text(token)
+            first = text[:1] if self.begins(token) else ''
+            characters = (*first, *(CONTINUATION + c for c in text[len(first) :]))
+            return len(text) > 1 and all(c in ids for c in characters)
+
+        return {number for token, number in ids.items() if token not in added and is_spelled(token)}
 
     def without(self, tokenizer: tokenizers.Tokenizer, hidden: Collection[int]) -> tokenizers.Tokenizer:
         """The entries are renamed and not removed, since ids have no gaps: a name with a space matches no word."""
@@ -211,7 +206,7 @@ class WordPiece(Kind):
         return self.with_words(source, trained.tokens)
 
     def with_words(self, source: Subwords, words: Iterable[str]) -> Subwords:
-        return self.made([*dict.fromkeys((*source.tokens, *words))], True, source)
+        return self.made([*dict.fromkeys((*source.tokens, *words))], like=source)
 
     def fit(self, given: Subwords, source: Subwords, file: Path) -> Subwords:
         said = normalizer_settings(file.parent)
@@ -221,7 +216,7 @@ class WordPiece(Kind):
                 f'config.vocab.file: {file.parent / SETTINGS} says {listed}, and the tokenizer of the source '
                 'is another; take a vocabulary with its settings, or correct that file'
             )
-        return self.made(given.tokens, True, source)
+        return self.made(given.tokens, like=source)
 
 
 KIND = WordPiece()
