@@ -112,6 +112,8 @@ class Architecture(abc.ABC):
     head_activation: ClassVar[str] = ''
     # Of the encoder's tensors, but in checkpoints of the encoder alone.
     prefix: ClassVar[str]
+    # Beginning of a parameter's path -> the modules of its tensor in transformers; the first that fits decides.
+    modules: ClassVar[Mapping[str, str]]
     # Tensors in checkpoints that the model does not have; without the prefix.
     ignored: ClassVar[re.Pattern[str]]
     # Second name of a tensor -> its first, in full: one tensor in transformers, written under the first name here.
@@ -222,9 +224,11 @@ class Architecture(abc.ABC):
         return {name: getattr(self, field) for field, name in self.config_keys.items()}
 
     @classmethod
-    @abc.abstractmethod
     def tensor_name(cls, path: str) -> str:
         """The tensor of a parameter in transformers' state dict."""
+        ours = next(start for start in cls.modules if path.startswith(start))
+        *modules, leaf = (cls.modules[ours] + path.removeprefix(ours)).split('/')
+        return '.'.join([*modules, 'bias' if leaf == 'bias' else 'weight'])
 
     @classmethod
     def plain_name(cls, name: str) -> str:

@@ -4,8 +4,8 @@ B rows, L positions, M slots, K slots of all rows, D hidden size, V padded vocab
 """
 
 import zlib
-from collections.abc import Hashable, Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import flax.linen as nn
 import jax
@@ -188,6 +188,28 @@ class Predictions(Part):
         bias_V = self.param('bias', nn.initializers.zeros, (a.padded_vocab_size,))
         real_V = jnp.arange(a.padded_vocab_size) < a.vocab_size
         return states_BxMxD, jnp.where(real_V, bias_V, jnp.finfo(jnp.float32).min)
+
+
+class LikeBert(Architecture):
+    """A family with these modules and BERT's parameter paths; it may replace a module by its own."""
+
+    supported: ClassVar[Mapping[str, Any]] = {
+        'position_embedding_type': 'absolute',
+        'is_decoder': False,
+        'tie_word_embeddings': True,
+    }
+    table: ClassVar = 'embeddings/word_embeddings/embedding'
+    output_bias: ClassVar[str | None] = 'cls/predictions/bias'
+    rules: ClassVar[Sequence[Rule]] = RULES
+
+    def embeddings(self, compute: Compute) -> nn.Module:
+        return Embeddings(self, compute, getattr(self, 'token_types', 0))
+
+    def layer(self, compute: Compute) -> nn.Module:
+        return Layer(self, compute)
+
+    def predictions(self, compute: Compute) -> nn.Module:
+        return Predictions(self, compute)
 
 
 def at_slots(states_BxLxD: jax.Array, slots_K: jax.Array) -> jax.Array:

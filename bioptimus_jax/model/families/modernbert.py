@@ -18,21 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.model.architecture import ACTIVATIONS, Architecture, Rule
+from bioptimus_jax.model.architecture import ACTIVATIONS, Rule
 from bioptimus_jax.model.attention import Dropped, dropout
 from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.layers import RULES, Part, Predictions, at_slots
+from bioptimus_jax.model.layers import RULES, LikeBert, Part, at_slots
 from bioptimus_jax.trees import flatten, unflatten
 
-THEIRS = {
-    'encoder/layer/': 'layers/',
-    'encoder/': '',
-    'embeddings/word_embeddings/': 'embeddings/tok_embeddings/',
-    'embeddings/LayerNorm/': 'embeddings/norm/',
-    'cls/predictions/transform/dense/': 'head/dense/',
-    'cls/predictions/transform/LayerNorm/': 'head/norm/',
-    'cls/predictions/bias': 'decoder/bias',
-}
 FULL, SLIDING = 'full_attention', 'sliding_attention'  # in layer_types and rope_parameters of config.json
 BASES = {FULL: 'global_rope_theta', SLIDING: 'local_rope_theta'}
 EVERY = 'global_attn_every_n_layers'
@@ -47,7 +38,7 @@ class Kind(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class ModernBert(Architecture):
+class ModernBert(LikeBert):
     """A ModernBERT with its masked-language-model head, whose output matrix is the table of word embeddings.
 
     Every `global_every`-th layer from the first attends to the whole document, the others to `local_attention // 2`
@@ -94,6 +85,15 @@ class ModernBert(Architecture):
     unsaid: ClassVar = {'embedding_dropout': 0.0, 'attention_dropout': 0.0}
     head_activation: ClassVar = 'gelu'
     prefix: ClassVar = 'model.'
+    modules: ClassVar = {
+        'encoder/layer/': 'model/layers/',
+        'encoder/': 'model/',
+        'embeddings/word_embeddings/': 'model/embeddings/tok_embeddings/',
+        'embeddings/LayerNorm/': 'model/embeddings/norm/',
+        'cls/predictions/transform/dense/': 'head/dense/',
+        'cls/predictions/transform/LayerNorm/': 'head/norm/',
+        'cls/predictions/bias': 'decoder/bias',
+    }
     token_keys: ClassVar = {
         'pad_token_id': 'pad',
         'bos_token_id': 'cls',
@@ -103,8 +103,6 @@ class ModernBert(Architecture):
     }
     ignored: ClassVar = re.compile(r'decoder\.weight$|classifier\.')
     tied: ClassVar = {'decoder.weight': 'model.embeddings.tok_embeddings.weight'}
-    table: ClassVar = 'embeddings/word_embeddings/embedding'
-    output_bias: ClassVar = 'cls/predictions/bias'
     rules: ClassVar = (
         # Whole on every device of `tensor`: a cut would follow neither heads nor the pairs of gate and value.
         Rule(r'/(Wqkv|Wi)/kernel$', ('fsdp', None)),
@@ -151,16 +149,6 @@ class ModernBert(Architecture):
             },
         }
 
-    @classmethod
-    def tensor_name(cls, path: str) -> str:
-        for ours, theirs in THEIRS.items():
-            if path.startswith(ours):
-                path = theirs + path.removeprefix(ours)
-                break
-        *modules, leaf = path.split('/')
-        name = '.'.join([*modules, 'bias' if leaf == 'bias' else 'weight'])
-        return name if name.startswith(('head.', 'decoder.')) else cls.prefix + name
-
     @property
     def kinds(self) -> tuple[Kind, ...]:
         of_all, near = (
@@ -187,9 +175,6 @@ class ModernBert(Architecture):
 
     def closing(self, compute: Compute) -> nn.Module:
         return FinalNorm(self, compute)
-
-    def predictions(self, compute: Compute) -> nn.Module:
-        return Predictions(self, compute)
 
     def context(self, batch: Mapping[str, jax.Array]) -> dict[str, Any]:
         """With the cosines and sines of each rotary base."""
