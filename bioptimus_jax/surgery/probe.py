@@ -27,9 +27,9 @@ from bioptimus_jax.surgery.graft import rows_fit
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS, MAPS, middle
 from bioptimus_jax.surgery.material import Material, gather
 from bioptimus_jax.surgery.rows import seeded
-from bioptimus_jax.surgery.source import computing, load_source
+from bioptimus_jax.surgery.source import computing, load_source, watched
 from bioptimus_jax.surgery.spelling import likeness, written
-from bioptimus_jax.surgery.synthesis import make, summing, watched
+from bioptimus_jax.surgery.synthesis import make, summing
 from bioptimus_jax.trees import flatten, unflatten
 from bioptimus_jax.vocab.contexts import Contexts, sample_contexts
 from bioptimus_jax.vocab.subwords import Subwords

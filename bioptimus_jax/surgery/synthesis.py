@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from bioptimus_jax.model.loaded import Loaded
-from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Surgery
 from bioptimus_jax.surgery import account, donor, fit, linear, rows
@@ -18,7 +17,7 @@ from bioptimus_jax.surgery.account import NewRows
 from bioptimus_jax.surgery.initialisations import averaged_input
 from bioptimus_jax.surgery.material import Material, Sums, gather
 from bioptimus_jax.surgery.reading import Reading
-from bioptimus_jax.surgery.source import sum_states
+from bioptimus_jax.surgery.source import sum_states, watched
 from bioptimus_jax.vocab.contexts import load_contexts
 
 UNKNOWN_MEAN = 'unknown_mean'
@@ -75,16 +74,6 @@ def summing(run: Run, batch_pieces: int, keep: bool) -> Sums:
         return states
 
     return sums
-
-
-def watched(progress: Progress, check: Callable[[], None]) -> Callable[[int], None]:
-    """What is called after a piece of work: it shows progress, then calls `check`, which may raise Stopped."""
-
-    def advance(amount: int) -> None:
-        progress.update(amount)
-        check()
-
-    return advance
 
 
 def make(
