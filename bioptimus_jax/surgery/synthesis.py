@@ -5,7 +5,6 @@ N: new tokens, D: hidden size.
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -60,12 +59,13 @@ def summing(run: Run, batch_pieces: int, keep: bool) -> Sums:
 
     def sums(source: Loaded, read: Reading, layers: Sequence[int], label: str) -> np.ndarray:
         progress = run.progress(f'surgery, {label}', len(read.windows), 'windows')
-        keeping: dict[str, Any] = {}
-        if keep:
-            keeping = {'kept': run.scratch('surgery') / f'{label}.npz', 'start_at': progress.start_at}
+        kept = run.scratch('surgery') / f'{label}.npz' if keep else None
+        advance = watched(progress, run.check_stop)
         # For the last layer alone there is a program that hands on no others.
         wanted = () if tuple(layers) == (source.architecture.layers,) else layers
-        states = sum_states(source, read, batch_pieces, watched(progress, run.check_stop), wanted, **keeping)
+        states = sum_states(
+            source, read, batch_pieces, advance, wanted, kept=kept, start_at=progress.start_at
+        )
         if keep:  # for the account of FLOPs; `attended`: pieces that each attends to, on average
             lengths_W = np.array([len(window) for window in read.windows], np.int64)
             pieces, attended = int(lengths_W.sum()), float((lengths_W**2).sum())
