@@ -81,7 +81,8 @@ def adapt(
 
     Raises ConfigError, InputError as the program does, KeyboardInterrupt after saving, and RuntimeError for a crash.
     """
-    run, given = Path(workdir).absolute(), Path(workdir).absolute() / GIVEN
+    run = Path(workdir).absolute()
+    given = run / GIVEN
     with workplace() as place, undisturbed():
         (place / GIVEN).mkdir()
         own: dict[str, Any] = {'stages': TRAINING}

@@ -161,11 +161,11 @@ def letters(sentence: str) -> str:
 
 
 def _holds(key: str, beginnings: dict[str, list[str]]) -> bool:
-    for start in range(len(key) - AUDITABLE + 1):
-        for sentence in beginnings.get(key[start : start + AUDITABLE], ()):
-            if key.startswith(sentence, start):
-                return True
-    return False
+    return any(
+        key.startswith(sentence, start)
+        for start in range(len(key) - AUDITABLE + 1)
+        for sentence in beginnings.get(key[start : start + AUDITABLE], ())
+    )
 
 
 def _write_iob2(path: Path, rows: list[list[tuple[str, str]]]) -> None:
