@@ -41,6 +41,7 @@ def generate(folder: Path, seed: int, scale: float = 1.0) -> dict[str, int]:
             _write_iob2(folder / 'ner' / name / f'{split}.tsv', rows)
             counts[f'{name}_{split}_mentions'] = sum(tag.startswith('B-') for row in rows for _, tag in row)
     documents = world.documents(max(60, round(ABSTRACTS * scale)), benchmark)
+    # No name and no time in the header: the same seed gives the same bytes.
     with atomic(folder / 'pubmed.jsonl.gz', 'wb') as raw, gzip.GzipFile('', 'wb', 6, raw, mtime=0) as packed:
         packed.write(''.join(json.dumps(document) + '\n' for document in documents).encode())
     general = General.of(rng)

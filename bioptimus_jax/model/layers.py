@@ -190,6 +190,17 @@ class Predictions(Part):
         return states_BxMxD, jnp.where(real_V, bias_V, jnp.finfo(jnp.float32).min)
 
 
+SIZES = {
+    'vocab_size': 'vocab_size',
+    'hidden': 'hidden_size',
+    'layers': 'num_hidden_layers',
+    'heads': 'num_attention_heads',
+    'intermediate': 'intermediate_size',
+    'max_positions': 'max_position_embeddings',
+}
+"""Fields and the keys that most families have for them in config.json."""
+
+
 class LikeBert(Architecture):
     """A family with these modules and BERT's parameter paths; it may replace a module by its own."""
 
@@ -215,4 +226,5 @@ class LikeBert(Architecture):
 def at_slots(states_BxLxD: jax.Array, slots_K: jax.Array) -> jax.Array:
     """The states in the slots, as 1xKxD."""
     flat = states_BxLxD.reshape(-1, states_BxLxD.shape[-1])
+    # Slots are always inside. The default mode would compare every one of them, to fill with NaN.
     return jnp.take(flat, slots_K, axis=0, mode='clip')[None]

@@ -90,6 +90,7 @@ def left_out(observed: Sequence[Observed]) -> list[tuple[Observed, float]]:
 
 
 def _combined(share: float, observed: Sequence[Observed]) -> float:
+    # A class that no set had gives no gain: there is nothing to expect it from.
     classes = {RESPELLED: share, SAME: 1 - share}
     gains = {name: [g for one in observed if (g := getattr(one, name)) is not None] for name in classes}
     return sum(part * statistics.fmean(gains[name] or [0.0]) for name, part in classes.items())

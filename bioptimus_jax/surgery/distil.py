@@ -139,7 +139,7 @@ def refine(
         batch = taught.chosen(generator.integers(0, len(taught.target), BATCH))._asdict()
         if aim.cross_entropy:
             drawn_N[batch['target']] = True
-            batch['drawn'] = drawn_N.copy()
+            batch['drawn'] = drawn_N.copy()  # a step is dispatched, not done, when the next draw changes it
         new_NxD, state = step(new_NxD, state, batch)
         advance(1)
     found_N = np.bincount(taught.target, minlength=len(rows_NxD)) > 0

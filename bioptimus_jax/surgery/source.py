@@ -131,6 +131,7 @@ def _encoded(
         batch = layout.batch(number)
         arrays = (batch.tokens_BxL, batch.segments_BxL, batch.positions_BxL, batch.slots_SxK)
         placed = jax.device_put(arrays, split)
+        # Only asked for here: the devices compute this batch while the host lays out the next one.
         waiting.append((batch, _read(layers, parameters, source.architecture, dtype, mesh, *placed)))
         if len(waiting) > 1:
             batch, states_KxD = waiting.popleft()

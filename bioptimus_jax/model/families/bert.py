@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from bioptimus_jax.model.architecture import HEAD, Paired, Rule
-from bioptimus_jax.model.layers import RULES, LikeBert
+from bioptimus_jax.model.layers import RULES, SIZES, LikeBert
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,12 +22,7 @@ class Bert(LikeBert):
     title: ClassVar = 'BERT'
     hf_class: ClassVar = 'BertForMaskedLM'
     config_keys: ClassVar = {
-        'vocab_size': 'vocab_size',
-        'hidden': 'hidden_size',
-        'layers': 'num_hidden_layers',
-        'heads': 'num_attention_heads',
-        'intermediate': 'intermediate_size',
-        'max_positions': 'max_position_embeddings',
+        **SIZES,
         'token_types': 'type_vocab_size',
         'layer_norm_epsilon': 'layer_norm_eps',
         'dropout': 'hidden_dropout_prob',

@@ -21,7 +21,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.model.architecture import ACTIVATIONS, Rule
 from bioptimus_jax.model.attention import Dropped, dropout
 from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.layers import RULES, LikeBert, Part, at_slots
+from bioptimus_jax.model.layers import RULES, SIZES, LikeBert, Part, at_slots
 from bioptimus_jax.trees import flatten, unflatten
 
 FULL, SLIDING = 'full_attention', 'sliding_attention'  # in layer_types and rope_parameters of config.json
@@ -56,12 +56,7 @@ class ModernBert(LikeBert):
     biases: ClassVar = False
     hf_class: ClassVar = 'ModernBertForMaskedLM'
     config_keys: ClassVar = {
-        'vocab_size': 'vocab_size',
-        'hidden': 'hidden_size',
-        'layers': 'num_hidden_layers',
-        'heads': 'num_attention_heads',
-        'intermediate': 'intermediate_size',
-        'max_positions': 'max_position_embeddings',
+        **SIZES,
         'layer_norm_epsilon': 'norm_eps',
         'dropout': 'embedding_dropout',
         'attention_dropout': 'attention_dropout',
@@ -124,7 +119,7 @@ class ModernBert(LikeBert):
             if (of_kind := rope.get('rope_type', 'default')) != 'default':
                 raise InputError(f"{file}: rope_type of {kind} is {of_kind!r}; only 'default' is supported")
             base = rope.get('rope_theta', given.get(name))
-            if base is not None:
+            if base is not None:  # transformers writes 10000.0, but the field is a whole number
                 given[name] = int(base) if isinstance(base, float) and base.is_integer() else base
         if types := given.get('layer_types'):
             usual = given.get(EVERY, cls.global_every)
@@ -197,6 +192,7 @@ class ModernBert(LikeBert):
         """Cosine and sine of the angle that every pair of columns is turned by: BxLx1xK/2, float32."""
         exponents = np.arange(0, self.head_size, 2, dtype=np.float32) / np.float32(self.head_size)
         frequencies = np.float32(1) / np.float32(base) ** exponents
+        # No table ends here: NaN shows a position that the model was not made for, as a missing row does in BERT.
         known_BxL = jnp.where(positions_BxL < self.positions, positions_BxL.astype(jnp.float32), jnp.nan)
         angles_BxLx1xP = known_BxL[:, :, None, None] * frequencies[None, None, None]
         return jnp.cos(angles_BxLx1xP), jnp.sin(angles_BxLx1xP)
@@ -247,6 +243,7 @@ class Attention(Part):
         change_BxLxD = self.dense(a.hidden, mixed_BxLxD, 'Wo')
         if seed_2 is None:
             return change_BxLxD
+        # `dropout` takes a site and the number after it; the attention weights have these two.
         return dropout(change_BxLxD, a.attention_dropout, seed_2, self.site + 2)
 
 
