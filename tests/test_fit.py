@@ -97,7 +97,7 @@ def test_the_gradient_is_that_of_the_plain_loss(layer):
     source = make_source(OLD, layers=3)
     taught = taught_by(source)
     rows_NxD = np.random.default_rng(1).normal(size=(2, 16)) * 0.3
-    batch = dataclasses.asdict(taught)
+    batch = taught._asdict()
     slot_D = source.table()[source.subwords.mask]
     loss = functools.partial(
         distil._loss,
@@ -122,7 +122,7 @@ def test_the_gradient_is_that_of_the_plain_loss(layer):
 
 def test_layers_above_are_not_computed():
     source = make_source(OLD, layers=3)
-    batch = dataclasses.asdict(taught_by(source))
+    batch = taught_by(source)._asdict()
     slot_D, rows_NxD = source.table()[0], np.zeros((2, 16), np.float32)
 
     def flops(layer):
@@ -157,7 +157,7 @@ def test_naming_is_the_loss_of_transformers_with_the_rows_in_its_table(name):
     taught = taught_by(source)
     architecture = source.architecture
     rows_NxD = np.random.default_rng(1).normal(size=(2, architecture.width)).astype(np.float32) * 0.3
-    batch = {**dataclasses.asdict(taught), 'drawn': np.ones(2, bool)}
+    batch = {**taught._asdict(), 'drawn': np.ones(2, bool)}
     found = distil._naming(rows_NxD, source.parameters, architecture, batch)
     model, losses = theirs(source, rows_NxD), []
     for x, target in enumerate(taught.target):
@@ -169,7 +169,7 @@ def test_naming_is_the_loss_of_transformers_with_the_rows_in_its_table(name):
 def test_both_gradients_reach_new_rows_alone_and_are_of_one_size():
     """At weight w the second term is w times the first one; its gradient is that of the logarithm of its own loss."""
     source = make_source(OLD, layers=2)
-    batch = {**dataclasses.asdict(taught_by(source)), 'drawn': np.array([True, True, False])}
+    batch = {**taught_by(source)._asdict(), 'drawn': np.array([True, True, False])}
     slot_D, rows_NxD = source.table()[source.subwords.mask], np.full((3, 16), 0.1, np.float32)
     given = (source.parameters, source.architecture, slot_D, batch)
     first, first_NxD = jax.value_and_grad(distil._loss)(rows_NxD, *given, Aim())
@@ -187,7 +187,7 @@ def test_cross_entropy_makes_a_row_that_the_head_names():
     source = make_source(OLD, layers=2)
     taught = taught_by(source)
     rows_NxD = np.random.default_rng(1).normal(size=(3, 16)) * 0.1
-    batch = {**dataclasses.asdict(taught), 'drawn': np.ones(3, bool)}
+    batch = {**taught._asdict(), 'drawn': np.ones(3, bool)}
     naming, after = functools.partial(distil._naming, batch=batch), {}
     for weight in (0.0, 1.0):
         fitted = distil.refine(source, rows_NxD, taught, 200, 0, aim=Aim(cross_entropy=weight))

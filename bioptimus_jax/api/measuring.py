@@ -88,16 +88,16 @@ def score(
     from bioptimus_jax.finetune.scoring import score as scored  # late: reads tasks
 
     with workplace() as place:
-        paths = place / 'gold.tsv', place / 'predicted.jsonl'
+        of_gold, of_predicted = place / 'gold.tsv', place / 'predicted.jsonl'
         if isinstance(gold, PLACE):
-            paths = Path(gold), paths[1]
+            of_gold = Path(gold)
         else:
-            paths[0].write_text(''.join(_gold_lines(gold)), 'utf-8')
+            of_gold.write_text(''.join(_gold_lines(gold)), 'utf-8')
         if isinstance(predicted, PLACE):
-            paths = paths[0], Path(predicted)
+            of_predicted = Path(predicted)
         else:
-            write_jsonl(paths[1], ({**record} for record in predicted))
-        found = scored(*paths, task, types or {})
+            write_jsonl(of_predicted, map(dict, predicted))
+        found = scored(of_gold, of_predicted, task, types or {})
         return Scores(found.measures(), found.notes)
 
 

@@ -81,7 +81,8 @@ def adapt(
 
     Raises ConfigError, InputError as the program does, KeyboardInterrupt after saving, and RuntimeError for a crash.
     """
-    run, given = Path(workdir).absolute(), Path(workdir).absolute() / GIVEN
+    run = Path(workdir).absolute()
+    given = run / GIVEN
     with workplace() as place, undisturbed():
         (place / GIVEN).mkdir()
         own: dict[str, Any] = {'stages': TRAINING}
@@ -126,6 +127,7 @@ def _bring(place: Path, run: Path) -> None:
             raise ConfigError(
                 f'{run}: was started with another {name.parts[0].partition(".")[0]}; choose another workdir'
             )
+    # Only now, when all are known to be the same: what is refused must change nothing.
     for name in files:
         (run / GIVEN / name).parent.mkdir(parents=True, exist_ok=True)
         with atomic(run / GIVEN / name, 'wb') as file:

@@ -59,9 +59,7 @@ def train_vocabulary(
     with workplace() as place, undisturbed():
         source = None if like is None else subwords_of(place / 'like', like)
         asked = {'vocab.size': size, 'vocab.kind': 'append' if append else 'train'}
-        if source is not None:
-            asked |= keys_of(source)
-        settings = experiment(keys or {}, asked).vocab
+        settings = experiment(keys or {}, asked, keys_of(source) if source else {}).vocab
         words_of = source.kind if source else TOKENIZERS.load(settings.tokenizer)
         like_words = source.tokenizer if source else None
         counts = words_of.count_words(texts_of(texts), settings.lowercase, like_words)
@@ -117,11 +115,13 @@ def replace_vocabulary(
         run = Run(place / 'run', experiment(OF_TEXTS, asked, keys or {}), quiet=True)
         _check(run, source, known, bool(texts))
         surgery = run.config.surgery
-        contexts = surgery.reads_contexts
-        stages = [_vocabulary_stage(source, texts), *[STAGES['contexts']] * contexts, STAGES['surgery']]
-        if contexts or surgery.reads_corpus:
-            stages.insert(0, STAGES['corpus'])
-        for stage in stages:
+        corpus = surgery.reads_contexts or surgery.reads_corpus
+        for stage in (
+            *[STAGES['corpus']] * corpus,
+            _vocabulary_stage(source, texts),
+            *[STAGES['contexts']] * surgery.reads_contexts,
+            STAGES['surgery'],
+        ):
             execute(run, stage)
         made = run.folder('surgery') / 'model'
         return model_in(made, model), tokenizer_in(made)
@@ -187,5 +187,4 @@ def _vocabulary_stage(source: Path, texts: Sequence[str]) -> Stage:
             frequency.write(folder, counts, {}, 1.0)
         return {'new': len(write_new_tokens(folder, known, old))}
 
-    alone = STAGES['vocab']
-    return dataclasses.replace(alone, needs=lambda run: (), external=lambda e: [], build=build)
+    return dataclasses.replace(STAGES['vocab'], needs=lambda run: (), external=lambda e: [], build=build)

@@ -124,12 +124,10 @@ def parse(template: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """A template's parts. `{kind}` is a name or number, `[a|b {kind}]` a choice, the rest stands as it is."""
     parts: list[tuple[str, tuple[str, ...]]] = []
     for slot, choice, word in re.findall(r'\{(\w+)\}|\[([^\]]+)\]|([^\s\[{]+)', template):
-        if slot:
-            parts.append(('slot', (slot,)))
-        elif choice:
+        if choice:
             parts.append(('choice', tuple(choice.split('|'))))
         else:
-            parts.append(('word', (word,)))
+            parts.append(('slot', (slot,)) if slot else ('word', (word,)))
     return tuple(parts)
 
 
@@ -155,9 +153,8 @@ def text(sentence: Sentence) -> str:
 
 def iob2(sentence: Sentence, kind: str, label: str) -> list[tuple[str, str]]:
     """`(word, tag)` pairs, with names of one class tagged B-label, I-label."""
-    tagged = []
-    for words, found in sentence:
-        for position, word in enumerate(words):
-            tag = f'{"I" if position else "B"}-{label}' if found == kind else 'O'
-            tagged.append((word, tag))
-    return tagged
+    return [
+        (word, f'{"I" if position else "B"}-{label}' if found == kind else 'O')
+        for words, found in sentence
+        for position, word in enumerate(words)
+    ]

@@ -53,24 +53,12 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         run.check_stop()
         origin = [phase_checksums(pretrain, phase), [sha256(file) for file in sorted(initial.iterdir())]]
         checkpoint = digest(origin)
-        kept = _kept_models(folder, phase, checkpoint)
-        if kept:
+        if kept := _kept_models(folder, phase, checkpoint):
             run.say(f'export: {phase} is there already')
+            gates |= kept
         else:
             models = planned_objective(run.config, architecture).exports(load_phase(pretrain, phase))
-            setting = dataclasses.asdict(run.config.phase[phase_of(phase)])
-            about = {'phase': phase, 'checkpoint': checkpoint, 'setting': setting}
-            if beside := [suffix for suffix in models if suffix]:
-                about['beside'] = beside
-            threads = run.config.runtime.torch_threads
-            for suffix in (*beside, ''):  # the model proper last: where it is, the others are
-                name = f'{phase}{suffix}'
-                measured = export(
-                    folder / name, *models[suffix], initial, texts, about, threads=threads, run=run
-                )
-                run.say(f'export: {name} agrees with transformers, logits within {measured["logits"]:.1e}')
-                kept[name] = measured
-        gates |= kept
+            gates |= _exported(run, folder, phase, checkpoint, models, initial, texts)
         run.saved()
     missing = [phase for phase in run.config.phases if phase not in finished]
     if missing:
@@ -81,6 +69,29 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     # A card tells, it decides nothing: later stages need not be done again where only its words differ.
     content = digest({name: {n: v for n, v in _sums(folder / name).items() if n != CARD} for name in gates})
     return {'phases': finished, 'gate': gates, 'content': content}
+
+
+def _exported(
+    run: Run,
+    folder: Path,
+    phase: str,
+    checkpoint: str,
+    models: Mapping[str, tuple[Architecture, Mapping[str, Any]]],
+    initial: Path,
+    texts: Sequence[str],
+) -> dict[str, Any]:
+    """What the gate measured of the phase's model and of those that the objective has beside it, by name."""
+    setting = dataclasses.asdict(run.config.phase[phase_of(phase)])
+    about = {'phase': phase, 'checkpoint': checkpoint, 'setting': setting}
+    if beside := [suffix for suffix in models if suffix]:
+        about['beside'] = beside
+    threads, measured = run.config.runtime.torch_threads, {}
+    for suffix in (*beside, ''):  # the model proper last: where it is, the others are
+        name = f'{phase}{suffix}'
+        found = export(folder / name, *models[suffix], initial, texts, about, threads=threads, run=run)
+        run.say(f'export: {name} agrees with transformers, logits within {found["logits"]:.1e}')
+        measured[name] = found
+    return measured
 
 
 def export(
@@ -135,10 +146,8 @@ def _kept(folder: Path, checkpoint: str) -> dict[str, Any] | None:
     if not isinstance(about, dict) or about.get('checkpoint') != checkpoint or not (folder / SUMS).is_file():
         return None
     sums = _sums(folder)
-    if ABOUT not in sums:
-        return None
     whole = all((folder / name).is_file() and sha256(folder / name) == value for name, value in sums.items())
-    return about if whole else None
+    return about if ABOUT in sums and whole else None
 
 
 def _sums(folder: Path) -> dict[str, str]:

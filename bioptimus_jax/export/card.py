@@ -97,7 +97,8 @@ def model_card(
     source, purpose = _source(run.config.source) if run else {}, PURPOSES[architecture.purpose]
     languages = (run and list(run.config.corpus.languages)) or source.get('language')
     data = ModelCardData(
-        model_name=f'{architecture.title}, phase {name}',
+        # Scores alone need a name: huggingface_hub refuses them without one.
+        model_name=f'{architecture.title}, phase {name}' if scores else None,
         language=languages,
         license=source.get('license'),
         library_name='transformers',
@@ -109,8 +110,6 @@ def model_card(
         eval_results=list(scores) or None,
         ignore_metadata_errors=False,
     )
-    if not scores:
-        data.model_name = None
     parts = [
         f'---\n{data.to_yaml()}\n---\n',
         f'# {architecture.title} after phase {name}\n',
@@ -188,35 +187,32 @@ def _datasets(corpus: Mapping[str, Any]) -> list[str] | None:
     """Data sets that are known for certain: NLM's files by their names, and those that came from the hub."""
     names = [name.partition(':')[2] for name in (corpus.get('inputs') or {})]
     found = ['ncbi/pubmed'] * any(re.fullmatch(PUBMED, name) for name in names)
-    for url in (corpus.get('origins') or {}).get('corpus.inputs', ()):
-        found.append(url.removeprefix('hf://datasets/').partition('@')[0])
+    urls = (corpus.get('origins') or {}).get('corpus.inputs', ())
+    found += [url.removeprefix('hf://datasets/').partition('@')[0] for url in urls]
     return list(dict.fromkeys(found)) or None
 
 
 def _model(architecture: Architecture, about: Mapping[str, Any]) -> list[str]:
-    a, gate = architecture, about.get('gate', {})
+    a = architecture
     lines = [
         f'{a.layers} layers x {a.hidden}, {a.heads} heads, {a.vocab_size:,} tokens, documents of up to '
         f'{a.positions:,} pieces'
     ]
-    if gate:
+    if gate := about.get('gate'):
         lines.append(
             f'Checked on reload with transformers: {gate["pieces"]} pieces compared, hidden states within '
             f'{gate["hidden"]:.1e}, logits within {gate["logits"]:.1e}'
         )
-    return [
-        *lines,
-        '`sha256sums` holds the checksums of the files; `export.json` records where they come from',
-    ]
+    lines.append('`sha256sums` holds the checksums of the files; `export.json` records where they come from')
+    return lines
 
 
 def _made(run: Run | None, source: Mapping[str, Any], architecture: Architecture) -> list[str]:
     if run is None:
         return ['Not on record']
     surgery, vocab = _manifest(run, 'surgery'), _manifest(run, 'vocab')
-    corpus = _manifest(run, 'corpus').get('counts', {})
     lines = [_of_source(source, surgery, architecture)]
-    if corpus:
+    if corpus := _manifest(run, 'corpus').get('counts'):
         texts = corpus.get('words', {})
         left = ', '.join(f'{n:,} {why.replace("_", " ")}' for why, n in corpus.get('left_out', {}).items())
         lines.append(
@@ -224,8 +220,7 @@ def _made(run: Run | None, source: Mapping[str, Any], architecture: Architecture
             f'{corpus["heldout"]:,} held out; of {corpus["read"]:,} read were left out: {left or "none"}'
         )
         lines.append(_audit(corpus))
-    kept = vocab.get('counts', {})
-    if kept:
+    if kept := vocab.get('counts'):
         shared = f', {kept["kept"]:,} shared with the source, {kept["new"]:,} new' if 'kept' in kept else ''
         kind = type(TOKENIZERS.load(run.config.vocab.tokenizer)).__name__
         lines.append(
@@ -272,7 +267,9 @@ def _curriculum(run: Run | None, name: str) -> str:
     if run is None:
         return ''
     folder, records = stage_folder(run, 'pretrain'), stage_metrics(run, 'pretrain')
-    placed = read_json(folder / 'curriculum.json') or []
+    placed = read_json(folder / 'curriculum.json')
+    if not placed:
+        return ''
     ends = read_json(folder / 'phases.json') or {}
     own = ends.get(name, max((p['stop'] for p in placed if p['name'] == phase_of(name)), default=0))
     lines = [
@@ -290,8 +287,6 @@ def _curriculum(run: Run | None, name: str) -> str:
         masking = masking_of(run.config, phase['name']) or (f'nothing: {objective}', '', '')
         loss = f'{losses[stop]:.3f}' if stop in losses else '—'
         lines.append(f'| {phase["name"]} | {" | ".join(masking)} | {stop:,} | {loss} |')
-    if not placed:
-        return ''
     loss = objective_of(run.config).heldout_loss
     lines.append(f'\nHeld-out loss: {loss}, on documents never trained on.\n')
     return '\n'.join(lines)
@@ -307,16 +302,13 @@ def _scores_text(scores: Sequence[EvalResult]) -> str:
 def _limits(
     source: Mapping[str, Any], has_language: bool, scores: Sequence[EvalResult], purpose: Purpose
 ) -> list[str]:
-    lines = [
-        f'It {purpose.does}',
-        'It has learned whatever biases the texts have; they were not measured',
-    ]
-    if not scores:
-        lines.append(
-            'This card is written at export, before any fine-tuning: scores are in the report of the run'
-        )
-    else:
-        lines.append('Scores are for these sets and this fine-tuning; other tasks were not measured')
+    of_scores = (
+        'Scores are for these sets and this fine-tuning; other tasks were not measured'
+        if scores
+        else 'This card is written at export, before any fine-tuning: scores are in the report of the run'
+    )
+    biases = 'It has learned whatever biases the texts have; they were not measured'
+    lines = [f'It {purpose.does}', biases, of_scores]
     if source and 'license' not in source:
         lines.append('The licence of the source is not on record; find it before you publish this folder')
     if not has_language:

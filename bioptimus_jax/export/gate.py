@@ -40,10 +40,52 @@ def check(
     Gives the largest differences of hidden states and logits (float32, without padding), and the sizes.
     """
     import torch
+
+    torch.set_num_threads(threads)
+    model = _reloaded(folder, architecture)
+    _check_weights(folder, architecture, model)
+    ids, pad = _check_tokenizer(folder, architecture, tokenizer_folder, texts)
+    tokens_BxL, mask_BxL = _padded(ids, pad, architecture)
+    with torch.inference_mode():
+        theirs = model(
+            input_ids=torch.from_numpy(tokens_BxL),
+            attention_mask=torch.from_numpy(mask_BxL),
+            output_hidden_states=True,
+        )
+    arrays = (jnp.asarray(array, jnp.int32) for array in (tokens_BxL, mask_BxL))
+    with jax.default_matmul_precision('highest'):  # accelerators would round to bfloat16 or TF32
+        hidden_BxLxD, outputs = jax.device_get(_forward(params, architecture, *arrays))
+    pairs = {
+        'hidden': (hidden_BxLxD, theirs.hidden_states[-1]),
+        **{name: (array, getattr(theirs, name)) for name, array in outputs.items()},
+    }
+    differences = {
+        name: _difference(folder, name, mine, tensor.numpy(), mask_BxL)
+        for name, (mine, tensor) in pairs.items()
+    }
+    sizes = {'texts': len(tokens_BxL), 'pieces': int(mask_BxL.sum())}
+    return {**sizes, **differences, 'logits': max(differences[name] for name in outputs)}
+
+
+def _difference(folder: Path, name: str, mine: np.ndarray, other: np.ndarray, mask_BxL: np.ndarray) -> float:
+    """The largest difference between what we and transformers compute; padding does not count."""
+    if mine.shape != other.shape:
+        raise GateError(f'{folder}: {name} have shape {other.shape} in transformers, {mine.shape} here')
+    if mine.shape[:2] == mask_BxL.shape:  # of pieces, not of texts
+        mine, other = mine[mask_BxL > 0], other[mask_BxL > 0]
+    if not (np.isfinite(mine).all() and np.isfinite(other).all()):
+        raise GateError(f'{folder}: {name} are not finite; the phase diverged, see its loss in metrics.jsonl')
+    difference = float(np.abs(mine - other).max())
+    if difference > max(TOLERANCE, RELATIVE * float(np.abs(mine).max())):
+        raise GateError(f'{folder}: {name} differ from transformers by {difference:.2e}')
+    return difference
+
+
+def _reloaded(folder: Path, architecture: Architecture) -> Any:
+    """The model as transformers loads it, ready to compute; nothing may be missing, unexpected or mismatched."""
     import transformers
     from transformers.utils import logging
 
-    torch.set_num_threads(threads)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     settings = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
@@ -59,37 +101,7 @@ def check(
         if info[kind]:
             names = ', '.join(sorted(map(str, info[kind]))[:4])
             raise GateError(f'{folder}: {kind.replace("_", " ")} on reload: {names}')
-    _check_weights(folder, architecture, model)
-    ids, pad = _check_tokenizer(folder, architecture, tokenizer_folder, texts)
-    tokens_BxL, mask_BxL = _padded(ids, pad, architecture)
-    model.eval()
-    with torch.inference_mode():
-        theirs = model(
-            input_ids=torch.from_numpy(tokens_BxL),
-            attention_mask=torch.from_numpy(mask_BxL),
-            output_hidden_states=True,
-        )
-    arrays = (jnp.asarray(array, jnp.int32) for array in (tokens_BxL, mask_BxL))
-    with jax.default_matmul_precision('highest'):  # accelerators would round to bfloat16 or TF32
-        ours = jax.device_get(_forward(params, architecture, *arrays))
-    measured: dict[str, Any] = {'texts': len(tokens_BxL), 'pieces': int(mask_BxL.sum())}
-    named = {name: (array, getattr(theirs, name)) for name, array in ours[1].items()}
-    for name, (mine, tensor) in {'hidden': (ours[0], theirs.hidden_states[-1]), **named}.items():
-        other = tensor.numpy()
-        if mine.shape != other.shape:
-            raise GateError(f'{folder}: {name} have shape {other.shape} in transformers, {mine.shape} here')
-        if mine.shape[:2] == mask_BxL.shape:  # of pieces, not of texts
-            mine, other = mine[mask_BxL > 0], other[mask_BxL > 0]
-        if not (np.isfinite(mine).all() and np.isfinite(other).all()):
-            raise GateError(
-                f'{folder}: {name} are not finite; the phase diverged, see its loss in metrics.jsonl'
-            )
-        difference = float(np.abs(mine - other).max())
-        if difference > max(TOLERANCE, RELATIVE * float(np.abs(mine).max())):
-            raise GateError(f'{folder}: {name} differ from transformers by {difference:.2e}')
-        measured[name] = difference
-    measured['logits'] = max(measured[name] for name in named)
-    return measured
+    return model.eval()
 
 
 @functools.partial(jax.jit, static_argnums=1)

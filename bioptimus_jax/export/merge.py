@@ -29,6 +29,7 @@ def merge(folders: Sequence[Path], shares: Sequence[float], to: Path) -> dict[st
         raise InputError(f'{to}: already exists; name a new folder')
     first, known = folders[0], load_subwords(folders[0]).tokens
     architecture, total, _ = load_folder(first, masked_lm=False)
+    # In float64, so that the mean is rounded once.
     total = jax.tree.map(lambda leaf: np.zeros(leaf.shape, np.float64), total)
     for folder, share in zip(folders, shares, strict=True):
         other, params, fresh = load_folder(folder, masked_lm=False)

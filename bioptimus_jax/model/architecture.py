@@ -112,6 +112,8 @@ class Architecture(abc.ABC):
     head_activation: ClassVar[str] = ''
     # Of the encoder's tensors, but in checkpoints of the encoder alone.
     prefix: ClassVar[str]
+    # Beginning of a parameter's path -> the modules of its tensor in transformers; the first that fits decides.
+    modules: ClassVar[Mapping[str, str]]
     # Tensors in checkpoints that the model does not have; without the prefix.
     ignored: ClassVar[re.Pattern[str]]
     # Second name of a tensor -> its first, in full: one tensor in transformers, written under the first name here.
@@ -222,9 +224,11 @@ class Architecture(abc.ABC):
         return {name: getattr(self, field) for field, name in self.config_keys.items()}
 
     @classmethod
-    @abc.abstractmethod
     def tensor_name(cls, path: str) -> str:
         """The tensor of a parameter in transformers' state dict."""
+        ours = next(start for start in cls.modules if path.startswith(start))
+        *modules, leaf = (cls.modules[ours] + path.removeprefix(ours)).split('/')
+        return '.'.join([*modules, 'bias' if leaf == 'bias' else 'weight'])
 
     @classmethod
     def plain_name(cls, name: str) -> str:
@@ -341,8 +345,9 @@ class Architecture(abc.ABC):
         seed_2, context, kinds = _seed_of(dropout_key), self.context(batch), self.kinds
         hidden_BxLxD = embedded_BxLxD
         if hidden_BxLxD is None:
-            options: Any = dict(dropout_key=dropout_key, embedding_delta=embedding_delta)
-            hidden_BxLxD = self.embed(params, batch, compute=compute, **options)
+            hidden_BxLxD = self.embed(
+                params, batch, compute=compute, dropout_key=dropout_key, embedding_delta=embedding_delta
+            )
 
         @functools.cache
         def layer(kind: Hashable) -> Callable[..., jax.Array]:
@@ -354,10 +359,6 @@ class Architecture(abc.ABC):
 
             return of_kind
 
-        def closed(hidden_BxLxD: Any) -> Any:
-            module = self.closing(compute)
-            return module.apply({'params': params['encoder']}, hidden_BxLxD) if module else hidden_BxLxD
-
         layers = [params['encoder']['layer'][str(number)] for number in range(self.layers)]
         first, period = repetition(kinds) if compute.scan_layers else (self.layers, 1)
         # A scan compiles one layer of each kind, but keeps no states between them and cannot treat the last one
@@ -368,19 +369,12 @@ class Architecture(abc.ABC):
         for number, weights in enumerate(layers[:first]):
             slots = slots_K if number == len(layers) - 1 else None
             states.append(layer(kinds[number])(states[-1], number, weights, slots))
-        last_BxLxD = states[-1]
+        last_BxLxD: Any = states[-1]
         if first < self.layers:
-            of_period = [layers[first + n :: period] for n in range(period)]
-            stacked = [jax.tree.map(lambda *leaves: jnp.stack(leaves), *alike) for alike in of_period]
-            numbers = jnp.arange(first, self.layers).reshape(-1, period)
-
-            def some(hidden_BxLxD: jax.Array, numbered: Any) -> tuple[jax.Array, None]:
-                for kind, number, weights in zip(kinds[first : first + period], *numbered):
-                    hidden_BxLxD = layer(kind)(hidden_BxLxD, number, weights)
-                return hidden_BxLxD, None
-
-            last_BxLxD, _ = jax.lax.scan(some, last_BxLxD, (numbers, stacked))
-        last_BxLxD = closed(last_BxLxD)
+            repeated = [layer(kind) for kind in kinds[first : first + period]]
+            last_BxLxD = _scanned(repeated, first, layers, last_BxLxD)
+        if closing := self.closing(compute):
+            last_BxLxD = closing.apply({'params': params['encoder']}, last_BxLxD)
         if slots_K is not None:
             return last_BxLxD[0]
         return (*states[:-1], last_BxLxD) if all_layers else last_BxLxD
@@ -429,6 +423,23 @@ def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
         return {'embeddings': embeddings, 'encoder': {'layer': layers, **last}, HEAD: {'predictions': head}}
 
     return {path: leaf.shape for path, leaf in flatten(jax.eval_shape(trace)).items()}
+
+
+def _scanned(
+    repeated: Sequence[Callable[..., jax.Array]], first: int, layers: Sequence[Any], hidden_BxLxD: jax.Array
+) -> jax.Array:
+    """States behind the last layer: from layer `first` on the functions of `repeated` take turns, in one loop."""
+    period = len(repeated)
+    of_period = [layers[first + n :: period] for n in range(period)]
+    stacked = [jax.tree.map(lambda *leaves: jnp.stack(leaves), *alike) for alike in of_period]
+    numbers = jnp.arange(first, len(layers)).reshape(-1, period)
+
+    def some(hidden_BxLxD: jax.Array, numbered: Any) -> tuple[jax.Array, None]:
+        for layer, number, weights in zip(repeated, *numbered):
+            hidden_BxLxD = layer(hidden_BxLxD, number, weights)
+        return hidden_BxLxD, None
+
+    return jax.lax.scan(some, hidden_BxLxD, (numbers, stacked))[0]
 
 
 @functools.cache

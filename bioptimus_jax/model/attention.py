@@ -167,6 +167,7 @@ def _weighted(
 ) -> jax.Array:
     """What each query makes of the values whose keys it sees, in float32; the last two axes are places and K."""
     scores = jnp.einsum('...qk,...sk->...qs', query, key, preferred_element_type=jnp.float32)
+    # Not -inf: queries that only fill up a block see no key, and would turn into NaN.
     scores = jnp.where(sees, scores * query.shape[-1] ** -0.5, jnp.finfo(jnp.float32).min)
     highest = jax.lax.stop_gradient(scores.max(axis=-1, keepdims=True))
     weights = jnp.exp(scores - highest)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from bioptimus_jax.model.attention import Dropped, Ranges, attend
 
 SMALLEST_GPU_BLOCK = 16  # of Triton's products; its blocks are powers of two
+SPLASH_BLOCKS = ('block_q', 'block_kv', 'block_q_dkv', 'block_kv_dkv', 'block_q_dq', 'block_kv_dq')
 SMALLEST_TPU_BLOCK = 128  # the lanes of a vector register, which hold positions
 
 
@@ -95,22 +96,14 @@ def splash(
     length, heads, head_size = query_BxLxHxK.shape[1:]
     block = _block('splash', length, SMALLEST_TPU_BLOCK, 512)
     shape, window = (length, length), ranges.window
-    behind = 0 if ranges.one_sided else window
     mask: tpu.Mask
     if window is None:
         mask = tpu.CausalMask(shape) if ranges.one_sided else tpu.FullMask(shape)
     else:
-        mask = tpu.LocalMask(shape, (window, behind), 0)
+        mask = tpu.LocalMask(shape, (window, 0 if ranges.one_sided else window), 0)
     kernel = tpu.make_splash_mha_single_device(
         tpu.MultiHeadMask([mask] * heads),
-        block_sizes=tpu.BlockSizes(
-            block_q=block,
-            block_kv=block,
-            block_q_dkv=block,
-            block_kv_dkv=block,
-            block_q_dq=block,
-            block_kv_dq=block,
-        ),
+        block_sizes=tpu.BlockSizes(**dict.fromkeys(SPLASH_BLOCKS, block)),
         interpret=interpret,
     )
 

@@ -4,8 +4,8 @@ B rows, L positions, M slots, K slots of all rows, D hidden size, V padded vocab
 """
 
 import zlib
-from collections.abc import Hashable, Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import flax.linen as nn
 import jax
@@ -190,7 +190,41 @@ class Predictions(Part):
         return states_BxMxD, jnp.where(real_V, bias_V, jnp.finfo(jnp.float32).min)
 
 
+SIZES = {
+    'vocab_size': 'vocab_size',
+    'hidden': 'hidden_size',
+    'layers': 'num_hidden_layers',
+    'heads': 'num_attention_heads',
+    'intermediate': 'intermediate_size',
+    'max_positions': 'max_position_embeddings',
+}
+"""Fields and the keys that most families have for them in config.json."""
+
+
+class LikeBert(Architecture):
+    """A family with these modules and BERT's parameter paths; it may replace a module by its own."""
+
+    supported: ClassVar[Mapping[str, Any]] = {
+        'position_embedding_type': 'absolute',
+        'is_decoder': False,
+        'tie_word_embeddings': True,
+    }
+    table: ClassVar = 'embeddings/word_embeddings/embedding'
+    output_bias: ClassVar[str | None] = 'cls/predictions/bias'
+    rules: ClassVar[Sequence[Rule]] = RULES
+
+    def embeddings(self, compute: Compute) -> nn.Module:
+        return Embeddings(self, compute, getattr(self, 'token_types', 0))
+
+    def layer(self, compute: Compute) -> nn.Module:
+        return Layer(self, compute)
+
+    def predictions(self, compute: Compute) -> nn.Module:
+        return Predictions(self, compute)
+
+
 def at_slots(states_BxLxD: jax.Array, slots_K: jax.Array) -> jax.Array:
     """The states in the slots, as 1xKxD."""
     flat = states_BxLxD.reshape(-1, states_BxLxD.shape[-1])
+    # Slots are always inside. The default mode would compare every one of them, to fill with NaN.
     return jnp.take(flat, slots_K, axis=0, mode='clip')[None]

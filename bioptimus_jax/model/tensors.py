@@ -81,6 +81,7 @@ def from_tensors(
     given = {
         known.get(name, name): _from_tensor(known.get(name, ''), value) for name, value in tensors.items()
     }
+    # Views of one zero: a config of absurd sizes takes no memory before it is refused.
     template = {path: _cut(path, np.broadcast_to(0, shape), architecture) for path, shape in shapes.items()}
     fresh = [path for path in shapes if path.startswith(f'{HEAD}/')]
     if _holds_head(architecture, given, state):
@@ -173,6 +174,7 @@ def write_folder(
     if architecture.tied:
         values['tie_word_embeddings'] = True
     write_json(folder / 'config.json', values)
+    # Last, because a folder without weights is no model: a crash leaves nothing that could be loaded.
     with complete(folder / WEIGHTS[0]) as hidden:
         safetensors.numpy.save_file(to_tensors(params, architecture), hidden, metadata={'format': 'pt'})
 

@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.finetune.task import task_for
-from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.report.layout import Column, Table, count, each, fixed, percent
-from bioptimus_jax.schema import Experiment, Finetune, Source
+from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.sets.corpora import sets_in
 from bioptimus_jax.start.expected import FEWEST_SETS, Expected, Observed, expect, left_out, observe
-from bioptimus_jax.start.recommend import based_on
+from bioptimus_jax.start.recommend import based_on, folder_of
 from bioptimus_jax.start.texts import look_into
 from bioptimus_jax.start.ways import KEEP, SEEN, SMALLEST, Way, decide, plans, text_per_flop, ways
 from bioptimus_jax.student import interval
@@ -72,9 +70,7 @@ class Advice:
 
 def advise(asked: Asked) -> Advice:
     """Raises ConfigError and InputError."""
-    folder = source_folder(Source(asked.source, asked.revision), ('--source', '--revision'))
-    if folder is None:
-        raise ConfigError('--source is empty; name a Hugging Face folder or a hub id')
+    folder = folder_of(asked.source, asked.revision)
     source, observed = load_subwords(folder), observe(asked.pairs)
     chosen = sets_in(Path(asked.sets), (), task=asked.task) if asked.sets else []
     shape = read_architecture(folder)
@@ -87,16 +83,8 @@ def advise(asked: Asked) -> Advice:
     planned = plans(experiment, found)
     text = text_per_flop(found, planned)
     of_sets = [row for one in chosen for row in _of_set(one, found, observed)]
-    vocabulary, why = _advised(found, text, observed, asked.pieces)
-    return Advice(
-        vocabulary,
-        why,
-        found,
-        text,
-        {name: sum(plan.parameters.values()) for name, plan in planned.items()},
-        of_sets,
-        observed,
-    )
+    parameters = {name: sum(plan.parameters.values()) for name, plan in planned.items()}
+    return Advice(*_advised(found, text, observed, asked.pieces), found, text, parameters, of_sets, observed)
 
 
 def _of_set(chosen: Any, found: Mapping[str, Way], observed: Sequence[Observed]) -> Iterator[OfSet]:
@@ -113,17 +101,12 @@ def _of_set(chosen: Any, found: Mapping[str, Way], observed: Sequence[Observed])
     kept = [encoding.tokens for encoding in found[KEEP].subwords.encode_words(mentions)]
     for name, way in found.items():
         own = [encoding.tokens for encoding in way.subwords.encode_words(mentions)]
-        share = sum(a != b for a, b in zip(own, kept, strict=True)) / len(own) if own else None
-        yield OfSet(
-            chosen.name,
-            name,
-            len(examples),
-            sum(len(encoding.ids) for encoding in way.subwords.encode(whole)) / max(len(whole), 1),
-            len(mentions),
-            share if name != KEEP else None,
-            sum(map(len, own)) / len(own) if own else None,
-            expect(share, observed) if observed and share is not None and name != KEEP else None,
-        )
+        pieces = sum(len(encoding.ids) for encoding in way.subwords.encode(whole)) / max(len(whole), 1)
+        respelled = sum(a != b for a, b in zip(own, kept, strict=True))
+        share = respelled / len(own) if own and name != KEEP else None
+        per_mention = sum(map(len, own)) / len(own) if own else None
+        gain = expect(share, observed) if observed and share is not None else None
+        yield OfSet(chosen.name, name, len(examples), pieces, len(mentions), share, per_mention, gain)
 
 
 def _advised(
@@ -139,15 +122,12 @@ def _advised(
     if len(observed) < FEWEST_SETS:
         return best, why
     mean, half = interval([one.gain for one in observed])
-    gain = str(Expected(mean, half))
+    gain, over = str(Expected(mean, half)), f'over {len(observed)} sets'
     if mean + half < 0:
-        return KEEP, f'{why}; but the pairs lost F1 with a new one, {gain} over {len(observed)} sets'
+        return KEEP, f'{why}; but the pairs lost F1 with a new one, {gain} {over}'
     if mean - half <= 0:
-        return (
-            best,
-            f'{why}; the pairs do not tell it from the old one in F1: {gain} over {len(observed)} sets',
-        )
-    return best, f'{why}; the pairs gained {gain} F1 with a new one, over {len(observed)} sets'
+        return best, f'{why}; the pairs do not tell it from the old one in F1: {gain} {over}'
+    return best, f'{why}; the pairs gained {gain} F1 with a new one, {over}'
 
 
 def _vocabularies(advice: Advice) -> Table:

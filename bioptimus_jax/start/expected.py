@@ -56,12 +56,6 @@ class Expected:
         return f'{self.gain:+.1f} [{self.gain - self.half:+.1f}, {self.gain + self.half:+.1f}]'
 
 
-def respelled(words: Sequence[str], one: Subwords, other: Subwords) -> bool:
-    """Whether two vocabularies have different pieces for these words."""
-    text = [' '.join(words)]
-    return one.encode_words(text)[0].tokens != other.encode_words(text)[0].tokens
-
-
 def observe(pairs: Sequence[tuple[str, str]]) -> list[Observed]:
     """Of every set of mentions that pairs have: RUN/finetune/MODEL that keeps the source's vocabulary, and another.
 
@@ -96,6 +90,7 @@ def left_out(observed: Sequence[Observed]) -> list[tuple[Observed, float]]:
 
 
 def _combined(share: float, observed: Sequence[Observed]) -> float:
+    # A class that no set had gives no gain: there is nothing to expect it from.
     classes = {RESPELLED: share, SAME: 1 - share}
     gains = {name: [g for one in observed if (g := getattr(one, name)) is not None] for name in classes}
     return sum(part * statistics.fmean(gains[name] or [0.0]) for name, part in classes.items())
@@ -111,7 +106,8 @@ def _observed(dataset: str, kept: Model, other: Model) -> Observed | None:
 
     @functools.cache
     def spelling(words: tuple[str, ...]) -> str:
-        return RESPELLED if respelled(words, *vocabularies) else SAME
+        one, two = (known.encode_words([' '.join(words)])[0].tokens for known in vocabularies)
+        return SAME if one == two else RESPELLED
 
     counted = [
         [_counts(task, task.written(model.cells[dataset][seed]), spelling) for seed in seeds]

@@ -79,9 +79,7 @@ class Machine:
 
 def recommend(asked: Asked) -> tuple[str, list[Choice]]:
     """The name of the config to build on, and the choices on top of it. Raises ConfigError, InputError."""
-    folder = source_folder(Source(asked.source, asked.revision), ('--source', '--revision'))
-    if folder is None:
-        raise ConfigError('--source is empty; name a Hugging Face folder or a hub id')
+    folder = folder_of(asked.source, asked.revision)
     if asked.vocabulary not in ('', *VOCABULARIES):
         raise ConfigError(f'--vocabulary={asked.vocabulary}: is not one of {", ".join(VOCABULARIES)}')
     if asked.sets:
@@ -92,6 +90,13 @@ def recommend(asked: Asked) -> tuple[str, list[Choice]]:
     computed = _computed(asked, loaded, shape, subwords, texts, machine)
     said = (Choice(f'override(config, {key!r}, {value!r})', 'as you asked') for key, value in asked.keys)
     return base, [*_data(asked, shape, texts), *computed, *said]
+
+
+def folder_of(source: str, revision: str) -> Path:
+    """The folder of the source; a hub id is downloaded. Raises ConfigError, InputError."""
+    if folder := source_folder(Source(source, revision), ('--source', '--revision')):
+        return folder
+    raise ConfigError('--source is empty; name a Hugging Face folder or a hub id')
 
 
 def based_on(
@@ -138,11 +143,8 @@ def _computed(
         yield Choice("config.surgery.strategy = 'copy'", 'every row stays')
     if not asked.sets or machine.here.platform == 'tpu':
         loaded.stages = tuple(stage for stage in loaded.stages if stage != 'finetune')
-        why = (
-            'add sets (--sets) to score the gain'
-            if not asked.sets
-            else 'fine-tune the exports on a GPU or CPU'
-        )
+        on_tpu = 'fine-tune the exports on a GPU or CPU'
+        why = on_tpu if asked.sets else 'add sets (--sets) to score the gain'
         yield Choice(f'config.stages = {loaded.stages!r}', why)
     yield from _length(asked, loaded, texts.words * each, machine)
 
@@ -155,13 +157,13 @@ def _vocabulary(
     found = ways(subwords, texts.sample, size)
     text = text_per_flop(found, plans(Experiment.from_config(loaded, paths=False), found))
     chosen, why = decide(found, text, _pieces(asked, loaded, machine), asked.vocabulary)
-    kind, tokenizer = VOCABULARIES[chosen], kind_name(subwords.kind)
-    sized = '' if chosen == KEEP else f', size={size}'
-    loaded.vocab.update(tokenizer=tokenizer, lowercase=subwords.lowercase, size=size)
-    line = (
-        f'config.vocab.update(kind={kind!r}, tokenizer={tokenizer!r}, lowercase={subwords.lowercase}{sized})'
-    )
-    return chosen, found[chosen].pieces_per_word, Choice(line, f'{chosen}: {why}')
+    own = {'tokenizer': kind_name(subwords.kind), 'lowercase': subwords.lowercase, 'size': size}
+    loaded.vocab.update(own)
+    if chosen == KEEP:
+        del own['size']
+    listed = ', '.join(f'{key}={value!r}' for key, value in {'kind': VOCABULARIES[chosen], **own}.items())
+    line = Choice(f'config.vocab.update({listed})', f'{chosen}: {why}')
+    return chosen, found[chosen].pieces_per_word, line
 
 
 def _length(asked: Asked, loaded: Any, corpus_pieces: float, machine: Machine) -> Iterator[Choice]:

@@ -83,13 +83,9 @@ def first_rows(run: Run, count: int, most: int) -> Iterator[Row]:
             Piece(text, NEW * (text in new), bool(starts_BxL[at, i]))
             for i, text in enumerate(subwords.tokens[n] for n in tokens_L[:shown])
         ]
-        yield Row(
-            int(number),
-            int((batch['segment_lengths'][at] > 0).sum()),
-            filled,
-            plain,
-            {name: _read(plain, subwords, one, at) for name, one in masked.items()},
-        )
+        documents = int((batch['segment_lengths'][at] > 0).sum())
+        phases = {name: _read(plain, subwords, one, at) for name, one in masked.items()}
+        yield Row(int(number), documents, filled, plain, phases)
 
 
 def _read(plain: list[Piece], subwords: Subwords, masked: Masked | None, row: int) -> list[Piece]:

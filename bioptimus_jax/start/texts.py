@@ -67,6 +67,7 @@ def _beginning(path: Path, prefix: str, settings: Corpus) -> tuple[list[str], in
     texts: list[str] = []
     characters = stored = complete = 0
 
+    # Words are scaled up by stored bytes, so only texts count that end before the last report of bytes.
     def advance(read: int) -> None:
         nonlocal stored, complete
         stored, complete = stored + read, len(texts)

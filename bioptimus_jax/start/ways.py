@@ -4,7 +4,7 @@ Shapes: D documents.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -70,8 +70,7 @@ def ways(source: Subwords, texts: Sequence[str], size: int) -> dict[str, Way]:
     return {name: _measured(subwords, source, unseen) for name, subwords in made.items()}
 
 
-def _measured(subwords: Subwords, source: Subwords, texts: Iterable[str]) -> Way:
-    texts = list(texts)
+def _measured(subwords: Subwords, source: Subwords, texts: Sequence[str]) -> Way:
     shares, _ = measure(subwords, texts)
     return Way(
         subwords,
@@ -95,9 +94,7 @@ def plans(experiment: Experiment, found: Mapping[str, Way]) -> dict[str, Plan]:
 
 def text_per_flop(found: Mapping[str, Way], planned: Mapping[str, Plan]) -> dict[str, float]:
     """Words that training reads for the same work, as a multiple of KEEP's."""
-    work = {
-        name: planned[name].phases[0].flops_per_piece * way.pieces_per_word for name, way in found.items()
-    }
+    work = {n: planned[n].phases[0].flops_per_piece * way.pieces_per_word for n, way in found.items()}
     return {name: work[KEEP] / flops for name, flops in work.items()}
 
 

@@ -10,7 +10,7 @@ B: contexts in a batch, P: pieces of a window, N: new tokens, V: source tokens, 
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -27,8 +27,7 @@ BATCH = 32
 RATE = 0.02  # Adam's first step, as a share of the mean size of an entry of the source's table
 
 
-@dataclasses.dataclass(frozen=True)
-class Lessons:
+class Lessons(NamedTuple):
     """Contexts in both spellings, one a row: `source` and `own` pieces [X, P] with 0 behind their lengths [X].
 
     `slot` is the place of the new token in `own`, `target` its number, and `in_source` [X, P] says where each piece of
@@ -42,6 +41,10 @@ class Lessons:
     slot: np.ndarray
     target: np.ndarray
     in_source: np.ndarray
+
+    def chosen(self, wanted_X: np.ndarray) -> 'Lessons':
+        """Those that a mask or numbers choose."""
+        return Lessons(*(column[wanted_X] for column in self))
 
 
 def lessons(source: Loaded, sentences: Sequence[str], occurrences: Occurrences) -> Lessons:
@@ -72,7 +75,7 @@ def lessons(source: Loaded, sentences: Sequence[str], occurrences: Occurrences) 
                 if b - left <= len(ids):
                     window = [subwords.cls, *ids, subwords.sep]
                     rows.append(_lesson(window, a - left + 1, b - left + 1, target, subwords.mask, width))
-    return Lessons(*(np.array([row[i] for row in rows]) for i in range(7)))
+    return Lessons(*(np.array([row[i] for row in rows]) for i in range(len(Lessons._fields))))
 
 
 def _lesson(spelled: list[int], a: int, b: int, target: int, slot_id: int, width: int) -> tuple:
@@ -133,11 +136,10 @@ def refine(
 
     drawn_N = np.zeros(len(rows_NxD), bool)
     for _ in range(steps):
-        drawn = generator.integers(0, len(taught.target), BATCH)
-        batch = {f.name: getattr(taught, f.name)[drawn] for f in dataclasses.fields(Lessons)}
+        batch = taught.chosen(generator.integers(0, len(taught.target), BATCH))._asdict()
         if aim.cross_entropy:
             drawn_N[batch['target']] = True
-            batch['drawn'] = drawn_N.copy()
+            batch['drawn'] = drawn_N.copy()  # a step is dispatched, not done, when the next draw changes it
         new_NxD, state = step(new_NxD, state, batch)
         advance(1)
     found_N = np.bincount(taught.target, minlength=len(rows_NxD)) > 0
@@ -182,14 +184,14 @@ def differences(
 
     `slot_D` is the input row of the token that `Lessons.own` has in the slot.
     """
-    encode = functools.partial(architecture.encode, parameters)
     at_slot_BxP = jnp.arange(batch['own'].shape[1])[None, :] == batch['slot'][:, None]
     # In the slot is [MASK]; adding what the new row has beyond its row makes the gradient one of new rows alone.
     delta_BxPxD = jnp.where(
         at_slot_BxP[:, :, None], (new_NxD[batch['target']] - slot_D[None, :])[:, None, :], 0.0
     )
     own_batch = _batch(batch['own'], batch['own_length'])
-    own_BxPxD = _states(functools.partial(encode, embedding_delta=delta_BxPxD), own_batch, layer)
+    encode = functools.partial(architecture.encode, parameters, embedding_delta=delta_BxPxD)
+    own_BxPxD = _states(encode, own_batch, layer)
     kept_BxP = batch['in_source'] >= 0
     places_BxPx1 = jnp.maximum(batch['in_source'], 0)[:, :, None]
     aligned_BxPxD = jnp.take_along_axis(wanted_BxPxD, places_BxPx1, axis=1)

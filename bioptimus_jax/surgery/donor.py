@@ -6,12 +6,10 @@ own corpus, with this run's own tokens as the words, as FOCUS does it (Dobler an
 W: the run's vocabulary, N: new tokens, M: anchors, E: size of a vector.
 """
 
-import contextlib
 import dataclasses
 import hashlib
 import importlib.util
 import time
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,7 +17,6 @@ import numpy as np
 
 from bioptimus_jax.corpus.documents import open_documents
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import atomic
 from bioptimus_jax.hosts.workers import ranges
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.loaded import check as check_tokenizer
@@ -27,8 +24,9 @@ from bioptimus_jax.model.loaded import load
 from bioptimus_jax.model.tensors import read_architecture
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Source, Surgery
-from bioptimus_jax.surgery import fasttext
+from bioptimus_jax.surgery import fasttext, partial
 from bioptimus_jax.surgery.rows import seeded
+from bioptimus_jax.surgery.source import watched
 from bioptimus_jax.vocab import subwords
 from bioptimus_jax.vocab.subwords import Subwords
 
@@ -121,24 +119,16 @@ def _of_corpus(run: Run, known: Subwords) -> tuple[np.ndarray, float]:
     constants = fasttext.facts(), MOST_PIECES, LONGEST, DOCUMENTS
     facts = repr((contents, run.config.seed, constants, known.tokens))
     key, file = hashlib.sha256(facts.encode()).hexdigest(), run.scratch('surgery') / FILE
-    damage = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
-    with contextlib.suppress(*damage), open(file, 'rb') as kept:
-        saved = np.load(kept, allow_pickle=False)
-        if str(saved['key']) == key:
-            return saved['vectors'], float(saved['seconds'])
+    if saved := partial.load(file, key):
+        return saved['vectors'], float(saved['seconds'])
     started = time.monotonic()
     lines = _lines(run, known)
     pieces = sum(map(len, lines))
     progress = run.progress('surgery, word vectors', fasttext.EPOCHS * pieces, 'pieces')
-
-    def advance(amount: int) -> None:
-        progress.update(amount)
-        run.check_stop()
-
+    advance = watched(progress, run.check_stop)
     vectors_WxE = fasttext.word_vectors(lines, known.tokens, run.config.seed, advance)
     seconds = time.monotonic() - started
-    with atomic(file, 'wb') as keeping:
-        np.savez(keeping, key=np.array(key), vectors=vectors_WxE, seconds=seconds)
+    partial.save(file, key, vectors=vectors_WxE, seconds=seconds)
     return vectors_WxE, seconds
 
 

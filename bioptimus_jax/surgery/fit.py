@@ -69,6 +69,7 @@ def fitted(
     targets = {token: number for number, token in enumerate(tokens)}
     chosen = choose_occurrences(contexts, targets, settings.contexts, seed, settings.max_contexts)
     taught = distil.lessons(source, contexts.sentences, chosen)
+    # Setting and depth may name the same layer; as -1 no states of other layers are handed on.
     last = settings.fit_layer == source.architecture.layers
     aim = Aim(-1 if last else settings.fit_layer, settings.fit_cross_entropy)
     fit = functools.partial(
@@ -78,7 +79,7 @@ def fitted(
     if not len(taught.target):
         return made
     number_X = numbers(taught.target)
-    tested = subset(taught, number_X < MEASURED)
+    tested = taught.chosen(number_X < MEASURED)
     odd_M, count = numbers(tested.target) % 2 == 1, len(tokens)
     measured = functools.partial(disagreements, source, tested, layer=aim.layer, advance=advance)
     of_token = functools.partial(means, tested.target, count=count)
@@ -89,7 +90,7 @@ def fitted(
         first_N, _ = of_token(np.where(odd_M, np.nan, after_M))
         worst = np.argsort(-first_N, kind='stable')  # NaN, without a context, comes last
         again_N[worst[: math.ceil(settings.fit_again * np.isfinite(first_N).sum())]] = True
-        rows_NxD = fit(rows_NxD, subset(taught, again_N[taught.target]))
+        rows_NxD = fit(rows_NxD, taught.chosen(again_N[taught.target]))
         once_M, (after_M,) = np.where(odd_M, after_M, np.nan), measured((rows_NxD,))
         twice_M = np.where(odd_M, after_M, np.nan)
         gains = [_median(of_token(values_M)[0][again_N]) for values_M in (once_M, twice_M)]
@@ -113,11 +114,6 @@ def numbers(target_X: np.ndarray) -> np.ndarray:
     number_X = np.empty(len(target_X), np.int64)
     number_X[order_X] = np.arange(len(target_X)) - np.repeat(firsts, sizes)
     return number_X
-
-
-def subset(taught: Lessons, wanted_X: np.ndarray) -> Lessons:
-    """The lessons that a mask or numbers choose."""
-    return Lessons(*(getattr(taught, field.name)[wanted_X] for field in dataclasses.fields(Lessons)))
 
 
 def means(target_M: np.ndarray, values_M: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -152,15 +148,16 @@ def disagreements(
             found.append((squares_BxP * kept_BxP).sum(axis=1) / kept_BxP.sum(axis=1))
         return tuple(found)
 
+    # By length, so that most batches can be cut to a small width.
     order_X = np.argsort(taught.source_length, kind='stable')
     results = [np.empty(len(order_X)) for _ in rows]
     for start in range(0, len(order_X), BATCH):
         places = order_X[start : start + BATCH]
-        batch = dataclasses.asdict(
-            subset(taught, np.resize(places, BATCH))
-        )  # a full batch: one program a width
-        width = -(-int(batch['source_length'].max()) // WIDTHS) * WIDTHS
-        batch = {name: values[:, :width] if values.ndim == 2 else values for name, values in batch.items()}
+        full = taught.chosen(np.resize(places, BATCH))  # also the last one: one program a width
+        width = -(-int(full.source_length.max()) // WIDTHS) * WIDTHS
+        batch = {
+            name: values[:, :width] if values.ndim == 2 else values for name, values in full._asdict().items()
+        }
         for result_X, values_B in zip(results, measure(each, parameters, batch), strict=True):
             result_X[places] = np.asarray(values_B)[: len(places)]
         advance(0)

@@ -80,7 +80,7 @@ def check(run: Run) -> None:
             f'config.surgery.strategy: {surgery.strategy} keeps the source vocabulary, but '
             f'config.vocab.kind={experiment.vocab.kind!r}; set config.vocab.kind=source'
         )
-    shape = read_architecture(folder) if folder else own_architecture(experiment.model, experiment.vocab.size)
+    shape = _shape(experiment, experiment.vocab.size)
     if folder and surgery.initialisation.source:
         check_tokenizer(folder)
         fit.check(surgery, shape, not surgery.fit_cross_entropy or has_head(folder), str(folder))
@@ -110,6 +110,12 @@ def external_inputs(experiment: Experiment) -> list[Path]:
         return [folder / 'config.json']
     donor_folder = donor.folder_of(experiment.surgery) if experiment.surgery.initialisation.donor else None
     return [*deciding_files(folder), *(deciding_files(donor_folder) if donor_folder else ())]
+
+
+def _shape(experiment: Experiment, entries: int) -> Architecture:
+    """That of the source or, without one, that of config.model with so many entries."""
+    folder = source_folder(experiment.source)
+    return read_architecture(folder) if folder else own_architecture(experiment.model, entries)
 
 
 def _fitted(experiment: Experiment, architecture: Architecture, vocab_size: int) -> Architecture:
@@ -144,10 +150,8 @@ def _scratch(
     experiment: Experiment, known: subwords.Subwords
 ) -> tuple[Architecture, dict[str, Any], account.Ledger]:
     """Every weight random, in the source's shape or, without a source, in that of config.model."""
-    folder = source_folder(experiment.source)
     entries = len(known.tokens)
-    shape = read_architecture(folder) if folder else own_architecture(experiment.model, entries)
-    architecture = _fitted(experiment, shape, entries).padded_with(known.pad)
+    architecture = _fitted(experiment, _shape(experiment, entries), entries).padded_with(known.pad)
     key = jax.random.key(experiment.seed, impl='threefry2x32')
     parameters = jax.tree.map(np.asarray, architecture.initial_parameters(key))
     return architecture, parameters, account.Ledger(dict.fromkeys(flatten(parameters), account.FRESH))
@@ -190,9 +194,8 @@ def graft(
         origins[table] = new.kind
     if output_bias:
         bias_V = np.asarray(flat[output_bias])[: len(source.vocabulary)]
-        new_bias_N, fitted_bias = _bias(
-            run.config.surgery.bias, run.folder('vocab'), bias_V, shared_W, new_W, new.spellings
-        )
+        rule, vocab = run.config.surgery.bias, run.folder('vocab')
+        new_bias_N, fitted_bias = _bias(rule, vocab, bias_V, shared_W, new_W, new.spellings)
         filled_Wx1 = rows.filled_table(shared_W, bias_V[:, None], new_W, new_bias_N[:, None])
         flat[output_bias] = np.pad(filled_Wx1[:, 0], padding)
         if len(new_W):

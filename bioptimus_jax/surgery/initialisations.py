@@ -220,12 +220,27 @@ def weighted(
 
     NaN for a vector that has NaN in it. `advance` is called with the number of vectors after each block.
     """
-    made_NxD = np.full((len(vectors_NxE), rows_MxD.shape[1]), np.nan)
-    (found,) = np.nonzero(~np.isnan(vectors_NxE).any(axis=1))
     unit_MxE = unit(anchors_MxE)
-    for start in range(0, len(found), BLOCK):
-        part = found[start : start + BLOCK]
-        made_NxD[part] = sparsemax(unit(vectors_NxE[part]) @ unit_MxE.T) @ rows_MxD
+
+    def similar(vectors_BxE: np.ndarray) -> np.ndarray:
+        return sparsemax(unit(vectors_BxE) @ unit_MxE.T) @ rows_MxD
+
+    return _of_known(vectors_NxE, rows_MxD.shape[1], BLOCK, similar, advance)
+
+
+def _of_known(
+    vectors_NxE: np.ndarray,
+    width: int,
+    block: int,
+    make: Callable[[np.ndarray], np.ndarray],
+    advance: Callable[[int], None],
+) -> np.ndarray:
+    """What `make` gives for the vectors, so many at a time: float64 [N, width]; NaN for a vector that has NaN in it."""
+    made_NxD = np.full((len(vectors_NxE), width), np.nan)
+    (found,) = np.nonzero(~np.isnan(vectors_NxE).any(axis=1))
+    for start in range(0, len(found), block):
+        part = found[start : start + block]
+        made_NxD[part] = make(vectors_NxE[part])
         advance(len(part))
     return made_NxD
 
@@ -236,16 +251,12 @@ def omp(given: Inputs) -> np.ndarray:
     Orthogonal matching pursuit (Goddard and Fernandes Neto, arXiv 2506.06607) chooses `surgery.anchors` anchors for
     each token. NaN for tokens that the donor does not know.
     """
-    made_NxD = np.full((len(given.donor_vectors), given.donor_rows.shape[1]), np.nan)
-    (found,) = np.nonzero(~np.isnan(given.donor_vectors).any(axis=1))
-    for start in range(0, len(found), pursuit.BLOCK):
-        part = found[start : start + pursuit.BLOCK]
-        chosen_BxK, weights_BxK = pursuit.pursue(
-            given.donor_vectors[part], given.donor_anchors, given.settings.anchors
-        )
-        made_NxD[part] = np.einsum('bk,bkd->bd', weights_BxK, given.donor_rows[chosen_BxK])
-        given.advance(len(part))
-    return made_NxD
+
+    def sums(vectors_BxE: np.ndarray) -> np.ndarray:
+        chosen_BxK, weights_BxK = pursuit.pursue(vectors_BxE, given.donor_anchors, given.settings.anchors)
+        return np.einsum('bk,bkd->bd', weights_BxK, given.donor_rows[chosen_BxK])
+
+    return _of_known(given.donor_vectors, given.donor_rows.shape[1], pursuit.BLOCK, sums, given.advance)
 
 
 def sparsemax(scores_BxM: np.ndarray) -> np.ndarray:

@@ -87,31 +87,25 @@ class Layout:
         first = np.searchsorted(row, np.arange(len(rows)))
         at = row * length + begun - begun[first][row]
         places = _spans(at, lengths)
-        tokens, segments, positions = (np.zeros(count * length, np.int32) for _ in range(3))
+        tokens, segments, positions = columns = np.zeros((3, count * length), np.int32)
         tokens[places] = np.concatenate([self.reading.windows[window] for window in windows])
         segments[places] = np.repeat(np.arange(1, len(windows) + 1), lengths)
         positions[places] = _spans(np.zeros_like(at), lengths)
-        pieces = self._members(self.piece_edges, windows)
+        pieces = _members(self.piece_edges, windows)
         places = np.repeat(at, np.diff(self.piece_edges)[windows]) + self.position_P[pieces]
         shard, place = np.divmod(places, count // self.shards * length)
         nth = np.arange(len(pieces)) - np.searchsorted(shard, shard)  # among the pieces of its shard
         slots_SxK = np.zeros((self.shards, slots), np.int32)
         slots_SxK[shard, nth] = place
         self.slot_P[pieces] = shard * slots + nth
-        entries = self.by_window_E[self._members(self.entry_edges, windows)]
-        return Batch(
-            tokens.reshape(count, length),
-            segments.reshape(count, length),
-            positions.reshape(count, length),
-            slots_SxK,
-            entries,
-            self.slot_P[self.piece_E[entries]],
-            len(windows),
-        )
+        entries = self.by_window_E[_members(self.entry_edges, windows)]
+        slot_of_entry = self.slot_P[self.piece_E[entries]]
+        arrays = columns.reshape(3, count, length)
+        return Batch(*arrays, slots_SxK, entries, slot_of_entry, len(windows))
 
-    @staticmethod
-    def _members(edges: np.ndarray, windows: np.ndarray) -> np.ndarray:
-        return _spans(edges[windows], np.diff(edges)[windows])
+
+def _members(edges: np.ndarray, windows: np.ndarray) -> np.ndarray:
+    return _spans(edges[windows], np.diff(edges)[windows])
 
 
 def _spans(firsts: np.ndarray, counts: np.ndarray) -> np.ndarray:

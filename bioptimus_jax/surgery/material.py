@@ -143,15 +143,16 @@ def _with_contexts(
     count, layers = len(tokens), material.layers
     number_of = {token: number for number, token in enumerate(tokens)}
     arms = sorted({(s.pooling, s.contexts, s.max_contexts) for s in wanted if s.initialisation.contexts})
+    # Each arm has targets of its own, so that a sentence of several arms is encoded once for all of them.
+    targets_of = {arm: slice(n * count, (n + 1) * count) for n, arm in enumerate(arms)}
     chosen: Occurrences = {}
     pooling: dict[int, str] = {}
-    for arm, (name, choice, most) in enumerate(arms):
-        found = choose_occurrences(contexts, number_of, choice, seed, most)
-        _add(chosen, found, arm * count)
-        pooling |= dict.fromkeys(range(arm * count, (arm + 1) * count), name)
+    for (name, choice, most), own in targets_of.items():
+        _add(chosen, choose_occurrences(contexts, number_of, choice, seed, most), own.start)
+        pooling |= dict.fromkeys(range(own.start, own.stop), name)
     fitted_on = {s.fitted_map.anchors for s in wanted}
     plain = 'anchors' in fitted_on or any(s.initialisation.anchors for s in wanted)
-    anchors, respelled = None, None
+    anchors = respelled = None
     ids: list[int] = []
     if plain or 'respelled' in fitted_on:
         pieces = shared.piece_occurrences(source.subwords, contexts.sentences, sorted(chosen), seed)
@@ -165,12 +166,9 @@ def _with_contexts(
     read = read_contexts(source.subwords, source.capacity, contexts.sentences, chosen, targets, pooling)
     states = _states(sums(source, read, layers, 'contexts'), layers)
     if ids:
-        own = slice(len(arms) * count, targets)
-        anchors = _means(np.array(ids), states[own], read.contexts[own])
-    by_arm = {
-        arm: (states[n * count : (n + 1) * count], read.contexts[n * count : (n + 1) * count])
-        for n, arm in enumerate(arms)
-    }
+        behind = slice(len(arms) * count, targets)
+        anchors = _means(np.array(ids), states[behind], read.contexts[behind])
+    by_arm = {arm: (states[own], read.contexts[own]) for arm, own in targets_of.items()}
     return dataclasses.replace(
         material, sums=by_arm, anchors=anchors, respelled=respelled, windows=len(read.windows)
     )

@@ -1,10 +1,11 @@
-"""Sums of a reading that is not yet encoded to its end, kept on disk with a key that says what they are of."""
+"""Arrays of work that takes long, kept on disk with a key that says what they are of."""
 
 import contextlib
 import hashlib
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,17 +22,18 @@ def key_of(reading: Reading, parameters: Mapping[str, np.ndarray], *facts: objec
     return sha.hexdigest()
 
 
-def save(path: Path, key: str, sums_NxD: np.ndarray, batches: int) -> None:
-    """Keep the sums over the first `batches` batches."""
+def save(path: Path, key: str, **arrays: Any) -> None:
+    """Keep the arrays."""
     with atomic(path, 'wb') as file:
-        np.savez(file, key=np.array(key), sums=sums_NxD, batches=batches)
+        np.savez(file, key=np.array(key), **arrays)
 
 
-def load(path: Path, key: str) -> tuple[np.ndarray, int] | None:
-    """Sums and number of batches; None where there are none of that key, or the file is damaged."""
+def load(path: Path, key: str) -> dict[str, np.ndarray] | None:
+    """The arrays by name; None where there are none of that key, or the file is damaged."""
     damage = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
     with contextlib.suppress(*damage), open(path, 'rb') as file:
         saved = np.load(file, allow_pickle=False)
         if str(saved['key']) == key:
-            return saved['sums'], int(saved['batches'])
+            # All are read here: damage in the middle of the file shows only then.
+            return {name: saved[name] for name in saved.files}
     return None

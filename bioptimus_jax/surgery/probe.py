@@ -27,9 +27,9 @@ from bioptimus_jax.surgery.graft import rows_fit
 from bioptimus_jax.surgery.initialisations import INITIALISATIONS, MAPS, middle
 from bioptimus_jax.surgery.material import Material, gather
 from bioptimus_jax.surgery.rows import seeded
-from bioptimus_jax.surgery.source import computing, load_source
+from bioptimus_jax.surgery.source import computing, load_source, watched
 from bioptimus_jax.surgery.spelling import likeness, written
-from bioptimus_jax.surgery.synthesis import make, summing, watched
+from bioptimus_jax.surgery.synthesis import make, summing
 from bioptimus_jax.trees import flatten, unflatten
 from bioptimus_jax.vocab.contexts import Contexts, sample_contexts
 from bioptimus_jax.vocab.subwords import Subwords
@@ -202,15 +202,22 @@ def variants(layers: int, contexts: int, fit_steps: int = 0, head: bool = False)
     found += _initialisations('centred', layers, read)
     found += [dataclasses.replace(one, scale='centred') for one in (*mapped, *defaults)]
     if fit_steps:
-        # Token distillation begins with rows that are made of rows alone.
         of_rows = [s for s in _initialisations('centred', layers, read) if not s.initialisation.states]
-        starts = [like(scale='centred'), *of_rows, Surgery()]
-        fits: list[dict[str, Any]] = [{'fit_layer': middle(layers)[0] or 1}, {'fit_again': AGAIN}]
-        fits += [{'fit_cross_entropy': 1.0}, {'fit_cross_entropy': 1.0, **fits[0]}] if head else []
-        wanted: list[tuple[Surgery, dict[str, Any]]] = [(start, {}) for start in starts]
-        wanted += [(start, change) for start in (*of_rows[:1], Surgery()) for change in fits]
-        found += [dataclasses.replace(start, fit_steps=fit_steps, **change) for start, change in wanted]
+        found += _fits(of_rows, layers, fit_steps, head)
     return list(dict.fromkeys(found))
+
+
+def _fits(of_rows: Sequence[Surgery], layers: int, fit_steps: int, head: bool) -> list[Surgery]:
+    """Gradient fits that begin with several rows; with `head` also by cross-entropy.
+
+    Token distillation begins with rows that are made of rows alone (`of_rows`).
+    """
+    changes: list[dict[str, Any]] = [{'fit_layer': middle(layers)[0] or 1}, {'fit_again': AGAIN}]
+    changes += [{'fit_cross_entropy': 1.0}, {'fit_cross_entropy': 1.0, **changes[0]}] if head else []
+    starts = [dataclasses.replace(PAPER, scale='centred'), *of_rows, Surgery()]
+    wanted: list[tuple[Surgery, dict[str, Any]]] = [(start, {}) for start in starts]
+    wanted += [(start, change) for start in (*of_rows[:1], Surgery()) for change in changes]
+    return [dataclasses.replace(start, fit_steps=fit_steps, **change) for start, change in wanted]
 
 
 def _initialisations(scale: str, layers: int, read: Sequence[tuple[int, ...]]) -> list[Surgery]:

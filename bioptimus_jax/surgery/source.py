@@ -21,6 +21,7 @@ from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.folder import source_folder
 from bioptimus_jax.model.loaded import Loaded, load
+from bioptimus_jax.progress import Progress
 from bioptimus_jax.schema import Source
 from bioptimus_jax.surgery import partial
 from bioptimus_jax.surgery.layout import Batch, Layout
@@ -68,7 +69,8 @@ def sum_states(
     if kept is not None:
         facts = (source.architecture, batch_pieces, mesh.size, dtype, tuple(layers))
         key = partial.key_of(reading, flatten(source.encoder), *facts)
-        sums_NxD, done = partial.load(kept, key) or (sums_NxD, done)
+        if found := partial.load(kept, key):
+            sums_NxD, done = found['sums'], int(found['batches'])
         start_at(layout.windows_before(done))
     saved = time.monotonic()
     for batch, states_KxD in _encoded(source, dtype, mesh, layout, done, tuple(layers)):
@@ -80,12 +82,22 @@ def sum_states(
             advance(batch.windows)
         except Stopped:
             if kept is not None:
-                partial.save(kept, key, sums_NxD, done)
+                partial.save(kept, key, sums=sums_NxD, batches=done)
             raise
         if kept is not None and (done == len(layout) or time.monotonic() - saved > SECONDS_BETWEEN_SAVES):
-            partial.save(kept, key, sums_NxD, done)
+            partial.save(kept, key, sums=sums_NxD, batches=done)
             saved = time.monotonic()
     return sums_NxD
+
+
+def watched(progress: Progress, check: Callable[[], None]) -> Callable[[int], None]:
+    """What is called after a piece of work: it shows progress, then calls `check`, which may raise Stopped."""
+
+    def advance(amount: int) -> None:
+        progress.update(amount)
+        check()
+
+    return advance
 
 
 def computing() -> dict[str, str]:
@@ -119,6 +131,7 @@ def _encoded(
         batch = layout.batch(number)
         arrays = (batch.tokens_BxL, batch.segments_BxL, batch.positions_BxL, batch.slots_SxK)
         placed = jax.device_put(arrays, split)
+        # Only asked for here: the devices compute this batch while the host lays out the next one.
         waiting.append((batch, _read(layers, parameters, source.architecture, dtype, mesh, *placed)))
         if len(waiting) > 1:
             batch, states_KxD = waiting.popleft()

@@ -73,6 +73,7 @@ def fitted(texts: Sequence[str], rows_VxD: np.ndarray) -> Predictor:
     products_FxF = (features_VxF.T @ features_VxF).toarray()
     products_FxF[np.diag_indices_from(products_FxF)] += RIDGE
     targets_FxD = features_VxF.T @ (rows_VxD - mean_D)
+    # The ridge makes it positive definite, so that the faster Cholesky decomposition solves it.
     weights_FxD = scipy.linalg.solve(products_FxF, targets_FxD, assume_a='pos', overwrite_a=True)
     return lambda wanted: mean_D + _features(wanted, number_of) @ weights_FxD
 

@@ -5,12 +5,10 @@ N: new tokens, D: hidden size.
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from bioptimus_jax.model.loaded import Loaded
-from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Surgery
 from bioptimus_jax.surgery import account, donor, fit, linear, rows
@@ -18,7 +16,7 @@ from bioptimus_jax.surgery.account import NewRows
 from bioptimus_jax.surgery.initialisations import averaged_input
 from bioptimus_jax.surgery.material import Material, Sums, gather
 from bioptimus_jax.surgery.reading import Reading
-from bioptimus_jax.surgery.source import sum_states
+from bioptimus_jax.surgery.source import sum_states, watched
 from bioptimus_jax.vocab.contexts import load_contexts
 
 UNKNOWN_MEAN = 'unknown_mean'
@@ -61,12 +59,13 @@ def summing(run: Run, batch_pieces: int, keep: bool) -> Sums:
 
     def sums(source: Loaded, read: Reading, layers: Sequence[int], label: str) -> np.ndarray:
         progress = run.progress(f'surgery, {label}', len(read.windows), 'windows')
-        keeping: dict[str, Any] = {}
-        if keep:
-            keeping = {'kept': run.scratch('surgery') / f'{label}.npz', 'start_at': progress.start_at}
+        kept = run.scratch('surgery') / f'{label}.npz' if keep else None
+        advance = watched(progress, run.check_stop)
         # For the last layer alone there is a program that hands on no others.
         wanted = () if tuple(layers) == (source.architecture.layers,) else layers
-        states = sum_states(source, read, batch_pieces, watched(progress, run.check_stop), wanted, **keeping)
+        states = sum_states(
+            source, read, batch_pieces, advance, wanted, kept=kept, start_at=progress.start_at
+        )
         if keep:  # for the account of FLOPs; `attended`: pieces that each attends to, on average
             lengths_W = np.array([len(window) for window in read.windows], np.int64)
             pieces, attended = int(lengths_W.sum()), float((lengths_W**2).sum())
@@ -75,16 +74,6 @@ def summing(run: Run, batch_pieces: int, keep: bool) -> Sums:
         return states
 
     return sums
-
-
-def watched(progress: Progress, check: Callable[[], None]) -> Callable[[int], None]:
-    """What is called after a piece of work: it shows progress, then calls `check`, which may raise Stopped."""
-
-    def advance(amount: int) -> None:
-        progress.update(amount)
-        check()
-
-    return advance
 
 
 def make(

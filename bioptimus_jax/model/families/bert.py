@@ -5,17 +5,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from bioptimus_jax.model.architecture import HEAD, Architecture, Paired, Rule
-from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.layers import RULES, Embeddings, Layer, Predictions
+from bioptimus_jax.model.architecture import HEAD, Paired, Rule
+from bioptimus_jax.model.layers import RULES, SIZES, LikeBert
 
 
 @dataclasses.dataclass(frozen=True)
-class Bert(Architecture):
+class Bert(LikeBert):
     """A BERT with its masked-language-model head, whose output matrix is the table of word embeddings."""
 
     token_types: int = 2
@@ -24,12 +22,7 @@ class Bert(Architecture):
     title: ClassVar = 'BERT'
     hf_class: ClassVar = 'BertForMaskedLM'
     config_keys: ClassVar = {
-        'vocab_size': 'vocab_size',
-        'hidden': 'hidden_size',
-        'layers': 'num_hidden_layers',
-        'heads': 'num_attention_heads',
-        'intermediate': 'intermediate_size',
-        'max_positions': 'max_position_embeddings',
+        **SIZES,
         'token_types': 'type_vocab_size',
         'layer_norm_epsilon': 'layer_norm_eps',
         'dropout': 'hidden_dropout_prob',
@@ -37,12 +30,8 @@ class Bert(Architecture):
         'initializer_range': 'initializer_range',
         'activation': 'hidden_act',
     }
-    supported: ClassVar = {
-        'position_embedding_type': 'absolute',
-        'is_decoder': False,
-        'tie_word_embeddings': True,
-    }
     prefix: ClassVar = 'bert.'
+    modules: ClassVar = {'cls/': 'cls/', '': 'bert/'}
     ignored: ClassVar = re.compile(
         r'pooler\.|embeddings\.position_ids$|cls\.seq_relationship\.|cls\.predictions\.decoder\.|classifier\.|'
         r'qa_outputs\.'
@@ -51,30 +40,12 @@ class Bert(Architecture):
         'cls.predictions.decoder.weight': 'bert.embeddings.word_embeddings.weight',
         'cls.predictions.decoder.bias': 'cls.predictions.bias',
     }
-    table: ClassVar = 'embeddings/word_embeddings/embedding'
-    output_bias: ClassVar = 'cls/predictions/bias'
-    rules: ClassVar[Sequence[Rule]] = RULES
-
-    @classmethod
-    def tensor_name(cls, path: str) -> str:
-        *modules, leaf = path.split('/')
-        name = '.'.join([*modules, 'bias' if leaf == 'bias' else 'weight'])
-        return name if modules[0] == 'cls' else cls.prefix + name
 
     @classmethod
     def plain_name(cls, name: str) -> str:
         """Without the prefix; TensorFlow's LayerNorm names (gamma, beta) become PyTorch's."""
         name = re.sub(r'LayerNorm\.gamma$', 'LayerNorm.weight', name.removeprefix(cls.prefix))
         return re.sub(r'LayerNorm\.beta$', 'LayerNorm.bias', name)
-
-    def embeddings(self, compute: Compute) -> nn.Module:
-        return Embeddings(self, compute, self.token_types)
-
-    def layer(self, compute: Compute) -> nn.Module:
-        return Layer(self, compute)
-
-    def predictions(self, compute: Compute) -> nn.Module:
-        return Predictions(self, compute)
 
     def with_pairs(self) -> 'PairedBert':
         return PairedBert(**dataclasses.asdict(self))

@@ -14,20 +14,16 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from bioptimus_jax.model.architecture import ACTIVATIONS, HEAD, Architecture, Rule
+from bioptimus_jax.model.architecture import ACTIVATIONS, HEAD, Rule
 from bioptimus_jax.model.compute import PLAIN, Compute
 from bioptimus_jax.model.families.bert import Bert
-from bioptimus_jax.model.layers import RULES, Embeddings, Layer, Part, Predictions
+from bioptimus_jax.model.layers import RULES, LikeBert, Part
 
-MODULES = {
-    'embeddings/embeddings_project/': 'electra/embeddings_project/',
-    'embeddings/': 'electra/embeddings/',
-    'encoder/': 'electra/encoder/',
-}
+MODULES = {'embeddings/embeddings_project/': 'electra/embeddings_project/', '': 'electra/'}
 
 
 @dataclasses.dataclass(frozen=True)
-class Electra(Architecture):
+class Electra(LikeBert):
     """An ELECTRA with the head of its generator, so a masked language model; `embedding_size` 0: the hidden size."""
 
     token_types: int = 2
@@ -37,7 +33,6 @@ class Electra(Architecture):
     title: ClassVar = 'ELECTRA'
     hf_class: ClassVar = 'ElectraForMaskedLM'
     config_keys: ClassVar = {**Bert.config_keys, 'embedding_size': 'embedding_size'}
-    supported: ClassVar = Bert.supported
     unsaid: ClassVar = {'embedding_size': 128, 'type_vocab_size': 2}
     head_activation: ClassVar = 'gelu'
     prefix: ClassVar = 'electra.'
@@ -45,17 +40,15 @@ class Electra(Architecture):
         r'embeddings\.position_ids$|discriminator_predictions\.|generator_lm_head\.weight$|classifier\.|qa_outputs\.'
     )
     tied: ClassVar = {'generator_lm_head.weight': 'electra.embeddings.word_embeddings.weight'}
-    table: ClassVar = Bert.table
-    output_bias: ClassVar[str | None] = Bert.output_bias
     rules: ClassVar = (
         Rule(r'^embeddings/embeddings_project/kernel$', (None, 'fsdp')),
         Rule(r'^cls/predictions/dense(_prediction)?/kernel$', (None, None)),
         *RULES,
     )
-    modules: ClassVar[Mapping[str, str]] = {
-        **MODULES,
+    modules: ClassVar = {
         'cls/predictions/transform/': 'generator_predictions/',
         'cls/predictions/': 'generator_lm_head/',
+        **MODULES,
     }
 
     def __post_init__(self) -> None:
@@ -88,21 +81,6 @@ class Electra(Architecture):
         fields = {**dataclasses.asdict(self), **shape, 'embedding_size': self.width}
         return Electra(**fields), re.compile('^embeddings/(?!embeddings_project/)')
 
-    @classmethod
-    def tensor_name(cls, path: str) -> str:
-        ours = next(prefix for prefix in cls.modules if path.startswith(prefix))
-        *modules, leaf = (cls.modules[ours] + path.removeprefix(ours)).split('/')
-        return '.'.join([*modules, 'bias' if leaf == 'bias' else 'weight'])
-
-    def embeddings(self, compute: Compute) -> nn.Module:
-        return Embeddings(self, compute, self.token_types)
-
-    def layer(self, compute: Compute) -> nn.Module:
-        return Layer(self, compute)
-
-    def predictions(self, compute: Compute) -> nn.Module:
-        return Predictions(self, compute)
-
 
 @dataclasses.dataclass(frozen=True)
 class Discriminator(Electra):
@@ -115,7 +93,7 @@ class Discriminator(Electra):
     )
     tied: ClassVar = {}
     output_bias: ClassVar[str | None] = None
-    modules: ClassVar[Mapping[str, str]] = {**MODULES, 'cls/predictions/': 'discriminator_predictions/'}
+    modules: ClassVar = {'cls/predictions/': 'discriminator_predictions/', **MODULES}
 
     def predictions(self, compute: Compute) -> nn.Module:
         return Judgement(self, compute)

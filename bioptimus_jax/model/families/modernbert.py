@@ -18,21 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.model.architecture import ACTIVATIONS, Architecture, Rule
+from bioptimus_jax.model.architecture import ACTIVATIONS, Rule
 from bioptimus_jax.model.attention import Dropped, dropout
 from bioptimus_jax.model.compute import Compute
-from bioptimus_jax.model.layers import RULES, Part, Predictions, at_slots
+from bioptimus_jax.model.layers import RULES, SIZES, LikeBert, Part, at_slots
 from bioptimus_jax.trees import flatten, unflatten
 
-THEIRS = {
-    'encoder/layer/': 'layers/',
-    'encoder/': '',
-    'embeddings/word_embeddings/': 'embeddings/tok_embeddings/',
-    'embeddings/LayerNorm/': 'embeddings/norm/',
-    'cls/predictions/transform/dense/': 'head/dense/',
-    'cls/predictions/transform/LayerNorm/': 'head/norm/',
-    'cls/predictions/bias': 'decoder/bias',
-}
 FULL, SLIDING = 'full_attention', 'sliding_attention'  # in layer_types and rope_parameters of config.json
 BASES = {FULL: 'global_rope_theta', SLIDING: 'local_rope_theta'}
 EVERY = 'global_attn_every_n_layers'
@@ -47,7 +38,7 @@ class Kind(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class ModernBert(Architecture):
+class ModernBert(LikeBert):
     """A ModernBERT with its masked-language-model head, whose output matrix is the table of word embeddings.
 
     Every `global_every`-th layer from the first attends to the whole document, the others to `local_attention // 2`
@@ -65,12 +56,7 @@ class ModernBert(Architecture):
     biases: ClassVar = False
     hf_class: ClassVar = 'ModernBertForMaskedLM'
     config_keys: ClassVar = {
-        'vocab_size': 'vocab_size',
-        'hidden': 'hidden_size',
-        'layers': 'num_hidden_layers',
-        'heads': 'num_attention_heads',
-        'intermediate': 'intermediate_size',
-        'max_positions': 'max_position_embeddings',
+        **SIZES,
         'layer_norm_epsilon': 'norm_eps',
         'dropout': 'embedding_dropout',
         'attention_dropout': 'attention_dropout',
@@ -94,6 +80,15 @@ class ModernBert(Architecture):
     unsaid: ClassVar = {'embedding_dropout': 0.0, 'attention_dropout': 0.0}
     head_activation: ClassVar = 'gelu'
     prefix: ClassVar = 'model.'
+    modules: ClassVar = {
+        'encoder/layer/': 'model/layers/',
+        'encoder/': 'model/',
+        'embeddings/word_embeddings/': 'model/embeddings/tok_embeddings/',
+        'embeddings/LayerNorm/': 'model/embeddings/norm/',
+        'cls/predictions/transform/dense/': 'head/dense/',
+        'cls/predictions/transform/LayerNorm/': 'head/norm/',
+        'cls/predictions/bias': 'decoder/bias',
+    }
     token_keys: ClassVar = {
         'pad_token_id': 'pad',
         'bos_token_id': 'cls',
@@ -103,8 +98,6 @@ class ModernBert(Architecture):
     }
     ignored: ClassVar = re.compile(r'decoder\.weight$|classifier\.')
     tied: ClassVar = {'decoder.weight': 'model.embeddings.tok_embeddings.weight'}
-    table: ClassVar = 'embeddings/word_embeddings/embedding'
-    output_bias: ClassVar = 'cls/predictions/bias'
     rules: ClassVar = (
         # Whole on every device of `tensor`: a cut would follow neither heads nor the pairs of gate and value.
         Rule(r'/(Wqkv|Wi)/kernel$', ('fsdp', None)),
@@ -126,7 +119,7 @@ class ModernBert(Architecture):
             if (of_kind := rope.get('rope_type', 'default')) != 'default':
                 raise InputError(f"{file}: rope_type of {kind} is {of_kind!r}; only 'default' is supported")
             base = rope.get('rope_theta', given.get(name))
-            if base is not None:
+            if base is not None:  # transformers writes 10000.0, but the field is a whole number
                 given[name] = int(base) if isinstance(base, float) and base.is_integer() else base
         if types := given.get('layer_types'):
             usual = given.get(EVERY, cls.global_every)
@@ -150,16 +143,6 @@ class ModernBert(Architecture):
                 kind: {'rope_type': 'default', 'rope_theta': float(base)} for kind, base in bases.items()
             },
         }
-
-    @classmethod
-    def tensor_name(cls, path: str) -> str:
-        for ours, theirs in THEIRS.items():
-            if path.startswith(ours):
-                path = theirs + path.removeprefix(ours)
-                break
-        *modules, leaf = path.split('/')
-        name = '.'.join([*modules, 'bias' if leaf == 'bias' else 'weight'])
-        return name if name.startswith(('head.', 'decoder.')) else cls.prefix + name
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -188,9 +171,6 @@ class ModernBert(Architecture):
     def closing(self, compute: Compute) -> nn.Module:
         return FinalNorm(self, compute)
 
-    def predictions(self, compute: Compute) -> nn.Module:
-        return Predictions(self, compute)
-
     def context(self, batch: Mapping[str, jax.Array]) -> dict[str, Any]:
         """With the cosines and sines of each rotary base."""
         rotations = {base: self._rotation(batch['positions'], base) for base in {k.base for k in self.kinds}}
@@ -212,6 +192,7 @@ class ModernBert(Architecture):
         """Cosine and sine of the angle that every pair of columns is turned by: BxLx1xK/2, float32."""
         exponents = np.arange(0, self.head_size, 2, dtype=np.float32) / np.float32(self.head_size)
         frequencies = np.float32(1) / np.float32(base) ** exponents
+        # No table ends here: NaN shows a position that the model was not made for, as a missing row does in BERT.
         known_BxL = jnp.where(positions_BxL < self.positions, positions_BxL.astype(jnp.float32), jnp.nan)
         angles_BxLx1xP = known_BxL[:, :, None, None] * frequencies[None, None, None]
         return jnp.cos(angles_BxLx1xP), jnp.sin(angles_BxLx1xP)
@@ -262,6 +243,7 @@ class Attention(Part):
         change_BxLxD = self.dense(a.hidden, mixed_BxLxD, 'Wo')
         if seed_2 is None:
             return change_BxLxD
+        # `dropout` takes a site and the number after it; the attention weights have these two.
         return dropout(change_BxLxD, a.attention_dropout, seed_2, self.site + 2)
 
 

@@ -8,26 +8,18 @@ import dataclasses
 import re
 from typing import Any, ClassVar, Self
 
-import flax.linen as nn
 import jax
 import numpy as np
 
-from bioptimus_jax.model.architecture import Architecture
-from bioptimus_jax.model.compute import Compute
 from bioptimus_jax.model.families.bert import Bert
-from bioptimus_jax.model.layers import RULES, Embeddings, Layer, Predictions
+from bioptimus_jax.model.layers import LikeBert
 from bioptimus_jax.trees import flatten, unflatten
 
 POSITIONS, TYPES = 'embeddings.position_embeddings.weight', 'embeddings.token_type_embeddings.weight'
-HEAD = {
-    'cls/predictions/transform/dense/': 'lm_head/dense/',
-    'cls/predictions/transform/LayerNorm/': 'lm_head/layer_norm/',
-    'cls/predictions/': 'lm_head/',
-}
 
 
 @dataclasses.dataclass(frozen=True)
-class Roberta(Architecture):
+class Roberta(LikeBert):
     """A RoBERTa with its masked-language-model head; `max_positions` are the rows of transformers' table."""
 
     layer_norm_epsilon: float = 1e-5
@@ -40,11 +32,16 @@ class Roberta(Architecture):
         **{field: key for field, key in Bert.config_keys.items() if field != 'token_types'},
         'pad': 'pad_token_id',
     }
-    supported: ClassVar = Bert.supported
     unsaid: ClassVar = {'layer_norm_eps': 1e-12, 'pad_token_id': 1}
     token_keys: ClassVar = {'pad_token_id': 'pad', 'bos_token_id': 'cls', 'eos_token_id': 'sep'}
     head_activation: ClassVar = 'gelu'
     prefix: ClassVar = 'roberta.'
+    modules: ClassVar = {
+        'cls/predictions/transform/dense/': 'lm_head/dense/',
+        'cls/predictions/transform/LayerNorm/': 'lm_head/layer_norm/',
+        'cls/predictions/': 'lm_head/',
+        '': 'roberta/',
+    }
     ignored: ClassVar = re.compile(
         r'pooler\.|embeddings\.(position|token_type)_ids$|lm_head\.decoder\.|classifier\.|qa_outputs\.'
     )
@@ -52,9 +49,6 @@ class Roberta(Architecture):
         'lm_head.decoder.weight': 'roberta.embeddings.word_embeddings.weight',
         'lm_head.decoder.bias': 'lm_head.bias',
     }
-    table: ClassVar = Bert.table
-    output_bias: ClassVar = Bert.output_bias
-    rules: ClassVar = RULES
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,14 +66,6 @@ class Roberta(Architecture):
 
     def to_config(self) -> dict[str, Any]:
         return {**super().to_config(), 'type_vocab_size': 1}
-
-    @classmethod
-    def tensor_name(cls, path: str) -> str:
-        for ours, theirs in HEAD.items():
-            path = path.replace(ours, theirs)
-        *modules, leaf = path.split('/')
-        name = '.'.join([*modules, 'bias' if leaf == 'bias' else 'weight'])
-        return name if modules[0] == 'lm_head' else cls.prefix + name
 
     def taken(self, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Without rows that no piece reads; the type that every piece has is added to its position."""
@@ -105,15 +91,6 @@ class Roberta(Architecture):
         """As for any family; the row of padding is 0."""
         flat = flatten(super().initial_parameters(key))
         return unflatten({**flat, self.table: flat[self.table].at[self.pad].set(0.0)})
-
-    def embeddings(self, compute: Compute) -> nn.Module:
-        return Embeddings(self, compute)
-
-    def layer(self, compute: Compute) -> nn.Module:
-        return Layer(self, compute)
-
-    def predictions(self, compute: Compute) -> nn.Module:
-        return Predictions(self, compute)
 
 
 FAMILY = Roberta
