@@ -1,7 +1,19 @@
-"""`bioptimus plan`: what a run will take."""
+"""`bioptimus plan`: what a run will take.
+
+What a run will take, before it is begun: parameters, steps and FLOPs of every phase, memory of a device,
+hours, cost, disk space of every stage. An estimate from the config: nothing is compiled or read but the
+config.json of a source that is a folder here.
+
+reads:  the config
+writes: tables to the terminal
+
+examples:
+  bioptimus plan --config=bioptimus
+  bioptimus plan --config=bioptimus --device=h200 --devices=8 --price=2.50 --config.rows.row_pieces=1024
+"""
 
 from bioptimus_jax import config
-from bioptimus_jax.command import Command, Verb, config_flag, flag, json_flag, positive, positive_whole, share
+from bioptimus_jax.command import Command, Verb, config_flag, count, flag, help_of, json_flag, positive, share
 from bioptimus_jax.hosts.devices import DEVICES, MFU
 from bioptimus_jax.stages import keys
 
@@ -46,17 +58,11 @@ KEYS = (
 
 VERB = Verb(
     'memory, hours, cost and disk of a run',
-    'What a run will take, before it is begun: parameters, steps and FLOPs of every phase, memory of a device,\n'
-    'hours, cost, disk space of every stage. An estimate from the config: nothing is compiled or read but the\n'
-    'config.json of a source that is a folder here.\n\n'
-    'reads:  the config\n'
-    'writes: tables to the terminal\n\n'
-    'examples:\n  bioptimus plan --config=bioptimus\n'
-    '  bioptimus plan --config=bioptimus --device=h200 --devices=8 --price=2.50 --config.rows.row_pieces=1024',
+    help_of(__doc__),
     (
         config_flag(),
         flag('--device', f'one of {", ".join(DEVICES)} (default: all of them)', metavar='NAME'),
-        flag('--devices', 'how many (default: %(default)s)', 8, type=positive_whole, metavar='N'),
+        count('--devices', 'how many (default: %(default)s)', 8),
         flag('--price', 'of one device for one hour: adds the cost', None, type=positive, metavar='AMOUNT'),
         flag(
             '--mfu',

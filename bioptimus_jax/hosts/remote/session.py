@@ -67,9 +67,9 @@ def open_run(
         yield run
 
 
-def require_local(flag: str, place: str) -> None:
-    """Raise ConfigError for a URL where only a folder of this machine will do."""
-    if is_remote(place):
+def require_local(flag: str, *places: str) -> None:
+    """Raise ConfigError for a URL where only folders of this machine will do."""
+    for place in filter(is_remote, places):
         raise ConfigError(
             f'{flag}={place}: must be a folder of this machine; only runs and their inputs may be URLs'
         )
