@@ -85,9 +85,10 @@ class Verb:
     """Whether it also reads the keys of all stages."""
 
 
-def help_of(docstring: str | None) -> str:
-    """The help of a verb: the docstring of its module without the first line."""
-    return (docstring or '').partition('\n\n')[2].rstrip('\n')
+def described(docstring: str | None) -> tuple[str, str]:
+    """A verb's line among all verbs and its help, from its module's docstring: "`bioptimus VERB`: LINE. ... HELP"."""
+    title, _, text = (docstring or '').partition('\n\n')
+    return title.partition(': ')[2].removesuffix('.'), text.rstrip('\n')
 
 
 def stage_text(stage: Stage) -> str:

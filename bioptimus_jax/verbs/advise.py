@@ -19,8 +19,8 @@ from bioptimus_jax.command import (
     Verb,
     as_documents,
     count,
+    described,
     flag,
-    help_of,
     json_flag,
     needed,
     positive,
@@ -55,8 +55,7 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'is a new vocabulary worth it?',
-    help_of(__doc__),
+    *described(__doc__),
     (
         needed('--source', 'Hugging Face folder of the model, or a hub id', 'FOLDER'),
         flag('--revision', 'commit or tag of a hub id', metavar='REVISION'),

@@ -1,4 +1,4 @@
-"""`bioptimus compare`: runs side by side, or two models by what they predict.
+"""`bioptimus compare`: runs or fine-tuned models side by side.
 
 Runs side by side: word-level loss at step 0 and after each phase, test F1, and what each took to reach what
 all of them reach. For arms of an ablation.
@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.command import Command, Verb, as_documents, config_flag, flag, help_of, json_flag, switch
+from bioptimus_jax.command import Command, Verb, as_documents, config_flag, described, flag, json_flag, switch
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.remote.session import require_local
 from bioptimus_jax.run import Run
@@ -112,8 +112,7 @@ def document(a: str, b: str) -> dict[str, Any]:
 
 
 VERB = Verb(
-    'runs or fine-tuned models side by side',
-    help_of(__doc__),
+    *described(__doc__),
     (
         config_flag('names the phases; not with --models', required=False),
         switch('--markdown', 'print the table as Markdown'),

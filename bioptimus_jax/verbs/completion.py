@@ -1,4 +1,4 @@
-"""`bioptimus completion`: what a shell needs to complete verbs, flags, configs, keys and their values.
+"""`bioptimus completion`: completion of this command line for a shell.
 
 A script with which a shell completes verbs, flags, shipped configs, keys and their values at a press of Tab.
 
@@ -11,7 +11,7 @@ examples:
   bioptimus completion fish > ~/.config/fish/completions/bioptimus.fish
 """
 
-from bioptimus_jax.command import Verb, all_verbs, flag, help_of, keys_of
+from bioptimus_jax.command import Verb, all_verbs, described, flag, keys_of
 from bioptimus_jax.config import shipped
 from bioptimus_jax.fields import walk
 from bioptimus_jax.schema import Experiment
@@ -93,8 +93,7 @@ def _words(verb: Verb) -> tuple[list[str], list[str]]:
 
 
 VERB = Verb(
-    'completion of this command line for a shell',
-    help_of(__doc__),
+    *described(__doc__),
     (flag('shell', 'one of: %(choices)s', None, choices=tuple(SHELLS), metavar='SHELL'),),
     lambda command: print(script(command.options.shell), end=''),
 )

@@ -12,7 +12,7 @@ example:
 
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, flag, help_of
+from bioptimus_jax.command import Command, Verb, described, flag
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.remote.session import require_local
 
@@ -26,8 +26,7 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'the whole job on generated text',
-    help_of(__doc__),
+    *described(__doc__),
     (flag('--workdir', 'run folder (default: %(default)s)', 'runs/demo'),),
     _call,
 )

@@ -1,4 +1,4 @@
-"""`bioptimus difficulty`: how hard each masking setting is for a model.
+"""`bioptimus difficulty`: perplexity of models under each masking setting.
 
 How hard is each masking setting for a model? Perplexity of any Hugging Face masked language model on any
 texts under the setting of every phase: geometric mean and interval over config.curriculum.samples samples,
@@ -18,7 +18,7 @@ from bioptimus_jax.command import (
     Command,
     Verb,
     config_flag,
-    help_of,
+    described,
     in_run,
     json_flag,
     needed,
@@ -41,8 +41,7 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'perplexity of models under each masking setting',
-    help_of(__doc__),
+    *described(__doc__),
     (
         config_flag(),
         needed('--workdir', 'run folder, created if missing', 'DIR'),

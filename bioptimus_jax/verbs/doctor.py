@@ -1,4 +1,4 @@
-"""`bioptimus doctor`: what this machine computes on.
+"""`bioptimus doctor`: devices, versions and speed of this machine, and what to install.
 
 What will jax and PyTorch compute on here, and what is missing? Devices, memory, drivers and versions; the
 attention that a base model would get; the speed of a matrix product beside the peak; free disk; and the
@@ -13,7 +13,7 @@ example:
 
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, flag, help_of
+from bioptimus_jax.command import Command, Verb, described, flag
 from bioptimus_jax.errors import ConfigError, printable
 
 WIDTH = 15
@@ -35,8 +35,7 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'devices, versions and speed of this machine, and what to install',
-    help_of(__doc__),
+    *described(__doc__),
     (flag('--workdir', 'where runs will be (default: %(default)s)', '.', metavar='DIR'),),
     _call,
 )

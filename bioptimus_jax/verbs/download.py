@@ -1,4 +1,4 @@
-"""`bioptimus download`: PubMed's files, and NER sets.
+"""`bioptimus download`: PubMed's baseline and update files; NER sets.
 
 PubMed's yearly baseline and daily update files, each checked by its MD5; or the five NER sets of BLURB,
 each checked by SHA-256. Intact files are not fetched again, and a file that was cut off is continued: rerun
@@ -13,7 +13,7 @@ examples:
   bioptimus download --to=ner --what=ner
 """
 
-from bioptimus_jax.command import Command, Verb, flag, help_of, needed, switch
+from bioptimus_jax.command import Command, Verb, described, flag, needed, switch
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.remote.session import require_local
@@ -42,8 +42,7 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    "PubMed's baseline and update files; NER sets",
-    help_of(__doc__),
+    *described(__doc__),
     (
         needed('--to', 'folder, created if missing', 'DIR'),
         flag('--what', 'baseline, updates or both, or ner (default: %(default)s)', 'baseline,updates'),

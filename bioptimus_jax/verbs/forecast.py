@@ -1,4 +1,4 @@
-"""`bioptimus forecast`: how runs will end, and which to take.
+"""`bioptimus forecast`: how runs will end, from their first steps.
 
 The final held-out loss of runs that are not finished, with an interval, and the chance that each of them ends
 lowest. It learns from finished runs of the same sweep or another how the end follows from the loss after the
@@ -14,7 +14,7 @@ reads:  metrics.jsonl, RUN/pretrain/curriculum.json and manifests of each run, o
 writes: a table to the terminal, and which run to continue
 """
 
-from bioptimus_jax.command import Command, Verb, as_documents, flag, help_of, json_flag, shares
+from bioptimus_jax.command import Command, Verb, as_documents, described, flag, json_flag, shares
 from bioptimus_jax.hosts.remote.session import require_local
 
 
@@ -31,8 +31,7 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'how runs will end, from their first steps',
-    help_of(__doc__),
+    *described(__doc__),
     (
         flag('runs', 'run folders, sweeps, or their results.jsonl', None, nargs='+', metavar='RUN'),
         flag(

@@ -1,4 +1,4 @@
-r"""`bioptimus init`: a config of one's own.
+r"""`bioptimus init`: write a config for your model, texts and machine.
 
 A config of fewer than 25 lines for your source, texts, machine and hours, each line with its reason: keep,
 append or replace the vocabulary, how long, in which batches. It builds on configs/recommended.py, which says
@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.command import Command, Verb, count, flag, help_of, positive, switch
+from bioptimus_jax.command import Command, Verb, count, described, flag, positive, switch
 from bioptimus_jax.errors import ConfigError, InputError, printable
 from bioptimus_jax.files import atomic
 from bioptimus_jax.hosts.devices import DEVICES, device_named
@@ -143,8 +143,7 @@ def _answer(question: Question) -> Any:
 
 
 VERB = Verb(
-    'write a config for your model, texts and machine',
-    help_of(__doc__),
+    *described(__doc__),
     (
         flag(
             'file', 'where the config is written (default: %(default)s)', 'mine.py', nargs='?', metavar='FILE'

@@ -1,4 +1,4 @@
-"""`bioptimus lint`: what is worth knowing about sets before a model is trained on them.
+"""`bioptimus lint`: look through sets.
 
 What is worth knowing about sets before a model is trained on them: counts beside the published ones, texts that
 are in two splits. Of entities also tag scheme, repairs, orphan I- tags, sentences tagged in two ways. With a
@@ -13,7 +13,7 @@ example:
 
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, flag, help_of, json_flag, needed, several
+from bioptimus_jax.command import Command, Verb, described, flag, json_flag, needed, several
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress import complain
 from bioptimus_jax.schema import TASKS, Finetune
@@ -38,8 +38,7 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'look through sets',
-    help_of(__doc__),
+    *described(__doc__),
     (
         needed('--sets', 'a set or a folder of sets', 'FOLDER'),
         flag('--task', 'of sets without a record: %(choices)s', Finetune.task, choices=TASKS, metavar='NAME'),

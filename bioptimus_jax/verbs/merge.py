@@ -1,4 +1,4 @@
-"""`bioptimus merge`: the mean of models.
+"""`bioptimus merge`: the mean of the weights of models.
 
 The mean of the weights of exported models of one shape and one vocabulary, for example of several seeds or
 ends of decays, behind the same gate as an export.
@@ -12,7 +12,7 @@ example:
 
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, flag, help_of, levels, needed
+from bioptimus_jax.command import Command, Verb, described, flag, levels, needed
 from bioptimus_jax.hosts.devices import present
 
 
@@ -29,8 +29,7 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'the mean of the weights of models',
-    help_of(__doc__),
+    *described(__doc__),
     (
         ('folders', {'help': 'Hugging Face folders', 'nargs': '+', 'metavar': 'HF_FOLDER'}),
         needed('--to', 'folder to make', 'FOLDER'),

@@ -1,4 +1,4 @@
-"""`bioptimus plan`: what a run will take.
+"""`bioptimus plan`: memory, hours, cost and disk of a run.
 
 What a run will take, before it is begun: parameters, steps and FLOPs of every phase, memory of a device,
 hours, cost, disk space of every stage. An estimate from the config: nothing is compiled or read but the
@@ -13,7 +13,17 @@ examples:
 """
 
 from bioptimus_jax import config
-from bioptimus_jax.command import Command, Verb, config_flag, count, flag, help_of, json_flag, positive, share
+from bioptimus_jax.command import (
+    Command,
+    Verb,
+    config_flag,
+    count,
+    described,
+    flag,
+    json_flag,
+    positive,
+    share,
+)
 from bioptimus_jax.hosts.devices import DEVICES, MFU
 from bioptimus_jax.stages import keys
 
@@ -57,8 +67,7 @@ KEYS = (
 )
 
 VERB = Verb(
-    'memory, hours, cost and disk of a run',
-    help_of(__doc__),
+    *described(__doc__),
     (
         config_flag(),
         flag('--device', f'one of {", ".join(DEVICES)} (default: all of them)', metavar='NAME'),

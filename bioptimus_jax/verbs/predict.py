@@ -1,4 +1,4 @@
-"""`bioptimus predict`: what a finished model says of new text.
+"""`bioptimus predict`: apply a finished model to text.
 
 What a finished model predicts for new text, on the GPU if there is one. Its config.json decides what that is:
 
@@ -23,7 +23,7 @@ examples:
 import sys
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, count, flag, help_of, several, switch
+from bioptimus_jax.command import Command, Verb, count, described, flag, several, switch
 from bioptimus_jax.errors import ConfigError, printable
 
 
@@ -51,8 +51,7 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'apply a finished model to text',
-    help_of(__doc__),
+    *described(__doc__),
     (
         flag('model', 'the model', None, metavar='MODEL'),
         flag('inputs', 'what it reads', [], nargs='*', metavar='INPUT'),

@@ -1,4 +1,4 @@
-"""`bioptimus push`: a model or a report to the Hugging Face hub.
+"""`bioptimus push`: an export, a kept model or a report, to the Hugging Face hub.
 
 Lists what would be sent and, with --yes, sends it in one commit; no other verb sends anything.
 A folder is sent as its stage left it: another file in it, a link, a changed file, something like a token,
@@ -16,7 +16,7 @@ examples:
 
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, flag, help_of, needed, switch
+from bioptimus_jax.command import Command, Verb, described, flag, needed, switch
 from bioptimus_jax.errors import printable
 
 
@@ -36,8 +36,7 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'an export, a kept model or a report, to the Hugging Face hub',
-    help_of(__doc__),
+    *described(__doc__),
     (
         flag('what', 'what is sent', None, metavar='WHAT'),
         needed('--to', 'where: hf://OWNER/NAME, of a report hf://spaces/OWNER/NAME', 'URL'),

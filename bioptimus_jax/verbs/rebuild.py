@@ -12,7 +12,7 @@ example:
 
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, count, flag, help_of, needed
+from bioptimus_jax.command import Command, Verb, count, described, flag, needed
 from bioptimus_jax.errors import printable
 from bioptimus_jax.hosts.remote.session import require_local
 from bioptimus_jax.sets.inputs import INPUTS
@@ -29,8 +29,7 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'public sets of texts from their originals',
-    help_of(__doc__),
+    *described(__doc__),
     (
         flag('--set', 'one of: %(choices)s', None, required=True, choices=tuple(BUILDERS), metavar='SET'),
         flag('--from', 'folder of the originals', None, required=True, dest='originals', metavar='FOLDER'),

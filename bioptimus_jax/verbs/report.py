@@ -21,8 +21,8 @@ from pathlib import Path
 from bioptimus_jax.command import (
     Command,
     Verb,
+    described,
     flag,
-    help_of,
     levels,
     make_stage,
     positive,
@@ -84,7 +84,7 @@ def _follow(command: Command) -> None:
 
 VERB = Verb(
     STAGE.summary,
-    f'{stage_text(STAGE)}\n\n{help_of(__doc__)}',
+    f'{stage_text(STAGE)}\n\n{described(__doc__)[1]}',
     (
         *run_flags(required=False),
         flag(

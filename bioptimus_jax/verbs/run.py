@@ -1,4 +1,4 @@
-"""`bioptimus run`: every stage of a run.
+"""`bioptimus run`: every stage in order.
 
 Every stage of config.stages in order; finished ones are skipped, an unfinished one continues. Whatever can
 be known to be wrong with any of them is refused before the first one begins. Ends with the table of the phases,
@@ -14,7 +14,7 @@ examples:
 
 import time
 
-from bioptimus_jax.command import OF_A_RUN, Command, Verb, help_of, in_run, run_flags, switch
+from bioptimus_jax.command import OF_A_RUN, Command, Verb, described, in_run, run_flags, switch
 from bioptimus_jax.run import Run
 from bioptimus_jax.stages import foreseen, run_all
 
@@ -37,8 +37,7 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'every stage in order',
-    help_of(__doc__),
+    *described(__doc__),
     (
         *run_flags(),
         switch('--dry-run', 'check all, say what each stage would do, write nothing'),

@@ -1,4 +1,4 @@
-r"""`bioptimus score`: what anybody has predicted for a test set, by the scorer of stage finetune.
+r"""`bioptimus score`: score predictions that were made elsewhere.
 
 Scores what any program predicted for a test set, as stage finetune does: every measure of the set, and
 its interval over documents or test items. Each test item must be there once, in the order of the test file.
@@ -25,7 +25,7 @@ examples:
 
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, flag, help_of, json_flag, several
+from bioptimus_jax.command import Command, Verb, described, flag, json_flag, several
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.schema import TASKS, Finetune
 
@@ -52,8 +52,7 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'score predictions that were made elsewhere',
-    help_of(__doc__),
+    *described(__doc__),
     (
         flag('gold', 'the test set', None, metavar='GOLD'),
         flag('predictions', 'what was predicted for it', None, metavar='PREDICTIONS'),

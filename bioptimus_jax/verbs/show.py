@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from bioptimus_jax.command import Command, Verb, config_flag, count, help_of, needed
+from bioptimus_jax.command import Command, Verb, config_flag, count, described, needed
 from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.hosts.remote.session import require_local
 from bioptimus_jax.progress import coloured
@@ -65,8 +65,7 @@ def _marked(text: str, kind: str, in_colours: bool) -> str:
 
 
 VERB = Verb(
-    'rows as the model will see them',
-    help_of(__doc__),
+    *described(__doc__),
     (
         config_flag(),
         needed('--workdir', 'run folder', 'DIR'),

@@ -14,7 +14,7 @@ example:
 import dataclasses
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, flag, help_of, json_flag
+from bioptimus_jax.command import Command, Verb, described, flag, json_flag
 from bioptimus_jax.hosts.remote.session import require_local
 
 
@@ -27,8 +27,7 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'what a run has done, and what it is doing',
-    help_of(__doc__),
+    *described(__doc__),
     (flag('run', 'a run folder', None, metavar='RUN'), json_flag()),
     _call,
 )

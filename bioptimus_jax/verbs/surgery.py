@@ -8,8 +8,8 @@ they come to the true rows. Writes WORKDIR/probe.json and prints a table, the be
 from bioptimus_jax.command import (
     Command,
     Verb,
+    described,
     flag,
-    help_of,
     in_run,
     make_stage,
     run_flags,
@@ -42,7 +42,7 @@ def _call(command: Command) -> None:
 
 VERB = Verb(
     STAGE.summary,
-    f'{stage_text(STAGE)}\n\n{help_of(__doc__)}',
+    f'{stage_text(STAGE)}\n\n{described(__doc__)[1]}',
     (
         *run_flags(),
         switch('--probe', 'compare all strategies in place of the stage'),

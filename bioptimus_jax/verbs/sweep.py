@@ -11,7 +11,7 @@ example:
   bioptimus sweep --config=ablations:table2 --workdir=runs/table2 --config.source.path=FOLDER --jobs=2
 """
 
-from bioptimus_jax.command import Command, Verb, config_flag, flag, help_of, needed, switch
+from bioptimus_jax.command import Command, Verb, config_flag, described, flag, needed, switch
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.remote.session import require_local
@@ -41,8 +41,7 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'the arms of an ablation',
-    help_of(__doc__),
+    *described(__doc__),
     (
         config_flag('a config with get_arms()'),
         needed('--workdir', 'folder of the arms', 'DIR'),
