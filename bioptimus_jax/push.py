@@ -50,10 +50,7 @@ class Parcel:
 
     def lines(self, to: str, private: bool) -> list[str]:
         """What would be sent, in words."""
-        sizes = {
-            name: file.stat().st_size if isinstance(file, Path) else len(file)
-            for name, file in self.files.items()
-        }
+        sizes = {n: f.stat().st_size if isinstance(f, Path) else len(f) for n, f in self.files.items()}
         seen = 'private' if private else 'public, unless it is there and private'
         width = max(map(len, sizes))
         return [

@@ -15,10 +15,7 @@ CONTEXT_BYTES = 59  # sentence, which several tokens share, and place
 VOCABULARY_BYTES_PER_ENTRY = 31  # of WordPiece: vocab.txt, tokenizer.json
 TOKEN_RECORD_BYTES = 400  # a line of surgery/tokens.jsonl
 TOKENIZER_BYTES = 1_000_000  # of an exported folder
-SEGMENT_BYTES, PIECES_PER_SEGMENT = (
-    10,
-    64,
-)  # length and document of a segment; as many places as the fullest row has
+SEGMENT_BYTES, PIECES_PER_SEGMENT = 10, 64  # its length and document; as many places as the fullest row has
 FLOAT = 4
 
 

@@ -55,15 +55,8 @@ VERB = Verb(
     ),
     _call,
     (
-        *(
-            'phases',
-            'phase',
-            'curriculum',
-            'evaluation',
-            'source',
-            'corpus.tsv_column',
-            'rows.max_document_pieces',
-        ),
+        *('phases', 'phase', 'curriculum', 'evaluation', 'source'),
+        *('corpus.tsv_column', 'rows.max_document_pieces'),
         *keys('pretrain', 'objective word max_word_pieces dtype'),
         *keys('runtime', 'devices attention torch_threads deterministic'),
         *OF_A_RUN,

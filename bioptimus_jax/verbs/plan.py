@@ -12,6 +12,8 @@ examples:
   bioptimus plan --config=bioptimus --device=h200 --devices=8 --price=2.50 --config.rows.row_pieces=1024
 """
 
+import dataclasses
+
 from bioptimus_jax import config
 from bioptimus_jax.command import (
     Command,
@@ -35,14 +37,8 @@ def _call(command: Command) -> None:
 
     options = command.options
     device = device_named(options.device) if options.device else None
-    assumed = plan.Assumptions(
-        options.words,
-        options.input_words,
-        options.pieces_per_word,
-        options.fill,
-        options.mfu,
-        options.price,
-    )
+    told = {field.name: getattr(options, field.name) for field in dataclasses.fields(plan.Assumptions)}
+    assumed = plan.Assumptions(**told)
     # Nothing is read, so the environment variables of paths may be unset.
     experiment = config.experiment(options.config, command.overrides, paths=False)
     planned = plan.make_plan(experiment, assumed)
@@ -51,17 +47,9 @@ def _call(command: Command) -> None:
 
 
 KEYS = (
-    *(
-        'stages',
-        'phases',
-        'phase',
-        'source.path',
-        'corpus.max_words',
-        'corpus.heldout_fraction',
-        'vocab.kind',
-    ),
-    *('vocab.size', 'vocab.file', 'contexts.per_token', 'surgery.strategy', 'model', 'rows.row_pieces'),
-    *('rows.max_document_pieces', 'evaluation.snapshots_per_phase'),
+    *('stages', 'phases', 'phase', 'source.path', 'contexts.per_token', 'surgery.strategy', 'model'),
+    *(*keys('corpus', 'max_words heldout_fraction'), *keys('vocab', 'kind size file')),
+    *(*keys('rows', 'row_pieces max_document_pieces'), 'evaluation.snapshots_per_phase'),
     *keys('pretrain', 'objective batch_rows micro_batches max_word_pieces ema dtype'),
     *keys('runtime', 'fsdp tensor attention remat scan_layers keep_checkpoints'),
 )
