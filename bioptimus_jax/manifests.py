@@ -140,7 +140,7 @@ def require_whole(folder: Path, flaws: Flaws) -> None:
     """Raise InputError, which names the first file and the remedy, unless there are no flaws."""
     if not flaws.missing and not flaws.changed:
         return
-    name, is_there = flaws.changed[0] if flaws.changed else flaws.missing[0], bool(flaws.changed)
+    name, is_there = (*flaws.changed, *flaws.missing)[0], bool(flaws.changed)
     what = f'is not what was written (its SHA-256 is not that of {MANIFEST})' if is_there else 'is missing'
     remedy = (
         f'restore it, or {"delete it and " * is_there}run `bioptimus {folder.name}` again, which rebuilds it'

@@ -24,11 +24,10 @@ def _call(command: Command) -> None:
 
     bad = []
     for finding in examine(Path(command.options.workdir).absolute()):
-        print(printable(f'{finding.what:{WIDTH}} {finding.found}'), flush=True)
-        if finding.remedy:
-            print(
-                printable(f'{"":{WIDTH}} {"WRONG" if finding.bad else "note"}: {finding.remedy}'), flush=True
-            )
+        remedy = f'\n{"":{WIDTH}} {"WRONG" if finding.bad else "note"}: {finding.remedy}' * bool(
+            finding.remedy
+        )
+        print(printable(f'{finding.what:{WIDTH}} {finding.found}{remedy}'), flush=True)
         bad += [finding.what] * finding.bad
     if bad:
         raise ConfigError(f'{", ".join(bad)}: wrong, see above')

@@ -52,11 +52,10 @@ class Mirror:
         self,
         store: Store,
         folder: Path,
-        *,
         stopping: threading.Event,
-        leads: bool = True,
-        least_seconds: float = 60.0,
-        quiet: bool = False,
+        leads: bool,
+        least_seconds: float,
+        quiet: bool,
     ):
         self.store, self.folder, self.leads = store, folder, leads
         self.stopping, self.least_seconds, self.quiet = stopping, least_seconds, quiet
