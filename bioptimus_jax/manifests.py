@@ -159,6 +159,7 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     for part in ('config', 'inputs'):
         before, after = old.get(part, {}), new[part]
         for name in sorted(before.keys() | after.keys()):
+            # Keys are compared by what is done without them, so that a new version goes on with an old run.
             without = value_before(name) if part == 'config' else None
             known, asked = before.get(name, without), after.get(name, without)
             if known != asked:

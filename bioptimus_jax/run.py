@@ -595,6 +595,7 @@ def _from_base(run: Run, stage: Stage, wanted: dict[str, Any]) -> dict[str, Any]
         if manifest is None or manifests.differences(manifest, wanted):
             continue
         manifest['folder'] = manifest.get('folder') or str(folder.resolve())
+        # Compared now: the files are somebody else's, and may have changed since their stage was done.
         flaws = manifests.find_flaws(Path(manifest['folder']), manifest, remembered)
         if flaws != manifests.Flaws():
             name = (*flaws.changed, *flaws.missing)[0]

@@ -831,6 +831,7 @@ def result_keys(experiment: Experiment, sections: tuple[str, ...]) -> dict[str, 
     every = {name: value for name, value, _ in keys}
     flat = {}
     for name, value, metadata in keys:
+        # A key that decides nothing under these settings must not make anybody build a stage again.
         other, values = metadata.get('only_with') or (name, (value,))
         if not metadata.get('path') and name.split('.')[0] in sections and every[other] in values:
             flat[name] = _as_json(value)

@@ -67,6 +67,7 @@ def disk_space(
         Space('rows', train + held, f'{train_rows:,.0f} rows of {rows.row_pieces}, and held-out ones'),
         Space(
             'pretrain',
+            # 3: the weights and the two moments of Adam.
             (kept + keep + 1) * 3 * model,
             f'checkpoints: {kept} kept for good, the newest {keep}, one being written; {3 * model / 1e9:.2f} GB each',
         ),

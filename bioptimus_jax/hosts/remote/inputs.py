@@ -130,6 +130,7 @@ class Fetching:
         for name in missing:
             size, version = wanted[name]
             place = places[name]
+            # The record goes first and comes last: after a kill the file counts as not fetched.
             _record(place).unlink(missing_ok=True)
             store.download([(name, place, size, '')])
             if store.find(name).get(name) != (size, version):

@@ -263,6 +263,7 @@ class Mirror:
         self._lease.require()
         old, new = self.index.revision, uuid.uuid4().hex
         record = {'url': self.store.url, 'revisions': [old, new]}
+        # Both revisions, as a kill may come before or after the index is written: each of them is this folder's own.
         write_json(self.folder / RECORD, record)
         self._write(Index(new, files, pending))
         write_json(self.folder / RECORD, {**record, 'revisions': [new]})
@@ -278,6 +279,7 @@ class Mirror:
         unused = sorted({*self.index.pending, *moved.values()} - files.keys())
         if moved:
             self._write(Index(self.index.revision, files, unused))
+        # Records of stages first: a kill in between leaves no record without its files.
         self.store.remove(records_last(unused)[::-1])
         if unused or self.index.pending:
             self._write(Index(self.index.revision, files))
