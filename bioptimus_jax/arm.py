@@ -22,9 +22,8 @@ def main(arguments: list[str]) -> int:
         ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGTERM)
         if os.getppid() != int(parent):  # it died before it could be watched
             return 1
-    from bioptimus_jax.cli import (
-        main as program,  # late: numerical libraries count the cores when they are imported
-    )
+    # Late: numerical libraries count the cores when they are imported.
+    from bioptimus_jax.cli import main as program
 
     return program(rest)
 

@@ -9,7 +9,7 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO, TypeAlias, TypeVar
 
 from bioptimus_jax import config
@@ -54,6 +54,11 @@ class Command:
             print(printable(said), file=self.out, flush=True)
 
 
+def as_documents(tables: Iterable[Any]) -> list[dict[str, Any]]:
+    """Tables (`report.layout.Table`) as a JSON document has them."""
+    return [{'title': t.title, 'rows': t.records(), 'note': t.note or None} for t in tables]
+
+
 def as_json(value: Any) -> Any:
     """The value as JSON has it: no NaN and no infinity, which become null."""
     if isinstance(value, Mapping):
@@ -78,6 +83,12 @@ class Verb:
     keys: tuple[str, ...] | None = None
     every: bool = False
     """Whether it also reads the keys of all stages."""
+
+
+def described(docstring: str | None) -> tuple[str, str]:
+    """A verb's line among all verbs and its help, from its module's docstring: "`bioptimus VERB`: LINE. ... HELP"."""
+    title, _, text = (docstring or '').partition('\n\n')
+    return title.partition(': ')[2].removesuffix('.'), text.rstrip('\n')
 
 
 def stage_text(stage: Stage) -> str:
@@ -145,6 +156,26 @@ def config_flag(what: str = 'shipped config or .py file', required: bool = True)
     return flag('--config', what, None, required=required, metavar='NAME_or_FILE[:argument]')
 
 
+def switch(name: str, what: str) -> Flag:
+    """A flag without a value."""
+    return flag(name, what, False, action='store_true')
+
+
+def needed(name: str, what: str, metavar: str) -> Flag:
+    """A flag that must be given."""
+    return flag(name, what, None, required=True, metavar=metavar)
+
+
+def several(name: str, what: str, metavar: str) -> Flag:
+    """A flag that may be repeated; a list."""
+    return flag(name, what, [], action='append', metavar=metavar)
+
+
+def count(name: str, what: str, default: int) -> Flag:
+    """A flag with a whole number, which must be above 0 where it is given."""
+    return flag(name, what, default, type=positive_whole, metavar='N')
+
+
 def run_flags(required: bool = True) -> tuple[Flag, ...]:
     """`--config`, `--workdir` and `--replace`."""
     where = 'run folder, created if missing; or s3://, gs://'
@@ -152,13 +183,13 @@ def run_flags(required: bool = True) -> tuple[Flag, ...]:
     return (
         config_flag(required=required),
         flag('--workdir', where, None, required=required, metavar='DIR'),
-        flag('--replace', replace, False, action='store_true'),
+        switch('--replace', replace),
     )
 
 
 def json_flag() -> Flag:
     """`--json`."""
-    return flag('--json', 'print one JSON document; all other lines go to stderr', False, action='store_true')
+    return switch('--json', 'print one JSON document; all other lines go to stderr')
 
 
 def positive(text: str) -> float:

@@ -58,21 +58,13 @@ def phase(**changes: Any) -> ConfigDict:
 
 def load(name: str) -> ConfigDict:
     """The `ConfigDict` of `NAME_or_FILE[:argument]`; names are looked up in the shipped configs."""
-    loaded = _call(name, 'get_config')
-    if not isinstance(loaded, ConfigDict):
-        raise ConfigError(
-            f'--config={name}: its get_config() gives {type(loaded).__name__}, not a ConfigDict'
-        )
+    loaded: ConfigDict = _call(name, 'get_config', ConfigDict, 'a ConfigDict')
     return loaded
 
 
 def arms(name: str) -> tuple[str, ...]:
     """The names of the arms of `NAME_or_FILE[:argument]`. Raises ConfigError where the config has none."""
-    named = _call(name, 'get_arms')
-    if not isinstance(named, list | tuple):
-        raise ConfigError(
-            f'--config={name}: its get_arms() gives {type(named).__name__}, not a tuple of names'
-        )
+    named = _call(name, 'get_arms', list | tuple, 'a tuple of names')
     for arm in named:
         check_name(arm, f'--config={name}: an arm of its get_arms()')
     if not named or len(set(named)) != len(named):
@@ -85,8 +77,8 @@ def shipped() -> list[str]:
     return sorted({p.stem for folder in CONFIG_FOLDERS if folder.is_dir() for p in folder.glob('*.py')})
 
 
-def _call(name: str, function: str) -> Any:
-    """What a function of a config file gives for the argument in the name."""
+def _call(name: str, function: str, kind: Any, of_kind: str) -> Any:
+    """What a function of a config file gives for the argument in the name, which must be of a kind."""
     target, _, argument = name.partition(':')
     candidates = [Path(target)] if target.endswith('.py') else [f / f'{target}.py' for f in CONFIG_FOLDERS]
     file = next((c for c in candidates if os.path.isfile(c)), None)  # False for what can be no path, too
@@ -105,12 +97,15 @@ def _call(name: str, function: str) -> Any:
         called = getattr(module, function, None)
         if called is None:
             raise ConfigError(f'--config={name}: has no {function}(); {MISSING[function]}')
-        return called(argument) if argument else called()
+        given = called(argument) if argument else called()
     except ConfigError:
         raise
     except (Exception, SystemExit) as error:  # a config is a program: it may fail in any way
-        kind = '' if isinstance(error, ValueError) else f'{type(error).__name__}: '
-        raise ConfigError(f'--config={name}: {kind}{error}{now_called_in(str(error))}') from error
+        what = '' if isinstance(error, ValueError) else f'{type(error).__name__}: '
+        raise ConfigError(f'--config={name}: {what}{error}{now_called_in(str(error))}') from error
+    if not isinstance(given, kind):
+        raise ConfigError(f'--config={name}: its {function}() gives {type(given).__name__}, not {of_kind}')
+    return given
 
 
 def experiment(name: str, overrides: Iterable[tuple[str, str]], paths: bool = True) -> Experiment:

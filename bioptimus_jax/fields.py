@@ -168,11 +168,7 @@ def record_from(record: type, values: Any, where: str = '') -> Any:
     """The record of what a config file gives. Raises ConfigError, naming the key, for anything unknown or wrong."""
     _require_section(values, where.rstrip('.'))
     fields = _fields(record)
-    for name in values:
-        if name not in fields:
-            raise ConfigError(
-                f'config.{where}{name}: no such key; known here: {", ".join(sorted(fields))}{meant(name, fields)}'
-            )
+    _require_known(values, fields, f'config.{where}', 'no such key; known here:')
     filled = {}
     for name, (field, kind) in fields.items():
         if name not in values:
@@ -184,12 +180,8 @@ def record_from(record: type, values: Any, where: str = '') -> Any:
             _require_section(value, full)
             for chosen in value:
                 check_name(chosen, f'config.{full}')
-                if not _may_be(field.metadata, chosen):
-                    known = ', '.join(field.metadata['names'])
-                    raise ConfigError(
-                        f'config.{full}.{chosen}: no such entry; possible ones: {known}'
-                        f'{meant(chosen, field.metadata["names"])}'
-                    )
+                if (names := field.metadata['names']) is not None:
+                    _require_known([chosen], names, f'config.{full}.', 'no such entry; possible ones:')
             filled[name] = {n: _entry(field.metadata, n, value[n], f'{full}.{n}') for n in value}
         elif dataclasses.is_dataclass(kind):
             filled[name] = record_from(typing.cast(type, kind), value, f'{full}.')
@@ -204,12 +196,7 @@ def _entry(metadata: Mapping, name: str, values: Any, where: str) -> Any:
         return record_from(record, values, f'{where}.')
     _require_section(values, where)
     fields = {name: field for name, field in _fields(record).items() if name not in without}
-    for name in values:
-        if name not in fields:
-            raise ConfigError(
-                f'config.{where}.{name}: no such key; an entry may have {", ".join(sorted(fields))}'
-                f'{meant(name, fields)}'
-            )
+    _require_known(values, fields, f'config.{where}.', 'no such key; an entry may have')
     return {
         n: _checked(values[n], fields[n][1], fields[n][0].metadata, f'{where}.{n}') for n in sorted(values)
     }
@@ -223,6 +210,12 @@ def _may_be(metadata: Mapping, name: str) -> bool:
 def _require_section(values: Any, where: str) -> None:
     if not isinstance(values, Mapping | ConfigDict):
         raise ConfigError(f'config.{where}: is a section, got {_shown(values)}')
+
+
+def _require_known(names: Iterable[Any], known: Collection[str], where: str, said: str) -> None:
+    for name in names:
+        if name not in known:
+            raise ConfigError(f'{where}{name}: {said} {", ".join(sorted(known))}{meant(name, known)}')
 
 
 @functools.cache

@@ -100,13 +100,11 @@ def alone(lock: Path, whose: str) -> Iterator[None]:
     given_up = time.monotonic() + LOOK_SECONDS
     while True:
         with open(lock, 'w') as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
+            if not locks(file):
                 if time.monotonic() < given_up:
                     time.sleep(LOOK_SECONDS / 10)
                     continue
-                raise ConfigError(f'{whose}; wait for it or stop it') from error
+                raise ConfigError(f'{whose}; wait for it or stop it')
             # The holder removes the file when it leaves: whoever opened it before has then locked a file without a
             # name, while a third process can make and lock a new one. So both would work.
             if not _is_open_as(file, lock):
@@ -122,12 +120,18 @@ def is_held(lock: Path) -> bool:
     """Whether a process holds a lock file. Nothing is made; who takes the lock in this moment waits for it to pass."""
     try:
         with open(lock, 'rb') as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return not locks(file, fcntl.LOCK_SH)
     except FileNotFoundError:
         return False
+
+
+def locks(file: IO, how: int = fcntl.LOCK_EX) -> bool:
+    """Lock an open file, until it is closed, unless another process holds it; whether it is locked now."""
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
-    return False
+        return False
+    return True
 
 
 def _is_open_as(file: IO, path: Path) -> bool:

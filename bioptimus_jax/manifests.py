@@ -4,13 +4,14 @@ files that it lists are still what was written.
 
 import contextlib
 import dataclasses
+import enum
 import fnmatch
 import importlib.metadata
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.errors import InputError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import Checksums, read_sealed, write_sealed
 from bioptimus_jax.schema import value_before
 
@@ -30,6 +31,51 @@ class Flaws:
 
     missing: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+
+
+class Left(enum.Enum):
+    """How a stage's folder is left when the stage is refused."""
+
+    FINISHED = 'finished, as it was'
+    PART = 'a part, which the next attempt goes on from'
+    NOTHING = 'no folder'
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What a stage's folder holds: the `manifest` of a finished stage, else the `claim` of an attempt that was cut off.
+
+    `changes`: how what is asked for differs. `missing`: files that the manifest lists. `refusal`: why the stage cannot
+    go on from there.
+    """
+
+    manifest: dict[str, Any] | None = None
+    claim: dict[str, Any] | None = None
+    changes: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    refusal: ConfigError | InputError | None = None
+
+    @property
+    def begun(self) -> dict[str, Any] | None:
+        """The record that is there, of either kind."""
+        return self.manifest or self.claim
+
+    def is_unwanted(self, replace: bool, keep_matching: bool, empty: bool) -> bool:
+        """Whether to remove what a stage has made, to make it anew; `empty`: the attempt has left no file."""
+        if not self.begun:
+            return False
+        if replace:
+            return bool(self.refusal or (not keep_matching and (self.manifest or self.changes)))
+        return bool(self.refusal and not self.manifest and empty)
+
+    def after_refusal(self, error: ConfigError | InputError, saved: bool, killed: bool) -> Left:
+        """How to leave the folder; `saved`: this attempt has saved something. `killed`: a worker was, by the system.
+
+        A finished stage stays finished, unless its input was refused after something was saved.
+        """
+        if self.manifest and (isinstance(error, ConfigError) or not saved):
+            return Left.FINISHED
+        return Left.PART if self.claim or saved or killed else Left.NOTHING
 
 
 def read_record(folder: Path, name: str = MANIFEST) -> dict[str, Any] | None:
@@ -94,7 +140,7 @@ def require_whole(folder: Path, flaws: Flaws) -> None:
     """Raise InputError, which names the first file and the remedy, unless there are no flaws."""
     if not flaws.missing and not flaws.changed:
         return
-    name, is_there = flaws.changed[0] if flaws.changed else flaws.missing[0], bool(flaws.changed)
+    name, is_there = (*flaws.changed, *flaws.missing)[0], bool(flaws.changed)
     what = f'is not what was written (its SHA-256 is not that of {MANIFEST})' if is_there else 'is missing'
     remedy = (
         f'restore it, or {"delete it and " * is_there}run `bioptimus {folder.name}` again, which rebuilds it'
@@ -113,6 +159,7 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     for part in ('config', 'inputs'):
         before, after = old.get(part, {}), new[part]
         for name in sorted(before.keys() | after.keys()):
+            # Keys are compared by what is done without them, so that a new version goes on with an old run.
             without = value_before(name) if part == 'config' else None
             known, asked = before.get(name, without), after.get(name, without)
             if known != asked:

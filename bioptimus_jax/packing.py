@@ -10,6 +10,7 @@ def best_fit(lengths: Sequence[int], width: int) -> list[list[int]]:
     spaces: list[tuple[int, int]] = []  # (space left, row), sorted: the tightest row that fits comes first
     rows: list[list[int]] = []
     for part in order:
+        # -1 comes before the number of every row: a row with exactly this space is found, too.
         at = bisect.bisect_left(spaces, (lengths[part], -1))
         if at == len(spaces):
             rows.append([part])

@@ -1,6 +1,5 @@
 """Where the arms of a sweep run: in processes of this machine, or of the workers of a dask cluster."""
 
-import fcntl
 import os
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bioptimus_jax.errors import STOPPED
+from bioptimus_jax.files import locks
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.workers import Cluster, abandoned, cores
 
@@ -117,7 +117,7 @@ def _run(arguments: Sequence[str], where: str, folder: Path) -> int:
     """In a worker: the exit code of a program that runs in the folder `where`, unless nobody waits for it any more."""
     # A worker that was killed has left a program that saves. It has the open file, and with it the lock, until it ends.
     with open(folder / LOCK, 'w') as lock:
-        while not _locks(lock):
+        while not locks(lock):
             if abandoned():
                 return STOPPED
             time.sleep(SECONDS_BETWEEN_LOOKS)
@@ -134,11 +134,3 @@ def _run(arguments: Sequence[str], where: str, folder: Path) -> int:
 def _stop() -> None:
     for program in _programs:
         program.terminate()
-
-
-def _locks(file: Any) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

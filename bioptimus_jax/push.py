@@ -50,10 +50,7 @@ class Parcel:
 
     def lines(self, to: str, private: bool) -> list[str]:
         """What would be sent, in words."""
-        sizes = {
-            name: file.stat().st_size if isinstance(file, Path) else len(file)
-            for name, file in self.files.items()
-        }
+        sizes = {n: f.stat().st_size if isinstance(f, Path) else len(f) for n, f in self.files.items()}
         seen = 'private' if private else 'public, unless it is there and private'
         width = max(map(len, sizes))
         return [
@@ -105,6 +102,7 @@ def _checked(folder: Path, listed: Mapping[str, str]) -> dict[str, Path | bytes]
     """The files of a folder, all of which are listed with that checksum, and none of which tells a secret."""
     found: dict[str, Path | bytes] = {}
     for place, folders, names in os.walk(folder):
+        # `os.walk` lists a link to a folder among the folders, and does not go into it.
         for name in sorted([*names, *(f for f in folders if Path(place, f).is_symlink())]):
             file = Path(place, name)
             known = str(file.relative_to(folder))

@@ -324,11 +324,19 @@ def execute(run: Run, stage: Stage, replace: bool = False, keep_matching: bool =
 def check_ahead(run: Run, stage: Stage) -> None:
     """Raise what can be known of a stage before it, or any before it, begins: ConfigError, InputError."""
     check_trackers(run.config)
-    given = stage.external(run.config)
-    for path in given.values() if isinstance(given, dict) else given:
-        if isinstance(path, Path):
-            require_file(path, stage)
+    _external(stage, run.config)
     stage.check(run)
+
+
+def _external(stage: Stage, experiment: Experiment) -> dict[str, Path | str]:
+    """What outside the run decides the result, by name. Raises InputError for a file that is not there."""
+    given = stage.external(experiment)
+    if not isinstance(given, dict):
+        given = {f'{number}:{path.name}': path for number, path in enumerate(given)}
+    for path in given.values():
+        if isinstance(path, Path) and not path.is_file():
+            raise InputError(f'{path}: no such file; it is an input of stage {stage.name!r}')
+    return given
 
 
 def check_settings(run: Run, stage: Stage, replace: bool) -> list[str]:
@@ -339,14 +347,14 @@ def check_settings(run: Run, stage: Stage, replace: bool) -> list[str]:
     folder = run.workdir / stage.name
     manifest = run.manifest(stage.name)
     previous = manifest or manifests.read_record(folder, manifests.STARTED)
-    if previous and not replace and (manifest or not _is_empty(folder)):
-        wanted = {'config': _settings(run, stage), 'inputs': {}}
-        before = {**previous, 'inputs': {}}
-        changes = manifests.differences(before, wanted)
-        if refusal := _refusal(folder, stage, changes, before, wanted):
-            raise refusal
-        return changes
-    return []
+    if replace or not previous or (not manifest and _is_empty(folder)):
+        return []
+    wanted = {'config': _settings(run, stage), 'inputs': {}}
+    before = {**previous, 'inputs': {}}
+    changes = manifests.differences(before, wanted)
+    if refusal := _refusal(folder, stage, changes, before, wanted):
+        raise refusal
+    return changes
 
 
 def _settings(run: Run, stage: Stage) -> dict[str, Any]:
@@ -378,27 +386,6 @@ def check_bases(bases: Sequence[str]) -> None:
             )
 
 
-def require_file(path: Path, stage: Stage) -> None:
-    """Raise InputError where a file that a stage reads is not there."""
-    if not path.is_file():
-        raise InputError(f'{path}: no such file; it is an input of stage {stage.name!r}')
-
-
-@dataclasses.dataclass(frozen=True)
-class Found:
-    """What lies in a stage's folder: the `manifest` of a finished stage, else the claim of an attempt that was cut off.
-
-    `changes`: how what is asked for differs. `missing`: files that the manifest lists. `refusal`: why the stage cannot
-    go on from there.
-    """
-
-    manifest: dict[str, Any] | None = None
-    claim: dict[str, Any] | None = None
-    changes: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    refusal: ConfigError | InputError | None = None
-
-
 def bring_up_to_date(
     run: Run, stage: Stage, replace: bool = False, keep_matching: bool = False
 ) -> dict[str, Any]:
@@ -410,76 +397,68 @@ def bring_up_to_date(
     """
     folder, wanted = run.workdir / stage.name, fingerprint(run, stage)
     found = _look(run, stage, wanted)
-    if _is_unwanted(found, folder, replace, keep_matching):
+    if found.is_unwanted(replace, keep_matching, _is_empty(folder)):
         _remove(folder)
-        found = Found()
+        found = manifests.Found()
     if found.refusal:
         raise found.refusal
-    finished = found.manifest and not found.changes and not found.missing and not stage.always
+    finished = None if found.changes or found.missing or stage.always else found.manifest
     _clear(run, stage, scratch=bool(finished))
-    if found.manifest and finished:
+    if finished:
         run.say_of(stage.name, 'up to date')
-        return found.manifest
-    begun = found.manifest or found.claim or stage.always
-    if not begun and (taken := _from_base(run, stage, wanted)):
+        return finished
+    if not (found.begun or stage.always) and (taken := _from_base(run, stage, wanted)):
         return taken
     return _make(run, stage, wanted, found)
 
 
-def _look(run: Run, stage: Stage, wanted: dict[str, Any]) -> Found:
+def _look(run: Run, stage: Stage, wanted: dict[str, Any]) -> manifests.Found:
     """What the stage's folder holds, against the fingerprint that is `wanted`; nothing is changed."""
     folder, manifest = run.workdir / stage.name, run.manifest(stage.name)
     if manifest is None:
         run.fetch(stage.name)  # what an earlier attempt has left
     claim = None if manifest else manifests.read_record(folder, manifests.STARTED)
-    if not manifest and not claim:
-        strange = folder.exists() and not all(is_left(path) for path in folder.iterdir())
-        said = (
-            f'{folder}: holds files that no stage of this program began (or its {manifests.MANIFEST} is gone: '
-            'restore it); remove the folder, or use another --workdir'
-        )
-        return Found(refusal=ConfigError(said) if strange else None)
-    changes = tuple(manifests.differences(manifest or claim or {}, wanted))
-    if refusal := _refusal(folder, stage, changes, manifest or claim or {}, wanted):
-        return Found(manifest, claim, changes, refusal=refusal)
-    if not manifest or stage.always:
-        return Found(manifest, claim, changes)
+    found = manifests.Found(manifest, claim)
+    if not found.begun:
+        return dataclasses.replace(found, refusal=_refuse_strange(folder))
+    changes = tuple(manifests.differences(found.begun, wanted))
+    refusal = _refusal(folder, stage, changes, found.begun, wanted)
+    found = dataclasses.replace(found, changes=changes, refusal=refusal)
+    # Only now, as it may read gigabytes: the checksums of what is finished and would be kept.
+    if refusal or not manifest or stage.always:
+        return found
     flaws, place = run.flaws(stage.name), Path(manifest.get('folder', folder))
     try:  # what is missing is made again here, and in no other run
         manifests.require_whole(place, flaws if place != folder else dataclasses.replace(flaws, missing=()))
     except InputError as error:
-        return Found(manifest, claim, changes, refusal=error)
-    return Found(manifest, claim, changes, flaws.missing)
+        return dataclasses.replace(found, refusal=error)
+    return dataclasses.replace(found, missing=flaws.missing)
 
 
-def _is_unwanted(found: Found, folder: Path, replace: bool, keep_matching: bool) -> bool:
-    """Whether to remove what a stage has made, to make it anew."""
-    if not found.manifest and not found.claim:
-        return False
-    if replace:
-        return bool(found.refusal or (not keep_matching and (found.manifest or found.changes)))
-    return bool(found.refusal and not found.manifest and _is_empty(folder))
+def _refuse_strange(folder: Path) -> ConfigError | None:
+    """What to raise for a folder without a record that holds more than a kill leaves."""
+    if not folder.exists() or all(is_left(path) for path in folder.iterdir()):
+        return None
+    return ConfigError(
+        f'{folder}: holds files that no stage of this program began (or its {manifests.MANIFEST} is gone: '
+        'restore it); remove the folder, or use another --workdir'
+    )
 
 
-def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[str, Any]:
+def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: manifests.Found) -> dict[str, Any]:
     """Make the stage, or go on with it, and return its manifest.
 
     Where it is refused before it has saved anything, the folder is as it was. Raises Afresh where jax holds what it
     needs.
     """
-    folder = run.workdir / stage.name
     if stage.apart and devices.held():
-        run.check_stop()
-        if not run.config.runtime.distributed and devices.replaced_since() is None:
-            raise Afresh
-        run.say(
-            f'{stage.name}: WARNING: jax holds memory of the accelerators in this run; `bioptimus {stage.name}` has '
-            'all of it once the run has ended'
-        )
-    if found.manifest or found.claim or stage.always:
+        _leave_accelerators(run, stage.name)
+    if found.begun or stage.always:
         run.fetch('' if stage.always else stage.name, bulk=not stage.always)
+    folder = run.workdir / stage.name
     folder.mkdir(exist_ok=True)
-    if found.manifest:  # finished no longer
+    if found.manifest:
+        # Finished no longer. Renamed, as a kill must not leave files without a record: they would be refused.
         os.replace(folder / manifests.MANIFEST, folder / manifests.STARTED)
     write_json(folder / manifests.STARTED, wanted)
     run.saved(now=True)
@@ -487,26 +466,7 @@ def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[
     run.say_of(stage.name, stage.summary)
     for name in found.missing:
         run.say(f'{stage.name}: {name} is missing, and is rebuilt')
-    try:
-        counts = stage.build(run, folder)
-    except (ConfigError, InputError) as error:
-        if found.manifest and (isinstance(error, ConfigError) or not run.kept):  # as finished as it was
-            records = _records(run, stage)
-            files = {**found.manifest.get('files', {}), **records['files']}
-            manifests.write_manifest(folder, {**found.manifest, **records, 'files': files})
-        elif not found.claim and not run.kept and not isinstance(error, WorkerKilled):
-            _remove(folder)
-        raise
-    except Stopped:
-        raise
-    except Exception as error:
-        if lacks_memory(error):
-            raise InputError(
-                f'{stage.name}: there is not enough memory ({reason_of(error)}); {stage.memory}'
-            ) from error
-        if reason := of_the_system(error, str(folder)):
-            raise InputError(reason) from error
-        raise
+    counts = _build(run, stage, folder, found)
     records = _records(run, stage)
     for name in set(found.missing) - records['files'].keys():
         run.say(f'{stage.name}: {name} is still missing; only `bioptimus {stage.name} --replace` rebuilds it')
@@ -530,6 +490,42 @@ def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: Found) -> dict[
     return manifest
 
 
+def _leave_accelerators(run: Run, stage: str) -> None:
+    """Have another process go on, once, where jax holds the memory that the stage needs: raises Afresh, Stopped."""
+    run.check_stop()
+    if not run.config.runtime.distributed and devices.replaced_since() is None:
+        raise Afresh
+    run.say(
+        f'{stage}: WARNING: jax holds memory of the accelerators in this run; `bioptimus {stage}` has '
+        'all of it once the run has ended'
+    )
+
+
+def _build(run: Run, stage: Stage, folder: Path, found: manifests.Found) -> dict[str, Any]:
+    """What the stage counted. Where it is refused its folder is left as `Found.after_refusal` says."""
+    try:
+        return stage.build(run, folder)
+    except (ConfigError, InputError) as error:
+        left = found.after_refusal(error, run.kept, killed=isinstance(error, WorkerKilled))
+        if left is manifests.Left.FINISHED and found.manifest:
+            records = _records(run, stage)
+            files = {**found.manifest.get('files', {}), **records['files']}
+            manifests.write_manifest(folder, {**found.manifest, **records, 'files': files})
+        elif left is manifests.Left.NOTHING:
+            _remove(folder)
+        raise
+    except Stopped:
+        raise
+    except Exception as error:
+        if lacks_memory(error):
+            raise InputError(
+                f'{stage.name}: there is not enough memory ({reason_of(error)}); {stage.memory}'
+            ) from error
+        if reason := of_the_system(error, str(folder)):
+            raise InputError(reason) from error
+        raise
+
+
 def _records(run: Run, stage: Stage) -> dict[str, Any]:
     """What the stage has written: its files, and the digest of its lines in metrics.jsonl."""
     checksums = run.checksums()
@@ -540,19 +536,13 @@ def _records(run: Run, stage: Stage) -> dict[str, Any]:
 
 def fingerprint(run: Run, stage: Stage, external: bool = True) -> dict[str, Any]:
     """What decides a stage's result: its result keys, and its inputs by content, unless only those of the run."""
-    inputs = {}
+    inputs: dict[str, Any] = {}
     for name in stage.needs(run):
         run.place(name)  # says which stage is missing
         inputs[name] = (run.manifest(name) or {}).get('content')
-    given = stage.external(run.config) if external else []
-    if not isinstance(given, dict):
-        given = {f'{number}:{path.name}': path for number, path in enumerate(given)}
-    files = {name: path for name, path in given.items() if isinstance(path, Path)}
-    for path in files.values():
-        require_file(path, stage)
-    progress = run.progress(
-        f'{stage.name}: checksums of the inputs', sum(p.stat().st_size for p in files.values()) / 1e6, 'MB'
-    )
+    given = _external(stage, run.config) if external else {}
+    sizes = [path.stat().st_size for path in given.values() if isinstance(path, Path)]
+    progress = run.progress(f'{stage.name}: checksums of the inputs', sum(sizes) / 1e6, 'MB')
     remembered = run.checksums()
     for name, value in given.items():
         inputs[name] = remembered.sha256(value, progress.update) if isinstance(value, Path) else value
@@ -597,14 +587,15 @@ def _from_base(run: Run, stage: Stage, wanted: dict[str, Any]) -> dict[str, Any]
         raise ConfigError(
             'config.runtime.base_run: a run in a bucket cannot depend on a folder of one machine; leave it empty'
         )
-    places, remembered = [], run.checksums()
-    for base in map(Path, run.config.runtime.base_run):
-        places += [base, *sorted(p for p in base.iterdir() if p.is_dir() and not p.name.startswith('.'))]
-    for place in places:
-        manifest = manifests.read_record(place / stage.name)
+    remembered = run.checksums()
+    bases = [Path(base) for base in run.config.runtime.base_run]
+    below = {base: sorted(p for p in base.iterdir() if p.is_dir() and p.name[0] != '.') for base in bases}
+    for folder in (place / stage.name for base in bases for place in (base, *below[base])):
+        manifest = manifests.read_record(folder)
         if manifest is None or manifests.differences(manifest, wanted):
             continue
-        manifest['folder'] = manifest.get('folder') or str((place / stage.name).resolve())
+        manifest['folder'] = manifest.get('folder') or str(folder.resolve())
+        # Compared now: the files are somebody else's, and may have changed since their stage was done.
         flaws = manifests.find_flaws(Path(manifest['folder']), manifest, remembered)
         if flaws != manifests.Flaws():
             name = (*flaws.changed, *flaws.missing)[0]

@@ -5,9 +5,10 @@ fingerprint of the stages that read its section.
 """
 
 import dataclasses
+import itertools
 import re
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ml_collections import ConfigDict
@@ -42,18 +43,9 @@ MOST_WORKERS = 4096  # processes or threads of one machine
 LONGEST = types.MappingProxyType({'steps': MOST_STEPS, 'epochs': 10**6, 'words': MOST, 'tokens': MOST})
 STANDARD = 'standard'
 # Of MIMIC-III, where some end in a space.
-NOTE_CATEGORIES = (
-    *(
-        'Case Management',
-        'Consult',
-        'Discharge summary',
-        'ECG',
-        'Echo',
-        'General',
-        'Nursing',
-        'Nursing/other',
-    ),
-    *('Nutrition', 'Pharmacy', 'Physician', 'Radiology', 'Rehab Services', 'Respiratory', 'Social Work'),
+NOTE_CATEGORIES = tuple(
+    'Case Management, Consult, Discharge summary, ECG, Echo, General, Nursing, Nursing/other, Nutrition, Pharmacy, '
+    'Physician, Radiology, Rehab Services, Respiratory, Social Work'.split(', ')
 )
 
 
@@ -540,18 +532,7 @@ TASKS = Plugins('bioptimus_jax.finetune.tasks', 'TASK')
 """Kinds of fine-tuning (`finetune.task.Task`): what config.finetune.task may be."""
 ENTITY_HEADS = ('linear', 'crf', 'span', 'bilstm', 'bilstm_crf', 'bilstm_span')
 HEADS = tuple(dict.fromkeys((*ENTITY_HEADS, *PREDICTORS)))
-NOT_OF_A_SET = (
-    'folder',
-    'datasets',
-    'task',
-    'models',
-    'setting',
-    'of_set',
-    'keep',
-    'crossed',
-    'halving',
-    'tuned_on',
-)
+NOT_OF_A_SET = tuple('folder datasets task models setting of_set keep crossed halving tuned_on'.split())
 NOT_OF_A_SETTING = (*NOT_OF_A_SET, 'seeds', 'settings')
 LATER = ('segment_ids', 'learn_devel', 'train_choice', 'devel_sentences')
 """Keys that came after cells had been finished: at their default a cell's fingerprint leaves them out."""
@@ -828,9 +809,8 @@ class Experiment:
         Without `paths`, environment variables that paths name may be unset: nothing is going to be read.
         """
         experiment = record_from(cls, config)
-        if paths:
-            _check_paths(experiment)
-        _check_consistency(experiment)
+        for wrong in itertools.chain(_unset(experiment) if paths else (), inconsistencies(experiment)):
+            raise ConfigError(wrong)
         return experiment
 
 
@@ -851,6 +831,7 @@ def result_keys(experiment: Experiment, sections: tuple[str, ...]) -> dict[str, 
     every = {name: value for name, value, _ in keys}
     flat = {}
     for name, value, metadata in keys:
+        # A key that decides nothing under these settings must not make anybody build a stage again.
         other, values = metadata.get('only_with') or (name, (value,))
         if not metadata.get('path') and name.split('.')[0] in sections and every[other] in values:
             flat[name] = _as_json(value)
@@ -879,218 +860,211 @@ def value_before(dotted: str) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _check_paths(e: Experiment) -> None:
+def _unset(e: Experiment) -> Iterator[str]:
+    """Environment variables that paths name and that are not set, a message each."""
     for name, value, metadata in walk(e):
         unset = re.search(r'\$(\w+)', str(value)) if metadata.get('path') else None
         if unset:
-            raise ConfigError(
-                f'config.{name}: {unset[0]} is not set; set that environment variable, or give --config.{name}=...'
-            )
+            yield f'config.{name}: {unset[0]} is not set; set that environment variable, or give --config.{name}=...'
 
 
-def _check_consistency(e: Experiment) -> None:
+def inconsistencies(e: Experiment) -> Iterator[str]:
+    """What is wrong with keys that have to go together, a message each.
+
+    Only the first is sure: the later checks take for granted what the earlier ones have seen.
+    """
     if len(set(e.stages)) != len(e.stages):
-        raise ConfigError(f'config.stages: different ones are needed, got {", ".join(e.stages)}')
-    _check_phases(e)
+        yield f'config.stages: different ones are needed, got {", ".join(e.stages)}'
+    for name in e.phases:
+        yield from _wrong_phase(e, 'phases', name)
+    for name in e.evaluation.settings:
+        yield from _wrong_phase(e, 'evaluation.settings', name)
+    for name in e.phases:
+        yield from _wrong_corpora(e, name)
+    for before, name in zip(e.phases, e.phases[1:]):
+        yield from _wrong_continuation(e, before, name)
+    yield from _wrong_curriculum(e)
     if e.rows.max_document_pieces > e.rows.row_pieces:
-        raise ConfigError(
+        yield (
             f'config.rows.max_document_pieces: {e.rows.max_document_pieces} does not fit into '
             f'config.rows.row_pieces={e.rows.row_pieces}'
         )
     if e.model.hidden % e.model.heads:
-        raise ConfigError(
-            f'config.model.heads: {e.model.heads} does not divide config.model.hidden={e.model.hidden}'
-        )
+        yield f'config.model.heads: {e.model.heads} does not divide config.model.hidden={e.model.hidden}'
     if e.pretrain.batch_rows % e.pretrain.micro_batches:
-        raise ConfigError(
-            f'config.pretrain.micro_batches: does not divide batch_rows={e.pretrain.batch_rows}'
-        )
+        yield f'config.pretrain.micro_batches: does not divide batch_rows={e.pretrain.batch_rows}'
     two = e.runtime.profile_steps
     if len(two) > 2 or list(two) != sorted(two):
-        raise ConfigError(f'config.runtime.profile_steps: the first and the last step are needed, got {two}')
+        yield f'config.runtime.profile_steps: the first and the last step are needed, got {two}'
     for name in e.objective.keys() - {e.pretrain.objective, *e.trained_objectives}:
-        raise ConfigError(
+        yield (
             f'config.objective.{name}: settings of an objective that is not trained; set '
             f'config.pretrain.objective={name} or that of a phase, or leave them out'
         )
-    _check_finetune(e.finetune)
-    _check_surgery(e.surgery)
+    yield from _wrong_finetune(e.finetune)
+    yield from _wrong_surgery(e.surgery)
 
 
-def _check_finetune(settings: Finetune) -> None:
+def _wrong_finetune(settings: Finetune) -> Iterator[str]:
     if STANDARD in settings.setting:
-        raise ConfigError(
+        yield (
             f'config.finetune.setting: {STANDARD!r} stands for the keys of config.finetune itself; choose another name'
         )
     if settings.halving == 1:
-        raise ConfigError('config.finetune.halving: 1 would stop nothing; set 2 or more, or 0 for no halving')
+        yield 'config.finetune.halving: 1 would stop nothing; set 2 or more, or 0 for no halving'
     if settings.crossed and settings.keep == 'none':
-        raise ConfigError(
-            "config.finetune.crossed: is for models that are kept; set config.finetune.keep to 'best' or 'all'"
-        )
-    _check_settings(settings, 'config.finetune.')
+        yield "config.finetune.crossed: is for models that are kept; set config.finetune.keep to 'best' or 'all'"
+    yield from _wrong_settings(settings, 'config.finetune.')
     for name in settings.of_set:
-        _check_settings(settings.on(name), f'config.finetune.of_set.{name}.')
+        yield from _wrong_settings(settings.on(name), f'config.finetune.of_set.{name}.')
 
 
-def _check_settings(settings: Finetune, where: str) -> None:
+def _wrong_settings(settings: Finetune, where: str) -> Iterator[str]:
     """Of all sets, or of one: `where` its keys are."""
     for name, values in (('seeds', settings.seeds), ('settings', settings.settings)):
         if not values or len(set(values)) != len(values):
-            raise ConfigError(f'{where}{name}: one or more different ones are needed, got {values}')
+            yield f'{where}{name}: one or more different ones are needed, got {values}'
+    known = (STANDARD, *settings.setting)
     for name in settings.settings:
-        if name not in (STANDARD, *settings.setting):
-            raise ConfigError(
+        if name not in known:
+            yield (
                 f'{where}settings: {name!r} has no config.finetune.setting entry; known: '
-                f'{", ".join((STANDARD, *settings.setting))}{meant(name, (STANDARD, *settings.setting))}'
+                f'{", ".join(known)}{meant(name, known)}'
             )
-        of_name = settings.named(name)
-        if of_name.overlap_pieces * 2 + 8 > of_name.max_pieces:
-            raise ConfigError(f'{where}overlap_pieces: must leave room in config.finetune.max_pieces')
-        if settings.keep != 'none' and of_name.head != 'linear':
-            raise ConfigError(
-                f'config.finetune.keep: {settings.keep!r}, but setting {name!r} has head={of_name.head!r}; only models '
-                'with a linear head can be kept, as transformers loads no other'
-            )
-        if settings.keep != 'none' and FEATURES[of_name.features].of:
-            raise ConfigError(
-                f'config.finetune.keep: {settings.keep!r}, but setting {name!r} has features={of_name.features!r}; '
-                'only models with the head of their family can be kept, as transformers loads no other'
-            )
-        if settings.keep == 'best' and of_name.learn_devel:
-            raise ConfigError(
-                f"config.finetune.keep: 'best', but setting {name!r} learns devel, which then chooses none; set 'all'"
-            )
-        structured = of_name.head.endswith(('crf', 'span'))
-        if structured and of_name.label_pieces != 'first':
-            raise ConfigError(
-                f'{where}label_pieces: {of_name.label_pieces!r}, but head={of_name.head!r} reads the first '
-                "pieces of words; set 'first'"
-            )
-        if of_name.head.endswith('span') and of_name.scheme != 'bio':
-            raise ConfigError(
-                f'{where}scheme: {of_name.scheme!r}, but head={of_name.head!r} finds mentions, not tags; set '
-                "'bio'"
-            )
+        yield from _wrong_setting(settings.named(name), name, where)
 
 
-def _check_surgery(s: Surgery) -> None:
+def _wrong_setting(setting: Finetune, name: str, where: str) -> Iterator[str]:
+    """Of one of `settings`, by its name, with all of its keys."""
+    if setting.overlap_pieces * 2 + 8 > setting.max_pieces:
+        yield f'{where}overlap_pieces: must leave room in config.finetune.max_pieces'
+    kept = f'config.finetune.keep: {setting.keep!r}, but setting {name!r}'
+    if setting.keep != 'none' and setting.head != 'linear':
+        yield (
+            f'{kept} has head={setting.head!r}; only models with a linear head can be kept, as transformers loads no '
+            'other'
+        )
+    if setting.keep != 'none' and FEATURES[setting.features].of:
+        yield (
+            f'{kept} has features={setting.features!r}; only models with the head of their family can be kept, as '
+            'transformers loads no other'
+        )
+    if setting.keep == 'best' and setting.learn_devel:
+        yield f"{kept} learns devel, which then chooses none; set 'all'"
+    if setting.head.endswith(('crf', 'span')) and setting.label_pieces != 'first':
+        yield (
+            f'{where}label_pieces: {setting.label_pieces!r}, but head={setting.head!r} reads the first pieces of '
+            "words; set 'first'"
+        )
+    if setting.head.endswith('span') and setting.scheme != 'bio':
+        yield f"{where}scheme: {setting.scheme!r}, but head={setting.head!r} finds mentions, not tags; set 'bio'"
+
+
+def _wrong_surgery(s: Surgery) -> Iterator[str]:
     if len(set(s.layers)) != len(s.layers):
-        raise ConfigError(f'config.surgery.layers: different layers are needed, got {s.layers}')
-    for name, unused in (
-        (
-            'map',
-            ('none', 'respelled'),
-        ),  # the second was the default: runs of that time record it for every strategy
-        ('shrinkage', (0.0,)),
-        ('fit_steps', (0,)),
-        ('anchors', (64,)),
-        ('dealt', (False,)),
-    ):
+        yield f'config.surgery.layers: different layers are needed, got {s.layers}'
+    # 'respelled' was the default of `map`: runs of that time record it for every strategy.
+    unused = {
+        'map': ('none', 'respelled'),
+        'shrinkage': (0.0,),
+        'fit_steps': (0,),
+        'anchors': (64,),
+        'dealt': (False,),
+    }
+    for name, values in unused.items():
         value = getattr(s, name)
-        if value not in (*unused, getattr(Surgery, name)) and name not in s.initialisation.keys:
-            raise ConfigError(
+        if value not in (*values, getattr(Surgery, name)) and name not in s.initialisation.keys:
+            yield (
                 f'config.surgery.{name}: {value} is for config.surgery.strategy={concerned(name, " or ")}, not '
-                f'for {s.strategy}; set it to {unused[0]}'
+                f'for {s.strategy}; set it to {values[0]}'
             )
     if not s.fit_layer:
-        raise ConfigError(
+        yield (
             'config.surgery.fit_layer: 0 are the embeddings, in which no other piece knows of the new one; give 1 to '
             'the depth of the source, or -1 for its last layer'
         )
     for name in ('fit_layer', 'fit_cross_entropy', 'fit_again'):
         if getattr(s, name) != getattr(Surgery, name) and not s.fit_steps:
-            raise ConfigError(
+            yield (
                 f'config.surgery.{name}: {getattr(s, name)} decides nothing without a fit; set '
                 f'config.surgery.fit_steps, or leave {name} at {getattr(Surgery, name)}'
             )
 
 
-def _check_corpora(e: Experiment, name: str) -> None:
+def _wrong_phase(e: Experiment, where: str, name: str) -> Iterator[str]:
+    """Of a phase that the key `where` names."""
+    if name not in e.phase:
+        yield f'config.{where}: {name!r} has no config.phase entry; known: {", ".join(e.phase)}{meant(name, e.phase)}'
+    if name in (INITIAL, SOURCE):
+        yield f'config.{where}: {name!r} is the name of another model; choose another name'
+    phase, key = e.phase[name], f'config.phase.{name}'
+    triple = phase.corruption
+    if len(triple) != 3 or min(triple) < 0 or abs(sum(triple) - 1) > 1e-6:
+        yield f'{key}.corruption: three probabilities that sum to 1, got {triple}'
+    if phase.rate_parts == 1 or (phase.rate_parts and not phase.rate_end):
+        yield (
+            f'{key}.rate_parts: {phase.rate_parts}, but a rate moves in two parts or more, and needs {key}.rate_end'
+        )
+    if 0 < phase.rate_end < 0.01:
+        yield f'{key}.rate_end: {phase.rate_end}, but must be 0, or at least 0.01'
+    longest = LONGEST[phase.duration_unit]
+    if not 0 < phase.duration <= longest:
+        yield f'{key}.duration: must be above 0 and at most {longest:,} {phase.duration_unit}, got {phase.duration}'
+
+
+def _wrong_corpora(e: Experiment, name: str) -> Iterator[str]:
     phase, where = e.phase[name], f'config.phase.{name}.corpora'
     try:
         asked = quotas(phase.corpora)
     except ValueError as error:
-        raise ConfigError(f'{where}: {", ".join(phase.corpora)}: {error}; write own=0.7,NAME=0.3') from error
-    for unknown in asked.keys() - e.corpora.keys() - {OWN}:
-        raise ConfigError(
-            f'{where}: {unknown!r} has no config.corpora entry; known: {", ".join((OWN, *e.corpora))}'
-            f'{meant(unknown, (OWN, *e.corpora))}'
-        )
+        yield f'{where}: {", ".join(phase.corpora)}: {error}; write own=0.7,NAME=0.3'
+        return
+    known = (OWN, *e.corpora)
+    for unknown in asked.keys() - set(known):
+        yield f'{where}: {unknown!r} has no config.corpora entry; known: {", ".join(known)}{meant(unknown, known)}'
     if len(asked) > 1 and phase.duration_unit == 'epochs':
-        raise ConfigError(
-            f'config.phase.{name}.duration_unit: several corpora have no epochs; set words, tokens or steps'
-        )
+        yield f'config.phase.{name}.duration_unit: several corpora have no epochs; set words, tokens or steps'
     if phase.corpora and e.curriculum.order == 'self_paced':
-        raise ConfigError(
+        yield (
             f'{where}: phases that end early do not go with it, as rows are read ahead; choose another '
             'config.curriculum.order'
         )
 
 
-def _check_phases(e: Experiment) -> None:
-    for where, name in (
-        *(('phases', name) for name in e.phases),
-        *(('evaluation.settings', name) for name in e.evaluation.settings),
-    ):
-        if name not in e.phase:
-            raise ConfigError(
-                f'config.{where}: {name!r} has no config.phase entry; known: {", ".join(e.phase)}'
-                f'{meant(name, e.phase)}'
+def _wrong_continuation(e: Experiment, before: str, name: str) -> Iterator[str]:
+    """Of a phase with the learning rate of the one before it."""
+    phase, key = e.phase[name], f'config.phase.{name}'
+    if phase.schedule != 'continue':
+        return
+    if phase.fall != e.phase[before].fall:
+        yield (
+            f'{key}.fall: {phase.fall!r}, but its learning rate continues that of {before}, '
+            f'which falls {e.phase[before].fall!r}; set the same, or {key}.schedule=restart'
+        )
+    for where in ('warmup_fraction', 'end_fraction'):
+        if (value := getattr(phase, where)) >= 0:
+            yield (
+                f'{key}.{where}: {value}, but its learning rate continues that of {before}; set it there, or '
+                f'{key}.schedule=restart'
             )
-        if name in (INITIAL, SOURCE):
-            raise ConfigError(f'config.{where}: {name!r} is the name of another model; choose another name')
-        triple = e.phase[name].corruption
-        if len(triple) != 3 or min(triple) < 0 or abs(sum(triple) - 1) > 1e-6:
-            raise ConfigError(
-                f'config.phase.{name}.corruption: three probabilities that sum to 1, got {triple}'
-            )
-        phase = e.phase[name]
-        if phase.rate_parts == 1 or (phase.rate_parts and not phase.rate_end):
-            raise ConfigError(
-                f'config.phase.{name}.rate_parts: {phase.rate_parts}, but a rate moves in two parts or more, and needs '
-                f'config.phase.{name}.rate_end'
-            )
-        if 0 < phase.rate_end < 0.01:
-            raise ConfigError(
-                f'config.phase.{name}.rate_end: {phase.rate_end}, but must be 0, or at least 0.01'
-            )
-        if not 0 < phase.duration <= LONGEST[phase.duration_unit]:
-            raise ConfigError(
-                f'config.phase.{name}.duration: must be above 0 and at most {LONGEST[phase.duration_unit]:,} '
-                f'{phase.duration_unit}, got {phase.duration}'
-            )
-    for name in e.phases:
-        _check_corpora(e, name)
-    for before, name in zip(e.phases, e.phases[1:]):
-        if e.phase[name].schedule == 'continue' and e.phase[name].fall != e.phase[before].fall:
-            raise ConfigError(
-                f'config.phase.{name}.fall: {e.phase[name].fall!r}, but its learning rate continues that of {before}, '
-                f'which falls {e.phase[before].fall!r}; set the same, or config.phase.{name}.schedule=restart'
-            )
-        for where in ('warmup_fraction', 'end_fraction'):
-            if e.phase[name].schedule == 'continue' and getattr(e.phase[name], where) >= 0:
-                raise ConfigError(
-                    f'config.phase.{name}.{where}: {getattr(e.phase[name], where)}, but its learning rate continues '
-                    f'that of {before}; set it there, or config.phase.{name}.schedule=restart'
-                )
+
+
+def _wrong_curriculum(e: Experiment) -> Iterator[str]:
     asked, others = e.curriculum, sorted(set(e.phases) - set(e.phases_under(e.pretrain.objective)))
     if asked.order in (*BY_DIFFICULTY, 'self_paced') and others:
-        raise ConfigError(
+        yield (
             f'config.curriculum.order: {asked.order} compares phases by config.pretrain.objective='
             f'{e.pretrain.objective}, but phase {others[0]} has another, {e.objective_in(others[0])}; set given'
         )
     if asked.order in BY_DIFFICULTY and asked.measure == 'masked':
-        without = [name for name in e.phases if not e.phase[name].corruption[0]]
-        if without:
-            raise ConfigError(
-                f'config.curriculum.measure: {asked.measure!r}, but phase {without[0]} has no [MASK]; set all'
-            )
+        for name in e.phases:
+            if not e.phase[name].corruption[0]:
+                yield f'config.curriculum.measure: {asked.measure!r}, but phase {name} has no [MASK]; set all'
     if len(set(e.phases)) != len(e.phases) or not e.phases:
-        raise ConfigError(f'config.phases: one or more different names are needed, got {e.phases}')
-    least = e.curriculum.patience + 2  # one to compare with, `patience` that are flat, and the planned end
-    if e.curriculum.order == 'self_paced' and e.evaluation.per_phase < least:
-        raise ConfigError(
+        yield f'config.phases: one or more different names are needed, got {e.phases}'
+    least = asked.patience + 2  # one to compare with, `patience` that are flat, and the planned end
+    if asked.order == 'self_paced' and e.evaluation.per_phase < least:
+        yield (
             f'config.evaluation.per_phase: {e.evaluation.per_phase} evaluations cannot end a phase early with '
-            f'config.curriculum.patience={e.curriculum.patience}; at least {least} are needed'
+            f'config.curriculum.patience={asked.patience}; at least {least} are needed'
         )

@@ -41,9 +41,8 @@ def _found_by_library(line: str) -> list[str]:
     position = 0
     for sentence in found:
         position = line.find(sentence, position)
-        if (
-            position < 0 or not sentence
-        ):  # the library changed characters: cut the original by its offsets, slower
+        if position < 0 or not sentence:
+            # The library changed characters: cut the original by its offsets, slower.
             _, spans = blingfire.text_to_sentences_and_offsets(line)
             return [s for s in (line[a:b].strip() for a, b in spans) if s] or [line.strip()]
         position += len(sentence)

@@ -20,8 +20,7 @@ def _late(module: str, function: str) -> Callable[..., Any]:
 def _surgery_needs(run: Run) -> tuple[str, ...]:
     """Contexts and corpus where the initialisation reads them."""
     surgery = run.config.surgery
-    corpus = ('corpus',) if surgery.reads_corpus else ()
-    return ('vocab', *corpus, *(('contexts',) if surgery.reads_contexts else ()))
+    return ('vocab', *('corpus',) * surgery.reads_corpus, *('contexts',) * surgery.reads_contexts)
 
 
 def _export_needs(run: Run) -> tuple[str, ...]:
@@ -157,15 +156,13 @@ STAGES: dict[str, Stage] = {
             _finetune_needs,
             _late('finetune.build', 'build'),
             _late('finetune.build', 'external_inputs'),
-            extendable=(
-                *(
-                    f'finetune.{key}'
-                    for key in (
-                        'seeds models datasets task settings setting of_set halving tuned_on keep crossed'.split()
-                    )
+            extendable=(  # every cell knows what it is of
+                *keys(
+                    'finetune',
+                    'seeds models datasets task settings setting of_set halving tuned_on keep crossed',
                 ),
-                *(f'inputs.{stage}' for stage in ('vocab', 'surgery', 'export')),
-            ),  # every cell knows what it is of
+                *keys('inputs', 'vocab surgery export'),
+            ),
             grows=('set ', 'model '),
             check=_late('finetune.build', 'check'),
             memory='lower config.finetune.batch_sentences, config.finetune.max_pieces or config.runtime.workers',
@@ -186,13 +183,7 @@ STAGES: dict[str, Stage] = {
             _late('analysis.build', 'external_inputs'),
             memory='lower config.analysis.pairs, config.analysis.geometry_words, config.analysis.frozen_sentences or '
             'config.analysis.cloze_documents',
-            beside=(
-                'source',
-                'finetune.folder',
-                'finetune.datasets',
-                'finetune.task',
-                'runtime.deterministic',
-            ),
+            beside=('source', *keys('finetune', 'folder datasets task'), 'runtime.deterministic'),
         ),
         Stage(
             'report',

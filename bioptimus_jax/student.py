@@ -62,6 +62,7 @@ class TwoWay:
         self.inverse_PxN = np.linalg.pinv(design_NxP)
         self.spanned_PxP = self.inverse_PxN @ design_NxP
         self.effects_P = self.inverse_PxN @ scores_N
+        # The trace of a projection is its rank: the number of effects that the scores can tell apart.
         self.freedom = len(places) - round(float(np.trace(self.spanned_PxP)))
         left_N = _rounded(scores_N - design_NxP @ self.effects_P)
         self.variance = float((left_N**2).sum()) / self.freedom if self.freedom else None
@@ -71,6 +72,7 @@ class TwoWay:
         contrast_P = np.zeros(len(self.effects_P))
         contrast_P[self.arms.index(arm)] += 1
         contrast_P[self.arms.index(reference)] -= 1
+        # Only a sum of rows of the design can be estimated: arms without a chain of common seeds give no such sum.
         if not np.allclose(contrast_P @ self.spanned_PxP, contrast_P):
             return None
         observed = float(_rounded(contrast_P @ self.effects_P))

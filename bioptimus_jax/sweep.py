@@ -158,9 +158,8 @@ class Sweep:
         cluster = self.arms[0].run.config.runtime.cluster
         places = There(cluster) if cluster and waiting else Here(self.jobs)
         failed: list[Arm] = []
-        there = {
-            arm.name for arm, verb in verbs if verb == 'run' and arm.finished
-        }  # a look, which says no time
+        # Of these there is only a look, which says nothing of the time that others take.
+        there = {arm.name for arm, verb in verbs if verb == 'run' and arm.finished}
         started, done, made = time.monotonic(), 0, 0
         try:
             while waiting or running:
@@ -172,15 +171,14 @@ class Sweep:
                 time.sleep(SECONDS_BETWEEN_LOOKS)
                 if self.stopping.is_set():  # the arms may have been asked, too: none has failed
                     raise Stopped
-                for place, (arm, verb, process) in list(running.items()):
-                    if process.poll() is None:
+                for place, (arm, verb, program) in list(running.items()):
+                    if program.poll() is None:
                         continue
                     del running[place]
                     done += 1
                     made += arm.name not in there
-                    if process.returncode:
-                        failed.append(arm)
-                    how = _how(arm, verb, process.returncode)
+                    failed += [arm] * bool(program.returncode)
+                    how = _how(arm, verb, program.returncode)
                     to_make = sum(a.name not in there for a, *_ in (*waiting, *running.values()))
                     seconds = (time.monotonic() - started) / max(made, 1) * to_make
                     left = f', {clock(seconds)} left' if made or not to_make else ''

@@ -16,7 +16,7 @@ from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import atomic, read_json
 from bioptimus_jax.hosts.devices import AFRESH
 from bioptimus_jax.hosts.workers import WorkerKilled
-from bioptimus_jax.manifests import differences
+from bioptimus_jax.manifests import Found, Left, differences
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import TRACKERS, result_keys
 from bioptimus_jax.stages import STAGES, run_all
@@ -183,6 +183,44 @@ def refused_with(error, saves=False):
         raise error
 
     return refuse
+
+
+@pytest.mark.parametrize(
+    ('manifest', 'claim', 'error', 'saved', 'killed', 'left'),
+    [
+        ({'a': 1}, None, ConfigError('x'), False, False, Left.FINISHED),
+        ({'a': 1}, None, ConfigError('x'), True, False, Left.FINISHED),
+        ({'a': 1}, None, InputError('x'), False, False, Left.FINISHED),
+        ({'a': 1}, None, InputError('x'), False, True, Left.FINISHED),
+        ({'a': 1}, None, InputError('x'), True, False, Left.PART),
+        (None, {'a': 1}, InputError('x'), False, False, Left.PART),
+        (None, None, InputError('x'), True, False, Left.PART),
+        (None, None, InputError('x'), False, True, Left.PART),
+        (None, None, InputError('x'), False, False, Left.NOTHING),
+        (None, None, ConfigError('x'), False, False, Left.NOTHING),
+    ],
+)
+def test_how_a_refusal_leaves_the_folder(manifest, claim, error, saved, killed, left):
+    assert Found(manifest, claim).after_refusal(error, saved, killed) is left
+
+
+@pytest.mark.parametrize(
+    ('found', 'replace', 'keep_matching', 'empty', 'unwanted'),
+    [
+        (Found(), True, False, True, False),
+        (Found(refusal=ConfigError('strange')), True, False, False, False),
+        (Found({'a': 1}), True, False, False, True),
+        (Found({'a': 1}), True, True, False, False),
+        (Found({'a': 1}, refusal=ConfigError('x')), True, True, False, True),
+        (Found({'a': 1}, refusal=ConfigError('x')), False, False, True, False),
+        (Found(None, {'a': 1}), True, False, False, False),
+        (Found(None, {'a': 1}, ('x: 1 -> 2',)), True, False, False, True),
+        (Found(None, {'a': 1}, refusal=ConfigError('x')), False, False, True, True),
+        (Found(None, {'a': 1}, refusal=ConfigError('x')), False, False, False, False),
+    ],
+)
+def test_what_is_removed_to_be_made_anew(found, replace, keep_matching, empty, unwanted):
+    assert found.is_unwanted(replace, keep_matching, empty) is unwanted
 
 
 @pytest.mark.parametrize('error', [ConfigError('no'), InputError('bad')])

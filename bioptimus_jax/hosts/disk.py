@@ -15,10 +15,7 @@ CONTEXT_BYTES = 59  # sentence, which several tokens share, and place
 VOCABULARY_BYTES_PER_ENTRY = 31  # of WordPiece: vocab.txt, tokenizer.json
 TOKEN_RECORD_BYTES = 400  # a line of surgery/tokens.jsonl
 TOKENIZER_BYTES = 1_000_000  # of an exported folder
-SEGMENT_BYTES, PIECES_PER_SEGMENT = (
-    10,
-    64,
-)  # length and document of a segment; as many places as the fullest row has
+SEGMENT_BYTES, PIECES_PER_SEGMENT = 10, 64  # its length and document; as many places as the fullest row has
 FLOAT = 4
 
 
@@ -70,6 +67,7 @@ def disk_space(
         Space('rows', train + held, f'{train_rows:,.0f} rows of {rows.row_pieces}, and held-out ones'),
         Space(
             'pretrain',
+            # 3: the weights and the two moments of Adam.
             (kept + keep + 1) * 3 * model,
             f'checkpoints: {kept} kept for good, the newest {keep}, one being written; {3 * model / 1e9:.2f} GB each',
         ),

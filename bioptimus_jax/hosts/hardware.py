@@ -1,5 +1,6 @@
 """Accelerators that the machine itself shows, whatever jax and PyTorch find of them."""
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -44,14 +45,11 @@ class Hardware:
 def accelerators() -> Hardware | None:
     """NVIDIA GPUs or TPUs of this machine; None without."""
     if shutil.which(SMI[0]):
-        try:
+        listed = ''
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
             done = subprocess.run(SMI, capture_output=True, text=True, timeout=SMI_SECONDS, check=True)
-        except (OSError, subprocess.SubprocessError):
-            done = None
-        rows = (
-            [line.split(', ') for line in done.stdout.splitlines() if line.count(', ') == 2] if done else []
-        )
-        if rows:
+            listed = done.stdout
+        if rows := [line.split(', ') for line in listed.splitlines() if line.count(', ') == 2]:
             return Hardware('cuda', tuple(name for name, _, _ in rows), f'{rows[0][1]} each', rows[0][2])
     if found := len([*NVIDIA.glob('*')]):  # without the program, or with one that fails
         return Hardware('cuda', ('NVIDIA GPU',) * found)

@@ -306,12 +306,10 @@ def _one_thread() -> None:
 
 def versions_of_packages(packages: Sequence[str] = DECISIVE_PACKAGES) -> dict[str, str]:
     """Versions of packages; `none` where one is missing."""
-    found = {}
+    found = dict.fromkeys(packages, 'none')
     for package in packages:
-        try:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = 'none'
     return found
 
 

@@ -1,8 +1,30 @@
-"""`bioptimus advise`: is a new vocabulary worth it?"""
+r"""`bioptimus advise`: is a new vocabulary worth it?
 
-from typing import Any
+What keeping the source's vocabulary, appending to it and replacing it do to your texts and sets, before any
+training: pieces saved, text per FLOP, mentions that are spelled otherwise. With pairs of fine-tuned models, one
+with the old vocabulary and one with a new one, also the F1 to expect on your sets.
 
-from bioptimus_jax.command import Command, Verb, flag, json_flag, positive, positive_whole
+reads:  config.json and tokenizer of the source; the beginning of up to four files of the texts; training and
+        devel of the sets; of pairs the predictions, and the tokenizers in RUN/export
+writes: tables to the terminal, and at their end what to do
+
+examples:
+  bioptimus advise --source=/models/bert --texts='texts/*.jsonl.gz' --sets=ner
+  bioptimus advise --source=/models/bert --texts='texts/*.jsonl.gz' --sets=ner \
+      --pair runs/copy/finetune/0.1 runs/new/finetune/0.1
+"""
+
+from bioptimus_jax.command import (
+    Command,
+    Verb,
+    as_documents,
+    count,
+    described,
+    flag,
+    json_flag,
+    needed,
+    positive,
+)
 from bioptimus_jax.schema import TASKS, Finetune
 
 
@@ -25,35 +47,19 @@ def _call(command: Command) -> None:
     advice = advise(asked)
     tables = advice.tables()
 
-    def document() -> dict[str, Any]:
-        return {
-            'vocabulary': advice.vocabulary,
-            'why': advice.why,
-            'tables': [{'title': t.title, 'rows': t.records(), 'note': t.note or None} for t in tables],
-        }
-
     said = f'{advice.vocabulary}: {advice.why}.'
-    command.answer(document, lambda: '\n\n'.join([*(table.text() for table in tables), said]))
+    command.answer(
+        lambda: {'vocabulary': advice.vocabulary, 'why': advice.why, 'tables': as_documents(tables)},
+        lambda: '\n\n'.join([*(table.text() for table in tables), said]),
+    )
 
 
 VERB = Verb(
-    'is a new vocabulary worth it?',
-    "What keeping the source's vocabulary, appending to it and replacing it do to your texts and sets, before any\n"
-    'training: pieces saved, text per FLOP, mentions that are spelled otherwise. With pairs of fine-tuned models, one\n'
-    'with the old vocabulary and one with a new one, also the F1 to expect on your sets.\n\n'
-    'reads:  config.json and tokenizer of the source; the beginning of up to four files of the texts; training and\n'
-    '        devel of the sets; of pairs the predictions, and the tokenizers in RUN/export\n'
-    'writes: tables to the terminal, and at their end what to do\n\n'
-    'examples:\n'
-    "  bioptimus advise --source=/models/bert --texts='texts/*.jsonl.gz' --sets=ner\n"
-    "  bioptimus advise --source=/models/bert --texts='texts/*.jsonl.gz' --sets=ner \\\n"
-    '      --pair runs/copy/finetune/0.1 runs/new/finetune/0.1',
+    *described(__doc__),
     (
-        flag(
-            '--source', 'Hugging Face folder of the model, or a hub id', None, required=True, metavar='FOLDER'
-        ),
+        needed('--source', 'Hugging Face folder of the model, or a hub id', 'FOLDER'),
         flag('--revision', 'commit or tag of a hub id', metavar='REVISION'),
-        flag('--texts', 'files or globs, as config.corpus.inputs', None, required=True, metavar='GLOBS'),
+        needed('--texts', 'files or globs, as config.corpus.inputs', 'GLOBS'),
         flag('--sets', 'folder of sets', metavar='FOLDER'),
         flag(
             '--task',
@@ -61,13 +67,7 @@ VERB = Verb(
             Finetune.task,
             choices=tuple(TASKS),
         ),
-        flag(
-            '--size',
-            "entries of a new vocabulary (default: as many as the source's)",
-            0,
-            type=positive_whole,
-            metavar='N',
-        ),
+        count('--size', "entries of a new vocabulary (default: as many as the source's)", 0),
         flag(
             '--pieces', 'that you can train on (default: as many as it takes)', 0, type=positive, metavar='N'
         ),

@@ -1,9 +1,27 @@
-"""`bioptimus compare`: runs side by side, or two models by what they predict."""
+"""`bioptimus compare`: runs or fine-tuned models side by side.
 
+Runs side by side: word-level loss at step 0 and after each phase, test F1, and what each took to reach what
+all of them reach. For arms of an ablation.
+With --models: is model B better than model A at finding entities, on each set and over all? Test F1 over
+the seeds that both have: over fine-tunings (paired t-test), and of these models on other test items
+(bootstrap, randomisation), each corrected for several sets (Holm).
+
+reads:  RUN/analyze, RUN/finetune, RUN/metrics.jsonl of each; with --models two folders
+        RUN/finetune/MODEL, or folders below, with :SETTING at the end where a model has several settings,
+        or :devel for those that devel chooses; or DIR/NAME of `bioptimus score --to=DIR --name=NAME`
+writes: the tables that a sweep has of its arms, or a line for each set, to the terminal
+
+examples:
+  bioptimus compare --config=small --config.source.path=FOLDER runs/averaged_input runs/contextualized
+  bioptimus compare --models runs/small/finetune/0.1 runs/small/finetune/0.4
+  bioptimus compare --models runs/small/finetune/0.4:standard runs/small/finetune/0.4:frozen
+"""
+
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.command import Command, Verb, config_flag, flag, json_flag
+from bioptimus_jax.command import Command, Verb, as_documents, config_flag, described, flag, json_flag, switch
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.remote.session import require_local
 from bioptimus_jax.run import Run
@@ -33,7 +51,7 @@ def _compare_runs(command: Command) -> None:
     runs = [read_measures(Run(folder, experiment, quiet=True)) for folder in options.runs]
     tables = arms.all_tables(arms.alone(runs))
     command.answer(
-        lambda: {'tables': [{'title': t.title, 'rows': t.records(), 'note': t.note or None} for t in tables]},
+        lambda: {'tables': as_documents(tables)},
         lambda: '\n\n'.join(table.markdown() if options.markdown else table.text() for table in tables),
     )
 
@@ -60,19 +78,12 @@ def document(a: str, b: str) -> dict[str, Any]:
     from bioptimus_jax.finetune.verdict import compare, winner_of
 
     def numbers(effect: Any, items: Any, p: float) -> dict[str, Any]:
-        low, high = effect.ends
-        said = {
-            'difference': effect.observed,
-            'low': low,
-            'high': high,
-            'p': effect.p,
-            'better': winner_of(effect),
-        }
-        low, high = (100 * end for end in items.interval)
-        return {
-            **said,
-            'on_other_items': {'difference': 100 * items.observed, 'low': low, 'high': high, 'p': p},
-        }
+        other = difference(100 * items.observed, [100 * end for end in items.interval], p)
+        said = difference(effect.observed, effect.ends, effect.p)
+        return {**said, 'better': winner_of(effect), 'on_other_items': other}
+
+    def difference(observed: float, ends: Sequence[float], p: float | None) -> dict[str, Any]:
+        return {'difference': observed, 'low': ends[0], 'high': ends[1], 'p': p}
 
     def by_seed(pairing: Any) -> dict[str, list[float]]:
         sides = {'A': pairing.a_SxUxC, 'B': pairing.b_SxUxC}
@@ -101,24 +112,11 @@ def document(a: str, b: str) -> dict[str, Any]:
 
 
 VERB = Verb(
-    'runs or fine-tuned models side by side',
-    'Runs side by side: word-level loss at step 0 and after each phase, test F1, and what each took to reach what\n'
-    'all of them reach. For arms of an ablation.\n'
-    'With --models: is model B better than model A at finding entities, on each set and over all? Test F1 over\n'
-    'the seeds that both have: over fine-tunings (paired t-test), and of these models on other test items\n'
-    '(bootstrap, randomisation), each corrected for several sets (Holm).\n\n'
-    'reads:  RUN/analyze, RUN/finetune, RUN/metrics.jsonl of each; with --models two folders\n'
-    '        RUN/finetune/MODEL, or folders below, with :SETTING at the end where a model has several settings,\n'
-    '        or :devel for those that devel chooses; or DIR/NAME of `bioptimus score --to=DIR --name=NAME`\n'
-    'writes: the tables that a sweep has of its arms, or a line for each set, to the terminal\n\n'
-    'examples:\n  bioptimus compare --config=small --config.source.path=FOLDER '
-    'runs/averaged_input runs/contextualized\n'
-    '  bioptimus compare --models runs/small/finetune/0.1 runs/small/finetune/0.4\n'
-    '  bioptimus compare --models runs/small/finetune/0.4:standard runs/small/finetune/0.4:frozen',
+    *described(__doc__),
     (
         config_flag('names the phases; not with --models', required=False),
-        flag('--markdown', 'print the table as Markdown', False, action='store_true'),
-        flag('--models', 'two models by what they predict', False, action='store_true'),
+        switch('--markdown', 'print the table as Markdown'),
+        switch('--models', 'two models by what they predict'),
         json_flag(),
         flag('runs', 'run folders; with --models A and B', None, nargs='+', metavar='FOLDER'),
     ),

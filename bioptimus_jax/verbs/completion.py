@@ -1,14 +1,23 @@
-"""`bioptimus completion`: what a shell needs to complete verbs, flags, configs, keys and their values.
+"""`bioptimus completion`: completion of this command line for a shell.
 
-Written out: to ask the program at every key press would import it each time. Not by a library, as none of them knows
-of --config.KEY=VALUE.
+A script with which a shell completes verbs, flags, shipped configs, keys and their values at a press of Tab.
+
+reads:  nothing
+writes: the script to the terminal
+
+examples:
+  eval "$(bioptimus completion bash)"          in ~/.bashrc, or for this shell alone
+  bioptimus completion zsh > ~/.zsh/_bioptimus
+  bioptimus completion fish > ~/.config/fish/completions/bioptimus.fish
 """
 
-from bioptimus_jax.command import Verb, all_verbs, flag, keys_of
+from bioptimus_jax.command import Verb, all_verbs, described, flag, keys_of
 from bioptimus_jax.config import shipped
 from bioptimus_jax.fields import walk
 from bioptimus_jax.schema import Experiment
 
+# The script has all words written out: to ask the program at every key press would import it each time. No library
+# makes it, as none of them knows of --config.KEY=VALUE.
 # Of `VERB:WORD`, the first pattern that fits says what WORD may become: after a = values, before it flags and keys.
 BASH = """\
 _bioptimus() {{
@@ -84,13 +93,7 @@ def _words(verb: Verb) -> tuple[list[str], list[str]]:
 
 
 VERB = Verb(
-    'completion of this command line for a shell',
-    'A script with which a shell completes verbs, flags, shipped configs, keys and their values at a press of Tab.\n\n'
-    'reads:  nothing\n'
-    'writes: the script to the terminal\n\n'
-    'examples:\n  eval "$(bioptimus completion bash)"          in ~/.bashrc, or for this shell alone\n'
-    '  bioptimus completion zsh > ~/.zsh/_bioptimus\n'
-    '  bioptimus completion fish > ~/.config/fish/completions/bioptimus.fish',
+    *described(__doc__),
     (flag('shell', 'one of: %(choices)s', None, choices=tuple(SHELLS), metavar='SHELL'),),
     lambda command: print(script(command.options.shell), end=''),
 )

@@ -1,8 +1,18 @@
-"""`bioptimus demo`: the whole job on generated text."""
+"""`bioptimus demo`: the whole job on generated text.
+
+The whole job on generated text: no data, no download. To change it, copy configs/demo.py and use
+`bioptimus run`.
+
+reads:  nothing
+writes: WORKDIR (the run), WORKDIR/source (the source model), WORKDIR/world
+
+example:
+  bioptimus demo --workdir=runs/demo
+"""
 
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, flag
+from bioptimus_jax.command import Command, Verb, described, flag
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.remote.session import require_local
 
@@ -16,11 +26,7 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'the whole job on generated text',
-    'The whole job on generated text: no data, no download. To change it, copy configs/demo.py and use\n'
-    '`bioptimus run`.\n\n'
-    'reads:  nothing\nwrites: WORKDIR (the run), WORKDIR/source (the source model), WORKDIR/world\n\n'
-    'example:\n  bioptimus demo --workdir=runs/demo',
+    *described(__doc__),
     (flag('--workdir', 'run folder (default: %(default)s)', 'runs/demo'),),
     _call,
 )

@@ -1,6 +1,29 @@
-"""`bioptimus difficulty`: how hard each masking setting is for a model."""
+"""`bioptimus difficulty`: perplexity of models under each masking setting.
 
-from bioptimus_jax.command import OF_A_RUN, Command, Verb, config_flag, flag, in_run, json_flag
+How hard is each masking setting for a model? Perplexity of any Hugging Face masked language model on any
+texts under the setting of every phase: geometric mean and interval over config.curriculum.samples samples,
+by what stands at a position ([MASK], another token, the token itself) and over all. The texts should be of
+a domain that the models were not trained on. config.curriculum.order=easy_to_hard trains in this order.
+
+reads:  config.curriculum.texts (of a .csv column config.corpus.tsv_column), else corpus/; the models
+writes: WORKDIR/difficulty.json; a table. `bioptimus report` shows both
+
+example:
+  bioptimus difficulty --config=small --workdir=runs/small --model=initial --model=FOLDER \
+--config.curriculum.texts=news.csv
+"""
+
+from bioptimus_jax.command import (
+    OF_A_RUN,
+    Command,
+    Verb,
+    config_flag,
+    described,
+    in_run,
+    json_flag,
+    needed,
+    several,
+)
 from bioptimus_jax.run import Run
 from bioptimus_jax.stages import keys
 
@@ -18,39 +41,22 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'perplexity of models under each masking setting',
-    'How hard is each masking setting for a model? Perplexity of any Hugging Face masked language model on any\n'
-    'texts under the setting of every phase: geometric mean and interval over config.curriculum.samples samples,\n'
-    'by what stands at a position ([MASK], another token, the token itself) and over all. The texts should be of\n'
-    'a domain that the models were not trained on. config.curriculum.order=easy_to_hard trains in this order.\n\n'
-    'reads:  config.curriculum.texts (of a .csv column config.corpus.tsv_column), else corpus/; the models\n'
-    'writes: WORKDIR/difficulty.json; a table. `bioptimus report` shows both\n\n'
-    'example:\n  bioptimus difficulty --config=small --workdir=runs/small --model=initial --model=FOLDER '
-    '--config.curriculum.texts=news.csv',
+    *described(__doc__),
     (
         config_flag(),
-        flag('--workdir', 'run folder, created if missing', None, required=True, metavar='DIR'),
-        flag(
+        needed('--workdir', 'run folder, created if missing', 'DIR'),
+        several(
             '--model',
             'initial, source, a phase of this run, a Hugging Face folder or NAME=FOLDER; may be repeated '
             '(default: config.curriculum.probe)',
-            [],
-            action='append',
-            metavar='MODEL',
+            'MODEL',
         ),
         json_flag(),
     ),
     _call,
     (
-        *(
-            'phases',
-            'phase',
-            'curriculum',
-            'evaluation',
-            'source',
-            'corpus.tsv_column',
-            'rows.max_document_pieces',
-        ),
+        *('phases', 'phase', 'curriculum', 'evaluation', 'source'),
+        *('corpus.tsv_column', 'rows.max_document_pieces'),
         *keys('pretrain', 'objective word max_word_pieces dtype'),
         *keys('runtime', 'devices attention torch_threads deterministic'),
         *OF_A_RUN,

@@ -1,6 +1,19 @@
-"""`bioptimus download`: PubMed's files, and NER sets."""
+"""`bioptimus download`: PubMed's baseline and update files; NER sets.
 
-from bioptimus_jax.command import Command, Verb, flag
+PubMed's yearly baseline and daily update files, each checked by its MD5; or the five NER sets of BLURB,
+each checked by SHA-256. Intact files are not fetched again, and a file that was cut off is continued: rerun
+the same command after a failure or for new updates.
+
+reads:  the lists of files at URL/baseline and URL/updatefiles; ner: URL/BC2GM-IOB/train.tsv and others
+writes: DIR/baseline, DIR/updatefiles: NAME.xml.gz with NAME.xml.gz.md5 beside it
+        ner: DIR/{bc2gm,bc5-chem,bc5-disease,ncbi-disease,jnlpba}/{train,devel,test}.tsv
+
+examples:
+  bioptimus download --to=pubmed --what=baseline --files="pubmed*n000*"
+  bioptimus download --to=ner --what=ner
+"""
+
+from bioptimus_jax.command import Command, Verb, described, flag, needed, switch
 from bioptimus_jax.errors import ConfigError
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.remote.session import require_local
@@ -29,17 +42,9 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    "PubMed's baseline and update files; NER sets",
-    "PubMed's yearly baseline and daily update files, each checked by its MD5; or the five NER sets of BLURB,\n"
-    'each checked by SHA-256. Intact files are not fetched again, and a file that was cut off is continued: rerun\n'
-    'the same command after a failure or for new updates.\n\n'
-    'reads:  the lists of files at URL/baseline and URL/updatefiles; ner: URL/BC2GM-IOB/train.tsv and others\n'
-    'writes: DIR/baseline, DIR/updatefiles: NAME.xml.gz with NAME.xml.gz.md5 beside it\n'
-    '        ner: DIR/{bc2gm,bc5-chem,bc5-disease,ncbi-disease,jnlpba}/{train,devel,test}.tsv\n\n'
-    'examples:\n  bioptimus download --to=pubmed --what=baseline --files="pubmed*n000*"\n'
-    '  bioptimus download --to=ner --what=ner',
+    *described(__doc__),
     (
-        flag('--to', 'folder, created if missing', None, required=True, metavar='DIR'),
+        needed('--to', 'folder, created if missing', 'DIR'),
         flag('--what', 'baseline, updates or both, or ner (default: %(default)s)', 'baseline,updates'),
         flag(
             '--files', 'only files with such names; ner: as bc2gm/train.tsv (default: *)', '*', metavar='GLOB'
@@ -50,12 +55,7 @@ VERB = Verb(
             "(default: PubMed's server; ner: the repository of Crichton et al.)",
         ),
         flag('--parallel', 'files at a time (default: %(default)s)', 4, type=int, metavar='N'),
-        flag(
-            '--check',
-            'read all that is there again, not only what has changed since',
-            False,
-            action='store_true',
-        ),
+        switch('--check', 'read all that is there again, not only what has changed since'),
     ),
     _call,
 )

@@ -1,4 +1,18 @@
-"""`bioptimus init`: a config of one's own."""
+r"""`bioptimus init`: write a config for your model, texts and machine.
+
+A config of fewer than 25 lines for your source, texts, machine and hours, each line with its reason: keep,
+append or replace the vocabulary, how long, in which batches. It builds on configs/recommended.py, which says
+what our measurements recommend. What is not given is asked for on a terminal.
+Keys (--config.KEY=VALUE) are copied into the file.
+
+reads:  config.json and tokenizer of the source; the beginning of up to four files of the texts
+writes: FILE (default mine.py)
+
+examples:
+  bioptimus init
+  bioptimus init mine.py --source=/models/bert --texts='texts/*.jsonl.gz' --sets=ner \
+      --device=a100-80 --devices=8 --hours=10
+"""
 
 import argparse
 import dataclasses
@@ -8,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.command import Command, Verb, flag, positive, positive_whole
+from bioptimus_jax.command import Command, Verb, count, described, flag, positive, switch
 from bioptimus_jax.errors import ConfigError, InputError, printable
 from bioptimus_jax.files import atomic
 from bioptimus_jax.hosts.devices import DEVICES, device_named
@@ -129,16 +143,7 @@ def _answer(question: Question) -> Any:
 
 
 VERB = Verb(
-    'write a config for your model, texts and machine',
-    'A config of fewer than 25 lines for your source, texts, machine and hours, each line with its reason: keep,\n'
-    'append or replace the vocabulary, how long, in which batches. It builds on configs/recommended.py, which says\n'
-    'what our measurements recommend. What is not given is asked for on a terminal.\n'
-    'Keys (--config.KEY=VALUE) are copied into the file.\n\n'
-    'reads:  config.json and tokenizer of the source; the beginning of up to four files of the texts\n'
-    'writes: FILE (default mine.py)\n\n'
-    'examples:\n  bioptimus init\n'
-    "  bioptimus init mine.py --source=/models/bert --texts='texts/*.jsonl.gz' --sets=ner \\\n"
-    '      --device=a100-80 --devices=8 --hours=10',
+    *described(__doc__),
     (
         flag(
             'file', 'where the config is written (default: %(default)s)', 'mine.py', nargs='?', metavar='FILE'
@@ -156,10 +161,10 @@ VERB = Verb(
         flag(
             '--device', f'one of {", ".join(DEVICES)} (default: what is here)', type=_device, metavar='NAME'
         ),
-        flag('--devices', 'how many (default: all that are here, or 1)', 0, type=positive_whole, metavar='N'),
+        count('--devices', 'how many (default: all that are here, or 1)', 0),
         flag('--hours', 'that it may take', None, type=positive, metavar='N'),
         flag('--vocabulary', 'keep, append or replace (default: as the texts say)', metavar='WHAT'),
-        flag('--replace', 'overwrite FILE', False, action='store_true'),
+        switch('--replace', 'overwrite FILE'),
     ),
     _call,
     ('corpus',),

@@ -1,8 +1,19 @@
-"""`bioptimus lint`: what is worth knowing about sets before a model is trained on them."""
+"""`bioptimus lint`: look through sets.
+
+What is worth knowing about sets before a model is trained on them: counts beside the published ones, texts that
+are in two splits. Of entities also tag scheme, repairs, orphan I- tags, sentences tagged in two ways. With a
+model, words that its tokenizer loses, and what is too long for one window.
+
+reads:  a set (train, devel, test as .tsv, .conll, PubTator, BRAT or TFDS), or a folder of sets
+writes: lines to the terminal; exit code 3 where a set cannot be read
+
+example:
+  bioptimus lint --sets=$BIOPTIMUS_DATA/ner --model=runs/small/export/0.4
+"""
 
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, flag, json_flag
+from bioptimus_jax.command import Command, Verb, described, flag, json_flag, needed, several
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.progress import complain
 from bioptimus_jax.schema import TASKS, Finetune
@@ -27,17 +38,11 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'look through sets',
-    'What is worth knowing about sets before a model is trained on them: counts beside the published ones, texts that\n'
-    'are in two splits. Of entities also tag scheme, repairs, orphan I- tags, sentences tagged in two ways. With a\n'
-    'model, words that its tokenizer loses, and what is too long for one window.\n\n'
-    'reads:  a set (train, devel, test as .tsv, .conll, PubTator, BRAT or TFDS), or a folder of sets\n'
-    'writes: lines to the terminal; exit code 3 where a set cannot be read\n\n'
-    'example:\n  bioptimus lint --sets=$BIOPTIMUS_DATA/ner --model=runs/small/export/0.4',
+    *described(__doc__),
     (
-        flag('--sets', 'a set or a folder of sets', None, required=True, metavar='FOLDER'),
+        needed('--sets', 'a set or a folder of sets', 'FOLDER'),
         flag('--task', 'of sets without a record: %(choices)s', Finetune.task, choices=TASKS, metavar='NAME'),
-        flag('--model', 'count its pieces too; may be repeated', [], action='append', metavar='HF_FOLDER'),
+        several('--model', 'count its pieces too; may be repeated', 'HF_FOLDER'),
         json_flag(),
     ),
     _call,

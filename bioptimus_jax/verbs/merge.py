@@ -1,8 +1,18 @@
-"""`bioptimus merge`: the mean of models."""
+"""`bioptimus merge`: the mean of the weights of models.
+
+The mean of the weights of exported models of one shape and one vocabulary, for example of several seeds or
+ends of decays, behind the same gate as an export.
+
+reads:  Hugging Face folders
+writes: one Hugging Face folder, with the tokenizer of the first; export.json says what it was made from
+
+example:
+  bioptimus merge runs/a/export/0.4 runs/b/export/0.4 --weights=1,2 --to=merged
+"""
 
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, flag, levels
+from bioptimus_jax.command import Command, Verb, described, flag, levels, needed
 from bioptimus_jax.hosts.devices import present
 
 
@@ -19,15 +29,10 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'the mean of the weights of models',
-    'The mean of the weights of exported models of one shape and one vocabulary, for example of several seeds or\n'
-    'ends of decays, behind the same gate as an export.\n\n'
-    'reads:  Hugging Face folders\n'
-    'writes: one Hugging Face folder, with the tokenizer of the first; export.json says what it was made from\n\n'
-    'example:\n  bioptimus merge runs/a/export/0.4 runs/b/export/0.4 --weights=1,2 --to=merged',
+    *described(__doc__),
     (
         ('folders', {'help': 'Hugging Face folders', 'nargs': '+', 'metavar': 'HF_FOLDER'}),
-        flag('--to', 'folder to make', None, required=True, metavar='FOLDER'),
+        needed('--to', 'folder to make', 'FOLDER'),
         flag('--weights', 'how much each counts (default: alike)', (), type=levels, metavar='A,B,...'),
     ),
     _call,

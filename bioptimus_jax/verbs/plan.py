@@ -1,7 +1,31 @@
-"""`bioptimus plan`: what a run will take."""
+"""`bioptimus plan`: memory, hours, cost and disk of a run.
+
+What a run will take, before it is begun: parameters, steps and FLOPs of every phase, memory of a device,
+hours, cost, disk space of every stage. An estimate from the config: nothing is compiled or read but the
+config.json of a source that is a folder here.
+
+reads:  the config
+writes: tables to the terminal
+
+examples:
+  bioptimus plan --config=bioptimus
+  bioptimus plan --config=bioptimus --device=h200 --devices=8 --price=2.50 --config.rows.row_pieces=1024
+"""
+
+import dataclasses
 
 from bioptimus_jax import config
-from bioptimus_jax.command import Command, Verb, config_flag, flag, json_flag, positive, positive_whole, share
+from bioptimus_jax.command import (
+    Command,
+    Verb,
+    config_flag,
+    count,
+    described,
+    flag,
+    json_flag,
+    positive,
+    share,
+)
 from bioptimus_jax.hosts.devices import DEVICES, MFU
 from bioptimus_jax.stages import keys
 
@@ -13,14 +37,8 @@ def _call(command: Command) -> None:
 
     options = command.options
     device = device_named(options.device) if options.device else None
-    assumed = plan.Assumptions(
-        options.words,
-        options.input_words,
-        options.pieces_per_word,
-        options.fill,
-        options.mfu,
-        options.price,
-    )
+    told = {field.name: getattr(options, field.name) for field in dataclasses.fields(plan.Assumptions)}
+    assumed = plan.Assumptions(**told)
     # Nothing is read, so the environment variables of paths may be unset.
     experiment = config.experiment(options.config, command.overrides, paths=False)
     planned = plan.make_plan(experiment, assumed)
@@ -29,34 +47,19 @@ def _call(command: Command) -> None:
 
 
 KEYS = (
-    *(
-        'stages',
-        'phases',
-        'phase',
-        'source.path',
-        'corpus.max_words',
-        'corpus.heldout_fraction',
-        'vocab.kind',
-    ),
-    *('vocab.size', 'vocab.file', 'contexts.per_token', 'surgery.strategy', 'model', 'rows.row_pieces'),
-    *('rows.max_document_pieces', 'evaluation.snapshots_per_phase'),
+    *('stages', 'phases', 'phase', 'source.path', 'contexts.per_token', 'surgery.strategy', 'model'),
+    *(*keys('corpus', 'max_words heldout_fraction'), *keys('vocab', 'kind size file')),
+    *(*keys('rows', 'row_pieces max_document_pieces'), 'evaluation.snapshots_per_phase'),
     *keys('pretrain', 'objective batch_rows micro_batches max_word_pieces ema dtype'),
     *keys('runtime', 'fsdp tensor attention remat scan_layers keep_checkpoints'),
 )
 
 VERB = Verb(
-    'memory, hours, cost and disk of a run',
-    'What a run will take, before it is begun: parameters, steps and FLOPs of every phase, memory of a device,\n'
-    'hours, cost, disk space of every stage. An estimate from the config: nothing is compiled or read but the\n'
-    'config.json of a source that is a folder here.\n\n'
-    'reads:  the config\n'
-    'writes: tables to the terminal\n\n'
-    'examples:\n  bioptimus plan --config=bioptimus\n'
-    '  bioptimus plan --config=bioptimus --device=h200 --devices=8 --price=2.50 --config.rows.row_pieces=1024',
+    *described(__doc__),
     (
         config_flag(),
         flag('--device', f'one of {", ".join(DEVICES)} (default: all of them)', metavar='NAME'),
-        flag('--devices', 'how many (default: %(default)s)', 8, type=positive_whole, metavar='N'),
+        count('--devices', 'how many (default: %(default)s)', 8),
         flag('--price', 'of one device for one hour: adds the cost', None, type=positive, metavar='AMOUNT'),
         flag(
             '--mfu',

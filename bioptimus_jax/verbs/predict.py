@@ -1,9 +1,29 @@
-"""`bioptimus predict`: what a finished model says of new text."""
+"""`bioptimus predict`: apply a finished model to text.
+
+What a finished model predicts for new text, on the GPU if there is one. Its config.json decides what that is:
+
+  a tagger        entities with their types; a plain file is one document
+  a classifier    labels, or a number, for every line of a plain file; two texts are divided by a tab
+  a masked LM     words for every [MASK], in every line of a plain file
+
+MODEL:  a Hugging Face folder; or a run, or part of one, with one model that
+        --config.finetune.keep=best has kept, or with one export
+INPUT:  .txt; .json or .jsonl with {"text": "..."} or {"words": [A, B]} and perhaps "id"; a folder of such
+        files; - for standard input
+
+writes: to the terminal, or with --to into a file; text (entities in colour), tsv, json (a line for each text,
+        which `bioptimus score` reads), html (a page), brat (a folder of .txt and .ann files)
+
+examples:
+  bioptimus predict runs/finetune --text='Torsade de pointes induced by metoclopramide.'
+  bioptimus predict MODEL notes/ --as=brat --to=tagged
+  bioptimus predict runs/small/export/0.4 --text='Aspirin is a [MASK].'
+"""
 
 import sys
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, flag, positive_whole
+from bioptimus_jax.command import Command, Verb, count, described, flag, several, switch
 from bioptimus_jax.errors import ConfigError, printable
 
 
@@ -31,24 +51,11 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'apply a finished model to text',
-    'What a finished model predicts for new text, on the GPU if there is one. Its config.json decides what that is:\n\n'
-    '  a tagger        entities with their types; a plain file is one document\n'
-    '  a classifier    labels, or a number, for every line of a plain file; two texts are divided by a tab\n'
-    '  a masked LM     words for every [MASK], in every line of a plain file\n\n'
-    'MODEL:  a Hugging Face folder; or a run, or part of one, with one model that\n'
-    '        --config.finetune.keep=best has kept, or with one export\n'
-    'INPUT:  .txt; .json or .jsonl with {"text": "..."} or {"words": [A, B]} and perhaps "id"; a folder of such\n'
-    '        files; - for standard input\n\n'
-    'writes: to the terminal, or with --to into a file; text (entities in colour), tsv, json (a line for each text,\n'
-    '        which `bioptimus score` reads), html (a page), brat (a folder of .txt and .ann files)\n\n'
-    "examples:\n  bioptimus predict runs/finetune --text='Torsade de pointes induced by metoclopramide.'\n"
-    '  bioptimus predict MODEL notes/ --as=brat --to=tagged\n'
-    "  bioptimus predict runs/small/export/0.4 --text='Aspirin is a [MASK].'",
+    *described(__doc__),
     (
         flag('model', 'the model', None, metavar='MODEL'),
         flag('inputs', 'what it reads', [], nargs='*', metavar='INPUT'),
-        flag('--text', 'a text itself; may be repeated', [], action='append', metavar='TEXT'),
+        several('--text', 'a text itself; may be repeated', 'TEXT'),
         flag(
             '--as',
             'form of the answers',
@@ -57,21 +64,14 @@ VERB = Verb(
             choices=('text', 'tsv', 'json', 'html', 'brat'),
         ),
         flag('--to', 'file for the answers; of brat a folder', '', metavar='FILE'),
-        flag(
-            '--lines',
-            'a line is a sentence and words end at white space, as in clinical notes',
-            False,
-            action='store_true',
-        ),
-        flag(
+        switch('--lines', 'a line is a sentence and words end at white space, as in clinical notes'),
+        count(
             '--max_pieces',
             'of a window; default 128 for taggers, which read long sentences in several, 512 for classifiers',
             0,
-            type=positive_whole,
-            metavar='N',
         ),
-        flag('--best', 'words for a [MASK]', 5, type=positive_whole, metavar='N'),
-        flag('--threads', 'of the CPU', 1, type=positive_whole, metavar='N'),
+        count('--best', 'words for a [MASK]', 5),
+        count('--threads', 'of the CPU', 1),
     ),
     _call,
 )

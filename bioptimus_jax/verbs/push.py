@@ -1,8 +1,22 @@
-"""`bioptimus push`: a model or a report to the Hugging Face hub."""
+"""`bioptimus push`: an export, a kept model or a report, to the Hugging Face hub.
+
+Lists what would be sent and, with --yes, sends it in one commit; no other verb sends anything.
+A folder is sent as its stage left it: another file in it, a link, a changed file, something like a token,
+a model without a card and an unfinished stage are refused. You may edit the card (README.md) first.
+
+WHAT:   RUN/export/PHASE, a fine-tuned model that was kept, a merged model, a run with one of these; or
+        RUN/report; or a card alone, RUN/report/cards/PHASE.md, which becomes the README.md there
+reads:  WHAT, and the token in HF_TOKEN; HF_ENDPOINT for a hub of your own
+writes: to the hub alone; other files of the repository stay
+
+examples:
+  bioptimus push runs/mine/export/0.4 --to=hf://OWNER/NAME --private
+  bioptimus push runs/mine/report --to=hf://spaces/OWNER/NAME --yes
+"""
 
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, flag
+from bioptimus_jax.command import Command, Verb, described, flag, needed, switch
 from bioptimus_jax.errors import printable
 
 
@@ -22,27 +36,12 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'an export, a kept model or a report, to the Hugging Face hub',
-    'Lists what would be sent and, with --yes, sends it in one commit; no other verb sends anything.\n'
-    'A folder is sent as its stage left it: another file in it, a link, a changed file, something like a token,\n'
-    'a model without a card and an unfinished stage are refused. You may edit the card (README.md) first.\n\n'
-    'WHAT:   RUN/export/PHASE, a fine-tuned model that was kept, a merged model, a run with one of these; or\n'
-    '        RUN/report; or a card alone, RUN/report/cards/PHASE.md, which becomes the README.md there\n'
-    'reads:  WHAT, and the token in HF_TOKEN; HF_ENDPOINT for a hub of your own\n'
-    'writes: to the hub alone; other files of the repository stay\n\n'
-    'examples:\n  bioptimus push runs/mine/export/0.4 --to=hf://OWNER/NAME --private\n'
-    '  bioptimus push runs/mine/report --to=hf://spaces/OWNER/NAME --yes',
+    *described(__doc__),
     (
         flag('what', 'what is sent', None, metavar='WHAT'),
-        flag(
-            '--to',
-            'where: hf://OWNER/NAME, of a report hf://spaces/OWNER/NAME',
-            None,
-            required=True,
-            metavar='URL',
-        ),
-        flag('--private', 'make the repository private', False, action='store_true'),
-        flag('--yes', 'send it', False, action='store_true'),
+        needed('--to', 'where: hf://OWNER/NAME, of a report hf://spaces/OWNER/NAME', 'URL'),
+        switch('--private', 'make the repository private'),
+        switch('--yes', 'send it'),
     ),
     _call,
 )

@@ -1,8 +1,18 @@
-"""`bioptimus rebuild`: public sets of texts from their originals."""
+"""`bioptimus rebuild`: public sets of texts from their originals.
+
+A public set of texts from its original files, as its authors made it: the public files byte for byte, where
+there are any. Other originals are refused. Entities can be left in the text, with or without markers.
+
+reads:  the original files, packed or not, anywhere in a folder
+writes: DIR/SET/{train,devel,test}.tsv; with --input or --fold DIR/SET-markers, DIR/SET-fold2 and so on
+
+example:
+  bioptimus rebuild --set=chemprot --from=ChemProt_Corpus --to=blurb
+"""
 
 from pathlib import Path
 
-from bioptimus_jax.command import Command, Verb, flag, positive_whole
+from bioptimus_jax.command import Command, Verb, count, described, flag, needed
 from bioptimus_jax.errors import printable
 from bioptimus_jax.hosts.remote.session import require_local
 from bioptimus_jax.sets.inputs import INPUTS
@@ -19,16 +29,11 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'public sets of texts from their originals',
-    'A public set of texts from its original files, as its authors made it: the public files byte for byte, where\n'
-    'there are any. Other originals are refused. Entities can be left in the text, with or without markers.\n\n'
-    'reads:  the original files, packed or not, anywhere in a folder\n'
-    'writes: DIR/SET/{train,devel,test}.tsv; with --input or --fold DIR/SET-markers, DIR/SET-fold2 and so on\n\n'
-    'example:\n  bioptimus rebuild --set=chemprot --from=ChemProt_Corpus --to=blurb',
+    *described(__doc__),
     (
         flag('--set', 'one of: %(choices)s', None, required=True, choices=tuple(BUILDERS), metavar='SET'),
         flag('--from', 'folder of the originals', None, required=True, dest='originals', metavar='FOLDER'),
-        flag('--to', 'folder of sets, created if missing', None, required=True, metavar='DIR'),
+        needed('--to', 'folder of sets, created if missing', 'DIR'),
         flag(
             '--input',
             '; '.join(f'{name}: {one.meaning}' for name, one in INPUTS.items()) + ' (default: %(default)s)',
@@ -36,7 +41,7 @@ VERB = Verb(
             choices=tuple(INPUTS),
             metavar='FORM',
         ),
-        flag('--fold', 'of gad, 1 to 10 (default: %(default)s)', 1, type=positive_whole, metavar='N'),
+        count('--fold', 'of gad, 1 to 10 (default: %(default)s)', 1),
     ),
     _call,
 )

@@ -1,4 +1,19 @@
-"""`bioptimus report`: the stage, or the tables of several runs."""
+"""`bioptimus report`: the stage, or the tables of several runs.
+
+For several runs, or sweeps: the paper's Tables 2, 3, 5, 6 and 7, orders and corruption from whatever they hold,
+beside the paper's numbers. What a run answers is read from its manifests; runs whose corpora, vocabularies, budgets
+or fine-tuning differ are not mixed, and the page says in what they differ. It also shows what each arm took, in words,
+FLOPs, hours. For one run, all tables and figures of that run come first. Writes index.html, tables.md and
+csv/TABLE.csv into DIR, and results.jsonl, from which alone `bioptimus report` makes the same tables when the run
+folders are gone.
+
+With --live, the page of a run in progress: WORKDIR/live/index.html, rebuilt until its last stage is done; a browser
+that shows it reloads it by itself.
+
+  bioptimus report --config=small --workdir=runs/small --live
+  bioptimus report runs/small
+  bioptimus report runs/table2 runs/orders --loss=2.5,2 --f1=80
+"""
 
 import os
 from pathlib import Path
@@ -6,6 +21,7 @@ from pathlib import Path
 from bioptimus_jax.command import (
     Command,
     Verb,
+    described,
     flag,
     levels,
     make_stage,
@@ -25,21 +41,6 @@ SECONDS = 30.0
 PATIENT = 10
 """Niceness of the process that follows a run: training comes first."""
 TAKEN = 'what each arm took to get there (default: what all of them reach)'
-OF_SEVERAL = """
-
-For several runs, or sweeps: the paper's Tables 2, 3, 5, 6 and 7, orders and corruption from whatever they hold,
-beside the paper's numbers. What a run answers is read from its manifests; runs whose corpora, vocabularies, budgets
-or fine-tuning differ are not mixed, and the page says in what they differ. It also shows what each arm took, in words,
-FLOPs, hours. For one run, all tables and figures of that run come first. Writes index.html, tables.md and
-csv/TABLE.csv into DIR, and results.jsonl, from which alone `bioptimus report` makes the same tables when the run
-folders are gone.
-
-With --live, the page of a run in progress: WORKDIR/live/index.html, rebuilt until its last stage is done; a browser
-that shows it reloads it by itself.
-
-  bioptimus report --config=small --workdir=runs/small --live
-  bioptimus report runs/small
-  bioptimus report runs/table2 runs/orders --loss=2.5,2 --f1=80"""
 
 
 def _call(command: Command) -> None:
@@ -52,8 +53,7 @@ def _call(command: Command) -> None:
         return
     from bioptimus_jax.report import comparison  # imports matplotlib
 
-    for folder in options.runs:
-        require_local('RUN', folder)
+    require_local('RUN', *options.runs)
     if not options.runs:
         raise ConfigError(
             'report takes run folders, or --config and --workdir; see `bioptimus report --help`'
@@ -84,7 +84,7 @@ def _follow(command: Command) -> None:
 
 VERB = Verb(
     STAGE.summary,
-    stage_text(STAGE) + OF_SEVERAL,
+    f'{stage_text(STAGE)}\n\n{described(__doc__)[1]}',
     (
         *run_flags(required=False),
         flag(

@@ -1,8 +1,20 @@
-"""`bioptimus run`: every stage of a run."""
+"""`bioptimus run`: every stage in order.
+
+Every stage of config.stages in order; finished ones are skipped, an unfinished one continues. Whatever can
+be known to be wrong with any of them is refused before the first one begins. Ends with the table of the phases,
+what the adaptation brought, and where the models and the page are.
+
+reads:  what the stages read
+writes: WORKDIR/STAGE for each, WORKDIR/metrics.jsonl
+
+examples:
+  bioptimus run --config=small --workdir=runs/small --config.source.path=FOLDER
+  bioptimus run --config=small --workdir=runs/small --config.source.path=FOLDER --dry-run
+"""
 
 import time
 
-from bioptimus_jax.command import OF_A_RUN, Command, Verb, flag, in_run, run_flags
+from bioptimus_jax.command import OF_A_RUN, Command, Verb, described, in_run, run_flags, switch
 from bioptimus_jax.run import Run
 from bioptimus_jax.stages import foreseen, run_all
 
@@ -25,18 +37,10 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'every stage in order',
-    'Every stage of config.stages in order; finished ones are skipped, an unfinished one continues. Whatever can\n'
-    'be known to be wrong with any of them is refused before the first one begins. Ends with the table of the phases,\n'
-    'what the adaptation brought, and where the models and the page are.\n\n'
-    'reads:  what the stages read\nwrites: WORKDIR/STAGE for each, WORKDIR/metrics.jsonl\n\n'
-    'examples:\n  bioptimus run --config=small --workdir=runs/small --config.source.path=FOLDER\n'
-    '  bioptimus run --config=small --workdir=runs/small --config.source.path=FOLDER --dry-run',
+    *described(__doc__),
     (
         *run_flags(),
-        flag(
-            '--dry-run', 'check all, say what each stage would do, write nothing', False, action='store_true'
-        ),
+        switch('--dry-run', 'check all, say what each stage would do, write nothing'),
     ),
     _call,
     ('seed', 'stages', 'source', *OF_A_RUN),

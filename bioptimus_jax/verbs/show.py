@@ -1,10 +1,20 @@
-"""`bioptimus show`: rows as the model will see them."""
+"""`bioptimus show`: rows as the model will see them.
+
+The first rows of a run as the model will see them: pieces, two spaces where a word begins, new tokens marked,
+and what each phase hides of the same row. The masks of the first phase are those of its first step.
+
+reads:  RUN/rows, RUN/vocab, finished
+writes: to the terminal
+
+example:
+  bioptimus show --config=small --workdir=runs/small --rows=3
+"""
 
 import os
 from collections.abc import Iterable
 from typing import Any
 
-from bioptimus_jax.command import Command, Verb, config_flag, flag, positive_whole
+from bioptimus_jax.command import Command, Verb, config_flag, count, described, needed
 from bioptimus_jax.errors import InputError, printable
 from bioptimus_jax.hosts.remote.session import require_local
 from bioptimus_jax.progress import coloured
@@ -55,16 +65,12 @@ def _marked(text: str, kind: str, in_colours: bool) -> str:
 
 
 VERB = Verb(
-    'rows as the model will see them',
-    'The first rows of a run as the model will see them: pieces, two spaces where a word begins, new tokens marked,\n'
-    'and what each phase hides of the same row. The masks of the first phase are those of its first step.\n\n'
-    'reads:  RUN/rows, RUN/vocab, finished\nwrites: to the terminal\n\n'
-    'example:\n  bioptimus show --config=small --workdir=runs/small --rows=3',
+    *described(__doc__),
     (
         config_flag(),
-        flag('--workdir', 'run folder', None, required=True, metavar='DIR'),
-        flag('--rows', 'how many (default: %(default)s)', 10, type=positive_whole, metavar='N'),
-        flag('--pieces', 'of a row, at most (default: %(default)s)', 60, type=positive_whole, metavar='N'),
+        needed('--workdir', 'run folder', 'DIR'),
+        count('--rows', 'how many (default: %(default)s)', 10),
+        count('--pieces', 'of a row, at most (default: %(default)s)', 60),
     ),
     _call,
     ('seed', 'rows', 'phases', 'phase', 'pretrain'),

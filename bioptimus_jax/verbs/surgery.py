@@ -1,15 +1,26 @@
-"""`bioptimus surgery`: the stage, and the probe of all its strategies."""
+"""`bioptimus surgery`: the stage, and the probe of all its strategies.
 
-from bioptimus_jax.command import Command, Verb, flag, in_run, make_stage, run_flags, stage_keys, stage_text
+With --probe: which strategy and variant is best for this source and corpus? Needs the stages corpus and vocab and
+makes no stage: it hides tokens from the source, rebuilds their rows by every strategy and variant, and says how close
+they come to the true rows. Writes WORKDIR/probe.json and prints a table, the best first.
+"""
+
+from bioptimus_jax.command import (
+    Command,
+    Verb,
+    described,
+    flag,
+    in_run,
+    make_stage,
+    run_flags,
+    stage_keys,
+    stage_text,
+    switch,
+)
 from bioptimus_jax.run import Run
 from bioptimus_jax.stages import STAGES
 
 STAGE = STAGES['surgery']
-OF_THE_PROBE = """
-
-With --probe: which strategy and variant is best for this source and corpus? Needs the stages corpus and vocab and
-makes no stage: it hides tokens from the source, rebuilds their rows by every strategy and variant, and says how close
-they come to the true rows. Writes WORKDIR/probe.json and prints a table, the best first."""
 
 
 def _call(command: Command) -> None:
@@ -31,10 +42,10 @@ def _call(command: Command) -> None:
 
 VERB = Verb(
     STAGE.summary,
-    stage_text(STAGE) + OF_THE_PROBE,
+    f'{stage_text(STAGE)}\n\n{described(__doc__)[1]}',
     (
         *run_flags(),
-        flag('--probe', 'compare all strategies in place of the stage', False, action='store_true'),
+        switch('--probe', 'compare all strategies in place of the stage'),
         flag('--probe-tokens', 'tokens hidden (default: %(default)s)', 1000, type=int, metavar='N'),
         flag('--probe-contexts', 'sentences a token (default: %(default)s)', 10, type=int, metavar='N'),
         flag('--probe-fit-steps', 'a gradient fit too (default: %(default)s)', 0, type=int, metavar='N'),

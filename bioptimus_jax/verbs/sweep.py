@@ -1,6 +1,17 @@
-"""`bioptimus sweep`: the arms of an ablation."""
+"""`bioptimus sweep`: the arms of an ablation.
 
-from bioptimus_jax.command import Command, Verb, config_flag, flag
+Every arm of an ablation, each an ordinary run in WORKDIR/ARM; corpus, vocabulary, contexts, rows and
+whatever else is the same for several arms is made once. Finished arms are skipped, an unfinished one
+continues.
+
+reads:  what the stages read
+writes: WORKDIR/ARM (a run, with log.txt), WORKDIR/results.jsonl, arms.md, arms.svg, differences.svg
+
+example:
+  bioptimus sweep --config=ablations:table2 --workdir=runs/table2 --config.source.path=FOLDER --jobs=2
+"""
+
+from bioptimus_jax.command import Command, Verb, config_flag, described, flag, needed, switch
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.remote.session import require_local
@@ -30,17 +41,10 @@ def _call(command: Command) -> None:
 
 
 VERB = Verb(
-    'the arms of an ablation',
-    'Every arm of an ablation, each an ordinary run in WORKDIR/ARM; corpus, vocabulary, contexts, rows and\n'
-    'whatever else is the same for several arms is made once. Finished arms are skipped, an unfinished one\n'
-    'continues.\n\n'
-    'reads:  what the stages read\n'
-    'writes: WORKDIR/ARM (a run, with log.txt), WORKDIR/results.jsonl, arms.md, arms.svg, differences.svg\n\n'
-    'example:\n  bioptimus sweep --config=ablations:table2 --workdir=runs/table2 '
-    '--config.source.path=FOLDER --jobs=2',
+    *described(__doc__),
     (
         config_flag('a config with get_arms()'),
-        flag('--workdir', 'folder of the arms', None, required=True, metavar='DIR'),
+        needed('--workdir', 'folder of the arms', 'DIR'),
         flag('--arms', 'only arms with such names (default: *)', '*', metavar='GLOB,...'),
         flag(
             '--jobs',
@@ -50,7 +54,7 @@ VERB = Verb(
             metavar='N',
         ),
         flag('--control', 'differences to this arm, and the steps that others save', metavar='ARM'),
-        flag('--status', 'only say which stages are done', False, action='store_true'),
+        switch('--status', 'only say which stages are done'),
     ),
     _call,
     ('runtime.base_run', 'runtime.cluster'),

@@ -58,6 +58,7 @@ class LocalFiles:
         """Bytes and SHA-256 of a file, read again only if it has changed; {} where it is gone."""
         try:
             stat = (self.folder / name).stat()
+            # The inode, too: a file that is replaced may have the size and the time of the old one.
             mark = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
             if self.sums.get(name, ((), ''))[0] != mark:
                 self.sums[name] = mark, self.remembered.sha256(self.folder / name)

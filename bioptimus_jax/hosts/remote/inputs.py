@@ -1,15 +1,14 @@
 """Inputs in a bucket or on the hub: keys that name them, fetched once for each host, and again where they changed."""
 
 import dataclasses
-import fcntl
 import operator
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.files import locks, read_json, write_json
 from bioptimus_jax.hosts.remote import hub
 from bioptimus_jax.hosts.remote.store import Store, in_bucket, is_pattern, is_remote, on_disk
 from bioptimus_jax.progress import Progress
@@ -95,7 +94,7 @@ class Fetching:
             return place
         folder, files = self._fetch(url)
         if not folder.is_file():
-            _remove_others(folder, {f for f in files})
+            _remove_others(folder, set(files))
         return f'{name}{equals}{folder}'
 
     def locals(self, place: str) -> list[str]:
@@ -114,7 +113,7 @@ class Fetching:
         places = {name: local_place(self.staging, f'{store.mirror}/{name}') for name in wanted}
         self.staging.mkdir(parents=True, exist_ok=True)
         with open(self.staging / '.inputs.lock', 'w') as lock:
-            while not _taken(lock):  # another process of this host is fetching, perhaps the same
+            while not locks(lock):  # another process of this host is fetching, perhaps the same
                 self.check()
                 time.sleep(SECONDS_BETWEEN_LOOKS)
             self._bring(store, wanted, places)
@@ -131,6 +130,7 @@ class Fetching:
         for name in missing:
             size, version = wanted[name]
             place = places[name]
+            # The record goes first and comes last: after a kill the file counts as not fetched.
             _record(place).unlink(missing_ok=True)
             store.download([(name, place, size, '')])
             if store.find(name).get(name) != (size, version):
@@ -147,14 +147,6 @@ def local_place(staging: Path, url: str) -> Path:
     if any(part in ('.', '..') for part in parts):
         raise InputError(f'{url}: "." and ".." have no meaning in a bucket; write the path without them')
     return staging.joinpath(scheme.lower(), *parts)
-
-
-def _taken(lock: IO) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _record(place: Path) -> Path:

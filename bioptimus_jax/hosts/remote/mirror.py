@@ -13,7 +13,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +52,10 @@ class Mirror:
         self,
         store: Store,
         folder: Path,
-        *,
         stopping: threading.Event,
-        leads: bool = True,
-        least_seconds: float = 60.0,
-        quiet: bool = False,
+        leads: bool,
+        least_seconds: float,
+        quiet: bool,
     ):
         self.store, self.folder, self.leads = store, folder, leads
         self.stopping, self.least_seconds, self.quiet = stopping, least_seconds, quiet
@@ -135,18 +134,11 @@ class Mirror:
     def _remove_what_differs(self, index: Index, here: Files) -> None:
         # The record of a stage goes first and comes last, so that a kill leaves no stage that looks finished.
         for name in sorted(here, key=lambda n: not n.endswith(RECORDS)):
-            wanted = index.files.get(name)
-            if not wanted or (wanted['bytes'], wanted['sha256']) != (
-                here[name]['bytes'],
-                here[name]['sha256'],
-            ):
+            if plain(index.files.get(name)) != here[name]:
                 (self.folder / name).unlink()
         for place, folders, files in os.walk(self.folder, topdown=False):
-            if (
-                not files
-                and not any((Path(place) / f).exists() for f in folders)
-                and Path(place) != self.folder
-            ):
+            left = files or any((Path(place) / f).exists() for f in folders)
+            if not left and Path(place) != self.folder:
                 os.rmdir(place)
 
     def need(self, stage: str, bulk: bool = True) -> None:
@@ -179,15 +171,13 @@ class Mirror:
 
     def _fetch(self, names: Iterable[str]) -> None:
         ordered = records_last(names)
-        sizes = [self.index.files[name]['bytes'] for name in ordered]
-        megabytes = sum(sizes) / 1e6
-        progress = Progress(f'fetching from {self.store.url}', megabytes, 'MB', self.quiet or megabytes < 10)
+        entries = [(name, self.index.files[name]) for name in ordered]
+        progress = self._progress('fetching from', [entry for _, entry in entries])
 
         def advance(size: int) -> None:
             progress.update(size / 1e6)
             self._check_stop()
 
-        entries = [(name, self.index.files[name]) for name in ordered]
         self.store.download(
             ((e.get('at', name), self.folder / name, e['bytes'], e['sha256']) for name, e in entries), advance
         )
@@ -254,22 +244,26 @@ class Mirror:
         self.say(f'{self.store.url}: files change while they are uploaded; trying again later')
 
     def _send(self, sent: list[str], here: Files, targets: dict[str, str]) -> None:
-        megabytes = sum(here[name]['bytes'] for name in sent) / 1e6
-        progress = Progress(f'putting to {self.store.url}', megabytes, 'MB', self.quiet or megabytes < 10)
+        progress = self._progress('putting to', [here[name] for name in sent])
         for records in (False, True):  # whoever looks into the bucket sees a manifest only behind its files
             self.store.upload(
                 (
-                    (self.folder / name, targets[name], here[name]['bytes'])
-                    for name in sent
-                    if name.endswith(RECORDS) is records
+                    (self.folder / n, targets[n], here[n]['bytes'])
+                    for n in sent
+                    if n.endswith(RECORDS) is records
                 ),
                 lambda size: progress.update(size / 1e6),
             )
+
+    def _progress(self, what: str, entries: Sequence[dict[str, Any]]) -> Progress:
+        megabytes = sum(entry['bytes'] for entry in entries) / 1e6
+        return Progress(f'{what} {self.store.url}', megabytes, 'MB', self.quiet or megabytes < 10)
 
     def _commit(self, files: Files, pending: list[str]) -> None:
         self._lease.require()
         old, new = self.index.revision, uuid.uuid4().hex
         record = {'url': self.store.url, 'revisions': [old, new]}
+        # Both revisions, as a kill may come before or after the index is written: each of them is this folder's own.
         write_json(self.folder / RECORD, record)
         self._write(Index(new, files, pending))
         write_json(self.folder / RECORD, {**record, 'revisions': [new]})
@@ -285,6 +279,7 @@ class Mirror:
         unused = sorted({*self.index.pending, *moved.values()} - files.keys())
         if moved:
             self._write(Index(self.index.revision, files, unused))
+        # Records of stages first: a kill in between leaves no record without its files.
         self.store.remove(records_last(unused)[::-1])
         if unused or self.index.pending:
             self._write(Index(self.index.revision, files))

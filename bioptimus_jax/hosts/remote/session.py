@@ -34,7 +34,8 @@ def open_run(
         for key, url in remote_inputs(experiment, stages):
             require_local(f'--config.{key}', url)
     cache = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'bioptimus'
-    staging = Path(experiment.runtime.staging or cache).expanduser()
+    runtime = experiment.runtime
+    staging = Path(runtime.staging or cache).expanduser()
     process = others.number if others else 0
     runs = _of_process(staging / 'runs', process)
     place = local_place(runs, workdir) if is_remote(workdir) else Path(workdir)
@@ -45,20 +46,13 @@ def open_run(
     with contextlib.ExitStack() as stack:
         stack.push(lambda kind, *_: run.withdraw() if kind and issubclass(kind, Exception) else None)
         if is_remote(workdir):
-            mirror = Mirror(
-                Store(workdir),
-                place,
-                stopping=run.stopping,
-                leads=run.leads,
-                least_seconds=experiment.runtime.push_seconds,
-                quiet=run.quiet,
+            run.mirror = stack.enter_context(
+                Mirror(Store(workdir), place, run.stopping, run.leads, runtime.push_seconds, run.quiet)
             )
-            run.mirror = stack.enter_context(mirror)
         inputs = _of_process(staging / 'inputs', process)
         if process and run.mirror:  # the others are the leader's
             stages = tuple(name for name in stages if name == TRAINED_TOGETHER)
         run.config = with_local_inputs(experiment, stages, inputs, run.quiet, run.check_stop, run.came_from)
-        runtime = experiment.runtime
         if runtime.cluster and not runtime.staging and (run.mirror or run.config != experiment):
             raise ConfigError(
                 'config.runtime.cluster: its workers do not see what is mirrored here from a bucket; set '
@@ -67,9 +61,9 @@ def open_run(
         yield run
 
 
-def require_local(flag: str, place: str) -> None:
-    """Raise ConfigError for a URL where only a folder of this machine will do."""
-    if is_remote(place):
+def require_local(flag: str, *places: str) -> None:
+    """Raise ConfigError for a URL where only folders of this machine will do."""
+    for place in filter(is_remote, places):
         raise ConfigError(
             f'{flag}={place}: must be a folder of this machine; only runs and their inputs may be URLs'
         )
