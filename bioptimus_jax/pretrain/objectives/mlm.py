@@ -78,10 +78,8 @@ class MaskedLM(Objective):
         maskable_BxL = self.masker.maskable(tokens_BxL, segments_BxL)
         masked = self.masker.mask(tokens_BxL, starts_BxL, maskable_BxL, Setting(**setting), keys_B)
         pairs = Pairs.of(batch, positions_BxL, segments_BxL, jnp)
-        rows, weights = (
-            MaskedRows(masked, segments_BxL, positions_BxL, pairs),
-            {'slots': masked.weights_M.sum()},
-        )
+        rows = MaskedRows(masked, segments_BxL, positions_BxL, pairs)
+        weights = {'slots': masked.weights_M.sum()}
         return Example(rows, weights, self.masker.by_length(masked, starts_BxL, maskable_BxL))
 
     def loss(self, params: Any, frozen: Any, rows: MaskedRows, dropout_key: Key) -> tuple[Tensors, Tensors]:
