@@ -19,7 +19,7 @@ from bioptimus_jax.fields import meant
 from bioptimus_jax.files import alone, atomic, digest, write_jsonl
 from bioptimus_jax.places import LOG, Here, Program, There
 from bioptimus_jax.progress import clock
-from bioptimus_jax.report import arms
+from bioptimus_jax.report import arms, last_models
 from bioptimus_jax.report.drawing import write_figures
 from bioptimus_jax.report.layout import Column, Table, each
 from bioptimus_jax.report.measures import read_measures
@@ -122,11 +122,18 @@ class Sweep:
         return Table.of('Arms', columns, self.arms)
 
     def _write(self, made: Sequence[Arm]) -> None:
-        """results.jsonl, a record an arm; arms.md, the tables; arms.svg and differences.svg, the figures."""
+        """results.jsonl and votes.jsonl, records; arms.md, the tables; arms.svg and differences.svg, the figures."""
         measured = {arm.name: read_measures(arm.run, details=False) for arm in made}
         write_jsonl(self.workdir / RECORDS, [record_of(name, m) for name, m in measured.items()])
         grouped = arms.grouped(measured)
-        self.tables = [table for table in arms.all_tables(grouped, self.control) if not table.empty]
+        voted = last_models.votes(grouped)
+        write_jsonl(self.workdir / last_models.VOTES, voted)
+        tables = [
+            *arms.all_tables(grouped, self.control),
+            last_models.last_models(grouped, voted),
+            *([last_models.tested(grouped, self.control)] if self.control else ()),
+        ]
+        self.tables = [table for table in tables if not table.empty]
         with atomic(self.workdir / 'arms.md') as file:
             file.write(f'# {self.workdir.name}\n\n' + '\n'.join(table.markdown() for table in self.tables))
         drawn = arms.figure(grouped, self.control), arms.differences(grouped, self.control)

@@ -6,7 +6,7 @@ They come from jax.experimental.pallas and cuDNN, with fused backward passes. Pa
 its rows stay finite. `interpret` runs a kernel of Pallas on any platform, slowly.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -101,9 +101,10 @@ def splash(
         mask = tpu.CausalMask(shape) if ranges.one_sided else tpu.FullMask(shape)
     else:
         mask = tpu.LocalMask(shape, (window, 0 if ranges.one_sided else window), 0)
+    blocks: dict[str, Any] = dict.fromkeys(SPLASH_BLOCKS, block)
     kernel = tpu.make_splash_mha_single_device(
         tpu.MultiHeadMask([mask] * heads),
-        block_sizes=tpu.BlockSizes(**dict.fromkeys(SPLASH_BLOCKS, block)),
+        block_sizes=tpu.BlockSizes(**blocks),
         interpret=interpret,
     )
 

@@ -13,12 +13,12 @@ from bioptimus_jax.files import digest
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.summary import ensemble_of
 from bioptimus_jax.finetune.verdict import corrected
-from bioptimus_jax.report.layout import Cell, Column, Table, between, each, fixed, missing, spread
+from bioptimus_jax.report.layout import Cell, Column, Table, bounded, each, fixed, missing, spread
 from bioptimus_jax.report.measures import Measures, score_names, scored_sets
 from bioptimus_jax.report.sections.efficiency import effort_at
 from bioptimus_jax.report.significance import MACRO
-from bioptimus_jax.report.trained import Trained, cell_folder, setting_name
-from bioptimus_jax.student import TwoWay
+from bioptimus_jax.report.trained import cell_folder, setting_name
+from bioptimus_jax.student import Effect, TwoWay
 
 VOTES = 'votes.jsonl'
 MILLION, TERA = 1e6, 1e12
@@ -102,32 +102,19 @@ def tested(arms: Arms, control: str) -> Table:
     """
     ended = {arm: {s: m for s, m in seeds.items() if _ended(m)} for arm, seeds in arms.items()}
     sets = list(scored_sets(m for seeds in ended.values() for m in seeds.values()))
-    names = [*([MACRO] if len(sets) > 1 else []), *sets]
-    effects: dict[tuple[str, str], Any] = {}
-    for family in ([n for n in names if n == MACRO], sets):
-        found = {}
-        for name in family:
-            scores = {
-                arm: of_arm
-                for arm, seeds in ended.items()
-                if (of_arm := _by_seed(seeds, sets if name == MACRO else [name]))
-            }
-            if control in scores:
-                fitted = TwoWay(scores)
-                found |= {(a, name): e for a in scores if a != control and (e := fitted.less(a, control))}
-        effects |= dict(zip(found, corrected(list(found.values())), strict=True))
+    families = {MACRO: sets} if len(sets) > 1 else {}, {name: [name] for name in sets}
+    effects = {key: effect for family in families for key, effect in _effects(ended, family, control).items()}
 
     def less(name: str, arm: str) -> Cell:
         effect = effects.get((arm, name))
         if effect is None:
             return missing()
-        if effect.p is None:
-            return Cell(f'{effect.observed:+.2f}', effect.observed)
-        shown = between(effect.observed, *effect.ends, '+.2f')
-        return Cell(
-            f'{shown} {"p < 0.0001" if effect.p < 0.0001 else f"p = {effect.p:.2g}"}', effect.observed
+        shown = (
+            f'{effect.observed:+.2f}' if effect.p is None else bounded(effect.observed, effect.ends, effect.p)
         )
+        return Cell(shown, effect.observed)
 
+    names = [name for family in families for name in family]
     rows = list(dict.fromkeys(arm for arm, _ in effects))
     columns = [Column('arm', lambda arm: arm), *each({n: n for n in names}, less)]
     note = (
@@ -138,14 +125,24 @@ def tested(arms: Arms, control: str) -> Table:
     return Table.of(f'The last models: scores less {control}', columns, rows, note=note, absent=absent)
 
 
+def _effects(arms: Arms, family: Mapping[str, Sequence[str]], control: str) -> dict[tuple[str, str], Effect]:
+    """(arm, name) -> the arm less the control in the mean of the sets of that name, corrected for the whole family."""
+    found: dict[tuple[str, str], Effect] = {}
+    for name, sets in family.items():
+        by_seed = {arm: scores for arm, seeds in arms.items() if (scores := _by_seed(seeds, sets))}
+        if control in by_seed:
+            fitted = TwoWay(by_seed)
+            found |= {(a, name): e for a in by_seed if a != control and (e := fitted.less(a, control))}
+    return dict(zip(found, corrected(list(found.values())), strict=True))
+
+
 def _ended(m: Measures) -> bool:
     return bool(m.phases) and m.phase_end(m.phases[-1]) is not None
 
 
 def _predictions(m: Measures, dataset: str) -> list[Sequence[Predicted]]:
     """Of the last model, one for each seed of fine-tuning. Raises InputError where a file is missing."""
-    model = Trained(m, m.phases[-1])
-    return [m.task(dataset).written(cell_folder(model, cell)) for cell in m.cells(model.model, dataset)]
+    return [m.task(dataset).written(cell_folder(m, cell)) for cell in m.cells(m.phases[-1], dataset)]
 
 
 def _frozen_loss(m: Measures) -> float | None:

@@ -90,6 +90,12 @@ def between(value: float, low: float, high: float, form: str) -> str:
     return f'{value:{form}} [{low:{form}}, {high:{form}}]'
 
 
+def bounded(value: float, ends: Sequence[float], p: float) -> str:
+    """A difference, its interval and its p: `+0.12 [+0.10, +0.14] p = 0.003`."""
+    low, high = ends
+    return f'{between(value, low, high, "+.2f")} {f"p = {p:.2g}" if p >= 0.0001 else "p < 0.0001"}'
+
+
 def percents(values: Sequence[float] | None, decimals: int = 2) -> str:
     """Shares as '80.12-83.40' percent; empty where there is no interval."""
     if not values or any(value != value for value in values):

@@ -274,16 +274,11 @@ def _difference(c: Compared) -> str:
     effect, seeds = c.over_seeds, ' '.join(f'{d:+.1f}' for d in c.by_seed)
     if effect.p is None:
         return f'{effect.observed:+.2f}; {seeds}'
-    return f'{_bounded(effect.observed, effect.ends, effect.p)}; {seeds}'
+    return f'{layout.bounded(effect.observed, effect.ends, effect.p)}; {seeds}'
 
 
 def _item_difference(c: Compared) -> str:
     assert c.on_items is not None
     assert c.p_on_items is not None
     low, high = c.on_items.interval
-    return _bounded(100 * c.on_items.observed, (100 * low, 100 * high), c.p_on_items)
-
-
-def _bounded(observed: float, ends: Sequence[float], p: float) -> str:
-    low, high = ends
-    return f'{layout.between(observed, low, high, "+.2f")} {f"p = {p:.2g}" if p >= 0.0001 else "p < 0.0001"}'
+    return layout.bounded(100 * c.on_items.observed, (100 * low, 100 * high), c.p_on_items)

@@ -100,8 +100,8 @@ class Layout:
         self.slot_P[pieces] = shard * slots + nth
         entries = self.by_window_E[_members(self.entry_edges, windows)]
         slot_of_entry = self.slot_P[self.piece_E[entries]]
-        arrays = columns.reshape(3, count, length)
-        return Batch(*arrays, slots_SxK, entries, slot_of_entry, len(windows))
+        tokens_BxL, segments_BxL, positions_BxL = columns.reshape(3, count, length)
+        return Batch(tokens_BxL, segments_BxL, positions_BxL, slots_SxK, entries, slot_of_entry, len(windows))
 
 
 def _members(edges: np.ndarray, windows: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ whatever else is the same for several arms is made once. Finished arms are skipp
 continues.
 
 reads:  what the stages read
-writes: WORKDIR/ARM (a run, with log.txt), WORKDIR/results.jsonl, arms.md, arms.svg, differences.svg
+writes: WORKDIR/ARM (a run, with log.txt), WORKDIR/results.jsonl, votes.jsonl, arms.md, arms.svg, differences.svg
 
 example:
   bioptimus sweep --config=ablations:table2 --workdir=runs/table2 --config.source.path=FOLDER --jobs=2

@@ -1,7 +1,7 @@
 """A run's vocabulary beside its source's: what is kept, new, lost, and how finely each cuts real text."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ def compare(subwords: Subwords, source: Subwords | None, texts: Iterable[str]) -
     return report
 
 
-def measure(subwords: Subwords, texts: list[str]) -> tuple[dict[str, float], Counter[str]]:
+def measure(subwords: Subwords, texts: Sequence[str]) -> tuple[dict[str, float], Counter[str]]:
     """Words (of the tokenizer), pieces a word, one-piece and unknown words; piece counts."""
     pieces: Counter[str] = Counter()
     words = single = 0
