@@ -88,6 +88,16 @@ def data() -> Path:
     return Path(folder)
 
 
+@pytest.fixture(scope='session')
+def programs(tmp_path_factory, pytestconfig) -> Path:
+    """A folder with `bioptimus` and `python`, which start warm: one server for all workers."""
+    from toy_programs import serve
+
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if 'PYTEST_XDIST_WORKER' in os.environ else own
+    return serve(shared / 'programs', pytestconfig.add_cleanup)
+
+
 @pytest.fixture
 def cluster():
     """The address of a dask cluster of two processes, a task each; one that is killed is started again."""

@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toy_articles import article, note, noted, packed
+from toy_programs import environment
 
 from bioptimus_jax.config import defaults, override
 from bioptimus_jax.corpus import resolve, sift
@@ -186,7 +186,7 @@ def test_broken_files_are_left_out_on_request_and_listed(tmp_path, files):
         made(tmp_path / 'run', files, corpus__on_broken_file='skip')  # not: up to date
 
 
-def test_a_kill_at_any_moment_changes_nothing(tmp_path, files):
+def test_a_kill_at_any_moment_changes_nothing(programs, tmp_path, files):
     """SIGKILL while files are read, resolved and written; the same command then gives the same bytes."""
     whole, wanted = made(tmp_path / 'whole', files)
     program = (
@@ -206,7 +206,7 @@ def test_a_kill_at_any_moment_changes_nothing(tmp_path, files):
         'from pathlib import Path\n'
         'made(Path(sys.argv[3]), sys.argv[4:])\n'
     )
-    environment = {**os.environ, 'PYTHONPATH': f'{Path(__file__).parents[1]}:{Path(__file__).parent}'}
+    paths = os.pathsep.join(map(str, [Path(__file__).parents[1], Path(__file__).parent]))
     for step, calls in (
         ('sift', 2),
         ('resolve', 0),
@@ -215,8 +215,8 @@ def test_a_kill_at_any_moment_changes_nothing(tmp_path, files):
         ('os.replace', 0),
     ):
         killed = subprocess.run(
-            [sys.executable, '-c', program, step, str(calls), str(tmp_path / 'run'), *files],
-            env=environment,
+            [programs / 'python', '-c', program, step, str(calls), str(tmp_path / 'run'), *files],
+            env=environment(PYTHONPATH=paths),
             capture_output=True,
         )
         assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()[-500:]

@@ -15,14 +15,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+import toy_programs
 from ml_collections import ConfigDict
-from toy_compiler import ONE_DEVICE
 
 import bioptimus_jax
 from bioptimus_jax import cli, config
@@ -73,32 +72,9 @@ def begins_in(page: Path) -> str:
 
 
 def environment(folder: Path, programs: Path) -> dict[str, str]:
-    """One device, no network, and `bioptimus` and `python` as they are called after an installation."""
-    own = {k: v for k, v in os.environ.items() if not k.startswith(('BIOPTIMUS_', 'XLA_FLAGS', 'PYTEST_'))}
+    """`bioptimus` and `python` as they are called after an installation, or in a checkout."""
     package = folder if (folder / 'bioptimus_jax').is_dir() else ROOT
-    paths = [str(programs), os.environ['PATH']]
-    return own | {
-        'PATH': os.pathsep.join(paths),
-        'PYTHONPATH': str(package),
-        'XLA_FLAGS': ONE_DEVICE,
-        'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS': '0',
-    }
-
-
-@pytest.fixture(scope='session')
-def programs(tmp_path_factory) -> Iterator[Path]:
-    """A folder with `bioptimus` and `python`, which start warm."""
-    folder = tmp_path_factory.mktemp('bin')
-    server = [sys.executable, Path(__file__).with_name('warm.py'), folder / 'socket']
-    client = shlex.join(map(str, [sys.executable, '-I', '-S', *server[1:]]))
-    for name, module in {'bioptimus': '-m bioptimus_jax', 'python': ''}.items():
-        (folder / name).write_text(f'#!/bin/sh\nexec {client} {module} "$@"\n')
-        (folder / name).chmod(0o755)
-    pipes = {'stdin': subprocess.PIPE, 'stdout': subprocess.PIPE}
-    with subprocess.Popen(server, env=environment(ROOT, folder), **pipes) as running:
-        assert running.stdout.readline() == b'warm\n'
-        yield folder
-        running.stdin.close()
+    return toy_programs.environment(package, PATH=os.pathsep.join([str(programs), os.environ['PATH']]))
 
 
 def run_page(page: Path, folder: Path, programs: Path) -> None:
@@ -146,7 +122,32 @@ def matches(shown: str, printed: str) -> bool:
 
 
 def test_a_program_that_starts_warm_is_like_any_other(programs, tmp_path):
-    """Words, folder, environment, streams, exit codes, signals, and a kill that leaves nothing behind."""
+    """Words, folder, environment, streams, exit codes, signals, and a kill that leaves nothing behind.
+
+    The package of another checkout is imported anew, and flags of the compiler are those of the program.
+    """
+    shutil.copytree(ROOT / 'bioptimus_jax', tmp_path / 'other' / 'bioptimus_jax')
+    with open(tmp_path / 'other' / 'bioptimus_jax' / 'cli.py', 'a') as file:
+        file.write('OTHER = True\n')
+    (tmp_path / 'other' / 'sitecustomize.py').write_text('import builtins\nbuiltins.customized = True\n')
+    looks = (
+        'import jax; from bioptimus_jax import cli; print(cli.OTHER, customized, jax.local_device_count())'
+    )
+    flags = {'XLA_FLAGS': '--xla_force_host_platform_device_count=3'}
+    seen = subprocess.run(
+        [programs / 'python', '-c', looks],
+        cwd=tmp_path,
+        env=toy_programs.environment(tmp_path / 'other', **flags),
+        capture_output=True,
+        text=True,
+    )
+    assert seen.stdout == 'True True 3\n', seen.stderr
+    (tmp_path / 'test_here.py').write_text('def test_here():\n    assert True\n')
+    tested = [programs / 'python', *'-m pytest -q -p no:cacheprovider test_here.py'.split()]
+    said = subprocess.run(
+        tested, cwd=tmp_path, env=environment(tmp_path, programs), capture_output=True, text=True
+    ).stdout
+    assert said.splitlines()[-1].startswith('1 passed in '), said
     (tmp_path / 'seen.py').write_text(
         'import os, sys\nprint(sys.argv, sys.path[0], os.getcwd(), os.environ["OWN"], sys.stdin.read())\n'
     )
@@ -159,6 +160,7 @@ def test_a_program_that_starts_warm_is_like_any_other(programs, tmp_path):
         ['-c', 'import sys; sys.exit(7)'],
         ['-c', 'exit("no")'],
         ['-m', 'none'],
+        ['-c', 'import os; os.kill(os.getpid(), 9)'],
     ):
         ended = [
             subprocess.run([python, *words], input='given', capture_output=True, text=True, **own)

@@ -6,11 +6,9 @@ B rows, L positions, H heads, K size of a head.
 import dataclasses
 import functools
 import json
-import os
 import re
 import socket
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -21,7 +19,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh
 from toy_attention import not_at_all, raising, roughly, slowly
-from toy_compiler import ONE_DEVICE
+from toy_programs import environment
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model.attention import Attend, Dropped, Ranges, attend, attended_keys
@@ -496,17 +494,16 @@ def test_a_cpu_measures_nothing():
     assert not choices.made
 
 
-def test_two_processes_take_what_the_first_has_measured_or_has_on_record():
+def test_two_processes_take_what_the_first_has_measured_or_has_on_record(programs):
     """The other one has other times, a flaw of its own, and no record."""
     with socket.socket() as free:
         free.bind(('127.0.0.1', 0))
         place = f'127.0.0.1:{free.getsockname()[1]}'
-    command = [sys.executable, str(Path(__file__).with_name('toy_attention.py'))]
-    environment = {**os.environ, 'PYTHONPATH': str(Path(__file__).parents[1]), 'XLA_FLAGS': ONE_DEVICE}
+    command = [programs / 'python', Path(__file__).with_name('toy_attention.py')]
     started = [
         subprocess.Popen(
             [*command, f'{place},2,{index}'],
-            env=environment,
+            env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -2,18 +2,16 @@
 
 import ast
 import json
-import os
 import random
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
-from toy_compiler import ONE_DEVICE
+from toy_programs import environment
 
 from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.model import tensors
@@ -56,7 +54,7 @@ def make_source(folder: Path, vocabulary: list[str]) -> np.ndarray:
 
 
 @pytest.fixture(scope='module')
-def made(tmp_path_factory):
+def made(programs, tmp_path_factory):
     """Folder, exit codes and output of a copy of the package with one more record; the input rows of its source."""
     folder, draw = tmp_path_factory.mktemp('plugin'), random.Random(2)
     shutil.copytree(
@@ -97,10 +95,13 @@ def get_config(argument=''):
         ['surgery', *common, '--config.surgery.shrinkage=5'],
         ['surgery', '--help'],
     ]
-    environment = os.environ | {'PYTHONPATH': str(folder), 'XLA_FLAGS': ONE_DEVICE}
-    command = [sys.executable, '-c', COMMANDS]
     done = subprocess.run(
-        command, cwd=folder, env=environment, input=json.dumps(calls), capture_output=True, text=True
+        [programs / 'python', '-c', COMMANDS],
+        cwd=folder,
+        env=environment(folder),
+        input=json.dumps(calls),
+        capture_output=True,
+        text=True,
     )
     return folder, done.stdout, done.stderr, rows_VxD
 

@@ -9,16 +9,16 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from toy_attention import not_at_all, roughly
+from toy_compiler import EIGHT_DEVICES
 from toy_pretraining import assert_same_bits, copy_of, experiment, killed_copy, parameters, pretrained
+from toy_programs import environment
 
 from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import STOPPED, ConfigError, InputError, Paused
@@ -84,15 +84,15 @@ def test_the_loss_falls_and_every_phase_is_there(undisturbed, prepared):
     assert np.mean(rates) == pytest.approx(0.2, rel=0.05)
 
 
-def test_stop_kill_and_resume_is_bit_identical(prepared, undisturbed, tmp_path):
+def test_stop_kill_and_resume_is_bit_identical(programs, prepared, undisturbed, tmp_path):
     """Told to stop in the first phase, which saves and says so; killed in the third; then paused as was asked for, and
     not trained further by the same command. All time is accounted for."""
     workdir, begun = copy_of(prepared, tmp_path), time.time()
-    code, text = run_killed(prepared, workdir, 5, signal.SIGTERM)
+    code, text = run_killed(programs, prepared, workdir, 5, signal.SIGTERM)
     assert code == STOPPED
     assert 'rerun the same command' in text
     assert 'Traceback' not in text
-    code, text = run_killed(prepared, workdir, 14, signal.SIGKILL)
+    code, text = run_killed(programs, prepared, workdir, 14, signal.SIGKILL)
     assert code == -signal.SIGKILL
     assert 'resuming after step' in text
     asked = Run(workdir, experiment(prepared, **{'runtime.until': 0.85}))
@@ -260,12 +260,12 @@ def test_a_curriculum_is_scored_under_settings_that_it_does_not_train(undisturbe
     assert tokens['evaluation'][3] == tokens['train'][3]
 
 
-def run_killed(prepared, workdir, after, with_signal, *flags):
+def run_killed(programs, prepared, workdir, after, with_signal):
     """Run the program until metrics.jsonl shows `after` steps, then send the signal."""
-    command = [sys.executable, '-m', 'bioptimus_jax.cli', 'pretrain', f'--config={prepared / "tiny.py"}']
+    command = [programs / 'bioptimus', 'pretrain', f'--config={prepared / "tiny.py"}']
     process = subprocess.Popen(
-        [*command, f'--workdir={workdir}', *flags],
-        env={**os.environ, 'PYTHONPATH': str(Path(__file__).parent.parent)},
+        [*command, f'--workdir={workdir}'],
+        env=environment(XLA_FLAGS=EIGHT_DEVICES),
         cwd=prepared,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -1,8 +1,8 @@
 """Python programs that start warm: a server has imported the libraries, and forks for each program.
 
-A command that pages show takes seconds to import what it needs, and pages show more than a hundred. What a program
-sees is what it would see anyhow: its words, folder, environment, standard streams, signals and exit code. A program
-begins cold where a variable differs that libraries read while they are imported.
+A program takes seconds to import what it needs, and tests start hundreds. What a program sees is what it would see
+anyhow: its words, folder, environment, standard streams, signals and exit code, and the package that PYTHONPATH names.
+A program begins cold where a variable differs that libraries read while they are imported, and so does pytest.
 
     warm.py SOCKET WORDS...     a program: `-m MODULE ...`, `-c CODE ...`, `FILE ...`, as Python takes them
 """
@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 
-READ_AT_IMPORT = ('PYTHON', 'JAX_', 'XLA_', 'HF_', 'TRANSFORMERS_', 'OMP_', 'MKL_', 'KMP_', 'TF_', 'MPL')
+READ_AT_IMPORT = ('JAX_', 'HF_', 'TRANSFORMERS_', 'OMP_', 'MKL_', 'KMP_', 'TF_', 'MPL')
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 COLD = b'cold\n'
 IMPORTED = """
@@ -28,7 +28,14 @@ def read_at_import(environment):
     return {name: value for name, value in environment.items() if name.startswith(READ_AT_IMPORT)}
 
 
+def python_path(environment):
+    return [
+        os.path.abspath(folder) for folder in environment.get('PYTHONPATH', '').split(os.pathsep) if folder
+    ]
+
+
 BEGAN_WITH = read_at_import(os.environ)  # what is imported may set more
+INSTALLED = sys.path[1 + len(python_path(os.environ)) :]
 
 
 def client(address, words):
@@ -47,7 +54,8 @@ def client(address, words):
         os.execv(sys.executable, [sys.executable, *words])
     code = int(answer or 1)
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL)
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)
 
@@ -58,7 +66,6 @@ def server(address):
 
     for name in IMPORTED:
         importlib.import_module(name)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for keepers
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
         listening.listen(64)
@@ -66,10 +73,20 @@ def server(address):
         while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
             asked, _ = listening.accept()
             if not os.fork():
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 listening.close()
                 keep(asked)
             asked.close()
+            reap(os.WNOHANG)
+    reap()
+
+
+def reap(options=0):
+    """Wait for keepers that have ended, or for all: their seconds count among those of the tests."""
+    try:
+        while os.waitpid(-1, options)[0]:
+            pass
+    except ChildProcessError:  # there is none
+        pass
 
 
 def keep(asked):
@@ -80,7 +97,8 @@ def keep(asked):
     while len(request) < size:
         request += asked.recv(size - len(request)) or os._exit(1)
     words, folder, environment, ignored = json.loads(request)
-    if read_at_import(environment) != BEGAN_WITH:
+    # pytest rewrites what it imports, and warns of what was imported before it.
+    if read_at_import(environment) != BEGAN_WITH or words[:2] == ['-m', 'pytest']:
         asked.sendall(COLD)
         os._exit(0)
     pid = os.fork()
@@ -94,6 +112,7 @@ def keep(asked):
         for number in (asked.recv(16) if ready else b'') or bytes([signal.SIGKILL]):
             os.kill(pid, number)
             if number == signal.SIGKILL:
+                reap()
                 os._exit(0)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     asked.sendall(b'%d\n' % code)
@@ -118,7 +137,8 @@ def program(words, folder, environment, streams):
     sys.stderr = os.fdopen(2, 'w', 1, errors='backslashreplace', closefd=False)
     how, *rest = words
     sys.argv[:] = [how, *rest[1:]] if how in ('-m', '-c') else words
-    sys.path[0] = folder if how in ('-m', '-c') else os.path.dirname(os.path.abspath(how))
+    first = folder if how in ('-m', '-c') else os.path.dirname(os.path.abspath(how))
+    look_for_packages(first, python_path(environment))
     code = 0
     try:
         if how == '-m':
@@ -139,6 +159,22 @@ def program(words, folder, environment, streams):
     atexit._run_exitfuncs()
     sys.stdout.flush()
     os._exit(code)
+
+
+def look_for_packages(first, named):
+    """Where the program would: in its own folder, those of PYTHONPATH, what is installed."""
+    import importlib.machinery
+
+    sys.path[:] = [first, *named, *INSTALLED]
+    [package] = {name.partition('.')[0] for name in IMPORTED if name.startswith('bioptimus')}
+    found = importlib.machinery.PathFinder.find_spec(package, sys.path)
+    if found.origin != sys.modules[package].__file__:  # another checkout's: it is imported anew
+        for name in [*sys.modules]:
+            if name.partition('.')[0] == package:
+                del sys.modules[name]
+    if importlib.machinery.PathFinder.find_spec('sitecustomize', named):
+        sys.modules.pop('sitecustomize', None)
+        importlib.import_module('sitecustomize')
 
 
 if __name__ == '__main__':
