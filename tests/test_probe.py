@@ -180,9 +180,9 @@ def test_the_probe_of_a_tiny_source(run, monkeypatch):
     read = []
     plain = synthesis.sum_states
 
-    def watched(source, reading, *rest):
+    def watched(source, reading, *rest, **kept):
         read.append(reading)
-        return plain(source, reading, *rest)
+        return plain(source, reading, *rest, **kept)
 
     monkeypatch.setattr(synthesis, 'sum_states', watched)
     result = probe.probe(run, 12, 6)

@@ -4,9 +4,8 @@ import fnmatch
 import re
 import shlex
 from collections.abc import Callable, Iterable
+from html.parser import HTMLParser
 from pathlib import Path
-
-from lxml import etree
 
 from bioptimus_jax.corpus.download import Proof, Wanted
 from bioptimus_jax.corpus.fetch import LastingFailure, Server, check_address
@@ -92,10 +91,19 @@ class PubMed:
         return [Wanted(f'{folder}/{name}', url + name) for name in fnmatch.filter(names, self.files)]
 
 
+class _Links(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def handle_starttag(self, tag: str, attributes: Iterable[tuple[str, str | None]]) -> None:
+        for key, value in attributes:
+            if tag == 'a' and key == 'href' and value:
+                self.names.add(re.split('[?#]', value)[0].rpartition('/')[2])
+
+
 def linked_files(page: str) -> list[str]:
     """Names of the PubMed files that an HTML page links to, each once, oldest first."""
-    # As bytes: lxml refuses a text that says how it is encoded.
-    tree = etree.HTML(page.encode(), etree.HTMLParser(encoding='utf-8', huge_tree=True))
-    links = [] if tree is None else tree.iterfind('.//a[@href]')
-    names = {re.split('[?#]', link.get('href'))[0].rpartition('/')[2] for link in links}
-    return sorted(filter(NAME.fullmatch, names))
+    links = _Links()
+    links.feed(page)
+    return sorted(name for name in links.names if NAME.fullmatch(name))
