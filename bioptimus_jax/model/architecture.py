@@ -360,11 +360,10 @@ class Architecture(abc.ABC):
             return of_kind
 
         layers = [params['encoder']['layer'][str(number)] for number in range(self.layers)]
-        first, period = repetition(kinds) if compute.scan_layers else (self.layers, 1)
         # A scan compiles one layer of each kind, but keeps no states between them and cannot treat the last one
         # otherwise.
-        if all_layers or slots_K is not None:
-            first = self.layers
+        scanned = compute.scan_layers and not all_layers and slots_K is None
+        first, period = repetition(kinds) if scanned else (self.layers, 1)
         states = [hidden_BxLxD]
         for number, weights in enumerate(layers[:first]):
             slots = slots_K if number == len(layers) - 1 else None
