@@ -8,9 +8,10 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from bioptimus_jax.files import read_jsonl
 from bioptimus_jax.forecast.curves import curve_of
 from bioptimus_jax.forecast.tables import checks
-from bioptimus_jax.report import arms, blurb, comparison, paper_tables
+from bioptimus_jax.report import arms, blurb, comparison, last_models, paper_tables
 from bioptimus_jax.report.frozen import followed
 from bioptimus_jax.report.layout import NOT_RUN, Column, Table, each, fixed, spread
 from bioptimus_jax.report.measures import Measures, read_measures, scored_sets
@@ -54,6 +55,8 @@ FINE_TUNED = (  # records of fine-tuning alone, what the title says
     ('docs/results/stability.jsonl', 'stability techniques on 500 sentences'),
 )
 SCHEDULES = 'docs/results/forecast.jsonl'
+MASKING, VOTES, STATIC = 'docs/results/masking', 'docs/results/masking-votes.jsonl', 'words_20'
+"""Records, a file an arm; what the trainings of each arm say together; the arm that the others are compared with."""
 SHARES = (0.05, 0.1, 0.2, 0.5)
 """Of the steps, after which the end is told."""
 ELECTRA = 'docs/results/electra.jsonl'
@@ -121,6 +124,18 @@ def tables() -> list[Table]:
     finished = [curve for name, m in schedules.items() if (curve := curve_of(name, m))]
     told = ended(schedules), *checks(finished, SHARES), followed(arms.grouped(schedules))
     made += under('Forecasts', told)
+    masking = named(read_runs(sorted(Path(MASKING).glob('*.jsonl'))))
+    masked, voted = arms.grouped(masking), read_jsonl(Path(VOTES))
+    finished = [curve for name, m in masking.items() if (curve := curve_of(name, m))]
+    told = (
+        last_models.last_models(masked, voted),
+        last_models.tested(masked, STATIC),
+        arms.ends(masked, STATIC),
+        arms.held_out(masked, STATIC),
+        checks(finished, SHARES)[1],
+        followed(masked),
+    )
+    made += under('Masking', told)
     [electra] = read_runs([ELECTRA])
     made.append(dataclasses.replace(training.objective(electra), title='ELECTRA: signs of a healthy run'))
     for folder, source in MEASURED:
