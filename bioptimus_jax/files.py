@@ -95,8 +95,8 @@ def atomic(path: Path, mode: str = 'w') -> Iterator[IO]:
 
 
 @contextlib.contextmanager
-def alone(lock: Path, whose: str) -> Iterator[None]:
-    """Hold a lock file, then remove it. Raises ConfigError, beginning with `whose`, while another process holds it."""
+def alone(lock: Path, holder: str) -> Iterator[None]:
+    """Hold a lock file, then remove it. Raises ConfigError, beginning with `holder`, while another process holds it."""
     given_up = time.monotonic() + LOOK_SECONDS
     while True:
         with open(lock, 'w') as file:
@@ -104,7 +104,7 @@ def alone(lock: Path, whose: str) -> Iterator[None]:
                 if time.monotonic() < given_up:
                     time.sleep(LOOK_SECONDS / 10)
                     continue
-                raise ConfigError(f'{whose}; wait for it or stop it')
+                raise ConfigError(f'{holder}; wait for it or stop it')
             # The holder removes the file when it leaves: whoever opened it before has then locked a file without a
             # name, while a third process can make and lock a new one. So both would work.
             if not _is_open_as(file, lock):

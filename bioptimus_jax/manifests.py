@@ -57,11 +57,11 @@ class Found:
 
     @property
     def begun(self) -> dict[str, Any] | None:
-        """The record that is there, of either kind."""
+        """The manifest or the claim, if there is one."""
         return self.manifest or self.claim
 
     def is_unwanted(self, replace: bool, keep_matching: bool, empty: bool) -> bool:
-        """Whether to remove what a stage has made, to make it anew; `empty`: the attempt has left no file."""
+        """Whether to remove what a stage has made, so that it is made again; `empty`: the attempt left no file."""
         if not self.begun:
             return False
         if replace:

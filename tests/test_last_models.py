@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy import stats
-from toy_measures import MASKED, SENTENCES, WORDS_20, experiment, f1, make
+from toy_measures import MASKED, SENTENCES, WORDS_20, experiment, f1, fine_tuned, make
 
 from bioptimus_jax.report import last_models
 from bioptimus_jax.report.arms import grouped
@@ -54,7 +54,7 @@ def test_a_vote_finds_what_most_trainings_find(arms):
         assert 100 * record['test']['default']['f1'] == pytest.approx(f1(int((times > 1).sum())))
 
 
-@pytest.mark.parametrize('damage', ['no predictions', 'other words', 'one training'])
+@pytest.mark.parametrize('damage', ['no predictions', 'other words', 'one training', 'not scored'])
 def test_an_arm_without_predictions_of_one_test_set_has_no_vote(arms, damage):
     file = (
         arms['plain']['1'].run.workdir
@@ -69,8 +69,12 @@ def test_an_arm_without_predictions_of_one_test_set_has_no_vote(arms, damage):
         file.unlink()
     elif damage == 'other words':
         file.write_text(file.read_text('utf-8').replace('drugs7\t', 'other\t'), 'utf-8')
-    else:
+    elif damage == 'one training':
         arms['plain'] = {'1': arms['plain']['1']}
+    else:  # with as many cells as trainings, since another one was fine-tuned twice
+        first, second, _ = arms['plain'].values()
+        first.finetuned[:] = [cell for cell in first.finetuned if cell['dataset'] != 'drugs']
+        second.finetuned.append(fine_tuned(second.run.workdir, 'p1', 'drugs', 'standard', 7, 100))
     kept = {(r['arm'], r['dataset']) for r in last_models.votes(arms)}
     assert ('plain', 'drugs') not in kept
     assert {('better', 'drugs'), ('better', 'diseases')} <= kept
@@ -80,7 +84,7 @@ def test_one_row_an_arm_with_losses_scores_votes_other_sets_and_cost(arms):
     runs = [m for seeds in arms.values() for m in seeds.values()]
     for m in runs:
         crossed = {'model': 'p1', 'setting': 'standard', 'trained_on': 'drugs', 'dataset': 'diseases'}
-        m.crossed.extend([{**crossed, 'test': 0.25}, {**crossed, 'model': 'p0', 'test': 0.9}])
+        m.crossed.extend([{**crossed, 'model': 'p0', 'test': 0.9}, {**crossed, 'test': 0.25}])
         # 100 pieces of which 20 % are predicted, then 300 of which 10 % are.
         m.training.extend(
             {'step': step, 'tokens': 1e6 * tokens, 'flops': 1e12 * step, 'realised_rate': rate}

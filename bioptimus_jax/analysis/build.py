@@ -101,7 +101,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
 
 
 def _finished(part: Path) -> dict[str, Any] | None:
-    """The record of a model that an attempt before has finished; None to make it anew: damaged, or of older code."""
+    """The record of a model that an earlier attempt finished; None where it is damaged or made by older code."""
     with contextlib.suppress(InputError):
         record = read_sealed(part)
         return record if record and 'frozen' in record else None
@@ -180,7 +180,7 @@ def _candidates(e: Experiment, stage: Callable[[str], Path]) -> tuple[list[Candi
 
 
 def _passages(e: Experiment, corpus: Path, spellers: Sequence[cloze.Speller]) -> list[cloze.Passage]:
-    """Text with hidden words, from held-out documents. Raises InputError where there is no word to hide."""
+    """Text with hidden words, from held-out documents. Raises InputError if there is no word to hide."""
     source = open_documents(corpus, 'heldout')
     # By the hashes of their ids: the same for every run over the same corpus.
     documents = sorted(source.read(0, len(source)), key=lambda d: document_key(d.id))

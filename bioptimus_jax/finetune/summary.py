@@ -29,7 +29,7 @@ def grouped(cells: Iterable[Cell], records: Mapping[str, dict[str, Any]]) -> lis
 
 
 def kept_cells(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]], keep: str) -> list[Cell]:
-    """Of the finished cells, those whose models `config.finetune.keep` asks for.
+    """The finished cells with models that `config.finetune.keep` asks for.
 
     best: of the seeds of a model, set and setting the one with the highest score on devel, the first of equals.
     """
@@ -40,7 +40,7 @@ def kept_cells(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]], kee
 
 
 def discard_others(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]], keep: str) -> None:
-    """Remove the models of finished cells whose seed is not the best, where only that one is kept."""
+    """Where only the model of the best seed is kept, remove those of the other finished cells."""
     if keep != 'best':
         return
     kept = {cell.name for cell in kept_cells(cells, records, keep)}

@@ -174,7 +174,7 @@ def write_folder(
     if architecture.tied:
         values['tie_word_embeddings'] = True
     write_json(folder / 'config.json', values)
-    # Last, because a folder without weights is no model: a crash leaves nothing that could be loaded.
+    # Last: a folder without weights cannot be loaded as a model, so a crash leaves none that is incomplete.
     with complete(folder / WEIGHTS[0]) as hidden:
         safetensors.numpy.save_file(to_tensors(params, architecture), hidden, metadata={'format': 'pt'})
 

@@ -97,7 +97,7 @@ def train_step(objective: Objective, state: dict, frozen: Any, batch: dict, tabl
     optimizer = make_optimizer(settings, params, objective.all_rules)
     updates, optimizer_state = optimizer.update(gradients, optimizer_state, params)
     learning_rate = curriculum.learning_rate_at(table, step)
-    # By the step and not by optax, whose schedules count updates: a reset or a skipped step would move them.
+    # By the step, since optax's schedules count updates: a reset or a skipped step would move them.
     moved = jax.tree.map(lambda p, u: p - learning_rate * u, params, updates)
     norm = optax.tree.norm(gradients)
     finite = jnp.isfinite(loss) & jnp.isfinite(norm)

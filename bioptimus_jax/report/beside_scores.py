@@ -7,7 +7,7 @@ from bioptimus_jax.report.layout import Cell, Column, Table, each, spread
 from bioptimus_jax.report.questions import Question, Row, SetUp, pairs_of
 from bioptimus_jax.report.sections import geometry
 from bioptimus_jax.report.sections.hidden_words import MEASURES, columns_of, other_words, value_of
-from bioptimus_jax.report.trained import Trained, setting_name
+from bioptimus_jax.report.trained import Trained, losses_under
 
 FROZEN = 'one frozen mask'
 
@@ -37,8 +37,7 @@ def _losses_of(t: Trained) -> dict[str, float]:
     end = t.measures.phase_end(t.model) if t.own and t.config.vocab.kind != 'source' else None
     if not end:
         return {}
-    settings = {setting_name(t.config.phase[n]): loss for n, loss in end.get('losses', {}).items()}
-    return {FROZEN: end['frozen_loss'], **settings}
+    return {FROZEN: end['frozen_loss'], **losses_under(t.measures, t.model)}
 
 
 def hidden_words(set_up: SetUp, title: str) -> Table:

@@ -164,7 +164,7 @@ def _in_words(panels: Mapping[str, Mapping[str, Sequence[Point]]], ticks: Sequen
     """The values at named places, or both ends of curves: for those who do not see the figure."""
 
     def said(points: Sequence[Point]) -> str:
-        if ticks:  # a point of GAP is no value
+        if ticks:  # GAP marks a missing value
             known = ((at, value) for at, _, value, _ in points if not math.isnan(value))
             return ', '.join(f'{value:.4g} ({ticks[round(at)]})' for at, value in known)
         return ' to '.join(f'{value:.4g}' for _, _, value, _ in (points[0], points[-1]))

@@ -13,17 +13,16 @@ from bioptimus_jax.files import digest
 from bioptimus_jax.finetune.predictions import Predicted
 from bioptimus_jax.finetune.summary import ensemble_of
 from bioptimus_jax.finetune.verdict import corrected
+from bioptimus_jax.report.arms import Arms
 from bioptimus_jax.report.layout import Cell, Column, Table, bounded, each, fixed, missing, spread
 from bioptimus_jax.report.measures import Measures, score_names, scored_sets
 from bioptimus_jax.report.sections.efficiency import effort_at
 from bioptimus_jax.report.significance import MACRO
-from bioptimus_jax.report.trained import cell_folder, setting_name
+from bioptimus_jax.report.trained import cell_folder, losses_under
 from bioptimus_jax.student import Effect, TwoWay
 
 VOTES = 'votes.jsonl'
 MILLION, TERA = 1e6, 1e12
-Arms = Mapping[str, Mapping[Any, Measures]]
-"""Name -> seed -> run."""
 
 
 def votes(arms: Arms) -> list[dict[str, Any]]:
@@ -37,13 +36,13 @@ def votes(arms: Arms) -> list[dict[str, Any]]:
         runs = [m for m in seeds.values() if m.phases]
         for dataset in scored_sets(runs):
             try:
-                given = [predictions for m in runs for predictions in _predictions(m, dataset)]
+                of_runs = [_predictions(m, dataset) for m in runs]
             except InputError:
                 continue
+            given = [predictions for of_run in of_runs for predictions in of_run]
             asked = {digest([[e.words, e.gold] for e in predictions]) for predictions in given}
-            if len(runs) > 1 and len(given) >= len(runs) and len(asked) == 1:
-                task = next(m for m in runs if dataset in m.datasets).task(dataset)
-                found.append({'arm': arm, 'dataset': dataset, **ensemble_of(task, given)})
+            if len(runs) > 1 and all(of_runs) and len(asked) == 1:
+                found.append({'arm': arm, 'dataset': dataset, **ensemble_of(runs[0].task(dataset), given)})
     return found
 
 
@@ -52,7 +51,7 @@ def last_models(arms: Arms, votes: Iterable[Mapping[str, Any]] = ()) -> Table:
     trained = {arm: own for arm, seeds in arms.items() if (own := [m for m in seeds.values() if _ended(m)])}
     runs = [m for own in trained.values() for m in own]
     voted = {(r['arm'], r['dataset']): r for r in votes}
-    masks = dict.fromkeys(name for m in runs for name in _losses(m))
+    masks = dict.fromkeys(name for m in runs for name in losses_under(m, m.phases[-1]))
     pairs = {
         (r['trained_on'], r['dataset']): f'{r["trained_on"]} on {r["dataset"]}'
         for m in runs
@@ -74,7 +73,7 @@ def last_models(arms: Arms, votes: Iterable[Mapping[str, Any]] = ()) -> Table:
     columns = [
         Column('arm', lambda arm: arm),
         Column('held-out loss', lambda arm: of_runs(_frozen_loss, 3, arm), 'low'),
-        *each({n: n for n in masks}, lambda n, arm: of_runs(lambda m: _losses(m).get(n), 3, arm), 'low'),
+        *each({n: n for n in masks}, lambda n, arm: of_runs(lambda m: _loss_under(m, n), 3, arm), 'low'),
         Column('nats / hidden word', lambda arm: of_runs(_nats, 3, arm), 'low'),
         *each(sets, lambda d, arm: of_runs(lambda m: _score(m, d), 2, arm), 'high'),
         *each({d: f'vote {d}' for d in sets}, vote, 'high', when=bool(voted)),
@@ -149,10 +148,8 @@ def _frozen_loss(m: Measures) -> float | None:
     return (m.phase_end(m.phases[-1]) or {}).get('frozen_loss')
 
 
-def _losses(m: Measures) -> dict[str, float]:
-    """By the setting that was masked."""
-    end = m.phase_end(m.phases[-1]) or {}
-    return {setting_name(m.run.config.phase[n]): loss for n, loss in end.get('losses', {}).items()}
+def _loss_under(m: Measures, setting: str) -> float | None:
+    return losses_under(m, m.phases[-1]).get(setting)
 
 
 def _nats(m: Measures) -> float | None:
@@ -178,11 +175,8 @@ def _predicted(m: Measures) -> float | None:
     later one."""
     if not m.training or any('realised_rate' not in r for r in m.training):
         return None
-    before, total = 0, 0.0
-    for r in m.training:
-        total += (r['tokens'] - before) * r['realised_rate']
-        before = r['tokens']
-    return total / MILLION
+    before = [0, *(r['tokens'] for r in m.training)]
+    return sum((r['tokens'] - b) * r['realised_rate'] for b, r in zip(before, m.training)) / MILLION
 
 
 def _teraflops(m: Measures) -> float | None:

@@ -43,6 +43,12 @@ def setting_name(phase: schema.Phase) -> str:
 PAPER_SETTINGS = tuple(setting_name(phase) for phase in schema.PAPER_PHASES.values())
 
 
+def losses_under(m: Measures, model: str) -> dict[str, float]:
+    """Held-out losses of a model at [MASK], by the setting that was masked; {} where none was scored."""
+    losses = (m.phase_end(model) or {}).get('losses', {})
+    return {setting_name(m.run.config.phase[name]): loss for name, loss in losses.items()}
+
+
 @dataclasses.dataclass(frozen=True)
 class Trained:
     """A scored model: one of `measures`' own, at the end of its `path` of settings, or one given as a folder.

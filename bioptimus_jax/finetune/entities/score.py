@@ -27,7 +27,7 @@ def untyped(found: Sequence[Span]) -> list[Span]:
 
 
 def overlapping_pairs(gold: Sequence[Span], predicted: Sequence[Span]) -> int:
-    """Size of the largest one-to-one matching of mentions of the same type whose spans overlap.
+    """How many mentions, at most, can be paired one to one with an overlapping mention of the same type.
 
     Mentions of one side do not overlap each other, so walking through both from the left and pairing at the
     first overlap is optimal: of two that overlap, at most one reaches a later mention of the other side.
