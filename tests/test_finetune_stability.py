@@ -288,8 +288,10 @@ def test_every_family_goes_through_the_verb_with_the_whole_kit(four_layers, kind
         **{'remove_layers': 1, 'freeze_layers': 1, 'reinit_layers': 1, 'layer_decay': 0.9, 'keep': 'best'},
     }
     flags = [f'--config.finetune.{name}={value}' for name, value in given.items()]
+    # The config takes these from $BIOPTIMUS_DATA, which need not be set here.
+    flags += ['--config.corpus.inputs=', '--config.corpus.audit.folder=']
     command = ['finetune', '--config=bioptimus', f'--workdir={tmp_path / "run"}', '--config.stages=finetune']
-    assert cli.main([*command, *flags, '--config.runtime.workers=1', '--config.corpus.inputs=']) == 0
+    assert cli.main([*command, *flags, '--config.runtime.workers=1']) == 0
     cell = tmp_path / 'run' / 'finetune' / 'a' / 'drugs' / 'standard' / 'seed-0'
     losses = [epoch['loss'] for epoch in read_json(cell / 'scores.json')['history']]
     assert losses[-1] < losses[0]
