@@ -14,11 +14,13 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_jsonl
 from bioptimus_jax.forecast import final
 from bioptimus_jax.forecast.check import FORECAST, GROUP, GROUPS, ORDER, OWN, check
-from bioptimus_jax.forecast.curves import Curve, curve_of
+from bioptimus_jax.forecast.curves import Curve, _late, curve_of
 from bioptimus_jax.forecast.final import FEWEST, Forecast, chances, extrapolated, forecast
+from bioptimus_jax.pretrain.curriculum import ScheduledPhase
 from bioptimus_jax.report.records import records_of
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Phase
 
 STEPS = 400
 
@@ -36,7 +38,7 @@ def lawful(name, peak, gain=1.0, steps=STEPS, every=5):
     fallen_T = np.maximum(rates_T.max() - rates_T, 0) * (np.arange(steps) > rates_T.argmax())
     losses_T = 3 + 2 * (1 + gain * area_T) ** -0.5 + 60 * peak - 60 * fallen_T
     steps_N = np.unique([*range(every, steps + 1, every), steps])
-    return Curve(name, steps_N, losses_T[steps_N - 1], rates_T, {'one': (1.0, 1.0)})
+    return Curve(name, steps_N, losses_T[steps_N - 1], rates_T, {'one': 1.0})
 
 
 def family(peaks=(0.0005, 0.001, 0.002, 0.004), gains=(1.0, 2.0, 3.0)):
@@ -56,18 +58,21 @@ def test_losses_between_evaluations_are_on_a_line_over_the_logarithm_of_the_step
         curve.cut(0.05)
 
 
-def test_errors_of_the_regression_are_those_of_leaving_each_run_out():
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize('groups', [range(9), [0, 0, 1, 1, 1, 2, 3, 4, 4]])
+def test_errors_of_the_regression_are_those_of_leaving_each_group_out(groups):
+    rng, groups = np.random.default_rng(0), np.array(groups)
     for penalty in final.PENALTIES:
         known, gains = rng.normal(size=(9, 4)), rng.normal(size=9)
         known -= known.mean(0)
-        _, left = final._ridge(known, gains, penalty)
-        for out in range(9):
-            rest = np.arange(9) != out
-            design = np.c_[np.ones(8), known[rest]]
+        _, left = final._ridge(known, gains, groups, penalty)
+        for group in range(groups.max() + 1):
+            rest = groups != group
+            design = np.c_[np.ones(rest.sum()), known[rest]]
             penalties = np.diag([0, *[penalty] * 4])
             fitted = np.linalg.solve(design.T @ design + penalties, design.T @ gains[rest])
-            assert left[out] == pytest.approx(gains[out] - np.r_[1, known[out]] @ fitted)
+            assert left[~rest] == pytest.approx(
+                gains[~rest] - np.c_[np.ones((~rest).sum()), known[~rest]] @ fitted
+            )
 
 
 def test_ends_are_told_where_the_order_at_that_step_is_the_wrong_one():
@@ -94,7 +99,7 @@ def test_intervals_hold_what_they_promise():
     rng, inside = np.random.default_rng(1), []
     for _ in range(60):
         runs = [
-            Curve(r.name, r.steps_N, r.losses_N + rng.normal(0, 0.02), r.rates_T, r.masked)
+            Curve(r.name, r.steps_N, r.losses_N + rng.normal(0, 0.02), r.rates_T, r.settings)
             for r in family(rng.uniform(0.0005, 0.004, 4), rng.uniform(1, 3, 3))
         ]
         noise = rng.normal(0, 0.02, len(runs))  # of the end alone
@@ -127,6 +132,62 @@ def test_seeds_of_an_arm_are_held_out_together():
         check(runs[:16], 0.1)
 
 
+def ending(name, settings, more):
+    """Once the same rate, other settings, and an end that is higher by so much."""
+    run = lawful(name, 0.001)
+    return dataclasses.replace(
+        run, losses_N=np.r_[run.losses_N[:-1], run.losses_N[-1] + more], settings=settings
+    )
+
+
+def test_a_setting_between_those_of_finished_runs_is_told_from_them():
+    """Ends that grow with the share that is masked, by 3 nats for all of it, and by 0.2 where words are masked."""
+
+    def one(rate, words):
+        settings = {'masked': rate, 'words' if words else 'tokens': 1.0}
+        return ending(f'{rate}-{words}', settings, 3 * rate + 0.2 * words)
+
+    finished = [one(rate, words) for rate in (0.05, 0.15, 0.35) for words in (False, True)]
+    for rate, words in ((0.1, True), (0.2, False), (0.3, True)):
+        run = one(rate, words)
+        told = forecast(run.cut(0.1), finished)
+        assert told.final == pytest.approx(run.losses_N[-1], abs=0.02)
+        assert final.outside([run], finished) == []
+    assert final.outside([one(0.4, True)], finished) == ['masked']
+    assert final.outside([one(0.2, True)], [run for run in finished if 'tokens' in run.settings]) == [
+        'tokens',
+        'words',
+    ]
+
+
+def test_a_new_arm_has_a_wider_interval_than_another_seed_of_a_known_one():
+    """Arms end apart by 0.3, their seeds by 0.01."""
+    rng, inside, widths = np.random.default_rng(3), [], []
+    for _ in range(40):
+        runs = [
+            ending(f'a{n}.seed-{seed}', {'masked': n / 100}, arm + rng.normal(0, 0.01))
+            for n, arm in enumerate(rng.normal(0, 0.3, 10))
+            for seed in (0, 1, 2)
+        ]
+        new, known = (
+            forecast(runs[15].cut(0.1), runs[:15] + runs[18:]),
+            forecast(runs[15].cut(0.1), runs[:15] + runs[16:]),
+        )
+        inside.append(abs(new.final - runs[15].losses_N[-1]) <= new.half)
+        widths.append(new.half / known.half)
+    assert np.mean(inside) >= 0.85
+    assert np.median(widths) > 1
+
+
+def test_four_seeds_of_one_arm_say_nothing_about_another():
+    seeds = [ending(f'a.seed-{n}', {'masked': 0.1}, 0.01 * n) for n in range(4)]
+    assert forecast(ending('a.seed-4', {'masked': 0.1}, 0).cut(0.1), seeds).half > 0
+    with pytest.raises(
+        InputError, match=r'4 finished runs have the same settings .*, and b has others; let another'
+    ):
+        forecast(ending('b', {'masked': 0.2}, 0).cut(0.1), seeds)
+
+
 def test_chances_are_those_of_normal_errors():
     def one(name, end, half, unit=1.0):
         curve = Curve(name, np.array([1]), np.array([5.0]), np.ones(2), {}, unit)
@@ -147,19 +208,27 @@ def test_a_curve_alone_is_extrapolated_by_its_own_law():
     assert extrapolated(curve.cut(0.02)) == curve.losses_N[1], 'too few points'
 
 
-def test_masking_settings_have_their_shares_of_both_halves_of_the_steps():
-    """Of a committed record: four phases, the first two in the first half."""
+def test_settings_are_those_of_the_second_half_of_the_steps():
+    """Of a committed record: four phases, words at 20 % and all [MASK] in the second half."""
     [run] = read_runs([Path(__file__).parents[1] / 'docs/results/families.jsonl'])[:1]
     curve = curve_of('x', run)
     assert len(curve.rates_T) == run.step_of('0.4') == curve.steps_N[-1]
     assert curve.rates_T.argmax() == pytest.approx(0.06 * len(curve.rates_T), abs=1)
-    found = {name: pytest.approx(halves, abs=0.01) for name, halves in curve.masked.items()}
-    assert found == {
-        'mlm tokens 15% 80-10-10': (0.5, 0),
-        'mlm words 15% 80-10-10': (0.5, 0),
-        'mlm words 20% 80-10-10': (0, 0.5),
-        'mlm words 20% 100-0-0': (0, 0.5),
-    }
+    pieces = {'masked': 0.5 * 0.16 + 0.5 * 0.2, 'replaced': 0.01, 'kept': 0.01}
+    expected = {'mlm': 1, 'words': 1, **{f'pieces {name}': share for name, share in pieces.items()}}
+    assert curve.settings == pytest.approx({**expected, 'pieces a word': curve.unit}, abs=0.001)
+    assert curve.unit == pytest.approx(1.3, abs=0.3)
+
+
+def test_a_rate_that_moves_counts_with_its_mean_in_the_second_half():
+    phase = Phase('words', 0.3, rate_end=0.1)
+    moving = ScheduledPhase('a', phase, 25, 125)  # the second half of 150 steps begins in its middle
+    share, rate = 50 / 75, 0.15
+    assert _late(moving, 150, 'mlm') == pytest.approx(
+        {'mlm': share, 'words': share, 'pieces masked': share * rate * 0.8}
+        | {f'pieces {name}': share * rate * 0.1 for name in ('replaced', 'kept')}
+    )
+    assert _late(dataclasses.replace(moving, start=0, stop=75), 150, 'mlm') == {}
 
 
 @pytest.fixture(scope='module')
@@ -207,7 +276,7 @@ def test_runs_that_were_paused_are_told_from_those_that_ended(sweep, tmp_path, c
     for name, m in {m.run.workdir.name: m for m in read_runs([tmp_path / 'results.jsonl'])}.items():
         recorded = curve_of(name, m)
         assert recorded.finished
-        assert recorded.masked == curves[name].masked == {'mlm tokens 15% 80-10-10': (1, 1)}
+        assert recorded.settings == curves[name].settings
         for field in ('steps_N', 'losses_N', 'rates_T'):
             np.testing.assert_array_equal(getattr(recorded, field), getattr(curves[name], field))
     places = [runs / 'started', runs / 'waiting', tmp_path / 'results.jsonl']

@@ -1,4 +1,4 @@
-"""Held-out loss by step, and the learning rates and masking settings that a run has had and will have.
+"""Held-out loss by step, and the learning rates and settings that a run has had and will have.
 
 Legend: N evaluations after step 0, T steps of the whole budget.
 """
@@ -19,15 +19,16 @@ from bioptimus_jax.run import stage_folder
 class Curve:
     """The held-out losses of a run after N steps, and the learning rate of each of its T steps, also those to come.
 
-    `masked`: each masking setting, and its share of the steps in the first and in the second half of the schedule.
-    `unit`: what a loss is multiplied by to be compared, pieces a word. `seconds` of a step.
+    `settings`: of the second half of the steps, the share under each objective and masking unit, and the shares of the
+    pieces that are masked, replaced and kept; pieces a word. `unit`: what a loss is multiplied by to be compared,
+    pieces a word. `seconds` of a step.
     """
 
     name: str
     steps_N: np.ndarray
     losses_N: np.ndarray
     rates_T: np.ndarray
-    masked: Mapping[str, tuple[float, float]]
+    settings: Mapping[str, float]
     unit: float = 1.0
     seconds: float = 0.0
 
@@ -62,11 +63,15 @@ def curve_of(name: str, m: Measures) -> Curve | None:
     if not losses or not ends:
         return None
     steps = sorted(losses)
+    rates_T, settings = _path(m, ends)
     rows = m.rows_of('heldout')
     unit = rows['tokens'] / rows['words'] if rows.get('words') else 1.0
     last = m.training[-1] if m.training else {}
     seconds = (last.get('seconds') or 0.0) / max(last.get('step', 0), 1)
-    return Curve(name, np.array(steps), np.array([losses[s] for s in steps]), *_path(m, ends), unit, seconds)
+    settings['pieces a word'] = unit
+    return Curve(
+        name, np.array(steps), np.array([losses[s] for s in steps]), rates_T, settings, unit, seconds
+    )
 
 
 def _ends(m: Measures) -> Mapping[str, int]:
@@ -77,27 +82,32 @@ def _ends(m: Measures) -> Mapping[str, int]:
     return {name: step for name in m.phases if (step := m.step_of(name)) is not None}
 
 
-def _path(m: Measures, ends: Mapping[str, int]) -> tuple[np.ndarray, dict[str, tuple[float, float]]]:
-    """The learning rate of each step, and the share of each masking setting in both halves of the steps."""
+def _path(m: Measures, ends: Mapping[str, int]) -> tuple[np.ndarray, dict[str, float]]:
+    """The learning rate of each step, and the settings of the second half of the steps."""
     schedule, start = [], 0
     for name, stop in ends.items():
         schedule.append(curriculum.ScheduledPhase(name, m.run.config.phase[name], start, stop, stop))
         start = stop
     table = curriculum.table(tuple(schedule), m.run.config)
     rates_T = np.asarray(curriculum.learning_rate_at(table, np.arange(start)), np.float64)
-    names = [_setting(m, s) for s in schedule]
-    setting_T = np.repeat(np.arange(len(schedule)), [s.stop - s.start for s in schedule])
-    halves = np.array_split(setting_T, 2)
-    shares = [[float(np.mean(half == at)) for half in halves] for at in range(len(schedule))]
-    masked = dict.fromkeys(names, (0.0, 0.0))
-    for name, (first, second) in zip(names, shares, strict=True):
-        masked[name] = masked[name][0] + first, masked[name][1] + second
-    return rates_T, masked
+    settings: dict[str, float] = {}
+    for scheduled in schedule:
+        for name, value in _late(scheduled, start, m.run.config.objective_in(scheduled.name)).items():
+            settings[name] = settings.get(name, 0.0) + value
+    return rates_T, settings
 
 
-def _setting(m: Measures, scheduled: curriculum.ScheduledPhase) -> str:
-    """What a phase trains, in words."""
-    phase = scheduled.phase
-    rates = ' to '.join(f'{rate:.0%}' for rate in dict.fromkeys(phase.rates))
-    shares = '-'.join(f'{100 * share:g}' for share in phase.corruption)
-    return f'{m.run.config.objective_in(scheduled.name)} {phase.masking} {rates} {shares}'
+def _late(scheduled: curriculum.ScheduledPhase, steps: int, objective: str) -> dict[str, float]:
+    """What a phase adds to the settings of the second half of so many steps."""
+    first, phase = max(scheduled.start, steps / 2), scheduled.phase
+    if first >= scheduled.stop:
+        return {}
+    share = (scheduled.stop - first) / (steps / 2)
+    # The rate moves in a line, so its mean over these steps is the one in their middle.
+    middle = ((first + scheduled.stop) / 2 - scheduled.start) / (scheduled.stop - scheduled.start)
+    rate = float(np.interp(middle, (0, 1), phase.rates))
+    shown = zip(('masked', 'replaced', 'kept'), phase.corruption, strict=True)
+    return {
+        **{objective: share, phase.masking: share},
+        **{f'pieces {name}': share * rate * part for name, part in shown},
+    }

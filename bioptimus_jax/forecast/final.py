@@ -1,16 +1,17 @@
 """The final loss of a run from its first evaluations, by a regression over finished runs.
 
 What a run still gains after a share of its steps is regressed, over finished runs, on what can be known by then: its
-loss, what the last doubling of the steps brought, the area under the learning rate of all steps, and the share of each
-masking setting in both halves of the steps. A high rate is behind until it falls, so the order at that step says little
-where rates differ (Tissue et al. 2024, arXiv 2408.11029, have a law for this, of which no constant is needed here).
+loss, what the last doubling of the steps brought, the area under the learning rate of all steps, and the settings of
+the second half of the steps. These are numbers, such as the share of the pieces that are masked, so that a setting that
+no finished run has may be near to one that a run has. The last steps decide more than the first. A high rate is behind
+until it falls, so the order at that step says little where rates differ (Tissue et al. 2024, arXiv 2408.11029, have a
+law for this, of which no constant is needed here).
 
 Legend: R finished runs, F features.
 """
 
 import dataclasses
 import functools
-import itertools
 import math
 from collections.abc import Sequence
 
@@ -26,6 +27,8 @@ PENALTIES = tuple(10.0**power for power in range(-3, 4))
 POWERS = np.arange(0.05, 2.001, 0.05)
 CONSTANTS = 3
 """Of the curve that is fitted to one run."""
+SAME = 1e-3
+"""Settings that differ by less are the same."""
 DRAWS = 20_000
 
 
@@ -44,30 +47,50 @@ class Forecast:
 
 
 def forecast(curve: Curve, finished: Sequence[Curve]) -> Forecast:
-    """Of a curve, from curves of R finished runs. Raises InputError where these are fewer than FEWEST."""
+    """Of a curve, from curves of R finished runs.
+
+    Raises InputError where these are fewer than FEWEST, or all seeds of one arm and the curve is of another.
+    """
     if len(finished) < FEWEST:
         raise InputError(
             f'a forecast takes {FEWEST} finished runs or more, and here are {len(finished)}; let more arms of the '
             'sweep end, those with the lowest and the highest learning rate first, or name other runs as well'
         )
-    share, settings = curve.share, settings_of(finished)
-    features_RxF = np.array([_features(one, share, settings) for one in finished])
+    names = settings_of(finished)
+    planned_RxF, planned_F = np.array([_planned(one, names) for one in finished]), _planned(curve, names)
+    groups_R = _groups(planned_RxF, planned_F)
+    if (several := len(set(groups_R))) == 1:
+        raise InputError(
+            f'the {len(finished)} finished runs have the same settings and learning rates, and {curve.name} has '
+            'others; let another arm end as well'
+        )
+    features_RxF = np.c_[[_seen(one, curve.share) for one in finished], planned_RxF]
+    own_F = np.r_[_seen(curve, curve.share), planned_F]
     gains_R = np.array([one.losses_N[-1] for one in finished]) - features_RxF[:, 0]
     # A feature that all finished runs share has no spread.
     centre_F, scale_F = features_RxF.mean(0), np.maximum(features_RxF.std(0), 1e-9)
-    known_RxF = (features_RxF - centre_F) / scale_F
-    own_F = (_features(curve, share, settings) - centre_F) / scale_F
+    known_RxF, own_F = (features_RxF - centre_F) / scale_F, (own_F - centre_F) / scale_F
     own_F = np.clip(own_F, known_RxF.min(0) - 1, known_RxF.max(0) + 1)  # further out a line says nothing
-    fits = [_ridge(known_RxF, gains_R, penalty) for penalty in PENALTIES]
+    fits = [_ridge(known_RxF, gains_R, groups_R, penalty) for penalty in PENALTIES]
     weights_F, left_R = min(fits, key=lambda fit: float(np.square(fit[1]).sum()))
     error = float(np.sqrt(np.square(left_R).mean()))
     final = float(curve.losses_N[-1] + gains_R.mean() + own_F @ weights_F)
-    return Forecast(curve, final, reach(error, len(finished) - 1))
+    return Forecast(curve, final, reach(error, several - 1))
 
 
 def settings_of(curves: Sequence[Curve]) -> list[str]:
-    """The masking settings that these were, or will be, trained with."""
-    return sorted({name for one in curves for name in one.masked})
+    """The names of the settings that these were, or will be, trained with."""
+    return sorted({name for one in curves for name in one.settings})
+
+
+def outside(curves: Sequence[Curve], finished: Sequence[Curve]) -> list[str]:
+    """The settings that are further up or down in one of these than in every finished run."""
+    found = []
+    for name in settings_of([*curves, *finished]):
+        known, asked = ([one.settings.get(name, 0.0) for one in part] for part in (finished, curves))
+        if min(asked) < min(known) - SAME or max(asked) > max(known) + SAME:
+            found.append(name)
+    return found
 
 
 def chances(forecasts: Sequence[Forecast], seed: int = 0) -> np.ndarray:
@@ -97,22 +120,39 @@ def extrapolated(curve: Curve) -> float:
     return end
 
 
-def _features(curve: Curve, share: float, settings: Sequence[str]) -> np.ndarray:
-    masked = itertools.chain(*(curve.masked.get(name, (0.0, 0.0)) for name in settings))
-    return np.array([*_measured(curve, share), *masked])
+def _planned(curve: Curve, names: Sequence[str]) -> np.ndarray:
+    size = math.log2(curve.rates_T.sum())
+    return np.array([size, size**2, *(curve.settings.get(name, 0.0) for name in names)])
 
 
 @functools.lru_cache(1000)  # a check asks for the same ones in every group
-def _measured(curve: Curve, share: float) -> tuple[float, ...]:
-    size = math.log2(curve.rates_T.sum())
-    return curve.at(share), curve.at(share / 2) - curve.at(share), size, size**2
+def _seen(curve: Curve, share: float) -> tuple[float, ...]:
+    return curve.at(share), curve.at(share / 2) - curve.at(share)
 
 
-def _ridge(known_RxF: np.ndarray, gains_R: np.ndarray, penalty: float) -> tuple[np.ndarray, np.ndarray]:
-    """Weights, and for each run the error of the regression that leaves it out."""
+def _groups(planned_RxF: np.ndarray, planned_F: np.ndarray) -> np.ndarray:
+    """A number for each finished run: the same for seeds of an arm, unless the run asked for is a seed of one of them.
+
+    A regression that knows a seed of an arm tells another one better than it would tell a new arm.
+    """
+    rounded_RxF, rounded_F = np.round(planned_RxF / SAME), np.round(planned_F / SAME)
+    if (rounded_RxF == rounded_F).all(1).any():
+        return np.arange(len(planned_RxF))
+    return np.unique(rounded_RxF, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def _ridge(
+    known_RxF: np.ndarray, gains_R: np.ndarray, groups_R: np.ndarray, penalty: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights, and for each run the error of the regression that leaves out its group."""
     centred_R = gains_R - gains_R.mean()
     inverse_FxF = np.linalg.inv(known_RxF.T @ known_RxF + penalty * np.eye(known_RxF.shape[1]))
     weights_F = inverse_FxF @ known_RxF.T @ centred_R
-    # With it the errors of all R regressions that leave one run out follow from a single fit; 1 / R is the intercept's.
-    leverage_R = np.einsum('rf,fg,rg->r', known_RxF, inverse_FxF, known_RxF) + 1 / len(gains_R)
-    return weights_F, (centred_R - known_RxF @ weights_F) / (1 - leverage_R)
+    # With it the errors of all regressions that leave one group out follow from a single fit; 1 / R is the intercept's.
+    leverage_RxR = known_RxF @ inverse_FxF @ known_RxF.T + 1 / len(gains_R)
+    left_R = centred_R - known_RxF @ weights_F
+    for group in range(groups_R.max() + 1):
+        [of_group] = np.nonzero(groups_R == group)
+        rest = np.eye(len(of_group)) - leverage_RxR[np.ix_(of_group, of_group)]
+        left_R[of_group] = np.linalg.solve(rest, left_R[of_group])
+    return weights_F, left_R

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.forecast.check import GROUP, GROUPS, check
 from bioptimus_jax.forecast.curves import Curve, curve_of
-from bioptimus_jax.forecast.final import Forecast, chances, forecast, settings_of
+from bioptimus_jax.forecast.final import Forecast, chances, forecast, outside
 from bioptimus_jax.report.layout import Cell, Column, Table, each, fixed, missing, percent
 from bioptimus_jax.report.records import named
 from bioptimus_jax.report.resolved import read_runs
@@ -94,8 +94,8 @@ def _candidates(
         f'At the end: expected from {len(finished)} finished runs, with its 95 % interval, in nats a piece; the lowest '
         'of the finished runs is a row, too.'
     )
-    if new := set(settings_of([f.curve for f in found])) - set(settings_of(finished)):
-        note += f' No finished run was trained with {", ".join(sorted(new))}: these intervals are too narrow.'
+    if new := outside([f.curve for f in found], finished):
+        note += f' Outside what finished runs have: {", ".join(new)}; these intervals are too narrow.'
     if several:
         note += ' The vocabularies differ, so runs are ranked by the loss of a piece times pieces a word.'
     if waiting:
