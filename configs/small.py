@@ -107,7 +107,7 @@ def get_config(argument: str = '') -> ConfigDict:
         config.corpus.inputs = general
         config.pretrain.update(batch_rows=8, micro_batches=2, learning_rate=5e-4)
         config.phases = ('0.1',)
-        config.phase['0.1'].duration = 1.0
+        config.phase['0.1'].duration = 0.5
         return config
     if argument.endswith('source'):
         config.stages = ('corpus', 'vocab', 'surgery', 'rows', 'pretrain', 'export')
