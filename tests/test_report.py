@@ -13,7 +13,7 @@ from toy_measures import CLASSES, PHASES, fabricate, manifest, ner_cell
 
 from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError, Stopped
-from bioptimus_jax.files import digest, write_json
+from bioptimus_jax.files import digest, read_jsonl, write_json, write_jsonl
 from bioptimus_jax.manifests import STARTED, listed, write_manifest
 from bioptimus_jax.report import arms, comparison, drawing, gain, layout, live, page
 from bioptimus_jax.report.ending import ending
@@ -492,12 +492,22 @@ def test_metrics_of_a_stage_taken_from_a_base_run_are_found(run, tmp_path):
     assert len(read_measures(later).training) == 40
 
 
-def test_damaged_record_is_named(tmp_path):
+@pytest.mark.parametrize('damage', [b'{"model": ', b'\xff'])
+def test_damaged_record_is_named(damage, tmp_path):
     run = fabricate(tmp_path / 'r')
-    with open(run.workdir / 'finetune' / 'results.jsonl', 'a') as file:
-        file.write('{"model": ')
+    with open(run.workdir / 'finetune' / 'results.jsonl', 'ab') as file:
+        file.write(damage)
     with pytest.raises(InputError, match=r'results\.jsonl, line 31'):
         read_measures(run)
+
+
+def test_a_record_goes_on_behind_what_other_programs_take_for_the_end_of_a_line(tmp_path):
+    run = fabricate(tmp_path / 'r')
+    file = run.workdir / 'surgery' / 'tokens.jsonl'
+    tokens = read_jsonl(file)
+    tokens[0]['token'] = 'a\u2028b\u0085c'
+    write_jsonl(file, tokens)
+    assert read_measures(run).tokens == tokens
 
 
 def test_what_finished_stages_have_lost_is_said_and_what_is_damaged_refused(tmp_path):

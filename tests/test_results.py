@@ -54,3 +54,6 @@ def test_the_report_takes_the_records_for_runs(tmp_path, monkeypatch, capsys):
         assert block[: block.index('\n### ')] in printed
     assert 'the predictions are not on record, so nothing is said of other test items' in printed
     assert 'other test items\n' not in printed
+    # Of these, steps were on record and losses were not.
+    assert cli.main(['report', 'docs/results/curves.jsonl', f'--to={tmp_path / "curves"}']) == 0
+    assert (tmp_path / 'curves/index.html').exists()

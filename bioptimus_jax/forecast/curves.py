@@ -59,7 +59,7 @@ class Curve:
 def curve_of(name: str, m: Measures) -> Curve | None:
     """The curve of a run; None before its first evaluation after step 0."""
     ends = _ends(m)
-    losses = {e['step']: e['frozen_loss'] for e in m.evaluations if e['step']}
+    losses = {step: loss for step, loss in m.held_out.items() if step}
     if not losses or not ends:
         return None
     steps = sorted(losses)

@@ -56,26 +56,20 @@ def forecast(curve: Curve, finished: Sequence[Curve]) -> Forecast:
             f'a forecast takes {FEWEST} finished runs or more, and here are {len(finished)}; let more arms of the '
             'sweep end, those with the lowest and the highest learning rate first, or name other runs as well'
         )
-    names = settings_of(finished)
-    planned_RxF, planned_F = np.array([_planned(one, names) for one in finished]), _planned(curve, names)
-    groups_R = _groups(planned_RxF, planned_F)
-    if (several := len(set(groups_R))) == 1:
+    planned_F = _planned(curve, settings_of(finished))
+    planned_RxF, groups_R = _plans(tuple(finished))
+    # A regression that knows a seed of an arm tells another one better than it would tell a new arm.
+    alone = bool((np.abs(planned_RxF - planned_F) < SAME).all(1).any())
+    if not alone and not groups_R.any():
         raise InputError(
             f'the {len(finished)} finished runs have the same settings and learning rates, and {curve.name} has '
             'others; let another arm end as well'
         )
-    features_RxF = np.c_[[_seen(one, curve.share) for one in finished], planned_RxF]
-    own_F = np.r_[_seen(curve, curve.share), planned_F]
-    gains_R = np.array([one.losses_N[-1] for one in finished]) - features_RxF[:, 0]
-    # A feature that all finished runs share has no spread.
-    centre_F, scale_F = features_RxF.mean(0), np.maximum(features_RxF.std(0), 1e-9)
-    known_RxF, own_F = (features_RxF - centre_F) / scale_F, (own_F - centre_F) / scale_F
-    own_F = np.clip(own_F, known_RxF.min(0) - 1, known_RxF.max(0) + 1)  # further out a line says nothing
-    fits = [_ridge(known_RxF, gains_R, groups_R, penalty) for penalty in PENALTIES]
-    weights_F, left_R = min(fits, key=lambda fit: float(np.square(fit[1]).sum()))
-    error = float(np.sqrt(np.square(left_R).mean()))
-    final = float(curve.losses_N[-1] + gains_R.mean() + own_F @ weights_F)
-    return Forecast(curve, final, reach(error, several - 1))
+    fitted = _regression(tuple(finished), curve.share, alone)
+    own_F = (np.r_[_seen(curve, curve.share), planned_F] - fitted.centre_F) / fitted.scale_F
+    own_F = np.clip(own_F, fitted.low_F - 1, fitted.high_F + 1)  # further out a line says nothing
+    final = float(curve.losses_N[-1] + fitted.mean + own_F @ fitted.weights_F)
+    return Forecast(curve, final, fitted.half)
 
 
 def settings_of(curves: Sequence[Curve]) -> list[str]:
@@ -130,15 +124,42 @@ def _seen(curve: Curve, share: float) -> tuple[float, ...]:
     return curve.at(share), curve.at(share / 2) - curve.at(share)
 
 
-def _groups(planned_RxF: np.ndarray, planned_F: np.ndarray) -> np.ndarray:
-    """A number for each finished run: the same for seeds of an arm, unless the run asked for is a seed of one of them.
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Regression:
+    """Of gains on features, which are less their `centre` over their `scale`; `half` of the 95 % interval of an end."""
 
-    A regression that knows a seed of an arm tells another one better than it would tell a new arm.
-    """
-    rounded_RxF, rounded_F = np.round(planned_RxF / SAME), np.round(planned_F / SAME)
-    if (rounded_RxF == rounded_F).all(1).any():
-        return np.arange(len(planned_RxF))
-    return np.unique(rounded_RxF, axis=0, return_inverse=True)[1].reshape(-1)
+    centre_F: np.ndarray
+    scale_F: np.ndarray
+    low_F: np.ndarray
+    high_F: np.ndarray
+    mean: float
+    weights_F: np.ndarray
+    half: float
+
+
+@functools.lru_cache(16)  # the candidates of a group share what is known
+def _plans(finished: tuple[Curve, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """What is planned of R finished runs, RxF, and for each the number of its arm: seeds of an arm have the same."""
+    names = settings_of(finished)
+    planned_RxF = np.array([_planned(one, names) for one in finished])
+    return planned_RxF, np.unique(np.round(planned_RxF / SAME), axis=0, return_inverse=True)[1].reshape(-1)
+
+
+@functools.lru_cache(16)
+def _regression(finished: tuple[Curve, ...], share: float, alone: bool) -> _Regression:
+    """From R finished runs after a share of their steps. Errors are those of leaving out an arm, or one run `alone`."""
+    planned_RxF, groups_R = _plans(finished)
+    groups_R = np.arange(len(finished)) if alone else groups_R
+    features_RxF = np.c_[[_seen(one, share) for one in finished], planned_RxF]
+    gains_R = np.array([one.losses_N[-1] for one in finished]) - features_RxF[:, 0]
+    # A feature that all finished runs share has no spread.
+    centre_F, scale_F = features_RxF.mean(0), np.maximum(features_RxF.std(0), 1e-9)
+    known_RxF = (features_RxF - centre_F) / scale_F
+    fits = [_ridge(known_RxF, gains_R, groups_R, penalty) for penalty in PENALTIES]
+    weights_F, left_R = min(fits, key=lambda fit: float(np.square(fit[1]).sum()))
+    half = reach(float(np.sqrt(np.square(left_R).mean())), int(groups_R.max()))
+    low_F, high_F = known_RxF.min(0), known_RxF.max(0)
+    return _Regression(centre_F, scale_F, low_F, high_F, float(gains_R.mean()), weights_F, half)
 
 
 def _ridge(

@@ -193,14 +193,14 @@ def held_out(arms: Arms, control: str) -> Table:
 
     A loss per piece compares arms of one vocabulary that were evaluated at the same steps; others are left out.
     """
-    steps = sorted(next(map(_losses, arms.get(control, {}).values()), {}))
+    steps = sorted(next((m.held_out for m in arms.get(control, {}).values()), {}))
 
     def comparable(own: Measures, base: Measures) -> bool:
-        same_steps = all(sorted(_losses(m)) == steps for m in (own, base))
+        same_steps = all(sorted(m.held_out) == steps for m in (own, base))
         return same_steps and own.content_of('vocab') == base.content_of('vocab')
 
     def curve(m: Measures) -> np.ndarray:
-        return np.array([_losses(m)[step] for step in steps])
+        return np.array([m.held_out[step] for step in steps])
 
     curves = {
         arm: [(curve(own), curve(base)) for own, base in _both(arms, arm, control) if comparable(own, base)]
@@ -208,7 +208,7 @@ def held_out(arms: Arms, control: str) -> Table:
         if arm != control and steps
     }
     points = map(round, np.linspace(0, len(steps) - 1, EVALUATIONS)) if steps else ()
-    shown = {at: f'step {steps[at]:.0f}' for at in points}
+    shown = {at: f'step {steps[at]}' for at in points}
     absent = f'no arm with the vocabulary of {control} was evaluated at its steps.'
     return _falling('held-out nats / piece', control, curves, steps, shown, absent)
 
@@ -365,11 +365,6 @@ def _reached(steps: Sequence[float], falling: np.ndarray, value: float) -> float
             share = (falling[i - 1] - value) / drop if drop > 0 else 1.0
             return float(steps[i - 1] + min(max(share, 0.0), 1.0) * (steps[i] - steps[i - 1]))
     return float(steps[-1])
-
-
-def _losses(m: Measures) -> dict[float, float]:
-    """Held-out losses by step."""
-    return {float(r['step']): x for r in m.evaluations if (x := r['frozen_loss']) is not None}
 
 
 def _hidden(m: Measures, model: str, measure: str) -> float:

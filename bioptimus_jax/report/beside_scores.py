@@ -35,7 +35,7 @@ def losses(set_up: SetUp, title: str) -> Table:
 
 def _losses_of(t: Trained) -> dict[str, float]:
     end = t.measures.phase_end(t.model) if t.own and t.config.vocab.kind != 'source' else None
-    if not end:
+    if not end or end['frozen_loss'] is None:
         return {}
     return {FROZEN: end['frozen_loss'], **losses_under(t.measures, t.model)}
 

@@ -79,7 +79,7 @@ def f1_curves(models: Sequence[trained.Trained]) -> tuple[dict[str, dict[str, Po
 def loss_curves(models: Sequence[trained.Trained]) -> tuple[dict[str, Points], str]:
     """Arm -> points, and what was left out; not step 0, which may lie so high that nothing else is seen."""
     ends = [t for t in models if t.own and not t.partial and t.config.vocab.kind != 'source']
-    last = [t for t in ends if len(t.path) == len(t.measures.phases) and t.measures.evaluations]
+    last = [t for t in ends if len(t.path) == len(t.measures.phases) and t.measures.held_out]
     last, left_out = trained.one_set_up(last, FINE_TUNING)
     curve_of: dict[str, Points] = {}
     for t in last:

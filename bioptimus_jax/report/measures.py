@@ -134,6 +134,11 @@ class Measures:
         end = self.phase_end(model)
         return end['step'] if end else self.kept_steps.get(model)
 
+    @property
+    def held_out(self) -> dict[int, float]:
+        """Held-out losses by step, in nats a piece; some older records have the steps alone."""
+        return {e['step']: e['frozen_loss'] for e in self.evaluations if e['frozen_loss'] is not None}
+
     def phase_end(self, phase: str) -> dict[str, Any] | None:
         """The evaluation at the end of a phase ('initial': before the first step), or None."""
         for record in reversed(self.evaluations):
@@ -332,10 +337,11 @@ def _read(path: Path, kind: type[Records], *needed: str) -> Records:
 def _lines(path: Path) -> Rows:
     records: Rows = []
     with contextlib.suppress(FileNotFoundError):
-        for number, line in enumerate(path.read_text('utf-8').splitlines(), 1):
+        # Not `splitlines` of the text, which also breaks at characters that JSON leaves as they are, like U+2028.
+        for number, line in enumerate(path.read_bytes().splitlines(), 1):
             try:
                 records.append(json.loads(line))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise InputError(
                     f'{path}, line {number}: is damaged ({error}); run its stage again'
                 ) from error

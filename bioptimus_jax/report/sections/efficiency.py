@@ -154,7 +154,7 @@ SECTION = Section(
 
 def _aims(m: Measures) -> dict[str, Points]:
     """What can be reached -> `(step, value, where)`, the higher the better: the loss is negative."""
-    aims = {LOSS: [(e['step'], -e['frozen_loss'], f'step {e["step"]:,}') for e in m.evaluations]}
+    aims = {LOSS: [(step, -loss, f'step {step:,}') for step, loss in m.held_out.items()]}
     for dataset in m.datasets if m.trains else ():
         aims[f'devel {m.task(dataset).metric.label} on {dataset},'] = [
             (step, statistics.fmean(found), m.label(model))
