@@ -55,8 +55,13 @@ FINE_TUNED = (  # records of fine-tuning alone, what the title says
     ('docs/results/stability.jsonl', 'stability techniques on 500 sentences'),
 )
 SCHEDULES = 'docs/results/forecast.jsonl'
-MASKING, VOTES, STATIC = 'docs/results/masking', 'docs/results/masking-votes.jsonl', 'words_20'
-"""Records, a file an arm; what the trainings of each arm say together; the arm that the others are compared with."""
+MASKING = 'docs/results/masking'
+LAST_MODELS = (  # records, a file an arm; the arm that the others are compared with; what the title says
+    ('docs/results/fitted', 'averaged_input', 'From a fitted source'),
+    (MASKING, 'words_20', 'Masking'),
+)
+VOTES = '{}-votes.jsonl'
+"""What the trainings of each arm say together."""
 SHARES = (0.05, 0.1, 0.2, 0.5)
 """Of the steps, after which the end is told."""
 ELECTRA = 'docs/results/electra.jsonl'
@@ -124,18 +129,20 @@ def tables() -> list[Table]:
     finished = [curve for name, m in schedules.items() if (curve := curve_of(name, m))]
     told = ended(schedules), *checks(finished, SHARES), followed(arms.grouped(schedules))
     made += under('Forecasts', told)
-    masking = named(read_runs(sorted(Path(MASKING).glob('*.jsonl'))))
-    masked, voted = arms.grouped(masking), read_jsonl(Path(VOTES))
-    finished = [curve for name, m in masking.items() if (curve := curve_of(name, m))]
-    told = (
-        last_models.last_models(masked, voted),
-        last_models.tested(masked, STATIC),
-        arms.ends(masked, STATIC),
-        arms.held_out(masked, STATIC),
-        checks(finished, SHARES)[1],
-        followed(masked),
-    )
-    made += under('Masking', told)
+    for folder, control, title in LAST_MODELS:
+        runs = named(read_runs(sorted(Path(folder).glob('*.jsonl'))))
+        compared = arms.grouped(runs)
+        voted = read_jsonl(Path(VOTES.format(folder)))
+        told = (
+            last_models.last_models(compared, voted),
+            last_models.tested(compared, control),
+            arms.ends(compared, control),
+            arms.held_out(compared, control),
+        )
+        if folder == MASKING:  # these differ in what a forecast looks at
+            finished = [curve for name, m in runs.items() if (curve := curve_of(name, m))]
+            told = *told, checks(finished, SHARES)[1], followed(compared)
+        made += under(title, told)
     [electra] = read_runs([ELECTRA])
     made.append(dataclasses.replace(training.objective(electra), title='ELECTRA: signs of a healthy run'))
     for folder, source in MEASURED:

@@ -14,7 +14,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_jsonl
 from bioptimus_jax.forecast import final
 from bioptimus_jax.forecast.check import FORECAST, GROUP, GROUPS, ORDER, OWN, check
-from bioptimus_jax.forecast.curves import Curve, _late, curve_of
+from bioptimus_jax.forecast.curves import Curve, curve_of, late
 from bioptimus_jax.forecast.final import FEWEST, Forecast, chances, extrapolated, forecast
 from bioptimus_jax.pretrain.curriculum import ScheduledPhase
 from bioptimus_jax.report.records import records_of
@@ -64,7 +64,7 @@ def test_errors_of_the_regression_are_those_of_leaving_each_group_out(groups):
     for penalty in final.PENALTIES:
         known, gains = rng.normal(size=(9, 4)), rng.normal(size=9)
         known -= known.mean(0)
-        _, left = final._ridge(known, gains, groups, penalty)
+        _, left = final.ridge(known, gains, groups, penalty)
         for group in range(groups.max() + 1):
             rest = groups != group
             design = np.c_[np.ones(rest.sum()), known[rest]]
@@ -224,11 +224,11 @@ def test_a_rate_that_moves_counts_with_its_mean_in_the_second_half():
     phase = Phase('words', 0.3, rate_end=0.1)
     moving = ScheduledPhase('a', phase, 25, 125)  # the second half of 150 steps begins in its middle
     share, rate = 50 / 75, 0.15
-    assert _late(moving, 150, 'mlm') == pytest.approx(
+    assert late(moving, 150, 'mlm') == pytest.approx(
         {'mlm': share, 'words': share, 'pieces masked': share * rate * 0.8}
         | {f'pieces {name}': share * rate * 0.1 for name in ('replaced', 'kept')}
     )
-    assert _late(dataclasses.replace(moving, start=0, stop=75), 150, 'mlm') == {}
+    assert late(dataclasses.replace(moving, start=0, stop=75), 150, 'mlm') == {}
 
 
 @pytest.fixture(scope='module')

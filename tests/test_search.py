@@ -98,10 +98,10 @@ def test_techniques_are_tried_on_the_sets_of_their_tables(monkeypatch):
 def test_cells_finished_before_there_were_more_keys_are_still_finished():
     """A digest that an earlier version has written."""
     before = 'dd8b7b84dd459cad8429f59f060621f49e939a723ae4d1b95105ddb6fbd4d1f8'  # since batches are random
-    assert digest(build._deciding(Finetune().named('standard'))) == before
+    assert digest(build.deciding(Finetune().named('standard'))) == before
     with_sets = Finetune(of_set={'a': {'epochs': 3}}, seeds=(1,))
-    assert digest(build._deciding(with_sets.on('b').named('standard'))) == before
-    assert digest(build._deciding(with_sets.on('a').named('standard'))) != before
+    assert digest(build.deciding(with_sets.on('b').named('standard'))) == before
+    assert digest(build.deciding(with_sets.on('a').named('standard'))) != before
 
 
 def test_a_set_has_keys_settings_and_seeds_of_its_own(model, sets, tmp_path):

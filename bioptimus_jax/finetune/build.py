@@ -325,7 +325,7 @@ def _cells(
                         settings=of_cell,
                         seed=seed,
                         target=folder / model / dataset.name / setting / f'seed-{seed}',
-                        fingerprint=digest([of_model, datasets[dataset], _deciding(of_cell), seed]),
+                        fingerprint=digest([of_model, datasets[dataset], deciding(of_cell), seed]),
                         **common,
                     )
                 )
@@ -341,7 +341,7 @@ def _tried(settings: Finetune, dataset: NamedSet) -> list[Finetune]:
     return found
 
 
-def _deciding(settings: Finetune) -> dict[str, Any]:
+def deciding(settings: Finetune) -> dict[str, Any]:
     """What of a setting decides a result."""
     # A key that came later counts only where it is set, so that earlier cells keep their fingerprints.
     unset = {key for key in LATER if getattr(settings, key) == getattr(Finetune, key)}

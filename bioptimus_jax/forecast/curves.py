@@ -92,13 +92,13 @@ def _path(m: Measures, ends: Mapping[str, int]) -> tuple[np.ndarray, dict[str, f
     rates_T = np.asarray(curriculum.learning_rate_at(table, np.arange(start)), np.float64)
     settings: dict[str, float] = {}
     for scheduled in schedule:
-        for name, value in _late(scheduled, start, m.run.config.objective_in(scheduled.name)).items():
+        for name, value in late(scheduled, start, m.run.config.objective_in(scheduled.name)).items():
             settings[name] = settings.get(name, 0.0) + value
     return rates_T, settings
 
 
-def _late(scheduled: curriculum.ScheduledPhase, steps: int, objective: str) -> dict[str, float]:
-    """What a phase adds to the settings of the second half of so many steps."""
+def late(scheduled: curriculum.ScheduledPhase, steps: int, objective: str) -> dict[str, float]:
+    """What a phase adds to the settings of the second half of so many steps; nothing where it ends before."""
     first, phase = max(scheduled.start, steps / 2), scheduled.phase
     if first >= scheduled.stop:
         return {}

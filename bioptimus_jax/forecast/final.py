@@ -155,14 +155,14 @@ def _regression(finished: tuple[Curve, ...], share: float, alone: bool) -> _Regr
     # A feature that all finished runs share has no spread.
     centre_F, scale_F = features_RxF.mean(0), np.maximum(features_RxF.std(0), 1e-9)
     known_RxF = (features_RxF - centre_F) / scale_F
-    fits = [_ridge(known_RxF, gains_R, groups_R, penalty) for penalty in PENALTIES]
+    fits = [ridge(known_RxF, gains_R, groups_R, penalty) for penalty in PENALTIES]
     weights_F, left_R = min(fits, key=lambda fit: float(np.square(fit[1]).sum()))
     half = reach(float(np.sqrt(np.square(left_R).mean())), int(groups_R.max()))
     low_F, high_F = known_RxF.min(0), known_RxF.max(0)
     return _Regression(centre_F, scale_F, low_F, high_F, float(gains_R.mean()), weights_F, half)
 
 
-def _ridge(
+def ridge(
     known_RxF: np.ndarray, gains_R: np.ndarray, groups_R: np.ndarray, penalty: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weights, and for each run the error of the regression that leaves out its group."""
