@@ -190,7 +190,7 @@ def test_four_seeds_of_one_arm_say_nothing_about_another():
 
 def test_chances_are_those_of_normal_errors():
     def one(name, end, half, unit=1.0):
-        curve = Curve(name, np.array([1]), np.array([5.0]), np.ones(2), {}, unit)
+        curve = Curve(name, np.array([1]), np.array([5.0]), np.ones(2), {'pieces a word': unit})
         return Forecast(curve, end, half)
 
     far = chances([one('a', 3.0, 0.1), one('b', 5.0, 0.1)])

@@ -14,14 +14,15 @@ from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.report.measures import Measures
 from bioptimus_jax.run import stage_folder
 
+PIECES_A_WORD = 'pieces a word'
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Curve:
     """The held-out losses of a run after N steps, and the learning rate of each of its T steps, also those to come.
 
     `settings`: of the second half of the steps, the share under each objective and masking unit, and the shares of the
-    pieces that are masked, replaced and kept; pieces a word. `unit`: what a loss is multiplied by to be compared,
-    pieces a word. `seconds` of a step.
+    pieces that are masked, replaced and kept; pieces a word. `seconds` of a step.
     """
 
     name: str
@@ -29,8 +30,12 @@ class Curve:
     losses_N: np.ndarray
     rates_T: np.ndarray
     settings: Mapping[str, float]
-    unit: float = 1.0
     seconds: float = 0.0
+
+    @property
+    def unit(self) -> float:
+        """What a loss is multiplied by to be compared."""
+        return self.settings.get(PIECES_A_WORD, 1.0)
 
     @property
     def share(self) -> float:
@@ -68,10 +73,8 @@ def curve_of(name: str, m: Measures) -> Curve | None:
     unit = rows['tokens'] / rows['words'] if rows.get('words') else 1.0
     last = m.training[-1] if m.training else {}
     seconds = (last.get('seconds') or 0.0) / max(last.get('step', 0), 1)
-    settings['pieces a word'] = unit
-    return Curve(
-        name, np.array(steps), np.array([losses[s] for s in steps]), rates_T, settings, unit, seconds
-    )
+    settings[PIECES_A_WORD] = unit
+    return Curve(name, np.array(steps), np.array([losses[s] for s in steps]), rates_T, settings, seconds)
 
 
 def _ends(m: Measures) -> Mapping[str, int]:
