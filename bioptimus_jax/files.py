@@ -201,10 +201,35 @@ def write_jsonl(path: Path, records: Iterable[dict[str, Any]]) -> None:
             file.write(json.dumps(record, ensure_ascii=False) + '\n')
 
 
-def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    """The records of a file of JSON lines. Raises OSError, and ValueError for a line that is no JSON."""
-    with open(path, encoding='utf-8') as file:
-        return [json.loads(line) for line in file]
+def read_jsonl(path: Path, remedy: str = REMEDY) -> list[dict[str, Any]]:
+    """The records of a file of JSON lines. Raises OSError, and InputError that names a damaged line."""
+    return [record for _, record in numbered_jsonl(path, remedy)]
+
+
+def numbered_jsonl(path: Path, remedy: str = REMEDY) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line numbers, from 1, and records; blank lines have none. Raises as `read_jsonl`."""
+    # In bytes a line ends at its newline alone; `splitlines` of a text also ends it at U+2028, which JSON may hold.
+    with open(path, 'rb') as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+                if not isinstance(record, dict):
+                    raise ValueError('no object')
+            except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, too deep
+                raise InputError(f'{path}, line {number}: is damaged ({error}); {remedy}') from error
+            yield number, record
+
+
+def intact_jsonl(path: Path) -> list[dict[str, Any]]:
+    """The records that a log of JSON lines still holds: a kill may cut lines off. None where there is no file."""
+    records = []
+    with contextlib.suppress(FileNotFoundError), open(path, 'rb') as file:
+        for line in file:
+            with contextlib.suppress(ValueError, RecursionError):
+                records.append(json.loads(line))
+    return [record for record in records if isinstance(record, dict)]
 
 
 def sha256(path: Path) -> str:

@@ -25,7 +25,7 @@ from bioptimus_jax.errors import (
     reason_of,
 )
 from bioptimus_jax.fields import FORMER
-from bioptimus_jax.files import Checksums, alone, digest, existing, is_left, write_json
+from bioptimus_jax.files import Checksums, alone, digest, existing, intact_jsonl, is_left, write_json
 from bioptimus_jax.hosts import devices
 from bioptimus_jax.hosts.hardware import unused
 from bioptimus_jax.hosts.remote.inputs import READ_BY
@@ -258,12 +258,8 @@ class Run:
         A record of kind 'start' says that the stage began anew: what came before it is of another attempt.
         """
         latest: dict[tuple, dict] = {}
-        path = self.workdir / 'metrics.jsonl'
-        for line in path.read_text('utf-8', 'replace').splitlines() if path.exists() else ():
-            record = None
-            with contextlib.suppress(ValueError, RecursionError):  # a line cut off by a kill, or damaged
-                record = json.loads(line)
-            if not isinstance(record, dict) or record.get('stage') != stage:
+        for record in intact_jsonl(self.workdir / 'metrics.jsonl'):
+            if record.get('stage') != stage:
                 continue
             if record.get('kind') == 'start':
                 latest.clear()

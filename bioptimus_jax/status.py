@@ -2,14 +2,13 @@
 
 import contextlib
 import dataclasses
-import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import bytes_below, is_held, read_json
+from bioptimus_jax.files import bytes_below, intact_jsonl, is_held, read_json
 from bioptimus_jax.manifests import STARTED, read_record
 from bioptimus_jax.progress import clock
 from bioptimus_jax.report.layout import Column, Table, missing
@@ -141,8 +140,7 @@ def _asked_for(run: Run, asked: Mapping[str, Any]) -> int | None:
 
 def _last(metrics: Path) -> dict[str, Any] | None:
     with contextlib.suppress(OSError):
-        for line in reversed(metrics.read_text('utf-8', 'replace').splitlines()):
-            with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
-                record = json.loads(line)
+        for record in reversed(intact_jsonl(metrics)):
+            with contextlib.suppress(TypeError, KeyError):
                 return {'seconds_ago': round(max(time.time() - record['time'], 0)), 'record': record}
     return None

@@ -798,7 +798,7 @@ def test_records_alone_give_the_tables_of_the_run_folders(table2, curricula, tmp
     ('change', 'message'),
     [
         (lambda line: line[:-9], 'line 2: is damaged'),
-        (lambda line: '[1]', r'line 2: is not a record of a run \(not a JSON object\)'),
+        (lambda line: '[1]', r'line 2: is damaged \(no object\)'),
         (lambda line: '[' * 100_000, 'line 2: is damaged'),
         (
             lambda line: line.replace('"manifests"', '"x"'),

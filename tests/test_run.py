@@ -454,6 +454,32 @@ def test_a_lock_is_gone_afterwards_and_another_one_does_not_count(tmp_path):
             assert lock.exists()
 
 
+def test_lines_of_json_are_all_read_or_the_damaged_one_is_named(tmp_path):
+    file, records = tmp_path / 'lines.jsonl', [{'a': '\u2028'}, {'b': [1]}, {}]
+    assert files.intact_jsonl(file) == []
+    files.write_jsonl(file, records)
+    whole = file.read_bytes()
+    file.write_bytes(b'\n' + whole.replace(b'\n', b'\r\n\n'))
+    assert files.read_jsonl(file) == records
+    assert [number for number, _ in files.numbered_jsonl(file)] == [2, 4, 6]
+    for cut in range(len(whole)):  # as a kill would leave it
+        file.write_bytes(whole[:cut])
+        kept = files.intact_jsonl(file)
+        assert kept == records[: len(kept)]
+        begun = sum(bool(line) for line in whole[:cut].split(b'\n'))
+        assert len(kept) in (begun, begun - 1)
+        if len(kept) < begun:
+            with pytest.raises(
+                InputError, match=rf'lines.jsonl, line {len(kept) + 1}: is damaged .*; restore'
+            ):
+                files.read_jsonl(file)
+    for damaged in (b'[1]', b'\xff', b'[' * 100_000):
+        file.write_bytes(whole + damaged)
+        assert files.intact_jsonl(file) == records
+        with pytest.raises(InputError, match=r'line 4: is damaged .*; look'):
+            files.read_jsonl(file, 'look')
+
+
 def test_metrics_count_a_repeated_step_once_and_survive_a_cut_line(tmp_path):
     run = Run(tmp_path, experiment(), quiet=True)
     run.log('pretrain', 10, kind='train', loss=3.0)

@@ -7,7 +7,6 @@ another start reads a file again only if its size or time, or the checksum that 
 """
 
 import asyncio
-import contextlib
 import dataclasses
 import hashlib
 import json
@@ -23,7 +22,7 @@ import httpx2
 from bioptimus_jax import __version__
 from bioptimus_jax.corpus.fetch import LastingFailure, Partial, Patience, Server
 from bioptimus_jax.errors import ConfigError, InputError, Stopped, printable
-from bioptimus_jax.files import alone
+from bioptimus_jax.files import alone, intact_jsonl
 from bioptimus_jax.progress import Progress
 
 MOST_PARALLEL = 16
@@ -212,12 +211,8 @@ class Download:
         return {'file': file.name, **times, proof.algorithm: proof.checksum}
 
     def _recall(self) -> None:
-        path = self.to / '.checked.jsonl'
-        for line in path.read_bytes().splitlines() if path.exists() else ():
-            # Cut off by a kill: its file is read again.
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                note = json.loads(line)
-                self.checked[note['file']] = note
+        notes = intact_jsonl(self.to / '.checked.jsonl')
+        self.checked |= {note['file']: note for note in notes if isinstance(note.get('file'), str)}
 
     def _remember(self, note: dict[str, Any]) -> None:
         self.checked[note['file']] = note

@@ -156,9 +156,9 @@ class Task(abc.ABC):
         try:
             return [
                 Predicted(tuple(r['words']), tuple(r['gold']), tuple(r['predicted']), r['document'])
-                for r in read_jsonl(file)
+                for r in read_jsonl(file, 'score the model again')
             ]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, KeyError, TypeError) as error:
             raise InputError(f'{file}: cannot be read ({error!r}); score the model again') from error
 
     def vote(self, given: Sequence[Sequence[Any]]) -> Sequence[Any]:

@@ -1,9 +1,7 @@
 """What a run has measured so far, read from its folder; an unfinished run gives what is there."""
 
-import contextlib
 import dataclasses
 import itertools
-import json
 import math
 import os
 import statistics
@@ -12,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import read_json
+from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.finetune import search
 from bioptimus_jax.finetune.task import BASELINES, LEARNED_DEVEL, Task, task_of
 from bioptimus_jax.manifests import MANIFEST, STARTED, require_whole
@@ -335,14 +333,7 @@ def _read(path: Path, kind: type[Records], *needed: str) -> Records:
 
 
 def _lines(path: Path) -> Rows:
-    records: Rows = []
-    with contextlib.suppress(FileNotFoundError):
-        # Not `splitlines` of the text, which also breaks at characters that JSON leaves as they are, like U+2028.
-        for number, line in enumerate(path.read_bytes().splitlines(), 1):
-            try:
-                records.append(json.loads(line))
-            except (ValueError, RecursionError) as error:
-                raise InputError(
-                    f'{path}, line {number}: is damaged ({error}); run its stage again'
-                ) from error
-    return records
+    try:
+        return read_jsonl(path)
+    except FileNotFoundError:
+        return []

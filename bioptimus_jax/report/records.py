@@ -84,8 +84,8 @@ def records_of(runs: Sequence[Measures]) -> list[dict[str, Any]]:
     return [record_of(name, m) for name, m in named(runs).items()]
 
 
-def check(record: Any, where: str) -> dict[str, Any]:
-    """The record. Raises InputError where it is none, or one of an older version."""
+def check(record: dict[str, Any], where: str) -> dict[str, Any]:
+    """The record. Raises InputError where it is of something else, or of an older version."""
     flaw = _flaw(record)
     if flaw:
         raise InputError(
@@ -95,9 +95,7 @@ def check(record: Any, where: str) -> dict[str, Any]:
     return record
 
 
-def _flaw(record: Any) -> str:
-    if not isinstance(record, dict):
-        return 'not a JSON object'
+def _flaw(record: Mapping[str, Any]) -> str:
     kinds = {'arm': str, 'phases': list, 'manifests': dict, 'kept_steps': dict, **dict.fromkeys(NEEDED, list)}
     kinds |= {name: kind for name, kind in OPTIONAL.items() if name in record}
     for name, kind in kinds.items():

@@ -1,6 +1,5 @@
 """Runs as their manifests say they were made: the configuration of a folder, without the config that it came from."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from bioptimus_jax import config
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.fields import put
+from bioptimus_jax.files import numbered_jsonl
 from bioptimus_jax.manifests import MANIFEST, STARTED, read_record
 from bioptimus_jax.report import records
 from bioptimus_jax.report.measures import Measures, read_measures
@@ -69,15 +69,8 @@ def _experiment(manifests: Mapping[str, Any], folder: Path) -> Experiment:
 def _recorded(file: Path) -> list[Measures]:
     """Of every line of a file of records. Raises InputError that names the line."""
     found = []
-    # Not `splitlines` of the text, which also breaks at characters that JSON leaves as they are, like U+2028.
-    for number, line in enumerate(file.read_bytes().split(b'\n'), 1):
-        if not line.strip():
-            continue
-        where = f'{file}, line {number}'
-        try:
-            record = records.check(json.loads(line), where)
-        except (ValueError, RecursionError) as error:  # the latter of JSON that is nested too deeply
-            raise InputError(f'{where}: is damaged ({error}); restore the file') from error
+    for number, line in numbered_jsonl(file, 'restore the file'):
+        record = records.check(line, f'{file}, line {number}')
         manifests = {stage: record['manifests'][stage] for stage in STAGES if stage in record['manifests']}
         place = file / record['arm']
         found.append(records.measures_of(record, place, _experiment(manifests, place)))
