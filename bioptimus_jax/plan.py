@@ -158,7 +158,7 @@ def check(run: Run) -> None:
         raise ConfigError(
             'config.corpus.heldout_fraction: is 0, but pre-training is evaluated on what is held out'
         )
-    mixture.check(run)
+    mixture.check(experiment, run.manifest('vocab'))
     architecture, here = architecture_of(run), look()
     check_objectives(experiment, architecture)
     check_rows(experiment.rows, architecture)

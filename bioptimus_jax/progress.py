@@ -1,10 +1,33 @@
-"""Progress of long work: rate and time left, for a terminal or a log."""
+"""What a person sees of long work: lines, its rate and the time left, for a terminal or a log."""
 
 import os
 import sys
+import threading
 import time
 
-from bioptimus_jax.errors import printable
+from bioptimus_jax.errors import Stopped, printable
+
+
+class Console:
+    """Where work says what it does, shows how far it is, and hears that it is to stop."""
+
+    def __init__(self, quiet: bool = False):
+        self.quiet = quiet
+        self.stopping = threading.Event()
+
+    def say(self, message: str) -> None:
+        """One line for the person who watches."""
+        if not self.quiet:
+            print(printable(message), flush=True)
+
+    def progress(self, label: str, total: float, unit: str) -> 'Progress':
+        """A progress bar (terminal) or plain lines (elsewhere) with rate and ETA."""
+        return Progress(label, total, unit, self.quiet)
+
+    def check_stop(self) -> None:
+        """Raise Stopped if a signal asked for it; call it where everything worth keeping is on disk."""
+        if self.stopping.is_set():
+            raise Stopped
 
 
 class Progress:

@@ -7,7 +7,6 @@ import fnmatch
 import json
 import os
 import shutil
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +20,6 @@ from bioptimus_jax.errors import (
     Stopped,
     lacks_memory,
     of_the_system,
-    printable,
     reason_of,
 )
 from bioptimus_jax.fields import FORMER
@@ -31,7 +29,7 @@ from bioptimus_jax.hosts.hardware import unused
 from bioptimus_jax.hosts.remote.inputs import READ_BY
 from bioptimus_jax.hosts.remote.mirror import BULK, Mirror
 from bioptimus_jax.hosts.workers import WorkerKilled
-from bioptimus_jax.progress import Progress, clock
+from bioptimus_jax.progress import Console, clock
 from bioptimus_jax.schema import Experiment, result_keys
 from bioptimus_jax.tracker import Trackers
 from bioptimus_jax.tracker import check as check_trackers
@@ -72,7 +70,7 @@ class Stage:
     beside: tuple[str, ...] = ()
 
 
-class Run:
+class Run(Console):
     """The folder of one run and what every stage needs: config, earlier stages, metrics, progress, stopping."""
 
     def __init__(
@@ -84,12 +82,11 @@ class Run:
         leads: bool = True,
         writes: bool = True,
     ):
+        super().__init__(quiet or not leads)
         self.workdir = Path(workdir)
         self.config = experiment
         self.leads = leads  # of several processes one writes
-        self.quiet = quiet or not leads
         self.command = ''  # that was given, where there was one: it makes the same again
-        self.stopping = threading.Event()
         self.mirror: Mirror | None = None  # of a run folder in a bucket
         self.origins: dict[str, list[str]] = {}  # of keys whose files were fetched at a commit
         self.kept = False  # whether this attempt at a stage has saved something
@@ -209,11 +206,6 @@ class Run:
         """What is remembered of the files outside the run."""
         return Checksums(self.workdir / '.checksums.json')
 
-    def say(self, message: str) -> None:
-        """One line for the person who watches."""
-        if not self.quiet:
-            print(printable(message), flush=True)
-
     def say_of(self, stage: str, message: str) -> None:
         """One line about a stage as a whole; of several also which one it is, and the time since the first began."""
         where = f' ({self.counted}, {clock(time.time() - self.started)} in all)' if self.counted else ''
@@ -228,15 +220,6 @@ class Run:
                 f'{stage}: WARNING: {wrong}; `bioptimus doctor` says what is missing (or set JAX_PLATFORMS=cpu if it '
                 'is intended)'
             )
-
-    def progress(self, label: str, total: float, unit: str) -> Progress:
-        """A progress bar (terminal) or plain lines (elsewhere) with rate and ETA."""
-        return Progress(label, total, unit, self.quiet)
-
-    def check_stop(self) -> None:
-        """Raise Stopped if a signal asked for it; call it where everything worth keeping is on disk."""
-        if self.stopping.is_set():
-            raise Stopped
 
     def log(self, stage: str, step: int, **values: Any) -> None:
         """Append one record to metrics.jsonl, the one record that the report is made from."""

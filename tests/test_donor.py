@@ -15,7 +15,7 @@ from sklearn.linear_model import orthogonal_mp
 from toy_source import SPECIAL, TABLE, WORD, built, make_run, make_source
 from toy_spelling import NEW, SPELLING, WORDS, sentences
 
-from bioptimus_jax.corpus.documents import Document, write_documents
+from bioptimus_jax.corpus.documents import Document, open_documents, write_documents
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import write_json
 from bioptimus_jax.model import tensors
@@ -288,15 +288,20 @@ def test_a_large_corpus_is_read_in_part(tmp_path, monkeypatch):
     run = make_run(tmp_path, make_source(SPELLING), NEW, surgery__strategy='focus')
     with_corpus(run, [f'{word} ' * 3 for word in WORDS * 5])
     known = make_source([*NEW, 'drug', 'x']).subwords
-    whole = donor._lines(run, known)
+    documents = open_documents(run.folder('corpus'), 'train')
+
+    def lines_of():
+        return donor.lines_of(documents, known, run.config.seed, run.check_stop)
+
+    whole = lines_of()
     monkeypatch.setattr(donor, 'DOCUMENTS', 5)
     monkeypatch.setattr(donor, 'LONGEST', 2)
-    in_blocks = donor._lines(run, known)
+    in_blocks = lines_of()
     pieces = [np.sort(np.concatenate(lines)) for lines in (whole, in_blocks)]
     np.testing.assert_array_equal(*pieces)
     assert max(map(len, in_blocks)) == 2
     monkeypatch.setattr(donor, 'MOST_PIECES', 20)
-    some = donor._lines(run, known)
+    some = lines_of()
     assert 20 <= sum(map(len, some)) < len(pieces[0])
 
 

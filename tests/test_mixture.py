@@ -116,7 +116,7 @@ def test_phases_read_the_corpora_that_they_name_and_a_killed_run_goes_on(prepare
 def test_a_duration_in_words_counts_those_of_the_mixture(prepared, tmp_path):
     changes = {'phase.0.1.duration_unit': 'words', 'phase.0.1.duration': 5000}
     run = opened(prepared, tmp_path / 'run', **changes)
-    rows = mixture.open_rows(run)
+    rows = mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab'))
     own, notes = (Rows(prepared / name / 'rows', 'train').counts for name in LETTERS)
     a_row = 0.75 * own['words'] / own['rows'] + 0.25 * notes['words'] / notes['rows']
     schedule = make_schedule(run.config, mixture.counts_of(run.config, rows))

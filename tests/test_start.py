@@ -191,7 +191,10 @@ def test_on_a_terminal_what_is_missing_is_asked_until_it_can_be_right(source, tm
 
 def test_shown_rows_are_those_that_the_first_step_reads(prepared):
     run = Run(prepared / 'run', experiment(prepared), quiet=True)
-    rows, subwords = mixture.open_rows(run), load(run.folder('vocab'))
+    rows, subwords = (
+        mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab')),
+        load(run.folder('vocab')),
+    )
     mesh = make_mesh(1)
     objective = make_objective(run.config, Bert(300, 16, 2, 4, 32, 32), subwords, rows.pieces, mesh, print)
     schedule = curriculum.make_schedule(run.config, mixture.counts_of(run.config, rows))

@@ -24,6 +24,7 @@ from bioptimus_jax.corpus.documents import Document, document_key, write_documen
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
 from bioptimus_jax.files import write_json
 from bioptimus_jax.hosts.workers import open_workers
+from bioptimus_jax.progress import Console
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import TOKENIZERS, Experiment, Runtime, Source, Vocab
 from bioptimus_jax.vocab import build, compare, counting, frequency, sampling, subwords, training
@@ -411,8 +412,8 @@ def test_word_counts_do_not_depend_on_workers(run: Run, monkeypatch: pytest.Monk
     run = change(run, general=(f'{general}/*.t*',), tokenizer=kind)
     documents = build.open_documents(run.workdir / 'corpus', 'train')
     parallel = dataclasses.replace(run.config, runtime=Runtime(workers=2))
-    domain, everyday = counting.count_corpora(Run(run.workdir, parallel, quiet=True), documents)
-    assert (domain, everyday) == counting.count_corpora(run, documents)
+    domain, everyday = counting.count_corpora(Console(quiet=True), parallel, documents, 1.0)
+    assert (domain, everyday) == counting.count_corpora(Console(quiet=True), run.config, documents, 1.0)
     count = TOKENIZERS.load(kind).count_words
     assert (domain, everyday) == (count(TEXTS, True), count(GENERAL.values(), True))
 
@@ -437,7 +438,8 @@ def sampled(folder: Path, documents: list[Document], shards: int, workers: int, 
     )
     experiment = Experiment(vocab=dataclasses.replace(SMALL, **settings), runtime=Runtime(workers=workers))
     source = build.open_documents(folder / 'corpus', 'train')
-    return counting.count_corpora(Run(folder, experiment, quiet=True), source)[0]
+    share = counting.share_counted(experiment.vocab.sample_words, words)
+    return counting.count_corpora(Console(quiet=True), experiment, source, share)[0]
 
 
 def test_the_sample_depends_on_ids_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from bioptimus_jax.pretrain.perplexity import by_setting
 from bioptimus_jax.pretrain.sharding import in_words, make_mesh
 from bioptimus_jax.progress import clock
 from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Experiment
 
 
 def measure(run: Run, models: Sequence[str] = ()) -> dict[str, Any]:
@@ -35,7 +36,9 @@ def measure(run: Run, models: Sequence[str] = ()) -> dict[str, Any]:
     Stopped.
     """
     started, e = time.monotonic(), run.config
-    folders = model_folders(e, run.folder, models, '--model') if models else difficulty.probe_folders(run)
+    folders = (
+        model_folders(e, run.folder, models, '--model') if models else difficulty.probe_folders(e, run.folder)
+    )
     here, mesh = present(), make_mesh(e.runtime.devices)
     run.computes(
         'difficulty',
@@ -44,12 +47,12 @@ def measure(run: Run, models: Sequence[str] = ()) -> dict[str, Any]:
         attention=e.runtime.attention,
         type=dtype_of(e.pretrain, here.platform),
     )
-    texts = difficulty.documents(run)
+    texts = difficulty.documents(e, run.folder)
     if texts:  # a column of labels has a perplexity too
         run.say(f'difficulty: {len(texts):,} documents, one begins: {" ".join(texts[0].text[:80].split())}')
-    advance = difficulty.progress(run, len(texts), len(folders))
+    advance = difficulty.progress(run, e, len(texts), len(folders))
     records = [
-        {'model': name, 'folder': str(folder), **_measured(run, folder, texts, advance)}
+        {'model': name, 'folder': str(folder), **_measured(e, folder, texts, advance, run.say)}
         for name, folder in folders.items()
     ]
     result = {**difficulty.facts(e, len(texts)), 'models': records}
@@ -60,15 +63,18 @@ def measure(run: Run, models: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def _measured(
-    run: Run, folder: Path, texts: Sequence[Document], advance: Callable[[float], None]
+    e: Experiment,
+    folder: Path,
+    texts: Sequence[Document],
+    advance: Callable[[float], None],
+    say: Callable[[str], None],
 ) -> dict[str, Any]:
-    e = run.config
     if _computed_here(folder):
         probe = difficulty.load_probe(folder)
         width = min(e.rows.max_document_pieces, probe.capacity + 2)
         mesh = make_mesh(e.runtime.devices)
-        objective = make_objective(e, probe.architecture, probe.subwords, width, mesh, run.say)
-        return {'computed_by': 'jax', **difficulty.measure(run, probe, texts, objective, advance)}
+        objective = make_objective(e, probe.architecture, probe.subwords, width, mesh, say)
+        return {'computed_by': 'jax', **difficulty.measure(e, probe, texts, objective, advance)}
     foreign = masked_lm.load(folder, e.runtime.torch_threads)
     width = min(e.rows.max_document_pieces, foreign.longest)
     batch = foreign.rows(texts, width)

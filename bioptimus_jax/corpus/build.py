@@ -59,7 +59,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     parts, broken = _sift_all(run)
     if not parts:
         raise InputError(f'{", ".join(settings.inputs)}: none of the files can be read; see messages above')
-    verdicts = resolve(run, parts)
+    verdicts = resolve(run, settings, parts, run.scratch('corpus'))
     counts = _count(verdicts, len(parts), len(broken))
     _require_documents(settings, counts)
     written = {split: _write_split(run, folder, parts, verdicts, split) for split in SPLITS}

@@ -6,13 +6,15 @@ records is that of the input files.
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet
 
 from bioptimus_jax.corpus.near import near_duplicates
 from bioptimus_jax.corpus.sift import CODE, Part
-from bioptimus_jax.run import Run
+from bioptimus_jax.progress import Console
+from bioptimus_jax.schema import Corpus, Near
 
 COLUMNS = ('reason', 'version', 'words', 'key', 'letters', 'draw', 'heldout')
 
@@ -45,9 +47,8 @@ class Verdicts:
                 yield part, numbers[low:high] - self.start(part)
 
 
-def resolve(run: Run, parts: Sequence[Part]) -> Verdicts:
+def resolve(console: Console, settings: Corpus, parts: Sequence[Part], scratch: Path) -> Verdicts:
     """The verdict on every record of the parts."""
-    settings = run.config.corpus
     tables = [pyarrow.parquet.read_table(part.table, columns=list(COLUMNS)) for part in parts]
     ends = np.cumsum([table.num_rows for table in tables])
     column = {name: np.concatenate([table[name].to_numpy() for table in tables]) for name in COLUMNS}
@@ -57,7 +58,8 @@ def resolve(run: Run, parts: Sequence[Part]) -> Verdicts:
     _drop_duplicates(reason_N, column['key'], column['letters'])
     verdicts = Verdicts(reason_N, column['heldout'], ends)
     if settings.near.threshold:
-        _drop_near_duplicates(run, parts, verdicts, signed_N=column['reason'] == 0)
+        near = _near_duplicates(console, settings.near, parts, verdicts, column['reason'] == 0, scratch)
+        reason_N[near] = CODE['near_duplicate']
     if settings.max_words:
         _choose(reason_N, column['draw'], column['words'], settings.max_words)
     return verdicts
@@ -108,24 +110,31 @@ def _drop_duplicates(reason_N: np.ndarray, key_N: np.ndarray, letters_N: np.ndar
             texts.add(letters)
 
 
-def _drop_near_duplicates(run: Run, parts: Sequence[Part], verdicts: Verdicts, signed_N: np.ndarray) -> None:
-    """Leave out documents near to an earlier one; `signed_N` says which records have a signature in their part."""
+def _near_duplicates(
+    console: Console,
+    settings: Near,
+    parts: Sequence[Part],
+    verdicts: Verdicts,
+    signed_N: np.ndarray,
+    scratch: Path,
+) -> np.ndarray:
+    """Numbers of documents near to an earlier one; `signed_N` says which records have a signature in their part."""
     numbers = verdicts.documents()
     signed_before = np.concatenate([[0], np.cumsum(signed_N)])
     rows = [np.zeros(0, np.int64) for _ in parts]
     for part, within in verdicts.places(numbers):
         start = verdicts.start(part)
         rows[part] = signed_before[start + within] - signed_before[start]
-    progress = run.progress('corpus: near duplicates', len(numbers), 'documents')
+    progress = console.progress('corpus: near duplicates', len(numbers), 'documents')
     near = near_duplicates(
         [part.signatures for part in parts],
         rows,
-        run.config.corpus.near,
-        run.scratch('corpus'),
+        settings,
+        scratch,
         progress.update,
-        run.check_stop,
+        console.check_stop,
     )
-    verdicts.reason_N[numbers[near]] = CODE['near_duplicate']
+    return numbers[near]
 
 
 def _groups(column_N: np.ndarray, records: np.ndarray) -> Iterator[np.ndarray]:

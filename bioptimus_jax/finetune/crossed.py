@@ -16,7 +16,7 @@ from bioptimus_jax.finetune.cells import MODEL, Cell, place
 from bioptimus_jax.finetune.predictions import Predicted, Seeds, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, interval, mean_score, paired
 from bioptimus_jax.finetune.task import Task, task_for
-from bioptimus_jax.run import Run
+from bioptimus_jax.progress import Console
 from bioptimus_jax.sets.corpora import NamedSet
 
 FOLDER = 'crossed'
@@ -24,7 +24,7 @@ FOLDER = 'crossed'
 RECORD = 'print.json'
 
 
-def cross(run: Run, cells: Sequence[Cell], datasets: Mapping[NamedSet, Any]) -> list[dict[str, Any]]:
+def cross(console: Console, cells: Sequence[Cell], datasets: Mapping[NamedSet, Any]) -> list[dict[str, Any]]:
     """A record for every model, setting, set that was trained on and other set: scores, and the drop against models
     that were trained on the other set, with the same seeds or the best one of each. `cells`: those with a model.
 
@@ -38,13 +38,14 @@ def cross(run: Run, cells: Sequence[Cell], datasets: Mapping[NamedSet, Any]) -> 
         and own[0].setting == other[0].setting
         and own[0].dataset.task == other[0].dataset.task
     ]
-    progress, found = run.progress('finetune: other sets', len(pairs), 'pairs of sets'), []
+    progress, found = console.progress('finetune: other sets', len(pairs), 'pairs of sets'), []
     for own, other in pairs:
         source, target = own[0].dataset, other[0].dataset
         task = task_for(target)
         if names := task.shared(datasets[source], datasets[target]):
             crossed = [
-                _predicted(cell, datasets[source], target, datasets[target], run.check_stop) for cell in own
+                _predicted(cell, datasets[source], target, datasets[target], console.check_stop)
+                for cell in own
             ]
             at_home = [task.written(cell.target) for cell in other]
             scores = _compared(task, names, crossed, at_home)

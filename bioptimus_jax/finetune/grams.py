@@ -16,7 +16,9 @@ from bioptimus_jax.corpus.documents import DocumentSource, open_documents
 from bioptimus_jax.corpus.near import ngram_hashes
 from bioptimus_jax.files import digest, read_json, write_json
 from bioptimus_jax.hosts.workers import open_workers, ranges
+from bioptimus_jax.progress import Console
 from bioptimus_jax.run import Run
+from bioptimus_jax.schema import Runtime
 from bioptimus_jax.sets.inputs import searchable
 
 WORD = re.compile(r'[^\W_]+')
@@ -77,7 +79,8 @@ def in_corpus(run: Run, folder: Path, tests: dict[str, Sequence[Any]]) -> dict[s
     new = [name for name in texts if name not in known]
     if new:
         grams = Grams([parts for name in new for parts in texts[name]])
-        shares = iter(np.where(grams.size_N > 0, _largest(run, grams), np.nan).round(4).tolist())
+        largest_N = _largest(run, run.config.runtime, run.place('corpus'), grams)
+        shares = iter(np.where(grams.size_N > 0, largest_N, np.nan).round(4).tolist())
         for name in new:
             found = [next(shares) for _ in texts[name]]
             known[name] = {'of': keys[name], 'shares': [None if x != x else x for x in found]}
@@ -91,14 +94,14 @@ def _parts(words: Iterable[str]) -> list[str]:
     return [part for part in parts if len(WORD.findall(part)) >= WORDS]
 
 
-def _largest(run: Run, grams: Grams) -> np.ndarray:
+def _largest(console: Console, runtime: Runtime, corpus: Path, grams: Grams) -> np.ndarray:
     """Of all documents that training has."""
-    source = open_documents(run.place('corpus'), 'train')
-    progress = run.progress('finetune: test items in the corpus', len(source), 'documents')
+    source = open_documents(corpus, 'train')
+    progress = console.progress('finetune: test items in the corpus', len(source), 'documents')
     best_N, most = np.zeros(len(grams.size_N)), -(-len(source) // DOCUMENTS_PER_WORKER)
     spans = ranges(len(source), DOCUMENTS_PER_TASK)
-    with open_workers(run.config.runtime, most, _prepare, (grams, source)) as workers:
-        for span, share_N in zip(spans, workers.map(_of_span, spans, run.check_stop), strict=True):
+    with open_workers(runtime, most, _prepare, (grams, source)) as workers:
+        for span, share_N in zip(spans, workers.map(_of_span, spans, console.check_stop), strict=True):
             best_N = np.maximum(best_N, share_N)
             progress.update(span[1] - span[0])
     return best_N

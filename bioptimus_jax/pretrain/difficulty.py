@@ -10,7 +10,7 @@ are taken, which at least are no training text. What is measured: pretrain/perpl
 import contextlib
 import dataclasses
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from bioptimus_jax.model.folder import deciding_files, folder_in_run, source_fol
 from bioptimus_jax.pretrain import curriculum, mixture
 from bioptimus_jax.pretrain.objective import Advance, Objective, objective_of, objectives_of
 from bioptimus_jax.pretrain.rows import document_parts, one_a_row
-from bioptimus_jax.run import Run
+from bioptimus_jax.progress import Console
 from bioptimus_jax.schema import BY_DIFFICULTY, INITIAL, MEASURES, Corpus, Experiment, Source
 
 RECORD = 'difficulty.json'
@@ -34,25 +34,30 @@ PROBE_KEYS = ('config.curriculum.probe', 'config.curriculum.probe_revision')
 
 
 def phase_order(
-    run: Run, folder: Path, objective: Objective, record: Sequence[dict[str, Any]]
+    console: Console,
+    e: Experiment,
+    stage: Callable[[str], Path],
+    folder: Path,
+    objective: Objective,
+    record: Sequence[dict[str, Any]],
 ) -> tuple[str, ...]:
     """The phases in the order of training, the one of the run's `record` where it has begun; says it in a line.
 
-    Writes difficulty.json where the order is by difficulty. Raises ConfigError, InputError, Stopped.
+    `stage` gives the folder of an earlier stage. Writes difficulty.json into `folder` where the order is by difficulty.
+    Raises ConfigError, InputError, Stopped.
     """
-    e = run.config
     if e.curriculum.order in ('given', 'self_paced'):
         return e.phases
     measured, by = {}, ''
     if e.curriculum.order in BY_DIFFICULTY:
-        measured = decisive(perplexities(run, folder, objective), e.curriculum.measure)
+        measured = decisive(perplexities(console, e, stage, folder, objective), e.curriculum.measure)
         where = {'masked': 'at [MASK]', 'all': 'over all selected pieces'}[e.curriculum.measure]
         by = f', perplexity {where} in brackets'
     order = curriculum.recorded_order(e, record)
     if not order:
         order = curriculum.ordered(e, {name: of_phase['mean'] for name, of_phase in measured.items()})
     words = [f'{name} ({_short(measured[name])})' if name in measured else name for name in order]
-    run.say(f'pretrain: phases {e.curriculum.order}{by}: {", ".join(words)}')
+    console.say(f'pretrain: phases {e.curriculum.order}{by}: {", ".join(words)}')
     return order
 
 
@@ -79,7 +84,9 @@ def external_inputs(experiment: Experiment) -> dict[str, Path | str]:
     return numbered | mixture.contents(experiment)
 
 
-def perplexities(run: Run, folder: Path, objective: Objective) -> dict[str, dict[str, Any]]:
+def perplexities(
+    console: Console, e: Experiment, stage: Callable[[str], Path], folder: Path, objective: Objective
+) -> dict[str, dict[str, Any]]:
     """Phase -> perplexity of the probe under its setting, measured once (anew for added phases), in difficulty.json.
 
     Each is as `perplexity.of_setting` gives it.
@@ -89,24 +96,23 @@ def perplexities(run: Run, folder: Path, objective: Objective) -> dict[str, dict
         raise InputError(
             f'{folder / RECORD}: is damaged (no settings); restore it, or delete it to measure again'
         )
-    if known is not None and set(run.config.phases) <= known['settings'].keys():
+    if known is not None and set(e.phases) <= known['settings'].keys():
         return known['settings']
-    [folder_of_probe] = probe_folders(run).values()
-    probe, texts = load_probe(folder_of_probe), documents(run)
-    measured = measure(run, probe, texts, objective, progress(run, len(texts)))
-    named = {'probe': run.config.curriculum.probe}
-    write_json(folder / RECORD, {**named, **facts(run.config, len(texts)), **measured})
+    [folder_of_probe] = probe_folders(e, stage).values()
+    probe, texts = load_probe(folder_of_probe), documents(e, stage)
+    measured = measure(e, probe, texts, objective, progress(console, e, len(texts)))
+    named = {'probe': e.curriculum.probe}
+    write_json(folder / RECORD, {**named, **facts(e, len(texts)), **measured})
     return measured['settings']
 
 
 def measure(
-    run: Run, probe: loaded.Loaded, texts: Sequence[Document], objective: Objective, advance: Advance
+    e: Experiment, probe: loaded.Loaded, texts: Sequence[Document], objective: Objective, advance: Advance
 ) -> dict[str, Any]:
     """`rows` and `pieces` of the texts in the probe's own pieces, and its perplexities by phase, `settings`.
 
     `objective`: that of the run; the probe is scored by one of its kind, computed in the same way. Raises InputError.
     """
-    e = run.config
     width = min(e.rows.max_document_pieces, probe.capacity + 2)
     batch = one_a_row(document_parts([texts], probe.subwords, width)[0], width)
     check_samples(e, batch)
@@ -142,25 +148,25 @@ def check_samples(experiment: Experiment, batch: Mapping[str, np.ndarray]) -> No
         )
 
 
-def progress(run: Run, documents: int, models: int = 1) -> Advance:
+def progress(console: Console, e: Experiment, documents: int, models: int = 1) -> Advance:
     """To be called with the share of a model's work that was done: shows how far it is, and raises Stopped."""
-    of_a_model = documents * len(run.config.phases)
-    shown = run.progress('difficulty', models * of_a_model, 'documents masked')
+    of_a_model = documents * len(e.phases)
+    shown = console.progress('difficulty', models * of_a_model, 'documents masked')
     done = 0.0
 
     def advance(share: float) -> None:
         nonlocal done
         before, done = done, done + share * of_a_model
         shown.update(round(done) - round(before))  # whole documents, all of them at the end
-        run.check_stop()
+        console.check_stop()
 
     return advance
 
 
-def probe_folders(run: Run) -> dict[str, Path]:
+def probe_folders(e: Experiment, stage: Callable[[str], Path]) -> dict[str, Path]:
     """Name -> folder of the one model that config.curriculum.probe names. Raises ConfigError, InputError."""
-    name, folder = run.config.curriculum.probe, _probe_folder(run.config)
-    return {name: folder_in_run(run.folder, INITIAL)} if folder is None else {Path(name).name: folder}
+    name, folder = e.curriculum.probe, _probe_folder(e)
+    return {name: folder_in_run(stage, INITIAL)} if folder is None else {Path(name).name: folder}
 
 
 def _probe_folder(experiment: Experiment) -> Path | None:
@@ -186,14 +192,13 @@ def _reading(experiment: Experiment) -> Corpus:
     return dataclasses.replace(experiment.corpus, inputs=experiment.curriculum.texts)
 
 
-def documents(run: Run) -> list[Document]:
+def documents(e: Experiment, stage: Callable[[str], Path]) -> list[Document]:
     """The documents scored, with the smallest hashes of their ids. Raises ConfigError for files trained on."""
-    e = run.config
     if e.curriculum.texts:
         refuse_training_text(e)
         available: Any = read_inputs(_reading(e))
     else:
-        available = open_documents(run.folder('corpus'), 'heldout')
+        available = open_documents(stage('corpus'), 'heldout')
     return heapq.nsmallest(e.curriculum.documents, available, key=lambda d: document_key(d.id))
 
 

@@ -5,7 +5,7 @@ Order of starting: this run's checkpoint, else the weights that surgery made.
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ from bioptimus_jax.pretrain.step import TrainStep, sharded_steps
 from bioptimus_jax.pretrain.watch import Profiler, Window
 from bioptimus_jax.progress import Progress
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import INITIAL
+from bioptimus_jax.schema import INITIAL, Experiment
 from bioptimus_jax.surgery.graft import check_rows
 from bioptimus_jax.vocab.subwords import Subwords
 from bioptimus_jax.vocab.subwords import load as load_subwords
@@ -99,7 +99,7 @@ class Session:
     @property
     def kept(self) -> dict[str, int]:
         """Name -> step of the checkpoints that are kept for good."""
-        return _kept(self.run, self.folder, self.schedule)
+        return _kept(self.run.config, self.folder, self.schedule)
 
     @property
     def tables(self) -> dict[str, dict[str, Any]]:
@@ -158,7 +158,7 @@ def _trained(run: Run, folder: Path, clock: Clock) -> Session:
 
 def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]]:
     config, runtime = run.config, run.config.runtime
-    rows = mixture.open_rows(run)
+    rows = mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab'))
     subwords = load_subwords(run.folder('vocab'))
     architecture, params, _ = load_folder(run.folder('surgery') / 'model')
     check_rows(config.rows, architecture)
@@ -172,10 +172,10 @@ def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]
     objective, *_ = objectives.values()  # the run's own
     clock.record(0)
     record = curriculum.read_record(folder)
-    order = difficulty.phase_order(run, folder, objective, record)
+    order = difficulty.phase_order(run, run.config, run.folder, folder, objective, record)
     schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows), order, record)
     train_steps, state = sharded_steps(list(objectives.values()), mesh, params)
-    kept = _kept(run, folder, schedule)
+    kept = _kept(run.config, folder, schedule)
     # Where a mirror carries the files, no folder is seen by all processes.
     own_copies = run.mirror is not None and jax.process_count() > 1
     checkpoints = Checkpoints(folder, runtime.keep_checkpoints, kept.values(), own_copies)
@@ -206,7 +206,7 @@ def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]
         checkpoints,
         evaluation,
         clock,
-        **_recorded(run, step),
+        **_recorded(run.metrics('pretrain'), step),
     )
     return session, state
 
@@ -233,10 +233,10 @@ def _objectives(
     return objectives, choices
 
 
-def _recorded(run: Run, step: int) -> dict[str, Any]:
+def _recorded(metrics: Sequence[dict[str, Any]], step: int) -> dict[str, Any]:
     """What a session has behind it, up to the step that it goes on from: held-out losses, tokens, what was spent."""
     # Records of steps after the checkpoint are of work that is lost: those steps are taken again.
-    records = [r for r in run.metrics('pretrain') if r['step'] <= step]
+    records = [r for r in metrics if r['step'] <= step]
     last: dict[str, Any] = next((r for r in reversed(records) if r.get('kind') == 'train'), {})
     return {
         'losses': {r['step']: r['frozen_loss'] for r in records if r.get('kind') == 'evaluation'},
@@ -245,8 +245,8 @@ def _recorded(run: Run, step: int) -> dict[str, Any]:
     }
 
 
-def _kept(run: Run, folder: Path, schedule: curriculum.Schedule) -> dict[str, int]:
-    snapshots = run.config.evaluation.snapshots_per_phase
+def _kept(e: Experiment, folder: Path, schedule: curriculum.Schedule) -> dict[str, int]:
+    snapshots = e.evaluation.snapshots_per_phase
     return curriculum.kept_steps(schedule, snapshots, recorded_phases(folder))
 
 

@@ -13,16 +13,18 @@ from bioptimus_jax.pretrain.curriculum import RowCounts, Schedule
 from bioptimus_jax.pretrain.order import Pattern
 from bioptimus_jax.pretrain.rows import Rows
 from bioptimus_jax.pretrain.shares import OWN, PATTERN, quotas
-from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, value_before
 from bioptimus_jax.vocab.subwords import READY
 
 
-def open_rows(run: Run) -> Rows:
-    """The run's own rows, and behind them those of the corpora that its phases name."""
-    check(run)
-    others = [Rows(_rows_of(run.config, name), 'train') for name in names(run.config)]
-    return Rows(run.folder('rows'), 'train').followed_by(others)
+def open_rows(e: Experiment, own: Path, vocab: Mapping[str, Any] | None) -> Rows:
+    """A run's own rows, in the folder `own`, and behind them those of the corpora that its phases name.
+
+    `vocab` and errors: as of `check`.
+    """
+    check(e, vocab)
+    others = [Rows(_rows_of(e, name), 'train') for name in names(e)]
+    return Rows(own, 'train').followed_by(others)
 
 
 def patterns_of(experiment: Experiment, schedule: Schedule) -> list[Pattern]:
@@ -57,11 +59,14 @@ def contents(experiment: Experiment) -> dict[str, str]:
     return {f'corpora:{name}': record['content'] if record else '' for name, record in records.items()}
 
 
-def check(run: Run) -> None:
-    """Raise ConfigError for a corpus without rows, or with rows of another width or of another vocabulary."""
-    own, rows = _tokenizer(run.manifest('vocab')), run.config.rows
-    for name in names(run.config):
-        folder, key = _rows_of(run.config, name), f'config.corpora.{name}.run'
+def check(e: Experiment, vocab: Mapping[str, Any] | None) -> None:
+    """Raise ConfigError for a corpus without rows, or with rows of another width or of another vocabulary.
+
+    `vocab`: the manifest of the run's own stage, where that is finished.
+    """
+    own, rows = _tokenizer(vocab), e.rows
+    for name in names(e):
+        folder, key = _rows_of(e, name), f'config.corpora.{name}.run'
         manifest, tokenizer = read_record(folder), _tokenizer(read_record(folder.parent / 'vocab'))
         if not manifest or not tokenizer:
             raise ConfigError(

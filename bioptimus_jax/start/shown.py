@@ -55,7 +55,7 @@ def first_rows(run: Run, count: int, most: int) -> Iterator[Row]:
     A phase is shown as if step 0 were its own: the masks of the first phase are those of the training. Of phases that
     predict every next piece nothing is hidden. Raises InputError where the stages vocab and rows are not finished.
     """
-    config, rows = run.config, mixture.open_rows(run)
+    config, rows = run.config, mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab'))
     subwords = load_subwords(run.folder('vocab'))
     new = set(read_new_tokens(run.folder('vocab')))
     schedule = curriculum.make_schedule(config, mixture.counts_of(config, rows))

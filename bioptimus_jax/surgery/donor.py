@@ -10,12 +10,12 @@ import dataclasses
 import hashlib
 import importlib.util
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from bioptimus_jax.corpus.documents import open_documents
+from bioptimus_jax.corpus.documents import DocumentSource, open_documents
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.hosts.workers import ranges
 from bioptimus_jax.model.folder import source_folder
@@ -122,7 +122,8 @@ def _of_corpus(run: Run, known: Subwords) -> tuple[np.ndarray, float]:
     if saved := partial.load(file, key):
         return saved['vectors'], float(saved['seconds'])
     started = time.monotonic()
-    lines = _lines(run, known)
+    documents = open_documents(run.folder('corpus'), 'train')
+    lines = lines_of(documents, known, run.config.seed, run.check_stop)
     pieces = sum(map(len, lines))
     progress = run.progress('surgery, word vectors', fasttext.EPOCHS * pieces, 'pieces')
     advance = watched(progress, run.check_stop)
@@ -132,16 +133,17 @@ def _of_corpus(run: Run, known: Subwords) -> tuple[np.ndarray, float]:
     return vectors_WxE, seconds
 
 
-def _lines(run: Run, known: Subwords) -> list[np.ndarray]:
-    """Ids of the pieces of training documents, in lines; a seeded choice of blocks where the corpus is too large."""
-    documents = open_documents(run.folder('corpus'), 'train')
+def lines_of(
+    documents: DocumentSource, known: Subwords, seed: int, check_stop: Callable[[], None]
+) -> list[np.ndarray]:
+    """Ids of the pieces of documents, in lines; a seeded choice of blocks where there are too many."""
     blocks, lines, pieces = ranges(len(documents), DOCUMENTS), [], 0
-    for number in seeded(run.config.seed, len(blocks)).permutation(len(blocks)).tolist():
+    for number in seeded(seed, len(blocks)).permutation(len(blocks)).tolist():
         for encoding in known.encode(document.text for document in documents.read(*blocks[number])):
             ids = np.array(encoding.ids, np.int32)
             lines += [ids[start : start + LONGEST] for start in range(0, len(ids), LONGEST)]
             pieces += len(ids)
-        run.check_stop()
+        check_stop()
         if pieces >= MOST_PIECES:
             break
     return lines

@@ -16,7 +16,7 @@ from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import write_json
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.model.loaded import Loaded
-from bioptimus_jax.progress import clock
+from bioptimus_jax.progress import Console, clock
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import PAPER_ROWS, Surgery
 from bioptimus_jax.surgery import donor, fit, recovery
@@ -87,7 +87,9 @@ def probe(run: Run, tokens: int, contexts: int, fit_steps: int = 0) -> dict[str,
         'source_tokens': len(source.vocabulary),
         'windows': material.windows,
         'likeness': like,
-        **_compared(run, wanted, material, true_N, hidden, without, found, counts_N, weights_N, costs),
+        **_compared(
+            run, run.config.seed, wanted, material, true_N, hidden, without, found, counts_N, weights_N, costs
+        ),
     }
     result['seconds'] = round(time.monotonic() - started, 1)
     write_json(run.workdir / FILE, result)
@@ -249,7 +251,8 @@ def _text(value: Any) -> str:
 
 
 def _compared(
-    run: Run,
+    console: Console,
+    seed: int,
     wanted: Sequence[Surgery],
     material: Material,
     true_N: np.ndarray,
@@ -264,24 +267,24 @@ def _compared(
     pieces_N = np.array([len(pieces) for pieces in material.spellings])
     thirds_N = np.argsort(np.argsort(counts_N, kind='stable')) * 3 // len(counts_N)
     numbers = {'contexts': contexts_N, 'pieces': pieces_N, 'frequency': thirds_N}
-    progress = run.progress('probe: comparing', len(wanted), 'variants')
+    progress = console.progress('probe: comparing', len(wanted), 'variants')
     records = []
     for settings in wanted:
         started = time.monotonic()
-        made = make(settings, material, run.config.seed, lambda tokens: run.check_stop())
+        made = make(settings, material, seed, lambda tokens: console.check_stop())
         if settings.fit_steps:
-            fitting = run.progress('probe: gradient fit', fit.steps(settings), 'steps')
-            advance = watched(fitting, run.check_stop)
-            made = fit.fitted(settings, made, source, hidden, contexts, run.config.seed, advance)
+            fitting = console.progress('probe: gradient fit', fit.steps(settings), 'steps')
+            advance = watched(fitting, console.check_stop)
+            made = fit.fitted(settings, made, source, hidden, contexts, seed, advance)
         seconds = round(time.monotonic() - started + costs.of(settings, material), 2)
         measured = recovery.measure(made.rows, true_N, material.table)
-        summary = recovery.summary(measured, numbers, run.config.seed, weights_N)
+        summary = recovery.summary(measured, numbers, seed, weights_N)
         known = {'name': named(settings), 'flags': flags(settings), 'seconds': seconds, 'map': made.map}
         records.append({**known, **summary})
         if made.fit:
             records[-1]['fit'] = made.fit.summary
         progress.update(1)
-        run.check_stop()
+        console.check_stop()
     records.sort(key=lambda r: (r['rank'][0], -r['cosine'][0]))
     tokens = [
         {'token': token, 'contexts': int(n), 'pieces': int(p), 'count': int(c)}

@@ -44,8 +44,9 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     documents = open_documents(run.folder('corpus'), 'train')
     kind = TOKENIZERS.load(run.config.vocab.tokenizer)
     like = source if source is not None and source.kind is kind else None
-    domain, general = count_corpora(run, documents, like or subwords)
-    share = share_counted(run)
+    words = (run.manifest('corpus') or {})['counts']['words']['train']
+    share = share_counted(run.config.vocab.sample_words, words)
+    domain, general = count_corpora(run, run.config, documents, share, like or subwords)
     run.say(
         f'vocab: {sum(domain.values()):,} words counted, {len(domain):,} different'
         + (f', in {share:.2%} of the documents' if share < 1 else '')

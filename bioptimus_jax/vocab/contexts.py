@@ -21,6 +21,7 @@ from bioptimus_jax.corpus.documents import DocumentSource, document_key, open_do
 from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.files import atomic
 from bioptimus_jax.hosts.workers import Workers, open_workers, ranges
+from bioptimus_jax.progress import Console
 from bioptimus_jax.run import Run
 from bioptimus_jax.splitting import split_sentences
 from bioptimus_jax.vocab.build import read_new_tokens
@@ -160,11 +161,11 @@ def sample_contexts(run: Run, tokens: list[str], k: int, most_documents: int) ->
 
 
 def _scan_all(
-    run: Run, pool: Workers, all_blocks: list[tuple[int, int]], search: Search, partial: Path | None
+    console: Console, pool: Workers, all_blocks: list[tuple[int, int]], search: Search, partial: Path | None
 ) -> None:
     """Search the blocks that are not done yet; `partial`: where what is found is saved, if anywhere."""
     sizes, blocks = [b - a for a, b in all_blocks], all_blocks[search.blocks :]
-    progress = run.progress('contexts: searching', sum(sizes), 'documents')
+    progress = console.progress('contexts: searching', sum(sizes), 'documents')
     progress.start_at(sum(sizes[: search.blocks]))
     saved = time.monotonic()
 
@@ -173,7 +174,7 @@ def _scan_all(
             # The limits known by now: pruning is exact whatever they are.
             yield start, stop, search.k, search.limits
 
-    found = pool.map(_scan, tasks(), run.check_stop)
+    found = pool.map(_scan, tasks(), console.check_stop)
     try:
         for (start, stop), (candidates, sentences) in zip(blocks, found, strict=True):
             search.add(candidates, sentences)
@@ -189,16 +190,16 @@ def _scan_all(
     search.merge()
 
 
-def _locate_all(run: Run, pool: Workers, sample: Candidates, longest: int) -> list[Located]:
+def _locate_all(console: Console, pool: Workers, sample: Candidates, longest: int) -> list[Located]:
     """Every sampled occurrence that is located."""
     in_order = sample.take(np.argsort(sample.document, kind='stable'))
     bounds = np.searchsorted(
         in_order.document, np.arange(0, int(in_order.document.max(initial=-1)) + BLOCK + 1, BLOCK)
     )
     tasks = [(in_order.take(np.arange(a, b)), longest) for a, b in itertools.pairwise(bounds) if a < b]
-    progress = run.progress('contexts: cutting out', len(sample), 'contexts')
+    progress = console.progress('contexts: cutting out', len(sample), 'contexts')
     rows: list[Located] = []
-    for (part, _), located in zip(tasks, pool.map(_locate, tasks, run.check_stop), strict=True):
+    for (part, _), located in zip(tasks, pool.map(_locate, tasks, console.check_stop), strict=True):
         rows.extend(located)
         progress.update(len(part))
     return rows

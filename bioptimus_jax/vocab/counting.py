@@ -15,8 +15,7 @@ from bioptimus_jax.corpus.documents import DocumentSource
 from bioptimus_jax.corpus.readers import input_files, read_inputs
 from bioptimus_jax.hashing import hash64
 from bioptimus_jax.hosts.workers import open_workers, ranges
-from bioptimus_jax.progress import Progress
-from bioptimus_jax.run import Run
+from bioptimus_jax.progress import Console, Progress
 from bioptimus_jax.schema import TOKENIZERS, Corpus, Experiment
 from bioptimus_jax.vocab.subwords import Subwords
 
@@ -31,32 +30,30 @@ def general_files(experiment: Experiment) -> list[Path]:
 
 
 def count_corpora(
-    run: Run, documents: DocumentSource, like: Subwords | None = None
+    console: Console, e: Experiment, documents: DocumentSource, share: float, like: Subwords | None = None
 ) -> tuple[Counter[str], Counter[str]]:
-    """Counts of words in a sample of `documents`, and in the general corpus (all of it; empty without one).
+    """Counts of words in a `share` of `documents`, and in the general corpus (all of it; empty without one).
 
     `like`: the tokenizer whose words they are; None: those of the kind and the casing of the configuration.
     """
-    settings = run.config.vocab
-    blocks, files = ranges(len(documents), BLOCK), [(file.absolute(),) for file in general_files(run.config)]
+    settings = e.vocab
+    blocks, files = ranges(len(documents), BLOCK), [(file.absolute(),) for file in general_files(e)]
     kind, words_of = TOKENIZERS.load(settings.tokenizer), like.tokenizer if like else None
     count = functools.partial(kind.count_words, lowercase=settings.lowercase, like=words_of)
-    arguments = documents, share_counted(run), settings.sample_seed, count, _general(run.config)
-    with open_workers(run.config.runtime, len(blocks) + len(files), _prepare, arguments) as pool:
-        progress = run.progress('vocab: counting words', len(documents), 'documents')
+    arguments = documents, share, settings.sample_seed, count, _general(e)
+    with open_workers(e.runtime, len(blocks) + len(files), _prepare, arguments) as pool:
+        progress = console.progress('vocab: counting words', len(documents), 'documents')
         sizes = [stop - start for start, stop in blocks]
-        domain = _added(progress, sizes, pool.map(_count_block, blocks, run.check_stop))
+        domain = _added(progress, sizes, pool.map(_count_block, blocks, console.check_stop))
         general: Counter[str] = Counter()
         if files:
-            progress = run.progress('vocab: counting words of the general corpus', len(files), 'files')
-            general = _added(progress, [1] * len(files), pool.map(_count_file, files, run.check_stop))
+            progress = console.progress('vocab: counting words of the general corpus', len(files), 'files')
+            general = _added(progress, [1] * len(files), pool.map(_count_file, files, console.check_stop))
     return domain, general
 
 
-def share_counted(run: Run) -> float:
-    """The share of the documents that has about `vocab.sample_words` words (between spaces); 1: all of them."""
-    wanted = run.config.vocab.sample_words
-    words = (run.manifest('corpus') or {})['counts']['words']['train']
+def share_counted(wanted: int, words: int) -> float:
+    """The share of documents with so many `words` (between spaces) that has about `wanted`; 0 wants all of them."""
     return wanted / words if 0 < wanted < words else 1.0
 
 
