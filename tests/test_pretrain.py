@@ -458,7 +458,7 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
 
     changes = {'curriculum.order': 'hard_to_easy', 'curriculum.samples': 3}
     parts, run = Parts(prepared), Run(prepared / 'run', experiment(prepared, **changes), quiet=True)
-    found = difficulty.perplexities(run, tmp_path, parts.objective)
+    found = difficulty.perplexities(run, run.config, run.folder, tmp_path, parts.objective)
 
     rows = Rows(run.folder('rows'), 'heldout')
     batch = rows.read(np.arange(len(rows)))
@@ -520,7 +520,7 @@ def test_difficulty_is_the_perplexity_that_transformers_and_a_loop_give(prepared
     assert facts['phases']['0.4'] == {'masking': 'words', 'rate': 0.2, 'corruption': [1.0, 0.0, 0.0]}
     del facts['settings']['0.4']  # as if that phase were added later
     (tmp_path / 'difficulty.json').write_text(json.dumps(facts))
-    assert difficulty.perplexities(run, tmp_path, parts.objective) == found
+    assert difficulty.perplexities(run, run.config, run.folder, tmp_path, parts.objective) == found
     assert facts['pieces'] == rows.counts['tokens']
 
 
@@ -585,9 +585,9 @@ def test_a_probe_with_its_own_vocabulary_reads_the_texts_with_its_own_tokenizer(
     run = Run(prepared / 'run', experiment(prepared, **changes), quiet=True)
     objective = Parts(prepared).objective
     with pytest.raises(InputError, match=r'2 documents with text, fewer than config\.curriculum\.samples=10'):
-        difficulty.perplexities(run, tmp_path, objective)
+        difficulty.perplexities(run, run.config, run.folder, tmp_path, objective)
     e = experiment(prepared, **{**changes, 'curriculum.samples': 2})
-    found = difficulty.perplexities(Run(prepared / 'run', e, quiet=True), tmp_path, objective)
+    found = difficulty.perplexities(run, e, run.folder, tmp_path, objective)
     # Random weights know nothing: as many choices as tokens, not as the run's 300.
     for measured in found.values():
         assert measured['perplexity']['mean'] == pytest.approx(len(tokens), rel=0.05)
@@ -604,7 +604,7 @@ def test_texts_that_are_trained_on_are_refused(prepared, tmp_path):
     changes = {'curriculum.order': 'easy_to_hard', 'curriculum.texts': f'{prepared}/*.jsonl,'}
     run = Run(prepared / 'run', experiment(prepared, **changes), quiet=True)
     with pytest.raises(ConfigError, match=r'config\.curriculum\.texts: .*corpus\.jsonl is a file of'):
-        difficulty.perplexities(run, tmp_path, Parts(prepared).objective)
+        difficulty.perplexities(run, run.config, run.folder, tmp_path, Parts(prepared).objective)
     with pytest.raises(InputError, match=r'correct --config\.curriculum\.texts'):
         difficulty.external_inputs(experiment(prepared, **{**changes, 'curriculum.texts': 'gone/*.txt,'}))
     with pytest.raises(ConfigError, match=r'set config\.curriculum\.probe_revision'):
@@ -617,7 +617,7 @@ def test_the_documents_scored_are_those_with_the_smallest_hashes(prepared):
     e = experiment(prepared, **{'curriculum.order': 'easy_to_hard', 'curriculum.documents': 5})
     run = Run(prepared / 'run', e)
     keys = sorted(document_key(d.id) for d in open_documents(run.folder('corpus'), 'heldout'))
-    assert [document_key(d.id) for d in difficulty.documents(run)] == keys[:5]
+    assert [document_key(d.id) for d in difficulty.documents(e, run.folder)] == keys[:5]
 
 
 class Parts:
