@@ -4,12 +4,13 @@ A config with arms has `get_arms(argument)`, which names them, and gives each on
 `ARGUMENT/ARM`; so `bioptimus run --config=FILE:ARGUMENT/ARM` makes one alone.
 """
 
+import collections
 import contextlib
 import dataclasses
 import fnmatch
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ SHARED = ('corpus', 'vocab', 'contexts', 'rows')
 """Made one arm after another before the arms run side by side: whoever comes second takes what the first has made."""
 
 SECONDS_BETWEEN_LOOKS = 0.5
+SECONDS_AN_HOUR = 3600
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Arm:
 class Sweep:
     """The arms of `--config=NAME:ARGUMENT` in WORKDIR/ARM; `jobs` at a time, each with its share of cores and GPUs.
 
-    With `config.runtime.cluster` the arms go to its workers, an arm each.
+    With `config.runtime.cluster` the arms go to its workers, an arm each. After `hours` the arms at work save and stop.
 
     Raises ConfigError for a config without arms, for a glob that names none, and for what one of the arms refuses.
     """
@@ -64,12 +66,13 @@ class Sweep:
         only: str = '*',
         jobs: int = 1,
         control: str = '',
+        hours: float | None = None,
     ):
         if not 1 <= jobs <= MOST_WORKERS:
             raise ConfigError(f'--jobs={jobs}: from 1 to {MOST_WORKERS}')
-        self.workdir, self.jobs = Path(workdir), jobs
+        self.workdir, self.jobs, self.hours = Path(workdir), jobs, hours
         self.control, self.tables = control, list[Table]()
-        self.stopping = threading.Event()
+        self.stopping, self.over = threading.Event(), threading.Event()
         known = config.arms(name)
         chosen = [arm for arm in known if any(fnmatch.fnmatch(arm, glob) for glob in only.split(','))]
         if not chosen:
@@ -104,13 +107,48 @@ class Sweep:
         return Arm(arm, run, (f'--config={name}', f'--workdir={folder}', *flags))
 
     def make(self) -> list[Arm]:
-        """Bring every arm up to date; returns those that failed. Raises Stopped once all that run have saved."""
+        """Bring every arm up to date; returns those that failed. Raises Stopped once all that run have saved.
+
+        When the hours are over, the records and tables are those of the finished arms.
+        """
+        failed: list[Arm] = []
         with alone(self.workdir / '.sweep.lock', f'{self.workdir}: another sweep is working in it'):
-            self._share()
-            self._run_beside_each_other(self._shared_surgeries())
-            failed = self._run_beside_each_other([(arm, 'run') for arm in self.arms])
-            self._write([arm for arm in self.arms if arm not in failed])
+            with self._within_the_hours():
+                by_round = in_rounds(self.arms, self.control)
+                self._share(by_round)
+                self._run_beside_each_other(self._shared_surgeries(by_round), [])
+                self._run_beside_each_other([(arm, 'run') for arm in by_round], failed)
+            good = [arm for arm in self.arms if arm not in failed]
+            self._write([arm for arm in good if arm.finished] if self.over.is_set() else good)
             return failed
+
+    @contextlib.contextmanager
+    def _within_the_hours(self) -> Iterator[None]:
+        """When they are over, what runs is asked to stop as by a signal, and the end is said in a line."""
+        if self.hours is None:
+            yield
+            return
+
+        def end() -> None:
+            self.over.set()
+            self.stopping.set()
+
+        timer = threading.Timer(self.hours * SECONDS_AN_HOUR, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except Stopped:
+            if not self.over.is_set():  # a signal
+                raise
+            finished = sum(arm.finished for arm in self.arms)
+            print(
+                f'sweep: the {self.hours:g} hours are over, {finished} of {len(self.arms)} arms are finished; '
+                'rerun the same command to go on',
+                flush=True,
+            )
+        finally:
+            timer.cancel()
 
     def table(self) -> Table:
         """Which stages of which arm are done, and how long they took."""
@@ -139,32 +177,31 @@ class Sweep:
         drawn = arms.figure(grouped, self.control), arms.differences(grouped, self.control)
         write_figures(drawn, self.workdir)
 
-    def _share(self) -> None:
-        for arm in self.arms:
+    def _share(self, by_round: Sequence[Arm]) -> None:
+        for arm in by_round:
             if arm.finished:
                 continue
             for name in (name for name in arm.run.config.stages if name in SHARED):
                 execute(arm.run, STAGES[name])
                 arm.run.check_stop()
 
-    def _shared_surgeries(self) -> list[tuple[Arm, str]]:
+    def _shared_surgeries(self, by_round: Sequence[Arm]) -> list[tuple[Arm, str]]:
         """Of arms that begin with the same weights the first, unless they are there; in processes, like the arms."""
         surgery = STAGES['surgery']
         groups: dict[str, list[Arm]] = {}
-        for arm in self.arms:
+        for arm in by_round:
             if surgery.name in arm.run.config.stages and not arm.finished:
                 with contextlib.suppress(ConfigError, InputError):  # the arm itself will say it
                     groups.setdefault(digest(fingerprint(arm.run, surgery)), []).append(arm)
         several = [group for group in groups.values() if len(group) > 1]
         return [(g[0], surgery.name) for g in several if not any(a.run.manifest(surgery.name) for a in g)]
 
-    def _run_beside_each_other(self, verbs: Sequence[tuple[Arm, str]]) -> list[Arm]:
-        """Each verb for its arm, `jobs` or as many as the cluster has workers at a time; gives the arms that failed."""
+    def _run_beside_each_other(self, verbs: Sequence[tuple[Arm, str]], failed: list[Arm]) -> None:
+        """Each verb for its arm, `jobs` or as many as the cluster has workers at a time; adds the arms that fail."""
         waiting = [(arm, verb, self._arguments(arm)) for arm, verb in verbs]
         running: dict[int, tuple[Arm, str, Program]] = {}
         cluster = self.arms[0].run.config.runtime.cluster
         places = There(cluster) if cluster and waiting else Here(self.jobs)
-        failed: list[Arm] = []
         # Of these there is only a look, which says nothing of the time that others take.
         there = {arm.name for arm, verb in verbs if verb == 'run' and arm.finished}
         started, done, made = time.monotonic(), 0, 0
@@ -193,7 +230,6 @@ class Sweep:
                     print(f'sweep: {what} {how} ({done} of {len(verbs)}{left})', flush=True)
         finally:
             places.stop([program for *_, program in running.values()])
-        return failed
 
     def _arguments(self, arm: Arm) -> tuple[str, ...]:
         """With the first arm's vocabulary as reference for those that have another: all hide the same words."""
@@ -202,6 +238,20 @@ class Sweep:
         if given or first.get('content') == own.get('content') or 'analyze' not in arm.run.config.stages:
             return arm.arguments
         return (*arm.arguments, f'--config.analysis.reference_vocab={self.arms[0].run.folder("vocab")}')
+
+
+def in_rounds(of: Sequence[Arm], control: str = '') -> list[Arm]:
+    """One seed of every arm before the next of any, and the control first: what is done early says most.
+
+    Arms without a seed in their names are of the first round.
+    """
+    seeds_before = collections.Counter[str]()
+    places = []
+    for number, arm in enumerate(of):
+        kind = arm.name.partition(arms.SEED)[0]
+        places.append((seeds_before[kind], kind != control, number))
+        seeds_before[kind] += 1
+    return [of[number] for *_, number in sorted(places)]
 
 
 def _state(manifest: dict[str, Any] | None) -> str:

@@ -18,9 +18,9 @@ from bioptimus_jax.errors import ConfigError, Stopped
 from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.places import share_of
 from bioptimus_jax.report.resolved import read_runs
-from bioptimus_jax.run import execute
+from bioptimus_jax.run import Stage, execute
 from bioptimus_jax.stages import STAGES
-from bioptimus_jax.sweep import Sweep
+from bioptimus_jax.sweep import Arm, Sweep, in_rounds
 
 CONFIG = """
 from bioptimus_jax.config import defaults
@@ -39,7 +39,8 @@ def get_arms(argument=''):
 def get_config(argument=''):
     arm = argument.rpartition('/')[2]
     c = defaults()
-    c.stages = ('corpus', 'vocab', 'slow') if argument.startswith('slow') else ('corpus', 'vocab')
+    slow = argument.startswith('slow') or (argument.startswith('timed') and arm != 'plain')
+    c.stages = ('corpus', 'vocab', 'slow') if slow else ('corpus', 'vocab')
     c.runtime.workers = 1
     c.corpus.inputs = ('{text}',)
     c.corpus.words_per_document = 12
@@ -113,11 +114,11 @@ def test_arms_share_what_is_the_same_and_a_second_sweep_makes_nothing(shipped, t
 
 def test_arms_that_begin_with_the_same_weights_share_them_though_they_run_side_by_side(shipped, tmp_path):
     sweep = Sweep(f'{shipped}:surgery', tmp_path / 'sweep', [])
-    sweep._share()
+    sweep._share(sweep.arms)
     plain, same, other = sweep.arms
-    assert sweep._shared_surgeries() == [(plain, 'surgery')]
+    assert sweep._shared_surgeries(sweep.arms) == [(plain, 'surgery')]
     execute(plain.run, STAGES['surgery'])
-    assert sweep._shared_surgeries() == []
+    assert sweep._shared_surgeries(sweep.arms) == []
     made = [execute(arm.run, STAGES['surgery']) for arm in (same, other)]
     assert [m.get('folder') for m in made] == [str(tmp_path / 'sweep' / 'plain' / 'surgery'), None]
 
@@ -253,6 +254,48 @@ def test_arms_end_with_the_sweep(shipped, tmp_path, send, number, code):
     assert json.loads((folder / 'plain' / 'vocab' / 'manifest.json').read_text())
 
 
+def test_what_is_under_way_when_the_hours_are_over_saves_and_the_finished_arms_are_written(
+    shipped, tmp_path, capsys, monkeypatch
+):
+    """Of three arms one ends, one is at work when its time is over, and one has not begun."""
+    (tmp_path / 'sitecustomize.py').write_text(SLOW)
+    monkeypatch.setenv('PYTHONPATH', os.pathsep.join([str(tmp_path), *sys.path]))
+    folder = tmp_path / 'sweep'
+
+    class UntilOneIsSlow(threading.Timer):
+        def run(self):
+            if self.interval == 7200:
+                _wait_for(folder / 'seed-1' / 'began')
+                self.function()
+
+    monkeypatch.setattr('bioptimus_jax.sweep.threading.Timer', UntilOneIsSlow)
+    monkeypatch.setitem(STAGES, 'slow', Stage('slow', 'waits', '', '', (), lambda run: (), None))
+    code, out, err = call(
+        capsys, 'sweep', f'--config={shipped}:timed', f'--workdir={folder}', '--hours=2', '--control=plain'
+    )
+    assert (code, err) == (0, '')
+    assert (
+        'sweep: the 2 hours are over, 1 of 3 arms are finished; rerun the same command to go on'
+        in out.splitlines()
+    )
+    assert [r['arm'] for r in read_jsonl(folder / 'results.jsonl')] == ['plain']
+    assert not (folder / 'long' / 'began').exists()
+
+
+def test_hours_that_are_over_at_once_make_nothing(shipped, tmp_path, capsys):
+    arguments = 'sweep', f'--config={shipped}:x', f'--workdir={tmp_path / "sweep"}'
+    code, out, _ = call(capsys, *arguments, '--hours=1e-9')
+    assert (code, out.count('0 of 3 arms are finished')) == (0, 1)
+    assert '--hours' in call(capsys, *arguments, '--hours=0')[2]
+
+
+def test_one_seed_of_every_arm_comes_first_and_the_control_before_all():
+    arms = [Arm(name, None, ()) for name in 'b.seed-0 b.seed-1 b.seed-2 plain a.seed-0 a.seed-1'.split()]
+    rounds = 'a.seed-0 b.seed-0 plain a.seed-1 b.seed-1 b.seed-2'
+    assert ' '.join(arm.name for arm in in_rounds(arms, 'a')) == rounds
+    assert [arm.name for arm in in_rounds(arms)][:3] == ['b.seed-0', 'plain', 'a.seed-0']
+
+
 APART = """
 import os
 from bioptimus_jax import stages
@@ -337,7 +380,7 @@ def test_arms_on_a_cluster_outlive_a_worker_and_go_on_after_a_stop(waiting, ship
     until all arms have saved."""
     only = 'plain,seed-1'
     alone, here = (Sweep(f'{shipped}:slow', tmp_path / name, [], only) for name in ('alone', 'together'))
-    here._share()  # quickly: other tests have these stages on a cluster
+    here._share(here.arms)  # quickly: other tests have these stages on a cluster
     together = Sweep(f'{shipped}:slow', here.workdir, [('runtime.cluster', cluster)], only)
     stopped = []
 
@@ -383,7 +426,7 @@ def test_every_place_has_a_share_and_nothing_is_left_over(things, places):
 
 def test_a_vocabulary_of_ones_own_is_scored_on_the_first_arms_words(shipped, tmp_path):
     sweep = Sweep(f'{shipped}:x', tmp_path / 'sweep', [('stages', 'corpus,vocab,analyze')])
-    sweep._share()
+    sweep._share(sweep.arms)
     plain, same, other = (sweep._arguments(arm) for arm in sweep.arms)
     assert plain == sweep.arms[0].arguments
     assert same == sweep.arms[1].arguments

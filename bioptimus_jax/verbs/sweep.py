@@ -1,8 +1,9 @@
 """`bioptimus sweep`: the arms of an ablation.
 
 Every arm of an ablation, each an ordinary run in WORKDIR/ARM; corpus, vocabulary, contexts, rows and
-whatever else is the same for several arms is made once. Finished arms are skipped, an unfinished one
-continues.
+whatever else is the same for several arms is made once. One seed of every arm comes before the next of any,
+the control first. Finished arms are skipped, an unfinished one continues. With --hours the sweep ends in
+time: what runs saves and stops, and the tables are of the finished arms.
 
 reads:  what the stages read
 writes: WORKDIR/ARM (a run, with log.txt), WORKDIR/results.jsonl, votes.jsonl, arms.md, arms.svg, differences.svg
@@ -11,7 +12,7 @@ example:
   bioptimus sweep --config=ablations:table2 --workdir=runs/table2 --config.source.path=FOLDER --jobs=2
 """
 
-from bioptimus_jax.command import Command, Verb, config_flag, described, flag, needed, switch
+from bioptimus_jax.command import Command, Verb, config_flag, described, flag, needed, positive, switch
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.hosts import signals
 from bioptimus_jax.hosts.remote.session import require_local
@@ -23,7 +24,13 @@ def _call(command: Command) -> None:
     options = command.options
     require_local('--workdir', options.workdir)
     sweep = Sweep(
-        options.config, options.workdir, command.overrides, options.arms, options.jobs, options.control
+        options.config,
+        options.workdir,
+        command.overrides,
+        options.arms,
+        options.jobs,
+        options.control,
+        options.hours,
     )
     if options.status:
         print(sweep.table().text())
@@ -54,6 +61,13 @@ VERB = Verb(
             metavar='N',
         ),
         flag('--control', 'differences to this arm, and the steps that others save', metavar='ARM'),
+        flag(
+            '--hours',
+            'save and stop after so many; the same command goes on',
+            None,
+            type=positive,
+            metavar='N',
+        ),
         switch('--status', 'only say which stages are done'),
     ),
     _call,
