@@ -148,6 +148,10 @@ def test_notes_of_2010_are_read_where_they_lie(i2b2_2010):
             r"\.con:1: characters .* are 'a high fever', not 'high fever'",
         ),
         ('c="a fever" 9:4 9:6||t="problem"', r'\.con:1: expected c="\.\.\." LINE:TOKEN .* within 0001\.txt'),
+        (
+            'c="warfarin" 0:0 0:0||t="treatment"',
+            r'\.con:1: expected c="\.\.\." LINE:TOKEN .* within 0001\.txt',
+        ),
         ('c="a fever" 2:4||t="problem"', r'\.con:1: expected c="\.\.\."'),
     ],
 )

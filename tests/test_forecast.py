@@ -95,6 +95,16 @@ def test_ends_are_told_where_the_order_at_that_step_is_the_wrong_one():
     assert found[0.1, ORDER].error is None
 
 
+def test_runs_that_are_level_at_a_step_tell_no_order():
+    """Kendall's formula would divide 0 by 0 there."""
+    level = []
+    for run in family():
+        losses_N = np.where(run.steps_N <= 0.1 * STEPS, 5.0, run.losses_N)
+        level.append(dataclasses.replace(run, losses_N=losses_N))
+    [by_order] = (r for r in check(level, 0.1) if r.way == ORDER)
+    assert by_order.tau == 0
+
+
 def test_intervals_hold_what_they_promise():
     rng, inside = np.random.default_rng(1), []
     for _ in range(60):

@@ -268,7 +268,8 @@ def test_the_verb_keeps_a_record_and_refuses_a_wrong_command(tmp_path, capsys):
     for wrong, said in (
         (['--name=a'], '--to and --name go together'),
         ([f'--to={to}', '--name=../a'], "--name: '../a' cannot name a folder"),
-        (['--types=a'], "--types: 'a' must be THEIRS=OURS"),
+        (['--types=b=', '--types=a'], "--types: 'a' must be THEIRS=OURS"),
+        (['--types=b=', '--types==a'], "--types: '=a' must be THEIRS=OURS"),
     ):
         assert cli.main([*command, *wrong]) == 2
         assert said in capsys.readouterr().err

@@ -81,7 +81,8 @@ def _scores(
     of_arm = np.array([[name == arm for name, _ in runs] for arm in held])
     told_A, known_A = ((of_arm @ (x * units_R)) / of_arm.sum(1) for x in (ends_R, true_R))
     taken = known_A[told_A.argmin()] - known_A.min()
-    tau = kendalltau(told_A, known_A).statistic
+    # Where all are told to end alike no order is told: 0, where Kendall's formula divides 0 by 0.
+    tau = kendalltau(told_A, known_A).statistic if np.ptp(told_A) and np.ptp(known_A) else 0.0
     return float(errors_R.mean()), float((errors_R < 0.01).mean()), tau, taken == 0, taken, inside_R.mean()
 
 

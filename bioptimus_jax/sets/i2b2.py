@@ -105,6 +105,8 @@ def _concepts(file: Path, marks: Path, repairs: Counter[str]) -> tuple[str, list
         try:
             quoted, *places, name = match.groups()  # type: ignore[union-attr]
             line_1, token_1, line_2, token_2 = map(int, places)
+            if not line_1 or not line_2:  # lines count from 1; Python would take the last one
+                raise IndexError
             begin, end = tokens[line_1 - 1][token_1][0], tokens[line_2 - 1][token_2][1]
         except (AttributeError, IndexError) as error:
             raise InputError(

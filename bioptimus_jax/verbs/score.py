@@ -40,9 +40,10 @@ def _call(command: Command) -> None:
         )
     if options.name and (Path(options.name).name != options.name or options.name.startswith('.')):
         raise ConfigError(f'--name: {options.name!r} cannot name a folder; choose letters and digits')
+    for part in options.types:
+        if part.find('=') < 1:
+            raise ConfigError(f'--types: {part!r} must be THEIRS=OURS, or THEIRS= to leave them out')
     types = dict(part.partition('=')[::2] for part in options.types)
-    if not all(types) or not all('=' in part for part in options.types):
-        raise ConfigError(f'--types: {options.types[0]!r} must be THEIRS=OURS, or THEIRS= to leave them out')
     scored = score(Path(options.gold), Path(options.predictions), options.task, types)
     kept = str(scored.keep(Path(options.to), options.name, options.seed)) if options.to else ''
     said = [f'kept in {kept}'] * bool(kept)
