@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toy_compiler import ONE_DEVICE
 from toy_objectives import make_notes
 from toy_pretraining import copy_of, experiment
+from toy_programs import environment
 
 from bioptimus_jax.errors import STOPPED
 from bioptimus_jax.pretrain.checkpoint import load_phase
@@ -440,8 +440,8 @@ exec {python} -m bioptimus_jax "$@"
 """
 
 
-def start_two(folder, workdir):
-    (folder / 'program').write_text(PROGRAM.format(folder=folder, python=sys.executable))
+def start_two(programs, folder, workdir):
+    (folder / 'program').write_text(PROGRAM.format(folder=folder, python=programs / 'python'))
     (folder / 'program').chmod(0o755)
     changes = {**TINY, 'stages': 'corpus,vocab,surgery,rows,pretrain', 'runtime.devices': 0}
     flags = [f'--config.{key}={value}' for key, value in changes.items()]
@@ -453,12 +453,7 @@ def start_two(folder, workdir):
             f'--workdir={workdir}',
             *flags,
         ],
-        env={
-            **os.environ,
-            'BIOPTIMUS': str(folder / 'program'),
-            'PYTHONPATH': str(ROOT),
-            'XLA_FLAGS': ONE_DEVICE,
-        },
+        env=environment(BIOPTIMUS=str(folder / 'program')),
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -477,7 +472,7 @@ def wait_for_step(launched, run, enough):
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize('killed', [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_two_processes_train_the_model_of_one_whatever_happens_to_them(killed, prepared, tmp_path):
+def test_two_processes_train_the_model_of_one_whatever_happens_to_them(programs, killed, prepared, tmp_path):
     """Through launch/local.sh: SIGTERM to the follower alone saves and stops both, which are started again; SIGKILL of
     one ends both with one line; the same command goes on to the losses and weights, to rounding, of one undisturbed
     process, with one set of records."""
@@ -490,7 +485,7 @@ def test_two_processes_train_the_model_of_one_whatever_happens_to_them(killed, p
     together = Run(copy_of(prepared, tmp_path / 'two'), settings, quiet=True)
     logs = together.workdir / 'logs'
 
-    launched = start_two(tmp_path, together.workdir)
+    launched = start_two(programs, tmp_path, together.workdir)
     wait_for_step(launched, together, 4)
     os.kill(int((tmp_path / 'process-1').read_text()), signal.SIGTERM)
     again = logs / 'launch.log'
@@ -514,7 +509,7 @@ def test_two_processes_train_the_model_of_one_whatever_happens_to_them(killed, p
     assert 'stack trace' not in said
     assert together.manifest('pretrain') is None
 
-    launched = start_two(tmp_path, together.workdir)
+    launched = start_two(programs, tmp_path, together.workdir)
     out, errors = launched.communicate(timeout=300)
     assert (launched.returncode, errors) == (0, ''), out
     assert re.search(r'resuming after step [1-9]', out)

@@ -5,19 +5,16 @@ Minutes, and not seconds, on a busy machine: whole tiny runs with export and rep
 """
 
 import json
-import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 from toy_buckets import assert_whole, content_of, free_port
-from toy_compiler import ONE_DEVICE
 from toy_pretraining import equal_programs
+from toy_programs import environment
 
 from bioptimus_jax import cli
 from bioptimus_jax.errors import DONE, STOPPED
@@ -129,11 +126,11 @@ def test_a_run_in_a_bucket_is_the_run_in_a_folder(world, bucket, tmp_path, capsy
     assert not list(last.rglob('*.safetensors'))
 
 
-def start(world, bucket, staging, *flags):
+def start(programs, world, bucket, staging, *flags):
     """`bioptimus pretrain` in a process of its own."""
     return subprocess.Popen(
-        [sys.executable, '-m', 'bioptimus_jax.cli', *program(world, bucket, staging, 'pretrain', *flags)],
-        env={**os.environ, 'PYTHONPATH': str(Path(__file__).parent.parent)},
+        [programs / 'bioptimus', *program(world, bucket, staging, 'pretrain', *flags)],
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -158,10 +155,10 @@ def checkpoint_there(remote):
 
 @pytest.mark.parametrize('how', [signal.SIGTERM, signal.SIGKILL])
 def test_a_preempted_machine_is_replaced_by_one_with_an_empty_disk(
-    how, world, bucket, tmp_path, monkeypatch, capsys
+    how, programs, world, bucket, tmp_path, monkeypatch, capsys
 ):
     remote = bucket / 'runs' / 'tiny'
-    process = start(world, bucket, tmp_path / 'first')
+    process = start(programs, world, bucket, tmp_path / 'first')
     wait_for(process, lambda: checkpoint_there(remote))
     process.send_signal(how)
     text = process.communicate(timeout=120)[0]
@@ -179,17 +176,17 @@ def test_a_preempted_machine_is_replaced_by_one_with_an_empty_disk(
     assert_same_model(remote, world / 'undisturbed')
 
 
-def start_two(world, bucket, tmp_path, machines):
+def start_two(programs, world, bucket, tmp_path, machines):
     """Follower and leader, each with a disk of its own, through jax.distributed."""
     port = free_port()
     return [
         subprocess.Popen(
             [
-                *(sys.executable, '-m', 'bioptimus_jax.cli'),
+                programs / 'bioptimus',
                 *program(world, bucket, tmp_path / f'{machines}-{index}', 'pretrain'),
                 *('--config.runtime.devices=0', f'--config.runtime.distributed=127.0.0.1:{port},2,{index}'),
             ],
-            env={**os.environ, 'PYTHONPATH': str(Path(__file__).parent.parent), 'XLA_FLAGS': ONE_DEVICE},
+            env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -205,16 +202,16 @@ def ended(processes):
 
 
 @pytest.mark.timeout(400)
-def test_two_hosts_without_a_shared_disk_train_stop_and_go_on(world, bucket, tmp_path):
+def test_two_hosts_without_a_shared_disk_train_stop_and_go_on(programs, world, bucket, tmp_path):
     """Both stop at one step; two hosts that have nothing go on from the bucket to one process's parameters."""
     remote = bucket / 'runs' / 'tiny'
-    follower, leader = start_two(world, bucket, tmp_path, 'first')
+    follower, leader = start_two(programs, world, bucket, tmp_path, 'first')
     wait_for(leader, lambda: checkpoint_there(remote))
     follower.send_signal(signal.SIGTERM)
     codes, texts = ended((follower, leader))
     assert codes == [STOPPED, STOPPED], texts
     assert not (remote / 'pretrain' / 'manifest.json').exists()
-    codes, texts = ended(start_two(world, bucket, tmp_path, 'second'))
+    codes, texts = ended(start_two(programs, world, bucket, tmp_path, 'second'))
     assert codes == [DONE, DONE], texts
     assert 'resuming after step' in texts[1]
     assert_whole(remote)

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toy_programs import environment
 
 from bioptimus_jax import cli, config
 from bioptimus_jax.errors import ConfigError, Stopped
@@ -84,6 +86,16 @@ def shipped(tmp_path):
     return str(tmp_path / 'arms.py')
 
 
+@pytest.fixture
+def warm(programs, monkeypatch):
+    """Arms start warm."""
+    monkeypatch.setattr(
+        'bioptimus_jax.places.sys', types.SimpleNamespace(executable=str(programs / 'python'))
+    )
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
+
+
 def call(capsys, *arguments):
     code = cli.main(list(arguments))
     captured = capsys.readouterr()
@@ -91,6 +103,7 @@ def call(capsys, *arguments):
     return code, captured.out, captured.err.strip()
 
 
+@pytest.mark.usefixtures('warm')
 def test_arms_share_what_is_the_same_and_a_second_sweep_makes_nothing(shipped, tmp_path, capsys):
     folder = tmp_path / 'sweep'
     code, out, _ = call(capsys, 'sweep', f'--config={shipped}:x', f'--workdir={folder}', '--jobs=2')
@@ -123,6 +136,7 @@ def test_arms_that_begin_with_the_same_weights_share_them_though_they_run_side_b
     assert [m.get('folder') for m in made] == [str(tmp_path / 'sweep' / 'plain' / 'surgery'), None]
 
 
+@pytest.mark.usefixtures('warm')
 def test_a_sweep_takes_what_another_sweep_has_made(shipped, tmp_path, capsys):
     first, second = tmp_path / 'first', tmp_path / 'second'
     for folder, more in ((first, []), (second, [f'--config.runtime.base_run={first}'])):
@@ -134,6 +148,7 @@ def test_a_sweep_takes_what_another_sweep_has_made(shipped, tmp_path, capsys):
     assert taken == [str(first / 'plain' / 'vocab')] * 2
 
 
+@pytest.mark.usefixtures('warm')
 def test_what_was_there_before_says_nothing_of_the_time_that_is_left(shipped, tmp_path, capsys):
     arguments = 'sweep', f'--config={shipped}:surgery', f'--workdir={tmp_path / "sweep"}'
     assert call(capsys, *arguments, '--arms=plain')[0] == 0
@@ -144,6 +159,7 @@ def test_what_was_there_before_says_nothing_of_the_time_that_is_left(shipped, tm
     assert last.endswith('(3 of 3, 0 s left)')
 
 
+@pytest.mark.usefixtures('warm')
 def test_a_paused_arm_is_neither_done_nor_failed(shipped, tmp_path, capsys):
     folder = tmp_path / 'sweep'
     code, out, _ = call(
@@ -155,6 +171,7 @@ def test_a_paused_arm_is_neither_done_nor_failed(shipped, tmp_path, capsys):
     assert record['evaluations'][-1]['step'] == 4
 
 
+@pytest.mark.usefixtures('warm')
 def test_an_arm_is_a_run_that_can_be_made_alone(shipped, tmp_path, capsys):
     folder = tmp_path / 'sweep'
     code, *_ = call(
@@ -176,6 +193,7 @@ def test_an_arm_is_a_run_that_can_be_made_alone(shipped, tmp_path, capsys):
     assert contents[0] == contents[1]
 
 
+@pytest.mark.usefixtures('warm')
 def test_a_failed_arm_is_named_and_the_others_are_made(shipped, tmp_path, capsys):
     folder = tmp_path / 'sweep'
     code, out, err = call(capsys, 'sweep', f'--config={shipped}:broken', f'--workdir={folder}')

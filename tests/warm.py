@@ -1,7 +1,8 @@
 """Python programs that start warm: a server has imported the libraries, and forks for each program.
 
 A program takes seconds to import what it needs, and tests start hundreds. What a program sees is what it would see
-anyhow: its words, folder, environment, standard streams, signals and exit code, and the package that PYTHONPATH names.
+anyhow: its words, folder, environment, parent, standard streams, signals and exit code, and the package that PYTHONPATH
+names.
 A program begins cold where a variable differs that libraries read while they are imported, and so does pytest.
 
     warm.py SOCKET WORDS...     a program: `-m MODULE ...`, `-c CODE ...`, `FILE ...`, as Python takes them
@@ -43,7 +44,7 @@ def client(address, words):
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(address)
         ignored = [number for number in FORWARDED if signal.getsignal(number) is signal.SIG_IGN]
-        request = json.dumps([words, os.getcwd(), dict(os.environ), ignored]).encode()
+        request = json.dumps([words, os.getcwd(), dict(os.environ), ignored, os.getppid()]).encode()
         socket.send_fds(server, [len(request).to_bytes(8, 'big')], [0, 1, 2])
         server.sendall(request)
         for number in {*FORWARDED} - {*ignored}:
@@ -96,7 +97,7 @@ def keep(asked):
     request = b''
     while len(request) < size:
         request += asked.recv(size - len(request)) or os._exit(1)
-    words, folder, environment, ignored = json.loads(request)
+    words, folder, environment, ignored, parent = json.loads(request)
     # pytest rewrites what it imports, and warns of what was imported before it.
     if read_at_import(environment) != BEGAN_WITH or words[:2] == ['-m', 'pytest']:
         asked.sendall(COLD)
@@ -106,6 +107,7 @@ def keep(asked):
         asked.close()
         for number in ignored:
             signal.signal(number, signal.SIG_IGN)
+        os.getppid = lambda: parent
         program(words, folder, environment, streams)
     ended = os.pidfd_open(pid)
     while ended not in (ready := select.select([ended, asked], [], [])[0]):
