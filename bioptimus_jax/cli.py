@@ -101,6 +101,7 @@ def _dispatch(arguments: list[str]) -> int:
     if overrides and options.chosen.keys is None:
         raise ConfigError(f'{options.verb} takes no --config keys; see `bioptimus {options.verb} --help`')
     command = Command(options, overrides, arguments)
+    # Behind `Command`, which has kept the true stdout for the one document.
     with (
         contextlib.redirect_stdout(sys.stderr)
         if getattr(options, 'json', False)

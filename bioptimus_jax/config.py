@@ -121,6 +121,7 @@ def override(config: ConfigDict, dotted: str, text: str) -> None:
     begin(config, Experiment, dotted)
     node, rest = config, dotted
     while isinstance(node, ConfigDict):
+        # Names may hold dots, as phase 0.1 does, so the text cannot be cut at them: the longest name that fits counts.
         name = next((n for n in sorted(node, key=len, reverse=True) if f'{rest}.'.startswith(f'{n}.')), None)
         if name is None:
             here = dotted.removesuffix(rest)

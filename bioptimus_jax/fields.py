@@ -232,6 +232,7 @@ def _checked(value: Any, expected: Any, metadata: Mapping, full: str) -> Any:
             raise ConfigError(f'config.{full}: expected a tuple, got {_shown(value)}')
         kind = typing.get_args(expected)[0]
         return tuple(_checked(v, kind, metadata, f'{full}[{i}]') for i, v in enumerate(value))
+    # In Python True is an int: as a number it would pass for 1.
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not (isinstance(value, expected) or (whole and expected is float)) or (
         isinstance(value, bool) and expected is not bool

@@ -487,6 +487,7 @@ def _build(run: Run, stage: Stage, folder: Path, found: manifests.Found) -> dict
     except (ConfigError, InputError) as error:
         left = found.after_refusal(error, run.kept, killed=isinstance(error, WorkerKilled))
         if left is manifests.Left.FINISHED and found.manifest:
+            # `_make` has made a claim of the manifest: it comes back, with what this attempt has written.
             records = _records(run, stage)
             files = {**found.manifest.get('files', {}), **records['files']}
             manifests.write_manifest(folder, {**found.manifest, **records, 'files': files})
@@ -573,6 +574,7 @@ def _from_base(run: Run, stage: Stage, wanted: dict[str, Any]) -> dict[str, Any]
         manifest = manifests.read_record(folder)
         if manifest is None or manifests.differences(manifest, wanted):
             continue
+        # A base may have taken the stage from a third run: its own folder then holds the manifest alone.
         manifest['folder'] = manifest.get('folder') or str(folder.resolve())
         # Compared now: the files are somebody else's, and may have changed since their stage was done.
         flaws = manifests.find_flaws(Path(manifest['folder']), manifest, remembered)

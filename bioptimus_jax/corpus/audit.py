@@ -46,6 +46,7 @@ def reduced(text: str) -> str:
     """The letters and digits of `text`, case folded, without accents and compatibility forms."""
     if text.isascii():  # a quarter of the time, the same result
         return text.lower().encode('ascii').translate(None, ASCII_OTHER_THAN_LETTERS).decode('ascii')
+    # NFKD sets accents apart as marks, which are no \w: they go with the punctuation.
     text = unicodedata.normalize('NFKD', text)
     return OTHER_THAN_LETTERS.sub('', text.casefold())
 

@@ -174,6 +174,7 @@ def _write_shard(path: Path, scratch: Path, places: list[tuple[Part, np.ndarray]
     if stored_count(path) != shard.documents or known != content:
         rows = _rows(places, ('id', 'text'))
         write_shard(path, (Document(row['id'], row['text'], part.source) for part, row in rows))
+        # Last: a kill before it leaves a shard without its note, which is written again.
         write_json(note, content)
     return shard
 

@@ -57,6 +57,7 @@ def ngram_hashes(texts: Sequence[str], words: int) -> tuple[np.ndarray, np.ndarr
     counts = np.diff(first)
     long = np.maximum(counts - words + 1, 0)
     before = np.cumsum(long) - long
+    # For every n-gram the number of its first word, counted through all texts.
     at = np.arange(long.sum()) + np.repeat(first[:-1] - before, long)
     ngrams = np.zeros(len(at), np.uint64)
     for place in range(words if len(at) else 0):
@@ -65,6 +66,7 @@ def ngram_hashes(texts: Sequence[str], words: int) -> tuple[np.ndarray, np.ndarr
     short = np.flatnonzero(counts < words)
     if len(short):
         whole = [_whole(hashes[first[i] : first[i + 1]], texts[i]) for i in short.tolist()]
+        # `insert` takes places in the array as it was before, which is what `before` has.
         ngrams = np.insert(ngrams, before[short], np.array(whole, np.uint64))
     return ngrams, np.concatenate([[0], np.cumsum(np.maximum(long, 1))]).astype(np.uint64)
 
@@ -141,6 +143,7 @@ def _word_hashes(letters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not len(starts):
         return np.zeros(0, np.uint64), starts
     place = np.arange(starts[0], len(letters)) - np.repeat(starts, np.diff(starts, append=len(letters)))
+    # The zeros behind a word are counted to it, and add nothing.
     values = letters[starts[0] :] * FACTORS[np.minimum(place, len(FACTORS) - 1)]
     return _mixed(np.add.reduceat(values, starts - starts[0])), starts
 
@@ -245,6 +248,7 @@ def _mark(
 ) -> None:
     """Mark each `later` document that is near the `first` or the `previous` one of its group."""
     for other in (first, previous):
+        # Where both are the same document, the first turn has compared it.
         open_pairs = np.flatnonzero(~near[later] & ((other is first) | (previous != first)))
         open_pairs = open_pairs[np.argsort(later[open_pairs])]  # neighbours lie in one part
         for start in range(0, len(open_pairs), ROWS_PER_READ):

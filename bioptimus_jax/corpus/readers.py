@@ -310,6 +310,7 @@ def _tabbed(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]
 
 
 def _quoted(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    # `_lines` has taken the line breaks, but one within quotation marks is a part of its cell.
     rows = csv.reader((line + '\n' for _, line in lines), strict=True)
     try:
         for cells in rows:

@@ -122,6 +122,7 @@ def _near_duplicates(
     numbers = verdicts.documents()
     signed_before = np.concatenate([[0], np.cumsum(signed_N)])
     rows = [np.zeros(0, np.int64) for _ in parts]
+    # Only records without a reason of their own have a signature: a row is counted among those of its part.
     for part, within in verdicts.places(numbers):
         start = verdicts.start(part)
         rows[part] = signed_before[start + within] - signed_before[start]

@@ -139,8 +139,10 @@ def _store(part: Part, records: Iterator[Record]) -> None:
 def _decisive(settings: Corpus, auditor: Auditor) -> str:
     """Digest of what decides about a part beside its file."""
     kept = dataclasses.asdict(settings)
+    # What is decided when all files are sifted, or counts by its content: files and audited sentences.
     for later in ('inputs', 'on_broken_file', 'max_words', 'shards', 'audit'):
         del kept[later]
+    # It says here only whether there are signatures; how near is too near is decided in `resolve`.
     kept['near']['threshold'] = settings.near.threshold > 0
     sentences = sorted(map(dataclasses.astuple, auditor.sentences()))
     return digest([FORMAT, versions_of_packages(), kept, settings.audit.min_letters, sentences])

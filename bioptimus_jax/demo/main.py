@@ -24,6 +24,7 @@ def run_demo(workdir: Path, watch: Callable[[Run], None]) -> None:
     world = workdir / 'world'
     if read_json(world / 'counts.json') is None:
         print('demo: generating general text, abstracts and NER sets', flush=True)
+        # Last: a world without its counts is one that a kill cut off, and is generated again.
         write_json(world / 'counts.json', generate(world, SEED))
     source = Run(workdir / 'source', _experiment('demo:source', inputs=(f'{world}/general.txt',)))
     watch(source)

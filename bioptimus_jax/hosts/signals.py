@@ -121,6 +121,7 @@ def _listen(heard: set[signal.Signals]) -> None:
             # SIGTERM and SIGHUP may come several times for one wish to stop; only a second Ctrl-C means at once.
             again = number == signal.SIGINT and number in _asked
             _asked.append(number)
+            # A later signal, with no work to watch any more: the program was asked before, and is ending by itself.
             at_once = again or not (_watched or _asked[1:])
             for work in _watched:
                 work.stopping.set()

@@ -431,6 +431,7 @@ def _scanned(
     period = len(repeated)
     of_period = [layers[first + n :: period] for n in range(period)]
     stacked = [jax.tree.map(lambda *leaves: jnp.stack(leaves), *alike) for alike in of_period]
+    # Layers keep their numbers, so that dropout is the same as in the unrolled stack.
     numbers = jnp.arange(first, len(layers)).reshape(-1, period)
 
     def some(hidden_BxLxD: jax.Array, numbered: Any) -> tuple[jax.Array, None]:

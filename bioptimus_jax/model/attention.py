@@ -139,6 +139,7 @@ def attend(
 
     first, past = (cut(bound_BxL) for bound_BxL in ranges.bounds_BxL)
     seen = jnp.arange((2 if ranges.one_sided else 3) * size)
+    # Keys begin with the block before: in the first block at -C, where no range begins.
     places_NxS = size * (jnp.arange(blocks)[:, None] - 1) + seen[None]
     places = places_NxS[None, :, None, None, :]
     sees_BxNx1xCxS = (first <= places) & (places < past)
@@ -169,8 +170,10 @@ def _weighted(
     scores = jnp.einsum('...qk,...sk->...qs', query, key, preferred_element_type=jnp.float32)
     # Not -inf: queries that only fill up a block see no key, and would turn into NaN.
     scores = jnp.where(sees, scores * query.shape[-1] ** -0.5, jnp.finfo(jnp.float32).min)
+    # It cancels out in the quotient below, so it needs no gradient.
     highest = jax.lax.stop_gradient(scores.max(axis=-1, keepdims=True))
     weights = jnp.exp(scores - highest)
+    # Before dropout, which acts on the softmax: what is dropped still counts in the sum.
     total = weights.sum(axis=-1, keepdims=True)
     weights = weights.astype(value.dtype)
     if dropped is not None:

@@ -78,6 +78,7 @@ def from_tensors(
     tensors = architecture.taken(_plain_tensors(state, architecture, where))
     shapes = architecture.shapes()
     known = {architecture.plain_name(architecture.tensor_name(path)): path for path in shapes}
+    # A tensor that no parameter is called after keeps its name, by which `merge_strict` refuses it.
     given = {
         known.get(name, name): _from_tensor(known.get(name, ''), value) for name, value in tensors.items()
     }

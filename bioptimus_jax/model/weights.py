@@ -98,6 +98,7 @@ def _shards(index: Path, listed: Mapping[str, str]) -> list[Path]:
     names = sorted(set(listed.values()))
     ending = '.safetensors' if 'safetensors' in index.name else '.bin'
     for name in names:
+        # The index is not trusted: a name with folders in it could lead out of this one.
         if Path(name).name != name or not name.endswith(ending):
             raise InputError(f'{index}: names {name!r}; a {ending} file beside the index is expected')
         if not (index.parent / name).is_file():

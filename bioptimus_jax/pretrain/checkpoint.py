@@ -96,6 +96,7 @@ class Checkpoints:
         # Of what is on the devices: what is written wrong must not get a sum that agrees.
         sums = checksums(state)
         if self.own_copies:
+            # Every process has to take part in this, although only the first one writes.
             state = multihost_utils.process_allgather(state, tiled=True)
             if jax.process_index():
                 return

@@ -109,6 +109,7 @@ class Shares(NamedTuple):
 def kl(one: Shares, other: Shares) -> jax.Array:
     """KL(one || other), BxC."""
     terms_BxCxV = one.shares_BxCxV * (one.logs_BxCxV - other.logs_BxCxV)
+    # In a column of padding the lowest number divided by a temperature below 1 is -inf, and 0 * (inf - inf) is NaN.
     return jnp.where(one.shares_BxCxV > 0, terms_BxCxV, 0).sum(axis=-1)
 
 
@@ -136,11 +137,13 @@ def _computed(
     (rows, count), shards = weights_BxM.shape, compute.row_shards
     size = chunk_slots(rows // shards, count)
 
+    # `dynamic_slice` moves a slice that reaches beyond the end back inside, so the last chunk must be whole.
     def padded(values: jax.Array) -> jax.Array:
         return jnp.pad(values, [(0, 0), (0, -count % size)] + [(0, 0)] * (values.ndim - 2))
 
     whole = [x.states_BxMxD for x in layers], others, weights_BxM
     states, others, weights_BxM = jax.tree.map(padded, whole)
+    # Outside of the loop: cast once, not for every chunk.
     low = [compute.place(x.table_VxD.astype(compute.dtype), 'vocabulary', None) for x in layers]
 
     def part_at(at: Any) -> tuple[Any, ...]:

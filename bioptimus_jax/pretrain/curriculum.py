@@ -53,6 +53,8 @@ class Moving(NamedTuple):
 
     def at(self, done: Any, length: Any) -> Any:
         """Its value after `done` of `length` steps: `first` in the first one, `last` in the last one."""
+        # `parts` is traced, so both ways are computed, and no divisor may be 0 in the one that is not taken. The last
+        # part also has the steps that the division leaves over.
         of_part = jnp.maximum(length // jnp.maximum(self.parts, 1), 1)
         stairs = jnp.minimum(done // of_part, self.parts - 1) / jnp.maximum(self.parts - 1, 1)
         share = jnp.where(self.parts > 0, stairs, jnp.minimum(done / jnp.maximum(length - 1, 1), 1))
@@ -276,6 +278,7 @@ def learning_rate_at(table: Mapping[str, Any], step: Any) -> Any:
         for n in ('peak', 'path_start', 'path_steps', 'path_warmup', 'path_drop')
     )
     done = step - start
+    # + 1: else the first step would have a learning rate of 0, and change nothing.
     rising = (done + 1) / jnp.maximum(warmup, 1)
     since, length, fallen = done - warmup, jnp.maximum(steps - warmup, 1), done - warmup
     for number, fall in enumerate(FALLS.values()):

@@ -41,6 +41,7 @@ def fastest(ways: Mapping[str, Way], seconds: float = SECONDS) -> Measured:
     """
     until, found, left_out = time.monotonic() + seconds, dict[str, float](), dict[str, str]()
     for name, way in ways.items():
+        # By one clock: a way that only some processes begin would wait for ever in its collectives.
         left = agreed(until - time.monotonic())
         if left <= 0:
             left_out[name] = f'not measured, {seconds:g} s had passed'

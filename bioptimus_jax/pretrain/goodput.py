@@ -31,6 +31,7 @@ class Clock:
         self.run, self.anew, self.step = run, anew, 0
         self.first: int | None = None  # the step that it goes on from, once that is known
         self.spans, self.span = dict.fromkeys(SPANS, 0.0), START
+        # `began` is by the wall clock, which may be set while we work: only the start is taken from it.
         self.since = time.monotonic() - (time.time() - run.began)
         self.silent = True  # what is refused at its start leaves nothing behind
 

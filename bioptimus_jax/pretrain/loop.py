@@ -189,6 +189,7 @@ def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]
     evaluation = objective.evaluation(heldout)
     if run.leads:
         choices.write(folder)
+        # Before the first checkpoint: one without this record is refused at the next start.
         curriculum.write_record(folder, schedule)
         # A kill may have come between a save and its record; a phase that was made longer has not ended.
         _record_ended(folder, kept, checkpoints, step)
@@ -281,8 +282,11 @@ def _train(session: Session, state: Any, start: int, progress: Progress) -> None
                 tables, evaluate_at, kept = session.tables, session.evaluate_at, session.kept
             window = Window()  # the time of an evaluation is in no rate
         with clock.within(CHECKPOINT):
+            # Asked again: the evaluation may have ended the phase here, and then this step is kept for good.
             if save_now or done in kept.values():
                 _save(session, state, done, kept, leaving)
+            # After the save, so that its time is on record with this step: `account` counts what comes later as lost
+            # where another process goes on from here.
             if recorded:
                 clock.record(done)
             session.check_pause(done)

@@ -146,6 +146,8 @@ class Masker:
         kinds_L = jnp.where(is_mask_L, MASKED, jnp.where(is_random_L, REPLACED, UNCHANGED))
 
         taken_at_L = jnp.zeros(length, bool).at[order_L].set(taken_L)
+        # Units are taken in order from the first on, and `slots` suffices: only the last slots of a row are empty,
+        # as losses over the vocabulary need it.
         weights_M = taken_L[: self.slots]
         slots_M = jnp.where(weights_M, order_L[: self.slots], 0)
         return Masked(
@@ -205,6 +207,7 @@ def _units(
     offset_L = index_L - jax.lax.cummax(jnp.where(starts_L, index_L, 0))
     starts_L = starts_L | (offset_L % longest == 0)
     unit_L = jnp.cumsum(starts_L) - 1
+    # Offsets again: a long unit that was cut begins anew at each cut.
     offset_L = index_L - jax.lax.cummax(jnp.where(starts_L, index_L, 0))
     unit_length_L = jax.ops.segment_sum(jnp.ones(length, jnp.int32), unit_L, length)[unit_L]
     return unit_L, offset_L, unit_length_L

@@ -46,10 +46,12 @@ def _stable(settings: Any, decayed: Any, matrices: Any) -> Sequence[Any]:
 
     def update(gradients: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         updates, state = adam.update(gradients, state, params)
+        # Decay keeps nothing between steps: its empty state is made here, so that only that of Adam is saved.
         updates, _ = decay.update(updates, decay.init(params), params)
         correction = 1 - settings.beta2 ** state.count.astype(jnp.float32)
 
         def clipped(update: Any, gradient: Any, moment: Any) -> Any:
+            # Epsilon stands beside sqrt(v) in Adam, so here its square. Never 0: v is 0 where no gradient came yet.
             least = max(settings.epsilon, 1e-12) ** 2
             squares = (gradient**2 / jnp.maximum(moment / correction, least)).mean()
             return update / jnp.maximum(1, jnp.sqrt(squares))
@@ -77,11 +79,14 @@ def _muon(settings: Any, decayed: Any, matrices: Any) -> Sequence[Any]:
         if not matrix:
             return update
         a, b, c = MUON_COEFFICIENTS
+        # With rows on the shorter side `square` is the smaller product. A Frobenius norm of 1 keeps every singular
+        # value at 1 or below, above which the iteration can diverge.
         wide = update.T if update.shape[0] > update.shape[1] else update
         wide = wide / (jnp.linalg.norm(wide) + 1e-7)
         for _ in range(MUON_STEPS):
             square = wide @ wide.T
             wide = a * wide + (b * square + c * square @ square) @ wide
+        # Entries of an orthogonal matrix have a root mean square of 1 / sqrt(longer side).
         return (wide.T if wide.shape != update.shape else wide) * (MUON_RMS * max(update.shape) ** 0.5)
 
     def update(gradients: Any, state: Any, params: Any = None) -> tuple[Any, Any]:

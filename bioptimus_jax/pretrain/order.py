@@ -55,6 +55,7 @@ class Order:
     ):
         self.batch_rows, self.patterns = batch_rows, patterns
         self.offsets_C = np.cumsum([0, *sizes_C])[:-1]
+        # `repeat` gives `shuffle` another seed for every epoch: no two epochs have the same order.
         self.orders = [grain.MapDataset.range(size).seed(seed).shuffle().repeat() for size in sizes_C]
         self.given = [np.zeros(len(sizes_C), int)]  # of each corpus before each stretch
         for one, following in itertools.pairwise(patterns):
@@ -67,6 +68,7 @@ class Order:
         pattern = self.patterns[number]
         at_B = (step - pattern.start) * self.batch_rows + np.arange(self.batch_rows)
         corpus_B, place_B = pattern.corpus_P[at_B % PATTERN], at_B % PATTERN
+        # How many rows its corpus gave before each row: in whole patterns, in this pattern, in earlier stretches.
         index_B = at_B // PATTERN * pattern.rows_C[corpus_B] + pattern.before_PxC[place_B, corpus_B]
         index_B += self.given[number][corpus_B]
         rows = [self.orders[corpus][int(index)] for corpus, index in zip(corpus_B, index_B, strict=True)]

@@ -372,6 +372,7 @@ class _ShardWriter:
             self._write(self.settings.shard_rows)
 
     def _write(self, count: int) -> None:
+        # `lay_out` asks the first part which arrays there are: a block without parts lacks those of MORE.
         full = [b for b in self.waiting if len(b['tokens'])] or self.waiting[:1]
         segments = max(b['documents'].shape[1] for b in full)
         self.fields = tuple(full[0])
@@ -425,6 +426,7 @@ def positions_and_segments(segment_lengths_BxG: Any, pieces: int, xp: Any = np) 
     """Positions [B, L] (from 0 in every document) and segments [B, L] (1, 2, ...; 0 is padding) of packed rows."""
     ends_BxG = xp.cumsum(segment_lengths_BxG, axis=1)
     index_L = xp.arange(pieces)
+    # Segments that a row does not use end where its last one does: only padding is beyond them.
     over_BxLxG = index_L[None, :, None] >= ends_BxG[:, None, :]
     number_BxL = over_BxLxG.sum(axis=-1)
     real_BxL = index_L[None, :] < ends_BxG[:, -1:]

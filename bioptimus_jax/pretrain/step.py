@@ -150,6 +150,7 @@ def mean_gradients(
     cut = jax.tree.map(lambda x: x.reshape(-1, parts, *x.shape[1:]).swapaxes(0, 1), example.rows)
     # A scan, not a loop that is unrolled: one compiled part, and the activations of one part at a time.
     shapes = jax.eval_shape(loss_of, params, jax.tree.map(lambda x: x[0], cut), dropout_key)
+    # A scan wants totals of the right shapes to begin with: `eval_shape` tells them, and computes nothing.
     zeros = jax.tree.map(jnp.zeros_like, (*shapes, params))
     (loss, sums, gradients), _ = jax.lax.scan(accumulate, zeros, (jnp.arange(parts), cut))
     return loss / divisor, sums, jax.tree.map(lambda g: g / divisor, gradients)

@@ -72,6 +72,7 @@ def lessons(source: Loaded, sentences: Sequence[str], occurrences: Occurrences) 
                     continue
                 left = window_start(a, b, len(encoding.ids), width - 2)
                 ids = encoding.ids[left : left + width - 2]
+                # Where the window cuts a spelling off, one piece would stand for a part only.
                 if b - left <= len(ids):
                     window = [subwords.cls, *ids, subwords.sep]
                     rows.append(_lesson(window, a - left + 1, b - left + 1, target, subwords.mask, width))

@@ -154,6 +154,7 @@ def disagreements(
     for start in range(0, len(order_X), BATCH):
         places = order_X[start : start + BATCH]
         full = taught.chosen(np.resize(places, BATCH))  # also the last one: one program a width
+        # `own` is never longer than `source`: a single piece stands there for the spelling.
         width = -(-int(full.source_length.max()) // WIDTHS) * WIDTHS
         batch = {
             name: values[:, :width] if values.ndim == 2 else values for name, values in full._asdict().items()

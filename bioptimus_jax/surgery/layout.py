@@ -68,6 +68,8 @@ class Layout:
         for index, length in reversed(list(enumerate(allowed))):
             members = np.flatnonzero(row_length_W == index)
             rows = [members[row] for row in best_fit(self.lengths_W[members].tolist(), length)]
+            # Rows of a shard: what the places allow, but no more than all rows shared out evenly. Consecutive rows
+            # lie on one shard, so `filled` counts the pieces of each.
             share = max(min(batch_pieces // length, len(rows) + self.shards - 1) // self.shards, 1)
             filled = [sum(pieces_W[r].sum() for r in rows[i : i + share]) for i in range(0, len(rows), share)]
             # All batches of a length have as many slots as the fullest, rounded up: one shape, compiled once.

@@ -120,6 +120,7 @@ def choose(
     strata = min(STRATA, wanted)
     chosen: list[str] = []
     for number, places in enumerate(np.array_split(np.arange(len(counted)), strata)):
+        # Differences of rounded multiples: the classes are as even as can be, and together give `wanted`.
         size = (number + 1) * wanted // strata - number * wanted // strata
         chosen += [counted[i][1] for i in generator.choice(places, size, replace=False)]
     return sorted(chosen)

@@ -128,6 +128,7 @@ def _read_sentence(
             pieces = np.flatnonzero((offsets_Sx2[:, 0] < end) & (offsets_Sx2[:, 1] > begin) & known_S)
             if len(pieces):
                 left = window_start(int(pieces[0]), int(pieces[-1]) + 1, len(ids_S), capacity)
+                # In a sentence that fits, all windows begin at 0: its tokens share one.
                 if left not in numbers:
                     numbers[left] = collector.add_window(ids_S[left : left + capacity])
                 inside = pooled(pieces[pieces < left + capacity], pooling.get(target, POOLINGS[0]))
@@ -170,6 +171,7 @@ def choose_occurrences(
     InputError for a token that is not new: the contexts were then made for another vocabulary.
     """
     by_token: dict[str, dict[int, list[tuple[int, int]]]] = {}
+    # Dicts keep this order, so the sentences of a token stand by rank.
     for i in np.argsort(contexts.rank, kind='stable'):
         spans = by_token.setdefault(contexts.tokens[i], {}).setdefault(int(contexts.sentence[i]), [])
         spans.append((int(contexts.start[i]), int(contexts.end[i])))

@@ -52,6 +52,7 @@ def _ranks(
         rows_BxD, own = rows_NxD[part].astype(np.float32), np.arange(len(true_N[part]))
         scores_BxV = rows_BxD @ table_VxD.T
         by_dot_N[part] = 1 + (scores_BxV > scores_BxV[own, true_N[part]][:, None]).sum(axis=1)
+        # The length of the rebuilt row divides all of its scores alike: ranks do without it.
         scores_BxV /= safe_V
         true_B = scores_BxV[own, true_N[part]]
         by_cosine_N[part] = 1 + (scores_BxV > true_B[:, None]).sum(axis=1)

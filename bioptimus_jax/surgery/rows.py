@@ -107,6 +107,7 @@ def neighbours(
         scores_BxW = unit_WxD[own_B] @ unit_WxD.T
         scores_BxW[np.arange(len(own_B)), own_B] = -np.inf
         best_BxC = np.argpartition(-scores_BxW, count - 1, axis=1)[:, :count]
+        # `argpartition` gives no certain order; by ids first, so that the stable sort has equal cosines by id.
         best_BxC.sort(axis=1)
         values_BxC = np.take_along_axis(scores_BxW, best_BxC, axis=1)
         order_BxC = np.argsort(-values_BxC, axis=1, kind='stable')

@@ -38,6 +38,7 @@ def piece_occurrences(
             spans_of: dict[int, list[tuple[int, int]]] = {}
             for place in np.flatnonzero(open_V[ids_S] > 0).tolist():
                 spans_of.setdefault(int(ids_S[place]), []).append(encoding.offsets[place])
+            # Sentences are counted, so once for each, however often a token stands in it.
             open_V[list(spans_of)] -= 1
             if spans_of:
                 found[sentence] = spans_of

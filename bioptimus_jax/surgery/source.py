@@ -67,6 +67,7 @@ def sum_states(
     width = source.architecture.hidden * max(len(layers), 1)
     sums_NxD, done, key = np.zeros((len(reading.contexts), width)), 0, ''
     if kept is not None:
+        # Batches and types decide how sums are rounded: with others nothing can go on bit by bit.
         facts = (source.architecture, batch_pieces, mesh.size, dtype, tuple(layers))
         key = partial.key_of(reading, flatten(source.encoder), *facts)
         if found := partial.load(kept, key):
@@ -117,6 +118,7 @@ def _add_by_target(sums_NxD: np.ndarray, target_E: np.ndarray, values_ExD: np.nd
     if len(target_E):
         order_E = np.argsort(target_E, kind='stable')
         targets, firsts = np.unique(target_E[order_E], return_index=True)
+        # Each target stands here once: with one that is repeated, `+=` would keep a single addition.
         sums_NxD[targets] += np.add.reduceat(values_ExD[order_E], firsts, axis=0)
 
 

@@ -107,6 +107,7 @@ class Hub:
     ) -> None:
         """As `Store.download`; the client continues what was cut off."""
         for name, file, size, _ in files:
+            # The client puts the name, with its folders, below the place that it is given.
             top = file.parents[name.count('/')]
             file.unlink(missing_ok=True)  # the client would keep a damaged one
             with plain_errors(f'{self.url}/{name}'):

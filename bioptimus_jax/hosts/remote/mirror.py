@@ -225,6 +225,7 @@ class Mirror:
             targets = {name: f'{BESIDE}/{here[name]["sha256"]}' if name in changed else name for name in here}
             sent = records_last(name for name in here if name not in known or name in changed)
             self._lease.require()
+            # In the index before they are sent: whoever comes after a kill knows what to delete.
             pending = {*self.index.pending, *(targets[name] for name in sent)}
             self._write(dataclasses.replace(self.index, pending=sorted(pending)))
             try:
@@ -233,6 +234,7 @@ class Mirror:
                 if all((self.folder / name).exists() for name in sent):
                     raise
                 continue  # a checkpoint was dropped meanwhile
+            # It may have changed while it was read: then what lies there is not what the index would say.
             if any(self.local.entry(name) != here[name] for name in sent):
                 continue
             for name in changed:
@@ -277,6 +279,7 @@ class Mirror:
             self.store.copy(moved[name], name)
         files = {name: plain(entry) for name, entry in self.index.files.items()}
         unused = sorted({*self.index.pending, *moved.values()} - files.keys())
+        # Before anything is deleted: the index must not name an object that is gone.
         if moved:
             self._write(Index(self.index.revision, files, unused))
         # Records of stages first: a kill in between leaves no record without its files.

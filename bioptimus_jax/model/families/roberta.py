@@ -72,6 +72,7 @@ class Roberta(LikeBert):
         if POSITIONS not in tensors:
             return tensors
         rows, types = tensors[POSITIONS][self.pad + 1 :], tensors.get(TYPES)
+        # Types of another shape stay: no parameter has their name, so that `merge_strict` refuses them.
         if (
             types is not None
             and types.ndim == rows.ndim == 2

@@ -138,6 +138,8 @@ class Adversarial(MaskedLM):
         embed = functools.partial(self.architecture.embed, compute=compute)
         embedded_BxLxD = embed(params, inputs(rows.clean), dropout_key=first)
         clean = self.predicted(params, rows, embedded_BxLxD, first)
+        # The noisy pass begins with these as constants: embeddings learn from the clean pass alone, but the table
+        # also as the output layer of both.
         given_BxLxD, given = jax.lax.stop_gradient((embedded_BxLxD, clean))
         before_BxLxD = self.drawn(rows, given_BxLxD)
         still = jax.lax.stop_gradient(params)

@@ -51,6 +51,7 @@ class CausalLM(Objective):
         batch = {'tokens': rows.tokens_BxL, 'segments': rows.segments_BxL, 'positions': rows.positions_BxL}
         states_BxLxD = self.architecture.encode(params, batch, compute=self.compute, dropout_key=dropout_key)
         output = self.architecture.output_layer(params, states_BxLxD, self.compute)
+        # The last place of a row gets the first token, but no weight: `_has_next` is False there.
         next_BxL = jnp.roll(rows.tokens_BxL, -1, axis=1)
         weights_BxL = _has_next(rows.segments_BxL).astype(jnp.float32)
         loss, _, correct_BxL = cross_entropy(*output, next_BxL, weights_BxL, self.compute)

@@ -225,6 +225,7 @@ def plain_evaluation(objective: MaskedLM, rows: Rows, batch_rows: int = 64) -> F
 
 def _right_units(wrong_BxM: jax.Array, begins_BxM: jax.Array) -> jax.Array:
     """1 at the first slot of every unit, whose slots lie side by side, that has no wrong slot."""
+    # Empty slots at the end count to the last unit, and do no harm: weight 0, so never wrong.
     unit_BxM = jnp.cumsum(begins_BxM, axis=1).astype(jnp.int32) - 1
     count = wrong_BxM.shape[1]
     errors_BxM = jax.vmap(lambda wrong_M, unit_M: jax.ops.segment_sum(wrong_M, unit_M, count)[unit_M])

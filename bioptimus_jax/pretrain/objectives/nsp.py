@@ -88,6 +88,7 @@ class NextSentence(MaskedLM):
         sums = self.slot_sums(rows.masked, *of_slots)
         first_BxGxD = jnp.take_along_axis(states_BxLxD, pairs.begins_BxG[..., None], axis=1)
         logits_BxGx2 = self.paired.pair_logits(params, first_BxGxD)
+        # FOLLOWS and RANDOM become 0 and 1, the order of the logits; UNTOLD also becomes 0, without weight.
         told_BxG, labels_BxG = pairs.labels_BxG > UNTOLD, jnp.maximum(pairs.labels_BxG - FOLLOWS, 0)
         likely_BxGx2 = jax.nn.log_softmax(logits_BxGx2)
         losses_BxG = -jnp.take_along_axis(likely_BxGx2, labels_BxG[..., None], axis=-1)[..., 0]

@@ -298,6 +298,7 @@ class ReplacedTokens(Objective):
         keys_B = jax.random.wrap_key_data(rows.keys_Bx2, impl='threefry2x32')
         slots_M = jnp.arange(masked.slots_M.shape[1])
         keys_BxM = jax.vmap(lambda key: jax.vmap(lambda slot: jax.random.fold_in(key, slot))(slots_M))(keys_B)
+        # Keys as numbers: `in_chunks` pads what it is given, and jax cannot pad arrays of keys.
         others = (masked.targets_M, jax.random.key_data(keys_BxM))
         loss, values = in_chunks(targets_and_draws, layers, others, masked.weights_M, generator.compute)
         return loss, *values
@@ -399,6 +400,7 @@ def targets_and_draws(logits: Arrays, others: Arrays) -> tuple[Arrays, Arrays]:
 
 def put_in(values_BxL: jax.Array, masked: Masked, new_BxM: jax.Array) -> jax.Array:
     """The values with new ones in the slots that hold something."""
+    # Empty slots name place 0: they are sent beyond the row, where `drop` leaves them out.
     places_BxM = jnp.where(masked.weights_M > 0, masked.slots_M, values_BxL.shape[1])
     put = jax.vmap(lambda values, at, new: values.at[at].set(new, mode='drop'))
     return put(values_BxL, places_BxM, new_BxM)
