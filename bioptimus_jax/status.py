@@ -101,15 +101,17 @@ def _pretraining(run: Run) -> dict[str, Any] | None:
     records = [r for r in run.metrics('pretrain') if r.get('kind') == 'train']
     if not records:
         return None
-    last, newest = records[-1], records[-RATED:]
+    last = records[-1]
     schedule = read_json(run.workdir / 'pretrain' / 'curriculum.json')
     steps = schedule[-1]['stop'] if schedule else None
-    before = records[-RATED - 1]['step'] if len(records) > RATED else 0
-    seconds = sum(r['seconds'] for r in newest) / max(last['step'] - before, 1)
+    # Records hold the seconds since step 0, over stops too; None where a record before did not know them.
+    before = records[-RATED - 1] if len(records) > RATED else {'step': 0, 'seconds': 0.0}
+    known = None not in (steps, last['seconds'], before['seconds'])
+    seconds = (last['seconds'] - before['seconds']) / (last['step'] - before['step']) if known else 0.0
     return {
         **{name: last[name] for name in ('step', 'phase', 'tokens', 'loss', 'tokens_per_second')},
         'steps': steps,
-        'seconds_left': round((steps - last['step']) * seconds) if steps else None,
+        'seconds_left': round((steps - last['step']) * seconds) if known else None,
     }
 
 

@@ -929,6 +929,18 @@ def test_a_step_that_is_skipped_leaves_parameters_and_moments_as_they_were(prepa
         jax.tree.map(np.testing.assert_array_equal, before[name], after[name])
 
 
+def test_a_phase_begins_without_moments_where_its_first_step_is_skipped(prepared):
+    parts = Parts(prepared, pretrain__not_finite='skip', **{'phase__0.2__optimizer': 'reset'})
+    state, _ = parts.step(parts.state, parts.batches.at(0), parts.table)
+    head = state['params']['cls']['predictions']
+    head['bias'] = head['bias'].at[5].set(jnp.nan)
+    fresh = make_optimizer(parts.run.config.pretrain, parts.params, parts.objective.all_rules)
+    wanted = jax.tree.map(np.array, fresh.init(parts.params))
+    after, metrics = parts.step({**state, 'step': np.int32(6)}, parts.batches.at(6), parts.table)
+    assert not metrics['finite']
+    jax.tree.map(np.testing.assert_array_equal, wanted, after['optimizer'])
+
+
 def test_one_compiled_step_serves_all_phases_and_counts_what_it_saw(prepared):
     parts = Parts(prepared)
     state = parts.state

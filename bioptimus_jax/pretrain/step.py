@@ -93,9 +93,9 @@ def train_step(objective: Objective, state: dict, frozen: Any, batch: dict, tabl
 
     at = curriculum.phase_at(table, step)
     starts_anew = jnp.asarray(table['reset'])[at] & (step == jnp.asarray(table['start'])[at])
-    optimizer_state = reset_where(starts_anew, state['optimizer'])
+    begun_with = reset_where(starts_anew, state['optimizer'])
     optimizer = make_optimizer(settings, params, objective.all_rules)
-    updates, optimizer_state = optimizer.update(gradients, optimizer_state, params)
+    updates, optimizer_state = optimizer.update(gradients, begun_with, params)
     learning_rate = curriculum.learning_rate_at(table, step)
     # By the step, since optax's schedules count updates: a reset or a skipped step would move them.
     moved = jax.tree.map(lambda p, u: p - learning_rate * u, params, updates)
@@ -106,7 +106,8 @@ def train_step(objective: Objective, state: dict, frozen: Any, batch: dict, tabl
         average = lambda old, new: settings.ema * old + (1 - settings.ema) * new  # noqa: E731
         after[AVERAGE] = jax.tree.map(average, state[AVERAGE], moved)
     if settings.not_finite == 'skip':  # this batch leaves no trace but in the count
-        before = {name: state[name] for name in after}
+        # A reset stays: only the first step of a phase asks for it.
+        before = {name: state[name] for name in after} | {'optimizer': begun_with}
         after = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, before)
     metrics = {
         'loss': loss,
