@@ -80,6 +80,7 @@ def _scores(
     units_R = np.array([one.unit for _, one in runs])
     of_arm = np.array([[name == arm for name, _ in runs] for arm in held])
     told_A, known_A = ((of_arm @ (x * units_R)) / of_arm.sum(1) for x in (ends_R, true_R))
+    # Exactly 0 where the lowest is taken: a number less itself.
     taken = known_A[told_A.argmin()] - known_A.min()
     tau = kendalltau(told_A, known_A).statistic
     return float(errors_R.mean()), float((errors_R < 0.01).mean()), tau, taken == 0, taken, inside_R.mean()
