@@ -175,6 +175,7 @@ def _candidates(e: Experiment, stage: Callable[[str], Path]) -> tuple[list[Candi
     shared: dict[tuple[str, ...], cloze.Speller] = {}
     every = [shared.setdefault(tuple(s.tokens), cloze.Speller(s, by_space)) for s in known]
     candidates = [Candidate(*place, speller) for place, speller in zip(folders.items(), every, strict=False)]
+    # Readers take the first, which has to be that of the run: its phases come last.
     own_first = dict.fromkeys([*reversed(every[: len(candidates)]), *every])
     return candidates, list(own_first)
 

@@ -184,6 +184,7 @@ def batches(
     for width, group in sorted(by_width.items()):
         size = max(1, min(batch_pieces // width, len(group)))
         parts = [group[start : start + size] for start in range(0, len(group), size)]
+        # One number of slots for all batches of a width: each new shape is compiled.
         slots = -(-max(sum(len(row.slots) for row in part) for part in parts) // 8) * 8
         for part in parts:
             yield part, _batch(part, size, width, slots)
@@ -198,6 +199,7 @@ def _batch(part: list[Row], size: int, width: int, slots: int) -> dict[str, np.n
         'slots': np.concatenate([row.slots for row in part]),
         'targets': np.concatenate([row.targets for row in part]),
     }
+    # Empty slots point to the first piece of the first row; callers drop what they give.
     batch |= {name: np.pad(column.astype(np.int32), (0, slots - used)) for name, column in columns.items()}
     batch['segments'][:, 0] = 1  # no row without anything to attend to
     for i, row in enumerate(part):
@@ -272,5 +274,6 @@ def _ratio_error(scored: Sequence[HiddenWord]) -> float | None:
     n = len(counts)
     if n < 2:
         return None
+    # The ratio of two sums is linearised: what each document has beyond its share.
     residuals = sums - sums.sum() / counts.sum() * counts
     return float(np.sqrt((residuals**2).sum() * n / (n - 1)) / counts.sum())

@@ -40,6 +40,7 @@ class Moments:
 def moments(features_NxF: np.ndarray, tags_N: np.ndarray, begins_N: np.ndarray, tags: int) -> Moments:
     """The sums of whole sentences. `tags_N`: numbers below `tags`; `begins_N`: whether a word is the first of one."""
     one_hot_NxK = np.eye(tags, dtype=features_NxF.dtype)[tags_N]
+    # `roll` brings the last tag to the front, where a sentence begins anyway.
     before_N = np.where(begins_N, tags, np.roll(tags_N, 1))
     steps = np.bincount(before_N * tags + tags_N, minlength=(tags + 1) * tags).reshape(tags + 1, tags)
     return Moments(
@@ -66,6 +67,7 @@ class Tagger:
         """The tagger of one word or more. It never predicts a tag that none of them has."""
         counts_K = known.counts_K
         means_KxF = known.sums_KxF / np.maximum(counts_K, 1)[:, None]
+        # Around the means of the tags: all products less those of the means.
         within_FxF = (known.products_FxF - (means_KxF.T * counts_K) @ means_KxF) / counts_K.sum()
         mixed_FxF = (1 - shrinkage) * within_FxF + shrinkage * np.eye(len(within_FxF))
         weights_FxK = np.linalg.solve(mixed_FxF, means_KxF.T)

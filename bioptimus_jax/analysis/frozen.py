@@ -147,6 +147,7 @@ def _states(
 ) -> jax.Array:
     layers = architecture.encode(params, batch, all_layers=True)
     total_MxD = jnp.zeros((len(slots_M), architecture.hidden), jnp.float32)
+    # The embeddings are the first of `layers`, and never count.
     upper = layers[max(architecture.layers // 2, 1) :]
     for layer_BxLxD in upper:
         flat = layer_BxLxD.reshape(-1, architecture.hidden)

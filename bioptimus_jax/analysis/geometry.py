@@ -106,6 +106,7 @@ def change(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dic
 def interval(value: float, replicates_G: Sequence[float]) -> dict[str, Any]:
     """`value` with its 95 % jackknife interval by Student's t, from replicates that lack one group each."""
     groups = len(replicates_G)
+    # The variance is (G - 1) / G of the sum of squares; `np.var` divides by G already.
     error = np.sqrt((groups - 1) * np.var(replicates_G))
     reach = student.reach(float(error), groups - 1)
     return {
@@ -141,6 +142,7 @@ def word_measures(words_NxD: np.ndarray, high_N: np.ndarray) -> dict[str, float]
 def pairwise_cosine(rows_NxD: np.ndarray) -> float:
     """Mean cosine of all pairs of different rows. A zero row has cosine 0."""
     unit_NxD = unit(rows_NxD)
+    # The squared sum of the rows has every pair twice, and each row with itself, which is not counted.
     own = (unit_NxD**2).sum()
     return float(((unit_NxD.sum(axis=0) ** 2).sum() - own) / (len(rows_NxD) * (len(rows_NxD) - 1)))
 

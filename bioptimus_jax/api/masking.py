@@ -207,6 +207,7 @@ def mask_row(
     """
     index_L = np.arange(len(tokens_L))
     begins_L = begins_of(phase.masking, starts_L, draws.begins_L)
+    # What cannot be masked is a unit by itself, and ends the one before it.
     begins_L = begins_L | ~maskable_L | ~np.r_[False, maskable_L[:-1]]
     offset_L = index_L - np.maximum.accumulate(np.where(begins_L, index_L, 0))
     unit_L = np.cumsum(begins_L | (offset_L % longest == 0)) - 1
@@ -216,6 +217,7 @@ def mask_row(
     budget = min(count, max(1, int(np.floor(phase.rate * count - overshoot + draws.budget))))
     # Of units one after the other in the order of their numbers: pieces that come before each.
     maskable_U = np.bincount(unit_L, maskable_L) > 0
+    # Draws are below 1, so units that cannot be masked come last.
     order_U = np.argsort(np.where(maskable_U, draws.order_L[: len(lengths_U)], 2.0), kind='stable')
     before_U = np.empty(len(lengths_U), np.int64)
     before_U[order_U] = np.cumsum(lengths_U[order_U]) - lengths_U[order_U]

@@ -66,6 +66,7 @@ def train_vocabulary(
         if not counts:
             raise InputError('texts: hold no word to train a vocabulary on')
         made = trained(settings, counts, source, lambda line: None)
+        # transformers has int(1e30) for no limit at all.
         made.save(place / 'new', min(getattr(like, 'model_max_length', 512), 10**9))
         agreement.check_written(place / 'new', made)
         return tokenizer_in(place / 'new')

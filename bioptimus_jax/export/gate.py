@@ -122,6 +122,7 @@ def _check_weights(folder: Path, architecture: Architecture, model: Any) -> None
         odd = [name for name in file.keys() if file.get_slice(name).get_dtype() != 'F32']  # noqa: SIM118
     if odd:
         raise GateError(f'{folder / "model.safetensors"}: {", ".join(odd[:3])} are not float32')
+    # Equal values are not enough: training would part them if they did not share memory.
     for second, first in architecture.tied.items():
         if model.get_parameter(second).data_ptr() != model.get_parameter(first).data_ptr():
             raise GateError(f'{folder}: {second} and {first} are not tied on reload')

@@ -25,6 +25,7 @@ def parts(lengths: Sequence[int]) -> list[list[int]]:
     # For the 0, 1, 2 ... shortest windows: the least cost, and where the last part then begins.
     least, begins = [0], [0]
     for end, last in enumerate(order, 1):
+        # The last window of a part is its longest, so all of them are padded to it.
         cost, begin = min((least[b] + (end - b) * lengths[last] + PART_COST, b) for b in range(end))
         least.append(cost)
         begins.append(begin)

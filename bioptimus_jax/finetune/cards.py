@@ -21,6 +21,7 @@ def cards() -> tuple[Card, ...]:
     """The GPUs that this process may use; looking takes no memory of them, as long as nothing is computed."""
     if not torch.cuda.is_available():
         return ()
+    # torch counts from 0 what is visible; a process for one card is told what the environment calls it.
     visible = [name for name in os.environ.get('CUDA_VISIBLE_DEVICES', '').split(',') if name]
     found = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
     return tuple(
@@ -94,6 +95,7 @@ def tell_peak() -> None:
 def release() -> None:
     """Give back what a cell has left of the card's memory; the next one begins to count anew."""
     if torch.cuda.is_available():
+        # Cycles first: `empty_cache` gives back only what nothing refers to.
         gc.collect()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()

@@ -195,6 +195,7 @@ def run_cells(
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with _opened(runtime, waiting, min(len(cells), most), datasets) as workers:
+                # From a copy: cells leave `waiting` with their results while tasks are still drawn.
                 tasks: Iterable[tuple] = ((cell, datasets[cell.dataset]) for cell in list(waiting))
                 # Alone in this process a cell looks for itself whether to stop; workers are left by closing their pool.
                 work: Any = run_cell if workers.number else functools.partial(run_cell, check=check)

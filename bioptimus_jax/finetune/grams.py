@@ -50,6 +50,7 @@ class Grams:
         for start, stop in ranges(len(documents), DOCUMENTS) if len(self.gram_W) else ():
             hashes, bounds = ngram_hashes(documents[start:stop], WORDS)
             of_gram = np.repeat(np.arange(stop - start), np.diff(bounds).astype(np.int64))
+            # A hash above all others would point past the end; the comparison below drops it.
             at = np.minimum(np.searchsorted(self.gram_W, hashes), len(self.gram_W) - 1)
             found = self.gram_W[at] == hashes
             document, gram = np.divmod(
@@ -60,6 +61,7 @@ class Grams:
             within = np.arange(texts.sum()) - np.repeat(np.cumsum(texts) - texts, texts)
             text = self.text_P[np.repeat(self.first_W[gram], texts) + within]
             both, count = np.unique(np.repeat(document, texts) * len(best_N) + text, return_counts=True)
+            # Several documents may share a text: an assignment would keep the last of them, not the largest.
             np.maximum.at(best_N, both % len(best_N), count / self.size_N[both % len(best_N)])
         return best_N
 

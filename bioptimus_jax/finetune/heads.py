@@ -15,6 +15,7 @@ DTYPES = {'float32': torch.float32, 'bfloat16': torch.bfloat16}
 
 def read_both_ways(lstm: torch.nn.LSTM, states_BxLxD: torch.Tensor, mask_BxL: torch.Tensor) -> torch.Tensor:
     """States [B, L, 2 H] of an LSTM in both directions over the pieces of each window, padding left out."""
+    # torch takes the lengths from the CPU alone.
     packed = torch.nn.utils.rnn.pack_padded_sequence(
         states_BxLxD, mask_BxL.sum(1).cpu(), True, enforce_sorted=False
     )

@@ -46,6 +46,7 @@ def load_head(
         config.id2label = dict(enumerate(labels))
         config.label2id = {label: i for i, label in enumerate(labels)}
         remove_layers(config, settings, folder)
+        # Loading draws the weights that the folder lacks.
         torch.manual_seed(seed)
         model, info = load_weights(folder, task.hf_class, config=config)
     except (ConfigError, InputError):  # they say what is wrong already
@@ -57,6 +58,7 @@ def load_head(
     limit = min(tokenizer.model_max_length, positions_of(model, settings.max_pieces))
     check_positions(settings, limit, folder)
     device = device_here()
+    # What is new is drawn on the CPU, and so the same with and without a GPU.
     head = task.head(model, labels, settings, computing_dtype(settings, device))
     if settings.reinit_layers:
         reinitialise(head, settings.reinit_layers)

@@ -41,6 +41,7 @@ class UncorrectedAdamW(torch.optim.AdamW):
         super().__init__(*given, **named)
         for group in self.param_groups:
             for parameter in group['params']:
+                # torch makes a state only where there is none. For `fused` the step is on the device.
                 self.state[parameter] = {
                     'step': torch.full((), LONG_AGO, dtype=torch.float32, device=parameter.device),
                     'exp_avg': torch.zeros_like(parameter),

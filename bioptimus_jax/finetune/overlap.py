@@ -65,6 +65,7 @@ def overlap(
             inside_N = np.array(of_item) == name
             if not inside_N.any():
                 continue
+            # Other items stay and count 0, so that every class is drawn over the same units.
             counts_SxUxC = added_up(counts_SxNxC * inside_N[:, None], unit_N)
             measured: dict[str, Any] = {'items': int(inside_N.sum())}
             found.setdefault(slicing, {})[name] = measured

@@ -67,5 +67,6 @@ def added_up(counts_SxNxC: np.ndarray, unit_N: np.ndarray) -> np.ndarray:
     shape = (len(counts_SxNxC), int(unit_N.max()) + 1, counts_SxNxC.shape[2])
     counts_SxUxC = np.zeros(shape, counts_SxNxC.dtype)
     for counts_UxC, counts_NxC in zip(counts_SxUxC, counts_SxNxC, strict=True):
+        # `counts_UxC[unit_N] += ...` would add one example of each unit alone.
         np.add.at(counts_UxC, unit_N, counts_NxC)
     return counts_SxUxC

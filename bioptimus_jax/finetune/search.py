@@ -47,6 +47,7 @@ def halved(cells: Sequence[Cell], halving: int, tuned_on: Collection[str], train
     rungs = {key: rungs_of(len(judged), halving) for key, judged in groups.items()}
     stopped, epochs = [], 0
     for rung in range(max(rungs.values(), default=0)):
+        # Rungs that a group still has, with this one: a group of fewer settings begins at a larger share.
         due = {key: rungs[key] - rung for key in groups if rungs[key] > rung}
         part = {
             cell.name: dataclasses.replace(cell, until=-(-cell.settings.epochs // halving ** due[key]))

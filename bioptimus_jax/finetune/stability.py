@@ -53,6 +53,7 @@ def encoder_layers(head: Head) -> torch.nn.ModuleList:
     encoder = head.encoder
     wanted = encoder.config.num_hidden_layers
     found = [m for m in encoder.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == wanted]
+    # `modules` gives a module before those in it, so the first list is the outermost.
     outer = [m for m in found if len({type(layer) for layer in m}) == 1][:1]
     if not outer:
         raise ConfigError(

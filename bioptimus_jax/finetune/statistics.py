@@ -18,6 +18,7 @@ from bioptimus_jax.finetune.task import score_of, task_of
 from bioptimus_jax.student import CONFIDENCE
 
 RESAMPLES = 10_000
+# Numbers are drawn chunk by chunk: another size draws others, which moves the last digits of intervals.
 CHUNK_CELLS = 250_000  # of resamples x units held at a time
 FAILED_SHARE_OF_PEERS = 0.5
 FAILED_SHARE_OF_LOSS = 0.9
@@ -183,6 +184,7 @@ def resampled(counts_SxUxC: np.ndarray, resamples: int = RESAMPLES, seed: int = 
         # How many draws meet a unit with counts is binomial; which of these they meet is uniform.
         drawn_R = generator.binomial(units, filled / units, size)
         cells = generator.integers(0, max(filled, 1), drawn_R.sum())
+        # Each resample counts in a range of its own, so that one bincount serves all.
         cells += np.repeat(np.arange(size) * filled, drawn_R)
         times_RxU = np.bincount(cells, minlength=size * filled).reshape(size, filled)
         totals.append(times_RxU.astype(np.float64) @ counts_UxSC)

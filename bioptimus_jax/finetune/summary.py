@@ -25,6 +25,7 @@ Group = Sequence[tuple[Cell, dict[str, Any]]]
 
 def grouped(cells: Iterable[Cell], records: Mapping[str, dict[str, Any]]) -> list[Group]:
     """The finished cells by model, set and setting."""
+    # Cells are in the order of models, sets and settings, so those of one place are neighbours.
     return [[(cell, records[cell.name]) for cell in group] for _, group in itertools.groupby(cells, place)]
 
 
@@ -152,5 +153,6 @@ def known_of(surgery: Path, vocab: Path, corpus_words: int) -> Known:
     contexts = {record['token']: record['contexts'] for record in tokens if 'contexts' in record}
     counted, counts_W = frequency.read(vocab)
     counts, known = dict(zip(counted, counts_W.tolist(), strict=True)), load_subwords(vocab)
+    # Where pieces hold the space before them, words were counted with it.
     words, space = known.kind.words(known.tokenizer), ' ' * known.kind.carries_space
     return Known(contexts or None, counts, corpus_words, lambda word: words(space + word))

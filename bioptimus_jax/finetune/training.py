@@ -219,6 +219,7 @@ class _Training:
         self.rows: UsedRows | None = None
         if UsedRows.applies(head):
             self.rows = UsedRows(head, {piece for w in windows for piece in w.pieces} | {head.pad})
+            # Before the optimiser is made: it takes the used rows in place of the table.
             self.rows.install()
         self.optimizer, self.schedule = optimizer_of(head, settings, self.updates)
         self.trained = [p for p in head.parameters() if p.requires_grad]
@@ -268,6 +269,7 @@ class _Training:
         predicted = [self.head.predicted(*part) for part in given]
         total = torch.zeros((), device=self.head.device)
         for (windows, targets), count in zip(given, predicted, strict=True):
+            # The mean over nothing is NaN: a window may show words that its neighbours predict, and predict none.
             if count:
                 loss = self.head.loss(self.head.batch(windows, targets)) * (count / sum(predicted))
                 loss.backward()

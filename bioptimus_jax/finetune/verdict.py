@@ -191,6 +191,7 @@ def differences_of(pairings: Sequence[Pairing]) -> list[Difference]:
     for number, key in enumerate(dict.fromkeys((p.text, p.metric) for p in pairings)):
         group = [p for p in pairings if (p.text, p.metric) == key]
         sides = [p.a_SxUxC for p in group], [p.b_SxUxC for p in group]
+        # `macro` averages draws of several texts: they are independent only with a stream for each text.
         results = paired(key[1], *sides, RESAMPLES, seed=number)
         found.update(zip((p.dataset for p in group), results, strict=True))
     return [found[p.dataset] for p in pairings]

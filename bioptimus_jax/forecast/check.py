@@ -80,6 +80,7 @@ def _scores(
     units_R = np.array([one.unit for _, one in runs])
     of_arm = np.array([[name == arm for name, _ in runs] for arm in held])
     told_A, known_A = ((of_arm @ (x * units_R)) / of_arm.sum(1) for x in (ends_R, true_R))
+    # Exactly 0 where the lowest is taken: a number less itself.
     taken = known_A[told_A.argmin()] - known_A.min()
     # Where all are told to end alike no order is told: 0, where Kendall's formula divides 0 by 0.
     tau = kendalltau(told_A, known_A).statistic if np.ptp(told_A) and np.ptp(known_A) else 0.0

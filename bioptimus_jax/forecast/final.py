@@ -157,6 +157,7 @@ def _regression(finished: tuple[Curve, ...], share: float, alone: bool) -> _Regr
     known_RxF = (features_RxF - centre_F) / scale_F
     fits = [ridge(known_RxF, gains_R, groups_R, penalty) for penalty in PENALTIES]
     weights_F, left_R = min(fits, key=lambda fit: float(np.square(fit[1]).sum()))
+    # Groups are numbered from 0: the largest number is how many there are less one, the degrees of freedom.
     half = reach(float(np.sqrt(np.square(left_R).mean())), int(groups_R.max()))
     low_F, high_F = known_RxF.min(0), known_RxF.max(0)
     return _Regression(centre_F, scale_F, low_F, high_F, float(gains_R.mean()), weights_F, half)

@@ -59,6 +59,7 @@ def write(answers: Iterable[Answer], form: str, to: Path | None) -> None:
             _write_brat(answer, to)
     elif to is None:
         terminal = sys.stdout.isatty()
+        # A form that escapes by itself has put colours in, which must not be escaped.
         safe = printable if terminal and not FORMS[form].printable else str
         _write_all(
             answers, FORMS[form], Types(coloured()), lambda text: print(safe(text), end='', flush=True)

@@ -286,6 +286,7 @@ def _identified(axes: Any, prefix: str) -> dict[str, Any]:
     others: list[str] = []
     owned: dict[Any, str] = {}
     for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+        # The handle of error bars is a container, which takes no id; its parts do.
         owned |= dict.fromkeys([handle] if hasattr(handle, 'set_gid') else handle.get_children(), label)
     labels = {with_line(label): label for label in owned.values()}
     for number, artist in enumerate((*axes.patches, *axes.collections, *axes.lines)):

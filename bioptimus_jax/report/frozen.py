@@ -180,6 +180,7 @@ def weighted_kendall(x_N: np.ndarray, y_N: np.ndarray, weights_RxN: np.ndarray) 
 
     concordant_R = pairs(functools.reduce(np.multiply, orders))
     untied_R = np.sqrt(pairs(np.abs(orders[0])) * pairs(np.abs(orders[1])))
+    # Weights are whole numbers, so what is not 0 is 1 or more.
     return np.where(untied_R > 0, concordant_R / np.maximum(untied_R, 1), 0.0)
 
 

@@ -122,6 +122,7 @@ def headlines(m: Measures, table: Table, most: int) -> list[tuple[str, str]]:
     """`40.24 → 76.86` and what it is, for so many of the table's sets."""
     found = []
     for row in table.rows[:most]:
+        # The cells of `gain`, which end with those of OF_A_TEST.
         dataset, source, best, score, by, low, high, p, verdict, items, _ = (cell.text for cell in row)
         said = f'{by}, not tested'
         if row[7].value is not None:

@@ -107,6 +107,7 @@ class Measures:
         seen = list(dict.fromkeys(models))
         known = [name for name in (SOURCE, PHASE_INITIAL) if name in seen]
         for phase in self.phases:
+            # The shorter name first: 0.1@5 comes before 0.1@25.
             snapshots = [name for name in seen if phase_of(name) == phase and name != phase]
             known += [*sorted(snapshots, key=lambda name: (len(name), name)), *[phase] * (phase in seen)]
         return known + [name for name in seen if name not in known]

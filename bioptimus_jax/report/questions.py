@@ -61,6 +61,7 @@ class Row:
 
     @property
     def by_seed(self) -> dict[int | None, Trained]:
+        # Backwards, so that the first model of a seed stays.
         return {t.seed: t for t in reversed(self.models)}
 
     def cells(self, dataset: str) -> dict[tuple[int | None, int], tuple[Measures, dict[str, Any]]]:

@@ -146,6 +146,7 @@ def parted(members: Iterable[tuple[Mapping[str, str], T]]) -> list[tuple[dict[st
         part = next((part for part in parts if not differing(part[0], own)), None)
         if part is None:
             parts.append(part := ({}, []))
+        # A part has the conditions of all its members, which the next ones must not contradict.
         part[0].update(own)
         part[1].append(member)
     return parts

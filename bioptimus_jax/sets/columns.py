@@ -69,6 +69,7 @@ def count_mentions(path: Path) -> int:
     A mention begins at a letter for a beginning or a single word, and at any other that continues nothing of its type
     (as conlleval reads it).
     """
+    # Nothing is shared with `_rows`: `require_all_mentions` holds one against the other.
     lines = path.read_bytes().split(b'\n')
     separator = b'\t' if any(b'\t' in line for line in lines if line.strip(b' \t\r')) else b' '
 

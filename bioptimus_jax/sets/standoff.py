@@ -93,6 +93,7 @@ def without_overlaps(mentions: tuple[Mention, ...]) -> list[Mention]:
     """
     kept: list[Mention] = []
     for one in sorted(mentions, key=lambda m: (m.pieces > 1, m.start - m.end, m.start)):
+        # `kept` is in order and free of overlaps, so only the neighbours of this place can be in the way.
         at = bisect.bisect(kept, one.start, key=lambda m: m.start)
         free = (not at or kept[at - 1].end <= one.start) and (at == len(kept) or one.end <= kept[at].start)
         if free:
@@ -107,6 +108,7 @@ def sentences_of(document: Marked, number: int, repairs: Counter[str], cut: Cut 
     found = []
     for start, end in _sentence_spans(text, mentions, repairs, cut):
         words: list[str] = []
+        # By edge: the first word behind it, the last one before it.
         first_word: dict[int, int] = {}
         last_word: dict[int, int] = {}
         inner = edges[bisect.bisect(edges, start) : bisect.bisect_left(edges, end)]

@@ -107,6 +107,7 @@ def broken(tags: Sequence[str], scheme: Scheme) -> int:
     if scheme.name not in CLOSED:
         return 0
     begin, inside, end, _ = tuple(CLOSED[scheme.name])
+    # `running` is '' for tags without types, so None says that nothing is open.
     count, running = 0, None
     for tag in (*tags, OUTSIDE):
         goes_on = tag[0] in (inside, end)

@@ -407,6 +407,7 @@ def answers_of(
             value = float(given)
         except ValueError:
             value = math.nan
+        # NaN is below nothing: so it is refused as well.
         if not abs(value) < LARGEST_NUMBER:
             raise InputError(f'{path}:{number}: {given!r} is not a number')
         return (value,)

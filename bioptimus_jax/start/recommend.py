@@ -209,6 +209,7 @@ def _length(asked: Asked, loaded: Any, corpus_pieces: float, machine: Machine) -
 def _pieces(asked: Asked, loaded: Any, machine: Machine) -> float:
     """Pieces that are trained on in the hours."""
     experiment = Experiment.from_config(loaded, paths=False)
+    # FLOPs of a piece do not depend on the length of the corpus, so any length will do.
     [phase] = make_plan(experiment, Assumptions(words=1e9)).phases
     return asked.hours * 3600 * TRAINING * machine.rate / phase.flops_per_piece
 

@@ -88,6 +88,7 @@ def _words(verb: Verb) -> tuple[list[str], list[str]]:
     for name, default, metadata in walk(Experiment()) if verb.every else keys_of(verb):
         choices = ('true', 'false') if isinstance(default, bool) else metadata.get('one_of', ())
         flags.append(f'--config.{name}=')
+        # The scripts part words at blanks and quote them: values with either cannot stand there.
         values += [f'--config.{name}={one}' for one in choices if one and not set(str(one)) & set(' \'"')]
     return flags, values
 

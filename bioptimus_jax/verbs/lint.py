@@ -32,6 +32,7 @@ def _call(command: Command) -> None:
         lambda: '\n'.join('\n'.join(lines) for lines in looked.lines),
     )
     if looked.errors:
+        # The first one ends the program, which prints it and sets the exit code.
         for error in looked.errors[1:]:
             complain(error)
         raise InputError(looked.errors[0])

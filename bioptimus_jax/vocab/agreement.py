@@ -136,6 +136,7 @@ def _facts(tokenizer: tokenizers.Tokenizer) -> Iterator[tuple[str, Any]]:
     yield 'number of tokens', tokenizer.get_vocab_size()
     yield 'normalizer', normalizer.get('type')
     if normalizer.get('type') == 'BertNormalizer':
+        # Left open, accents are stripped where capitals are lowered.
         if normalizer['strip_accents'] is None:
             normalizer['strip_accents'] = normalizer['lowercase']
         for key, name in SWITCHES.items():

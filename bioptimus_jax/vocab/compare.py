@@ -63,6 +63,7 @@ def measure(subwords: Subwords, texts: Sequence[str]) -> tuple[dict[str, float],
         'words_between_spaces': between_spaces,
         'pieces_per_word': round(total / max(words, 1), 4),
         'pieces_per_word_between_spaces': round(total / max(between_spaces, 1), 4),
+        # An unknown word is one piece, too, but no whole word.
         'one_piece_words': round((single - unknown) / max(words, 1), 4),
         'unknown_words': round(unknown / max(words, 1), 6),
     }

@@ -120,6 +120,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
         _scan_all(run, pool, blocks, search, folder / PARTIAL)
         located = _locate_all(run, pool, search.candidates, longest)
     _write_tables(folder, tokens, located)
+    # Only now: until both tables are whole a restart needs the search.
     (folder / PARTIAL).unlink(missing_ok=True)
     seconds = time.monotonic() - started
     per_token = np.bincount([row.token for row in located], minlength=len(tokens))

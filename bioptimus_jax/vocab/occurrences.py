@@ -71,6 +71,7 @@ class TokenFinder:
         token = np.array(self.row_tokens, np.int64)[starts[row_N[at]] + ranks(at)]
         sentence = sentence_N[at]
         chunk = ranks(sentence_N)[at]
+        # The first index is the first place, as chunks are in order; `locate` needs the pairs sorted.
         _, first = np.unique(sentence * max(len(self.tokens), 1) + token, return_index=True)
         return sentence[first], token[first], chunk[first]
 

@@ -71,6 +71,7 @@ class Candidates:
 
     def smallest(self, k: int) -> 'Candidates':
         """Per token the k smallest priorities over different texts, in order of token and priority."""
+        # The last key of `lexsort` decides first: token, text, priority.
         order = np.lexsort((self.priority, self.text, self.token))
         first = _changes(self.token[order], self.text[order])
         # A text that stands in several places counts once, at its smallest priority.
@@ -119,6 +120,7 @@ class Search:
         self.blocks += 1
         self.sentences += sentences
         self.pending.append(candidates)
+        # A merge sorts all that is known, so it waits for as many again.
         if sum(map(len, self.pending)) > max(len(self.candidates), self.tokens):
             self.merge()
 
@@ -138,6 +140,7 @@ class Search:
         with contextlib.suppress(*damage), open(path, 'rb') as file:
             saved = np.load(file, allow_pickle=False)
             names = [field.name for field in dataclasses.fields(Candidates)]
+            # All is read before anything is set: a damaged file leaves the search as it was.
             candidates = Candidates(**{name: saved[name] for name in names})
             self.blocks, self.sentences = int(saved['blocks']), int(saved['sentences'])
             self.candidates = candidates

@@ -52,6 +52,7 @@ def align(tokenizer: Any, sentences: Sequence[Sentence], max_pieces: int, overla
     windows: list[Window] = []
     zero = long = cut = 0
     for number, (pieces_N, word_N) in enumerate(_encode(tokenizer, sentences)):
+        # Words count from 0: with -1 before them the first piece begins a word as well.
         starts_W = np.flatnonzero(np.diff(word_N, prepend=-1))
         sizes_W = np.diff(starts_W, append=len(word_N))
         zero += len(sentences[number].words) - len(starts_W)
@@ -61,6 +62,7 @@ def align(tokenizer: Any, sentences: Sequence[Sentence], max_pieces: int, overla
         if len(pieces_N) > room:
             long += 1
             cut += int(np.sum(sizes_W > room))
+            # `_spans` takes words that fit: a longer one would be in no window.
             sizes_W = np.minimum(sizes_W, room)
             spans = _spans(sizes_W, room, 2 * overlap_pieces)
         for low, high, own_low, own_high in spans:

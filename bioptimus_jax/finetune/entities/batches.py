@@ -47,6 +47,7 @@ def collate(
     arrays = {'pieces_BxL': pieces_BxL, 'mask_BxL': mask_BxL.astype(np.int64)}
     if labels is not None and not chained:
         arrays['labels_BxL'] = padded(labels, IGNORED)
+    # Padding is 0 here: labels and places are looked up, and `in_chain_BxT` leaves it out.
     if chained:
         if labels is not None:
             arrays['labels_BxT'] = padded(labels, 0)

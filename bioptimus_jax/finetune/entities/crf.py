@@ -21,6 +21,7 @@ def may_follow(before: str, tag: str, scheme: str) -> bool:
     if scheme == 'bio':
         return tag[0] != 'I' or (before != OUTSIDE and goes_on)
     if scheme == 'bioul':
+        # What B- or I- leaves open must go on: neither O nor the end may follow.
         return goes_on if before[0] in 'BI' else tag[0] not in 'IL'
     return True  # io
 
@@ -93,6 +94,7 @@ class Chain(torch.nn.Module):
         """The best label sequence that the scheme allows, by Viterbi's algorithm; [B, T], padding arbitrary."""
         emissions_BxTxC, mask_BxT, opens_B, closes_B = words
         step_CxC = self.transitions_CxC + self.forbidden_CxC
+        # `where`, since in a product a false flag times -inf would be NaN.
         begin_BxC = torch.where(opens_B[:, None], self.begin_C + self.forbidden_begin_C, 0.0)
         end_BxC = torch.where(closes_B[:, None], self.end_C + self.forbidden_end_C, 0.0)
         best_BxC = emissions_BxTxC[:, 0] + begin_BxC

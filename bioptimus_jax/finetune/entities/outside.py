@@ -118,15 +118,18 @@ def _laid_on(asked: Asked, documents: Sequence[Marked], counts: Counter[str]) ->
             at = first_difference(own, wanted)
             if begins + at == len(whole):
                 raise InputError(f'{document.place}: continues after the last sentence of {asked.gold_file}')
+            # From the character to its word, from the word to its sentence.
             sentence = bisect.bisect(firsts, bisect.bisect(edges, begins + at) - 1) - 1
             raise InputError(
                 f'{document.place}: {from_difference(own, wanted)!r} differs from {asked.place(sentence)}, '
                 f'{from_difference(wanted, own)!r}; give the text of the test set in its order'
             )
         for one in document.mentions:
+            # As many characters before an offset as are no white space: places in `whole`.
             start, end = (begins + bisect.bisect_left(places, edge) for edge in (one.start, one.end))
             first, behind = bisect.bisect(edges, start) - 1, bisect.bisect_left(edges, end)
             counts[WIDENED] += (edges[first], edges[behind]) != (start, end)
+            # From here on start and end count words.
             mentions.append(Mention(one.kind, first, behind, one.pieces))
         begins += len(own)
     if begins < len(whole):

@@ -44,6 +44,7 @@ class Segments(torch.nn.Module):
     def log_partition(self, words: Words) -> torch.Tensor:
         """The logarithm of the sum over all ways to cut of their exponentiated scores; a tensor of B."""
         outside_BxT, left_BxTxK, right_BxTxK = self._parts(words.emissions_BxTxC)
+        # `alphas_B[i]` sums all ways to cut the first i words. I: the first word of a mention that ends at t.
         alphas_B = [torch.zeros_like(outside_BxT[:, 0])]
         for t in range(outside_BxT.shape[1]):
             mentions_BxIxK = torch.stack(alphas_B, 1)[..., None] + left_BxTxK[:, : t + 1] + self._lengths(t)
@@ -59,6 +60,7 @@ class Segments(torch.nn.Module):
         best_B, chosen = [torch.zeros_like(outside_BxT[:, 0])], []
         for t in range(outside_BxT.shape[1]):
             mentions_BxIxK = torch.stack(best_B, 1)[..., None] + left_BxTxK[:, : t + 1] + self._lengths(t)
+            # The first word i and the type k are one index, i K + k, which the way back takes apart.
             mention_B, at_B = (mentions_BxIxK + right_BxTxK[:, None, t]).flatten(1).max(1)
             alone_B = best_B[-1] + outside_BxT[:, t]
             best_B.append(torch.where(words.mask_BxT[:, t], torch.maximum(alone_B, mention_B), best_B[-1]))

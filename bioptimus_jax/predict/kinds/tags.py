@@ -48,6 +48,7 @@ def answers(loaded: Loaded, given: Sequence[Given], settings: Settings) -> Itera
 
 def scheme_of(loaded: Loaded) -> Scheme:
     """The scheme of a tagger's labels. Raises InputError where they are no tags of one scheme."""
+    # B- comes before I- of its type: an I- before it would make the labels IOB1.
     labels = sorted((label for label in loaded.labels if label != OUTSIDE), key=lambda tag: (tag[2:], tag))
     wrong = next((label for label in labels if not is_tag(label)), None)
     try:

@@ -105,6 +105,7 @@ def scores(m: Measures) -> Table:
         for setting in m.settings(model, dataset) or ['']
     ]
     read_nothing = [Scored(m, d, name, '') for d in m.datasets for name in m.baselines if m.baseline(name, d)]
+    # `sorted` keeps the order of equals: in each set the answers that read nothing come first.
     records = sorted([*read_nothing, *records], key=lambda r: m.datasets.index(r.dataset))
 
     def known(cell: Callable[[Scored], Cell]) -> Callable[[Scored], Cell]:

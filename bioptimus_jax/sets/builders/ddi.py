@@ -80,6 +80,7 @@ def _mention(shown: str, text: str, entity: etree._Element, oddities: Counter[st
     if not OFFSETS.fullmatch(said):
         raise InputError(f'{where}: expected charOffset as 0-11 or 0-3;10-14, found {said[:60]!r}')
     quote = entity.get('text', '')
+    # The offsets of DDI include the last character.
     parts = [(int(a), int(b) + 1) for a, b in (part.split('-') for part in said.split(';'))]
     start, end = parts[0][0], parts[-1][1]
     covered = quoted(where, text, start, end, quote)

@@ -13,6 +13,7 @@ HEADER = ('index', 'sentence', 'label')
 
 def make(originals: Originals, fold: int) -> Made:
     """The examples of a fold, 1 to 10. Raises InputError with file and line."""
+    # Test files have a header and numbers of rows, training files neither.
     rows = [row for _, row in originals.rows(f'{fold}/train.tsv', HEADER[1:])]
     test = [row[1:] for _, row in originals.rows(f'{fold}/test.tsv', HEADER)][1:]
     splits = {'train': rows[:CUT], 'devel': rows[CUT:], 'test': test}

@@ -22,6 +22,7 @@ FOLDS = 10
 
 def split(answers: Mapping[str, str]) -> dict[str, list[str]]:
     """Ids of the questions of each split, from their answers in the order of the file."""
+    # One generator for all draws: in another order the same draws give another split.
     generator = random.Random(0)
     rest, test = _parts(answers, 2, generator)
     folds = _parts({name: answers[name] for name in rest}, FOLDS, generator)

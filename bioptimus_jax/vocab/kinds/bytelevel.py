@@ -189,6 +189,7 @@ class ByteLevel(Kind):
         state, gone = json.loads(tokenizer.to_str()), {tokenizer.id_to_token(i) for i in hidden}
         model = state['model']
         model['merges'] = [pair for pair in model['merges'] if not gone & {*pair, ''.join(pair)}]
+        # A name with a space is found in no text: the alphabet writes a space as Ġ.
         model['vocab'] = {f'hidden {i}' if t in gone else t: i for t, i in model['vocab'].items()}
         return tokenizers.Tokenizer.from_str(json.dumps(state))
 
@@ -218,6 +219,7 @@ class ByteLevel(Kind):
             )
         if not counts:
             raise InputError('the corpus has no words to train a vocabulary on; check config.corpus.inputs')
+        # One entry less, as the mask comes behind what the trainer makes.
         trainer = trainers.BpeTrainer(
             vocab_size=settings.size - 1,
             min_frequency=settings.min_frequency,
