@@ -28,6 +28,7 @@ from bioptimus_jax.finetune import cards as finetune_cards
 from bioptimus_jax.finetune import cells, training
 from bioptimus_jax.finetune.batches import PART_COST, by_length, drawn, parts
 from bioptimus_jax.finetune.cards import devices_of
+from bioptimus_jax.finetune.crossed import same_seeds
 from bioptimus_jax.finetune.entities.align import align, piece_labels, tags_of_words
 from bioptimus_jax.finetune.entities.files import read_predictions
 from bioptimus_jax.finetune.finished import read_model
@@ -698,11 +699,22 @@ def test_kept_models_are_scored_on_other_sets_that_share_a_type(tiny_bert, tmp_p
     assert kept.stat().st_mtime_ns == time
     shown = crossed_table(read_measures(run)).markdown()
     assert 'half on all: Drug' in shown
-    assert f'{100 * found["half", "all"]["test"]:.2f} ({-100 * found["half", "all"]["drop"]:+.2f} [' in shown
+    one = found['half', 'all']
+    low, high = (-100 * end for end in reversed(one['drop_interval']))
+    assert f'{100 * one["test"]:.2f} ({-100 * one["drop"]:+.2f} [{low:+.2f}, {high:+.2f}])' in shown
     changes = config.defaults()
     changes.finetune.update(crossed=True)
     with pytest.raises(ConfigError, match=r'config\.finetune\.crossed: is for models that are kept'):
         Experiment.from_config(changes)
+
+
+def test_models_of_two_sets_are_compared_seed_by_seed():
+    """`finetune.of_set` may give each set its own seeds."""
+    cells = {seed: types.SimpleNamespace(seed=seed) for seed in range(5)}
+    of = lambda *seeds: [cells[seed] for seed in seeds]  # noqa: E731
+    assert same_seeds(of(0, 1, 2), of(1, 2)) == (of(1, 2), of(1, 2))
+    assert same_seeds(of(3), of(4)) == (of(3), of(4)), 'the best of each'
+    assert same_seeds(of(0, 1), of(2, 3, 4)) == (of(0), of(2))
 
 
 def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_path):

@@ -43,15 +43,24 @@ def cross(console: Console, cells: Sequence[Cell], datasets: Mapping[NamedSet, A
         source, target = own[0].dataset, other[0].dataset
         task = task_for(target)
         if names := task.shared(datasets[source], datasets[target]):
+            away, home = same_seeds(own, other)
             crossed = [
                 _predicted(cell, datasets[source], target, datasets[target], console.check_stop)
-                for cell in own
+                for cell in away
             ]
-            at_home = [task.written(cell.target) for cell in other]
+            at_home = [task.written(cell.target) for cell in home]
             scores = _compared(task, names, crossed, at_home)
             found.append({**place(other[0]), 'trained_on': source.name, **scores})
         progress.update(1)
     return found
+
+
+def same_seeds(own: Sequence[Cell], other: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
+    """Cells of the seeds that both have, or one of each: config.finetune.of_set may give each set its own."""
+    common = {cell.seed for cell in own} & {cell.seed for cell in other}
+    if not common:
+        return [own[0]], [other[0]]
+    return [c for c in own if c.seed in common], [c for c in other if c.seed in common]
 
 
 def _predicted(

@@ -23,8 +23,9 @@ def crossed(m: Measures) -> Table:
         r = found.get((row[0], row[1], row[2], trained_on))
         if r is None:
             return missing()
-        value, drop = 100 * r['test'], 100 * r['drop']
-        return Cell(f'{value:.2f} ({-drop:+.2f} [{percents(r["drop_interval"])}])', value)
+        value, (low, high) = 100 * r['test'], r['drop_interval']
+        change = f'{-100 * r["drop"]:+.2f} [{-100 * high:+.2f}, {-100 * low:+.2f}]'
+        return Cell(f'{value:.2f} ({change})', value)
 
     columns = [
         Column('tested on', lambda dataset, *_: dataset),
@@ -37,7 +38,7 @@ def crossed(m: Measures) -> Table:
     shared = '; '.join(f'{a} on {b}: {", ".join(kinds)}' for (a, b), kinds in types.items())
     note = (
         f'Test {score_names(m)}, percent, of the types that both sets have ({shared}); in brackets how far that is from'
-        ' models that were trained on the tested set, on the same types and seeds, [95 % of that drop over test items,'
+        ' models that were trained on the tested set, on the same types and seeds, [95 % over test items,'
         ' paired]. Trained on it: all seeds and types. Of models that were kept.'
     )
     absent = (
