@@ -23,7 +23,14 @@ from bioptimus_jax.pretrain.optimizers import OPTIMIZERS
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.pretrain.shares import OWN, quotas
 from bioptimus_jax.pretrain.units import MASKINGS
-from bioptimus_jax.surgery.initialisations import INITIALISATIONS, MAPS, Initialisation, Map, concerned
+from bioptimus_jax.surgery.initialisations import (
+    INITIALISATIONS,
+    MAPS,
+    OF_FIT,
+    Initialisation,
+    Map,
+    concerned,
+)
 
 # Large variations: each is a file of the package, and its name the value of a key.
 TOKENIZERS = Plugins('bioptimus_jax.vocab.kinds', 'KIND')
@@ -256,6 +263,12 @@ class Surgery:
         'again on their own contexts; 0: none',
         low=0,
         high=1,
+    )
+    fit_only: str = key(
+        '',
+        'of fit_steps: a file with the new tokens to fit, one a line, such as analyze/bad_tokens.txt of an earlier '
+        'run; the others keep their rows. Empty: all new tokens',
+        path=True,
     )
     donor: str = key(
         '',
@@ -983,7 +996,7 @@ def _wrong_surgery(s: Surgery) -> Iterator[str]:
             'config.surgery.fit_layer: 0 are the embeddings, in which no other piece knows of the new one; give 1 to '
             'the depth of the source, or -1 for its last layer'
         )
-    for name in ('fit_layer', 'fit_cross_entropy', 'fit_again'):
+    for name in OF_FIT[1:]:
         if getattr(s, name) != getattr(Surgery, name) and not s.fit_steps:
             yield (
                 f'config.surgery.{name}: {getattr(s, name)} decides nothing without a fit; set '

@@ -176,7 +176,8 @@ STAGES: dict[str, Stage] = {
             'analyze',
             "word-level loss across vocabularies, geometry, the sets' entities in pieces and from frozen states",
             'export/, surgery/, corpus/, vocab/, config.finetune.folder',
-            'analyze/cloze.json, geometry.json, points.json, entities.json, frozen.json, snapshots.json',
+            'analyze/cloze.json, geometry.json, points.json, new_tokens.json, bad_tokens.txt, entities.json, '
+            'frozen.json, snapshots.json',
             ('analysis', 'evaluation', 'rows'),
             lambda run: ('corpus', 'vocab', 'surgery', 'export'),
             _late('analysis.build', 'build'),

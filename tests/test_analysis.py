@@ -8,12 +8,14 @@ import jax
 import numpy as np
 import pytest
 
-from bioptimus_jax.analysis import build, cloze, entities, geometry
+from bioptimus_jax.analysis import build, cloze, entities, geometry, new_tokens
 from bioptimus_jax.corpus.documents import Document, write_documents, write_metadata
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import write_json, write_jsonl
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.report.measures import read_measures
+from bioptimus_jax.report.sections import new_tokens as section
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import Experiment, Finetune
 from bioptimus_jax.vocab import frequency
@@ -335,6 +337,51 @@ def test_stage_scores_every_model_on_the_same_words(run):
     assert list(shapes[1]['rows']) == ['all', 'shared', 'new']
     assert shapes[1]['rows']['new']['count'] == len(set(LARGE) - set(SMALL))
     assert not (run.workdir / 'analyze' / build.PARTS).exists()
+
+
+@pytest.mark.usefixtures('_built')
+def test_new_tokens_that_cost_more_than_their_pieces_are_named(run):
+    folder = run.workdir / 'analyze'
+    source, *_, last = json.loads((folder / 'cloze.json').read_text())
+    records = json.loads((folder / 'new_tokens.json').read_text())
+    assert {r['token'] for r in records} <= set(LARGE) - set(SMALL)
+    by_class = last['new_tokens']
+    of_new = [name for name in by_class if name != new_tokens.KNOWN]
+    for model in (source, last):
+        of_class = [model['new_tokens'][name] for name in of_new if by_class[name]['words']]
+        nats = sum(c['words'] * c['nats_per_word'] for c in of_class)
+        assert nats == pytest.approx(
+            sum(r['words'] * r['nats_per_word'][model['model']] for r in records), rel=1e-4
+        )
+    # All of them are in every document: the most frequent class.
+    assert by_class['100 or more']['tokens'] == len(records) > 2
+    assert sum(by_class[name]['words'] for name in of_new) == sum(r['words'] for r in records)
+    assert sum(c['words'] for c in by_class.values()) <= last['words']
+    for r in records:
+        assert r['behind'] == pytest.approx(
+            r['nats_per_word']['0.2'] - r['nats_per_word']['source'], abs=2e-4
+        )
+    lost = [r['words'] * r['behind'] for r in records]
+    assert lost == sorted(lost, reverse=True)
+    bad = [r['token'] for r in records if r['behind'] > 0]
+    assert (folder / 'bad_tokens.txt').read_text().split() == bad
+    m = read_measures(run)
+    shown = section.named(m)
+    assert [row[0].text for row in shown.rows] == list(by_class)
+    assert shown.rows[0][-1].value == pytest.approx(by_class['100 or more']['nats_per_word'], abs=1e-3)
+    assert f'{len(bad)} of {len(records)} new tokens' in section.behind(m).note
+    assert [row[0].text for row in section.behind(m).rows] == bad[: section.EXAMPLES]
+
+
+def test_a_token_is_bad_only_beside_a_source(tmp_path):
+    by_model = {'initial': {'a': (2, 6.0)}, '0.1': {'a': (2, 5.0)}}
+    new_tokens.write(tmp_path, by_model, '0.1')
+    [record] = json.loads((tmp_path / 'new_tokens.json').read_text())
+    assert record == {'token': 'a', 'words': 2, 'nats_per_word': {'initial': 3.0, '0.1': 2.5}}
+    assert (tmp_path / 'bad_tokens.txt').read_text() == ''
+    new_tokens.write(tmp_path, {'source': {'a': (2, 4.0)}, **by_model}, '0.1')
+    assert json.loads((tmp_path / 'new_tokens.json').read_text())[0]['behind'] == 0.5
+    assert (tmp_path / 'bad_tokens.txt').read_text() == 'a\n'
 
 
 @pytest.fixture(scope='module')

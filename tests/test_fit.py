@@ -13,7 +13,7 @@ from toy_source import OLD, TABLE, WORD, built, ids, make_run, make_source
 from toy_spelling import FOUND, NEW, SPELLING
 
 from bioptimus_jax import config
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.electra import Electra
 from bioptimus_jax.model.families.modernbert import ModernBert
@@ -211,12 +211,14 @@ def changes(**own):
 
 def test_the_stage_says_which_tokens_are_still_bad_and_fits_the_worst_again(tmp_path, capsys):
     made, start = {}, {'strategy': 'averaged_input'}
+    (tmp_path / 'bad.txt').write_text('known\nlymphoma\n\n')
     fitted = {**start, 'fit_steps': 30, 'fit_cross_entropy': 0.05, 'fit_layer': 1}
     source = make_source(SPELLING, layers=2)
     for name, own in {
         'none': start,
         'once': fitted,
         'again': {**fitted, 'fit_again': 0.5},
+        'only': {**fitted, 'fit_only': tmp_path / 'bad.txt'},
     }.items():
         run = make_run(tmp_path / name, source, NEW, FOUND, **changes(**own))
         run.quiet = name != 'again'
@@ -242,6 +244,9 @@ def test_the_stage_says_which_tokens_are_still_bad_and_fits_the_worst_again(tmp_
     assert moved.tolist() == [NEW.index(again)]
     moved = np.flatnonzero(np.abs(tables['once'] - tables['none']).max(axis=1))
     assert moved.tolist() == sorted(NEW.index(token) for token in after)
+    moved = np.flatnonzero(np.abs(tables['only'] - tables['none']).max(axis=1))
+    assert moved.tolist() == [NEW.index('lymphoma')]
+    assert made['only'][1]['fit']['tokens'] == 1
     said = capsys.readouterr().out
     assert (
         f'1 tokens fitted again ({report["again"]["before"]:.3g}, now {report["again"]["after"]:.3g})' in said
@@ -283,6 +288,7 @@ def test_what_is_chosen_on_one_half_is_measured_on_the_other(tmp_path, monkeypat
 def test_settings_that_cannot_be_are_refused_before_any_work(tmp_path):
     for own, words in (
         ({'fit_layer': 0, 'fit_steps': 3}, 'config.surgery.fit_layer: 0 are the embeddings'),
+        ({'fit_only': 'a'}, 'config.surgery.fit_only: a decides nothing without a fit'),
         ({'fit_again': 0.5}, 'config.surgery.fit_again: 0.5 decides nothing without a fit'),
         ({'fit_cross_entropy': 1.0}, 'config.surgery.fit_cross_entropy: 1.0 decides nothing'),
         ({'strategy': 'random_rows', 'fit_steps': 3}, 'config.surgery.fit_steps: 3 is for'),
@@ -292,6 +298,15 @@ def test_settings_that_cannot_be_are_refused_before_any_work(tmp_path):
         with pytest.raises(ConfigError, match=words):
             Experiment.from_config(settings)
     source = make_source(SPELLING, layers=2)
+    (tmp_path / 'other.txt').write_text('the\n')
+    listed = {'fit_steps': 3, 'fit_only': tmp_path / 'other.txt'}
+    with pytest.raises(InputError, match=r'fit_only: .*other\.txt: none of its 1 lines is a new token'):
+        built(make_run(tmp_path / 'listed', source, NEW, FOUND, **changes(**listed)))
+    lost = make_run(
+        tmp_path / 'lost', source, NEW, FOUND, **changes(**{**listed, 'fit_only': tmp_path / 'no'})
+    )
+    with pytest.raises(ConfigError, match=r'fit_only: .*no: no such file; give one with a token a line'):
+        graft.external_inputs(lost.config)
     deep = make_run(tmp_path / 'deep', source, NEW, FOUND, **changes(fit_steps=3, fit_layer=3))
     with pytest.raises(ConfigError, match=r'fit_layer: 3, but .*source has 2 layers; give 1 to 2, or -1'):
         graft.check(deep)

@@ -14,9 +14,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from bioptimus_jax.analysis import cloze, contexts, geometry, word_geometry
+from bioptimus_jax.analysis import cloze, contexts, geometry, new_tokens, word_geometry
 from bioptimus_jax.analysis.entities import compare_on_entities, entity_files, entity_folders
 from bioptimus_jax.analysis.frozen_sets import FrozenSets
+from bioptimus_jax.analysis.new_tokens import NewTokens
 from bioptimus_jax.corpus.documents import document_key, open_documents
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_jsonl, read_sealed, write_json, write_sealed
@@ -44,7 +45,8 @@ class Candidate:
 
 
 def build(run: Run, folder: Path) -> dict[str, Any]:
-    """Write cloze.json and geometry.json into `folder`, one record per model; points.json, their words in the plane.
+    """Write cloze.json and geometry.json into `folder`, one record per model; points.json, their words in the plane;
+    new_tokens.json and bad_tokens.txt.
 
     With `finetune.folder` also entities.json, frozen.json and snapshots.json, the hidden words of snapshots.
 
@@ -56,7 +58,11 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     chosen = _passages(e, run.folder('corpus'), spellers)
     measured = word_geometry.choose(e, run.folder('vocab'), run.folder('corpus'), spellers)
     tokens = read_jsonl(run.folder('surgery') / 'tokens.jsonl')
-    new = frozenset(r['token'] for r in tokens if r['kind'] != 'copied')
+    new = NewTokens.of(
+        next(c.speller for c in candidates if c.name == INITIAL),
+        frozenset(r['token'] for r in tokens if r['kind'] != 'copied'),
+        run.folder('vocab'),
+    )
     sets = FrozenSets.of(e)
     snapshots = _snapshots(run, candidates) if sets else []
     of_snapshot = len(chosen) + len(sets)
@@ -79,6 +85,8 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     every = [analysed(candidate) for candidate in (*candidates, *snapshots)]
     records, on_the_way = every[: len(candidates)], every[len(candidates) :]
     _write_measures(folder, records, measured)
+    by_model = {r['model']: r['by_token'] for r in records if not r['cloze'].get('skipped')}
+    new_tokens.write(folder, by_model, _last(run))
     if e.finetune.folder:
         known = {c.name: c.speller.subwords for c in candidates}
         owners = known[INITIAL], known.get(SOURCE)
@@ -104,7 +112,7 @@ def _finished(part: Path) -> dict[str, Any] | None:
     """The record of a model that an earlier attempt finished; None where it is damaged or made by older code."""
     with contextlib.suppress(InputError):
         record = read_sealed(part)
-        return record if record and 'frozen' in record else None
+        return record if record and 'by_token' in record else None
     return None
 
 
@@ -126,13 +134,13 @@ def _analyse(
     chosen: Sequence[cloze.Passage],
     measured: contexts.Words,
     spellers: Sequence[cloze.Speller],
-    new: frozenset[str],
+    new: NewTokens,
     sets: FrozenSets,
     e: Experiment,
     on_rows: Any,
 ) -> dict[str, Any]:
     architecture, params, fresh = load_folder(candidate.folder)
-    known = candidate.speller.subwords
+    known, by_token = candidate.speller.subwords, dict[str, Any]()
     if fresh:
         score: dict[str, Any] = {'skipped': 'has no masked-language-model head'}
         on_rows(len(chosen))
@@ -140,19 +148,27 @@ def _analyse(
         scorer = cloze.make_scorer(architecture, params)
         scored = cloze.score_words(chosen, candidate.speller, scorer, on_rows)
         score = {'mask': cloze.mask_digest(chosen), **cloze.summarise(scored, spellers)}
+        score['new_tokens'], by_token = new.by_class(scored), new.by_token(scored)
     started = time.monotonic()
     # Once for all sets: every call of jax would copy the weights to the device again.
     on_device = jax.device_put(params) if sets else params
     frozen = sets.records(candidate.name, known, architecture, on_device, on_rows)
     seconds = time.monotonic() - started
-    record = {'model': candidate.name, 'cloze': score, 'frozen': frozen, 'frozen_seconds': seconds}
+    record = {'model': candidate.name, 'cloze': score, 'by_token': by_token}
+    record |= {'frozen': frozen, 'frozen_seconds': seconds}
     if candidate.snapshot:
         return record
     table_VxD = np.asarray(flatten(params)[architecture.table])[: len(known.tokens)]
-    of_source = frozenset() if candidate.name == 'source' else new
+    of_source = frozenset() if candidate.name == SOURCE else new.new
     shape = geometry.by_kind(table_VxD, known, of_source, pairs=e.analysis.pairs, seed=e.evaluation.seed)
     of_words = word_geometry.measure(measured, candidate.speller, architecture, params, of_source, e, on_rows)
     return {**record, 'geometry': shape, **of_words}
+
+
+def _last(run: Run) -> str:
+    """The phase that was trained last, which a computed order may have put before others."""
+    exported = (run.manifest('export') or {}).get('counts', {}).get('phases', ())
+    return [INITIAL, *(name for name in exported if name in run.config.phases)][-1]
 
 
 def _snapshots(run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -246,10 +246,11 @@ def summarise(scored: Sequence[HiddenWord], spellers: Sequence[Speller]) -> dict
     """Nats per word (with its standard error over documents), bits per character, accuracy, nats per piece;
     the same for the stratum of words that are one piece under every speller."""
     one_piece = [w for w in scored if all(len(s(w.text)) == 1 for s in spellers)]
-    return {**_measures(scored), 'one_piece': _measures(one_piece)}
+    return {**measures(scored), 'one_piece': measures(one_piece)}
 
 
-def _measures(scored: Sequence[HiddenWord]) -> dict[str, Any]:
+def measures(scored: Sequence[HiddenWord]) -> dict[str, Any]:
+    """Of some hidden words; their number alone where it is 0."""
     if not scored:
         return {'words': 0}
     nats = sum(w.nats for w in scored)

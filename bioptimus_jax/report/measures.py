@@ -55,6 +55,7 @@ class Measures:
     points: dict[str, Any] = _of('analyze', 'points.json', dict)
     frozen: Rows = _of('analyze', 'frozen.json', list)
     snapshots: Rows = _of('analyze', 'snapshots.json', list)
+    new_tokens: Rows = _of('analyze', 'new_tokens.json', list)
     tokens: Rows = dataclasses.field(default_factory=list)
     audit: Rows = dataclasses.field(default_factory=list)
     comparison: dict[str, Any] = _of('vocab', 'comparison.json', dict)

@@ -6,21 +6,22 @@ X: lessons, M: lessons that are measured, N: new tokens, B: lessons of a batch, 
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.loaded import Loaded
 from bioptimus_jax.schema import Surgery
 from bioptimus_jax.surgery import distil
 from bioptimus_jax.surgery.account import Fit, NewRows
 from bioptimus_jax.surgery.distil import BATCH, Aim, Lessons
-from bioptimus_jax.surgery.reading import choose_occurrences
+from bioptimus_jax.surgery.reading import Occurrences, choose_occurrences
 from bioptimus_jax.vocab.contexts import Contexts
 
 MEASURED = 4  # contexts of a token at most: measuring more would soon take longer than the fit
@@ -59,7 +60,8 @@ def fitted(
     seed: int,
     advance: Callable[[int], None],
 ) -> NewRows:
-    """The rows after their gradient fit, on the contexts that the setting uses, and what the fit has reached.
+    """The rows after their gradient fit, on the contexts that the setting uses, and what the fit has reached. With
+    `surgery.fit_only` the tokens of that file alone are fitted and measured. Raises InputError where none is new.
 
     With `surgery.fit_again` the tokens that are worst on every other of their contexts are fitted for as many steps
     again, on their own contexts alone. The report gives their gain on the remaining contexts, which had no part in the
@@ -68,6 +70,8 @@ def fitted(
     """
     targets = {token: number for number, token in enumerate(tokens)}
     chosen = choose_occurrences(contexts, targets, settings.contexts, seed, settings.max_contexts)
+    if settings.fit_only:
+        chosen = _only(listed(Path(settings.fit_only), targets), chosen)
     taught = distil.lessons(source, contexts.sentences, chosen)
     # Setting and depth may name the same layer; as -1 no states of other layers are handed on.
     last = settings.fit_layer == source.architecture.layers
@@ -105,6 +109,23 @@ def fitted(
         'again': again,
     }
     return dataclasses.replace(made, rows=rows_NxD, fit=Fit(before_N, after_N, contexts_N, again_N, summary))
+
+
+def listed(path: Path, targets: Mapping[str, int]) -> frozenset[int]:
+    """The numbers of the new tokens that are lines of a file; others are passed over. Raises InputError for none."""
+    named = [line.strip() for line in path.read_text('utf-8', 'replace').splitlines()]
+    found = frozenset(targets[token] for token in named if token in targets)
+    if not found:
+        raise InputError(
+            f'config.surgery.fit_only: {path}: none of its {len(named):,} lines is a new token; give one a line, as in '
+            'vocab/new_tokens.txt'
+        )
+    return found
+
+
+def _only(wanted: Container[int], chosen: Occurrences) -> Occurrences:
+    left = {s: {n: spans for n, spans in of.items() if n in wanted} for s, of in chosen.items()}
+    return {sentence: of for sentence, of in left.items() if of}
 
 
 def numbers(target_X: np.ndarray) -> np.ndarray:

@@ -102,14 +102,18 @@ def rows_fit(surgery: Surgery, shape: Architecture) -> bool:
 
 
 def external_inputs(experiment: Experiment) -> list[Path]:
-    """The files that decide the result, of the source and of a donor: config.json, weights, tokenizer."""
-    folder = source_folder(experiment.source)
+    """The files that decide the result: of the source and of a donor config.json, weights, tokenizer; the list of the
+    tokens that are fitted alone. Raises ConfigError."""
+    folder, settings = source_folder(experiment.source), experiment.surgery
     if folder is None:
         return []
-    if not experiment.surgery.initialisation.source:
+    if not settings.initialisation.source:
         return [folder / 'config.json']
-    donor_folder = donor.folder_of(experiment.surgery) if experiment.surgery.initialisation.donor else None
-    return [*deciding_files(folder), *(deciding_files(donor_folder) if donor_folder else ())]
+    donor_folder = donor.folder_of(settings) if settings.initialisation.donor else None
+    fitted = [Path(settings.fit_only)] * bool(settings.fit_only)
+    if fitted and not fitted[0].is_file():
+        raise ConfigError(f'config.surgery.fit_only: {fitted[0]}: no such file; give one with a token a line')
+    return [*deciding_files(folder), *(deciding_files(donor_folder) if donor_folder else ()), *fitted]
 
 
 def _shape(experiment: Experiment, entries: int) -> Architecture:

@@ -18,7 +18,7 @@ RANDOM_ROWS_DEVIATION = 0.02
 MEAN_RESIZING_VARIANCE = 1e-9  # resize_token_embeddings of transformers multiplies the covariance with it
 BLOCK = 512
 # Keys of the gradient fit, of all rows but those that are drawn as a control.
-OF_FIT = ('fit_steps', 'fit_layer', 'fit_cross_entropy', 'fit_again')
+OF_FIT = ('fit_steps', 'fit_layer', 'fit_cross_entropy', 'fit_again', 'fit_only')
 
 Spellings = Sequence[Sequence[int]]
 

@@ -1,5 +1,8 @@
-"""What surgery made: new tokens and their neighbours, contexts found, and the probe of all initialisations."""
+"""What surgery made: new tokens and their neighbours, contexts found, and the probe of all initialisations; how well
+the models name new tokens where they are hidden words.
+"""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,6 +57,48 @@ def contexts(m: Measures) -> Table:
     return Table.of('Contexts of the new tokens', columns, rows, note=note, absent=absent)
 
 
+def named(m: Measures) -> Table:
+    """Hidden words that are one token: nats a word of every model, new tokens by frequency."""
+    records = [r for r in m.cloze if r.get('new_tokens')]
+    classes = records[0]['new_tokens'] if records else {}
+
+    def nats(r: dict[str, Any], name: str, _: Any) -> Cell:
+        return fixed(r['new_tokens'][name].get('nats_per_word'))
+
+    columns = [
+        Column('word in the corpus, per million', lambda name, _: name),
+        Column('hidden words', lambda _, of_class: count(of_class['words'])),
+        Column('tokens', lambda _, of_class: count(of_class['tokens'])),
+        *(Column(m.label(r['model']), functools.partial(nats, r)) for r in records),
+    ]
+    note = (
+        'Words that are one token of the vocabulary, new ones by how often the word is in the corpus; nats a word. The'
+        ' source has new tokens in pieces, all of which are hidden.'
+    )
+    absent = 'stage analyze has not been run, or by an older version.'
+    return Table.of('New tokens as hidden words', columns, classes.items(), note=note, absent=absent)
+
+
+def behind(m: Measures) -> Table:
+    """New tokens that cost the last model most beyond what the source needs for them in pieces."""
+    known = [t for t in m.new_tokens if 'behind' in t]
+    models = known[0]['nats_per_word'] if known else {}
+    columns = [
+        Column('new token', lambda t: t['token']),
+        Column('hidden words', lambda t: count(t['words'])),
+        *each({name: m.label(name) for name in models}, lambda name, t: fixed(t['nats_per_word'][name], 2)),
+        Column('behind the source', lambda t: fixed(t['behind'], 2)),
+    ]
+    bad = [t for t in known if t['behind'] > 0]
+    note = (
+        f'{len(bad):,} of {len(known):,} new tokens that are hidden words cost the last model more nats than the source'
+        f' needs for their pieces; the first {EXAMPLES}, by nats in all. analyze/bad_tokens.txt names them all, for'
+        ' config.surgery.fit_only. One hidden word says little of a token.'
+    )
+    absent = 'there is no source with a masked-LM head, or stage analyze has not been run.'
+    return Table.of('New tokens that are still bad', columns, bad[:EXAMPLES], note=note, absent=absent)
+
+
 def probe(m: Measures) -> Table:
     """Known tokens hidden from the source and rebuilt by every initialisation: how near the true rows they come."""
     variants = m.probe.get('variants', ())
@@ -102,7 +147,7 @@ SECTION = Section(
     'New tokens',
     'What surgery made of the tokens that the source does not have.',
     ('surgery',),
-    {'surgery': surgery_examples, 'contexts': contexts, 'probe': probe},
+    {'surgery': surgery_examples, 'contexts': contexts, 'named': named, 'behind': behind, 'probe': probe},
 )
 
 
