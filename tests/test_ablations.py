@@ -1,5 +1,6 @@
 """The shipped ablations: every arm instantiates, budgets and learning rates are equal, what is the same is shared."""
 
+import dataclasses
 import functools
 import itertools
 import runpy
@@ -19,7 +20,8 @@ from bioptimus_jax.stages import STAGES
 
 MODULE = runpy.run_path(str(Path(__file__).resolve().parents[1] / 'configs' / 'ablations.py'))
 RIVALS = ',A=/models/a,B=/models/b'
-ABLATIONS = tuple(f'{name}{RIVALS if name == "table6" else ""}' for name in MODULE['ARMS'])
+OPTIONS = {'table6': RIVALS, 'refit': ',tokens=/lists/bad.txt'}
+ABLATIONS = tuple(f'{name}{OPTIONS.get(name, "")}' for name in MODULE['ARMS'])
 MASKED = ('table3', 'table5', 'table7', 'orders', 'corruption')
 COUNTS = curriculum.RowCounts(rows=68_222, tokens=16_782_230, words=12_501_757)
 OF_COPY = curriculum.RowCounts(rows=80_000, tokens=19_700_000, words=12_501_757)
@@ -238,6 +240,16 @@ def test_rivals_are_any_folders_under_the_same_fine_tuning():
     }
     assert changed == {'finetune.models'}
     assert 'rivals.seed-0' not in config.arms('ablations:table6')
+
+
+def test_refit_differs_in_the_fit_alone():
+    arms = {arm: e for arm, e in experiments(f'refit{OPTIONS["refit"]}').items() if e.seed == 0}
+    fits = [(e.surgery.fit_steps, e.surgery.fit_only) for e in arms.values()]
+    assert fits == [(0, ''), (150, ''), (150, '/lists/bad.txt')]
+    plain = [dataclasses.replace(e, surgery=Experiment().surgery) for e in arms.values()]
+    assert plain[0] == plain[1] == plain[2]
+    assert plain[0].analysis.tokens == '/lists/bad.txt'
+    assert config.arms('ablations:refit,seeds=1') == ('spelled.seed-0', 'fitted.seed-0')
 
 
 @pytest.mark.parametrize(

@@ -320,8 +320,11 @@ def run(tmp_path_factory):
         phases=('0.1', '0.2'),
         source=dataclasses.replace(e.source, path=str(base / 'source')),
         rows=dataclasses.replace(e.rows, max_document_pieces=40),
-        analysis=dataclasses.replace(e.analysis, cloze_documents=15, cloze_fraction=0.4, pairs=200),
+        analysis=dataclasses.replace(
+            e.analysis, cloze_documents=15, cloze_fraction=0.4, pairs=200, tokens=str(base / 'listed.txt')
+        ),
     )
+    (base / 'listed.txt').write_text('aspirin\n\nhelps\nunheard\n')
     (workdir / 'analyze').mkdir()
     return Run(workdir, e, quiet=True)
 
@@ -346,7 +349,7 @@ def test_new_tokens_that_cost_more_than_their_pieces_are_named(run):
     records = json.loads((folder / 'new_tokens.json').read_text())
     assert {r['token'] for r in records} <= set(LARGE) - set(SMALL)
     by_class = last['new_tokens']
-    of_new = [name for name in by_class if name != new_tokens.KNOWN]
+    of_new = [name for name in by_class if name not in (new_tokens.KNOWN, new_tokens.LISTED)]
     for model in (source, last):
         of_class = [model['new_tokens'][name] for name in of_new if by_class[name]['words']]
         nats = sum(c['words'] * c['nats_per_word'] for c in of_class)
@@ -356,6 +359,11 @@ def test_new_tokens_that_cost_more_than_their_pieces_are_named(run):
     # All of them are in every document: the most frequent class.
     assert by_class['100 or more']['tokens'] == len(records) > 2
     assert sum(by_class[name]['words'] for name in of_new) == sum(r['words'] for r in records)
+    alone = [r for r in records if r['token'] in ('aspirin', 'helps')]
+    listed = by_class.pop(new_tokens.LISTED)
+    assert (listed['tokens'], listed['words']) == (2, sum(r['words'] for r in alone))
+    nats = sum(r['words'] * r['nats_per_word']['0.2'] for r in alone)
+    assert listed['nats_per_word'] == pytest.approx(nats / listed['words'], rel=1e-4)
     assert sum(c['words'] for c in by_class.values()) <= last['words']
     for r in records:
         assert r['behind'] == pytest.approx(
@@ -367,7 +375,7 @@ def test_new_tokens_that_cost_more_than_their_pieces_are_named(run):
     assert (folder / 'bad_tokens.txt').read_text().split() == bad
     m = read_measures(run)
     shown = section.named(m)
-    assert [row[0].text for row in shown.rows] == list(by_class)
+    assert [row[0].text for row in shown.rows] == [*by_class, new_tokens.LISTED]
     assert shown.rows[0][-1].value == pytest.approx(by_class['100 or more']['nats_per_word'], abs=1e-3)
     assert f'{len(bad)} of {len(records)} new tokens' in section.behind(m).note
     assert [row[0].text for row in section.behind(m).rows] == bad[: section.EXAMPLES]
@@ -427,9 +435,11 @@ def test_stage_cuts_the_entities_of_the_sets(run, tmp_path):
     assert list(found['datasets']) == ['a', 'b']
     rates = [found['datasets']['a'][owner]['pieces_per_word'] for owner in ('vocabulary', 'source')]
     assert rates == [1.0, 12 / 8]  # as by hand above: a "-" that is unknown is one piece too
-    assert build.external_inputs(e) == [tmp_path / 'ner' / name / 'train.tsv' for name in 'ab']
+    listed, *sets = build.external_inputs(e)
+    assert listed.name == 'listed.txt'
+    assert sets == [tmp_path / 'ner' / name / 'train.tsv' for name in 'ab']
     alone = dataclasses.replace(e, finetune=Finetune(folder=str(tmp_path / 'ner'), datasets=('b',)))
-    assert build.external_inputs(alone) == [tmp_path / 'ner' / 'b' / 'train.tsv']
+    assert build.external_inputs(alone)[1:] == [tmp_path / 'ner' / 'b' / 'train.tsv']
 
 
 @pytest.mark.usefixtures('_built')

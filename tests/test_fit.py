@@ -300,7 +300,7 @@ def test_settings_that_cannot_be_are_refused_before_any_work(tmp_path):
     source = make_source(SPELLING, layers=2)
     (tmp_path / 'other.txt').write_text('the\n')
     listed = {'fit_steps': 3, 'fit_only': tmp_path / 'other.txt'}
-    with pytest.raises(InputError, match=r'fit_only: .*other\.txt: none of its 1 lines is a new token'):
+    with pytest.raises(InputError, match=r'fit_only: .*other\.txt: none of its 1 tokens is new'):
         built(make_run(tmp_path / 'listed', source, NEW, FOUND, **changes(**listed)))
     lost = make_run(
         tmp_path / 'lost', source, NEW, FOUND, **changes(**{**listed, 'fit_only': tmp_path / 'no'})

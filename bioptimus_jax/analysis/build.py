@@ -28,7 +28,7 @@ from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.run import Run
 from bioptimus_jax.schema import INITIAL, SOURCE, Experiment, phase_of
 from bioptimus_jax.trees import flatten
-from bioptimus_jax.vocab import subwords
+from bioptimus_jax.vocab import lists, subwords
 
 PARTS = '.models'
 """Finished models of an analysis that was cut off."""
@@ -61,6 +61,7 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     new = NewTokens.of(
         next(c.speller for c in candidates if c.name == INITIAL),
         frozenset(r['token'] for r in tokens if r['kind'] != 'copied'),
+        e.analysis.tokens,
         run.folder('vocab'),
     )
     sets = FrozenSets.of(e)
@@ -124,9 +125,12 @@ def _write_measures(folder: Path, records: Sequence[dict[str, Any]], measured: c
 
 
 def external_inputs(experiment: Experiment) -> list[Path]:
-    """The second vocabulary, where one is named, and the NER sets whose entities are cut into pieces."""
+    """The second vocabulary and the list of tokens, where they are named, and the NER sets whose entities are cut into
+    pieces. Raises ConfigError."""
     vocab = experiment.analysis.reference_vocab
-    return ([subwords.deciding_file(Path(vocab))] if vocab else []) + entity_files(experiment.finetune)
+    listed = lists.file_of(experiment.analysis.tokens, 'config.analysis.tokens')
+    second = [subwords.deciding_file(Path(vocab))] if vocab else []
+    return [*second, *listed, *entity_files(experiment.finetune)]
 
 
 def _analyse(

@@ -12,28 +12,33 @@ from typing import Any
 from bioptimus_jax.analysis.cloze import HiddenWord, Speller, measures
 from bioptimus_jax.files import atomic, read_json, write_json
 from bioptimus_jax.schema import SOURCE
-from bioptimus_jax.vocab import frequency
+from bioptimus_jax.vocab import frequency, lists
 
 RECORD, LIST = 'new_tokens.json', 'bad_tokens.txt'
+LISTED = 'in config.analysis.tokens'
+"""The class of words that are one of the tokens listed there, which are also of another class."""
 KNOWN = 'known to the source'
 """The class of words that are one token of the source, beside those of new tokens by frequency."""
 
 
 @dataclasses.dataclass(frozen=True)
 class NewTokens:
-    """The `new` tokens of the run's vocabulary; `counts` of words among the `running` ones of its corpus."""
+    """The `new` tokens of the run's vocabulary, and those `listed`; `counts` of words among the `running` ones of its
+    corpus."""
 
     speller: Speller
     new: frozenset[str]
+    listed: frozenset[str]
     counts: Mapping[str, int]
     running: int
 
     @classmethod
-    def of(cls, speller: Speller, new: frozenset[str], vocab: Path) -> 'NewTokens':
-        """With what stage vocab counted. Raises InputError."""
+    def of(cls, speller: Speller, new: frozenset[str], listed: str, vocab: Path) -> 'NewTokens':
+        """With what stage vocab counted; `listed`: config.analysis.tokens. Raises InputError."""
         words, counts_W = frequency.read(vocab)
         running = (read_json(vocab / 'frequency.json') or {}).get('domain', {}).get('words', 0)
-        return cls(speller, new, dict(zip(words, counts_W.tolist(), strict=True)), running)
+        tokens = frozenset(lists.read(listed) if listed else ())
+        return cls(speller, new, tokens, dict(zip(words, counts_W.tolist(), strict=True)), running)
 
     def token(self, word: str) -> str | None:
         """The one token that a word is; None of words of several pieces."""
@@ -42,11 +47,14 @@ class NewTokens:
 
     def by_class(self, scored: Sequence[HiddenWord]) -> dict[str, dict[str, Any]]:
         """`cloze.measures` of words that are one token, and the number of different `tokens`: new ones by the frequency
-        of the word in the corpus, and those that the source knows."""
-        groups: dict[str, list[HiddenWord]] = {name: [] for name in (*frequency.CLASSES, KNOWN)}
+        of the word in the corpus, those that the source knows, and those listed."""
+        names = (*frequency.CLASSES, KNOWN, *([LISTED] if self.listed else ()))
+        groups: dict[str, list[HiddenWord]] = {name: [] for name in names}
         for word in scored:
             if token := self.token(word.text):
                 groups[self._class(word.text) if token in self.new else KNOWN].append(word)
+                if token in self.listed:
+                    groups[LISTED].append(word)
         return {
             name: {**measures(group), 'tokens': len({self.token(word.text) for word in group})}
             for name, group in groups.items()

@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -22,6 +21,7 @@ from bioptimus_jax.surgery import distil
 from bioptimus_jax.surgery.account import Fit, NewRows
 from bioptimus_jax.surgery.distil import BATCH, Aim, Lessons
 from bioptimus_jax.surgery.reading import Occurrences, choose_occurrences
+from bioptimus_jax.vocab import lists
 from bioptimus_jax.vocab.contexts import Contexts
 
 MEASURED = 4  # contexts of a token at most: measuring more would soon take longer than the fit
@@ -71,7 +71,7 @@ def fitted(
     targets = {token: number for number, token in enumerate(tokens)}
     chosen = choose_occurrences(contexts, targets, settings.contexts, seed, settings.max_contexts)
     if settings.fit_only:
-        chosen = _only(listed(Path(settings.fit_only), targets), chosen)
+        chosen = _only(_listed(settings.fit_only, targets), chosen)
     taught = distil.lessons(source, contexts.sentences, chosen)
     # Setting and depth may name the same layer; as -1 no states of other layers are handed on.
     last = settings.fit_layer == source.architecture.layers
@@ -111,13 +111,13 @@ def fitted(
     return dataclasses.replace(made, rows=rows_NxD, fit=Fit(before_N, after_N, contexts_N, again_N, summary))
 
 
-def listed(path: Path, targets: Mapping[str, int]) -> frozenset[int]:
-    """The numbers of the new tokens that are lines of a file; others are passed over. Raises InputError for none."""
-    named = [line.strip() for line in path.read_text('utf-8', 'replace').splitlines()]
+def _listed(path: str, targets: Mapping[str, int]) -> frozenset[int]:
+    """The numbers of the new tokens of a list; others are passed over. Raises InputError where there is none."""
+    named = lists.read(path)
     found = frozenset(targets[token] for token in named if token in targets)
     if not found:
         raise InputError(
-            f'config.surgery.fit_only: {path}: none of its {len(named):,} lines is a new token; give one a line, as in '
+            f'config.surgery.fit_only: {path}: none of its {len(named):,} tokens is new; give some of '
             'vocab/new_tokens.txt'
         )
     return found

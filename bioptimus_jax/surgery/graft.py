@@ -28,7 +28,7 @@ from bioptimus_jax.surgery.source import computing, load_source
 from bioptimus_jax.surgery.spelling import written
 from bioptimus_jax.surgery.synthesis import synthesise
 from bioptimus_jax.trees import flatten, unflatten
-from bioptimus_jax.vocab import agreement, subwords
+from bioptimus_jax.vocab import agreement, lists, subwords
 from bioptimus_jax.vocab.build import check_words, read_new_tokens
 
 
@@ -110,10 +110,8 @@ def external_inputs(experiment: Experiment) -> list[Path]:
     if not settings.initialisation.source:
         return [folder / 'config.json']
     donor_folder = donor.folder_of(settings) if settings.initialisation.donor else None
-    fitted = [Path(settings.fit_only)] * bool(settings.fit_only)
-    if fitted and not fitted[0].is_file():
-        raise ConfigError(f'config.surgery.fit_only: {fitted[0]}: no such file; give one with a token a line')
-    return [*deciding_files(folder), *(deciding_files(donor_folder) if donor_folder else ()), *fitted]
+    listed = lists.file_of(settings.fit_only, 'config.surgery.fit_only')
+    return [*deciding_files(folder), *(deciding_files(donor_folder) if donor_folder else ()), *listed]
 
 
 def _shape(experiment: Experiment, entries: int) -> Architecture:
