@@ -56,9 +56,9 @@ FINE_TUNED = (  # records of fine-tuning alone, what the title says
 )
 SCHEDULES = 'docs/results/forecast.jsonl'
 MASKING = 'docs/results/masking'
-LAST_MODELS = (  # records, a file an arm; the arm that the others are compared with; what the title says
-    ('docs/results/fitted', 'averaged_input', 'From a fitted source'),
-    (MASKING, 'words_20', 'Masking'),
+LAST_MODELS = (  # records, a file an arm; the arms that the others are compared with; what the title says
+    ('docs/results/fitted', ('averaged_input', 'spelled'), 'From a fitted source'),
+    (MASKING, ('words_20',), 'Masking'),
 )
 VOTES = '{}-votes.jsonl'
 """What the trainings of each arm say together."""
@@ -129,15 +129,14 @@ def tables() -> list[Table]:
     finished = [curve for name, m in schedules.items() if (curve := curve_of(name, m))]
     told = ended(schedules), *checks(finished, SHARES), followed(arms.grouped(schedules))
     made += under('Forecasts', told)
-    for folder, control, title in LAST_MODELS:
+    for folder, (control, *more), title in LAST_MODELS:
         runs = named(read_runs(sorted(Path(folder).glob('*.jsonl'))))
         compared = arms.grouped(runs)
         voted = read_jsonl(Path(VOTES.format(folder)))
         told = (
             last_models.last_models(compared, voted),
             last_models.tested(compared, control),
-            arms.ends(compared, control),
-            arms.held_out(compared, control),
+            *(make(compared, arm) for arm in (control, *more) for make in (arms.ends, arms.held_out)),
         )
         if folder == MASKING:  # these differ in what a forecast looks at
             finished = [curve for name, m in runs.items() if (curve := curve_of(name, m))]
