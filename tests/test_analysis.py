@@ -390,6 +390,9 @@ def test_a_token_is_bad_only_beside_a_source(tmp_path):
     new_tokens.write(tmp_path, {'source': {'a': (2, 4.0)}, **by_model}, '0.1')
     assert json.loads((tmp_path / 'new_tokens.json').read_text())[0]['behind'] == 0.5
     assert (tmp_path / 'bad_tokens.txt').read_text() == 'a\n'
+    new_tokens.write(tmp_path, {}, '0.1')  # discriminators have no masked-LM head
+    assert json.loads((tmp_path / 'new_tokens.json').read_text()) == []
+    assert (tmp_path / 'bad_tokens.txt').read_text() == ''
 
 
 @pytest.fixture(scope='module')

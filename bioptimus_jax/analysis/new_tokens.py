@@ -79,7 +79,7 @@ class NewTokens:
 def write(folder: Path, by_model: Mapping[str, Mapping[str, tuple[int, float]]], last: str) -> None:
     """new_tokens.json: of each new token that is a hidden word, the nats a word of every model, worst first.
 
-    `by_model`: `NewTokens.by_token` of each model. `behind`: nats a word of the `last` one above the source; with a
+    `by_model`: `NewTokens.by_token` of each model that has a masked-LM head. `behind`: nats a word of the `last` one above the source; with a
     source, tokens where it is above 0 are also lines of bad_tokens.txt, which config.surgery.fit_only takes.
     """
     source = by_model.get(SOURCE, {})
@@ -92,7 +92,7 @@ def write(folder: Path, by_model: Mapping[str, Mapping[str, tuple[int, float]]],
             },
             **({'behind': round((nats - source[token][1]) / words, 4)} if source else {}),
         }
-        for token, (words, nats) in by_model[last].items()
+        for token, (words, nats) in by_model.get(last, {}).items()
     ]
     records.sort(key=lambda r: (-r['words'] * r.get('behind', 0.0), r['token']))
     write_json(folder / RECORD, records)
