@@ -365,13 +365,15 @@ def test_new_tokens_that_cost_more_than_their_pieces_are_named(run):
     nats = sum(r['words'] * r['nats_per_word']['0.2'] for r in alone)
     assert listed['nats_per_word'] == pytest.approx(nats / listed['words'], rel=1e-4)
     assert sum(c['words'] for c in by_class.values()) <= last['words']
+    counts = {'aspirin': 20, 'helps': 15}  # of 95 words; what was not counted is taken for one
     for r in records:
-        assert r['behind'] == pytest.approx(
-            r['nats_per_word']['0.2'] - r['nats_per_word']['source'], abs=2e-4
-        )
+        assert r['frequency'] == pytest.approx(math.log(95 / counts.get(r['token'], 1)), abs=1e-4)
+        assert r['behind'] == pytest.approx(r['nats_per_word']['0.2'] - r['frequency'], abs=2e-4)
+    wanted = sum(r['frequency'] * r['words'] for r in records) / sum(r['words'] for r in records)
+    assert by_class['100 or more']['frequency_nats'] == pytest.approx(wanted, abs=1e-3)
     lost = [r['words'] * r['behind'] for r in records]
     assert lost == sorted(lost, reverse=True)
-    bad = [r['token'] for r in records if r['behind'] > 0]
+    bad = [r['token'] for r in records if r['behind'] >= 0]
     assert (folder / 'bad_tokens.txt').read_text().split() == bad
     m = read_measures(run)
     shown = section.named(m)
@@ -381,14 +383,14 @@ def test_new_tokens_that_cost_more_than_their_pieces_are_named(run):
     assert [row[0].text for row in section.behind(m).rows] == bad[: section.EXAMPLES]
 
 
-def test_a_token_is_bad_only_beside_a_source(tmp_path):
-    by_model = {'initial': {'a': (2, 6.0)}, '0.1': {'a': (2, 5.0)}}
-    new_tokens.write(tmp_path, by_model, '0.1')
-    [record] = json.loads((tmp_path / 'new_tokens.json').read_text())
-    assert record == {'token': 'a', 'words': 2, 'nats_per_word': {'initial': 3.0, '0.1': 2.5}}
-    assert (tmp_path / 'bad_tokens.txt').read_text() == ''
-    new_tokens.write(tmp_path, {'source': {'a': (2, 4.0)}, **by_model}, '0.1')
-    assert json.loads((tmp_path / 'new_tokens.json').read_text())[0]['behind'] == 0.5
+def test_a_token_is_bad_that_is_named_no_better_than_by_its_frequency(tmp_path):
+    of_first, of_last = {'a': (2, 6.0, 2.0), 'b': (1, 1.0, 3.0)}, {'a': (2, 4.0, 2.0), 'b': (1, 2.5, 3.0)}
+    new_tokens.write(tmp_path, {'initial': of_first, '0.1': of_last}, '0.1')
+    records = json.loads((tmp_path / 'new_tokens.json').read_text())
+    assert records == [
+        {'token': t, 'words': n, 'nats_per_word': {'initial': i, '0.1': e}, 'frequency': f, 'behind': b}
+        for t, n, i, e, f, b in (('a', 2, 3.0, 2.0, 2.0, 0.0), ('b', 1, 1.0, 2.5, 3.0, -0.5))
+    ]
     assert (tmp_path / 'bad_tokens.txt').read_text() == 'a\n'
     new_tokens.write(tmp_path, {}, '0.1')  # discriminators have no masked-LM head
     assert json.loads((tmp_path / 'new_tokens.json').read_text()) == []

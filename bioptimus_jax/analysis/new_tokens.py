@@ -1,17 +1,19 @@
 """Hidden words that are one new token: how well the models name them, and which they still name badly.
 
-A new token is named badly where the last model needs more nats for its words than the source needs for them in pieces.
+A model that knows only how often words occur in the corpus needs the logarithm of 1 / frequency for each. A new token
+is still bad where the last model needs as much or more: the text around the word tells it nothing.
 """
 
 import dataclasses
-from collections import defaultdict
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bioptimus_jax.analysis.cloze import HiddenWord, Speller, measures
 from bioptimus_jax.files import atomic, read_json, write_json
-from bioptimus_jax.schema import SOURCE
 from bioptimus_jax.vocab import frequency, lists
 
 RECORD, LIST = 'new_tokens.json', 'bad_tokens.txt'
@@ -19,6 +21,10 @@ LISTED = 'in config.analysis.tokens'
 """The class of words that are one of the tokens listed there, which are also of another class."""
 KNOWN = 'known to the source'
 """The class of words that are one token of the source, beside those of new tokens by frequency."""
+
+
+ByToken = dict[str, tuple[int, float, float]]
+"""New token -> how many hidden words are it, their nats in all, and those of one word by its frequency alone."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,9 +51,14 @@ class NewTokens:
         pieces = self.speller(word)
         return self.speller.subwords.tokens[pieces[0]] if len(pieces) == 1 else None
 
+    def of_frequency(self, word: str) -> float:
+        """The nats that a word needs by its frequency alone; as one that occurs once where it was never counted."""
+        return math.log(max(self.running, 1) / self._count(word))
+
     def by_class(self, scored: Sequence[HiddenWord]) -> dict[str, dict[str, Any]]:
-        """`cloze.measures` of words that are one token, and the number of different `tokens`: new ones by the frequency
-        of the word in the corpus, those that the source knows, and those listed."""
+        """`cloze.measures` of words that are one token, the number of different `tokens`, and `frequency_nats`, their
+        mean by frequency alone: new ones by how often the word is in the corpus, those that the source knows, those listed.
+        """
         names = (*frequency.CLASSES, KNOWN, *([LISTED] if self.listed else ()))
         groups: dict[str, list[HiddenWord]] = {name: [] for name in names}
         for word in scored:
@@ -56,33 +67,42 @@ class NewTokens:
                 if token in self.listed:
                     groups[LISTED].append(word)
         return {
-            name: {**measures(group), 'tokens': len({self.token(word.text) for word in group})}
+            name: {
+                **measures(group),
+                'tokens': len({self.token(word.text) for word in group}),
+                'frequency_nats': float(np.mean([self.of_frequency(word.text) for word in group]))
+                if group
+                else None,
+            }
             for name, group in groups.items()
         }
 
-    def by_token(self, scored: Sequence[HiddenWord]) -> dict[str, tuple[int, float]]:
-        """New token -> how many hidden words are it, and their nats in all."""
-        found: dict[str, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
+    def by_token(self, scored: Sequence[HiddenWord]) -> ByToken:
+        """Of the hidden words that are one new token."""
+        found: ByToken = {}
         for word in scored:
             token = self.token(word.text)
             if token in self.new:
-                words, nats = found[token]
-                found[token] = words + 1, nats + word.nats
-        return dict(found)
+                words, nats, _ = found.get(token, (0, 0.0, 0.0))
+                found[token] = words + 1, nats + word.nats, self.of_frequency(word.text)
+        return found
+
+    def _count(self, word: str) -> int:
+        # Words that occur once in the corpus, or never, are not stored.
+        own = word if self.speller.subwords.kind.carries_space else word.strip()
+        return max(self.counts.get(own, 0), 1)
 
     def _class(self, word: str) -> str:
-        # Words that occur once in the corpus, or never, are not stored: they are of the last class.
-        own = word if self.speller.subwords.kind.carries_space else word.strip()
-        return frequency.class_of(self.counts.get(own, 0) or 1, self.running)
+        return frequency.class_of(self._count(word), self.running)
 
 
-def write(folder: Path, by_model: Mapping[str, Mapping[str, tuple[int, float]]], last: str) -> None:
+def write(folder: Path, by_model: Mapping[str, ByToken], last: str) -> None:
     """new_tokens.json: of each new token that is a hidden word, the nats a word of every model, worst first.
 
-    `by_model`: `NewTokens.by_token` of each model that has a masked-LM head. `behind`: nats a word of the `last` one above
-    the source. Tokens where it is above 0 are also lines of bad_tokens.txt, which config.surgery.fit_only takes.
+    `by_model`: of each model that has a masked-LM head. `frequency`: the nats of its frequency alone, and `behind`:
+    those of the `last` model above them. Tokens where that is 0 or more are also lines of bad_tokens.txt, which
+    config.surgery.fit_only takes.
     """
-    source = by_model.get(SOURCE, {})
     records = [
         {
             'token': token,
@@ -90,11 +110,12 @@ def write(folder: Path, by_model: Mapping[str, Mapping[str, tuple[int, float]]],
             'nats_per_word': {
                 model: round(of_model[token][1] / words, 4) for model, of_model in by_model.items()
             },
-            **({'behind': round((nats - source[token][1]) / words, 4)} if source else {}),
+            'frequency': round(of_frequency, 4),
+            'behind': round(nats / words - of_frequency, 4),
         }
-        for token, (words, nats) in by_model.get(last, {}).items()
+        for token, (words, nats, of_frequency) in by_model.get(last, {}).items()
     ]
-    records.sort(key=lambda r: (-r['words'] * r.get('behind', 0.0), r['token']))
+    records.sort(key=lambda r: (-r['words'] * r['behind'], r['token']))
     write_json(folder / RECORD, records)
     with atomic(folder / LIST) as file:
-        file.writelines(f'{r["token"]}\n' for r in records if r.get('behind', 0.0) > 0)
+        file.writelines(f'{r["token"]}\n' for r in records if r['behind'] >= 0)

@@ -69,33 +69,35 @@ def named(m: Measures) -> Table:
         Column('word in the corpus, per million', lambda name, _: name),
         Column('hidden words', lambda _, of_class: count(of_class['words'])),
         Column('tokens', lambda _, of_class: count(of_class['tokens'])),
+        Column('frequency alone', lambda _, of_class: fixed(of_class['frequency_nats'])),
         *(Column(m.label(r['model']), functools.partial(nats, r)) for r in records),
     ]
     note = (
         'Words that are one token of the vocabulary, new ones by how often the word is in the corpus; nats a word. The'
-        ' source has new tokens in pieces, all of which are hidden.'
+        ' source has new tokens in pieces, all of which are hidden. Frequency alone: what a model needs that knows only'
+        ' how often words occur in the corpus, the logarithm of 1 / frequency.'
     )
     absent = 'stage analyze has not been run, or by an older version.'
     return Table.of('New tokens as hidden words', columns, classes.items(), note=note, absent=absent)
 
 
 def behind(m: Measures) -> Table:
-    """New tokens that cost the last model most beyond what the source needs for them in pieces."""
-    known = [t for t in m.new_tokens if 'behind' in t]
-    models = known[0]['nats_per_word'] if known else {}
+    """New tokens that cost the last model as much as their frequency alone, or more."""
+    models = m.new_tokens[0]['nats_per_word'] if m.new_tokens else {}
     columns = [
         Column('new token', lambda t: t['token']),
         Column('hidden words', lambda t: count(t['words'])),
         *each({name: m.label(name) for name in models}, lambda name, t: fixed(t['nats_per_word'][name], 2)),
-        Column('behind the source', lambda t: fixed(t['behind'], 2)),
+        Column('frequency alone', lambda t: fixed(t['frequency'], 2)),
+        Column('behind it', lambda t: fixed(t['behind'], 2)),
     ]
-    bad = [t for t in known if t['behind'] > 0]
+    bad = [t for t in m.new_tokens if t['behind'] >= 0]
     note = (
-        f'{len(bad):,} of {len(known):,} new tokens that are hidden words cost the last model more nats than the source'
-        f' needs for their pieces; the first {EXAMPLES}, by nats in all. analyze/bad_tokens.txt names them all, for'
-        ' config.surgery.fit_only. One hidden word says little of a token.'
+        f'{len(bad):,} of {len(m.new_tokens):,} new tokens that are hidden words cost the last model as many nats as'
+        f' their frequency alone, or more; the first {EXAMPLES}, by nats in all. analyze/bad_tokens.txt names all'
+        ' for config.surgery.fit_only. One hidden word says little about a token.'
     )
-    absent = 'there is no source with a masked-LM head, or stage analyze has not been run.'
+    absent = 'stage analyze has not been run, or no hidden word is a new token.'
     return Table.of('New tokens that are still bad', columns, bad[:EXAMPLES], note=note, absent=absent)
 
 
