@@ -57,7 +57,8 @@ class NewTokens:
 
     def by_class(self, scored: Sequence[HiddenWord]) -> dict[str, dict[str, Any]]:
         """`cloze.measures` of words that are one token, the number of different `tokens`, and `frequency_nats`, their
-        mean by frequency alone: new ones by how often the word is in the corpus, those that the source knows, those listed.
+        mean by frequency alone: new ones by how often the word is in the corpus, those that the source knows, and those
+        listed.
         """
         names = (*frequency.CLASSES, KNOWN, *([LISTED] if self.listed else ()))
         groups: dict[str, list[HiddenWord]] = {name: [] for name in names}
