@@ -69,8 +69,8 @@ Expect:   table2: averaged_input first, random_rows near it, contextualized with
           at 16 % [MASK] the three corruptions within 0.1 nats a word; the detour 0.2 nats behind in hidden words and
           level in F1; no other arm distinguishable from words_20 in F1; across corpora 10 to 20 F1 less, and the same
           order.
-          refit: on the listed tokens, which the first run names no better than their frequency does, fitted_bad 0.3 nats
-          a word ahead of spelled at step 0 and 0.05 at the end, fitted between the two; on all hidden words no
+          refit: on the listed tokens, which the first run names no better than their frequency does, fitted_bad 0.3
+          nats a word ahead of spelled at step 0 and 0.05 at the end, fitted between the two; on all hidden words no
           difference, since listed tokens are few.
           Per-token losses compare all arms but `copy`, which keeps the source's vocabulary; the hidden-word measures
           of `analyze` and F1 compare all of them.
