@@ -343,15 +343,19 @@ def test_a_run_goes_on_before_its_damaged_checkpoint(undisturbed, prepared, tmp_
     assert_identical(run.workdir, undisturbed[1])
 
 
-def test_raising_the_last_phase_continues_and_changing_the_first_is_refused(undisturbed, prepared, tmp_path):
+def test_raising_the_last_phase_continues_and_other_changes_are_refused(undisturbed, prepared, tmp_path):
     workdir = tmp_path / 'run'
     shutil.copytree(undisturbed[0], workdir)
     pretrained(Run(workdir, experiment(prepared, **{'phase__0.4__duration': 9}), quiet=True))
     assert json.loads((workdir / 'pretrain' / 'phases.json').read_text())['0.4'] == 27
-    with pytest.raises(ConfigError, match=r'phase\.0\.1\.duration'):
-        execute(
-            Run(workdir, experiment(prepared, **{'phase__0.1__duration': 9}), quiet=True), STAGES['pretrain']
-        )
+    record = read_json(workdir / 'pretrain' / 'curriculum.json')
+    for change, refusal in (
+        ({'phase__0.1__duration': 9}, r'phase\.0\.1\.duration'),
+        ({'phases': '0.1,0.2,0.3'}, r'config\.phases: .* phase 0\.4 took steps 18-27'),
+    ):
+        with pytest.raises(ConfigError, match=refusal):
+            execute(Run(workdir, experiment(prepared, **change), quiet=True), STAGES['pretrain'])
+    assert read_json(workdir / 'pretrain' / 'curriculum.json') == record
 
 
 # 6 evaluations a phase. What is enough lies between the gains of the run, so that some phases end early.
