@@ -81,14 +81,18 @@ class Found:
 def read_record(folder: Path, name: str = MANIFEST) -> dict[str, Any] | None:
     """The manifest of a stage's folder, or its claim (`STARTED`); None without one. Raises InputError for damage."""
     path = folder / name
-    remedy = f'restore it, or remove {folder} and run `bioptimus {folder.name}` again'
-    record = read_sealed(path, remedy)
+    record = read_sealed(path, again(folder))
     if record is None:
         return None
     wrong = [key for key, kind in KINDS.items() if not isinstance(record.get(key, kind()), kind)]
     if wrong or not record.keys() & KINDS.keys() or not all(map(_is_entry, record.get('files', {}).values())):
-        raise InputError(f'{path}: is damaged (no record of a stage); {remedy}')
+        raise InputError(f'{path}: is damaged (no record of a stage); {again(folder)}')
     return record
+
+
+def again(folder: Path) -> str:
+    """The remedy for a file of a stage's folder, finished or not, without which it cannot go on."""
+    return f'restore it, or remove {folder} and run `bioptimus {folder.name}` again'
 
 
 def _is_entry(value: Any) -> bool:

@@ -321,7 +321,7 @@ def damage(folder, kind):
 def test_a_damaged_checkpoint_is_found_and_the_one_before_is_used(kind, undisturbed, prepared, tmp_path):
     folder = shutil.copytree(undisturbed[0], tmp_path / 'run') / 'pretrain'
     name = damage(folder, kind)
-    with pytest.raises(InputError, match=f'{name}: is .* `bioptimus pretrain --replace`'):
+    with pytest.raises(InputError, match=rf'{name}: is .* or remove {folder} and run'):
         load_phase(folder, '0.4')
     os.replace(folder / 'manifest.json', folder / '.started.json')
     with pytest.raises(InputError, match='checkpoints/24'):  # no manifest says what the files were
@@ -356,6 +356,13 @@ def test_raising_the_last_phase_continues_and_other_changes_are_refused(undistur
         with pytest.raises(ConfigError, match=refusal):
             execute(Run(workdir, experiment(prepared, **change), quiet=True), STAGES['pretrain'])
     assert read_json(workdir / 'pretrain' / 'curriculum.json') == record
+    (workdir / 'pretrain' / 'curriculum.json').unlink()
+    with pytest.raises(
+        InputError, match=rf'curriculum\.json: is missing; .* remove {workdir}/pretrain and run'
+    ):
+        execute(
+            Run(workdir, experiment(prepared, **{'phase__0.4__duration': 9}), quiet=True), STAGES['pretrain']
+        )
 
 
 # 6 evaluations a phase. What is enough lies between the gains of the run, so that some phases end early.

@@ -17,12 +17,12 @@ import numpy as np
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.manifests import again
 from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.schema import BY_DIFFICULTY, MOST_STEPS, SNAPSHOT, Experiment, Phase
 
 RECORD = 'curriculum.json'
-AGAIN = 'restore it, or train again with `bioptimus pretrain --replace`'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,12 +196,12 @@ def kept_names(experiment: Experiment) -> list[str]:
 
 def read_record(folder: Path) -> list[dict]:
     """What curriculum.json says of the run so far; empty for a run that begins. Raises InputError for a damaged one."""
-    record = read_json(folder / RECORD, AGAIN)
+    record = read_json(folder / RECORD, again(folder))
     if record is None:
         return []
     keys = {'name', 'start', 'stop'}
     if not isinstance(record, list) or not all(isinstance(r, dict) and keys <= r.keys() for r in record):
-        raise InputError(f'{folder / RECORD}: is damaged (no list of phases); {AGAIN}')
+        raise InputError(f'{folder / RECORD}: is damaged (no list of phases); {again(folder)}')
     return record
 
 
