@@ -90,6 +90,11 @@ def read_record(folder: Path, name: str = MANIFEST) -> dict[str, Any] | None:
     return record
 
 
+def place_of(folder: Path) -> Path:
+    """Where the files of a stage's folder lie, finished or not: in it, or where a base run's stage was taken from."""
+    return Path((read_record(folder) or {}).get('folder', folder))
+
+
 def again(folder: Path) -> str:
     """The remedy for a file of a stage's folder, finished or not, without which it cannot go on."""
     return f'restore it, or remove {folder} and run `bioptimus {folder.name}` again'

@@ -265,8 +265,7 @@ def require_writable(folder: Path) -> None:
 
 def stage_folder(run: Run, stage: str) -> Path:
     """Where a stage's files lie, finished or not: in this run, or in the run that it was taken from."""
-    manifest = run.manifest(stage) or {}
-    return Path(manifest.get('folder', run.workdir / stage))
+    return manifests.place_of(run.workdir / stage)
 
 
 def stage_metrics(run: Run, stage: str, lines: str = '') -> list[dict[str, Any]]:
