@@ -188,13 +188,21 @@ def refused(
     `extendable`, `grows`: see `run.Stage`.
     """
     old_groups, new_groups = ({name.split(':')[0] for name in of.get('inputs', {})} for of in (old, new))
+    added = _entries(new) - _entries(old)
     found = []
     for change in changes:
         part, _, group = (key := change.split(':')[0]).partition('.')
-        grown = part == 'inputs' and group.startswith(grows) and group not in old_groups & new_groups
-        if not grown and not key.endswith(extendable):
+        grown = (
+            group not in old_groups & new_groups if part == 'inputs' else group.rpartition('.')[0] in added
+        )
+        if not (grown and group.startswith(grows)) and not key.endswith(extendable):
             found.append(change)
     return found
+
+
+def _entries(of: dict[str, Any]) -> set[str]:
+    """What has keys in a configuration: sections, and their entries whose names the user chooses."""
+    return {name.rpartition('.')[0] for name in of.get('config', {})}
 
 
 def _short(value: Any) -> str:

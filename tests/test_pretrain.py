@@ -349,20 +349,23 @@ def test_raising_the_last_phase_continues_and_other_changes_are_refused(undistur
     pretrained(Run(workdir, experiment(prepared, **{'phase__0.4__duration': 9}), quiet=True))
     assert json.loads((workdir / 'pretrain' / 'phases.json').read_text())['0.4'] == 27
     record = read_json(workdir / 'pretrain' / 'curriculum.json')
+    added = {'phase.0.4.duration': 9, 'phase.0.5.masking': 'words', 'phases': '0.1,0.2,0.3,0.4,0.5'}
     for change, refusal in (
         ({'phase__0.1__duration': 9}, r'phase\.0\.1\.duration'),
         ({'phases': '0.1,0.2,0.3'}, r'config\.phases: .* phase 0\.4 took steps 18-27'),
+        ({**added, 'phase.0.5.objective': 'nsp'}, 'layout'),
     ):
         with pytest.raises(ConfigError, match=refusal):
             execute(Run(workdir, experiment(prepared, **change), quiet=True), STAGES['pretrain'])
     assert read_json(workdir / 'pretrain' / 'curriculum.json') == record
+    more = {**added, 'phase.0.5.duration_unit': 'steps', 'phase.0.5.duration': 3}
+    pretrained(Run(workdir, experiment(prepared, **more), quiet=True))
+    assert read_json(workdir / 'pretrain' / 'phases.json')['0.5'] == 30
     (workdir / 'pretrain' / 'curriculum.json').unlink()
     with pytest.raises(
         InputError, match=rf'curriculum\.json: is missing; .* remove {workdir}/pretrain and run'
     ):
-        execute(
-            Run(workdir, experiment(prepared, **{'phase__0.4__duration': 9}), quiet=True), STAGES['pretrain']
-        )
+        execute(Run(workdir, experiment(prepared, **more), quiet=True), STAGES['pretrain'])
 
 
 # 6 evaluations a phase. What is enough lies between the gains of the run, so that some phases end early.
