@@ -179,7 +179,10 @@ def count(name: str, what: str, default: int) -> Flag:
 def run_flags(required: bool = True) -> tuple[Flag, ...]:
     """`--config`, `--workdir` and `--replace`."""
     where = 'run folder, created if missing; or s3://, gs://'
-    replace = 'delete what a stage made and rebuild it (run: only where it differs)'
+    replace = (
+        'delete what a stage made and rebuild it (run: only where it differs); one that was cut off under the same '
+        'settings continues'
+    )
     return (
         config_flag(required=required),
         flag('--workdir', where, None, required=required, metavar='DIR'),

@@ -81,14 +81,23 @@ class Found:
 def read_record(folder: Path, name: str = MANIFEST) -> dict[str, Any] | None:
     """The manifest of a stage's folder, or its claim (`STARTED`); None without one. Raises InputError for damage."""
     path = folder / name
-    remedy = f'restore it, or remove {folder} and run `bioptimus {folder.name}` again'
-    record = read_sealed(path, remedy)
+    record = read_sealed(path, again(folder))
     if record is None:
         return None
     wrong = [key for key, kind in KINDS.items() if not isinstance(record.get(key, kind()), kind)]
     if wrong or not record.keys() & KINDS.keys() or not all(map(_is_entry, record.get('files', {}).values())):
-        raise InputError(f'{path}: is damaged (no record of a stage); {remedy}')
+        raise InputError(f'{path}: is damaged (no record of a stage); {again(folder)}')
     return record
+
+
+def place_of(folder: Path) -> Path:
+    """Where the files of a stage's folder lie, finished or not: in it, or where a base run's stage was taken from."""
+    return Path((read_record(folder) or {}).get('folder', folder))
+
+
+def again(folder: Path) -> str:
+    """The remedy for a file of a stage's folder, finished or not, without which it cannot go on."""
+    return f'restore it, or remove {folder} and run `bioptimus {folder.name}` again'
 
 
 def _is_entry(value: Any) -> bool:
@@ -179,13 +188,21 @@ def refused(
     `extendable`, `grows`: see `run.Stage`.
     """
     old_groups, new_groups = ({name.split(':')[0] for name in of.get('inputs', {})} for of in (old, new))
+    added = _entries(new) - _entries(old)
     found = []
     for change in changes:
         part, _, group = (key := change.split(':')[0]).partition('.')
-        grown = part == 'inputs' and group.startswith(grows) and group not in old_groups & new_groups
-        if not grown and not key.endswith(extendable):
+        grown = (
+            group not in old_groups & new_groups if part == 'inputs' else group.rpartition('.')[0] in added
+        )
+        if not (grown and group.startswith(grows)) and not key.endswith(extendable):
             found.append(change)
     return found
+
+
+def _entries(of: dict[str, Any]) -> set[str]:
+    """What has keys in a configuration: sections, and their entries whose names the user chooses."""
+    return {name.rpartition('.')[0] for name in of.get('config', {})}
 
 
 def _short(value: Any) -> str:

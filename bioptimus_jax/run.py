@@ -44,7 +44,8 @@ class Stage:
     `external(experiment)` gives what outside the run decides the result: a list of files, whose order counts, or
     `GROUP:NAME` -> a file, or a word about its group.
     `extendable` are endings of keys that may change without starting anew: the stage goes on from what it has.
-    `grows` are beginnings of groups of inputs that may come and go as a whole, unchanged while they are there.
+    `grows` are beginnings of groups of inputs that may come and go as a whole, unchanged while they are there, and of
+    entries of a section whose names the user chooses, which may come.
     A stage that is made `always` reads whatever is there and is never up to date. `format` is raised when a stage
     would make something else of the same inputs and settings: what was made before is then refused.
     `check(run)` raises what `build` would find wrong in settings and other people's folders, from small files alone.
@@ -265,8 +266,7 @@ def require_writable(folder: Path) -> None:
 
 def stage_folder(run: Run, stage: str) -> Path:
     """Where a stage's files lie, finished or not: in this run, or in the run that it was taken from."""
-    manifest = run.manifest(stage) or {}
-    return Path(manifest.get('folder', run.workdir / stage))
+    return manifests.place_of(run.workdir / stage)
 
 
 def stage_metrics(run: Run, stage: str, lines: str = '') -> list[dict[str, Any]]:
@@ -292,9 +292,8 @@ def execute(run: Run, stage: Stage, replace: bool = False, keep_matching: bool =
     check_bases(run.config.runtime.base_run)
     for name in stage.needs(run):
         run.place(name)  # says which stage is missing
-    if replace or not run.manifest(stage.name):
+    if check_settings(run, stage, replace) or replace or not run.manifest(stage.name):
         check_ahead(run, stage)
-    check_settings(run, stage, replace)
     whose = f'{run.workdir / stage.name}: another process is working on it'
     with alone(run.lock(stage.name), whose):
         return bring_up_to_date(run, stage, replace, keep_matching)
@@ -439,7 +438,9 @@ def _make(run: Run, stage: Stage, wanted: dict[str, Any], found: manifests.Found
     if found.manifest:
         # Finished no longer. Renamed, as a kill must not leave files without a record: they would be refused.
         os.replace(folder / manifests.MANIFEST, folder / manifests.STARTED)
-    write_json(folder / manifests.STARTED, wanted)
+    # With what was begun before: entries that are left out for once must not come back as others.
+    begun = (found.begun or {}).get('config', {})
+    write_json(folder / manifests.STARTED, {**wanted, 'config': {**begun, **wanted['config']}})
     run.saved(now=True)
     run.kept, run.computed_on, run.began, started = False, {}, time.time(), time.monotonic()
     run.say_of(stage.name, stage.summary)

@@ -122,6 +122,7 @@ STAGES: dict[str, Stage] = {
             _late('pretrain.loop', 'build'),
             _late('pretrain.difficulty', 'external_inputs'),
             extendable=('.duration', 'config.phases'),
+            grows=('phase.',),
             check=_late('plan', 'check'),
             memory='raise config.pretrain.micro_batches, which gives the same batch in parts, or lower '
             'config.rows.row_pieces',
@@ -255,6 +256,5 @@ def _check_all(run: Run, replace: bool) -> None:
                 )
         before.append(name)
     for name in run.config.stages:
-        check_settings(run, STAGES[name], replace)
-        if replace or not run.manifest(name):
+        if check_settings(run, STAGES[name], replace) or replace or not run.manifest(name):
             check_ahead(run, STAGES[name])

@@ -31,6 +31,8 @@ from bioptimus_jax.stages import STAGES
 
 SHARED = ('corpus', 'vocab', 'contexts', 'rows')
 """Made one arm after another before the arms run side by side: whoever comes second takes what the first has made."""
+REFERENCE = ('corpus', 'vocab')
+"""Made of the first arm also where that is not chosen, and others hide the words of its vocabulary."""
 
 SECONDS_BETWEEN_LOOKS = 0.5
 SECONDS_AN_HOUR = 3600
@@ -86,15 +88,19 @@ class Sweep:
         joined = name if ':' in name else f'{name}:'
         slash = '' if joined.endswith(':') else '/'
         self.arms: list[Arm] = []
+        # The first arm of the config, where it is not chosen and others take its vocabulary as reference.
+        self.unchosen: list[Arm] = []
         try:
             self.arms += (self._arm(f'{joined}{slash}{arm}', arm, overrides) for arm in chosen)
+            if known[0] not in chosen and any(map(_takes_reference, self.arms)):
+                self.unchosen.append(self._arm(f'{joined}{slash}{known[0]}', known[0], overrides))
         except (ConfigError, InputError):
             self.withdraw()
             raise
 
     def withdraw(self) -> None:
         """Take back the folders of arms that hold nothing."""
-        for arm in reversed(self.arms):
+        for arm in reversed((*self.arms, *self.unchosen)):
             arm.run.withdraw()
 
     def _arm(self, name: str, arm: str, overrides: Sequence[tuple[str, str]]) -> Arm:
@@ -178,10 +184,10 @@ class Sweep:
         write_figures(drawn, self.workdir)
 
     def _share(self, by_round: Sequence[Arm]) -> None:
-        for arm in by_round:
-            if arm.finished:
-                continue
-            for name in (name for name in arm.run.config.stages if name in SHARED):
+        to_make = [(arm, REFERENCE) for arm in self.unchosen if not arm.run.manifest('vocab')]
+        to_make += [(arm, arm.run.config.stages) for arm in by_round if not arm.finished]
+        for arm, stages in to_make:
+            for name in (name for name in stages if name in SHARED):
                 execute(arm.run, STAGES[name])
                 arm.run.check_stop()
 
@@ -232,12 +238,21 @@ class Sweep:
             places.stop([program for *_, program in running.values()])
 
     def _arguments(self, arm: Arm) -> tuple[str, ...]:
-        """With the first arm's vocabulary as reference for those that have another: all hide the same words."""
-        first, own = (a.run.manifest('vocab') or {} for a in (self.arms[0], arm))
-        given = any('analysis.reference_vocab' in argument for argument in arm.arguments)
-        if given or first.get('content') == own.get('content') or 'analyze' not in arm.run.config.stages:
+        """With the first arm's vocabulary as reference for those that have another: all hide the same words.
+
+        The first of the config, chosen or not, so that arms may be made a few at a time.
+        """
+        reference = (*self.unchosen, *self.arms)[0].run
+        first, own = (run.manifest('vocab') or {} for run in (reference, arm.run))
+        if not _takes_reference(arm) or first.get('content') == own.get('content'):
             return arm.arguments
-        return (*arm.arguments, f'--config.analysis.reference_vocab={self.arms[0].run.folder("vocab")}')
+        return (*arm.arguments, f'--config.analysis.reference_vocab={reference.folder("vocab")}')
+
+
+def _takes_reference(arm: Arm) -> bool:
+    """Whether it hides words, and is not told of which vocabulary."""
+    given = any('analysis.reference_vocab' in argument for argument in arm.arguments)
+    return 'analyze' in arm.run.config.stages and not given
 
 
 def in_rounds(of: Sequence[Arm], control: str = '') -> list[Arm]:

@@ -187,6 +187,14 @@ def test_only_phases_that_are_not_over_can_change():
     curriculum.check_continues(old, longer, 20)
     with pytest.raises(ConfigError, match=r'phase\.0\.1\.duration'):
         curriculum.check_continues(old, changed, 15)
+    # What has trained would be left out, or be kept under another phase's name.
+    without, renamed = longer[:1], (longer[0], ScheduledPhase('0.4', Phase(), 10, 35))
+    for step in (15, 20):
+        for left_out in (without, renamed):
+            with pytest.raises(ConfigError, match=rf'phases: .* phase 0\.2 took steps 10-{step}; keep it'):
+                curriculum.check_continues(old, left_out, step)
+    curriculum.check_continues(old, renamed, 10)
+    curriculum.check_continues(old, without, 10)
 
 
 def test_any_other_table_a_ramp_from_5_to_25_percent():

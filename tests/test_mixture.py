@@ -114,7 +114,17 @@ def test_phases_read_the_corpora_that_they_name_and_a_killed_run_goes_on(prepare
 
 
 def test_a_duration_in_words_counts_those_of_the_mixture(prepared, tmp_path):
-    changes = {'phase.0.1.duration_unit': 'words', 'phase.0.1.duration': 5000}
+    """And the rows of the other corpus may be some that its run has from a base run."""
+    of_notes = {'corpus__inputs': prepared / 'notes.jsonl', 'runtime__base_run': prepared / 'notes'}
+    taken = Run(tmp_path / 'taken', experiment(prepared, **of_notes), quiet=True)
+    for stage in ('corpus', 'vocab', 'rows'):
+        execute(taken, STAGES[stage])
+    assert not (taken.workdir / 'rows' / 'train').exists()
+    changes = {
+        'phase.0.1.duration_unit': 'words',
+        'phase.0.1.duration': 5000,
+        'corpora.notes.run': taken.workdir,
+    }
     run = opened(prepared, tmp_path / 'run', **changes)
     rows = mixture.open_rows(run.config, run.folder('rows'), run.manifest('vocab'))
     own, notes = (Rows(prepared / name / 'rows', 'train').counts for name in LETTERS)

@@ -321,7 +321,7 @@ def damage(folder, kind):
 def test_a_damaged_checkpoint_is_found_and_the_one_before_is_used(kind, undisturbed, prepared, tmp_path):
     folder = shutil.copytree(undisturbed[0], tmp_path / 'run') / 'pretrain'
     name = damage(folder, kind)
-    with pytest.raises(InputError, match=f'{name}: is .* `bioptimus pretrain --replace`'):
+    with pytest.raises(InputError, match=rf'{name}: is .* or remove {folder} and run'):
         load_phase(folder, '0.4')
     os.replace(folder / 'manifest.json', folder / '.started.json')
     with pytest.raises(InputError, match='checkpoints/24'):  # no manifest says what the files were
@@ -343,15 +343,29 @@ def test_a_run_goes_on_before_its_damaged_checkpoint(undisturbed, prepared, tmp_
     assert_identical(run.workdir, undisturbed[1])
 
 
-def test_raising_the_last_phase_continues_and_changing_the_first_is_refused(undisturbed, prepared, tmp_path):
+def test_raising_the_last_phase_continues_and_other_changes_are_refused(undisturbed, prepared, tmp_path):
     workdir = tmp_path / 'run'
     shutil.copytree(undisturbed[0], workdir)
     pretrained(Run(workdir, experiment(prepared, **{'phase__0.4__duration': 9}), quiet=True))
     assert json.loads((workdir / 'pretrain' / 'phases.json').read_text())['0.4'] == 27
-    with pytest.raises(ConfigError, match=r'phase\.0\.1\.duration'):
-        execute(
-            Run(workdir, experiment(prepared, **{'phase__0.1__duration': 9}), quiet=True), STAGES['pretrain']
-        )
+    record = read_json(workdir / 'pretrain' / 'curriculum.json')
+    added = {'phase.0.4.duration': 9, 'phase.0.5.masking': 'words', 'phases': '0.1,0.2,0.3,0.4,0.5'}
+    for change, refusal in (
+        ({'phase__0.1__duration': 9}, r'phase\.0\.1\.duration'),
+        ({'phases': '0.1,0.2,0.3'}, r'config\.phases: .* phase 0\.4 took steps 18-27'),
+        ({**added, 'phase.0.5.objective': 'nsp'}, 'layout'),
+    ):
+        with pytest.raises(ConfigError, match=refusal):
+            execute(Run(workdir, experiment(prepared, **change), quiet=True), STAGES['pretrain'])
+    assert read_json(workdir / 'pretrain' / 'curriculum.json') == record
+    more = {**added, 'phase.0.5.duration_unit': 'steps', 'phase.0.5.duration': 3}
+    pretrained(Run(workdir, experiment(prepared, **more), quiet=True))
+    assert read_json(workdir / 'pretrain' / 'phases.json')['0.5'] == 30
+    (workdir / 'pretrain' / 'curriculum.json').unlink()
+    with pytest.raises(
+        InputError, match=rf'curriculum\.json: is missing; .* remove {workdir}/pretrain and run'
+    ):
+        execute(Run(workdir, experiment(prepared, **more), quiet=True), STAGES['pretrain'])
 
 
 # 6 evaluations a phase. What is enough lies between the gains of the run, so that some phases end early.

@@ -1,5 +1,6 @@
 """Run folders: skip, refuse, replace, resume, base runs; files that are never half-written; metrics after a kill."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -9,7 +10,7 @@ import sys
 import time
 
 import pytest
-from toy_stages import CALLS, experiment, make_stage
+from toy_stages import CALLS, count_to_three, experiment, make_stage
 
 from bioptimus_jax import files
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
@@ -18,7 +19,7 @@ from bioptimus_jax.hosts.devices import AFRESH
 from bioptimus_jax.hosts.workers import WorkerKilled
 from bioptimus_jax.manifests import Found, Left, differences
 from bioptimus_jax.run import Run, execute
-from bioptimus_jax.schema import TRACKERS, result_keys
+from bioptimus_jax.schema import PAPER_PHASES, TRACKERS, Phase, result_keys
 from bioptimus_jax.stages import STAGES, run_all
 
 
@@ -409,6 +410,30 @@ def test_extendable_keys_continue(tmp_path):
     assert CALLS == [5, 9]
     with pytest.raises(ConfigError, match='shards'):
         execute(Run(tmp_path, experiment(corpus__min_words=9, corpus__shards=2), quiet=True), stage)
+
+
+@pytest.mark.parametrize('finished', [True, False])
+def test_new_entries_continue_and_are_compared_from_then_on(finished, tmp_path):
+    """Also where an attempt without them was refused in between."""
+
+    def begin(build, **more):
+        phases = dataclasses.replace(experiment(), phase={**PAPER_PHASES, **more})
+        execute(
+            Run(tmp_path, phases, quiet=True),
+            make_stage(build, sections=('corpus', 'phase'), grows=('phase.',)),
+        )
+
+    last = count_to_three if finished else refused_with(Stopped())
+    begin(count_to_three)
+    with contextlib.nullcontext() if finished else pytest.raises(Stopped):
+        begin(last, more=Phase(rate=0.3), plain=Phase())
+    with contextlib.nullcontext() if finished else pytest.raises(ConfigError, match='no'):
+        begin(count_to_three if finished else refused_with(ConfigError('no')), more=Phase(rate=0.3))
+    with pytest.raises(ConfigError, match=r'phase\.plain\.rate: 0\.15 -> 0\.3'):
+        begin(count_to_three, more=Phase(rate=0.3), plain=Phase(rate=0.3))
+    for other in ({}, {'more': Phase(rate=0.2)}):
+        with pytest.raises(ConfigError, match=r'phase\.more\.rate: 0\.3 -> 0\.'):
+            begin(count_to_three, **other)
 
 
 def test_a_missing_earlier_stage_is_named(tmp_path):

@@ -443,9 +443,21 @@ def test_every_place_has_a_share_and_nothing_is_left_over(things, places):
 
 
 def test_a_vocabulary_of_ones_own_is_scored_on_the_first_arms_words(shipped, tmp_path):
-    sweep = Sweep(f'{shipped}:x', tmp_path / 'sweep', [('stages', 'corpus,vocab,analyze')])
-    sweep._share(sweep.arms)
+    """Whether that is chosen or not."""
+
+    def shared(stages, only='*'):
+        sweep = Sweep(f'{shipped}:x', tmp_path / 'sweep', [('stages', stages)], only)
+        sweep._share(sweep.arms)
+        return sweep
+
+    before = shared('corpus,vocab', 'long')
+    assert [p.name for p in before.workdir.iterdir()] == ['long']
+    [alone] = (chosen := shared('corpus,vocab,analyze', 'long')).arms
+    assert sorted(p.name for p in (tmp_path / 'sweep' / 'plain').glob('[a-z]*')) == ['corpus', 'vocab']
+    first_alone = chosen._arguments(alone)
+    sweep = shared('corpus,vocab,analyze')
     plain, same, other = (sweep._arguments(arm) for arm in sweep.arms)
     assert plain == sweep.arms[0].arguments
     assert same == sweep.arms[1].arguments
+    assert other == first_alone
     assert other[-1] == f'--config.analysis.reference_vocab={tmp_path / "sweep" / "plain" / "vocab"}'

@@ -109,7 +109,7 @@ def experiment(folder, **changes):
 def changed(loaded, changes):
     for dotted, value in changes.items():
         dotted = dotted.replace('__', '.')
-        if dotted.startswith('corpora.'):  # what no command line can begin
+        if dotted.startswith('corpora.') or dotted == 'phase.0.5.masking':  # what no command line can begin
             put(loaded, Experiment, dotted, str(value))
         else:
             config.override(loaded, dotted, str(value))

@@ -22,8 +22,7 @@ from orbax.checkpoint import checkpoint_managers
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, sha256, write_json
-from bioptimus_jax.manifests import MANIFEST, read_record
-from bioptimus_jax.pretrain.curriculum import AGAIN
+from bioptimus_jax.manifests import MANIFEST, again, read_record
 from bioptimus_jax.pretrain.sharding import place_state
 
 PHASES = 'phases.json'
@@ -207,9 +206,9 @@ def record_phases(folder: Path, ends: Mapping[str, int]) -> None:
 def phase_checksums(folder: Path, phase: str) -> dict[str, int]:
     """The checksum of every leaf at the end of a phase, or at a snapshot. InputError where it is not there yet."""
     path = _phase_path(folder, phase) / 'checksums' / 'metadata'
-    sums = read_json(path, AGAIN)
+    sums = read_json(path, again(folder))
     if not isinstance(sums, dict):
-        raise InputError(f'{path}: is damaged or missing; {AGAIN}')
+        raise InputError(f'{path}: is damaged or missing; {again(folder)}')
     return sums
 
 
@@ -238,7 +237,9 @@ def load_phase(folder: Path, phase: str) -> Any:
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f'{path}: cannot be read ({" ".join(str(error).split())[:200]}); {AGAIN}') from error
+        raise InputError(
+            f'{path}: cannot be read ({" ".join(str(error).split())[:200]}); {again(folder)}'
+        ) from error
     return jax.tree.map(np.asarray, state[part])
 
 
@@ -249,7 +250,7 @@ def _check_files(folder: Path, path: Path) -> None:
         file = folder.resolve() / name
         if file.is_relative_to(path) and (not file.is_file() or sha256(file) != entry['sha256']):
             what = f'is not what {MANIFEST} says (SHA-256)' if file.is_file() else 'is missing'
-            raise InputError(f'{folder / name}: {what}; {AGAIN}')
+            raise InputError(f'{folder / name}: {what}; {again(folder)}')
 
 
 def checksums(state: Any) -> dict[str, int]:

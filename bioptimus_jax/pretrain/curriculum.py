@@ -6,6 +6,7 @@ The order of the phases may be computed instead (`ordered`), and under self-paci
 """
 
 import dataclasses
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,12 +17,12 @@ import numpy as np
 
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.files import read_json, write_json
+from bioptimus_jax.manifests import again
 from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.pretrain.rates import FALLS
 from bioptimus_jax.schema import BY_DIFFICULTY, MOST_STEPS, SNAPSHOT, Experiment, Phase
 
 RECORD = 'curriculum.json'
-AGAIN = 'restore it, or train again with `bioptimus pretrain --replace`'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,12 +196,12 @@ def kept_names(experiment: Experiment) -> list[str]:
 
 def read_record(folder: Path) -> list[dict]:
     """What curriculum.json says of the run so far; empty for a run that begins. Raises InputError for a damaged one."""
-    record = read_json(folder / RECORD, AGAIN)
+    record = read_json(folder / RECORD, again(folder))
     if record is None:
         return []
     keys = {'name', 'start', 'stop'}
     if not isinstance(record, list) or not all(isinstance(r, dict) and keys <= r.keys() for r in record):
-        raise InputError(f'{folder / RECORD}: is damaged (no list of phases); {AGAIN}')
+        raise InputError(f'{folder / RECORD}: is damaged (no list of phases); {again(folder)}')
     return record
 
 
@@ -290,13 +291,17 @@ def learning_rate_at(table: Mapping[str, Any], step: Any) -> Any:
 
 def check_continues(before: list[dict], schedule: Schedule, step: int) -> None:
     """Steps already taken must lie in the phases they were taken in. Raises ConfigError naming the phase."""
-    for old, new in zip(before, schedule, strict=False):
-        unchanged = (old['name'], old['start'], old['stop']) == (new.name, new.start, new.stop)
+    for old, new in itertools.zip_longest(before, schedule[: len(before)]):
+        if old['start'] >= step:
+            return
+        took = f'{step} steps are done, and phase {old["name"]} took steps {old["start"]}-{min(old["stop"], step)}'
+        if new is None or new.name != old['name']:
+            raise ConfigError(f'config.phases: {took}; keep it, and at its place')
+        unchanged = (old['start'], old['stop']) == (new.start, new.stop)
         # A phase is over once the step after it was taken; the last one of a finished run may still be made longer.
-        running = old['start'] <= step < old['stop'] or step == old['stop'] == before[-1]['stop']
+        running = step < old['stop'] or step == old['stop'] == before[-1]['stop']
         longer = running and new.start == old['start'] and new.stop >= step
-        if old['start'] < step and not unchanged and not longer:
+        if not unchanged and not longer:
             raise ConfigError(
-                f'config.phase.{new.name}.duration: {step} steps are done, and phase {old["name"]} took steps '
-                f'{old["start"]}-{old["stop"]}; only phases that are not over can be changed'
+                f'config.phase.{new.name}.duration: {took}; only phases that are not over can be changed'
             )

@@ -16,6 +16,7 @@ from bioptimus_jax.errors import InputError, Paused, Stopped
 from bioptimus_jax.files import digest
 from bioptimus_jax.hosts.devices import present
 from bioptimus_jax.hosts.processes import any_of, meet
+from bioptimus_jax.manifests import again
 from bioptimus_jax.model.architecture import Architecture
 from bioptimus_jax.model.tensors import load_folder
 from bioptimus_jax.pretrain import curriculum, difficulty, goodput, mixture, watch
@@ -183,7 +184,7 @@ def _open(run: Run, folder: Path, clock: Clock) -> tuple[Session, dict[str, Any]
     state, step = found or (state, 0)
     if found:
         if not record:  # without it nobody knows where the phases ended
-            raise InputError(f'{folder / curriculum.RECORD}: is missing; {curriculum.AGAIN}')
+            raise InputError(f'{folder / curriculum.RECORD}: is missing; {again(folder)}')
         curriculum.check_continues(record, schedule, step)
         run.say(f'pretrain: resuming after step {step}')
     evaluation = objective.evaluation(heldout)

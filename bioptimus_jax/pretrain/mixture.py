@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError
-from bioptimus_jax.manifests import read_record
+from bioptimus_jax.manifests import place_of, read_record
 from bioptimus_jax.pretrain.curriculum import RowCounts, Schedule
 from bioptimus_jax.pretrain.order import Pattern
 from bioptimus_jax.pretrain.rows import Rows
@@ -23,7 +23,7 @@ def open_rows(e: Experiment, own: Path, vocab: Mapping[str, Any] | None) -> Rows
     `vocab` and errors: as of `check`.
     """
     check(e, vocab)
-    others = [Rows(_rows_of(e, name), 'train') for name in names(e)]
+    others = [Rows(place_of(_rows_of(e, name)), 'train') for name in names(e)]
     return Rows(own, 'train').followed_by(others)
 
 
