@@ -160,6 +160,11 @@ def test_a_run_by_the_written_config(source, tmp_path, monkeypatch, capsys):
         (('--vocabulary=new',), '--vocabulary=new: is not one of keep, append, replace'),
         (('--sets=nowhere',), 'nowhere'),
         (('--hours=0',), "'0': must be a number above 0"),
+        (
+            ('--config.phases=0.1,0.2',),
+            '--config.phases=0.1,0.2: init writes one phase, words; leave the key out',
+        ),
+        (('--config.phases=0.2',), '--config.phases=0.2: init writes one phase, words; leave the key out'),
         (("--texts='a",), 'close the quotation'),
     ],
 )
