@@ -207,10 +207,13 @@ def _length(asked: Asked, loaded: Any, corpus_pieces: float, machine: Machine) -
     yield Choice(
         f'config.pretrain.update(batch_rows={rows}, micro_batches={parts})', f'{steps:,} steps{memory}'
     )
+    if 'pretrain.learning_rate' in dict(asked.keys):
+        return
     if SMALL_HIDDEN < planned.hidden < BASE_HIDDEN:
         yield Choice('config.pretrain.learning_rate = 5e-4', 'between those of small and of base models')
     if planned.hidden > BASE_HIDDEN:
-        yield Choice('config.pretrain.learning_rate = 5e-5', 'half of that of base models')
+        half = loaded.pretrain.learning_rate / 2
+        yield Choice(f'config.pretrain.learning_rate = {half:g}', 'half of that of base models')
 
 
 def _pieces(asked: Asked, loaded: Any, machine: Machine) -> float:
