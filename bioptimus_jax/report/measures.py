@@ -83,6 +83,12 @@ class Measures:
         """Whether pre-training belongs to this run: one that only fine-tunes given models has no phases."""
         return 'pretrain' in self.run.config.stages or bool(self.evaluations)
 
+    @property
+    def keeps_vocabulary(self) -> bool:
+        """Whether the pieces are those of the source: as configured, or as stage vocab found."""
+        different = [self.comparison.get(tokens) for tokens in ('new', 'lost')]
+        return self.run.config.vocab.kind == 'source' or different == [0, 0]
+
     def content_of(self, stage: str) -> str | None:
         """The digest of what a stage wrote."""
         return self.manifests.get(stage, {}).get('content')
