@@ -228,6 +228,15 @@ def test_settings_are_those_of_the_second_half_of_the_steps():
     expected = {'mlm': 1, 'words': 1, **{f'pieces {name}': share for name, share in pieces.items()}}
     assert curve.settings == pytest.approx({**expected, 'pieces a word': curve.unit}, abs=0.001)
     assert curve.unit == pytest.approx(1.3, abs=0.3)
+    # Paused at the end of the second phase: unfinished by the curriculum, and without one nothing is known.
+    stops = {name: run.step_of(name) for name in run.phases}
+    seen = [e for e in run.evaluations if e['step'] <= stops['0.2']]
+    paused = dataclasses.replace(run, evaluations=seen, kept_steps={})
+    assert curve_of('x', paused) is None
+    planned = [{'name': name, 'stop': stop} for name, stop in stops.items()]
+    half = curve_of('x', dataclasses.replace(paused, curriculum=planned))
+    assert half.share == pytest.approx(0.5, abs=0.01)
+    np.testing.assert_array_equal(half.rates_T, curve.rates_T)
 
 
 def test_a_rate_that_moves_counts_with_its_mean_in_the_second_half():
@@ -275,22 +284,25 @@ def test_runs_that_were_paused_are_told_from_those_that_ended(sweep, tmp_path, c
     rows = {row['run']: row for row in found['tables'][0]['rows']}
     assert {name: row['of its steps'] for name, row in rows.items()} == {'started': 0.5, 'rate-3': 1}
     row = rows['started']
-    assert found['tables'][0]['note'].endswith('Not started: waiting.')
+    assert found['tables'][0]['note'].endswith('or from an older record without the steps to come: waiting.')
     curves = {m.run.workdir.name: curve_of(m.run.workdir.name, m) for m in read_runs([runs])}
     assert curves.pop('waiting') is None
-    started = curves.pop('started')
+    started = curves['started']
     np.testing.assert_allclose(started.rates_T, 8 * curves['rate-1'].rates_T, rtol=1e-5)
-    assert row['at the end'] == pytest.approx(forecast(started, list(curves.values())).final)
+    assert row['at the end'] == pytest.approx(
+        forecast(started, [c for c in curves.values() if c.finished]).final
+    )
     # Records say the same as the folders of the runs that they were made from.
-    write_jsonl(tmp_path / 'results.jsonl', records_of(read_runs([runs / f'rate-{n}' for n in range(4)])))
-    for name, m in {m.run.workdir.name: m for m in read_runs([tmp_path / 'results.jsonl'])}.items():
+    write_jsonl(tmp_path / 'results.jsonl', records_of(read_runs([runs])))
+    recorded_runs = {m.run.workdir.name: m for m in read_runs([tmp_path / 'results.jsonl'])}
+    assert curve_of('waiting', recorded_runs.pop('waiting')) is None
+    for name, m in recorded_runs.items():
         recorded = curve_of(name, m)
-        assert recorded.finished
+        assert recorded.finished == (name != 'started')
         assert recorded.settings == curves[name].settings
         for field in ('steps_N', 'losses_N', 'rates_T'):
             np.testing.assert_array_equal(getattr(recorded, field), getattr(curves[name], field))
-    places = [runs / 'started', runs / 'waiting', tmp_path / 'results.jsonl']
-    assert document(capsys, 'forecast', *map(str, places)) == found
+    assert document(capsys, 'forecast', str(tmp_path / 'results.jsonl')) == found
 
 
 @pytest.mark.parametrize(

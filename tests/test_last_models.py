@@ -83,6 +83,7 @@ def test_an_arm_without_predictions_of_one_test_set_has_no_vote(arms, damage):
 def test_one_row_an_arm_with_losses_scores_votes_other_sets_and_cost(arms):
     runs = [m for seeds in arms.values() for m in seeds.values()]
     for m in runs:
+        m.encoded.append({'flops': 5e12})
         crossed = {'model': 'p1', 'setting': 'standard', 'trained_on': 'drugs', 'dataset': 'diseases'}
         m.crossed.extend([{**crossed, 'model': 'p0', 'test': 0.9}, {**crossed, 'test': 0.25}])
         # 100 pieces of which 20 % are predicted, then 300 of which 10 % are.
@@ -98,7 +99,8 @@ def test_one_row_an_arm_with_losses_scores_votes_other_sets_and_cost(arms):
     assert row['F1 drugs'] == f'{np.mean(scores):.2f} ± {np.std(scores, ddof=1):.2f}'
     assert row['drugs on diseases'] == '25.00 ± 0.00'
     assert row['predicted pieces, million'] == '0.50 ± 0.00'
-    assert row['TFLOP'] == '20.00 ± 0.00'
+    assert row['TFLOP'] == '25.00 ± 0.00'  # 20 of the steps, and 5 of reading contexts
+    assert 'TFLOP: of pre-training and of reading contexts' in table.note
     assert row['trainings'] == '3'
     assert float(row['vote drugs']) > 0
     assert table.better['F1 drugs'] == 'high'

@@ -805,6 +805,10 @@ def test_records_alone_give_the_tables_of_the_run_folders(table2, curricula, tmp
             r'line 2: .*\(manifests is missing, or not of type dict\)',
         ),
         (lambda line: line.replace('"devel"', '"x"'), r'line 2: .*\(an entry of finetuned has no devel\)'),
+        (
+            lambda line: line.replace('"arm"', '"curriculum": [{"name": "p0"}], "arm"', 1),
+            r'line 2: .*\(an entry of curriculum has no stop\)',
+        ),
         (lambda line: re.sub('"arm": "[^"]+"', '"arm": "../x"', line), r'line 2: .*\(arm is not a name\)'),
         (lambda line: line.replace('"counts": "', '"counts": "A'), r'its counts by unit are damaged'),
         (

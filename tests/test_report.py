@@ -31,7 +31,7 @@ from bioptimus_jax.report.sections import (
     vocabulary,
 )
 from bioptimus_jax.run import Run
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.schema import STANDARD, Experiment
 
 
 @pytest.fixture(scope='module')
@@ -151,6 +151,16 @@ def test_phase_table_has_the_numbers_of_the_records(run):
     best = table.marks()[-1]
     assert best[table.columns.index('held-out loss')] == 'best'
     assert best[table.columns.index('F1 drugs')] == 'best'
+
+
+def test_losses_of_the_source_compare_where_its_vocabulary_is_kept(run):
+    m = read_measures(run)
+    m.finetuned.append({'setting': STANDARD, **ner_cell('source', 'drugs', 0, 0)})
+    source = Experiment(vocab=dataclasses.replace(Experiment().vocab, kind='source'))
+    kept = dataclasses.replace(m, run=Run(run.workdir, source, quiet=True))
+    nothing_new = dataclasses.replace(m, comparison={'new': 0, 'lost': 0})
+    notes = [phases.phases(one).note for one in (m, kept, nothing_new)]
+    assert ['another vocabulary' in note for note in notes] == [True, False, False]
 
 
 def test_entity_table_keeps_the_three_modes_apart(run):

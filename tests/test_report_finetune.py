@@ -305,9 +305,12 @@ def test_page_of_a_run_that_only_scores(run):
     page.build(run, run.workdir / 'report')
     text = (run.workdir / 'report' / 'index.html').read_text()
     assert page.description(read_measures(run)) == (
-        'Fine-tuning for entity recognition: 2 models (one, two), on 2 sets (alpha, ncbi-disease), 2 settings, '
+        'Fine-tuning for named-entity recognition: 2 models (one, two), on 2 sets (alpha, ncbi-disease), 2 settings, '
         '2 seeds. Nothing is pre-trained here.'
     )
+    rows = [r | {'task': 'classes'} if r['dataset'] == 'alpha' else r for r in m.finetuned]
+    several = page.description(dataclasses.replace(m, finetuned=rows))
+    assert several.startswith('Fine-tuning for text classification and named-entity recognition: 2 models')
     assert [t for _, t in page.headlines(m, gain(m))] == [
         'test F1 on alpha, best on devel: two',
         'test F1 on ncbi-disease, best on devel: two',
@@ -343,7 +346,7 @@ def test_page_before_anything_was_scored(tmp_path):
     (run.workdir / 'report').mkdir()
     page.build(run, run.workdir / 'report')
     m = read_measures(run)
-    assert 'Fine-tuning for entity recognition: 1 model (/models/one), 1 setting' in page.description(m)
+    assert 'Fine-tuning: 1 model (/models/one), 1 setting' in page.description(m)
     text = (run.workdir / 'report' / 'index.html').read_text()
     assert re.findall('<h2>(.*?)</h2>', text) == ['Stages']
     assert re.findall(r'<b>(.*?)</b>: stage finetune has not been run', text) == [

@@ -2,6 +2,7 @@
 
 import io
 import runpy
+import shutil
 import sys
 
 import jax
@@ -12,8 +13,10 @@ from toy_pretraining import copy_of, experiment
 from toy_start import WORDS, save_source, texts_of
 
 from bioptimus_jax import config
+from bioptimus_jax.files import write_json
 from bioptimus_jax.hosts.devices import DEVICES, MFU
 from bioptimus_jax.model.families.bert import Bert
+from bioptimus_jax.model.families.modernbert import ModernBert
 from bioptimus_jax.plan import Assumptions, make_plan
 from bioptimus_jax.pretrain import curriculum, mixture
 from bioptimus_jax.pretrain.batches import Batches
@@ -93,6 +96,27 @@ def test_the_length_follows_from_the_hours_the_device_and_the_texts(source, tmp_
     assert '34 passes' in (tmp_path / 'mine.py').read_text()
 
 
+@pytest.mark.parametrize(
+    ('architecture', 'more', 'rate'),
+    [
+        (Bert, (), 5e-5),
+        (ModernBert, (), 1.5e-4),
+        (ModernBert, ('--config.pretrain.learning_rate=4e-4',), 4e-4),
+    ],
+)
+def test_a_wide_source_learns_half_as_fast_as_base_models_of_its_family(
+    architecture, more, rate, source, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    wide = tmp_path / 'wide'
+    shutil.copytree(source, wide, ignore=shutil.ignore_patterns('*.safetensors'))
+    shape = architecture(len(load(source).tokens), 1024, 1, 16, 1024, 128)
+    write_json(wide / 'config.json', {'model_type': shape.model_type, **shape.to_config()})
+    assert call(capsys, *asked(wide, texts_of(tmp_path)), *more) == (0, '')
+    assert written(tmp_path).pretrain.learning_rate == rate
+    assert ('half of that of base models' in (tmp_path / 'mine.py').read_text()) == (not more)
+
+
 def test_keys_are_taken_over_and_texts_read_by_them(source, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'own.jsonl').write_text('{"number": "C-1", "body": "nephrotoxin and cardiopathy"}\n')
@@ -160,6 +184,11 @@ def test_a_run_by_the_written_config(source, tmp_path, monkeypatch, capsys):
         (('--vocabulary=new',), '--vocabulary=new: is not one of keep, append, replace'),
         (('--sets=nowhere',), 'nowhere'),
         (('--hours=0',), "'0': must be a number above 0"),
+        (
+            ('--config.phases=0.1,0.2',),
+            '--config.phases=0.1,0.2: init writes one phase, words; leave the key out',
+        ),
+        (('--config.phases=0.2',), '--config.phases=0.2: init writes one phase, words; leave the key out'),
         (("--texts='a",), 'close the quotation'),
     ],
 )

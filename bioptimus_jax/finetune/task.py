@@ -52,7 +52,7 @@ class Task(abc.ABC):
     """
 
     title: str
-    """In model cards."""
+    """In model cards, and with a small letter on pages and in messages."""
     hub: str
     """What the Hugging Face hub calls it."""
     hf_class: str = 'AutoModelForTokenClassification'

@@ -5,14 +5,12 @@ Legend: N evaluations after step 0, T steps of the whole budget.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.pretrain import curriculum
 from bioptimus_jax.report.measures import Measures
-from bioptimus_jax.run import stage_folder
 
 PIECES_A_WORD = 'pieces a word'
 
@@ -62,7 +60,7 @@ class Curve:
 
 
 def curve_of(name: str, m: Measures) -> Curve | None:
-    """The curve of a run; None before its first evaluation after step 0."""
+    """The curve of a run; None before its first evaluation after step 0, and where its steps are not known."""
     ends = _ends(m)
     losses = {step: loss for step, loss in m.held_out.items() if step}
     if not losses or not ends:
@@ -78,11 +76,14 @@ def curve_of(name: str, m: Measures) -> Curve | None:
 
 
 def _ends(m: Measures) -> Mapping[str, int]:
-    """The last step of each phase, in order; where curriculum.json is gone, as with records, of those that ended."""
-    record: list[dict[str, Any]] = curriculum.read_record(stage_folder(m.run, 'pretrain'))
-    if record:
-        return {r['name']: int(r['stop']) for r in record}
-    return {name: step for name in m.phases if (step := m.step_of(name)) is not None}
+    """The last step of each phase, in order; empty where not all have ended and no curriculum says when they will.
+
+    Older records have no curriculum.
+    """
+    if m.curriculum:
+        return {r['name']: int(r['stop']) for r in m.curriculum}
+    ended = {name: step for name in m.phases if (step := m.step_of(name)) is not None}
+    return ended if len(ended) == len(m.phases) else {}
 
 
 def _path(m: Measures, ends: Mapping[str, int]) -> tuple[np.ndarray, dict[str, float]]:

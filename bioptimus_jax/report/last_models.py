@@ -86,7 +86,7 @@ def last_models(arms: Arms, votes: Iterable[Mapping[str, Any]] = ()) -> Table:
         'After the last phase, mean ± sd over trainings. Losses: nats a piece on held-out documents, under the frozen'
         ' mask and under each setting at [MASK] alone; they compare arms with one vocabulary.'
         f' {score_names(*runs)}: test, percent. Vote: what the trainings of the arm say together. A on B: trained on A,'
-        ' tested on B. Predicted pieces and TFLOP: of pre-training.'
+        ' tested on B. Predicted pieces: of pre-training. TFLOP: of pre-training and of reading contexts in surgery.'
     )
     return Table.of(
         'The last models', columns, trained, note=note, absent='no arm has come to the end of a phase.'

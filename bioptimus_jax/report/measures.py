@@ -13,7 +13,7 @@ from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.finetune import search
 from bioptimus_jax.finetune.task import BASELINES, LEARNED_DEVEL, Task, task_of
-from bioptimus_jax.manifests import MANIFEST, STARTED, require_whole
+from bioptimus_jax.manifests import MANIFEST, STARTED, read_record, require_whole
 from bioptimus_jax.pretrain import goodput
 from bioptimus_jax.run import Run, lost_metrics, stage_folder, stage_metrics
 from bioptimus_jax.schema import SOURCE, STANDARD, phase_of
@@ -36,9 +36,9 @@ Records = TypeVar('Records', list, dict)
 Rows = list[dict[str, Any]]
 
 
-def _of(stage: str, file: str, kind: type) -> Any:
-    """A field that is read from a file of a stage."""
-    return dataclasses.field(default_factory=kind, metadata={'of': (stage, file, kind)})
+def _of(stage: str, file: str, kind: type, *needed: str) -> Any:
+    """A field that is read from a file of a stage, of which each record has the keys `needed`."""
+    return dataclasses.field(default_factory=kind, metadata={'of': (stage, file, kind, *needed)})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +71,10 @@ class Measures:
     labels: dict[str, Any] = _of('finetune', 'labels.json', dict)
     search: dict[str, Any] = _of('finetune', search.FILE, dict)
     kept_steps: dict[str, int] = _of('pretrain', KEPT, dict)
+    curriculum: Rows = _of('pretrain', 'curriculum.json', list, 'name', 'stop')
     manifests: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    begun: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    """The configuration of every stage that has begun and not ended."""
     gaps: str = ''
     """What finished stages have written and is not there any more, in words."""
 
@@ -79,6 +82,12 @@ class Measures:
     def trains(self) -> bool:
         """Whether pre-training belongs to this run: one that only fine-tunes given models has no phases."""
         return 'pretrain' in self.run.config.stages or bool(self.evaluations)
+
+    @property
+    def keeps_vocabulary(self) -> bool:
+        """Whether the pieces are those of the source: as configured, or as stage vocab found."""
+        different = [self.comparison.get(tokens) for tokens in ('new', 'lost')]
+        return self.run.config.vocab.kind == 'source' or different == [0, 0]
 
     def content_of(self, stage: str) -> str | None:
         """The digest of what a stage wrote."""
@@ -93,8 +102,7 @@ class Measures:
         """In the order of training, which the run may have computed; before it begins, in the order given."""
         if not self.trains:
             return []
-        record = _read(stage_folder(self.run, 'pretrain') / 'curriculum.json', list)
-        given, trained = self.run.config.phases, [r['name'] for r in record]
+        given, trained = self.run.config.phases, [r['name'] for r in self.curriculum]
         return [n for n in trained if n in given] + [n for n in given if n not in trained]
 
     @property
@@ -266,9 +274,15 @@ def read_measures(run: Run, details: bool = True) -> Measures:
         difficulty=_difficulty(run),
         encoded=[r for r in stage_metrics(run, 'surgery') if r.get('kind') == 'encoded'],
         manifests={s: m for s in run.config.stages if (m := run.manifest(s)) is not None},
+        begun=_begun(run),
         gaps=gaps,
-        **{name: _read(folders[stage] / file, kind) for name, (stage, file, kind) in files.items()},
+        **{name: _read(folders[stage] / file, *read) for name, (stage, file, *read) in files.items()},
     )
+
+
+def _begun(run: Run) -> dict[str, dict[str, Any]]:
+    claims = {s: read_record(run.workdir / s, STARTED) for s in run.config.stages if not run.manifest(s)}
+    return {stage: {'config': claim.get('config', {})} for stage, claim in claims.items() if claim}
 
 
 def _gaps(run: Run) -> str:
@@ -329,7 +343,7 @@ def _read(path: Path, kind: type[Records], *needed: str) -> Records:
         return kind()
     records = value if isinstance(value, list) else [value]
     fits = isinstance(value, kind) and all(isinstance(record, dict) for record in records)
-    if not fits or any(key not in value for key in needed):
+    if not fits or any(key not in record for record in records for key in needed):
         raise InputError(f'{path}: is damaged (other JSON than was written); rerun the stage that made it')
     return value
 

@@ -264,7 +264,8 @@ def _scoring(m: Measures) -> str:
         numbers = [len(getattr(one, f'{what}s')) for one in every]
         fewest, most = min(numbers), max(numbers)
         parts.append(_counted(most, what) if fewest == most else f'{fewest} to {most} {what}s')
-    return f'Fine-tuning for entity recognition: {", ".join(parts)}. Nothing is pre-trained here.'
+    tasks = ' and '.join(dict.fromkeys(m.task(dataset).title.lower() for dataset in m.datasets))
+    return f'Fine-tuning{f" for {tasks}" * bool(tasks)}: {", ".join(parts)}. Nothing is pre-trained here.'
 
 
 def _counted(number: int, what: str, names: Sequence[str] = ()) -> str:

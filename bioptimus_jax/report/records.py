@@ -32,8 +32,12 @@ NEEDED: dict[str, tuple[str, ...]] = {
     'encoded': ('flops',),
 }
 """Lists of a record, and what each of their entries has."""
-OPTIONAL = {'statistics': list, 'crossed': list, 'frozen': list, 'snapshots': list}
+OPTIONAL = {
+    **dict.fromkeys(('statistics', 'crossed', 'frozen', 'snapshots', 'curriculum'), list),
+    'begun': dict,
+}
 """Measures of a record where a run has them."""
+OF_OPTIONAL = {'curriculum': ('name', 'stop')}
 
 
 class Recorded(Run):
@@ -103,8 +107,8 @@ def _flaw(record: Mapping[str, Any]) -> str:
             return f'{name} is missing, or not of type {kind.__name__}'
     if Path(record['arm']).is_absolute() or '..' in Path(record['arm']).parts:
         return 'arm is not a name'
-    for name, keys in NEEDED.items():
-        for entry in record[name]:
+    for name, keys in (NEEDED | OF_OPTIONAL).items():
+        for entry in record.get(name, ()):
             lacking = [key for key in keys if not isinstance(entry, dict) or key not in entry]
             if lacking:
                 return f'an entry of {name} has no {lacking[0]}'

@@ -71,7 +71,8 @@ def _recorded(file: Path) -> list[Measures]:
     found = []
     for number, line in numbered_jsonl(file, 'restore the file'):
         record = records.check(line, f'{file}, line {number}')
-        manifests = {stage: record['manifests'][stage] for stage in STAGES if stage in record['manifests']}
+        known = {**record.get('begun', {}), **record['manifests']}
+        manifests = {stage: known[stage] for stage in STAGES if stage in known}
         place = file / record['arm']
         found.append(records.measures_of(record, place, _experiment(manifests, place)))
     if not found:

@@ -24,6 +24,8 @@ from bioptimus_jax.start.ways import KEEP, SMALLEST, VOCABULARIES, decide, plans
 from bioptimus_jax.vocab.subwords import Subwords, kind_name
 from bioptimus_jax.vocab.subwords import load as load_subwords
 
+PHASE = 'words'
+"""The one that `recommended` has."""
 SMALL_HIDDEN, BASE_HIDDEN = 256, 768
 MOST_PASSES = 34
 """Over the corpus: as many as the paper makes."""
@@ -86,6 +88,11 @@ def recommend(asked: Asked) -> tuple[str, list[Choice]]:
         sets_in(Path(asked.sets), ())
     shape, subwords = read_architecture(folder), load_subwords(folder)
     base, loaded = based_on(folder, shape, asked.texts, asked.keys)
+    if tuple(loaded.phases) != (PHASE,):
+        raise ConfigError(
+            f'--config.phases={dict(asked.keys)["phases"]}: init writes one phase, {PHASE}; leave the key out, and '
+            'change the phases in the file afterwards'
+        )
     texts, machine = look_into(Experiment.from_config(loaded).corpus), _machine(asked.device, asked.devices)
     computed = _computed(asked, loaded, shape, subwords, texts, machine)
     said = (Choice(f'override(config, {key!r}, {value!r})', 'as you asked') for key, value in asked.keys)
@@ -174,10 +181,10 @@ def _length(asked: Asked, loaded: Any, corpus_pieces: float, machine: Machine) -
     rate = f'{TRAINING:.0%} of {asked.hours:g} h on {machine.name}'
     enough = 'as many as the paper makes; the hours allow more' if affordable > pieces * 1.1 else rate
     yield Choice(
-        f"config.phase['words'].update(duration={float(pieces):g}, duration_unit='tokens')",
+        f"config.phase['{PHASE}'].update(duration={float(pieces):g}, duration_unit='tokens')",
         f'{passes:.2g} passes: {enough}',
     )
-    loaded.phase['words'].update(duration=float(pieces), duration_unit='tokens')
+    loaded.phase[PHASE].update(duration=float(pieces), duration_unit='tokens')
     if loaded.model.dropout and passes <= 1:
         loaded.model.dropout = 0.0
         yield Choice('config.model.dropout = 0.0', 'no text is seen twice')
@@ -200,10 +207,13 @@ def _length(asked: Asked, loaded: Any, corpus_pieces: float, machine: Machine) -
     yield Choice(
         f'config.pretrain.update(batch_rows={rows}, micro_batches={parts})', f'{steps:,} steps{memory}'
     )
+    if 'pretrain.learning_rate' in dict(asked.keys):
+        return
     if SMALL_HIDDEN < planned.hidden < BASE_HIDDEN:
         yield Choice('config.pretrain.learning_rate = 5e-4', 'between those of small and of base models')
     if planned.hidden > BASE_HIDDEN:
-        yield Choice('config.pretrain.learning_rate = 5e-5', 'half of that of base models')
+        half = loaded.pretrain.learning_rate / 2
+        yield Choice(f'config.pretrain.learning_rate = {half:g}', 'half of that of base models')
 
 
 def _pieces(asked: Asked, loaded: Any, machine: Machine) -> float:

@@ -4,7 +4,6 @@ from bioptimus_jax.pretrain.objective import objective_of
 from bioptimus_jax.report.drawing import Figure, curves, spanned, training_axis
 from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, percent, spread
 from bioptimus_jax.report.measures import (
-    LABELS,
     NO_PHASES,
     OF_BASELINES,
     PHASE_INITIAL,
@@ -45,7 +44,7 @@ def phases(m: Measures) -> Table:
         if m.datasets
         else ' F1: stage finetune has not been run.'
     )
-    if LABELS[SOURCE] in map(m.label, shown):
+    if SOURCE in shown and not m.keeps_vocabulary:
         note += ' The source has another vocabulary, so its losses do not compare.'
     note += f' {OF_BASELINES}' * bool(m.baselines)
     return Table.of('Phases', columns, shown, note=f'{note} — : not run.', absent=NO_PHASES)
