@@ -204,7 +204,7 @@ def test_splits_that_are_missing_or_there_twice(tmp_path):
         corpora.chosen_sets(Finetune())
 
 
-def test_types_are_merged_where_blurb_does_and_where_a_name_says_so(tmp_path):
+def test_types_are_merged_where_blurb_does_and_where_a_name_says_so(tmp_path, monkeypatch):
     text = 'a\tB-X\nb\tB-Y\nc\tI-Y\nd\tI-X\ne\tO\nf\tI-X\n\n'
     for name in ('jnlpba', 'own', 'own-typed'):
         write_set(tmp_path / name, text, text, text)
@@ -232,6 +232,19 @@ def test_types_are_merged_where_blurb_does_and_where_a_name_says_so(tmp_path):
         corpora.require_all_mentions(tmp_path / 'jnlpba', named[name])
     with pytest.raises(InputError, match='has no set own-tied; found: jnlpba, own, own-typed'):
         read('own-tied')
+    (tmp_path / 'own' / 'within').mkdir()
+    (tmp_path / 'linked').mkdir()
+    (tmp_path / 'linked' / 'jnlpba').symlink_to(tmp_path / 'own')
+    for here, path, name in (
+        ('jnlpba', '.', 'jnlpba'),
+        ('own/within', '..', 'own'),
+        ('own', '../jnlpba', 'jnlpba'),
+        ('own', '../linked/../linked/jnlpba', 'jnlpba'),
+        ('linked/jnlpba', '../jnlpba', 'jnlpba'),
+    ):
+        monkeypatch.chdir(tmp_path / here)
+        dataset = read_dataset(Path(path))
+        assert (dataset.name, dataset.types) == (name, ('entity',) if name == 'jnlpba' else ('X', 'Y')), path
 
 
 def test_a_tab_in_a_blank_line_does_not_make_a_file_one_of_tabs(tmp_path):

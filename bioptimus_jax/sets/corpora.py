@@ -17,6 +17,7 @@ from pathlib import Path
 from bioptimus_jax import tables
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.fields import meant
+from bioptimus_jax.files import absolute
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import blurb, published, tabular, texts
 from bioptimus_jax.sets.columns import first_lines, read_columns
@@ -110,9 +111,10 @@ def set_at(folder: Path, task: str = Finetune.task) -> NamedSet:
 
 def name_of(folder: Path) -> str:
     """What the set in a folder is called: as the folder, a fold also as the one around it (gad-1); data/ with tables as
-    the one around it."""
+    the one around it. Whatever path leads there, `.` too."""
+    folder = absolute(folder)
     if folder.name == tabular.DATA and any(folder.glob('*.parquet')):
-        return folder.absolute().parent.name
+        return folder.parent.name
     fold = f'{folder.parent.name}-{folder.name}'
     return fold if folder.name.isdecimal() and published.record_of(fold) else folder.name
 
