@@ -39,18 +39,18 @@ def write_set(folder, train='a\tB-X\n\n', devel='a\tO\n\n', test='a\tO\n\n', end
 
 
 def test_byte_order_mark_crlf_documents_and_odd_spaces_are_put_right_and_counted(tmp_path):
-    content = '\ufeff-DOCSTART-\tO\r\n\r\na\u2028b\tB-X\r\nc\u0085\tI-X \r\n \t\r\n\r\n-DOCSTART-\tO\r\n\r\n\u00a0\tO'
-    path = write(tmp_path / 'a.tsv', content)
+    first = '\ufeff-DOCSTART-\tO\r\n\r\na\u2028b\tB-X\r\nc\u0085\tI-X \r\nd\tI-X\u00a0\r\n \t\r\n\r\n'
+    path = write(tmp_path / 'a.tsv', f'{first}-DOCSTART-\tO\r\n\r\n\u00a0\tO')
     assert read_iob2(path) == (
-        Sentence(('a\u2028b', 'c\u0085'), ('B-X', 'I-X'), 0),
+        Sentence(('a\u2028b', 'c\u0085', 'd'), ('B-X', 'I-X', 'I-X'), 0),
         Sentence(('\u00a0',), ('O',), 1),
     )
     reading = columns.read_columns(path)
     assert reading.mentions == count_mentions(path) == 1
     assert reading.repairs == {
         'byte-order mark': 1,
-        'carriage returns at line ends': 8,
-        'blanks around tags': 1,
+        'carriage returns at line ends': 9,
+        'blanks around tags': 2,
         'blank lines with spaces': 1,
         'blank lines too many': 1,
         'no blank line at the end': 1,
