@@ -333,13 +333,19 @@ def test_the_audit_reads_folds_and_ones_own_texts(tmp_path, monkeypatch):
     write(tmp_path / 'GAD' / '3' / 'dev.tsv', '')
     write(tmp_path / 'GAD' / '3' / 'test.tsv', 'index\tsentence\tlabel\n0\tof @DISEASE$ in mice\t1\n')
     write(tmp_path / 'own' / 'test.tsv', 'a first text. Another one.\ta second text\tyes\n')
-    write(tmp_path / 'ner' / 'test.tsv', 'a\tO\nword\tB-X\n\n')
+    write(tmp_path / 'short' / 'test.tsv', 'dose\tM\nthe mouse was ill\tM\nas was the cat\tI\n')
+    write(tmp_path / 'ner' / 'test.tsv', '10\u00a0mg\tO\nof\tO\nword\tB-X\n\n')
+    write(tmp_path / 'headed' / 'test.tsv', 'Token\tTag\na\tO\nword\tB-X\n\n')
     settings = Audit(folder=str(tmp_path), splits=('test',))
-    found = {name: list(searched_texts(folder, split)) for name, folder, split in audited_splits(settings)}
+    folders = {name: folder for name, folder, _ in audited_splits(settings)}
+    with pytest.raises(InputError, match=r"test\.tsv:1: unknown tag 'Tag'"):
+        list(searched_texts(folders.pop('headed'), 'test'))
+    found = {name: list(searched_texts(folder, 'test')) for name, folder in folders.items()}
     assert found == {
         'GAD-3': ['of ', 'in mice'],
         'own': ['a first text.', 'Another one.', 'a second text'],
-        'ner': ['a word'],
+        'short': ['dose', 'the mouse was ill', 'as was the cat'],
+        'ner': ['10\u00a0mg of word'],
     }
     fold = tmp_path / 'GAD' / '3'
     assert list(searched_texts(fold, 'devel')) == [f'row {n} of ' for n in range(4, 540)]
