@@ -147,6 +147,14 @@ def existing(path: Path) -> Path:
     return next(p for p in (path, *path.absolute().parents) if os.path.exists(p))
 
 
+def absolute(path: Path) -> Path:
+    """The path from the root on, without `..`; links keep their names."""
+    path = path.absolute()
+    if path.name == '..':
+        return path.resolve()
+    return absolute(path.parent) / path.name if '..' in path.parts else path
+
+
 def bytes_below(folder: Path) -> int:
     """Of all files in a folder, however deep; of those that are gone before they are counted, nothing."""
     total = 0

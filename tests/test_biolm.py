@@ -4,6 +4,7 @@ import gzip
 import json
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from toy_sets import save_encoder
@@ -127,7 +128,7 @@ def i2b2_2010(tmp_path):
     return folder
 
 
-def test_notes_of_2010_are_read_where_they_lie(i2b2_2010):
+def test_notes_of_2010_are_read_where_they_lie(i2b2_2010, monkeypatch):
     dataset = read_dataset(i2b2_2010)
     assert [(' '.join(s.words), ' '.join(s.tags)) for s in dataset.test] == TAGGED
     assert dataset.types == ('problem', 'treatment')
@@ -138,6 +139,8 @@ def test_notes_of_2010_are_read_where_they_lie(i2b2_2010):
     assert not notes['train'] & notes['devel']
     assert len(set_files(i2b2_2010)) == 2 * 23
     assert dataset.gold_in_file['train'] == 40 == sum(len(spans(s.tags)) for s in dataset.train)
+    monkeypatch.chdir(i2b2_2010)
+    assert read_dataset(Path()) == dataset
 
 
 @pytest.mark.parametrize(
@@ -325,19 +328,28 @@ def test_sentences_are_classified_apart_and_their_document_has_all_labels(hoc_bl
     assert task.metric.scores([x.answers for x in dataset.test], outcome.test)['f1'] > 0.9
 
 
-def test_the_audit_reads_folds_and_ones_own_texts(tmp_path):
+def test_the_audit_reads_folds_and_ones_own_texts(tmp_path, monkeypatch):
     write(tmp_path / 'GAD' / '3' / 'train.tsv', ''.join(f'row {n} of @GENE$\t{n % 2}\n' for n in range(540)))
     write(tmp_path / 'GAD' / '3' / 'dev.tsv', '')
     write(tmp_path / 'GAD' / '3' / 'test.tsv', 'index\tsentence\tlabel\n0\tof @DISEASE$ in mice\t1\n')
     write(tmp_path / 'own' / 'test.tsv', 'a first text. Another one.\ta second text\tyes\n')
-    write(tmp_path / 'ner' / 'test.tsv', 'a\tO\nword\tB-X\n\n')
+    write(tmp_path / 'short' / 'test.tsv', 'dose\tM\nthe mouse was ill\tM\nas was the cat\tI\n')
+    write(tmp_path / 'ner' / 'test.tsv', '10\u00a0mg\tO\nof\tO\nword\tB-X\n\n')
+    write(tmp_path / 'headed' / 'test.tsv', 'Token\tTag\na\tO\nword\tB-X\n\n')
     settings = Audit(folder=str(tmp_path), splits=('test',))
-    found = {name: list(searched_texts(folder, split)) for name, folder, split in audited_splits(settings)}
+    folders = {name: folder for name, folder, _ in audited_splits(settings)}
+    with pytest.raises(InputError, match=r"test\.tsv:1: unknown tag 'Tag'"):
+        list(searched_texts(folders.pop('headed'), 'test'))
+    found = {name: list(searched_texts(folder, 'test')) for name, folder in folders.items()}
     assert found == {
         'GAD-3': ['of ', 'in mice'],
         'own': ['a first text.', 'Another one.', 'a second text'],
-        'ner': ['a word'],
+        'short': ['dose', 'the mouse was ill', 'as was the cat'],
+        'ner': ['10\u00a0mg of word'],
     }
     fold = tmp_path / 'GAD' / '3'
     assert list(searched_texts(fold, 'devel')) == [f'row {n} of ' for n in range(4, 540)]
     assert len(list(searched_texts(fold, 'train'))) == 4
+    for here, path in (('.', 'GAD/3'), ('GAD', '3'), ('GAD/3', '.'), ('GAD/3', '../3')):
+        monkeypatch.chdir(tmp_path / here)
+        assert (set_at(Path(path)).name, len(list(searched_texts(Path(path), 'train')))) == ('GAD-3', 4), path

@@ -39,18 +39,18 @@ def write_set(folder, train='a\tB-X\n\n', devel='a\tO\n\n', test='a\tO\n\n', end
 
 
 def test_byte_order_mark_crlf_documents_and_odd_spaces_are_put_right_and_counted(tmp_path):
-    content = '\ufeff-DOCSTART-\tO\r\n\r\na\u2028b\tB-X\r\nc\u0085\tI-X \r\n \t\r\n\r\n-DOCSTART-\tO\r\n\r\n\u00a0\tO'
-    path = write(tmp_path / 'a.tsv', content)
+    first = '\ufeff-DOCSTART-\tO\r\n\r\na\u2028b\tB-X\r\nc\u0085\tI-X \r\nd\tI-X\u00a0\r\n \t\r\n\r\n'
+    path = write(tmp_path / 'a.tsv', f'{first}-DOCSTART-\tO\r\n\r\n\u00a0\tO')
     assert read_iob2(path) == (
-        Sentence(('a\u2028b', 'c\u0085'), ('B-X', 'I-X'), 0),
+        Sentence(('a\u2028b', 'c\u0085', 'd'), ('B-X', 'I-X', 'I-X'), 0),
         Sentence(('\u00a0',), ('O',), 1),
     )
     reading = columns.read_columns(path)
     assert reading.mentions == count_mentions(path) == 1
     assert reading.repairs == {
         'byte-order mark': 1,
-        'carriage returns at line ends': 8,
-        'blanks around tags': 1,
+        'carriage returns at line ends': 9,
+        'blanks around tags': 2,
         'blank lines with spaces': 1,
         'blank lines too many': 1,
         'no blank line at the end': 1,
@@ -204,7 +204,7 @@ def test_splits_that_are_missing_or_there_twice(tmp_path):
         corpora.chosen_sets(Finetune())
 
 
-def test_types_are_merged_where_blurb_does_and_where_a_name_says_so(tmp_path):
+def test_types_are_merged_where_blurb_does_and_where_a_name_says_so(tmp_path, monkeypatch):
     text = 'a\tB-X\nb\tB-Y\nc\tI-Y\nd\tI-X\ne\tO\nf\tI-X\n\n'
     for name in ('jnlpba', 'own', 'own-typed'):
         write_set(tmp_path / name, text, text, text)
@@ -232,6 +232,19 @@ def test_types_are_merged_where_blurb_does_and_where_a_name_says_so(tmp_path):
         corpora.require_all_mentions(tmp_path / 'jnlpba', named[name])
     with pytest.raises(InputError, match='has no set own-tied; found: jnlpba, own, own-typed'):
         read('own-tied')
+    (tmp_path / 'own' / 'within').mkdir()
+    (tmp_path / 'linked').mkdir()
+    (tmp_path / 'linked' / 'jnlpba').symlink_to(tmp_path / 'own')
+    for here, path, name in (
+        ('jnlpba', '.', 'jnlpba'),
+        ('own/within', '..', 'own'),
+        ('own', '../jnlpba', 'jnlpba'),
+        ('own', '../linked/../linked/jnlpba', 'jnlpba'),
+        ('linked/jnlpba', '../jnlpba', 'jnlpba'),
+    ):
+        monkeypatch.chdir(tmp_path / here)
+        dataset = read_dataset(Path(path))
+        assert (dataset.name, dataset.types) == (name, ('entity',) if name == 'jnlpba' else ('X', 'Y')), path
 
 
 def test_a_tab_in_a_blank_line_does_not_make_a_file_one_of_tabs(tmp_path):

@@ -101,7 +101,7 @@ def test_lines_say_what_matters(record):
     ]
     assert text[4:] == [
         '  devel: 1 orphan I- tags',
-        '  not in train, cannot be learned: B-Gene 1',
+        '  not in train, cannot be learned from it: B-Gene 1',
         '  sentences that occur earlier (mentions in them): within train 2 (1), devel from train 1 (1), '
         'test from train 1 (0), test from devel 2 (0)',
         "  tagged in more than one way: 1 sentence, as 'the drug'",

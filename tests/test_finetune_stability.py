@@ -579,7 +579,7 @@ def test_techniques_are_those_of_texts_too(four_layers, pairs, kind):
     assert alike == (kind in ('roberta', 'modernbert'))
 
 
-def test_devel_is_learned_and_then_chooses_nothing(bert, pairs):
+def test_devel_is_learned_and_then_chooses_nothing(bert, pairs, drugs):
     plain, both = (
         finetune(CLASSES, bert, pairs, settings(epochs=3, learn_devel=learned), 0)
         for learned in (False, True)
@@ -590,6 +590,14 @@ def test_devel_is_learned_and_then_chooses_nothing(bert, pairs):
     assert finetune(CLASSES, bert, alone, settings(epochs=3), 0).history == both.history
     of_all = finetune(CLASSES, bert, pairs, settings(epochs=3, learn_devel=True, learning_rate=1e-9), 0)
     assert of_all.best_epoch == 3  # where all epochs are equal the first one would be chosen
+    # What devel alone has a type of is learned with it.
+    ill = tuple(Sentence(s.words, ('B-Ill', *s.tags[1:])) for s in drugs.devel[:8])
+    small = dataclasses.replace(drugs, train=drugs.train[:8], devel=ill, test=drugs.test[:8])
+    for head, scheme in (('linear', 'bioul'), ('crf', 'bio')):
+        given = settings(epochs=1, learn_devel=True, head=head, scheme=scheme)
+        assert finetune(ENTITIES, bert, small, given, 0).train_sentences == 16
+        assert {label[2:] for label in ENTITIES.labels(small, given)} == {'', *TYPES, 'Ill'}
+    assert ENTITIES.labels(small, settings()) == ENTITIES.labels(drugs, settings(learn_devel=True))
 
 
 def test_the_kit_reaches_a_run_on_texts(bert, pairs):

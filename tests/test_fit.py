@@ -22,6 +22,7 @@ from bioptimus_jax.schema import Experiment, Surgery
 from bioptimus_jax.surgery import distil, fit, graft, initialisations, probe
 from bioptimus_jax.surgery.distil import Aim
 from bioptimus_jax.trees import flatten, unflatten
+from bioptimus_jax.vocab import lists
 
 SENTENCES = [
     'the drug of x',
@@ -211,7 +212,7 @@ def changes(**own):
 
 def test_the_stage_says_which_tokens_are_still_bad_and_fits_the_worst_again(tmp_path, capsys):
     made, start = {}, {'strategy': 'averaged_input'}
-    (tmp_path / 'bad.txt').write_text('known\nlymphoma\n\n')
+    (tmp_path / 'bad.txt').write_text('\ufefflymphoma\r\nknown\r\n\r\n', 'utf-8')
     fitted = {**start, 'fit_steps': 30, 'fit_cross_entropy': 0.05, 'fit_layer': 1}
     source = make_source(SPELLING, layers=2)
     for name, own in {
@@ -302,6 +303,9 @@ def test_settings_that_cannot_be_are_refused_before_any_work(tmp_path):
     listed = {'fit_steps': 3, 'fit_only': tmp_path / 'other.txt'}
     with pytest.raises(InputError, match=r'fit_only: .*other\.txt: none of its 1 tokens is new'):
         built(make_run(tmp_path / 'listed', source, NEW, FOUND, **changes(**listed)))
+    (tmp_path / 'latin.txt').write_text('the\nß\n', 'latin-1')
+    with pytest.raises(InputError, match=r'latin\.txt:2: is not UTF-8 .*; convert the file'):
+        lists.read(tmp_path / 'latin.txt')
     lost = make_run(
         tmp_path / 'lost', source, NEW, FOUND, **changes(**{**listed, 'fit_only': tmp_path / 'no'})
     )

@@ -168,7 +168,7 @@ def test_sets_beside_published_counts(run):
         'train: 2 orphan I-',
         'devel: 1 orphan I-',
         'devel: 1 no blank line',
-        'not in train, cannot be learned: B-Z 4',
+        'not in train, cannot be learned from it: B-Z 4',
         again,
         "tagged in more than one way: 7 sentences, as 'A b .'",
     ]

@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+from pathlib import Path
 
 import pytest
 from toy_commands import document
@@ -11,7 +12,7 @@ from toy_sets import save_set
 from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.files import read_json
-from bioptimus_jax.finetune.scoring import score
+from bioptimus_jax.finetune.scoring import gold_at, score
 from bioptimus_jax.sets.corpora import read_iob2
 from bioptimus_jax.sets.tags import from_spans, spans
 
@@ -243,7 +244,7 @@ def test_public_sets_have_all_their_measures(data, tmp_path):
     )
 
 
-def test_the_verb_keeps_a_record_and_refuses_a_wrong_command(tmp_path, capsys):
+def test_the_verb_keeps_a_record_and_refuses_a_wrong_command(tmp_path, capsys, monkeypatch):
     folder = save_set(tmp_path / 'drugs')
     sentences = read_iob2(folder / 'test.tsv')
     theirs = [tuple(tag.replace(DRUG, 'CHEMICAL') for tag in s.tags) for s in sentences]
@@ -256,6 +257,9 @@ def test_the_verb_keeps_a_record_and_refuses_a_wrong_command(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     found = document(capsys, *command, '--types=CHEMICAL=Drug')
     assert (found['set'], found['sentences'], found['kept']) == ('drugs', len(sentences), None)
+    for here, name in ((folder, 'drugs'), (brat(tmp_path, sentences, theirs), 'brat')):
+        monkeypatch.chdir(here)
+        assert gold_at(Path(), 'entities').chosen.name == name
     assert lines[0].startswith(f'drugs: {len(sentences)} sentences')
     assert f'over {found["drawn"]} {found["unit"]} drawn' in lines[0]
     for one, said in zip(found['measures'], lines[1:], strict=False):

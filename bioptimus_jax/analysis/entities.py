@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.schema import Finetune
-from bioptimus_jax.sets.corpora import entity_sets, read_split, split_files
+from bioptimus_jax.sets.corpora import entity_sets, name_of, read_split, split_files
 from bioptimus_jax.sets.tags import spans
 from bioptimus_jax.vocab.subwords import Subwords
 
@@ -34,7 +34,7 @@ def compare_on_entities(folders: Sequence[Path], own: Subwords, source: Subwords
     Examples are mentions of any set that the source cuts into `MANY_PIECES` or more while the run's vocabulary keeps
     them whole, the most frequent first. Raises InputError.
     """
-    sets = {folder.name: count_mentions(folder) for folder in folders}
+    sets = {name_of(folder): count_mentions(folder) for folder in folders}
     measured = {}
     for name, counts in sets.items():
         measured[name] = {'vocabulary': measure(own, counts)}

@@ -82,9 +82,10 @@ def audit_files(settings: Audit) -> list[Path]:
 
 def searched_texts(folder: Path, split: str) -> Iterator[str]:
     """What the audit looks for: the sentences of a split. Names that replace entities (`@GENE$`) cut a sentence into
-    parts. One's own set is one of texts where its first line is. Raises InputError."""
-    known = published.texts_of(name_of(folder))
-    if not known and (published.record_of(folder.name) or not texts_file(folder, split)):
+    parts. One's own set is one of texts where most of its lines are. Raises InputError."""
+    name = name_of(folder)
+    known = published.texts_of(name)
+    if not known and (published.record_of(name) or not texts_file(folder, split)):
         yield from (' '.join(sentence.words) for sentence in read_split(folder, split))
         return
     numbers = bool(known and not known.labels)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import ConfigError, InputError
-from bioptimus_jax.files import read_json, sha256, write_sealed
+from bioptimus_jax.files import absolute, read_json, sha256, write_sealed
 from bioptimus_jax.finetune.finished import OUTSIDE, SEEDLESS
 from bioptimus_jax.finetune.outside import Asked
 from bioptimus_jax.finetune.predictions import Predicted, counts_by_unit
@@ -131,8 +131,8 @@ def gold_at(path: Path, task: str) -> Gold:
     """
     if not path.exists():
         raise InputError(f'{path}: no such file or folder; give a set or its test file')
-    inside, plain = path.is_dir() and has_a_split(path), path.name.partition('.')[0]
-    folder = path if inside else path.absolute().parent
+    inside, place = path.is_dir() and has_a_split(path), absolute(path)
+    plain, folder = place.name.partition('.')[0], path if inside else place.parent
     if not inside and plain not in NAMES['test']:
         folder /= plain
     chosen = set_at(folder, task)

@@ -23,7 +23,7 @@ Row = tuple[int, str, str]  # number of the line, token, tag
 def read_columns(path: Path) -> Reading:
     """The sentences of one file, tags as they stand there. Raises InputError with file and line.
 
-    Put right and counted: byte-order mark, carriage returns, blanks around a tag, blank lines that hold spaces or
+    Put right and counted: byte-order mark, carriage returns, white space around a tag, blank lines that hold spaces or
     follow each other, a missing blank line at the end. A token with white space in it stays as it is.
     """
     repairs: Counter[str] = Counter()
@@ -131,7 +131,7 @@ def _rows(path: Path, repairs: Counter[str]) -> Iterator[Row | None]:
             yield number, DOCUMENT, OUTSIDE
         else:
             width = width or len(columns)
-            tag = columns[-1].strip(' ')
+            tag = columns[-1].strip()
             _check(f'{path}:{number}', form, columns, width, tag)
             if tag == columns[-1]:
                 known.add(tag)

@@ -17,6 +17,7 @@ from pathlib import Path
 from bioptimus_jax import tables
 from bioptimus_jax.errors import ConfigError, InputError
 from bioptimus_jax.fields import meant
+from bioptimus_jax.files import absolute
 from bioptimus_jax.schema import Finetune
 from bioptimus_jax.sets import blurb, published, tabular, texts
 from bioptimus_jax.sets.columns import first_lines, read_columns
@@ -110,9 +111,10 @@ def set_at(folder: Path, task: str = Finetune.task) -> NamedSet:
 
 def name_of(folder: Path) -> str:
     """What the set in a folder is called: as the folder, a fold also as the one around it (gad-1); data/ with tables as
-    the one around it."""
+    the one around it. Whatever path leads there, `.` too."""
+    folder = absolute(folder)
     if folder.name == tabular.DATA and any(folder.glob('*.parquet')):
-        return folder.absolute().parent.name
+        return folder.parent.name
     fold = f'{folder.parent.name}-{folder.name}'
     return fold if folder.name.isdecimal() and published.record_of(fold) else folder.name
 
@@ -132,7 +134,7 @@ def read_dataset(given: NamedSet | Path) -> Dataset:
     """Read a set, a folder as `set_at` names it.
 
     `labels` are O and B-, I- of every type in the training split. A type that only devel or test have cannot
-    be learned, but its mentions stay in the gold standard: `unseen_labels` counts those tags, for a warning.
+    be learned from it, but its mentions stay in the gold standard: `unseen_labels` counts those tags, for a warning.
     Raises InputError naming file and line.
     """
     chosen = given if isinstance(given, NamedSet) else set_at(given)
@@ -140,12 +142,12 @@ def read_dataset(given: NamedSet | Path) -> Dataset:
     read = {name: FORMS[form].read(sources[name], name) for name in SPLITS}
     scheme = _scheme(read.values(), sources.values(), chosen.folder)
     splits = {name: _in_iob2(reading, scheme) for name, reading in read.items()}
-    types = _types(splits['train'])
+    types = types_of(splits['train'])
     if not types:
         raise InputError(f'{sources["train"]}: has no entity at all; there is nothing to learn')
     if chosen.reading:
         splits = {name: _merged(sentences) for name, sentences in splits.items()}
-    labels = labels_of(_types(splits['train']), 'bio')
+    labels = labels_of(types_of(splits['train']), 'bio')
     later = Counter(tag for name in ('devel', 'test') for s in splits[name] for tag in s.tags)
     return Dataset(
         chosen.name,
@@ -158,6 +160,11 @@ def read_dataset(given: NamedSet | Path) -> Dataset:
         repairs={name: _repairs(reading, scheme) for name, reading in read.items()},
         merged_types=types if chosen.reading else (),
     )
+
+
+def types_of(sentences: Iterable[Sentence]) -> tuple[str, ...]:
+    """The entity types of sentences, sorted."""
+    return tuple(sorted({tag[2:] for s in sentences for tag in s.tags if tag != OUTSIDE}))
 
 
 def require_all_mentions(folder: Path, dataset: Dataset) -> None:
@@ -353,10 +360,6 @@ def _in_iob2(reading: Reading, scheme: Scheme) -> tuple[Sentence, ...]:
 
 def _merged(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
     return tuple(dataclasses.replace(s, tags=merged(s.tags)) for s in sentences)
-
-
-def _types(sentences: Sequence[Sentence]) -> tuple[str, ...]:
-    return tuple(sorted({tag[2:] for s in sentences for tag in s.tags if tag != OUTSIDE}))
 
 
 def _repairs(reading: Reading, scheme: Scheme) -> dict[str, int]:

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from bioptimus_jax.errors import InputError
+from bioptimus_jax.files import absolute
 from bioptimus_jax.sets.sentences import Reading, text_of
 from bioptimus_jax.sets.standoff import LINES, Marked, Mention, mention, reading
 
@@ -56,7 +57,7 @@ def note_files(folder: Path, split: str) -> list[Path]:
 
 
 def _name(folder: Path) -> str:
-    return folder.name.lower().replace('_', '-')
+    return absolute(folder).name.lower().replace('_', '-')
 
 
 def _files(folder: Path, split: str) -> list[tuple[Path, Path]]:

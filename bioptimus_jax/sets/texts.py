@@ -309,13 +309,15 @@ def read_file(
 
 
 def holds_texts(path: Path) -> bool:
-    """Whether a file without a record holds texts with answers, and not words with tags: by its first line, or by the
-    columns of a table."""
+    """Whether a file without a record holds texts with answers, and not words with tags: as most of its lines do, or by
+    the columns of a table."""
     if tables.is_table(path):
         return not tabular.has_tokens(path)
     lines = text_of(path).lstrip(BYTE_ORDER_MARK).split('\n')
-    columns = next((line.strip('\r') for line in lines if line.strip()), '').split('\t')
-    return len(columns) > 1 and (len(columns[0].split()) > 1 or not is_tag(columns[-1].strip()))
+    rows = [line.split('\t') for line in lines if '\t' in line and line.strip()]
+    # Not by one of them: a word may have white space in it, a text may be one word, and a file may have a header.
+    of_texts = sum(len(columns[0].split()) > 1 or not is_tag(columns[-1].strip()) for columns in rows)
+    return 2 * of_texts > len(rows)
 
 
 def _rows(path: Path, layout: Layout | None) -> list[tuple[int, list[str]]]:

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from bioptimus_jax.errors import ConfigError
+from bioptimus_jax.sets.columns import BYTE_ORDER_MARK
+from bioptimus_jax.sets.sentences import text_of
 
 
 def file_of(path: str, key: str) -> list[Path]:
@@ -15,6 +17,6 @@ def file_of(path: str, key: str) -> list[Path]:
 
 
 def read(path: str | Path) -> list[str]:
-    """The lines of a list that are not empty."""
-    lines = Path(path).read_text('utf-8', 'replace').split('\n')
+    """The lines of a list that are not empty. Raises InputError, with the line for what is not UTF-8."""
+    lines = text_of(Path(path)).removeprefix(BYTE_ORDER_MARK).split('\n')
     return [token for line in lines if (token := line.strip())]

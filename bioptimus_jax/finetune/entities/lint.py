@@ -87,7 +87,7 @@ def notes(record: Mapping[str, Any], label: Callable[[str], str] = str) -> list[
             said.append(f'{split}: has no mention at all')
     if record['unseen_labels']:
         counted = ', '.join(f'{tag} {count:,}' for tag, count in record['unseen_labels'].items())
-        said.append(f'not in train, cannot be learned: {counted}')
+        said.append(f'not in train, cannot be learned from it: {counted}')
     again = [
         f'{where} {found["sentences"]:,} ({found["mentions"]:,})'
         for where, found in record['repeated'].items()

@@ -45,7 +45,8 @@ class Entities(Task):
         corpora.require_all_mentions(chosen.folder, dataset)
 
     def labels(self, dataset: Dataset, settings: Finetune) -> Sequence[str]:
-        return labels_of(sorted(dataset.types), self.scheme(settings))
+        of_devel = corpora.types_of(dataset.devel) if settings.learn_devel else ()
+        return labels_of(sorted({*dataset.types, *of_devel}), self.scheme(settings))
 
     def windows(self, tokenizer: Any, examples: Sequence[Sentence], settings: Finetune) -> Encoded:
         return align(tokenizer, examples, settings.max_pieces, settings.overlap_pieces)
