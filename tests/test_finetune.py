@@ -581,6 +581,8 @@ def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(tiny_b
     e = experiment(sets, model)
     _, manifest = _ner(work, e, **small)
     assert _ner(work, e, **small)[1] == manifest  # up to date
+    beside = work / 'finetune' / 'a'
+    assert list(read_model(str(beside)).cells) == ['two']
     done = 1
     for more in (
         {'datasets': ('one', 'two')},
@@ -605,8 +607,18 @@ def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(tiny_b
     with pytest.raises(ConfigError, match=r'inputs\.model a:config\.json: '):
         _ner(work, e, **small | {'datasets': ('two',)})
     assert len(list(work.rglob('scores.json'))) == done
-    counts = _ner(work, e, **small | {'datasets': ('two',), 'models': (f'b={tiny_bert}',)})[1]['counts']
-    assert (counts['cells'], counts['kept']) == (4, 4)
+    small |= {'datasets': ('two',), 'models': (f'b={tiny_bert}',), 'seeds': (1,)}
+    counts = _ner(work, e, **small)[1]['counts']
+    assert (counts['cells'], counts['kept']) == (2, 2)
+    # Of a finished stage models are compared by what it lists, though what was left out lies beside; else by all.
+    left = read_model(f'{work}/finetune/b:frozen').cells
+    assert {name: sorted(seeds) for name, seeds in left.items()} == {'two': [1]}
+    with pytest.raises(
+        InputError, match=r'finetune/a: .*/results\.jsonl lists none of its cells, .*earlier conf'
+    ):
+        read_model(f'{beside}:frozen')
+    shutil.copytree(beside, tmp_path / 'copied')
+    assert list(read_model(f'{tmp_path}/copied:frozen').cells) == ['one', 'two']
 
 
 def test_merged_and_typed_scores_of_a_set_are_never_taken_for_each_other(tiny_bert, toy_sets, tmp_path):

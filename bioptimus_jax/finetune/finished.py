@@ -7,9 +7,10 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.fields import meant
-from bioptimus_jax.files import read_json
+from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.finetune.statistics import best_settings
 from bioptimus_jax.finetune.task import LEARNED_DEVEL, score_of
+from bioptimus_jax.manifests import MANIFEST
 from bioptimus_jax.schema import STANDARD
 from bioptimus_jax.sets.blurb import true_name
 
@@ -17,6 +18,8 @@ BY_DEVEL = 'devel'
 """In place of a setting's name: of every set the one with the highest mean on devel."""
 NEEDED = ('model', 'dataset', 'seed')  # of scores.json
 OF_TRAINING = ('devel', 'history')  # and of one that was trained here
+RESULTS = 'results.jsonl'
+"""Of a stage: a record for every cell of its last configuration."""
 Found = tuple[Path, dict[str, Any]]
 """The folder of a cell and its record."""
 OUTSIDE, SEEDLESS = 'outside', 'seedless'
@@ -43,7 +46,7 @@ class Model:
 def read_model(name: str) -> Model:
     """The finished cells of FOLDER or FOLDER:SETTING, with BY_DEVEL of a setting for each set.
 
-    Raises InputError unless of one model and setting.
+    Of a finished stage those that its results.jsonl lists. Raises InputError unless of one model and setting.
     """
     folder, setting = Path(name), ''
     if not folder.is_dir() and ':' in name:
@@ -58,6 +61,7 @@ def read_model(name: str) -> Model:
         raise InputError(
             f'{folder}: holds no finished fine-tuning (seed-N/scores.json); run `bioptimus finetune` first'
         )
+    found = _listed(folder, found)
     models = sorted({record['model'] for _, record in found})
     if len(models) > 1:
         raise InputError(f'{folder}: holds several models, {", ".join(models)}; give the folder of one')
@@ -74,6 +78,34 @@ def read_model(name: str) -> Model:
         cells[dataset][seed] = cell
         records.setdefault(dataset, {})[seed] = record
     return Model(str(folder), models[0], setting, cells, records)
+
+
+def _listed(folder: Path, found: list[Found]) -> list[Found]:
+    """Those of a finished stage that it lists, and predictions from elsewhere; all of them outside of such a stage.
+
+    Cells of earlier models, settings and seeds stay in its folder. Raises InputError where nothing is left.
+    """
+    whole = folder.resolve()
+    stage = next(filter(_is_finished, (whole, *whole.parents)), None)
+    if stage is None:
+        return found
+    listed = {
+        stage.joinpath(r['model'], r['dataset'], _setting(r), f'seed-{r["seed"]}')
+        for r in read_jsonl(stage / RESULTS)
+    }
+    left = [(cell, record) for cell, record in found if OUTSIDE in record or cell.resolve() in listed]
+    if not left:
+        raise InputError(
+            f'{folder}: {stage / RESULTS} lists none of its cells, so they are of an earlier configuration; run '
+            '`bioptimus finetune` with them, or give another folder'
+        )
+    return left
+
+
+def _is_finished(folder: Path) -> bool:
+    """Whether a folder is that of a finished stage `finetune`."""
+    manifest = read_json(folder / MANIFEST) if (folder / RESULTS).is_file() else None
+    return isinstance(manifest, dict) and manifest.get('stage') == 'finetune'
 
 
 def _setting(record: Mapping[str, Any]) -> str:
