@@ -235,7 +235,16 @@ def test_predictions_from_elsewhere_are_beside_every_seed(tmp_path, sets, capsys
     assert [cell.value for cell in table.rows[0]][6:8] == pytest.approx([low - them, high - them], abs=1e-6)
     # With a seed it is that seed's.
     assert cli.main([*command, '--seed=2', '--name=two']) == 0
-    assert '(1 seed, 120 sentences' in compare_models(str(run.workdir / 'outside' / 'two'), ours)[2]
+    two = run.workdir / 'outside' / 'two'
+    assert '(1 seed, 120 sentences' in compare_models(str(two), ours)[2]
+    # Never both: one without a seed would hide the others.
+    shutil.copytree(run.workdir / 'outside' / 'them' / 'drugs', two / 'drugs', dirs_exist_ok=True)
+    file = two / 'drugs' / 'standard' / 'seed-0' / 'scores.json'
+    file.write_text(file.read_text().replace('"them"', '"two"'))
+    with pytest.raises(
+        InputError, match=r'seed-0: holds .* without a seed, beside others of drugs; remove it'
+    ):
+        read_model(str(two))
 
 
 def test_both_p_are_corrected_for_the_number_of_sets(tmp_path, sets):

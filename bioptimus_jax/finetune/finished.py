@@ -77,7 +77,19 @@ def read_model(name: str) -> Model:
             )
         cells[dataset][seed] = cell
         records.setdefault(dataset, {})[seed] = record
+    for dataset, of_seeds in records.items():
+        _require_one_kind(dataset, [(cells[dataset][seed], record) for seed, record in of_seeds.items()])
     return Model(str(folder), models[0], setting, cells, records)
+
+
+def _require_one_kind(dataset: str, found: Sequence[Found]) -> None:
+    """Raise InputError where predictions without a seed, which are for every seed, are beside others of a set."""
+    seedless = [cell for cell, record in found if record.get(SEEDLESS)]
+    if seedless and len(found) > 1:
+        raise InputError(
+            f'{seedless[0]}: holds predictions without a seed, beside others of {dataset}; remove it, or what is '
+            'beside it, and score predictions of several trainings with --seed=N'
+        )
 
 
 def _listed(folder: Path, found: list[Found]) -> list[Found]:
