@@ -11,7 +11,7 @@ from toy_commands import document
 
 from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import write_json
+from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.finetune.entities.files import read_predictions, write_predictions
 from bioptimus_jax.finetune.entities.score import score
 from bioptimus_jax.finetune.finished import read_model
@@ -342,6 +342,19 @@ def test_settings_are_chosen_behind_a_colon_or_by_folder(tmp_path, sets):
         'drugs': {'standard'},
         'more': {'frozen'},
     }
+    # Without a score on devel nothing is chosen: one setting is taken as it is, of several none.
+    outside = write_model(tmp_path / 'outside', one, (0,), 0.05)
+    [file] = (tmp_path / 'outside').rglob('scores.json')
+    record = {key: value for key, value in read_json(file).items() if key not in ('devel', 'history')}
+    write_json(file, {**record, 'outside': 'theirs.tsv'})
+    assert compare_models(f'{outside}:devel', f'{searched}:devel')[0] == f'A: {outside} (0.4, devel)'
+    write_model(tmp_path / 'outside', one, (0,), 0.05, setting='frozen')
+    file = file.parents[2] / 'frozen' / 'seed-0' / 'scores.json'
+    write_json(file, {**read_json(file), 'learned_devel': True})
+    with pytest.raises(
+        InputError, match=r'outside: drugs has no score on devel .* one of frozen, standard; name'
+    ):
+        read_model(f'{outside}:devel')
     with pytest.raises(InputError, match=r"has no setting 'other'; found: frozen, standard"):
         read_model(f'{both}:other')
     write_model(tmp_path / 'ner' / '0.3', one, (0,), 0.05, name='0.3')

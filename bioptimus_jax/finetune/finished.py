@@ -68,7 +68,7 @@ def read_model(name: str) -> Model:
     setting = _setting_of(folder, setting, sorted({_setting(record) for _, record in found}))
     cells: dict[str, dict[int, Path]] = {}
     records: dict[str, dict[int, dict[str, Any]]] = {}
-    for cell, record in _under(setting, found):
+    for cell, record in _under(folder, setting, found):
         dataset = true_name(record['dataset'], len(record.get('test_by_type', ())))
         seed = record['seed']
         if seed in cells.setdefault(dataset, {}):
@@ -138,16 +138,30 @@ def _setting_of(folder: Path, wanted: str, settings: Sequence[str]) -> str:
     return wanted or settings[0]
 
 
-def _under(setting: str, found: Sequence[Found]) -> list[Found]:
-    """The cells under a setting, with BY_DEVEL of every set the best one; the first of equals, as they are sorted."""
+def _under(folder: Path, setting: str, found: Sequence[Found]) -> list[Found]:
+    """The cells under a setting, with BY_DEVEL under that which devel chooses for every set. Raises InputError."""
     if setting != BY_DEVEL or any(_setting(record) == BY_DEVEL for _, record in found):
         return [(cell, record) for cell, record in found if _setting(record) == setting]
-    best = best_settings(
-        (record['dataset'], _setting(record), score_of(record, 'devel'))
-        for _, record in found
-        if LEARNED_DEVEL not in record
-    )
-    return [(cell, record) for cell, record in found if _setting(record) == best.get(record['dataset'])]
+    chosen = _chosen(folder, [record for _, record in found])
+    return [(cell, record) for cell, record in found if _setting(record) == chosen[record['dataset']]]
+
+
+def _chosen(folder: Path, records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Of every set the best setting on devel, the first of equals, as they are sorted; of one with one setting, that.
+
+    Raises InputError for a set of which no score can choose: of predictions from elsewhere, or where devel was learned.
+    """
+    ranked = [r for r in records if 'devel' in r and LEARNED_DEVEL not in r]
+    found = best_settings((r['dataset'], _setting(r), score_of(r, 'devel')) for r in ranked)
+    for dataset in dict.fromkeys(r['dataset'] for r in records):
+        settings = list(dict.fromkeys(_setting(r) for r in records if r['dataset'] == dataset))
+        if dataset not in found and len(settings) > 1:
+            raise InputError(
+                f'{folder}: {dataset} has no score on devel that chooses one of {", ".join(settings)}; name one, as '
+                f'{folder}:{settings[0]}'
+            )
+        found.setdefault(dataset, settings[0])
+    return found
 
 
 def _record(file: Path) -> dict[str, Any]:
