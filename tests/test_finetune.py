@@ -729,7 +729,7 @@ def test_models_of_two_sets_are_compared_seed_by_seed():
     assert same_seeds(of(0, 1), of(2, 3, 4)) == (of(0), of(2))
 
 
-def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_path):
+def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_path, monkeypatch):
     from transformers import AutoModelForTokenClassification, AutoTokenizer
 
     e = experiment(toy_sets, tiny_bert, datasets=('one',), seeds=(0, 1))
@@ -740,9 +740,18 @@ def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_pat
     before = {
         cell: (read_json(cell / 'scores.json'), (cell / 'predictions.tsv').read_bytes()) for cell in cells()
     }
-    # Asked for afterwards: the best seed on devel is fine-tuned again, and gives the same.
+    # Asked for afterwards: the best seed on devel is fine-tuned again, and gives the same. A kill while its model is
+    # there without a card leaves it unfinished.
+    with monkeypatch.context() as patch:
+        patch.setattr('bioptimus_jax.finetune.cells.write_card', _stop)
+        with pytest.raises(Stopped):
+            _ner(tmp_path, e, keep='best')
+    [unfinished] = kept()
+    assert [cell for cell in cells() if not (cell / 'scores.json').exists()] == [unfinished]
     _, best = _ner(tmp_path, e, keep='best')
     (cell,) = kept()
+    assert (cell, best['counts']['kept']) == (unfinished, 1)
+    assert (cell / 'model' / 'README.md').is_file()
     assert cell == max(before, key=lambda c: before[c][0]['devel']['default']['f1'])
     _, every = _ner(tmp_path, e, keep='all')
     assert kept() == cells()
@@ -783,6 +792,10 @@ def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_pat
         ConfigError, match=r"config\.finetune\.keep: 'best', but setting 'standard' has head='crf'; only"
     ):
         Experiment.from_config(changes)
+
+
+def _stop(*given):
+    raise Stopped
 
 
 def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
