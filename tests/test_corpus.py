@@ -106,11 +106,12 @@ def test_paragraphs_are_joined_to_documents(tmp_path):
 
 
 def test_a_csv_column_with_quoted_commas_and_line_breaks(tmp_path):
-    (tmp_path / 'x.csv').write_text('"3","Fears, in ""T N""","two\nlines"\n\n4,b,c\n', 'utf-8')
+    long = 'word ' * 30_000 + 'end'
+    (tmp_path / 'x.csv').write_text(f'"3","Fears, in ""T N""","two\nlines"\n\n4,b,"{long}"\n', 'utf-8')
     found = [read(tmp_path / 'x.csv', tsv_column=column, words_per_document=1) for column in (1, 2)]
     assert [[d.text for d in documents] for documents in found] == [
         ['Fears, in "T N"', 'b'],
-        ['two lines', 'c'],
+        ['two lines', long],
     ]
 
 
@@ -160,6 +161,7 @@ BAD_FILES = {
     ),
     'type.jsonl': (b'{"id": "1", "title": 5}\n', r"type\.jsonl:1: 'title' is not a string"),
     'quotes.csv': (b'1,"a"\n2,"b" c"\n', r'quotes\.csv:2: is not comma-separated'),
+    'open.csv': (b'1,"a\n' + b'2,b\n' * 40_000, r'open\.csv:40001: is not comma-separated .*quotation marks'),
     'column.tsv': (b'a\tb\nc\n', r'column\.tsv:2: has 1 column.*tsv_column'),
     'zero.txt': (b'', r'zero\.txt: is empty'),
     'unknown.html': (b'<a/>', r'unknown\.html: unknown kind.*\.jsonl\[\.gz\]'),

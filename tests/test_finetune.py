@@ -581,6 +581,8 @@ def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(tiny_b
     e = experiment(sets, model)
     _, manifest = _ner(work, e, **small)
     assert _ner(work, e, **small)[1] == manifest  # up to date
+    beside = work / 'finetune' / 'a'
+    assert list(read_model(str(beside)).cells) == ['two']
     done = 1
     for more in (
         {'datasets': ('one', 'two')},
@@ -605,8 +607,18 @@ def test_what_is_added_keeps_finished_cells_and_a_changed_file_is_refused(tiny_b
     with pytest.raises(ConfigError, match=r'inputs\.model a:config\.json: '):
         _ner(work, e, **small | {'datasets': ('two',)})
     assert len(list(work.rglob('scores.json'))) == done
-    counts = _ner(work, e, **small | {'datasets': ('two',), 'models': (f'b={tiny_bert}',)})[1]['counts']
-    assert (counts['cells'], counts['kept']) == (4, 4)
+    small |= {'datasets': ('two',), 'models': (f'b={tiny_bert}',), 'seeds': (1,)}
+    counts = _ner(work, e, **small)[1]['counts']
+    assert (counts['cells'], counts['kept']) == (2, 2)
+    # Of a finished stage models are compared by what it lists, though what was left out lies beside; else by all.
+    left = read_model(f'{work}/finetune/b:frozen').cells
+    assert {name: sorted(seeds) for name, seeds in left.items()} == {'two': [1]}
+    with pytest.raises(
+        InputError, match=r'finetune/a: .*/results\.jsonl lists none of its cells, .*earlier conf'
+    ):
+        read_model(f'{beside}:frozen')
+    shutil.copytree(beside, tmp_path / 'copied')
+    assert list(read_model(f'{tmp_path}/copied:frozen').cells) == ['one', 'two']
 
 
 def test_merged_and_typed_scores_of_a_set_are_never_taken_for_each_other(tiny_bert, toy_sets, tmp_path):
@@ -717,7 +729,7 @@ def test_models_of_two_sets_are_compared_seed_by_seed():
     assert same_seeds(of(0, 1), of(2, 3, 4)) == (of(0), of(2))
 
 
-def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_path):
+def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_path, monkeypatch):
     from transformers import AutoModelForTokenClassification, AutoTokenizer
 
     e = experiment(toy_sets, tiny_bert, datasets=('one',), seeds=(0, 1))
@@ -728,9 +740,18 @@ def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_pat
     before = {
         cell: (read_json(cell / 'scores.json'), (cell / 'predictions.tsv').read_bytes()) for cell in cells()
     }
-    # Asked for afterwards: the best seed on devel is fine-tuned again, and gives the same.
+    # Asked for afterwards: the best seed on devel is fine-tuned again, and gives the same. A kill while its model is
+    # there without a card leaves it unfinished.
+    with monkeypatch.context() as patch:
+        patch.setattr('bioptimus_jax.finetune.cells.write_card', _stop)
+        with pytest.raises(Stopped):
+            _ner(tmp_path, e, keep='best')
+    [unfinished] = kept()
+    assert [cell for cell in cells() if not (cell / 'scores.json').exists()] == [unfinished]
     _, best = _ner(tmp_path, e, keep='best')
     (cell,) = kept()
+    assert (cell, best['counts']['kept']) == (unfinished, 1)
+    assert (cell / 'model' / 'README.md').is_file()
     assert cell == max(before, key=lambda c: before[c][0]['devel']['default']['f1'])
     _, every = _ner(tmp_path, e, keep='all')
     assert kept() == cells()
@@ -771,6 +792,10 @@ def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_pat
         ConfigError, match=r"config\.finetune\.keep: 'best', but setting 'standard' has head='crf'; only"
     ):
         Experiment.from_config(changes)
+
+
+def _stop(*given):
+    raise Stopped
 
 
 def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):

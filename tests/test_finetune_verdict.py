@@ -11,7 +11,7 @@ from toy_commands import document
 
 from bioptimus_jax import cli
 from bioptimus_jax.errors import InputError
-from bioptimus_jax.files import write_json
+from bioptimus_jax.files import read_json, write_json
 from bioptimus_jax.finetune.entities.files import read_predictions, write_predictions
 from bioptimus_jax.finetune.entities.score import score
 from bioptimus_jax.finetune.finished import read_model
@@ -235,7 +235,16 @@ def test_predictions_from_elsewhere_are_beside_every_seed(tmp_path, sets, capsys
     assert [cell.value for cell in table.rows[0]][6:8] == pytest.approx([low - them, high - them], abs=1e-6)
     # With a seed it is that seed's.
     assert cli.main([*command, '--seed=2', '--name=two']) == 0
-    assert '(1 seed, 120 sentences' in compare_models(str(run.workdir / 'outside' / 'two'), ours)[2]
+    two = run.workdir / 'outside' / 'two'
+    assert '(1 seed, 120 sentences' in compare_models(str(two), ours)[2]
+    # Never both: one without a seed would hide the others.
+    shutil.copytree(run.workdir / 'outside' / 'them' / 'drugs', two / 'drugs', dirs_exist_ok=True)
+    file = two / 'drugs' / 'standard' / 'seed-0' / 'scores.json'
+    file.write_text(file.read_text().replace('"them"', '"two"'))
+    with pytest.raises(
+        InputError, match=r'seed-0: holds .* without a seed, beside others of drugs; remove it'
+    ):
+        read_model(str(two))
 
 
 def test_both_p_are_corrected_for_the_number_of_sets(tmp_path, sets):
@@ -333,6 +342,19 @@ def test_settings_are_chosen_behind_a_colon_or_by_folder(tmp_path, sets):
         'drugs': {'standard'},
         'more': {'frozen'},
     }
+    # Without a score on devel nothing is chosen: one setting is taken as it is, of several none.
+    outside = write_model(tmp_path / 'outside', one, (0,), 0.05)
+    [file] = (tmp_path / 'outside').rglob('scores.json')
+    record = {key: value for key, value in read_json(file).items() if key not in ('devel', 'history')}
+    write_json(file, {**record, 'outside': 'theirs.tsv'})
+    assert compare_models(f'{outside}:devel', f'{searched}:devel')[0] == f'A: {outside} (0.4, devel)'
+    write_model(tmp_path / 'outside', one, (0,), 0.05, setting='frozen')
+    file = file.parents[2] / 'frozen' / 'seed-0' / 'scores.json'
+    write_json(file, {**read_json(file), 'learned_devel': True})
+    with pytest.raises(
+        InputError, match=r'outside: drugs has no score on devel .* one of frozen, standard; name'
+    ):
+        read_model(f'{outside}:devel')
     with pytest.raises(InputError, match=r"has no setting 'other'; found: frozen, standard"):
         read_model(f'{both}:other')
     write_model(tmp_path / 'ner' / '0.3', one, (0,), 0.05, name='0.3')

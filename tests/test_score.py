@@ -277,6 +277,17 @@ def test_the_verb_keeps_a_record_and_refuses_a_wrong_command(tmp_path, capsys, m
     ):
         assert cli.main([*command, *wrong]) == 2
         assert said in capsys.readouterr().err
+    # Predictions with seeds and without one are not kept beside each other; those of a set may be scored again.
+    kept = [*command, f'--to={to}', '--name=them']
+    for seed, said in (
+        (['--seed=1'], f'--seed: 1, but {cell} holds predictions without one; remove it'),
+        ([], ''),
+        (['--seed=0'], ''),
+        (['--seed=1'], ''),
+        ([], f'--seed: is missing, but {cell} has one; give it'),
+    ):
+        assert cli.main([*kept, '--types=CHEMICAL=Drug', *seed]) == 2 * bool(said)
+        assert said in capsys.readouterr().err
     (cell / 'scores.json').write_text('{"model": "them"}')
     assert cli.main([*command, '--types=CHEMICAL=Drug', f'--to={to}', '--name=them']) == 2
     assert 'holds a fine-tuning; choose another folder' in capsys.readouterr().err

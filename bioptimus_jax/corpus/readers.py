@@ -310,6 +310,7 @@ def _tabbed(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]
 
 
 def _quoted(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    csv.field_size_limit(stored.LONGEST_LINE)  # of this process; Python's own is shorter than many texts
     # `_lines` has taken the line breaks, but one within quotation marks is a part of its cell.
     rows = csv.reader((line + '\n' for _, line in lines), strict=True)
     try:

@@ -30,7 +30,7 @@ NOT_OF_MEMORY = frozenset(
 ).union(NOT_OF_A_SETTING)
 """Keys that a cell takes the same memory with, whatever they say."""
 LESS = 'lower config.finetune.batch_sentences or config.finetune.max_pieces'
-MODEL = 'model'  # in a cell's folder
+MODEL, SCORES = 'model', 'scores.json'  # in a cell's folder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +86,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
             threads=cell.threads,
             on_epoch=on_epoch,
             check=check,
-            save=cell.target / MODEL if cell.keep and not cell.until else None,
+            save=functools.partial(_keep_model, cell) if cell.keep and not cell.until else None,
             until=cell.until,
         )
         tell_peak()
@@ -118,8 +118,16 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
     task.write(cell.target, task.predicted(dataset.test, outcome.test))
     task.keep(cell.target, outcome.found)
     record['files'] = {name: sha256(cell.target / name) for name in task.files}
-    write_sealed(cell.target / 'scores.json', record)  # last: its presence says that the cell is finished
+    write_sealed(cell.target / SCORES, record)  # last: its presence says that the cell is finished
     return record
+
+
+def _keep_model(cell: Cell, tokenizer: Any, head: Any) -> None:
+    from bioptimus_jax.finetune.loading import save_model
+
+    # Scores from before are of another training: beside this model a kill would leave a cell that looks finished.
+    (cell.target / SCORES).unlink(missing_ok=True)
+    save_model(tokenizer, head, cell.target / MODEL)
 
 
 def place(cell: Cell) -> dict[str, str]:
@@ -133,7 +141,7 @@ def finished_cell(cell: Cell) -> dict[str, Any] | None:
         return _finished_rung(cell)
     record = None
     with contextlib.suppress(InputError):  # damaged: it is made again
-        record = read_sealed(cell.target / 'scores.json')
+        record = read_sealed(cell.target / SCORES)
     if (
         not record
         or record.get('print') != cell.fingerprint
@@ -156,7 +164,7 @@ def _finished_rung(cell: Cell) -> dict[str, Any] | None:
 
     The file of the rung decides: on a GPU another training can end up elsewhere, and a decision must not change.
     """
-    for name in (_stopped(cell), 'scores.json'):
+    for name in (_stopped(cell), SCORES):
         with contextlib.suppress(InputError):  # damaged: trained again
             record = read_sealed(cell.target / name)
             if record and record.get('print') == cell.fingerprint:

@@ -7,9 +7,10 @@ from typing import Any
 
 from bioptimus_jax.errors import InputError
 from bioptimus_jax.fields import meant
-from bioptimus_jax.files import read_json
+from bioptimus_jax.files import read_json, read_jsonl
 from bioptimus_jax.finetune.statistics import best_settings
 from bioptimus_jax.finetune.task import LEARNED_DEVEL, score_of
+from bioptimus_jax.manifests import MANIFEST
 from bioptimus_jax.schema import STANDARD
 from bioptimus_jax.sets.blurb import true_name
 
@@ -17,6 +18,8 @@ BY_DEVEL = 'devel'
 """In place of a setting's name: of every set the one with the highest mean on devel."""
 NEEDED = ('model', 'dataset', 'seed')  # of scores.json
 OF_TRAINING = ('devel', 'history')  # and of one that was trained here
+RESULTS = 'results.jsonl'
+"""Of a stage: a record for every cell of its last configuration."""
 Found = tuple[Path, dict[str, Any]]
 """The folder of a cell and its record."""
 OUTSIDE, SEEDLESS = 'outside', 'seedless'
@@ -43,7 +46,7 @@ class Model:
 def read_model(name: str) -> Model:
     """The finished cells of FOLDER or FOLDER:SETTING, with BY_DEVEL of a setting for each set.
 
-    Raises InputError unless of one model and setting.
+    Of a finished stage those that its results.jsonl lists. Raises InputError unless of one model and setting.
     """
     folder, setting = Path(name), ''
     if not folder.is_dir() and ':' in name:
@@ -58,13 +61,14 @@ def read_model(name: str) -> Model:
         raise InputError(
             f'{folder}: holds no finished fine-tuning (seed-N/scores.json); run `bioptimus finetune` first'
         )
+    found = _listed(folder, found)
     models = sorted({record['model'] for _, record in found})
     if len(models) > 1:
         raise InputError(f'{folder}: holds several models, {", ".join(models)}; give the folder of one')
     setting = _setting_of(folder, setting, sorted({_setting(record) for _, record in found}))
     cells: dict[str, dict[int, Path]] = {}
     records: dict[str, dict[int, dict[str, Any]]] = {}
-    for cell, record in _under(setting, found):
+    for cell, record in _under(folder, setting, found):
         dataset = true_name(record['dataset'], len(record.get('test_by_type', ())))
         seed = record['seed']
         if seed in cells.setdefault(dataset, {}):
@@ -73,7 +77,47 @@ def read_model(name: str) -> Model:
             )
         cells[dataset][seed] = cell
         records.setdefault(dataset, {})[seed] = record
+    for dataset, of_seeds in records.items():
+        _require_one_kind(dataset, [(cells[dataset][seed], record) for seed, record in of_seeds.items()])
     return Model(str(folder), models[0], setting, cells, records)
+
+
+def _require_one_kind(dataset: str, found: Sequence[Found]) -> None:
+    """Raise InputError where predictions without a seed, which are for every seed, are beside others of a set."""
+    seedless = [cell for cell, record in found if record.get(SEEDLESS)]
+    if seedless and len(found) > 1:
+        raise InputError(
+            f'{seedless[0]}: holds predictions without a seed, beside others of {dataset}; remove it, or what is '
+            'beside it, and score predictions of several trainings with --seed=N'
+        )
+
+
+def _listed(folder: Path, found: list[Found]) -> list[Found]:
+    """Those of a finished stage that it lists, and predictions from elsewhere; all of them outside of such a stage.
+
+    Cells of earlier models, settings and seeds stay in its folder. Raises InputError where nothing is left.
+    """
+    whole = folder.resolve()
+    stage = next(filter(_is_finished, (whole, *whole.parents)), None)
+    if stage is None:
+        return found
+    listed = {
+        stage.joinpath(r['model'], r['dataset'], _setting(r), f'seed-{r["seed"]}')
+        for r in read_jsonl(stage / RESULTS)
+    }
+    left = [(cell, record) for cell, record in found if OUTSIDE in record or cell.resolve() in listed]
+    if not left:
+        raise InputError(
+            f'{folder}: {stage / RESULTS} lists none of its cells, so they are of an earlier configuration; run '
+            '`bioptimus finetune` with them, or give another folder'
+        )
+    return left
+
+
+def _is_finished(folder: Path) -> bool:
+    """Whether a folder is that of a finished stage `finetune`."""
+    manifest = read_json(folder / MANIFEST) if (folder / RESULTS).is_file() else None
+    return isinstance(manifest, dict) and manifest.get('stage') == 'finetune'
 
 
 def _setting(record: Mapping[str, Any]) -> str:
@@ -94,16 +138,30 @@ def _setting_of(folder: Path, wanted: str, settings: Sequence[str]) -> str:
     return wanted or settings[0]
 
 
-def _under(setting: str, found: Sequence[Found]) -> list[Found]:
-    """The cells under a setting, with BY_DEVEL of every set the best one; the first of equals, as they are sorted."""
+def _under(folder: Path, setting: str, found: Sequence[Found]) -> list[Found]:
+    """The cells under a setting, with BY_DEVEL under that which devel chooses for every set. Raises InputError."""
     if setting != BY_DEVEL or any(_setting(record) == BY_DEVEL for _, record in found):
         return [(cell, record) for cell, record in found if _setting(record) == setting]
-    best = best_settings(
-        (record['dataset'], _setting(record), score_of(record, 'devel'))
-        for _, record in found
-        if LEARNED_DEVEL not in record
-    )
-    return [(cell, record) for cell, record in found if _setting(record) == best.get(record['dataset'])]
+    chosen = _chosen(folder, [record for _, record in found])
+    return [(cell, record) for cell, record in found if _setting(record) == chosen[record['dataset']]]
+
+
+def _chosen(folder: Path, records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Of every set the best setting on devel, the first of equals, as they are sorted; of one with one setting, that.
+
+    Raises InputError for a set of which no score can choose: of predictions from elsewhere, or where devel was learned.
+    """
+    ranked = [r for r in records if 'devel' in r and LEARNED_DEVEL not in r]
+    found = best_settings((r['dataset'], _setting(r), score_of(r, 'devel')) for r in ranked)
+    for dataset in dict.fromkeys(r['dataset'] for r in records):
+        settings = list(dict.fromkeys(_setting(r) for r in records if r['dataset'] == dataset))
+        if dataset not in found and len(settings) > 1:
+            raise InputError(
+                f'{folder}: {dataset} has no score on devel that chooses one of {", ".join(settings)}; name one, as '
+                f'{folder}:{settings[0]}'
+            )
+        found.setdefault(dataset, settings[0])
+    return found
 
 
 def _record(file: Path) -> dict[str, Any]:

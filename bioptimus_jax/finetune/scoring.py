@@ -107,6 +107,7 @@ class Scored:
         before = read_json(cell / 'scores.json')
         if before is not None and OUTSIDE not in before:
             raise ConfigError(f'--to: {cell} holds a fine-tuning; choose another folder or another --name')
+        _check_seeds(cell, seed)
         task.write(cell, self.examples)
         record = {
             'model': name,
@@ -122,6 +123,20 @@ class Scored:
         }
         write_sealed(cell / 'scores.json', record)
         return cell
+
+
+def _check_seeds(cell: Path, seed: int | None) -> None:
+    """Raise ConfigError where predictions with seeds and without one would lie beside each other."""
+    for file in sorted(cell.parent.glob('seed-*/scores.json')):
+        seedless = (read_json(file) or {}).get(SEEDLESS)
+        if seed is None and not seedless:
+            raise ConfigError(
+                f'--seed: is missing, but {file.parent} has one; give it, or choose another --name'
+            )
+        if seed is not None and seedless and file.parent != cell:
+            raise ConfigError(
+                f'--seed: {seed}, but {file.parent} holds predictions without one; remove it, or choose another --name'
+            )
 
 
 def gold_at(path: Path, task: str) -> Gold:

@@ -65,14 +65,14 @@ def finetune(
     threads: int = 1,
     on_epoch: Callable[[dict[str, float]], None] = _nothing,
     check: Callable[[], None] = _nothing,
-    save: Path | None = None,
+    save: Callable[[Any, Any], None] | None = None,
     until: int = 0,
 ) -> Outcome:
     """Train on train, choose the epoch by the task's metric on devel (the earlier one of equals), predict test once.
     With `settings.learn_devel` both are trained on, and the last epoch is taken.
 
-    `save`: a folder for the model of that epoch, as transformers loads it; for linear heads. `until`: stop after so
-    many of the epochs, without a look at test.
+    `save`: is given the tokenizer and the head with the weights of that epoch. `until`: stop after so many of the
+    epochs, without a look at test.
 
     Deterministic on the CPU for a seed and a number of threads. `check` is called after every update and every batch
     of predictions, and may raise. Raises InputError for a folder that cannot be used, ConfigError where a key does not
@@ -80,7 +80,7 @@ def finetune(
     """
     import torch
 
-    from bioptimus_jax.finetune.loading import load_head, save_model
+    from bioptimus_jax.finetune.loading import load_head
 
     # Four threads on two cores take 1.7 times as long as two.
     torch.set_num_threads(min(threads, len(cores())))
@@ -99,7 +99,7 @@ def finetune(
     test = [] if until else task.decode(dataset.test, splits['test'].windows, found, head, settings)
     seconds_of_test = time.monotonic() - started
     if save:
-        save_model(tokenizer, head, save)
+        save(tokenizer, head)
     return Outcome(
         devel=best.answers,
         test=test,

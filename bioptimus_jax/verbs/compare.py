@@ -8,7 +8,8 @@ the seeds that both have: over fine-tunings (paired t-test), and of these models
 
 reads:  RUN/analyze, RUN/finetune, RUN/metrics.jsonl of each; with --models two folders
         RUN/finetune/MODEL, or folders below, with :SETTING at the end where a model has several settings,
-        or :devel for those that devel chooses; or DIR/NAME of `bioptimus score --to=DIR --name=NAME`
+        or :devel for those that devel chooses; or DIR/NAME of `bioptimus score --to=DIR --name=NAME`. Of
+        a finished stage the fine-tunings that RUN/finetune/results.jsonl lists, of its last configuration
 writes: the tables that a sweep has of its arms, or a line for each set, to the terminal
 
 examples:
