@@ -79,8 +79,9 @@ class NewTokens:
 def write(folder: Path, by_model: Mapping[str, Mapping[str, tuple[int, float]]], last: str) -> None:
     """new_tokens.json: of each new token that is a hidden word, the nats a word of every model, worst first.
 
-    `by_model`: `NewTokens.by_token` of each model that has a masked-LM head. `behind`: nats a word of the `last` one above the source; with a
-    source, tokens where it is above 0 are also lines of bad_tokens.txt, which config.surgery.fit_only takes.
+    `by_model`: `NewTokens.by_token` of each model that has a masked-LM head. `behind`: nats a word of the `last` one
+    above the source; with a source, tokens where it is above 0 are also lines of bad_tokens.txt, which
+    config.surgery.fit_only takes.
     """
     source = by_model.get(SOURCE, {})
     records = [
