@@ -38,9 +38,9 @@ class Here:
     def start(self, arguments: Sequence[str], folder: Path, place: int) -> Program:
         """Begin `bioptimus ARGUMENTS`, which appends what it prints to the log in `folder`."""
         environment = dict(os.environ)
-        gpus = [gpu for gpu in environment.get('CUDA_VISIBLE_DEVICES', '').split(',') if gpu] or [
-            path.name.removeprefix('nvidia') for path in sorted(Path('/dev').glob('nvidia[0-9]*'))
-        ]
+        every = ','.join(p.name.removeprefix('nvidia') for p in sorted(Path('/dev').glob('nvidia[0-9]*')))
+        # Set, but empty: they are hidden on purpose.
+        gpus = [gpu for gpu in environment.get('CUDA_VISIBLE_DEVICES', every).split(',') if gpu]
         if gpus and self.number > 1:
             environment['CUDA_VISIBLE_DEVICES'] = ','.join(share_of(gpus, place, self.number))
         return _started(arguments, folder, share_of(cores(), place, self.number), env=environment)

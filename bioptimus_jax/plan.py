@@ -177,7 +177,7 @@ def check_disk(run: Run, architecture: Architecture) -> None:
     if e.runtime.base_run or run.mirror:  # the base may have them; not all that is in a bucket is here
         return
     trained, _ = trained_and_frozen(planned_objective(e, architecture))
-    spaces = disk_space(e, sum(parameter_counts(trained).values()), 0, 0, 1, 1)
+    spaces = disk_space(e, sum(parameter_counts(trained).values()), architecture.vocab_size, 0, 0, 1, 1)
     missing = [space for space in spaces if not run.manifest(space.stage)]
     needed = sum(max(space.size - bytes_below(run.workdir / space.stage), 0) for space in missing)
     free = shutil.disk_usage(existing(run.workdir)).free

@@ -116,25 +116,31 @@ def _pretraining(run: Run) -> dict[str, Any] | None:
 
 
 def _cells(run: Run) -> dict[str, Any]:
-    """Finished ones; and all, by what the manifest or the claim says was asked for."""
-    folder = run.workdir / 'finetune'
-    asked = run.manifest('finetune') or read_record(folder, STARTED) or {}
-    done = sum(1 for _ in folder.glob('*/*/*/seed-*/scores.json'))
-    return {'cells_done': done, 'cells': _asked_for(run, asked)}
+    """Finished ones; and all, by what the manifest or the claim says was asked for. A search knows these at its end."""
+    manifest, folder = run.manifest('finetune'), stage_folder(run, 'finetune')
+    asked = manifest or read_record(folder, STARTED) or {}
+    settings, done = _settings(asked), sum(1 for _ in folder.glob('*/*/*/seed-*/scores.json'))
+    if settings.halving or settings.tuned_on:
+        return {'cells_done': done, 'cells': done if manifest else None}
+    return {'cells_done': done, 'cells': _asked_for(run, settings, asked)}
 
 
-def _asked_for(run: Run, asked: Mapping[str, Any]) -> int | None:
-    """Models times the seeds of every setting of every set; None where the record does not tell."""
+def _settings(asked: Mapping[str, Any]) -> Finetune:
     config, known = asked.get('config', {}), {field.name for field in dataclasses.fields(Finetune)}
     given = {name.removeprefix('finetune.'): value for name, value in config.items()}
-    settings = Finetune(**{name: value for name, value in given.items() if name in known})
+    return Finetune(**{name: value for name, value in given.items() if name in known})
+
+
+def _asked_for(run: Run, settings: Finetune, asked: Mapping[str, Any]) -> int | None:
+    """Models times the seeds of every setting of every set; None where the record does not tell."""
     sets = {
         name.removeprefix('set ').partition(':')[0]
         for name in asked.get('inputs', {})
         if name.startswith('set ')
     }
-    exported = [p for p in stage_folder(run, 'export').glob('*/config.json') if SNAPSHOT not in p.parent.name]
-    models = len(settings.models) or len(exported)
+    # Not by the folders: an objective may have models of its own beside those of the phases.
+    exported = (run.manifest('export') or {}).get('counts', {}).get('phases', ())
+    models = len(settings.models or [name for name in exported if SNAPSHOT not in name])
     of_sets = [settings_on(settings, name) for name in sets]
     seeds = sum(len(one.named(name).seeds) for one in of_sets for name in one.settings)
     return models * seeds or None

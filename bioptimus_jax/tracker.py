@@ -35,9 +35,11 @@ class Trackers:
 
     def write(self, stage: str, step: int, values: Mapping[str, Any]) -> None:
         """Give all of them the numbers of a record. What cannot be written is said once, and the run goes on."""
-        kind = values.get('kind', '')
+        # A process is named by when it began: its numbers continue those of the process before.
+        of = '' if 'began' in values else values.get('name', '')
+        series = '/'.join(filter(None, (stage, values.get('kind', ''), of)))
         numbers = {
-            f'{stage}/{kind}/{name}': float(value)
+            f'{series}/{name}': float(value)
             for name, value in values.items()
             if isinstance(value, int | float) and not isinstance(value, bool)
         }

@@ -190,13 +190,15 @@ from bioptimus_jax import config
 def get_config(argument=''):
     loaded = config.defaults()
     loaded.phases = ('100', '300')
+    loaded.corpus.inputs = ('$BIOPTIMUS_DATA/*.xml.gz',)
     for name in loaded.phases:
         loaded.phase[name] = config.phase()
     return loaded
 """
 
 
-def test_compare_prints_the_tables_that_a_sweep_has_of_the_same_arms(tmp_path, capsys):
+def test_compare_prints_the_tables_that_a_sweep_has_of_the_same_arms(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv('BIOPTIMUS_DATA', raising=False)  # no path is read, so none need be there
     (tmp_path / 'two.py').write_text(CONFIG)
     runs = {name: measured(tmp_path / name, nats) for name, nats in {'a': (9, 7, 5), 'b': (10, 8, 6)}.items()}
     given = [f'--config={tmp_path / "two.py"}', *(str(tmp_path / name) for name in runs)]

@@ -353,9 +353,19 @@ def test_a_fused_kernel_and_remat_need_less(paper):
 
 
 def test_disk_by_hand(paper):
-    sizes = {}
-    for space in disk_space(paper.experiment, 109_568_128, 1.8e9, 1.8e9, 1.31, 0.92):
-        sizes.setdefault(space.stage, []).append(space.size)
+    def sizes_of(e, entries=30_522):
+        sizes = {}
+        for space in disk_space(e, 109_568_128, entries, 1.8e9, 1.8e9, 1.31, 0.92):
+            sizes.setdefault(space.stage, []).append(space.size)
+        return sizes
+
+    def changed(section, **changes):
+        return dataclasses.replace(
+            paper.experiment,
+            **{section: dataclasses.replace(getattr(paper.experiment, section), **changes)},
+        )
+
+    sizes = sizes_of(paper.experiment)
     # Checkpoints: four phase ends, the newest two, one being written; parameters and two moments of 4 bytes each.
     assert sizes['pretrain'] == [pytest.approx(7 * 3 * 0.4383e9, rel=1e-3)]
     # 2.334e9 pieces in rows of 512, .92 full: 4.956e6 rows of 1,024 + 64 + 80 bytes, and 79,000 held-out ones.
@@ -363,9 +373,16 @@ def test_disk_by_hand(paper):
     # Texts: 1.8e9 words of 4.04 bytes; while it works, of 3.45, and 480 for each of 7.9e6 documents.
     assert sizes['corpus'] == pytest.approx([7.27e9, 10.0e9], rel=0.01)
     larger = disk_space(
-        dataclasses.replace(paper.experiment, stages=('corpus',)), 1, 1.8e9, 6.8e9, 1.31, 0.92
+        dataclasses.replace(paper.experiment, stages=('corpus',)), 1, 1, 1.8e9, 6.8e9, 1.31, 0.92
     )
     assert [space.size for space in larger] == pytest.approx([7.27e9, 37.8e9], rel=0.01)
+    # With a moving average there are four of a checkpoint.
+    assert sizes_of(changed('pretrain', ema=0.999))['pretrain'] == [pytest.approx(7 * 4 * 0.4383e9, rel=1e-3)]
+    # Of 70,000 entries rows have 2,048 + 64 + 80 bytes, whatever vocab.size is; of that 0.64 is new, or nothing.
+    appended, kept = (sizes_of(changed('vocab', kind=kind), 70_000) for kind in ('append', 'source'))
+    assert appended['rows'] == kept['rows'] == [pytest.approx(11.03e9, rel=0.01)]
+    assert appended['contexts'] == sizes['contexts']
+    assert 'contexts' not in kept
 
 
 def call(capsys, *arguments):

@@ -27,6 +27,7 @@ from bioptimus_jax.run import Stage, execute
 from bioptimus_jax.schema import Experiment
 
 pytest.importorskip('obstore')
+PAGE = Path(__file__).resolve().parents[1] / 'docs' / 'howto' / 'bucket.md'
 
 
 @pytest.fixture
@@ -428,6 +429,13 @@ def test_a_model_keeps_its_name_and_every_path_key_is_known(tmp_path):
     assert (folder / 'config.json').exists()
     paths = {name for name, _, metadata in walk(Experiment()) if metadata.get('path')}
     assert paths - READ_BY.keys() == {'runtime.base_run', 'runtime.staging'}
+    listed = PAGE.read_text('utf-8').partition('## What may be a URL')[2].partition('\n## ')[0]
+    assert {key for key in READ_BY if f'`{key}`' not in listed} == set()
+    # Objectives read the source and the vocabulary where stage `pretrain` is made alone.
+    model = f'file://{tmp_path}/m'
+    given = experiment(source__path=model, vocab__kind='file', vocab__file=f'{model}/config.json')
+    local = with_local_inputs(given, ('pretrain',), tmp_path / 's', True)
+    assert (local.source.path, local.vocab.file) == (str(folder), str(folder / 'config.json'))
 
 
 @pytest.mark.parametrize(

@@ -564,8 +564,19 @@ def test_tensorboard_has_the_numbers_of_the_metrics(key, tmp_path):
     for step in (10, 20):
         run.log('pretrain', step, kind='train', loss=3.0 + step, phase='0.1', phase_end=True)
     assert [r['loss'] for r in run.metrics('pretrain')] == [13.0, 23.0]
+    cells = [
+        f'0.1/drugs/standard/seed-{seed}' for seed in (1, 2)
+    ]  # a series each; processes are one together
+    for cell in cells:
+        run.log('finetune', 1, kind='epoch', name=cell, loss=0.5)
+    for began in (4.0, 8.0):
+        run.log('clock', 20, kind='spans', name=f'{began:.3f}', began=began, first=None)
     expected, deadline = (
-        [('pretrain/train/loss', step, 3.0 + step) for step in (10, 20)],
+        [
+            *(('pretrain/train/loss', step, 3.0 + step) for step in (10, 20)),
+            *((f'finetune/epoch/{cell}/loss', 1, 0.5) for cell in cells),
+            *(('clock/spans/began', 20, began) for began in (4.0, 8.0)),
+        ],
         time.monotonic() + 20,
     )
     while (found := list(events(tmp_path / 'tensorboard'))) != expected and time.monotonic() < deadline:
@@ -584,6 +595,7 @@ def test_a_tracker_goes_on_with_the_run_of_the_same_folder(name, left, tmp_path,
     for step in (10, 20):
         run = Run(tmp_path, experiment(runtime__trackers=name))
         run.log('pretrain', step, kind='train', loss=3.0 + step)
+        run.log('finetune', 1, kind='epoch', name='a+b@50/drugs/standard/seed-1', loss=0.5)
         assert run._trackers.names == [name]
     assert list(tmp_path.glob(left))
 

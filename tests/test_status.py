@@ -12,6 +12,7 @@ from toy_stages import experiment, make_stage
 from bioptimus_jax import cli
 from bioptimus_jax.errors import Stopped
 from bioptimus_jax.files import alone, is_held, write_json
+from bioptimus_jax.manifests import MANIFEST, STARTED, read_record
 from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import PAPER_PHASES
 from bioptimus_jax.stages import STAGES
@@ -86,6 +87,36 @@ def test_a_run_says_what_is_done_and_how_long_it_will_take(run, capsys):
     assert 'pretrain: step 60 of 120, phase 0.2, loss 2.500, 1,000 tokens/s, about 4 s left\n' in text
     assert 'finetune: 3 of 8 cells\n' in text
     assert before == stamps(run.workdir)
+
+
+def test_cells_of_a_search_are_known_at_its_end_and_models_beside_those_of_phases_do_not_count(run, capsys):
+    def cells(manifest=False, **config):
+        finetune = {**asked['config'], **{f'finetune.{name}': value for name, value in config.items()}}
+        (folder / STARTED).unlink(missing_ok=True)
+        write_json(folder / (MANIFEST if manifest else STARTED), {**asked, 'config': finetune})
+        return document(capsys, 'status', str(run.workdir))['finetune']['cells']
+
+    folder, export = run.workdir / 'finetune', run.workdir / 'export'
+    asked = read_record(folder, STARTED)
+    for name in (
+        '0.1',
+        '0.1-generator',
+        '0.1@50',
+        '0.2',
+        '0.2-generator',
+    ):  # a model beside each of two phases
+        write_json(export / name / 'config.json', {})
+    export_done = {**read_record(run.workdir / 'corpus'), 'stage': 'export', 'files': {}}
+    write_json(export / MANIFEST, {**export_done, 'counts': {'phases': ['0.1', '0.1@50', '0.2']}})
+    assert cells(models=[]) == 8
+    for search in ({'halving': 2}, {'tuned_on': ['0.1']}):
+        assert cells(**search) is None
+    assert cli.main(['status', str(run.workdir)]) == 0
+    assert 'finetune: 3 of ? cells\n' in capsys.readouterr().out
+    assert cells(manifest=True, tuned_on=['0.1']) == 3
+    moved = folder.rename(run.workdir.parent / 'finetune')  # taken from another run
+    write_json(folder / MANIFEST, {**asked, 'folder': str(moved)})
+    assert document(capsys, 'status', str(run.workdir))['finetune'] == {'cells_done': 3, 'cells': 8}
 
 
 HOLD = """

@@ -18,7 +18,7 @@ from toy_programs import environment
 from bioptimus_jax import cli, config
 from bioptimus_jax.errors import ConfigError, Stopped
 from bioptimus_jax.files import read_json, read_jsonl
-from bioptimus_jax.places import share_of
+from bioptimus_jax.places import Here, share_of
 from bioptimus_jax.report.resolved import read_runs
 from bioptimus_jax.run import Stage, execute
 from bioptimus_jax.stages import STAGES
@@ -440,6 +440,18 @@ def test_every_place_has_a_share_and_nothing_is_left_over(things, places):
     if things >= places:
         assert sorted(t for share in shares for t in share) == list(range(things))
         assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+@pytest.mark.parametrize(('visible', 'given'), [(None, ['0', '1']), ('5,3', ['5', '3']), ('', ['', ''])])
+def test_a_place_has_its_gpus_and_none_where_they_are_hidden(visible, given, tmp_path, monkeypatch):
+    for device in ('nvidia0', 'nvidia1', 'nvidiactl'):
+        (tmp_path / device).touch()
+    monkeypatch.setattr('bioptimus_jax.places.Path', lambda place: tmp_path)
+    monkeypatch.setattr('bioptimus_jax.places._started', lambda *_, env: env['CUDA_VISIBLE_DEVICES'])
+    monkeypatch.delenv('CUDA_VISIBLE_DEVICES', raising=False)
+    if visible is not None:
+        monkeypatch.setenv('CUDA_VISIBLE_DEVICES', visible)
+    assert [Here(2).start([], tmp_path, place) for place in range(2)] == given
 
 
 def test_a_vocabulary_of_ones_own_is_scored_on_the_first_arms_words(shipped, tmp_path):

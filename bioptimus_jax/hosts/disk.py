@@ -5,7 +5,7 @@ Bytes for each word, document and context are those of real PubMed abstracts (me
 
 import dataclasses
 
-from bioptimus_jax.schema import Experiment
+from bioptimus_jax.schema import Experiment, Vocab
 
 WORDS_PER_DOCUMENT = 228
 DOCUMENT_BYTES_PER_WORD = 4.04  # ArrayRecord, each record compressed by itself
@@ -31,6 +31,7 @@ class Space:
 def disk_space(
     experiment: Experiment,
     parameters: int,
+    entries: int,
     corpus_words: float,
     input_words: float,
     pieces_per_word: float,
@@ -38,18 +39,21 @@ def disk_space(
 ) -> list[Space]:
     """The space of every stage of the experiment, by far the most of it; 0 words: what grows with them is left out.
 
-    `input_words` are those of the files that the corpus is chosen from, all of which the scratch folder holds.
+    `entries` are those of the vocabulary. `input_words` are those of the files that the corpus is chosen from, all of
+    which the scratch folder holds.
     """
-    rows, new = experiment.rows, experiment.vocab.size * NEW_TOKENS
+    rows, new = experiment.rows, _new_tokens(experiment.vocab, entries)
     documents, scratch_documents = corpus_words / WORDS_PER_DOCUMENT, input_words / WORDS_PER_DOCUMENT
     heldout = experiment.corpus.heldout_fraction
-    token_bytes = 2 if experiment.vocab.size <= 2**16 else 4
+    token_bytes = 2 if entries <= 2**16 else 4
     train_rows = corpus_words * (1 - heldout) * pieces_per_word / (rows.row_pieces * fill)
     train = train_rows * _row_bytes(rows.row_pieces, token_bytes)
     held = documents * heldout * _row_bytes(rows.max_document_pieces, token_bytes)
     model = parameters * FLOAT
     kept = len(experiment.phases) * experiment.evaluation.snapshots_per_phase
     keep = experiment.runtime.keep_checkpoints
+    # The weights, the two moments of Adam, and where it is asked for their moving average.
+    checkpoint = (4 if experiment.pretrain.ema else 3) * model
     spaces = [
         Space('corpus', corpus_words * DOCUMENT_BYTES_PER_WORD, f'{documents:,.0f} documents'),
         Space(
@@ -57,7 +61,7 @@ def disk_space(
             input_words * SCRATCH_BYTES_PER_WORD + scratch_documents * SCRATCH_BYTES_PER_DOCUMENT,
             f'.corpus.scratch while it works, {scratch_documents:,.0f} documents read',
         ),
-        Space('vocab', experiment.vocab.size * VOCABULARY_BYTES_PER_ENTRY, 'tokenizer'),
+        Space('vocab', entries * VOCABULARY_BYTES_PER_ENTRY, 'tokenizer'),
         Space(
             'contexts',
             new * experiment.contexts.per_token * CONTEXT_BYTES,
@@ -67,13 +71,19 @@ def disk_space(
         Space('rows', train + held, f'{train_rows:,.0f} rows of {rows.row_pieces}, and held-out ones'),
         Space(
             'pretrain',
-            # 3: the weights and the two moments of Adam.
-            (kept + keep + 1) * 3 * model,
-            f'checkpoints: {kept} kept for good, the newest {keep}, one being written; {3 * model / 1e9:.2f} GB each',
+            (kept + keep + 1) * checkpoint,
+            f'checkpoints: {kept} kept for good, the newest {keep}, one being written; {checkpoint / 1e9:.2f} GB each',
         ),
         Space('export', kept * (model + TOKENIZER_BYTES), f'{kept} folders'),
     ]
     return [space for space in spaces if space.stage in experiment.stages and space.size]
+
+
+def _new_tokens(vocab: Vocab, entries: int) -> float:
+    """How many entries the source does not have: none of its own, else a share of those that the text gives."""
+    if vocab.kind == 'source':
+        return 0
+    return (vocab.size if vocab.kind == 'append' else entries) * NEW_TOKENS
 
 
 def _row_bytes(pieces: int, token_bytes: int) -> float:

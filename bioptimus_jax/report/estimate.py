@@ -136,7 +136,8 @@ def _short(value: float, decimals: int = 2) -> Cell:
 def _disk(plan: Plan) -> Table:
     of, parameters = plan.assumed, sum(plan.parameters.values())
     read = of.input_words or plan.words
-    spaces = disk_space(plan.experiment, parameters, plan.words, read, of.pieces_per_word, of.fill)
+    model = parameters, plan.architecture.vocab_size
+    spaces = disk_space(plan.experiment, *model, plan.words, read, of.pieces_per_word, of.fill)
     records = [*spaces, Space('all', sum(s.size for s in spaces), '')]
     columns = [
         Column('stage', lambda s: s.stage),

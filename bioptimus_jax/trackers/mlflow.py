@@ -1,6 +1,7 @@
 """MLflow: a run of experiment `bioptimus`, in WORKDIR/mlflow.db unless MLFLOW_TRACKING_URI says where."""
 
 import os
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,7 +31,10 @@ def opened(workdir: Path, settings: Mapping[str, Any]) -> Write:
 
     def write(stage: str, step: int, values: Mapping[str, float]) -> None:
         now = int(time.time() * 1000)
-        client.log_batch(run, [Metric(name, value, now, step) for name, value in values.items()])
+        named = {
+            re.sub(r'[^/\w.\- ]', '_', name): value for name, value in values.items()
+        }  # it refuses other letters
+        client.log_batch(run, [Metric(name, value, now, step) for name, value in named.items()])
 
     return write
 

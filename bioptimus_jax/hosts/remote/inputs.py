@@ -18,15 +18,18 @@ READ_BY = {
     # Where difficulty is measured, its texts must not be among them.
     'corpus.inputs': ('corpus', 'pretrain', 'difficulty'),
     'corpus.audit.folder': ('corpus',),
-    'vocab.file': ('vocab',),
+    # Objectives read vocabulary and source, as does the plan of a run whose stage surgery is still in the bucket.
+    'vocab.file': ('vocab', 'pretrain'),
     'vocab.general': ('vocab',),
-    'source.path': ('vocab', 'contexts', 'surgery', 'finetune', 'analyze', 'difficulty'),
+    'source.path': ('vocab', 'contexts', 'surgery', 'pretrain', 'finetune', 'analyze', 'difficulty'),
+    'surgery.fit_only': ('surgery',),
     'surgery.donor': ('surgery',),
     'curriculum.probe': ('pretrain', 'difficulty'),
     'curriculum.texts': ('pretrain', 'difficulty'),
     'finetune.folder': ('finetune', 'analyze'),
     'finetune.models': ('finetune',),
     'analysis.reference_vocab': ('analyze',),
+    'analysis.tokens': ('analyze',),
 }
 """Keys that may be URLs, and the stages and verbs that read them: no other makes anybody wait for them."""
 
