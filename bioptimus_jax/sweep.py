@@ -184,7 +184,9 @@ class Sweep:
         write_figures(drawn, self.workdir)
 
     def _share(self, by_round: Sequence[Arm]) -> None:
-        to_make = [(arm, REFERENCE) for arm in self.unchosen if not arm.run.manifest('vocab')]
+        to_make: list[tuple[Arm, Sequence[str]]] = [
+            (arm, REFERENCE) for arm in self.unchosen if not arm.run.manifest('vocab')
+        ]
         to_make += [(arm, arm.run.config.stages) for arm in by_round if not arm.finished]
         for arm, stages in to_make:
             for name in (name for name in stages if name in SHARED):

@@ -158,7 +158,7 @@ def _analyse(
     on_device = jax.device_put(params) if sets else params
     frozen = sets.records(candidate.name, known, architecture, on_device, on_rows)
     seconds = time.monotonic() - started
-    record = {'model': candidate.name, 'cloze': score, 'by_token': by_token}
+    record: dict[str, Any] = {'model': candidate.name, 'cloze': score, 'by_token': by_token}
     record |= {'frozen': frozen, 'frozen_seconds': seconds}
     if candidate.snapshot:
         return record

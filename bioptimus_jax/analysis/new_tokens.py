@@ -104,7 +104,7 @@ def write(folder: Path, by_model: Mapping[str, ByToken], last: str) -> None:
     those of the `last` model above them. Tokens where that is 0 or more are also lines of bad_tokens.txt, which
     config.surgery.fit_only takes.
     """
-    records = [
+    records: list[dict[str, Any]] = [
         {
             'token': token,
             'words': words,
