@@ -183,6 +183,7 @@ STAGES: dict[str, Stage] = {
             lambda run: ('corpus', 'vocab', 'surgery', 'export'),
             _late('analysis.build', 'build'),
             _late('analysis.build', 'external_inputs'),
+            extendable=('inputs.export',),
             memory='lower config.analysis.pairs, config.analysis.geometry_words, config.analysis.frozen_sentences or '
             'config.analysis.cloze_documents',
             beside=('source', *keys('finetune', 'folder datasets task'), 'runtime.deterministic'),

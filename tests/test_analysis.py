@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import shutil
 
 import jax
 import numpy as np
@@ -10,14 +11,15 @@ import pytest
 
 from bioptimus_jax.analysis import build, cloze, entities, geometry, new_tokens
 from bioptimus_jax.corpus.documents import Document, write_documents, write_metadata
-from bioptimus_jax.errors import InputError
+from bioptimus_jax.errors import InputError, Stopped
 from bioptimus_jax.files import write_json, write_jsonl
 from bioptimus_jax.model import tensors
 from bioptimus_jax.model.families.bert import Bert
 from bioptimus_jax.report.measures import read_measures
 from bioptimus_jax.report.sections import new_tokens as section
-from bioptimus_jax.run import Run
+from bioptimus_jax.run import Run, execute
 from bioptimus_jax.schema import Experiment, Finetune
+from bioptimus_jax.stages import STAGES
 from bioptimus_jax.vocab import frequency
 from bioptimus_jax.vocab.kinds.wordpiece import SPECIAL_TOKENS, make
 
@@ -427,6 +429,35 @@ def test_a_cut_off_analysis_goes_on_where_it_was(run, tmp_path, monkeypatch):
     build.build(run, tmp_path)
     assert seen == ['source', 'initial', 'again 0.1', 'again 0.2']
     assert (tmp_path / 'cloze.json').read_text() == whole
+
+
+def test_after_longer_pre_training_the_models_are_analysed_again(run, tmp_path, monkeypatch):
+    """Also those that an attempt of before had finished."""
+    workdir = shutil.copytree(run.workdir, tmp_path / 'run')
+    shutil.rmtree(workdir / 'analyze')
+    e = dataclasses.replace(run.config, stages=('analyze',))
+    analyse, seen = build._analyse, []
+
+    def analysed(candidate, *rest):
+        if len(seen) == 3:
+            raise Stopped
+        seen.append(candidate.name)
+        return analyse(candidate, *rest)
+
+    monkeypatch.setattr(build, '_analyse', analysed)
+    with pytest.raises(Stopped):
+        execute(Run(workdir, e, quiet=True), STAGES['analyze'])
+    for content in ('longer', 'longer still'):
+        seen.clear()
+        manifest = json.loads((workdir / 'export' / 'manifest.json').read_text())
+        write_json(workdir / 'export' / 'manifest.json', {**manifest, 'content': content})
+        monkeypatch.setattr(
+            build,
+            '_analyse',
+            lambda candidate, *rest: seen.append(candidate.name) or analyse(candidate, *rest),
+        )
+        execute(Run(workdir, e, quiet=True), STAGES['analyze'])
+        assert seen == ['source', 'initial', '0.1', '0.2']
 
 
 @pytest.mark.usefixtures('_built')

@@ -70,15 +70,16 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     per_model = of_snapshot + len(measured.passages)
     total = len(candidates) * per_model + len(snapshots) * of_snapshot
     progress = run.progress('hidden words, words in context, entities', total, 'texts')
+    exported = (run.manifest('export') or {}).get('content')
 
     def analysed(candidate: Candidate) -> dict[str, Any]:
         run.check_stop()
         part = folder / PARTS / f'{candidate.name}.json'
-        if record := _finished(part):
+        if record := _finished(part, exported):
             progress.update(of_snapshot if candidate.snapshot else per_model)
             return record
         record = _analyse(candidate, chosen, measured, spellers, new, sets, e, progress.update)
-        write_sealed(part, record)
+        write_sealed(part, {**record, 'export': exported})
         run.saved()
         return record
 
@@ -109,11 +110,12 @@ def build(run: Run, folder: Path) -> dict[str, Any]:
     }
 
 
-def _finished(part: Path) -> dict[str, Any] | None:
-    """The record of a model that an earlier attempt finished; None where it is damaged or made by older code."""
+def _finished(part: Path, exported: str | None) -> dict[str, Any] | None:
+    """The record of a model that an earlier attempt finished; None where it is damaged, made by older code, or made of
+    other models than those `exported` now, since longer pre-training exports new ones."""
     with contextlib.suppress(InputError):
         record = read_sealed(part)
-        return record if record and 'by_token' in record else None
+        return record if record and record.get('export', '') == exported else None
     return None
 
 
