@@ -88,6 +88,14 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(hidden, ignore_errors=True)
 
 
+def remove_folder(folder: Path) -> None:
+    """Remove it in one step, if it is there: a kill leaves no half of it under its name."""
+    hidden = temporary(folder)
+    with contextlib.suppress(FileNotFoundError):
+        os.replace(folder, hidden)
+    shutil.rmtree(hidden, ignore_errors=True)
+
+
 @contextlib.contextmanager
 def atomic(path: Path, mode: str = 'w') -> Iterator[IO]:
     """Open a file that appears under its name only when complete and on disk."""

@@ -22,7 +22,7 @@ from toy_sets import DRUGS, OTHER, SPELLING, save_set, settings
 from bioptimus_jax import config
 from bioptimus_jax.cli import main
 from bioptimus_jax.errors import ConfigError, InputError, Stopped
-from bioptimus_jax.files import read_json, read_jsonl, whole_folder, write_json, write_jsonl
+from bioptimus_jax.files import read_json, read_jsonl, remove_folder, whole_folder, write_json, write_jsonl
 from bioptimus_jax.finetune import build as stage
 from bioptimus_jax.finetune import cards as finetune_cards
 from bioptimus_jax.finetune import cells, training
@@ -794,11 +794,11 @@ def test_models_are_kept_as_transformers_loads_them(tiny_bert, toy_sets, tmp_pat
         Experiment.from_config(changes)
 
 
-def _stop(*given):
+def _stop(*given, **more):
     raise Stopped
 
 
-def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
+def test_a_folder_is_replaced_whole_or_not_at_all_and_removed_in_one_step(tmp_path, monkeypatch):
     folder = tmp_path / 'model'
     with whole_folder(folder) as hidden:
         (hidden / 'a').write_text('1')
@@ -811,6 +811,13 @@ def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
     with whole_folder(folder) as hidden:
         (hidden / 'b').write_text('3')
     assert [p.name for p in tmp_path.rglob('*')] == ['model', 'b']
+    with monkeypatch.context() as patch:
+        patch.setattr('bioptimus_jax.files.shutil.rmtree', _stop)
+        with pytest.raises(Stopped):
+            remove_folder(folder)
+    assert not folder.exists()
+    remove_folder(folder)  # what is left of it, too
+    assert not list(tmp_path.iterdir())
 
 
 def _lines(path):

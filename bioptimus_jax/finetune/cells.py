@@ -4,14 +4,13 @@ import collections
 import contextlib
 import dataclasses
 import functools
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bioptimus_jax.errors import InputError, Stopped, printable
-from bioptimus_jax.files import digest, read_sealed, sha256, write_sealed
+from bioptimus_jax.files import digest, read_sealed, remove_folder, sha256, write_sealed
 from bioptimus_jax.finetune.card import write_card
 from bioptimus_jax.finetune.subset import as_learned
 from bioptimus_jax.finetune.task import LEARNED_DEVEL, task_for
@@ -114,7 +113,7 @@ def run_cell(cell: Cell, dataset: Any, check: Callable[[], None] = lambda: None)
         labels = task.labels(dataset, cell.settings)
         write_card(cell.target / MODEL, cell.model_folder, task, labels, cell.settings, record)
     else:  # one of other settings may be there
-        shutil.rmtree(cell.target / MODEL, ignore_errors=True)
+        remove_folder(cell.target / MODEL)
     task.write(cell.target, task.predicted(dataset.test, outcome.test))
     task.keep(cell.target, outcome.found)
     record['files'] = {name: sha256(cell.target / name) for name in task.files}

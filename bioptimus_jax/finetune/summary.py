@@ -2,13 +2,12 @@
 
 import dataclasses
 import itertools
-import shutil
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioptimus_jax.files import read_jsonl
+from bioptimus_jax.files import read_jsonl, remove_folder
 from bioptimus_jax.finetune.cells import MODEL, Cell, place
 from bioptimus_jax.finetune.predictions import Seeds, counts_by_unit
 from bioptimus_jax.finetune.statistics import bootstrap, failures, interval, summary
@@ -47,7 +46,7 @@ def discard_others(cells: Sequence[Cell], records: Mapping[str, dict[str, Any]],
     kept = {cell.name for cell in kept_cells(cells, records, keep)}
     for cell in cells:
         if cell.name in records and cell.name not in kept:
-            shutil.rmtree(cell.target / MODEL, ignore_errors=True)
+            remove_folder(cell.target / MODEL)
 
 
 def line_of(name: str, record: dict[str, Any]) -> str:
