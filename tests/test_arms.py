@@ -56,6 +56,31 @@ def test_differences_are_paired_by_seed_and_steps_are_those_of_the_control(sweep
     assert worse[4].value == pytest.approx(-100)
 
 
+def test_new_tokens_are_compared_with_those_of_the_control_seed_by_seed(tmp_path):
+    def of(model, nats):
+        rare = {'words': 3, 'nats_per_word': nats, 'frequency_nats': 9.5}
+        return {'model': model, 'new_tokens': {'rare': rare, 'none': {'words': 0}}}
+
+    def named(name, first, last, vocabulary='own'):
+        made = measured(tmp_path / name, (9, 8))
+        cloze = [of('initial', first), of(made.phases[-1], last)]
+        return dataclasses.replace(made, cloze=cloze, manifests={'vocab': {'content': vocabulary}})
+
+    compared = {
+        'plain': {'0': named('a', 12, 10), '1': named('b', 12, 9)},
+        'fitted': {'0': named('c', 11, 9), '1': named('d', 11, 8.5)},
+        'other words': {'0': named('e', 1, 1, 'source')},
+    }
+    made = arms.new_tokens(compared, 'plain')
+    assert made.columns[-2:] == ['plain, nats / word', 'fitted less plain']
+    shown = [[cell.text for cell in row] for row in made.rows]
+    assert [row[:4] for row in shown] == [['rare', '3', '9.500', at] for at in ('step 0', 'the end')]
+    assert shown[0][4:] == ['12.000 ± 0.000', '-1.000 ± 0.000']
+    assert shown[1][4:] == ['9.500 ± 6.353', '-0.750 ± 3.177']
+    assert arms.new_tokens(compared, 'nobody').empty
+    assert arms.new_tokens({'plain': {'0': measured(tmp_path / 'g', (9, 8))}}, 'plain').empty
+
+
 def test_held_out_losses_are_compared_where_vocabulary_and_steps_are_the_same(tmp_path):
     def evaluated(name, losses, steps=(0, 50, 100), vocabulary='own'):
         records = [{'step': x, 'phase': '1', 'frozen_loss': y} for x, y in zip(steps, losses, strict=True)]

@@ -13,7 +13,7 @@ import numpy as np
 
 from bioptimus_jax.report.drawing import INK, SERIES, Figure, curves, draw_panels
 from bioptimus_jax.report.frozen import followed
-from bioptimus_jax.report.layout import Cell, Column, Table, each, over_seeds, spread
+from bioptimus_jax.report.layout import Cell, Column, Table, count, each, fixed, over_seeds, spread
 from bioptimus_jax.report.measures import LABELS, PHASE_INITIAL, Measures, score_names, scored_sets
 from bioptimus_jax.report.sections import efficiency, geometry
 from bioptimus_jax.report.sections.hidden_words import MEASURES, columns_of, other_words, value_of
@@ -70,7 +70,7 @@ def all_tables(arms: Arms, control: str = '') -> list[Table]:
         of_words(geometry.TITLE, last, {f'{a} less {b}': [(a, b)] for a, b in pairs}),
         *([ends(arms, control)] if control else ()),
         *(against(arms, control, x) for x, y in MEASURES.items() if control and y.better == 'low'),
-        *([held_out(arms, control)] if control else ()),
+        *([held_out(arms, control), new_tokens(arms, control)] if control else ()),
         efficiency.arms({name: list(seeds.values()) for name, seeds in arms.items()}),
         *([] if frozen.empty else [frozen]),
     ]
@@ -211,6 +211,48 @@ def held_out(arms: Arms, control: str) -> Table:
     shown = {at: f'step {steps[at]}' for at in points}
     absent = f'no arm with the vocabulary of {control} was evaluated at its steps.'
     return _falling('held-out nats / piece', control, curves, steps, shown, absent)
+
+
+def new_tokens(arms: Arms, control: str) -> Table:
+    """Hidden words that are one token of the control, at step 0 and at the end: new ones by frequency, those that the
+    source knows, those listed; the differences of the other arms with its vocabulary, seed by seed."""
+    base, when = arms.get(control, {}), {'step 0': 0, 'the end': -1}
+
+    def nats(name: str, at: int, m: Measures) -> float:
+        found = m.cloze_of((PHASE_INITIAL, *m.phases)[at]).get('new_tokens', {}).get(name, {})
+        return found.get('nats_per_word', np.nan)
+
+    def of_control(what: str, name: str, _: str) -> Cell:
+        first = next(iter(base.values())).cloze_of(PHASE_INITIAL)['new_tokens'][name]
+        return fixed(first[what]) if what == 'frequency_nats' else count(first[what])
+
+    def less(arm: str, name: str, at: str) -> Cell:
+        pairs = [(nats(name, when[at], own), nats(name, when[at], m)) for own, m in _both(arms, arm, control)]
+        return over_seeds(_finite(own - m for own, m in pairs), sign='+')
+
+    kinds = next((r['new_tokens'] for m in base.values() for r in m.cloze if r.get('new_tokens')), {})
+    vocabularies = {m.content_of('vocab') for m in base.values()}
+    others = [
+        a for a in arms if a != control and {m.content_of('vocab') for m in arms[a].values()} <= vocabularies
+    ]
+    columns = [
+        Column('word in the corpus, per million', lambda name, at: name),
+        Column('hidden words', functools.partial(of_control, 'words')),
+        Column('frequency alone', functools.partial(of_control, 'frequency_nats')),
+        Column('at', lambda name, at: at),
+        Column(
+            f'{control}, nats / word',
+            lambda name, at: over_seeds(_finite(nats(name, when[at], m) for m in base.values())),
+        ),
+        *each({arm: f'{arm} less {control}' for arm in others}, less),
+    ]
+    note = (
+        'Mean ± half of the 95 % interval over seeds (Student); differences are paired by seed. Hidden words that are'
+        ' one token. Frequency alone: what a model needs that knows only how often words occur in the corpus.'
+    )
+    absent = f'stage analyze of {control} has not been run, or by an older version.'
+    records = product((name for name in kinds if kinds[name]['words']), when)
+    return Table.of('New tokens as hidden words', columns, records, note=note, absent=absent)
 
 
 def _falling(
